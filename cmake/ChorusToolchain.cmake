@@ -1,0 +1,62 @@
+# Compiler, linker, third-party packages and warnings: everything that is true of every target.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+
+find_program(CHORUS_CCACHE ccache)
+if(CHORUS_CCACHE)
+  # Precompiled headers and ccache agree only with these two.
+  set(CMAKE_CXX_COMPILER_LAUNCHER
+    ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${CHORUS_CCACHE})
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    add_compile_options(-fpch-preprocess)
+  endif()
+endif()
+find_program(CHORUS_MOLD mold)
+if(CHORUS_MOLD)
+  add_link_options(-fuse-ld=mold)
+endif()
+
+find_package(Threads REQUIRED)
+find_package(OpenSSL REQUIRED)
+find_package(Boost 1.81 REQUIRED COMPONENTS json)
+find_package(prometheus-cpp REQUIRED COMPONENTS core)
+find_package(spdlog REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(doctest REQUIRED)
+find_path(CHORUS_XXHASH_INCLUDE xxhash.h REQUIRED)
+
+option(CHORUS_CUDA "Build the CUDA reductions when a toolkit is found" ON)
+include(CheckLanguage)
+if(CHORUS_CUDA)
+  check_language(CUDA)
+endif()
+if(CHORUS_CUDA AND CMAKE_CUDA_COMPILER)
+  set(CHORUS_HAVE_CUDA ON)
+  message(STATUS "CUDA: ${CMAKE_CUDA_COMPILER}")
+else()
+  set(CHORUS_HAVE_CUDA OFF)
+  message(STATUS "CUDA: not found or switched off, CPU reductions only")
+endif()
+
+add_library(chorus_flags INTERFACE)
+target_include_directories(chorus_flags INTERFACE ${CMAKE_SOURCE_DIR})
+target_compile_options(chorus_flags INTERFACE
+  -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Wold-style-cast -Werror)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  target_compile_options(chorus_flags INTERFACE -fcoroutines -Wno-mismatched-new-delete -Wno-maybe-uninitialized)
+endif()
+
+# Asio and Beast are compiled once, into this library, instead of into every file that includes them.
+add_library(chorus_boost STATIC ${CMAKE_SOURCE_DIR}/cmake/boost_sources.cpp)
+target_compile_definitions(chorus_boost PUBLIC
+  BOOST_ASIO_SEPARATE_COMPILATION BOOST_BEAST_SEPARATE_COMPILATION BOOST_ASIO_NO_DEPRECATED
+  # Coroutine frames up to 1020 bytes are recycled per thread; more slots let several connections share a thread.
+  BOOST_ASIO_RECYCLING_ALLOCATOR_CACHE_SIZE=16)
+target_link_libraries(chorus_boost PUBLIC Boost::headers Boost::json OpenSSL::SSL OpenSSL::Crypto Threads::Threads)
+# One precompiled header for every module that speaks Asio.
+target_precompile_headers(chorus_boost PRIVATE ${CMAKE_SOURCE_DIR}/cmake/boost_precompiled.hpp)
+target_link_libraries(chorus_boost PRIVATE chorus_flags)

@@ -1,0 +1,41 @@
+#include <doctest/doctest.h>
+
+#include "collectives/core/dtype.hpp"
+#include "collectives/core/errc.hpp"
+#include "collectives/core/locality.hpp"
+#include "collectives/core/op.hpp"
+#include "collectives/core/reduce_op.hpp"
+
+using namespace chorus;
+
+TEST_CASE("every name of the vocabulary parses back to what it names") {
+  for (auto dtype : all_dtypes) CHECK(parse_dtype(name(dtype)) == dtype);
+  for (auto op : all_reduce_ops) CHECK(parse_reduce_op(name(op)) == op);
+  for (auto op : all_ops) CHECK(parse_op(name(op)) == op);
+  CHECK(parse_dtype("F32") == std::nullopt);
+  CHECK(parse_op("") == std::nullopt);
+}
+
+TEST_CASE("a level is shared only if every level around it is shared") {
+  Locality const here{"eu", "z1", "r1", "h1"};
+  CHECK(shared_level(here, here) == Level::host);
+  CHECK(shared_level(here, {"eu", "z1", "r1", "h2"}) == Level::rack);
+  CHECK(shared_level(here, {"eu", "z1", "r2", "h1"}) == Level::zone);
+  CHECK(shared_level(here, {"eu", "z2", "r1", "h1"}) == Level::region);
+  CHECK(shared_level(here, {"us", "z1", "r1", "h1"}) == Level::world);
+}
+
+TEST_CASE("a locality reads what it writes, with keys in any order") {
+  Locality const locality{"eu", "z1", "r7", "h3"};
+  CHECK(parse_locality(to_string(locality)).value() == locality);
+  CHECK(parse_locality("host=h3,zone=z1,rack=r7,region=eu").value() == locality);
+  CHECK(parse_locality("").value() == Locality{});
+}
+
+TEST_CASE("a mistyped locality is refused with the part that is wrong") {
+  CHECK(parse_locality("hots=h3").error().code == PlanErrc::bad_parameter);
+  CHECK(parse_locality("hots=h3").error().detail.find("hots=h3") != std::string::npos);
+  CHECK(parse_locality("host").has_error());
+  CHECK(parse_locality("host=a,host=b").has_error());
+  CHECK(parse_locality("host=a,,rack=b").has_error());
+}

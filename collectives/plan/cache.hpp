@@ -1,0 +1,39 @@
+// A bounded cache of built programs, least recently used out first. Thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include "collectives/plan/program.hpp"
+
+namespace chorus::plan {
+
+class Cache {
+ public:
+  explicit Cache(std::size_t limit_bytes) : limit_bytes_(limit_bytes) {}
+  Cache(Cache const&) = delete;
+  Cache& operator=(Cache const&) = delete;
+
+  // Builds on a miss. A program larger than the limit is returned and not kept.
+  [[nodiscard]] Result<std::shared_ptr<Program const>> get(Algorithm const& algorithm, Spec const& spec, Rank rank);
+
+  [[nodiscard]] std::size_t size_bytes() const;
+
+ private:
+  using Key = std::pair<Spec, Rank>;
+  struct Entry {
+    std::shared_ptr<Program const> program;
+    std::list<Key>::iterator position;
+  };
+  std::size_t const limit_bytes_;
+  mutable std::mutex mutex_;
+  std::size_t size_bytes_ = 0;
+  std::list<Key> recent_;  // most recent first
+  std::map<Key, Entry> entries_;
+};
+
+}  // namespace chorus::plan

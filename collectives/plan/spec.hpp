@@ -1,0 +1,43 @@
+// What is to be planned. A value: compared, hashed, printed, and the key of the plan cache.
+//
+// The element count and the dtype are deliberately absent: one plan serves every size (see layout.hpp).
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <string>
+
+#include "collectives/core/op.hpp"
+#include "collectives/core/result.hpp"
+
+namespace chorus::plan {
+
+using Rank = std::uint32_t;
+
+inline constexpr std::uint32_t max_ranks = 65536;
+
+// Raised whenever a generator or a pass changes what it emits for the same spec: part of every plan hash, so that
+// workers of two releases refuse each other instead of exchanging the wrong chunks.
+inline constexpr std::uint32_t generator_version = 1;
+
+struct Spec {
+  Op op = Op::all_reduce;
+  std::string algorithm;    // "ring", "tree", "centralized"
+  std::uint32_t ranks = 1;  // p
+  Rank root = 0;            // where rooted algorithms reduce
+  std::uint32_t arity = 2;  // children per node, tree only
+  bool in_place = false;    // input and output are one buffer
+
+  friend auto operator<=>(Spec const&, Spec const&) = default;
+};
+
+// ranks in 1..max_ranks, root < ranks, arity >= 1. Algorithms add their own conditions (Algorithm::check).
+[[nodiscard]] Status check(Spec const& spec);
+
+// "all_reduce tree ranks=8 root=0 arity=2 out_of_place": stable, part of the text form and of the hash.
+[[nodiscard]] std::string to_string(Spec const& spec);
+
+// 64 bits over to_string and generator_version; the same on every rank and every machine.
+[[nodiscard]] std::uint64_t hash(Spec const& spec);
+
+}  // namespace chorus::plan

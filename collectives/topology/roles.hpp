@@ -1,0 +1,22 @@
+// What a rank is within an algorithm, in words and neighbours, read off its program.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "collectives/plan/program.hpp"
+
+namespace chorus::topology {
+
+struct Role {
+  std::string name;                  // "root", "interior", "leaf", "member"
+  std::vector<plan::Rank> sends_to;  // ascending
+  std::vector<plan::Rank> receives_from;
+  friend bool operator==(Role const&, Role const&) = default;
+};
+
+// root: the spec's root in a rooted algorithm; leaf: talks to one peer only; interior: between them; member: a rank of a
+// symmetric algorithm such as the ring.
+[[nodiscard]] Role role_of(plan::Program const& program);
+
+}  // namespace chorus::topology
