@@ -1,0 +1,113 @@
+// Collectives as users launch and read them at the coordinator.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "http/api/runs.hpp"
+#include "http/problem.hpp"
+
+namespace chorus::api {
+
+// POST /v1/collectives, PUT /v1/collectives/{id}
+struct CollectiveRequest {
+  std::string group;
+  std::string op = "all_reduce";
+  std::string tensor;
+  std::string reduce = "sum";
+  std::string algorithm = "auto";
+  std::optional<std::uint32_t> root;
+  std::optional<std::uint32_t> arity;
+  std::optional<std::uint32_t> epoch;  // refuse with epoch_fenced unless the group stands at this one
+  std::uint64_t timeout_ms = 30000;
+  bool in_place = false;
+  bool reproducible = false;
+  Schedule schedule;
+};
+
+struct Considered {
+  std::string algorithm;
+  std::uint32_t root = 0;
+  std::uint32_t arity = 2;
+  double predicted_seconds = 0;
+  std::uint32_t rounds = 0;
+  std::uint64_t bytes_per_rank = 0;
+};
+
+struct LowerBound {
+  std::uint32_t rounds = 0;
+  std::uint64_t bytes_per_rank = 0;
+};
+
+struct RankRecord {
+  std::uint32_t rank = 0;
+  std::string worker;
+  std::string state;  // pending running succeeded failed
+  std::optional<RunReport> report;
+};
+
+struct Collective {
+  std::string id;
+  std::string state;  // pending planned running succeeded failed cancelled
+  CollectiveRequest request;
+  std::uint64_t run = 0;
+  std::uint32_t epoch = 0;
+  std::string dtype;
+  std::vector<std::uint64_t> shape;
+  std::uint64_t bytes = 0;          // of one rank's tensor
+  std::string algorithm;            // chosen
+  std::uint32_t root = 0;
+  std::uint32_t arity = 2;
+  std::string reason;
+  std::vector<Considered> considered;
+  double predicted_seconds = 0;
+  LowerBound lower_bound;
+  std::string created_at;           // RFC 3339, for people
+  double seconds = 0;               // admission to commit
+  double arrival_skew_seconds = 0;  // last minus first launch confirmed
+  std::vector<RankRecord> ranks;
+  std::optional<http::Problem> error;
+};
+
+struct CollectiveList {
+  std::vector<Collective> items;
+  std::optional<std::string> next_cursor;
+};
+
+// POST /v1/plans: a dry run, for a group that stands or for one that could.
+struct PlanRequest {
+  std::optional<std::string> group;
+  std::optional<std::uint32_t> ranks;  // all on one host unless localities are given
+  std::optional<std::vector<std::string>> localities;
+  std::string op = "all_reduce";
+  std::uint64_t bytes = 0;
+  std::string dtype = "f32";
+  std::string algorithm = "auto";
+  std::optional<std::uint32_t> root;
+  std::optional<std::uint32_t> arity;
+};
+
+struct PlannedMove {
+  std::string op;  // send, recv, recv_reduce, copy, reduce
+  std::uint32_t rank = 0;
+  std::uint32_t peer = 0;
+  std::uint32_t chunk = 0;
+  std::uint32_t chunks = 1;
+};
+
+struct PlanAnswer {
+  std::string algorithm;
+  std::uint32_t root = 0;
+  std::uint32_t arity = 2;
+  std::string reason;
+  double predicted_seconds = 0;
+  std::vector<Considered> considered;
+  LowerBound lower_bound;
+  bool verified = false;
+  std::string verification;                       // "every output chunk holds every rank's contribution once", or the failure
+  std::vector<std::vector<PlannedMove>> rounds;   // left empty above 64 ranks
+};
+
+}  // namespace chorus::api

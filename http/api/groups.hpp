@@ -1,0 +1,67 @@
+// Groups: who is which rank, since which epoch, and what is chosen for which size.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "collectives/core/locality.hpp"
+
+namespace chorus::api {
+
+// PUT /v1/groups/{name}: exactly one of the two.
+struct GroupRequest {
+  std::optional<std::vector<std::string>> workers;  // ids, in any order: ranks are assigned by locality
+  std::optional<std::uint32_t> size;                // any n ready workers
+};
+
+struct RoleInAlgorithm {
+  std::string algorithm;
+  std::string role;  // "root", "interior", "leaf", "member"
+  std::vector<std::uint32_t> sends_to;
+  std::vector<std::uint32_t> receives_from;
+};
+
+struct Member {
+  std::uint32_t rank = 0;
+  std::string worker;
+  std::string incarnation;
+  std::string url;
+  Locality locality;
+  std::vector<RoleInAlgorithm> roles;
+};
+
+// One line of the group's decision table: for payloads up to max_bytes (none: for all others) use this. Decided once, by
+// the coordinator, and shipped as data: members never choose for themselves, so they cannot choose differently.
+struct Selection {
+  std::string op;
+  std::optional<std::uint64_t> max_bytes;
+  std::string algorithm;
+  std::uint32_t root = 0;
+  std::uint32_t arity = 2;
+  std::string reason;
+};
+
+struct Stretch {
+  double arrival_order = 0;  // mean level distance of a ring over the workers as they were listed
+  double assigned = 0;       // ... over the ranks as assigned
+};
+
+// The answer of GET and PUT /v1/groups/{name} at the coordinator, and what it pushes to every member with the same path.
+struct Group {
+  std::string name;
+  std::uint32_t epoch = 0;  // from 1; every change of membership makes a new one
+  std::string state;        // "ready", or "degraded" when a member is lost
+  std::vector<Member> members;
+  std::vector<std::string> lost;  // ids of members that are lost
+  Stretch stretch;
+  std::vector<Selection> selection;
+};
+
+struct GroupList {
+  std::vector<Group> items;
+  std::optional<std::string> next_cursor;
+};
+
+}  // namespace chorus::api

@@ -1,0 +1,53 @@
+// Workers and their leases, as they travel between worker, coordinator and users.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "collectives/core/locality.hpp"
+
+namespace chorus::api {
+
+// 64-bit values that are identities, not quantities, travel as 16 hexadecimal digits: JSON numbers end at 2^53.
+[[nodiscard]] std::string to_hex(std::uint64_t value);
+[[nodiscard]] std::optional<std::uint64_t> from_hex(std::string_view text);
+
+// POST /v1/workers
+struct JoinRequest {
+  std::string id;           // [A-Za-z0-9._-]{1,64}; the same name with a new incarnation fences the old one
+  std::string incarnation;  // hex, drawn at process start
+  std::string url;          // where peers and the coordinator reach this worker
+  Locality locality;
+  std::string version;      // of the build
+};
+
+// An element of GET /v1/workers, GET /v1/workers/{id}, and the answer to a join
+struct Worker {
+  std::string id;
+  std::string incarnation;
+  std::string url;
+  Locality locality;
+  std::string version;
+  std::string state;             // "ready" or "lost"
+  std::uint32_t lease_ms = 0;    // renew well before this has passed
+  std::uint64_t heard_ms_ago = 0;
+  std::vector<std::string> groups;
+};
+
+// PUT /v1/workers/{id}/lease. 404 unknown_worker: join again. 409 epoch_fenced: a newer incarnation has the name.
+struct LeaseRequest {
+  std::string incarnation;
+};
+struct LeaseAnswer {
+  std::uint32_t lease_ms = 0;
+};
+
+struct WorkerList {
+  std::vector<Worker> items;
+  std::optional<std::string> next_cursor;
+};
+
+}  // namespace chorus::api

@@ -1,0 +1,95 @@
+// Runs: what the coordinator asks one worker to do for one collective, and what the worker reports.
+//
+// PUT /v1/runs/{run} with a RunRequest starts it and is answered with a RunReport when it has ended on this rank; the result
+// is held beside the old version. POST /v1/runs/{run}/commit makes it the tensor's next version; DELETE /v1/runs/{run}
+// aborts, or drops the held result. Both are idempotent.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "http/problem.hpp"
+
+namespace chorus::api {
+
+struct Schedule {
+  std::uint64_t segment_bytes = 262144;  // 4096..64 MiB: the pipelining unit
+  std::uint32_t window = 4;              // segments queued per link before the next is handed over, 1..64
+};
+
+struct Peer {
+  std::uint32_t rank = 0;
+  std::string worker;
+  std::string incarnation;
+  std::string url;
+};
+
+struct RunRequest {
+  std::uint64_t run = 0;      // unique within the coordinator's life
+  std::string group;
+  std::uint32_t epoch = 0;
+  std::string token;          // hex; every link of the run presents it
+  std::string op;
+  std::string algorithm;
+  std::uint32_t root = 0;
+  std::uint32_t arity = 2;
+  std::uint32_t rank = 0;
+  std::vector<Peer> members;  // in rank order
+  std::string tensor;
+  std::uint64_t version = 0;  // the version admitted; another one is refused with 409 mismatch
+  std::string dtype;
+  std::uint64_t elements = 0;
+  std::string reduce;
+  bool in_place = false;
+  bool digests = true;
+  Schedule schedule;
+  std::uint64_t timeout_ms = 30000;
+};
+
+struct RunReport {
+  std::uint64_t run = 0;
+  std::uint32_t rank = 0;
+  std::string worker;
+  std::string state;               // "succeeded", "failed"
+  std::uint64_t started_us = 0;    // monotonic clock of the worker: only differences within one worker mean anything
+  double seconds = 0;              // start to end on this rank
+  double wait_seconds = 0;         // until the first byte from a peer arrived
+  std::uint64_t bytes_sent = 0;
+  std::uint64_t bytes_received = 0;
+  std::uint32_t steps = 0;         // instructions run
+  std::optional<std::string> input_digest;   // xxh3-64, hex
+  std::optional<std::string> output_digest;  // equal on all ranks of an all_reduce
+  std::uint64_t version = 0;       // after commit
+  std::optional<http::Problem> error;
+};
+
+struct CommitAnswer {
+  std::uint64_t version = 0;
+};
+
+// POST /v1/groups/{group}/{op} at a worker: every member calls its own worker, no coordinator takes part. Calls are matched
+// by order; each carries a fingerprint of (op, dtype, elements, reduce, in_place), and ranks that differ all fail with
+// plan_mismatch. After a failure the group answers group_broken until the coordinator has made a new epoch.
+struct LocalCall {
+  std::string tensor;
+  std::string reduce = "sum";
+  bool in_place = false;
+  std::optional<std::string> algorithm;  // none: the group's selection table
+  std::uint64_t timeout_ms = 30000;
+  Schedule schedule;
+};
+struct LocalReport {
+  std::string group;
+  std::uint32_t epoch = 0;
+  std::uint64_t sequence = 0;
+  std::uint32_t rank = 0;
+  std::string algorithm;
+  double seconds = 0;
+  std::uint64_t bytes_sent = 0;
+  std::uint64_t bytes_received = 0;
+  std::uint64_t version = 0;
+};
+
+}  // namespace chorus::api

@@ -1,0 +1,25 @@
+// What a worker says about its tensors in JSON; the bytes themselves travel as application/octet-stream.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace chorus::api {
+
+struct TensorInfo {
+  std::string name;
+  std::string dtype;
+  std::vector<std::uint64_t> shape;
+  std::uint64_t version = 0;
+  std::uint64_t bytes = 0;
+  std::string device = "cpu";
+};
+
+struct TensorList {
+  std::vector<TensorInfo> items;
+  std::optional<std::string> next_cursor;
+};
+
+}  // namespace chorus::api

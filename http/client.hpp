@@ -1,0 +1,69 @@
+// The asynchronous client that coordinator and workers use between themselves. Keeps connections alive per authority.
+#pragma once
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "collectives/core/result.hpp"
+#include "http/message.hpp"
+
+namespace chorus::http {
+
+struct Url {
+  std::string scheme = "http";
+  std::string host;
+  std::uint16_t port = 80;
+  std::string path;  // "" or begins with "/"
+};
+[[nodiscard]] Result<Url> parse_url(std::string_view text);  // Errors: HttpErrc::bad_url with the text
+
+struct Call {
+  Method method = Method::get;
+  std::string url;                 // absolute
+  Fields fields;
+  std::string body;                // sent with Content-Length; Content-Type application/json unless set
+  std::size_t answer_limit_bytes = 16 << 20;
+};
+
+struct Answer {
+  unsigned status = 0;
+  Fields fields;
+  std::string body;
+  [[nodiscard]] bool ok() const { return status >= 200 && status < 300; }
+  [[nodiscard]] Problem problem() const;  // of a status that is not ok
+};
+
+class Client {
+ public:
+  explicit Client(boost::asio::any_io_executor executor);
+  ~Client();
+  Client(Client const&) = delete;
+  Client& operator=(Client const&) = delete;
+
+  // Errors: HttpErrc connect_failed, timed_out (at the deadline), peer_closed, malformed, too_large; the detail names the
+  // URL. A request on a kept connection that the peer had closed meanwhile is sent once more on a fresh one, if it is
+  // certain that no answer byte came and the method is idempotent. Cancellable: the connection is then closed.
+  // On the client's thread; any number at once.
+  boost::asio::awaitable<Result<Answer>> send(Call call, TimePoint deadline);
+
+  // Connects and performs an HTTP Upgrade; gives the socket and what the peer sent after its 101.
+  struct Upgraded {
+    boost::asio::ip::tcp::socket socket;
+    std::string early_bytes;
+    Fields fields;
+  };
+  boost::asio::awaitable<Result<Upgraded>> upgrade(std::string url, std::string protocol, Fields fields, TimePoint deadline);
+
+  // Closes idle connections; calls in flight end with peer_closed.
+  void close();
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace chorus::http

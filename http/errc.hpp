@@ -1,0 +1,25 @@
+// What can go wrong in an HTTP conversation, on this side of it.
+#pragma once
+
+#include <system_error>
+
+namespace chorus::http {
+
+enum class HttpErrc {
+  bind_failed = 1,
+  bad_url,
+  connect_failed,
+  timed_out,
+  peer_closed,
+  malformed,
+  too_large,
+  refused_upgrade,
+};
+
+[[nodiscard]] std::error_category const& http_category();
+[[nodiscard]] inline std::error_code make_error_code(HttpErrc e) { return {static_cast<int>(e), http_category()}; }
+
+}  // namespace chorus::http
+
+template <>
+struct std::is_error_code_enum<chorus::http::HttpErrc> : std::true_type {};

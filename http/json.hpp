@@ -1,0 +1,28 @@
+// Strict JSON for request bodies: no duplicate keys, limited depth and size, unknown fields refused with a pointer.
+//
+// decode and encode exist for the messages in http/api; the templates are instantiated in http/api/*.cpp, so including
+// this header costs nothing.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "http/problem.hpp"
+
+namespace chorus::http {
+
+inline constexpr std::size_t json_limit_bytes = 1 << 20;
+inline constexpr std::size_t json_limit_depth = 16;
+
+enum class UnknownFields : bool { refuse, ignore };
+
+// Problems: malformed_json; invalid_field with errors[] that hold the pointer, what was expected and what was found.
+// Requests from users refuse unknown fields; answers read from another release ignore them.
+template <class Message>
+[[nodiscard]] Checked<Message> decode(std::string_view body, UnknownFields unknown = UnknownFields::refuse);
+
+template <class Message>
+[[nodiscard]] std::string encode(Message const& message);
+
+}  // namespace chorus::http

@@ -1,0 +1,57 @@
+// The listener and its sessions: HTTP/1.1 with keep-alive on one port, hardened beyond what Beast 1.81 checks.
+#pragma once
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "collectives/core/result.hpp"
+#include "http/router.hpp"
+
+namespace chorus::http {
+
+struct ServerLimits {
+  std::size_t header_bytes = 8192;                                // above: 431
+  std::size_t connections = 16384;                                // above: 503 and close
+  std::chrono::milliseconds header_timeout{5000};                 // from the first byte of a request to its last header byte
+  std::chrono::milliseconds idle_timeout{60000};                  // between requests
+  std::chrono::milliseconds body_stall_timeout{10000};            // longest pause within a body
+  std::uint64_t body_bytes_per_second_min = 1024;                 // averaged over the body, after the stall timeout
+  std::uint64_t unread_body_bytes = 65536;                        // discarded after the handler; more closes the connection
+};
+
+// What the server tells about each finished request (for metrics and logs); called on the server's thread.
+struct Exchange {
+  Method method;
+  std::string_view route;  // pattern, or "" if none matched
+  unsigned status;
+  std::chrono::steady_clock::duration duration;
+};
+using Observer = std::function<void(Exchange const&)>;
+
+class Server {
+ public:
+  // One thread runs the executor. The router outlives stop().
+  Server(boost::asio::any_io_executor executor, Router const& router, ServerLimits limits, Observer observer);
+  ~Server();  // asserts that stop() has completed
+  Server(Server const&) = delete;
+  Server& operator=(Server const&) = delete;
+
+  // Binds and starts to accept. port 0 picks one. Errors: HttpErrc::bind_failed with address and reason.
+  [[nodiscard]] Result<std::uint16_t> listen(std::string const& host, std::uint16_t port);
+
+  // Refuses new connections, cancels the open ones and returns when every session has ended.
+  boost::asio::awaitable<void> stop();
+
+  [[nodiscard]] std::size_t open_connections() const;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace chorus::http

@@ -1,0 +1,53 @@
+// Blocks of tensor memory, 64-byte aligned, recycled through a bounded pool: a fresh 64 MiB block costs 16,384 page faults.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "collectives/core/result.hpp"
+
+namespace chorus::tensors {
+
+// Owned bytes at a fixed place. Immovable; shared by std::shared_ptr.
+class Block {
+ public:
+  Block(std::byte* data, std::size_t size_bytes) : data_(data), size_bytes_(size_bytes) {}
+  Block(Block const&) = delete;
+  Block& operator=(Block const&) = delete;
+
+  [[nodiscard]] std::byte* data() { return data_; }
+  [[nodiscard]] std::byte const* data() const { return data_; }
+  [[nodiscard]] std::size_t size_bytes() const { return size_bytes_; }
+  [[nodiscard]] std::span<std::byte> bytes() { return {data_, size_bytes_}; }
+  [[nodiscard]] std::span<std::byte const> bytes() const { return {data_, size_bytes_}; }
+
+ private:
+  std::byte* data_;
+  std::size_t size_bytes_;
+};
+
+// Thread-safe. Blocks may outlive the pool; they are then freed instead of kept.
+class Pool {
+ public:
+  // keep_bytes: how much free memory is kept for reuse. limit_bytes: total in use and kept; above it acquire fails.
+  Pool(std::size_t keep_bytes, std::size_t limit_bytes);
+  ~Pool();
+  Pool(Pool const&) = delete;
+  Pool& operator=(Pool const&) = delete;
+
+  // Contents are unspecified. size 0 is fine. Errors: TensorErrc::out_of_memory with the sizes.
+  [[nodiscard]] Result<std::shared_ptr<Block>> acquire(std::size_t size_bytes);
+
+  [[nodiscard]] std::size_t in_use_bytes() const;
+  [[nodiscard]] std::size_t kept_bytes() const;
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace chorus::tensors
