@@ -59,6 +59,15 @@ struct Group {
   std::vector<Selection> selection;
 };
 
+// PUT /v1/groups/{name} at a worker, from the coordinator only: the group as this member is to see it. A worker refuses an
+// epoch below the highest that it has seen of the name.
+struct GroupAssignment {
+  Group group;
+  std::string worker;       // the addressee, with
+  std::string incarnation;  // ... this incarnation: 409 epoch_fenced otherwise
+  std::string token;        // hex; presented by links between members for calls that no coordinator launched
+};
+
 struct GroupList {
   std::vector<Group> items;
   std::optional<std::string> next_cursor;

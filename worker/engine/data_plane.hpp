@@ -1,0 +1,111 @@
+// The data plane of one worker: a thread of its own that holds the links and runs the plans, so that a reduction of 64 MiB
+// never delays a heartbeat or a health check.
+//
+// Knows no algorithms and no REST: it is handed programs and memory, and reports how each run ended.
+#pragma once
+
+#include <boost/asio/ip/tcp.hpp>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "collectives/core/dtype.hpp"
+#include "collectives/core/reduce_op.hpp"
+#include "collectives/core/result.hpp"
+#include "collectives/plan/program.hpp"
+
+namespace chorus::engine {
+
+struct Peer {
+  plan::Rank rank = 0;
+  std::string worker;
+  std::uint64_t incarnation = 0;
+  std::string url;  // of the peer's one port
+};
+
+// Everything that one rank needs to run. Both spans stay valid until `done` was called; `owner` is held until then.
+struct RunSpec {
+  std::uint64_t run = 0;      // the same number on every rank; bit 63 set for calls between members, clear for the coordinator's
+  std::uint32_t epoch = 0;
+  std::uint64_t token = 0;    // capability: a link that presents another one for this run is refused
+  std::string description;    // "all_reduce sum f32[4096] ring of 4": shown to both sides when ranks disagree
+  std::uint64_t fingerprint = 0;  // over everything that must agree: spec, dtype, elements, reduce, in_place
+  std::shared_ptr<plan::Program const> program;
+  std::vector<Peer> members;  // in rank order
+  Dtype dtype = Dtype::f32;
+  ReduceOp reduce = ReduceOp::sum;
+  std::uint64_t elements = 0;
+  std::span<std::byte const> input;   // elements * element_bytes(dtype)
+  std::span<std::byte> output;        // the same memory as input when program->spec.in_place
+  std::shared_ptr<void const> owner;
+  std::uint64_t segment_bytes = 262144;
+  std::uint32_t window = 4;           // segments queued per link before the next is handed over
+  std::chrono::steady_clock::time_point deadline;
+};
+
+struct RunResult {
+  Status status;                     // EngineErrc; the detail names the culprit worker, rank, direction and step
+  std::vector<plan::Rank> culprits;  // empty on success or when nobody is to blame (aborted)
+  double seconds = 0;
+  double wait_seconds = 0;           // until the first byte or grant from a peer
+  std::uint64_t bytes_sent = 0;      // payload
+  std::uint64_t bytes_received = 0;
+  std::uint32_t steps = 0;           // instructions completed
+};
+
+// Called once, on the data thread; posts elsewhere if it has more to do than a few microseconds.
+using RunDone = std::function<void(RunResult)>;
+
+// Traffic with one peer since the start of the process, for metrics.
+struct PeerTraffic {
+  std::string worker;
+  std::uint64_t sent_bytes = 0;
+  std::uint64_t received_bytes = 0;
+  double send_busy_seconds = 0;     // time with something queued to the peer
+  double receive_busy_seconds = 0;  // time between the first and last byte of payloads
+  std::uint32_t connections = 0;
+};
+
+struct DataPlaneOptions {
+  std::string worker;              // own id and incarnation, presented in handshakes
+  std::uint64_t incarnation = 0;
+  std::chrono::microseconds spin{0};  // how long the idle thread polls before it blocks; 0 blocks at once
+  std::uint64_t eager_bytes = 65536;  // per run and link: sent without waiting for the receiver's grant
+  std::size_t early_runs = 64;        // runs of peers that may wait here for this rank's own call, per link
+};
+
+class DataPlane {
+ public:
+  explicit DataPlane(DataPlaneOptions options);  // starts the thread
+  ~DataPlane();                                  // aborts what runs, closes the links, joins the thread
+  DataPlane(DataPlane const&) = delete;
+  DataPlane& operator=(DataPlane const&) = delete;
+
+  // Any thread. `done` is called exactly once, also when the run fails at once or the data plane is destroyed.
+  void start(RunSpec spec, RunDone done);
+
+  // Any thread. Ends the run on this rank with `why` and tells its peers; nothing if it has ended.
+  void abort(std::uint64_t run, Error why);
+
+  // Any thread. An inbound link: the socket after `101 Switching Protocols` on GET /v1/link, with the identity from the
+  // peer's handshake fields and the bytes that were read past the request.
+  void adopt(boost::asio::ip::tcp::socket socket, std::string early_bytes, std::string peer_worker,
+             std::uint64_t peer_incarnation);
+
+  // Any thread. Links of older incarnations of this worker id are closed and refused from now on.
+  void fence(std::string const& worker, std::uint64_t incarnation);
+
+  // Any thread.
+  [[nodiscard]] std::vector<PeerTraffic> traffic() const;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace chorus::engine
