@@ -6,6 +6,14 @@
 # not allow. A module NAME is the library chorus_NAME, alias chorus::NAME. SRCS are relative to the calling directory.
 set_property(GLOBAL PROPERTY CHORUS_DEPENDENCIES "")
 
+# One line per target for tests/house: "kind name directory dep,dep source,source".
+function(_chorus_record kind name deps sources)
+  file(RELATIVE_PATH here ${CMAKE_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
+  string(REPLACE ";" "," deps "${deps}")
+  string(REPLACE ";" "," sources "${sources}")
+  set_property(GLOBAL APPEND PROPERTY CHORUS_DEPENDENCIES "${kind} ${name} ${here} [${deps}] [${sources}]")
+endfunction()
+
 function(_chorus_configure target)
   cmake_parse_arguments(A "" "" "DEPS;LIBS" ${ARGN})
   target_link_libraries(${target} PRIVATE chorus_flags)
@@ -23,9 +31,7 @@ function(chorus_module)
   add_library(chorus_${M_NAME} STATIC ${M_SRCS})
   add_library(chorus::${M_NAME} ALIAS chorus_${M_NAME})
   _chorus_configure(chorus_${M_NAME} DEPS ${M_DEPS} LIBS ${M_LIBS})
-  file(RELATIVE_PATH here ${CMAKE_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
-  string(REPLACE ";" "," deps "${M_DEPS}")
-  set_property(GLOBAL APPEND PROPERTY CHORUS_DEPENDENCIES "${M_NAME} ${here} ${deps}")
+  _chorus_record(module ${M_NAME} "${M_DEPS}" "${M_SRCS}")
 endfunction()
 
 function(chorus_tests)
@@ -41,10 +47,12 @@ function(chorus_tests)
     set(T_LABELS unit)
   endif()
   set_tests_properties(${T_NAME} PROPERTIES TIMEOUT ${T_TIMEOUT} LABELS "${T_LABELS}")
+  _chorus_record(tests ${T_NAME} "${T_DEPS}" "${T_SRCS}")
 endfunction()
 
 function(chorus_binary)
   cmake_parse_arguments(B "" "NAME" "SRCS;DEPS;LIBS" ${ARGN})
   add_executable(${B_NAME} ${B_SRCS})
   _chorus_configure(${B_NAME} DEPS ${B_DEPS} LIBS ${B_LIBS})
+  _chorus_record(binary ${B_NAME} "${B_DEPS}" "${B_SRCS}")
 endfunction()

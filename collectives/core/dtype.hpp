@@ -16,10 +16,22 @@ inline constexpr std::array all_dtypes{Dtype::f64, Dtype::f32, Dtype::f16, Dtype
 
 [[nodiscard]] constexpr std::size_t element_bytes(Dtype dtype) {
   switch (dtype) {
-    case Dtype::f64: case Dtype::i64: case Dtype::u64: return 8;
-    case Dtype::f32: case Dtype::i32: case Dtype::u32: return 4;
-    case Dtype::f16: case Dtype::bf16: case Dtype::i16: case Dtype::u16: return 2;
-    case Dtype::i8: case Dtype::u8: return 1;
+    case Dtype::f64:
+    case Dtype::i64:
+    case Dtype::u64:
+      return 8;
+    case Dtype::f32:
+    case Dtype::i32:
+    case Dtype::u32:
+      return 4;
+    case Dtype::f16:
+    case Dtype::bf16:
+    case Dtype::i16:
+    case Dtype::u16:
+      return 2;
+    case Dtype::i8:
+    case Dtype::u8:
+      return 1;
   }
   return 0;
 }

@@ -8,11 +8,16 @@ class PlanCategory final : public std::error_category {
   char const* name() const noexcept override { return "plan"; }
   std::string message(int value) const override {
     switch (static_cast<PlanErrc>(value)) {
-      case PlanErrc::unknown_algorithm: return "unknown algorithm";
-      case PlanErrc::unsupported_operation: return "the algorithm cannot do this operation";
-      case PlanErrc::rank_out_of_range: return "rank out of range";
-      case PlanErrc::bad_parameter: return "bad parameter";
-      case PlanErrc::malformed_text: return "malformed text";
+      case PlanErrc::unknown_algorithm:
+        return "unknown algorithm";
+      case PlanErrc::unsupported_operation:
+        return "the algorithm cannot do this operation";
+      case PlanErrc::rank_out_of_range:
+        return "rank out of range";
+      case PlanErrc::bad_parameter:
+        return "bad parameter";
+      case PlanErrc::malformed_text:
+        return "malformed text";
     }
     return "unknown plan error";
   }

@@ -6,11 +6,11 @@
 namespace chorus {
 
 enum class PlanErrc {
-  unknown_algorithm = 1,   // no algorithm of that name
-  unsupported_operation,   // the algorithm exists, but cannot do this operation
-  rank_out_of_range,       // rank or root not in 0..p-1
-  bad_parameter,           // arity 0, too many ranks, a malformed locality
-  malformed_text,          // a plan's text form that does not parse
+  unknown_algorithm = 1,  // no algorithm of that name
+  unsupported_operation,  // the algorithm exists, but cannot do this operation
+  rank_out_of_range,      // rank or root not in 0..p-1
+  bad_parameter,          // arity 0, too many ranks, a malformed locality
+  malformed_text,         // a plan's text form that does not parse
 };
 
 [[nodiscard]] std::error_category const& plan_category();

@@ -17,10 +17,12 @@ struct Error {
   std::error_code code;
   std::string detail;  // one sentence, without a full stop at the end
 
+  Error() = default;
   Error(std::error_code c, std::string d) : code(c), detail(std::move(d)) {}
 
   template <class Enum>
-  requires std::is_error_code_enum_v<Enum> Error(Enum e, std::string d) : code(make_error_code(e)), detail(std::move(d)) {}
+  requires std::is_error_code_enum_v<Enum> Error(Enum e, std::string d)
+      : code(make_error_code(e)), detail(std::move(d)) {}
 
   friend bool operator==(Error const&, Error const&) = default;
 };

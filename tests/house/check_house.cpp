@@ -1,0 +1,44 @@
+// check-house ROOT DEPENDENCIES: prints every finding and exits 1 if there is one.
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "tests/house/dependencies.hpp"
+#include "tests/house/style.hpp"
+
+namespace {
+
+std::string read(std::filesystem::path const& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+std::vector<chorus::house::Source> read_sources(std::filesystem::path const& root) {
+  std::vector<chorus::house::Source> sources;
+  for (auto const* room : {"collectives", "metrics", "http", "worker", "server", "examples", "tests", "cmake"})
+    for (auto const& entry : std::filesystem::recursive_directory_iterator(root / room)) {
+      auto const extension = entry.path().extension();
+      if (entry.is_regular_file() && (extension == ".hpp" || extension == ".cpp" || extension == ".cu"))
+        sources.push_back({std::filesystem::relative(entry.path(), root).string(), read(entry.path())});
+    }
+  return sources;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 3) {
+    std::fputs("usage: check-house ROOT DEPENDENCIES\n", stderr);
+    return 2;
+  }
+  auto const sources = read_sources(argv[1]);
+  auto findings = chorus::house::check_dependencies(chorus::house::parse_targets(read(argv[2])), sources);
+  for (auto& finding : chorus::house::check_style(sources)) findings.push_back(std::move(finding));
+  for (auto const& finding : findings)
+    std::fprintf(stderr, "%s:%zu: %s\n", finding.file.c_str(), finding.line, finding.what.c_str());
+  if (findings.empty()) std::printf("house: %zu files, nothing found\n", sources.size());
+  return findings.empty() ? 0 : 1;
+}
