@@ -45,7 +45,7 @@ endif()
 add_library(chorus_flags INTERFACE)
 target_include_directories(chorus_flags INTERFACE ${CMAKE_SOURCE_DIR})
 target_compile_options(chorus_flags INTERFACE
-  -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Wold-style-cast -Werror)
+  -Wall -Wextra -Wno-missing-field-initializers -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Wold-style-cast -Werror)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_compile_options(chorus_flags INTERFACE -fcoroutines -Wno-mismatched-new-delete -Wno-maybe-uninitialized)
 endif()

@@ -1,0 +1,65 @@
+#include "examples/digits/chorus_client.hpp"
+
+#include <boost/json.hpp>
+#include <cstring>
+#include <stdexcept>
+
+namespace digits {
+namespace {
+
+// The body of a 2xx answer; anything else becomes an exception with the problem's own words.
+std::string require_ok(httplib::Result const& result, std::string const& what) {
+  if (!result) throw std::runtime_error(what + ": " + httplib::to_string(result.error()));
+  if (result->status / 100 != 2)
+    throw std::runtime_error(what + ": " + std::to_string(result->status) + " " + result->body);
+  return result->body;
+}
+
+}  // namespace
+
+ChorusClient::ChorusClient(std::string const& worker_url) : http_(worker_url), url_(worker_url) {
+  http_.set_keep_alive(true);
+  http_.set_tcp_nodelay(true);
+  http_.set_read_timeout(60);
+}
+
+Membership ChorusClient::membership(std::string const& group) {
+  auto const own = boost::json::parse(require_ok(http_.Get("/v1"), "GET " + url_ + "/v1"));
+  auto const id = boost::json::value_to<std::string>(own.at("worker"));
+  auto const path = "/v1/groups/" + group;
+  auto const view = boost::json::parse(require_ok(http_.Get(path), "GET " + url_ + path));
+  auto const& members = view.at("members").as_array();
+  for (auto const& member : members)
+    if (member.at("worker").as_string() == id)
+      return {boost::json::value_to<std::uint32_t>(member.at("rank")), static_cast<std::uint32_t>(members.size())};
+  throw std::runtime_error("worker " + id + " is not a member of group " + group);
+}
+
+void ChorusClient::put(std::string const& tensor, std::span<float const> values) {
+  auto const path = "/v1/tensors/" + tensor;
+  httplib::Headers const headers{{"Tensor-Dtype", "f32"}, {"Tensor-Shape", std::to_string(values.size())}};
+  auto const bytes = std::as_bytes(values);
+  require_ok(
+      http_.Put(path, headers, reinterpret_cast<char const*>(bytes.data()), bytes.size(), "application/octet-stream"),
+      "PUT " + url_ + path);
+}
+
+void ChorusClient::get(std::string const& tensor, std::span<float> values) {
+  auto const path = "/v1/tensors/" + tensor;
+  auto const body = require_ok(http_.Get(path), "GET " + url_ + path);
+  if (body.size() != values.size_bytes())
+    throw std::runtime_error(tensor + " has " + std::to_string(body.size()) + " bytes, expected " +
+                             std::to_string(values.size_bytes()));
+  std::memcpy(values.data(), body.data(), body.size());
+}
+
+AllReduceReport ChorusClient::all_reduce(std::string const& group, std::string const& tensor) {
+  auto const path = "/v1/groups/" + group + "/all_reduce";
+  auto const request = boost::json::serialize(boost::json::object{{"tensor", tensor}, {"reduce", "sum"}});
+  auto const answer =
+      boost::json::parse(require_ok(http_.Post(path, request, "application/json"), "POST " + url_ + path));
+  return {boost::json::value_to<std::string>(answer.at("algorithm")),
+          boost::json::value_to<double>(answer.at("seconds"))};
+}
+
+}  // namespace digits

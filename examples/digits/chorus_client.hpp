@@ -1,0 +1,40 @@
+// What a training program needs of Chorus, in plain HTTP to its own worker: put a tensor, all_reduce it with the other
+// members of the group, get it back. Any language with an HTTP client can do the same.
+#pragma once
+
+#include <httplib.h>
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace digits {
+
+struct Membership {
+  std::uint32_t rank = 0;
+  std::uint32_t ranks = 1;
+};
+
+struct AllReduceReport {
+  std::string algorithm;
+  double seconds = 0;
+};
+
+// Not thread-safe: one connection, kept alive. Every method throws std::runtime_error with the service's problem.
+class ChorusClient {
+ public:
+  // worker_url: "http://127.0.0.1:7071"
+  explicit ChorusClient(std::string const& worker_url);
+
+  Membership membership(std::string const& group);
+  void put(std::string const& tensor, std::span<float const> values);
+  void get(std::string const& tensor, std::span<float> values);  // values.size() elements, or it throws
+  AllReduceReport all_reduce(std::string const& group, std::string const& tensor);  // sum
+
+ private:
+  httplib::Client http_;
+  std::string url_;
+};
+
+}  // namespace digits
