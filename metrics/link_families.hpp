@@ -1,0 +1,32 @@
+// Per-peer series, made from the links' own counts when somebody scrapes: the data plane never touches a metrics
+// library. Private to metrics/.
+#pragma once
+
+#include <prometheus/metric_family.h>
+
+#include <cstddef>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "metrics/worker_metrics.hpp"
+
+namespace chorus::metrics {
+
+// One thread at a time.
+class LinkFamilies {
+ public:
+  explicit LinkFamilies(std::size_t max_peers) : max_peers_(max_peers) {}
+
+  // Peers beyond max_peers, in the order in which they were first seen, are added up as "other".
+  [[nodiscard]] std::vector<prometheus::MetricFamily> collect(std::span<LinkTraffic const> links);
+
+ private:
+  [[nodiscard]] std::vector<LinkTraffic> folded(std::span<LinkTraffic const> links);
+
+  std::size_t const max_peers_;
+  std::set<std::string> named_;
+};
+
+}  // namespace chorus::metrics
