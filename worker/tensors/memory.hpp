@@ -1,4 +1,5 @@
-// Blocks of tensor memory, 64-byte aligned, recycled through a bounded pool: a fresh 64 MiB block costs 16,384 page faults.
+// Blocks of tensor memory, 64-byte aligned, recycled through a bounded pool: a fresh 64 MiB block costs 16,384 page
+// faults.
 #pragma once
 
 #include <cstddef>

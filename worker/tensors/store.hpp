@@ -1,10 +1,13 @@
-// The worker's tensors: named, typed, shaped, versioned. Readers hold snapshots; a new version never changes an old one.
+// The worker's tensors: named, typed, shaped, versioned. Readers hold snapshots; a new version never changes an old
+// one.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -47,6 +50,8 @@ class Store {
 
   // Errors: TensorErrc::unknown; TensorErrc::busy while a collective writes it in place.
   [[nodiscard]] Result<Tensor> get(std::string_view name) const;
+  // In the order of names, those that come after `after`. Of a tensor that a collective writes in place only the
+  // description may be read, and the snapshots are not to be kept: they would make it busy.
   [[nodiscard]] std::vector<Tensor> list(std::string_view after, std::size_t limit) const;
 
   // Creates or replaces, and gives the new version. `data` is not written by anybody afterwards. Errors: busy;
@@ -55,20 +60,23 @@ class Store {
                                           std::optional<std::uint64_t> expected);
   [[nodiscard]] Status erase(std::string_view name, std::optional<std::uint64_t> expected);
 
-  // Exclusive use of a tensor's own memory for a collective in place: others get busy until it is released. Releasing with
-  // `changed` makes a new version. Errors: unknown, busy, version_changed; busy also while a reader holds a snapshot.
+  // Exclusive use of a tensor's own memory for a collective in place: others get busy until it is released. Releasing
+  // with `changed` makes a new version. Errors: unknown, busy, version_changed; busy also while a reader holds a
+  // snapshot.
   class Exclusive {
    public:
     Exclusive(Exclusive&& other) noexcept;
     Exclusive& operator=(Exclusive&&) = delete;
     ~Exclusive();  // releases, unchanged
+    // Until release_changed(), as are bytes().
     [[nodiscard]] Tensor const& tensor() const { return tensor_; }
     [[nodiscard]] std::span<std::byte> bytes() const;
-    std::uint64_t release_changed();
+    std::uint64_t release_changed();  // gives the new version
 
    private:
     friend class Store;
     Exclusive(Store& store, Tensor tensor, std::shared_ptr<Block> block);
+    void release(std::uint64_t version);
     Store* store_;
     Tensor tensor_;
     std::shared_ptr<Block> block_;
@@ -84,9 +92,16 @@ class Store {
     Tensor tensor;
     bool exclusive = false;
   };
+  // With the lock held:
+  [[nodiscard]] std::uint64_t version_before(std::string const& name);  // forgets it: the name is about to exist again
+  void remember_version(std::string const& name, std::uint64_t version);
+
+  void release(std::string const& name, std::uint64_t version);  // of an Exclusive
+
   mutable std::mutex mutex_;
   std::map<std::string, Slot, std::less<>> slots_;
-  std::map<std::string, std::uint64_t, std::less<>> last_version_;  // of erased names
+  std::map<std::string, std::uint64_t, std::less<>> last_version_;  // of erased names, bounded
+  std::uint64_t version_floor_ = 0;  // at least the last version of every erased name that is not in last_version_
 };
 
 }  // namespace chorus::tensors
