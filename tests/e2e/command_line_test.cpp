@@ -1,0 +1,81 @@
+// The `chorus` command against live services.
+#include <doctest/doctest.h>
+
+#include <sstream>
+
+#include "tests/support/cluster.hpp"
+
+using namespace chorus::testing;
+namespace json = boost::json;
+
+namespace {
+
+struct Run {
+  int status;
+  std::string output;
+  [[nodiscard]] json::value last_line() const {
+    std::istringstream lines(output);
+    std::string line, last;
+    while (std::getline(lines, line))
+      if (!line.empty()) last = line;
+    return json::parse(last);
+  }
+};
+
+Run chorus(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), binary("chorus"));
+  Process process(std::move(arguments));
+  auto output = process.read_all();
+  return {process.wait(), std::move(output)};
+}
+
+}  // namespace
+
+TEST_CASE("status, workers, groups and run speak JSON lines about a live cluster") {
+  Cluster cluster(3);
+  cluster.make_group("g");
+  for (std::size_t i = 0; i < 3; ++i) cluster.worker(i).put_tensor("x", "f32", std::vector<float>(1000, 1));
+  auto const at = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {"--coordinator", cluster.coordinator.url});
+    return chorus(std::move(arguments));
+  };
+  CHECK(at({"status", "--json"}).last_line().is_object());
+  CHECK(at({"workers", "--json"}).last_line().at("state") == "ready");
+  CHECK(at({"groups", "--json"}).last_line().at("name") == "g");
+  auto const run = at({"run", "all_reduce", "--group", "g", "--tensor", "x", "--json"});
+  CHECK(run.status == 0);
+  CHECK(run.last_line().at("state") == "succeeded");
+  auto const table = at({"run", "all_reduce", "--group", "g", "--tensor", "x"});
+  CHECK(table.output.find("succeeded") != std::string::npos);
+  CHECK(at({"run", "all_reduce", "--group", "nobody", "--tensor", "x"}).status == 1);
+  CHECK(cluster.worker(1).get_tensor<float>("x") == std::vector<float>(1000, 9));
+}
+
+TEST_CASE("plan and verify need no cluster") {
+  auto const verify = chorus({"verify", "--max-ranks", "9", "--json"});
+  CHECK(verify.status == 0);
+  CHECK(verify.last_line().at("failed").to_number<int>() == 0);
+  CHECK(verify.last_line().at("max_ranks").to_number<int>() == 9);
+  CHECK(verify.last_line().at("plans").to_number<int>() > 100);
+  auto const plan = chorus({"plan", "--ranks", "4", "--op", "all_reduce", "--bytes", "64M", "--json"});
+  CHECK(plan.status == 0);
+  CHECK(plan.last_line().at("verified").as_bool());
+}
+
+TEST_CASE("bench starts real ranks, checks the data and prints one line per size") {
+  auto const bench = chorus({"bench", "--op", "all_reduce", "--ranks", "2", "--link", "tcp", "--bytes", "4,64K",
+                             "--algorithm", "ring", "--dtype", "f32", "--json"});
+  CHECK(bench.status == 0);
+  auto const line = bench.last_line();
+  for (auto const* member : {"op", "algorithm", "link", "ranks", "bytes", "dtype", "iterations", "p50_us", "p99_us",
+                             "algbw_GBps", "busbw_GBps", "correct"})
+    CHECK(line.as_object().contains(member));
+  CHECK(line.at("correct").as_bool());
+  CHECK(line.at("bytes").to_number<int>() == 65536);
+}
+
+TEST_CASE("what is mistyped is refused with exit status 2, and a missing coordinator with 3") {
+  CHECK(chorus({"staus"}).status == 2);
+  CHECK(chorus({"run", "all_reduce", "--grup", "g"}).status == 2);
+  CHECK(chorus({"--coordinator", "http://127.0.0.1:1", "status"}).status == 3);
+}

@@ -1,0 +1,56 @@
+// A child process of a test: started with arguments, its standard output read, ended by its owner.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+namespace chorus::testing {
+
+// Calls `condition` until it holds or the time is over; for events that can only be asked about. Returns whether it
+// held.
+template <class Condition>
+bool eventually(Condition condition, std::chrono::milliseconds limit = std::chrono::seconds(10));
+void pause_briefly();
+
+class Process {
+ public:
+  // arguments[0] is the program. Standard error goes where the test's goes unless CHORUS_TEST_QUIET is set.
+  explicit Process(std::vector<std::string> arguments);
+  ~Process();  // kills and reaps
+  Process(Process const&) = delete;
+  Process& operator=(Process const&) = delete;
+  Process(Process&& other) noexcept;
+
+  // The next line of standard output, without its end; throws std::runtime_error after the limit or at the end.
+  std::string read_line(std::chrono::milliseconds limit = std::chrono::seconds(20));
+  std::string read_all(std::chrono::milliseconds limit = std::chrono::seconds(120));  // to the end of the output
+
+  void signal(int number) const;
+  int wait(std::chrono::milliseconds limit = std::chrono::seconds(20));  // exit status; 128 + signal if it was killed
+  [[nodiscard]] pid_t pid() const { return pid_; }
+
+ private:
+  bool fill(std::chrono::steady_clock::time_point deadline);
+
+  pid_t pid_ = -1;
+  int output_ = -1;
+  std::string buffered_;
+};
+
+// build/<preset>/bin/NAME of the build that this test belongs to.
+std::string binary(std::string const& name);
+
+template <class Condition>
+bool eventually(Condition condition, std::chrono::milliseconds limit) {
+  auto const deadline = std::chrono::steady_clock::now() + limit;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    pause_briefly();
+  }
+  return true;
+}
+
+}  // namespace chorus::testing
