@@ -10,7 +10,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-std::string exchange(Service& service, std::string const& request, std::chrono::milliseconds limit = 3s) {
+std::string answer_to(Service& service, std::string const& request, std::chrono::milliseconds limit = 3s) {
   RawConnection connection(service.port());
   connection.send(request);
   return connection.read_answer(limit);
@@ -40,7 +40,7 @@ TEST_CASE("HTTP that cannot be trusted is refused by both services") {
   for (auto* service : {&cluster.coordinator, &cluster.worker(0)}) {
     CAPTURE(service->id);
     auto const refused = [&](std::string const& fields, std::string const& body = "") {
-      auto const answer = exchange(*service, request("POST /v1/collectives", fields, body));
+      auto const answer = answer_to(*service, request("POST /v1/collectives", fields, body));
       INFO(fields);
       INFO(answer.substr(0, 300));
       CHECK(status_of(answer) == 400);
@@ -53,16 +53,16 @@ TEST_CASE("HTTP that cannot be trusted is refused by both services") {
     refused("Content-Length: -1\r\n");
     refused("Content-Length: 99999999999999999999999\r\n");
     refused("Content-Length: 2, 2\r\n", "{}");
-    CHECK(status_of(exchange(*service, "GET /v1 HTTP/1.1\r\n\r\n")) == 400);
-    CHECK(status_of(exchange(
+    CHECK(status_of(answer_to(*service, "GET /v1 HTTP/1.1\r\n\r\n")) == 400);
+    CHECK(status_of(answer_to(
               *service, "POST /v1/collectives HTTP/1.0\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n")) ==
           400);
-    CHECK(status_of(exchange(*service, request("GET /" + std::string(20000, 'a'), ""))) == 431);
-    CHECK(status_of(exchange(*service, request("GET /v1/%00", ""))) == 400);
-    CHECK(status_of(exchange(*service, request("GET /v1/%zz", ""))) == 400);
-    CHECK(status_of(exchange(*service, "\x16\x03\x01\x02 not http at all\r\n\r\n")) == 400);
-    expect_problem(exchange(*service, request("GET /v1/nothing", "")), 404);
-    auto const wrong_method = exchange(*service, request("DELETE /metrics", ""));
+    CHECK(status_of(answer_to(*service, request("GET /" + std::string(20000, 'a'), ""))) == 431);
+    CHECK(status_of(answer_to(*service, request("GET /v1/%00", ""))) == 400);
+    CHECK(status_of(answer_to(*service, request("GET /v1/%zz", ""))) == 400);
+    CHECK(status_of(answer_to(*service, "\x16\x03\x01\x02 not http at all\r\n\r\n")) == 400);
+    expect_problem(answer_to(*service, request("GET /v1/nothing", "")), 404);
+    auto const wrong_method = answer_to(*service, request("DELETE /metrics", ""));
     expect_problem(wrong_method, 405);
     CHECK(wrong_method.find("Allow: ") != std::string::npos);
     CHECK(alive(*service));
@@ -73,7 +73,7 @@ TEST_CASE("JSON that cannot be trusted is refused with its place") {
   Cluster cluster(1);
   auto& coordinator = cluster.coordinator;
   auto const refused = [&](std::string const& body, int status) {
-    auto const answer = exchange(coordinator, json_request("POST /v1/collectives", body));
+    auto const answer = answer_to(coordinator, json_request("POST /v1/collectives", body));
     INFO(body.substr(0, 100));
     expect_problem(answer, status);
   };
@@ -95,7 +95,7 @@ TEST_CASE("tensors that cannot be are refused before their body is read") {
   Cluster cluster(1);
   auto& worker = cluster.worker(0);
   auto const put = [&](std::string const& fields, std::string const& body, int status) {
-    auto const answer = exchange(worker, request("PUT /v1/tensors/x", fields, body));
+    auto const answer = answer_to(worker, request("PUT /v1/tensors/x", fields, body));
     INFO(fields);
     expect_problem(answer, status);
   };
@@ -109,8 +109,8 @@ TEST_CASE("tensors that cannot be are refused before their body is read") {
   put("Tensor-Dtype: f32\r\nTensor-Shape: 1\r\nContent-Encoding: gzip\r\nContent-Length: 4\r\n", "abcd", 415);
   put("Tensor-Dtype: u8\r\nTensor-Shape: 1099511627776\r\nContent-Length: 1099511627776\r\n", "", 413);
   CHECK(worker.get("/v1/tensors/x").code() == "unknown_tensor");
-  expect_problem(exchange(worker, request("PUT /v1/tensors/..",
-                                          "Tensor-Dtype: u8\r\nTensor-Shape: 1\r\nContent-Length: 1\r\n", "a")),
+  expect_problem(answer_to(worker, request("PUT /v1/tensors/..",
+                                           "Tensor-Dtype: u8\r\nTensor-Shape: 1\r\nContent-Length: 1\r\n", "a")),
                  400);
   CHECK(alive(worker));
 }
@@ -119,7 +119,7 @@ TEST_CASE("ranges, conditions and digests of tensors") {
   Cluster cluster(1);
   auto& worker = cluster.worker(0);
   REQUIRE(worker.put_tensor("x", "u8", "10", "0123456789").status == 201);
-  auto const get = [&](std::string const& fields) { return exchange(worker, request("GET /v1/tensors/x", fields)); };
+  auto const get = [&](std::string const& fields) { return answer_to(worker, request("GET /v1/tensors/x", fields)); };
   auto const part = get("Range: bytes=2-4\r\n");
   CHECK(status_of(part) == 206);
   CHECK(part.ends_with("\r\n\r\n234"));
@@ -127,16 +127,16 @@ TEST_CASE("ranges, conditions and digests of tensors") {
   CHECK(status_of(get("Range: bytes=10-\r\n")) == 416);
   auto const etag = worker.get("/v1/tensors/x").header("ETag");
   CHECK(status_of(get("If-None-Match: " + etag + "\r\n")) == 304);
-  CHECK(status_of(exchange(
+  CHECK(status_of(answer_to(
             worker,
             request("PUT /v1/tensors/x",
                     "If-Match: \"999\"\r\nTensor-Dtype: u8\r\nTensor-Shape: 1\r\nContent-Length: 1\r\n", "a"))) == 412);
   CHECK(worker.tensor_version("x") == 1);
   auto const wrong_digest = "Content-Digest: sha-256=:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=:\r\n";
-  expect_problem(exchange(worker, request("PUT /v1/tensors/x",
-                                          std::string("Tensor-Dtype: u8\r\nTensor-Shape: 1\r\nContent-Length: 1\r\n") +
-                                              wrong_digest,
-                                          "a")),
+  expect_problem(answer_to(worker, request("PUT /v1/tensors/x",
+                                           std::string("Tensor-Dtype: u8\r\nTensor-Shape: 1\r\nContent-Length: 1\r\n") +
+                                               wrong_digest,
+                                           "a")),
                  422);
   CHECK(worker.get("/v1/tensors/x").body == "0123456789");
 }
@@ -167,8 +167,8 @@ TEST_CASE("a silent client and a slow one are dropped, and others are served mea
 TEST_CASE("a link is refused to strangers, and garbage on a link closes it") {
   Cluster cluster(1);
   auto& worker = cluster.worker(0);
-  CHECK(status_of(exchange(worker, request("GET /v1/link", ""))) / 100 == 4);
-  CHECK(status_of(exchange(worker, request("GET /v1/link", "Connection: Upgrade\r\nUpgrade: websocket\r\n"))) / 100 ==
+  CHECK(status_of(answer_to(worker, request("GET /v1/link", ""))) / 100 == 4);
+  CHECK(status_of(answer_to(worker, request("GET /v1/link", "Connection: Upgrade\r\nUpgrade: websocket\r\n"))) / 100 ==
         4);
   RawConnection link(worker.port());
   link.send(request("GET /v1/link",

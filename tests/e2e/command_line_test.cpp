@@ -22,7 +22,7 @@ struct Run {
   }
 };
 
-Run chorus(std::vector<std::string> arguments) {
+Run call(std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), binary("chorus"));
   Process process(std::move(arguments));
   auto output = process.read_all();
@@ -37,7 +37,7 @@ TEST_CASE("status, workers, groups and run speak JSON lines about a live cluster
   for (std::size_t i = 0; i < 3; ++i) cluster.worker(i).put_tensor("x", "f32", std::vector<float>(1000, 1));
   auto const at = [&](std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), {"--coordinator", cluster.coordinator.url});
-    return chorus(std::move(arguments));
+    return call(std::move(arguments));
   };
   CHECK(at({"status", "--json"}).last_line().is_object());
   CHECK(at({"workers", "--json"}).last_line().at("state") == "ready");
@@ -52,19 +52,19 @@ TEST_CASE("status, workers, groups and run speak JSON lines about a live cluster
 }
 
 TEST_CASE("plan and verify need no cluster") {
-  auto const verify = chorus({"verify", "--max-ranks", "9", "--json"});
+  auto const verify = call({"verify", "--max-ranks", "9", "--json"});
   CHECK(verify.status == 0);
   CHECK(verify.last_line().at("failed").to_number<int>() == 0);
   CHECK(verify.last_line().at("max_ranks").to_number<int>() == 9);
   CHECK(verify.last_line().at("plans").to_number<int>() > 100);
-  auto const plan = chorus({"plan", "--ranks", "4", "--op", "all_reduce", "--bytes", "64M", "--json"});
+  auto const plan = call({"plan", "--ranks", "4", "--op", "all_reduce", "--bytes", "64M", "--json"});
   CHECK(plan.status == 0);
   CHECK(plan.last_line().at("verified").as_bool());
 }
 
 TEST_CASE("bench starts real ranks, checks the data and prints one line per size") {
-  auto const bench = chorus({"bench", "--op", "all_reduce", "--ranks", "2", "--link", "tcp", "--bytes", "4,64K",
-                             "--algorithm", "ring", "--dtype", "f32", "--json"});
+  auto const bench = call({"bench", "--op", "all_reduce", "--ranks", "2", "--link", "tcp", "--bytes", "4,64K",
+                           "--algorithm", "ring", "--dtype", "f32", "--json"});
   CHECK(bench.status == 0);
   auto const line = bench.last_line();
   for (auto const* member : {"op", "algorithm", "link", "ranks", "bytes", "dtype", "iterations", "p50_us", "p99_us",
@@ -75,7 +75,7 @@ TEST_CASE("bench starts real ranks, checks the data and prints one line per size
 }
 
 TEST_CASE("what is mistyped is refused with exit status 2, and a missing coordinator with 3") {
-  CHECK(chorus({"staus"}).status == 2);
-  CHECK(chorus({"run", "all_reduce", "--grup", "g"}).status == 2);
-  CHECK(chorus({"--coordinator", "http://127.0.0.1:1", "status"}).status == 3);
+  CHECK(call({"staus"}).status == 2);
+  CHECK(call({"run", "all_reduce", "--grup", "g"}).status == 2);
+  CHECK(call({"--coordinator", "http://127.0.0.1:1", "status"}).status == 3);
 }
