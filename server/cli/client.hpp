@@ -1,0 +1,77 @@
+// The coordinator as the command line sees it: blocking requests, one connection each.
+#pragma once
+
+#include <boost/system/result.hpp>
+#include <chrono>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "collectives/core/result.hpp"
+#include "http/json.hpp"
+#include "server/cli/session.hpp"
+
+namespace chorus::cli {
+
+template <class T>
+class [[nodiscard]] Reply : public boost::system::result<T, Failure> {
+ public:
+  using boost::system::result<T, Failure>::result;
+};
+
+struct Request {
+  std::string method = "GET";
+  std::string path = {};                       // with the query; segments made of user input are percent_encoded
+  std::string body = {};                       // JSON
+  std::chrono::milliseconds patience{10'000};  // longest silence of the coordinator
+};
+
+// http or https, a host, and nothing else that could be mistyped. Errors: HttpErrc::bad_url.
+[[nodiscard]] Status check_coordinator_url(std::string_view url);
+
+// For one segment of a path or one value of a query.
+[[nodiscard]] std::string percent_encode(std::string_view text);
+
+class Client {
+ public:
+  // The URL has passed check_coordinator_url.
+  explicit Client(std::string coordinator) : coordinator_(std::move(coordinator)) {}
+
+  // The body of a 2xx answer. Failures: the problem of any other answer; `unavailable`, not reachable, without one.
+  [[nodiscard]] Reply<std::string> send(Request const& request) const;
+
+  // The answer as a message; one that does not parse is a failure, fields of a newer release are skipped.
+  template <class Message>
+  [[nodiscard]] Reply<Message> ask(Request const& request) const {
+    auto const answer = send(request);
+    if (!answer) return answer.error();
+    auto message = http::decode<Message>(*answer, http::UnknownFields::ignore);
+    if (!message) return not_understood(request, message.error());
+    return std::move(*message);
+  }
+
+  // Every element of a paged list. `query` is empty or "name=value&...".
+  template <class List>
+  [[nodiscard]] Reply<decltype(List::items)> list(std::string const& path, std::string const& query = "") const {
+    decltype(List::items) items;
+    std::optional<std::string> cursor;
+    do {
+      auto const next = cursor ? "cursor=" + percent_encode(*cursor) : "";
+      auto const both = query.empty() || next.empty() ? query + next : query + "&" + next;
+      auto page = ask<List>({.path = both.empty() ? path : path + "?" + both});
+      if (!page) return page.error();
+      for (auto& item : page->items) items.push_back(std::move(item));
+      cursor = std::move(page->next_cursor);
+    } while (cursor);
+    return items;
+  }
+
+ private:
+  [[nodiscard]] static Failure not_understood(Request const& request, http::Problem const& why);
+
+  std::string coordinator_;
+};
+
+}  // namespace chorus::cli

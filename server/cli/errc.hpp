@@ -1,0 +1,19 @@
+// What can be wrong with what somebody typed.
+#pragma once
+
+#include <system_error>
+
+namespace chorus::cli {
+
+enum class CliErrc {
+  bad_value = 1,    // a size, duration, number or URL that does not parse or is out of range
+  program_missing,  // a companion program that is not installed
+};
+
+[[nodiscard]] std::error_category const& cli_category();
+[[nodiscard]] inline std::error_code make_error_code(CliErrc e) { return {static_cast<int>(e), cli_category()}; }
+
+}  // namespace chorus::cli
+
+template <>
+struct std::is_error_code_enum<chorus::cli::CliErrc> : std::true_type {};

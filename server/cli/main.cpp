@@ -1,0 +1,59 @@
+// The `chorus` command: builds the command line, parses it, and runs the one command that it names.
+#include <CLI/CLI.hpp>
+#include <iostream>
+
+#include "server/cli/client.hpp"
+#include "server/cli/commands.hpp"
+
+namespace {
+
+using namespace chorus;
+
+std::string check_coordinator(std::string const& url) {
+  auto const status = cli::check_coordinator_url(url);
+  return status ? std::string() : status.error().detail;
+}
+
+void add_commands(CLI::App& root, cli::Commands& commands) {
+  cli::add_status(root, commands);
+  cli::add_workers(root, commands);
+  cli::add_groups(root, commands);
+  cli::add_run(root, commands);
+  cli::add_plan(root, commands);
+  cli::add_verify(root, commands);
+  cli::add_bench(root, commands);
+  cli::add_version(root, commands);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  cli::Session session{.out = std::cout, .err = std::cerr};
+  cli::Commands commands;
+
+  CLI::App root("Collective communication over HTTP: looks at a Chorus service and launches collectives.", "chorus");
+  root.require_subcommand(0, 1);
+  root.fallthrough();
+  root.get_formatter()->column_width(36);
+  root.footer("Exit codes: 0 done, 1 failed, 2 wrong usage, 3 no coordinator reached.");
+  root.add_option("--coordinator", session.coordinator, "URL of the coordinator")
+      ->envname("CHORUS_COORDINATOR")
+      ->type_name("URL")
+      ->check(CLI::Validator(check_coordinator, ""))
+      ->capture_default_str();
+  root.add_flag("--json", session.json, "print JSON, one object per line");
+  add_commands(root, commands);
+
+  cli::ExitCode code;
+  try {
+    root.parse(argc, argv);
+    auto const* action = commands.chosen(root);
+    if (action != nullptr) {
+      code = (*action)(session);
+    } else {
+      std::cerr << root.help();
+      code = cli::ExitCode::usage;
+    }
+  } catch (CLI::ParseError const& error) { code = cli::explain(root, error, session); }
+  return static_cast<int>(code);
+}

@@ -1,0 +1,64 @@
+// Options whose text is parsed by this project's own parsers; what they refuse is a usage error that says why.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+#include "collectives/core/result.hpp"
+#include "server/cli/suggest.hpp"
+#include "server/cli/units.hpp"
+
+namespace chorus::cli {
+
+// `target` outlives the parsing. `parse` takes a string_view and gives a Result of something `target` can be assigned.
+template <class Target, class Parse>
+CLI::Option* add_parsed(CLI::App& app, std::string const& name, Target& target, Parse parse, std::string const& help) {
+  auto const store = [&target, parse, name](std::string const& text) {
+    auto value = parse(text);
+    if (!value) throw CLI::ValidationError(name, value.error().detail);
+    target = std::move(*value);
+  };
+  return app.add_option_function<std::string>(name, store, help);
+}
+
+inline CLI::Option* add_bytes(CLI::App& app, std::string const& name, std::uint64_t& target, std::string const& help) {
+  return add_parsed(app, name, target, parse_bytes, help)->type_name("SIZE");
+}
+
+inline CLI::Option* add_duration(CLI::App& app, std::string const& name, std::chrono::milliseconds& target,
+                                 std::string const& help) {
+  return add_parsed(app, name, target, parse_duration, help)->type_name("DURATION");
+}
+
+// Target is an unsigned integer or an optional of one, and can hold `high`.
+template <class Target>
+CLI::Option* add_number(CLI::App& app, std::string const& name, Target& target, std::uint32_t low, std::uint32_t high,
+                        std::string const& help) {
+  auto const parse = [low, high](std::string_view text) -> Result<std::uint32_t> {
+    auto const number = parse_number(text, low, high);
+    if (!number) return number.error();
+    return static_cast<std::uint32_t>(*number);
+  };
+  return add_parsed(app, name, target, parse, help)->type_name("N");
+}
+
+// One of the names of a vocabulary (all_ops, all_dtypes, ...).
+template <class Vocabulary>
+[[nodiscard]] CLI::Validator one_of(Vocabulary const& vocabulary) {
+  std::vector<std::string> names;
+  for (auto const value : vocabulary) names.emplace_back(name(value));
+  std::string description;
+  for (auto const& known : names) description += (description.empty() ? "" : "|") + known;
+  auto const check = [names](std::string const& text) -> std::string {
+    for (auto const& known : names)
+      if (known == text) return {};
+    auto const meant = nearest(text, names);
+    return "unknown name '" + text + "'" + (meant ? "; did you mean '" + *meant + "'?" : "");
+  };
+  return CLI::Validator(check, description);
+}
+
+}  // namespace chorus::cli

@@ -1,0 +1,151 @@
+// run: launches a collective, waits for it, and shows what it did on every rank.
+#include <memory>
+#include <ostream>
+
+#include "collectives/core/op.hpp"
+#include "collectives/core/reduce_op.hpp"
+#include "collectives/plan/spec.hpp"
+#include "http/api/collectives.hpp"
+#include "server/cli/client.hpp"
+#include "server/cli/commands.hpp"
+#include "server/cli/format.hpp"
+#include "server/cli/options.hpp"
+#include "server/cli/table.hpp"
+
+namespace chorus::cli {
+namespace {
+
+constexpr std::chrono::milliseconds answer_slack{10'000};  // how long an answer may take beyond the wait it grants
+
+struct RunOptions {
+  api::CollectiveRequest request;
+  std::chrono::milliseconds timeout{30'000};
+  std::chrono::milliseconds wait{30'000};
+  std::string id;
+  bool validate_only = false;
+};
+
+std::string format_shape(std::vector<std::uint64_t> const& shape) {
+  std::string text;
+  for (auto const extent : shape) text += (text.empty() ? "" : ",") + std::to_string(extent);
+  return "[" + text + "]";
+}
+
+void print_summary(api::Collective const& collective, std::ostream& out) {
+  auto const& request = collective.request;
+  out << request.op << " of " << request.tensor << " in " << request.group << ": " << collective.state;
+  if (collective.state == "succeeded" && collective.seconds > 0)
+    out << " in " << format_seconds(collective.seconds) << ", "
+        << format_rate(static_cast<double>(collective.bytes) / collective.seconds);
+  out << '\n';
+  if (!collective.id.empty()) out << "  id         " << collective.id << '\n';
+  if (!collective.dtype.empty())
+    out << "  tensor     " << collective.dtype << ' ' << format_shape(collective.shape) << ", "
+        << format_bytes(collective.bytes) << " on each of " << format_count(collective.ranks.size(), "rank") << '\n';
+  if (collective.algorithm.empty()) return;
+  out << "  algorithm  " << format_algorithm(collective.algorithm, collective.root, collective.arity) << '\n'
+      << "  reason     " << collective.reason << '\n'
+      << "  predicted  " << format_seconds(collective.predicted_seconds) << "; no algorithm sends less than "
+      << format_bytes(collective.lower_bound.bytes_per_rank) << " per rank\n";
+}
+
+std::vector<std::string> row_of(api::RankRecord const& record) {
+  std::vector<std::string> cells{std::to_string(record.rank), record.worker, record.state};
+  if (auto const& report = record.report)
+    cells.insert(cells.end(),
+                 {format_seconds(report->seconds), format_seconds(report->wait_seconds),
+                  format_bytes(report->bytes_sent), format_bytes(report->bytes_received), std::to_string(report->steps),
+                  std::to_string(report->version), report->output_digest.value_or("")});
+  cells.resize(10);
+  return cells;
+}
+
+void print_ranks(api::Collective const& collective, std::ostream& out) {
+  if (collective.ranks.empty()) return;
+  Table table({{"RANK", Align::right},
+               {"WORKER"},
+               {"STATE"},
+               {"TIME", Align::right},
+               {"WAITED", Align::right},
+               {"SENT", Align::right},
+               {"RECEIVED", Align::right},
+               {"STEPS", Align::right},
+               {"VERSION", Align::right},
+               {"DIGEST"}});
+  for (auto const& record : collective.ranks) table.add(row_of(record));
+  out << '\n';
+  table.print(out);
+}
+
+// 0 only for what was asked: a result, a plan, or, with --wait 0s, a launch.
+ExitCode verdict(api::Collective const& collective, RunOptions const& options, Session const& session) {
+  if (collective.state == "succeeded" || options.validate_only) return ExitCode::ok;
+  if (has_ended(collective)) {
+    // The JSON of the collective has the problem in it.
+    if (collective.error && !session.json) return report(session, *collective.error);
+    return ExitCode::failed;
+  }
+  if (!session.json)
+    session.err << "still " << collective.state << "; ask again: " << session.coordinator << "/v1/collectives/"
+                << collective.id << '\n';
+  return options.wait.count() == 0 ? ExitCode::ok : ExitCode::failed;
+}
+
+Request launch(RunOptions const& options) {
+  auto body = options.request;
+  body.timeout_ms = static_cast<std::uint64_t>(options.timeout.count());
+  Request request{.method = "POST", .path = "/v1/collectives", .body = http::encode(body)};
+  if (!options.id.empty()) {
+    request.method = "PUT";
+    request.path += "/" + percent_encode(options.id);
+  }
+  request.path +=
+      options.validate_only ? "?validate_only=true" : "?wait=" + std::to_string(options.wait.count()) + "ms";
+  request.patience = options.wait + answer_slack;
+  return request;
+}
+
+ExitCode run(RunOptions const& options, Session const& session) {
+  auto const collective = Client(session.coordinator).ask<api::Collective>(launch(options));
+  if (!collective) return report(session, collective.error());
+  if (session.json) {
+    session.out << http::encode(*collective) << '\n';
+  } else {
+    print_summary(*collective, session.out);
+    print_ranks(*collective, session.out);
+  }
+  return verdict(*collective, options, session);
+}
+
+}  // namespace
+
+void add_run(CLI::App& root, Commands& commands) {
+  auto& command = *root.add_subcommand("run", "Launch a collective and wait for its result");
+  auto const options = std::make_shared<RunOptions>();
+  auto& request = options->request;
+  command.add_option("op", request.op, "the operation")->required()->check(one_of(all_ops))->type_name("OP");
+  command.add_option("--group", request.group, "the group that runs it")->required()->type_name("NAME");
+  command.add_option("--tensor", request.tensor, "the tensor, by its name on every rank")
+      ->required()
+      ->type_name("NAME");
+  command.add_option("--reduce", request.reduce, "how two elements become one")
+      ->check(one_of(all_reduce_ops))
+      ->type_name("REDUCE")
+      ->capture_default_str();
+  command.add_option("--algorithm", request.algorithm, "by name, or auto: the coordinator chooses")
+      ->type_name("NAME")
+      ->capture_default_str();
+  add_number(command, "--root", request.root, 0, plan::max_ranks - 1, "where a rooted algorithm reduces");
+  add_number(command, "--arity", request.arity, 1, plan::max_ranks, "children per node of a tree");
+  add_duration(command, "--timeout", options->timeout, "the collective fails after this long")->default_str("30s");
+  command.add_flag("--in-place", request.in_place, "write over the tensor while it runs: less memory, no way back");
+  add_bytes(command, "--segment-bytes", request.schedule.segment_bytes, "the pipelining unit")->default_str("256K");
+  add_duration(command, "--wait", options->wait, "wait this long for the end; 0s only launches")->default_str("30s");
+  command
+      .add_option("--id", options->id, "launch under this id; a second launch of the same id is refused or the same")
+      ->type_name("ID");
+  command.add_flag("--validate-only", options->validate_only, "admit and plan, and do not run");
+  commands.bind(command, [options](Session const& session) { return run(*options, session); });
+}
+
+}  // namespace chorus::cli

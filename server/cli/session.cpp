@@ -1,0 +1,28 @@
+#include "server/cli/session.hpp"
+
+#include <ostream>
+
+namespace chorus::cli {
+
+ExitCode report(Session const& session, Failure const& failure) {
+  auto const& problem = failure.problem;
+  if (session.json) {
+    session.out << http::to_json(problem) << '\n';
+  } else {
+    auto const& kind = http::kind(problem.code);
+    session.err << "error: " << kind.title;
+    if (!problem.detail.empty()) session.err << ": " << problem.detail;
+    session.err << " (" << kind.name << ")\n";
+    for (auto const& error : problem.errors) session.err << "  " << error.pointer << ": " << error.detail << '\n';
+  }
+  return failure.reachable ? ExitCode::failed : ExitCode::unreachable;
+}
+
+ExitCode report(Session const& session, http::Problem const& problem) { return report(session, Failure{problem}); }
+
+ExitCode report_usage(Session const& session, std::string_view what) {
+  session.err << "error: " << what << '\n';
+  return ExitCode::usage;
+}
+
+}  // namespace chorus::cli

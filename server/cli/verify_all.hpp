@@ -1,0 +1,26 @@
+// Proves every plan of this build, up to a number of ranks.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "collectives/plan/spec.hpp"
+
+namespace chorus::cli {
+
+struct VerifyTotals {
+  std::uint64_t plans = 0;
+  std::uint64_t failed = 0;
+};
+
+struct VerifyWatcher {
+  std::function<void(std::string const& algorithm, std::uint32_t ranks, VerifyTotals const& so_far)> progress;
+  std::function<void(plan::Spec const& spec, std::string const& failure)> failure;
+};
+
+// Every algorithm, operation it supports, p from 1 to max_ranks, root (where the algorithm has one), arity 2 to 8
+// (where it has one), in place and not: built for all ranks and executed symbolically.
+[[nodiscard]] VerifyTotals verify_all(std::uint32_t max_ranks, VerifyWatcher const& watcher);
+
+}  // namespace chorus::cli
