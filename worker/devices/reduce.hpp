@@ -9,14 +9,15 @@
 
 namespace chorus::devices {
 
-// dst[i] = a[i] (op) b[i] for i in 0..elements. dst may be a or b; otherwise no overlap. Natural alignment of the dtype is
-// enough. Integers wrap (two's complement); min and max of a NaN give NaN.
+// dst[i] = a[i] (op) b[i] for i in 0..elements. dst may be a or b; otherwise no overlap. Natural alignment of the dtype
+// is enough. Integers wrap (two's complement); min and max of a NaN give NaN.
 using Combine = void (*)(std::byte* dst, std::byte const* a, std::byte const* b, std::uint64_t elements);
 
 // dst[i] = dst[i] / divisor, integers truncating towards zero: the last step of avg.
 using Divide = void (*)(std::byte* dst, std::uint64_t elements, std::uint32_t divisor);
 
-// Null where the pair is not supported (bit operations on floats; dtypes that this build has no kernels for). `avg` combines as sum.
+// Null where the pair is not supported (bit operations on floats; dtypes that this build has no kernels for). `avg`
+// combines as sum.
 [[nodiscard]] Combine find_combine(ReduceOp op, Dtype dtype);
 [[nodiscard]] Divide find_divide(Dtype dtype);
 

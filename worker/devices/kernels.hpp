@@ -1,0 +1,27 @@
+// The reduction kernels, compiled once per instruction set; reduce.cpp picks the table at run time.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "worker/devices/reduce.hpp"
+
+namespace chorus::devices {
+
+// Plain arrays: see the note on weak symbols in kernels.inc.
+struct Kernels {
+  char const* name = nullptr;
+  Combine combine[all_reduce_ops.size()][all_dtypes.size()] = {};
+  Divide divide[all_dtypes.size()] = {};
+};
+
+[[nodiscard]] Kernels const& baseline_kernels();
+#if defined(__x86_64__)
+[[nodiscard]] Kernels const& avx2_kernels();
+[[nodiscard]] Kernels const& avx512_kernels();
+#endif
+
+// The kernels that this processor can run, the fastest last.
+[[nodiscard]] std::array<Kernels const*, 3> const& runnable_kernels();  // null where there are fewer
+
+}  // namespace chorus::devices

@@ -1,0 +1,38 @@
+#include "worker/devices/reduce.hpp"
+
+#include "worker/devices/kernels.hpp"
+
+namespace chorus::devices {
+
+std::array<Kernels const*, 3> const& runnable_kernels() {
+  static std::array<Kernels const*, 3> const runnable = [] {
+    std::array<Kernels const*, 3> found{&baseline_kernels(), nullptr, nullptr};
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx2")) found[1] = &avx2_kernels();
+    if (found[1] != nullptr && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+      found[2] = &avx512_kernels();
+#endif
+    return found;
+  }();
+  return runnable;
+}
+
+namespace {
+
+Kernels const& best_kernels() {
+  Kernels const* best = nullptr;
+  for (auto const* kernels : runnable_kernels())
+    if (kernels != nullptr) best = kernels;
+  return *best;
+}
+
+}  // namespace
+
+Combine find_combine(ReduceOp op, Dtype dtype) {
+  return best_kernels().combine[static_cast<std::size_t>(op)][static_cast<std::size_t>(dtype)];
+}
+
+Divide find_divide(Dtype dtype) { return best_kernels().divide[static_cast<std::size_t>(dtype)]; }
+
+}  // namespace chorus::devices
