@@ -58,9 +58,9 @@ class Client {
     decltype(List::items) items;
     std::optional<std::string> cursor;
     do {
-      auto const next = cursor ? "cursor=" + percent_encode(*cursor) : "";
-      auto const both = query.empty() || next.empty() ? query + next : query + "&" + next;
-      auto page = ask<List>({.path = both.empty() ? path : path + "?" + both});
+      auto target = path + "?limit=1000" + (query.empty() ? "" : "&" + query);
+      if (cursor) target += "&cursor=" + percent_encode(*cursor);
+      auto page = ask<List>({.path = target});
       if (!page) return page.error();
       for (auto& item : page->items) items.push_back(std::move(item));
       cursor = std::move(page->next_cursor);

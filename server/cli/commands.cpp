@@ -3,42 +3,39 @@
 #include <ostream>
 #include <vector>
 
-#include "server/cli/suggest.hpp"
+#include "http/nearest_name.hpp"
 
 namespace chorus::cli {
 namespace {
 
-std::vector<std::string> command_names(CLI::App const& app) {
-  std::vector<std::string> names;
+std::vector<std::string_view> command_names(CLI::App const& app) {
+  std::vector<std::string_view> names;
   for (auto const* command : app.get_subcommands(nullptr)) names.push_back(command->get_name());
   return names;
 }
 
-// The long options of a command and of those around it.
-std::vector<std::string> option_names(CLI::App const* app) {
-  std::vector<std::string> names;
+// The long options of a command and of those around it, without their dashes.
+std::vector<std::string_view> option_names(CLI::App const* app) {
+  std::vector<std::string_view> names;
   for (; app != nullptr; app = app->get_parent())
     for (auto const* option : app->get_options())
-      for (auto const& name : option->get_lnames()) names.push_back("--" + name);
+      for (auto const& name : option->get_lnames()) names.push_back(name);
   return names;
+}
+
+std::string did_you_mean(std::string_view dashes, std::string_view name) {
+  return name.empty() ? "" : "; did you mean '" + std::string(dashes) + std::string(name) + "'?";
 }
 
 // What is wrong with the first argument that nothing took.
 std::string describe_leftover(CLI::App const& command, std::string const& argument) {
-  std::string text;
-  std::vector<std::string> candidates;
-  if (argument.starts_with('-')) {
-    text = "unknown option '" + argument.substr(0, argument.find('=')) + "'";
-    candidates = option_names(&command);
-  } else if (auto names = command_names(command); !names.empty()) {
-    text = "unknown command '" + argument + "'";
-    candidates = std::move(names);
-  } else {
-    text = "unexpected argument '" + argument + "'";
+  if (argument.starts_with("--")) {
+    auto const option = argument.substr(2, argument.find('=') - 2);
+    return "unknown option '--" + option + "'" + did_you_mean("--", http::nearest_name(option, option_names(&command)));
   }
-  if (auto const meant = nearest(argument.substr(0, argument.find('=')), candidates))
-    text += "; did you mean '" + *meant + "'?";
-  return text;
+  auto const commands = command_names(command);
+  if (argument.starts_with('-') || commands.empty()) return "unexpected argument '" + argument + "'";
+  return "unknown command '" + argument + "'" + did_you_mean("", http::nearest_name(argument, commands));
 }
 
 std::string full_name(CLI::App const& command) {

@@ -2,13 +2,14 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <type_traits>
+#include <vector>
 
 #include "collectives/core/result.hpp"
-#include "server/cli/suggest.hpp"
+#include "http/nearest_name.hpp"
 #include "server/cli/units.hpp"
 
 namespace chorus::cli {
@@ -48,17 +49,17 @@ CLI::Option* add_number(CLI::App& app, std::string const& name, Target& target, 
 // One of the names of a vocabulary (all_ops, all_dtypes, ...).
 template <class Vocabulary>
 [[nodiscard]] CLI::Validator one_of(Vocabulary const& vocabulary) {
-  std::vector<std::string> names;
-  for (auto const value : vocabulary) names.emplace_back(name(value));
-  std::string description;
-  for (auto const& known : names) description += (description.empty() ? "" : "|") + known;
+  std::vector<std::string_view> names;
+  for (auto const value : vocabulary) names.push_back(name(value));
   auto const check = [names](std::string const& text) -> std::string {
-    for (auto const& known : names)
-      if (known == text) return {};
-    auto const meant = nearest(text, names);
-    return "unknown name '" + text + "'" + (meant ? "; did you mean '" + *meant + "'?" : "");
+    if (std::find(names.begin(), names.end(), text) != names.end()) return {};
+    auto const meant = http::nearest_name(text, names);
+    if (!meant.empty()) return "unknown name '" + text + "'; did you mean '" + std::string(meant) + "'?";
+    std::string known;
+    for (auto const one : names) known += (known.empty() ? "" : ", ") + std::string(one);
+    return "unknown name '" + text + "'; there are " + known;
   };
-  return CLI::Validator(check, description);
+  return CLI::Validator(check, "");
 }
 
 }  // namespace chorus::cli

@@ -33,11 +33,9 @@ struct Planned {
   std::uint32_t ranks = 0;
 };
 
-Failure problem_of(Error const& error) { return {.problem = {http::ProblemCode::bad_request, error.detail}}; }
-
-Reply<Planned> plan_on_paper(api::PlanRequest const& request) {
+Result<Planned> plan_on_paper(api::PlanRequest const& request) {
   auto answer = plan_locally(request);
-  if (!answer) return problem_of(answer.error());
+  if (!answer) return answer.error();
   auto const ranks =
       request.ranks.value_or(static_cast<std::uint32_t>(request.localities ? request.localities->size() : 0));
   return Planned{std::move(*answer), ranks};
@@ -69,12 +67,22 @@ void print_answer(Planned const& planned, api::PlanRequest const& request, std::
 
 ExitCode print_program(Planned const& planned, PlanOptions const& options, Session const& session) {
   auto const program = program_of(planned.answer, *parse_op(options.request.op), planned.ranks, *options.rank);
-  if (!program) return report(session, problem_of(program.error()));
+  if (!program) return report(session, http::Problem(http::ProblemCode::bad_request, program.error().detail));
   auto const text = plan::to_text(*program);
   if (session.json)
     session.out << boost::json::serialize(boost::json::object{{"rank", *options.rank}, {"text", text}}) << '\n';
   else
     session.out << text;
+  return ExitCode::ok;
+}
+
+ExitCode print(Planned const& planned, PlanOptions const& options, api::PlanRequest const& request,
+               Session const& session) {
+  if (options.text) return print_program(planned, options, session);
+  if (session.json)
+    session.out << http::encode(planned.answer) << '\n';
+  else
+    print_answer(planned, request, session.out);
   return ExitCode::ok;
 }
 
@@ -87,14 +95,13 @@ ExitCode plan_command(PlanOptions const& options, Session const& session) {
   if (!options.localities.empty()) request.localities = options.localities;
   if (!options.group.empty()) request.group = options.group;
 
-  auto const planned = on_paper ? plan_on_paper(request) : plan_for_group(request, Client(session.coordinator));
-  if (!planned) return report(session, planned.error());
-  if (options.text) return print_program(*planned, options, session);
-  if (session.json)
-    session.out << http::encode(planned->answer) << '\n';
-  else
-    print_answer(*planned, request, session.out);
-  return ExitCode::ok;
+  if (on_paper) {
+    auto const planned = plan_on_paper(request);
+    // Nothing but the command line can be wrong.
+    return planned ? print(*planned, options, request, session) : report_usage(session, planned.error().detail);
+  }
+  auto const planned = plan_for_group(request, Client(session.coordinator));
+  return planned ? print(*planned, options, request, session) : report(session, planned.error());
 }
 
 }  // namespace

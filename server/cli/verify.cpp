@@ -6,6 +6,7 @@
 #include <memory>
 #include <ostream>
 
+#include "collectives/algorithms/catalogue.hpp"
 #include "server/cli/commands.hpp"
 #include "server/cli/options.hpp"
 #include "server/cli/verify_all.hpp"
@@ -53,7 +54,7 @@ ExitCode verify(std::uint32_t max_ranks, Session const& session) {
                                     session.err << clear_line << std::flush;
                                     print_failure(spec, failure, session);
                                   }};
-  auto const totals = verify_all(max_ranks, watcher);
+  auto const totals = verify_all(algorithms::all(), max_ranks, watcher);
   session.err << clear_line << std::flush;
   print_totals(totals, max_ranks, session);
   return totals.failed == 0 ? ExitCode::ok : ExitCode::failed;

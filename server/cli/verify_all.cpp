@@ -1,6 +1,5 @@
 #include "server/cli/verify_all.hpp"
 
-#include "collectives/algorithms/catalogue.hpp"
 #include "collectives/verify/verify.hpp"
 
 namespace chorus::cli {
@@ -43,9 +42,10 @@ class Verification {
 
 }  // namespace
 
-VerifyTotals verify_all(std::uint32_t max_ranks, VerifyWatcher const& watcher) {
+VerifyTotals verify_all(std::span<plan::Algorithm const* const> algorithms, std::uint32_t max_ranks,
+                        VerifyWatcher const& watcher) {
   Verification verification(watcher);
-  for (auto const* algorithm : algorithms::all())
+  for (auto const* algorithm : algorithms)
     for (std::uint32_t ranks = 1; ranks <= max_ranks; ++ranks) {
       for (auto const op : all_ops) verification.verify_ranks(*algorithm, op, ranks);
       watcher.progress(std::string(algorithm->name), ranks, verification.totals());

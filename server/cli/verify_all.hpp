@@ -1,11 +1,12 @@
-// Proves every plan of this build, up to a number of ranks.
+// Proves every plan of some algorithms, up to a number of ranks.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 
-#include "collectives/plan/spec.hpp"
+#include "collectives/plan/algorithm.hpp"
 
 namespace chorus::cli {
 
@@ -21,6 +22,7 @@ struct VerifyWatcher {
 
 // Every algorithm, operation it supports, p from 1 to max_ranks, root (where the algorithm has one), arity 2 to 8
 // (where it has one), in place and not: built for all ranks and executed symbolically.
-[[nodiscard]] VerifyTotals verify_all(std::uint32_t max_ranks, VerifyWatcher const& watcher);
+[[nodiscard]] VerifyTotals verify_all(std::span<plan::Algorithm const* const> algorithms, std::uint32_t max_ranks,
+                                      VerifyWatcher const& watcher);
 
 }  // namespace chorus::cli

@@ -1,0 +1,339 @@
+// The built `chorus` as a process: exit codes, what it asks the coordinator, what it prints.
+#include <doctest/doctest.h>
+
+#include <boost/json.hpp>
+#include <sstream>
+
+#include "collectives/algorithms/catalogue.hpp"
+#include "collectives/plan/text.hpp"
+#include "http/api/collectives.hpp"
+#include "http/api/groups.hpp"
+#include "http/api/membership.hpp"
+#include "http/json.hpp"
+#include "server/cli/test_support.hpp"
+
+using namespace chorus;
+using namespace chorus::cli;
+namespace json = boost::json;
+
+namespace {
+
+constexpr auto all_workers = "GET /v1/workers?limit=1000";
+constexpr auto all_groups = "GET /v1/groups?limit=1000";
+
+Run at(FakeCoordinator& coordinator, std::vector<std::string> arguments) {
+  return chorus::cli::chorus(arguments, {"CHORUS_COORDINATOR=" + coordinator.url});
+}
+
+std::vector<std::string> lines_of(std::string const& text) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+api::Worker worker(std::string id, std::string state) {
+  api::Worker worker;
+  worker.id = std::move(id);
+  worker.url = "http://127.0.0.1:7071";
+  worker.locality = {"eu", "eu-1", "r7", "h3"};
+  worker.state = std::move(state);
+  worker.heard_ms_ago = 250;
+  worker.groups = {"train"};
+  return worker;
+}
+
+api::Group group(std::string name, std::string state) {
+  api::Group group;
+  group.name = std::move(name);
+  group.epoch = 3;
+  group.state = std::move(state);
+  group.stretch = {2.5, 1};
+  for (std::uint32_t rank = 0; rank < 2; ++rank) {
+    api::Member member;
+    member.rank = rank;
+    member.worker = "w" + std::to_string(rank);
+    member.url = "http://127.0.0.1:7071";
+    member.roles = {{"tree", rank == 0 ? "root" : "leaf", {1 - rank}, {1 - rank}}};
+    group.members.push_back(member);
+  }
+  group.selection = {{"all_reduce", 4096, "tree", 0, 2, "few steps"}, {"all_reduce", {}, "ring", 0, 2, "few bytes"}};
+  return group;
+}
+
+api::Collective collective(std::string state) {
+  api::Collective collective;
+  collective.id = "c7";
+  collective.state = std::move(state);
+  collective.request.group = "train";
+  collective.request.tensor = "grad";
+  collective.dtype = "f32";
+  collective.shape = {1024, 1024};
+  collective.bytes = 4 << 20;
+  collective.algorithm = "ring";
+  collective.reason = "few bytes";
+  collective.seconds = 0.002;
+  api::RankRecord record;
+  record.worker = "w0";
+  record.state = collective.state;
+  record.report.emplace().seconds = 0.0019;
+  record.report->bytes_sent = 4 << 20;
+  collective.ranks = {record};
+  return collective;
+}
+
+void know(FakeCoordinator& coordinator, std::vector<api::Worker> workers, std::vector<api::Group> groups,
+          std::vector<api::Collective> collectives) {
+  coordinator.answer(all_workers, 200, http::encode(api::WorkerList{std::move(workers), {}}));
+  coordinator.answer(all_groups, 200, http::encode(api::GroupList{std::move(groups), {}}));
+  coordinator.answer("GET /v1/collectives?limit=1000", 200,
+                     http::encode(api::CollectiveList{std::move(collectives), {}}));
+}
+
+}  // namespace
+
+TEST_CASE("status is one sentence when all is well") {
+  FakeCoordinator coordinator;
+  know(coordinator, {worker("w0", "ready"), worker("w1", "ready")}, {group("train", "ready")},
+       {collective("succeeded")});
+  auto const run = at(coordinator, {"status"});
+  CHECK(run.status == 0);
+  CHECK(run.out == "2 of 2 workers ready; 1 group; 0 collectives running\n");
+}
+
+TEST_CASE("status names what is lost, degraded and running") {
+  FakeCoordinator coordinator;
+  auto degraded = group("train", "degraded");
+  degraded.lost = {"w1"};
+  know(coordinator, {worker("w0", "ready"), worker("w1", "lost")}, {degraded}, {collective("running")});
+  CHECK(lines_of(at(coordinator, {"status"}).out) ==
+        std::vector<std::string>{"1 of 2 workers ready; 1 group (1 degraded); 1 collective running",
+                                 "worker w1 is lost: last heard 250 ms ago", "group train is degraded: lost w1",
+                                 "collective c7 is running: all_reduce of grad in train"});
+  auto const status = json::parse(at(coordinator, {"status", "--json"}).out);
+  CHECK(status.at("workers") == 2);
+  CHECK(status.at("ready") == 1);
+  CHECK(status.at("degraded") == 1);
+  CHECK(status.at("running") == 1);
+}
+
+TEST_CASE("lists are read to their last page, and printed one object per line") {
+  FakeCoordinator coordinator;
+  coordinator.answer(all_workers, 200, http::encode(api::WorkerList{{worker("w0", "ready")}, "w 0"}));
+  coordinator.answer(std::string(all_workers) + "&cursor=w%200", 200,
+                     http::encode(api::WorkerList{{worker("w1", "lost")}, {}}));
+  auto const lines = lines_of(at(coordinator, {"--json", "workers"}).out);
+  REQUIRE(lines.size() == 2);
+  CHECK(json::parse(lines[0]).at("id") == "w0");
+  CHECK(json::parse(lines[1]).at("state") == "lost");
+  CHECK(lines_of(at(coordinator, {"workers"}).out)[1].find("w0      ready  eu/eu-1/r7/h3  250 ms ago  train") == 0);
+}
+
+TEST_CASE("a group is shown with ranks, roles and what is chosen for which size") {
+  FakeCoordinator coordinator;
+  coordinator.answer("GET /v1/groups/train", 200, http::encode(group("train", "ready")));
+  auto const lines = lines_of(at(coordinator, {"groups", "show", "train"}).out);
+  REQUIRE(lines.size() == 9);
+  CHECK(lines[0] == "group train, epoch 3: ready, 2 ranks, ring stretch 1.00 (2.50 in the order of arrival)");
+  CHECK(lines[3] == "   0  w0      -         http://127.0.0.1:7071  root 1");
+  CHECK(lines[7] == "all_reduce  4 KiB  tree arity 2 root 0  few steps");
+  CHECK(lines[8] == "all_reduce    any  ring                 few bytes");
+}
+
+TEST_CASE("groups are created by size or by name, and deleted") {
+  FakeCoordinator coordinator;
+  coordinator.answer("PUT /v1/groups/train", 201, http::encode(group("train", "ready")));
+  coordinator.answer("DELETE /v1/groups/train", 204, "");
+  CHECK(at(coordinator, {"groups", "create", "train", "--size", "2"}).status == 0);
+  CHECK(json::parse(coordinator.body_of("PUT /v1/groups/train")).at("size") == 2);
+  CHECK(at(coordinator, {"groups", "create", "--workers", "w1,w0", "train"}).status == 0);
+  CHECK(json::parse(coordinator.body_of("PUT /v1/groups/train")).at("workers") == json::array{"w1", "w0"});
+  CHECK(at(coordinator, {"groups", "create", "train"}).status == 2);
+  CHECK(at(coordinator, {"groups", "create", "train", "--size", "2", "--workers", "w0"}).status == 2);
+  CHECK(at(coordinator, {"groups", "delete", "train"}).out == "group train is deleted\n");
+}
+
+TEST_CASE("run asks for what was typed, and shows every rank") {
+  FakeCoordinator coordinator;
+  constexpr auto question = "PUT /v1/collectives/mine?wait=2000ms";
+  coordinator.answer(question, 200, http::encode(collective("succeeded")));
+  auto const run = at(coordinator, {"run",      "all_reduce", "--group",     "train", "--tensor",   "grad",
+                                    "--reduce", "max",        "--algorithm", "tree",  "--root",     "1",
+                                    "--arity",  "4",          "--timeout",   "5m",    "--in-place", "--segment-bytes",
+                                    "64K",      "--wait",     "2s",          "--id",  "mine"});
+  CHECK(run.status == 0);
+  CHECK(run.err == "");
+  auto const lines = lines_of(run.out);
+  CHECK(lines.at(0) == "all_reduce of grad in train: succeeded in 2 ms, 2.1 GB/s");
+  CHECK(lines.back().find("   0  w0      succeeded  1.9 ms") == 0);
+  auto const sent = http::decode<api::CollectiveRequest>(coordinator.body_of(question));
+  REQUIRE(sent.has_value());
+  CHECK(sent->reduce == "max");
+  CHECK(sent->algorithm == "tree");
+  CHECK(sent->root == 1);
+  CHECK(sent->arity == 4);
+  CHECK(sent->timeout_ms == 300'000);
+  CHECK(sent->in_place);
+  CHECK(sent->schedule.segment_bytes == 65536);
+}
+
+TEST_CASE("a failed collective is shown with its problem, and the exit code says so") {
+  FakeCoordinator coordinator;
+  auto failed = collective("failed");
+  failed.error = http::Problem(http::ProblemCode::peer_lost, "rank 1 (w1) closed its link");
+  coordinator.answer("POST /v1/collectives?wait=30000ms", 200, http::encode(failed));
+  std::vector<std::string> const arguments{"run", "all_reduce", "--group", "train", "--tensor", "grad"};
+  auto const run = at(coordinator, arguments);
+  CHECK(run.status == 1);
+  CHECK(run.err.find("rank 1 (w1) closed its link (peer_lost)\n") != std::string::npos);
+  auto as_json = arguments;
+  as_json.push_back("--json");
+  auto const machine = at(coordinator, as_json);
+  CHECK(machine.status == 1);
+  CHECK(machine.err == "");
+  CHECK(json::parse(machine.out).at("error").at("code") == "peer_lost");
+}
+
+TEST_CASE("a collective that still runs is a success only if nobody wanted to wait") {
+  FakeCoordinator coordinator;
+  coordinator.answer("POST /v1/collectives?wait=0ms", 202, http::encode(collective("running")));
+  coordinator.answer("POST /v1/collectives?wait=1000ms", 202, http::encode(collective("running")));
+  coordinator.answer("POST /v1/collectives?validate_only=true", 200, http::encode(collective("planned")));
+  auto const run = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"run", "all_reduce", "--group", "train", "--tensor", "grad"});
+    return at(coordinator, more);
+  };
+  CHECK(run({"--wait", "0s"}).status == 0);
+  CHECK(run({"--wait", "1s"}).status == 1);
+  CHECK(run({"--wait", "1s"}).err == "still running; ask again: " + coordinator.url + "/v1/collectives/c7\n");
+  CHECK(run({"--validate-only"}).status == 0);
+}
+
+TEST_CASE("problems of the service are printed for people, or as they came") {
+  FakeCoordinator coordinator;
+  http::Problem problem(http::ProblemCode::invalid_field, "the request has 1 wrong field");
+  problem.errors = {{"/size", "expected 1..65536, found 70000"}};
+  coordinator.answer("PUT /v1/groups/train", 422, http::to_json(problem));
+  std::vector<std::string> const arguments{"groups", "create", "train", "--size", "2"};
+  auto const run = at(coordinator, arguments);
+  CHECK(run.status == 1);
+  CHECK(run.out == "");
+  CHECK(run.err == "error: " + std::string(http::kind(problem.code).title) +
+                       ": the request has 1 wrong field (invalid_field)\n  /size: expected 1..65536, found 70000\n");
+  auto as_json = arguments;
+  as_json.insert(as_json.begin(), "--json");
+  CHECK(at(coordinator, as_json).out == http::to_json(problem) + "\n");
+}
+
+TEST_CASE("answers that are no problem and no message are reported, not trusted") {
+  FakeCoordinator coordinator;
+  coordinator.answer("GET /v1/groups/a", 502, "<html>Bad Gateway</html>");
+  coordinator.answer("GET /v1/groups/b", 200, "<html>Welcome</html>");
+  CHECK(at(coordinator, {"groups", "show", "a"}).status == 1);
+  CHECK(at(coordinator, {"groups", "show", "a"}).err.find("Bad Gateway") != std::string::npos);
+  CHECK(at(coordinator, {"groups", "show", "b"}).status == 1);
+  CHECK(at(coordinator, {"groups", "show", "b"}).err.find("GET /v1/groups/b is not understood") != std::string::npos);
+}
+
+TEST_CASE("without a coordinator the exit code is 3 and the problem says where it was sought") {
+  for (auto const& command : {"status", "workers", "groups"}) {
+    auto const run = chorus::cli::chorus({command, "--coordinator", "http://127.0.0.1:1"});
+    CHECK(run.status == 3);
+    CHECK(run.err.find("cannot reach the coordinator at http://127.0.0.1:1: ") != std::string::npos);
+  }
+  auto const run = chorus::cli::chorus({"--json", "status"}, {"CHORUS_COORDINATOR=http://127.0.0.1:1"});
+  CHECK(run.status == 3);
+  CHECK(json::parse(run.out).at("code") == "unavailable");
+}
+
+TEST_CASE("a wrong command line does nothing, exits with 2 and says what was meant") {
+  struct Case {
+    std::vector<std::string> arguments;
+    std::string message;
+  };
+  std::vector<Case> const cases{
+      {{"staus"}, "error: unknown command 'staus'; did you mean 'status'?\nsee: chorus --help\n"},
+      {{"groups", "sho", "g"}, "error: unknown command 'sho'; did you mean 'show'?\nsee: chorus groups --help\n"},
+      {{"run", "all_reduce", "--grup", "g"}, "error: unknown option '--grup'; did you mean '--group'?\n"},
+      {{"run", "all_reduce", "--jsno"}, "error: unknown option '--jsno'; did you mean '--json'?\n"},
+      {{"status", "now"}, "error: unexpected argument 'now'\n"},
+      {{"run", "all_reduc", "--group", "g", "--tensor", "t"}, "did you mean 'all_reduce'?"},
+      {{"run", "all_reduce", "--group", "g", "--tensor", "t", "--reduce", "summ"}, "did you mean 'sum'?"},
+      {{"run", "all_reduce", "--group", "g"}, "--tensor is required"},
+      {{"run", "all_reduce", "--group", "g", "--tensor", "t", "--wait", "30"}, "'30' is not a duration"},
+      {{"run", "all_reduce", "--group", "g", "--tensor", "t", "--arity", "0"}, "'0' is not a whole number from 1"},
+      {{"groups", "create", "g", "--size", "-4"}, "'-4' is not a whole number from 1"},
+      {{"plan", "--ranks", "4", "--bytes", "1MB"}, "'1MB' is not a size"},
+      {{"plan", "--bytes", "1M"}, "error: plan takes either --group, or --ranks or --locality\n"},
+      {{"plan", "--ranks", "4", "--bytes", "1M", "--text"}, "error: --text and --rank go together\n"},
+      {{"verify", "--max-ranks", "1025"}, "'1025' is not a whole number from 1 to 1024"},
+      {{"--coordinator", "nonsense", "status"}, "--coordinator"},
+      {{}, "Usage: chorus"},
+  };
+  for (auto const& [arguments, message] : cases) {
+    auto const run = chorus::cli::chorus(arguments);
+    CAPTURE(run.err);
+    CHECK(run.status == 2);
+    CHECK(run.out == "");
+    CHECK(run.err.find(message) != std::string::npos);
+  }
+}
+
+TEST_CASE("help is no error") {
+  for (std::vector<std::string> const& arguments : {std::vector<std::string>{"--help"}, {"run", "--help"}}) {
+    auto const run = chorus::cli::chorus(arguments);
+    CHECK(run.status == 0);
+    CHECK(run.err == "");
+    CHECK(run.out.find("Usage: chorus") != std::string::npos);
+  }
+}
+
+TEST_CASE("verify ends with its totals") {
+  auto const machine = chorus::cli::chorus({"verify", "--max-ranks", "3", "--json"});
+  CHECK(machine.status == 0);
+  CHECK(machine.out == R"({"plans":102,"failed":0,"max_ranks":3})"
+                       "\n");
+  CHECK(chorus::cli::chorus({"verify", "--max-ranks", "3"}).out == "all 102 plans for 1 to 3 ranks are correct\n");
+}
+
+TEST_CASE("a group on paper is planned without a coordinator") {
+  auto const run = chorus::cli::chorus({"plan", "--ranks", "4", "--bytes", "64M", "--algorithm", "ring", "--json"});
+  CHECK(run.status == 0);
+  auto const answer = http::decode<api::PlanAnswer>(run.out);
+  REQUIRE(answer.has_value());
+  CHECK(answer->algorithm == "ring");
+  CHECK(answer->verified);
+  CHECK(answer->lower_bound.bytes_per_rank == 2 * 3 * (64 << 20) / 4);
+  CHECK(answer->rounds.size() == 6);
+  CHECK(answer->rounds[0].size() == 8);
+}
+
+TEST_CASE("localities on paper are ranks in the order given") {
+  auto const plan = [](std::vector<std::string> more) {
+    more.insert(more.begin(), {"plan", "--bytes", "1M", "--locality", "host=a", "--locality", "host=b"});
+    return chorus::cli::chorus(more);
+  };
+  CHECK(plan({}).out.find("all_reduce of 1 MiB f32 over 2 ranks: ") == 0);
+  CHECK(plan({"--ranks", "3"}).status == 2);
+  CHECK(plan({"--locality", "hots=c"}).err.find("hots=c") != std::string::npos);
+  CHECK(plan({"--algorithm", "rign"}).err.find("there is no algorithm 'rign'") != std::string::npos);
+}
+
+TEST_CASE("the text of a program is that of the library") {
+  auto const run =
+      chorus::cli::chorus({"plan", "--ranks", "5", "--bytes", "4", "--algorithm", "ring", "--text", "--rank", "2"});
+  CHECK(run.status == 0);
+  auto const program = plan::build(algorithms::ring, {.algorithm = "ring", .ranks = 5}, 2);
+  CHECK(run.out == plan::to_text(program.value()));
+}
+
+TEST_CASE("a standing group is planned by the coordinator, and its ranks count for the text") {
+  FakeCoordinator coordinator;
+  api::PlanAnswer answer;
+  answer.algorithm = "ring";
+  coordinator.answer("POST /v1/plans", 200, http::encode(answer));
+  coordinator.answer("GET /v1/groups/train", 200, http::encode(group("train", "ready")));
+  auto const run = at(coordinator, {"plan", "--group", "train", "--bytes", "4", "--text", "--rank", "1"});
+  CHECK(run.out == plan::to_text(plan::build(algorithms::ring, {.algorithm = "ring", .ranks = 2}, 1).value()));
+  CHECK(json::parse(coordinator.body_of("POST /v1/plans")).at("group") == "train");
+}
