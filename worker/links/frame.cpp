@@ -1,0 +1,122 @@
+#include "worker/links/frame.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "worker/links/errc.hpp"
+
+namespace chorus::links {
+namespace {
+
+Error bad(std::string what) { return {LinkErrc::bad_frame, std::move(what)}; }
+
+Error bad_length(FrameHeader const& header) {
+  return bad(std::string(name(header.type)) + " frame with a length of " + std::to_string(header.length) + " bytes");
+}
+
+std::string printable(std::span<std::byte const> bytes) {
+  std::string text(reinterpret_cast<char const*>(bytes.data()), bytes.size());
+  for (char& c : text)
+    if (c < ' ' || c > '~') c = '?';
+  return text;
+}
+
+bool length_fits(FrameHeader const& header) {
+  auto const length = header.length;
+  switch (header.type) {
+    case FrameType::open:
+      return length >= sizeof(Open) && length <= open_bytes_max;
+    case FrameType::grant:
+      return length == 0;
+    case FrameType::data:
+      return length > 0 && length <= data_bytes_max;
+    case FrameType::abort:
+    case FrameType::refuse:
+      return length >= verdict_head_bytes && length <= verdict_bytes_max;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::string_view name(FrameType type) {
+  switch (type) {
+    case FrameType::open:
+      return "open";
+    case FrameType::grant:
+      return "grant";
+    case FrameType::data:
+      return "data";
+    case FrameType::abort:
+      return "abort";
+    case FrameType::refuse:
+      return "refuse";
+  }
+  return "unknown";
+}
+
+Status check(FrameHeader const& header) {
+  if (header.magic != frame_magic) return bad("magic " + std::to_string(header.magic) + " instead of 19523");
+  if (header.type < FrameType::open || header.type > FrameType::refuse)
+    return bad("frame type " + std::to_string(static_cast<unsigned>(header.type)));
+  if (header.flags != 0)
+    return bad("flags " + std::to_string(header.flags) + " in a " + std::string(name(header.type)));
+  if (!length_fits(header)) return bad_length(header);
+  bool const names_bytes = header.type == FrameType::data || header.type == FrameType::grant;
+  if (!names_bytes && (header.message != 0 || header.offset != 0))
+    return bad(std::string(name(header.type)) + " frame that names a message or an offset");
+  return ok();
+}
+
+std::uint32_t encode(Open const& open, std::string_view description, OpenBytes& to) {
+  description = description.substr(0, description_bytes_max);
+  std::memcpy(to.data(), &open, sizeof open);
+  std::memcpy(to.data() + sizeof open, description.data(), description.size());
+  return static_cast<std::uint32_t>(sizeof open + description.size());
+}
+
+Result<DecodedOpen> decode_open(std::span<std::byte const> payload) {
+  if (payload.size() < sizeof(Open)) return bad("open frame that ends early");
+  DecodedOpen decoded;
+  std::memcpy(&decoded.open, payload.data(), sizeof(Open));
+  decoded.description = printable(payload.subspan(sizeof(Open)));
+  return decoded;
+}
+
+std::uint32_t encode(Verdict const& verdict, VerdictBytes& to) {
+  auto const culprits = static_cast<std::uint16_t>(std::min(verdict.culprits.size(), culprits_max));
+  auto const text = std::string_view(verdict.text).substr(0, text_bytes_max);
+  auto const code = static_cast<std::uint16_t>(verdict.code);
+  std::memset(to.data(), 0, verdict_head_bytes);
+  std::memcpy(to.data(), &verdict.token, 8);
+  std::memcpy(to.data() + 8, &code, 2);
+  std::memcpy(to.data() + 10, &culprits, 2);
+  auto* end = to.data() + verdict_head_bytes;
+  if (culprits != 0) std::memcpy(end, verdict.culprits.data(), culprits * sizeof(std::uint32_t));
+  end += culprits * sizeof(std::uint32_t);
+  std::memcpy(end, text.data(), text.size());
+  return static_cast<std::uint32_t>(end + text.size() - to.data());
+}
+
+Result<Verdict> decode_verdict(std::span<std::byte const> payload) {
+  if (payload.size() < verdict_head_bytes) return bad("verdict that ends early");
+  Verdict verdict;
+  std::uint16_t code = 0, culprits = 0;
+  std::memcpy(&verdict.token, payload.data(), 8);
+  std::memcpy(&code, payload.data() + 8, 2);
+  std::memcpy(&culprits, payload.data() + 10, 2);
+  if (code < static_cast<std::uint16_t>(VerdictCode::peer_lost) ||
+      code > static_cast<std::uint16_t>(VerdictCode::protocol_error))
+    return bad("verdict code " + std::to_string(code));
+  verdict.code = static_cast<VerdictCode>(code);
+  auto const rest = payload.subspan(verdict_head_bytes);
+  if (culprits > culprits_max || culprits * sizeof(std::uint32_t) > rest.size())
+    return bad("verdict that names " + std::to_string(culprits) + " ranks in " + std::to_string(rest.size()) +
+               " bytes");
+  verdict.culprits.resize(culprits);
+  if (culprits != 0) std::memcpy(verdict.culprits.data(), rest.data(), culprits * sizeof(std::uint32_t));
+  verdict.text = printable(rest.subspan(culprits * sizeof(std::uint32_t)));
+  return verdict;
+}
+
+}  // namespace chorus::links

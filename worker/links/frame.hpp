@@ -1,0 +1,119 @@
+// The frames of a data link, as they lie on the wire: little-endian, 32 bytes of header, then `length` bytes of
+// payload. The page docs/wire.md has the rules and a worked example.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "collectives/core/result.hpp"
+
+namespace chorus::links {
+
+static_assert(std::endian::native == std::endian::little, "frames are read and written as they lie in memory");
+
+enum class FrameType : std::uint8_t {
+  open = 1,  // sender -> receiver: a run begins on this link; payload Open and a description
+  grant,     // receiver -> sender: `message` may be sent up to byte `offset`
+  data,      // sender -> receiver: `length` bytes of `message` at byte `offset`
+  abort,     // either way: the run has failed; payload Verdict
+  refuse,    // receiver -> sender: this open is not accepted; payload Verdict. run 0: the whole link is not
+};
+
+inline constexpr std::uint16_t frame_magic = 0x4c43;  // "CL" on the wire
+
+struct FrameHeader {
+  std::uint16_t magic = frame_magic;
+  FrameType type = FrameType::data;
+  std::uint8_t flags = 0;   // zero
+  std::uint32_t epoch = 0;  // of the run
+  std::uint64_t run = 0;
+  std::uint32_t message = 0;  // grant, data: the n-th message of the run in this link's direction, from 0; otherwise 0
+  std::uint32_t length = 0;   // bytes of payload that follow
+  std::uint64_t offset = 0;   // grant, data: in bytes; otherwise 0
+
+  friend bool operator==(FrameHeader const&, FrameHeader const&) = default;
+};
+static_assert(sizeof(FrameHeader) == 32 && alignof(FrameHeader) == 8);
+static_assert(offsetof(FrameHeader, type) == 2 && offsetof(FrameHeader, flags) == 3);
+static_assert(offsetof(FrameHeader, epoch) == 4 && offsetof(FrameHeader, run) == 8);
+static_assert(offsetof(FrameHeader, message) == 16 && offsetof(FrameHeader, length) == 20);
+static_assert(offsetof(FrameHeader, offset) == 24);
+static_assert(std::is_trivially_copyable_v<FrameHeader> && std::has_unique_object_representations_v<FrameHeader>);
+
+// What both ends of a run must agree on before a byte of it is used.
+struct Open {
+  std::uint64_t token = 0;                 // the run's capability
+  std::uint64_t fingerprint = 0;           // over spec, dtype, elements, reduce
+  std::uint64_t channel_digest = 0;        // the sender's send_digest towards the receiver
+  std::uint64_t receiver_incarnation = 0;  // whom the sender means
+  std::uint64_t eager_bytes = 0;           // the sender's budget of ungranted bytes for this run
+  std::uint32_t sender_rank = 0;
+  std::uint32_t receiver_rank = 0;
+
+  friend bool operator==(Open const&, Open const&) = default;
+};
+static_assert(sizeof(Open) == 48 && alignof(Open) == 8);
+static_assert(offsetof(Open, fingerprint) == 8 && offsetof(Open, channel_digest) == 16);
+static_assert(offsetof(Open, receiver_incarnation) == 24 && offsetof(Open, eager_bytes) == 32);
+static_assert(offsetof(Open, sender_rank) == 40 && offsetof(Open, receiver_rank) == 44);
+static_assert(std::has_unique_object_representations_v<Open>);
+
+// Why a run ends: the payload of abort and refuse.
+enum class VerdictCode : std::uint16_t {
+  peer_lost = 1,
+  deadline_exceeded,
+  aborted,
+  plan_mismatch,
+  forbidden,
+  epoch_fenced,
+  protocol_error,
+};
+
+struct Verdict {
+  std::uint64_t token = 0;  // of the run: an abort with another one is ignored
+  VerdictCode code = VerdictCode::aborted;
+  std::vector<std::uint32_t> culprits;  // ranks; the first culprits_max are sent
+  std::string text;                     // the first text_bytes_max are sent
+
+  friend bool operator==(Verdict const&, Verdict const&) = default;
+};
+
+inline constexpr std::size_t description_bytes_max = 256;
+inline constexpr std::size_t text_bytes_max = 512;
+inline constexpr std::size_t culprits_max = 16;
+inline constexpr std::size_t verdict_head_bytes = 16;  // token, code, number of culprits, four bytes of zero
+inline constexpr std::size_t open_bytes_max = sizeof(Open) + description_bytes_max;
+inline constexpr std::size_t verdict_bytes_max = verdict_head_bytes + culprits_max * 4 + text_bytes_max;
+inline constexpr std::size_t control_bytes_max =
+    open_bytes_max > verdict_bytes_max ? open_bytes_max : verdict_bytes_max;
+inline constexpr std::uint32_t data_bytes_max = 64u << 20;
+
+// What can be said about a header by itself: magic, type, flags, a length that the type allows, zeros where nothing is
+// meant. Errors: LinkErrc::bad_frame with the field and its value.
+[[nodiscard]] Status check(FrameHeader const& header);
+
+using OpenBytes = std::array<std::byte, open_bytes_max>;
+using VerdictBytes = std::array<std::byte, verdict_bytes_max>;
+
+// Both return the bytes used. A longer text is cut.
+[[nodiscard]] std::uint32_t encode(Open const& open, std::string_view description, OpenBytes& to);
+[[nodiscard]] std::uint32_t encode(Verdict const& verdict, VerdictBytes& to);
+
+struct DecodedOpen {
+  Open open;
+  std::string description;
+};
+// Errors: LinkErrc::bad_frame. Text is made printable: it goes into logs and answers.
+[[nodiscard]] Result<DecodedOpen> decode_open(std::span<std::byte const> payload);
+[[nodiscard]] Result<Verdict> decode_verdict(std::span<std::byte const> payload);
+
+[[nodiscard]] std::string_view name(FrameType type);  // "grant"; "unknown" for what is none
+
+}  // namespace chorus::links

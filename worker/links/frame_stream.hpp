@@ -1,0 +1,75 @@
+// Frames to bytes and back, whatever carries the bytes and however it cuts them: the half of a link that has no socket.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "worker/links/link.hpp"
+
+namespace chorus::links {
+
+// Cuts a byte stream into frames. Payloads are received in place: space() begins with the handler's own memory.
+class FrameReader {
+ public:
+  FrameReader();
+
+  using Space = std::array<std::span<std::byte>, 2>;  // the second may be empty
+
+  // Where the next bytes of the stream go. Valid until arrived() or another call of the handler.
+  [[nodiscard]] Space space(LinkHandler& handler);
+  // `bytes` were put there. Errors are the handler's; the stream ends with one. `*closed`, if it becomes true, means
+  // that the handler has closed the link meanwhile.
+  [[nodiscard]] Status arrived(LinkHandler& handler, std::size_t bytes, bool const& closed);
+  // Bytes that came by another way, before the first arrived().
+  [[nodiscard]] Status feed(LinkHandler& handler, std::string_view bytes, bool const& closed);
+
+  // In the middle of a frame: an end of the stream here is a cut.
+  [[nodiscard]] bool within_frame() const { return payload_left_ != 0 || inbox_end_ != 0; }
+
+ private:
+  Status parse(LinkHandler& handler, bool const& closed);
+
+  std::unique_ptr<std::byte[]> inbox_;
+  std::size_t inbox_end_ = 0;
+  std::size_t payload_left_ = 0;    // of the frame at hand
+  std::size_t in_place_bytes_ = 0;  // of the last space(): how much of it was the handler's memory
+};
+
+// Gathers the frames to write next.
+class FrameWriter {
+ public:
+  static constexpr std::size_t frames_max = 32;
+
+  // Pulls from the handler until it has none or frames_max are held.
+  void fill(LinkHandler& handler);
+
+  // Headers and payloads that are not written, in order; valid until the next call of any other method.
+  [[nodiscard]] std::span<std::span<std::byte const> const> gather();
+  void wrote(LinkHandler& handler, std::size_t bytes);
+
+  [[nodiscard]] bool empty() const { return count_ == 0; }
+
+  // See Link::release.
+  void release(std::uint64_t run);
+
+ private:
+  struct Slot {
+    OutFrame frame;
+    bool silent = false;  // its run was released: nobody is to be told
+  };
+  [[nodiscard]] Slot& slot(std::size_t i) { return slots_[(first_ + i) % frames_max]; }
+
+  std::array<Slot, frames_max> slots_;
+  std::size_t first_ = 0;
+  std::size_t count_ = 0;
+  std::size_t written_of_first_ = 0;  // bytes, header included
+  std::vector<std::byte> copied_;     // payload of a first frame that was released
+  std::array<std::span<std::byte const>, 2 * frames_max> gathered_;
+};
+
+}  // namespace chorus::links

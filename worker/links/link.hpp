@@ -1,0 +1,69 @@
+// A link: an ordered, reliable path for frames between two workers, and what its user provides to it.
+//
+// Everything happens on one thread. A link pulls what it writes and is told where to put what it reads, so no frame is
+// queued, copied or allocated on the way: the payload of a data frame goes from the sender's tensor to the receiver's.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "collectives/core/result.hpp"
+#include "worker/links/frame.hpp"
+
+namespace chorus::links {
+
+// The payload lies outside and stays as it is until frame_sent(), or until Link::release() of its run.
+struct OutFrame {
+  FrameHeader header;
+  std::span<std::byte const> payload;  // header.length bytes
+};
+
+// The user of a link. Every method is called by the link, none of them after Link::close() or link_closed().
+// None may destroy the link; all may call flush(), release() and close().
+class LinkHandler {
+ public:
+  // Fills in the next frame to write; false when there is none now. Frames are written in this order.
+  virtual bool next_frame(OutFrame& frame) = 0;
+  // The frame was handed over whole: its payload may change.
+  virtual void frame_sent(FrameHeader const& header) = 0;
+
+  // Any 32 bytes. After ok, header.length bytes of payload follow through payload_space(). An error closes the link,
+  // after an attempt to write what next_frame() gives: the last word to the other side.
+  virtual Status frame_arrives(FrameHeader const& header) = 0;
+  // Where the next bytes of the payload go: not empty, valid until payload_arrived().
+  virtual std::span<std::byte> payload_space() = 0;
+  // `bytes` were put at the beginning of that space; never more than it had or the payload has. Errors as above.
+  virtual Status payload_arrived(std::size_t bytes) = 0;
+
+  // The link has handled what was there for now: a good moment to act on it.
+  virtual void link_rests() = 0;
+  // Called once. Errors: LinkErrc, or the one that a method above returned.
+  virtual void link_closed(Error why) = 0;
+
+ protected:
+  ~LinkHandler() = default;
+};
+
+class Link {
+ public:
+  Link() = default;
+  virtual ~Link() = default;
+  Link(Link const&) = delete;
+  Link& operator=(Link const&) = delete;
+
+  // Begins to read. The handler outlives the link's closing.
+  virtual void start(LinkHandler& handler) = 0;
+
+  // The handler has frames: pulls and writes until there are none or the other side is slow; goes on by itself then.
+  virtual void flush() = 0;
+
+  // The memory of this run's data and open frames is about to go: those not begun are dropped, the rest of one that is
+  // half written is copied, since the stream cannot go back. frame_sent() is called for none of them.
+  virtual void release(std::uint64_t run) = 0;
+
+  // Ends both directions. Frames not written are dropped. The handler is called no more.
+  virtual void close() = 0;
+};
+
+}  // namespace chorus::links

@@ -1,0 +1,164 @@
+#include "worker/links/loopback.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "worker/links/errc.hpp"
+#include "worker/links/frame_stream.hpp"
+
+namespace chorus::links {
+
+// One direction of a connection: a ring of bytes.
+struct LoopbackNetwork::Pipe {
+  explicit Pipe(std::size_t bytes) : ring(bytes) {}
+
+  [[nodiscard]] std::size_t free() const { return ring.size() - held; }
+
+  void put(std::span<std::byte const> bytes) {
+    auto const end = (begin + held) % ring.size();
+    auto const first = std::min(bytes.size(), ring.size() - end);
+    std::memcpy(ring.data() + end, bytes.data(), first);
+    std::memcpy(ring.data(), bytes.data() + first, bytes.size() - first);
+    held += bytes.size();
+  }
+
+  void take(std::span<std::byte> to) {
+    auto const first = std::min(to.size(), ring.size() - begin);
+    std::memcpy(to.data(), ring.data() + begin, first);
+    std::memcpy(to.data() + first, ring.data(), to.size() - first);
+    begin = (begin + to.size()) % ring.size();
+    held -= to.size();
+  }
+
+  std::vector<std::byte> ring;
+  std::size_t begin = 0, held = 0;
+  bool ended = false;  // nothing more will be put
+};
+
+class LoopbackNetwork::End final : public Link, public std::enable_shared_from_this<End> {
+ public:
+  End(LoopbackNetwork& network, std::shared_ptr<Pipe> in, std::shared_ptr<Pipe> out)
+      : network_(network), in_(std::move(in)), out_(std::move(out)) {}
+
+  void start(LinkHandler& handler) override { handler_ = &handler; }
+  void flush() override { wants_to_write_ = true; }
+  void release(std::uint64_t run) override { writer_.release(run); }
+  void close() override {
+    closed_ = true;
+    handler_ = nullptr;
+    in_->ended = out_->ended = true;
+    in_->held = 0;
+  }
+
+  [[nodiscard]] bool is_closed() const { return closed_; }
+
+  // Tries to move in one direction, then in the other. Handlers are called.
+  bool step(bool write_first) {
+    if (handler_ == nullptr) return false;
+    auto const alive = shared_from_this();
+    return write_first ? write() || read() : read() || write();
+  }
+
+ private:
+  bool write() {
+    if (closed_ || !wants_to_write_ || out_->ended || out_->free() == 0) return false;
+    writer_.fill(*handler_);
+    if (closed_) return true;
+    if (writer_.empty()) {
+      wants_to_write_ = false;
+      return false;
+    }
+    if (network_.cut_now()) return cut();
+    auto budget = 1 + network_.below(std::min(out_->free(), network_.options_.chunk_bytes));
+    std::size_t wrote = 0;
+    for (auto const& bytes : writer_.gather()) {
+      auto const part = bytes.first(std::min<std::size_t>(bytes.size(), budget));
+      out_->put(part);
+      wrote += part.size();
+      budget -= part.size();
+    }
+    writer_.wrote(*handler_, wrote);
+    if (!closed_) handler_->link_rests();
+    return true;
+  }
+
+  bool read() {
+    if (closed_) return false;
+    if (in_->held == 0) {
+      if (in_->ended)
+        fail(Error(LinkErrc::closed, reader_.within_frame() ? "cut in the middle of a frame" : "closed by the peer"));
+      return in_->ended;
+    }
+    if (network_.cut_now()) return cut();
+    auto left = 1 + network_.below(std::min(in_->held, network_.options_.chunk_bytes));
+    std::size_t bytes = 0;
+    for (auto const& space : reader_.space(*handler_)) {
+      auto const part = space.first(std::min<std::size_t>(space.size(), left));
+      in_->take(part);
+      bytes += part.size();
+      left -= part.size();
+    }
+    if (auto const arrived = reader_.arrived(*handler_, bytes, closed_); arrived.has_error())
+      fail(arrived.error());
+    else if (!closed_)
+      handler_->link_rests();
+    return true;
+  }
+
+  bool cut() {
+    in_->ended = out_->ended = true;
+    if (network_.below(2) == 0) in_->held = 0;
+    if (network_.below(2) == 0) out_->held = 0;
+    return true;
+  }
+
+  void fail(Error why) {
+    if (why.code != LinkErrc::closed && !out_->ended) last_words();
+    if (closed_) return;
+    auto* const handler = handler_;
+    close();
+    handler->link_closed(std::move(why));
+  }
+
+  void last_words() {
+    writer_.fill(*handler_);
+    for (auto const& bytes : writer_.gather()) out_->put(bytes.first(std::min(bytes.size(), out_->free())));
+  }
+
+  LoopbackNetwork& network_;
+  std::shared_ptr<Pipe> in_, out_;
+  LinkHandler* handler_ = nullptr;
+  bool closed_ = false;
+  bool wants_to_write_ = false;
+  FrameReader reader_;
+  FrameWriter writer_;
+};
+
+LoopbackNetwork::LoopbackNetwork(LoopbackOptions options) : options_(options), random_(options.seed) {}
+LoopbackNetwork::~LoopbackNetwork() = default;
+
+std::pair<std::shared_ptr<Link>, std::shared_ptr<Link>> LoopbackNetwork::connect() {
+  auto const there = std::make_shared<Pipe>(options_.pipe_bytes);
+  auto const back = std::make_shared<Pipe>(options_.pipe_bytes);
+  auto a = std::make_shared<End>(*this, back, there);
+  auto b = std::make_shared<End>(*this, there, back);
+  ends_.insert(ends_.end(), {a, b});
+  return {a, b};
+}
+
+bool LoopbackNetwork::step() {
+  std::erase_if(ends_, [](auto const& end) { return end->is_closed(); });
+  auto const from = ends_.empty() ? 0 : below(ends_.size());
+  bool const write_first = below(2) == 0;
+  auto const count = ends_.size();
+  for (std::size_t i = 0; i < count; ++i)
+    if (ends_[(from + i) % count]->step(write_first)) return true;
+  return false;
+}
+
+bool LoopbackNetwork::cut_now() {
+  if (steps_to_cut_ == 0 || --steps_to_cut_ != 0) return false;
+  return has_cut_ = true;
+}
+
+}  // namespace chorus::links

@@ -1,0 +1,55 @@
+// Links in memory, for tests: the bytes are cut anywhere, delayed and interleaved between links as a seed decides, but
+// on each link they stay in order, as they do over TCP.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "worker/links/link.hpp"
+
+namespace chorus::links {
+
+struct LoopbackOptions {
+  std::uint64_t seed = 1;
+  std::size_t pipe_bytes = 65536;   // as a socket buffer: what one direction holds
+  std::size_t chunk_bytes = 65536;  // the most that moves at a time; a random share of it does
+};
+
+// Single-threaded. The network outlives its links' use.
+class LoopbackNetwork {
+ public:
+  explicit LoopbackNetwork(LoopbackOptions options);
+  ~LoopbackNetwork();
+  LoopbackNetwork(LoopbackNetwork const&) = delete;
+  LoopbackNetwork& operator=(LoopbackNetwork const&) = delete;
+
+  // Both ends of a new connection.
+  [[nodiscard]] std::pair<std::shared_ptr<Link>, std::shared_ptr<Link>> connect();
+
+  // Moves some bytes into or out of one pipe; false when nothing can move.
+  bool step();
+
+  // The n-th movement from now, n >= 1, does not happen: its connection breaks instead, wherever in a frame that is.
+  // What was on the way may still arrive, or not.
+  void cut_at_step(std::uint64_t n) { steps_to_cut_ = n; }
+  [[nodiscard]] bool has_cut() const { return has_cut_; }
+
+ private:
+  class End;
+  struct Pipe;
+
+  [[nodiscard]] bool cut_now();
+  std::uint64_t below(std::uint64_t limit) { return random_() % limit; }
+
+  LoopbackOptions const options_;
+  std::mt19937_64 random_;
+  std::vector<std::shared_ptr<End>> ends_;  // open ones
+  std::uint64_t steps_to_cut_ = 0;          // 0: never
+  bool has_cut_ = false;
+};
+
+}  // namespace chorus::links

@@ -1,0 +1,140 @@
+#include "worker/links/tcp_link.hpp"
+
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/container/static_vector.hpp>
+
+#include "worker/links/errc.hpp"
+
+namespace chorus::links {
+namespace {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+
+// How much one connection may move before the others of its thread have their turn.
+constexpr std::size_t turn_bytes = 2u << 20;
+
+}  // namespace
+
+TcpLink::TcpLink(asio::ip::tcp::socket socket, std::string early_bytes)
+    : socket_(std::move(socket)), early_bytes_(std::move(early_bytes)) {
+  error_code ignored;  // a socket that refuses these options fails at its first read
+  socket_.non_blocking(true, ignored);
+  socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
+}
+
+void TcpLink::start(LinkHandler& handler) {
+  handler_ = &handler;
+  auto const early = std::move(early_bytes_);
+  if (auto fed = reader_.feed(handler, early, closed_); fed.has_error()) return fail(fed.error());
+  if (closed_) return;
+  if (!early.empty()) handler.link_rests();
+  if (!closed_) wait_readable();
+}
+
+void TcpLink::flush() {
+  if (!closed_ && !writing_ && !write_waits_) write();
+}
+
+void TcpLink::release(std::uint64_t run) { writer_.release(run); }
+
+void TcpLink::close() {
+  if (closed_) return;
+  closed_ = true;
+  handler_ = nullptr;
+  error_code ignored;
+  socket_.shutdown(asio::ip::tcp::socket::shutdown_both, ignored);
+  socket_.close(ignored);
+}
+
+void TcpLink::fail(Error why) {
+  if (why.code != LinkErrc::closed) flush();
+  if (closed_) return;
+  auto* const handler = handler_;
+  close();
+  handler->link_closed(std::move(why));
+}
+
+void TcpLink::wait_readable() {
+  socket_.async_wait(asio::ip::tcp::socket::wait_read, [self = shared_from_this()](error_code) {
+    if (!self->closed_) self->read();
+  });
+}
+
+void TcpLink::wait_writable() {
+  write_waits_ = true;
+  socket_.async_wait(asio::ip::tcp::socket::wait_write,
+                     [self = shared_from_this()](error_code) { self->write_again(); });
+}
+
+void TcpLink::write_again() {
+  write_waits_ = false;
+  flush();
+  if (!closed_) handler_->link_rests();
+}
+
+void TcpLink::read() {
+  std::size_t budget = turn_bytes;
+  while (true) {
+    auto const space = reader_.space(*handler_);
+    std::array<asio::mutable_buffer, 2> const buffers{asio::buffer(space[0].data(), space[0].size()),
+                                                      asio::buffer(space[1].data(), space[1].size())};
+    error_code error;
+    auto const bytes = socket_.read_some(buffers, error);
+    if (error == asio::error::would_block || error == asio::error::try_again) return wait_readable();
+    if (error) return read_failed(error);
+    auto const arrived = reader_.arrived(*handler_, bytes, closed_);
+    if (arrived.has_error()) return fail(arrived.error());
+    if (closed_) return;
+    handler_->link_rests();
+    if (closed_) return;
+    if (bytes < space[0].size() + space[1].size()) return wait_readable();
+    budget -= std::min(budget, bytes);
+    if (budget == 0) break;
+  }
+  asio::post(socket_.get_executor(), [self = shared_from_this()] {
+    if (!self->closed_) self->read();
+  });
+}
+
+void TcpLink::read_failed(error_code error) {
+  auto why = write_error_                ? write_error_.message()
+             : error == asio::error::eof ? std::string("closed by the peer")
+                                         : error.message();
+  if (reader_.within_frame()) why += " in the middle of a frame";
+  fail(Error(LinkErrc::closed, std::move(why)));
+}
+
+void TcpLink::write() {
+  writing_ = true;
+  boost::container::static_vector<asio::const_buffer, 2 * FrameWriter::frames_max> buffers;
+  error_code error;
+  std::size_t budget = turn_bytes;
+  while (!closed_ && !error) {
+    writer_.fill(*handler_);
+    if (writer_.empty() || budget == 0) break;
+    buffers.clear();
+    for (auto const& bytes : writer_.gather()) buffers.emplace_back(bytes.data(), bytes.size());
+    auto const bytes = socket_.write_some(buffers, error);
+    writer_.wrote(*handler_, bytes);
+    budget -= std::min(budget, bytes);
+  }
+  writing_ = false;
+  if (closed_) return;
+  if (error == asio::error::would_block || error == asio::error::try_again) return wait_writable();
+  if (error) return write_failed(error);
+  if (writer_.empty()) return;
+  write_waits_ = true;
+  asio::post(socket_.get_executor(), [self = shared_from_this()] { self->write_again(); });
+}
+
+// What the peer sent before it closed may say why: it is read first, then the reading finds the end.
+void TcpLink::write_failed(error_code error) {
+  write_waits_ = true;
+  write_error_ = error;
+  error_code ignored;
+  socket_.shutdown(asio::ip::tcp::socket::shutdown_both, ignored);
+}
+
+}  // namespace chorus::links

@@ -1,0 +1,49 @@
+// A link over a TCP connection.
+#pragma once
+
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/system/error_code.hpp>
+#include <memory>
+#include <string>
+
+#include "worker/links/frame_stream.hpp"
+#include "worker/links/link.hpp"
+
+namespace chorus::links {
+
+// Reads and writes without blocking, as much as there is, and waits for readiness only when there is no more. Nothing
+// is allocated per frame. Made with std::make_shared: a wait that is pending when the link is closed keeps the link's
+// memory until the executor has run its end.
+class TcpLink final : public Link, public std::enable_shared_from_this<TcpLink> {
+ public:
+  // `early_bytes` came with the handshake, before what the socket will give. One thread runs the socket's executor and
+  // makes all calls.
+  TcpLink(boost::asio::ip::tcp::socket socket, std::string early_bytes);
+
+  void start(LinkHandler& handler) override;
+  void flush() override;
+  void release(std::uint64_t run) override;
+  void close() override;
+
+ private:
+  void wait_readable();
+  void wait_writable();
+  void read();
+  void write();
+  void write_again();
+  void read_failed(boost::system::error_code error);
+  void write_failed(boost::system::error_code error);
+  void fail(Error why);
+
+  boost::asio::ip::tcp::socket socket_;
+  std::string early_bytes_;
+  LinkHandler* handler_ = nullptr;  // null once closed
+  bool closed_ = false;
+  bool writing_ = false;      // inside write(): calls from within are answered by its loop
+  bool write_waits_ = false;  // for readiness, for its turn, or for good after an error
+  boost::system::error_code write_error_;
+  FrameReader reader_;
+  FrameWriter writer_;
+};
+
+}  // namespace chorus::links
