@@ -1,48 +1,58 @@
-// What a plan costs: alpha-beta-gamma per link level, followed through the instructions of all ranks.
+// What a plan costs: alpha-beta-gamma per link level, followed through the instructions of all ranks in virtual time.
 //
 // A message of m bytes over a link of level l takes alpha[l] + m * beta[l]; reducing m bytes takes m * gamma. A rank
-// sends one message at a time and receives one message at a time (one network card each way). Source: Thakur,
-// Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", IJHPCA 2005, applied to the
-// instruction stream instead of to a closed formula.
+// sends one message at a time and receives one message at a time (one network card each way), in the order in which
+// they become ready; a receiver reduces before it takes the next. A message starts when both ends are ready
+// (rendezvous). Segments are followed one by one, so a tree pipelines and a ring overlaps as the engine does; a range
+// of chunks is cut into at most max_segments. Left out: contention inside the network, and what a host's processes take
+// from each other.
+//
+// Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", IJHPCA 2005,
+// applied to the instruction stream instead of to a closed formula.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <span>
-#include <string>
-#include <vector>
 
 #include "collectives/core/locality.hpp"
-#include "collectives/core/result.hpp"
-#include "collectives/plan/algorithm.hpp"
+#include "collectives/core/op.hpp"
 #include "collectives/plan/program.hpp"
 
 namespace chorus::model {
 
 struct LinkCost {
-  double alpha_s = 0;           // latency of a message
-  double beta_s_per_byte = 0;   // inverse bandwidth
+  double alpha_s = 0;          // latency of a message
+  double beta_s_per_byte = 0;  // inverse bandwidth
 };
 
 struct Constants {
   std::array<LinkCost, all_levels.size()> level;  // indexed by Level
   double gamma_s_per_byte = 0;                    // reduction
+  std::uint64_t segment_bytes = 256 * 1024;       // as schedules cut chunks
 
-  // Loopback and shared-memory figures measured for the host level; 25, 10, 10 and 1 Gbit/s outwards.
+  [[nodiscard]] LinkCost const& link(Level l) const { return level[static_cast<std::size_t>(l)]; }
+
+  // Orders of magnitude to choose by until links have been measured: see constants.cpp for where each comes from.
   [[nodiscard]] static Constants defaults();
 };
 
+inline constexpr std::uint32_t max_segments = 16;  // that the model follows per instruction
+
 struct Cost {
   double seconds = 0;
-  std::uint32_t rounds = 0;
+  std::uint32_t rounds = 0;          // in which a message is sent, by whomever
   std::uint64_t bytes_per_rank = 0;  // sent by the busiest rank
 };
 
-// programs[r] runs on localities[r]. element_bytes * elements are the vector's bytes.
+// programs[r] runs on localities[r]; the programs are those of build() for all ranks of one spec, or proved by
+// verify::check. element_bytes * elements are the vector's bytes.
 [[nodiscard]] Cost cost(std::span<plan::Program const> programs, std::span<Locality const> localities,
                         std::uint64_t elements, std::size_t element_bytes, Constants const& constants);
 
-// The least that any all_reduce can need: 2 (p-1)/p of the vector sent per rank, and ceil(log2 p) steps.
+// The least that any algorithm needs, whatever the network: steps, each rank sending one message in each, and bytes
+// sent by the busiest rank. `bytes` is the whole vector, the concatenated one for all_gather, gather, scatter and the
+// like.
 struct LowerBound {
   std::uint32_t rounds = 0;
   std::uint64_t bytes_per_rank = 0;

@@ -18,9 +18,12 @@ class Cache {
   Cache(Cache const&) = delete;
   Cache& operator=(Cache const&) = delete;
 
-  // Builds on a miss. A program larger than the limit is returned and not kept.
+  // Builds on a miss, outside the lock: a large program holds nobody up, and two threads that miss at once may both
+  // build, but share the first one's. A program larger than the limit is returned and not kept. Programs live on as
+  // long as someone holds them, also after they left the cache. Errors are those of build(), and are not kept.
   [[nodiscard]] Result<std::shared_ptr<Program const>> get(Algorithm const& algorithm, Spec const& spec, Rank rank);
 
+  // Program::memory_bytes() of all that is kept; never more than the limit.
   [[nodiscard]] std::size_t size_bytes() const;
 
  private:

@@ -57,8 +57,14 @@ struct Slice {
   std::uint32_t count = 1;
   std::uint32_t stride = 1;
 };
-[[nodiscard]] constexpr Slice input(std::uint32_t chunk, std::uint32_t count = 1) { return {Buffer::input, chunk, count}; }
-[[nodiscard]] constexpr Slice output(std::uint32_t chunk, std::uint32_t count = 1) { return {Buffer::output, chunk, count}; }
-[[nodiscard]] constexpr Slice scratch(std::uint32_t chunk, std::uint32_t count = 1) { return {Buffer::scratch, chunk, count}; }
+[[nodiscard]] constexpr Slice input(std::uint32_t chunk, std::uint32_t count = 1) {
+  return {Buffer::input, chunk, count};
+}
+[[nodiscard]] constexpr Slice output(std::uint32_t chunk, std::uint32_t count = 1) {
+  return {Buffer::output, chunk, count};
+}
+[[nodiscard]] constexpr Slice scratch(std::uint32_t chunk, std::uint32_t count = 1) {
+  return {Buffer::scratch, chunk, count};
+}
 
 }  // namespace chorus::plan

@@ -14,7 +14,8 @@
 namespace chorus::plan {
 
 // `instruction` must have finished before the dependent one may start: wholly, or, when both name the same range
-// (segmentwise), element for element, so that segments flow through without waiting for the rest.
+// (segmentwise), element for element, so that segments flow through without waiting for the rest. That holds in both
+// directions of the data: a receive may write segment s of a range as soon as the send before it has left segment s.
 struct Dependency {
   std::uint32_t instruction;
   bool segmentwise;
@@ -22,12 +23,13 @@ struct Dependency {
 };
 
 // The messages between this rank and one peer. Both ends compute the digests from their own programs; a link is used
-// for a run only if the sender's `sends` equals the receiver's `receives`, so generators that disagree never exchange a byte.
+// for a run only if the sender's `sends` equals the receiver's `receives`, so generators that disagree never exchange a
+// byte.
 struct Channel {
   Rank peer = 0;
-  std::uint32_t sends = 0;      // number of messages to the peer
-  std::uint32_t receives = 0;   // number of messages from the peer
-  std::uint64_t send_digest = 0;
+  std::uint32_t sends = 0;        // number of messages to the peer
+  std::uint32_t receives = 0;     // number of messages from the peer
+  std::uint64_t send_digest = 0;  // over number, lane, length and (where both ends know them) chunks of every message
   std::uint64_t receive_digest = 0;
   friend bool operator==(Channel const&, Channel const&) = default;
 };
@@ -36,16 +38,17 @@ struct Program {
   Spec spec;
   Rank rank = 0;
   std::uint32_t chunks = 1;
-  std::uint32_t scratch_chunks = 0;
-  std::vector<Instruction> instructions;       // in round order; an instruction depends only on earlier ones
-  std::vector<std::uint32_t> round_begin;      // index of each round's first instruction, and one past the last
-  std::vector<Dependency> dependencies;        // all lists, one after the other
-  std::vector<std::uint32_t> dependency_begin; // list of instruction i: [dependency_begin[i], dependency_begin[i + 1])
-  std::vector<Channel> channels;               // sorted by peer
+  std::uint32_t scratch_chunks = 0;             // each with room for the largest chunk
+  bool rooted = false;                          // see Algorithm
+  std::vector<Instruction> instructions;        // in round order; an instruction depends only on earlier ones
+  std::vector<std::uint32_t> round_begin;       // index of each round's first instruction, and one past the last
+  std::vector<Dependency> dependencies;         // all lists, one after the other
+  std::vector<std::uint32_t> dependency_begin;  // list of instruction i: [dependency_begin[i], dependency_begin[i + 1])
+  std::vector<Channel> channels;                // sorted by peer
 
   [[nodiscard]] std::span<Dependency const> dependencies_of(std::size_t instruction) const {
-    return std::span(dependencies).subspan(dependency_begin[instruction],
-                                           dependency_begin[instruction + 1] - dependency_begin[instruction]);
+    return std::span(dependencies)
+        .subspan(dependency_begin[instruction], dependency_begin[instruction + 1] - dependency_begin[instruction]);
   }
   [[nodiscard]] Channel const* channel(Rank peer) const;  // null where the plan does not talk to this peer
   [[nodiscard]] std::size_t memory_bytes() const;
@@ -53,7 +56,8 @@ struct Program {
 };
 
 // Generates the rounds and runs the passes: unify in-place buffers, order each round (reads before writes), number the
-// messages, derive the dependencies, digest the channels. Errors: PlanErrc.
+// messages, derive the dependencies, digest the channels (passes.hpp). Errors: PlanErrc. Allocates only this rank's
+// share.
 [[nodiscard]] Result<Program> build(Algorithm const& algorithm, Spec const& spec, Rank rank);
 
 }  // namespace chorus::plan

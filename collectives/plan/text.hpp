@@ -9,9 +9,17 @@
 
 namespace chorus::plan {
 
+[[nodiscard]] std::string_view name(Opcode op);      // "recv_reduce"
+[[nodiscard]] std::string_view name(Buffer buffer);  // "scratch"
+
+// "recv_reduce input[2] into output[2] from 1 message 0 final": an instruction without its dependencies.
+[[nodiscard]] std::string to_string(Instruction const& instruction);
+
 [[nodiscard]] std::string to_text(Program const& program);
 
-// Reads what to_text writes. Errors: PlanErrc::malformed_text with the line number.
+// Reads what to_text writes: parse_text(to_text(p)) == p for every program that build() makes. Blanks may be doubled
+// and lines may be empty. What it returns is well formed (indices, ranks and chunks exist); whether it computes
+// anything is the verifier's question. Errors: PlanErrc::malformed_text with the line number.
 [[nodiscard]] Result<Program> parse_text(std::string_view text);
 
 }  // namespace chorus::plan

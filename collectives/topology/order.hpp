@@ -1,4 +1,5 @@
-// Ranks from localities: the ring order that crosses each level as rarely as possible.
+// Ranks and roots from localities: the ring order that crosses each level as rarely as possible, and the worker in the
+// middle. Pure functions of their arguments.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +11,16 @@
 namespace chorus::topology {
 
 // order[r] is the index, in `localities`, of the worker that becomes rank r. Grouped by region, zone, rack and host, so
-// that a ring over the ranks enters and leaves every group once. Deterministic: ties keep the given order.
+// that a ring over the ranks enters and leaves every group once; as levels nest, no order has less stretch. Groups
+// stand in the order of their first member, and members in the given order: deterministic. O(n log n).
 [[nodiscard]] std::vector<std::uint32_t> order_by_locality(std::span<Locality const> localities);
 
 // Mean level distance of the ring's hops (0 within a host ... 4 across regions), for the workers in the given order.
+// The hop from the last to the first counts. 0 for fewer than two workers.
 [[nodiscard]] double ring_stretch(std::span<Locality const> in_rank_order);
+
+// The worker with the least sum of level distances to all others, the first of equals: the best root. O(n log n).
+// Requires at least one worker.
+[[nodiscard]] std::uint32_t center(std::span<Locality const> localities);
 
 }  // namespace chorus::topology

@@ -15,8 +15,8 @@ struct Role {
   friend bool operator==(Role const&, Role const&) = default;
 };
 
-// root: the spec's root in a rooted algorithm; leaf: talks to one peer only; interior: between them; member: a rank of a
-// symmetric algorithm such as the ring.
+// In a rooted algorithm: root is the spec's root, leaf a rank that talks to one peer only, interior one that talks to
+// more. member: a rank of a symmetric algorithm such as the ring.
 [[nodiscard]] Role role_of(plan::Program const& program);
 
 }  // namespace chorus::topology

@@ -1,0 +1,26 @@
+#include "collectives/algorithms/catalogue.hpp"
+
+#include <array>
+#include <string>
+
+#include "collectives/core/errc.hpp"
+
+namespace chorus::algorithms {
+namespace {
+
+constexpr std::array<plan::Algorithm const*, 3> catalogue{&centralized, &tree, &ring};
+
+}  // namespace
+
+std::span<plan::Algorithm const* const> all() { return catalogue; }
+
+Result<plan::Algorithm const*> find(std::string_view name) {
+  std::string known;
+  for (auto const* algorithm : catalogue) {
+    if (algorithm->name == name) return algorithm;
+    known += (known.empty() ? "" : ", ") + std::string(algorithm->name);
+  }
+  return Error(PlanErrc::unknown_algorithm, "there is no algorithm '" + std::string(name) + "'; there are " + known);
+}
+
+}  // namespace chorus::algorithms

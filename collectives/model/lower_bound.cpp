@@ -1,0 +1,46 @@
+#include <bit>
+
+#include "collectives/model/cost.hpp"
+
+namespace chorus::model {
+namespace {
+
+// Every step at most doubles the ranks that know of one rank.
+std::uint32_t doublings(std::uint32_t ranks) { return static_cast<std::uint32_t>(std::bit_width(ranks - 1)); }
+
+std::uint64_t least_bytes(Op op, std::uint32_t p, std::uint64_t n) {
+  switch (op) {
+    // Reduce-scatter and all-gather, each (p-1)/p n: 2n - 2n/p, rounded up.
+    case Op::all_reduce: {
+      auto const per_rank = n / p, rest = n % p;
+      return 2 * n - (2 * per_rank + 2 * rest / p);
+    }
+    // All but a share of one's own; some rank's own share is the smallest.
+    case Op::all_gather:
+    case Op::reduce_scatter:
+    case Op::all_to_all:
+      return n - n / p;
+    // The same for the root, which may own the largest.
+    case Op::scatter:
+      return n - (n / p + (n % p != 0));
+    // Whoever has it, or has a part in it, must send it once.
+    case Op::broadcast:
+    case Op::reduce:
+      return n;
+    // Whoever has the largest of p shares.
+    case Op::gather:
+      return n / p + (n % p != 0);
+    case Op::barrier:
+      return 0;
+  }
+  return 0;
+}
+
+}  // namespace
+
+LowerBound lower_bound(Op op, std::uint32_t ranks, std::uint64_t bytes) {
+  if (ranks < 2) return {};
+  return {doublings(ranks), least_bytes(op, ranks, bytes)};
+}
+
+}  // namespace chorus::model

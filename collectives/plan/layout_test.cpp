@@ -1,0 +1,37 @@
+#include "collectives/plan/layout.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace chorus::plan;
+
+TEST_CASE("chunks partition the elements in order, and their sizes differ by one at most") {
+  for (std::uint64_t elements = 0; elements <= 70; ++elements)
+    for (std::uint32_t chunks = 1; chunks <= 70; ++chunks) {
+      Layout const layout(elements, chunks);
+      auto next = std::uint64_t{0};
+      for (std::uint32_t c = 0; c < chunks; ++c) {
+        auto const range = layout.range(c);
+        REQUIRE(range.begin == next);
+        REQUIRE(range.size() == elements / chunks + (c < elements % chunks ? 1 : 0));
+        next = range.end;
+      }
+      REQUIRE(next == elements);
+      REQUIRE(layout.range(0, chunks) == ElementRange{0, elements});
+    }
+}
+
+TEST_CASE("five elements in four chunks are 2 1 1 1") {  // dividing upwards gave 2 2 1 and a reversed range
+  Layout const layout(5, 4);
+  CHECK(layout.range(0) == ElementRange{0, 2});
+  CHECK(layout.range(1) == ElementRange{2, 3});
+  CHECK(layout.range(3) == ElementRange{4, 5});
+  CHECK(layout.range(1, 2) == ElementRange{2, 4});
+}
+
+TEST_CASE("more elements than 32 bits count") {
+  auto const elements = (std::uint64_t{1} << 62) + 3;
+  Layout const layout(elements, 65536);
+  CHECK(layout.range(65535).end == elements);
+  CHECK(layout.range(3).size() == (std::uint64_t{1} << 46));
+  CHECK(layout.range(2).size() == (std::uint64_t{1} << 46) + 1);
+}

@@ -1,0 +1,43 @@
+#include "collectives/plan/spec.hpp"
+
+#include <algorithm>
+
+#include "collectives/core/errc.hpp"
+#include "collectives/plan/digest.hpp"
+
+namespace chorus::plan {
+namespace {
+
+// The name stands between spaces in the text form and in the hash.
+bool is_word(std::string const& text) {
+  auto const fits = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; };
+  return !text.empty() && std::all_of(text.begin(), text.end(), fits);
+}
+
+}  // namespace
+
+Status check(Spec const& spec) {
+  if (!is_word(spec.algorithm))
+    return Error(PlanErrc::unknown_algorithm, "'" + spec.algorithm + "' is not the name of an algorithm");
+  if (spec.ranks < 1 || spec.ranks > max_ranks)
+    return Error(PlanErrc::bad_parameter,
+                 "ranks is " + std::to_string(spec.ranks) + "; expected 1.." + std::to_string(max_ranks));
+  if (spec.root >= spec.ranks)
+    return Error(PlanErrc::rank_out_of_range,
+                 "root is " + std::to_string(spec.root) + "; expected 0.." + std::to_string(spec.ranks - 1));
+  if (spec.arity < 1) return Error(PlanErrc::bad_parameter, "arity is 0; expected at least 1");
+  return ok();
+}
+
+std::string to_string(Spec const& spec) {
+  return std::string(name(spec.op)) + ' ' + spec.algorithm + " ranks=" + std::to_string(spec.ranks) +
+         " root=" + std::to_string(spec.root) + " arity=" + std::to_string(spec.arity) +
+         (spec.in_place ? " in_place" : " out_of_place");
+}
+
+std::uint64_t hash(Spec const& spec) {
+  auto const text = to_string(spec) + " generator=" + std::to_string(generator_version);
+  return digest(text.data(), text.size(), 0);
+}
+
+}  // namespace chorus::plan

@@ -1,0 +1,212 @@
+#include <algorithm>
+#include <vector>
+
+#include "collectives/plan/matching.hpp"
+#include "collectives/plan/text.hpp"
+#include "collectives/verify/contributions.hpp"
+#include "collectives/verify/parts.hpp"
+
+namespace chorus::verify {
+namespace {
+
+using plan::Buffer, plan::Endpoint, plan::Instruction, plan::Opcode, plan::Program, plan::Rank;
+using Value = Contributions::Id;
+
+// Greedy: once something can move, it can move until it does, so the order in which moves are made decides neither
+// whether all are made nor, without races, what they leave behind.
+class Execution {
+ public:
+  explicit Execution(std::span<Program const> programs)
+      : programs_(programs), ranks_(static_cast<std::uint32_t>(programs.size())), matching_(programs) {
+    for (auto const& program : programs) {
+      begin_.push_back(waits_.size());
+      cell_begin_.push_back(cells_.size());
+      add_instructions(program);
+      add_cells(program);
+    }
+    ends_ready_.resize(matching_.messages());
+    moved_.resize(matching_.messages());
+  }
+
+  std::string run() {
+    for (auto const& program : programs_)
+      for (std::uint32_t i = 0; i < program.instructions.size(); ++i)
+        if (waits_[begin_[program.rank] + i] == 0) ready_.push_back({program.rank, i});
+    while (!ready_.empty() && failure_.empty()) {
+      auto const next = ready_.back();
+      ready_.pop_back();
+      advance(next);
+    }
+    if (failure_.empty() && left_ > 0) failure_ = stuck();
+    if (failure_.empty()) failure_ = compare_with_goal();
+    return failure_;
+  }
+
+ private:
+  // --- before the run
+  void add_instructions(Program const& program) {
+    auto const count = program.instructions.size();
+    left_ += count;
+    auto const base = waits_.size();
+    waits_.resize(base + count);
+    // Whom each instruction releases: the dependency lists turned round.
+    auto const first_list = release_begin_.size();
+    release_begin_.resize(first_list + count + 1);
+    for (auto const& dependency : program.dependencies) ++release_begin_[first_list + dependency.instruction + 1];
+    release_begin_[first_list] = releases_.size();
+    for (std::size_t i = 0; i < count; ++i) release_begin_[first_list + i + 1] += release_begin_[first_list + i];
+    releases_.resize(release_begin_.back());
+    auto next = std::vector(release_begin_.begin() + static_cast<std::ptrdiff_t>(first_list), release_begin_.end());
+    for (std::uint32_t i = 0; i < count; ++i)
+      for (auto const& dependency : program.dependencies_of(i)) {
+        ++waits_[base + i];
+        releases_[next[dependency.instruction]++] = i;
+      }
+  }
+
+  void add_cells(Program const& program) {
+    auto const base = cells_.size();
+    cells_.resize(base + 2 * std::size_t{program.chunks} + program.scratch_chunks, Contributions::undefined);
+    auto const where_input_is = base + (program.spec.in_place ? program.chunks : 0);
+    for (std::uint32_t c = 0; c < program.chunks; ++c)
+      cells_[where_input_is + c] = values_.input(program.rank, c, ranks_ == 1);
+  }
+
+  // --- moving
+  void advance(Endpoint at) {
+    auto const& instruction = programs_[at.rank].instructions[at.instruction];
+    if (instruction.op != Opcode::send && !instruction.receives()) {
+      for (std::uint32_t k = 0; k < instruction.chunks; ++k) {
+        auto const source = read(at, instruction.src, instruction.src_chunk, k);
+        if (instruction.op == Opcode::copy)
+          write(at, k, source);
+        else
+          write(at, k, add(at, read(at, instruction.dst, instruction.dst_chunk, k), source));
+      }
+      return complete(at);
+    }
+    auto message = matching_.message(at.rank, instruction);
+    ++ends_ready_[message];
+    // On one channel messages move in order, so a message that can move may free the one behind it.
+    auto const is_next = [this](std::size_t m) { return number(m) == 0 || moved_[m - 1]; };
+    while (ends_ready_[message] == 2 && is_next(message) && failure_.empty()) {
+      transfer(matching_.sender(message), matching_.receiver(message));
+      moved_[message] = true;
+      if (++message == matching_.messages() || number(message) == 0) break;
+    }
+  }
+
+  [[nodiscard]] std::uint32_t number(std::size_t message) const {
+    return instruction_of(matching_.sender(message)).message;
+  }
+
+  void transfer(Endpoint from, Endpoint to) {
+    auto const &send = instruction_of(from), &receive = instruction_of(to);
+    if (send.chunks != receive.chunks || send.lane != receive.lane)
+      return fail(to, "the sender's message has another length or lane: " + plan::to_string(send));
+    for (std::uint32_t k = 0; k < send.chunks; ++k) {
+      auto const received = read(from, send.src, send.src_chunk, k);
+      if (receive.op == Opcode::recv)
+        write(to, k, received);
+      else
+        write(to, k, add(to, read(to, receive.src, receive.src_chunk, k), received));
+    }
+    complete(from);
+    complete(to);
+  }
+
+  void complete(Endpoint at) {
+    --left_;
+    auto const list = begin_[at.rank] + at.rank + at.instruction;  // one list more than instructions per rank
+    for (auto r = release_begin_[list]; r < release_begin_[list + 1]; ++r)
+      if (--waits_[begin_[at.rank] + releases_[r]] == 0) ready_.push_back({at.rank, releases_[r]});
+  }
+
+  // --- values
+  Value& cell(Endpoint at, Buffer buffer, std::uint32_t chunk, std::uint32_t k) {
+    auto const& program = programs_[at.rank];
+    return cells_[cell_begin_[at.rank] + static_cast<std::size_t>(buffer) * program.chunks + chunk +
+                  std::size_t{k} * program.instructions[at.instruction].stride];
+  }
+
+  Value read(Endpoint at, Buffer buffer, std::uint32_t chunk, std::uint32_t k) {
+    auto const value = cell(at, buffer, chunk, k);
+    if (value == Contributions::undefined)
+      fail(at, "reads " + std::string(plan::name(buffer)) + " before anything is there");
+    return value;
+  }
+
+  void write(Endpoint at, std::uint32_t k, Value value) {
+    auto const& instruction = instruction_of(at);
+    if (instruction.is_final() && value != Contributions::undefined) {
+      if (values_.finished(value)) return fail(at, "is final, but what it writes was finished before");
+      if (!values_.complete(value, ranks_)) return fail(at, "is final, but writes only " + values_.describe(value));
+      value = values_.finish(value);
+    }
+    cell(at, instruction.dst, instruction.dst_chunk, k) = value;
+  }
+
+  Value add(Endpoint at, Value a, Value b) {
+    if (a == Contributions::undefined || b == Contributions::undefined) return Contributions::undefined;
+    if (values_.finished(a) || values_.finished(b)) fail(at, "adds to a finished result");
+    return values_.sum(a, b);
+  }
+
+  // --- after the run
+  std::string stuck() {
+    for (auto const& program : programs_)
+      for (std::uint32_t i = 0; i < program.instructions.size(); ++i) {
+        auto const& instruction = program.instructions[i];
+        bool const waits = waits_[begin_[program.rank] + i] == 0 &&
+                           (instruction.op == Opcode::send || instruction.receives()) &&
+                           !moved_[matching_.message(program.rank, instruction)];
+        if (waits)
+          return "deadlock: " + where(program, i) + " waits for ever, as do " + std::to_string(left_ - 1) + " others";
+      }
+    return "deadlock";
+  }
+
+  std::string compare_with_goal() {
+    if (programs_.front().spec.op != Op::all_reduce)
+      return "the verifier does not know what " + std::string(name(programs_.front().spec.op)) + " should compute";
+    for (auto const& program : programs_)
+      for (std::uint32_t c = 0; c < program.chunks; ++c) {
+        auto const value = cells_[cell_begin_[program.rank] + program.chunks + c];
+        auto const output = "rank " + std::to_string(program.rank) + ": output[" + std::to_string(c) + "] ";
+        if (value == Contributions::undefined) return output + "is never written";
+        if (!values_.complete(value, ranks_, c)) return output + "ends as " + values_.describe(value);
+        if (!values_.finished(value)) return output + "is complete, but nothing that made it is final";
+      }
+    return {};
+  }
+
+  [[nodiscard]] Instruction const& instruction_of(Endpoint at) const {
+    return programs_[at.rank].instructions[at.instruction];
+  }
+
+  void fail(Endpoint at, std::string const& why) {
+    if (failure_.empty()) failure_ = where(programs_[at.rank], at.instruction) + ": " + why;
+  }
+
+  std::span<Program const> programs_;
+  std::uint32_t ranks_;
+  plan::Matching matching_;
+  std::vector<std::size_t> begin_;          // per rank: its first instruction in waits_
+  std::vector<std::uint32_t> waits_;        // per instruction: dependencies not yet complete
+  std::vector<std::size_t> release_begin_;  // per instruction, and one more per rank
+  std::vector<std::uint32_t> releases_;
+  std::vector<std::size_t> cell_begin_;  // per rank: its first chunk in cells_: input, output, scratch
+  std::vector<Value> cells_;
+  Contributions values_;
+  std::vector<std::uint8_t> ends_ready_;  // per message
+  std::vector<bool> moved_;
+  std::vector<Endpoint> ready_;
+  std::size_t left_ = 0;
+  std::string failure_;
+};
+
+}  // namespace
+
+std::string check_execution(std::span<Program const> programs) { return Execution(programs).run(); }
+
+}  // namespace chorus::verify
