@@ -23,9 +23,9 @@ struct Url {
 
 struct Call {
   Method method = Method::get;
-  std::string url;                 // absolute
+  std::string url;  // absolute
   Fields fields;
-  std::string body;                // sent with Content-Length; Content-Type application/json unless set
+  std::string body;  // sent with Content-Length; Content-Type application/json unless set
   std::size_t answer_limit_bytes = 16 << 20;
 };
 
@@ -44,10 +44,10 @@ class Client {
   Client(Client const&) = delete;
   Client& operator=(Client const&) = delete;
 
-  // Errors: HttpErrc connect_failed, timed_out (at the deadline), peer_closed, malformed, too_large; the detail names the
-  // URL. A request on a kept connection that the peer had closed meanwhile is sent once more on a fresh one, if it is
-  // certain that no answer byte came and the method is idempotent. Cancellable: the connection is then closed.
-  // On the client's thread; any number at once.
+  // Errors: HttpErrc connect_failed, timed_out (at the deadline), peer_closed, malformed, too_large; the detail names
+  // the URL. A request on a kept connection that the peer had closed meanwhile is sent once more on a fresh one, if it
+  // is certain that no answer byte came and the method is idempotent. Cancellable: the connection is then closed. On
+  // the client's thread; any number at once.
   boost::asio::awaitable<Result<Answer>> send(Call call, TimePoint deadline);
 
   // Connects and performs an HTTP Upgrade; gives the socket and what the peer sent after its 101.
@@ -56,7 +56,8 @@ class Client {
     std::string early_bytes;
     Fields fields;
   };
-  boost::asio::awaitable<Result<Upgraded>> upgrade(std::string url, std::string protocol, Fields fields, TimePoint deadline);
+  boost::asio::awaitable<Result<Upgraded>> upgrade(std::string url, std::string protocol, Fields fields,
+                                                   TimePoint deadline);
 
   // Closes idle connections; calls in flight end with peer_closed.
   void close();

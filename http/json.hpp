@@ -12,13 +12,14 @@
 
 namespace chorus::http {
 
-inline constexpr std::size_t json_limit_bytes = 1 << 20;
+inline constexpr std::size_t json_limit_bytes = 1 << 20;          // of requests
+inline constexpr std::size_t json_answer_limit_bytes = 16 << 20;  // of answers, which list what many ranks did
 inline constexpr std::size_t json_limit_depth = 16;
 
 enum class UnknownFields : bool { refuse, ignore };
 
-// Problems: malformed_json; invalid_field with errors[] that hold the pointer, what was expected and what was found.
-// Requests from users refuse unknown fields; answers read from another release ignore them.
+// Problems: payload_too_large; malformed_json; invalid_field with errors[] that hold the pointer, what was expected and
+// what was found. Requests from users refuse unknown fields; answers read from another release ignore them.
 template <class Message>
 [[nodiscard]] Checked<Message> decode(std::string_view body, UnknownFields unknown = UnknownFields::refuse);
 

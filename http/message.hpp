@@ -40,12 +40,12 @@ class Fields {
 
 struct Request {
   Method method = Method::get;
-  std::string target;                                            // as sent
-  std::string path;                                              // percent-decoded, without the query
-  std::vector<std::pair<std::string, std::string>> query;        // percent-decoded
-  std::vector<std::pair<std::string, std::string>> parameters;   // what the route's {names} matched
+  std::string target;                                           // as sent
+  std::string path;                                             // percent-decoded, without the query
+  std::vector<std::pair<std::string, std::string>> query;       // percent-decoded
+  std::vector<std::pair<std::string, std::string>> parameters;  // what the route's {names} matched
   Fields fields;
-  std::string remote;                                            // "127.0.0.1:49152"
+  std::string remote;  // "127.0.0.1:49152"
 
   [[nodiscard]] std::string const& parameter(std::string_view name) const;  // asserts that the route has it
   [[nodiscard]] std::optional<std::string_view> query_value(std::string_view name) const;
@@ -79,17 +79,19 @@ using Upgrade = std::function<void(boost::asio::ip::tcp::socket socket, std::str
 struct Response {
   unsigned status = 200;
   Fields fields;
-  std::string body;      // used when payload is empty
+  std::string body;  // used when payload is empty
   SharedBytes payload;
   std::optional<std::uint64_t> head_length;  // Content-Length of an answer to HEAD
-  Upgrade upgrade;       // with status 101
+  Upgrade upgrade;                           // with status 101
+  std::optional<Problem> problem;  // what `body` says, if it was made from one; the session fills in the instance
 
   Response() = default;
   explicit Response(unsigned s) : status(s) {}
   Response(Problem const& problem);  // NOLINT(google-explicit-constructor): handlers co_return problems
 
   [[nodiscard]] static Response json(unsigned status, std::string body);
-  [[nodiscard]] static Response text(unsigned status, std::string body, std::string content_type = "text/plain; charset=utf-8");
+  [[nodiscard]] static Response text(unsigned status, std::string body,
+                                     std::string content_type = "text/plain; charset=utf-8");
 };
 
 }  // namespace chorus::http

@@ -61,7 +61,7 @@ struct Problem {
   std::string detail;                // one sentence with the values; may be shown to anybody
   std::vector<std::uint32_t> ranks;  // the ranks to blame, if any
   std::vector<FieldError> errors;
-  std::string instance;              // path of the resource, filled in by the session when empty
+  std::string instance;  // path of the resource, filled in by the session when empty
   std::optional<std::uint32_t> retry_after_s;
 
   Problem() = default;

@@ -25,7 +25,7 @@ class Router {
     Handler const* handler = nullptr;  // null: `problem` says 404 or 405
     std::string_view pattern;          // label for metrics: bounded cardinality
     Problem problem;
-    std::string allow;                 // for 405
+    std::string allow;  // for 405
   };
   // Fills request.parameters.
   [[nodiscard]] Match match(Request& request) const;

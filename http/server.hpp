@@ -15,13 +15,13 @@
 namespace chorus::http {
 
 struct ServerLimits {
-  std::size_t header_bytes = 8192;                                // above: 431
-  std::size_t connections = 16384;                                // above: 503 and close
-  std::chrono::milliseconds header_timeout{5000};                 // from the first byte of a request to its last header byte
-  std::chrono::milliseconds idle_timeout{60000};                  // between requests
-  std::chrono::milliseconds body_stall_timeout{10000};            // longest pause within a body
-  std::uint64_t body_bytes_per_second_min = 1024;                 // averaged over the body, after the stall timeout
-  std::uint64_t unread_body_bytes = 65536;                        // discarded after the handler; more closes the connection
+  std::size_t header_bytes = 8192;                      // above: 431
+  std::size_t connections = 16384;                      // above: 503 and close
+  std::chrono::milliseconds header_timeout{5000};       // from the first byte of a request to its last header byte
+  std::chrono::milliseconds idle_timeout{60000};        // between requests
+  std::chrono::milliseconds body_stall_timeout{10000};  // longest pause within a body
+  std::uint64_t body_bytes_per_second_min = 1024;       // averaged over the body, after the stall timeout
+  std::uint64_t unread_body_bytes = 65536;              // discarded after the handler; more closes the connection
 };
 
 // What the server tells about each finished request (for metrics and logs); called on the server's thread.

@@ -1,4 +1,4 @@
-// Owns coroutines: nothing is detached. To stop: cancel(), then join().
+// Owns coroutines: none outlives its group. To stop: cancel(), then join().
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>

@@ -56,8 +56,8 @@ struct Collective {
   std::uint32_t epoch = 0;
   std::string dtype;
   std::vector<std::uint64_t> shape;
-  std::uint64_t bytes = 0;          // of one rank's tensor
-  std::string algorithm;            // chosen
+  std::uint64_t bytes = 0;  // of one rank's tensor
+  std::string algorithm;    // chosen
   std::uint32_t root = 0;
   std::uint32_t arity = 2;
   std::string reason;
@@ -106,8 +106,8 @@ struct PlanAnswer {
   std::vector<Considered> considered;
   LowerBound lower_bound;
   bool verified = false;
-  std::string verification;                       // "every output chunk holds every rank's contribution once", or the failure
-  std::vector<std::vector<PlannedMove>> rounds;   // left empty above 64 ranks
+  std::string verification;  // "every output chunk holds every rank's contribution once", or the failure
+  std::vector<std::vector<PlannedMove>> rounds;  // left empty above 64 ranks
 };
 
 }  // namespace chorus::api

@@ -32,8 +32,8 @@ struct Member {
   std::vector<RoleInAlgorithm> roles;
 };
 
-// One line of the group's decision table: for payloads up to max_bytes (none: for all others) use this. Decided once, by
-// the coordinator, and shipped as data: members never choose for themselves, so they cannot choose differently.
+// One line of the group's decision table: for payloads up to max_bytes (none: for all others) use this. Decided once,
+// by the coordinator, and shipped as data: members never choose for themselves, so they cannot choose differently.
 struct Selection {
   std::string op;
   std::optional<std::uint64_t> max_bytes;
@@ -48,7 +48,8 @@ struct Stretch {
   double assigned = 0;       // ... over the ranks as assigned
 };
 
-// The answer of GET and PUT /v1/groups/{name} at the coordinator, and what it pushes to every member with the same path.
+// The answer of GET and PUT /v1/groups/{name} at the coordinator, and what it pushes to every member with the same
+// path.
 struct Group {
   std::string name;
   std::uint32_t epoch = 0;  // from 1; every change of membership makes a new one
@@ -59,8 +60,8 @@ struct Group {
   std::vector<Selection> selection;
 };
 
-// PUT /v1/groups/{name} at a worker, from the coordinator only: the group as this member is to see it. A worker refuses an
-// epoch below the highest that it has seen of the name.
+// PUT /v1/groups/{name} at a worker, from the coordinator only: the group as this member is to see it. A worker refuses
+// an epoch below the highest that it has seen of the name.
 struct GroupAssignment {
   Group group;
   std::string worker;       // the addressee, with

@@ -21,7 +21,7 @@ struct JoinRequest {
   std::string incarnation;  // hex, drawn at process start
   std::string url;          // where peers and the coordinator reach this worker
   Locality locality;
-  std::string version;      // of the build
+  std::string version;  // of the build
 };
 
 // An element of GET /v1/workers, GET /v1/workers/{id}, and the answer to a join
@@ -31,8 +31,8 @@ struct Worker {
   std::string url;
   Locality locality;
   std::string version;
-  std::string state;             // "ready" or "lost"
-  std::uint32_t lease_ms = 0;    // renew well before this has passed
+  std::string state;           // "ready" or "lost"
+  std::uint32_t lease_ms = 0;  // renew well before this has passed
   std::uint64_t heard_ms_ago = 0;
   std::vector<std::string> groups;
 };

@@ -1,8 +1,8 @@
 // Runs: what the coordinator asks one worker to do for one collective, and what the worker reports.
 //
-// PUT /v1/runs/{run} with a RunRequest starts it and is answered with a RunReport when it has ended on this rank; the result
-// is held beside the old version. POST /v1/runs/{run}/commit makes it the tensor's next version; DELETE /v1/runs/{run}
-// aborts, or drops the held result. Both are idempotent.
+// PUT /v1/runs/{run} with a RunRequest starts it and is answered with a RunReport when it has ended on this rank; the
+// result is held beside the old version. POST /v1/runs/{run}/commit makes it the tensor's next version; DELETE
+// /v1/runs/{run} aborts, or drops the held result. Both are idempotent.
 #pragma once
 
 #include <cstdint>
@@ -27,10 +27,10 @@ struct Peer {
 };
 
 struct RunRequest {
-  std::uint64_t run = 0;      // unique within the coordinator's life
+  std::uint64_t run = 0;  // unique within the coordinator's life
   std::string group;
   std::uint32_t epoch = 0;
-  std::string token;          // hex; every link of the run presents it
+  std::string token;  // hex; every link of the run presents it
   std::string op;
   std::string algorithm;
   std::uint32_t root = 0;
@@ -52,16 +52,16 @@ struct RunReport {
   std::uint64_t run = 0;
   std::uint32_t rank = 0;
   std::string worker;
-  std::string state;               // "succeeded", "failed"
-  std::uint64_t started_us = 0;    // monotonic clock of the worker: only differences within one worker mean anything
-  double seconds = 0;              // start to end on this rank
-  double wait_seconds = 0;         // until the first byte from a peer arrived
+  std::string state;             // "succeeded", "failed"
+  std::uint64_t started_us = 0;  // monotonic clock of the worker: only differences within one worker mean anything
+  double seconds = 0;            // start to end on this rank
+  double wait_seconds = 0;       // until the first byte from a peer arrived
   std::uint64_t bytes_sent = 0;
   std::uint64_t bytes_received = 0;
-  std::uint32_t steps = 0;         // instructions run
+  std::uint32_t steps = 0;                   // instructions run
   std::optional<std::string> input_digest;   // xxh3-64, hex
   std::optional<std::string> output_digest;  // equal on all ranks of an all_reduce
-  std::uint64_t version = 0;       // after commit
+  std::uint64_t version = 0;                 // after commit
   std::optional<http::Problem> error;
 };
 
@@ -69,9 +69,9 @@ struct CommitAnswer {
   std::uint64_t version = 0;
 };
 
-// POST /v1/groups/{group}/{op} at a worker: every member calls its own worker, no coordinator takes part. Calls are matched
-// by order; each carries a fingerprint of (op, dtype, elements, reduce, in_place), and ranks that differ all fail with
-// plan_mismatch. After a failure the group answers group_broken until the coordinator has made a new epoch.
+// POST /v1/groups/{group}/{op} at a worker: every member calls its own worker, no coordinator takes part. Calls are
+// matched by order; each carries a fingerprint of (op, dtype, elements, reduce, in_place), and ranks that differ all
+// fail with plan_mismatch. After a failure the group answers group_broken until the coordinator has made a new epoch.
 struct LocalCall {
   std::string tensor;
   std::string reduce = "sum";

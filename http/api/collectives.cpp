@@ -1,0 +1,33 @@
+#include "http/api/collectives.hpp"
+
+#include "http/api/described.hpp"
+
+namespace chorus::api {
+
+BOOST_DESCRIBE_STRUCT(CollectiveRequest, (),
+                      (group, op, tensor, reduce, algorithm, root, arity, epoch, timeout_ms, in_place, reproducible,
+                       schedule))
+BOOST_DESCRIBE_STRUCT(Considered, (), (algorithm, root, arity, predicted_seconds, rounds, bytes_per_rank))
+BOOST_DESCRIBE_STRUCT(LowerBound, (), (rounds, bytes_per_rank))
+BOOST_DESCRIBE_STRUCT(RankRecord, (), (rank, worker, state, report))
+BOOST_DESCRIBE_STRUCT(Collective, (),
+                      (id, state, request, run, epoch, dtype, shape, bytes, algorithm, root, arity, reason, considered,
+                       predicted_seconds, lower_bound, created_at, seconds, arrival_skew_seconds, ranks, error))
+BOOST_DESCRIBE_STRUCT(CollectiveList, (), (items, next_cursor))
+BOOST_DESCRIBE_STRUCT(PlanRequest, (), (group, ranks, localities, op, bytes, dtype, algorithm, root, arity))
+BOOST_DESCRIBE_STRUCT(PlannedMove, (), (op, rank, peer, chunk, chunks))
+BOOST_DESCRIBE_STRUCT(PlanAnswer, (),
+                      (algorithm, root, arity, reason, predicted_seconds, considered, lower_bound, verified,
+                       verification, rounds))
+
+constexpr auto required(CollectiveRequest const*) { return std::array<std::string_view, 2>{"group", "tensor"}; }
+constexpr auto required(Collective const*) { return std::array<std::string_view, 2>{"id", "state"}; }
+constexpr auto required(CollectiveList const*) { return std::array<std::string_view, 1>{"items"}; }
+
+}  // namespace chorus::api
+
+CHORUS_HTTP_MESSAGE(chorus::api::CollectiveRequest)
+CHORUS_HTTP_MESSAGE(chorus::api::Collective)
+CHORUS_HTTP_MESSAGE(chorus::api::CollectiveList)
+CHORUS_HTTP_MESSAGE(chorus::api::PlanRequest)
+CHORUS_HTTP_MESSAGE(chorus::api::PlanAnswer)

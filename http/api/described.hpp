@@ -1,0 +1,22 @@
+// The structs that messages of several files contain.
+#pragma once
+
+#include "collectives/core/locality.hpp"
+#include "http/api/runs.hpp"
+#include "http/codec.hpp"
+
+namespace chorus {
+
+BOOST_DESCRIBE_STRUCT(Locality, (), (region, zone, rack, host))
+
+namespace api {
+
+BOOST_DESCRIBE_STRUCT(Schedule, (), (segment_bytes, window))
+BOOST_DESCRIBE_STRUCT(RunReport, (),
+                      (run, rank, worker, state, started_us, seconds, wait_seconds, bytes_sent, bytes_received, steps,
+                       input_digest, output_digest, version, error))
+
+constexpr auto required(RunReport const*) { return std::array<std::string_view, 3>{"run", "rank", "state"}; }
+
+}  // namespace api
+}  // namespace chorus

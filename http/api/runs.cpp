@@ -1,0 +1,31 @@
+#include "http/api/runs.hpp"
+
+#include "http/api/described.hpp"
+
+namespace chorus::api {
+
+BOOST_DESCRIBE_STRUCT(Peer, (), (rank, worker, incarnation, url))
+BOOST_DESCRIBE_STRUCT(RunRequest, (),
+                      (run, group, epoch, token, op, algorithm, root, arity, rank, members, tensor, version, dtype,
+                       elements, reduce, in_place, digests, schedule, timeout_ms))
+BOOST_DESCRIBE_STRUCT(CommitAnswer, (), (version))
+BOOST_DESCRIBE_STRUCT(LocalCall, (), (tensor, reduce, in_place, algorithm, timeout_ms, schedule))
+BOOST_DESCRIBE_STRUCT(LocalReport, (),
+                      (group, epoch, sequence, rank, algorithm, seconds, bytes_sent, bytes_received, version))
+
+constexpr auto required(Peer const*) { return std::array<std::string_view, 4>{"rank", "worker", "incarnation", "url"}; }
+constexpr auto required(RunRequest const*) {
+  return std::array<std::string_view, 13>{"run",     "group",  "epoch",   "token", "op",       "algorithm", "rank",
+                                          "members", "tensor", "version", "dtype", "elements", "reduce"};
+}
+constexpr auto required(CommitAnswer const*) { return std::array<std::string_view, 1>{"version"}; }
+constexpr auto required(LocalCall const*) { return std::array<std::string_view, 1>{"tensor"}; }
+constexpr auto required(LocalReport const*) { return std::array<std::string_view, 2>{"group", "rank"}; }
+
+}  // namespace chorus::api
+
+CHORUS_HTTP_MESSAGE(chorus::api::RunRequest)
+CHORUS_HTTP_MESSAGE(chorus::api::RunReport)
+CHORUS_HTTP_MESSAGE(chorus::api::CommitAnswer)
+CHORUS_HTTP_MESSAGE(chorus::api::LocalCall)
+CHORUS_HTTP_MESSAGE(chorus::api::LocalReport)

@@ -1,0 +1,60 @@
+// The chunked transfer coding (RFC 9112 section 7.1), as a state machine without I/O.
+//
+// It eats the framing bytes only; the caller moves the data bytes itself, straight to where they belong. Chunk
+// extensions and trailers are dropped, and both are limited: a body of a million one-byte chunks or of endless
+// extensions costs the sender more than the receiver.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace chorus::http {
+
+class ChunkDecoder {
+ public:
+  static constexpr std::size_t chunks_max = 65536;
+  static constexpr std::size_t extension_bytes_max = 4096;  // of all chunks together
+  static constexpr std::size_t trailer_bytes_max = 8192;
+
+  enum class State : std::uint8_t { framing, data, done, malformed };
+
+  // Eats framing bytes until data begins, the body is done or malformed, or there are no more; returns how many.
+  std::size_t feed(std::string_view bytes);
+
+  [[nodiscard]] State state() const;
+  [[nodiscard]] std::uint64_t data_bytes() const { return data_bytes_; }  // left in this chunk; in State::data
+  void took(std::uint64_t bytes);                                         // of data; at most data_bytes()
+  [[nodiscard]] std::string_view why() const { return why_; }             // in State::malformed
+
+ private:
+  enum class Step : std::uint8_t {
+    size_first,
+    size,
+    extension,
+    size_lf,
+    data,
+    data_cr,
+    data_lf,
+    trailer_first,
+    trailer,
+    trailer_lf,
+    last_lf,
+    done,
+    malformed
+  };
+
+  void eat(char c);
+  void eat_size(char c);
+  void size_ended();
+  void fail(std::string_view why);
+
+  Step step_ = Step::size_first;
+  std::uint64_t data_bytes_ = 0;
+  std::size_t chunks_ = 0;
+  std::size_t extension_bytes_ = 0;
+  std::size_t trailer_bytes_ = 0;
+  std::string_view why_;
+};
+
+}  // namespace chorus::http

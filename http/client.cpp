@@ -1,0 +1,264 @@
+#include "http/client.hpp"
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/beast/http/empty_body.hpp>
+#include <boost/beast/http/parser.hpp>
+
+#include "http/ascii.hpp"
+#include "http/body_reader.hpp"
+#include "http/connection_pool.hpp"
+#include "http/errc.hpp"
+#include "http/resolve.hpp"
+
+namespace chorus::http {
+namespace {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+using asio::ip::tcp;
+constexpr auto tuple_awaitable = asio::as_tuple(asio::use_awaitable);
+
+constexpr std::size_t header_bytes_max = 16384;
+constexpr std::size_t refusal_bytes_max = 65536;  // of a body that says why an upgrade is refused
+
+struct AnswerHead {
+  unsigned status = 0;
+  Fields fields;
+  bool keep_alive = false;
+};
+
+std::string authority_of(Url const& url) {
+  auto const host = url.host.find(':') == std::string::npos ? url.host : "[" + url.host + "]";
+  return host + ":" + std::to_string(url.port);
+}
+
+bool idempotent(Method method) { return method != Method::post && method != Method::other; }
+
+void append_field(std::string& head, std::string_view name, std::string_view value) {
+  head += name;
+  head += ": ";
+  for (char c : value) head += c == '\r' || c == '\n' || c == '\0' ? ' ' : c;
+  head += "\r\n";
+}
+
+std::string head_of(Call const& call, Url const& url) {
+  std::string head(name(call.method));
+  head += ' ';
+  head += url.path.empty() ? "/" : url.path;
+  head += " HTTP/1.1\r\n";
+  append_field(head, "Host", authority_of(url));
+  for (auto const& [name, value] : call.fields) append_field(head, name, value);
+  if (!call.body.empty() || call.method == Method::put || call.method == Method::post)
+    append_field(head, "Content-Length", std::to_string(call.body.size()));
+  if (!call.body.empty() && !call.fields.find("Content-Type")) append_field(head, "Content-Type", "application/json");
+  head += "\r\n";
+  return head;
+}
+
+Error failure(Wire const& wire, std::error_code code, std::string const& url) {
+  if (code == HttpErrc::timed_out) return {code, url + ": no answer before the deadline"};
+  if (code == HttpErrc::too_large) return {code, url + ": the answer is too large"};
+  if (code == HttpErrc::malformed) return {code, url + ": the answer is not HTTP"};
+  return {code, url + ": " + wire.reason()};
+}
+
+// Skips 100 Continue and other interim answers.
+asio::awaitable<Result<AnswerHead>> receive_head(Wire& wire, std::string url, bool upgrading) {
+  for (;;) {
+    beast::http::response_parser<beast::http::empty_body> parser;
+    parser.header_limit(header_bytes_max);
+    parser.body_limit(boost::none);
+    while (!parser.is_header_done()) {
+      if (wire.buffered().empty())
+        if (auto const more = co_await wire.receive(); more.error) co_return failure(wire, more.error, url);
+      auto const bytes = wire.buffered();
+      beast::error_code error;
+      wire.consume(parser.put(asio::buffer(bytes.data(), bytes.size()), error));
+      if (parser.is_header_done()) break;
+      if (error && error != beast::http::error::need_more)
+        co_return Error(error == beast::http::error::header_limit ? HttpErrc::too_large : HttpErrc::malformed,
+                        url + ": " + error.message());
+      if (auto const more = co_await wire.receive(); more.error) co_return failure(wire, more.error, url);
+    }
+    auto const& message = parser.get();
+    AnswerHead head;
+    head.status = message.result_int();
+    if (head.status / 100 == 1 && !(upgrading && head.status == 101)) continue;
+    for (auto const& field : message) head.fields.add(std::string(field.name_string()), std::string(field.value()));
+    auto const connection = head.fields.find("Connection").value_or("");
+    head.keep_alive = message.version() == 11 && !list_contains(connection, "close");
+    co_return head;
+  }
+}
+
+asio::awaitable<Result<std::string>> receive_body(Wire& wire, BodyReader& reader, std::size_t limit, std::string url) {
+  constexpr std::size_t first_bytes = 4096;
+  std::string body;
+  std::size_t filled = 0;
+  if (reader.framing().length > limit) co_return failure(wire, HttpErrc::too_large, url);
+  while (!reader.finished()) {
+    if (filled == body.size()) body.resize(std::min(std::max(2 * filled, first_bytes), limit + 1));
+    auto const moved = co_await reader.read_some(std::as_writable_bytes(std::span(body).subspan(filled)));
+    filled += moved.bytes;
+    if (moved.error) co_return failure(wire, moved.error, url);
+    if (filled > limit) co_return failure(wire, HttpErrc::too_large, url);
+  }
+  body.resize(filled);
+  co_return body;
+}
+
+}  // namespace
+
+Problem Answer::problem() const {
+  auto problem = problem_from_json(body, status);
+  if (auto const seconds = fields.find("Retry-After"); seconds && !problem.retry_after_s)
+    if (auto const value = parse_content_length(*seconds); value && *value <= UINT32_MAX)
+      problem.retry_after_s = static_cast<std::uint32_t>(*value);
+  return problem;
+}
+
+class Client::Impl {
+ public:
+  explicit Impl(asio::any_io_executor executor) : executor_(std::move(executor)) {}
+
+  asio::awaitable<Result<Answer>> send(Call call, TimePoint deadline);
+  asio::awaitable<Result<Upgraded>> upgrade(std::string url, std::string protocol, Fields fields, TimePoint deadline);
+  void close() { pool_.close(); }
+
+ private:
+  asio::awaitable<Result<std::unique_ptr<Wire>>> connect(Url url, std::string text, TimePoint deadline);
+  asio::awaitable<Result<Answer>> exchange(Call const& call, Url const& url, Wire& wire, bool& reusable);
+  [[nodiscard]] std::optional<Error> refused_at_once(std::string const& url, TimePoint deadline) const;
+
+  asio::any_io_executor executor_;
+  ConnectionPool pool_;
+};
+
+std::optional<Error> Client::Impl::refused_at_once(std::string const& url, TimePoint deadline) const {
+  if (pool_.closed()) return Error(HttpErrc::peer_closed, url + ": the client is closed");
+  if (std::chrono::steady_clock::now() >= deadline)
+    return Error(HttpErrc::timed_out, url + ": the deadline has passed");
+  return std::nullopt;
+}
+
+asio::awaitable<Result<std::unique_ptr<Wire>>> Client::Impl::connect(Url url, std::string text, TimePoint deadline) {
+  auto const endpoints = co_await resolve(url.host, url.port, deadline);
+  if (!endpoints) co_return Error(endpoints.error().code, text + ": " + endpoints.error().detail);
+  std::string reason = "the name has no address";
+  for (auto const& endpoint : *endpoints) {
+    if (auto error = refused_at_once(text, deadline)) co_return std::move(*error);
+    auto wire = std::make_unique<Wire>(tcp::socket(executor_), header_bytes_max);
+    ConnectionPool::InUse const in_use(pool_, *wire, executor_, deadline);
+    auto const [error] = co_await wire->socket().async_connect(endpoint, tuple_awaitable);
+    if (!error) {
+      boost::system::error_code ignored;
+      wire->socket().set_option(tcp::no_delay(true), ignored);
+      co_return wire;
+    }
+    if (wire->expired()) co_return Error(HttpErrc::timed_out, text + ": no connection before the deadline");
+    if (error == asio::error::operation_aborted) co_return Error(HttpErrc::peer_closed, text + ": cancelled");
+    reason = error.message();
+    if (!reason.empty()) reason.front() = to_lower(reason.front());
+  }
+  co_return Error(HttpErrc::connect_failed, text + ": " + reason);
+}
+
+asio::awaitable<Result<Answer>> Client::Impl::exchange(Call const& call, Url const& url, Wire& wire, bool& reusable) {
+  auto const head = head_of(call, url);
+  auto const sent = co_await wire.write(head, std::as_bytes(std::span(call.body)));
+  // A peer that refuses may answer and close before it has read everything: its answer counts.
+  if (sent.error && (sent.error != HttpErrc::peer_closed || wire.cancelled()))
+    co_return failure(wire, sent.error, call.url);
+  auto answer_head = co_await receive_head(wire, call.url, false);
+  if (!answer_head) co_return std::move(answer_head).error();
+  Answer answer;
+  answer.status = answer_head->status;
+  answer.fields = std::move(answer_head->fields);
+  auto const framing = answer_framing(call.method, answer.status, answer.fields);
+  if (!framing) co_return Error(HttpErrc::malformed, call.url + ": " + framing.error().detail);
+  BodyReader reader(wire, *framing);
+  auto body = co_await receive_body(wire, reader, call.answer_limit_bytes, call.url);
+  if (!body) co_return std::move(body).error();
+  answer.body = std::move(*body);
+  reusable =
+      answer_head->keep_alive && !sent.error && framing->kind != Framing::Kind::until_close && wire.buffered().empty();
+  co_return answer;
+}
+
+asio::awaitable<Result<Answer>> Client::Impl::send(Call call, TimePoint deadline) {
+  auto const url = parse_url(call.url);
+  if (!url) co_return url.error();
+  auto const authority = authority_of(*url);
+  auto wire = pool_.take(authority);
+  for (bool kept = wire != nullptr;; kept = false) {
+    if (auto error = refused_at_once(call.url, deadline)) co_return std::move(*error);
+    if (!kept) {
+      auto connected = co_await connect(*url, call.url, deadline);
+      if (!connected) co_return std::move(connected).error();
+      wire = std::move(*connected);
+    }
+    wire->set_patience({});
+    wire->forget_received();
+    ConnectionPool::InUse const in_use(pool_, *wire, executor_, deadline);
+    bool reusable = false;
+    auto answer = co_await exchange(call, *url, *wire, reusable);
+    if (answer && reusable) pool_.give_back(authority, std::move(wire));
+    if (answer) co_return answer;
+    auto const closed_while_idle =
+        kept && answer.error().code == HttpErrc::peer_closed && !wire->anything_received() && !wire->cancelled();
+    if (!closed_while_idle || !idempotent(call.method)) co_return answer;
+  }
+}
+
+asio::awaitable<Result<Client::Upgraded>> Client::Impl::upgrade(std::string url, std::string protocol, Fields fields,
+                                                                TimePoint deadline) {
+  auto const parsed = parse_url(url);
+  if (!parsed) co_return parsed.error();
+  if (auto error = refused_at_once(url, deadline)) co_return std::move(*error);
+  auto connected = co_await connect(*parsed, url, deadline);
+  if (!connected) co_return std::move(connected).error();
+  auto& wire = **connected;
+  ConnectionPool::InUse const in_use(pool_, wire, executor_, deadline);
+
+  Call call;
+  call.url = url;
+  call.fields = std::move(fields);
+  call.fields.set("Connection", "Upgrade");
+  call.fields.set("Upgrade", protocol);
+  auto const head = head_of(call, *parsed);
+  if (auto const sent = co_await wire.write(head, {}); sent.error) co_return failure(wire, sent.error, url);
+  auto answer = co_await receive_head(wire, url, true);
+  if (!answer) co_return std::move(answer).error();
+  if (answer->status == 101) {
+    if (!equals_ignoring_case(answer->fields.find("Upgrade").value_or(""), protocol))
+      co_return Error(HttpErrc::malformed, url + ": upgraded to something else than " + protocol);
+    co_return Upgraded{std::move(wire.socket()), std::string(wire.buffered()), std::move(answer->fields)};
+  }
+  auto const framing = answer_framing(Method::get, answer->status, answer->fields);
+  if (!framing) co_return Error(HttpErrc::malformed, url + ": " + framing.error().detail);
+  BodyReader reader(wire, *framing);
+  auto const body = co_await receive_body(wire, reader, refusal_bytes_max, url);
+  if (!body) co_return body.error();
+  auto const problem = problem_from_json(*body, answer->status);
+  co_return Error(HttpErrc::refused_upgrade, url + ": " + std::to_string(answer->status) + " " +
+                                                 std::string(kind(problem.code).name) + ": " + problem.detail);
+}
+
+Client::Client(asio::any_io_executor executor) : impl_(std::make_unique<Impl>(std::move(executor))) {}
+
+Client::~Client() = default;
+
+asio::awaitable<Result<Answer>> Client::send(Call call, TimePoint deadline) {
+  return impl_->send(std::move(call), deadline);
+}
+
+asio::awaitable<Result<Client::Upgraded>> Client::upgrade(std::string url, std::string protocol, Fields fields,
+                                                          TimePoint deadline) {
+  return impl_->upgrade(std::move(url), std::move(protocol), std::move(fields), deadline);
+}
+
+void Client::close() { impl_->close(); }
+
+}  // namespace chorus::http

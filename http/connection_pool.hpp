@@ -1,0 +1,54 @@
+// The client's connections: idle ones by authority, to be used again, and those in use, to be ended by close().
+#pragma once
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "http/wire.hpp"
+
+namespace chorus::http {
+
+class ConnectionPool {
+ public:
+  static constexpr std::size_t idle_per_authority_max = 32;
+  static constexpr std::chrono::seconds idle_max{30};  // below the server's idle_timeout
+
+  // A connection that the peer has not closed meanwhile, the most recently used one; null if there is none.
+  [[nodiscard]] std::unique_ptr<Wire> take(std::string const& authority);
+  // The wire stands between two calls.
+  void give_back(std::string const& authority, std::unique_ptr<Wire> wire);
+
+  void close();
+  [[nodiscard]] bool closed() const { return closed_; }
+
+  // While it lives, the wire is ended by close(), and by its deadline. Both outlive it.
+  class InUse {
+   public:
+    InUse(ConnectionPool& pool, Wire& wire, boost::asio::any_io_executor const& executor, TimePoint deadline);
+    ~InUse();
+    InUse(InUse const&) = delete;
+    InUse& operator=(InUse const&) = delete;
+
+   private:
+    ConnectionPool& pool_;
+    Wire& wire_;
+    boost::asio::steady_timer timer_;
+    std::shared_ptr<bool> over_;  // the timer's callback may come after the call
+  };
+
+ private:
+  struct Idle {
+    std::unique_ptr<Wire> wire;
+    TimePoint since;
+  };
+  std::unordered_map<std::string, std::vector<Idle>> idle_;
+  std::unordered_set<Wire*> in_use_;
+  bool closed_ = false;
+};
+
+}  // namespace chorus::http

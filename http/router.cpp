@@ -1,0 +1,100 @@
+#include "http/router.hpp"
+
+#include <algorithm>
+#include <optional>
+
+#include "collectives/core/assert.hpp"
+#include "http/target.hpp"
+
+namespace chorus::http {
+namespace {
+
+std::vector<std::string_view> split(std::string_view path) {
+  std::vector<std::string_view> segments;
+  path.remove_prefix(std::min<std::size_t>(1, path.size()));
+  for (;;) {
+    auto const segment = path.substr(0, path.find('/'));
+    segments.push_back(segment);
+    if (segment.size() == path.size()) return segments;
+    path.remove_prefix(segment.size() + 1);
+  }
+}
+
+bool is_parameter(std::string_view segment) { return segment.starts_with('{'); }
+
+bool fits(std::vector<std::string> const& pattern, std::vector<std::string> const& path) {
+  return std::equal(pattern.begin(), pattern.end(), path.begin(), path.end(), [](auto const& want, auto const& have) {
+    return is_parameter(want) ? !have.empty() : want == have;
+  });
+}
+
+// A literal segment is a better answer than a {name}, the leftmost difference decides.
+bool more_specific(std::vector<std::string> const& a, std::vector<std::string> const& b) {
+  for (std::size_t i = 0; i < a.size(); ++i)
+    if (is_parameter(a[i]) != is_parameter(b[i])) return is_parameter(b[i]);
+  return false;
+}
+
+// Segments are separated before they are decoded: "%2F" is part of a name.
+std::optional<std::vector<std::string>> decoded_segments(Request const& request) {
+  auto const path = request.target.empty() ? std::string_view(request.path) : raw_path(request.target);
+  std::vector<std::string> segments;
+  for (auto segment : split(path)) {
+    if (request.target.empty()) {
+      segments.emplace_back(segment);
+      continue;
+    }
+    auto decoded = percent_decoded(segment);
+    if (!decoded) return std::nullopt;
+    segments.push_back(std::move(*decoded));
+  }
+  return segments;
+}
+
+}  // namespace
+
+void Router::add(Method method, std::string_view pattern, Handler handler) {
+  CHORUS_ASSERT(method != Method::head && method != Method::other, "HEAD is answered by GET");
+  CHORUS_ASSERT(pattern.starts_with('/'), "a pattern begins with '/'");
+  Route route{method, std::string(pattern), {}, std::move(handler)};
+  for (auto segment : split(pattern)) {
+    CHORUS_ASSERT(!is_parameter(segment) || (segment.size() > 2 && segment.ends_with('}')), "a parameter is {name}");
+    route.segments.emplace_back(segment);
+  }
+  for (auto const& other : routes_)
+    CHORUS_ASSERT(other.method != method || other.pattern != pattern, "the route exists already");
+  routes_.push_back(std::move(route));
+}
+
+Router::Match Router::match(Request& request) const {
+  Match match;
+  auto const path = decoded_segments(request);
+  auto const wanted = request.method == Method::head ? Method::get : request.method;
+  Route const* best = nullptr;
+  for (auto const& route : routes_) {
+    if (!path || !fits(route.segments, *path)) continue;
+    if (auto const method = std::string(name(route.method)); match.allow.find(method) == std::string::npos) {
+      match.allow += (match.allow.empty() ? "" : ", ") + method;
+      if (route.method == Method::get) match.allow += ", HEAD";
+    }
+    if (route.method == wanted && (best == nullptr || more_specific(route.segments, best->segments))) best = &route;
+    if (match.pattern.empty()) match.pattern = route.pattern;
+  }
+  if (match.allow.empty()) {
+    match.problem = Problem(ProblemCode::not_found, "there is nothing at " + request.path);
+    return match;
+  }
+  if (best == nullptr) {
+    match.problem = Problem(ProblemCode::method_not_allowed, request.path + " has only " + match.allow);
+    return match;
+  }
+  match.handler = &best->handler;
+  match.pattern = best->pattern;
+  request.parameters.clear();
+  for (std::size_t i = 0; i < path->size(); ++i)
+    if (auto const& segment = best->segments[i]; is_parameter(segment))
+      request.parameters.emplace_back(segment.substr(1, segment.size() - 2), (*path)[i]);
+  return match;
+}
+
+}  // namespace chorus::http

@@ -1,0 +1,165 @@
+#include "http/server.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <list>
+
+#include "collectives/core/assert.hpp"
+#include "http/errc.hpp"
+#include "http/session.hpp"
+
+namespace chorus::http {
+namespace {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+constexpr auto tuple_awaitable = asio::as_tuple(asio::use_awaitable);
+
+// Connections that are told 503 count as well; beyond these they are closed without a word.
+constexpr std::size_t turned_away_max = 64;
+
+}  // namespace
+
+class Server::Impl {
+ public:
+  Impl(asio::any_io_executor executor, Router const& router, ServerLimits limits, Observer observer)
+      : executor_(std::move(executor)),
+        limits_(limits),
+        observer_(std::move(observer)),
+        context_{router, limits_, observer_},
+        sweep_timer_(executor_),
+        all_ended_(executor_, TimePoint::max()) {}
+
+  ~Impl() { CHORUS_ASSERT(running_ == 0, "stop() has not completed"); }
+
+  Result<std::uint16_t> listen(std::string const& host, std::uint16_t port);
+  asio::awaitable<void> stop();
+  [[nodiscard]] std::size_t open_connections() const { return sessions_.size(); }
+
+ private:
+  struct Entry {
+    Session session;
+    asio::cancellation_signal cancel;
+    Entry(tcp::socket socket, SessionContext const& context) : session(std::move(socket), context) {}
+  };
+
+  asio::awaitable<void> accept(tcp::acceptor& acceptor);
+  asio::awaitable<void> sweep();
+  void admit(tcp::socket socket);
+  void ended() {
+    --running_;
+    all_ended_.cancel();
+  }
+
+  asio::any_io_executor executor_;
+  ServerLimits limits_;
+  Observer observer_;
+  SessionContext context_;
+  std::list<tcp::acceptor> acceptors_;
+  std::list<Entry> sessions_;
+  asio::steady_timer sweep_timer_;
+  asio::steady_timer all_ended_;  // never expires: cancelled whenever a coroutine has ended
+  std::size_t running_ = 0;       // coroutines: accept, sweep, sessions
+  bool stopping_ = false;
+};
+
+Result<std::uint16_t> Server::Impl::listen(std::string const& host, std::uint16_t port) {
+  auto const failed = [&](boost::system::error_code const& error) {
+    return Error(HttpErrc::bind_failed, host + ":" + std::to_string(port) + ": " + error.message());
+  };
+  boost::system::error_code error;
+  tcp::resolver resolver(executor_);
+  auto const found = resolver.resolve(host, std::to_string(port), tcp::resolver::passive, error);
+  if (error) return failed(error);
+  auto const endpoint = found.begin()->endpoint();
+  tcp::acceptor acceptor(executor_);
+  acceptor.open(endpoint.protocol(), error);
+  if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
+  if (!error) acceptor.bind(endpoint, error);
+  if (!error) acceptor.listen(tcp::acceptor::max_listen_connections, error);
+  auto const bound = error ? std::uint16_t(0) : acceptor.local_endpoint(error).port();
+  if (error) return failed(error);
+
+  auto const on_end = [this](std::exception_ptr) { ended(); };
+  if (acceptors_.empty()) {
+    ++running_;
+    asio::co_spawn(executor_, sweep(), on_end);
+  }
+  acceptors_.push_back(std::move(acceptor));
+  ++running_;
+  asio::co_spawn(executor_, accept(acceptors_.back()), on_end);
+  return bound;
+}
+
+asio::awaitable<void> Server::Impl::accept(tcp::acceptor& acceptor) {
+  constexpr std::chrono::milliseconds pause{50};
+  asio::steady_timer timer(executor_);
+  while (!stopping_) {
+    auto [error, socket] = co_await acceptor.async_accept(tuple_awaitable);
+    if (stopping_) break;
+    if (!error) {
+      admit(std::move(socket));
+      continue;
+    }
+    // Out of descriptors, or a peer that left at once. Connections wait in the backlog meanwhile.
+    spdlog::warn("cannot accept a connection: {}", error.message());
+    timer.expires_after(pause);
+    co_await timer.async_wait(tuple_awaitable);
+  }
+}
+
+void Server::Impl::admit(tcp::socket socket) {
+  if (sessions_.size() >= limits_.connections + turned_away_max) return;
+  auto const full = sessions_.size() >= limits_.connections;
+  auto const entry = sessions_.emplace(sessions_.end(), std::move(socket), context_);
+  ++running_;
+  asio::co_spawn(executor_, full ? entry->session.turn_away() : entry->session.serve(),
+                 asio::bind_cancellation_slot(entry->cancel.slot(), [this, entry](std::exception_ptr failure) {
+                   if (failure) spdlog::error("a session ended with an exception");
+                   sessions_.erase(entry);
+                   ended();
+                 }));
+}
+
+// One timer for all connections: deadlines are noticed up to an eighth late.
+asio::awaitable<void> Server::Impl::sweep() {
+  using std::chrono::milliseconds;
+  auto const shortest = std::min({limits_.header_timeout, limits_.idle_timeout, limits_.body_stall_timeout});
+  auto const period = std::clamp(shortest / 8, milliseconds(1), milliseconds(1000));
+  while (!stopping_) {
+    sweep_timer_.expires_after(period);
+    co_await sweep_timer_.async_wait(tuple_awaitable);
+    auto const now = std::chrono::steady_clock::now();
+    for (auto& entry : sessions_) entry.session.expire_if_late(now);
+  }
+}
+
+asio::awaitable<void> Server::Impl::stop() {
+  stopping_ = true;
+  boost::system::error_code ignored;
+  for (auto& acceptor : acceptors_) acceptor.close(ignored);
+  sweep_timer_.cancel();
+  for (auto next = sessions_.begin(); next != sessions_.end();) (next++)->cancel.emit(asio::cancellation_type::terminal);
+  while (running_ > 0) co_await all_ended_.async_wait(tuple_awaitable);
+}
+
+Server::Server(asio::any_io_executor executor, Router const& router, ServerLimits limits, Observer observer)
+    : impl_(std::make_unique<Impl>(std::move(executor), router, limits, std::move(observer))) {}
+
+Server::~Server() = default;
+
+Result<std::uint16_t> Server::listen(std::string const& host, std::uint16_t port) { return impl_->listen(host, port); }
+
+asio::awaitable<void> Server::stop() { return impl_->stop(); }
+
+std::size_t Server::open_connections() const { return impl_->open_connections(); }
+
+}  // namespace chorus::http

@@ -1,0 +1,285 @@
+#include "http/session.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <array>
+#include <boost/asio/error.hpp>
+#include <boost/beast/http/empty_body.hpp>
+#include <boost/beast/http/parser.hpp>
+#include <boost/beast/http/status.hpp>
+
+#include "collectives/core/assert.hpp"
+#include "http/ascii.hpp"
+#include "http/session_body.hpp"
+#include "http/target.hpp"
+
+namespace chorus::http {
+namespace {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+using Parser = beast::http::request_parser<beast::http::empty_body>;
+
+Method method_of(beast::http::verb verb) {
+  switch (verb) {
+    case beast::http::verb::get:
+      return Method::get;
+    case beast::http::verb::head:
+      return Method::head;
+    case beast::http::verb::put:
+      return Method::put;
+    case beast::http::verb::post:
+      return Method::post;
+    case beast::http::verb::delete_:
+      return Method::delete_;
+    case beast::http::verb::options:
+      return Method::options;
+    default:
+      return Method::other;
+  }
+}
+
+std::string_view view(beast::string_view text) { return {text.data(), text.size()}; }
+
+Response problem_response(Problem problem, std::string const& path) {
+  if (problem.instance.empty()) problem.instance = path;
+  return problem;
+}
+
+// A value that came from outside must not begin a new field.
+void append_field(std::string& head, std::string_view name, std::string_view value) {
+  head += name;
+  head += ": ";
+  for (char c : value) head += c == '\r' || c == '\n' || c == '\0' ? ' ' : c;
+  head += "\r\n";
+}
+
+std::string status_line(unsigned status) {
+  auto const reason = beast::http::obsolete_reason(static_cast<beast::http::status>(status));
+  return "HTTP/1.1 " + std::to_string(status) + ' ' + std::string(reason) + "\r\n";
+}
+
+bool has_no_body(unsigned status) { return status / 100 == 1 || status == 204 || status == 304; }
+
+std::span<std::byte const> content_of(Response const& response) {
+  if (!response.payload.bytes.empty()) return response.payload.bytes;
+  return std::as_bytes(std::span(response.body));
+}
+
+std::string head_of(Response const& response, bool old_version, bool keep_alive) {
+  auto head = status_line(response.status);
+  for (auto const& [name, value] : response.fields) append_field(head, name, value);
+  if (response.status != 101) {
+    auto const bytes = response.head_length.value_or(content_of(response).size());
+    if (!has_no_body(response.status)) append_field(head, "Content-Length", std::to_string(bytes));
+    if (!has_no_body(response.status) && !response.fields.find("Content-Type") && bytes > 0)
+      append_field(head, "Content-Type", "application/octet-stream");
+    if (!keep_alive)
+      append_field(head, "Connection", "close");
+    else if (old_version)
+      append_field(head, "Connection", "keep-alive");
+  }
+  append_field(head, "Server", "chorus");
+  head += "\r\n";
+  return head;
+}
+
+}  // namespace
+
+Session::Session(asio::ip::tcp::socket socket, SessionContext const& context)
+    : context_(context), wire_(std::move(socket), context.limits.header_bytes) {
+  boost::system::error_code error;
+  wire_.socket().set_option(asio::ip::tcp::no_delay(true), error);
+  auto const endpoint = wire_.socket().remote_endpoint(error);
+  if (!error) remote_ = endpoint.address().to_string() + ":" + std::to_string(endpoint.port());
+}
+
+Patience Session::body_patience() const {
+  return {TimePoint::max(), context_.limits.body_stall_timeout, context_.limits.body_bytes_per_second_min};
+}
+
+asio::awaitable<void> Session::serve() {
+  try {
+    auto next = Next::request;
+    while (next == Next::request) next = co_await exchange();
+    if (next == Next::linger) co_await linger();
+    if (next != Next::handed_over) wire_.close();
+  } catch (boost::system::system_error const& error) {
+    // Cancelled by stop(): the connection ends here.
+    if (error.code() != asio::error::operation_aborted) spdlog::error("{}: session: {}", remote_, error.what());
+    wire_.close();
+  }
+}
+
+asio::awaitable<void> Session::turn_away() {
+  try {
+    started_ = std::chrono::steady_clock::now();
+    Problem problem(ProblemCode::unavailable, "too many connections");
+    problem.retry_after_s = 1;
+    observe(Method::other, "", kind(problem.code).status, started_);
+    if (co_await send(Incoming(), problem, false)) co_await linger();
+  } catch (boost::system::system_error const&) {
+    // Cancelled by stop().
+  }
+  wire_.close();
+}
+
+asio::awaitable<Session::Next> Session::exchange() {
+  auto received = co_await receive_header();
+  if (!received) {
+    started_ = std::chrono::steady_clock::now();
+    observe(Method::other, "", kind(received.error().code).status, started_);
+    co_return co_await send(Incoming(), std::move(received).error(), false) ? Next::linger : Next::close;
+  }
+  if (!*received) co_return Next::close;
+  auto& incoming = **received;
+  started_ = std::chrono::steady_clock::now();
+
+  SessionBody body(wire_, incoming.framing, incoming.expects_continue, body_patience());
+  std::string_view route;
+  auto response = co_await respond(incoming, body, route);
+  if (response.status == 101 && !body.finished())
+    response = problem_response({ProblemCode::bad_request, "a request to upgrade has no body"}, incoming.request.path);
+  auto const status = response.status;
+  auto const method = incoming.request.method;
+  if (status == 101) {
+    observe(method, route, status, started_);
+    co_return co_await hand_over(incoming, std::move(response));
+  }
+  auto const unread_limit = context_.limits.unread_body_bytes;
+  auto const keep_alive = incoming.keep_alive && body.can_be_skipped(unread_limit);
+  auto const sent = co_await send(incoming, std::move(response), keep_alive);
+  observe(method, route, status, started_);
+  if (!sent) co_return Next::close;
+  if (!body.finished() && !(keep_alive && co_await body.skip(unread_limit))) co_return Next::linger;
+  co_return keep_alive ? Next::request : Next::linger;
+}
+
+// Nothing: the connection ended, or stayed idle for too long, between two requests.
+asio::awaitable<Checked<std::optional<Session::Incoming>>> Session::receive_header() {
+  auto const& limits = context_.limits;
+  if (wire_.buffered().empty()) {
+    wire_.set_patience({.until = std::chrono::steady_clock::now() + limits.idle_timeout});
+    if (auto const first = co_await wire_.receive(); first.error) co_return std::nullopt;
+  }
+  wire_.set_patience({.until = std::chrono::steady_clock::now() + limits.header_timeout});
+  Parser parser;
+  parser.header_limit(static_cast<std::uint32_t>(limits.header_bytes));
+  parser.body_limit(boost::none);
+  for (;;) {
+    auto const bytes = wire_.buffered();
+    beast::error_code error;
+    wire_.consume(parser.put(asio::buffer(bytes.data(), bytes.size()), error));
+    if (parser.is_header_done()) break;
+    if (error == beast::http::error::header_limit)
+      co_return Problem(ProblemCode::header_too_large,
+                        "the header has more than " + std::to_string(limits.header_bytes) + " bytes");
+    if (error && error != beast::http::error::need_more)
+      co_return Problem(ProblemCode::bad_request, "not an HTTP/1.1 request: " + error.message());
+    auto const more = co_await wire_.receive();
+    if (more.error == HttpErrc::timed_out)
+      co_return Problem(ProblemCode::request_timeout, "the header came too slowly");
+    if (more.error == HttpErrc::too_large)
+      co_return Problem(ProblemCode::header_too_large,
+                        "the header has more than " + std::to_string(limits.header_bytes) + " bytes");
+    if (more.error) co_return std::nullopt;
+  }
+
+  auto const& message = parser.get();
+  Incoming incoming;
+  auto& request = incoming.request;
+  request.method = method_of(message.method());
+  request.target = view(message.target());
+  request.remote = remote_;
+  for (auto const& field : message)
+    request.fields.add(std::string(view(field.name_string())), std::string(view(field.value())));
+  if (message.version() != 11 && message.version() != 10)
+    co_return Problem(ProblemCode::bad_request, "only HTTP/1.1 and HTTP/1.0 are understood");
+  incoming.old_version = message.version() == 10;
+  incoming.keep_alive = message.keep_alive();
+  auto const framing = request_framing(incoming.old_version ? Version::http_1_0 : Version::http_1_1, request.fields);
+  if (!framing) co_return framing.error();
+  incoming.framing = *framing;
+  if (auto const expect = request.fields.find("Expect"); expect && !incoming.old_version) {
+    if (!equals_ignoring_case(*expect, "100-continue"))
+      co_return Problem(ProblemCode::bad_request, "Expect is '" + std::string(*expect) + "', expected 100-continue");
+    incoming.expects_continue = true;
+  }
+  auto target = parse_target(request.target);
+  if (!target) co_return target.error();
+  request.path = std::move(target->path);
+  request.query = std::move(target->query);
+  co_return std::optional(std::move(incoming));
+}
+
+asio::awaitable<Response> Session::respond(Incoming& incoming, Body& body, std::string_view& route) {
+  auto& request = incoming.request;
+  auto const match = context_.router.match(request);
+  route = match.pattern;
+  if (match.handler == nullptr) {
+    auto response = problem_response(match.problem, request.path);
+    if (!match.allow.empty()) response.fields.set("Allow", match.allow);
+    co_return response;
+  }
+  std::string what;
+  std::exception_ptr aborted;
+  try {
+    auto response = co_await (*match.handler)(request, body);
+    if (response.problem && response.problem->instance.empty()) {
+      response.problem->instance = request.path;
+      response.body = to_json(*response.problem);
+    }
+    co_return response;
+  } catch (boost::system::system_error const& error) {
+    what = error.what();
+    if (error.code() == asio::error::operation_aborted) aborted = std::current_exception();
+  } catch (std::exception const& error) { what = error.what(); } catch (...) {
+    what = "not a std::exception";
+  }
+  if (aborted && (co_await asio::this_coro::cancellation_state).cancelled() != asio::cancellation_type::none)
+    std::rethrow_exception(aborted);
+  spdlog::error("{} {} from {}: the handler threw: {}", name(request.method), request.path, remote_, what);
+  co_return problem_response({ProblemCode::internal, "the request could not be handled; the log says why"},
+                             request.path);
+}
+
+asio::awaitable<bool> Session::send(Incoming const& incoming, Response response, bool keep_alive) {
+  wire_.set_patience(body_patience());
+  auto const head = head_of(response, incoming.old_version, keep_alive);
+  auto const without_body = incoming.request.method == Method::head || has_no_body(response.status);
+  auto const sent = co_await wire_.write(head, without_body ? std::span<std::byte const>() : content_of(response));
+  co_return !sent.error;
+}
+
+asio::awaitable<Session::Next> Session::hand_over(Incoming const& incoming, Response response) {
+  CHORUS_ASSERT(response.upgrade, "a handler that answers 101 says who takes the connection over");
+  wire_.set_patience(body_patience());
+  auto const head = head_of(response, incoming.old_version, true);
+  auto const sent = co_await wire_.write(head, {});
+  if (sent.error) co_return Next::close;
+  std::string early_bytes(wire_.buffered());
+  try {
+    response.upgrade(std::move(wire_.socket()), std::move(early_bytes));
+  } catch (std::exception const& error) { spdlog::error("{}: the upgrade threw: {}", remote_, error.what()); }
+  co_return Next::handed_over;
+}
+
+// Closing with unread bytes in the socket makes the system reset the connection, and the peer may then never see the
+// response. So: say that nothing more comes, and read what is on its way, for a moment.
+asio::awaitable<void> Session::linger() {
+  constexpr std::chrono::milliseconds longest{2000};
+  boost::system::error_code error;
+  wire_.socket().shutdown(asio::ip::tcp::socket::shutdown_send, error);
+  if (error) co_return;
+  wire_.set_patience({.until = std::chrono::steady_clock::now() + std::min(longest, context_.limits.header_timeout)});
+  for (;;) {
+    wire_.consume(wire_.buffered().size());
+    if (auto const more = co_await wire_.receive(); more.error) co_return;
+  }
+}
+
+void Session::observe(Method method, std::string_view route, unsigned status, TimePoint started) const {
+  if (context_.observer) context_.observer({method, route, status, std::chrono::steady_clock::now() - started});
+}
+
+}  // namespace chorus::http

@@ -1,0 +1,63 @@
+// One connection of the server: requests in, responses out, in order, until either side has had enough.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <optional>
+#include <string>
+
+#include "http/body_reader.hpp"
+#include "http/server.hpp"
+#include "http/wire.hpp"
+
+namespace chorus::http {
+
+// What all sessions of a server share; outlives them.
+struct SessionContext {
+  Router const& router;
+  ServerLimits const& limits;
+  Observer const& observer;
+};
+
+// Immovable; its owner spawns serve() or turn_away() once, and destroys it after that has ended. On the server's
+// thread.
+class Session {
+ public:
+  Session(boost::asio::ip::tcp::socket socket, SessionContext const& context);
+  Session(Session const&) = delete;
+  Session& operator=(Session const&) = delete;
+
+  // Until the connection ends or is handed over by an upgrade. Cancelling it cancels the handler that runs.
+  boost::asio::awaitable<void> serve();
+  // 503 without reading anything.
+  boost::asio::awaitable<void> turn_away();
+
+  void expire_if_late(TimePoint now) { wire_.expire_if_late(now); }
+
+ private:
+  enum class Next : std::uint8_t { request, linger, close, handed_over };
+
+  struct Incoming {
+    Request request;
+    Framing framing;
+    bool keep_alive = false;
+    bool old_version = false;  // HTTP/1.0
+    bool expects_continue = false;
+  };
+
+  boost::asio::awaitable<Next> exchange();
+  boost::asio::awaitable<Checked<std::optional<Incoming>>> receive_header();
+  boost::asio::awaitable<Response> respond(Incoming& incoming, Body& body, std::string_view& route);
+  boost::asio::awaitable<bool> send(Incoming const& incoming, Response response, bool keep_alive);
+  boost::asio::awaitable<Next> hand_over(Incoming const& incoming, Response response);
+  boost::asio::awaitable<void> linger();
+  void observe(Method method, std::string_view route, unsigned status, TimePoint started) const;
+  [[nodiscard]] Patience body_patience() const;
+
+  SessionContext const& context_;
+  Wire wire_;
+  std::string remote_;
+  TimePoint started_{};  // of the current request: its header was complete
+};
+
+}  // namespace chorus::http
