@@ -114,7 +114,7 @@ void add_create(CLI::App& groups, Commands& commands) {
   auto& command =
       *groups.add_subcommand("create", "Make a group, or a new epoch of it; ranks are assigned by locality");
   auto const options = std::make_shared<CreateOptions>();
-  command.add_option("name", options->name, "name of the group")->required()->type_name("NAME");
+  command.add_option("NAME", options->name, "name of the group")->required()->type_name("");
   add_number(command, "--size", options->size, 1, plan::max_ranks, "any N ready workers");
   command.add_option("--workers", options->workers, "these workers, in any order")
       ->delimiter(',')
@@ -133,12 +133,12 @@ void add_groups(CLI::App& root, Commands& commands) {
 
   auto const shown = std::make_shared<std::string>();
   auto& show_command = *groups.add_subcommand("show", "Show ranks, roles, stretch and the selection table of a group");
-  show_command.add_option("name", *shown, "name of the group")->required()->type_name("NAME");
+  show_command.add_option("NAME", *shown, "name of the group")->required()->type_name("");
   commands.bind(show_command, [shown](Session const& session) { return show(*shown, session); });
 
   auto const deleted = std::make_shared<std::string>();
   auto& delete_command = *groups.add_subcommand("delete", "Delete a group; its workers stay");
-  delete_command.add_option("name", *deleted, "name of the group")->required()->type_name("NAME");
+  delete_command.add_option("NAME", *deleted, "name of the group")->required()->type_name("");
   commands.bind(delete_command, [deleted](Session const& session) { return remove(*deleted, session); });
 }
 

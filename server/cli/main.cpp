@@ -35,7 +35,9 @@ int main(int argc, char** argv) {
   root.require_subcommand(0, 1);
   root.fallthrough();
   root.get_formatter()->column_width(36);
-  root.footer("Exit codes: 0 done, 1 failed, 2 wrong usage, 3 no coordinator reached.");
+  root.footer(
+      "Every command takes --json and --coordinator URL.\n"
+      "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 no coordinator reached.");
   root.add_option("--coordinator", session.coordinator, "URL of the coordinator")
       ->envname("CHORUS_COORDINATOR")
       ->type_name("URL")

@@ -123,7 +123,10 @@ void add_run(CLI::App& root, Commands& commands) {
   auto& command = *root.add_subcommand("run", "Launch a collective and wait for its result");
   auto const options = std::make_shared<RunOptions>();
   auto& request = options->request;
-  command.add_option("op", request.op, "the operation")->required()->check(one_of(all_ops))->type_name("OP");
+  command.add_option("OP", request.op, "the operation, such as all_reduce")
+      ->required()
+      ->check(one_of(all_ops))
+      ->type_name("");
   command.add_option("--group", request.group, "the group that runs it")->required()->type_name("NAME");
   command.add_option("--tensor", request.tensor, "the tensor, by its name on every rank")
       ->required()
@@ -139,10 +142,10 @@ void add_run(CLI::App& root, Commands& commands) {
   add_number(command, "--arity", request.arity, 1, plan::max_ranks, "children per node of a tree");
   add_duration(command, "--timeout", options->timeout, "the collective fails after this long")->default_str("30s");
   command.add_flag("--in-place", request.in_place, "write over the tensor while it runs: less memory, no way back");
-  add_bytes(command, "--segment-bytes", request.schedule.segment_bytes, "the pipelining unit")->default_str("256K");
+  add_bytes(command, "--segment-bytes", request.schedule.segment_bytes, "the pipelining unit, 4K to 64M")
+      ->default_str("256K");
   add_duration(command, "--wait", options->wait, "wait this long for the end; 0s only launches")->default_str("30s");
-  command
-      .add_option("--id", options->id, "launch under this id; a second launch of the same id is refused or the same")
+  command.add_option("--id", options->id, "launch under this id: typing it again shows it and launches nothing")
       ->type_name("ID");
   command.add_flag("--validate-only", options->validate_only, "admit and plan, and do not run");
   commands.bind(command, [options](Session const& session) { return run(*options, session); });

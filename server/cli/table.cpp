@@ -24,7 +24,7 @@ void append(std::string& line, std::string const& cell, Align align, std::size_t
 void Table::add(std::vector<std::string> cells) {
   CHORUS_ASSERT(cells.size() == columns_.size(), "a row has one cell per column");
   for (auto& cell : cells)
-    if (cell.empty()) cell = "-";
+    if (cell.empty()) cell.assign(1, '-');
   rows_.push_back(std::move(cells));
 }
 

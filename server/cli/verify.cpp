@@ -14,7 +14,7 @@
 namespace chorus::cli {
 namespace {
 
-// The largest p at which every algorithm, root and arity is still a matter of minutes.
+// The work grows with the cube of it: 64 takes seconds, 256 minutes, 1024 hours.
 constexpr std::uint32_t ranks_limit = 1024;
 
 void print_failure(plan::Spec const& spec, std::string const& failure, Session const& session) {
