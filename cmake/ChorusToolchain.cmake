@@ -28,6 +28,10 @@ find_package(spdlog REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(doctest REQUIRED)
 find_path(CHORUS_XXHASH_INCLUDE xxhash.h REQUIRED)
+find_package(PkgConfig REQUIRED)
+# The macros that Debian built cpp-httplib with decide the layout of its classes: link PkgConfig::httplib, which brings
+# them, never the bare library.
+pkg_check_modules(httplib REQUIRED IMPORTED_TARGET GLOBAL cpp-httplib)
 
 option(CHORUS_CUDA "Build the CUDA reductions when a toolkit is found" ON)
 include(CheckLanguage)
