@@ -92,8 +92,9 @@ class Simulation {
     auto const largest_chunk = layout.elements() / layout.chunks() + 1;
     auto const largest = static_cast<double>(largest_chunk) * static_cast<double>(element_bytes) * instruction.chunks;
     Step step;
+    auto const most = std::max<std::size_t>(max_followed_segments / std::max<std::size_t>(matching_.messages(), 1), 1);
     step.segments = static_cast<std::uint32_t>(
-        std::clamp(largest / static_cast<double>(constants_.segment_bytes), 1.0, double{max_segments}));
+        std::clamp(largest / static_cast<double>(constants_.segment_bytes), 1.0, static_cast<double>(most)));
     step.segment_bytes =
         static_cast<double>(elements_of(layout, instruction)) * static_cast<double>(element_bytes) / step.segments;
     return step;

@@ -37,7 +37,9 @@ struct Constants {
   [[nodiscard]] static Constants defaults();
 };
 
-inline constexpr std::uint32_t max_segments = 16;  // that the model follows per instruction
+// Segments of messages that are followed in one plan, all ranks together: of long vectors in many messages the model's
+// segments are longer than the schedule's. Bounds the time of cost() to about a millisecond on up to 64 ranks.
+inline constexpr std::size_t max_followed_segments = 4096;
 
 struct Cost {
   double seconds = 0;

@@ -12,7 +12,7 @@ struct Problem {
   std::uint32_t ranks, arity;
   std::uint64_t elements;
   std::size_t element_bytes;
-  double segment_bytes;  // of the whole vector, as the model cuts it
+  double segment_bytes;  // of the whole vector
 };
 
 Cost centralized(Problem const& q) {
@@ -38,8 +38,10 @@ Cost tree(Problem const& q) {
 Cost ring(Problem const& q) {
   auto const chunk_bytes = q.n / q.p;
   auto const step_s = q.alpha_s + chunk_bytes * q.beta;
-  auto const bytes = lower_bound(Op::all_reduce, q.ranks, q.elements).bytes_per_rank * q.element_bytes;
-  return {(q.p - 1) * (2 * step_s + chunk_bytes * q.gamma), 2 * (q.ranks - 1), bytes};
+  // Each half leaves out one chunk, the busiest rank two neighbouring small ones, if there are two.
+  auto const kept = 2 * (q.elements / q.ranks) + (q.elements % q.ranks == q.ranks - 1 ? 1 : 0);
+  auto const seconds = (q.p - 1) * (2 * step_s + chunk_bytes * q.gamma);
+  return {seconds, 2 * (q.ranks - 1), (2 * q.elements - kept) * q.element_bytes};
 }
 
 struct Form {
@@ -55,10 +57,16 @@ std::optional<Cost> estimate(plan::Spec const& spec, LinkCost const& slowest, st
   if (spec.op != Op::all_reduce) return std::nullopt;
   if (spec.ranks == 1) return Cost{};
   auto const bytes = static_cast<double>(elements) * static_cast<double>(element_bytes);
-  auto const segments = std::clamp(bytes / static_cast<double>(constants.segment_bytes), 1.0, double{max_segments});
-  Problem const problem{
-      double(spec.ranks), bytes,      slowest.alpha_s, slowest.beta_s_per_byte, constants.gamma_s_per_byte,
-      spec.ranks,         spec.arity, elements,        element_bytes,           bytes / segments};
+  Problem const problem{double(spec.ranks),
+                        bytes,
+                        slowest.alpha_s,
+                        slowest.beta_s_per_byte,
+                        constants.gamma_s_per_byte,
+                        spec.ranks,
+                        spec.arity,
+                        elements,
+                        element_bytes,
+                        std::min(bytes, static_cast<double>(constants.segment_bytes))};
   for (auto const& form : forms)
     if (form.algorithm == spec.algorithm) return form.cost(problem);
   return std::nullopt;

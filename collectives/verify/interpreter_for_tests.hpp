@@ -1,0 +1,58 @@
+// Runs the programs of all ranks on real numbers, in one thread: a second opinion on the verifier and on the segments.
+//
+// Shares with the engine what Program and Layout say and nothing else. Every message is a rendezvous; the reduction is
+// avg over integers, so that a missing or doubled `final` shows.
+#pragma once
+
+#include <cstdint>
+#include <random>
+#include <span>
+#include <vector>
+
+#include "collectives/plan/layout.hpp"
+#include "collectives/plan/program.hpp"
+
+namespace chorus::verify {
+
+class Interpreter {
+ public:
+  using Numbers = std::vector<std::int64_t>;
+
+  // `programs` must outlive it.
+  explicit Interpreter(std::span<plan::Program const> programs);
+
+  // One input per rank, of equal length. Rounds in order. False if something is left that can never run.
+  [[nodiscard]] bool run(std::vector<Numbers> const& inputs);
+  // Every instruction in so many segments, which run in any order that the dependencies allow.
+  [[nodiscard]] bool run_shuffled(std::vector<Numbers> const& inputs, std::uint32_t segments, std::uint32_t seed);
+
+  // What is there after a run.
+  [[nodiscard]] Numbers const& input(plan::Rank rank) { return buffer(rank, plan::Buffer::input); }
+  [[nodiscard]] Numbers const& output(plan::Rank rank) { return buffer(rank, plan::Buffer::output); }
+
+ private:
+  // A message or a local instruction, one segment at a time.
+  struct Action {
+    plan::Rank rank, peer;  // the same for a local instruction
+    std::uint32_t instruction, peer_instruction;
+    std::uint32_t round;
+  };
+
+  void start(std::vector<Numbers> const& inputs, std::uint32_t segments);
+  bool sweep(std::uint32_t segments_at_once);
+  [[nodiscard]] bool may_run(plan::Rank rank, std::uint32_t instruction);
+  void run_segment(Action const& action);
+  Numbers& buffer(plan::Rank rank, plan::Buffer which);
+  std::uint32_t& done(plan::Rank rank, std::uint32_t instruction) { return done_[begin_[rank] + instruction]; }
+
+  std::span<plan::Program const> programs_;
+  std::vector<Action> actions_;  // by round
+  std::vector<Action> left_;
+  plan::Layout layout_{0, 1};
+  std::uint32_t segments_ = 1;
+  std::vector<Numbers> buffers_;     // three per rank
+  std::vector<std::size_t> begin_;   // per rank: its first instruction in done_
+  std::vector<std::uint32_t> done_;  // in segments
+};
+
+}  // namespace chorus::verify

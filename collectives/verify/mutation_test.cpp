@@ -1,0 +1,142 @@
+// What the verifier is worth: a right plan with one thing changed must be refused, each time.
+#include <doctest/doctest.h>
+
+#include <random>
+
+#include "collectives/algorithms/catalogue.hpp"
+#include "collectives/plan/text.hpp"
+#include "collectives/verify/halving_doubling_for_tests.hpp"
+#include "collectives/verify/verify.hpp"
+
+using namespace chorus;
+using plan::Buffer, plan::Dependency, plan::Instruction, plan::Opcode, plan::Program, plan::Rank, plan::Spec;
+
+namespace {
+
+class Mutator {
+ public:
+  explicit Mutator(std::uint32_t seed) : random_(seed) {}
+
+  std::uint32_t below(std::uint32_t limit) { return static_cast<std::uint32_t>(random_() % limit); }
+
+  std::vector<Program> random_plan(plan::Algorithm const& algorithm) {
+    Spec spec{.algorithm = std::string(algorithm.name)};
+    spec.ranks = algorithm.name.find("halving") != std::string_view::npos ? 2u << below(3) : 2 + below(9);
+    spec.root = below(spec.ranks);
+    spec.arity = 2 + below(7);
+    spec.in_place = below(2) == 1;
+    std::vector<Program> programs;
+    for (Rank rank = 0; rank < spec.ranks; ++rank) programs.push_back(plan::build(algorithm, spec, rank).value());
+    return programs;
+  }
+
+  // What was changed, in words; empty if the change would leave a right plan.
+  std::string change(Program& program) {
+    return below(3) > 0 || program.dependencies.empty() ? change_instruction(program) : change_dependency(program);
+  }
+
+ private:
+  std::string change_instruction(Program& program) {
+    auto const index = below(static_cast<std::uint32_t>(program.instructions.size()));
+    auto& instruction = program.instructions[index];
+    auto const before = instruction;
+    change_field(program, instruction);
+    if (instruction == before) return {};
+    return "rank " + std::to_string(program.rank) + " instruction " + std::to_string(index) + ": " + to_string(before) +
+           " became " + to_string(instruction);
+  }
+
+  void change_field(Program const& program, Instruction& instruction) {
+    switch (below(11)) {
+      case 0:
+        instruction.op = static_cast<Opcode>(below(5));
+        break;
+      case 1:
+        instruction.src = static_cast<Buffer>(below(3));
+        break;
+      case 2:
+        instruction.dst = static_cast<Buffer>(below(3));
+        break;
+      case 3:
+        instruction.flags ^= plan::final_flag;
+        break;
+      case 4:
+        instruction.lane = static_cast<std::uint16_t>(below(3));
+        break;
+      case 5:
+        instruction.peer = below(program.spec.ranks);
+        break;
+      case 6:
+        instruction.message = below(4);
+        break;
+      case 7:
+        instruction.src_chunk = below(program.chunks + 1);
+        break;
+      case 8:
+        instruction.dst_chunk = below(program.chunks + 1);
+        break;
+      case 9:
+        instruction.chunks = below(4);
+        break;
+      case 10:
+        instruction.stride = below(4);
+        break;
+    }
+  }
+
+  // Takes one wait away, or moves it to an instruction that does not bring it with it, or weakens it.
+  std::string change_dependency(Program& program) {
+    auto const at = below(static_cast<std::uint32_t>(program.dependencies.size()));
+    auto owner = std::uint32_t{0};
+    while (program.dependency_begin[owner + 1] <= at) ++owner;
+    auto& dependency = program.dependencies[at];
+    auto const text = "rank " + std::to_string(program.rank) + " instruction " + std::to_string(owner) +
+                      " no longer waits as it should for " + std::to_string(dependency.instruction);
+    switch (below(3)) {
+      case 0:
+        program.dependencies.erase(program.dependencies.begin() + at);
+        for (auto i = owner + 1; i < program.dependency_begin.size(); ++i) --program.dependency_begin[i];
+        return text;
+      case 1: {
+        auto const other = below(owner);
+        if (other == dependency.instruction || reaches(program, other, dependency.instruction)) return {};
+        dependency = {other, false};
+        return text;
+      }
+      default:
+        if (dependency.segmentwise) return {};  // to wait for the whole instead is right, if slower
+        dependency.segmentwise = true;
+        return text;
+    }
+  }
+
+  static bool reaches(Program const& program, std::uint32_t from, std::uint32_t to) {
+    for (auto const& dependency : program.dependencies_of(from))
+      if (dependency.instruction == to || reaches(program, dependency.instruction, to)) return true;
+    return false;
+  }
+
+  std::minstd_rand random_;
+};
+
+void refuses_every_change(plan::Algorithm const& algorithm, int changes) {
+  Mutator mutator(20'240'229);
+  for (int done = 0; done < changes;) {
+    auto programs = mutator.random_plan(algorithm);
+    REQUIRE(verify::check(programs).failure == "");
+    auto const what = mutator.change(programs[mutator.below(programs.front().spec.ranks)]);
+    if (what.empty()) continue;
+    ++done;
+    if (verify::check(programs).ok) FAIL_CHECK(to_string(programs.front().spec) << ": not refused: " << what);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("no change to a centralized plan goes unnoticed") { refuses_every_change(algorithms::centralized, 1000); }
+TEST_CASE("no change to a tree plan goes unnoticed") { refuses_every_change(algorithms::tree, 1000); }
+TEST_CASE("no change to a ring plan goes unnoticed") { refuses_every_change(algorithms::ring, 1000); }
+TEST_CASE("no change to a plan of overlapping ranges goes unnoticed") {
+  refuses_every_change(verify::halving_doubling, 1000);
+  refuses_every_change(verify::strided_halving, 1000);
+}

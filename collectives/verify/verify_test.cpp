@@ -1,0 +1,194 @@
+#include "collectives/verify/verify.hpp"
+
+#include <doctest/doctest.h>
+
+#include "collectives/algorithms/catalogue.hpp"
+#include "collectives/plan/text.hpp"
+#include "collectives/verify/halving_doubling_for_tests.hpp"
+#include "collectives/verify/interpreter_for_tests.hpp"
+
+using namespace chorus;
+using plan::build, plan::Program, plan::Rank, plan::Spec;
+
+namespace {
+
+std::vector<Program> programs_of(plan::Algorithm const& algorithm, Spec spec) {
+  spec.algorithm = algorithm.name;
+  std::vector<Program> programs;
+  for (Rank rank = 0; rank < spec.ranks; ++rank) programs.push_back(build(algorithm, spec, rank).value());
+  return programs;
+}
+
+// The programs of two ranks, from their text without what is the same in all.
+std::string failure(std::string const& rank_0, std::string const& rank_1, int chunks = 1) {
+  std::vector<Program> programs;
+  auto rank = 0;
+  for (auto const* text : {&rank_0, &rank_1}) {
+    auto program =
+        plan::parse_text("plan all_reduce by_hand ranks=2 root=0 arity=2 out_of_place\nrank " + std::to_string(rank++) +
+                         " chunks " + std::to_string(chunks) + " scratch 1\n" + *text)
+            .value();
+    plan::Channel channel{.peer = 1 - program.rank};
+    for (auto const& instruction : program.instructions) {
+      channel.sends += instruction.op == plan::Opcode::send;
+      channel.receives += instruction.receives();
+    }
+    if (channel.sends + channel.receives > 0) program.channels.push_back(channel);
+    programs.push_back(program);
+  }
+  auto const report = verify::check(programs);
+  CHECK(report.ok == report.failure.empty());
+  return report.failure;
+}
+
+auto const root = R"(round 0
+  0 recv_reduce input[0] into output[0] from 1 message 0 final
+  1 send output[0] to 1 message 0 after 0~
+)";
+auto const leaf = R"(round 0
+  0 send input[0] to 0 message 0
+  1 recv into output[0] from 0 message 0
+)";
+
+}  // namespace
+
+TEST_CASE("a right plan is right") { CHECK(failure(root, leaf) == ""); }
+
+TEST_CASE("a missing contribution is found") {
+  CHECK(failure("round 0\n  0 copy input[0] into output[0]\n", leaf) ==
+        "rank 1: 1 messages to rank 0 and 1 from it, which counts 0 and 0");
+  CHECK(failure("round 0\n  0 recv into output[0] from 1 message 0\n  1 send input[0] to 1 message 0\n", leaf) ==
+        "rank 0: output[0] ends as chunk 0 of rank 1");
+}
+
+TEST_CASE("double counting is found") {
+  auto const twice = R"(round 0
+  0 recv_reduce input[0] into output[0] from 1 message 0
+  1 reduce input[0] into output[0] after 0~
+  2 send output[0] to 1 message 0 after 1~
+)";
+  CHECK(failure(twice, leaf) == "rank 0: output[0] ends as chunk 0 of rank 0 x2, chunk 0 of rank 1");
+}
+
+TEST_CASE("an end that waits for the other is a deadlock, though every message has both ends") {
+  auto const waits_first = [](Rank peer) {
+    auto const other = std::to_string(peer);
+    return "round 0\n  0 recv_reduce input[0] into output[0] from " + other + " message 0\n  1 send input[0] to " +
+           other + " message 0 after 0\n";
+  };
+  CHECK(
+      failure(waits_first(1), waits_first(0)) ==
+      "deadlock: rank 0, instruction 0 (recv_reduce input[0] into output[0] from 1 message 0) waits for ever, as do 3 "
+      "others");
+}
+
+TEST_CASE("a message cannot overtake the one before it") {
+  auto const sender = R"(round 0
+  0 recv_reduce input[0] into output[0] from 1 message 0 final
+  1 send output[0] to 1 message 0 after 0~
+  2 send input[0] to 1 message 1
+)";
+  auto const receiver = R"(round 0
+  0 recv into output[0] from 0 message 0
+  1 recv into scratch[0] from 0 message 1
+  2 send input[0] to 0 message 0 after 1
+)";
+  CHECK(failure(sender, receiver).starts_with("deadlock: rank 0, instruction 0"));
+}
+
+TEST_CASE("two writers that nothing orders are a race") {
+  auto const race = R"(round 0
+  0 recv_reduce input[0] into output[0] from 1 message 0 final
+  1 send output[0] to 1 message 0
+)";
+  CHECK(failure(race, leaf)
+            .starts_with(
+                "rank 0, instruction 1 (send output[0] to 1 message 0): nothing makes it wait for instruction 0"));
+}
+
+TEST_CASE("a segmentwise wait between ranges that are not the same is refused") {
+  auto const overlapping = R"(round 0
+  0 copy input[0:2] into output[0:2]
+  1 copy output[1] into scratch[0] after 0~
+)";
+  CHECK(failure(overlapping, overlapping, 2).find("their segments do not correspond") != std::string::npos);
+}
+
+TEST_CASE("segments in step do not order a conflict out of step") {
+  // 1 reads what 0 wrote, in step, and overwrites what 0 reads, one chunk further.
+  auto const out_of_step = R"(round 0
+  0 copy output[0:2] into output[2:2]
+  1 copy output[2:2] into output[1:2] after 0~
+)";
+  CHECK(failure(out_of_step, out_of_step, 4).find("nothing makes it wait") != std::string::npos);
+}
+
+TEST_CASE("an instruction that reads and writes overlapping ranges is refused") {
+  auto const shifting = "round 0\n  0 copy output[0:2] into output[1:2]\n";
+  CHECK(failure(shifting, shifting, 4).find("reads and writes overlapping ranges") != std::string::npos);
+}
+
+TEST_CASE("what nobody has written cannot be read, and the input cannot be written") {
+  CHECK(failure("round 0\n  0 copy scratch[0] into output[0]\n", "").find("before anything is there") !=
+        std::string::npos);
+  CHECK(failure("round 0\n  0 copy output[0] into input[0]\n", "") == "rank 0: instruction 0: writes the input");
+  CHECK(failure("", "") == "rank 0: output[0] is never written");
+}
+
+TEST_CASE("final stands once, where the sum is complete") {
+  std::string const right = root;
+  auto const without = std::string(right).replace(right.find(" final"), 6, "");
+  CHECK(failure(without, leaf) == "rank 0: output[0] is complete, but nothing that made it is final");
+  CHECK(failure("round 0\n  0 copy input[0] into output[0] final\n", "").find("writes only chunk 0 of rank 0") !=
+        std::string::npos);
+  auto const twice = right + "  2 copy output[0] into scratch[0] final after 0~\n";
+  CHECK(failure(twice, leaf).find("was finished before") != std::string::npos);
+  auto const adds = right + "  2 recv_reduce output[0] into scratch[0] from 1 message 1 after 0~\n";
+  CHECK(failure(adds, std::string(leaf) + "  2 send input[0] to 0 message 1\n").find("adds to a finished result") !=
+        std::string::npos);
+}
+
+TEST_CASE("ends that name different lengths or lanes do not fit") {
+  auto const other_lane = std::string(leaf).replace(std::string(leaf).find("message 0\n"), 10, "message 0 lane 1\n");
+  CHECK(failure(root, other_lane).find("another length or lane") != std::string::npos);
+}
+
+TEST_CASE("digests that differ are found") {
+  auto programs = programs_of(algorithms::ring, {.ranks = 3});
+  programs[1].channels[0].receive_digest ^= 1;
+  CHECK(verify::check(programs).failure == "rank 0: the digests of the messages with rank 1 differ");
+}
+
+TEST_CASE("programs of two specs do not make a plan") {
+  auto programs = programs_of(algorithms::ring, {.ranks = 3});
+  programs[2] = programs_of(algorithms::ring, {.ranks = 3, .in_place = true})[2];
+  CHECK(verify::check(programs).failure == "rank 2: another spec than rank 0");
+  programs.pop_back();
+  CHECK(verify::check(programs).failure == "2 programs for 3 ranks");
+}
+
+TEST_CASE("a spec that cannot be built is a failure with its reason") {
+  CHECK(verify::check(algorithms::ring, {.op = Op::gather, .algorithm = "ring", .ranks = 3}).failure ==
+        "ring does all_reduce, not gather");
+  CHECK(verify::check(algorithms::ring, {.algorithm = "ring", .ranks = 0}).failure.starts_with("ranks is 0"));
+}
+
+TEST_CASE("ranges that overlap without being equal, and strides, are proved and compute") {
+  for (auto const* algorithm : {&verify::halving_doubling, &verify::strided_halving})
+    for (std::uint32_t p : {2u, 4u, 8u, 16u, 32u})
+      for (bool in_place : {false, true}) {
+        auto const programs = programs_of(*algorithm, {.ranks = p, .in_place = in_place});
+        REQUIRE(verify::check(programs).failure == "");
+        std::vector<verify::Interpreter::Numbers> inputs(p);
+        for (Rank rank = 0; rank < p; ++rank)
+          for (std::uint32_t i = 0; i < 3 * p + 1; ++i) inputs[rank].push_back(std::int64_t{p} * (rank * rank + i));
+        verify::Interpreter interpreter(programs);
+        for (std::uint32_t seed = 1; seed <= 5; ++seed) {
+          REQUIRE(interpreter.run_shuffled(inputs, 3, seed));
+          auto const squares = std::int64_t{p} * (p - 1) * (2 * p - 1) / 6;
+          for (Rank rank = 0; rank < p; ++rank)
+            for (std::uint32_t i = 0; i < 3 * p + 1; ++i)
+              REQUIRE(interpreter.output(rank)[i] == squares + std::int64_t{p} * i);
+        }
+      }
+}
