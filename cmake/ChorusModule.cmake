@@ -23,6 +23,12 @@ function(_chorus_configure target)
   target_link_libraries(${target} PUBLIC ${A_LIBS})
   if("chorus_boost" IN_LIST A_LIBS)
     target_precompile_headers(${target} REUSE_FROM chorus_boost)
+    # A precompiled header fits only the position independence it was made with: executables are compiled like libraries.
+    get_target_property(type ${target} TYPE)
+    if(type STREQUAL "EXECUTABLE")
+      set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+      target_compile_options(${target} PRIVATE -fPIC)
+    endif()
   endif()
 endfunction()
 
