@@ -1,0 +1,183 @@
+#include "worker/service/agent.hpp"
+
+#include <spdlog/logger.h>
+
+#include <algorithm>
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include "http/json.hpp"
+
+namespace chorus::service {
+namespace {
+
+using boost::asio::awaitable;
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+std::string without_trailing_slash(std::string url) {
+  while (url.ends_with('/')) url.pop_back();
+  return url;
+}
+
+AgentOptions normalized(AgentOptions options) {
+  options.coordinator = without_trailing_slash(std::move(options.coordinator));
+  return options;
+}
+
+std::string problem_text(http::Answer const& answer) {
+  return "it answered " + std::to_string(answer.status) + ": " + answer.problem().detail;
+}
+
+}  // namespace
+
+Agent::Agent(boost::asio::any_io_executor executor, http::Client& client, metrics::WorkerMetrics& metrics,
+             std::shared_ptr<spdlog::logger> log, AgentOptions options, Fenced fenced)
+    : executor_(executor),
+      client_(client),
+      metrics_(metrics),
+      log_(std::move(log)),
+      options_(normalized(std::move(options))),
+      fenced_callback_(std::move(fenced)),
+      random_(static_cast<std::minstd_rand::result_type>(api::from_hex(options_.self.incarnation).value_or(1))),
+      tasks_(std::move(executor)) {}
+
+void Agent::start() { tasks_.spawn("agent", live()); }
+
+std::optional<std::string> Agent::unready() const {
+  if (lease_ends_ > steady_clock::now()) return std::nullopt;
+  return "no live lease at the coordinator " + options_.coordinator + ": " + complaint_;
+}
+
+std::string Agent::own_url() const { return options_.coordinator + "/v1/workers/" + options_.self.id; }
+
+awaitable<void> Agent::live() {
+  for (auto backoff = options_.backoff_min; !is_fenced_;) {
+    if (co_await join()) {
+      backoff = options_.backoff_min;
+      co_await hold_lease();
+      continue;
+    }
+    co_await pause(jittered(backoff));
+    backoff = std::min(backoff * 2, options_.backoff_max);
+  }
+}
+
+awaitable<bool> Agent::join() {
+  http::Call call;
+  call.method = http::Method::post;
+  call.url = options_.coordinator + "/v1/workers";
+  call.body = http::encode(options_.self);
+  auto const begun = steady_clock::now();
+  auto const answer = co_await client_.send(std::move(call), begun + options_.join_timeout);
+  if (!answer) {
+    complain("cannot join: " + answer.error().detail);
+    co_return false;
+  }
+  if (!answer->ok()) {
+    complain("cannot join " + options_.coordinator + ": " + problem_text(*answer));
+    co_return false;
+  }
+  auto const worker = http::decode<api::Worker>(answer->body, http::UnknownFields::ignore);
+  if (!worker || worker->lease_ms == 0) {
+    complain("cannot join " + options_.coordinator + ": its answer is not a worker with a lease");
+    co_return false;
+  }
+  lease_ = milliseconds(worker->lease_ms);
+  lease_ends_ = begun + lease_;
+  complaint_.clear();
+  log_->info("joined {} as {} (incarnation {}), lease {} ms", options_.coordinator, options_.self.id,
+             options_.self.incarnation, worker->lease_ms);
+  co_return true;
+}
+
+// Until the coordinator has forgotten or fenced us. After a failure we knock more often: a lease must not end because
+// one packet was lost.
+awaitable<void> Agent::hold_lease() {
+  auto renewal = Renewal::renewed;
+  while (renewal == Renewal::renewed || renewal == Renewal::failed) {
+    co_await pause(std::max(lease_ / (renewal == Renewal::renewed ? 3 : 10), milliseconds(1)));
+    renewal = co_await renew();
+  }
+  if (renewal != Renewal::renewed) lease_ends_ = {};
+}
+
+awaitable<Agent::Renewal> Agent::renew() {
+  http::Call call;
+  call.method = http::Method::put;
+  call.url = own_url() + "/lease";
+  call.body = http::encode(api::LeaseRequest{options_.self.incarnation});
+  auto const begun = steady_clock::now();
+  auto const answer = co_await client_.send(std::move(call), begun + std::max(lease_ / 3, milliseconds(100)));
+  if (!answer) {
+    metrics_.lease_renewal("unreachable");
+    complain("cannot renew the lease: " + answer.error().detail);
+    co_return Renewal::failed;
+  }
+  if (answer->status == 404) {
+    metrics_.lease_renewal("forgotten");
+    log_->warn("{} no longer knows {}: joining again", options_.coordinator, options_.self.id);
+    complaint_ = "the lease ended";
+    co_return Renewal::join_again;
+  }
+  if (answer->status == 409) {
+    metrics_.lease_renewal("fenced");
+    fence(answer->problem().detail);
+    co_return Renewal::fenced;
+  }
+  if (!answer->ok()) {
+    metrics_.lease_renewal("refused");
+    complain("cannot renew the lease at " + options_.coordinator + ": " + problem_text(*answer));
+    co_return Renewal::failed;
+  }
+  metrics_.lease_renewal("renewed");
+  if (!complaint_.empty()) log_->info("the lease at {} is renewed again", options_.coordinator);
+  complaint_.clear();
+  auto const lease = http::decode<api::LeaseAnswer>(answer->body, http::UnknownFields::ignore);
+  if (lease && lease->lease_ms > 0) lease_ = milliseconds(lease->lease_ms);
+  lease_ends_ = begun + lease_;
+  co_return Renewal::renewed;
+}
+
+awaitable<void> Agent::pause(milliseconds duration) {
+  boost::asio::steady_timer timer(executor_, duration);
+  co_await timer.async_wait(boost::asio::use_awaitable);
+}
+
+void Agent::fence(std::string why) {
+  is_fenced_ = true;
+  complaint_ = "a newer process has the name " + options_.self.id;
+  fenced_callback_("a newer process has joined " + options_.coordinator + " as " + options_.self.id + " (" + why + ")");
+}
+
+void Agent::complain(std::string const& why) {
+  if (why != complaint_) log_->warn("{}; trying again", why);
+  complaint_ = why;
+}
+
+milliseconds Agent::jittered(milliseconds duration) {
+  std::uniform_int_distribution<milliseconds::rep> part(duration.count() / 2, duration.count());
+  return milliseconds(part(random_));
+}
+
+awaitable<void> Agent::leave(TimePoint deadline) {
+  if (is_fenced_ || lease_ends_ == TimePoint()) co_return;
+  lease_ends_ = {};
+  complaint_ = "the worker has left";
+  http::Call call;
+  call.method = http::Method::delete_;
+  call.url = own_url();
+  auto const answer = co_await client_.send(std::move(call), deadline);
+  if (!answer)
+    log_->warn("could not tell {} of the leave: {}", options_.coordinator, answer.error().detail);
+  else if (!answer->ok())
+    log_->warn("{} did not accept the leave: {}", options_.coordinator, answer->problem().detail);
+}
+
+awaitable<void> Agent::stop() {
+  tasks_.cancel();
+  co_await tasks_.join();
+}
+
+}  // namespace chorus::service

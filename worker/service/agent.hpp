@@ -1,0 +1,76 @@
+// The worker's side of membership: joins the coordinator, keeps the lease alive, leaves.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+
+#include "http/api/membership.hpp"
+#include "http/client.hpp"
+#include "http/task_group.hpp"
+#include "metrics/worker_metrics.hpp"
+
+namespace spdlog {
+class logger;
+}
+
+namespace chorus::service {
+
+struct AgentOptions {
+  std::string coordinator;  // "http://host:7070"
+  api::JoinRequest self;
+  std::chrono::milliseconds backoff_min{100};  // between attempts to join, doubled up to
+  std::chrono::milliseconds backoff_max{5000};
+  std::chrono::milliseconds join_timeout{10000};
+};
+
+// On the control thread. Client and metrics outlive stop(). A coordinator that cannot be reached is tried for ever; one
+// that has given this worker's name to a newer process is not: `fenced` is called once, with the reason.
+class Agent {
+ public:
+  using TimePoint = std::chrono::steady_clock::time_point;
+  using Fenced = std::function<void(std::string why)>;
+
+  Agent(boost::asio::any_io_executor executor, http::Client& client, metrics::WorkerMetrics& metrics,
+        std::shared_ptr<spdlog::logger> log, AgentOptions options, Fenced fenced);
+
+  void start();
+
+  // Why this worker does not belong to the coordinator at the moment, or nothing if its lease lives.
+  [[nodiscard]] std::optional<std::string> unready() const;
+
+  // Tells the coordinator that the worker goes. Call stop() first, or the agent joins again.
+  boost::asio::awaitable<void> leave(TimePoint deadline);
+  boost::asio::awaitable<void> stop();
+
+ private:
+  enum class Renewal { renewed, failed, join_again, fenced };
+
+  boost::asio::awaitable<void> live();
+  boost::asio::awaitable<bool> join();
+  boost::asio::awaitable<void> hold_lease();
+  boost::asio::awaitable<Renewal> renew();
+  boost::asio::awaitable<void> pause(std::chrono::milliseconds duration);
+  void fence(std::string why);
+  void complain(std::string const& why);  // once per reason, not once per attempt
+  [[nodiscard]] std::chrono::milliseconds jittered(std::chrono::milliseconds duration);
+  [[nodiscard]] std::string own_url() const;
+
+  boost::asio::any_io_executor executor_;
+  http::Client& client_;
+  metrics::WorkerMetrics& metrics_;
+  std::shared_ptr<spdlog::logger> log_;
+  AgentOptions const options_;
+  Fenced const fenced_callback_;
+  std::minstd_rand random_;  // seeded by the incarnation: workers that start together must not knock together
+  std::chrono::milliseconds lease_{0};
+  TimePoint lease_ends_{};
+  bool is_fenced_ = false;
+  std::string complaint_ = "not joined yet";
+  http::TaskGroup tasks_;
+};
+
+}  // namespace chorus::service

@@ -1,0 +1,80 @@
+#include "worker/service/flags.hpp"
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <array>
+
+#include "http/client.hpp"
+#include "metrics/build.hpp"
+#include "worker/service/identity.hpp"
+
+namespace chorus::service {
+namespace {
+
+// Three quarters of the machine's memory.
+std::uint64_t default_memory_limit() {
+  auto const pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
+  if (pages <= 0 || page_bytes <= 0) return WorkerOptions().memory_limit_bytes;
+  return static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(page_bytes) / 4 * 3;
+}
+
+// What CLI11 shows as the reason, or "".
+std::string check_id(std::string const& id) {
+  return is_valid_worker_id(id) ? "" : "an id is 1 to 64 letters, digits and ._-";
+}
+
+std::string check_url(std::string const& url) {
+  auto const parsed = http::parse_url(url);
+  return parsed ? "" : parsed.error().detail;
+}
+
+std::string check_locality(std::string const& text) {
+  auto const locality = parse_locality(text);
+  return locality ? "" : locality.error().detail;
+}
+
+}  // namespace
+
+std::optional<Flags> parse_flags(int argc, char const* const* argv, int& exit_status) {
+  Flags flags;
+  auto& options = flags.options;
+  options.memory_limit_bytes = default_memory_limit();
+  std::string locality;
+  std::uint32_t spin_us = 0, drain_ms = static_cast<std::uint32_t>(options.drain_timeout.count());
+
+  CLI::App app(
+      "A Chorus worker: holds tensors and takes part in collectives. Every flag may come from the environment.");
+  app.set_version_flag("--version", metrics::this_build().version);
+  auto const flag = [&app](std::string const& name, auto& value, std::string const& help) {
+    auto variable = "CHORUS_" + name.substr(2);
+    for (auto& c : variable) c = c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+    return app.add_option(name, value, help)->envname(variable)->capture_default_str();
+  };
+  flag("--host", options.host, "address to bind");
+  flag("--port", options.port, "port to bind; 0 picks one");
+  flag("--advertise", options.advertise, "host name or address that others use (default: --host, or the host's name)");
+  flag("--coordinator", options.coordinator, "URL of the coordinator; without it the worker stands alone")
+      ->check(check_url);
+  flag("--id", options.id, "name of this worker (default: host name and port)")->check(check_id);
+  flag("--locality", locality, "region=..,zone=..,rack=..,host=..; the host defaults to the host's name")
+      ->check(check_locality);
+  flag("--tensor-limit-bytes", options.tensor_limit_bytes, "largest tensor");
+  flag("--memory-limit-bytes", options.memory_limit_bytes, "all tensors and results (default: 3/4 of the memory)");
+  flag("--spin-us", spin_us, "how long the idle data thread polls before it blocks")->check(CLI::Range(0, 1000000));
+  flag("--drain-ms", drain_ms, "how long a worker that is told to stop waits for what runs");
+  flag("--log-level", flags.log_level, "what is logged")
+      ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "off"}));
+  try {
+    app.parse(argc, argv);
+  } catch (CLI::ParseError const& error) {
+    exit_status = app.exit(error) == 0 ? 0 : 2;
+    return std::nullopt;
+  }
+  if (!locality.empty()) options.locality = parse_locality(locality).value();
+  options.spin = std::chrono::microseconds(spin_us);
+  options.drain_timeout = std::chrono::milliseconds(drain_ms);
+  return flags;
+}
+
+}  // namespace chorus::service

@@ -1,0 +1,59 @@
+#include "worker/service/health_routes.hpp"
+
+#include <boost/json.hpp>
+
+#include "http/api/membership.hpp"
+#include "metrics/exposition.hpp"
+
+namespace chorus::service {
+namespace {
+
+using boost::asio::awaitable;
+
+http::Response json(boost::json::object const& object) {
+  return http::Response::json(200, boost::json::serialize(object) + "\n");
+}
+
+}  // namespace
+
+void HealthRoutes::add_to(http::Router& router) {
+  using enum http::Method;
+  router.add(get, "/", [this](http::Request const&, http::Body&) { return hello(); });
+  router.add(get, "/healthz", [this](http::Request const&, http::Body&) { return alive(); });
+  router.add(get, "/livez", [this](http::Request const&, http::Body&) { return alive(); });
+  router.add(get, "/readyz", [this](http::Request const&, http::Body&) { return ready(); });
+  router.add(get, "/metrics", [this](http::Request const&, http::Body&) { return metrics(); });
+  router.add(get, "/v1", [this](http::Request const&, http::Body&) { return about(); });
+}
+
+awaitable<http::Response> HealthRoutes::alive() { co_return http::Response::text(200, "ok\n"); }
+
+awaitable<http::Response> HealthRoutes::ready() {
+  auto why = sources_.unready();
+  if (!why) co_return http::Response::text(200, "ready\n");
+  http::Problem problem(http::ProblemCode::unavailable, std::move(*why));
+  problem.retry_after_s = 1;
+  co_return problem;
+}
+
+awaitable<http::Response> HealthRoutes::metrics() {
+  co_return http::Response::text(200, sources_.metrics(), std::string(metrics::content_type));
+}
+
+awaitable<http::Response> HealthRoutes::hello() {
+  co_return json({{"name", "chorus-worker"},
+                  {"worker", identity_.id},
+                  {"version", version_},
+                  {"see", {"/v1", "/v1/tensors", "/v1/groups", "/v1/flight", "/readyz", "/metrics"}}});
+}
+
+awaitable<http::Response> HealthRoutes::about() {
+  co_return json({{"name", "chorus-worker"},
+                  {"version", version_},
+                  {"worker", identity_.id},
+                  {"incarnation", api::to_hex(identity_.incarnation)},
+                  {"url", identity_.url},
+                  {"extensions", {"tensors", "runs", "groups", "flight", "link"}}});
+}
+
+}  // namespace chorus::service

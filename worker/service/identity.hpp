@@ -1,0 +1,18 @@
+// Who this worker is: drawn or given once at the start of the process, never changed afterwards.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace chorus::service {
+
+struct Identity {
+  std::string id;                 // [A-Za-z0-9._-]{1,64}
+  std::uint64_t incarnation = 0;  // of this process: a restarted worker has the same id and another incarnation
+  std::string url;                // where peers and the coordinator reach it
+};
+
+[[nodiscard]] bool is_valid_worker_id(std::string_view id);
+
+}  // namespace chorus::service

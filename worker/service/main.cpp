@@ -1,0 +1,78 @@
+// chorus-worker: one process that holds tensors and takes part in collectives.
+//
+// Two threads: this one runs HTTP, the agent and everything else of the control plane; the data plane has its own.
+#include <spdlog/logger.h>
+#include <spdlog/sinks/stdout_sinks.h>
+#include <unistd.h>
+
+#include <array>
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <csignal>
+#include <cstdio>
+#include <ctime>
+#include <random>
+
+#include "http/task_group.hpp"
+#include "worker/service/flags.hpp"
+#include "worker/service/worker.hpp"
+
+namespace {
+
+namespace asio = boost::asio;
+using chorus::service::Worker;
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  if (gethostname(name.data(), name.size() - 1) != 0) return "localhost";
+  return name.data();
+}
+
+std::uint64_t draw_incarnation() {
+  std::random_device device;
+  return (std::uint64_t{device()} << 32) | device();
+}
+
+// Waits for a reason to stop, and stops. A second signal ends the process at once.
+asio::awaitable<void> run_until_told(Worker& worker, asio::signal_set& signals, std::shared_ptr<spdlog::logger> log) {
+  auto const [failure, signal] = co_await signals.async_wait(asio::as_tuple(asio::use_awaitable));
+  if (!failure) log->info("signal {}: finishing what runs, then leaving", signal);
+  std::signal(SIGINT, SIG_DFL);
+  std::signal(SIGTERM, SIG_DFL);
+  co_await worker.stop();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  int exit_status = 0;
+  auto flags = chorus::service::parse_flags(argc, argv, exit_status);
+  if (!flags) return exit_status;
+  flags->options.host_name = host_name();
+  flags->options.incarnation = draw_incarnation();
+  flags->options.start_time_seconds = static_cast<double>(std::time(nullptr));
+
+  auto const log = std::make_shared<spdlog::logger>("worker", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+  log->set_level(spdlog::level::from_str(flags->log_level));
+  log->flush_on(spdlog::level::info);
+
+  asio::io_context control(1);
+  asio::signal_set signals(control, SIGINT, SIGTERM);
+  Worker worker(control, std::move(flags->options), log, [&](std::string const& why) {
+    log->error("{}: this one ends", why);
+    exit_status = 1;
+    signals.cancel();
+  });
+  if (auto const opened = worker.open(); !opened) {
+    log->error("{}", opened.error().detail);
+    return 1;
+  }
+  std::printf("listening on %s\n", worker.identity().url.c_str());
+  std::fflush(stdout);
+
+  chorus::http::TaskGroup tasks(control.get_executor());
+  tasks.spawn("worker", run_until_told(worker, signals, log));
+  control.run();
+  return exit_status;
+}

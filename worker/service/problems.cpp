@@ -1,0 +1,63 @@
+#include "worker/service/problems.hpp"
+
+#include "collectives/core/errc.hpp"
+#include "worker/tensors/errc.hpp"
+
+namespace chorus::service {
+namespace {
+
+using http::ProblemCode;
+
+ProblemCode of(tensors::TensorErrc code) {
+  using enum tensors::TensorErrc;
+  switch (code) {
+    case unknown:
+      return ProblemCode::unknown_tensor;
+    case busy:
+      return ProblemCode::busy;
+    case version_changed:
+      return ProblemCode::mismatch;
+    case bad_shape:
+    case bad_name:
+      return ProblemCode::invalid_field;
+    case out_of_memory:
+      return ProblemCode::unavailable;
+  }
+  return ProblemCode::internal;
+}
+
+ProblemCode of(PlanErrc code) {
+  switch (code) {
+    case PlanErrc::unsupported_operation:
+      return ProblemCode::unsupported;
+    case PlanErrc::unknown_algorithm:
+    case PlanErrc::rank_out_of_range:
+    case PlanErrc::bad_parameter:
+    case PlanErrc::malformed_text:
+      return ProblemCode::invalid_field;
+  }
+  return ProblemCode::internal;
+}
+
+}  // namespace
+
+ProblemCode problem_code(std::error_code code) {
+  if (code.category() == tensors::tensor_category()) return of(static_cast<tensors::TensorErrc>(code.value()));
+  if (code.category() == plan_category()) return of(static_cast<PlanErrc>(code.value()));
+  return ProblemCode::internal;
+}
+
+http::Problem to_problem(Error const& error, std::vector<std::uint32_t> ranks) {
+  http::Problem problem(problem_code(error.code), error.detail.empty() ? error.code.message() : error.detail);
+  problem.ranks = std::move(ranks);
+  if (problem.code == ProblemCode::unavailable) problem.retry_after_s = 1;
+  return problem;
+}
+
+http::Problem invalid_field(std::string pointer, std::string detail) {
+  http::Problem problem(ProblemCode::invalid_field, pointer + " " + detail);
+  problem.errors.push_back({std::move(pointer), std::move(detail)});
+  return problem;
+}
+
+}  // namespace chorus::service

@@ -1,0 +1,19 @@
+// From the errors of the rooms below to the problems that leave the service.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "collectives/core/result.hpp"
+#include "http/problem.hpp"
+
+namespace chorus::service {
+
+// Knows TensorErrc, PlanErrc and EngineErrc; any other error is `internal`.
+[[nodiscard]] http::ProblemCode problem_code(std::error_code code);
+[[nodiscard]] http::Problem to_problem(Error const& error, std::vector<std::uint32_t> ranks = {});
+
+// 422 invalid_field for one field of a JSON body.
+[[nodiscard]] http::Problem invalid_field(std::string pointer, std::string detail);
+
+}  // namespace chorus::service

@@ -1,0 +1,121 @@
+#include "worker/service/tensor_routes.hpp"
+
+#include "http/json.hpp"
+#include "http/range.hpp"
+#include "worker/service/digest.hpp"
+#include "worker/service/entity_tag.hpp"
+#include "worker/service/problems.hpp"
+#include "worker/service/tensor_description.hpp"
+
+namespace chorus::service {
+namespace {
+
+using boost::asio::awaitable;
+
+constexpr std::uint64_t default_list_length = 100;
+constexpr std::uint64_t max_list_length = 1000;
+
+// A range is of the representation that If-Range names; of another one the client has nothing yet and gets all.
+bool range_applies(http::Fields const& fields, std::string_view etag) {
+  auto const condition = fields.find("If-Range");
+  return !condition || *condition == etag;
+}
+
+// 200 or 206 with the bytes, or 416.
+http::Response content(http::Request const& request, tensors::Tensor const& tensor, std::string_view etag) {
+  http::Response response(200);
+  auto bytes = tensor.data->bytes();
+  if (auto const range = request.fields.find("Range"); range && range_applies(request.fields, etag)) {
+    auto const part = http::parse_range(*range, bytes.size());
+    if (!part) {
+      response = part.error();
+      if (part.error().code == http::ProblemCode::range_not_satisfiable)
+        response.fields.set("Content-Range", http::content_range_of_none(bytes.size()));
+      return response;
+    }
+    response.status = 206;
+    response.fields.set("Content-Range", http::content_range(*part, bytes.size()));
+    bytes = bytes.subspan(part->first, part->length);
+  }
+  response.fields.set("Content-Type", "application/octet-stream");
+  if (request.method == http::Method::head)
+    response.head_length = bytes.size();
+  else
+    response.payload = {tensor.data, bytes};
+  return response;
+}
+
+}  // namespace
+
+void TensorRoutes::add_to(http::Router& router) {
+  router.add(http::Method::get, "/v1/tensors",
+             [this](http::Request const& request, http::Body&) { return list(request); });
+  router.add(http::Method::get, "/v1/tensors/{name}",
+             [this](http::Request const& request, http::Body&) { return get(request); });
+  router.add(http::Method::delete_, "/v1/tensors/{name}",
+             [this](http::Request const& request, http::Body&) { return erase(request); });
+}
+
+awaitable<http::Response> TensorRoutes::list(http::Request const& request) {
+  auto const limit = request.query_number("limit", max_list_length);
+  if (!limit) co_return limit.error();
+  auto const cursor = request.query_value("cursor");
+  if (cursor && !tensors::is_valid_name(*cursor))
+    co_return http::Problem(http::ProblemCode::bad_request, "cursor is not one that a list gave");
+  auto const length = std::max<std::uint64_t>(limit->value_or(default_list_length), 1);
+
+  api::TensorList list;
+  auto const found = store_.list(cursor.value_or(""), length + 1);
+  for (auto const& tensor : found) {
+    if (list.items.size() == length) {
+      list.next_cursor = list.items.back().name;
+      break;
+    }
+    list.items.push_back(to_info(tensor));
+  }
+  co_return http::Response::json(200, http::encode(list));
+}
+
+awaitable<http::Response> TensorRoutes::get(http::Request const& request) {
+  auto const name = tensor_name(request);
+  if (!name) co_return name.error();
+  auto const tensor = store_.get(*name);
+  if (!tensor) co_return to_problem(tensor.error());
+  auto const etag = entity_tag(identity_.incarnation, tensor->version);
+
+  auto const match = find_tags(request.fields, "If-Match");
+  if (!match) co_return match.error();
+  if (*match && !(*match)->matches_strongly(etag))
+    co_return http::Problem(http::ProblemCode::precondition_failed,
+                            "If-Match does not allow it: the tensor is at version " + std::to_string(tensor->version));
+  auto const none_match = find_tags(request.fields, "If-None-Match");
+  if (!none_match) co_return none_match.error();
+  if (*none_match && (*none_match)->matches_weakly(etag)) {
+    http::Response unchanged(304);
+    describe(*tensor, identity_, unchanged.fields);
+    co_return unchanged;
+  }
+
+  auto response = content(request, *tensor, etag);
+  if (response.status >= 400) co_return response;
+  describe(*tensor, identity_, response.fields);
+  auto const wish = request.fields.find("Want-Repr-Digest");
+  if (auto const algorithm = wish ? parse_wanted_digest(*wish) : std::nullopt) {
+    auto const compute = [data = tensor->data, algorithm] { return to_field(digest(*algorithm, data->bytes())); };
+    auto field = co_await helper_.compute(compute);
+    response.fields.set("Repr-Digest", std::move(field));
+  }
+  co_return response;
+}
+
+awaitable<http::Response> TensorRoutes::erase(http::Request const& request) {
+  auto const name = tensor_name(request);
+  if (!name) co_return name.error();
+  if (auto const known = store_.get(*name); !known) co_return to_problem(known.error());
+  auto const expected = expected_version(request.fields, store_, *name, identity_);
+  if (!expected) co_return expected.error();
+  if (auto const erased = store_.erase(*name, *expected); !erased) co_return to_condition_problem(erased.error());
+  co_return http::Response(204);
+}
+
+}  // namespace chorus::service

@@ -1,0 +1,29 @@
+// GET, HEAD and DELETE of tensors, and their list. Bytes are sent from where they lie.
+#pragma once
+
+#include "http/router.hpp"
+#include "worker/service/helper.hpp"
+#include "worker/service/identity.hpp"
+#include "worker/tensors/store.hpp"
+
+namespace chorus::service {
+
+// On the control thread. Store, helper and identity outlive it, and it outlives the server's stop().
+class TensorRoutes {
+ public:
+  TensorRoutes(tensors::Store& store, Helper& helper, Identity const& identity)
+      : store_(store), helper_(helper), identity_(identity) {}
+
+  void add_to(http::Router& router);
+
+ private:
+  boost::asio::awaitable<http::Response> list(http::Request const& request);
+  boost::asio::awaitable<http::Response> get(http::Request const& request);
+  boost::asio::awaitable<http::Response> erase(http::Request const& request);
+
+  tensors::Store& store_;
+  Helper& helper_;
+  Identity const& identity_;
+};
+
+}  // namespace chorus::service

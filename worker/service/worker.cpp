@@ -1,0 +1,116 @@
+#include "worker/service/worker.hpp"
+
+#include <spdlog/logger.h>
+
+#include <algorithm>
+
+#include "metrics/build.hpp"
+
+namespace chorus::service {
+namespace {
+
+using boost::asio::awaitable;
+using std::chrono::steady_clock;
+
+constexpr std::size_t plan_cache_bytes = 64 << 20;
+constexpr std::chrono::seconds leave_timeout{2};
+
+bool is_wildcard(std::string const& host) { return host == "0.0.0.0" || host == "::"; }
+
+std::string url_of(WorkerOptions const& options, std::uint16_t port) {
+  auto host = options.advertise;
+  if (host.empty()) host = is_wildcard(options.host) ? options.host_name : options.host;
+  bool const is_ipv6 = host.find(':') != std::string::npos && !host.starts_with('[');
+  return "http://" + (is_ipv6 ? '[' + host + ']' : host) + ":" + std::to_string(port);
+}
+
+// Host names may hold what ids may not.
+std::string default_id(std::string host_name, std::uint16_t port) {
+  host_name.resize(std::min<std::size_t>(host_name.size(), 58));
+  for (auto& c : host_name)
+    if (!is_valid_worker_id(std::string(1, c))) c = '-';
+  return (host_name.empty() ? "worker" : host_name) + "-" + std::to_string(port);
+}
+
+std::size_t kept_bytes(WorkerOptions const& options) { return options.memory_limit_bytes / 4; }
+
+}  // namespace
+
+Worker::Worker(boost::asio::io_context& control, WorkerOptions options, std::shared_ptr<spdlog::logger> log,
+               Fenced fenced)
+    : executor_(control.get_executor()),
+      options_(std::move(options)),
+      log_(std::move(log)),
+      fenced_(std::move(fenced)),
+      metrics_(metrics::this_build(), options_.start_time_seconds),
+      pool_(kept_bytes(options_), options_.memory_limit_bytes),
+      plans_(plan_cache_bytes),
+      helper_(executor_),
+      client_(executor_),
+      server_(executor_, router_, http::ServerLimits(), [this](http::Exchange const& exchange) {
+        metrics_.request(http::name(exchange.method), exchange.route, exchange.status,
+                         std::chrono::duration<double>(exchange.duration).count());
+      }) {}
+
+Worker::~Worker() = default;
+
+Status Worker::open() {
+  auto const port = server_.listen(options_.host, options_.port);
+  if (!port) return port.error();
+  identity_.url = url_of(options_, *port);
+  identity_.id = options_.id.empty() ? default_id(options_.host_name, *port) : options_.id;
+  identity_.incarnation = options_.incarnation;
+  add_routes();
+  start_agent();
+  return ok();
+}
+
+void Worker::add_routes() {
+  health_routes_.emplace(identity_, metrics::this_build().version,
+                         HealthRoutes::Sources{[this] { return unready(); }, [this] { return metrics_text(); }});
+  tensor_routes_.emplace(store_, helper_, identity_);
+  tensor_upload_.emplace(store_, pool_, helper_, identity_, options_.tensor_limit_bytes);
+  health_routes_->add_to(router_);
+  tensor_routes_->add_to(router_);
+  tensor_upload_->add_to(router_);
+  flights_.add_to(router_);
+}
+
+void Worker::start_agent() {
+  if (options_.coordinator.empty()) return;
+  AgentOptions agent;
+  agent.coordinator = options_.coordinator;
+  agent.self.id = identity_.id;
+  agent.self.incarnation = api::to_hex(identity_.incarnation);
+  agent.self.url = identity_.url;
+  agent.self.locality = options_.locality;
+  if (agent.self.locality.host.empty()) agent.self.locality.host = options_.host_name;
+  agent.self.version = metrics::this_build().version;
+  agent_ = std::make_unique<Agent>(executor_, client_, metrics_, log_, std::move(agent), fenced_);
+  agent_->start();
+}
+
+std::optional<std::string> Worker::unready() const {
+  if (draining_) return "the worker is shutting down";
+  return agent_ ? agent_->unready() : std::nullopt;
+}
+
+std::string Worker::metrics_text() {
+  metrics::Scrape scrape;
+  scrape.tensors = store_.count();
+  scrape.tensor_bytes = store_.total_bytes();
+  scrape.http_connections = server_.open_connections();
+  return metrics_.text(scrape);
+}
+
+awaitable<void> Worker::stop() {
+  draining_ = true;
+  if (agent_) {
+    co_await agent_->stop();
+    co_await agent_->leave(steady_clock::now() + leave_timeout);
+  }
+  co_await server_.stop();
+  client_.close();
+}
+
+}  // namespace chorus::service

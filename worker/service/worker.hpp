@@ -1,0 +1,76 @@
+// One worker, wired: everything that runs on the control thread, and the data plane with its own.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "collectives/core/result.hpp"
+#include "collectives/plan/cache.hpp"
+#include "http/client.hpp"
+#include "http/server.hpp"
+#include "metrics/worker_metrics.hpp"
+#include "worker/service/agent.hpp"
+#include "worker/service/flight.hpp"
+#include "worker/service/health_routes.hpp"
+#include "worker/service/helper.hpp"
+#include "worker/service/identity.hpp"
+#include "worker/service/options.hpp"
+#include "worker/service/tensor_routes.hpp"
+#include "worker/service/tensor_upload.hpp"
+
+namespace chorus::service {
+
+// Made and opened before the control thread runs `control`, then used on that thread alone; `control` outlives it.
+// After open() it is destroyed only when stop() has returned.
+class Worker {
+ public:
+  using Fenced = std::function<void(std::string why)>;
+
+  // fenced: a newer process has taken the name; the caller stops the worker. Once, on the control thread.
+  Worker(boost::asio::io_context& control, WorkerOptions options, std::shared_ptr<spdlog::logger> log, Fenced fenced);
+  ~Worker();
+  Worker(Worker const&) = delete;
+  Worker& operator=(Worker const&) = delete;
+
+  // Binds, and starts to join. Errors: HttpErrc::bind_failed.
+  [[nodiscard]] Status open();
+
+  [[nodiscard]] Identity const& identity() const { return identity_; }
+
+  // Not ready from now on; waits for what runs as long as the drain timeout allows, leaves the coordinator, ends the
+  // rest.
+  boost::asio::awaitable<void> stop();
+
+ private:
+  void start_agent();
+  void add_routes();
+  [[nodiscard]] std::optional<std::string> unready() const;
+  [[nodiscard]] std::string metrics_text();
+
+  boost::asio::any_io_executor executor_;
+  WorkerOptions const options_;
+  std::shared_ptr<spdlog::logger> log_;
+  Fenced const fenced_;
+  Identity identity_;
+  bool draining_ = false;
+
+  metrics::WorkerMetrics metrics_;
+  tensors::Pool pool_;
+  tensors::Store store_;
+  plan::Cache plans_;
+  Helper helper_;
+  FlightRecorder flights_;
+  http::Client client_;
+  http::Router router_;
+  http::Server server_;
+
+  // From open() on: they need the port that was bound.
+  std::unique_ptr<Agent> agent_;
+  std::optional<HealthRoutes> health_routes_;
+  std::optional<TensorRoutes> tensor_routes_;
+  std::optional<TensorUpload> tensor_upload_;
+};
+
+}  // namespace chorus::service
