@@ -3,9 +3,8 @@
 // A message of m bytes over a link of level l takes alpha[l] + m * beta[l]; reducing m bytes takes m * gamma. A rank
 // sends one message at a time and receives one message at a time (one network card each way), in the order in which
 // they become ready; a receiver reduces before it takes the next. A message starts when both ends are ready
-// (rendezvous). Segments are followed one by one, so a tree pipelines and a ring overlaps as the engine does; a range
-// of chunks is cut into at most max_segments. Left out: contention inside the network, and what a host's processes take
-// from each other.
+// (rendezvous). Segments are followed one by one, so that a tree is a pipeline here as it is in the engine. Left out:
+// contention inside the network, what a host's processes take from each other, and what a segment costs beyond its bytes.
 //
 // Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", IJHPCA 2005,
 // applied to the instruction stream instead of to a closed formula.
