@@ -1,5 +1,5 @@
-// The data plane of one worker: a thread of its own that holds the links and runs the plans, so that a reduction of 64 MiB
-// never delays a heartbeat or a health check.
+// The data plane of one worker: a thread of its own that holds the links and runs the plans, so that a reduction of 64
+// MiB never delays a heartbeat or a health check.
 //
 // Knows no algorithms and no REST: it is handed programs and memory, and reports how each run ended.
 #pragma once
@@ -30,21 +30,22 @@ struct Peer {
 
 // Everything that one rank needs to run. Both spans stay valid until `done` was called; `owner` is held until then.
 struct RunSpec {
-  std::uint64_t run = 0;      // the same number on every rank; bit 63 set for calls between members, clear for the coordinator's
+  std::uint64_t run =
+      0;  // the same number on every rank; bit 63 set for calls between members, clear for the coordinator's
   std::uint32_t epoch = 0;
-  std::uint64_t token = 0;    // capability: a link that presents another one for this run is refused
-  std::string description;    // "all_reduce sum f32[4096] ring of 4": shown to both sides when ranks disagree
+  std::uint64_t token = 0;        // capability: a link that presents another one for this run is refused
+  std::string description;        // "all_reduce sum f32[4096] ring of 4": shown to both sides when ranks disagree
   std::uint64_t fingerprint = 0;  // over everything that must agree: spec, dtype, elements, reduce, in_place
   std::shared_ptr<plan::Program const> program;
   std::vector<Peer> members;  // in rank order
   Dtype dtype = Dtype::f32;
   ReduceOp reduce = ReduceOp::sum;
   std::uint64_t elements = 0;
-  std::span<std::byte const> input;   // elements * element_bytes(dtype)
-  std::span<std::byte> output;        // the same memory as input when program->spec.in_place
+  std::span<std::byte const> input;  // elements * element_bytes(dtype)
+  std::span<std::byte> output;       // the same memory as input when program->spec.in_place
   std::shared_ptr<void const> owner;
   std::uint64_t segment_bytes = 262144;
-  std::uint32_t window = 4;           // segments queued per link before the next is handed over
+  std::uint32_t window = 4;  // segments queued per link before the next is handed over
   std::chrono::steady_clock::time_point deadline;
 };
 
@@ -52,10 +53,10 @@ struct RunResult {
   Status status;                     // EngineErrc; the detail names the culprit worker, rank, direction and step
   std::vector<plan::Rank> culprits;  // empty on success or when nobody is to blame (aborted)
   double seconds = 0;
-  double wait_seconds = 0;           // until the first byte or grant from a peer
-  std::uint64_t bytes_sent = 0;      // payload
+  double wait_seconds = 0;       // until the first byte or grant from a peer
+  std::uint64_t bytes_sent = 0;  // payload
   std::uint64_t bytes_received = 0;
-  std::uint32_t steps = 0;           // instructions completed
+  std::uint32_t steps = 0;  // instructions completed
 };
 
 // Called once, on the data thread; posts elsewhere if it has more to do than a few microseconds.
@@ -72,7 +73,7 @@ struct PeerTraffic {
 };
 
 struct DataPlaneOptions {
-  std::string worker;              // own id and incarnation, presented in handshakes
+  std::string worker;  // own id and incarnation, presented in handshakes
   std::uint64_t incarnation = 0;
   std::chrono::microseconds spin{0};  // how long the idle thread polls before it blocks; 0 blocks at once
   std::uint64_t eager_bytes = 65536;  // per run and link: sent without waiting for the receiver's grant

@@ -62,7 +62,7 @@ class Link {
   // half written is copied, since the stream cannot go back. frame_sent() is called for none of them.
   virtual void release(std::uint64_t run) = 0;
 
-  // Ends both directions. Frames not written are dropped. The handler is called no more.
+  // Makes one attempt to write what next_frame() gives, then ends both directions. The handler is called no more.
   virtual void close() = 0;
 };
 

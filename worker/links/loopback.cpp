@@ -44,6 +44,8 @@ class LoopbackNetwork::End final : public Link, public std::enable_shared_from_t
   void flush() override { wants_to_write_ = true; }
   void release(std::uint64_t run) override { writer_.release(run); }
   void close() override {
+    if (closed_) return;
+    if (handler_ != nullptr && !out_->ended) last_words();
     closed_ = true;
     handler_ = nullptr;
     in_->ended = out_->ended = true;
@@ -113,8 +115,6 @@ class LoopbackNetwork::End final : public Link, public std::enable_shared_from_t
   }
 
   void fail(Error why) {
-    if (why.code != LinkErrc::closed && !out_->ended) last_words();
-    if (closed_) return;
     auto* const handler = handler_;
     close();
     handler->link_closed(std::move(why));

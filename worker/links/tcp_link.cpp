@@ -40,6 +40,7 @@ void TcpLink::flush() {
 void TcpLink::release(std::uint64_t run) { writer_.release(run); }
 
 void TcpLink::close() {
+  flush();
   if (closed_) return;
   closed_ = true;
   handler_ = nullptr;
@@ -49,7 +50,6 @@ void TcpLink::close() {
 }
 
 void TcpLink::fail(Error why) {
-  if (why.code != LinkErrc::closed) flush();
   if (closed_) return;
   auto* const handler = handler_;
   close();

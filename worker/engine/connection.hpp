@@ -1,0 +1,92 @@
+// What both ends of a link have in common: verdicts to write and to read, and a place in the engine's list of links
+// that have something to write.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "worker/engine/failure.hpp"
+#include "worker/links/link.hpp"
+
+namespace chorus::engine {
+
+class Engine;
+class PeerCounters;
+
+// Who is at the other end.
+struct Identity {
+  std::string worker;
+  std::uint64_t incarnation = 0;
+  friend bool operator==(Identity const&, Identity const&) = default;
+};
+
+// Lives on the data thread, owned by the engine; a closed connection stays until no call is under way.
+class Connection : public links::LinkHandler {
+ public:
+  Connection(Engine& engine, Identity peer);
+  virtual ~Connection() = default;
+  Connection(Connection const&) = delete;
+  Connection& operator=(Connection const&) = delete;
+
+  [[nodiscard]] Identity const& peer() const { return peer_; }
+  [[nodiscard]] bool is_closed() const { return closed_; }
+
+  // The link exists now. May fail at once.
+  void attach(std::shared_ptr<links::Link> link);
+
+  // Queues a verdict; it overtakes whatever else is to be written.
+  void send_verdict(links::FrameType type, std::uint64_t run, std::uint32_t epoch, links::Verdict const& verdict);
+
+  // Writes what there is to write.
+  void flush();
+  // Ends the link after an attempt to write the queued verdicts; its runs fail.
+  void fail(Error why);
+
+  void link_rests() final;
+  void link_closed(Error why) final;
+
+  bool is_queued = false;  // with the engine, to be flushed
+
+ protected:
+  [[nodiscard]] bool next_verdict(links::OutFrame& frame);
+  void verdict_sent();
+  [[nodiscard]] bool is_closing() const { return closing_; }
+  void touch();
+  [[nodiscard]] links::Link* link() { return link_.get(); }
+
+  // The payload of a control frame is collected here; complete() says when it is there.
+  void collect(links::FrameHeader const& header);
+  [[nodiscard]] std::span<std::byte> collecting_space();
+  [[nodiscard]] bool collected(std::size_t bytes);
+  [[nodiscard]] links::FrameHeader const& control_header() const { return control_header_; }
+  [[nodiscard]] std::span<std::byte const> control_payload() const;
+
+  // The runs on this link are to fail.
+  virtual void lost(Error const& why) = 0;
+
+  Engine& engine_;
+  PeerCounters& counters_;
+
+ private:
+  struct Queued {
+    links::FrameHeader header;
+    links::VerdictBytes bytes;
+  };
+
+  Identity const peer_;
+  std::shared_ptr<links::Link> link_;
+  bool closing_ = false;
+  bool closed_ = false;
+  std::deque<Queued> verdicts_;  // the first given_ are with the link
+  std::size_t given_ = 0;
+  links::FrameHeader control_header_;
+  std::array<std::byte, links::control_bytes_max> control_{};
+  std::size_t control_filled_ = 0;
+};
+
+}  // namespace chorus::engine

@@ -1,0 +1,155 @@
+#include "worker/engine/data_plane.hpp"
+
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <thread>
+#include <utility>
+
+#include "http/client.hpp"
+#include "http/task_group.hpp"
+#include "worker/engine/engine.hpp"
+#include "worker/links/errc.hpp"
+#include "worker/links/handshake.hpp"
+#include "worker/links/tcp_link.hpp"
+
+namespace chorus::engine {
+
+namespace asio = boost::asio;
+
+class DataPlane::Impl final : public Surroundings {
+ public:
+  explicit Impl(DataPlaneOptions options)
+      : options_(std::move(options)),
+        work_(asio::make_work_guard(context_)),
+        client_(context_.get_executor()),
+        tasks_(context_.get_executor()),
+        timer_(context_),
+        engine_(options_, *this, traffic_),
+        thread_([this] { run(); }) {}
+
+  void stop() {
+    asio::post(context_, [this] {
+      engine_.shut_down();
+      tasks_.cancel();
+      client_.close();
+      timer_.cancel();
+      work_.reset();
+    });
+    thread_.join();
+  }
+
+  void start(RunSpec spec, RunDone done) {
+    asio::post(context_, [this, spec = std::move(spec), done = std::move(done)]() mutable {
+      engine_.start(std::move(spec), std::move(done));
+    });
+  }
+
+  void abort(std::uint64_t run, Error why) {
+    asio::post(context_, [this, run, why = std::move(why)]() mutable { engine_.abort(run, std::move(why)); });
+  }
+
+  void adopt(asio::ip::tcp::socket socket, std::string early_bytes, Identity peer) {
+    boost::system::error_code error;
+    auto const protocol = socket.local_endpoint(error).protocol();
+    auto const handle = error ? -1 : socket.release(error);
+    if (error) return;  // the peer has gone already; it dials again when it needs the link
+    asio::post(context_, [this, protocol, handle, early = std::move(early_bytes), peer = std::move(peer)]() mutable {
+      asio::ip::tcp::socket here(context_, protocol, handle);
+      engine_.adopt(std::make_shared<links::TcpLink>(std::move(here), std::move(early)), std::move(peer));
+    });
+  }
+
+  void fence(std::string worker, std::uint64_t incarnation) {
+    asio::post(context_, [this, worker = std::move(worker), incarnation] { engine_.fence(worker, incarnation); });
+  }
+
+  [[nodiscard]] std::vector<PeerTraffic> traffic() const { return traffic_.read(); }
+
+  TimePoint now() override { return std::chrono::steady_clock::now(); }
+
+  void dial(std::uint64_t outlet, Peer const& peer, TimePoint deadline) override {
+    tasks_.spawn("dial " + peer.url, dial_peer(outlet, peer, deadline));
+  }
+
+  void settle_soon() override {
+    asio::post(context_, [this] { engine_.settle(); });
+  }
+
+  void deadline_changed() override {
+    auto const next = engine_.next_deadline();
+    if (next < timer_.expiry() || timer_.expiry() <= now()) wait_for_deadline(next);
+  }
+
+ private:
+  void run() {
+    while (options_.spin.count() == 0 ? context_.run_one() != 0 : poll_then_run_one() != 0) {}
+  }
+
+  std::size_t poll_then_run_one() {
+    auto until = now() + options_.spin;
+    while (!context_.stopped()) {
+      if (context_.poll() != 0)
+        until = now() + options_.spin;
+      else if (now() >= until)
+        return context_.run_one();
+      else
+        std::this_thread::yield();
+    }
+    return 0;
+  }
+
+  asio::awaitable<void> dial_peer(std::uint64_t outlet, Peer peer, TimePoint deadline) {
+    co_await asio::post(asio::use_awaitable);  // dial() answers later
+    auto upgraded =
+        co_await client_.upgrade(peer.url + std::string(links::link_path), std::string(links::link_protocol),
+                                 links::to_fields({options_.worker, options_.incarnation}), deadline);
+    if (upgraded.has_error()) {
+      engine_.dialed(outlet, Error(links::LinkErrc::closed, upgraded.error().detail));
+    } else {
+      auto link = std::make_shared<links::TcpLink>(std::move(upgraded->socket), std::move(upgraded->early_bytes));
+      engine_.dialed(outlet, std::shared_ptr<links::Link>(std::move(link)));
+    }
+  }
+
+  void wait_for_deadline(TimePoint next) {
+    timer_.expires_at(next);
+    if (next == TimePoint::max()) return;
+    timer_.async_wait([this](boost::system::error_code error) {
+      if (error) return;
+      engine_.check_deadlines();
+      wait_for_deadline(engine_.next_deadline());
+    });
+  }
+
+  DataPlaneOptions const options_;
+  asio::io_context context_{1};
+  asio::executor_work_guard<asio::io_context::executor_type> work_;
+  http::Client client_;
+  http::TaskGroup tasks_;
+  asio::steady_timer timer_;
+  TrafficBook traffic_;
+  Engine engine_;
+  std::thread thread_;
+};
+
+DataPlane::DataPlane(DataPlaneOptions options) : impl_(std::make_unique<Impl>(std::move(options))) {}
+
+DataPlane::~DataPlane() { impl_->stop(); }
+
+void DataPlane::start(RunSpec spec, RunDone done) { impl_->start(std::move(spec), std::move(done)); }
+
+void DataPlane::abort(std::uint64_t run, Error why) { impl_->abort(run, std::move(why)); }
+
+void DataPlane::adopt(asio::ip::tcp::socket socket, std::string early_bytes, std::string peer_worker,
+                      std::uint64_t peer_incarnation) {
+  impl_->adopt(std::move(socket), std::move(early_bytes), {std::move(peer_worker), peer_incarnation});
+}
+
+void DataPlane::fence(std::string const& worker, std::uint64_t incarnation) { impl_->fence(worker, incarnation); }
+
+std::vector<PeerTraffic> DataPlane::traffic() const { return impl_->traffic(); }
+
+}  // namespace chorus::engine

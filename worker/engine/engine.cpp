@@ -1,0 +1,267 @@
+#include "worker/engine/engine.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "collectives/core/assert.hpp"
+#include "worker/links/errc.hpp"
+
+namespace chorus::engine {
+namespace {
+
+// Local work of one run before the links have their turn, and how many such turns before the thread's other work has
+// its.
+constexpr std::uint64_t turn_bytes = 1u << 20;
+constexpr int turns_max = 8;
+
+}  // namespace
+
+Engine::Engine(DataPlaneOptions options, Surroundings& surroundings, TrafficBook& traffic)
+    : options_(std::move(options)), surroundings_(surroundings), traffic_(traffic) {}
+
+Engine::~Engine() { CHORUS_ASSERT(shut_down_ && runs_.empty(), "an engine is shut down before it dies"); }
+
+Run* Engine::find_run(std::uint64_t run) {
+  auto const found = runs_.find(run);
+  return found == runs_.end() ? nullptr : found->second.get();
+}
+
+Engine::Ended const* Engine::find_ended(std::uint64_t run) const {
+  auto const found = ended_.find(run);
+  return found == ended_.end() ? nullptr : &found->second;
+}
+
+void Engine::remember(std::uint64_t run, Ended ended) {
+  if (!ended_.insert_or_assign(run, std::move(ended)).second) return;
+  ended_order_.push_back(run);
+  if (ended_order_.size() <= ended_max) return;
+  ended_.erase(ended_order_.front());
+  ended_order_.pop_front();
+}
+
+void Engine::reject(RunDone const& done, Failure const& why) {
+  RunResult result;
+  result.status = Error(why.code, why.detail());
+  result.culprits = why.culprits;
+  done(std::move(result));
+}
+
+void Engine::start(RunSpec spec, RunDone done) {
+  {
+    Hold const hold(*this);
+    try_start(std::move(spec), std::move(done));
+  }
+  settle();
+}
+
+void Engine::try_start(RunSpec spec, RunDone done) {
+  auto const id = spec.run;
+  auto const name = "run " + std::to_string(id);
+  if (shut_down_) return reject(done, {EngineErrc::aborted, "the worker stops", {}, {}});
+  if (auto const checked = check(spec); checked.has_error())
+    return reject(done, {EngineErrc::aborted, checked.error().detail, {}, {}});
+  if (id == 0 || find_run(id) != nullptr)
+    return reject(done, {EngineErrc::aborted, name + " is running already", {}, {}});
+  for (auto const& channel : spec.program->channels)
+    if (auto const& peer = spec.members[channel.peer]; is_fenced({peer.worker, peer.incarnation}))
+      return reject(done, {EngineErrc::epoch_fenced,
+                           "rank " + std::to_string(peer.rank) + " (" + peer.worker + ") has a newer incarnation",
+                           {peer.rank},
+                           {}});
+  if (auto const* const ended = find_ended(id); ended != nullptr && ended->token == spec.token) {
+    if (ended->was_started) return reject(done, {EngineErrc::aborted, name + " has ended here before", {}, {}});
+    return reject(done, *ended->failure);
+  }
+
+  auto& run = *runs_
+                   .emplace(id, std::make_unique<Run>(std::move(spec), std::move(done), options_.eager_bytes,
+                                                      surroundings_.now()))
+                   .first->second;
+  for (auto& channel : run.sends()) outlet_to(run.spec().members[channel.peer()], run.spec().deadline).add(channel);
+  dirty_runs_.push(run);
+  for (std::size_t i = 0; i < inlets_.size() && !run.ended(); ++i) inlets_[i]->start(run);
+  surroundings_.deadline_changed();
+}
+
+void Engine::abort(std::uint64_t run, Error why) {
+  bool const is_ours = why.code.category() == engine_category();
+  fail_run(run,
+           {is_ours ? static_cast<EngineErrc>(why.code.value()) : EngineErrc::aborted, std::move(why.detail), {}, {}});
+  settle();
+}
+
+bool Engine::is_fenced(Identity const& peer) const {
+  auto const current = current_incarnation_.find(peer.worker);
+  return current != current_incarnation_.end() && current->second != peer.incarnation;
+}
+
+void Engine::adopt(std::shared_ptr<links::Link> link, Identity peer) {
+  {
+    Hold const hold(*this);
+    auto& inlet = *inlets_.emplace_back(std::make_unique<Inlet>(*this, std::move(peer)));
+    inlet.attach(std::move(link));
+    if (shut_down_)
+      inlet.refuse_link(EngineErrc::aborted, options_.worker + " stops");
+    else if (is_fenced(inlet.peer()))
+      inlet.refuse_link(EngineErrc::epoch_fenced, "a newer incarnation is known");
+  }
+  settle();
+}
+
+void Engine::fence(std::string const& worker, std::uint64_t incarnation) {
+  std::optional<Hold> hold(std::in_place, *this);
+  current_incarnation_[worker] = incarnation;
+  auto const is_old = [&](Connection const& c) {
+    return c.peer().worker == worker && c.peer().incarnation != incarnation;
+  };
+  for (auto& inlet : inlets_)
+    if (is_old(*inlet)) inlet->refuse_link(EngineErrc::epoch_fenced, "a newer incarnation is known");
+  for (auto& [id, outlet] : outlets_)
+    if (is_old(*outlet)) outlet->fail(Error(EngineErrc::epoch_fenced, worker + " has a newer incarnation"));
+  hold.reset();
+  settle();
+}
+
+Outlet& Engine::outlet_to(Peer const& peer, TimePoint deadline) {
+  for (auto& [id, outlet] : outlets_)
+    if (!outlet->is_closed() && outlet->peer().worker == peer.worker &&
+        outlet->peer().incarnation == peer.incarnation && outlet->url() == peer.url)
+      return *outlet;
+  auto const id = next_outlet_++;
+  auto& outlet =
+      *outlets_.emplace(id, std::make_unique<Outlet>(*this, Identity{peer.worker, peer.incarnation}, peer.url))
+           .first->second;
+  surroundings_.dial(id, peer, deadline);
+  return outlet;
+}
+
+void Engine::dialed(std::uint64_t id, Result<std::shared_ptr<links::Link>> link) {
+  auto const found = outlets_.find(id);
+  bool const wanted = found != outlets_.end() && !found->second->is_closed();
+  if (!wanted) {
+    if (link.has_value()) (*link)->close();
+    return;
+  }
+  {
+    Hold const hold(*this);
+    if (link.has_value())
+      found->second->attach(std::move(*link));
+    else
+      found->second->fail(link.error());
+  }
+  settle();
+}
+
+void Engine::touch(std::uint64_t id) {
+  if (auto* const run = find_run(id)) dirty_runs_.push(*run);
+}
+
+void Engine::heard(std::uint64_t id, plan::Rank rank) {
+  if (auto* const run = find_run(id)) run->heard(rank, surroundings_.now());
+}
+
+void Engine::fail_for(Error const& why, std::uint64_t id, plan::Rank rank, std::string const& where) {
+  auto* const run = find_run(id);
+  if (run == nullptr) return;
+  auto const code = code_of(why);
+  auto const verb = code == EngineErrc::protocol_error ? "protocol error with " : "lost ";
+  fail_run(id, {code, verb + run->name_of(rank) + " while " + where + ": " + why.detail, {rank}, {}});
+}
+
+void Engine::fail_run(std::uint64_t id, Failure failure) {
+  if (auto* const run = find_run(id)) end_run(*run, std::move(failure));
+}
+
+void Engine::end_run(Run& run, std::optional<Failure> failure) {
+  auto const& spec = run.spec();
+  auto const id = spec.run;
+  auto const epoch = spec.epoch;
+  Ended ended;
+  ended.token = spec.token;
+  ended.fingerprint = spec.fingerprint;
+  ended.description = spec.description;
+  ended.failure = failure;
+  ended.was_started = true;
+
+  std::optional<links::Verdict> verdict;
+  if (failure) verdict = to_verdict(*failure, spec.token);
+  for (auto& channel : run.sends())
+    if (auto* const outlet = channel.outlet) {
+      outlet->remove(channel);
+      if (verdict) outlet->send_verdict(links::FrameType::abort, id, epoch, *verdict);
+    }
+  for (auto& channel : run.receives())
+    if (auto* const inlet = channel.inlet) {
+      inlet->remove(channel);
+      if (verdict) inlet->send_verdict(links::FrameType::abort, id, epoch, *verdict);
+    }
+  remember(id, std::move(ended));
+  auto const entry = runs_.find(id);
+  auto& dead = *dead_runs_.emplace_back(std::move(entry->second));
+  runs_.erase(entry);
+  if (verdict)
+    for (auto& inlet : inlets_) inlet->forget(id, epoch, *verdict);
+  dead.end(failure, surroundings_.now());
+}
+
+Engine::TimePoint Engine::next_deadline() const {
+  auto next = TimePoint::max();
+  for (auto const& [id, run] : runs_) next = std::min(next, run->next_deadline());
+  return next;
+}
+
+void Engine::check_deadlines() {
+  auto const now = surroundings_.now();
+  std::vector<std::uint64_t> ids;
+  for (auto const& [id, run] : runs_)
+    if (run->next_deadline() <= now) ids.push_back(id);
+  for (auto const id : ids)
+    if (auto* const run = find_run(id))
+      if (auto failure = run->expired(now)) end_run(*run, std::move(failure));
+  settle();
+}
+
+void Engine::settle() {
+  if (held_) return;
+  held_ = true;
+  for (int turn = 0; !dirty_runs_.empty() || !dirty_connections_.empty(); ++turn) {
+    bool work_left = false;
+    for (auto left = dirty_runs_.size(); left != 0; --left) {
+      auto& run = dirty_runs_.pop();
+      if (run.ended()) continue;
+      if (run.work(turn_bytes)) {
+        work_left = true;
+        dirty_runs_.push(run);
+      } else if (run.finished()) {
+        end_run(run, std::nullopt);
+      }
+    }
+    for (auto left = dirty_connections_.size(); left != 0; --left) dirty_connections_.pop().flush();
+    if (work_left && turn >= turns_max) {
+      surroundings_.settle_soon();
+      break;
+    }
+  }
+  held_ = false;
+  if (dirty_runs_.empty() && dirty_connections_.empty()) bury();
+}
+
+void Engine::bury() {
+  dead_runs_.clear();
+  std::erase_if(outlets_, [](auto const& entry) { return entry.second->is_closed(); });
+  std::erase_if(inlets_, [](auto const& inlet) { return inlet->is_closed(); });
+}
+
+void Engine::shut_down() {
+  std::optional<Hold> hold(std::in_place, *this);
+  shut_down_ = true;
+  std::vector<std::uint64_t> ids;
+  for (auto const& [id, run] : runs_) ids.push_back(id);
+  for (auto const id : ids) fail_run(id, {EngineErrc::aborted, options_.worker + " stops", {}, {}});
+  for (auto& [id, outlet] : outlets_) outlet->fail(Error(links::LinkErrc::closed, "the worker stops"));
+  for (auto& inlet : inlets_) inlet->fail(Error(links::LinkErrc::closed, "the worker stops"));
+  hold.reset();
+  settle();
+}
+
+}  // namespace chorus::engine

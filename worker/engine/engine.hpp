@@ -1,0 +1,133 @@
+// Runs plans over links on one thread. Knows neither sockets nor threads: DataPlane gives it those, tests give it
+// others.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "worker/engine/data_plane.hpp"
+#include "worker/engine/inlet.hpp"
+#include "worker/engine/outlet.hpp"
+#include "worker/engine/run.hpp"
+#include "worker/engine/traffic.hpp"
+
+namespace chorus::engine {
+
+// What the engine needs from the world. All calls come from within the engine's own methods or its links' callbacks.
+class Surroundings {
+ public:
+  using TimePoint = std::chrono::steady_clock::time_point;
+
+  [[nodiscard]] virtual TimePoint now() = 0;
+  // Answers later, not from within this call, with Engine::dialed(outlet, ...), once.
+  virtual void dial(std::uint64_t outlet, Peer const& peer, TimePoint deadline) = 0;
+  // Calls Engine::settle() soon, after links had a chance to move: local work is left.
+  virtual void settle_soon() = 0;
+  // A run was started: Engine::next_deadline() may be earlier than before.
+  virtual void deadline_changed() = 0;
+
+ protected:
+  ~Surroundings() = default;
+};
+
+class Engine {
+ public:
+  using TimePoint = std::chrono::steady_clock::time_point;
+
+  // Both outlive the engine. The book may be read by other threads.
+  Engine(DataPlaneOptions options, Surroundings& surroundings, TrafficBook& traffic);
+  ~Engine();  // after shut_down()
+  Engine(Engine const&) = delete;
+  Engine& operator=(Engine const&) = delete;
+
+  // See DataPlane.
+  void start(RunSpec spec, RunDone done);
+  void abort(std::uint64_t run, Error why);
+  void adopt(std::shared_ptr<links::Link> link, Identity peer);
+  void fence(std::string const& worker, std::uint64_t incarnation);
+  // All runs end with `aborted`, all links close, everything later fails at once.
+  void shut_down();
+
+  // The answer to Surroundings::dial. The detail of an error names the URL.
+  void dialed(std::uint64_t outlet, Result<std::shared_ptr<links::Link>> link);
+
+  // Ends runs whose time has come. Call at next_deadline() (TimePoint::max() when nothing runs) or later.
+  [[nodiscard]] TimePoint next_deadline() const;
+  void check_deadlines();
+
+  // Goes on with everything that can go on. Safe to call at any time, also from within.
+  void settle();
+
+  [[nodiscard]] std::size_t runs() const { return runs_.size(); }
+  [[nodiscard]] std::size_t links() const { return outlets_.size() + inlets_.size(); }
+
+ private:
+  friend class Connection;
+  friend class Inlet;
+  friend class Outlet;
+
+  // What is remembered of a run that has ended here, or that a peer has given up before it was started here.
+  struct Ended {
+    std::uint64_t token = 0;
+    std::uint64_t fingerprint = 0;
+    std::string description;
+    std::optional<Failure> failure;
+    bool was_started = false;
+  };
+  static constexpr std::size_t ended_max = 1024;
+
+  [[nodiscard]] DataPlaneOptions const& options() const { return options_; }
+  [[nodiscard]] Run* find_run(std::uint64_t run);
+  [[nodiscard]] Ended const* find_ended(std::uint64_t run) const;
+  void remember(std::uint64_t run, Ended ended);
+  void touch(std::uint64_t run);
+  void heard(std::uint64_t run, plan::Rank rank);
+  void fail_run(std::uint64_t run, Failure failure);
+  // The link to this rank ended while it was needed for `where`.
+  void fail_for(Error const& why, std::uint64_t run, plan::Rank rank, std::string const& where);
+  void end_run(Run& run, std::optional<Failure> failure);
+  void try_start(RunSpec spec, RunDone done);
+  void reject(RunDone const& done, Failure const& why);
+  [[nodiscard]] Outlet& outlet_to(Peer const& peer, TimePoint deadline);
+  [[nodiscard]] bool is_fenced(Identity const& peer) const;
+  void bury();
+
+  // Keeps settle() and everything that it may destroy away until the end of a block; nests.
+  class Hold {
+   public:
+    explicit Hold(Engine& engine) : engine_(engine), before_(engine.held_) { engine.held_ = true; }
+    ~Hold() { engine_.held_ = before_; }
+    Hold(Hold const&) = delete;
+    Hold& operator=(Hold const&) = delete;
+
+   private:
+    Engine& engine_;
+    bool const before_;
+  };
+
+  DataPlaneOptions const options_;
+  Surroundings& surroundings_;
+  TrafficBook& traffic_;
+  std::unordered_map<std::uint64_t, std::unique_ptr<Run>> runs_;
+  std::map<std::uint64_t, std::unique_ptr<Outlet>> outlets_;
+  std::vector<std::unique_ptr<Inlet>> inlets_;
+  std::uint64_t next_outlet_ = 1;
+  std::map<std::string, std::uint64_t> current_incarnation_;  // of fenced workers
+  std::unordered_map<std::uint64_t, Ended> ended_;
+  std::deque<std::uint64_t> ended_order_;
+
+  OnceQueue<Run> dirty_runs_;
+  OnceQueue<Connection> dirty_connections_;
+  std::vector<std::unique_ptr<Run>> dead_runs_;  // until no call is under way
+  bool held_ = false;                            // settle() does nothing: somebody up the stack goes on when it is done
+  bool shut_down_ = false;
+};
+
+}  // namespace chorus::engine

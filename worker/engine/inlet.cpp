@@ -1,0 +1,335 @@
+#include "worker/engine/inlet.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "worker/engine/engine.hpp"
+#include "worker/links/errc.hpp"
+
+namespace chorus::engine {
+namespace {
+
+using links::FrameHeader;
+using links::FrameType;
+
+constexpr std::size_t refused_max = 64;
+
+// What an early run may keep: twice its budget covers headers and padding (EagerBudget charges for every chunk, and a
+// frame that is not a chunk's last has at least 64 bytes).
+std::size_t early_bytes_max(std::uint64_t eager_bytes) { return 2 * eager_bytes + 4096; }
+
+std::size_t padded(std::size_t bytes) { return (bytes + 15) / 16 * 16; }
+
+}  // namespace
+
+Inlet::Inlet(Engine& engine, Identity peer)
+    : Connection(engine, std::move(peer)), scratch_(std::make_unique_for_overwrite<Memory>()) {}
+
+ReceiveChannel* Inlet::find(std::uint64_t run) {
+  for (auto* channel : channels_)
+    if (channel->run() == run) return channel;
+  return nullptr;
+}
+
+std::size_t Inlet::find_early(std::uint64_t run) const {
+  std::size_t i = 0;
+  while (i < early_.size() && early_[i]->run != run) ++i;
+  return i;
+}
+
+void Inlet::forget_early(std::size_t index) {
+  if (sink_ == Sink::early && arriving_early_ == early_[index].get()) sink_ = Sink::nowhere;
+  early_.erase(early_.begin() + static_cast<std::ptrdiff_t>(index));
+}
+
+void Inlet::schedule(ReceiveChannel& channel) {
+  scheduled_.push(channel);
+  touch();
+}
+
+void Inlet::remove(ReceiveChannel& channel) {
+  channel.inlet = nullptr;
+  std::erase(channels_, &channel);
+  scheduled_.remove(channel);
+  if (sink_ == Sink::channel && channel_ == &channel) sink_ = Sink::nowhere;
+  if (auto const early = find_early(channel.run()); early != early_.size()) forget_early(early);
+}
+
+bool Inlet::next_frame(links::OutFrame& frame) {
+  if (next_verdict(frame)) return true;
+  if (is_closing()) return false;
+  while (!scheduled_.empty()) {
+    auto& channel = scheduled_.pop();
+    if (!channel.next_grant(frame.header)) continue;
+    if (channel.has_grant()) scheduled_.push(channel);
+    frame.payload = {};
+    return true;
+  }
+  return false;
+}
+
+void Inlet::frame_sent(FrameHeader const& header) {
+  if (header.type != FrameType::grant) verdict_sent();
+}
+
+Status Inlet::bad(std::string why) {
+  refuse(0, 0, 0, {EngineErrc::protocol_error, why, {}, {}});
+  return Error(links::LinkErrc::bad_frame, std::move(why));
+}
+
+void Inlet::refuse(std::uint64_t run, std::uint32_t epoch, std::uint64_t token, Failure const& why) {
+  send_verdict(FrameType::refuse, run, epoch, to_verdict(why, token));
+  if (run == 0) return;
+  if (refused_.size() == refused_max) refused_.erase(refused_.begin());
+  refused_.push_back(run);
+}
+
+void Inlet::refuse_link(EngineErrc code, std::string why) {
+  if (is_closed()) return;
+  refuse(0, 0, 0, {code, why, {}, {}});
+  fail(Error(code, std::move(why)));
+}
+
+void Inlet::forget(std::uint64_t run, std::uint32_t epoch, links::Verdict const& verdict) {
+  auto const early = find_early(run);
+  if (early == early_.size()) return;
+  if (early_[early]->open.token == verdict.token) send_verdict(FrameType::abort, run, epoch, verdict);
+  forget_early(early);
+}
+
+Status Inlet::frame_arrives(FrameHeader const& header) {
+  if (auto checked = links::check(header); checked.has_error()) return bad(checked.error().detail);
+  left_ = header.length;
+  timing_ = false;
+  switch (header.type) {
+    case FrameType::open:
+    case FrameType::abort:
+      sink_ = Sink::control;
+      collect(header);
+      return ok();
+    case FrameType::grant:
+    case FrameType::refuse:
+      return bad(std::string(name(header.type)) + " frame from the sending side");
+    case FrameType::data:
+      break;
+  }
+  return data_arrives(header);
+}
+
+Status Inlet::data_arrives(FrameHeader const& header) {
+  if (auto* const channel = find(header.run)) {
+    if (auto begun = channel->begin(header, *scratch_); begun.has_error()) return bad(begun.error().detail);
+    sink_ = Sink::channel;
+    channel_ = channel;
+    return ok();
+  }
+  if (auto const early = find_early(header.run); early != early_.size())
+    return data_arrives_early(*early_[early], header);
+  sink_ = Sink::nowhere;
+  bool const was_refused = std::find(refused_.begin(), refused_.end(), header.run) != refused_.end();
+  if (was_refused || engine_.find_ended(header.run) != nullptr) return ok();
+  return bad("data of run " + std::to_string(header.run) + ", which was never opened on this link");
+}
+
+Status Inlet::data_arrives_early(Early& early, FrameHeader const& header) {
+  auto const at = early.frames.size();
+  if (header.epoch != early.epoch) return bad("data of epoch " + std::to_string(header.epoch));
+  if (at + sizeof header + padded(header.length) > early_bytes_max(engine_.options().eager_bytes))
+    return bad("more than " + std::to_string(engine_.options().eager_bytes) + " ungranted bytes of run " +
+               std::to_string(header.run));
+  early.frames.resize(at + sizeof header + padded(header.length));
+  std::memcpy(early.frames.data() + at, &header, sizeof header);
+  sink_ = Sink::early;
+  arriving_early_ = &early;
+  early_at_ = at;
+  return ok();
+}
+
+std::span<std::byte> Inlet::payload_space() {
+  switch (sink_) {
+    case Sink::control:
+      return collecting_space();
+    case Sink::channel:
+      return channel_->space();
+    case Sink::early: {
+      auto const frame = std::span(arriving_early_->frames).subspan(early_at_);
+      FrameHeader header;
+      std::memcpy(&header, frame.data(), sizeof header);
+      return frame.subspan(sizeof header + header.length - left_, left_);
+    }
+    case Sink::nowhere:
+      break;
+  }
+  return *scratch_;
+}
+
+Status Inlet::payload_arrived(std::size_t bytes) {
+  left_ -= bytes;
+  if (sink_ == Sink::control) {
+    if (!collected(bytes)) return ok();
+    if (control_header().type == FrameType::open) return open_arrived();
+    auto const verdict = links::decode_verdict(control_payload());
+    if (verdict.has_error()) return bad(verdict.error().detail);
+    abort_arrived(*verdict);
+    return ok();
+  }
+  counters_.received(bytes);
+  if (left_ != 0 && !timing_) {
+    timing_ = true;
+    since_ = engine_.surroundings_.now();
+  } else if (left_ == 0 && timing_) {
+    counters_.was_receiving(engine_.surroundings_.now() - since_);
+  }
+  if (sink_ == Sink::channel) {
+    channel_->filled(bytes);
+    if (left_ == 0) engine_.touch(channel_->run());
+  }
+  if (sink_ == Sink::early && left_ == 0) return early_frame_ended();
+  return ok();
+}
+
+Status Inlet::open_arrived() {
+  auto decoded = links::decode_open(control_payload());
+  if (decoded.has_error()) return bad(decoded.error().detail);
+  auto const& header = control_header();
+  auto const& open = decoded->open;
+  if (header.run == 0) return bad("open frame for run 0");
+  if (find(header.run) != nullptr || find_early(header.run) != early_.size())
+    return bad("run " + std::to_string(header.run) + " was opened twice");
+  if (open.receiver_incarnation != engine_.options().incarnation) {
+    refuse(header.run, header.epoch, open.token,
+           {EngineErrc::epoch_fenced,
+            "this is another incarnation of " + engine_.options().worker,
+            {open.receiver_rank},
+            {}});
+    return ok();
+  }
+  if (auto* const run = engine_.find_run(header.run)) return answer_open(*run, *decoded, header.epoch);
+  auto const* const ended = engine_.find_ended(header.run);
+  if (ended == nullptr || ended->token != open.token) return keep_early(std::move(*decoded));
+  if (ended->failure) {
+    send_verdict(FrameType::abort, header.run, header.epoch, to_verdict(*ended->failure, open.token));
+  } else if (ended->fingerprint != open.fingerprint) {
+    refuse(header.run, header.epoch, open.token,
+           {EngineErrc::plan_mismatch,
+            "run " + std::to_string(header.run) + ": rank " + std::to_string(open.receiver_rank) + " ran '" +
+                ended->description + "', rank " + std::to_string(open.sender_rank) + " runs '" + decoded->description +
+                "'",
+            {open.receiver_rank, open.sender_rank},
+            {}});
+  }
+  return ok();
+}
+
+Status Inlet::answer_open(Run& run, links::DecodedOpen const& decoded, std::uint32_t epoch) {
+  auto const answer = run.judge(decoded.open, epoch, decoded.description, peer().worker, peer().incarnation);
+  auto const id = run.spec().run;
+  if (answer.channel == nullptr) {
+    refuse(id, epoch, decoded.open.token, answer.refusal);
+    if (answer.fails_the_run) engine_.fail_run(id, answer.refusal);
+    return ok();
+  }
+  answer.channel->opened();
+  answer.channel->inlet = this;
+  channels_.push_back(answer.channel);
+  if (answer.channel->has_grant()) schedule(*answer.channel);
+  engine_.heard(id, answer.channel->peer());
+  engine_.touch(id);
+  return ok();
+}
+
+Status Inlet::keep_early(links::DecodedOpen decoded) {
+  if (early_.size() >= engine_.options().early_runs)
+    return bad("more than " + std::to_string(engine_.options().early_runs) + " runs wait to be started here");
+  auto early = std::make_unique<Early>();
+  early->run = control_header().run;
+  early->epoch = control_header().epoch;
+  early->open = decoded.open;
+  early->description = std::move(decoded.description);
+  early_.push_back(std::move(early));
+  return ok();
+}
+
+void Inlet::start(Run& run) {
+  auto const index = find_early(run.spec().run);
+  if (index == early_.size() || is_closed()) return;
+  auto& early = *early_[index];
+  auto answered = answer_open(run, {early.open, early.description}, early.epoch);
+  auto* const channel = find(run.spec().run);
+  if (answered.has_value() && channel != nullptr) {
+    answered = replay(early, *channel);
+    if (answered.has_value() && sink_ == Sink::early && arriving_early_ == &early) {
+      early.channel = channel;
+      return;
+    }
+  }
+  if (auto const left = find_early(run.spec().run); left != early_.size()) forget_early(left);
+  if (answered.has_error()) fail(answered.error());
+}
+
+// Delivers the frames that are complete.
+Status Inlet::replay(Early& early, ReceiveChannel& channel) {
+  std::span<std::byte const> frames = early.frames;
+  if (sink_ == Sink::early && arriving_early_ == &early) frames = frames.first(early_at_);
+  while (!frames.empty()) {
+    FrameHeader header;
+    std::memcpy(&header, frames.data(), sizeof header);
+    auto const size = sizeof header + padded(header.length);
+    if (auto delivered = deliver(channel, frames.first(size)); delivered.has_error()) return delivered;
+    frames = frames.subspan(size);
+  }
+  return ok();
+}
+
+Status Inlet::deliver(ReceiveChannel& channel, std::span<std::byte const> frame) {
+  FrameHeader header;
+  std::memcpy(&header, frame.data(), sizeof header);
+  if (auto begun = channel.begin(header, *scratch_); begun.has_error()) return bad(begun.error().detail);
+  auto payload = frame.subspan(sizeof header, header.length);
+  while (!payload.empty()) {
+    auto const space = channel.space();
+    auto const bytes = std::min(space.size(), payload.size());
+    std::memcpy(space.data(), payload.data(), bytes);
+    channel.filled(bytes);
+    payload = payload.subspan(bytes);
+  }
+  engine_.touch(channel.run());
+  return ok();
+}
+
+Status Inlet::early_frame_ended() {
+  auto& early = *arriving_early_;
+  sink_ = Sink::nowhere;
+  if (early.channel == nullptr) return ok();
+  auto const delivered = deliver(*early.channel, std::span(early.frames).subspan(early_at_));
+  if (auto const index = find_early(early.run); index != early_.size()) forget_early(index);
+  return delivered;
+}
+
+void Inlet::abort_arrived(links::Verdict const& verdict) {
+  auto const id = control_header().run;
+  if (auto* const run = engine_.find_run(id)) {
+    auto const rank = run->rank_of(peer().worker, peer().incarnation);
+    if (rank && verdict.token == run->spec().token) engine_.fail_run(id, from_verdict(verdict, run->name_of(*rank)));
+    return;
+  }
+  auto const index = find_early(id);
+  if (index != early_.size() && early_[index]->open.token == verdict.token) forget_early(index);
+  if (engine_.find_ended(id) != nullptr) return;
+  Engine::Ended ended;
+  ended.token = verdict.token;
+  ended.failure = from_verdict(verdict, peer().worker);
+  engine_.remember(id, std::move(ended));
+}
+
+void Inlet::lost(Error const& why) {
+  auto const channels = std::move(channels_);
+  channels_.clear();
+  sink_ = Sink::nowhere;
+  early_.clear();
+  for (auto* channel : channels) channel->inlet = nullptr;
+  for (auto* channel : channels)
+    if (!channel->finished()) engine_.fail_for(why, channel->run(), channel->peer(), channel->where());
+}
+
+}  // namespace chorus::engine

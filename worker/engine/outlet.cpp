@@ -1,0 +1,115 @@
+#include "worker/engine/outlet.hpp"
+
+#include <algorithm>
+
+#include "worker/engine/engine.hpp"
+#include "worker/links/errc.hpp"
+
+namespace chorus::engine {
+
+using links::FrameHeader;
+using links::FrameType;
+
+void Outlet::add(SendChannel& channel) {
+  channel.outlet = this;
+  channels_.push_back(&channel);
+  schedule(channel);
+}
+
+void Outlet::remove(SendChannel& channel) {
+  channel.outlet = nullptr;
+  std::erase(channels_, &channel);
+  scheduled_.remove(channel);
+  if (link() != nullptr) link()->release(channel.run());
+  in_flight_ -= channel.in_flight();
+}
+
+void Outlet::schedule(SendChannel& channel) {
+  scheduled_.push(channel);
+  touch();
+}
+
+SendChannel* Outlet::find(std::uint64_t run) {
+  for (auto* channel : channels_)
+    if (channel->run() == run) return channel;
+  return nullptr;
+}
+
+bool Outlet::next_frame(links::OutFrame& frame) {
+  if (next_verdict(frame)) return true;
+  if (is_closing()) return false;
+  while (!scheduled_.empty()) {
+    auto& channel = scheduled_.pop();
+    if (!channel.next_frame(frame)) continue;
+    if (channel.has_frame()) scheduled_.push(channel);
+    if (frame.header.type == FrameType::data && in_flight_++ == 0) busy_since_ = engine_.surroundings_.now();
+    return true;
+  }
+  return false;
+}
+
+void Outlet::frame_sent(FrameHeader const& header) {
+  if (header.type == FrameType::abort) return verdict_sent();
+  if (header.type == FrameType::data) {
+    counters_.sent(header.length);
+    if (--in_flight_ == 0) counters_.was_sending(engine_.surroundings_.now() - busy_since_);
+  }
+  auto* const channel = find(header.run);
+  CHORUS_ASSERT(channel != nullptr, "frames of a run that ended were released");
+  channel->frame_sent(header);
+  if (channel->has_frame()) schedule(*channel);
+  engine_.touch(header.run);
+}
+
+Status Outlet::frame_arrives(FrameHeader const& header) {
+  if (auto checked = links::check(header); checked.has_error()) return checked;
+  auto const bad = [&](std::string const& why) { return Error(links::LinkErrc::bad_frame, why); };
+  switch (header.type) {
+    case FrameType::open:
+    case FrameType::data:
+      return bad(std::string(name(header.type)) + " frame from the receiving side");
+    case FrameType::abort:
+    case FrameType::refuse:
+      collect(header);
+      return ok();
+    case FrameType::grant:
+      break;
+  }
+  if (auto* const channel = find(header.run)) {
+    if (auto granted = channel->granted(header); granted.has_error()) return granted;
+    if (channel->has_frame()) schedule(*channel);
+    engine_.heard(header.run, channel->peer());
+    return ok();
+  }
+  if (engine_.find_ended(header.run) != nullptr) return ok();
+  return bad("grant for run " + std::to_string(header.run) + ", which was never opened on this link");
+}
+
+Status Outlet::payload_arrived(std::size_t bytes) { return collected(bytes) ? verdict_arrived() : ok(); }
+
+Status Outlet::verdict_arrived() {
+  auto const verdict = links::decode_verdict(control_payload());
+  if (verdict.has_error()) return verdict.error();
+  auto const& header = control_header();
+  if (header.type == FrameType::refuse && header.run == 0) {
+    auto const code = static_cast<EngineErrc>(verdict->code);
+    return Error(code, peer().worker + " refuses the link: " + verdict->text);
+  }
+  auto* const channel = find(header.run);
+  auto* const run = engine_.find_run(header.run);
+  if (channel == nullptr || run == nullptr) return ok();
+  if (header.type == FrameType::abort && verdict->token != run->spec().token) return ok();
+  engine_.fail_run(header.run, from_verdict(*verdict, run->name_of(channel->peer())));
+  return ok();
+}
+
+void Outlet::lost(Error const& why) {
+  if (in_flight_ != 0) counters_.was_sending(engine_.surroundings_.now() - busy_since_);
+  auto const channels = std::move(channels_);
+  channels_.clear();
+  for (auto* channel : channels) channel->outlet = nullptr;
+  for (auto* channel : channels)
+    if (!channel->finished()) engine_.fail_for(why, channel->run(), channel->peer(), channel->where());
+}
+
+}  // namespace chorus::engine

@@ -1,0 +1,245 @@
+#include "worker/engine/run.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "worker/devices/reduce.hpp"
+#include "worker/engine/inlet.hpp"
+#include "worker/engine/outlet.hpp"
+
+namespace chorus::engine {
+namespace {
+
+constexpr std::uint64_t segment_bytes_min = 64;
+
+std::uint64_t whole_elements(std::uint64_t bytes, Dtype dtype) {
+  auto const size = element_bytes(dtype);
+  return std::clamp<std::uint64_t>(bytes, segment_bytes_min, links::data_bytes_max) / size * size;
+}
+
+Error cannot(RunSpec const& spec, std::string why) {
+  return {EngineErrc::aborted, "run " + std::to_string(spec.run) + " cannot start: " + std::move(why)};
+}
+
+RunState make_state(RunSpec const& spec, std::uint64_t eager_bytes) {
+  Workspace workspace(*spec.program, spec.dtype, spec.reduce, spec.elements, spec.input, spec.output);
+  auto totals = workspace.total_bytes();
+  return {.run = spec.run,
+          .epoch = spec.epoch,
+          .segment_bytes = whole_elements(spec.segment_bytes, spec.dtype),
+          .window = std::max<std::uint32_t>(spec.window, 1),
+          .eager_bytes = eager_bytes,
+          .program = *spec.program,
+          .workspace = std::move(workspace),
+          .board = Scoreboard(*spec.program, std::move(totals))};
+}
+
+}  // namespace
+
+Status check(RunSpec const& spec) {
+  if (!spec.program) return cannot(spec, "it has no program");
+  auto const& program = *spec.program;
+  auto const bytes = spec.elements * element_bytes(spec.dtype);
+  if (spec.members.size() != program.spec.ranks || program.rank >= spec.members.size())
+    return cannot(spec, std::to_string(spec.members.size()) + " members for a program of " +
+                            std::to_string(program.spec.ranks) + " ranks");
+  for (std::size_t r = 0; r < spec.members.size(); ++r)
+    if (spec.members[r].rank != r) return cannot(spec, "its members are not in rank order");
+  if (spec.input.size() != bytes || spec.output.size() != bytes)
+    return cannot(spec, "buffers of " + std::to_string(spec.input.size()) + " and " +
+                            std::to_string(spec.output.size()) + " bytes for " + std::to_string(bytes));
+  if (program.spec.in_place && spec.input.data() != spec.output.data()) return cannot(spec, "it is not in place");
+  if (devices::find_combine(spec.reduce, spec.dtype) == nullptr)
+    return cannot(spec,
+                  std::string(name(spec.reduce)) + " of " + std::string(name(spec.dtype)) + " is not in this build");
+  return ok();
+}
+
+Run::Run(RunSpec spec, RunDone done, std::uint64_t eager_bytes, TimePoint now)
+    : spec_(std::move(spec)),
+      done_(std::move(done)),
+      started_(now),
+      first_heard_(now),
+      state_(make_state(spec_, eager_bytes)),
+      places_(spec_.program->instructions.size()),
+      heard_(spec_.members.size()) {
+  prepare_channels();
+}
+
+void Run::prepare_channels() {
+  auto const& program = *spec_.program;
+  // By peer rank, then by message.
+  std::vector<std::uint32_t> send_of(spec_.members.size()), receive_of(spec_.members.size());
+  std::vector<std::vector<std::uint32_t>> sends(program.channels.size()), receives(program.channels.size());
+  for (std::uint32_t c = 0; c < program.channels.size(); ++c) {
+    send_of[program.channels[c].peer] = receive_of[program.channels[c].peer] = c;
+    sends[c].resize(program.channels[c].sends);
+    receives[c].resize(program.channels[c].receives);
+  }
+  for (std::uint32_t i = 0; i < program.instructions.size(); ++i) {
+    auto const& instruction = program.instructions[i];
+    if (instruction.op == plan::Opcode::send) sends[send_of[instruction.peer]].at(instruction.message) = i;
+    if (instruction.receives()) receives[receive_of[instruction.peer]].at(instruction.message) = i;
+  }
+  for (std::uint32_t c = 0; c < program.channels.size(); ++c) {
+    auto const& channel = program.channels[c];
+    links::Open open;
+    open.token = spec_.token;
+    open.fingerprint = spec_.fingerprint;
+    open.channel_digest = channel.send_digest;
+    open.receiver_incarnation = spec_.members[channel.peer].incarnation;
+    open.eager_bytes = state_.eager_bytes;
+    open.sender_rank = program.rank;
+    open.receiver_rank = channel.peer;
+    for (std::uint32_t m = 0; m < channel.sends; ++m)
+      places_[sends[c][m]] = {static_cast<std::uint32_t>(sends_.size()), m};
+    for (std::uint32_t m = 0; m < channel.receives; ++m)
+      places_[receives[c][m]] = {static_cast<std::uint32_t>(receives_.size()), m};
+    if (channel.sends != 0) sends_.emplace_back(state_, channel.peer, std::move(sends[c]), open, spec_.description);
+    if (channel.receives != 0)
+      receives_.emplace_back(state_, channel.peer, std::move(receives[c]), channel.receive_digest);
+  }
+}
+
+bool Run::work(std::uint64_t budget_bytes) {
+  while (auto const i = state_.board.next()) {
+    auto const op = spec_.program->instructions[*i].op;
+    if (op != plan::Opcode::copy && op != plan::Opcode::reduce) {
+      go_on(*i);
+      continue;
+    }
+    auto const ready = state_.board.ready(*i) - state_.board.done(*i);
+    if (ready == 0) continue;
+    auto const bytes = std::min(ready, state_.segment_bytes);
+    state_.workspace.work(*i, bytes);
+    state_.board.advance(*i, bytes);
+    if (bytes < ready) state_.board.wake(*i);
+    budget_bytes -= std::min(budget_bytes, bytes);
+    if (budget_bytes == 0) break;
+  }
+  return !state_.board.idle();
+}
+
+void Run::go_on(std::uint32_t i) {
+  auto const [index, message] = places_[i];
+  if (spec_.program->instructions[i].op == plan::Opcode::send) {
+    auto& channel = sends_[index];
+    channel.wake(message);
+    if (channel.outlet != nullptr && channel.has_frame()) channel.outlet->schedule(channel);
+  } else {
+    auto& channel = receives_[index];
+    channel.wake(message);
+    if (channel.inlet != nullptr && channel.has_grant()) channel.inlet->schedule(channel);
+  }
+}
+
+bool Run::finished() const {
+  auto const is_finished = [](auto const& channel) { return channel.finished(); };
+  return state_.board.finished() && std::all_of(sends_.begin(), sends_.end(), is_finished) &&
+         std::all_of(receives_.begin(), receives_.end(), is_finished);
+}
+
+std::optional<plan::Rank> Run::rank_of(std::string const& worker, std::uint64_t incarnation) const {
+  for (auto const& member : spec_.members)
+    if (member.worker == worker && member.incarnation == incarnation) return member.rank;
+  return std::nullopt;
+}
+
+std::string Run::name_of(plan::Rank rank) const {
+  return "rank " + std::to_string(rank) + (rank < spec_.members.size() ? " (" + spec_.members[rank].worker + ")" : "");
+}
+
+Run::Answer Run::judge(links::Open const& open, std::uint32_t epoch, std::string const& description,
+                       std::string const& worker, std::uint64_t incarnation) {
+  auto const refuse = [&](EngineErrc code, std::string why) {
+    return Answer{
+        nullptr, {code, "run " + std::to_string(spec_.run) + ": " + std::move(why), {open.sender_rank}, {}}, false};
+  };
+  auto const self = spec_.program->rank;
+  if (open.token != spec_.token) return refuse(EngineErrc::forbidden, worker + " presented a wrong token");
+  if (open.sender_rank >= spec_.members.size() || spec_.members[open.sender_rank].worker != worker)
+    return refuse(EngineErrc::forbidden, worker + " is not rank " + std::to_string(open.sender_rank));
+  auto const& member = spec_.members[open.sender_rank];
+  if (epoch != spec_.epoch)
+    return refuse(EngineErrc::epoch_fenced, name_of(open.sender_rank) + " is at epoch " + std::to_string(epoch) + ", " +
+                                                name_of(self) + " at epoch " + std::to_string(spec_.epoch));
+  if (member.incarnation != incarnation)
+    return refuse(EngineErrc::epoch_fenced, name_of(open.sender_rank) + " is of another incarnation than the group's");
+  auto const found = std::find_if(receives_.begin(), receives_.end(),
+                                  [&](auto const& channel) { return channel.peer() == open.sender_rank; });
+  bool const agrees = open.fingerprint == spec_.fingerprint && open.receiver_rank == self && found != receives_.end() &&
+                      found->digest() == open.channel_digest && open.eager_bytes == state_.eager_bytes;
+  if (!agrees) {
+    std::string hint;
+    if (open.eager_bytes != state_.eager_bytes)
+      hint = " with another eager budget";
+    else if (description == spec_.description)
+      hint = " by another plan";
+    auto answer =
+        refuse(EngineErrc::plan_mismatch, name_of(self) + " runs '" + spec_.description + "', " +
+                                              name_of(open.sender_rank) + " runs '" + description + "'" + hint);
+    answer.refusal.culprits = {std::min(self, open.sender_rank), std::max(self, open.sender_rank)};
+    answer.fails_the_run = true;
+    return answer;
+  }
+  if (found->is_opened()) return refuse(EngineErrc::protocol_error, name_of(open.sender_rank) + " opened it twice");
+  Answer accepted;
+  accepted.channel = &*found;
+  return accepted;
+}
+
+void Run::heard(plan::Rank rank, TimePoint now) {
+  heard_[rank] = true;
+  if (anybody_heard_) return;
+  anybody_heard_ = true;
+  first_heard_ = now;
+}
+
+Run::TimePoint Run::next_deadline() const { return in_grace_ ? spec_.deadline + grace : spec_.deadline; }
+
+std::optional<Failure> Run::expired(TimePoint now) {
+  if (now < next_deadline()) return std::nullopt;
+  std::vector<std::pair<plan::Rank, std::string>> silent, slow;
+  for (auto const& channel : receives_)
+    if (!channel.finished()) (heard_[channel.peer()] ? slow : silent).emplace_back(channel.peer(), channel.where());
+  for (auto const& channel : sends_)
+    if (!channel.finished()) (heard_[channel.peer()] ? slow : silent).emplace_back(channel.peer(), channel.where());
+  // Somebody else may know who is silent, and says so at this same deadline.
+  if (silent.empty() && !in_grace_ && spec_.members.size() > 2) {
+    in_grace_ = true;
+    return std::nullopt;
+  }
+  auto const& waited_for = silent.empty() ? slow : silent;
+  Failure failure;
+  failure.code = EngineErrc::deadline_exceeded;
+  auto const allowed = std::chrono::duration_cast<std::chrono::milliseconds>(spec_.deadline - started_).count();
+  failure.text = "not finished after " + std::to_string(allowed) + " ms";
+  for (auto const& [rank, where] : waited_for) {
+    if (std::find(failure.culprits.begin(), failure.culprits.end(), rank) != failure.culprits.end()) continue;
+    failure.culprits.push_back(rank);
+    failure.text += (failure.culprits.size() == 1 ? ": " : ", ") + name_of(rank) +
+                    (silent.empty() ? " was slow, " + where : std::string(" never called"));
+  }
+  std::sort(failure.culprits.begin(), failure.culprits.end());
+  return failure;
+}
+
+void Run::end(std::optional<Failure> const& failure, TimePoint now) {
+  ended_ = true;
+  auto const seconds = [](auto duration) { return std::chrono::duration<double>(duration).count(); };
+  RunResult result;
+  if (failure) {
+    result.status = Error(failure->code, failure->detail());
+    result.culprits = failure->culprits;
+  }
+  result.seconds = seconds(now - started_);
+  result.wait_seconds = seconds((anybody_heard_ ? first_heard_ : now) - started_);
+  result.bytes_sent = state_.bytes_sent;
+  result.bytes_received = state_.bytes_received;
+  result.steps = state_.board.completed();
+  auto const done = std::move(done_);
+  spec_.owner.reset();
+  done(std::move(result));
+}
+
+}  // namespace chorus::engine

@@ -1,0 +1,93 @@
+// One collective as this rank runs it.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "worker/engine/data_plane.hpp"
+#include "worker/engine/failure.hpp"
+#include "worker/engine/receive_channel.hpp"
+#include "worker/engine/run_state.hpp"
+#include "worker/engine/send_channel.hpp"
+
+namespace chorus::engine {
+
+// What can be wrong with a spec by itself. Errors: EngineErrc::aborted with the reason.
+[[nodiscard]] Status check(RunSpec const& spec);
+
+// Everything is sized in the constructor; what happens per segment allocates nothing. Lives on the data thread.
+class Run {
+ public:
+  using TimePoint = std::chrono::steady_clock::time_point;
+
+  // Ranks that wait only for ranks that were heard of give those who know better this long to name the culprit.
+  static constexpr std::chrono::milliseconds grace{100};
+
+  // check(spec) is ok.
+  Run(RunSpec spec, RunDone done, std::uint64_t eager_bytes, TimePoint now);
+  Run(Run const&) = delete;
+  Run& operator=(Run const&) = delete;
+
+  [[nodiscard]] RunSpec const& spec() const { return spec_; }
+  [[nodiscard]] std::deque<SendChannel>& sends() { return sends_; }
+  [[nodiscard]] std::deque<ReceiveChannel>& receives() { return receives_; }
+
+  // Goes on with every instruction that can: local work up to about `budget_bytes`, sends and grants by scheduling
+  // their channels with the outlets and inlets. True if local work is left.
+  bool work(std::uint64_t budget_bytes);
+  // All instructions done, everything handed over, and every peer agreed that it runs the same.
+  [[nodiscard]] bool finished() const;
+
+  // What an open frame of a link from `worker` gets.
+  struct Answer {
+    ReceiveChannel* channel = nullptr;  // accepted; otherwise:
+    Failure refusal;
+    bool fails_the_run = false;  // the peer belongs to the run, and runs something else
+  };
+  [[nodiscard]] Answer judge(links::Open const& open, std::uint32_t epoch, std::string const& description,
+                             std::string const& worker, std::uint64_t incarnation);
+  // Whether this identity is a member of the run.
+  [[nodiscard]] std::optional<plan::Rank> rank_of(std::string const& worker, std::uint64_t incarnation) const;
+
+  // A sign of life of a peer: its first open, grant or byte.
+  void heard(plan::Rank rank, TimePoint now);
+  // When to ask expired() next.
+  [[nodiscard]] TimePoint next_deadline() const;
+  [[nodiscard]] std::optional<Failure> expired(TimePoint now);
+
+  // "rank 2 (w2)"
+  [[nodiscard]] std::string name_of(plan::Rank rank) const;
+
+  // Calls `done`. Nothing of the run is used afterwards, and its memory may be gone.
+  void end(std::optional<Failure> const& failure, TimePoint now);
+  [[nodiscard]] bool ended() const { return ended_; }
+
+  bool is_queued = false;  // with the engine, to be worked on
+
+ private:
+  void prepare_channels();
+  void go_on(std::uint32_t instruction);
+
+  RunSpec spec_;
+  RunDone done_;
+  TimePoint const started_;
+  TimePoint first_heard_;
+  RunState state_;
+  std::deque<SendChannel> sends_;  // stable addresses
+  std::deque<ReceiveChannel> receives_;
+  struct Place {
+    std::uint32_t channel = 0;  // index into sends_ or receives_
+    std::uint32_t message = 0;
+  };
+  std::vector<Place> places_;  // of instructions that send or receive
+  std::vector<bool> heard_;    // by rank
+  bool anybody_heard_ = false;
+  bool in_grace_ = false;
+  bool ended_ = false;
+};
+
+}  // namespace chorus::engine

@@ -1,0 +1,74 @@
+#include "worker/engine/scoreboard.hpp"
+
+#include <algorithm>
+
+#include "collectives/core/assert.hpp"
+
+namespace chorus::engine {
+
+Scoreboard::Scoreboard(plan::Program const& program, std::vector<std::uint64_t> total_bytes)
+    : program_(program),
+      total_(std::move(total_bytes)),
+      done_(total_.size()),
+      waits_(total_.size()),
+      dependents_(program.dependencies.size()),
+      dependents_begin_(total_.size() + 1),
+      woken_(total_.size()),
+      is_woken_(total_.size()) {
+  CHORUS_ASSERT(total_.size() == program.instructions.size(), "every instruction has a size");
+  auto const count = static_cast<std::uint32_t>(total_.size());
+  for (auto const& dependency : program.dependencies) ++dependents_begin_[dependency.instruction + 1];
+  for (std::uint32_t i = 0; i < count; ++i) dependents_begin_[i + 1] += dependents_begin_[i];
+  std::vector<std::uint32_t> next(dependents_begin_.begin(), dependents_begin_.end() - 1);
+  for (std::uint32_t i = 0; i < count; ++i)
+    for (auto const& dependency : program.dependencies_of(i)) {
+      dependents_[next[dependency.instruction]++] = {i, dependency.segmentwise};
+      if (waits_for_whole(i, dependency.segmentwise)) ++waits_[i];
+    }
+  for (std::uint32_t i = 0; i < count; ++i)
+    if (waits_[i] == 0) wake(i);
+}
+
+std::uint64_t Scoreboard::ready(std::uint32_t i) const {
+  if (waits_[i] != 0) return 0;
+  auto prefix = total_[i];
+  for (auto const& dependency : program_.dependencies_of(i))
+    if (dependency.segmentwise) prefix = std::min(prefix, done_[dependency.instruction]);
+  return prefix;
+}
+
+void Scoreboard::advance(std::uint32_t i, std::uint64_t bytes) {
+  done_[i] += bytes;
+  CHORUS_ASSERT(bytes != 0 && done_[i] <= total_[i], "progress stays within the instruction");
+  if (done_[i] == total_[i]) return complete(i);
+  for (auto d = dependents_begin_[i]; d < dependents_begin_[i + 1]; ++d)
+    if (dependents_[d].segmentwise && waits_[dependents_[d].instruction] == 0) wake(dependents_[d].instruction);
+}
+
+void Scoreboard::complete(std::uint32_t i) {
+  ++completed_;
+  for (auto d = dependents_begin_[i]; d < dependents_begin_[i + 1]; ++d) {
+    auto const& [dependent, segmentwise] = dependents_[d];
+    if (waits_for_whole(dependent, segmentwise)) --waits_[dependent];
+    if (waits_[dependent] == 0) wake(dependent);
+  }
+}
+
+std::optional<std::uint32_t> Scoreboard::next() {
+  while (!woken_.empty()) {
+    auto const i = woken_.front();
+    woken_.pop();
+    is_woken_[i] = false;
+    if (total_[i] != 0) return i;
+    complete(i);  // woken once only: when its last dependency was completed
+  }
+  return std::nullopt;
+}
+
+void Scoreboard::wake(std::uint32_t i) {
+  if (is_woken_[i]) return;
+  is_woken_[i] = true;
+  woken_.push(i);
+}
+
+}  // namespace chorus::engine

@@ -1,0 +1,70 @@
+// Counters per peer that the data thread writes and any thread reads.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "worker/engine/data_plane.hpp"
+
+namespace chorus::engine {
+
+// One writer. Readers may see the counters of one moment not quite together.
+class PeerCounters {
+ public:
+  void sent(std::uint64_t bytes) { add(sent_bytes_, bytes); }
+  void received(std::uint64_t bytes) { add(received_bytes_, bytes); }
+  void was_sending(std::chrono::steady_clock::duration time) { add(send_busy_ns_, nanoseconds(time)); }
+  void was_receiving(std::chrono::steady_clock::duration time) { add(receive_busy_ns_, nanoseconds(time)); }
+  void connected() { add(connections_, 1); }
+  void disconnected() { add(connections_, std::uint64_t{0} - 1); }
+
+  [[nodiscard]] PeerTraffic read(std::string worker) const {
+    PeerTraffic traffic;
+    traffic.worker = std::move(worker);
+    traffic.sent_bytes = sent_bytes_.load(std::memory_order_relaxed);
+    traffic.received_bytes = received_bytes_.load(std::memory_order_relaxed);
+    traffic.send_busy_seconds = static_cast<double>(send_busy_ns_.load(std::memory_order_relaxed)) * 1e-9;
+    traffic.receive_busy_seconds = static_cast<double>(receive_busy_ns_.load(std::memory_order_relaxed)) * 1e-9;
+    traffic.connections = static_cast<std::uint32_t>(connections_.load(std::memory_order_relaxed));
+    return traffic;
+  }
+
+ private:
+  using Counter = std::atomic<std::uint64_t>;
+  static void add(Counter& counter, std::uint64_t amount) {
+    counter.store(counter.load(std::memory_order_relaxed) + amount, std::memory_order_relaxed);
+  }
+  static std::uint64_t nanoseconds(std::chrono::steady_clock::duration time) {
+    return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(time).count());
+  }
+
+  Counter sent_bytes_{0}, received_bytes_{0}, send_busy_ns_{0}, receive_busy_ns_{0}, connections_{0};
+};
+
+// Thread-safe. Counters live as long as the book.
+class TrafficBook {
+ public:
+  [[nodiscard]] PeerCounters& of(std::string const& worker) {
+    std::lock_guard const lock(mutex_);
+    return peers_[worker];
+  }
+  [[nodiscard]] std::vector<PeerTraffic> read() const {
+    std::lock_guard const lock(mutex_);
+    std::vector<PeerTraffic> all;
+    all.reserve(peers_.size());
+    for (auto const& [worker, counters] : peers_) all.push_back(counters.read(worker));
+    return all;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<std::string, PeerCounters> peers_;
+};
+
+}  // namespace chorus::engine
