@@ -90,8 +90,8 @@ void ChunkDecoder::eat(char c) {
 
 void ChunkDecoder::eat_size(char c) {
   if (auto const digit = hex_value(c); digit >= 0) {
-    // Sixteen digits with the top bit clear: no arithmetic on it overflows.
-    if (data_bytes_ >> 59 != 0) return fail("a chunk size is too large");
+    size_digits_ = step_ == Step::size_first ? 1 : size_digits_ + 1;
+    if (size_digits_ > size_digits_max) return fail("a chunk size is too large");
     data_bytes_ = data_bytes_ << 4 | static_cast<std::uint64_t>(digit);
     step_ = Step::size;
     return;

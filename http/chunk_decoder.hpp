@@ -50,7 +50,11 @@ class ChunkDecoder {
   void fail(std::string_view why);
 
   Step step_ = Step::size_first;
+  static constexpr std::uint8_t size_digits_max =
+      15;  // leading zeros count: nothing overflows, nothing goes on for ever
+
   std::uint64_t data_bytes_ = 0;
+  std::uint8_t size_digits_ = 0;
   std::size_t chunks_ = 0;
   std::size_t extension_bytes_ = 0;
   std::size_t trailer_bytes_ = 0;

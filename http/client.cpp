@@ -4,12 +4,12 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/beast/http/empty_body.hpp>
-#include <boost/beast/http/parser.hpp>
 
 #include "http/ascii.hpp"
 #include "http/body_reader.hpp"
 #include "http/connection_pool.hpp"
 #include "http/errc.hpp"
+#include "http/receive_header.hpp"
 #include "http/resolve.hpp"
 
 namespace chorus::http {
@@ -68,19 +68,9 @@ Error failure(Wire const& wire, std::error_code code, std::string const& url) {
 asio::awaitable<Result<AnswerHead>> receive_head(Wire& wire, std::string url, bool upgrading) {
   for (;;) {
     beast::http::response_parser<beast::http::empty_body> parser;
-    parser.header_limit(header_bytes_max);
-    parser.body_limit(boost::none);
-    while (!parser.is_header_done()) {
-      if (wire.buffered().empty())
-        if (auto const more = co_await wire.receive(); more.error) co_return failure(wire, more.error, url);
-      auto const bytes = wire.buffered();
-      beast::error_code error;
-      wire.consume(parser.put(asio::buffer(bytes.data(), bytes.size()), error));
-      if (parser.is_header_done()) break;
-      if (error && error != beast::http::error::need_more)
-        co_return Error(error == beast::http::error::header_limit ? HttpErrc::too_large : HttpErrc::malformed,
-                        url + ": " + error.message());
-      if (auto const more = co_await wire.receive(); more.error) co_return failure(wire, more.error, url);
+    if (auto const end = co_await receive_header(wire, parser, header_bytes_max); end.error) {
+      if (!end.why.empty()) co_return Error(end.error, url + ": not an HTTP answer: " + end.why);
+      co_return failure(wire, end.error, url);
     }
     auto const& message = parser.get();
     AnswerHead head;

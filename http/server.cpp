@@ -147,7 +147,8 @@ asio::awaitable<void> Server::Impl::stop() {
   boost::system::error_code ignored;
   for (auto& acceptor : acceptors_) acceptor.close(ignored);
   sweep_timer_.cancel();
-  for (auto next = sessions_.begin(); next != sessions_.end();) (next++)->cancel.emit(asio::cancellation_type::terminal);
+  for (auto next = sessions_.begin(); next != sessions_.end();)
+    (next++)->cancel.emit(asio::cancellation_type::terminal);
   while (running_ > 0) co_await all_ended_.async_wait(tuple_awaitable);
 }
 

@@ -5,11 +5,11 @@
 #include <array>
 #include <boost/asio/error.hpp>
 #include <boost/beast/http/empty_body.hpp>
-#include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/status.hpp>
 
 #include "collectives/core/assert.hpp"
 #include "http/ascii.hpp"
+#include "http/receive_header.hpp"
 #include "http/session_body.hpp"
 #include "http/target.hpp"
 
@@ -18,7 +18,6 @@ namespace {
 
 namespace asio = boost::asio;
 namespace beast = boost::beast;
-using Parser = beast::http::request_parser<beast::http::empty_body>;
 
 Method method_of(beast::http::verb verb) {
   switch (verb) {
@@ -163,26 +162,15 @@ asio::awaitable<Checked<std::optional<Session::Incoming>>> Session::receive_head
     if (auto const first = co_await wire_.receive(); first.error) co_return std::nullopt;
   }
   wire_.set_patience({.until = std::chrono::steady_clock::now() + limits.header_timeout});
-  Parser parser;
-  parser.header_limit(static_cast<std::uint32_t>(limits.header_bytes));
-  parser.body_limit(boost::none);
-  for (;;) {
-    auto const bytes = wire_.buffered();
-    beast::error_code error;
-    wire_.consume(parser.put(asio::buffer(bytes.data(), bytes.size()), error));
-    if (parser.is_header_done()) break;
-    if (error == beast::http::error::header_limit)
+  beast::http::request_parser<beast::http::empty_body> parser;
+  if (auto const end = co_await http::receive_header(wire_, parser, limits.header_bytes); end.error) {
+    if (end.error == HttpErrc::timed_out) co_return Problem(ProblemCode::request_timeout, "the header came too slowly");
+    if (end.error == HttpErrc::too_large)
       co_return Problem(ProblemCode::header_too_large,
                         "the header has more than " + std::to_string(limits.header_bytes) + " bytes");
-    if (error && error != beast::http::error::need_more)
-      co_return Problem(ProblemCode::bad_request, "not an HTTP/1.1 request: " + error.message());
-    auto const more = co_await wire_.receive();
-    if (more.error == HttpErrc::timed_out)
-      co_return Problem(ProblemCode::request_timeout, "the header came too slowly");
-    if (more.error == HttpErrc::too_large)
-      co_return Problem(ProblemCode::header_too_large,
-                        "the header has more than " + std::to_string(limits.header_bytes) + " bytes");
-    if (more.error) co_return std::nullopt;
+    if (end.error == HttpErrc::malformed)
+      co_return Problem(ProblemCode::bad_request, "not an HTTP/1.1 request: " + end.why);
+    co_return std::nullopt;
   }
 
   auto const& message = parser.get();
@@ -248,6 +236,11 @@ asio::awaitable<bool> Session::send(Incoming const& incoming, Response response,
   auto const head = head_of(response, incoming.old_version, keep_alive);
   auto const without_body = incoming.request.method == Method::head || has_no_body(response.status);
   auto const sent = co_await wire_.write(head, without_body ? std::span<std::byte const>() : content_of(response));
+  if (sent.error == HttpErrc::timed_out) {
+    // Otherwise the system would keep megabytes that nobody reads, and try for minutes.
+    boost::system::error_code ignored;
+    wire_.socket().set_option(asio::ip::tcp::socket::linger(true, 0), ignored);
+  }
   co_return !sent.error;
 }
 

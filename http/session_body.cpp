@@ -71,7 +71,10 @@ asio::awaitable<Checked<std::string>> SessionBody::read_all(std::size_t limit_by
     filled += moved.bytes;
     read_bytes_ += moved.bytes;
     if (moved.error) co_return failed(moved.error);
-    if (filled > limit_bytes) co_return too_large();
+    if (filled > limit_bytes) {
+      broken_ = true;  // nobody knows how much of it there is
+      co_return too_large();
+    }
   }
   text.resize(filled);
   co_return text;

@@ -1,0 +1,320 @@
+#include "http/client.hpp"
+
+#include <doctest/doctest.h>
+
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/read.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <optional>
+
+#include "http/errc.hpp"
+#include "http/testing/live_server.hpp"
+#include "http/testing/scripted_server.hpp"
+
+using namespace chorus;
+using namespace chorus::http;
+using namespace chorus::http::testing;
+namespace asio = boost::asio;
+using std::chrono::milliseconds;
+
+namespace {
+
+TimePoint soon(milliseconds time = milliseconds(10000)) { return std::chrono::steady_clock::now() + time; }
+
+Call call(Method method, std::string url, std::string body = "") {
+  Call result;
+  result.method = method;
+  result.url = std::move(url);
+  result.body = std::move(body);
+  return result;
+}
+
+// A client and the thread (this one) that runs it.
+struct Desk {
+  asio::io_context io{1};
+  Client client{io.get_executor()};
+
+  template <class T>
+  Result<T> run(asio::awaitable<Result<T>> task) {
+    std::optional<Result<T>> result;
+    asio::co_spawn(io, keep(std::move(task), result), [](std::exception_ptr failure) {
+      if (failure) std::rethrow_exception(failure);
+    });
+    io.restart();
+    while (!result) io.run_one();
+    return std::move(*result);
+  }
+
+  template <class T>
+  static asio::awaitable<void> keep(asio::awaitable<Result<T>> task, std::optional<Result<T>>& result) {
+    result.emplace(co_await std::move(task));
+  }
+
+  Result<Answer> send(Call request, TimePoint deadline = soon()) {
+    return run(client.send(std::move(request), deadline));
+  }
+  Result<Answer> get(std::string url, TimePoint deadline = soon()) {
+    return send(call(Method::get, std::move(url)), deadline);
+  }
+  Result<Client::Upgraded> upgrade(std::string url, std::string protocol) {
+    return run(client.upgrade(std::move(url), std::move(protocol), {}, soon()));
+  }
+};
+
+std::string const ok_hello = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
+
+HttpErrc code_of(Result<Answer> const& answer) {
+  REQUIRE(answer.has_error());
+  return static_cast<HttpErrc>(answer.error().code.value());
+}
+
+}  // namespace
+
+TEST_CASE("calls use one connection after the other") {
+  LiveServer server;
+  Desk desk;
+  for (int i = 0; i < 50; ++i) CHECK(desk.get(server.url("/hello"))->body == "hello\n");
+  CHECK(desk.send(call(Method::put, server.url("/echo"), "text"))->body == "text");
+  CHECK(desk.send(call(Method::head, server.url("/payload/100")))->body == "");
+  CHECK(desk.get(server.url("/nowhere"))->status == 404);
+  CHECK(desk.get(server.url("/hello"))->status == 200);
+  CHECK(server.connections_used() == 1);
+}
+
+TEST_CASE("calls at the same time use connections of their own, and keep them") {
+  LiveServer server;
+  Desk desk;
+  std::size_t answered = 0;
+  for (int round = 1; round <= 2; ++round) {
+    for (int i = 0; i < 20; ++i)
+      asio::co_spawn(desk.io, desk.client.send(call(Method::get, server.url("/hello")), soon()),
+                     [&](std::exception_ptr, Result<Answer> const& answer) { answered += answer && answer->ok(); });
+    desk.io.restart();
+    desk.io.run();
+  }
+  CHECK(answered == 40);
+  CHECK(server.connections_used() <= 20);
+  CHECK(server.open_connections() <= 20);
+}
+
+TEST_CASE("a problem comes back as it was") {
+  LiveServer server;
+  Desk desk;
+  auto const answer = desk.send(call(Method::put, server.url("/refuse"), "x")).value();
+  CHECK(!answer.ok());
+  auto const problem = answer.problem();
+  CHECK(problem.code == ProblemCode::busy);
+  CHECK(problem.detail == "a collective writes here");
+  CHECK(problem.instance == "/refuse");
+}
+
+TEST_CASE("a large answer and a large body are exact") {
+  LiveServer server;
+  Desk desk;
+  auto const bytes = pattern(8 << 20);
+  std::string const text(reinterpret_cast<char const*>(bytes.data()), bytes.size());
+  CHECK(desk.get(server.url("/payload/8388608"))->body == text);
+  CHECK(desk.send(call(Method::put, server.url("/store"), text))->status == 204);
+  CHECK(server.take_stored() == bytes);
+}
+
+TEST_CASE("an answer above its limit is an error") {
+  LiveServer server;
+  Desk desk;
+  auto request = call(Method::get, server.url("/payload/1001"));
+  request.answer_limit_bytes = 1000;
+  CHECK(code_of(desk.send(request)) == HttpErrc::too_large);
+  request.url = server.url("/payload/1000");
+  CHECK(desk.send(request)->body.size() == 1000);
+  ScriptedServer endless({{"HTTP/1.1 200 OK\r\n\r\n" + std::string(5000, 'x')}});
+  request.url = endless.url();
+  CHECK(code_of(desk.send(request)) == HttpErrc::too_large);
+}
+
+TEST_CASE("answers are understood in every framing") {
+  Desk desk;
+  ScriptedServer server(
+      {{ok_hello, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhe\r\n3;x=y\r\nllo\r\n0\r\nT: u\r\n\r\n",
+        "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" + ok_hello,
+        "HTTP/1.1 204 No Content\r\n\r\n", "HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n",
+        "HTTP/1.1 200 OK\r\n\r\nhello"}});
+  for (int i = 0; i < 3; ++i) CHECK(desk.get(server.url())->body == "hello");
+  CHECK(desk.get(server.url())->status == 204);
+  CHECK(desk.get(server.url())->status == 304);
+  CHECK(desk.get(server.url())->body == "hello");
+  CHECK(server.requests().size() == 6);
+}
+
+TEST_CASE("answers that are none are errors that name the URL") {
+  Desk desk;
+  for (auto const* text :
+       {"ICMP/1.1 200 OK\r\n\r\n", "HTTP/1.1 2x0 OK\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\nx",
+        "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\nx",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\nx",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n"}) {
+    INFO(std::string(text));
+    ScriptedServer server({{text}});
+    auto const answer = desk.get(server.url("/path"));
+    CHECK(code_of(answer) == HttpErrc::malformed);
+    CHECK(answer.error().detail.starts_with(server.url("/path") + ": "));
+  }
+  for (auto const* text : {"HTTP/1.1 200", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhell",
+                           "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n"}) {
+    INFO(std::string(text));
+    ScriptedServer server({{text}});
+    CHECK(code_of(desk.get(server.url())) == HttpErrc::peer_closed);
+  }
+}
+
+TEST_CASE("a connection that the server closed while it was idle costs nothing") {
+  ServerLimits limits;
+  limits.idle_timeout = milliseconds(200);
+  LiveServer server(limits);
+  Desk desk;
+  CHECK(desk.get(server.url("/hello"))->ok());
+  CHECK(server.wait_for_connections(0));
+  CHECK(desk.send(call(Method::put, server.url("/echo"), "x"))->ok());
+  CHECK(server.connections_used() == 2);
+}
+
+TEST_CASE("a request on a kept connection that closes without an answer is sent once more, if that is harmless") {
+  Desk desk;
+  ScriptedServer idempotent({{ok_hello, ""}, {ok_hello}});
+  CHECK(desk.get(idempotent.url())->body == "hello");
+  CHECK(desk.send(call(Method::put, idempotent.url(), "x"))->body == "hello");
+  CHECK(idempotent.requests().size() == 3);
+
+  ScriptedServer once({{ok_hello, ""}});
+  CHECK(desk.get(once.url())->body == "hello");
+  CHECK(code_of(desk.send(call(Method::post, once.url(), "x"))) == HttpErrc::peer_closed);
+  CHECK(once.requests().size() == 2);
+
+  ScriptedServer begun({{ok_hello, "H"}});
+  CHECK(desk.get(begun.url())->body == "hello");
+  CHECK(code_of(desk.get(begun.url())) == HttpErrc::peer_closed);
+  CHECK(begun.requests().size() == 2);
+
+  ScriptedServer fresh({{""}});
+  CHECK(code_of(desk.get(fresh.url())) == HttpErrc::peer_closed);
+  CHECK(fresh.requests().size() == 1);
+}
+
+TEST_CASE("the request is what the server expects") {
+  Desk desk;
+  ScriptedServer server({{ok_hello, ok_hello}});
+  auto post = call(Method::post, server.url("/a?b=c"), "{}");
+  post.fields.add("X-Evil", "a\r\nX: b");
+  CHECK(desk.send(post)->ok());
+  CHECK(desk.get(server.url(""))->ok());
+  auto const requests = server.requests();
+  auto const host = "Host: " + server.url("").substr(7) + "\r\n";
+  CHECK(requests.at(0) == "POST /a?b=c HTTP/1.1\r\n" + host +
+                              "X-Evil: a  X: b\r\nContent-Length: 2\r\nContent-Type: application/json\r\n\r\n{}");
+  CHECK(requests.at(1) == "GET / HTTP/1.1\r\n" + host + "\r\n");
+}
+
+TEST_CASE("a call ends at its deadline, wherever it waits") {
+  Desk desk;
+  auto const begin = std::chrono::steady_clock::now();
+  {
+    ScriptedServer silent({{keep_silent}});
+    auto const answer = desk.get(silent.url("/x"), soon(milliseconds(50)));
+    CHECK(code_of(answer) == HttpErrc::timed_out);
+    CHECK(answer.error().detail == silent.url("/x") + ": no answer before the deadline");
+  }
+  {
+    ScriptedServer half({{"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhe", keep_silent}});
+    // The script closes only after a second request: the connection stays open and silent.
+    CHECK(code_of(desk.get(half.url(), soon(milliseconds(50)))) == HttpErrc::timed_out);
+  }
+  CHECK(code_of(desk.get("http://127.0.0.1:1/", soon(milliseconds(-1)))) == HttpErrc::timed_out);
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(5));
+}
+
+TEST_CASE("a kept connection is not closed by the deadline of the call before") {
+  LiveServer server;
+  Desk desk;
+  auto const first_deadline = soon(milliseconds(300));
+  CHECK(desk.get(server.url("/hello"), first_deadline)->ok());
+  asio::steady_timer timer(desk.io, first_deadline + milliseconds(1));
+  timer.wait();
+  CHECK(desk.get(server.url("/hello"))->ok());
+  CHECK(server.connections_used() == 1);
+}
+
+TEST_CASE("nobody listening is an error that says where") {
+  Desk desk;
+  auto const answer = desk.get("http://127.0.0.1:1/");
+  CHECK(code_of(answer) == HttpErrc::connect_failed);
+  CHECK(answer.error().detail == "http://127.0.0.1:1/: connection refused");
+  CHECK(code_of(desk.get("https://127.0.0.1:1/")) == HttpErrc::bad_url);
+}
+
+TEST_CASE("names are resolved") {
+  LiveServer server;
+  Desk desk;
+  auto const answer = desk.get("http://localhost:" + std::to_string(server.port()) + "/hello");
+  REQUIRE_MESSAGE(answer.has_value(), answer.error().detail);
+  CHECK(answer->body == "hello\n");
+}
+
+TEST_CASE("a cancelled call ends, and its connection is not used again") {
+  LiveServer server;
+  Desk desk;
+  asio::cancellation_signal signal;
+  server.on_wait = [&] { asio::post(desk.io, [&] { signal.emit(asio::cancellation_type::terminal); }); };
+  bool ended = false;
+  asio::co_spawn(
+      desk.io, desk.client.send(call(Method::get, server.url("/wait")), soon()),
+      asio::bind_cancellation_slot(signal.slot(), [&](std::exception_ptr failure, Result<Answer> const& answer) {
+        ended = true;
+        CHECK((failure != nullptr || answer.has_error()));
+      }));
+  desk.io.restart();
+  while (!ended) desk.io.run_one();
+  CHECK(desk.get(server.url("/hello"))->ok());
+  CHECK(server.connections_used() == 2);
+}
+
+TEST_CASE("closing the client ends its calls") {
+  LiveServer server;
+  Desk desk;
+  CHECK(desk.get(server.url("/hello"))->ok());
+  server.on_wait = [&] { asio::post(desk.io, [&] { desk.client.close(); }); };
+  CHECK(code_of(desk.get(server.url("/wait"))) == HttpErrc::peer_closed);
+  CHECK(code_of(desk.get(server.url("/hello"))) == HttpErrc::peer_closed);
+}
+
+TEST_CASE("an upgrade gives the socket and what came early") {
+  LiveServer server;
+  Desk desk;
+  auto upgraded = desk.upgrade(server.url("/upgrade"), "test/1");
+  REQUIRE(upgraded.has_value());
+  std::string text = upgraded->early_bytes;
+  boost::system::error_code error;
+  asio::read(upgraded->socket, asio::dynamic_buffer(text), error);
+  CHECK(text == "early:");
+
+  ScriptedServer eager({{"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: test/1\r\n\r\nearly"}});
+  auto early = desk.upgrade(eager.url(), "test/1");
+  REQUIRE(early.has_value());
+  text = early->early_bytes;
+  asio::read(early->socket, asio::dynamic_buffer(text), error);
+  CHECK(text == "early");
+}
+
+TEST_CASE("a refused upgrade says why") {
+  LiveServer server;
+  Desk desk;
+  auto const refused = desk.upgrade(server.url("/upgrade"), "test/2");
+  REQUIRE(refused.has_error());
+  CHECK(refused.error().code == HttpErrc::refused_upgrade);
+  CHECK(refused.error().detail == server.url("/upgrade") + ": 409 plan_mismatch: only test/1 here");
+  ScriptedServer other({{"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n"}});
+  CHECK(desk.upgrade(other.url(), "test/1").error().code == HttpErrc::malformed);
+}

@@ -1,0 +1,135 @@
+// Every message keeps every field: the texts below give each field a value that is not its default.
+#include <doctest/doctest.h>
+
+#include "http/api/collectives.hpp"
+#include "http/api/groups.hpp"
+#include "http/api/membership.hpp"
+#include "http/api/runs.hpp"
+#include "http/api/tensors.hpp"
+#include "http/json.hpp"
+
+using namespace chorus;
+using namespace chorus::http;
+
+namespace {
+
+std::string const locality = R"({"region":"eu","zone":"z1","rack":"r7","host":"h3"})";
+std::string const schedule = R"({"segment_bytes":8192,"window":9})";
+std::string const problem =
+    R"({"type":"/problems/peer_lost","title":"A peer was lost","status":502,"detail":"rank 3 died","code":"peer_lost",)"
+    R"("retryable":true,"retry_after_s":2,"ranks":[3],"errors":[{"pointer":"/x","detail":"y"}]})";
+std::string const worker = R"({"id":"w","incarnation":"00","url":"http://w:1","locality":)" + locality +
+                           R"(,"version":"0.1","state":"ready","lease_ms":3000,"heard_ms_ago":17,"groups":["g","h"]})";
+std::string const group =
+    R"({"name":"g","epoch":3,"state":"degraded","members":[{"rank":1,"worker":"w","incarnation":"ab","url":"http://w:1",)"
+    R"("locality":)" +
+    locality +
+    R"(,"roles":[{"algorithm":"tree","role":"interior","sends_to":[0],"receives_from":[3,4]}]}],)"
+    R"("lost":["x"],"stretch":{"arrival_order":1.5,"assigned":0.1},"selection":[{"op":"all_reduce","max_bytes":4096,)"
+    R"("algorithm":"tree","root":1,"arity":3,"reason":"small"},{"op":"all_reduce","algorithm":"ring","root":0,"arity":2,)"
+    R"("reason":"large"}]})";
+std::string const report =
+    R"({"run":5,"rank":2,"worker":"w","state":"failed","started_us":123,"seconds":0.25,"wait_seconds":1e-05,)"
+    R"("bytes_sent":18446744073709551615,"bytes_received":2,"steps":6,"input_digest":"aa","output_digest":"bb","version":4,)"
+    R"("error":)" +
+    problem + "}";
+std::string const collective_request =
+    R"({"group":"g","op":"reduce","tensor":"t","reduce":"max","algorithm":"ring","root":1,"arity":4,"epoch":2,)"
+    R"("timeout_ms":5,"in_place":true,"reproducible":true,"schedule":)" +
+    schedule + "}";
+std::string const considered =
+    R"({"algorithm":"ring","root":1,"arity":3,"predicted_seconds":0.001,"rounds":6,"bytes_per_rank":12})";
+std::string const lower_bound = R"({"rounds":2,"bytes_per_rank":6})";
+std::string const collective =
+    R"({"id":"c","state":"failed","request":)" + collective_request +
+    R"(,"run":9,"epoch":2,"dtype":"f32","shape":[4096,0],"bytes":16384,"algorithm":"ring","root":1,"arity":3,"reason":"why",)"
+    R"("considered":[)" +
+    considered + R"(],"predicted_seconds":0.5,"lower_bound":)" + lower_bound +
+    R"(,"created_at":"2026-01-01T00:00:00Z","seconds":2.5,"arrival_skew_seconds":0.125,"ranks":[{"rank":1,"worker":"w",)"
+    R"("state":"failed","report":)" +
+    report + R"(},{"rank":2,"worker":"v","state":"pending"}],"error":)" + problem + "}";
+std::string const tensor = R"({"name":"grad/0","dtype":"bf16","shape":[2,3],"version":7,"bytes":12,"device":"cuda:1"})";
+
+// The text, read and written again.
+template <class Message>
+std::string echoed(std::string const& text) {
+  auto const message = decode<Message>(text);
+  REQUIRE_MESSAGE(message.has_value(), message.error().detail);
+  return encode(*message);
+}
+
+template <class List>
+void check_list(std::string const& item) {
+  auto const with_cursor = R"({"items":[)" + item + "," + item + R"(],"next_cursor":"n"})";
+  CHECK(echoed<List>(with_cursor) == with_cursor);
+  CHECK(echoed<List>(R"({"items":[]})") == R"({"items":[]})");
+}
+
+}  // namespace
+
+TEST_CASE("membership reads back as written") {
+  auto const join =
+      R"({"id":"w","incarnation":"00","url":"http://w:1","locality":)" + locality + R"(,"version":"0.1"})";
+  CHECK(echoed<api::JoinRequest>(join) == join);
+  CHECK(echoed<api::Worker>(worker) == worker);
+  CHECK(echoed<api::LeaseRequest>(R"({"incarnation":"ff"})") == R"({"incarnation":"ff"})");
+  CHECK(echoed<api::LeaseAnswer>(R"({"lease_ms":12})") == R"({"lease_ms":12})");
+  check_list<api::WorkerList>(worker);
+}
+
+TEST_CASE("groups read back as written") {
+  CHECK(echoed<api::GroupRequest>(R"({"workers":["a","b"]})") == R"({"workers":["a","b"]})");
+  CHECK(echoed<api::GroupRequest>(R"({"size":4})") == R"({"size":4})");
+  CHECK(echoed<api::GroupRequest>("{}") == "{}");
+  CHECK(echoed<api::Group>(group) == group);
+  auto const assignment = R"({"group":)" + group + R"(,"worker":"w","incarnation":"ab","token":"cd"})";
+  CHECK(echoed<api::GroupAssignment>(assignment) == assignment);
+  check_list<api::GroupList>(group);
+}
+
+TEST_CASE("runs read back as written") {
+  auto const request =
+      R"({"run":5,"group":"g","epoch":2,"token":"cd","op":"all_reduce","algorithm":"tree","root":1,"arity":3,"rank":1,)"
+      R"("members":[{"rank":0,"worker":"v","incarnation":"aa","url":"http://v:1"}],"tensor":"t","version":8,"dtype":"i64",)"
+      R"("elements":4294967296,"reduce":"avg","in_place":true,"digests":false,"schedule":)" +
+      schedule + R"(,"timeout_ms":4})";
+  CHECK(echoed<api::RunRequest>(request) == request);
+  CHECK(echoed<api::RunReport>(report) == report);
+  CHECK(echoed<api::CommitAnswer>(R"({"version":3})") == R"({"version":3})");
+  auto const call =
+      R"({"tensor":"t","reduce":"min","in_place":true,"algorithm":"ring","timeout_ms":9,"schedule":)" + schedule + "}";
+  CHECK(echoed<api::LocalCall>(call) == call);
+  auto const local = R"({"group":"g","epoch":1,"sequence":2,"rank":3,"algorithm":"ring","seconds":0.5,"bytes_sent":4,)"
+                     R"("bytes_received":5,"version":6})";
+  CHECK(echoed<api::LocalReport>(local) == local);
+}
+
+TEST_CASE("collectives read back as written") {
+  CHECK(echoed<api::CollectiveRequest>(collective_request) == collective_request);
+  CHECK(echoed<api::Collective>(collective) == collective);
+  check_list<api::CollectiveList>(collective);
+}
+
+TEST_CASE("plans read back as written") {
+  auto const request =
+      R"({"group":"g","ranks":4,"localities":["host=a","host=b"],"op":"reduce","bytes":17,"dtype":"f64",)"
+      R"("algorithm":"tree","root":1,"arity":3})";
+  CHECK(echoed<api::PlanRequest>(request) == request);
+  auto const answer =
+      R"({"algorithm":"ring","root":1,"arity":3,"reason":"why","predicted_seconds":0.5,"considered":[)" + considered +
+      R"(],"lower_bound":)" + lower_bound +
+      R"(,"verified":true,"verification":"yes","rounds":[[{"op":"send","rank":1,"peer":2,)"
+      R"("chunk":3,"chunks":4}],[],[{"op":"recv","rank":2,"peer":1,"chunk":3,"chunks":2}]]})";
+  CHECK(echoed<api::PlanAnswer>(answer) == answer);
+}
+
+TEST_CASE("tensors read back as written") {
+  CHECK(echoed<api::TensorInfo>(tensor) == tensor);
+  check_list<api::TensorList>(tensor);
+}
+
+TEST_CASE("a message without its optional fields is written without them") {
+  CHECK(encode(api::RunReport{}).find("error") == std::string::npos);
+  CHECK(encode(api::RunReport{}).find("digest") == std::string::npos);
+  CHECK(encode(api::WorkerList{}) == R"({"items":[]})");
+}

@@ -1,0 +1,208 @@
+#include "http/testing/live_server.hpp"
+
+#include <algorithm>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/use_future.hpp>
+#include <boost/asio/write.hpp>
+#include <charconv>
+#include <stdexcept>
+
+namespace chorus::http::testing {
+
+namespace asio = boost::asio;
+
+namespace {
+
+constexpr std::chrono::seconds patience{10};
+
+std::size_t number(std::string const& text) {
+  std::size_t value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
+}
+
+// What the connection is after the upgrade: says what came early, and closes.
+void tell_early_bytes(asio::ip::tcp::socket socket, std::string const& early_bytes) {
+  boost::system::error_code ignored;
+  asio::write(socket, asio::buffer("early:" + early_bytes), ignored);
+}
+
+}  // namespace
+
+std::vector<std::byte> pattern(std::size_t bytes) {
+  std::vector<std::byte> result(bytes);
+  std::uint64_t state = 1;
+  for (auto& byte : result) {
+    state = state * 6364136223846793005U + 1442695040888963407U;
+    byte = static_cast<std::byte>(state >> 56);
+  }
+  return result;
+}
+
+LiveServer::LiveServer(ServerLimits limits)
+    : server_(io_.get_executor(), router_, limits,
+              [this](Exchange const& exchange) {
+                std::lock_guard const lock(mutex_);
+                seen_.push_back({exchange.method, std::string(exchange.route), exchange.status});
+                changed_.notify_all();
+              }),
+      work_(asio::make_work_guard(io_)) {
+  add(Method::get, "/hello", &LiveServer::hello);
+  add(Method::put, "/echo", &LiveServer::echo);
+  add(Method::put, "/exactly/{bytes}", &LiveServer::exactly);
+  add(Method::put, "/store", &LiveServer::store);
+  add(Method::get, "/payload/{bytes}", &LiveServer::payload);
+  add(Method::put, "/ignore", &LiveServer::ignore);
+  add(Method::put, "/refuse", &LiveServer::refuse);
+  add(Method::get, "/throw", &LiveServer::fail);
+  add(Method::get, "/wait", &LiveServer::wait);
+  add(Method::get, "/upgrade", &LiveServer::upgrade);
+  add(Method::get, "/inject", &LiveServer::inject);
+  port_ = server_.listen("127.0.0.1", 0).value();
+  thread_ = std::thread([this] { io_.run(); });
+}
+
+LiveServer::~LiveServer() {
+  stop();
+  work_.reset();
+  thread_.join();
+}
+
+void LiveServer::stop() {
+  if (std::exchange(stopped_, true)) return;
+  asio::co_spawn(io_, server_.stop(), asio::use_future).get();
+}
+
+std::string LiveServer::url(std::string const& path) const {
+  return "http://127.0.0.1:" + std::to_string(port_) + path;
+}
+
+std::size_t LiveServer::open_connections() {
+  return asio::post(io_, asio::use_future([this] { return server_.open_connections(); })).get();
+}
+
+bool LiveServer::wait_for_connections(std::size_t count) {
+  auto const until = std::chrono::steady_clock::now() + patience;
+  while (open_connections() != count) {
+    if (std::chrono::steady_clock::now() > until) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
+
+std::vector<Seen> LiveServer::seen() {
+  std::lock_guard const lock(mutex_);
+  return seen_;
+}
+
+bool LiveServer::wait_until_seen(std::size_t exchanges) {
+  std::unique_lock lock(mutex_);
+  return changed_.wait_for(lock, patience, [&] { return seen_.size() >= exchanges; });
+}
+
+std::vector<std::byte> LiveServer::take_stored() {
+  std::lock_guard const lock(mutex_);
+  return std::move(stored_);
+}
+
+bool LiveServer::wait_for_waiting(std::size_t requests) {
+  std::unique_lock lock(mutex_);
+  return changed_.wait_for(lock, patience, [&] { return waiting_ >= requests; });
+}
+
+std::size_t LiveServer::connections_used() {
+  std::lock_guard const lock(mutex_);
+  return peers_.size();
+}
+
+void LiveServer::add(Method method, std::string_view path_pattern,
+                     asio::awaitable<Response> (LiveServer::*handler)(Request const&, Body&)) {
+  router_.add(method, path_pattern, [this, handler](Request const& request, Body& body) {
+    note_peer(request);
+    return (this->*handler)(request, body);
+  });
+}
+
+void LiveServer::note_peer(Request const& request) {
+  std::lock_guard const lock(mutex_);
+  if (std::find(peers_.begin(), peers_.end(), request.remote) == peers_.end()) peers_.push_back(request.remote);
+}
+
+asio::awaitable<Response> LiveServer::hello(Request const&, Body&) { co_return Response::text(200, "hello\n"); }
+
+asio::awaitable<Response> LiveServer::echo(Request const&, Body& body) {
+  auto text = co_await body.read_all(1 << 20);
+  if (!text) co_return text.error();
+  co_return Response::text(200, std::move(*text));
+}
+
+asio::awaitable<Response> LiveServer::exactly(Request const& request, Body& body) {
+  std::string text(number(request.parameter("bytes")), '\0');
+  auto const read = co_await body.read_exactly(std::as_writable_bytes(std::span(text)));
+  if (!read) co_return read.error();
+  co_return Response::text(200, std::move(text));
+}
+
+asio::awaitable<Response> LiveServer::store(Request const&, Body& body) {
+  if (!body.length()) co_return Problem(ProblemCode::length_required, "no Content-Length");
+  std::vector<std::byte> bytes(*body.length());
+  // In two parts, to see that the second continues where the first ended.
+  auto const half = bytes.size() / 3;
+  auto read = co_await body.read_exactly(std::span(bytes).first(half));
+  if (read) read = co_await body.read_exactly(std::span(bytes).subspan(half));
+  if (!read) co_return read.error();
+  std::lock_guard const lock(mutex_);
+  stored_ = std::move(bytes);
+  co_return Response(204);
+}
+
+asio::awaitable<Response> LiveServer::payload(Request const& request, Body&) {
+  auto const bytes = std::make_shared<std::vector<std::byte> const>(pattern(number(request.parameter("bytes"))));
+  Response response(200);
+  response.payload = {bytes, *bytes};
+  co_return response;
+}
+
+asio::awaitable<Response> LiveServer::ignore(Request const&, Body&) { co_return Response(204); }
+
+asio::awaitable<Response> LiveServer::refuse(Request const&, Body&) {
+  co_return Problem(ProblemCode::busy, "a collective writes here");
+}
+
+asio::awaitable<Response> LiveServer::fail(Request const&, Body&) {
+  if (port_ != 0) throw std::runtime_error("the secret of the handler");
+  co_return Response(200);
+}
+
+asio::awaitable<Response> LiveServer::wait(Request const&, Body&) {
+  {
+    std::lock_guard const lock(mutex_);
+    ++waiting_;
+    changed_.notify_all();
+  }
+  if (on_wait) on_wait();
+  asio::steady_timer timer(io_, TimePoint::max());
+  co_await timer.async_wait(asio::use_awaitable);
+  co_return Response(200);
+}
+
+asio::awaitable<Response> LiveServer::upgrade(Request const& request, Body&) {
+  auto const protocol = request.fields.find("Upgrade");
+  if (protocol != "test/1") co_return Problem(ProblemCode::plan_mismatch, "only test/1 here");
+  Response response(101);
+  response.fields.set("Connection", "Upgrade");
+  response.fields.set("Upgrade", "test/1");
+  response.upgrade = tell_early_bytes;
+  co_return response;
+}
+
+asio::awaitable<Response> LiveServer::inject(Request const&, Body&) {
+  auto response = Response::text(200, "x");
+  response.fields.set("Location", "/a\r\nSet-Cookie: b");
+  co_return response;
+}
+
+}  // namespace chorus::http::testing

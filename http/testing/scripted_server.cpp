@@ -1,0 +1,79 @@
+#include "http/testing/scripted_server.hpp"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <system_error>
+
+namespace chorus::http::testing {
+namespace {
+
+constexpr int patience_ms = 10000;
+
+// Up to the end of a header: the requests of these tests have no body that would not come with it.
+std::string request_from(int socket) {
+  std::string text;
+  std::array<char, 65536> bytes;
+  while (text.find("\r\n\r\n") == std::string::npos) {
+    pollfd waiting{socket, POLLIN, 0};
+    if (::poll(&waiting, 1, patience_ms) <= 0) return text;
+    auto const received = ::recv(socket, bytes.data(), bytes.size(), 0);
+    if (received <= 0) return text;
+    text.append(bytes.data(), static_cast<std::size_t>(received));
+  }
+  return text;
+}
+
+}  // namespace
+
+ScriptedServer::ScriptedServer(std::vector<Script> connections)
+    : connections_(std::move(connections)), listener_(::socket(AF_INET, SOCK_STREAM, 0)) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  if (::bind(listener_, reinterpret_cast<sockaddr const*>(&address), size) != 0 || ::listen(listener_, 16) != 0 ||
+      ::getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size) != 0)
+    throw std::system_error(errno, std::generic_category(), "listen");
+  port_ = ntohs(address.sin_port);
+  thread_ = std::thread([this] { play(); });
+}
+
+ScriptedServer::~ScriptedServer() {
+  if (thread_.joinable()) thread_.join();
+}
+
+std::string ScriptedServer::url(std::string const& path) const {
+  return "http://127.0.0.1:" + std::to_string(port_) + path;
+}
+
+std::vector<std::string> ScriptedServer::requests() {
+  thread_.join();
+  return requests_;
+}
+
+void ScriptedServer::play() {
+  for (auto const& script : connections_) {
+    pollfd waiting{listener_, POLLIN, 0};
+    if (::poll(&waiting, 1, patience_ms) <= 0) break;
+    auto const socket = ::accept(listener_, nullptr, nullptr);
+    for (auto const& answer : script) {
+      auto const request = request_from(socket);
+      if (request.empty()) break;
+      requests_.push_back(request);
+      if (answer == keep_silent)
+        request_from(socket);
+      else
+        ::send(socket, answer.data(), answer.size(), MSG_NOSIGNAL);
+    }
+    ::close(socket);
+  }
+  ::close(listener_);
+}
+
+}  // namespace chorus::http::testing
