@@ -1,0 +1,142 @@
+#include "server/coordinator/admission.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+
+#include "server/coordinator/identifier.hpp"
+
+namespace chorus::coordinator {
+namespace {
+
+struct Field {
+  char const* name;
+  std::string RankTensor::*value;
+};
+constexpr Field compared[] = {
+    {"dtype", &RankTensor::dtype}, {"shape", &RankTensor::shape}, {"device", &RankTensor::device}};
+
+std::string title(RankTensor const& tensor) {
+  return "rank " + std::to_string(tensor.rank) + " ('" + tensor.worker + "')";
+}
+
+http::Problem blaming(std::uint32_t rank, http::ProblemCode code, std::string detail) {
+  http::Problem problem(code, std::move(detail));
+  problem.ranks = {rank};
+  return problem;
+}
+
+// The first of those ranks that hold the commonest value.
+RankTensor const& commonest(std::span<RankTensor const> ranks, std::string RankTensor::*value) {
+  auto const votes = [&](RankTensor const& one) {
+    return std::ranges::count_if(ranks, [&](RankTensor const& other) { return other.*value == one.*value; });
+  };
+  auto const* best = &ranks.front();
+  auto best_votes = votes(*best);
+  for (auto const& tensor : ranks)
+    if (auto const count = votes(tensor); count > best_votes) best = &tensor, best_votes = count;
+  return *best;
+}
+
+void compare(std::span<RankTensor const> ranks, Field const& field, http::Problem& problem) {
+  auto const& meant = commonest(ranks, field.value);
+  for (auto const& tensor : ranks) {
+    if (tensor.*field.value == meant.*field.value) continue;
+    problem.errors.push_back({std::string("/") + field.name, std::string(field.name) + " of " + title(tensor) + " is " +
+                                                                 tensor.*field.value + ", that of " + title(meant) +
+                                                                 " is " + meant.*field.value});
+    if (std::ranges::find(problem.ranks, tensor.rank) == problem.ranks.end()) problem.ranks.push_back(tensor.rank);
+  }
+}
+
+std::optional<std::uint64_t> parse_number(std::string_view text) {
+  std::uint64_t value = 0;
+  auto const [rest, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (text.empty() || error != std::errc() || rest != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+std::optional<std::vector<std::uint64_t>> parse_dimensions(std::string_view text) {
+  std::vector<std::uint64_t> dimensions;
+  while (!text.empty()) {
+    auto const part = text.substr(0, text.find(','));
+    auto const dimension = parse_number(part);
+    if (!dimension || part.size() + 1 == text.size()) return std::nullopt;
+    dimensions.push_back(*dimension);
+    text.remove_prefix(std::min(text.size(), part.size() + 1));
+  }
+  return dimensions;
+}
+
+std::optional<std::uint64_t> product(std::vector<std::uint64_t> const& dimensions, std::size_t bytes) {
+  if (std::ranges::find(dimensions, 0u) != dimensions.end()) return 0;
+  std::uint64_t elements = 1;
+  for (auto dimension : dimensions) {
+    if (dimension > std::numeric_limits<std::int64_t>::max() / bytes / elements) return std::nullopt;
+    elements *= dimension;
+  }
+  return elements;
+}
+
+bool is_bitwise(ReduceOp op) { return op == ReduceOp::band || op == ReduceOp::bor || op == ReduceOp::bxor; }
+bool is_floating(Dtype dtype) {
+  return dtype == Dtype::f64 || dtype == Dtype::f32 || dtype == Dtype::f16 || dtype == Dtype::bf16;
+}
+
+}  // namespace
+
+http::Checked<RankTensor> read_tensor(std::uint32_t rank, std::string const& worker, std::string const& tensor,
+                                      http::Answer const& answer) {
+  auto const who = "rank " + std::to_string(rank) + " ('" + worker + "')";
+  if (answer.status == 404)
+    return blaming(rank, http::ProblemCode::unknown_tensor, who + " has no tensor '" + tensor + "'");
+  if (answer.status == 409)
+    return blaming(rank, http::ProblemCode::busy, "tensor '" + tensor + "' is being written on " + who);
+  auto const dtype = answer.fields.find("Tensor-Dtype");
+  auto const shape = answer.fields.find("Tensor-Shape");
+  auto const version = answer.fields.find("Tensor-Version");
+  auto const number = version ? parse_number(*version) : std::nullopt;
+  if (!answer.ok() || !dtype || !shape || !number || !is_showable(*dtype, 64) || !is_showable(*shape, 1024))
+    return blaming(rank, http::ProblemCode::worker_unreachable,
+                   who + " answered HEAD /v1/tensors/" + tensor + " with status " + std::to_string(answer.status) +
+                       " and without the fields Tensor-Dtype, Tensor-Shape and Tensor-Version");
+  RankTensor found{rank, worker, std::string(*dtype), std::string(*shape), "cpu", *number};
+  if (auto const device = answer.fields.find("Tensor-Device")) found.device = *device;
+  return found;
+}
+
+http::Checked<Admitted> admit(std::string const& tensor, ReduceOp reduce, std::span<RankTensor const> ranks) {
+  http::Problem mismatch(http::ProblemCode::mismatch, "");
+  for (auto const& field : compared) compare(ranks, field, mismatch);
+  if (!mismatch.errors.empty()) {
+    mismatch.detail = "tensor '" + tensor + "': " + mismatch.errors.front().detail;
+    if (mismatch.errors.size() > 1) mismatch.detail += ", and " + std::to_string(mismatch.errors.size() - 1) + " more";
+    std::ranges::sort(mismatch.ranks);
+    return mismatch;
+  }
+  auto const dtype = parse_dtype(ranks.front().dtype);
+  if (!dtype) return invalid_field("/tensor", "tensor '" + tensor + "' has the unknown dtype " + ranks.front().dtype);
+  auto dimensions = parse_dimensions(ranks.front().shape);
+  auto const elements = dimensions ? product(*dimensions, element_bytes(*dtype)) : std::nullopt;
+  if (!elements)
+    return invalid_field("/tensor", "tensor '" + tensor + "' has the impossible shape " + ranks.front().shape);
+  if (is_bitwise(reduce) && is_floating(*dtype))
+    return invalid_field("/reduce", std::string(name(reduce)) + " does not exist for " + ranks.front().dtype);
+  Admitted admitted{*dtype, std::move(*dimensions), *elements, *elements * element_bytes(*dtype), {}};
+  for (auto const& rank : ranks) admitted.versions.push_back(rank.version);
+  return admitted;
+}
+
+http::Problem join_refusals(std::span<http::Problem const> refusals) {
+  auto joined = refusals.front();
+  if (refusals.size() == 1) return joined;
+  joined.ranks.clear();
+  for (auto const& refusal : refusals) {
+    joined.ranks.insert(joined.ranks.end(), refusal.ranks.begin(), refusal.ranks.end());
+    if (refusal.errors.empty()) joined.errors.push_back({"", refusal.detail});
+  }
+  joined.detail += ", and " + std::to_string(refusals.size() - 1) + " more";
+  return joined;
+}
+
+}  // namespace chorus::coordinator

@@ -1,0 +1,123 @@
+#include "server/coordinator/blame.hpp"
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include "collectives/core/assert.hpp"
+
+namespace chorus::coordinator {
+namespace {
+
+using Kind = RankEnding::Kind;
+using http::Problem;
+using http::ProblemCode;
+
+std::string title(RankEnding const& ending) {
+  return "rank " + std::to_string(ending.rank) + " ('" + ending.worker + "')";
+}
+
+std::string titles(std::vector<std::uint32_t> const& ranks, std::span<RankEnding const> endings) {
+  std::string text;
+  for (auto rank : ranks)
+    for (auto const& ending : endings)
+      if (ending.rank == rank) text += (text.empty() ? "" : ", ") + title(ending);
+  return text;
+}
+
+// Reports of these kinds follow from somebody else's failure.
+bool is_consequence(ProblemCode code) {
+  return code == ProblemCode::peer_lost || code == ProblemCode::deadline_exceeded || code == ProblemCode::cancelled;
+}
+
+// The ranks that most reports of this code name, ascending.
+std::vector<std::uint32_t> most_named(std::span<RankEnding const> endings, ProblemCode code) {
+  std::map<std::uint32_t, std::size_t> votes;
+  std::size_t most = 0;
+  for (auto const& ending : endings)
+    if (ending.kind == Kind::failed && ending.problem.code == code)
+      for (auto rank : ending.problem.ranks)
+        if (rank != ending.rank) most = std::max(most, ++votes[rank]);
+  std::vector<std::uint32_t> named;
+  for (auto const& [rank, count] : votes)
+    if (count == most) named.push_back(rank);
+  return named;
+}
+
+std::vector<std::uint32_t> ranks_of(std::span<RankEnding const> endings, Kind kind) {
+  std::vector<std::uint32_t> ranks;
+  for (auto const& ending : endings)
+    if (ending.kind == kind) ranks.push_back(ending.rank);
+  std::ranges::sort(ranks);
+  return ranks;
+}
+
+RankEnding const* first(std::span<RankEnding const> endings, ProblemCode code) {
+  auto const found = std::ranges::find_if(
+      endings, [code](auto const& ending) { return ending.kind == Kind::failed && ending.problem.code == code; });
+  return found == endings.end() ? nullptr : &*found;
+}
+
+Problem problem_of(ProblemCode code, std::string detail, std::vector<std::uint32_t> ranks) {
+  Problem problem(code, std::move(detail));
+  problem.ranks = std::move(ranks);
+  return problem;
+}
+
+std::optional<Problem> seen_to_disappear(std::span<RankEnding const> endings) {
+  auto const ranks = ranks_of(endings, Kind::lost);
+  if (ranks.empty()) return std::nullopt;
+  auto const evidence = std::ranges::find(endings, Kind::lost, &RankEnding::kind)->problem.detail;
+  return problem_of(ProblemCode::peer_lost, titles(ranks, endings) + " was lost during the collective: " + evidence,
+                    ranks);
+}
+
+std::optional<Problem> own_failure(std::span<RankEnding const> endings) {
+  auto const found = std::ranges::find_if(
+      endings, [](auto const& ending) { return ending.kind == Kind::failed && !is_consequence(ending.problem.code); });
+  if (found == endings.end()) return std::nullopt;
+  auto problem = found->problem;
+  problem.detail = title(*found) + " failed: " + problem.detail;
+  if (problem.ranks.empty()) problem.ranks = {found->rank};
+  return problem;
+}
+
+std::optional<Problem> named_by_survivors(std::span<RankEnding const> endings) {
+  auto const* report = first(endings, ProblemCode::peer_lost);
+  if (report == nullptr) return std::nullopt;
+  auto const ranks = most_named(endings, ProblemCode::peer_lost);
+  auto const said = "; " + title(*report) + " reported: " + report->problem.detail;
+  if (ranks.empty()) return problem_of(ProblemCode::peer_lost, "a link broke" + said, {});
+  return problem_of(ProblemCode::peer_lost, titles(ranks, endings) + " was lost during the collective" + said, ranks);
+}
+
+std::optional<Problem> out_of_time(std::span<RankEnding const> endings) {
+  auto const* report = first(endings, ProblemCode::deadline_exceeded);
+  auto const silent = ranks_of(endings, Kind::silent);
+  if (report == nullptr && silent.empty()) return std::nullopt;
+  auto ranks = most_named(endings, ProblemCode::deadline_exceeded);
+  if (ranks.empty()) ranks = silent;
+  std::string detail = "the collective did not end in time";
+  if (!ranks.empty()) detail += "; waited for " + titles(ranks, endings);
+  if (report != nullptr) detail += "; " + title(*report) + " reported: " + report->problem.detail;
+  return problem_of(ProblemCode::deadline_exceeded, detail, ranks);
+}
+
+Problem gave_up(std::span<RankEnding const> endings) {
+  auto const found = std::ranges::find(endings, Kind::failed, &RankEnding::kind);
+  return problem_of(ProblemCode::peer_lost, title(*found) + " gave up: " + found->problem.detail, {found->rank});
+}
+
+}  // namespace
+
+Problem find_culprit(std::span<RankEnding const> in_order) {
+  CHORUS_ASSERT(std::ranges::any_of(in_order, [](auto const& ending) { return ending.kind != Kind::succeeded; }),
+                "blame is for collectives that failed");
+  if (auto problem = seen_to_disappear(in_order)) return *problem;
+  if (auto problem = own_failure(in_order)) return *problem;
+  if (auto problem = named_by_survivors(in_order)) return *problem;
+  if (auto problem = out_of_time(in_order)) return *problem;
+  return gave_up(in_order);
+}
+
+}  // namespace chorus::coordinator

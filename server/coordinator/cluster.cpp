@@ -1,0 +1,243 @@
+#include "server/coordinator/cluster.hpp"
+
+#include <algorithm>
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include "http/errc.hpp"
+#include "server/coordinator/identifier.hpp"
+
+namespace chorus::coordinator {
+namespace {
+
+namespace asio = boost::asio;
+using http::Problem;
+using http::ProblemCode;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::uint32_t highest_epoch_guessed = 1u << 20;
+
+}  // namespace
+
+// A PUT of a group, shared by the handler that waits for it and the task that does it.
+struct Cluster::Change {
+  Change(asio::any_io_executor executor, std::string n, api::GroupRequest r)
+      : name(std::move(n)), request(std::move(r)), changed(std::move(executor)) {}
+  std::string name;
+  api::GroupRequest request;
+  http::Condition changed;
+  std::optional<http::Checked<api::Group>> result;
+  std::size_t pending = 0;
+  std::vector<Problem> refusals;  // of this attempt
+};
+
+Cluster::Cluster(Tools tools, ClusterPatience patience, std::chrono::milliseconds lease)
+    : tools_(std::move(tools)),
+      patience_(patience),
+      membership_(lease),
+      watch_(tools_.executor),
+      changes_(tools_.executor) {}
+
+Cluster::~Cluster() = default;
+
+void Cluster::start(OnLost on_lost) {
+  on_lost_ = std::move(on_lost);
+  watch_.spawn("leases", watch_leases());
+}
+
+asio::awaitable<void> Cluster::stop() {
+  stopping_ = true;
+  watch_.cancel();
+  co_await watch_.join();
+  co_await changes_.join();
+}
+
+asio::awaitable<void> Cluster::watch_leases() {
+  auto const pause = std::max(membership_.lease() / 10, std::chrono::milliseconds(1));
+  asio::steady_timer timer(tools_.executor);
+  for (;;) {
+    for (auto const& worker : membership_.expire(Clock::now())) lose(worker, "its lease has passed");
+    count_members();
+    timer.expires_after(pause);
+    co_await timer.async_wait(asio::as_tuple(asio::use_awaitable));
+  }
+}
+
+void Cluster::lose(Worker const& worker, std::string const& why) {
+  tools_.log.warn("worker {} incarnation={} lost: {}", worker.id, api::to_hex(worker.incarnation), why);
+  for (auto const& name : groups_.worker_lost(worker.id, worker.incarnation))
+    tools_.log.warn("group {} degraded: worker {} is lost", name, worker.id);
+  count_members();
+  if (on_lost_) on_lost_(worker.id, api::to_hex(worker.incarnation), why);
+}
+
+void Cluster::count_members() {
+  auto const ready = membership_.ready_count();
+  tools_.metrics.members(ready, membership_.all().size() - ready);
+}
+
+asio::awaitable<http::Checked<Cluster::Joined>> Cluster::join(api::JoinRequest request) {
+  auto const newcomer = check_join(request);
+  if (newcomer.has_error()) co_return newcomer.error();
+  if (auto problem = membership_.refuse(newcomer.value())) co_return std::move(*problem);
+  auto const& url = newcomer.value().url;
+  if (auto const reached = co_await tools_.workers.probe(url, Clock::now() + patience_.probe); reached.has_error()) {
+    Problem problem(ProblemCode::worker_unreachable, "worker '" + request.id + "' gave the address " + url +
+                                                         " and does not answer there: " + reached.error().detail);
+    problem.errors.push_back({"/url", problem.detail});
+    co_return problem;
+  }
+  auto before = std::optional<Worker>();
+  if (auto const* present = membership_.find(request.id)) before = *present;
+  auto const joined = membership_.join(newcomer.value(), Clock::now());
+  if (joined.has_error()) co_return joined.error();
+  auto const& worker = *membership_.find(request.id);
+  if (joined.value().fenced && before->ready) lose(*before, "a new incarnation has its name");
+  if (joined.value().created || joined.value().fenced || joined.value().revived)
+    tools_.log.info("worker {} joined incarnation={} url={} locality={} version={}", worker.id, request.incarnation,
+                    worker.url, to_string(worker.locality), worker.version);
+  count_members();
+  co_return Joined{show(worker), joined.value().created};
+}
+
+http::Checked<api::LeaseAnswer> Cluster::renew(std::string_view id, api::LeaseRequest const& request) {
+  auto const lease = membership_.renew(id, request.incarnation, Clock::now());
+  if (lease.has_error()) return lease.error();
+  return api::LeaseAnswer{static_cast<std::uint32_t>(lease.value().count())};
+}
+
+std::optional<Problem> Cluster::leave(std::string_view id, std::optional<std::string_view> incarnation) {
+  auto const left = membership_.leave(id, incarnation);
+  if (left.has_error()) return left.error();
+  tools_.log.info("worker {} left incarnation={}", left.value().id, api::to_hex(left.value().incarnation));
+  for (auto const& name : groups_.worker_lost(left.value().id, left.value().incarnation))
+    tools_.log.warn("group {} degraded: worker {} has left", name, left.value().id);
+  count_members();
+  return std::nullopt;
+}
+
+asio::awaitable<http::Checked<api::Group>> Cluster::put_group(std::string name, api::GroupRequest request) {
+  if (!is_identifier(name)) co_return not_an_identifier("group", name, "");
+  if (stopping_) co_return Problem(ProblemCode::unavailable, "the coordinator is stopping");
+  auto const change = std::make_shared<Change>(tools_.executor, std::move(name), std::move(request));
+  changes_.spawn("group " + change->name, change_group(change));
+  while (!change->result) co_await change->changed.wait_until(TimePoint::max());
+  co_return *change->result;
+}
+
+asio::awaitable<void> Cluster::change_group(std::shared_ptr<Change> change) {
+  auto const ticket = tools_.locks.enter({"group:" + change->name});
+  while (!tools_.locks.holds(ticket)) co_await tools_.locks_changed.wait_until(TimePoint::max());
+  auto result = co_await make_epoch(change);
+  tools_.locks.leave(ticket);
+  tools_.locks_changed.notify_all();
+  change->result = std::move(result);
+  change->changed.notify_all();
+}
+
+asio::awaitable<http::Checked<api::Group>> Cluster::make_epoch(std::shared_ptr<Change> change) {
+  auto const members = pick_members(change->request, membership_);
+  if (members.has_error()) co_return members.error();
+  std::vector<Locality> localities;
+  for (auto const& worker : members.value()) localities.push_back(worker.locality);
+  auto const arrangement = co_await tools_.planner.arrange(std::move(localities));
+  if (arrangement.has_error()) co_return Problem(ProblemCode::internal, arrangement.error().detail);
+  auto const known = groups_.find(change->name).has_value();
+  for (;;) {
+    auto const epoch = groups_.draw_epoch(change->name);
+    auto const group = make_group(change->name, epoch, members.value(), arrangement.value());
+    auto const problem = co_await push(change, group);
+    if (!problem) {
+      auto const& published = groups_.publish(group, membership_);
+      tools_.metrics.epoch_changed();
+      tools_.log.info("group {} epoch={} members={} state={} stretch={:.2f} before={:.2f}", published.name, epoch,
+                      published.members.size(), published.state, published.stretch.assigned,
+                      published.stretch.arrival_order);
+      co_return published;
+    }
+    // Workers that outlived another coordinator have seen higher numbers of this name: go up until they agree.
+    if (!known && problem->code == ProblemCode::epoch_fenced && epoch < highest_epoch_guessed) {
+      groups_.epoch_seen(change->name, 2 * epoch);
+      continue;
+    }
+    groups_.change_failed(change->name, epoch);
+    tools_.log.warn("group {} epoch={} not taken: {}", change->name, epoch, problem->detail);
+    co_return *problem;
+  }
+}
+
+asio::awaitable<std::optional<Problem>> Cluster::push(std::shared_ptr<Change> change, api::Group group) {
+  auto const deadline = Clock::now() + patience_.assignment;
+  auto const token = api::to_hex(tools_.random());
+  change->refusals.clear();
+  change->pending = group.members.size();
+  for (auto const& member : group.members)
+    changes_.spawn(
+        "assign " + member.worker,
+        push_to(change, api::GroupAssignment{group, member.worker, member.incarnation, token}, member, deadline));
+  while (change->pending > 0) co_await change->changed.wait_until(TimePoint::max());
+  if (change->refusals.empty()) co_return std::nullopt;
+  std::ranges::sort(change->refusals, {}, [](Problem const& problem) { return problem.ranks.front(); });
+  // An unreachable member outweighs a fence: higher numbers do not help it.
+  auto const worst =
+      std::ranges::find_if(change->refusals, [](auto const& p) { return p.code != ProblemCode::epoch_fenced; });
+  if (worst != change->refusals.end()) std::iter_swap(change->refusals.begin(), worst);
+  co_return join_refusals(change->refusals);
+}
+
+asio::awaitable<void> Cluster::push_to(std::shared_ptr<Change> change, api::GroupAssignment assignment,
+                                       api::Member member, TimePoint deadline) {
+  auto const title = "rank " + std::to_string(member.rank) + " ('" + member.worker + "')";
+  auto const epoch = std::to_string(assignment.group.epoch);
+  auto const said = co_await tools_.workers.assign(member.url, std::move(assignment), deadline);
+  auto problem = Problem();
+  if (said.has_error()) {
+    problem =
+        Problem(ProblemCode::worker_unreachable, title + " did not take epoch " + epoch + ": " + said.error().detail);
+    suspect(member.worker, member.incarnation);
+  } else if (said.value().has_error()) {
+    auto const& answer = said.value().error();
+    auto const code = answer.code == ProblemCode::epoch_fenced ? answer.code : ProblemCode::worker_unreachable;
+    problem = Problem(code, title + " refused epoch " + epoch + ": " + answer.detail);
+  }
+  if (!problem.detail.empty()) {
+    problem.ranks = {member.rank};
+    change->refusals.push_back(std::move(problem));
+  }
+  --change->pending;
+  change->changed.notify_all();
+}
+
+std::optional<Problem> Cluster::erase_group(std::string_view name) {
+  auto const erased = groups_.erase(name);
+  if (erased.has_error()) return erased.error();
+  tools_.log.info("group {} epoch={} deleted", erased.value().name, erased.value().epoch);
+  return std::nullopt;
+}
+
+void Cluster::suspect(std::string const& id, std::string const& incarnation) {
+  auto const* worker = membership_.find(id);
+  if (stopping_ || worker == nullptr || !worker->ready || api::to_hex(worker->incarnation) != incarnation) return;
+  changes_.spawn("look after " + id, look_after(*worker));
+}
+
+asio::awaitable<void> Cluster::look_after(Worker worker) {
+  auto const reached = co_await tools_.workers.probe(worker.url, Clock::now() + patience_.suspicion);
+  if (reached.has_value() || reached.error().code != http::HttpErrc::connect_failed) co_return;
+  if (membership_.mark_lost(worker.id, worker.incarnation)) lose(worker, reached.error().detail);
+}
+
+http::Checked<api::Worker> Cluster::find(std::string_view id) const {
+  if (auto const* worker = membership_.find(id)) return show(*worker);
+  auto const shown = is_identifier(id) ? " '" + std::string(id) + "'" : std::string();
+  return Problem(ProblemCode::unknown_worker, "no worker" + shown + " has joined");
+}
+
+api::Worker Cluster::show(Worker const& worker) const {
+  auto shown = membership_.show(worker, Clock::now());
+  shown.groups = groups_.names_with(worker.id);
+  return shown;
+}
+
+}  // namespace chorus::coordinator

@@ -1,0 +1,77 @@
+// The collectives that run now: launched, watched, cancelled.
+#pragma once
+
+#include <spdlog/logger.h>
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "metrics/coordinator_metrics.hpp"
+#include "server/coordinator/execution.hpp"
+
+namespace chorus::coordinator {
+
+class Collectives {
+ public:
+  struct Tools {
+    ExecutionTools execution;
+    metrics::CoordinatorMetrics& metrics;
+    spdlog::logger& log;
+    // A worker whose connection broke: called with its id and incarnation.
+    std::function<void(std::string const&, std::string const&)> suspect;
+  };
+
+  // What the tools refer to outlives this. One thread.
+  Collectives(Tools tools, ExecutionPatience patience, RecordLimits limits);
+  ~Collectives();  // after stop()
+  Collectives(Collectives const&) = delete;
+  Collectives& operator=(Collectives const&) = delete;
+
+  struct Launched {
+    std::shared_ptr<Record> record;
+    bool created = false;
+  };
+  // Checks, begins, and returns when admission and planning are over, or the collective waits in line for another one
+  // on the same tensor; the record tells which. Problems as in order.hpp, groups.hpp and records.hpp; unavailable while
+  // stopping.
+  boost::asio::awaitable<http::Checked<Launched>> launch(Records::Name name, api::CollectiveRequest request);
+
+  // The same without launching, and without a trace in the list.
+  boost::asio::awaitable<http::Checked<std::shared_ptr<Record>>> validate(api::CollectiveRequest request);
+
+  // Returns when the collective has ended, or at `until`.
+  boost::asio::awaitable<void> wait(std::shared_ptr<Record> record, TimePoint until);
+
+  // Returns when it has ended. One that has ended or is being committed stays as it is.
+  boost::asio::awaitable<void> cancel(std::shared_ptr<Record> record);
+
+  void worker_lost(std::string const& worker, std::string const& incarnation, std::string const& why);
+
+  [[nodiscard]] Records const& records() const { return records_; }
+
+  // Refuses launches from now on.
+  void drain() { draining_ = true; }
+  // Cancels what still runs at `until`, and returns when nothing runs.
+  boost::asio::awaitable<void> stop(TimePoint until);
+
+ private:
+  struct Ready {
+    Order order;
+    api::Group group;
+  };
+  [[nodiscard]] http::Checked<Ready> check(api::CollectiveRequest const& request) const;
+  [[nodiscard]] std::shared_ptr<Execution> running(Record const& record) const;
+  boost::asio::awaitable<void> execute(std::shared_ptr<Execution> execution, Execution::Mode mode);
+  void finished(Execution const& execution);
+
+  Tools const tools_;
+  ExecutionPatience const patience_;
+  Records records_;
+  std::map<std::string, std::shared_ptr<Execution>> running_;  // by id
+  bool draining_ = false;
+  http::Condition one_ended_;
+  http::TaskGroup tasks_;
+};
+
+}  // namespace chorus::coordinator

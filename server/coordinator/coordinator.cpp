@@ -1,0 +1,65 @@
+#include "server/coordinator/coordinator.hpp"
+
+#include "server/coordinator/wall_clock.hpp"
+
+namespace chorus::coordinator {
+namespace {
+
+http::Observer count_in(metrics::CoordinatorMetrics& metrics) {
+  return [&metrics](http::Exchange const& exchange) {
+    metrics.request(http::name(exchange.method), exchange.route, exchange.status,
+                    std::chrono::duration<double>(exchange.duration).count());
+  };
+}
+
+}  // namespace
+
+Coordinator::Coordinator(boost::asio::any_io_executor executor, CoordinatorOptions options, Random random,
+                         std::shared_ptr<spdlog::logger> log)
+    : log_(std::move(log)),
+      metrics_(metrics::this_build(), wall_seconds()),
+      client_(executor),
+      workers_(client_),
+      planner_(model::Constants::defaults()),
+      locks_changed_(executor),
+      cluster_({executor, workers_, planner_, locks_, locks_changed_, metrics_, *log_, random}, options.cluster,
+               options.lease),
+      collectives_({{executor, workers_, planner_, cluster_.groups(), locks_, locks_changed_, random},
+                    metrics_,
+                    *log_,
+                    [this](std::string const& worker, std::string const& incarnation) {
+                      cluster_.suspect(worker, incarnation);
+                    }},
+                   options.execution, options.records),
+      worker_routes_(cluster_),
+      group_routes_(cluster_),
+      collective_routes_(collectives_),
+      service_routes_({cluster_, collectives_, planner_, metrics_, [this] { return server_.open_connections(); },
+                       [this] { return draining_; }}),
+      server_(executor, router_, options.http, count_in(metrics_)) {
+  worker_routes_.add_to(router_);
+  group_routes_.add_to(router_);
+  collective_routes_.add_to(router_);
+  service_routes_.add_to(router_);
+}
+
+Coordinator::~Coordinator() = default;
+
+Result<std::uint16_t> Coordinator::start(std::string const& host, std::uint16_t port) {
+  auto const listening = server_.listen(host, port);
+  if (listening.has_value())
+    cluster_.start([this](std::string const& worker, std::string const& incarnation, std::string const& why) {
+      collectives_.worker_lost(worker, incarnation, why);
+    });
+  return listening;
+}
+
+boost::asio::awaitable<void> Coordinator::stop(TimePoint until) {
+  draining_ = true;
+  co_await collectives_.stop(until);
+  co_await cluster_.stop();
+  co_await server_.stop();
+  client_.close();
+}
+
+}  // namespace chorus::coordinator

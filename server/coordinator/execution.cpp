@@ -1,0 +1,316 @@
+#include "server/coordinator/execution.hpp"
+
+#include <algorithm>
+
+#include "http/errc.hpp"
+
+namespace chorus::coordinator {
+namespace {
+
+namespace asio = boost::asio;
+using http::Problem;
+using http::ProblemCode;
+using Clock = std::chrono::steady_clock;
+
+std::vector<std::string> lock_keys(api::Group const& group, std::string const& tensor) {
+  std::vector<std::string> keys;
+  for (auto const& member : group.members) keys.push_back("tensor:" + member.worker + "/" + tensor);
+  return keys;
+}
+
+std::vector<Locality> localities_of(api::Group const& group) {
+  std::vector<Locality> localities;
+  for (auto const& member : group.members) localities.push_back(member.locality);
+  return localities;
+}
+
+}  // namespace
+
+Execution::Execution(ExecutionTools const& tools, ExecutionPatience patience, std::shared_ptr<Record> record,
+                     Order order, api::Group group, Mode mode)
+    : tools_(tools),
+      patience_(patience),
+      record_(std::move(record)),
+      order_(std::move(order)),
+      group_(std::move(group)),
+      mode_(mode),
+      changed_(tools.executor),
+      calls_(tools.executor) {}
+
+asio::awaitable<void> Execution::run() {
+  deadline_ = Clock::now() + std::chrono::milliseconds(record_->view().request.timeout_ms);
+  if (mode_ == Mode::launch) ticket_ = tools_.locks.enter(lock_keys(group_, record_->view().request.tensor));
+  auto problem = co_await stages();
+  calls_.cancel();
+  co_await calls_.join();
+  if (mode_ == Mode::launch) tools_.locks.leave(ticket_);
+  end(std::move(problem));
+  tools_.locks_changed.notify_all();
+}
+
+void Execution::end(std::optional<Problem> problem) {
+  auto const now = Clock::now();
+  if (problem && problem->code == ProblemCode::cancelled && cancelled_)
+    record_->cancel(std::move(*problem), now);
+  else if (problem)
+    record_->fail(std::move(*problem), now);
+  done_ = true;
+  changed_.notify_all();
+}
+
+Execution::Stage Execution::stages() {
+  if (mode_ == Mode::launch)
+    if (auto problem = co_await wait_in_line()) co_return problem;
+  if (auto problem = co_await admit()) co_return problem;
+  if (auto problem = co_await plan()) co_return problem;
+  if (mode_ == Mode::validate_only) co_return std::nullopt;
+  if (auto problem = co_await launch()) {
+    co_await abort_all();
+    // Only now has every rank that can say something said it.
+    co_return cancelled_ ? *cancelled_ : failures_ > 0 ? find_culprit(endings_) : *problem;
+  }
+  co_return co_await commit();
+}
+
+Execution::Stage Execution::wait_in_line() {
+  while (!tools_.locks.holds(ticket_)) {
+    if (!in_line_) changed_.notify_all();
+    in_line_ = true;
+    if (cancelled_) co_return cancelled_;
+    if (Clock::now() >= deadline_)
+      co_return Problem(ProblemCode::deadline_exceeded, "another collective on tensor '" +
+                                                            record_->view().request.tensor +
+                                                            "' did not end in time; none of this one was begun");
+    co_await tools_.locks_changed.wait_until(deadline_);
+  }
+  in_line_ = false;
+  auto const present = tools_.groups.find(group_.name);
+  if (present.has_error()) co_return present.error();
+  if (present.value().epoch != group_.epoch)
+    co_return Problem(ProblemCode::epoch_fenced,
+                      "group '" + group_.name + "' moved from epoch " + std::to_string(group_.epoch) + " to " +
+                          std::to_string(present.value().epoch) + " while this collective waited");
+  co_return tools_.groups.unusable(present.value());
+}
+
+Execution::Stage Execution::admit() {
+  auto const deadline = std::min(deadline_, Clock::now() + patience_.admission);
+  looks_.resize(ranks());
+  pending_ = ranks();
+  for (std::uint32_t rank = 0; rank < ranks(); ++rank) calls_.spawn("admit rank", look_at_rank(rank, deadline));
+  while (pending_ > 0 && !failing()) co_await changed_.wait_until(TimePoint::max());
+  if (failing()) co_return cancelled_ ? cancelled_ : lost_;
+  std::vector<Problem> refusals;
+  std::vector<RankTensor> tensors;
+  for (auto const& look : looks_) {
+    if (!look) continue;
+    if (look->has_error())
+      refusals.push_back(look->error());
+    else
+      tensors.push_back(look->value());
+  }
+  if (!refusals.empty()) co_return join_refusals(refusals);
+  auto admitted = coordinator::admit(record_->view().request.tensor, order_.reduce, tensors);
+  if (admitted.has_error()) co_return admitted.error();
+  admitted_ = std::move(admitted.value());
+  co_return std::nullopt;
+}
+
+asio::awaitable<void> Execution::look_at_rank(std::uint32_t rank, TimePoint deadline) {
+  auto const& member = group_.members[rank];
+  auto const& tensor = record_->view().request.tensor;
+  auto const answer = co_await tools_.workers.look_at_tensor(member.url, tensor, deadline);
+  if (answer.has_value()) {
+    looks_[rank] = read_tensor(rank, member.worker, tensor, answer.value());
+  } else {
+    if (answer.error().code == http::HttpErrc::connect_failed) broken_.push_back(rank);
+    auto const late = Clock::now() >= deadline_;
+    looks_[rank] =
+        refused(rank, late ? ProblemCode::deadline_exceeded : ProblemCode::worker_unreachable, answer.error().detail);
+  }
+  --pending_;
+  changed_.notify_all();
+}
+
+Execution::Stage Execution::plan() {
+  Planner::Question question{group_.name, group_.epoch, order_.wish, admitted_->elements,
+                             element_bytes(admitted_->dtype)};
+  auto const choice = co_await tools_.planner.select(std::move(question), localities_of(group_));
+  if (choice.has_error()) {
+    Problem problem(ProblemCode::invalid_field, choice.error().detail);
+    problem.errors.push_back({"/algorithm", choice.error().detail});
+    co_return problem;
+  }
+  if (failing()) co_return cancelled_ ? cancelled_ : lost_;
+  record_->plan(group_, *admitted_, choice.value(), Clock::now());
+  changed_.notify_all();
+  co_return std::nullopt;
+}
+
+Execution::Stage Execution::launch() {
+  auto const left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline_ - Clock::now()).count();
+  if (left < 1) co_return Problem(ProblemCode::deadline_exceeded, "the time was over before the collective began");
+  auto const token = api::to_hex(tools_.random());
+  record_->run();
+  settled_.assign(ranks(), false);
+  pending_ = ranks();
+  for (std::uint32_t rank = 0; rank < ranks(); ++rank)
+    calls_.spawn("run rank", run_rank(rank, run_request(rank, token, static_cast<std::uint64_t>(left)),
+                                      deadline_ + patience_.report));
+  changed_.notify_all();
+  while (pending_ > 0 && !failing()) co_await changed_.wait_until(TimePoint::max());
+  if (failing()) co_return Problem(ProblemCode::internal, "the collective failed");
+  co_return record_->check_digests();
+}
+
+api::RunRequest Execution::run_request(std::uint32_t rank, std::string const& token, std::uint64_t timeout_ms) const {
+  auto const& view = record_->view();
+  api::RunRequest request;
+  request.run = view.run;
+  request.group = group_.name;
+  request.epoch = group_.epoch;
+  request.token = token;
+  request.op = view.request.op;
+  request.algorithm = view.algorithm;
+  request.root = view.root;
+  request.arity = view.arity;
+  request.rank = rank;
+  for (auto const& member : group_.members)
+    request.members.push_back({member.rank, member.worker, member.incarnation, member.url});
+  request.tensor = view.request.tensor;
+  request.version = admitted_->versions[rank];
+  request.dtype = view.dtype;
+  request.elements = admitted_->elements;
+  request.reduce = view.request.reduce;
+  request.in_place = view.request.in_place;
+  request.schedule = view.request.schedule;
+  request.timeout_ms = timeout_ms;
+  return request;
+}
+
+asio::awaitable<void> Execution::run_rank(std::uint32_t rank, api::RunRequest request, TimePoint deadline) {
+  auto const said = co_await tools_.workers.run(group_.members[rank].url, std::move(request), deadline);
+  if (settled_[rank]) co_return;
+  if (said.has_error()) {
+    auto const silent = said.error().code == http::HttpErrc::timed_out;
+    if (!silent) broken_.push_back(rank);
+    record_->rank_failed(rank, std::nullopt);
+    settle(silent ? RankEnding::Kind::silent : RankEnding::Kind::lost, rank,
+           Problem(ProblemCode::peer_lost, said.error().detail));
+    co_return;
+  }
+  auto const& answer = said.value();
+  if (answer.has_error()) {
+    record_->rank_failed(rank, std::nullopt);
+    settle(RankEnding::Kind::failed, rank, answer.error());
+  } else if (answer.value().state == "succeeded") {
+    record_->rank_succeeded(rank, answer.value(), Clock::now());
+    settle(RankEnding::Kind::succeeded, rank, {});
+  } else {
+    record_->rank_failed(rank, answer.value());
+    settle(RankEnding::Kind::failed, rank,
+           answer.value().error.value_or(Problem(ProblemCode::internal, "the worker gave no reason")));
+  }
+}
+
+void Execution::settle(RankEnding::Kind kind, std::uint32_t rank, Problem problem) {
+  settled_[rank] = true;
+  endings_.push_back({kind, rank, group_.members[rank].worker, std::move(problem)});
+  if (kind != RankEnding::Kind::succeeded) ++failures_;
+  --pending_;
+  changed_.notify_all();
+}
+
+// Ends what runs and drops what is held; then the ranks' reports, which say why they ended, come in.
+asio::awaitable<void> Execution::abort_all() {
+  auto const deadline = Clock::now() + patience_.abort;
+  for (std::uint32_t rank = 0; rank < ranks(); ++rank) {
+    auto const ended = std::ranges::find(endings_, rank, &RankEnding::rank);
+    if (ended != endings_.end() && ended->kind == RankEnding::Kind::lost) continue;
+    ++pending_;
+    calls_.spawn("abort rank", abort_rank(rank, deadline));
+  }
+  while (pending_ > 0 && Clock::now() < deadline) co_await changed_.wait_until(deadline);
+  for (std::uint32_t rank = 0; rank < ranks(); ++rank)
+    if (!settled_[rank]) settle(RankEnding::Kind::silent, rank, {});
+}
+
+asio::awaitable<void> Execution::abort_rank(std::uint32_t rank, TimePoint deadline) {
+  co_await tools_.workers.abort(group_.members[rank].url, record_->view().run, deadline);
+  --pending_;
+  changed_.notify_all();
+}
+
+Execution::Stage Execution::commit() {
+  committing_ = true;
+  commits_.resize(ranks());
+  pending_ = ranks();
+  auto const deadline = Clock::now() + patience_.commit;
+  for (std::uint32_t rank = 0; rank < ranks(); ++rank) calls_.spawn("commit rank", commit_rank(rank, deadline));
+  while (pending_ > 0) co_await changed_.wait_until(TimePoint::max());
+  std::vector<std::uint64_t> versions;
+  std::vector<Problem> refusals;
+  for (auto const& committed : commits_) {
+    if (committed->has_error())
+      refusals.push_back(committed->error());
+    else
+      versions.push_back(committed->value());
+  }
+  if (refusals.empty()) {
+    record_->succeed(versions, Clock::now());
+    co_return std::nullopt;
+  }
+  auto problem = join_refusals(refusals);
+  problem.detail += versions.empty() ? "; no rank has confirmed its commit"
+                                     : "; the other ranks have the result as their next version";
+  co_return problem;
+}
+
+asio::awaitable<void> Execution::commit_rank(std::uint32_t rank, TimePoint deadline) {
+  auto const said = co_await tools_.workers.commit(group_.members[rank].url, record_->view().run, deadline);
+  if (said.has_error()) {
+    broken_.push_back(rank);
+    commits_[rank] = refused(rank, ProblemCode::peer_lost, "the result was being committed: " + said.error().detail);
+  } else if (said.value().has_error()) {
+    commits_[rank] =
+        refused(rank, said.value().error().code, "it did not commit the result: " + said.value().error().detail);
+  } else {
+    commits_[rank] = said.value();
+  }
+  --pending_;
+  changed_.notify_all();
+}
+
+bool Execution::cancel(Problem why) {
+  if (committing_ || done_) return false;
+  if (!cancelled_) cancelled_ = std::move(why);
+  changed_.notify_all();
+  tools_.locks_changed.notify_all();
+  return true;
+}
+
+void Execution::worker_lost(std::string const& worker, std::string const& incarnation, std::string const& why) {
+  if (done_ || committing_) return;
+  for (auto const& member : group_.members) {
+    if (member.worker != worker || member.incarnation != incarnation) continue;
+    if (record_->view().state != "running") {
+      lost_ = refused(member.rank, ProblemCode::peer_lost, why);
+      changed_.notify_all();
+    } else if (!settled_[member.rank]) {
+      record_->rank_failed(member.rank, std::nullopt);
+      settle(RankEnding::Kind::lost, member.rank, Problem(ProblemCode::peer_lost, why));
+    }
+  }
+}
+
+std::string Execution::title(std::uint32_t rank) const {
+  return "rank " + std::to_string(rank) + " ('" + group_.members[rank].worker + "')";
+}
+
+Problem Execution::refused(std::uint32_t rank, ProblemCode code, std::string const& why) const {
+  Problem problem(code, title(rank) + ": " + why);
+  problem.ranks = {rank};
+  return problem;
+}
+
+}  // namespace chorus::coordinator

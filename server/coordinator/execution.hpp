@@ -1,0 +1,120 @@
+// One collective from its place in the line to its end: admission, plan, launch, commit or abort.
+#pragma once
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "http/condition.hpp"
+#include "http/task_group.hpp"
+#include "server/coordinator/blame.hpp"
+#include "server/coordinator/groups.hpp"
+#include "server/coordinator/lock_table.hpp"
+#include "server/coordinator/order.hpp"
+#include "server/coordinator/planner.hpp"
+#include "server/coordinator/records.hpp"
+#include "server/coordinator/worker_client.hpp"
+
+namespace chorus::coordinator {
+
+// What executions share; all of it outlives them.
+struct ExecutionTools {
+  boost::asio::any_io_executor executor;
+  WorkerClient& workers;
+  Planner& planner;
+  Groups const& groups;
+  LockTable& locks;
+  http::Condition& locks_changed;
+  Random random;
+};
+
+// How long to wait beyond what the workers were told.
+struct ExecutionPatience {
+  std::chrono::milliseconds admission{5000};  // for the answers to HEAD, within the deadline
+  std::chrono::milliseconds report{1000};     // after the deadline: survivors report whom they waited for
+  std::chrono::milliseconds abort{2000};      // for the ranks to stop
+  std::chrono::milliseconds commit{5000};
+};
+
+class Execution {
+ public:
+  enum class Mode { launch, validate_only };
+
+  // `group` is as it stood when the collective was asked for, and was usable.
+  Execution(ExecutionTools const& tools, ExecutionPatience patience, std::shared_ptr<Record> record, Order order,
+            api::Group group, Mode mode);
+
+  // Runs once, to the end: it is not cancelled from outside but by cancel(), and ends within the request's timeout and
+  // the patience above. Its owner joins it.
+  boost::asio::awaitable<void> run();
+
+  // False if it is too late: the commit has begun.
+  bool cancel(http::Problem why);
+  // That incarnation is gone, and with it the rank that it has here, if any.
+  void worker_lost(std::string const& worker, std::string const& incarnation, std::string const& why);
+
+  // Something above or in the record has changed.
+  [[nodiscard]] http::Condition& changed() { return changed_; }
+  // Waits for another collective on the same tensor: its admission may take long.
+  [[nodiscard]] bool in_line() const { return in_line_; }
+  [[nodiscard]] bool done() const { return done_; }
+  [[nodiscard]] Record const& record() const { return *record_; }
+  // Ranks whose worker refused a connection, or whose connection broke.
+  [[nodiscard]] std::vector<std::uint32_t> const& broken_ranks() const { return broken_; }
+  [[nodiscard]] api::Group const& group() const { return group_; }
+
+ private:
+  using Stage = boost::asio::awaitable<std::optional<http::Problem>>;
+
+  Stage stages();
+  Stage wait_in_line();
+  Stage admit();
+  Stage plan();
+  Stage launch();
+  Stage commit();
+
+  boost::asio::awaitable<void> look_at_rank(std::uint32_t rank, TimePoint deadline);
+  boost::asio::awaitable<void> run_rank(std::uint32_t rank, api::RunRequest request, TimePoint deadline);
+  boost::asio::awaitable<void> abort_rank(std::uint32_t rank, TimePoint deadline);
+  boost::asio::awaitable<void> commit_rank(std::uint32_t rank, TimePoint deadline);
+  boost::asio::awaitable<void> abort_all();
+
+  [[nodiscard]] api::RunRequest run_request(std::uint32_t rank, std::string const& token,
+                                            std::uint64_t timeout_ms) const;
+  [[nodiscard]] http::Problem refused(std::uint32_t rank, http::ProblemCode code, std::string const& why) const;
+  [[nodiscard]] std::uint32_t ranks() const { return static_cast<std::uint32_t>(group_.members.size()); }
+  [[nodiscard]] std::string title(std::uint32_t rank) const;
+  void settle(RankEnding::Kind kind, std::uint32_t rank, http::Problem problem);
+  [[nodiscard]] bool failing() const { return cancelled_ || lost_ || failures_ > 0; }
+  void end(std::optional<http::Problem> problem);
+
+  ExecutionTools const& tools_;
+  ExecutionPatience const patience_;
+  std::shared_ptr<Record> const record_;
+  Order const order_;
+  api::Group const group_;
+  Mode const mode_;
+  http::Condition changed_;
+  http::TaskGroup calls_;
+  TimePoint deadline_;
+  LockTable::Ticket ticket_ = 0;
+
+  bool in_line_ = false;
+  bool committing_ = false;
+  bool done_ = false;
+  std::optional<http::Problem> cancelled_;
+  std::optional<http::Problem> lost_;  // a member, before the launch
+  std::size_t pending_ = 0;            // calls of the present stage that have not been answered
+  std::size_t failures_ = 0;           // endings that are not successes
+  std::vector<std::optional<http::Checked<RankTensor>>> looks_;
+  std::optional<Admitted> admitted_;
+  std::vector<bool> settled_;
+  std::vector<RankEnding> endings_;  // in the order in which they became known
+  std::vector<std::uint32_t> broken_;
+  std::vector<std::optional<http::Checked<std::uint64_t>>> commits_;
+};
+
+}  // namespace chorus::coordinator

@@ -1,0 +1,188 @@
+#include "server/coordinator/groups.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <set>
+
+#include "collectives/topology/order.hpp"
+#include "server/coordinator/identifier.hpp"
+
+namespace chorus::coordinator {
+namespace {
+
+http::Problem pointed(http::ProblemCode code, std::string detail, std::vector<http::FieldError> errors) {
+  http::Problem problem(code, std::move(detail));
+  problem.errors = std::move(errors);
+  return problem;
+}
+
+std::optional<http::Problem> wrong_count(std::size_t count, std::string const& pointer) {
+  if (count == 0) return invalid_field(pointer, "a group has at least one member");
+  if (count > most_members)
+    return invalid_field(pointer,
+                         std::to_string(count) + " members; a group has at most " + std::to_string(most_members));
+  return std::nullopt;
+}
+
+http::Checked<std::vector<Worker>> pick_listed(std::vector<std::string> const& ids, Membership const& membership) {
+  if (auto problem = wrong_count(ids.size(), "/workers")) return std::move(*problem);
+  std::vector<Worker> members;
+  std::vector<http::FieldError> repeated, unknown, lost;
+  std::set<std::string_view> seen;
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    auto const pointer = "/workers/" + std::to_string(i);
+    if (!is_identifier(ids[i]) || !seen.insert(ids[i]).second) {
+      repeated.push_back(is_identifier(ids[i]) ? http::FieldError{pointer, "worker '" + ids[i] + "' is listed twice"}
+                                               : not_an_identifier("worker id", ids[i], pointer).errors.front());
+    } else if (auto const* worker = membership.find(ids[i]); worker == nullptr) {
+      unknown.push_back({pointer, "no worker '" + ids[i] + "' has joined"});
+    } else if (!worker->ready) {
+      lost.push_back({pointer, "worker '" + ids[i] + "' is lost"});
+    } else {
+      members.push_back(*worker);
+    }
+  }
+  for (auto [errors, code] : {std::pair{&repeated, http::ProblemCode::invalid_field},
+                              {&unknown, http::ProblemCode::unknown_worker},
+                              {&lost, http::ProblemCode::not_enough_workers}})
+    if (!errors->empty()) return pointed(code, errors->front().detail, *errors);
+  return members;
+}
+
+// Sorted by locality, close workers are neighbours: the best window of n neighbours is the most compact choice.
+http::Checked<std::vector<Worker>> pick_closest(std::uint32_t size, Membership const& membership) {
+  if (auto problem = wrong_count(size, "/size")) return std::move(*problem);
+  auto const ready = membership.ready_in_order_of_arrival();
+  if (size > ready.size()) {
+    auto detail = "a group of " + std::to_string(size) + " was asked for and " + std::to_string(ready.size()) +
+                  " workers are ready";
+    return pointed(http::ProblemCode::not_enough_workers, detail, {{"/size", detail}});
+  }
+  std::vector<Locality> localities;
+  for (auto const& worker : ready) localities.push_back(worker.locality);
+  auto const order = topology::order_by_locality(localities);
+  std::vector<Locality> sorted;
+  for (auto index : order) sorted.push_back(localities[index]);
+  std::size_t best = 0;
+  auto best_stretch = std::numeric_limits<double>::infinity();
+  for (std::size_t first = 0; first + size <= sorted.size(); ++first) {
+    auto const stretch = topology::ring_stretch(std::span(sorted).subspan(first, size));
+    if (stretch < best_stretch) best = first, best_stretch = stretch;
+  }
+  std::vector<Worker> members;
+  for (std::size_t i = best; i < best + size; ++i) members.push_back(ready[order[i]]);
+  std::ranges::sort(members, {}, &Worker::joined);
+  return members;
+}
+
+bool is_lost(api::Member const& member, Membership const& membership) {
+  auto const* worker = membership.find(member.worker);
+  return worker == nullptr || !worker->ready || api::to_hex(worker->incarnation) != member.incarnation;
+}
+
+void lose(api::Group& group, std::string const& worker) {
+  group.state = "degraded";
+  if (std::ranges::find(group.lost, worker) == group.lost.end()) group.lost.push_back(worker);
+}
+
+http::Problem unknown_group(std::string_view name) {
+  auto const shown = is_identifier(name) ? " '" + std::string(name) + "'" : std::string();
+  return {http::ProblemCode::unknown_group, "no group" + shown + "; make one with PUT /v1/groups/{name}"};
+}
+
+}  // namespace
+
+http::Checked<std::vector<Worker>> pick_members(api::GroupRequest const& request, Membership const& membership) {
+  if (request.workers.has_value() == request.size.has_value()) {
+    std::string const detail = "exactly one of workers and size is expected";
+    return pointed(http::ProblemCode::invalid_field, detail, {{"/workers", detail}, {"/size", detail}});
+  }
+  return request.workers ? pick_listed(*request.workers, membership) : pick_closest(*request.size, membership);
+}
+
+api::Group make_group(std::string name, std::uint32_t epoch, std::vector<Worker> const& as_listed,
+                      Arrangement const& arrangement) {
+  api::Group group;
+  group.name = std::move(name);
+  group.epoch = epoch;
+  group.state = "ready";
+  for (std::uint32_t rank = 0; rank < arrangement.order.size(); ++rank) {
+    auto const& worker = as_listed[arrangement.order[rank]];
+    group.members.push_back(
+        {rank, worker.id, api::to_hex(worker.incarnation), worker.url, worker.locality, arrangement.roles[rank]});
+  }
+  group.stretch = arrangement.stretch;
+  group.selection = arrangement.selection;
+  return group;
+}
+
+api::Group const& Groups::publish(api::Group group, Membership const& membership) {
+  for (auto const& member : group.members)
+    if (is_lost(member, membership)) lose(group, member.worker);
+  half_changed_.erase(group.name);
+  auto& place = groups_[group.name];
+  place = std::move(group);
+  return place;
+}
+
+void Groups::change_failed(std::string_view name, std::uint32_t epoch) {
+  auto const place = groups_.find(name);
+  if (place == groups_.end()) return epochs_.retire(std::string(name));
+  place->second.state = "degraded";
+  half_changed_[place->first] = epoch;
+}
+
+std::vector<std::string> Groups::worker_lost(std::string_view id, std::uint64_t incarnation) {
+  std::vector<std::string> degraded;
+  auto const theirs = api::to_hex(incarnation);
+  for (auto& [name, group] : groups_)
+    for (auto const& member : group.members)
+      if (member.worker == id && member.incarnation == theirs) {
+        lose(group, member.worker);
+        degraded.push_back(name);
+      }
+  return degraded;
+}
+
+http::Checked<api::Group> Groups::find(std::string_view name) const {
+  auto const place = groups_.find(name);
+  if (place == groups_.end()) return unknown_group(name);
+  return place->second;
+}
+
+http::Checked<api::Group> Groups::erase(std::string_view name) {
+  auto const place = groups_.find(name);
+  if (place == groups_.end()) return unknown_group(name);
+  auto group = std::move(place->second);
+  groups_.erase(place);
+  half_changed_.erase(group.name);
+  epochs_.retire(group.name);
+  return group;
+}
+
+std::optional<http::Problem> Groups::unusable(api::Group const& group) const {
+  if (group.state == "ready") return std::nullopt;
+  http::Problem problem(http::ProblemCode::group_broken, "");
+  if (auto const change = half_changed_.find(group.name); change != half_changed_.end())
+    problem.detail = "the change of group '" + group.name + "' to epoch " + std::to_string(change->second) +
+                     " reached only some members";
+  else
+    problem.detail = "group '" + group.name + "' has lost a member in epoch " + std::to_string(group.epoch);
+  for (auto const& member : group.members)
+    if (std::ranges::find(group.lost, member.worker) != group.lost.end()) {
+      problem.ranks.push_back(member.rank);
+      problem.detail += "; rank " + std::to_string(member.rank) + " ('" + member.worker + "') is lost";
+    }
+  problem.detail += "; PUT /v1/groups/" + group.name + " makes a new epoch";
+  return problem;
+}
+
+std::vector<std::string> Groups::names_with(std::string_view worker) const {
+  std::vector<std::string> names;
+  for (auto const& [name, group] : groups_)
+    if (std::ranges::any_of(group.members, [worker](auto const& member) { return member.worker == worker; }))
+      names.push_back(name);
+  return names;
+}
+
+}  // namespace chorus::coordinator

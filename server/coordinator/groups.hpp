@@ -1,0 +1,67 @@
+// The groups that stand, and who could be in one. A state machine without clock or sockets.
+//
+// A change of a group goes: pick members, arrange them, draw an epoch, push it to every member, publish. PUT always
+// makes a new epoch, also with the same members: that is how a group is mended after a member was lost or a call within
+// it failed.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "http/api/groups.hpp"
+#include "server/coordinator/arrangement.hpp"
+#include "server/coordinator/epochs.hpp"
+#include "server/coordinator/membership.hpp"
+
+namespace chorus::coordinator {
+
+inline constexpr std::size_t most_members = 256;
+
+// The workers that a PUT asks for, as listed; for `size`, those n ready ones that stand closest together, in order of
+// arrival. Problems: invalid_field, unknown_worker, not_enough_workers, each with a pointer.
+[[nodiscard]] http::Checked<std::vector<Worker>> pick_members(api::GroupRequest const& request,
+                                                              Membership const& membership);
+
+// What becomes of a group when an epoch is drawn for these members.
+[[nodiscard]] api::Group make_group(std::string name, std::uint32_t epoch, std::vector<Worker> const& as_listed,
+                                    Arrangement const& arrangement);
+
+class Groups {
+ public:
+  [[nodiscard]] std::uint32_t draw_epoch(std::string const& name) { return epochs_.next(name); }
+  void epoch_seen(std::string const& name, std::uint32_t epoch) { epochs_.seen(name, epoch); }
+
+  // Every member has taken this epoch. Members that `membership` has lost or replaced meanwhile make it degraded at
+  // once.
+  api::Group const& publish(api::Group group, Membership const& membership);
+
+  // A push reached some members and not others: the group stays as it was, but its members may have left its epoch, so
+  // nothing runs in it until it is PUT again.
+  void change_failed(std::string_view name, std::uint32_t epoch);
+
+  // This incarnation is no longer a member of anything; gives the groups that became degraded by it.
+  std::vector<std::string> worker_lost(std::string_view id, std::uint64_t incarnation);
+
+  // Problems: unknown_group.
+  [[nodiscard]] http::Checked<api::Group> find(std::string_view name) const;
+  [[nodiscard]] http::Checked<api::Group> erase(std::string_view name);
+
+  // Nothing, or why no collective may start in the group now: group_broken with the lost ranks.
+  [[nodiscard]] std::optional<http::Problem> unusable(api::Group const& group) const;
+
+  [[nodiscard]] std::vector<std::string> names_with(std::string_view worker) const;
+  [[nodiscard]] std::map<std::string, api::Group, std::less<>> const& all() const { return groups_; }
+
+ private:
+  static constexpr std::size_t deleted_names_kept = 4096;
+
+  std::map<std::string, api::Group, std::less<>> groups_;
+  std::map<std::string, std::uint32_t, std::less<>> half_changed_;  // the epoch that reached only some
+  Epochs epochs_{deleted_names_kept};
+};
+
+}  // namespace chorus::coordinator

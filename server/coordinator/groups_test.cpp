@@ -1,0 +1,222 @@
+#include <doctest/doctest.h>
+
+#include "server/coordinator/groups.hpp"
+#include "server/coordinator/selection_table.hpp"
+
+using namespace chorus;
+using namespace chorus::coordinator;
+using http::ProblemCode;
+
+namespace {
+
+TimePoint const start{std::chrono::hours(1)};
+
+struct Given {
+  std::string id;
+  std::string rack;
+};
+
+Membership members(std::vector<Given> const& given) {
+  Membership membership(std::chrono::milliseconds(1000));
+  for (auto const& [id, rack] : given)
+    CHECK(membership.join({id, 1, "http://" + id + ":1", {"eu", "z", rack, id}, "1"}, start).has_value());
+  return membership;
+}
+
+std::vector<std::string> picked(api::GroupRequest const& request, Membership const& membership) {
+  std::vector<std::string> ids;
+  auto const workers = pick_members(request, membership);
+  REQUIRE(workers.has_value());
+  for (auto const& worker : workers.value()) ids.push_back(worker.id);
+  return ids;
+}
+
+http::Problem refused(api::GroupRequest const& request, Membership const& membership) {
+  auto const workers = pick_members(request, membership);
+  REQUIRE(workers.has_error());
+  return workers.error();
+}
+
+api::GroupRequest listed(std::vector<std::string> ids) { return {std::move(ids), std::nullopt}; }
+api::GroupRequest sized(std::uint32_t size) { return {std::nullopt, size}; }
+
+Arrangement arranged(std::vector<Worker> const& workers) {
+  std::vector<Locality> localities;
+  for (auto const& worker : workers) localities.push_back(worker.locality);
+  return arrange(localities, model::Constants::defaults()).value();
+}
+
+api::Group group_of(Groups& groups, std::string const& name, Membership const& membership,
+                    api::GroupRequest const& request) {
+  auto const workers = pick_members(request, membership).value();
+  return groups.publish(make_group(name, groups.draw_epoch(name), workers, arranged(workers)), membership);
+}
+
+}  // namespace
+
+TEST_CASE("listed members are taken as listed, and every wrong entry has its pointer") {
+  auto membership = members({{"a", "r"}, {"b", "r"}, {"c", "r"}});
+  CHECK(membership.mark_lost("c", 1));
+  CHECK(picked(listed({"b", "a"}), membership) == std::vector<std::string>{"b", "a"});
+
+  auto const unknown = refused(listed({"a", "x", "b", "y"}), membership);
+  CHECK(unknown.code == ProblemCode::unknown_worker);
+  CHECK(unknown.errors.size() == 2);
+  CHECK(unknown.errors[0].pointer == "/workers/1");
+  CHECK(unknown.errors[1].pointer == "/workers/3");
+
+  auto const twice = refused(listed({"a", "b", "a"}), membership);
+  CHECK(twice.code == ProblemCode::invalid_field);
+  CHECK(twice.errors.front().pointer == "/workers/2");
+  CHECK(refused(listed({"a", "b c"}), membership).errors.front().pointer == "/workers/1");
+
+  auto const lost = refused(listed({"a", "c"}), membership);
+  CHECK(lost.code == ProblemCode::not_enough_workers);
+  CHECK(lost.errors.front().pointer == "/workers/1");
+
+  CHECK(refused(listed({}), membership).errors.front().pointer == "/workers");
+  CHECK(refused(listed(std::vector<std::string>(257, "a")), membership).code == ProblemCode::invalid_field);
+}
+
+TEST_CASE("a size takes the ready workers that stand closest together") {
+  auto const membership = members({{"a", "r1"}, {"b", "r2"}, {"c", "r1"}, {"d", "r2"}, {"e", "r2"}});
+  CHECK(picked(sized(3), membership) == std::vector<std::string>{"b", "d", "e"});
+  CHECK(picked(sized(2), membership) == std::vector<std::string>{"a", "c"});
+  CHECK(picked(sized(5), membership).size() == 5);
+  CHECK(refused(sized(0), membership).errors.front().pointer == "/size");
+  auto const many = refused(sized(6), membership);
+  CHECK(many.code == ProblemCode::not_enough_workers);
+  CHECK(many.detail == "a group of 6 was asked for and 5 workers are ready");
+  CHECK(many.errors.front().pointer == "/size");
+}
+
+TEST_CASE("exactly one of workers and size") {
+  auto const membership = members({{"a", "r"}});
+  CHECK(refused({}, membership).code == ProblemCode::invalid_field);
+  CHECK(refused({std::vector<std::string>{"a"}, 1u}, membership).code == ProblemCode::invalid_field);
+}
+
+TEST_CASE("ranks follow locality, and every rank has its role in every algorithm") {
+  auto const membership = members({{"a", "r1"}, {"b", "r2"}, {"c", "r1"}, {"d", "r2"}});
+  Groups groups;
+  auto const group = group_of(groups, "g", membership, sized(4));
+  std::vector<std::string> in_rank_order;
+  for (auto const& member : group.members) in_rank_order.push_back(member.worker);
+  CHECK(in_rank_order == std::vector<std::string>{"a", "c", "b", "d"});
+  CHECK(group.stretch.assigned < group.stretch.arrival_order);
+  CHECK(group.epoch == 1);
+  CHECK(group.state == "ready");
+  for (auto const& member : group.members) {
+    CHECK(member.roles.size() == 3);
+    for (auto const& role : member.roles) {
+      CHECK_FALSE(role.role.empty());
+      CHECK_FALSE(role.sends_to.empty());
+    }
+  }
+  CHECK_FALSE(group.selection.empty());
+  CHECK_FALSE(group.selection.back().max_bytes.has_value());
+}
+
+TEST_CASE("a group is degraded when a member is lost, until a new epoch is published") {
+  auto membership = members({{"a", "r"}, {"b", "r"}, {"c", "r"}});
+  Groups groups;
+  auto const both = group_of(groups, "both", membership, sized(3));
+  CHECK(group_of(groups, "ab", membership, listed({"a", "b"})).epoch == 1);
+  CHECK_FALSE(groups.unusable(both).has_value());
+
+  CHECK(membership.mark_lost("c", 1));
+  CHECK(groups.worker_lost("c", 2).empty());
+  CHECK(groups.worker_lost("c", 1) == std::vector<std::string>{"both"});
+  auto const degraded = groups.find("both").value();
+  CHECK(degraded.state == "degraded");
+  CHECK(degraded.lost == std::vector<std::string>{"c"});
+  CHECK(degraded.epoch == 1);
+  auto const problem = groups.unusable(degraded);
+  REQUIRE(problem.has_value());
+  CHECK(problem->code == ProblemCode::group_broken);
+  CHECK(problem->ranks == std::vector<std::uint32_t>{2});
+  CHECK(problem->detail.find("'c'") != std::string::npos);
+  CHECK_FALSE(groups.unusable(groups.find("ab").value()).has_value());
+
+  auto const mended = group_of(groups, "both", membership, sized(2));
+  CHECK(mended.epoch == 2);
+  CHECK(mended.state == "ready");
+  CHECK(mended.lost.empty());
+}
+
+TEST_CASE("a member that was lost or replaced while its group was being made is lost from the beginning") {
+  auto membership = members({{"a", "r"}, {"b", "r"}});
+  Groups groups;
+  auto const workers = pick_members(sized(2), membership).value();
+  CHECK(membership.join({"b", 2, "http://b:1", {}, "1"}, start).value().fenced == 1);
+  auto const group = groups.publish(make_group("g", 1, workers, arranged(workers)), membership);
+  CHECK(group.state == "degraded");
+  CHECK(group.lost == std::vector<std::string>{"b"});
+}
+
+TEST_CASE("after a change that reached only some members nothing runs until the next epoch, whose number is new") {
+  auto const membership = members({{"a", "r"}, {"b", "r"}});
+  Groups groups;
+  CHECK(group_of(groups, "g", membership, sized(2)).epoch == 1);
+  auto const drawn = groups.draw_epoch("g");
+  groups.change_failed("g", drawn);
+  auto const broken = groups.find("g").value();
+  CHECK(broken.epoch == 1);
+  CHECK(groups.unusable(broken)->detail.find("epoch 2 reached only some") != std::string::npos);
+  auto const mended = group_of(groups, "g", membership, sized(2));
+  CHECK(mended.epoch == 3);
+  CHECK_FALSE(groups.unusable(mended).has_value());
+}
+
+TEST_CASE("a deleted group is unknown, and its name continues with higher epochs") {
+  auto const membership = members({{"a", "r"}});
+  Groups groups;
+  CHECK(group_of(groups, "g", membership, sized(1)).epoch == 1);
+  CHECK(groups.names_with("a") == std::vector<std::string>{"g"});
+  CHECK(groups.erase("g").value().epoch == 1);
+  CHECK(groups.find("g").error().code == ProblemCode::unknown_group);
+  CHECK(groups.erase("g").error().code == ProblemCode::unknown_group);
+  CHECK(group_of(groups, "g", membership, sized(1)).epoch == 2);
+}
+
+TEST_CASE("neighbouring sizes that choose the same make one line of the table") {
+  auto const choice = [](std::string algorithm, std::uint32_t arity, std::string reason) {
+    model::Choice made;
+    made.spec.algorithm = std::move(algorithm);
+    made.spec.arity = arity;
+    made.reason = std::move(reason);
+    return made;
+  };
+  std::vector<SizedChoice> const by_size{{4, choice("tree", 2, "first")},
+                                         {16, choice("tree", 2, "second")},
+                                         {64, choice("tree", 4, "third")},
+                                         {256, choice("ring", 2, "fourth")},
+                                         {1024, choice("ring", 2, "fifth")}};
+  auto const table = merge_choices(by_size);
+  REQUIRE(table.size() == 3);
+  CHECK(table[0].algorithm == "tree");
+  CHECK(table[0].max_bytes == 16);
+  CHECK(table[0].reason == "at 16 bytes second");
+  CHECK(table[1].arity == 4);
+  CHECK(table[1].max_bytes == 64);
+  CHECK(table[2].algorithm == "ring");
+  CHECK_FALSE(table[2].max_bytes.has_value());
+  CHECK(table[2].op == "all_reduce");
+}
+
+TEST_CASE("the table agrees with the model at every size, and its lines ascend") {
+  std::vector<Locality> const localities{
+      {"eu", "a", "r", "1"}, {"eu", "a", "r", "2"}, {"eu", "b", "r", "3"}, {"us", "c", "r", "4"}};
+  auto const constants = model::Constants::defaults();
+  auto const table = selection_table(localities, constants).value();
+  for (std::uint64_t bytes = 4; bytes <= std::uint64_t{1} << 32; bytes *= 4) {
+    auto const line =
+        std::ranges::find_if(table, [bytes](auto const& l) { return !l.max_bytes || bytes <= *l.max_bytes; });
+    REQUIRE(line != table.end());
+    auto const choice = model::select({}, localities, bytes / 4, 4, constants).value();
+    CHECK(line->algorithm == choice.spec.algorithm);
+    CHECK(line->root == choice.spec.root);
+    CHECK(line->arity == choice.spec.arity);
+  }
+  for (std::size_t i = 1; i + 1 < table.size(); ++i) CHECK(*table[i - 1].max_bytes < *table[i].max_bytes);
+}

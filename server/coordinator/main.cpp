@@ -1,0 +1,111 @@
+// chorus-coordinator: flags, signals, and the one thread that serves.
+#include <signal.h>
+#include <spdlog/sinks/stdout_color_sinks.h>
+
+#include <CLI/CLI.hpp>
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <cstdlib>
+#include <iostream>
+#include <random>
+
+#include "metrics/build.hpp"
+#include "server/coordinator/coordinator.hpp"
+
+namespace {
+
+using namespace chorus;
+
+constexpr auto time_to_drain = std::chrono::seconds(10);
+
+struct Flags {
+  std::string host = "127.0.0.1";
+  std::uint16_t port = 7070;
+  std::uint32_t lease_ms = 5000;
+  std::string log_level = "info";
+};
+
+// Kubernetes sets NAME_PORT=tcp://ADDRESS:PORT for every Service, so CHORUS_PORT beside a Service called "chorus".
+void ignore_service_links() {
+  auto const* port = std::getenv("CHORUS_PORT");
+  if (port != nullptr && std::string_view(port).starts_with("tcp://")) unsetenv("CHORUS_PORT");
+}
+
+void add_flags(CLI::App& app, Flags& flags) {
+  app.add_option("--host", flags.host, "address to listen on")->envname("CHORUS_HOST")->capture_default_str();
+  app.add_option("--port", flags.port, "port to listen on; 0 picks one")->envname("CHORUS_PORT")->capture_default_str();
+  app.add_option("--lease-ms", flags.lease_ms, "a worker that is silent for so long is lost")
+      ->envname("CHORUS_LEASE_MS")
+      ->check(CLI::Range(100, 3600000))
+      ->capture_default_str();
+  app.add_option("--log-level", flags.log_level, "what goes to stderr")
+      ->envname("CHORUS_LOG_LEVEL")
+      ->check(CLI::IsMember({"trace", "debug", "info", "warn", "err", "off"}))
+      ->capture_default_str();
+  app.set_version_flag("--version", metrics::this_build().version);
+}
+
+coordinator::Random system_random() {
+  return [device = std::make_shared<std::random_device>()] {
+    auto const high = static_cast<std::uint64_t>((*device)());
+    return high << 32 | static_cast<std::uint64_t>((*device)());
+  };
+}
+
+std::string url_of(std::string const& host, std::uint16_t port) {
+  auto const literal = host.find(':') == std::string::npos ? host : "[" + host + "]";
+  return "http://" + literal + ":" + std::to_string(port);
+}
+
+// A second signal meets the default disposition, and ends the process at once.
+boost::asio::awaitable<void> wait_for_signal(std::shared_ptr<spdlog::logger> log) {
+  boost::asio::signal_set signals(co_await boost::asio::this_coro::executor, SIGTERM, SIGINT);
+  auto const [error, number] = co_await signals.async_wait(boost::asio::as_tuple(boost::asio::use_awaitable));
+  if (!error) log->info("signal {}: stopping", number);
+}
+
+boost::asio::awaitable<void> serve(coordinator::Coordinator* coordinator, std::shared_ptr<spdlog::logger> log) {
+  co_await wait_for_signal(log);
+  co_await coordinator->stop(std::chrono::steady_clock::now() + time_to_drain);
+  log->info("stopped");
+}
+
+void rethrow(std::exception_ptr failure) {
+  if (failure) std::rethrow_exception(failure);
+}
+
+int run(Flags const& flags) {
+  auto const log =
+      std::make_shared<spdlog::logger>("coordinator", std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
+  log->set_level(spdlog::level::from_str(flags.log_level));
+  log->flush_on(spdlog::level::trace);
+  boost::asio::io_context io(1);
+  coordinator::CoordinatorOptions options;
+  options.lease = std::chrono::milliseconds(flags.lease_ms);
+  coordinator::Coordinator coordinator(io.get_executor(), options, system_random(), log);
+  auto const port = coordinator.start(flags.host, flags.port);
+  if (port.has_error()) {
+    log->error("{}", port.error().detail);
+    return 1;
+  }
+  log->info("chorus-coordinator {} lease_ms={}", metrics::this_build().version, flags.lease_ms);
+  std::cout << "listening on " << url_of(flags.host, port.value()) << std::endl;
+  boost::asio::co_spawn(io, serve(&coordinator, log), rethrow);
+  io.run();
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  ignore_service_links();
+  Flags flags;
+  CLI::App app("Chorus coordinator: membership, groups and collectives over HTTP.", "chorus-coordinator");
+  add_flags(app, flags);
+  CLI11_PARSE(app, argc, argv);
+  return run(flags);
+}

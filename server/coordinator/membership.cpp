@@ -1,0 +1,190 @@
+#include "server/coordinator/membership.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "http/client.hpp"
+#include "server/coordinator/identifier.hpp"
+
+namespace chorus::coordinator {
+namespace {
+
+constexpr std::size_t most_workers = 65536;
+constexpr std::size_t fenced_remembered = 16;  // incarnations per id
+constexpr auto forget_after = std::chrono::minutes(10);
+
+http::Problem fenced_problem(std::string_view id, std::uint64_t theirs, std::uint64_t present) {
+  return {http::ProblemCode::epoch_fenced, "incarnation " + api::to_hex(theirs) + " of worker '" + std::string(id) +
+                                               "' is fenced: the name belongs to incarnation " + api::to_hex(present)};
+}
+
+http::Problem unknown_worker(std::string_view id) {
+  auto const shown = is_identifier(id) ? " '" + std::string(id) + "'" : std::string();
+  return {http::ProblemCode::unknown_worker,
+          "no worker" + shown + " has joined, or its lease has passed; join with POST /v1/workers"};
+}
+
+void check_url(api::JoinRequest const& request, Newcomer& newcomer, std::vector<http::FieldError>& errors) {
+  auto const url = http::parse_url(request.url);
+  if (!is_showable(request.url, 256) || url.has_error() || url.value().scheme != "http" || url.value().host.empty() ||
+      url.value().port == 0 || (!url.value().path.empty() && url.value().path != "/")) {
+    errors.push_back(
+        {"/url", "expected http://HOST:PORT where the coordinator and the other workers reach this worker"});
+    return;
+  }
+  newcomer.url = request.url;
+  if (newcomer.url.back() == '/') newcomer.url.pop_back();
+}
+
+void check_locality(api::JoinRequest const& request, Newcomer& newcomer, std::vector<http::FieldError>& errors) {
+  std::array<std::pair<char const*, std::string const*>, 4> const parts{{{"region", &request.locality.region},
+                                                                         {"zone", &request.locality.zone},
+                                                                         {"rack", &request.locality.rack},
+                                                                         {"host", &request.locality.host}}};
+  for (auto const& [name, value] : parts)
+    if (!is_showable(*value, 128))
+      errors.push_back({std::string("/locality/") + name, "expected at most 128 bytes without control characters"});
+  newcomer.locality = request.locality;
+}
+
+}  // namespace
+
+http::Checked<Newcomer> check_join(api::JoinRequest const& request) {
+  Newcomer newcomer;
+  std::vector<http::FieldError> errors;
+  if (!is_identifier(request.id)) errors.push_back(not_an_identifier("worker id", request.id, "/id").errors.front());
+  newcomer.id = request.id;
+  if (auto const incarnation = api::from_hex(request.incarnation))
+    newcomer.incarnation = *incarnation;
+  else
+    errors.push_back({"/incarnation", "expected 16 hexadecimal digits, drawn when the process starts"});
+  check_url(request, newcomer, errors);
+  check_locality(request, newcomer, errors);
+  if (!is_showable(request.version, 64))
+    errors.push_back({"/version", "expected at most 64 bytes without control characters"});
+  newcomer.version = request.version;
+  if (errors.empty()) return newcomer;
+  auto problem = invalid_field(errors.front().pointer, errors.front().detail);
+  problem.errors = std::move(errors);
+  return problem;
+}
+
+std::optional<http::Problem> Membership::refuse(Newcomer const& newcomer) const {
+  auto const present = workers_.find(newcomer.id);
+  if (present == workers_.end() && workers_.size() >= most_workers)
+    return http::Problem(http::ProblemCode::unavailable, "there are 65536 workers already");
+  auto const fenced = fenced_.find(newcomer.id);
+  if (present != workers_.end() && fenced != fenced_.end() &&
+      std::ranges::find(fenced->second, newcomer.incarnation) != fenced->second.end())
+    return fenced_problem(newcomer.id, newcomer.incarnation, present->second.incarnation);
+  return std::nullopt;
+}
+
+http::Checked<Membership::Joined> Membership::join(Newcomer const& newcomer, TimePoint now) {
+  if (auto problem = refuse(newcomer)) return std::move(*problem);
+  Joined joined;
+  auto const [place, created] = workers_.try_emplace(newcomer.id);
+  auto& worker = place->second;
+  joined.created = created;
+  if (!created && worker.incarnation != newcomer.incarnation) {
+    joined.fenced = worker.incarnation;
+    auto& fenced = fenced_[newcomer.id];
+    fenced.push_back(worker.incarnation);
+    if (fenced.size() > fenced_remembered) fenced.pop_front();
+  }
+  joined.revived = !created && !worker.ready;
+  auto const joined_at = created || joined.fenced ? arrivals_++ : worker.joined;
+  worker = {newcomer.id, newcomer.incarnation, newcomer.url, newcomer.locality, newcomer.version, true, joined_at, now};
+  return joined;
+}
+
+http::Checked<std::chrono::milliseconds> Membership::renew(std::string_view id, std::string_view incarnation,
+                                                           TimePoint now) {
+  auto const place = workers_.find(id);
+  if (place == workers_.end()) return unknown_worker(id);
+  auto& worker = place->second;
+  auto const theirs = api::from_hex(incarnation);
+  if (!theirs) return invalid_field("/incarnation", "expected 16 hexadecimal digits");
+  if (*theirs != worker.incarnation) return fenced_problem(id, *theirs, worker.incarnation);
+  if (!worker.ready) return unknown_worker(id);
+  worker.heard = now;
+  return lease_;
+}
+
+http::Checked<Worker> Membership::leave(std::string_view id, std::optional<std::string_view> incarnation) {
+  auto const place = workers_.find(id);
+  if (place == workers_.end()) return unknown_worker(id);
+  if (incarnation) {
+    auto const theirs = api::from_hex(*incarnation);
+    if (!theirs)
+      return http::Problem(http::ProblemCode::bad_request,
+                           "query parameter incarnation: expected 16 hexadecimal digits");
+    if (*theirs != place->second.incarnation) return fenced_problem(id, *theirs, place->second.incarnation);
+  }
+  auto left = std::move(place->second);
+  workers_.erase(place);
+  fenced_.erase(left.id);
+  return left;
+}
+
+std::vector<Worker> Membership::expire(TimePoint now) {
+  auto const slept = last_expire_ && now - *last_expire_ > lease_ / 2;
+  last_expire_ = now;
+  std::vector<Worker> lost;
+  for (auto next = workers_.begin(); next != workers_.end();) {
+    auto& worker = next->second;
+    if (slept && worker.ready) worker.heard = now;
+    if (worker.ready && now - worker.heard > lease_) {
+      worker.ready = false;
+      lost.push_back(worker);
+    }
+    if (!worker.ready && now - worker.heard > forget_after) {
+      fenced_.erase(next->first);
+      next = workers_.erase(next);
+    } else {
+      ++next;
+    }
+  }
+  return lost;
+}
+
+bool Membership::mark_lost(std::string_view id, std::uint64_t incarnation) {
+  auto const place = workers_.find(id);
+  if (place == workers_.end() || place->second.incarnation != incarnation || !place->second.ready) return false;
+  place->second.ready = false;
+  return true;
+}
+
+Worker const* Membership::find(std::string_view id) const {
+  auto const place = workers_.find(id);
+  return place == workers_.end() ? nullptr : &place->second;
+}
+
+std::vector<Worker> Membership::ready_in_order_of_arrival() const {
+  std::vector<Worker> ready;
+  for (auto const& [id, worker] : workers_)
+    if (worker.ready) ready.push_back(worker);
+  std::ranges::sort(ready, {}, &Worker::joined);
+  return ready;
+}
+
+std::size_t Membership::ready_count() const {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(workers_, [](auto const& entry) { return entry.second.ready; }));
+}
+
+api::Worker Membership::show(Worker const& worker, TimePoint now) const {
+  api::Worker shown;
+  shown.id = worker.id;
+  shown.incarnation = api::to_hex(worker.incarnation);
+  shown.url = worker.url;
+  shown.locality = worker.locality;
+  shown.version = worker.version;
+  shown.state = worker.ready ? "ready" : "lost";
+  shown.lease_ms = static_cast<std::uint32_t>(lease_.count());
+  shown.heard_ms_ago = static_cast<std::uint64_t>(
+      std::max<std::int64_t>(0, std::chrono::duration_cast<std::chrono::milliseconds>(now - worker.heard).count()));
+  return shown;
+}
+
+}  // namespace chorus::coordinator

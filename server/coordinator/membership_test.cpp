@@ -1,0 +1,159 @@
+#include <doctest/doctest.h>
+
+#include "server/coordinator/membership.hpp"
+
+using namespace chorus;
+using namespace chorus::coordinator;
+using namespace std::chrono_literals;
+using http::ProblemCode;
+
+namespace {
+
+TimePoint const start{1h};
+
+Newcomer newcomer(std::string id, std::uint64_t incarnation = 1) {
+  return {std::move(id), incarnation, "http://h:1", {}, "1"};
+}
+
+api::JoinRequest good_join() {
+  return {"w0", "00000000000000aa", "http://10.0.0.1:7071/", {"eu", "z", "r", "h"}, "0.1.0"};
+}
+
+std::vector<std::string> ids(std::vector<Worker> const& workers) {
+  std::vector<std::string> found;
+  for (auto const& worker : workers) found.push_back(worker.id);
+  return found;
+}
+
+// Ticks often enough that nobody believes the process slept; gives who was lost on the way.
+std::vector<std::string> lost_until(Membership& membership, TimePoint from, TimePoint to) {
+  std::vector<std::string> lost;
+  for (auto now = from; now <= to; now += 100ms)
+    for (auto const& id : ids(membership.expire(now))) lost.push_back(id);
+  return lost;
+}
+
+}  // namespace
+
+TEST_CASE("a join that is well-formed loses its trailing slash and nothing else") {
+  auto const checked = check_join(good_join());
+  REQUIRE(checked.has_value());
+  CHECK(checked.value().url == "http://10.0.0.1:7071");
+  CHECK(checked.value().incarnation == 0xaa);
+  CHECK(checked.value().locality.zone == "z");
+}
+
+TEST_CASE("a join that is not names every field that is wrong") {
+  auto const wrong = [](auto change) {
+    auto request = good_join();
+    change(request);
+    auto const checked = check_join(request);
+    REQUIRE(checked.has_error());
+    CHECK(checked.error().code == ProblemCode::invalid_field);
+    std::string pointers;
+    for (auto const& error : checked.error().errors) pointers += error.pointer + " ";
+    return pointers;
+  };
+  CHECK(wrong([](auto& r) { r.id = "a/b"; }) == "/id ");
+  CHECK(wrong([](auto& r) { r.incarnation = "xyz"; }) == "/incarnation ");
+  for (auto const* url :
+       {"", "ftp://h:1", "h:1", "http://", "http://h:1/path", "http://h:0", "http://h:99999", "http://h\n:1"})
+    CHECK(wrong([url](auto& r) { r.url = url; }) == "/url ");
+  CHECK(wrong([](auto& r) { r.locality.rack = "a\x01"; }) == "/locality/rack ");
+  CHECK(wrong([](auto& r) { r.locality.host = std::string(129, 'h'); }) == "/locality/host ");
+  CHECK(wrong([](auto& r) { r.version = "1\r\n"; }) == "/version ");
+  CHECK(wrong([](auto& r) { r.id.clear(), r.url.clear(); }) == "/id /url ");
+}
+
+TEST_CASE("a worker is ready while it renews, and lost one lease after it was last heard") {
+  Membership membership(1000ms);
+  CHECK(membership.join(newcomer("w0"), start).value().created);
+  CHECK(membership.join(newcomer("w1"), start).value().created);
+  CHECK(lost_until(membership, start, start + 900ms).empty());
+  CHECK(membership.renew("w1", "0000000000000001", start + 900ms).value() == 1000ms);
+  CHECK(lost_until(membership, start + 1000ms, start + 1800ms) == std::vector<std::string>{"w0"});
+  CHECK(membership.ready_count() == 1);
+  CHECK(membership.find("w0") != nullptr);
+  CHECK_FALSE(membership.find("w0")->ready);
+  CHECK(membership.renew("w0", "0000000000000001", start + 1800ms).error().code == ProblemCode::unknown_worker);
+  auto const again = membership.join(newcomer("w0"), start + 1800ms).value();
+  CHECK(again.revived);
+  CHECK_FALSE(again.fenced.has_value());
+  CHECK(membership.ready_count() == 2);
+}
+
+TEST_CASE("joining again with the same incarnation only renews") {
+  Membership membership(1000ms);
+  CHECK(membership.join(newcomer("w0"), start).has_value());
+  auto const again = membership.join(newcomer("w0"), start + 800ms).value();
+  CHECK_FALSE(again.created);
+  CHECK_FALSE(again.revived);
+  CHECK(lost_until(membership, start + 800ms, start + 1700ms).empty());
+}
+
+TEST_CASE("a new incarnation fences the old one, which can neither renew nor join nor leave in its place") {
+  Membership membership(1000ms);
+  CHECK(membership.join(newcomer("w0", 1), start).has_value());
+  auto const joined = membership.join(newcomer("w0", 2), start).value();
+  CHECK(joined.fenced == 1);
+  CHECK_FALSE(joined.created);
+  CHECK(membership.renew("w0", api::to_hex(1), start).error().code == ProblemCode::epoch_fenced);
+  CHECK(membership.join(newcomer("w0", 1), start).error().code == ProblemCode::epoch_fenced);
+  CHECK(membership.leave("w0", api::to_hex(1)).error().code == ProblemCode::epoch_fenced);
+  CHECK(membership.renew("w0", api::to_hex(2), start).has_value());
+  CHECK(membership.join(newcomer("w0", 3), start).value().fenced == 2);
+}
+
+TEST_CASE("a worker that has left is unknown at once") {
+  Membership membership(1000ms);
+  CHECK(membership.join(newcomer("w0"), start).has_value());
+  CHECK(membership.leave("w0", std::nullopt).value().id == "w0");
+  CHECK(membership.find("w0") == nullptr);
+  CHECK(membership.leave("w0", std::nullopt).error().code == ProblemCode::unknown_worker);
+  CHECK(membership.renew("w0", api::to_hex(1), start).error().code == ProblemCode::unknown_worker);
+}
+
+TEST_CASE("a coordinator that itself did not run takes nobody's lease away") {
+  Membership membership(1000ms);
+  CHECK(membership.join(newcomer("w0"), start).has_value());
+  CHECK(membership.expire(start).empty());
+  CHECK(membership.expire(start + 60s).empty());
+  CHECK(lost_until(membership, start + 60s, start + 62s) == std::vector<std::string>{"w0"});
+}
+
+TEST_CASE("lost workers are forgotten after ten minutes") {
+  Membership membership(1000ms);
+  CHECK(membership.join(newcomer("w0"), start).has_value());
+  CHECK(lost_until(membership, start, start + 10min - 1s).size() == 1);
+  CHECK(membership.find("w0") != nullptr);
+  (void)lost_until(membership, start + 10min - 1s, start + 10min + 1s);
+  CHECK(membership.find("w0") == nullptr);
+}
+
+TEST_CASE("evidence makes lost only the incarnation that it is about") {
+  Membership membership(1000ms);
+  CHECK(membership.join(newcomer("w0", 2), start).has_value());
+  CHECK_FALSE(membership.mark_lost("w0", 1));
+  CHECK_FALSE(membership.mark_lost("w1", 2));
+  CHECK(membership.mark_lost("w0", 2));
+  CHECK_FALSE(membership.mark_lost("w0", 2));
+}
+
+TEST_CASE("ready workers are listed in order of arrival; a new incarnation arrives anew") {
+  Membership membership(1000ms);
+  for (auto const* id : {"c", "a", "b"}) CHECK(membership.join(newcomer(id), start).has_value());
+  CHECK(membership.join(newcomer("a"), start).has_value());
+  CHECK(ids(membership.ready_in_order_of_arrival()) == std::vector<std::string>{"c", "a", "b"});
+  CHECK(membership.join(newcomer("c", 9), start).has_value());
+  CHECK(ids(membership.ready_in_order_of_arrival()) == std::vector<std::string>{"a", "b", "c"});
+}
+
+TEST_CASE("a worker shows how long ago it was heard") {
+  Membership membership(5000ms);
+  CHECK(membership.join(newcomer("w0", 0xab), start).has_value());
+  auto const shown = membership.show(*membership.find("w0"), start + 1234ms);
+  CHECK(shown.incarnation == "00000000000000ab");
+  CHECK(shown.state == "ready");
+  CHECK(shown.lease_ms == 5000);
+  CHECK(shown.heard_ms_ago == 1234);
+}

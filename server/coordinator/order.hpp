@@ -1,0 +1,33 @@
+// What a user asked for, checked as far as possible without asking a worker.
+#pragma once
+
+#include "collectives/core/reduce_op.hpp"
+#include "collectives/model/select.hpp"
+#include "http/api/collectives.hpp"
+#include "http/api/groups.hpp"
+
+namespace chorus::coordinator {
+
+// [A-Za-z0-9._~/-]{1,255} without empty, "." or ".." parts.
+[[nodiscard]] bool is_tensor_name(std::string_view name);
+
+struct Order {
+  ReduceOp reduce = ReduceOp::sum;
+  model::Wish wish;
+};
+
+// Problems: invalid_field with pointers; unsupported for what has a name in Chorus but is not in this release, saying
+// what is. Reproducible means the centralized algorithm for now: its root reduces every element in one fixed order.
+[[nodiscard]] http::Checked<Order> check_order(api::CollectiveRequest const& request);
+
+// The part of it that depends on the group. Problems: epoch_fenced, invalid_field for a root that is no rank.
+[[nodiscard]] std::optional<http::Problem> check_order_for(api::CollectiveRequest const& request,
+                                                           api::Group const& group);
+
+// Shared with dry runs. Problems at /op, /algorithm, /root and /arity as above.
+[[nodiscard]] http::Checked<model::Wish> check_wish(std::string_view op, std::string const& algorithm,
+                                                    std::optional<std::uint32_t> root,
+                                                    std::optional<std::uint32_t> arity);
+[[nodiscard]] std::optional<http::Problem> check_root(std::optional<std::uint32_t> root, std::size_t ranks);
+
+}  // namespace chorus::coordinator

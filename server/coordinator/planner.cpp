@@ -1,0 +1,73 @@
+#include "server/coordinator/planner.hpp"
+
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include "server/coordinator/plan_preview.hpp"
+
+namespace chorus::coordinator {
+namespace {
+
+namespace asio = boost::asio;
+
+// A computation that has begun is waited for: a caller's cancellation does not cross threads.
+auto until_done() { return asio::bind_cancellation_slot(asio::cancellation_slot(), asio::use_awaitable); }
+
+// These run on the planner's thread; their arguments are their own.
+asio::awaitable<Result<Arrangement>> arrange_there(std::vector<Locality> as_listed, model::Constants constants) {
+  co_return coordinator::arrange(as_listed, constants);
+}
+
+asio::awaitable<Result<model::Choice>> select_there(Planner::Question question, std::vector<Locality> localities,
+                                                    model::Constants constants) {
+  co_return model::select(question.wish, localities, question.elements, question.element_bytes, constants);
+}
+
+asio::awaitable<http::Checked<api::PlanAnswer>> preview_there(api::PlanRequest request,
+                                                              std::vector<Locality> localities,
+                                                              model::Constants constants) {
+  co_return preview_plan(request, localities, constants);
+}
+
+}  // namespace
+
+asio::awaitable<Result<Arrangement>> Planner::arrange(std::vector<Locality> as_listed) {
+  co_return co_await asio::co_spawn(thread_, arrange_there(std::move(as_listed), constants_), until_done());
+}
+
+asio::awaitable<Result<model::Choice>> Planner::select(Question question, std::vector<Locality> in_rank_order) {
+  auto const key = key_of(question);
+  if (auto const found = kept_.find(key); found != kept_.end()) {
+    recent_.splice(recent_.begin(), recent_, found->second.position);
+    co_return found->second.choice;
+  }
+  auto choice = co_await asio::co_spawn(
+      thread_, select_there(std::move(question), std::move(in_rank_order), constants_), until_done());
+  if (choice.has_value()) keep(key, choice.value());
+  co_return choice;
+}
+
+asio::awaitable<http::Checked<api::PlanAnswer>> Planner::preview(api::PlanRequest request,
+                                                                 std::vector<Locality> in_rank_order) {
+  co_return co_await asio::co_spawn(thread_, preview_there(std::move(request), std::move(in_rank_order), constants_),
+                                    until_done());
+}
+
+Planner::Key Planner::key_of(Question const& question) {
+  auto const& wish = question.wish;
+  auto const number = [](std::optional<std::uint32_t> value) { return value ? static_cast<std::int64_t>(*value) : -1; };
+  return {question.group,     question.epoch,    wish.algorithm,        wish.op, wish.in_place, number(wish.root),
+          number(wish.arity), question.elements, question.element_bytes};
+}
+
+void Planner::keep(Key const& key, model::Choice const& choice) {
+  if (kept_.contains(key)) return;
+  recent_.push_front(key);
+  kept_.emplace(key, Kept{choice, recent_.begin()});
+  if (kept_.size() <= answers_kept) return;
+  kept_.erase(recent_.back());
+  recent_.pop_back();
+}
+
+}  // namespace chorus::coordinator

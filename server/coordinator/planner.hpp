@@ -1,0 +1,71 @@
+// The mathematics on a thread of its own, so that the thread that answers heartbeats never computes for long.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/thread_pool.hpp>
+#include <compare>
+#include <list>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "collectives/model/select.hpp"
+#include "http/api/collectives.hpp"
+#include "http/problem.hpp"
+#include "server/coordinator/arrangement.hpp"
+
+namespace chorus::coordinator {
+
+// One thread makes the calls. Awaiting calls end before the planner is destroyed; its destructor joins the thread.
+class Planner {
+ public:
+  explicit Planner(model::Constants constants) : constants_(constants) {}
+  ~Planner() { thread_.join(); }
+  Planner(Planner const&) = delete;
+  Planner& operator=(Planner const&) = delete;
+
+  // The localities as listed.
+  boost::asio::awaitable<Result<Arrangement>> arrange(std::vector<Locality> as_listed);
+
+  // An arrangement is identified by the name and epoch of its group. The last 256 answers are kept: a training loop
+  // that repeats itself does not wait for the thread.
+  struct Question {
+    std::string group;
+    std::uint32_t epoch = 0;
+    model::Wish wish;
+    std::uint64_t elements = 0;
+    std::size_t element_bytes = 0;
+  };
+  boost::asio::awaitable<Result<model::Choice>> select(Question question, std::vector<Locality> in_rank_order);
+
+  // POST /v1/plans, see plan_preview.hpp.
+  boost::asio::awaitable<http::Checked<api::PlanAnswer>> preview(api::PlanRequest request,
+                                                                 std::vector<Locality> in_rank_order);
+
+ private:
+  struct Key {
+    std::string group;
+    std::uint32_t epoch;
+    std::string algorithm;
+    Op op;
+    bool in_place;
+    std::int64_t root, arity;  // -1: not fixed
+    std::uint64_t elements;
+    std::size_t element_bytes;
+    auto operator<=>(Key const&) const = default;
+  };
+  struct Kept {
+    model::Choice choice;
+    std::list<Key>::iterator position;
+  };
+  static constexpr std::size_t answers_kept = 256;
+  static Key key_of(Question const& question);
+  void keep(Key const& key, model::Choice const& choice);
+
+  model::Constants const constants_;
+  std::map<Key, Kept> kept_;
+  std::list<Key> recent_;  // most recent first
+  boost::asio::thread_pool thread_{1};
+};
+
+}  // namespace chorus::coordinator

@@ -1,0 +1,133 @@
+#include "server/coordinator/record.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "collectives/core/assert.hpp"
+
+namespace chorus::coordinator {
+namespace {
+
+double seconds_between(TimePoint from, TimePoint to) { return std::chrono::duration<double>(to - from).count(); }
+
+}  // namespace
+
+Record::Record(std::string id, std::uint64_t run, api::CollectiveRequest request, std::string created_at) {
+  view_.id = std::move(id);
+  view_.state = "pending";
+  view_.run = run;
+  view_.request = std::move(request);
+  view_.created_at = std::move(created_at);
+}
+
+void Record::plan(api::Group const& group, Admitted const& admitted, model::Choice const& choice, TimePoint now) {
+  CHORUS_ASSERT(view_.state == "pending", "a collective is planned once");
+  view_.state = "planned";
+  view_.epoch = group.epoch;
+  view_.dtype = name(admitted.dtype);
+  view_.shape = admitted.shape;
+  view_.bytes = admitted.bytes;
+  view_.algorithm = choice.spec.algorithm;
+  view_.root = choice.spec.root;
+  view_.arity = choice.spec.arity;
+  view_.reason = choice.reason;
+  view_.considered = show_considered(choice);
+  view_.predicted_seconds = choice.cost.seconds;
+  view_.lower_bound = show_lower_bound(choice.spec.op, choice.spec.ranks, admitted.bytes);
+  for (auto const& member : group.members) view_.ranks.push_back({member.rank, member.worker, "pending", std::nullopt});
+  admitted_ = now;
+}
+
+void Record::run() {
+  CHORUS_ASSERT(view_.state == "planned", "only what is planned runs");
+  view_.state = "running";
+  for (auto& rank : view_.ranks) rank.state = "running";
+}
+
+// The worker's clock has another origin: its start is when its report came minus how long it ran.
+void Record::rank_succeeded(std::uint32_t rank, api::RunReport report, TimePoint now) {
+  auto& place = view_.ranks.at(rank);
+  CHORUS_ASSERT(view_.state == "running" && place.state == "running", "a rank ends once");
+  auto const start =
+      now - std::chrono::duration_cast<TimePoint::duration>(std::chrono::duration<double>(report.seconds));
+  first_start_ = std::min(first_start_.value_or(start), start);
+  last_start_ = std::max(last_start_.value_or(start), start);
+  view_.arrival_skew_seconds = seconds_between(*first_start_, *last_start_);
+  place.state = "succeeded";
+  place.report = std::move(report);
+}
+
+void Record::rank_failed(std::uint32_t rank, std::optional<api::RunReport> report) {
+  auto& place = view_.ranks.at(rank);
+  CHORUS_ASSERT(view_.state == "running" && place.state == "running", "a rank ends once");
+  place.state = "failed";
+  place.report = std::move(report);
+}
+
+void Record::succeed(std::vector<std::uint64_t> const& versions, TimePoint now) {
+  CHORUS_ASSERT(versions.size() == view_.ranks.size(), "every rank has committed");
+  for (auto& rank : view_.ranks) {
+    CHORUS_ASSERT(rank.state == "succeeded" && rank.report, "only a collective that succeeded everywhere is committed");
+    rank.report->version = versions[rank.rank];
+  }
+  end("succeeded", std::nullopt, now);
+}
+
+void Record::fail(http::Problem problem, TimePoint now) {
+  refused_ = view_.state == "pending" || view_.state == "planned";
+  end("failed", std::move(problem), now);
+}
+
+void Record::cancel(http::Problem problem, TimePoint now) { end("cancelled", std::move(problem), now); }
+
+void Record::end(char const* state, std::optional<http::Problem> problem, TimePoint now) {
+  CHORUS_ASSERT(!ended(), "a collective ends once");
+  view_.state = state;
+  view_.error = std::move(problem);
+  if (view_.error) view_.error->instance = "/v1/collectives/" + view_.id;
+  if (admitted_) view_.seconds = seconds_between(*admitted_, now);
+  for (auto& rank : view_.ranks)
+    if (rank.state == "running" || rank.state == "pending") rank.state = "failed";
+}
+
+bool Record::ended() const {
+  return view_.state == "succeeded" || view_.state == "failed" || view_.state == "cancelled";
+}
+
+std::optional<http::Problem> Record::check_digests() const {
+  std::map<std::string, std::vector<std::uint32_t>> ranks_by_digest;
+  for (auto const& rank : view_.ranks)
+    if (rank.report && rank.report->output_digest) ranks_by_digest[*rank.report->output_digest].push_back(rank.rank);
+  if (ranks_by_digest.size() <= 1) return std::nullopt;
+  auto const most = std::ranges::max_element(ranks_by_digest, [](auto const& a, auto const& b) {
+    return std::pair(a.second.size(), b.second.front()) < std::pair(b.second.size(), a.second.front());
+  });
+  http::Problem problem(http::ProblemCode::digest_mismatch, "the results of the ranks differ; nothing was committed");
+  for (auto const& [digest, ranks] : ranks_by_digest) {
+    if (digest == most->first) continue;
+    for (auto rank : ranks) {
+      problem.ranks.push_back(rank);
+      problem.errors.push_back({"/ranks/" + std::to_string(rank) + "/report/output_digest",
+                                "rank " + std::to_string(rank) + " ('" + view_.ranks[rank].worker + "') has " + digest +
+                                    ", " + std::to_string(most->second.size()) + " of " +
+                                    std::to_string(view_.ranks.size()) + " ranks have " + most->first});
+    }
+  }
+  std::ranges::sort(problem.ranks);
+  problem.detail += "; " + problem.errors.front().detail;
+  return problem;
+}
+
+std::vector<api::Considered> show_considered(model::Choice const& choice) {
+  std::vector<api::Considered> shown;
+  for (auto const& [spec, cost] : choice.considered)
+    shown.push_back({spec.algorithm, spec.root, spec.arity, cost.seconds, cost.rounds, cost.bytes_per_rank});
+  return shown;
+}
+
+api::LowerBound show_lower_bound(Op op, std::uint32_t ranks, std::uint64_t bytes) {
+  auto const bound = model::lower_bound(op, ranks, bytes);
+  return {bound.rounds, bound.bytes_per_rank};
+}
+
+}  // namespace chorus::coordinator

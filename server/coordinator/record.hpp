@@ -1,0 +1,62 @@
+// The record of one collective, as users read it. A state machine without clock or sockets:
+//
+//   pending -> planned -> running -> succeeded
+//      |          |          |
+//      +----------+----------+----> failed, cancelled
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "collectives/model/select.hpp"
+#include "http/api/collectives.hpp"
+#include "http/api/groups.hpp"
+#include "http/message.hpp"
+#include "server/coordinator/admission.hpp"
+
+namespace chorus::coordinator {
+
+using http::TimePoint;
+
+class Record {
+ public:
+  Record(std::string id, std::uint64_t run, api::CollectiveRequest request, std::string created_at);
+
+  // pending -> planned. Seconds count from `now` on.
+  void plan(api::Group const& group, Admitted const& admitted, model::Choice const& choice, TimePoint now);
+  // planned -> running: the launches are under way.
+  void run();
+  // running: this rank's part has ended, as its worker reports. At most once per rank.
+  void rank_succeeded(std::uint32_t rank, api::RunReport report, TimePoint now);
+  void rank_failed(std::uint32_t rank, std::optional<api::RunReport> report);
+
+  // running -> succeeded: every rank has succeeded and has committed this version.
+  void succeed(std::vector<std::uint64_t> const& versions, TimePoint now);
+  // not ended -> failed, cancelled.
+  void fail(http::Problem problem, TimePoint now);
+  void cancel(http::Problem problem, TimePoint now);
+
+  // Nothing, or digest_mismatch naming the ranks whose result differs from that of most: the results of an all_reduce
+  // are equal on all ranks. Ranks without a digest are not compared.
+  [[nodiscard]] std::optional<http::Problem> check_digests() const;
+
+  [[nodiscard]] bool ended() const;
+  // It failed before anything was launched: a launch is answered with the problem itself.
+  [[nodiscard]] bool refused() const { return refused_; }
+  [[nodiscard]] api::Collective const& view() const { return view_; }
+
+ private:
+  void end(char const* state, std::optional<http::Problem> problem, TimePoint now);
+
+  api::Collective view_;
+  bool refused_ = false;
+  std::optional<TimePoint> admitted_;
+  std::optional<TimePoint> first_start_, last_start_;  // of ranks, by the coordinator's clock
+};
+
+// How the model's answer is shown, here and in dry runs.
+[[nodiscard]] std::vector<api::Considered> show_considered(model::Choice const& choice);
+[[nodiscard]] api::LowerBound show_lower_bound(Op op, std::uint32_t ranks, std::uint64_t bytes);
+
+}  // namespace chorus::coordinator

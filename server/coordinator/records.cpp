@@ -1,0 +1,109 @@
+#include "server/coordinator/records.hpp"
+
+#include <charconv>
+
+#include "http/api/membership.hpp"
+#include "http/json.hpp"
+#include "server/coordinator/identifier.hpp"
+
+namespace chorus::coordinator {
+namespace {
+
+// Runs are numbers in JSON, which ends at 2^53; a coordinator that starts again must not repeat those of its last life.
+std::uint64_t first_run(std::uint64_t random) { return ((random & 0xfffff) << 32) + 1; }
+
+bool same_body(api::CollectiveRequest const& a, api::CollectiveRequest const& b) {
+  return http::encode(a) == http::encode(b);
+}
+
+}  // namespace
+
+Records::Records(Random random, RecordLimits limits)
+    : random_(std::move(random)), limits_(limits), next_run_(first_run(random_())) {}
+
+http::Checked<Records::Begun> Records::begin(Name const& name, api::CollectiveRequest const& request,
+                                             std::string created_at) {
+  if (auto const* id = known(name)) {
+    auto const& record = by_id_.find(*id)->second.record;
+    if (same_body(record->view().request, request)) return Begun{record, false};
+    if (name.id)
+      return http::Problem(http::ProblemCode::already_exists, "collective '" + *id + "' exists with another body");
+    return http::Problem(http::ProblemCode::idempotency_reused,
+                         "the Idempotency-Key was used with another body, for collective '" + *id + "'");
+  }
+  if (running() >= limits_.running) {
+    http::Problem full(http::ProblemCode::unavailable, std::to_string(running()) + " collectives are under way");
+    full.retry_after_s = 1;
+    return full;
+  }
+  return Begun{add(name, request, std::move(created_at)).record, true};
+}
+
+std::string const* Records::known(Name const& name) const {
+  if (name.id) {
+    auto const found = by_id_.find(*name.id);
+    return found == by_id_.end() ? nullptr : &found->first;
+  }
+  auto const found = name.key ? id_by_key_.find(*name.key) : id_by_key_.end();
+  return found == id_by_key_.end() ? nullptr : &found->second;
+}
+
+Records::Entry& Records::add(Name const& name, api::CollectiveRequest const& request, std::string created_at) {
+  auto const id = name.id.value_or("c-" + api::to_hex(random_()));
+  auto& entry = by_id_[id];
+  entry.record = std::make_shared<Record>(id, next_run_++, request, std::move(created_at));
+  entry.sequence = next_sequence_++;
+  id_by_sequence_.emplace(entry.sequence, id);
+  if (!name.id && name.key) {
+    entry.key = name.key;
+    id_by_key_.emplace(*name.key, id);
+  }
+  return entry;
+}
+
+void Records::keep_for_a_while(Record const& record) {
+  ended_.push_back(record.view().id);
+  if (ended_.size() <= limits_.ended) return;
+  auto const oldest = by_id_.find(ended_.front());
+  id_by_sequence_.erase(oldest->second.sequence);
+  if (oldest->second.key) id_by_key_.erase(*oldest->second.key);
+  by_id_.erase(oldest);
+  ended_.pop_front();
+}
+
+http::Checked<std::shared_ptr<Record>> Records::find(std::string_view id) const {
+  if (auto const found = by_id_.find(id); found != by_id_.end()) return found->second.record;
+  auto const shown = is_identifier(id) ? " '" + std::string(id) + "'" : std::string();
+  return http::Problem(
+      http::ProblemCode::unknown_collective,
+      "no collective" + shown + "; the last " + std::to_string(limits_.ended) + " that ended are kept");
+}
+
+http::Checked<api::CollectiveList> Records::list(std::size_t limit, std::string_view cursor) const {
+  auto before = next_sequence_;
+  if (!cursor.empty()) {
+    auto const [rest, error] = std::from_chars(cursor.data(), cursor.data() + cursor.size(), before);
+    if (error != std::errc() || rest != cursor.data() + cursor.size())
+      return http::Problem(http::ProblemCode::bad_request, "query parameter cursor is not one that a list has given");
+  }
+  api::CollectiveList list;
+  auto next = std::make_reverse_iterator(id_by_sequence_.lower_bound(before));
+  for (; next != id_by_sequence_.rend() && list.items.size() < limit; ++next) {
+    list.items.push_back(by_id_.find(next->second)->second.record->view());
+    list.next_cursor = std::to_string(next->first);
+  }
+  if (next == id_by_sequence_.rend()) list.next_cursor.reset();
+  return list;
+}
+
+http::Checked<std::optional<std::string>> idempotency_key(http::Fields const& fields) {
+  auto const count = fields.count("Idempotency-Key");
+  if (count == 0) return std::optional<std::string>();
+  auto const value = *fields.find("Idempotency-Key");
+  if (count > 1 || value.empty() || !is_showable(value, 255))
+    return http::Problem(http::ProblemCode::bad_request,
+                         "Idempotency-Key: expected one field of 1 to 255 printable characters");
+  return std::optional<std::string>(value);
+}
+
+}  // namespace chorus::coordinator

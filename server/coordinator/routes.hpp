@@ -1,0 +1,98 @@
+// The REST interface: reads requests, calls the services behind it, shows what they say. Holds no state of its own.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <functional>
+
+#include "http/json.hpp"
+#include "http/router.hpp"
+#include "metrics/coordinator_metrics.hpp"
+#include "server/coordinator/cluster.hpp"
+#include "server/coordinator/collectives.hpp"
+#include "server/coordinator/planner.hpp"
+
+namespace chorus::coordinator {
+
+// Everything referred to outlives the server's stop(), as do the routes themselves.
+class WorkerRoutes {
+ public:
+  explicit WorkerRoutes(Cluster& cluster) : cluster_(cluster) {}
+  void add_to(http::Router& router);
+
+ private:
+  boost::asio::awaitable<http::Response> list(http::Request const& request, http::Body& body);
+  boost::asio::awaitable<http::Response> join(http::Request const& request, http::Body& body);
+  boost::asio::awaitable<http::Response> get(http::Request const& request, http::Body& body);
+  boost::asio::awaitable<http::Response> leave(http::Request const& request, http::Body& body);
+  boost::asio::awaitable<http::Response> renew(http::Request const& request, http::Body& body);
+  Cluster& cluster_;
+};
+
+class GroupRoutes {
+ public:
+  explicit GroupRoutes(Cluster& cluster) : cluster_(cluster) {}
+  void add_to(http::Router& router);
+
+ private:
+  boost::asio::awaitable<http::Response> list(http::Request const& request, http::Body& body);
+  boost::asio::awaitable<http::Response> get(http::Request const& request, http::Body& body);
+  boost::asio::awaitable<http::Response> put(http::Request const& request, http::Body& body);
+  boost::asio::awaitable<http::Response> erase(http::Request const& request, http::Body& body);
+  Cluster& cluster_;
+};
+
+class CollectiveRoutes {
+ public:
+  explicit CollectiveRoutes(Collectives& collectives) : collectives_(collectives) {}
+  void add_to(http::Router& router);
+
+ private:
+  boost::asio::awaitable<http::Response> list(http::Request const& request, http::Body& body);
+  boost::asio::awaitable<http::Response> get(http::Request const& request, http::Body& body);
+  boost::asio::awaitable<http::Response> post(http::Request const& request, http::Body& body);
+  boost::asio::awaitable<http::Response> put(http::Request const& request, http::Body& body);
+  boost::asio::awaitable<http::Response> cancel(http::Request const& request, http::Body& body);
+  boost::asio::awaitable<http::Response> launch(http::Request const& request, http::Body& body, Records::Name name);
+  Collectives& collectives_;
+};
+
+// Dry runs, health, metrics, version, problem pages and the status page.
+class ServiceRoutes {
+ public:
+  struct Parts {
+    Cluster& cluster;
+    Collectives& collectives;
+    Planner& planner;
+    metrics::CoordinatorMetrics& metrics;
+    std::function<std::size_t()> open_connections;
+    std::function<bool()> draining;
+  };
+  explicit ServiceRoutes(Parts parts) : parts_(std::move(parts)) {}
+  void add_to(http::Router& router);
+
+ private:
+  boost::asio::awaitable<http::Response> page(http::Request const& request, http::Body& body);
+  boost::asio::awaitable<http::Response> live(http::Request const& request, http::Body& body);
+  boost::asio::awaitable<http::Response> ready(http::Request const& request, http::Body& body);
+  boost::asio::awaitable<http::Response> metrics(http::Request const& request, http::Body& body);
+  boost::asio::awaitable<http::Response> version(http::Request const& request, http::Body& body);
+  boost::asio::awaitable<http::Response> problem(http::Request const& request, http::Body& body);
+  boost::asio::awaitable<http::Response> plan(http::Request const& request, http::Body& body);
+  Parts parts_;
+};
+
+// The body as a message; problems as decode().
+template <class Message>
+boost::asio::awaitable<http::Checked<Message>> read_message(http::Body& body) {
+  auto const text = co_await body.read_all(http::json_limit_bytes);
+  if (text.has_error()) co_return text.error();
+  co_return http::decode<Message>(text.value());
+}
+
+template <class Routes>
+http::Handler handler(Routes* routes,
+                      boost::asio::awaitable<http::Response> (Routes::*member)(http::Request const&, http::Body&)) {
+  return [routes, member](http::Request const& request, http::Body& body) { return (routes->*member)(request, body); };
+}
+
+}  // namespace chorus::coordinator

@@ -1,0 +1,97 @@
+#include "server/coordinator/paging.hpp"
+#include "server/coordinator/routes.hpp"
+
+namespace chorus::coordinator {
+namespace {
+
+using boost::asio::awaitable;
+using http::Body;
+using http::Method;
+using http::Request;
+using http::Response;
+
+}  // namespace
+
+void WorkerRoutes::add_to(http::Router& router) {
+  router.add(Method::get, "/v1/workers", handler(this, &WorkerRoutes::list));
+  router.add(Method::post, "/v1/workers", handler(this, &WorkerRoutes::join));
+  router.add(Method::get, "/v1/workers/{id}", handler(this, &WorkerRoutes::get));
+  router.add(Method::delete_, "/v1/workers/{id}", handler(this, &WorkerRoutes::leave));
+  router.add(Method::put, "/v1/workers/{id}/lease", handler(this, &WorkerRoutes::renew));
+}
+
+awaitable<Response> WorkerRoutes::list(Request const& request, Body&) {
+  auto const page = page_of(request);
+  if (page.has_error()) co_return page.error();
+  auto const show = [this](Worker const& worker) { return cluster_.show(worker); };
+  co_return Response::json(
+      200, http::encode(page_through<api::WorkerList>(cluster_.membership().all(), page.value(), show)));
+}
+
+awaitable<Response> WorkerRoutes::join(Request const&, Body& body) {
+  auto message = co_await read_message<api::JoinRequest>(body);
+  if (message.has_error()) co_return message.error();
+  auto const joined = co_await cluster_.join(std::move(message.value()));
+  if (joined.has_error()) co_return joined.error();
+  auto response = Response::json(joined.value().created ? 201 : 200, http::encode(joined.value().worker));
+  response.fields.set("Location", "/v1/workers/" + joined.value().worker.id);
+  co_return response;
+}
+
+awaitable<Response> WorkerRoutes::get(Request const& request, Body&) {
+  auto const worker = cluster_.find(request.parameter("id"));
+  if (worker.has_error()) co_return worker.error();
+  co_return Response::json(200, http::encode(worker.value()));
+}
+
+awaitable<Response> WorkerRoutes::leave(Request const& request, Body&) {
+  if (auto const problem = cluster_.leave(request.parameter("id"), request.query_value("incarnation")))
+    co_return *problem;
+  co_return Response(204);
+}
+
+awaitable<Response> WorkerRoutes::renew(Request const& request, Body& body) {
+  auto const message = co_await read_message<api::LeaseRequest>(body);
+  if (message.has_error()) co_return message.error();
+  auto const lease = cluster_.renew(request.parameter("id"), message.value());
+  if (lease.has_error()) co_return lease.error();
+  co_return Response::json(200, http::encode(lease.value()));
+}
+
+void GroupRoutes::add_to(http::Router& router) {
+  router.add(Method::get, "/v1/groups", handler(this, &GroupRoutes::list));
+  router.add(Method::get, "/v1/groups/{name}", handler(this, &GroupRoutes::get));
+  router.add(Method::put, "/v1/groups/{name}", handler(this, &GroupRoutes::put));
+  router.add(Method::delete_, "/v1/groups/{name}", handler(this, &GroupRoutes::erase));
+}
+
+awaitable<Response> GroupRoutes::list(Request const& request, Body&) {
+  auto const page = page_of(request);
+  if (page.has_error()) co_return page.error();
+  auto const show = [](api::Group const& group) { return group; };
+  co_return Response::json(200,
+                           http::encode(page_through<api::GroupList>(cluster_.groups().all(), page.value(), show)));
+}
+
+awaitable<Response> GroupRoutes::get(Request const& request, Body&) {
+  auto const group = cluster_.groups().find(request.parameter("name"));
+  if (group.has_error()) co_return group.error();
+  co_return Response::json(200, http::encode(group.value()));
+}
+
+awaitable<Response> GroupRoutes::put(Request const& request, Body& body) {
+  auto message = co_await read_message<api::GroupRequest>(body);
+  if (message.has_error()) co_return message.error();
+  auto const group = co_await cluster_.put_group(request.parameter("name"), std::move(message.value()));
+  if (group.has_error()) co_return group.error();
+  auto response = Response::json(group.value().epoch == 1 ? 201 : 200, http::encode(group.value()));
+  response.fields.set("Location", "/v1/groups/" + group.value().name);
+  co_return response;
+}
+
+awaitable<Response> GroupRoutes::erase(Request const& request, Body&) {
+  if (auto const problem = cluster_.erase_group(request.parameter("name"))) co_return *problem;
+  co_return Response(204);
+}
+
+}  // namespace chorus::coordinator

@@ -1,0 +1,104 @@
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <boost/json/serialize.hpp>
+
+#include "metrics/exposition.hpp"
+#include "server/coordinator/plan_preview.hpp"
+#include "server/coordinator/problem_pages.hpp"
+#include "server/coordinator/routes.hpp"
+#include "server/coordinator/status_page.hpp"
+
+namespace chorus::coordinator {
+namespace {
+
+using boost::asio::awaitable;
+using http::Body;
+using http::Method;
+using http::Problem;
+using http::ProblemCode;
+using http::Request;
+using http::Response;
+
+constexpr std::size_t collectives_on_page = 50;
+
+// Where the ranks of a dry run stand: a group's members, or as the request says.
+http::Checked<std::vector<Locality>> localities_for(api::PlanRequest const& request, Groups const& groups) {
+  if (!request.group) return localities_of(request);
+  if (request.ranks || request.localities) {
+    Problem problem(ProblemCode::invalid_field, "either a group, or ranks and localities");
+    problem.errors.push_back({"/group", problem.detail});
+    return problem;
+  }
+  auto const group = groups.find(*request.group);
+  if (group.has_error()) return group.error();
+  std::vector<Locality> localities;
+  for (auto const& member : group.value().members) localities.push_back(member.locality);
+  return localities;
+}
+
+}  // namespace
+
+void ServiceRoutes::add_to(http::Router& router) {
+  router.add(Method::get, "/", handler(this, &ServiceRoutes::page));
+  router.add(Method::get, "/healthz", handler(this, &ServiceRoutes::live));
+  router.add(Method::get, "/livez", handler(this, &ServiceRoutes::live));
+  router.add(Method::get, "/readyz", handler(this, &ServiceRoutes::ready));
+  router.add(Method::get, "/metrics", handler(this, &ServiceRoutes::metrics));
+  router.add(Method::get, "/v1", handler(this, &ServiceRoutes::version));
+  router.add(Method::get, "/problems/{code}", handler(this, &ServiceRoutes::problem));
+  router.add(Method::post, "/v1/plans", handler(this, &ServiceRoutes::plan));
+}
+
+awaitable<Response> ServiceRoutes::page(Request const&, Body&) {
+  Status status;
+  status.version = chorus::metrics::this_build().version;
+  for (auto const& [id, worker] : parts_.cluster.membership().all())
+    status.workers.push_back(parts_.cluster.show(worker));
+  for (auto const& [name, group] : parts_.cluster.groups().all()) status.groups.push_back(group);
+  if (auto list = parts_.collectives.records().list(collectives_on_page, ""); list.has_value())
+    status.collectives = std::move(list.value().items);
+  auto response = Response::text(200, status_page(status), "text/html; charset=utf-8");
+  response.fields.set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'");
+  response.fields.set("Cache-Control", "no-store");
+  co_return response;
+}
+
+awaitable<Response> ServiceRoutes::live(Request const&, Body&) { co_return Response::text(200, "ok\n"); }
+
+awaitable<Response> ServiceRoutes::ready(Request const&, Body&) {
+  if (!parts_.draining()) co_return Response::text(200, "ready\n");
+  Problem problem(ProblemCode::unavailable, "the coordinator is stopping");
+  problem.retry_after_s = 5;
+  co_return problem;
+}
+
+awaitable<Response> ServiceRoutes::metrics(Request const&, Body&) {
+  parts_.metrics.http_connections(parts_.open_connections());
+  co_return Response::text(200, parts_.metrics.text(), std::string(chorus::metrics::content_type));
+}
+
+awaitable<Response> ServiceRoutes::version(Request const&, Body&) {
+  boost::json::object answer;
+  answer["name"] = "chorus-coordinator";
+  answer["version"] = chorus::metrics::this_build().version;
+  answer["extensions"] = boost::json::array{"workers", "groups", "collectives", "plans"};
+  co_return Response::json(200, boost::json::serialize(answer));
+}
+
+awaitable<Response> ServiceRoutes::problem(Request const& request, Body&) {
+  auto const& name = request.parameter("code");
+  if (auto const code = http::parse_problem_code(name)) co_return Response::text(200, problem_page(*code));
+  co_return Problem(ProblemCode::not_found, "there is no problem of this name");
+}
+
+awaitable<Response> ServiceRoutes::plan(Request const&, Body& body) {
+  auto message = co_await read_message<api::PlanRequest>(body);
+  if (message.has_error()) co_return message.error();
+  auto localities = localities_for(message.value(), parts_.cluster.groups());
+  if (localities.has_error()) co_return localities.error();
+  auto const answer = co_await parts_.planner.preview(std::move(message.value()), std::move(localities.value()));
+  if (answer.has_error()) co_return answer.error();
+  co_return Response::json(200, http::encode(answer.value()));
+}
+
+}  // namespace chorus::coordinator

@@ -1,0 +1,45 @@
+#include "server/coordinator/selection_table.hpp"
+
+namespace chorus::coordinator {
+namespace {
+
+constexpr std::uint64_t smallest_bytes = 4;
+constexpr std::uint64_t largest_bytes = std::uint64_t{1} << 32;
+constexpr std::size_t element_bytes = 4;
+
+bool agree(api::Selection const& line, model::Choice const& choice) {
+  return line.algorithm == choice.spec.algorithm && line.root == choice.spec.root && line.arity == choice.spec.arity;
+}
+
+}  // namespace
+
+std::vector<api::Selection> merge_choices(std::span<SizedChoice const> by_size) {
+  std::vector<api::Selection> table;
+  for (auto const& [bytes, choice] : by_size) {
+    if (table.empty() || !agree(table.back(), choice)) {
+      api::Selection line;
+      line.op = name(choice.spec.op);
+      line.algorithm = choice.spec.algorithm;
+      line.root = choice.spec.root;
+      line.arity = choice.spec.arity;
+      table.push_back(std::move(line));
+    }
+    table.back().max_bytes = bytes;
+    table.back().reason = "at " + std::to_string(bytes) + " bytes " + choice.reason;
+  }
+  if (!table.empty()) table.back().max_bytes.reset();
+  return table;
+}
+
+Result<std::vector<api::Selection>> selection_table(std::span<Locality const> localities,
+                                                    model::Constants const& constants) {
+  std::vector<SizedChoice> by_size;
+  for (auto bytes = smallest_bytes; bytes <= largest_bytes; bytes *= 4) {
+    auto choice = model::select({}, localities, bytes / element_bytes, element_bytes, constants);
+    if (choice.has_error()) return choice.error();
+    by_size.push_back({bytes, std::move(choice.value())});
+  }
+  return merge_choices(by_size);
+}
+
+}  // namespace chorus::coordinator

@@ -1,0 +1,25 @@
+// Which algorithm for which size, decided once per epoch and shipped to the members as data.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "collectives/core/locality.hpp"
+#include "collectives/model/select.hpp"
+#include "http/api/groups.hpp"
+
+namespace chorus::coordinator {
+
+// Localities in rank order. Asks the model at 4, 16, .. 4^16 bytes (4 GiB) and merges neighbours that agree; the last
+// line has no upper end. Above 64 ranks it asks at every third of these sizes only. Errors: PlanErrc.
+[[nodiscard]] Result<std::vector<api::Selection>> selection_table(std::span<Locality const> localities,
+                                                                  model::Constants const& constants);
+
+// One line of the table as the model sees it: for tests of the merging.
+struct SizedChoice {
+  std::uint64_t bytes = 0;
+  model::Choice choice;
+};
+[[nodiscard]] std::vector<api::Selection> merge_choices(std::span<SizedChoice const> by_size);
+
+}  // namespace chorus::coordinator

@@ -1,0 +1,25 @@
+// GET /: members, groups and the last collectives as one plain page that needs no script.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "http/api/collectives.hpp"
+#include "http/api/groups.hpp"
+#include "http/api/membership.hpp"
+
+namespace chorus::coordinator {
+
+struct Status {
+  std::string version;
+  std::vector<api::Worker> workers;
+  std::vector<api::Group> groups;
+  std::vector<api::Collective> collectives;  // newest first
+};
+
+[[nodiscard]] std::string status_page(Status const& status);
+
+// "&", "<", ">" and quotes as entities: names and error texts come from outside.
+[[nodiscard]] std::string escape_html(std::string_view text);
+
+}  // namespace chorus::coordinator

@@ -1,0 +1,111 @@
+#include "server/coordinator/worker_client.hpp"
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include "http/errc.hpp"
+#include "http/json.hpp"
+
+namespace chorus::coordinator {
+namespace {
+
+namespace asio = boost::asio;
+
+constexpr auto pause_before_repeating = std::chrono::milliseconds(50);
+
+std::string run_url(std::string const& url, std::uint64_t run) { return url + "/v1/runs/" + std::to_string(run); }
+
+template <class Message>
+http::Checked<Message> read(http::Answer const& answer) {
+  if (!answer.ok()) return answer.problem();
+  return http::decode<Message>(answer.body, http::UnknownFields::ignore);
+}
+
+}  // namespace
+
+std::string percent_encoded(std::string_view text) {
+  constexpr char digits[] = "0123456789ABCDEF";
+  std::string encoded;
+  for (char c : text) {
+    auto const byte = static_cast<unsigned char>(c);
+    auto const plain = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
+                       std::string_view("-._~").find(c) != std::string_view::npos;
+    if (plain)
+      encoded += c;
+    else
+      encoded += {'%', digits[byte >> 4], digits[byte & 15]};
+  }
+  return encoded;
+}
+
+asio::awaitable<Status> WorkerClient::probe(std::string url, http::TimePoint deadline) {
+  http::Call call;
+  call.url = url + "/livez";
+  call.answer_limit_bytes = 64 << 10;
+  auto const answer = co_await client_.send(std::move(call), deadline);
+  if (answer.has_error()) co_return answer.error();
+  if (!answer.value().ok())
+    co_return Error(http::HttpErrc::malformed,
+                    url + "/livez answered with status " + std::to_string(answer.value().status));
+  co_return ok();
+}
+
+asio::awaitable<Result<http::Answer>> WorkerClient::look_at_tensor(std::string url, std::string tensor,
+                                                                   http::TimePoint deadline) {
+  http::Call call;
+  call.method = http::Method::head;
+  call.url = url + "/v1/tensors/" + percent_encoded(tensor);
+  co_return co_await client_.send(std::move(call), deadline);
+}
+
+asio::awaitable<WorkerClient::Said<api::RunReport>> WorkerClient::run(std::string url, api::RunRequest request,
+                                                                      http::TimePoint deadline) {
+  http::Call call;
+  call.method = http::Method::put;
+  call.url = run_url(url, request.run);
+  call.body = http::encode(request);
+  auto const answer = co_await client_.send(std::move(call), deadline);
+  if (answer.has_error()) co_return answer.error();
+  co_return read<api::RunReport>(answer.value());
+}
+
+asio::awaitable<WorkerClient::Said<std::uint64_t>> WorkerClient::commit(std::string url, std::uint64_t run,
+                                                                        http::TimePoint deadline) {
+  for (;;) {
+    http::Call call;
+    call.method = http::Method::post;
+    call.url = run_url(url, run) + "/commit";
+    auto const answer = co_await client_.send(std::move(call), deadline);
+    if (answer.has_value()) {
+      auto const committed = read<api::CommitAnswer>(answer.value());
+      if (committed.has_error()) co_return http::Checked<std::uint64_t>(committed.error());
+      co_return http::Checked<std::uint64_t>(committed.value().version);
+    }
+    if (std::chrono::steady_clock::now() + pause_before_repeating >= deadline) co_return answer.error();
+    asio::steady_timer pause(co_await asio::this_coro::executor, pause_before_repeating);
+    co_await pause.async_wait(asio::as_tuple(asio::use_awaitable));
+  }
+}
+
+asio::awaitable<void> WorkerClient::abort(std::string url, std::uint64_t run, http::TimePoint deadline) {
+  http::Call call;
+  call.method = http::Method::delete_;
+  call.url = run_url(url, run);
+  (void)co_await client_.send(std::move(call), deadline);
+}
+
+asio::awaitable<WorkerClient::Said<bool>> WorkerClient::assign(std::string url, api::GroupAssignment assignment,
+                                                               http::TimePoint deadline) {
+  http::Call call;
+  call.method = http::Method::put;
+  call.url = url + "/v1/groups/" + percent_encoded(assignment.group.name);
+  call.body = http::encode(assignment);
+  auto const answer = co_await client_.send(std::move(call), deadline);
+  if (answer.has_error()) co_return answer.error();
+  if (!answer.value().ok()) co_return http::Checked<bool>(answer.value().problem());
+  co_return http::Checked<bool>(true);
+}
+
+}  // namespace chorus::coordinator

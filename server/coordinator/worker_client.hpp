@@ -1,0 +1,47 @@
+// What the coordinator says to a worker, as calls.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <string>
+
+#include "collectives/core/result.hpp"
+#include "http/api/groups.hpp"
+#include "http/api/runs.hpp"
+#include "http/client.hpp"
+
+namespace chorus::coordinator {
+
+// On the client's thread; any number of calls at once. The http client outlives this and its calls.
+// An Error is of the transport: the worker did not answer (HttpErrc). A Problem is what it answered.
+class WorkerClient {
+ public:
+  template <class T>
+  using Said = Result<http::Checked<T>>;
+
+  explicit WorkerClient(http::Client& client) : client_(client) {}
+
+  // GET /livez: does anybody answer at this address?
+  boost::asio::awaitable<Status> probe(std::string url, http::TimePoint deadline);
+
+  // HEAD /v1/tensors/{tensor}; see read_tensor().
+  boost::asio::awaitable<Result<http::Answer>> look_at_tensor(std::string url, std::string tensor,
+                                                              http::TimePoint deadline);
+
+  // PUT /v1/runs/{run}: returns when the run has ended on that rank.
+  boost::asio::awaitable<Said<api::RunReport>> run(std::string url, api::RunRequest request, http::TimePoint deadline);
+  // POST /v1/runs/{run}/commit, again until it is answered or the deadline is reached; gives the new version.
+  boost::asio::awaitable<Said<std::uint64_t>> commit(std::string url, std::uint64_t run, http::TimePoint deadline);
+  // DELETE /v1/runs/{run}. Nobody can do anything about a failure.
+  boost::asio::awaitable<void> abort(std::string url, std::uint64_t run, http::TimePoint deadline);
+
+  // PUT /v1/groups/{name}
+  boost::asio::awaitable<Said<bool>> assign(std::string url, api::GroupAssignment assignment, http::TimePoint deadline);
+
+ private:
+  http::Client& client_;
+};
+
+// For one segment of a path.
+[[nodiscard]] std::string percent_encoded(std::string_view text);
+
+}  // namespace chorus::coordinator
