@@ -19,7 +19,7 @@ namespace json = boost::json;
 namespace {
 
 constexpr auto all_workers = "GET /v1/workers?limit=1000";
-constexpr auto all_groups = "GET /v1/groups?limit=1000";
+constexpr auto all_groups = "GET /v1/groups?limit=20";
 
 Run at(FakeCoordinator& coordinator, std::vector<std::string> arguments) {
   return chorus::cli::chorus(arguments, {"CHORUS_COORDINATOR=" + coordinator.url});
@@ -86,7 +86,7 @@ void know(FakeCoordinator& coordinator, std::vector<api::Worker> workers, std::v
           std::vector<api::Collective> collectives) {
   coordinator.answer(all_workers, 200, http::encode(api::WorkerList{std::move(workers), {}}));
   coordinator.answer(all_groups, 200, http::encode(api::GroupList{std::move(groups), {}}));
-  coordinator.answer("GET /v1/collectives?limit=1000", 200,
+  coordinator.answer("GET /v1/collectives?limit=20", 200,
                      http::encode(api::CollectiveList{std::move(collectives), {}}));
 }
 

@@ -3,6 +3,7 @@
 
 #include <boost/system/result.hpp>
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -20,6 +21,11 @@ class [[nodiscard]] Reply : public boost::system::result<T, Failure> {
  public:
   using boost::system::result<T, Failure>::result;
 };
+
+// Page sizes: a worker is one line, while groups and collectives have one line per rank.
+inline constexpr std::uint32_t workers_per_page = 1000;
+inline constexpr std::uint32_t groups_per_page = 20;
+inline constexpr std::uint32_t collectives_per_page = 20;
 
 struct Request {
   std::string method = "GET";
@@ -52,13 +58,13 @@ class Client {
     return std::move(*message);
   }
 
-  // Every element of a paged list. `query` is empty or "name=value&...".
+  // Every element of a paged list, `page_size` at a time: a page has to stay below http::json_answer_limit_bytes.
   template <class List>
-  [[nodiscard]] Reply<decltype(List::items)> list(std::string const& path, std::string const& query = "") const {
+  [[nodiscard]] Reply<decltype(List::items)> list(std::string const& path, std::uint32_t page_size) const {
     decltype(List::items) items;
     std::optional<std::string> cursor;
     do {
-      auto target = path + "?limit=1000" + (query.empty() ? "" : "&" + query);
+      auto target = path + "?limit=" + std::to_string(page_size);
       if (cursor) target += "&cursor=" + percent_encode(*cursor);
       auto page = ask<List>({.path = target});
       if (!page) return page.error();

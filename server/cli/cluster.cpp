@@ -31,11 +31,11 @@ std::size_t count(auto const& items, auto const& condition) {
 }
 
 Reply<Cluster> read_cluster(Client const& client) {
-  auto workers = client.list<api::WorkerList>("/v1/workers");
+  auto workers = client.list<api::WorkerList>("/v1/workers", workers_per_page);
   if (!workers) return workers.error();
-  auto groups = client.list<api::GroupList>("/v1/groups");
+  auto groups = client.list<api::GroupList>("/v1/groups", groups_per_page);
   if (!groups) return groups.error();
-  auto collectives = client.list<api::CollectiveList>("/v1/collectives");
+  auto collectives = client.list<api::CollectiveList>("/v1/collectives", collectives_per_page);
   if (!collectives) return collectives.error();
   return Cluster{std::move(*workers), std::move(*groups), std::move(*collectives)};
 }
@@ -84,7 +84,7 @@ ExitCode status(Session const& session) {
 }
 
 ExitCode workers(Session const& session) {
-  auto const workers = Client(session.coordinator).list<api::WorkerList>("/v1/workers");
+  auto const workers = Client(session.coordinator).list<api::WorkerList>("/v1/workers", workers_per_page);
   if (!workers) return report(session, workers.error());
   if (session.json) {
     for (auto const& worker : *workers) session.out << http::encode(worker) << '\n';

@@ -64,7 +64,7 @@ ExitCode answer(Reply<api::Group> const& group, Session const& session) {
 }
 
 ExitCode list(Session const& session) {
-  auto const groups = Client(session.coordinator).list<api::GroupList>("/v1/groups");
+  auto const groups = Client(session.coordinator).list<api::GroupList>("/v1/groups", groups_per_page);
   if (!groups) return report(session, groups.error());
   if (session.json) {
     for (auto const& group : *groups) session.out << http::encode(group) << '\n';
