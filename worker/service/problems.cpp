@@ -1,6 +1,7 @@
 #include "worker/service/problems.hpp"
 
 #include "collectives/core/errc.hpp"
+#include "worker/engine/errc.hpp"
 #include "worker/tensors/errc.hpp"
 
 namespace chorus::service {
@@ -39,11 +40,32 @@ ProblemCode of(PlanErrc code) {
   return ProblemCode::internal;
 }
 
+ProblemCode of(engine::EngineErrc code) {
+  using enum engine::EngineErrc;
+  switch (code) {
+    case peer_lost:
+    case protocol_error:
+      return ProblemCode::peer_lost;
+    case deadline_exceeded:
+      return ProblemCode::deadline_exceeded;
+    case aborted:
+      return ProblemCode::cancelled;
+    case plan_mismatch:
+      return ProblemCode::plan_mismatch;
+    case forbidden:
+      return ProblemCode::forbidden;
+    case epoch_fenced:
+      return ProblemCode::epoch_fenced;
+  }
+  return ProblemCode::internal;
+}
+
 }  // namespace
 
 ProblemCode problem_code(std::error_code code) {
   if (code.category() == tensors::tensor_category()) return of(static_cast<tensors::TensorErrc>(code.value()));
   if (code.category() == plan_category()) return of(static_cast<PlanErrc>(code.value()));
+  if (code.category() == engine::engine_category()) return of(static_cast<engine::EngineErrc>(code.value()));
   return ProblemCode::internal;
 }
 

@@ -36,6 +36,32 @@ std::size_t kept_bytes(WorkerOptions const& options) { return options.memory_lim
 
 }  // namespace
 
+// What runs collectives, with its routes.
+struct Worker::Runs {
+  Runs(boost::asio::any_io_executor executor, Worker& worker)
+      : plane(
+            {.worker = worker.identity_.id, .incarnation = worker.identity_.incarnation, .spin = worker.options_.spin}),
+        runner({executor, plane, worker.plans_, worker.store_, worker.pool_, worker.helper_, worker.metrics_,
+                worker.flights_}),
+        book(executor, runner, plane, {}),
+        groups(executor, runner, plane, worker.identity_),
+        run_routes(book, groups, worker.identity_),
+        group_routes(groups),
+        link_route(plane, worker.identity_) {
+    run_routes.add_to(worker.router_);
+    group_routes.add_to(worker.router_);
+    link_route.add_to(worker.router_);
+  }
+
+  engine::DataPlane plane;
+  Runner runner;
+  RunBook book;
+  GroupBook groups;
+  RunRoutes run_routes;
+  GroupRoutes group_routes;
+  LinkRoute link_route;
+};
+
 Worker::Worker(boost::asio::io_context& control, WorkerOptions options, std::shared_ptr<spdlog::logger> log,
                Fenced fenced)
     : executor_(control.get_executor()),
@@ -60,6 +86,7 @@ Status Worker::open() {
   identity_.url = url_of(options_, *port);
   identity_.id = options_.id.empty() ? default_id(options_.host_name, *port) : options_.id;
   identity_.incarnation = options_.incarnation;
+  runs_ = std::make_unique<Runs>(executor_, *this);
   add_routes();
   start_agent();
   return ok();
@@ -97,6 +124,9 @@ std::optional<std::string> Worker::unready() const {
 
 std::string Worker::metrics_text() {
   metrics::Scrape scrape;
+  for (auto const& peer : runs_->plane.traffic())
+    scrape.links.push_back({peer.worker, peer.sent_bytes, peer.received_bytes, peer.send_busy_seconds,
+                            peer.receive_busy_seconds, peer.connections});
   scrape.tensors = store_.count();
   scrape.tensor_bytes = store_.total_bytes();
   scrape.http_connections = server_.open_connections();
@@ -105,10 +135,17 @@ std::string Worker::metrics_text() {
 
 awaitable<void> Worker::stop() {
   draining_ = true;
+  runs_->book.drain();
+  runs_->groups.drain();
+  auto const deadline = steady_clock::now() + options_.drain_timeout;
+  co_await runs_->groups.drained(deadline);
+  co_await runs_->book.drained(deadline);
   if (agent_) {
     co_await agent_->stop();
     co_await agent_->leave(steady_clock::now() + leave_timeout);
   }
+  runs_->groups.stop("the worker is shutting down");
+  co_await runs_->book.stop();
   co_await server_.stop();
   client_.close();
 }

@@ -11,12 +11,19 @@
 #include "http/client.hpp"
 #include "http/server.hpp"
 #include "metrics/worker_metrics.hpp"
+#include "worker/engine/data_plane.hpp"
 #include "worker/service/agent.hpp"
 #include "worker/service/flight.hpp"
+#include "worker/service/group_book.hpp"
+#include "worker/service/group_routes.hpp"
 #include "worker/service/health_routes.hpp"
 #include "worker/service/helper.hpp"
 #include "worker/service/identity.hpp"
+#include "worker/service/link_route.hpp"
 #include "worker/service/options.hpp"
+#include "worker/service/run_book.hpp"
+#include "worker/service/run_routes.hpp"
+#include "worker/service/runner.hpp"
 #include "worker/service/tensor_routes.hpp"
 #include "worker/service/tensor_upload.hpp"
 
@@ -67,6 +74,8 @@ class Worker {
   http::Server server_;
 
   // From open() on: they need the port that was bound.
+  struct Runs;
+  std::unique_ptr<Runs> runs_;
   std::unique_ptr<Agent> agent_;
   std::optional<HealthRoutes> health_routes_;
   std::optional<TensorRoutes> tensor_routes_;

@@ -1,0 +1,100 @@
+#include "worker/service/group.hpp"
+
+#include <algorithm>
+
+#include "collectives/core/op.hpp"
+#include "worker/service/problems.hpp"
+#include "worker/service/run_order.hpp"
+
+namespace chorus::service {
+namespace {
+
+using http::Problem;
+using http::ProblemCode;
+
+std::string of_epoch(api::Group const& group) {
+  return "epoch " + std::to_string(group.epoch) + " of group " + group.name;
+}
+
+bool fits(api::Selection const& line, std::string_view op, std::uint64_t bytes) {
+  return line.op == op && (!line.max_bytes || bytes <= *line.max_bytes);
+}
+
+}  // namespace
+
+http::Checked<std::optional<Assignment>> Assignment::from(api::GroupAssignment const& message, Identity const& self) {
+  Assignment assignment;
+  assignment.group = message.group;
+  auto const token = check_hex("/token", message.token);
+  if (!token) return token.error();
+  assignment.token = *token;
+  bool is_member = false;
+  for (std::size_t i = 0; i < message.group.members.size(); ++i) {
+    auto const& member = message.group.members[i];
+    auto const at = "/group/members/" + std::to_string(i);
+    if (member.rank != i)
+      return invalid_field(at + "/rank", "is not " + std::to_string(i) + ": members come in rank order");
+    if (!is_valid_worker_id(member.worker)) return invalid_field(at + "/worker", "is not a worker id");
+    auto const incarnation = check_hex(at + "/incarnation", member.incarnation);
+    if (!incarnation) return incarnation.error();
+    assignment.members.push_back({member.rank, member.worker, *incarnation, member.url});
+    if (member.worker != self.id || *incarnation != self.incarnation) continue;
+    assignment.rank = member.rank;
+    is_member = true;
+  }
+  if (!is_member) return std::optional<Assignment>();
+  return std::optional(std::move(assignment));
+}
+
+http::Checked<api::Selection> select(api::Group const& group, std::string_view op, std::uint64_t bytes,
+                                     std::optional<std::string> const& algorithm) {
+  bool const by_name = algorithm && *algorithm != "auto";
+  if (by_name) {
+    for (auto const& line : group.selection)
+      if (line.op == op && line.algorithm == *algorithm) return line;
+    api::Selection asked;
+    asked.op = op;
+    asked.algorithm = *algorithm;
+    return asked;
+  }
+  for (auto const& line : group.selection)
+    if (fits(line, op, bytes)) return line;
+  return Problem(ProblemCode::unsupported, of_epoch(group) + " has no algorithm for " + std::string(op) + " of " +
+                                               std::to_string(bytes) + " bytes");
+}
+
+std::optional<Problem> GroupEpoch::unusable() const {
+  auto const& group = assignment_.group;
+  if (!broken_.empty())
+    return Problem(ProblemCode::group_broken, of_epoch(group) + " is broken: " + broken_ + "; it needs a new epoch");
+  if (group.lost.empty()) return std::nullopt;
+  Problem problem(ProblemCode::group_broken, of_epoch(group) + " has lost");
+  for (std::size_t i = 0; i < group.lost.size(); ++i) problem.detail += (i == 0 ? " " : ", ") + group.lost[i];
+  for (auto const& member : assignment_.members)
+    if (std::find(group.lost.begin(), group.lost.end(), member.worker) != group.lost.end())
+      problem.ranks.push_back(member.rank);
+  return problem;
+}
+
+void GroupEpoch::break_epoch(std::string why) {
+  if (broken_.empty()) broken_ = std::move(why);
+  turns_.notify_all();
+}
+
+GroupEpoch::Turn::~Turn() {
+  if (!finished_) epoch_.break_epoch("call " + std::to_string(sequence_) + " was given up");
+  if (epoch_.serving_ == sequence_) ++epoch_.serving_;
+  epoch_.turns_.notify_all();
+}
+
+boost::asio::awaitable<std::optional<Problem>> GroupEpoch::Turn::wait(std::chrono::steady_clock::time_point deadline) {
+  while (epoch_.serving_ != sequence_ && epoch_.broken_.empty() && std::chrono::steady_clock::now() < deadline)
+    co_await epoch_.turns_.wait_until(deadline);
+  if (!epoch_.broken_.empty()) co_return epoch_.unusable();
+  if (epoch_.serving_ == sequence_) co_return std::nullopt;
+  co_return Problem(ProblemCode::deadline_exceeded, "call " + std::to_string(sequence_) + " on " +
+                                                        of_epoch(epoch_.assignment_.group) + " still waited for call " +
+                                                        std::to_string(epoch_.serving_));
+}
+
+}  // namespace chorus::service

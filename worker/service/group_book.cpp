@@ -1,0 +1,212 @@
+#include "worker/service/group_book.hpp"
+
+#include "collectives/core/op.hpp"
+#include "worker/engine/errc.hpp"
+#include "worker/service/problems.hpp"
+#include "worker/service/run_identity.hpp"
+
+namespace chorus::service {
+namespace {
+
+using boost::asio::awaitable;
+using http::Checked;
+using http::Problem;
+using http::ProblemCode;
+using std::chrono::steady_clock;
+
+constexpr std::size_t max_groups = 4096;
+
+Problem fenced(std::string const& name, std::uint32_t epoch, std::uint32_t highest) {
+  Problem problem(ProblemCode::epoch_fenced, "epoch " + std::to_string(epoch) + " of group " + name +
+                                                 " is over: epoch " + std::to_string(highest) + " was seen here");
+  problem.errors.push_back({"/group/epoch", std::to_string(highest)});
+  return problem;
+}
+
+bool same_members(std::vector<engine::Peer> const& a, std::vector<engine::Peer> const& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](auto const& x, auto const& y) {
+    return x.worker == y.worker && x.incarnation == y.incarnation && x.url == y.url;
+  });
+}
+
+// As long as a call lives, also when its coroutine is cancelled.
+class Counted {
+ public:
+  Counted(std::size_t& count, http::Condition& changed) : count_(count), changed_(changed) { ++count_; }
+  ~Counted() {
+    --count_;
+    changed_.notify_all();
+  }
+  Counted(Counted const&) = delete;
+  Counted& operator=(Counted const&) = delete;
+
+ private:
+  std::size_t& count_;
+  http::Condition& changed_;
+};
+
+}  // namespace
+
+std::optional<Problem> GroupBook::assign(api::GroupAssignment const& message) {
+  auto const& name = message.group.name;
+  if (!is_valid_worker_id(name)) return invalid_field("/group/name", "is not 1 to 64 letters, digits and ._-");
+  auto const incarnation = check_hex("/incarnation", message.incarnation);
+  if (!incarnation) return incarnation.error();
+  if (message.worker != identity_.id || *incarnation != identity_.incarnation)
+    return Problem(ProblemCode::epoch_fenced,
+                   "meant for " + message.worker + " of incarnation " + message.incarnation + ", this is another one");
+  auto assignment = Assignment::from(message, identity_);
+  if (!assignment) return assignment.error();
+
+  auto found = entries_.find(name);
+  if (found == entries_.end()) {
+    if (entries_.size() == max_groups)
+      return Problem(ProblemCode::unavailable, "this worker knows " + std::to_string(max_groups) + " groups already");
+    found = entries_.emplace(name, Entry()).first;
+  }
+  auto& entry = found->second;
+  auto const epoch = message.group.epoch;
+  if (epoch < entry.highest_epoch) return fenced(name, epoch, entry.highest_epoch);
+  if (epoch == entry.highest_epoch && entry.epoch != nullptr) {
+    if (!*assignment || !same_members((*assignment)->members, entry.epoch->assignment().members))
+      return Problem(ProblemCode::epoch_fenced,
+                     "epoch " + std::to_string(epoch) + " of group " + name + " has other members here");
+    entry.epoch->update(message.group);
+    return std::nullopt;
+  }
+  entry.highest_epoch = epoch;
+  if (entry.epoch != nullptr) end(*entry.epoch, "group " + name + " went on to epoch " + std::to_string(epoch));
+  entry.epoch.reset();
+  if (!*assignment) return std::nullopt;
+  for (auto const& member : (*assignment)->members)
+    if (member.worker != identity_.id) plane_.fence(member.worker, member.incarnation);
+  entry.epoch = std::make_shared<GroupEpoch>(executor_, std::move(**assignment));
+  return std::nullopt;
+}
+
+void GroupBook::end(GroupEpoch& epoch, std::string const& why) {
+  epoch.break_epoch(why);
+  if (epoch.running != 0) plane_.abort(epoch.running, Error(engine::EngineErrc::epoch_fenced, why));
+}
+
+Checked<GroupBook::EpochPtr> GroupBook::find(std::string const& name) const {
+  auto const found = entries_.find(name);
+  if (found != entries_.end() && found->second.epoch != nullptr) return found->second.epoch;
+  return Problem(ProblemCode::unknown_group, "this worker is no member of a group " + name.substr(0, 80));
+}
+
+std::vector<api::Group> GroupBook::list(std::string const& after, std::size_t limit) const {
+  std::vector<api::Group> groups;
+  for (auto entry = entries_.upper_bound(after); entry != entries_.end() && groups.size() < limit; ++entry)
+    if (auto group = get(entry->first)) groups.push_back(std::move(*group));
+  return groups;
+}
+
+Checked<api::Group> GroupBook::get(std::string const& name) const {
+  auto const epoch = find(name);
+  if (!epoch) return epoch.error();
+  auto group = (*epoch)->assignment().group;
+  if ((*epoch)->unusable() && group.lost.empty()) group.state = "broken";
+  return group;
+}
+
+std::optional<Problem> GroupBook::check_epoch(std::string const& name, std::uint32_t epoch) const {
+  auto const found = entries_.find(name);
+  if (found == entries_.end() || epoch >= found->second.highest_epoch) return std::nullopt;
+  return fenced(name, epoch, found->second.highest_epoch);
+}
+
+awaitable<Checked<api::LocalReport>> GroupBook::call(std::string group, std::string op, api::LocalCall call) {
+  auto const epoch = find(group);
+  if (!epoch) co_return epoch.error();
+  auto const parsed = parse_op(op);
+  if (!parsed) co_return Problem(ProblemCode::not_found, "there is no operation " + op.substr(0, 80));
+  auto const reduce = check_reduce(call.reduce);
+  if (!reduce) co_return reduce.error();
+  auto const timeout = check_timeout(call.timeout_ms);
+  if (!timeout) co_return timeout.error();
+  if (auto problem = check_schedule(call.schedule)) co_return std::move(*problem);
+  if (draining_) co_return Problem(ProblemCode::unavailable, "the worker is shutting down");
+  // What only this member can see is refused before a number is drawn: the others wait, and a corrected call still
+  // fits.
+  if (auto problem = (*epoch)->unusable()) co_return std::move(*problem);
+  if (auto const order = to_order(**epoch, 0, *parsed, *reduce, {}, call); !order) co_return order.error();
+  Counted const counted(calls_, call_ended_);
+  co_return co_await run(*epoch, *parsed, *reduce, steady_clock::now() + *timeout, std::move(call));
+}
+
+Checked<RunOrder> GroupBook::to_order(GroupEpoch const& epoch, std::uint64_t sequence, Op op, ReduceOp reduce,
+                                      steady_clock::time_point deadline, api::LocalCall const& call) {
+  auto const& assignment = epoch.assignment();
+  auto const tensor = runner_.store().get(call.tensor);
+  if (!tensor) return to_problem(tensor.error(), {assignment.rank});
+  auto const selection = select(assignment.group, name(op), tensor->data->size_bytes(), call.algorithm);
+  if (!selection) return selection.error();
+
+  RunOrder order;
+  order.run = local_run_number(assignment.group.name, assignment.group.epoch, sequence);
+  order.group = assignment.group.name;
+  order.epoch = assignment.group.epoch;
+  order.token = assignment.token;
+  order.spec = {op,
+                selection->algorithm,
+                static_cast<std::uint32_t>(assignment.members.size()),
+                selection->root,
+                selection->arity,
+                call.in_place};
+  order.rank = assignment.rank;
+  order.members = assignment.members;
+  order.tensor = call.tensor;
+  order.reduce = reduce;
+  order.schedule = call.schedule;
+  order.deadline = deadline;
+  if (auto problem = runner_.refusal(order, *tensor)) return std::move(*problem);
+  return order;
+}
+
+awaitable<Checked<api::LocalReport>> GroupBook::run(EpochPtr epoch, Op op, ReduceOp reduce,
+                                                    steady_clock::time_point deadline, api::LocalCall call) {
+  GroupEpoch::Turn turn(*epoch);
+  if (auto problem = co_await turn.wait(deadline)) co_return std::move(*problem);
+  auto order = to_order(*epoch, turn.sequence(), op, reduce, deadline, call);
+  if (!order) {
+    epoch->break_epoch(order.error().detail);
+    co_return order.error();
+  }
+  auto const algorithm = order->spec.algorithm;
+  epoch->running = order->run;
+  auto ended = co_await runner_.run(std::move(*order));
+  epoch->running = 0;
+  if (!ended || ended->problem) {
+    auto problem = ended ? *ended->problem : ended.error();
+    epoch->break_epoch(problem.detail);
+    co_return problem;
+  }
+  turn.finished();
+  auto const version = ended->result.commit(runner_.store());
+  if (!version) co_return to_problem(version.error(), {epoch->assignment().rank});
+
+  api::LocalReport report;
+  report.group = epoch->assignment().group.name;
+  report.epoch = epoch->assignment().group.epoch;
+  report.sequence = turn.sequence();
+  report.rank = epoch->assignment().rank;
+  report.algorithm = algorithm;
+  report.seconds = ended->seconds;
+  report.bytes_sent = ended->bytes_sent;
+  report.bytes_received = ended->bytes_received;
+  report.version = *version;
+  co_return report;
+}
+
+awaitable<void> GroupBook::drained(steady_clock::time_point deadline) {
+  while (calls_ > 0 && steady_clock::now() < deadline) co_await call_ended_.wait_until(deadline);
+}
+
+void GroupBook::stop(std::string const& why) {
+  draining_ = true;
+  for (auto& [name, entry] : entries_)
+    if (entry.epoch != nullptr) end(*entry.epoch, why);
+}
+
+}  // namespace chorus::service

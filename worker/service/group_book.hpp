@@ -1,0 +1,66 @@
+// The groups that this worker is a member of, and the calls of its own clients on them: no coordinator takes part.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "worker/service/group.hpp"
+#include "worker/service/runner.hpp"
+
+namespace chorus::service {
+
+// On the control thread. Runner, data plane and identity outlive it and the calls.
+class GroupBook {
+ public:
+  GroupBook(boost::asio::any_io_executor executor, Runner& runner, engine::DataPlane& plane, Identity const& identity)
+      : executor_(std::move(executor)), runner_(runner), plane_(plane), identity_(identity) {}
+
+  // From the coordinator. A new epoch ends the calls of the old one and closes links of members that were replaced; one
+  // without this worker ends its membership. Problems: epoch_fenced for another addressee, an epoch below the highest
+  // seen (errors[] names it at /group/epoch), or other members under the same epoch; invalid_field.
+  [[nodiscard]] std::optional<http::Problem> assign(api::GroupAssignment const& message);
+
+  [[nodiscard]] std::vector<api::Group> list(std::string const& after, std::size_t limit) const;
+  [[nodiscard]] http::Checked<api::Group> get(std::string const& name) const;  // unknown_group
+
+  // epoch_fenced for an epoch below the highest seen of this name. Groups that are not known have no opinion.
+  [[nodiscard]] std::optional<http::Problem> check_epoch(std::string const& name, std::uint32_t epoch) const;
+
+  // Waits for its turn, runs, and commits on this rank. The deadline counts from now.
+  boost::asio::awaitable<http::Checked<api::LocalReport>> call(std::string group, std::string op, api::LocalCall call);
+
+  // No new calls; drained() returns when the last one has ended, or at the deadline.
+  void drain() { draining_ = true; }
+  boost::asio::awaitable<void> drained(std::chrono::steady_clock::time_point deadline);
+  // Ends the calls with `why`.
+  void stop(std::string const& why);
+
+ private:
+  using EpochPtr = std::shared_ptr<GroupEpoch>;
+  struct Entry {
+    std::uint32_t highest_epoch = 0;
+    EpochPtr epoch;  // null when this worker is no member
+  };
+
+  boost::asio::awaitable<http::Checked<api::LocalReport>> run(EpochPtr epoch, Op op, ReduceOp reduce,
+                                                              std::chrono::steady_clock::time_point deadline,
+                                                              api::LocalCall call);
+  [[nodiscard]] http::Checked<RunOrder> to_order(GroupEpoch const& epoch, std::uint64_t sequence, Op op,
+                                                 ReduceOp reduce, std::chrono::steady_clock::time_point deadline,
+                                                 api::LocalCall const& call);
+  [[nodiscard]] http::Checked<EpochPtr> find(std::string const& name) const;
+  void end(GroupEpoch& epoch, std::string const& why);
+
+  boost::asio::any_io_executor executor_;
+  Runner& runner_;
+  engine::DataPlane& plane_;
+  Identity const& identity_;
+  std::map<std::string, Entry> entries_;
+  bool draining_ = false;
+  std::size_t calls_ = 0;
+  http::Condition call_ended_{executor_};
+};
+
+}  // namespace chorus::service

@@ -1,0 +1,65 @@
+#include "worker/service/group_routes.hpp"
+
+#include "worker/service/json_body.hpp"
+#include "worker/service/problems.hpp"
+
+namespace chorus::service {
+namespace {
+
+using boost::asio::awaitable;
+
+constexpr std::uint64_t default_list_length = 100;
+constexpr std::uint64_t max_list_length = 1000;
+
+}  // namespace
+
+void GroupRoutes::add_to(http::Router& router) {
+  router.add(http::Method::get, "/v1/groups",
+             [this](http::Request const& request, http::Body&) { return list(request); });
+  router.add(http::Method::get, "/v1/groups/{name}",
+             [this](http::Request const& request, http::Body&) { return get(request); });
+  router.add(http::Method::put, "/v1/groups/{name}",
+             [this](http::Request const& request, http::Body& body) { return put(request, body); });
+  router.add(http::Method::post, "/v1/groups/{name}/{op}",
+             [this](http::Request const& request, http::Body& body) { return call(request, body); });
+}
+
+awaitable<http::Response> GroupRoutes::list(http::Request const& request) {
+  auto const limit = request.query_number("limit", max_list_length);
+  if (!limit) co_return limit.error();
+  auto const length = std::max<std::uint64_t>(limit->value_or(default_list_length), 1);
+  api::GroupList list;
+  list.items = groups_.list(std::string(request.query_value("cursor").value_or("")), length + 1);
+  if (list.items.size() > length) {
+    list.items.pop_back();
+    list.next_cursor = list.items.back().name;
+  }
+  co_return http::Response::json(200, http::encode(list));
+}
+
+awaitable<http::Response> GroupRoutes::get(http::Request const& request) {
+  auto const group = groups_.get(request.parameter("name"));
+  if (!group) co_return group.error();
+  co_return http::Response::json(200, http::encode(*group));
+}
+
+awaitable<http::Response> GroupRoutes::put(http::Request const& request, http::Body& body) {
+  auto const assignment = co_await read_json<api::GroupAssignment>(body);
+  if (!assignment) co_return assignment.error();
+  auto const& name = request.parameter("name");
+  if (assignment->message.group.name != name)
+    co_return invalid_field("/group/name", "is not " + name.substr(0, 80) + ", as the path says");
+  if (auto const problem = groups_.assign(assignment->message)) co_return *problem;
+  co_return http::Response(204);
+}
+
+awaitable<http::Response> GroupRoutes::call(http::Request const& request, http::Body& body) {
+  auto asked = co_await read_json<api::LocalCall>(body);
+  if (!asked) co_return asked.error();
+  auto const report =
+      co_await groups_.call(request.parameter("name"), request.parameter("op"), std::move(asked->message));
+  if (!report) co_return report.error();
+  co_return http::Response::json(200, http::encode(*report));
+}
+
+}  // namespace chorus::service

@@ -1,0 +1,44 @@
+// Health, version and metrics.
+#include <doctest/doctest.h>
+
+#include "worker/service/testing/live_worker.hpp"
+
+using namespace chorus::service::testing;
+
+TEST_CASE("a worker says who it is") {
+  LiveWorker worker;
+  auto const about = worker.get("/v1").json();
+  CHECK(about.at("worker") == "w0");
+  CHECK(about.at("incarnation") == "0000000000000010");
+  CHECK(about.at("extensions").is_array());
+  CHECK(worker.get("/").json().at("name") == "chorus-worker");
+  CHECK(worker.get("/healthz").body == "ok\n");
+  CHECK(worker.get("/livez").body == "ok\n");
+}
+
+TEST_CASE("metrics tell of tensors and requests") {
+  LiveWorker worker;
+  worker.put_bytes("x", "12345");
+  worker.get("/nowhere");
+  auto const scrape = worker.get("/metrics");
+  CHECK(scrape.header("Content-Type") == "text/plain; version=0.0.4; charset=utf-8");
+  CHECK(scrape.body.find("\nchorus_tensors 1\n") != std::string::npos);
+  CHECK(scrape.body.find("\nchorus_tensor_bytes 5\n") != std::string::npos);
+  CHECK(scrape.body.find(R"(_count{code_class="2xx",method="PUT",route="/v1/tensors/{name}"} 1)") != std::string::npos);
+  CHECK(scrape.body.find(R"(_count{code_class="4xx",method="GET",route="none"} 1)") != std::string::npos);
+}
+
+TEST_CASE("a worker without a name is called after its host and port") {
+  auto options = test_options("");
+  options.host_name = "node 7";
+  LiveWorker worker(options);
+  CHECK(worker.identity().id == "node-7-" + std::to_string(worker.port()));
+}
+
+TEST_CASE("what others use is the advertised host") {
+  auto options = test_options();
+  options.advertise = "node7.example";
+  LiveWorker worker(options);
+  CHECK(std::string(worker.get("/v1").json().at("url").as_string()) ==
+        "http://node7.example:" + std::to_string(worker.port()));
+}

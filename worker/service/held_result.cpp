@@ -1,0 +1,22 @@
+#include "worker/service/held_result.hpp"
+
+#include "collectives/core/assert.hpp"
+
+namespace chorus::service {
+
+Result<std::uint64_t> HeldResult::commit(tensors::Store& store) {
+  CHORUS_ASSERT(!empty(), "a result is committed once");
+  auto const held = std::exchange(held_, std::monostate());
+  if (auto const* overwritten = std::get_if<std::shared_ptr<tensors::Store::Exclusive>>(&held))
+    return (*overwritten)->release_changed();
+  auto const& beside = std::get<Beside>(held);
+  return store.put(beside.base.name, beside.base.dtype, beside.base.shape, beside.result, beside.base.version);
+}
+
+void HeldResult::drop() {
+  if (auto const* overwritten = std::get_if<std::shared_ptr<tensors::Store::Exclusive>>(&held_))
+    (*overwritten)->release_changed();
+  held_ = std::monostate();
+}
+
+}  // namespace chorus::service

@@ -1,0 +1,38 @@
+// The result of a run that has ended well, until it becomes the tensor's next version or is dropped.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <variant>
+
+#include "collectives/core/result.hpp"
+#include "worker/tensors/store.hpp"
+
+namespace chorus::service {
+
+// Out of place the result lies in a block beside the old version, and dropping it changes nothing. In place it has
+// overwritten the tensor's own memory, so it is a new version whatever is decided: in_place gives up atomicity.
+// The store outlives it.
+class HeldResult {
+ public:
+  HeldResult() = default;
+  HeldResult(tensors::Tensor base, std::shared_ptr<tensors::Block const> result)
+      : held_(Beside{std::move(base), std::move(result)}) {}
+  explicit HeldResult(std::shared_ptr<tensors::Store::Exclusive> overwritten) : held_(std::move(overwritten)) {}
+
+  [[nodiscard]] bool empty() const { return std::holds_alternative<std::monostate>(held_); }
+
+  // Gives the new version. Errors: TensorErrc version_changed, unknown, busy when somebody changed the tensor
+  // meanwhile. Empty afterwards.
+  [[nodiscard]] Result<std::uint64_t> commit(tensors::Store& store);
+  void drop();
+
+ private:
+  struct Beside {
+    tensors::Tensor base;
+    std::shared_ptr<tensors::Block const> result;
+  };
+  std::variant<std::monostate, Beside, std::shared_ptr<tensors::Store::Exclusive>> held_;
+};
+
+}  // namespace chorus::service

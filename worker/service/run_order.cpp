@@ -1,0 +1,107 @@
+#include "worker/service/run_order.hpp"
+
+#include "http/api/membership.hpp"
+#include "worker/service/problems.hpp"
+#include "worker/tensors/store.hpp"
+
+namespace chorus::service {
+namespace {
+
+using http::Checked;
+
+constexpr std::uint64_t local_run_bit = std::uint64_t{1} << 63;
+
+std::string quoted(std::string const& text) { return '"' + text.substr(0, 80) + '"'; }
+
+Checked<std::vector<engine::Peer>> check_members(std::vector<api::Peer> const& members) {
+  std::vector<engine::Peer> peers;
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    auto const& member = members[i];
+    auto const at = "/members/" + std::to_string(i);
+    if (member.rank != i)
+      return invalid_field(at + "/rank", "is not " + std::to_string(i) + ": members come in rank order");
+    if (!is_valid_worker_id(member.worker)) return invalid_field(at + "/worker", "is not a worker id");
+    auto const incarnation = check_hex(at + "/incarnation", member.incarnation);
+    if (!incarnation) return incarnation.error();
+    peers.push_back({member.rank, member.worker, *incarnation, member.url});
+  }
+  return peers;
+}
+
+std::optional<http::Problem> check_addressee(engine::Peer const& addressee, Identity const& self) {
+  if (addressee.worker == self.id && addressee.incarnation == self.incarnation) return std::nullopt;
+  return http::Problem(http::ProblemCode::epoch_fenced,
+                       "meant for " + addressee.worker + " of incarnation " + api::to_hex(addressee.incarnation) +
+                           ", this is " + self.id + " of incarnation " + api::to_hex(self.incarnation));
+}
+
+}  // namespace
+
+Checked<ReduceOp> check_reduce(std::string const& reduce) {
+  if (auto const parsed = parse_reduce_op(reduce)) return *parsed;
+  return invalid_field("/reduce", "is " + quoted(reduce) + ", expected sum, avg, min, max, prod, band, bor or bxor");
+}
+
+Checked<std::chrono::milliseconds> check_timeout(std::uint64_t timeout_ms) {
+  if (timeout_ms >= 1 && timeout_ms <= max_timeout_ms) return std::chrono::milliseconds(timeout_ms);
+  return invalid_field("/timeout_ms",
+                       "is " + std::to_string(timeout_ms) + ", expected 1 to " + std::to_string(max_timeout_ms));
+}
+
+std::optional<http::Problem> check_schedule(api::Schedule const& schedule) {
+  constexpr std::uint64_t min_segment = 4096, max_segment = 64 << 20;
+  if (schedule.segment_bytes < min_segment || schedule.segment_bytes > max_segment)
+    return invalid_field("/schedule/segment_bytes", "is " + std::to_string(schedule.segment_bytes) +
+                                                        ", expected 4096 to " + std::to_string(max_segment));
+  if (schedule.window < 1 || schedule.window > 64)
+    return invalid_field("/schedule/window", "is " + std::to_string(schedule.window) + ", expected 1 to 64");
+  return std::nullopt;
+}
+
+Checked<std::uint64_t> check_hex(std::string pointer, std::string const& text) {
+  if (auto const value = api::from_hex(text)) return *value;
+  return invalid_field(std::move(pointer), "is " + quoted(text) + ", expected 16 hexadecimal digits");
+}
+
+Checked<RunOrder> to_order(api::RunRequest const& request, Identity const& self,
+                           std::chrono::steady_clock::time_point now) {
+  if ((request.run & local_run_bit) != 0)
+    return invalid_field("/run", "has bit 63 set, which is for calls between members");
+  auto const op = parse_op(request.op);
+  if (!op) return invalid_field("/op", "is " + quoted(request.op) + ", which is no operation");
+  auto const dtype = parse_dtype(request.dtype);
+  if (!dtype) return invalid_field("/dtype", "is " + quoted(request.dtype) + ", which is no dtype");
+  auto const reduce = check_reduce(request.reduce);
+  if (!reduce) return reduce.error();
+  auto const token = check_hex("/token", request.token);
+  if (!token) return token.error();
+  auto const timeout = check_timeout(request.timeout_ms);
+  if (!timeout) return timeout.error();
+  if (auto problem = check_schedule(request.schedule)) return std::move(*problem);
+  if (!tensors::is_valid_name(request.tensor)) return invalid_field("/tensor", "is not a tensor name");
+  auto members = check_members(request.members);
+  if (!members) return members.error();
+  if (request.rank >= members->size())
+    return invalid_field("/rank",
+                         "is " + std::to_string(request.rank) + " of " + std::to_string(members->size()) + " members");
+  if (auto problem = check_addressee((*members)[request.rank], self)) return std::move(*problem);
+
+  RunOrder order;
+  order.run = request.run;
+  order.group = request.group;
+  order.epoch = request.epoch;
+  order.token = *token;
+  order.spec = {*op,          request.algorithm, static_cast<std::uint32_t>(members->size()),
+                request.root, request.arity,     request.in_place};
+  order.rank = request.rank;
+  order.members = std::move(*members);
+  order.tensor = request.tensor;
+  order.admitted = Admitted{request.version, *dtype, request.elements};
+  order.reduce = *reduce;
+  order.digests = request.digests;
+  order.schedule = request.schedule;
+  order.deadline = now + *timeout;
+  return order;
+}
+
+}  // namespace chorus::service

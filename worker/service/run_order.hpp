@@ -1,0 +1,57 @@
+// A run as the worker is to do it: the checked form of what the coordinator or a local caller asked for.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "collectives/core/dtype.hpp"
+#include "collectives/core/reduce_op.hpp"
+#include "collectives/plan/spec.hpp"
+#include "http/api/groups.hpp"
+#include "http/api/runs.hpp"
+#include "http/problem.hpp"
+#include "worker/engine/data_plane.hpp"
+#include "worker/service/identity.hpp"
+
+namespace chorus::service {
+
+// What the caller admitted: a tensor that is anything else is refused.
+struct Admitted {
+  std::uint64_t version = 0;
+  Dtype dtype = Dtype::f32;
+  std::uint64_t elements = 0;
+};
+
+struct RunOrder {
+  std::uint64_t run = 0;
+  std::string group;
+  std::uint32_t epoch = 0;
+  std::uint64_t token = 0;
+  plan::Spec spec;
+  plan::Rank rank = 0;
+  std::vector<engine::Peer> members;  // in rank order
+  std::string tensor;
+  std::optional<Admitted> admitted;
+  ReduceOp reduce = ReduceOp::sum;
+  bool digests = false;
+  api::Schedule schedule;
+  std::chrono::steady_clock::time_point deadline;
+};
+
+inline constexpr std::uint64_t max_timeout_ms = 24 * 3600 * 1000;
+
+// Problems: invalid_field for what cannot be; epoch_fenced for a request to another worker or incarnation.
+[[nodiscard]] http::Checked<RunOrder> to_order(api::RunRequest const& request, Identity const& self,
+                                               std::chrono::steady_clock::time_point now);
+
+// The fields that orders of both kinds have in common.
+[[nodiscard]] http::Checked<ReduceOp> check_reduce(std::string const& reduce);
+[[nodiscard]] http::Checked<std::chrono::milliseconds> check_timeout(std::uint64_t timeout_ms);
+[[nodiscard]] std::optional<http::Problem> check_schedule(api::Schedule const& schedule);
+// 16 hexadecimal digits.
+[[nodiscard]] http::Checked<std::uint64_t> check_hex(std::string pointer, std::string const& text);
+
+}  // namespace chorus::service

@@ -1,0 +1,71 @@
+// Does one run on this rank: finds the tensor and the plan, hands them to the data plane, waits, digests, counts.
+#pragma once
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <optional>
+#include <string>
+
+#include "collectives/plan/cache.hpp"
+#include "metrics/worker_metrics.hpp"
+#include "worker/engine/data_plane.hpp"
+#include "worker/service/flight.hpp"
+#include "worker/service/held_result.hpp"
+#include "worker/service/helper.hpp"
+#include "worker/service/run_order.hpp"
+#include "worker/tensors/memory.hpp"
+#include "worker/tensors/store.hpp"
+
+namespace chorus::service {
+
+struct RunEnd {
+  std::uint64_t started_us = 0;  // monotonic clock of this worker
+  double seconds = 0;
+  double wait_seconds = 0;
+  std::uint64_t bytes_sent = 0;
+  std::uint64_t bytes_received = 0;
+  std::uint32_t steps = 0;
+  std::optional<http::Problem> problem;  // why it failed
+  std::string input_digest;              // "" unless asked for
+  std::string output_digest;
+  HeldResult result;  // empty when it failed
+};
+
+// On the control thread. Everything that it refers to outlives it and its runs.
+class Runner {
+ public:
+  struct Parts {
+    boost::asio::any_io_executor control;
+    engine::DataPlane& plane;
+    plan::Cache& plans;
+    tensors::Store& store;
+    tensors::Pool& pool;
+    Helper& helper;
+    metrics::WorkerMetrics& metrics;
+    FlightRecorder& flights;
+  };
+
+  explicit Runner(Parts parts) : parts_(std::move(parts)) {}
+
+  // Problems are refusals before anything has begun: the tensor, the plan or the memory does not fit. What has begun
+  // and failed is a RunEnd with a problem. In place, a tensor that is being read is waited for, one second at most.
+  boost::asio::awaitable<http::Checked<RunEnd>> run(RunOrder order);
+
+  // What run() would refuse at once, of an order over this tensor.
+  [[nodiscard]] std::optional<http::Problem> refusal(RunOrder const& order, tensors::Tensor const& tensor);
+
+  [[nodiscard]] tensors::Store& store() { return parts_.store; }
+
+ private:
+  struct Memory;
+
+  boost::asio::awaitable<http::Checked<Memory>> acquire(RunOrder const& order);
+  [[nodiscard]] http::Checked<std::shared_ptr<plan::Program const>> find_program(RunOrder const& order);
+  [[nodiscard]] http::Checked<engine::RunSpec> to_spec(RunOrder const& order, Memory const& memory);
+  boost::asio::awaitable<std::string> digest_of(std::shared_ptr<void const> owner, std::span<std::byte const> bytes);
+  void record(RunOrder const& order, Memory const& memory, RunEnd const& end);
+
+  Parts parts_;
+};
+
+}  // namespace chorus::service

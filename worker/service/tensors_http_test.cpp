@@ -1,0 +1,139 @@
+// Tensors over HTTP, as a client sees them.
+#include <doctest/doctest.h>
+
+#include "worker/service/testing/live_worker.hpp"
+
+using namespace chorus::service::testing;
+
+TEST_CASE("what was put is what is got, with its description") {
+  LiveWorker worker;
+  auto const put = worker.put_tensor<float>("grad", "f32", {1, 2, 3});
+  CHECK(put.status == 201);
+  CHECK(put.header("Tensor-Version") == "1");
+  CHECK(put.header("Location") == "/v1/tensors/grad");
+  CHECK(put.json().at("bytes") == 12);
+  auto const got = worker.get("/v1/tensors/grad");
+  CHECK(got.status == 200);
+  CHECK(got.header("Content-Type") == "application/octet-stream");
+  CHECK(got.header("Tensor-Dtype") == "f32");
+  CHECK(got.header("Tensor-Shape") == "3");
+  CHECK(got.header("ETag") == put.header("ETag"));
+  CHECK(worker.get_tensor<float>("grad") == std::vector<float>{1, 2, 3});
+}
+
+TEST_CASE("a replacement is a new version with a new tag") {
+  LiveWorker worker;
+  auto const first = worker.put_bytes("x", "old");
+  auto const second = worker.put_bytes("x", "newer");
+  CHECK(second.status == 200);
+  CHECK(second.header("Tensor-Version") == "2");
+  CHECK(second.header("ETag") != first.header("ETag"));
+  CHECK(worker.get("/v1/tensors/x").body == "newer");
+}
+
+TEST_CASE("scalars, empty tensors and names with slashes") {
+  LiveWorker worker;
+  auto const scalar = worker.put("/v1/tensors/s", "12345678", {{"Tensor-Dtype", "f64"}, {"Tensor-Shape", ""}},
+                                 "application/octet-stream");
+  CHECK(scalar.status == 201);
+  CHECK(worker.get("/v1/tensors/s").header("Tensor-Shape").empty());
+  CHECK(worker.put_bytes("empty", "").status == 201);
+  CHECK(worker.get("/v1/tensors/empty").status == 200);
+  CHECK(worker.get("/v1/tensors/empty").body.empty());
+  CHECK(worker.put_bytes("layer%2Fgrad", "ab").status == 201);
+  CHECK(worker.get("/v1/tensors/layer%2Fgrad").body == "ab");
+  CHECK(worker.get("/v1/tensors/layer/grad").status == 404);
+}
+
+TEST_CASE("HEAD tells everything but the bytes") {
+  LiveWorker worker;
+  worker.put_bytes("x", "12345");
+  auto const head = worker.head("/v1/tensors/x");
+  CHECK(head.status == 200);
+  CHECK(head.header("Content-Length") == "5");
+  CHECK(head.header("Tensor-Shape") == "5");
+  CHECK(head.body.empty());
+}
+
+TEST_CASE("ranges: a part, the rest, the end, and nothing that exists") {
+  LiveWorker worker;
+  auto const etag = worker.put_bytes("x", "0123456789").header("ETag");
+  auto const part = worker.get("/v1/tensors/x", {{"Range", "bytes=2-4"}});
+  CHECK(part.status == 206);
+  CHECK(part.body == "234");
+  CHECK(part.header("Content-Range") == "bytes 2-4/10");
+  CHECK(worker.get("/v1/tensors/x", {{"Range", "bytes=7-"}}).body == "789");
+  CHECK(worker.get("/v1/tensors/x", {{"Range", "bytes=-2"}}).body == "89");
+  auto const beyond = worker.get("/v1/tensors/x", {{"Range", "bytes=10-"}});
+  CHECK(beyond.code() == "range_not_satisfiable");
+  CHECK(beyond.header("Content-Range") == "bytes */10");
+  CHECK(worker.get("/v1/tensors/x", {{"Range", "bytes=x"}}).code() == "bad_request");
+  CHECK(worker.get("/v1/tensors/x", {{"Range", "bytes=2-4"}, {"If-Range", etag}}).status == 206);
+  CHECK(worker.get("/v1/tensors/x", {{"Range", "bytes=2-4"}, {"If-Range", "\"old\""}}).status == 200);
+}
+
+TEST_CASE("conditions: not modified, and no change of what somebody else has changed") {
+  LiveWorker worker;
+  auto const etag = worker.put_bytes("x", "1").header("ETag");
+  auto const unchanged = worker.get("/v1/tensors/x", {{"If-None-Match", etag}});
+  CHECK(unchanged.status == 304);
+  CHECK(unchanged.header("ETag") == etag);
+  CHECK(unchanged.body.empty());
+  CHECK(worker.put_bytes("x", "2", {{"If-Match", etag}}).status == 200);
+  CHECK(worker.put_bytes("x", "3", {{"If-Match", etag}}).code() == "precondition_failed");
+  CHECK(worker.put_bytes("x", "3", {{"If-None-Match", "*"}}).code() == "precondition_failed");
+  CHECK(worker.put_bytes("y", "3", {{"If-None-Match", "*"}}).status == 201);
+  CHECK(worker.put_bytes("z", "3", {{"If-Match", "*"}}).code() == "precondition_failed");
+  CHECK(worker.erase("/v1/tensors/x", {{"If-Match", etag}}).code() == "precondition_failed");
+  CHECK(worker.get("/v1/tensors/x", {{"If-None-Match", "garbage"}}).code() == "bad_request");
+  CHECK(worker.get("/v1/tensors/x").body == "2");
+}
+
+TEST_CASE("what was deleted is unknown, and comes back with a higher version") {
+  LiveWorker worker;
+  worker.put_bytes("x", "1");
+  CHECK(worker.erase("/v1/tensors/x").status == 204);
+  CHECK(worker.get("/v1/tensors/x").code() == "unknown_tensor");
+  CHECK(worker.erase("/v1/tensors/x").code() == "unknown_tensor");
+  CHECK(worker.put_bytes("x", "2").header("Tensor-Version") == "2");
+}
+
+TEST_CASE("a body that does not fit its digest changes nothing") {
+  LiveWorker worker;
+  worker.put_bytes("x", "old");
+  auto const refused =
+      worker.put_bytes("x", "new", {{"Content-Digest", "sha-256=:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=:"}});
+  CHECK(refused.status == 422);
+  CHECK(refused.code() == "digest_mismatch");
+  CHECK(worker.get("/v1/tensors/x").body == "old");
+  CHECK(worker.version_of("x") == 1);
+  auto const digest = worker.get("/v1/tensors/x", {{"Want-Repr-Digest", "sha-256=5"}}).header("Repr-Digest");
+  CHECK(digest.starts_with("sha-256=:"));
+  CHECK(worker.put_bytes("x", "old", {{"Content-Digest", digest}}).status == 200);
+}
+
+TEST_CASE("lists come in pages") {
+  LiveWorker worker;
+  for (auto const* name : {"c", "a", "b"}) worker.put_bytes(name, "1");
+  auto const first = worker.get("/v1/tensors?limit=2").json();
+  CHECK(first.at("items").as_array().size() == 2);
+  CHECK(first.at("items").at(0).at("name") == "a");
+  CHECK(first.at("next_cursor") == "b");
+  auto const second = worker.get("/v1/tensors?limit=2&cursor=b").json();
+  CHECK(second.at("items").at(0).at("name") == "c");
+  CHECK_FALSE(second.as_object().contains("next_cursor"));
+  CHECK(worker.get("/v1/tensors?limit=x").code() == "bad_request");
+  CHECK(worker.get("/v1/tensors?cursor=..").code() == "bad_request");
+}
+
+TEST_CASE("memory that is not there is a problem, not an end") {
+  auto options = test_options();
+  options.memory_limit_bytes = 1 << 20;
+  LiveWorker worker(options);
+  CHECK(worker.put_bytes("a", std::string(700000, 'x')).status == 201);
+  auto const refused = worker.put_bytes("b", std::string(700000, 'x'));
+  CHECK(refused.code() == "unavailable");
+  CHECK_FALSE(refused.header("Retry-After").empty());
+  CHECK(worker.erase("/v1/tensors/a").status == 204);
+  CHECK(worker.put_bytes("b", std::string(700000, 'x')).status == 201);
+}
