@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <tuple>
 
 #include "collectives/algorithms/catalogue.hpp"
 #include "collectives/core/errc.hpp"
@@ -65,10 +66,11 @@ class Selection {
         if (algorithm->check(spec).has_error()) continue;
         auto const cost = followed() ? follow(*algorithm, spec) : approximate(spec);
         if (cost.has_error()) return cost.error();
-        considered_.push_back({{spec, cost.value()}, algorithm});
+        considered_.push_back({{spec, cost.value()}, algorithm, considered_.size()});
       }
-    std::stable_sort(considered_.begin(), considered_.end(),
-                     [](auto const& a, auto const& b) { return a.cost.seconds < b.cost.seconds; });
+    std::sort(considered_.begin(), considered_.end(), [](auto const& a, auto const& b) {
+      return std::tie(a.cost.seconds, a.position) < std::tie(b.cost.seconds, b.position);
+    });
     return ok();
   }
 
@@ -88,6 +90,7 @@ class Selection {
  private:
   struct Considered : Candidate {
     Algorithm const* algorithm;
+    std::size_t position;  // in the order of the catalogue: decides between equals
   };
 
   [[nodiscard]] bool followed() const { return localities_.size() <= max_followed_ranks; }

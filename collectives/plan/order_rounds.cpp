@@ -5,11 +5,19 @@
 namespace chorus::plan {
 
 void order_rounds(Program& program) {
-  auto const at = [&](std::size_t round) { return program.instructions.begin() + program.round_begin[round]; };
-  auto const is_send = [](Instruction const& instruction) { return instruction.op == Opcode::send; };
-  for (std::size_t round = 0; round + 1 < program.round_begin.size(); ++round)
-    if (!std::is_partitioned(at(round), at(round + 1), is_send))
-      std::stable_partition(at(round), at(round + 1), is_send);
+  std::vector<Instruction> others;
+  for (std::size_t round = 0; round + 1 < program.round_begin.size(); ++round) {
+    others.clear();
+    auto next = program.round_begin[round];
+    for (auto i = next; i < program.round_begin[round + 1]; ++i) {
+      auto const& instruction = program.instructions[i];
+      if (instruction.op == Opcode::send)
+        program.instructions[next++] = instruction;
+      else
+        others.push_back(instruction);
+    }
+    std::copy(others.begin(), others.end(), program.instructions.begin() + next);
+  }
 }
 
 }  // namespace chorus::plan

@@ -38,7 +38,8 @@ std::vector<std::uint32_t> order_by_locality(std::span<Locality const> localitie
   auto const groups = groups_of(localities);
   std::vector<std::uint32_t> order(localities.size());
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return groups[a] < groups[b]; });
+  std::sort(order.begin(), order.end(),
+            [&](auto a, auto b) { return std::tie(groups[a], a) < std::tie(groups[b], b); });
   return order;
 }
 

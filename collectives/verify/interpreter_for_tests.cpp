@@ -56,7 +56,9 @@ Interpreter::Interpreter(std::span<Program const> programs) : programs_(programs
         else if (!instruction.receives())
           actions_.push_back({program.rank, program.rank, i, i, round});
       }
-  std::stable_sort(actions_.begin(), actions_.end(), [](auto const& a, auto const& b) { return a.round < b.round; });
+  std::sort(actions_.begin(), actions_.end(), [](Action const& a, Action const& b) {
+    return std::tie(a.round, a.rank, a.instruction) < std::tie(b.round, b.rank, b.instruction);
+  });
 }
 
 void Interpreter::start(std::vector<Numbers> const& inputs, std::uint32_t segments) {

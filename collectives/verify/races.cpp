@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "collectives/plan/text.hpp"
 #include "collectives/verify/parts.hpp"
 
 namespace chorus::verify {
@@ -112,8 +113,7 @@ class Races {
       return identical ? std::string{} : where(*program_, later.instruction) + ": reads and writes overlapping ranges";
     if (get(identical ? paths_ : whole_, later.instruction, earlier.instruction)) return {};
     return where(*program_, later.instruction) + ": nothing makes it wait for instruction " +
-           std::to_string(earlier.instruction) + " (" + "conflict in chunk range from " +
-           std::to_string(later.first_chunk) + ")";
+           std::to_string(earlier.instruction) + " (" + plan::to_string(a) + ")";
   }
 
   void set(std::vector<Word>& rows, std::size_t row, std::uint32_t bit) {

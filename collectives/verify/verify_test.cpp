@@ -2,6 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include <fstream>
+#include <sstream>
+
 #include "collectives/algorithms/catalogue.hpp"
 #include "collectives/plan/text.hpp"
 #include "collectives/verify/halving_doubling_for_tests.hpp"
@@ -191,4 +194,22 @@ TEST_CASE("ranges that overlap without being equal, and strides, are proved and 
               REQUIRE(interpreter.output(rank)[i] == squares + std::int64_t{p} * i);
         }
       }
+}
+
+TEST_CASE("documentation quotes the verifier as it speaks") {
+  std::ifstream file(CHORUS_SOURCE_DIR "/docs/plans.md");
+  std::stringstream text;
+  text << file.rdbuf();
+  auto const quotes = [&](std::vector<Program> const& programs) {
+    auto const report = verify::check(programs);
+    CAPTURE(report.failure);
+    CHECK(text.str().find("\n" + report.failure + "\n") != std::string::npos);
+  };
+  auto wrong_chunk = programs_of(algorithms::ring, {.ranks = 3});
+  wrong_chunk[0].instructions[3].src_chunk = 0;
+  quotes(wrong_chunk);
+  auto no_wait = programs_of(algorithms::ring, {.ranks = 3});
+  no_wait[0].dependencies.pop_back();
+  no_wait[0].dependency_begin.back() -= 1;
+  quotes(no_wait);
 }
