@@ -54,6 +54,13 @@ class LoopbackNetwork::End final : public Link, public std::enable_shared_from_t
 
   [[nodiscard]] bool is_closed() const { return closed_; }
 
+  bool cut() {
+    in_->ended = out_->ended = true;
+    if (network_.below(2) == 0) in_->held = 0;
+    if (network_.below(2) == 0) out_->held = 0;
+    return true;
+  }
+
   // Tries to move in one direction, then in the other. Handlers are called.
   bool step(bool write_first) {
     if (handler_ == nullptr) return false;
@@ -107,13 +114,6 @@ class LoopbackNetwork::End final : public Link, public std::enable_shared_from_t
     return true;
   }
 
-  bool cut() {
-    in_->ended = out_->ended = true;
-    if (network_.below(2) == 0) in_->held = 0;
-    if (network_.below(2) == 0) out_->held = 0;
-    return true;
-  }
-
   void fail(Error why) {
     auto* const handler = handler_;
     close();
@@ -155,6 +155,8 @@ bool LoopbackNetwork::step() {
     if (ends_[(from + i) % count]->step(write_first)) return true;
   return false;
 }
+
+void LoopbackNetwork::cut(Link& end) { static_cast<End&>(end).cut(); }
 
 bool LoopbackNetwork::cut_now() {
   if (steps_to_cut_ == 0 || --steps_to_cut_ != 0) return false;

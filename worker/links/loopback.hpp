@@ -37,6 +37,8 @@ class LoopbackNetwork {
   // What was on the way may still arrive, or not.
   void cut_at_step(std::uint64_t n) { steps_to_cut_ = n; }
   [[nodiscard]] bool has_cut() const { return has_cut_; }
+  // Breaks the connection now. Either of its ends.
+  void cut(Link& end);
 
  private:
   class End;

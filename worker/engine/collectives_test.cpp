@@ -1,0 +1,31 @@
+#include <doctest/doctest.h>
+
+#include "collectives/algorithms/catalogue.hpp"
+#include "worker/engine/testing/loopback_fleet.hpp"
+#include "worker/engine/testing/suite.hpp"
+
+using namespace chorus;
+using namespace chorus::engine;
+using namespace chorus::engine::testing;
+
+namespace {
+
+std::unique_ptr<Fleet> adversarial(std::uint32_t ranks) {
+  FleetOptions options;
+  options.ranks = ranks;
+  options.network = {ranks, 5000, 700};  // pipes that fill up, chunks that cut headers
+  options.eager_bytes = 2048;
+  return std::make_unique<LoopbackFleet>(options);
+}
+
+}  // namespace
+
+TEST_CASE("over loopback, every algorithm is exact for every group, count, segment size and operation") {
+  check_every_shape(adversarial);
+}
+
+TEST_CASE("over loopback, a hundred runs in a row use the same links") { check_hundred_in_a_row(adversarial); }
+
+TEST_CASE("over loopback, several runs at once share the links") { check_several_at_once(adversarial); }
+
+TEST_CASE("over loopback, ranks may start in any order, long after the others") { check_late_starters(adversarial); }

@@ -1,0 +1,75 @@
+#include "worker/engine/group.hpp"
+
+#include <utility>
+
+#include "collectives/core/assert.hpp"
+#include "worker/engine/errc.hpp"
+#include "worker/engine/run_identity.hpp"
+
+namespace chorus {
+namespace {
+
+engine::RunResult failed(Error why) {
+  engine::RunResult result;
+  result.status = std::move(why);
+  return result;
+}
+
+}  // namespace
+
+Group::Group(GroupMembership membership, engine::DataPlane& plane, plan::Cache& cache)
+    : membership_(std::move(membership)), plane_(plane), cache_(cache) {}
+
+engine::RunResult Group::all_reduce(std::span<std::byte const> input, std::span<std::byte> output, Dtype dtype,
+                                    ReduceOp reduce, CallOptions const& options) {
+  CHORUS_ASSERT(options.algorithm != nullptr, "the caller chooses an algorithm");
+  CHORUS_ASSERT(input.size() == output.size() && input.size() % element_bytes(dtype) == 0, "whole elements, as many");
+  std::lock_guard const lock(calling_);
+  if (broken_)
+    return failed(Error(engine::EngineErrc::aborted, "the group is broken by an earlier failure: " + broken_->detail));
+
+  plan::Spec plan_spec;
+  plan_spec.algorithm = options.algorithm->name;
+  plan_spec.ranks = static_cast<std::uint32_t>(membership_.members.size());
+  plan_spec.root = options.root;
+  plan_spec.arity = options.arity;
+  plan_spec.in_place = input.data() == output.data();
+  auto program = cache_.get(*options.algorithm, plan_spec, membership_.rank);
+  if (program.has_error()) return failed(program.error());
+
+  engine::RunSpec spec;
+  spec.elements = input.size() / element_bytes(dtype);
+  spec.run = engine::local_run_number(membership_.name, membership_.epoch, sequence_++);
+  spec.epoch = membership_.epoch;
+  spec.token = membership_.token;
+  spec.description = engine::describe(plan_spec, dtype, spec.elements, reduce);
+  spec.fingerprint = engine::fingerprint(plan_spec, dtype, spec.elements, reduce);
+  spec.program = std::move(*program);
+  spec.members = membership_.members;
+  spec.dtype = dtype;
+  spec.reduce = reduce;
+  spec.input = input;
+  spec.output = output;
+  spec.segment_bytes = options.segment_bytes;
+  spec.window = options.window;
+  spec.deadline = std::chrono::steady_clock::now() + options.timeout;
+
+  auto result = run(std::move(spec));
+  if (result.status.has_error()) broken_ = result.status.error();
+  return result;
+}
+
+engine::RunResult Group::run(engine::RunSpec spec) {
+  result_.reset();
+  plane_.start(std::move(spec), [this](engine::RunResult result) {
+    // Told under the lock: the caller may destroy the group as soon as it sees the result.
+    std::lock_guard const lock(mutex_);
+    result_ = std::move(result);
+    ended_.notify_one();
+  });
+  std::unique_lock lock(mutex_);
+  ended_.wait(lock, [this] { return result_.has_value(); });
+  return std::move(*result_);
+}
+
+}  // namespace chorus

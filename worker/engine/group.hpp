@@ -1,0 +1,70 @@
+// Collectives called from C++, in the process of the caller: one object per rank, no coordinator, no HTTP request.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "collectives/core/result.hpp"
+#include "collectives/plan/algorithm.hpp"
+#include "collectives/plan/cache.hpp"
+#include "worker/engine/data_plane.hpp"
+
+namespace chorus {
+
+// Who takes part. The same on every member, except for `rank`.
+struct GroupMembership {
+  std::string name;
+  std::uint32_t epoch = 1;
+  plan::Rank rank = 0;
+  std::vector<engine::Peer> members;  // in rank order
+  std::uint64_t token = 0;            // presented by the links of the group's calls
+};
+
+struct CallOptions {
+  plan::Algorithm const* algorithm = nullptr;  // every member passes the same
+  plan::Rank root = 0;
+  std::uint32_t arity = 2;
+  std::chrono::milliseconds timeout{30000};
+  std::uint64_t segment_bytes = engine::RunSpec{}.segment_bytes;
+  std::uint32_t window = engine::RunSpec{}.window;
+};
+
+// Calls are matched by their order: the n-th call of every member is one collective. Members that call different things
+// all fail with plan_mismatch. After a failure every later call fails too: make a group of a new epoch.
+// One call at a time, from any thread.
+class Group {
+ public:
+  // Both outlive the group.
+  Group(GroupMembership membership, engine::DataPlane& plane, plan::Cache& cache);
+  Group(Group const&) = delete;
+  Group& operator=(Group const&) = delete;
+
+  // output = the reduction of every member's input; blocks until it is there. The spans have the same size, a multiple
+  // of the dtype's, and are the same memory or do not overlap. The status: PlanErrc (nothing was sent) or EngineErrc.
+  [[nodiscard]] engine::RunResult all_reduce(std::span<std::byte const> input, std::span<std::byte> output, Dtype dtype,
+                                             ReduceOp reduce, CallOptions const& options);
+
+  [[nodiscard]] std::uint64_t calls() const { return sequence_; }
+
+ private:
+  [[nodiscard]] engine::RunResult run(engine::RunSpec spec);
+
+  GroupMembership const membership_;
+  engine::DataPlane& plane_;
+  plan::Cache& cache_;
+  std::mutex calling_;  // held for a whole call
+  std::uint64_t sequence_ = 0;
+  std::optional<Error> broken_;
+
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  std::optional<engine::RunResult> result_;
+};
+
+}  // namespace chorus

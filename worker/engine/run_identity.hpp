@@ -1,0 +1,25 @@
+// The names by which ranks recognise that they run the same thing.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "collectives/core/dtype.hpp"
+#include "collectives/core/reduce_op.hpp"
+#include "collectives/plan/spec.hpp"
+
+namespace chorus::engine {
+
+// The run number of the n-th call of a group's members at an epoch: the same on every rank, bit 63 set. Calls of
+// different groups, epochs or numbers meet with a probability of 2^-63 per pair; the fingerprint and the token would
+// tell them apart.
+[[nodiscard]] std::uint64_t local_run_number(std::string_view group, std::uint32_t epoch, std::uint64_t sequence);
+
+// Over everything that the ranks of a run must agree on beside the plan's messages.
+[[nodiscard]] std::uint64_t fingerprint(plan::Spec const& spec, Dtype dtype, std::uint64_t elements, ReduceOp reduce);
+
+// The same for people: "all_reduce sum f32[4096] ring of 4"; with root, arity and "in place" where they matter.
+[[nodiscard]] std::string describe(plan::Spec const& spec, Dtype dtype, std::uint64_t elements, ReduceOp reduce);
+
+}  // namespace chorus::engine

@@ -1,0 +1,78 @@
+// One collective on all ranks of a fleet, with inputs whose result is exact in any order.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "collectives/plan/algorithm.hpp"
+#include "worker/engine/data_plane.hpp"
+
+namespace chorus::engine::testing {
+
+// Ranks that can run programs, whatever connects them.
+class Fleet {
+ public:
+  [[nodiscard]] virtual std::uint32_t ranks() const = 0;
+  [[nodiscard]] virtual Peer peer(plan::Rank rank) const = 0;
+  virtual void start(plan::Rank rank, RunSpec spec, RunDone done) = 0;
+  // Goes on until that many runs have ended, counted by `ended`; false if nothing moves any more.
+  virtual bool run_until(std::atomic<std::size_t> const& ended, std::size_t count) = 0;
+  // Lets what was started go as far as it can, where that is known.
+  virtual void let_move() {}
+  virtual ~Fleet() = default;
+};
+
+struct Case {
+  plan::Algorithm const* algorithm = nullptr;
+  plan::Rank root = 0;
+  std::uint32_t arity = 2;
+  Dtype dtype = Dtype::f32;
+  ReduceOp reduce = ReduceOp::sum;
+  std::uint64_t elements = 0;
+  bool in_place = false;
+  std::uint64_t segment_bytes = 262144;
+  std::uint32_t window = 4;
+  std::uint64_t run = 1;
+  std::uint32_t epoch = 1;
+  std::chrono::milliseconds timeout{30000};
+};
+
+[[nodiscard]] std::string to_string(Case const& c);
+
+// The fleet outlives it, and it outlives its runs.
+class Collective {
+ public:
+  Collective(Fleet& fleet, Case c, std::chrono::steady_clock::time_point now = std::chrono::steady_clock::now());
+
+  [[nodiscard]] RunSpec& spec(plan::Rank rank) { return specs_[rank]; }  // may be changed before start
+
+  void start(plan::Rank rank);
+  void start();  // every rank
+  // Starts every rank and lets them run; true if all ended.
+  [[nodiscard]] bool run();
+  [[nodiscard]] bool finish();  // lets those run that were started
+
+  [[nodiscard]] std::size_t ended() const { return ended_; }
+  [[nodiscard]] RunResult const& result(plan::Rank rank) const { return *results_[rank]; }
+  [[nodiscard]] bool has_ended(plan::Rank rank) const { return results_[rank].has_value(); }
+
+  // Empty, or which rank is wrong and how.
+  [[nodiscard]] std::string wrong() const;
+  [[nodiscard]] std::string wrong(plan::Rank rank) const;
+
+ private:
+  Fleet& fleet_;
+  Case const case_;
+  std::vector<RunSpec> specs_;
+  std::vector<std::vector<std::byte>> inputs_, outputs_;
+  std::vector<std::byte> expected_;
+  std::vector<std::optional<RunResult>> results_;
+  std::size_t started_ = 0;
+  std::atomic<std::size_t> ended_{0};
+};
+
+}  // namespace chorus::engine::testing

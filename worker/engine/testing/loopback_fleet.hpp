@@ -1,0 +1,83 @@
+// Engines of many ranks in one thread, connected in memory, with a clock that the test moves.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "worker/engine/engine.hpp"
+#include "worker/engine/testing/case.hpp"
+#include "worker/links/loopback.hpp"
+
+namespace chorus::engine::testing {
+
+struct FleetOptions {
+  std::uint32_t ranks = 2;
+  links::LoopbackOptions network;
+  std::uint64_t eager_bytes = 65536;
+  std::size_t early_runs = 64;
+};
+
+class LoopbackFleet final : public Fleet {
+ public:
+  using TimePoint = std::chrono::steady_clock::time_point;
+
+  explicit LoopbackFleet(FleetOptions options);
+  ~LoopbackFleet() override;
+
+  [[nodiscard]] std::uint32_t ranks() const override { return static_cast<std::uint32_t>(members_.size()); }
+  [[nodiscard]] Peer peer(plan::Rank rank) const override;
+  void start(plan::Rank rank, RunSpec spec, RunDone done) override;
+  bool run_until(std::atomic<std::size_t> const& ended, std::size_t count) override;
+
+  [[nodiscard]] Engine& engine(plan::Rank rank) { return members_[rank]->engine; }
+  [[nodiscard]] links::LoopbackNetwork& network() { return network_; }
+  [[nodiscard]] TimePoint now() const { return now_; }
+  [[nodiscard]] std::vector<PeerTraffic> traffic(plan::Rank rank) const { return members_[rank]->book.read(); }
+
+  void let_move() override;
+  void pass(std::chrono::milliseconds time);  // and lets deadlines expire
+  // As a process that is killed: its links break without a word, and nobody can connect to it any more.
+  void kill(plan::Rank rank);
+  // The other end of a link that a rank is to adopt, or has dialed, in the hands of the test.
+  std::shared_ptr<links::Link> connect_stranger(plan::Rank to, Identity who);
+  // From now on this handler gets the link when somebody dials the rank.
+  std::function<void(std::shared_ptr<links::Link>)> on_dial;
+  std::optional<plan::Rank> impersonated;
+
+ private:
+  struct Member final : Surroundings {
+    Member(LoopbackFleet& f, plan::Rank r, DataPlaneOptions options)
+        : fleet(f), rank(r), engine(std::move(options), *this, book) {}
+    TimePoint now() override { return fleet.now_; }
+    void dial(std::uint64_t outlet, Peer const& peer, TimePoint deadline) override;
+    void settle_soon() override;
+    void deadline_changed() override {}
+
+    LoopbackFleet& fleet;
+    plan::Rank const rank;
+    TrafficBook book;
+    Engine engine;
+    bool dead = false;
+  };
+
+  bool step();
+  void connect(Member& from, std::uint64_t outlet, Peer const& peer);
+
+  TimePoint now_{std::chrono::hours(1)};
+  links::LoopbackNetwork network_;
+  std::vector<std::unique_ptr<Member>> members_;
+  std::deque<std::function<void()>> later_;
+  struct Wire {
+    plan::Rank from, to;
+    std::weak_ptr<links::Link> link;
+  };
+  std::vector<Wire> wires_;
+};
+
+}  // namespace chorus::engine::testing

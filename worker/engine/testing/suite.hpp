@@ -1,0 +1,18 @@
+// The collective suite: the same stories over every kind of link.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "worker/engine/testing/case.hpp"
+
+namespace chorus::engine::testing {
+
+using MakeFleet = std::function<std::unique_ptr<Fleet>(std::uint32_t ranks)>;
+
+void check_every_shape(MakeFleet const& make_fleet);
+void check_hundred_in_a_row(MakeFleet const& make_fleet);
+void check_several_at_once(MakeFleet const& make_fleet);
+void check_late_starters(MakeFleet const& make_fleet);
+
+}  // namespace chorus::engine::testing
