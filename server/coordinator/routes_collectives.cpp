@@ -67,13 +67,16 @@ awaitable<Response> CollectiveRoutes::get(Request const& request, Body&) {
 awaitable<Response> CollectiveRoutes::post(Request const& request, Body& body) {
   auto key = idempotency_key(request.fields);
   if (key.has_error()) co_return key.error();
-  co_return co_await launch(request, body, Records::Name{std::nullopt, std::move(key.value())});
+  // Names are variables, not temporaries: GCC 12 destroys an aggregate temporary of a co_await expression twice.
+  Records::Name name{std::nullopt, std::move(key.value())};
+  co_return co_await launch(request, body, std::move(name));
 }
 
 awaitable<Response> CollectiveRoutes::put(Request const& request, Body& body) {
   auto const& id = request.parameter("id");
   if (!is_identifier(id)) co_return not_an_identifier("collective id", id, "");
-  co_return co_await launch(request, body, Records::Name{id, std::nullopt});
+  Records::Name name{id, std::nullopt};
+  co_return co_await launch(request, body, std::move(name));
 }
 
 awaitable<Response> CollectiveRoutes::launch(Request const& request, Body& body, Records::Name name) {

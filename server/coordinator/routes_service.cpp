@@ -50,14 +50,14 @@ void ServiceRoutes::add_to(http::Router& router) {
 }
 
 awaitable<Response> ServiceRoutes::page(Request const&, Body&) {
-  Status status;
-  status.version = chorus::metrics::this_build().version;
+  Overview overview;
+  overview.version = chorus::metrics::this_build().version;
   for (auto const& [id, worker] : parts_.cluster.membership().all())
-    status.workers.push_back(parts_.cluster.show(worker));
-  for (auto const& [name, group] : parts_.cluster.groups().all()) status.groups.push_back(group);
+    overview.workers.push_back(parts_.cluster.show(worker));
+  for (auto const& [name, group] : parts_.cluster.groups().all()) overview.groups.push_back(group);
   if (auto list = parts_.collectives.records().list(collectives_on_page, ""); list.has_value())
-    status.collectives = std::move(list.value().items);
-  auto response = Response::text(200, status_page(status), "text/html; charset=utf-8");
+    overview.collectives = std::move(list.value().items);
+  auto response = Response::text(200, status_page(overview), "text/html; charset=utf-8");
   response.fields.set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'");
   response.fields.set("Cache-Control", "no-store");
   co_return response;

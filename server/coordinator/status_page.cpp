@@ -47,11 +47,11 @@ std::string place(Locality const& locality) {
 }
 
 // One sentence first: is everything well, and if not, what is wrong.
-std::string verdict(Status const& status) {
-  auto const lost = std::ranges::count(status.workers, "lost", &api::Worker::state);
-  auto const degraded = std::ranges::count(status.groups, "degraded", &api::Group::state);
-  auto text = std::to_string(status.workers.size() - static_cast<std::size_t>(lost)) + " of " +
-              std::to_string(status.workers.size()) + " workers ready, " + std::to_string(status.groups.size()) +
+std::string verdict(Overview const& overview) {
+  auto const lost = std::ranges::count(overview.workers, "lost", &api::Worker::state);
+  auto const degraded = std::ranges::count(overview.groups, "degraded", &api::Group::state);
+  auto text = std::to_string(overview.workers.size() - static_cast<std::size_t>(lost)) + " of " +
+              std::to_string(overview.workers.size()) + " workers ready, " + std::to_string(overview.groups.size()) +
               " groups";
   if (degraded > 0) text += ", " + std::to_string(degraded) + " of them degraded: PUT each again to make a new epoch";
   return lost + degraded > 0 ? "<p class=\"bad\">" + text + "</p>\n" : "<p>" + text + "</p>\n";
@@ -128,9 +128,9 @@ std::string escape_html(std::string_view text) {
   return escaped;
 }
 
-std::string status_page(Status const& status) {
-  return head + ("<h1>Chorus coordinator " + escape_html(status.version) + "</h1>\n") + verdict(status) +
-         workers_table(status.workers) + groups_table(status.groups) + collectives_table(status.collectives) +
+std::string status_page(Overview const& overview) {
+  return head + ("<h1>Chorus coordinator " + escape_html(overview.version) + "</h1>\n") + verdict(overview) +
+         workers_table(overview.workers) + groups_table(overview.groups) + collectives_table(overview.collectives) +
          "<p><a href=\"/v1/workers\">/v1/workers</a> <a href=\"/v1/groups\">/v1/groups</a> "
          "<a href=\"/v1/collectives\">/v1/collectives</a> <a href=\"/metrics\">/metrics</a></p>\n</body></html>\n";
 }

@@ -10,14 +10,14 @@
 
 namespace chorus::coordinator {
 
-struct Status {
+struct Overview {
   std::string version;
   std::vector<api::Worker> workers;
   std::vector<api::Group> groups;
   std::vector<api::Collective> collectives;  // newest first
 };
 
-[[nodiscard]] std::string status_page(Status const& status);
+[[nodiscard]] std::string status_page(Overview const& overview);
 
 // "&", "<", ">" and quotes as entities: names and error texts come from outside.
 [[nodiscard]] std::string escape_html(std::string_view text);

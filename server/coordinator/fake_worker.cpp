@@ -1,0 +1,215 @@
+#include "server/coordinator/fake_worker.hpp"
+
+#include <spdlog/sinks/null_sink.h>
+
+#include <algorithm>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/json/parse.hpp>
+#include <boost/json/serialize.hpp>
+#include <charconv>
+#include <stdexcept>
+
+namespace chorus::coordinator {
+namespace {
+
+namespace asio = boost::asio;
+using namespace std::chrono_literals;
+using http::Body;
+using http::Request;
+using http::Response;
+using Clock = std::chrono::steady_clock;
+
+constexpr auto patience = 5s;
+
+std::uint64_t run_of(Request const& request) {
+  auto const& text = request.parameter("run");
+  std::uint64_t run = 0;
+  std::from_chars(text.data(), text.data() + text.size(), run);
+  return run;
+}
+
+Random counting() {
+  return [next = std::uint64_t{100}]() mutable { return ++next; };
+}
+
+}  // namespace
+
+FakeWorker::FakeWorker(asio::any_io_executor executor, std::string name, std::uint64_t number)
+    : id(std::move(name)), incarnation(number), changed_(executor), server_(executor, router_, {}, {}) {
+  tensors["x"];
+  router_.add(http::Method::get, "/livez", handler(this, &FakeWorker::live));
+  router_.add(http::Method::get, "/v1/tensors/{name}", handler(this, &FakeWorker::look));
+  router_.add(http::Method::put, "/v1/runs/{run}", handler(this, &FakeWorker::run));
+  router_.add(http::Method::delete_, "/v1/runs/{run}", handler(this, &FakeWorker::drop));
+  router_.add(http::Method::post, "/v1/runs/{run}/commit", handler(this, &FakeWorker::commit));
+  router_.add(http::Method::put, "/v1/groups/{name}", handler(this, &FakeWorker::assign));
+  port_ = server_.listen("127.0.0.1", 0).value();
+}
+
+bool FakeWorker::is_dropped(std::uint64_t number) const { return std::ranges::find(dropped, number) != dropped.end(); }
+
+void FakeWorker::release() {
+  released_ = runs.size();
+  changed_.notify_all();
+}
+
+asio::awaitable<bool> FakeWorker::until_runs(std::size_t count) {
+  auto const deadline = Clock::now() + patience;
+  while (runs.size() < count && Clock::now() < deadline) co_await changed_.wait_until(deadline);
+  co_return runs.size() >= count;
+}
+
+asio::awaitable<void> FakeWorker::die() {
+  if (dead_) co_return;
+  dead_ = true;
+  co_await server_.stop();
+}
+
+asio::awaitable<void> FakeWorker::while_set(bool const* deaf) {
+  while (*deaf) co_await changed_.wait_until(http::Condition::TimePoint::max());
+}
+
+asio::awaitable<Response> FakeWorker::live(Request const&, Body&) {
+  ++probes;
+  co_return Response::text(200, "ok\n");
+}
+
+asio::awaitable<Response> FakeWorker::look(Request const& request, Body&) {
+  co_await while_set(&deaf_to_heads);
+  auto const found = tensors.find(request.parameter("name"));
+  if (found == tensors.end()) co_return http::Problem(http::ProblemCode::unknown_tensor, "no such tensor");
+  Response response(200);
+  response.head_length = 16;
+  response.fields.set("Tensor-Dtype", found->second.dtype);
+  response.fields.set("Tensor-Shape", found->second.shape);
+  response.fields.set("Tensor-Version", std::to_string(found->second.version));
+  co_return response;
+}
+
+asio::awaitable<Response> FakeWorker::run(Request const&, Body& body) {
+  auto const message = co_await read_message<api::RunRequest>(body);
+  if (message.has_error()) co_return message.error();
+  auto const& order = message.value();
+  auto const number = runs.size();
+  runs.push_back(order);
+  changed_.notify_all();
+  co_await while_set(&deaf_to_runs);
+  api::RunReport report;
+  report.run = order.run;
+  report.rank = order.rank;
+  report.worker = id;
+  report.state = "failed";
+  report.seconds = 0.001;
+  auto const deadline = Clock::now() + std::chrono::milliseconds(order.timeout_ms);
+  while (hold_runs && number >= released_ && !is_dropped(order.run) && Clock::now() < deadline)
+    co_await changed_.wait_until(deadline);
+  if (fail_runs) {
+    report.error = fail_runs;
+  } else if (is_dropped(order.run)) {
+    report.error = http::Problem(http::ProblemCode::cancelled, "aborted by the coordinator");
+  } else if (Clock::now() >= deadline) {
+    report.error = http::Problem(http::ProblemCode::deadline_exceeded, "no chunk came");
+    report.error->ranks = waits_for;
+  } else {
+    report.state = "succeeded";
+    report.output_digest = digest;
+  }
+  co_return Response::json(200, http::encode(report));
+}
+
+asio::awaitable<Response> FakeWorker::commit(Request const& request, Body&) {
+  if (refuse_commits) co_return *refuse_commits;
+  auto const run = run_of(request);
+  for (auto const& order : runs)
+    if (order.run == run && std::ranges::find(committed, run) == committed.end()) {
+      committed.push_back(run);
+      ++tensors[order.tensor].version;
+      co_return Response::json(200, http::encode(api::CommitAnswer{tensors[order.tensor].version}));
+    }
+  co_return http::Problem(http::ProblemCode::unknown_run, "no such run");
+}
+
+asio::awaitable<Response> FakeWorker::drop(Request const& request, Body&) {
+  co_await while_set(&deaf_to_runs);
+  dropped.push_back(run_of(request));
+  changed_.notify_all();
+  co_return Response(204);
+}
+
+asio::awaitable<Response> FakeWorker::assign(Request const&, Body& body) {
+  auto const message = co_await read_message<api::GroupAssignment>(body);
+  if (message.has_error()) co_return message.error();
+  auto const epoch = message.value().group.epoch;
+  auto& epoch_seen = epochs_seen[message.value().group.name];
+  if (epoch <= epoch_seen)
+    co_return http::Problem(http::ProblemCode::epoch_fenced, "epoch " + std::to_string(epoch_seen) + " was seen");
+  epoch_seen = epoch;
+  assignments.push_back(message.value());
+  co_return Response(204);
+}
+
+World::World(std::size_t count, CoordinatorOptions options) : client_(io.get_executor()) {
+  for (std::size_t i = 0; i < count; ++i)
+    workers.push_back(std::make_unique<FakeWorker>(io.get_executor(), "w" + std::to_string(i)));
+  auto log = std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::null_sink_mt>());
+  coordinator = std::make_unique<Coordinator>(io.get_executor(), options, counting(), std::move(log));
+  url_ = "http://127.0.0.1:" + std::to_string(coordinator->start("127.0.0.1", 0).value());
+}
+
+std::string World::Said::text(std::string const& pointer) const {
+  boost::system::error_code missing;
+  auto const* value = json.find_pointer(pointer, missing);
+  if (value == nullptr) return "";
+  return value->is_string() ? std::string(value->as_string()) : boost::json::serialize(*value);
+}
+
+asio::awaitable<World::Said> World::call(http::Method method, std::string path, std::string body, http::Fields fields) {
+  http::Call call;
+  call.method = method;
+  call.url = url_ + path;
+  call.body = std::move(body);
+  call.fields = std::move(fields);
+  auto const answer = co_await client_.send(std::move(call), Clock::now() + 2 * patience);
+  if (answer.has_error()) throw std::runtime_error(answer.error().detail);
+  boost::system::error_code not_json;
+  co_return Said{answer.value().status, answer.value().fields, boost::json::parse(answer.value().body, not_json),
+                 answer.value().body};
+}
+
+asio::awaitable<World::Said> World::join_as(FakeWorker& worker) {
+  api::JoinRequest request{worker.id, api::to_hex(worker.incarnation), worker.url(), {"", "", "", "h"}, "1"};
+  co_return co_await post("/v1/workers", http::encode(request));
+}
+
+asio::awaitable<void> World::stand() {
+  for (std::size_t i = 0; i < workers.size(); ++i)
+    if ((co_await join(i)).status != 201) throw std::runtime_error("a worker could not join");
+  auto const group = co_await put("/v1/groups/g", R"({"size":)" + std::to_string(workers.size()) + "}");
+  if (group.status != 201) throw std::runtime_error("no group: " + group.body);
+}
+
+asio::awaitable<bool> World::until(std::string path, std::string pointer, std::string value) {
+  for (auto const deadline = Clock::now() + patience; Clock::now() < deadline;)
+    if ((co_await get(path)).text(pointer) == value) co_return true;
+  co_return false;
+}
+
+asio::awaitable<void> World::live(asio::awaitable<void> story) {
+  std::exception_ptr failure;
+  try {
+    co_await std::move(story);
+  } catch (...) { failure = std::current_exception(); }
+  co_await coordinator->stop(Clock::now());
+  for (auto const& worker : workers) co_await worker->die();
+  client_.close();
+  if (failure) std::rethrow_exception(failure);
+}
+
+void World::tell(asio::awaitable<void> story) {
+  std::exception_ptr failure;
+  asio::co_spawn(io, live(std::move(story)), [&failure](std::exception_ptr thrown) { failure = thrown; });
+  io.run();
+  if (failure) std::rethrow_exception(failure);
+}
+
+}  // namespace chorus::coordinator

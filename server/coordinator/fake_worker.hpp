@@ -1,0 +1,116 @@
+// A worker as the coordinator sees one, without data plane: it answers what the test tells it to. And a world of them
+// around a coordinator, all on one thread.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/json/value.hpp>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "http/api/groups.hpp"
+#include "http/api/runs.hpp"
+#include "http/condition.hpp"
+#include "http/server.hpp"
+#include "server/coordinator/coordinator.hpp"
+
+namespace chorus::coordinator {
+
+class FakeWorker {
+ public:
+  FakeWorker(boost::asio::any_io_executor executor, std::string id, std::uint64_t incarnation = 1);
+
+  struct Tensor {
+    std::string dtype = "f32";
+    std::string shape = "4";
+    std::uint64_t version = 1;
+  };
+  std::map<std::string, Tensor> tensors;
+
+  // How runs go. Held ones wait for release() or for their DELETE.
+  bool hold_runs = false;
+  std::optional<http::Problem> fail_runs;
+  std::optional<http::Problem> refuse_commits;
+  std::string digest = "00000000000000dd";
+  std::map<std::string, std::uint32_t> epochs_seen;  // by group: assignments up to this are fenced
+  bool deaf_to_heads = false;                        // takes the requests, and never answers
+  bool deaf_to_runs = false;
+  std::vector<std::uint32_t> waits_for;  // what held runs report at their deadline
+
+  std::vector<api::RunRequest> runs;  // as they came
+  std::vector<std::uint64_t> committed, dropped;
+  std::vector<api::GroupAssignment> assignments;
+  std::size_t probes = 0;
+
+  std::string const id;
+  std::uint64_t const incarnation;
+  [[nodiscard]] std::string url() const { return "http://127.0.0.1:" + std::to_string(port_); }
+  void release();                                              // lets every held run succeed
+  boost::asio::awaitable<bool> until_runs(std::size_t count);  // that many have come; false after five seconds
+  boost::asio::awaitable<void> die();                          // connections break, the port refuses
+
+ private:
+  boost::asio::awaitable<http::Response> live(http::Request const& request, http::Body& body);
+  boost::asio::awaitable<http::Response> look(http::Request const& request, http::Body& body);
+  boost::asio::awaitable<http::Response> run(http::Request const& request, http::Body& body);
+  boost::asio::awaitable<http::Response> commit(http::Request const& request, http::Body& body);
+  boost::asio::awaitable<http::Response> drop(http::Request const& request, http::Body& body);
+  boost::asio::awaitable<http::Response> assign(http::Request const& request, http::Body& body);
+  boost::asio::awaitable<void> while_set(bool const* deaf);
+
+  [[nodiscard]] bool is_dropped(std::uint64_t number) const;
+
+  http::Condition changed_;
+  std::size_t released_ = 0;
+  bool dead_ = false;
+  http::Router router_;
+  http::Server server_;
+  std::uint16_t port_ = 0;
+};
+
+// A coordinator with fake workers w0, w1, ... that have not joined yet.
+class World {
+ public:
+  explicit World(std::size_t workers, CoordinatorOptions options = {});
+
+  struct Said {
+    unsigned status = 0;
+    http::Fields fields;
+    boost::json::value json;
+    std::string body;
+    [[nodiscard]] std::string text(std::string const& pointer) const;  // of a string, or of any other value as JSON
+    [[nodiscard]] std::string code() const { return text("/code"); }
+  };
+  boost::asio::awaitable<Said> call(http::Method method, std::string path, std::string body = {},
+                                    http::Fields fields = {});
+  boost::asio::awaitable<Said> get(std::string path) { return call(http::Method::get, std::move(path)); }
+  boost::asio::awaitable<Said> put(std::string path, std::string body) {
+    return call(http::Method::put, std::move(path), std::move(body));
+  }
+  boost::asio::awaitable<Said> post(std::string path, std::string body) {
+    return call(http::Method::post, std::move(path), std::move(body));
+  }
+  boost::asio::awaitable<Said> join(std::size_t worker) { return join_as(*workers.at(worker)); }
+  boost::asio::awaitable<Said> join_as(FakeWorker& worker);
+  // All workers join, and become a group "g" in the order of their ids.
+  boost::asio::awaitable<void> stand();
+  // GETs `path` until the string at `pointer` is `value`; false after five seconds.
+  boost::asio::awaitable<bool> until(std::string path, std::string pointer, std::string value);
+
+  // Runs the story to its end, then stops everything. Rethrows what the story threw.
+  void tell(boost::asio::awaitable<void> story);
+
+  boost::asio::io_context io{1};
+  std::vector<std::unique_ptr<FakeWorker>> workers;
+  std::unique_ptr<Coordinator> coordinator;
+
+ private:
+  boost::asio::awaitable<void> live(boost::asio::awaitable<void> story);
+
+  http::Client client_;
+  std::string url_;
+};
+
+}  // namespace chorus::coordinator

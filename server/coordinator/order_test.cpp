@@ -1,0 +1,156 @@
+// What can be refused without asking a worker, for launches and for dry runs.
+#include <doctest/doctest.h>
+
+#include "server/coordinator/order.hpp"
+#include "server/coordinator/plan_preview.hpp"
+
+using namespace chorus;
+using namespace chorus::coordinator;
+using http::ProblemCode;
+
+namespace {
+
+using Expected = std::pair<ProblemCode, std::string>;
+
+api::CollectiveRequest good() {
+  api::CollectiveRequest request;
+  request.group = "g";
+  request.tensor = "grad/0";
+  return request;
+}
+
+Expected refused(auto change) {
+  auto request = good();
+  change(request);
+  auto const order = check_order(request);
+  REQUIRE(order.has_error());
+  REQUIRE(order.error().errors.size() == 1);
+  return {order.error().code, order.error().errors.front().pointer};
+}
+
+Expected refused_plan(auto change) {
+  api::PlanRequest request;
+  request.ranks = 4;
+  request.bytes = 64;
+  change(request);
+  auto const localities = localities_of(request);
+  auto const problem = localities.has_error()
+                           ? localities.error()
+                           : preview_plan(request, localities.value(), model::Constants::defaults()).error();
+  REQUIRE_FALSE(problem.errors.empty());
+  return {problem.code, problem.errors.front().pointer};
+}
+
+}  // namespace
+
+TEST_CASE("an order keeps what was fixed and leaves the rest open") {
+  auto request = good();
+  request.reduce = "avg";
+  request.algorithm = "tree";
+  request.arity = 3;
+  request.in_place = true;
+  auto const order = check_order(request).value();
+  CHECK(order.reduce == ReduceOp::avg);
+  CHECK(order.wish.algorithm == "tree");
+  CHECK(order.wish.arity == 3u);
+  CHECK_FALSE(order.wish.root.has_value());
+  CHECK(order.wish.in_place);
+}
+
+TEST_CASE("an order that cannot be has the pointer of its field") {
+  using R = api::CollectiveRequest;
+  CHECK(refused([](R& r) { r.group = ""; }) == Expected{ProblemCode::invalid_field, "/group"});
+  CHECK(refused([](R& r) { r.tensor = ""; }) == Expected{ProblemCode::invalid_field, "/tensor"});
+  CHECK(refused([](R& r) { r.tensor = "a/../b"; }) == Expected{ProblemCode::invalid_field, "/tensor"});
+  CHECK(refused([](R& r) { r.op = "all_redcue"; }) == Expected{ProblemCode::invalid_field, "/op"});
+  CHECK(refused([](R& r) { r.op = "broadcast"; }) == Expected{ProblemCode::unsupported, "/op"});
+  CHECK(refused([](R& r) { r.reduce = "mean"; }) == Expected{ProblemCode::invalid_field, "/reduce"});
+  CHECK(refused([](R& r) { r.algorithm = "rign"; }) == Expected{ProblemCode::invalid_field, "/algorithm"});
+  CHECK(refused([](R& r) { r.arity = 0; }) == Expected{ProblemCode::invalid_field, "/arity"});
+  CHECK(refused([](R& r) { r.timeout_ms = 0; }) == Expected{ProblemCode::invalid_field, "/timeout_ms"});
+  CHECK(refused([](R& r) { r.timeout_ms = ~std::uint64_t{0}; }) == Expected{ProblemCode::invalid_field, "/timeout_ms"});
+  CHECK(refused([](R& r) { r.schedule.segment_bytes = 4095; }) ==
+        Expected{ProblemCode::invalid_field, "/schedule/segment_bytes"});
+  CHECK(refused([](R& r) { r.schedule.window = 65; }) == Expected{ProblemCode::invalid_field, "/schedule/window"});
+  CHECK(refused([](R& r) { r.reproducible = true, r.algorithm = "ring"; }) ==
+        Expected{ProblemCode::unsupported, "/reproducible"});
+}
+
+TEST_CASE("reproducible means centralized, at rank 0 unless a root was named") {
+  auto request = good();
+  request.reproducible = true;
+  CHECK(check_order(request).value().wish.algorithm == "centralized");
+  CHECK(check_order(request).value().wish.root == 0u);
+  request.root = 2;
+  CHECK(check_order(request).value().wish.root == 2u);
+}
+
+TEST_CASE("epoch and root are compared with the group") {
+  api::Group group;
+  group.name = "g";
+  group.epoch = 3;
+  group.members.resize(4);
+  auto request = good();
+  CHECK_FALSE(check_order_for(request, group).has_value());
+  request.epoch = 3;
+  request.root = 3;
+  CHECK_FALSE(check_order_for(request, group).has_value());
+  request.root = 4;
+  CHECK(check_order_for(request, group)->errors.front().pointer == "/root");
+  request.epoch = 2;
+  CHECK(check_order_for(request, group)->code == ProblemCode::epoch_fenced);
+  CHECK(check_order_for(request, group)->detail == "epoch 2 was asked for and group 'g' stands at epoch 3");
+}
+
+TEST_CASE("a dry run is proved, explained and drawn") {
+  api::PlanRequest request;
+  request.ranks = 5;
+  request.bytes = 1 << 20;
+  for (auto const* algorithm : {"auto", "ring", "tree", "centralized"}) {
+    request.algorithm = algorithm;
+    auto const answer = preview_plan(request, localities_of(request).value(), model::Constants::defaults()).value();
+    CAPTURE(answer.verification);
+    CHECK(answer.verified);
+    CHECK_FALSE(answer.reason.empty());
+    CHECK(answer.considered.size() >= 3);
+    CHECK(answer.predicted_seconds > 0);
+    CHECK(answer.lower_bound.bytes_per_rank == 1677722);
+    std::size_t sends = 0, receives = 0;
+    for (auto const& round : answer.rounds)
+      for (auto const& move : round) {
+        if (move.op == "send") ++sends;
+        if (move.op == "recv" || move.op == "recv_reduce") ++receives;
+        CHECK(move.rank < 5);
+      }
+    CHECK(sends > 0);
+    CHECK(sends == receives);
+  }
+}
+
+TEST_CASE("a dry run for more ranks than are proved says so") {
+  api::PlanRequest request;
+  request.ranks = 65;
+  request.bytes = 64;
+  auto const answer = preview_plan(request, localities_of(request).value(), model::Constants::defaults()).value();
+  CHECK_FALSE(answer.verified);
+  CHECK(answer.rounds.empty());
+  CHECK(answer.verification.find("64") != std::string::npos);
+}
+
+TEST_CASE("a dry run that cannot be has the pointer of its field") {
+  using R = api::PlanRequest;
+  auto const localities = [](std::vector<std::string> texts) {
+    return [texts](R& r) { r.ranks.reset(), r.localities = texts; };
+  };
+  CHECK(refused_plan([](R& r) { r.ranks = 0; }) == Expected{ProblemCode::invalid_field, "/ranks"});
+  CHECK(refused_plan([](R& r) { r.ranks.reset(); }) == Expected{ProblemCode::invalid_field, "/ranks"});
+  CHECK(refused_plan([](R& r) { r.ranks = 4294967295; }) == Expected{ProblemCode::invalid_field, "/ranks"});
+  CHECK(refused_plan([](R& r) { r.localities = std::vector<std::string>{"host=a"}; }) ==
+        Expected{ProblemCode::invalid_field, "/localities"});
+  CHECK(refused_plan(localities({"host=a", "hots=b"})) == Expected{ProblemCode::invalid_field, "/localities/1"});
+  CHECK(refused_plan(localities({})) == Expected{ProblemCode::invalid_field, "/localities"});
+  CHECK(refused_plan([](R& r) { r.bytes = 65; }) == Expected{ProblemCode::invalid_field, "/bytes"});
+  CHECK(refused_plan([](R& r) { r.dtype = "f33"; }) == Expected{ProblemCode::invalid_field, "/dtype"});
+  CHECK(refused_plan([](R& r) { r.root = 4; }) == Expected{ProblemCode::invalid_field, "/root"});
+  CHECK(refused_plan([](R& r) { r.op = "gather"; }) == Expected{ProblemCode::unsupported, "/op"});
+}
