@@ -9,6 +9,7 @@
 #include "http/body_reader.hpp"
 #include "http/connection_pool.hpp"
 #include "http/errc.hpp"
+#include "http/header_text.hpp"
 #include "http/receive_header.hpp"
 #include "http/resolve.hpp"
 
@@ -35,13 +36,6 @@ std::string authority_of(Url const& url) {
 }
 
 bool idempotent(Method method) { return method != Method::post && method != Method::other; }
-
-void append_field(std::string& head, std::string_view name, std::string_view value) {
-  head += name;
-  head += ": ";
-  for (char c : value) head += c == '\r' || c == '\n' || c == '\0' ? ' ' : c;
-  head += "\r\n";
-}
 
 std::string head_of(Call const& call, Url const& url) {
   std::string head(name(call.method));

@@ -37,6 +37,7 @@ struct Answer {
   [[nodiscard]] Problem problem() const;  // of a status that is not ok
 };
 
+// The client outlives its calls: its destructor asserts that none is in flight.
 class Client {
  public:
   explicit Client(boost::asio::any_io_executor executor);

@@ -9,12 +9,18 @@
 #include <unordered_set>
 #include <vector>
 
+#include "collectives/core/assert.hpp"
 #include "http/wire.hpp"
 
 namespace chorus::http {
 
 class ConnectionPool {
  public:
+  ConnectionPool() = default;
+  ~ConnectionPool() { CHORUS_ASSERT(in_use_.empty(), "a client outlives its calls"); }
+  ConnectionPool(ConnectionPool const&) = delete;
+  ConnectionPool& operator=(ConnectionPool const&) = delete;
+
   static constexpr std::size_t idle_per_authority_max = 32;
   static constexpr std::chrono::seconds idle_max{30};  // below the server's idle_timeout
 

@@ -268,6 +268,7 @@ TEST_CASE("what is not our problem becomes an internal one with its text kept") 
   CHECK(later.code == ProblemCode::internal);
   CHECK(later.detail == "quota: too many");
   CHECK(later.ranks == std::vector<std::uint32_t>{1});
+  CHECK(problem_from_json(R"({"code":"busy","status":"409","detail":"d"})", 409).code == ProblemCode::busy);
   CHECK(problem_from_json("<html>Bad gateway</html>", 502).detail == "status 502: <html>Bad gateway</html>");
   CHECK(problem_from_json("", 502).detail == "status 502: ");
   CHECK(problem_from_json("{}", 502).code == ProblemCode::internal);

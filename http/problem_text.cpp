@@ -53,8 +53,8 @@ Problem problem_from_json(std::string_view body, unsigned status) {
   ProblemText text;
   auto const unreadable =
       codec::read(problem_text_codec(), &text, body, UnknownFields::ignore, json_answer_limit_bytes);
-  if (!unreadable && !(text.code.empty() && text.detail.empty() && text.title.empty()))
-    return from_text(std::move(text));
+  auto const readable = !unreadable || unreadable->code == ProblemCode::invalid_field;
+  if (readable && !(text.code.empty() && text.detail.empty() && text.title.empty())) return from_text(std::move(text));
   constexpr std::size_t quoted_bytes = 200;
   return {ProblemCode::internal, "status " + std::to_string(status) + ": " + std::string(body.substr(0, quoted_bytes))};
 }

@@ -79,7 +79,9 @@ Result<std::uint16_t> Server::Impl::listen(std::string const& host, std::uint16_
   tcp::resolver resolver(executor_);
   auto const found = resolver.resolve(host, std::to_string(port), tcp::resolver::passive, error);
   if (error) return failed(error);
-  auto const endpoint = found.begin()->endpoint();
+  auto chosen =
+      std::find_if(found.begin(), found.end(), [](auto const& e) { return e.endpoint().protocol() == tcp::v4(); });
+  auto const endpoint = chosen == found.end() ? found.begin()->endpoint() : chosen->endpoint();
   tcp::acceptor acceptor(executor_);
   acceptor.open(endpoint.protocol(), error);
   if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);

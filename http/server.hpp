@@ -19,7 +19,7 @@ struct ServerLimits {
   std::size_t connections = 16384;                      // above: 503 and close
   std::chrono::milliseconds header_timeout{5000};       // from the first byte of a request to its last header byte
   std::chrono::milliseconds idle_timeout{60000};        // between requests
-  std::chrono::milliseconds body_stall_timeout{10000};  // longest pause within a body
+  std::chrono::milliseconds body_stall_timeout{10000};  // longest pause within a body, in either direction
   std::uint64_t body_bytes_per_second_min = 1024;       // averaged over the body, after the stall timeout
   std::uint64_t unread_body_bytes = 65536;              // discarded after the handler; more closes the connection
 };
@@ -41,7 +41,8 @@ class Server {
   Server(Server const&) = delete;
   Server& operator=(Server const&) = delete;
 
-  // Binds and starts to accept. port 0 picks one. Errors: HttpErrc::bind_failed with address and reason.
+  // Binds and starts to accept; a name is bound at its IPv4 address if it has one. port 0 picks one. Errors:
+  // HttpErrc::bind_failed with address and reason.
   [[nodiscard]] Result<std::uint16_t> listen(std::string const& host, std::uint16_t port);
 
   // Refuses new connections, cancels the open ones and returns when every session has ended.

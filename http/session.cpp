@@ -9,6 +9,7 @@
 
 #include "collectives/core/assert.hpp"
 #include "http/ascii.hpp"
+#include "http/header_text.hpp"
 #include "http/receive_header.hpp"
 #include "http/session_body.hpp"
 #include "http/target.hpp"
@@ -43,14 +44,6 @@ std::string_view view(beast::string_view text) { return {text.data(), text.size(
 Response problem_response(Problem problem, std::string const& path) {
   if (problem.instance.empty()) problem.instance = path;
   return problem;
-}
-
-// A value that came from outside must not begin a new field.
-void append_field(std::string& head, std::string_view name, std::string_view value) {
-  head += name;
-  head += ": ";
-  for (char c : value) head += c == '\r' || c == '\n' || c == '\0' ? ' ' : c;
-  head += "\r\n";
 }
 
 std::string status_line(unsigned status) {
