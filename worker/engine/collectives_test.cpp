@@ -13,7 +13,7 @@ namespace {
 std::unique_ptr<Fleet> adversarial(std::uint32_t ranks) {
   FleetOptions options;
   options.ranks = ranks;
-  options.network = {ranks, 5000, 700};  // pipes that fill up, chunks that cut headers
+  options.network = {ranks, 50000, 20000};  // pipes that fill up, chunks that cut headers
   options.eager_bytes = 2048;
   return std::make_unique<LoopbackFleet>(options);
 }

@@ -206,6 +206,14 @@ Status Inlet::open_arrived() {
   }
   if (auto* const run = engine_.find_run(header.run)) return answer_open(*run, *decoded, header.epoch);
   auto const* const ended = engine_.find_ended(header.run);
+  if (ended != nullptr && ended->was_started && ended->token != open.token) {
+    refuse(header.run, header.epoch, open.token,
+           {EngineErrc::forbidden,
+            "run " + std::to_string(header.run) + ": " + peer().worker + " presented a wrong token",
+            {open.sender_rank},
+            {}});
+    return ok();
+  }
   if (ended == nullptr || ended->token != open.token) return keep_early(std::move(*decoded));
   if (ended->failure) {
     send_verdict(FrameType::abort, header.run, header.epoch, to_verdict(*ended->failure, open.token));

@@ -78,7 +78,7 @@ class LoopbackNetwork::End final : public Link, public std::enable_shared_from_t
       return false;
     }
     if (network_.cut_now()) return cut();
-    auto budget = 1 + network_.below(std::min(out_->free(), network_.options_.chunk_bytes));
+    auto budget = network_.some_of(out_->free());
     std::size_t wrote = 0;
     for (auto const& bytes : writer_.gather()) {
       auto const part = bytes.first(std::min<std::size_t>(bytes.size(), budget));
@@ -99,7 +99,7 @@ class LoopbackNetwork::End final : public Link, public std::enable_shared_from_t
       return in_->ended;
     }
     if (network_.cut_now()) return cut();
-    auto left = 1 + network_.below(std::min(in_->held, network_.options_.chunk_bytes));
+    auto left = network_.some_of(in_->held);
     std::size_t bytes = 0;
     for (auto const& space : reader_.space(*handler_)) {
       auto const part = space.first(std::min<std::size_t>(space.size(), left));
@@ -157,6 +157,11 @@ bool LoopbackNetwork::step() {
 }
 
 void LoopbackNetwork::cut(Link& end) { static_cast<End&>(end).cut(); }
+
+std::size_t LoopbackNetwork::some_of(std::size_t bytes) {
+  constexpr std::size_t few = 64;
+  return 1 + below(std::min({bytes, options_.chunk_bytes, below(2) == 0 ? few : options_.chunk_bytes}));
+}
 
 bool LoopbackNetwork::cut_now() {
   if (steps_to_cut_ == 0 || --steps_to_cut_ != 0) return false;

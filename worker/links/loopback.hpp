@@ -16,7 +16,7 @@ namespace chorus::links {
 struct LoopbackOptions {
   std::uint64_t seed = 1;
   std::size_t pipe_bytes = 65536;   // as a socket buffer: what one direction holds
-  std::size_t chunk_bytes = 65536;  // the most that moves at a time; a random share of it does
+  std::size_t chunk_bytes = 65536;  // the most that moves at a time; a random share of it does, often a few bytes only
 };
 
 // Single-threaded. The network outlives its links' use.
@@ -46,6 +46,7 @@ class LoopbackNetwork {
 
   [[nodiscard]] bool cut_now();
   std::uint64_t below(std::uint64_t limit) { return random_() % limit; }
+  [[nodiscard]] std::size_t some_of(std::size_t bytes);
 
   LoopbackOptions const options_;
   std::mt19937_64 random_;

@@ -65,8 +65,8 @@ std::string to_string(Case const& c) {
          "] segment " + std::to_string(c.segment_bytes) + (c.in_place ? " in place" : "");
 }
 
-Collective::Collective(Fleet& fleet, Case c, std::chrono::steady_clock::time_point now)
-    : fleet_(fleet), case_(c), results_(fleet.ranks()) {
+Collective::Collective(Fleet& fleet, Case c, std::chrono::steady_clock::time_point now) : fleet_(fleet), case_(c) {
+  state_->results.resize(fleet.ranks());
   auto const ranks = fleet.ranks();
   expected_ = with_type(c.dtype, [&](auto zero) {
     using T = decltype(zero);
@@ -79,12 +79,12 @@ Collective::Collective(Fleet& fleet, Case c, std::chrono::steady_clock::time_poi
   plan_spec.arity = c.arity;
   plan_spec.in_place = c.in_place;
   for (plan::Rank rank = 0; rank < ranks; ++rank) {
-    inputs_.push_back(with_type(c.dtype, [&](auto zero) {
+    state_->inputs.push_back(with_type(c.dtype, [&](auto zero) {
       using T = decltype(zero);
       return filled<T>(c.elements, [&](std::uint64_t i) { return value<T>(c.reduce, rank, i); });
     }));
-    outputs_.emplace_back(c.in_place ? 0 : expected_.size(), std::byte{0x5a});
-    auto& spec = specs_.emplace_back();
+    state_->outputs.emplace_back(c.in_place ? 0 : expected_.size(), std::byte{0x5a});
+    auto& spec = state_->specs.emplace_back();
     spec.run = c.run;
     spec.epoch = c.epoch;
     spec.token = 0x746f6b656e;
@@ -100,17 +100,19 @@ Collective::Collective(Fleet& fleet, Case c, std::chrono::steady_clock::time_poi
     spec.deadline = now + c.timeout;
   }
   for (plan::Rank rank = 0; rank < ranks; ++rank) {
-    specs_[rank].input = inputs_[rank];
-    specs_[rank].output = c.in_place ? inputs_[rank] : outputs_[rank];
+    state_->specs[rank].input = state_->inputs[rank];
+    state_->specs[rank].output = c.in_place ? state_->inputs[rank] : state_->outputs[rank];
   }
 }
 
 void Collective::start(plan::Rank rank) {
   ++started_;
-  fleet_.start(rank, specs_[rank], [this, rank](RunResult result) {
-    results_[rank] = std::move(result);
-    ++ended_;
-    ended_.notify_all();
+  auto spec = state_->specs[rank];
+  spec.owner = state_;
+  fleet_.start(rank, std::move(spec), [state = state_, rank](RunResult result) {
+    state->results[rank] = std::move(result);
+    ++state->ended;
+    state->ended.notify_all();
   });
 }
 
@@ -118,7 +120,7 @@ void Collective::start() {
   for (plan::Rank rank = 0; rank < fleet_.ranks(); ++rank) start(rank);
 }
 
-bool Collective::finish() { return fleet_.run_until(ended_, started_); }
+bool Collective::finish() { return fleet_.run_until(state_->ended, started_); }
 
 bool Collective::run() {
   start();
@@ -127,9 +129,9 @@ bool Collective::run() {
 
 std::string Collective::wrong(plan::Rank rank) const {
   auto const who = to_string(case_) + " of " + std::to_string(fleet_.ranks()) + ", rank " + std::to_string(rank) + ": ";
-  if (!results_[rank]) return who + "has not ended";
-  if (results_[rank]->status.has_error()) return who + results_[rank]->status.error().detail;
-  auto const got = specs_[rank].output;
+  if (!state_->results[rank]) return who + "has not ended";
+  if (state_->results[rank]->status.has_error()) return who + state_->results[rank]->status.error().detail;
+  auto const got = state_->specs[rank].output;
   auto const differs = std::mismatch(got.begin(), got.end(), expected_.begin()).first;
   if (differs != got.end())
     return who + "differs at element " +

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -43,12 +44,12 @@ struct Case {
 
 [[nodiscard]] std::string to_string(Case const& c);
 
-// The fleet outlives it, and it outlives its runs.
+// The fleet outlives it. Runs that have not ended keep the memory they need.
 class Collective {
  public:
   Collective(Fleet& fleet, Case c, std::chrono::steady_clock::time_point now = std::chrono::steady_clock::now());
 
-  [[nodiscard]] RunSpec& spec(plan::Rank rank) { return specs_[rank]; }  // may be changed before start
+  [[nodiscard]] RunSpec& spec(plan::Rank rank) { return state_->specs[rank]; }  // may be changed before start
 
   void start(plan::Rank rank);
   void start();  // every rank
@@ -56,9 +57,9 @@ class Collective {
   [[nodiscard]] bool run();
   [[nodiscard]] bool finish();  // lets those run that were started
 
-  [[nodiscard]] std::size_t ended() const { return ended_; }
-  [[nodiscard]] RunResult const& result(plan::Rank rank) const { return *results_[rank]; }
-  [[nodiscard]] bool has_ended(plan::Rank rank) const { return results_[rank].has_value(); }
+  [[nodiscard]] std::size_t ended() const { return state_->ended; }
+  [[nodiscard]] RunResult const& result(plan::Rank rank) const { return *state_->results[rank]; }
+  [[nodiscard]] bool has_ended(plan::Rank rank) const { return state_->results[rank].has_value(); }
 
   // Empty, or which rank is wrong and how.
   [[nodiscard]] std::string wrong() const;
@@ -67,12 +68,15 @@ class Collective {
  private:
   Fleet& fleet_;
   Case const case_;
-  std::vector<RunSpec> specs_;
-  std::vector<std::vector<std::byte>> inputs_, outputs_;
+  struct State {
+    std::vector<RunSpec> specs;
+    std::vector<std::vector<std::byte>> inputs, outputs;
+    std::vector<std::optional<RunResult>> results;
+    std::atomic<std::size_t> ended{0};
+  };
+  std::shared_ptr<State> state_ = std::make_shared<State>();
   std::vector<std::byte> expected_;
-  std::vector<std::optional<RunResult>> results_;
   std::size_t started_ = 0;
-  std::atomic<std::size_t> ended_{0};
 };
 
 }  // namespace chorus::engine::testing

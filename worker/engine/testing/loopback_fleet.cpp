@@ -45,6 +45,10 @@ void LoopbackFleet::let_move() {
   while (step()) {}
 }
 
+void LoopbackFleet::let_move(std::size_t steps) {
+  while (steps-- != 0 && step()) {}
+}
+
 void LoopbackFleet::pass(std::chrono::milliseconds time) {
   now_ += time;
   for (auto& member : members_)

@@ -41,6 +41,7 @@ class LoopbackFleet final : public Fleet {
   [[nodiscard]] std::vector<PeerTraffic> traffic(plan::Rank rank) const { return members_[rank]->book.read(); }
 
   void let_move() override;
+  void let_move(std::size_t steps);
   void pass(std::chrono::milliseconds time);  // and lets deadlines expire
   // As a process that is killed: its links break without a word, and nobody can connect to it any more.
   void kill(plan::Rank rank);

@@ -1,0 +1,306 @@
+// Whatever breaks, every rank that survives ends, with one error that names the culprit.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "collectives/algorithms/catalogue.hpp"
+#include "worker/engine/testing/loopback_fleet.hpp"
+
+using namespace chorus;
+using namespace chorus::engine;
+using namespace chorus::engine::testing;
+using namespace std::chrono_literals;
+
+namespace {
+
+FleetOptions options_of(std::uint32_t ranks, std::uint64_t seed = 1) {
+  FleetOptions options;
+  options.ranks = ranks;
+  options.network = {seed, 5000, 2000};
+  options.eager_bytes = 1024;
+  return options;
+}
+
+Case case_of(plan::Algorithm const& algorithm, std::uint64_t elements = 3000, std::uint64_t run = 1) {
+  Case c;
+  c.algorithm = &algorithm;
+  c.elements = elements;
+  c.segment_bytes = 1024;
+  c.run = run;
+  c.timeout = 1000ms;
+  return c;
+}
+
+EngineErrc code_of(RunResult const& result) { return static_cast<EngineErrc>(result.status.error().code.value()); }
+
+bool contains(std::string const& text, std::string_view part) { return text.find(part) != std::string::npos; }
+
+// Starts some ranks of a collective and lets them go as far as they can.
+void start_all_but(Collective& collective, Fleet& fleet, plan::Rank absent) {
+  for (plan::Rank rank = 0; rank < fleet.ranks(); ++rank)
+    if (rank != absent) collective.start(rank);
+  fleet.let_move();
+}
+
+}  // namespace
+
+TEST_CASE("a connection that breaks at any moment fails the run everywhere, and the next run works") {
+  for (auto const* algorithm : algorithms::all()) {
+    std::uint64_t cuts = 0;
+    for (std::uint64_t n = 1;; n += 1 + n / 50) {
+      LoopbackFleet fleet(options_of(3, n));
+      fleet.network().cut_at_step(n);
+      bool failed = false;
+      {
+        Collective collective(fleet, case_of(*algorithm), fleet.now());
+        REQUIRE_MESSAGE(collective.run(), algorithm->name, " hangs after a cut at step ", n);
+        for (plan::Rank rank = 0; rank < 3; ++rank) {
+          auto const& result = collective.result(rank);
+          if (result.status.has_value()) {
+            CHECK(collective.wrong(rank).empty());
+            continue;
+          }
+          failed = true;
+          REQUIRE_MESSAGE(code_of(result) == EngineErrc::peer_lost, result.status.error().detail);
+          REQUIRE(result.culprits.size() == 1);
+          REQUIRE(contains(result.status.error().detail, "lost rank " + std::to_string(result.culprits[0])));
+        }
+      }
+      fleet.let_move();  // the memory of the run is gone now
+      if (!fleet.network().has_cut()) break;
+      cuts += failed;
+      Collective again(fleet, case_of(*algorithm, 3000, 2), fleet.now());
+      REQUIRE(again.run());
+      REQUIRE(again.wrong().empty());
+    }
+    CHECK(cuts > 20);
+  }
+}
+
+TEST_CASE("a worker that is killed is named by every survivor") {
+  for (auto const* algorithm : algorithms::all())
+    for (plan::Rank victim = 0; victim < 5; ++victim) {
+      LoopbackFleet fleet(options_of(5, 7 + victim));
+      Collective collective(fleet, case_of(*algorithm), fleet.now());
+      collective.start();
+      fleet.let_move(60);
+      fleet.kill(victim);
+      fleet.let_move();
+      for (plan::Rank rank = 0; rank < 5; ++rank) {
+        if (rank == victim) continue;
+        REQUIRE_MESSAGE(collective.has_ended(rank), algorithm->name, " rank ", rank, " does not notice ", victim);
+        auto const& result = collective.result(rank);
+        REQUIRE(result.status.has_error());
+        CHECK(code_of(result) == EngineErrc::peer_lost);
+        CHECK(result.culprits == std::vector<plan::Rank>{victim});
+        CHECK(contains(result.status.error().detail, "w" + std::to_string(victim)));
+      }
+    }
+}
+
+TEST_CASE("a worker that cannot be reached is named with its URL") {
+  LoopbackFleet fleet(options_of(3));
+  fleet.kill(2);
+  Collective collective(fleet, case_of(algorithms::ring), fleet.now());
+  start_all_but(collective, fleet, 2);
+  for (plan::Rank rank : {0u, 1u}) {
+    CHECK(code_of(collective.result(rank)) == EngineErrc::peer_lost);
+    CHECK(contains(collective.result(rank).status.error().detail, "loopback:2"));
+  }
+}
+
+TEST_CASE("at the deadline every rank names the one that never called") {
+  for (auto const* algorithm : algorithms::all())
+    for (plan::Rank absent = 0; absent < 5; ++absent) {
+      LoopbackFleet fleet(options_of(5, 3 + absent));
+      Collective collective(fleet, case_of(*algorithm), fleet.now());
+      start_all_but(collective, fleet, absent);
+      CHECK(collective.ended() == 0);
+      fleet.pass(999ms);
+      CHECK(collective.ended() == 0);
+      fleet.pass(1ms);
+      REQUIRE(collective.finish());
+      for (plan::Rank rank = 0; rank < 5; ++rank) {
+        if (rank == absent) continue;
+        CHECK(code_of(collective.result(rank)) == EngineErrc::deadline_exceeded);
+        CHECK(collective.result(rank).culprits == std::vector<plan::Rank>{absent});
+        CHECK(contains(collective.result(rank).status.error().detail, "never called"));
+      }
+      // When it comes after all, it is told at once.
+      collective.start(absent);
+      fleet.let_move();
+      REQUIRE(collective.has_ended(absent));
+      CHECK(collective.result(absent).status.has_error());
+    }
+}
+
+TEST_CASE("a peer that called but does not go on is named once the grace is over") {
+  LoopbackFleet fleet(options_of(2));
+  Collective collective(fleet, case_of(algorithms::ring), fleet.now());
+  collective.start();
+  fleet.let_move(30);
+  fleet.pass(1000ms);
+  REQUIRE(collective.finish());
+  CHECK(code_of(collective.result(0)) == EngineErrc::deadline_exceeded);
+  CHECK(contains(collective.result(0).status.error().detail, "was slow"));
+}
+
+TEST_CASE("a rank with a wrong token is refused, and learns that it is") {
+  LoopbackFleet fleet(options_of(3));
+  Collective collective(fleet, case_of(algorithms::tree), fleet.now());
+  collective.spec(1).token ^= 1;
+  REQUIRE(collective.run());
+  for (plan::Rank rank = 0; rank < 3; ++rank) CHECK(collective.result(rank).status.has_error());
+  CHECK(code_of(collective.result(1)) == EngineErrc::forbidden);
+  CHECK(contains(collective.result(1).status.error().detail, "wrong token"));
+}
+
+TEST_CASE("ranks that run different things all fail with both descriptions, at any size") {
+  for (auto const* algorithm : algorithms::all())
+    for (std::uint64_t elements : {0ul, 1ul, 3000ul}) {
+      LoopbackFleet fleet(options_of(3));
+      Collective collective(fleet, case_of(*algorithm, elements), fleet.now());
+      collective.spec(2).fingerprint ^= 1;
+      collective.spec(2).description = "all_reduce max of something else";
+      REQUIRE(collective.run());
+      for (plan::Rank rank = 0; rank < 3; ++rank) {
+        auto const& result = collective.result(rank);
+        // Who has no bytes to wait for may have ended before rank 2 was noticed.
+        if (elements == 0 && rank != 2 && result.status.has_value()) continue;
+        REQUIRE(result.status.has_error());
+        CHECK(code_of(result) == EngineErrc::plan_mismatch);
+        CHECK(contains(result.status.error().detail, "all_reduce max of something else"));
+        CHECK(contains(result.status.error().detail, "all_reduce sum f32[" + std::to_string(elements) + "]"));
+        CHECK(std::count(result.culprits.begin(), result.culprits.end(), 2) == 1);
+      }
+    }
+}
+
+TEST_CASE("generators that disagree about one channel never exchange a byte on it") {
+  LoopbackFleet fleet(options_of(2));
+  Collective collective(fleet, case_of(algorithms::ring), fleet.now());
+  auto other = *collective.spec(1).program;
+  other.channels[0].receive_digest ^= 1;
+  collective.spec(1).program = std::make_shared<plan::Program>(other);
+  REQUIRE(collective.run());
+  CHECK(code_of(collective.result(1)) == EngineErrc::plan_mismatch);
+  CHECK(contains(collective.result(1).status.error().detail, "by another plan"));
+  CHECK(collective.result(1).bytes_received == 0);
+}
+
+TEST_CASE("a rank of an older epoch is fenced, and the deadline names it") {
+  LoopbackFleet fleet(options_of(2));
+  Collective collective(fleet, case_of(algorithms::ring), fleet.now());
+  collective.spec(0).epoch = 7;
+  REQUIRE(collective.run());
+  CHECK(code_of(collective.result(1)) == EngineErrc::epoch_fenced);
+  CHECK(contains(collective.result(1).status.error().detail, "epoch 7"));
+}
+
+TEST_CASE("an abort reaches every rank with its reason and without a culprit") {
+  LoopbackFleet fleet(options_of(5));
+  Collective collective(fleet, case_of(algorithms::ring, 30000), fleet.now());
+  collective.start();
+  fleet.let_move(80);
+  fleet.engine(3).abort(1, Error(EngineErrc::aborted, "cancelled by the user"));
+  REQUIRE(collective.finish());
+  for (plan::Rank rank = 0; rank < 5; ++rank) {
+    CHECK(code_of(collective.result(rank)) == EngineErrc::aborted);
+    CHECK(collective.result(rank).culprits.empty());
+    CHECK(contains(collective.result(rank).status.error().detail, "cancelled by the user"));
+  }
+}
+
+TEST_CASE("a rank that starts after the others gave up fails at once with their reason") {
+  LoopbackFleet fleet(options_of(3));
+  Collective collective(fleet, case_of(algorithms::ring), fleet.now());
+  start_all_but(collective, fleet, 1);
+  fleet.engine(0).abort(1, Error(EngineErrc::aborted, "cancelled by the user"));
+  fleet.let_move();
+  REQUIRE(collective.has_ended(2));
+  collective.start(1);
+  REQUIRE(collective.has_ended(1));
+  CHECK(contains(collective.result(1).status.error().detail, "cancelled by the user"));
+}
+
+TEST_CASE("other runs on the same links go on when one of them fails") {
+  LoopbackFleet fleet(options_of(4));
+  Collective doomed(fleet, case_of(algorithms::ring, 30000, 1), fleet.now());
+  Collective other(fleet, case_of(algorithms::tree, 30000, 2), fleet.now());
+  doomed.start();
+  other.start();
+  fleet.let_move(100);
+  fleet.engine(2).abort(1, Error(EngineErrc::aborted, "cancelled"));
+  REQUIRE(doomed.finish());
+  REQUIRE(other.finish());
+  CHECK(doomed.result(0).status.has_error());
+  auto const wrong = other.wrong();
+  CHECK_MESSAGE(wrong.empty(), wrong);
+}
+
+TEST_CASE("a run number is used once") {
+  LoopbackFleet fleet(options_of(2));
+  Collective first(fleet, case_of(algorithms::ring), fleet.now());
+  first.start(0);
+  Collective second(fleet, case_of(algorithms::ring), fleet.now());
+  second.start(0);
+  REQUIRE(second.has_ended(0));
+  CHECK(contains(second.result(0).status.error().detail, "running already"));
+  first.start(1);
+  REQUIRE(first.finish());
+  Collective third(fleet, case_of(algorithms::ring), fleet.now());
+  third.start(0);
+  CHECK(contains(third.result(0).status.error().detail, "has ended here before"));
+}
+
+TEST_CASE("a spec that does not fit together is refused before anything is sent") {
+  LoopbackFleet fleet(options_of(2));
+  Collective collective(fleet, case_of(algorithms::ring), fleet.now());
+  auto const refused_because = [&](auto change) {
+    auto spec = collective.spec(0);
+    change(spec);
+    std::string why;
+    fleet.start(0, spec, [&](RunResult result) { why = result.status.error().detail; });
+    return why;
+  };
+  CHECK(contains(refused_because([](RunSpec& spec) { spec.elements += 1; }), "bytes"));
+  CHECK(contains(refused_because([](RunSpec& spec) { spec.members.pop_back(); }), "members"));
+  CHECK(contains(refused_because([](RunSpec& spec) { spec.reduce = ReduceOp::bxor; }), "bxor of f32"));
+  CHECK(contains(refused_because([](RunSpec& spec) { spec.program = nullptr; }), "no program"));
+  CHECK(contains(refused_because([](RunSpec& spec) { std::swap(spec.members[0], spec.members[1]); }), "rank order"));
+  CHECK(fleet.engine(0).links() == 0);
+}
+
+TEST_CASE("shutting down ends every run with a reason and tells the peers") {
+  LoopbackFleet fleet(options_of(2));
+  Collective collective(fleet, case_of(algorithms::ring), fleet.now());
+  collective.start();
+  fleet.let_move(20);
+  fleet.engine(0).shut_down();
+  REQUIRE(collective.finish());
+  CHECK(contains(collective.result(0).status.error().detail, "w0 stops"));
+  CHECK(collective.result(1).status.has_error());
+  Collective later(fleet, case_of(algorithms::ring, 3000, 2), fleet.now());
+  later.start(0);
+  REQUIRE(later.has_ended(0));
+  CHECK(later.result(0).status.has_error());
+}
+
+TEST_CASE("links of an older incarnation are closed, and refused from then on") {
+  LoopbackFleet fleet(options_of(2));
+  Collective before(fleet, case_of(algorithms::ring), fleet.now());
+  REQUIRE(before.run());
+  fleet.engine(0).fence("w1", 555);
+  fleet.let_move();
+  CHECK(fleet.engine(0).links() == 0);
+
+  Collective after(fleet, case_of(algorithms::ring, 3000, 2), fleet.now());
+  after.start(1);
+  fleet.let_move();
+  REQUIRE(after.has_ended(1));
+  CHECK(code_of(after.result(1)) == EngineErrc::epoch_fenced);
+  after.start(0);
+  REQUIRE(after.has_ended(0));
+  CHECK(code_of(after.result(0)) == EngineErrc::epoch_fenced);
+  CHECK(after.result(0).culprits == std::vector<plan::Rank>{1});
+}

@@ -1,0 +1,312 @@
+// What the engine says to peers that break the rules of docs/wire.md.
+#include <doctest/doctest.h>
+
+#include <functional>
+
+#include "collectives/algorithms/catalogue.hpp"
+#include "worker/engine/testing/loopback_fleet.hpp"
+#include "worker/engine/testing/puppet.hpp"
+
+using namespace chorus;
+using namespace chorus::engine;
+using namespace chorus::engine::testing;
+using links::FrameHeader;
+using links::FrameType;
+
+namespace {
+
+bool contains(std::string const& text, std::string_view part) { return text.find(part) != std::string::npos; }
+
+// Rank 0 is real; the test plays rank 1. Messages of 6000 bytes each way, none of them eager.
+class Impostor {
+ public:
+  explicit Impostor(std::uint64_t eager_bytes = 1024, std::uint64_t elements = 3000) : fleet_(options(eager_bytes)) {
+    Case c;
+    c.algorithm = &algorithms::ring;
+    c.in_place = true;  // so that the second message waits for the first to be sent
+    c.elements = elements;
+    collective_.emplace(fleet_, c, fleet_.now());
+    fleet_.impersonated = 1;
+    fleet_.on_dial = [this](std::shared_ptr<links::Link> link) { from_rank_0.hold(std::move(link)); };
+    to_rank_0.hold(fleet_.connect_stranger(0, {"w1", 101}));
+    open_.token = spec().token;
+    open_.fingerprint = spec().fingerprint;
+    open_.channel_digest = spec().program->channels[0].send_digest;
+    open_.receiver_incarnation = 100;
+    open_.eager_bytes = eager_bytes;
+    open_.sender_rank = 1;
+    open_.receiver_rank = 0;
+  }
+
+  [[nodiscard]] RunSpec& spec() { return collective_->spec(1); }
+  [[nodiscard]] links::Open& open() { return open_; }
+  [[nodiscard]] LoopbackFleet& fleet() { return fleet_; }
+
+  void start_rank_0() {
+    collective_->start(0);
+    fleet_.let_move();
+  }
+  void send_open(std::uint64_t run = 1) { to_rank_0.send_open(run, 1, open_, "all_reduce sum f32[3000] ring of 2"); }
+  void move() { fleet_.let_move(); }
+  [[nodiscard]] bool rank_0_ended() const { return collective_->has_ended(0); }
+  [[nodiscard]] EngineErrc code() const {
+    return static_cast<EngineErrc>(collective_->result(0).status.error().code.value());
+  }
+  [[nodiscard]] std::string detail() const { return collective_->result(0).status.error().detail; }
+
+  Puppet to_rank_0;    // the link that the test dialed: data goes to rank 0, grants come back
+  Puppet from_rank_0;  // the link that rank 0 dialed
+
+ private:
+  static FleetOptions options(std::uint64_t eager_bytes) {
+    FleetOptions options;
+    options.ranks = 2;
+    options.network = {1, 5000, 2000};
+    options.eager_bytes = eager_bytes;
+    options.early_runs = 4;
+    return options;
+  }
+
+  LoopbackFleet fleet_;
+  std::optional<Collective> collective_;
+  links::Open open_;
+};
+
+FrameHeader header_of(FrameType type, std::uint64_t run = 1) {
+  FrameHeader header;
+  header.type = type;
+  header.run = run;
+  header.epoch = 1;
+  return header;
+}
+
+struct Bad {
+  std::string says;
+  std::function<void(Impostor&)> act;
+};
+
+}  // namespace
+
+TEST_CASE("the rules of a good peer: open, be granted, send") {
+  Impostor peer;
+  peer.start_rank_0();
+  peer.send_open();
+  peer.move();
+  auto const grant = peer.to_rank_0.find(FrameType::grant);
+  REQUIRE(grant);
+  CHECK(grant->header.message == 0);
+  CHECK(grant->header.offset == 6000);
+  peer.to_rank_0.send_data(1, 1, 0, 0, 6000);
+  peer.move();
+  CHECK_FALSE(peer.rank_0_ended());
+  CHECK_FALSE(peer.to_rank_0.is_closed());
+  CHECK(peer.from_rank_0.find(FrameType::open));
+  CHECK_FALSE(peer.from_rank_0.find(FrameType::data));  // rank 0 was granted nothing
+}
+
+TEST_CASE("bad frames to the receiving side close the link, fail its runs and are named to both") {
+  std::vector<Bad> const table{
+      {"magic",
+       [](Impostor& p) {
+         auto h = header_of(FrameType::grant);
+         h.magic = 7;
+         p.to_rank_0.send(h);
+       }},
+      {"frame type 9", [](Impostor& p) { p.to_rank_0.send(header_of(static_cast<FrameType>(9))); }},
+      {"flags 1",
+       [](Impostor& p) {
+         auto h = header_of(FrameType::data);
+         h.length = 4;
+         h.flags = 1;
+         p.to_rank_0.send(h, std::vector<std::byte>(4));
+       }},
+      {"data frame with a length of 0", [](Impostor& p) { p.to_rank_0.send(header_of(FrameType::data)); }},
+      {"data frame with a length of 4294967295",
+       [](Impostor& p) {
+         auto h = header_of(FrameType::data);
+         h.length = 0xffffffff;
+         p.to_rank_0.send(h);
+       }},
+      {"open frame with a length of 3",
+       [](Impostor& p) {
+         auto h = header_of(FrameType::open);
+         h.length = 3;
+         p.to_rank_0.send(h, std::vector<std::byte>(3));
+       }},
+      {"names a message or an offset",
+       [](Impostor& p) {
+         auto h = header_of(FrameType::abort);
+         h.length = links::verdict_head_bytes;
+         h.offset = 4;
+         p.to_rank_0.send(h, std::vector<std::byte>(links::verdict_head_bytes));
+       }},
+      {"grant frame from the sending side", [](Impostor& p) { p.to_rank_0.send(header_of(FrameType::grant)); }},
+      {"the message has 6000 bytes", [](Impostor& p) { p.to_rank_0.send_data(1, 1, 0, 0, 6004); }},
+      {"expected byte 0", [](Impostor& p) { p.to_rank_0.send_data(1, 1, 0, 4, 4); }},
+      {"the run has 2 messages", [](Impostor& p) { p.to_rank_0.send_data(1, 1, 2, 0, 4); }},
+      {"granted up to byte 0", [](Impostor& p) { p.to_rank_0.send_data(1, 1, 1, 0, 4); }},
+      {"elements have 4 bytes", [](Impostor& p) { p.to_rank_0.send_data(1, 1, 0, 0, 6); }},
+      {"epoch 2", [](Impostor& p) { p.to_rank_0.send_data(1, 2, 0, 0, 4); }},
+      {"data of run 77, which was never opened", [](Impostor& p) { p.to_rank_0.send_data(77, 1, 0, 0, 4); }},
+      {"opened twice", [](Impostor& p) { p.send_open(); }},
+      {"open frame for run 0", [](Impostor& p) { p.send_open(0); }},
+      {"verdict code 999",
+       [](Impostor& p) {
+         auto h = header_of(FrameType::abort);
+         h.length = links::verdict_head_bytes;
+         std::vector<std::byte> bytes(links::verdict_head_bytes);
+         bytes[8] = std::byte{0xe7};
+         bytes[9] = std::byte{3};
+         p.to_rank_0.send(h, bytes);
+       }},
+      {"more than 4 runs wait",
+       [](Impostor& p) {
+         for (std::uint64_t run = 10; run < 15; ++run) p.send_open(run);
+       }},
+      {"more than 1024 ungranted bytes of run 10",
+       [](Impostor& p) {
+         p.send_open(10);
+         for (std::uint64_t at = 0; at < 8192; at += 1024) p.to_rank_0.send_data(10, 1, 0, at, 1024);
+       }},
+  };
+  for (auto const& [says, act] : table) {
+    CAPTURE(says);
+    Impostor peer;
+    peer.start_rank_0();
+    peer.send_open();
+    peer.move();
+    act(peer);
+    peer.move();
+    REQUIRE(peer.rank_0_ended());
+    CHECK(peer.code() == EngineErrc::protocol_error);
+    CHECK_MESSAGE(contains(peer.detail(), says), peer.detail());
+    CHECK(contains(peer.detail(), "rank 1 (w1)"));
+    CHECK(peer.to_rank_0.is_closed());
+    auto const word = peer.to_rank_0.verdict(FrameType::refuse);
+    REQUIRE(word);
+    CHECK(word->code == links::VerdictCode::protocol_error);
+    CHECK(contains(word->text, says));
+    CHECK(peer.from_rank_0.verdict(FrameType::abort));  // the other link goes on, without this run
+    CHECK_FALSE(peer.from_rank_0.is_closed());
+  }
+}
+
+TEST_CASE("bad frames to the sending side close the link and fail its runs") {
+  auto const grant = [](std::uint32_t message, std::uint64_t offset, std::uint64_t run = 1) {
+    auto h = header_of(FrameType::grant, run);
+    h.message = message;
+    h.offset = offset;
+    return h;
+  };
+  std::vector<Bad> const table{
+      {"grant for run 5, which was never opened", [&](Impostor& p) { p.from_rank_0.send(grant(0, 4, 5)); }},
+      {"the run has 2 messages", [&](Impostor& p) { p.from_rank_0.send(grant(2, 4)); }},
+      {"the message has 6000 bytes", [&](Impostor& p) { p.from_rank_0.send(grant(0, 6004)); }},
+      {"100 were granted before",
+       [&](Impostor& p) {
+         p.from_rank_0.send(grant(0, 100));
+         p.from_rank_0.send(grant(0, 100));
+       }},
+      {"data frame from the receiving side", [](Impostor& p) { p.from_rank_0.send_data(1, 1, 0, 0, 4); }},
+      {"open frame from the receiving side", [](Impostor& p) { p.from_rank_0.send_open(1, 1, p.open(), "nonsense"); }},
+  };
+  for (auto const& [says, act] : table) {
+    CAPTURE(says);
+    Impostor peer;
+    peer.start_rank_0();
+    act(peer);
+    peer.move();
+    REQUIRE(peer.rank_0_ended());
+    CHECK(peer.code() == EngineErrc::protocol_error);
+    CHECK_MESSAGE(contains(peer.detail(), says), peer.detail());
+    CHECK(peer.from_rank_0.is_closed());
+  }
+}
+
+TEST_CASE("opens that disagree are refused; only a member's disagreement fails the run") {
+  struct Wrong {
+    links::VerdictCode code;
+    bool fails_the_run;
+    std::function<void(Impostor&)> act;
+  };
+  std::vector<Wrong> const table{
+      {links::VerdictCode::forbidden, false, [](Impostor& p) { p.open().token = 1; }},
+      {links::VerdictCode::forbidden, false, [](Impostor& p) { p.open().sender_rank = 0; }},
+      {links::VerdictCode::forbidden, false, [](Impostor& p) { p.open().sender_rank = 9; }},
+      {links::VerdictCode::epoch_fenced, false, [](Impostor& p) { p.open().receiver_incarnation = 99; }},
+      {links::VerdictCode::plan_mismatch, true, [](Impostor& p) { p.open().fingerprint = 1; }},
+      {links::VerdictCode::plan_mismatch, true, [](Impostor& p) { p.open().channel_digest = 1; }},
+      {links::VerdictCode::plan_mismatch, true, [](Impostor& p) { p.open().receiver_rank = 1; }},
+      {links::VerdictCode::plan_mismatch, true, [](Impostor& p) { p.open().eager_bytes += 1; }},
+  };
+  for (bool early : {false, true})
+    for (auto const& wrong : table) {
+      Impostor peer;
+      wrong.act(peer);
+      if (!early) peer.start_rank_0();
+      peer.send_open();
+      peer.to_rank_0.send_data(1, 1, 0, 0, 64);  // whatever it sends with it is dropped
+      peer.move();
+      if (early) peer.start_rank_0();
+      auto const word = peer.to_rank_0.verdict(FrameType::refuse);
+      REQUIRE(word);
+      CHECK(word->code == wrong.code);
+      CHECK(peer.rank_0_ended() == wrong.fails_the_run);
+      CHECK_FALSE(peer.to_rank_0.is_closed());
+    }
+}
+
+TEST_CASE("an abort with a wrong token is ignored") {
+  Impostor peer;
+  peer.start_rank_0();
+  peer.send_open();
+  links::VerdictBytes bytes;
+  auto header = header_of(FrameType::abort);
+  header.length = links::encode(links::Verdict{1, links::VerdictCode::aborted, {}, "so there"}, bytes);
+  peer.to_rank_0.send(header, {bytes.begin(), bytes.begin() + header.length});
+  peer.from_rank_0.send(header, {bytes.begin(), bytes.begin() + header.length});
+  peer.move();
+  CHECK_FALSE(peer.rank_0_ended());
+  CHECK_FALSE(peer.to_rank_0.is_closed());
+}
+
+TEST_CASE("frames for a run that has ended here are dropped, and the link stays") {
+  Impostor peer;
+  peer.start_rank_0();
+  peer.send_open();
+  peer.move();
+  peer.to_rank_0.send_data(1, 1, 0, 0, 1000);
+  peer.fleet().engine(0).abort(1, Error(EngineErrc::aborted, "enough"));
+  peer.to_rank_0.send_data(1, 1, 0, 1000, 4000);
+  auto grant = header_of(FrameType::grant);
+  grant.offset = 6000;
+  peer.from_rank_0.send(grant);
+  peer.move();
+  CHECK_FALSE(peer.to_rank_0.is_closed());
+  CHECK_FALSE(peer.from_rank_0.is_closed());
+  CHECK(peer.to_rank_0.verdict(FrameType::abort)->text == "enough");
+}
+
+TEST_CASE("an open for a run that failed here is answered with the reason") {
+  Impostor peer;
+  peer.start_rank_0();
+  peer.fleet().engine(0).abort(1, Error(EngineErrc::aborted, "enough"));
+  peer.send_open();
+  peer.move();
+  CHECK(peer.to_rank_0.verdict(FrameType::abort)->text == "enough");
+}
+
+TEST_CASE("half a frame and then silence keeps nobody from ending") {
+  Impostor peer;
+  peer.start_rank_0();
+  peer.send_open();
+  peer.move();
+  FrameHeader header = header_of(FrameType::data);
+  header.length = 6000;
+  peer.to_rank_0.send(header, std::vector<std::byte>(2500));
+  peer.move();
+  peer.fleet().pass(std::chrono::minutes(1));
+  REQUIRE(peer.rank_0_ended());
+  CHECK(peer.code() == EngineErrc::deadline_exceeded);
+  CHECK(contains(peer.detail(), "receiving message 1 of 2"));
+}

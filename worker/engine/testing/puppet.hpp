@@ -1,0 +1,53 @@
+// The other end of a link in the hands of a test: sends any frame, remembers what came.
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "worker/links/link.hpp"
+
+namespace chorus::engine::testing {
+
+class Puppet final : public links::LinkHandler {
+ public:
+  struct Frame {
+    links::FrameHeader header;
+    std::vector<std::byte> payload;
+  };
+
+  void hold(std::shared_ptr<links::Link> link);
+  // header.length is sent as it is, whatever the payload has.
+  void send(links::FrameHeader header, std::vector<std::byte> payload = {});
+  void send_open(std::uint64_t run, std::uint32_t epoch, links::Open const& open, std::string const& description);
+  void send_data(std::uint64_t run, std::uint32_t epoch, std::uint32_t message, std::uint64_t offset,
+                 std::size_t bytes);
+
+  [[nodiscard]] std::vector<Frame> const& received() const { return received_; }
+  // The first frame of that type.
+  [[nodiscard]] std::optional<Frame> find(links::FrameType type) const;
+  // The verdict of the first frame of that type.
+  [[nodiscard]] std::optional<links::Verdict> verdict(links::FrameType type) const;
+  [[nodiscard]] bool is_closed() const { return closed_; }
+
+  bool next_frame(links::OutFrame& frame) override;
+  void frame_sent(links::FrameHeader const&) override {}
+  Status frame_arrives(links::FrameHeader const& header) override;
+  std::span<std::byte> payload_space() override;
+  Status payload_arrived(std::size_t bytes) override;
+  void link_rests() override {}
+  void link_closed(Error) override { closed_ = true; }
+
+ private:
+  std::shared_ptr<links::Link> link_;
+  std::deque<Frame> sent_;  // kept: the link reads them where they are
+  std::size_t given_ = 0;
+  std::vector<Frame> received_;
+  std::size_t filled_ = 0;
+  bool closed_ = false;
+};
+
+}  // namespace chorus::engine::testing
