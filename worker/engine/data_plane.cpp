@@ -103,9 +103,10 @@ class DataPlane::Impl final : public Surroundings {
 
   asio::awaitable<void> dial_peer(std::uint64_t outlet, Peer peer, TimePoint deadline) {
     co_await asio::post(asio::use_awaitable);  // dial() answers later
-    auto upgraded =
-        co_await client_.upgrade(peer.url + std::string(links::link_path), std::string(links::link_protocol),
-                                 links::to_fields({options_.worker, options_.incarnation}), deadline);
+    // Named, because g++ 12 destroys an aggregate temporary of a full expression with co_await twice.
+    auto introduction = links::to_fields({options_.worker, options_.incarnation});
+    auto upgraded = co_await client_.upgrade(peer.url + std::string(links::link_path), std::string(links::link_protocol),
+                                             std::move(introduction), deadline);
     if (upgraded.has_error()) {
       engine_.dialed(outlet, Error(links::LinkErrc::closed, upgraded.error().detail));
     } else {
