@@ -2,8 +2,8 @@
 
 #include "collectives/core/op.hpp"
 #include "worker/engine/errc.hpp"
+#include "worker/engine/run_identity.hpp"
 #include "worker/service/problems.hpp"
-#include "worker/service/run_identity.hpp"
 
 namespace chorus::service {
 namespace {
@@ -144,7 +144,7 @@ Checked<RunOrder> GroupBook::to_order(GroupEpoch const& epoch, std::uint64_t seq
   if (!selection) return selection.error();
 
   RunOrder order;
-  order.run = local_run_number(assignment.group.name, assignment.group.epoch, sequence);
+  order.run = engine::local_run_number(assignment.group.name, assignment.group.epoch, sequence);
   order.group = assignment.group.name;
   order.epoch = assignment.group.epoch;
   order.token = assignment.token;

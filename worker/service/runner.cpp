@@ -7,10 +7,10 @@
 #include "collectives/algorithms/catalogue.hpp"
 #include "http/api/membership.hpp"
 #include "worker/devices/reduce.hpp"
+#include "worker/engine/run_identity.hpp"
 #include "worker/service/digest.hpp"
 #include "worker/service/pending.hpp"
 #include "worker/service/problems.hpp"
-#include "worker/service/run_identity.hpp"
 #include "worker/tensors/errc.hpp"
 
 namespace chorus::service {
@@ -59,12 +59,6 @@ std::optional<Problem> check_supported(RunOrder const& order, Dtype dtype) {
     return std::nullopt;
   return Problem(ProblemCode::unsupported, "reduce " + std::string(name(order.reduce)) + " of " +
                                                std::string(name(dtype)) + " is not supported by this build");
-}
-
-std::string describe(RunOrder const& order, Dtype dtype, std::uint64_t elements) {
-  return std::string(name(order.spec.op)) + " " + std::string(name(order.reduce)) + " " + std::string(name(dtype)) +
-         "[" + std::to_string(elements) + "] " + order.spec.algorithm + " of " + std::to_string(order.spec.ranks) +
-         (order.spec.in_place ? " in place" : "");
 }
 
 std::uint64_t microseconds(steady_clock::time_point time) {
@@ -153,8 +147,8 @@ Checked<engine::RunSpec> Runner::to_spec(RunOrder const& order, Memory const& me
   spec.run = order.run;
   spec.epoch = order.epoch;
   spec.token = order.token;
-  spec.description = describe(order, memory.base.dtype, memory.elements);
-  spec.fingerprint = run_fingerprint(order.spec, memory.base.dtype, memory.elements, order.reduce);
+  spec.description = engine::describe(order.spec, memory.base.dtype, memory.elements, order.reduce);
+  spec.fingerprint = engine::fingerprint(order.spec, memory.base.dtype, memory.elements, order.reduce);
   spec.program = std::move(*program);
   spec.members = order.members;
   spec.dtype = memory.base.dtype;
