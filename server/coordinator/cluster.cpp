@@ -4,6 +4,7 @@
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <charconv>
 
 #include "http/errc.hpp"
 #include "server/coordinator/identifier.hpp"
@@ -16,7 +17,20 @@ using http::Problem;
 using http::ProblemCode;
 using Clock = std::chrono::steady_clock;
 
-constexpr std::uint32_t highest_epoch_guessed = 1u << 20;
+constexpr int most_attempts = 4;                            // at an epoch that every member takes
+constexpr std::uint32_t highest_epoch_believed = 1u << 31;  // that a worker claims to have seen
+
+// What a worker that refuses an epoch says it has seen; the epoch itself, if it does not say.
+std::uint32_t epoch_seen_by(Problem const& refusal, std::uint32_t refused) {
+  for (auto const& error : refusal.errors) {
+    std::uint32_t seen = 0;
+    auto const* const end = error.detail.data() + error.detail.size();
+    auto const [rest, failure] = std::from_chars(error.detail.data(), end, seen);
+    if (error.pointer == "/group/epoch" && failure == std::errc() && rest == end && seen < highest_epoch_believed)
+      return std::max(seen, refused);
+  }
+  return refused;
+}
 
 }  // namespace
 
@@ -30,6 +44,7 @@ struct Cluster::Change {
   std::optional<http::Checked<api::Group>> result;
   std::size_t pending = 0;
   std::vector<Problem> refusals;  // of this attempt
+  std::uint32_t epoch_seen = 0;   // by any member that refused
 };
 
 Cluster::Cluster(Tools tools, ClusterPatience patience, std::chrono::milliseconds lease)
@@ -143,8 +158,7 @@ asio::awaitable<http::Checked<api::Group>> Cluster::make_epoch(std::shared_ptr<C
   for (auto const& worker : members.value()) localities.push_back(worker.locality);
   auto const arrangement = co_await tools_.planner.arrange(std::move(localities));
   if (arrangement.has_error()) co_return Problem(ProblemCode::internal, arrangement.error().detail);
-  auto const known = groups_.find(change->name).has_value();
-  for (;;) {
+  for (int attempt = 1;; ++attempt) {
     auto const epoch = groups_.draw_epoch(change->name);
     auto const group = make_group(change->name, epoch, members.value(), arrangement.value());
     auto const problem = co_await push(change, group);
@@ -156,9 +170,9 @@ asio::awaitable<http::Checked<api::Group>> Cluster::make_epoch(std::shared_ptr<C
                       published.stretch.arrival_order);
       co_return published;
     }
-    // Workers that outlived another coordinator have seen higher numbers of this name: go up until they agree.
-    if (!known && problem->code == ProblemCode::epoch_fenced && epoch < highest_epoch_guessed) {
-      groups_.epoch_seen(change->name, 2 * epoch);
+    // Workers that outlived another coordinator have seen higher numbers of this name: go on above them.
+    if (problem->code == ProblemCode::epoch_fenced && attempt < most_attempts) {
+      groups_.epoch_seen(change->name, change->epoch_seen);
       continue;
     }
     groups_.change_failed(change->name, epoch);
@@ -189,17 +203,19 @@ asio::awaitable<std::optional<Problem>> Cluster::push(std::shared_ptr<Change> ch
 asio::awaitable<void> Cluster::push_to(std::shared_ptr<Change> change, api::GroupAssignment assignment,
                                        api::Member member, TimePoint deadline) {
   auto const title = "rank " + std::to_string(member.rank) + " ('" + member.worker + "')";
-  auto const epoch = std::to_string(assignment.group.epoch);
+  auto const epoch = assignment.group.epoch;
   auto const said = co_await tools_.workers.assign(member.url, std::move(assignment), deadline);
   auto problem = Problem();
   if (said.has_error()) {
-    problem =
-        Problem(ProblemCode::worker_unreachable, title + " did not take epoch " + epoch + ": " + said.error().detail);
+    problem = Problem(ProblemCode::worker_unreachable,
+                      title + " did not take epoch " + std::to_string(epoch) + ": " + said.error().detail);
     suspect(member.worker, member.incarnation);
   } else if (said.value().has_error()) {
     auto const& answer = said.value().error();
-    auto const code = answer.code == ProblemCode::epoch_fenced ? answer.code : ProblemCode::worker_unreachable;
-    problem = Problem(code, title + " refused epoch " + epoch + ": " + answer.detail);
+    auto const fenced = answer.code == ProblemCode::epoch_fenced;
+    auto const code = fenced ? answer.code : ProblemCode::worker_unreachable;
+    if (fenced) change->epoch_seen = std::max(change->epoch_seen, epoch_seen_by(answer, epoch));
+    problem = Problem(code, title + " refused epoch " + std::to_string(epoch) + ": " + answer.detail);
   }
   if (!problem.detail.empty()) {
     problem.ranks = {member.rank};

@@ -141,8 +141,11 @@ asio::awaitable<Response> FakeWorker::assign(Request const&, Body& body) {
   if (message.has_error()) co_return message.error();
   auto const epoch = message.value().group.epoch;
   auto& epoch_seen = epochs_seen[message.value().group.name];
-  if (epoch <= epoch_seen)
-    co_return http::Problem(http::ProblemCode::epoch_fenced, "epoch " + std::to_string(epoch_seen) + " was seen");
+  if (epoch <= epoch_seen) {
+    http::Problem problem(http::ProblemCode::epoch_fenced, "a later epoch was seen");
+    problem.errors.push_back({"/group/epoch", std::to_string(epoch_seen)});
+    co_return problem;
+  }
   epoch_seen = epoch;
   assignments.push_back(message.value());
   co_return Response(204);
