@@ -13,7 +13,8 @@ ExitCode report(Session const& session, Failure const& failure) {
     session.err << "error: " << kind.title;
     if (!problem.detail.empty()) session.err << ": " << problem.detail;
     session.err << " (" << kind.name << ")\n";
-    for (auto const& error : problem.errors) session.err << "  " << error.pointer << ": " << error.detail << '\n';
+    for (auto const& error : problem.errors)
+      session.err << "  " << (error.pointer.empty() ? "" : error.pointer + ": ") << error.detail << '\n';
   }
   return failure.reachable ? ExitCode::failed : ExitCode::unreachable;
 }
