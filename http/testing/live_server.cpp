@@ -24,10 +24,13 @@ std::size_t number(std::string const& text) {
   return value;
 }
 
-// What the connection is after the upgrade: says what came early, and closes.
+// What the connection is after the upgrade: moves to another io_context, as links do, says what came early, and closes.
 void tell_early_bytes(asio::ip::tcp::socket socket, std::string const& early_bytes) {
+  asio::io_context elsewhere;
   boost::system::error_code ignored;
-  asio::write(socket, asio::buffer("early:" + early_bytes), ignored);
+  auto const protocol = socket.local_endpoint(ignored).protocol();
+  asio::ip::tcp::socket moved(elsewhere, protocol, socket.release());
+  asio::write(moved, asio::buffer("early:" + early_bytes), ignored);
 }
 
 }  // namespace
