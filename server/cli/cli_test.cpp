@@ -2,6 +2,8 @@
 #include <doctest/doctest.h>
 
 #include <boost/json.hpp>
+#include <fstream>
+#include <regex>
 #include <sstream>
 
 #include "collectives/algorithms/catalogue.hpp"
@@ -198,7 +200,10 @@ TEST_CASE("a collective that still runs is a success only if nobody wanted to wa
   FakeCoordinator coordinator;
   coordinator.answer("POST /v1/collectives?wait=0ms", 202, http::encode(collective("running")));
   coordinator.answer("POST /v1/collectives?wait=1000ms", 202, http::encode(collective("running")));
-  coordinator.answer("POST /v1/collectives?validate_only=true", 200, http::encode(collective("planned")));
+  auto planned = collective("planned");
+  planned.ranks[0].state = "pending";
+  planned.ranks[0].report.reset();
+  coordinator.answer("POST /v1/collectives?validate_only=true", 200, http::encode(planned));
   auto const run = [&](std::vector<std::string> more) {
     more.insert(more.begin(), {"run", "all_reduce", "--group", "train", "--tensor", "grad"});
     return at(coordinator, more);
@@ -207,6 +212,7 @@ TEST_CASE("a collective that still runs is a success only if nobody wanted to wa
   CHECK(run({"--wait", "1s"}).status == 1);
   CHECK(run({"--wait", "1s"}).err == "still running; ask again: " + coordinator.url + "/v1/collectives/c7\n");
   CHECK(run({"--validate-only"}).status == 0);
+  CHECK(lines_of(run({"--validate-only"}).out).back() == "   0  w0      pending");
 }
 
 TEST_CASE("problems of the service are printed for people, or as they came") {
@@ -286,6 +292,32 @@ TEST_CASE("help is no error") {
     CHECK(run.err == "");
     CHECK(run.out.find("Usage: chorus") != std::string::npos);
   }
+}
+
+TEST_CASE("docs/cli.md knows every command and every option") {
+  std::ifstream file(CHORUS_SOURCE_DIR "/docs/cli.md");
+  std::string const page{std::istreambuf_iterator<char>(file), {}};
+  std::regex const option("--[a-z-]+"), command("\n  ([a-z]+) ");
+  std::vector<std::vector<std::string>> open{{}};
+  for (std::size_t i = 0; i < open.size(); ++i) {
+    if (open[i] == std::vector<std::string>{"bench"}) continue;  // has no help of its own
+    auto arguments = open[i];
+    arguments.push_back("--help");
+    auto const help = chorus::cli::chorus(arguments).out;
+    for (std::sregex_iterator hit(help.begin(), help.end(), option), end; hit != end; ++hit) {
+      CAPTURE(hit->str());
+      CHECK(page.find("`" + hit->str()) != std::string::npos);
+    }
+    for (std::sregex_iterator hit(help.begin(), help.end(), command), end; hit != end; ++hit) {
+      auto words = open[i];
+      words.push_back(hit->str(1));
+      CAPTURE(hit->str(1));
+      CHECK(page.find(words.size() == 1 ? "\n## " + words[0] + "\n" : "`" + words[0] + " " + words[1]) !=
+            std::string::npos);
+      open.push_back(std::move(words));
+    }
+  }
+  CHECK(open.size() == 12);
 }
 
 TEST_CASE("verify ends with its totals") {

@@ -1,4 +1,5 @@
 // run: launches a collective, waits for it, and shows what it did on every rank.
+#include <algorithm>
 #include <memory>
 #include <ostream>
 
@@ -49,19 +50,13 @@ void print_summary(api::Collective const& collective, std::ostream& out) {
       << format_bytes(collective.lower_bound.bytes_per_rank) << " per rank\n";
 }
 
-std::vector<std::string> row_of(api::RankRecord const& record) {
-  std::vector<std::string> cells{std::to_string(record.rank), record.worker, record.state};
-  if (auto const& report = record.report)
-    cells.insert(cells.end(),
-                 {format_seconds(report->seconds), format_seconds(report->wait_seconds),
-                  format_bytes(report->bytes_sent), format_bytes(report->bytes_received), std::to_string(report->steps),
-                  std::to_string(report->version), report->output_digest.value_or("")});
-  cells.resize(10);
-  return cells;
+void print_members(api::Collective const& collective, std::ostream& out) {
+  Table table({{"RANK", Align::right}, {"WORKER"}, {"STATE"}});
+  for (auto const& record : collective.ranks) table.add({std::to_string(record.rank), record.worker, record.state});
+  table.print(out);
 }
 
-void print_ranks(api::Collective const& collective, std::ostream& out) {
-  if (collective.ranks.empty()) return;
+void print_reports(api::Collective const& collective, std::ostream& out) {
   Table table({{"RANK", Align::right},
                {"WORKER"},
                {"STATE"},
@@ -72,9 +67,27 @@ void print_ranks(api::Collective const& collective, std::ostream& out) {
                {"STEPS", Align::right},
                {"VERSION", Align::right},
                {"DIGEST"}});
-  for (auto const& record : collective.ranks) table.add(row_of(record));
-  out << '\n';
+  for (auto const& record : collective.ranks) {
+    std::vector<std::string> cells{std::to_string(record.rank), record.worker, record.state};
+    if (auto const& report = record.report)
+      cells.insert(cells.end(), {format_seconds(report->seconds), format_seconds(report->wait_seconds),
+                                 format_bytes(report->bytes_sent), format_bytes(report->bytes_received),
+                                 std::to_string(report->steps), std::to_string(report->version),
+                                 report->output_digest.value_or("")});
+    cells.resize(10);
+    table.add(std::move(cells));
+  }
   table.print(out);
+}
+
+void print_ranks(api::Collective const& collective, std::ostream& out) {
+  if (collective.ranks.empty()) return;
+  auto const has_report = [](api::RankRecord const& record) { return record.report.has_value(); };
+  out << '\n';
+  if (std::any_of(collective.ranks.begin(), collective.ranks.end(), has_report))
+    print_reports(collective, out);
+  else
+    print_members(collective, out);
 }
 
 // 0 only for what was asked: a result, a plan, or, with --wait 0s, a launch.
