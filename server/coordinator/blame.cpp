@@ -25,6 +25,10 @@ std::string titles(std::vector<std::uint32_t> const& ranks, std::span<RankEnding
   return text;
 }
 
+char const* lost_in_it(std::vector<std::uint32_t> const& ranks) {
+  return ranks.size() == 1 ? " was lost during the collective" : " were lost during the collective";
+}
+
 // Reports of these kinds follow from somebody else's failure.
 bool is_consequence(ProblemCode code) {
   return code == ProblemCode::peer_lost || code == ProblemCode::deadline_exceeded || code == ProblemCode::cancelled;
@@ -68,8 +72,7 @@ std::optional<Problem> seen_to_disappear(std::span<RankEnding const> endings) {
   auto const ranks = ranks_of(endings, Kind::lost);
   if (ranks.empty()) return std::nullopt;
   auto const evidence = std::ranges::find(endings, Kind::lost, &RankEnding::kind)->problem.detail;
-  return problem_of(ProblemCode::peer_lost, titles(ranks, endings) + " was lost during the collective: " + evidence,
-                    ranks);
+  return problem_of(ProblemCode::peer_lost, titles(ranks, endings) + lost_in_it(ranks) + ": " + evidence, ranks);
 }
 
 std::optional<Problem> own_failure(std::span<RankEnding const> endings) {
@@ -88,7 +91,7 @@ std::optional<Problem> named_by_survivors(std::span<RankEnding const> endings) {
   auto const ranks = most_named(endings, ProblemCode::peer_lost);
   auto const said = "; " + title(*report) + " reported: " + report->problem.detail;
   if (ranks.empty()) return problem_of(ProblemCode::peer_lost, "a link broke" + said, {});
-  return problem_of(ProblemCode::peer_lost, titles(ranks, endings) + " was lost during the collective" + said, ranks);
+  return problem_of(ProblemCode::peer_lost, titles(ranks, endings) + lost_in_it(ranks) + said, ranks);
 }
 
 std::optional<Problem> out_of_time(std::span<RankEnding const> endings) {

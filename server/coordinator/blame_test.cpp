@@ -41,7 +41,9 @@ TEST_CASE("a worker whose connection broke is the culprit, whatever the survivor
 }
 
 TEST_CASE("several that disappeared are all named") {
-  CHECK(culprit({lost(3), succeeded(0), lost(1)}).ranks == Ranks{1, 3});
+  auto const problem = culprit({lost(3), succeeded(0), lost(1)});
+  CHECK(problem.ranks == Ranks{1, 3});
+  CHECK(problem.detail.starts_with("rank 1 ('w1'), rank 3 ('w3') were lost"));
 }
 
 TEST_CASE("a rank that fails on its own is the culprit, though its peers saw it leave first") {

@@ -80,7 +80,7 @@ asio::awaitable<void> Cluster::watch_leases() {
 }
 
 void Cluster::lose(Worker const& worker, std::string const& why) {
-  tools_.log.warn("worker {} incarnation={} lost: {}", worker.id, api::to_hex(worker.incarnation), why);
+  tools_.log.warn("worker {} incarnation={} lost: {}", worker.id, api::to_hex(worker.incarnation), on_one_line(why));
   for (auto const& name : groups_.worker_lost(worker.id, worker.incarnation))
     tools_.log.warn("group {} degraded: worker {} is lost", name, worker.id);
   count_members();
@@ -176,7 +176,7 @@ asio::awaitable<http::Checked<api::Group>> Cluster::make_epoch(std::shared_ptr<C
       continue;
     }
     groups_.change_failed(change->name, epoch);
-    tools_.log.warn("group {} epoch={} not taken: {}", change->name, epoch, problem->detail);
+    tools_.log.warn("group {} epoch={} not taken: {}", change->name, epoch, on_one_line(problem->detail));
     co_return *problem;
   }
 }

@@ -1,5 +1,6 @@
 #include "server/coordinator/collectives.hpp"
 
+#include "server/coordinator/identifier.hpp"
 #include "server/coordinator/wall_clock.hpp"
 
 namespace chorus::coordinator {
@@ -87,7 +88,7 @@ void Collectives::finished(Execution const& execution) {
       level,
       "collective {} run={} group={} epoch={} op={} tensor={} bytes={} algorithm={} seconds={:.6f} result={}{}{}",
       view.id, view.run, view.request.group, view.epoch, view.request.op, view.request.tensor, view.bytes, algorithm,
-      view.seconds, view.state, view.error ? ": " : "", view.error ? view.error->detail : "");
+      view.seconds, view.state, view.error ? ": " : "", view.error ? on_one_line(view.error->detail) : "");
   records_.keep_for_a_while(execution.record());
   running_.erase(view.id);
   one_ended_.notify_all();

@@ -22,6 +22,12 @@ bool is_showable(std::string_view text, std::size_t limit) {
   return text.size() <= limit && std::ranges::all_of(text, is_printable);
 }
 
+std::string on_one_line(std::string text) {
+  for (char& c : text)
+    if (!is_printable(c)) c = ' ';
+  return text;
+}
+
 http::Problem not_an_identifier(std::string_view what, std::string_view text, std::string_view pointer) {
   auto const shown =
       is_showable(text, 64) ? "'" + std::string(text) + "'" : "of " + std::to_string(text.size()) + " bytes";

@@ -16,6 +16,9 @@ namespace chorus::coordinator {
 // Text from outside that is only shown: at most `limit` bytes, no control characters.
 [[nodiscard]] bool is_showable(std::string_view text, std::size_t limit);
 
+// For log lines: control characters become spaces.
+[[nodiscard]] std::string on_one_line(std::string text);
+
 // invalid_field with one error, the commonest problem of this module.
 [[nodiscard]] http::Problem invalid_field(std::string pointer, std::string detail);
 

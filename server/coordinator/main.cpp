@@ -20,6 +20,7 @@ namespace {
 
 using namespace chorus;
 
+constexpr int usage_error = 2;  // exit status
 constexpr auto time_to_drain = std::chrono::seconds(10);
 
 struct Flags {
@@ -44,7 +45,7 @@ void add_flags(CLI::App& app, Flags& flags) {
       ->capture_default_str();
   app.add_option("--log-level", flags.log_level, "what goes to stderr")
       ->envname("CHORUS_LOG_LEVEL")
-      ->check(CLI::IsMember({"trace", "debug", "info", "warn", "err", "off"}))
+      ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "off"}))
       ->capture_default_str();
   app.set_version_flag("--version", metrics::this_build().version);
 }
@@ -106,6 +107,8 @@ int main(int argc, char** argv) {
   Flags flags;
   CLI::App app("Chorus coordinator: membership, groups and collectives over HTTP.", "chorus-coordinator");
   add_flags(app, flags);
-  CLI11_PARSE(app, argc, argv);
+  try {
+    app.parse(argc, argv);
+  } catch (CLI::ParseError const& error) { return app.exit(error) == 0 ? 0 : usage_error; }
   return run(flags);
 }
