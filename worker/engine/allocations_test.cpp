@@ -1,0 +1,61 @@
+// How often a run allocates does not depend on its number of segments. In an executable of its own: it replaces the
+// global operator new.
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <new>
+
+#include "collectives/algorithms/catalogue.hpp"
+#include "worker/engine/testing/loopback_fleet.hpp"
+
+namespace {
+
+std::size_t allocations = 0;  // the test has one thread
+
+}  // namespace
+
+void* operator new(std::size_t bytes) {
+  ++allocations;
+  if (void* memory = std::malloc(bytes == 0 ? 1 : bytes)) return memory;
+  throw std::bad_alloc();
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+
+using namespace chorus;
+using namespace chorus::engine;
+using namespace chorus::engine::testing;
+
+namespace {
+
+std::size_t allocations_of(LoopbackFleet& fleet, plan::Algorithm const& algorithm, std::uint64_t segment_bytes,
+                           std::uint64_t run) {
+  Case c;
+  c.algorithm = &algorithm;
+  c.elements = 40000;
+  c.segment_bytes = segment_bytes;
+  c.run = run;
+  Collective collective(fleet, c, fleet.now());
+  auto const before = allocations;
+  REQUIRE(collective.run());
+  auto const during = allocations - before;
+  CHECK(collective.wrong().empty());
+  return during;
+}
+
+}  // namespace
+
+TEST_CASE("a run with a thousand times the segments allocates as often") {
+  for (auto const* algorithm : algorithms::all()) {
+    FleetOptions options;
+    options.ranks = 4;
+    options.network = {1, 200000, 200000};
+    options.eager_bytes = 0;  // whether a stage is needed depends on timing
+    LoopbackFleet fleet(options);
+    static_cast<void>(allocations_of(fleet, *algorithm, 64, 1));  // dials, and grows what is kept
+    auto const few = allocations_of(fleet, *algorithm, 160000, 2);
+    auto const many = allocations_of(fleet, *algorithm, 64, 3);
+    CHECK_MESSAGE(few == many, algorithm->name);
+    CHECK(few > 0);
+  }
+}

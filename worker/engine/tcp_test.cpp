@@ -1,0 +1,150 @@
+// The collective suite over real sockets, and what only real sockets and threads can show.
+#include <doctest/doctest.h>
+
+#include "collectives/algorithms/catalogue.hpp"
+#include "worker/engine/errc.hpp"
+#include "worker/engine/group.hpp"
+#include "worker/engine/testing/suite.hpp"
+#include "worker/engine/testing/tcp_fleet.hpp"
+
+using namespace chorus;
+using namespace chorus::engine;
+using namespace chorus::engine::testing;
+using namespace std::chrono_literals;
+
+namespace {
+
+std::unique_ptr<Fleet> over_tcp(std::uint32_t ranks) { return std::make_unique<TcpFleet>(ranks, DataPlaneOptions{}); }
+
+bool contains(std::string const& text, std::string_view part) { return text.find(part) != std::string::npos; }
+
+Case case_of(plan::Algorithm const& algorithm, std::uint64_t elements, std::uint64_t run = 1) {
+  Case c;
+  c.algorithm = &algorithm;
+  c.elements = elements;
+  c.run = run;
+  return c;
+}
+
+}  // namespace
+
+TEST_CASE("over TCP, every algorithm is exact for every group, count, segment size and operation") {
+  check_every_shape(over_tcp);
+}
+
+TEST_CASE("over TCP, a hundred runs in a row use the same links") { check_hundred_in_a_row(over_tcp); }
+
+TEST_CASE("over TCP, several runs at once share the links") { check_several_at_once(over_tcp); }
+
+TEST_CASE("over TCP, ranks may start in any order, long after the others") { check_late_starters(over_tcp); }
+
+TEST_CASE("over TCP, a vector much larger than the socket buffers") {
+  TcpFleet fleet(3, {});
+  for (auto const* algorithm : algorithms::all()) {
+    auto c = case_of(*algorithm, 5000011, 1 + static_cast<std::uint64_t>(algorithm - algorithms::all().front()));
+    c.in_place = true;
+    Collective collective(fleet, c);
+    REQUIRE(collective.run());
+    auto const wrong = collective.wrong();
+    CHECK_MESSAGE(wrong.empty(), wrong);
+  }
+}
+
+TEST_CASE("a polling data plane computes the same") {
+  DataPlaneOptions options;
+  options.spin = 200us;
+  TcpFleet fleet(2, options);
+  Collective collective(fleet, case_of(algorithms::ring, 1009));
+  REQUIRE(collective.run());
+  CHECK(collective.wrong().empty());
+}
+
+TEST_CASE("a URL at which nobody listens is in the error") {
+  TcpFleet fleet(2, {});
+  Collective collective(fleet, case_of(algorithms::ring, 100));
+  collective.spec(0).members[1].url = "http://127.0.0.1:1";
+  collective.start(0);
+  REQUIRE(collective.finish());
+  auto const& result = collective.result(0);
+  REQUIRE(result.status.has_error());
+  CHECK(result.status.error().code == EngineErrc::peer_lost);
+  CHECK(contains(result.status.error().detail, "http://127.0.0.1:1"));
+  CHECK(result.culprits == std::vector<plan::Rank>{1});
+}
+
+TEST_CASE("the deadline holds over real clocks, and abort from another thread ends a run") {
+  TcpFleet fleet(2, {});
+  auto c = case_of(algorithms::ring, 100);
+  c.timeout = 50ms;
+  Collective lonely(fleet, c);
+  lonely.start(0);
+  REQUIRE(lonely.finish());
+  CHECK(lonely.result(0).status.error().code == EngineErrc::deadline_exceeded);
+  CHECK(lonely.result(0).seconds >= 0.05);
+
+  Collective unwanted(fleet, case_of(algorithms::ring, 100, 2));
+  unwanted.start(1);
+  fleet.plane(1).abort(2, Error(EngineErrc::aborted, "changed my mind"));
+  REQUIRE(unwanted.finish());
+  CHECK(contains(unwanted.result(1).status.error().detail, "changed my mind"));
+}
+
+TEST_CASE("a data plane that is destroyed ends its runs, and its peers' runs") {
+  std::optional<Collective> collective;
+  {
+    TcpFleet fleet(2, {});
+    collective.emplace(fleet, case_of(algorithms::ring, 100));
+    collective->start(0);
+  }
+  REQUIRE(collective->has_ended(0));
+  CHECK(contains(collective->result(0).status.error().detail, "w0 stops"));
+}
+
+TEST_CASE("traffic is counted per peer") {
+  TcpFleet fleet(2, {});
+  Collective collective(fleet, case_of(algorithms::ring, 1000));
+  REQUIRE(collective.run());
+  auto const traffic = fleet.plane(0).traffic();
+  REQUIRE(traffic.size() == 1);
+  CHECK(traffic[0].worker == "w1");
+  CHECK(traffic[0].sent_bytes == 4000);
+  CHECK(traffic[0].received_bytes == 4000);
+  CHECK(traffic[0].connections == 2);
+  CHECK(collective.result(0).bytes_sent == 4000);
+  CHECK(collective.result(0).bytes_received == 4000);
+  CHECK(collective.result(0).steps == 4);
+}
+
+TEST_CASE("members of a group reduce by calling, and a disagreement breaks the group") {
+  TcpFleet fleet(3, {});
+  plan::Cache cache(1 << 20);
+  std::vector<std::thread> callers;
+  std::atomic<int> right{0}, told{0}, broken{0};
+  for (plan::Rank rank = 0; rank < 3; ++rank)
+    callers.emplace_back([&, rank] {
+      GroupMembership membership;
+      membership.name = "g";
+      membership.rank = rank;
+      for (plan::Rank r = 0; r < 3; ++r) membership.members.push_back(fleet.peer(r));
+      Group group(membership, fleet.plane(rank), cache);
+      CallOptions options;
+      options.algorithm = &algorithms::ring;
+      for (int call = 0; call < 20; ++call) {
+        std::vector<float> x(100, static_cast<float>(rank + 1)), y(100);
+        auto const in_place = call % 2 == 1;
+        auto const out = std::as_writable_bytes(std::span(in_place ? x : y));
+        auto const result = group.all_reduce(std::as_bytes(std::span(x)), out, Dtype::f32, ReduceOp::sum, options);
+        if (result.status.has_value() && (in_place ? x : y) == std::vector<float>(100, 6)) ++right;
+      }
+      std::vector<float> x(rank == 2 ? 50 : 100, 1);
+      auto const bytes = std::as_writable_bytes(std::span(x));
+      auto const odd = group.all_reduce(bytes, bytes, Dtype::f32, ReduceOp::sum, options);
+      if (odd.status.has_error() && odd.status.error().code == EngineErrc::plan_mismatch) ++told;
+      auto const after = group.all_reduce(bytes, bytes, Dtype::f32, ReduceOp::sum, options);
+      if (after.status.has_error() && contains(after.status.error().detail, "broken")) ++broken;
+    });
+  for (auto& caller : callers) caller.join();
+  CHECK(right == 60);
+  CHECK(told == 3);
+  CHECK(broken == 3);
+}

@@ -1,0 +1,44 @@
+// Data planes of many ranks in one process, connected over TCP on 127.0.0.1 through real HTTP upgrades.
+#pragma once
+
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "http/server.hpp"
+#include "worker/engine/testing/case.hpp"
+
+namespace chorus::engine::testing {
+
+class TcpFleet final : public Fleet {
+ public:
+  TcpFleet(std::uint32_t ranks, DataPlaneOptions options);
+  ~TcpFleet() override;
+
+  [[nodiscard]] std::uint32_t ranks() const override { return static_cast<std::uint32_t>(members_.size()); }
+  [[nodiscard]] Peer peer(plan::Rank rank) const override;
+  void start(plan::Rank rank, RunSpec spec, RunDone done) override;
+  bool run_until(std::atomic<std::size_t> const& ended, std::size_t count) override;
+
+  [[nodiscard]] DataPlane& plane(plan::Rank rank) { return *members_[rank]->plane; }
+
+ private:
+  struct Member {
+    boost::asio::awaitable<http::Response> link(http::Request const& request, http::Body& body);
+    std::unique_ptr<DataPlane> plane;
+    http::Router router;
+    std::unique_ptr<http::Server> server;
+    std::uint16_t port = 0;
+  };
+  boost::asio::awaitable<void> stop_servers();
+
+  boost::asio::io_context io_{1};
+  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_;
+  std::vector<std::unique_ptr<Member>> members_;
+  std::thread thread_;
+};
+
+}  // namespace chorus::engine::testing
