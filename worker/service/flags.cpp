@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <array>
+#include <charconv>
 
 #include "http/client.hpp"
 #include "metrics/build.hpp"
@@ -22,6 +22,13 @@ std::uint64_t default_memory_limit() {
 // What CLI11 shows as the reason, or "".
 std::string check_id(std::string const& id) {
   return is_valid_worker_id(id) ? "" : "an id is 1 to 64 letters, digits and ._-";
+}
+
+// CLI11 takes a number that is too large for the largest.
+std::string check_bytes(std::string const& text) {
+  std::uint64_t bytes = 0;
+  auto const [end, failure] = std::from_chars(text.data(), text.data() + text.size(), bytes);
+  return failure == std::errc() && end == text.data() + text.size() ? "" : "'" + text + "' is not a number of bytes";
 }
 
 std::string check_url(std::string const& url) {
@@ -59,8 +66,9 @@ std::optional<Flags> parse_flags(int argc, char const* const* argv, int& exit_st
   flag("--id", options.id, "name of this worker (default: host name and port)")->check(check_id);
   flag("--locality", locality, "region=..,zone=..,rack=..,host=..; the host defaults to the host's name")
       ->check(check_locality);
-  flag("--tensor-limit-bytes", options.tensor_limit_bytes, "largest tensor");
-  flag("--memory-limit-bytes", options.memory_limit_bytes, "all tensors and results (default: 3/4 of the memory)");
+  flag("--tensor-limit-bytes", options.tensor_limit_bytes, "largest tensor")->check(check_bytes);
+  flag("--memory-limit-bytes", options.memory_limit_bytes, "all tensors and results (default: 3/4 of the memory)")
+      ->check(check_bytes);
   flag("--spin-us", spin_us, "how long the idle data thread polls before it blocks")->check(CLI::Range(0, 1000000));
   flag("--drain-ms", drain_ms, "how long a worker that is told to stop waits for what runs");
   flag("--log-level", flags.log_level, "what is logged")

@@ -75,7 +75,9 @@ std::optional<Problem> GroupBook::assign(api::GroupAssignment const& message) {
     return std::nullopt;
   }
   entry.highest_epoch = epoch;
-  if (entry.epoch != nullptr) end(*entry.epoch, "group " + name + " went on to epoch " + std::to_string(epoch));
+  if (entry.epoch != nullptr)
+    end(*entry.epoch,
+        {engine::EngineErrc::epoch_fenced, "group " + name + " went on to epoch " + std::to_string(epoch)});
   entry.epoch.reset();
   if (!*assignment) return std::nullopt;
   for (auto const& member : (*assignment)->members)
@@ -84,9 +86,9 @@ std::optional<Problem> GroupBook::assign(api::GroupAssignment const& message) {
   return std::nullopt;
 }
 
-void GroupBook::end(GroupEpoch& epoch, std::string const& why) {
-  epoch.break_epoch(why);
-  if (epoch.running != 0) plane_.abort(epoch.running, Error(engine::EngineErrc::epoch_fenced, why));
+void GroupBook::end(GroupEpoch& epoch, Error why) {
+  epoch.break_epoch(why.detail);
+  if (epoch.running != 0) plane_.abort(epoch.running, std::move(why));
 }
 
 Checked<GroupBook::EpochPtr> GroupBook::find(std::string const& name) const {
@@ -206,7 +208,7 @@ awaitable<void> GroupBook::drained(steady_clock::time_point deadline) {
 void GroupBook::stop(std::string const& why) {
   draining_ = true;
   for (auto& [name, entry] : entries_)
-    if (entry.epoch != nullptr) end(*entry.epoch, why);
+    if (entry.epoch != nullptr) end(*entry.epoch, {engine::EngineErrc::aborted, why});
 }
 
 }  // namespace chorus::service

@@ -51,7 +51,7 @@ class GroupBook {
                                                  ReduceOp reduce, std::chrono::steady_clock::time_point deadline,
                                                  api::LocalCall const& call);
   [[nodiscard]] http::Checked<EpochPtr> find(std::string const& name) const;
-  void end(GroupEpoch& epoch, std::string const& why);
+  void end(GroupEpoch& epoch, Error why);
 
   boost::asio::any_io_executor executor_;
   Runner& runner_;

@@ -16,16 +16,16 @@ constexpr std::uint64_t default_list_length = 100;
 constexpr std::uint64_t max_list_length = 1000;
 
 // A range is of the representation that If-Range names; of another one the client has nothing yet and gets all.
-bool range_applies(http::Fields const& fields, std::string_view etag) {
-  auto const condition = fields.find("If-Range");
-  return !condition || *condition == etag;
+bool range_applies(http::Request const& request, std::string_view etag) {
+  auto const condition = request.fields.find("If-Range");
+  return request.method == http::Method::get && (!condition || *condition == etag);
 }
 
 // 200 or 206 with the bytes, or 416.
 http::Response content(http::Request const& request, tensors::Tensor const& tensor, std::string_view etag) {
   http::Response response(200);
   auto bytes = tensor.data->bytes();
-  if (auto const range = request.fields.find("Range"); range && range_applies(request.fields, etag)) {
+  if (auto const range = request.fields.find("Range"); range && range_applies(request, etag)) {
     auto const part = http::parse_range(*range, bytes.size());
     if (!part) {
       response = part.error();

@@ -53,6 +53,7 @@ TEST_CASE("HEAD tells everything but the bytes") {
   CHECK(head.header("Content-Length") == "5");
   CHECK(head.header("Tensor-Shape") == "5");
   CHECK(head.body.empty());
+  CHECK(worker.head("/v1/tensors/x", {{"Range", "bytes=0-1"}}).status == 200);
 }
 
 TEST_CASE("ranges: a part, the rest, the end, and nothing that exists") {

@@ -88,6 +88,7 @@ Status Worker::open() {
   identity_.incarnation = options_.incarnation;
   runs_ = std::make_unique<Runs>(executor_, *this);
   add_routes();
+  log_->info("{} of incarnation {} listens on {}", identity_.id, api::to_hex(identity_.incarnation), identity_.url);
   start_agent();
   return ok();
 }

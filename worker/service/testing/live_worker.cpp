@@ -75,7 +75,9 @@ Answer LiveWorker::get(std::string const& path, httplib::Headers const& headers)
   return to_answer(client().Get(path, headers));
 }
 
-Answer LiveWorker::head(std::string const& path) const { return to_answer(client().Head(path)); }
+Answer LiveWorker::head(std::string const& path, httplib::Headers const& headers) const {
+  return to_answer(client().Head(path, headers));
+}
 
 Answer LiveWorker::put(std::string const& path, std::string const& body, httplib::Headers const& headers,
                        std::string const& type) const {

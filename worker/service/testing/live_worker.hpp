@@ -40,7 +40,7 @@ class LiveWorker {
   [[nodiscard]] std::uint16_t port() const;
 
   Answer get(std::string const& path, httplib::Headers const& headers = {}) const;
-  Answer head(std::string const& path) const;
+  Answer head(std::string const& path, httplib::Headers const& headers = {}) const;
   Answer put(std::string const& path, std::string const& body, httplib::Headers const& headers = {},
              std::string const& type = "application/json") const;
   Answer post(std::string const& path, std::string const& body) const;

@@ -1,0 +1,69 @@
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <vector>
+
+#include "worker/service/flags.hpp"
+
+using namespace chorus::service;
+
+namespace {
+
+std::optional<Flags> parse(std::vector<char const*> arguments, int& exit_status) {
+  arguments.insert(arguments.begin(), "chorus-worker");
+  return parse_flags(static_cast<int>(arguments.size()), arguments.data(), exit_status);
+}
+
+}  // namespace
+
+TEST_CASE("flags become options") {
+  int exit_status = -1;
+  auto const flags = parse({"--port", "0", "--coordinator", "http://c:7070", "--id", "w1", "--locality",
+                            "rack=r1,host=h1", "--spin-us", "50", "--tensor-limit-bytes", "1000", "--drain-ms", "7"},
+                           exit_status);
+  REQUIRE(flags.has_value());
+  CHECK(flags->options.port == 0);
+  CHECK(flags->options.coordinator == "http://c:7070");
+  CHECK(flags->options.locality.rack == "r1");
+  CHECK(flags->options.spin == std::chrono::microseconds(50));
+  CHECK(flags->options.tensor_limit_bytes == 1000);
+  CHECK(flags->options.drain_timeout == std::chrono::milliseconds(7));
+}
+
+TEST_CASE("flags may come from the environment") {
+  setenv("CHORUS_ID", "from-environment", 1);
+  int exit_status = -1;
+  auto const flags = parse({}, exit_status);
+  unsetenv("CHORUS_ID");
+  REQUIRE(flags.has_value());
+  CHECK(flags->options.id == "from-environment");
+  CHECK(flags->options.port == 7071);
+}
+
+TEST_CASE("what is mistyped is refused with exit status 2") {
+  for (auto const& arguments : std::vector<std::vector<char const*>>{{"--prot", "1"},
+                                                                     {"--port", "x"},
+                                                                     {"--port", "65536"},
+                                                                     {"--port", "-1"},
+                                                                     {"--coordinator", "ftp://c"},
+                                                                     {"--coordinator", "c:7070"},
+                                                                     {"--id", "a/b"},
+                                                                     {"--locality", "hots=h"},
+                                                                     {"--spin-us", "9999999"},
+                                                                     {"--log-level", "loud"},
+                                                                     {"--tensor-limit-bytes", "99999999999999999999"},
+                                                                     {"stray"}}) {
+    CAPTURE(std::string(arguments[0]));
+    int exit_status = -1;
+    CHECK_FALSE(parse(arguments, exit_status).has_value());
+    CHECK(exit_status == 2);
+  }
+}
+
+TEST_CASE("--help and --version are no errors") {
+  for (auto const* flag : {"--help", "--version"}) {
+    int exit_status = -1;
+    CHECK_FALSE(parse({flag}, exit_status).has_value());
+    CHECK(exit_status == 0);
+  }
+}

@@ -1,0 +1,100 @@
+// The book of runs by itself: what it remembers and for how long. Groups of one need no peers.
+#include <doctest/doctest.h>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+
+#include "worker/service/run_book.hpp"
+
+using namespace chorus;
+using namespace chorus::service;
+using namespace std::chrono_literals;
+
+namespace {
+
+class Book {
+ public:
+  explicit Book(RunBook::Limits limits) : book(control.get_executor(), runner, plane, limits) {
+    auto block = pool.acquire(4).value();
+    std::fill_n(block->data(), 4, std::byte{1});
+    CHECK(store.put("x", Dtype::i32, {1}, std::move(block), {}).value() == 1);
+  }
+  ~Book() {
+    boost::asio::co_spawn(control, book.stop(), [](std::exception_ptr) {});
+    finish();
+  }
+
+  // Runs until nothing is left to do: no run, and no result that waits for its commit.
+  void finish() {
+    control.restart();
+    control.run();
+  }
+
+  void launch(std::uint64_t run, std::chrono::milliseconds timeout) {
+    RunOrder order;
+    order.run = run;
+    order.group = "g";
+    order.epoch = 1;
+    order.spec = {Op::all_reduce, "ring", 1, 0, 2, false};
+    order.members = {{0, "w0", 1, "http://127.0.0.1:1"}};
+    order.tensor = "x";
+    order.deadline = std::chrono::steady_clock::now() + timeout;
+    boost::asio::co_spawn(
+        control, book.put(std::move(order), "w0", "request"),
+        [this](std::exception_ptr, http::Checked<api::RunReport> answer) { report = std::move(answer); });
+  }
+
+  boost::asio::io_context control{1};
+  tensors::Pool pool{1 << 20, 1 << 20};
+  tensors::Store store;
+  plan::Cache plans{1 << 20};
+  Helper helper{control.get_executor()};
+  metrics::WorkerMetrics metrics{metrics::this_build(), 0};
+  FlightRecorder flights;
+  engine::DataPlane plane{{.worker = "w0", .incarnation = 1}};
+  Runner runner{{control.get_executor(), plane, plans, store, pool, helper, metrics, flights}};
+  RunBook book;
+  std::optional<http::Checked<api::RunReport>> report;
+};
+
+}  // namespace
+
+TEST_CASE("a result that nobody commits is dropped when its time is over") {
+  Book b({.hold = 1ms, .remembered = 8});
+  b.launch(7, 300ms);
+  b.finish();
+  REQUIRE(b.report.has_value());
+  CHECK(b.report->value().state == "succeeded");
+  CHECK(b.book.commit(7).error().code == http::ProblemCode::cancelled);
+  CHECK(b.store.get("x").value().version == 1);
+  CHECK(b.pool.in_use_bytes() == 64);
+}
+
+TEST_CASE("of what has ended, so many runs are remembered") {
+  Book b({.hold = 1ms, .remembered = 2});
+  for (std::uint64_t run : {1, 2, 3}) CHECK_FALSE(b.book.drop(run).has_value());
+  CHECK(b.book.commit(1).error().code == http::ProblemCode::unknown_run);
+  CHECK(b.book.commit(2).error().code == http::ProblemCode::cancelled);
+  CHECK(b.book.commit(3).error().code == http::ProblemCode::cancelled);
+}
+
+TEST_CASE("no run begins after drain()") {
+  Book b({.hold = 1ms, .remembered = 2});
+  b.book.drain();
+  b.launch(7, 300ms);
+  b.finish();
+  CHECK(b.report->error().code == http::ProblemCode::unavailable);
+}
+
+TEST_CASE("the flight recorder keeps the last 1024 runs") {
+  FlightRecorder flights;
+  for (std::uint64_t run = 0; run < 1030; ++run) {
+    Flight flight;
+    flight.run = run;
+    flights.add(std::move(flight));
+  }
+  auto const all = flights.to_json(5000);
+  CHECK(all.find("0000000000000405") != std::string::npos);
+  CHECK(all.find("\"0000000000000006\"") != std::string::npos);
+  CHECK(all.find("\"0000000000000005\"") == std::string::npos);
+}
