@@ -1,0 +1,39 @@
+// The rank processes of a benchmark: started, asked, and reaped.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "collectives/core/result.hpp"
+#include "worker/bench/line_pipe.hpp"
+
+namespace chorus::bench {
+
+class Fleet {
+ public:
+  // Starts this program again, once per rank, with `arguments` and `--rank-process R`; pipes are its descriptors 3
+  // (orders) and 4 (answers). Errors: what the system said.
+  [[nodiscard]] static Result<Fleet> start(std::vector<std::string> const& arguments, std::uint32_t ranks);
+  ~Fleet();  // ends the processes and waits for them
+  Fleet(Fleet&&) noexcept = default;
+  Fleet& operator=(Fleet&&) = delete;
+
+  // Sends one line to every rank.
+  void tell(std::string const& line);
+  // One line from every rank, all beginning with `word`, which is removed. Errors: what a rank says, or that it is
+  // gone.
+  [[nodiscard]] Result<std::vector<std::string>> hear(std::string const& word);
+
+ private:
+  struct Process {
+    pid_t pid;
+    LineWriter orders;
+    LineReader answers;
+  };
+  Fleet() = default;
+  std::vector<Process> processes_;
+};
+
+}  // namespace chorus::bench
