@@ -81,6 +81,7 @@ class LoopbackNetwork::End final : public Link, public std::enable_shared_from_t
     auto budget = network_.some_of(out_->free());
     std::size_t wrote = 0;
     for (auto const& bytes : writer_.gather()) {
+      if (budget == 0) break;
       auto const part = bytes.first(std::min<std::size_t>(bytes.size(), budget));
       out_->put(part);
       wrote += part.size();
@@ -102,6 +103,7 @@ class LoopbackNetwork::End final : public Link, public std::enable_shared_from_t
     auto left = network_.some_of(in_->held);
     std::size_t bytes = 0;
     for (auto const& space : reader_.space(*handler_)) {
+      if (space.empty()) continue;
       auto const part = space.first(std::min<std::size_t>(space.size(), left));
       in_->take(part);
       bytes += part.size();
