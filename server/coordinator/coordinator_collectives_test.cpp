@@ -1,14 +1,13 @@
 // Collectives over real sockets, with workers that answer what the story tells them to.
 #include <doctest/doctest.h>
 
-#include <algorithm>
-
 #include "http/json.hpp"
 #include "server/coordinator/fake_worker.hpp"
 
 using namespace chorus;
 using namespace chorus::coordinator;
-using namespace std::chrono_literals;
+using std::chrono_literals::operator""ms;
+using std::chrono_literals::operator""s;
 using boost::asio::awaitable;
 using http::Method;
 

@@ -2,14 +2,12 @@
 // to.
 #include <doctest/doctest.h>
 
-#include <algorithm>
-
 #include "http/json.hpp"
 #include "server/coordinator/fake_worker.hpp"
 
 using namespace chorus;
 using namespace chorus::coordinator;
-using namespace std::chrono_literals;
+using std::chrono_literals::operator""ms;
 using boost::asio::awaitable;
 using http::Method;
 

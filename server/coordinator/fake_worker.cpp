@@ -13,7 +13,7 @@ namespace chorus::coordinator {
 namespace {
 
 namespace asio = boost::asio;
-using namespace std::chrono_literals;
+using std::chrono_literals::operator""s;
 using http::Body;
 using http::Request;
 using http::Response;

@@ -4,7 +4,10 @@
 
 using namespace chorus;
 using namespace chorus::coordinator;
-using namespace std::chrono_literals;
+using std::chrono_literals::operator""ms;
+using std::chrono_literals::operator""s;
+using std::chrono_literals::operator""min;
+using std::chrono_literals::operator""h;
 using http::ProblemCode;
 
 namespace {

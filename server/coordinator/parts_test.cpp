@@ -14,7 +14,9 @@
 
 using namespace chorus;
 using namespace chorus::coordinator;
-using namespace std::chrono_literals;
+using std::chrono_literals::operator""ms;
+using std::chrono_literals::operator""s;
+using std::chrono_literals::operator""min;
 
 TEST_CASE("durations are whole numbers of ms, s or m, up to ten minutes") {
   CHECK(parse_duration("30s").value() == 30s);

@@ -5,7 +5,9 @@
 
 using namespace chorus;
 using namespace chorus::coordinator;
-using namespace std::chrono_literals;
+using std::chrono_literals::operator""ms;
+using std::chrono_literals::operator""s;
+using std::chrono_literals::operator""h;
 using http::ProblemCode;
 
 namespace {
