@@ -8,7 +8,6 @@
 #include "worker/service/testing/live_worker.hpp"
 
 using namespace chorus::service::testing;
-using namespace std::chrono_literals;
 
 namespace {
 
@@ -44,7 +43,8 @@ class FakeCoordinator {
   // Waits until it was asked for `what` so often, in all.
   bool asked(std::string const& what, int times) {
     std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, 20s, [&] { return std::count(log_.begin(), log_.end(), what) >= times; });
+    return changed_.wait_for(lock, std::chrono::seconds(20),
+                             [&] { return std::count(log_.begin(), log_.end(), what) >= times; });
   }
   boost::json::value last_join() {
     std::scoped_lock lock(mutex_);
@@ -101,7 +101,7 @@ chorus::service::WorkerOptions member_of(FakeCoordinator const& coordinator) {
 
 // Polls without sleeping: each look is an HTTP request.
 bool becomes(LiveWorker const& worker, int readyz) {
-  auto const deadline = std::chrono::steady_clock::now() + 20s;
+  auto const deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   while (std::chrono::steady_clock::now() < deadline)
     if (worker.get("/readyz").status == readyz) return true;
   return false;

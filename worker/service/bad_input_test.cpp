@@ -7,7 +7,6 @@
 using namespace chorus::service::testing;
 using chorus::testing::RawConnection;
 using chorus::testing::status_of;
-using namespace std::chrono_literals;
 
 namespace {
 
@@ -22,7 +21,7 @@ struct Refused {
 std::string answer_to(LiveWorker const& worker, Refused const& row) {
   RawConnection connection(worker.port());
   connection.send(row.request + "Host: test\r\n\r\n" + row.body);
-  return connection.read_answer(10s);
+  return connection.read_answer(std::chrono::seconds(10));
 }
 
 std::string put(std::string const& name, std::string const& fields) {
@@ -67,6 +66,9 @@ TEST_CASE("a tensor that cannot be is refused before its body is read") {
       {"a digest that is none", put("x", f32 + one + "Content-Digest: sha-256=abc\r\n" + four), "abcd", 400,
        "bad_request"},
       {"a condition that is none", put("x", f32 + one + "If-Match: 7\r\n" + four), "abcd", 400, "bad_request"},
+      {"two dtypes", put("x", f32 + f32 + one + four), "abcd", 400, "bad_request"},
+      {"two shapes", put("x", f32 + one + one + four), "abcd", 400, "bad_request"},
+      {"two conditions", put("x", f32 + one + four + "If-Match: *\r\nIf-Match: *\r\n"), "abcd", 400, "bad_request"},
       {"a name that climbs", put("..", of_length("1")), "a", 400, "bad_request"},
       {"a name that climbs in disguise", put("a%2F..%2Fb", of_length("1")), "a", 400, "bad_request"},
       {"a name with a percent sign", put("a%25b", of_length("1")), "a", 400, "bad_request"},
@@ -128,5 +130,28 @@ TEST_CASE("an answer to Expect: 100-continue comes before the body is sent") {
   RawConnection connection(worker.port());
   connection.send(put("x", "Tensor-Dtype: u8\r\nTensor-Shape: 2\r\nContent-Length: 3\r\nExpect: 100-continue\r\n") +
                   "Host: test\r\n\r\n");
-  CHECK(status_of(connection.read_answer(10s)) == 422);
+  CHECK(status_of(connection.read_answer(std::chrono::seconds(10))) == 422);
+}
+
+TEST_CASE("JSON that cannot be trusted is refused with its place") {
+  LiveWorker worker;
+  auto const refused = [&](std::string const& body, int status, std::string const& code) {
+    auto const answer = worker.post("/v1/groups/g/all_reduce", body);
+    INFO(body.substr(0, 100));
+    CHECK(answer.status == status);
+    CHECK(answer.code() == code);
+  };
+  refused("", 400, "malformed_json");
+  refused("{", 400, "malformed_json");
+  refused(R"({"tensor":"x","tensor":"y"})", 400, "malformed_json");
+  refused(std::string(1000, '[') + std::string(1000, ']'), 400, "malformed_json");
+  refused("[]", 422, "invalid_field");
+  refused("{}", 422, "invalid_field");
+  refused(R"({"tensor":1})", 422, "invalid_field");
+  refused(R"({"tensor":"x","tesnor":"y"})", 422, "invalid_field");
+  refused(R"({"tensor":"x","timeout_ms":-1})", 422, "invalid_field");
+  refused(R"({"tensor":"x","timeout_ms":1e400})", 422, "invalid_field");
+  refused(R"({"tensor":"x","in_place":"yes"})", 422, "invalid_field");
+  refused('"' + std::string(2 << 20, 'a') + '"', 413, "payload_too_large");
+  CHECK(worker.get("/livez").status == 200);
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "http/api/membership.hpp"
+#include "worker/service/single_field.hpp"
 
 namespace chorus::service {
 namespace {
@@ -41,10 +42,11 @@ bool TagList::matches_weakly(std::string_view tag) const {
 }
 
 http::Checked<std::optional<TagList>> find_tags(http::Fields const& fields, std::string_view field) {
-  auto const value = fields.find(field);
-  if (!value) return std::optional<TagList>();
+  auto const value = single_field(fields, field);
+  if (!value) return value.error();
+  if (!*value) return std::optional<TagList>();
   TagList list;
-  auto rest = *value;
+  auto rest = **value;
   skip_spaces(rest);
   list.any = rest == "*";
   while (!list.any) {

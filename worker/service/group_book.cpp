@@ -16,17 +16,21 @@ using std::chrono::steady_clock;
 
 constexpr std::size_t max_groups = 4096;
 
-Problem fenced(std::string const& name, std::uint32_t epoch, std::uint32_t highest) {
-  Problem problem(ProblemCode::epoch_fenced, "epoch " + std::to_string(epoch) + " of group " + name +
-                                                 " is over: epoch " + std::to_string(highest) + " was seen here");
+Problem fenced(std::string const& name, std::uint32_t epoch, std::uint32_t highest, std::string_view why) {
+  Problem problem(ProblemCode::epoch_fenced, "epoch " + std::to_string(epoch) + " of group " + name + " " +
+                                                 std::string(why) + ": the highest seen is " + std::to_string(highest));
   problem.errors.push_back({"/group/epoch", std::to_string(highest)});
   return problem;
 }
 
-bool same_members(std::vector<engine::Peer> const& a, std::vector<engine::Peer> const& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](auto const& x, auto const& y) {
-    return x.worker == y.worker && x.incarnation == y.incarnation && x.url == y.url;
-  });
+// What the coordinator drew and listed for an epoch. Two assignments that differ here are of two coordinators, one of
+// which does not know of the other.
+bool same_epoch(Assignment const& a, Assignment const& b) {
+  return a.token == b.token && std::equal(a.members.begin(), a.members.end(), b.members.begin(), b.members.end(),
+                                          [](auto const& x, auto const& y) {
+                                            return x.worker == y.worker && x.incarnation == y.incarnation &&
+                                                   x.url == y.url;
+                                          });
 }
 
 // As long as a call lives, also when its coroutine is cancelled.
@@ -66,11 +70,10 @@ std::optional<Problem> GroupBook::assign(api::GroupAssignment const& message) {
   }
   auto& entry = found->second;
   auto const epoch = message.group.epoch;
-  if (epoch < entry.highest_epoch) return fenced(name, epoch, entry.highest_epoch);
+  if (epoch < entry.highest_epoch) return fenced(name, epoch, entry.highest_epoch, "is over");
   if (epoch == entry.highest_epoch && entry.epoch != nullptr) {
-    if (!*assignment || !same_members((*assignment)->members, entry.epoch->assignment().members))
-      return Problem(ProblemCode::epoch_fenced,
-                     "epoch " + std::to_string(epoch) + " of group " + name + " has other members here");
+    if (!*assignment || !same_epoch(**assignment, entry.epoch->assignment()))
+      return fenced(name, epoch, epoch, "has other members or another token here");
     entry.epoch->update(message.group);
     return std::nullopt;
   }
@@ -115,7 +118,7 @@ Checked<api::Group> GroupBook::get(std::string const& name) const {
 std::optional<Problem> GroupBook::check_epoch(std::string const& name, std::uint32_t epoch) const {
   auto const found = entries_.find(name);
   if (found == entries_.end() || epoch >= found->second.highest_epoch) return std::nullopt;
-  return fenced(name, epoch, found->second.highest_epoch);
+  return fenced(name, epoch, found->second.highest_epoch, "is over");
 }
 
 awaitable<Checked<api::LocalReport>> GroupBook::call(std::string group, std::string op, api::LocalCall call) {

@@ -149,6 +149,8 @@ TEST_CASE("an epoch below the highest seen is refused, also when the group is go
   CHECK(group.assign(0, 5).status == 204);
   CHECK(group.assign(0, 5, [](auto& m) { m.group.members[1].incarnation = "0000000000000099"; }).code() ==
         "epoch_fenced");
+  CHECK(group.assign(0, 5, [](auto& m) { m.token = "0000000000000001"; }).json().at("errors").at(0).at("detail") ==
+        "5");
   CHECK(group.assign(0, 6, [](auto& m) { m.group.members[0].incarnation = "0000000000000099"; }).status == 204);
   CHECK(group.at(0).get("/v1/groups/g").code() == "unknown_group");
   CHECK(group.assign(0, 5).code() == "epoch_fenced");

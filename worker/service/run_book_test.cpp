@@ -8,7 +8,6 @@
 
 using namespace chorus;
 using namespace chorus::service;
-using namespace std::chrono_literals;
 
 namespace {
 
@@ -60,8 +59,8 @@ class Book {
 }  // namespace
 
 TEST_CASE("a result that nobody commits is dropped when its time is over") {
-  Book b({.hold = 1ms, .remembered = 8});
-  b.launch(7, 300ms);
+  Book b({.hold = std::chrono::milliseconds(1), .remembered = 8});
+  b.launch(7, std::chrono::milliseconds(300));
   b.finish();
   REQUIRE(b.report.has_value());
   CHECK(b.report->value().state == "succeeded");
@@ -71,7 +70,7 @@ TEST_CASE("a result that nobody commits is dropped when its time is over") {
 }
 
 TEST_CASE("of what has ended, so many runs are remembered") {
-  Book b({.hold = 1ms, .remembered = 2});
+  Book b({.hold = std::chrono::milliseconds(1), .remembered = 2});
   for (std::uint64_t run : {1, 2, 3}) CHECK_FALSE(b.book.drop(run).has_value());
   CHECK(b.book.commit(1).error().code == http::ProblemCode::unknown_run);
   CHECK(b.book.commit(2).error().code == http::ProblemCode::cancelled);
@@ -79,9 +78,9 @@ TEST_CASE("of what has ended, so many runs are remembered") {
 }
 
 TEST_CASE("no run begins after drain()") {
-  Book b({.hold = 1ms, .remembered = 2});
+  Book b({.hold = std::chrono::milliseconds(1), .remembered = 2});
   b.book.drain();
-  b.launch(7, 300ms);
+  b.launch(7, std::chrono::milliseconds(300));
   b.finish();
   CHECK(b.report->error().code == http::ProblemCode::unavailable);
 }

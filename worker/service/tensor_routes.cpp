@@ -5,6 +5,7 @@
 #include "worker/service/digest.hpp"
 #include "worker/service/entity_tag.hpp"
 #include "worker/service/problems.hpp"
+#include "worker/service/single_field.hpp"
 #include "worker/service/tensor_description.hpp"
 
 namespace chorus::service {
@@ -25,8 +26,10 @@ bool range_applies(http::Request const& request, std::string_view etag) {
 http::Response content(http::Request const& request, tensors::Tensor const& tensor, std::string_view etag) {
   http::Response response(200);
   auto bytes = tensor.data->bytes();
-  if (auto const range = request.fields.find("Range"); range && range_applies(request, etag)) {
-    auto const part = http::parse_range(*range, bytes.size());
+  auto const range = single_field(request.fields, "Range");
+  if (!range) return range.error();
+  if (*range && range_applies(request, etag)) {
+    auto const part = http::parse_range(**range, bytes.size());
     if (!part) {
       response = part.error();
       if (part.error().code == http::ProblemCode::range_not_satisfiable)

@@ -6,6 +6,7 @@
 #include "http/json.hpp"
 #include "worker/service/digest.hpp"
 #include "worker/service/problems.hpp"
+#include "worker/service/single_field.hpp"
 #include "worker/service/tensor_description.hpp"
 
 namespace chorus::service {
@@ -44,13 +45,30 @@ std::optional<Problem> check_media(http::Fields const& fields) {
   return std::nullopt;
 }
 
+Checked<tensors::Shape> parse_shape_field(http::Fields const& fields) {
+  auto const text = single_field(fields, "Tensor-Shape");
+  if (!text) return text.error();
+  if (!*text) return Problem(ProblemCode::bad_request, "the header field Tensor-Shape is missing (4096,1024)");
+  auto shape = tensors::parse_shape(**text);
+  if (!shape) return Problem(ProblemCode::bad_request, "Tensor-Shape: " + shape.error().detail);
+  return std::move(*shape);
+}
+
+Checked<std::optional<Digest>> parse_content_digest(http::Fields const& fields) {
+  auto const text = single_field(fields, "Content-Digest");
+  if (!text) return text.error();
+  if (!*text) return std::optional<Digest>();
+  return parse_digest_field(**text);
+}
+
 Checked<Dtype> parse_dtype_field(http::Fields const& fields) {
-  auto const text = fields.find("Tensor-Dtype");
-  if (!text) return Problem(ProblemCode::bad_request, "the header field Tensor-Dtype is missing");
-  if (auto const dtype = parse_dtype(*text)) return *dtype;
+  auto const text = single_field(fields, "Tensor-Dtype");
+  if (!text) return text.error();
+  if (!*text) return Problem(ProblemCode::bad_request, "the header field Tensor-Dtype is missing");
+  if (auto const dtype = parse_dtype(**text)) return *dtype;
   std::string names;
   for (auto const dtype : all_dtypes) names += (names.empty() ? "" : ", ") + std::string(name(dtype));
-  return Problem(ProblemCode::bad_request, "Tensor-Dtype is " + shortened(*text) + ", expected one of " + names);
+  return Problem(ProblemCode::bad_request, "Tensor-Dtype is " + shortened(**text) + ", expected one of " + names);
 }
 
 // Everything that can be known before a byte of the body is read.
@@ -60,10 +78,8 @@ Checked<Announced> check_announced(http::Request const& request, std::optional<s
   if (auto problem = check_media(fields)) return std::move(*problem);
   auto const dtype = parse_dtype_field(fields);
   if (!dtype) return dtype.error();
-  auto const shape_text = fields.find("Tensor-Shape");
-  if (!shape_text) return Problem(ProblemCode::bad_request, "the header field Tensor-Shape is missing (4096,1024)");
-  auto shape = tensors::parse_shape(*shape_text);
-  if (!shape) return Problem(ProblemCode::bad_request, "Tensor-Shape: " + shape.error().detail);
+  auto shape = parse_shape_field(fields);
+  if (!shape) return shape.error();
   auto const elements = tensors::element_count(*shape, *dtype);
   if (!elements) return Problem(ProblemCode::bad_request, "Tensor-Shape: " + elements.error().detail);
   auto const bytes = *elements * element_bytes(*dtype);
@@ -75,16 +91,12 @@ Checked<Announced> check_announced(http::Request const& request, std::optional<s
                                                        " bytes here, this one has " +
                                                        std::to_string(std::max(bytes, *length)));
   if (*length != bytes)
-    return Problem(ProblemCode::length_mismatch, "Content-Length is " + std::to_string(*length) + ", but " +
-                                                     std::string(name(*dtype)) + "[" + shortened(*shape_text) +
-                                                     "] has " + std::to_string(bytes) + " bytes");
-  Announced announced{*dtype, std::move(*shape), bytes, std::nullopt};
-  if (auto const field = fields.find("Content-Digest")) {
-    auto digest = parse_digest_field(*field);
-    if (!digest) return digest.error();
-    announced.digest = std::move(*digest);
-  }
-  return announced;
+    return Problem(ProblemCode::length_mismatch,
+                   "Content-Length is " + std::to_string(*length) + ", but " + std::string(name(*dtype)) + "[" +
+                       shortened(tensors::to_string(*shape)) + "] has " + std::to_string(bytes) + " bytes");
+  auto digest = parse_content_digest(fields);
+  if (!digest) return digest.error();
+  return Announced{*dtype, std::move(*shape), bytes, std::move(*digest)};
 }
 
 }  // namespace
