@@ -93,7 +93,9 @@ TEST_CASE("a data plane that is destroyed ends its runs, and its peers' runs") {
   std::optional<Collective> collective;
   {
     TcpFleet fleet(2, {});
-    collective.emplace(fleet, case_of(algorithms::ring, 100));
+    Collective connects(fleet, case_of(algorithms::ring, 100));
+    REQUIRE(connects.run());
+    collective.emplace(fleet, case_of(algorithms::ring, 100, 2));
     collective->start(0);
   }
   REQUIRE(collective->has_ended(0));

@@ -1,0 +1,209 @@
+#include "worker/links/frame_stream.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+
+#include "worker/links/errc.hpp"
+
+using namespace chorus;
+using namespace chorus::links;
+
+namespace {
+
+struct Frame {
+  FrameHeader header;
+  std::vector<std::byte> payload;
+  friend bool operator==(Frame const&, Frame const&) = default;
+};
+
+Frame frame_of(std::uint64_t run, std::size_t bytes, FrameType type = FrameType::data) {
+  Frame frame;
+  frame.header.type = type;
+  frame.header.run = run;
+  frame.header.length = static_cast<std::uint32_t>(bytes);
+  for (std::size_t i = 0; i < bytes; ++i) frame.payload.push_back(static_cast<std::byte>(i * 7 + run));
+  return frame;
+}
+
+// Gives frames to write, keeps frames that were read.
+class Recorder final : public LinkHandler {
+ public:
+  std::deque<Frame> to_send;
+  std::vector<Frame> sent_of, arrived;
+  std::size_t given = 0;
+  std::size_t space_max = 100000;
+  std::uint64_t refuse_run = 0;
+
+  bool next_frame(OutFrame& frame) override {
+    if (given == to_send.size()) return false;
+    frame = {to_send[given].header, to_send[given].payload};
+    ++given;
+    return true;
+  }
+  void frame_sent(FrameHeader const& header) override { sent_of.push_back({header, {}}); }
+  Status frame_arrives(FrameHeader const& header) override {
+    if (header.run == refuse_run) return Error(LinkErrc::bad_frame, "not this one");
+    arrived.push_back({header, {}});
+    return ok();
+  }
+  std::span<std::byte> payload_space() override {
+    space_.resize(std::min<std::size_t>(space_max, arrived.back().header.length - arrived.back().payload.size()));
+    return space_;
+  }
+  Status payload_arrived(std::size_t bytes) override {
+    REQUIRE(bytes <= space_.size());
+    arrived.back().payload.insert(arrived.back().payload.end(), space_.begin(),
+                                  space_.begin() + static_cast<std::ptrdiff_t>(bytes));
+    return ok();
+  }
+  void link_rests() override {}
+  void link_closed(Error) override {}
+
+ private:
+  std::vector<std::byte> space_;
+};
+
+std::deque<Frame> some_frames() {
+  return {frame_of(1, 4),     frame_of(2, 0, FrameType::grant),
+          frame_of(3, 5000),  frame_of(4, 1),
+          frame_of(5, 20000), frame_of(6, 4096),
+          frame_of(7, 33)};
+}
+
+std::vector<std::byte> bytes_of(std::deque<Frame> const& frames) {
+  std::vector<std::byte> bytes;
+  for (auto const& frame : frames) {
+    auto const header = std::as_bytes(std::span(&frame.header, 1));
+    bytes.insert(bytes.end(), header.begin(), header.end());
+    bytes.insert(bytes.end(), frame.payload.begin(), frame.payload.end());
+  }
+  return bytes;
+}
+
+// Hands the stream over in pieces of that size.
+Status read(FrameReader& reader, Recorder& recorder, std::span<std::byte const> stream, std::size_t piece) {
+  bool const closed = false;
+  while (!stream.empty()) {
+    std::size_t moved = 0;
+    for (auto const& space : reader.space(recorder)) {
+      auto const part = stream.first(std::min({stream.size(), space.size(), piece - moved}));
+      if (part.empty()) continue;
+      std::memcpy(space.data(), part.data(), part.size());
+      stream = stream.subspan(part.size());
+      moved += part.size();
+    }
+    if (auto arrived = reader.arrived(recorder, moved, closed); arrived.has_error()) return arrived;
+  }
+  return ok();
+}
+
+// Writes at most `piece` bytes at a time.
+std::vector<std::byte> write(FrameWriter& writer, Recorder& recorder, std::size_t piece, std::size_t times = SIZE_MAX) {
+  std::vector<std::byte> stream;
+  for (; times != 0; --times) {
+    writer.fill(recorder);
+    if (writer.empty()) break;
+    std::size_t moved = 0;
+    for (auto const& bytes : writer.gather()) {
+      auto const part = bytes.first(std::min(bytes.size(), piece - moved));
+      stream.insert(stream.end(), part.begin(), part.end());
+      moved += part.size();
+    }
+    writer.wrote(recorder, moved);
+  }
+  return stream;
+}
+
+}  // namespace
+
+TEST_CASE("frames are the same however the stream is cut, and however little space there is") {
+  auto const frames = some_frames();
+  auto const stream = bytes_of(frames);
+  for (std::size_t space_max : {100000ul, 1000ul, 7ul})
+    for (std::size_t piece = 1; piece < stream.size(); piece += 1 + piece / 20) {
+      FrameReader reader;
+      Recorder recorder;
+      recorder.space_max = space_max;
+      REQUIRE(read(reader, recorder, stream, piece).has_value());
+      REQUIRE(std::equal(frames.begin(), frames.end(), recorder.arrived.begin(), recorder.arrived.end()));
+      REQUIRE_FALSE(reader.within_frame());
+    }
+}
+
+TEST_CASE("a stream that ends anywhere but between frames ends within one") {
+  std::deque<Frame> const frames{frame_of(1, 40), frame_of(2, 8)};
+  auto const stream = bytes_of(frames);
+  for (std::size_t size = 1; size < stream.size(); ++size) {
+    FrameReader reader;
+    Recorder recorder;
+    REQUIRE(read(reader, recorder, std::span(stream).first(size), 11).has_value());
+    REQUIRE(reader.within_frame() == (size != 72));
+  }
+}
+
+TEST_CASE("what the handshake had read already comes first") {
+  auto const frames = some_frames();
+  auto const stream = bytes_of(frames);
+  for (std::size_t early : {1ul, 31ul, 32ul, 33ul, 3000ul, stream.size()}) {
+    FrameReader reader;
+    Recorder recorder;
+    std::string_view const text(reinterpret_cast<char const*>(stream.data()), early);
+    REQUIRE(reader.feed(recorder, text, false).has_value());
+    REQUIRE(read(reader, recorder, std::span(stream).subspan(early), 999).has_value());
+    REQUIRE(std::equal(frames.begin(), frames.end(), recorder.arrived.begin(), recorder.arrived.end()));
+  }
+}
+
+TEST_CASE("reading stops at the frame that the handler refuses") {
+  auto const stream = bytes_of(some_frames());
+  FrameReader reader;
+  Recorder recorder;
+  recorder.refuse_run = 4;
+  CHECK(read(reader, recorder, stream, 10000).error().detail == "not this one");
+  CHECK(recorder.arrived.size() == 3);
+}
+
+TEST_CASE("frames are written in order, whole, however little is taken at a time") {
+  auto const frames = some_frames();
+  auto const stream = bytes_of(frames);
+  for (std::size_t piece = 1; piece < stream.size(); piece += 1 + piece / 10) {
+    FrameWriter writer;
+    Recorder recorder;
+    recorder.to_send = frames;
+    REQUIRE(write(writer, recorder, piece) == stream);
+    REQUIRE(recorder.sent_of.size() == frames.size());
+  }
+}
+
+TEST_CASE("more frames than a batch holds are pulled as others leave") {
+  FrameWriter writer;
+  Recorder recorder;
+  for (std::uint64_t i = 0; i < 3 * FrameWriter::frames_max + 1; ++i) recorder.to_send.push_back(frame_of(i, 8));
+  auto const expected = bytes_of(recorder.to_send);
+  CHECK(write(writer, recorder, 100) == expected);
+}
+
+TEST_CASE("a released run's frames are dropped, except for the rest of one that is half written") {
+  std::deque<Frame> const frames{frame_of(1, 100), frame_of(1, 50), frame_of(2, 60), frame_of(1, 70),
+                                 frame_of(1, 16, FrameType::abort)};
+  for (std::size_t written = 0; written < 132; ++written) {
+    FrameWriter writer;
+    Recorder recorder;
+    recorder.to_send = frames;
+    auto stream = write(writer, recorder, std::max<std::size_t>(written, 1), written == 0 ? 0 : 1);
+    if (written == 0) writer.fill(recorder);
+    writer.release(1);
+    // The memory of the run goes, except for what is a control frame's own.
+    for (std::size_t i : {0u, 1u, 3u})
+      std::fill(recorder.to_send[i].payload.begin(), recorder.to_send[i].payload.end(), std::byte{0xee});
+    auto const rest = write(writer, recorder, 13);
+    stream.insert(stream.end(), rest.begin(), rest.end());
+    std::deque<Frame> expected{frames[2], frames[4]};
+    if (written != 0) expected.push_front(frames[0]);
+    REQUIRE(stream == bytes_of(expected));
+    REQUIRE(recorder.sent_of.size() == 2);  // nobody is told of the released ones
+  }
+}

@@ -1,0 +1,124 @@
+#include "worker/links/frame.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstring>
+
+#include "worker/links/errc.hpp"
+
+using namespace chorus;
+using namespace chorus::links;
+
+namespace {
+
+std::string hex(std::span<std::byte const> bytes) {
+  constexpr char digits[] = "0123456789abcdef";
+  std::string text;
+  for (auto const byte : bytes) {
+    if (!text.empty()) text += ' ';
+    text += digits[std::to_integer<unsigned>(byte) >> 4];
+    text += digits[std::to_integer<unsigned>(byte) & 15];
+  }
+  return text;
+}
+
+std::string hex(FrameHeader const& header) { return hex(std::as_bytes(std::span(&header, 1))); }
+
+FrameHeader header_of(FrameType type, std::uint32_t length) {
+  FrameHeader header;
+  header.type = type;
+  header.length = length;
+  return header;
+}
+
+}  // namespace
+
+TEST_CASE("headers lie on the wire as docs/wire.md shows them") {
+  FrameHeader grant;
+  grant.type = FrameType::grant;
+  grant.epoch = 3;
+  grant.run = 0x2a;
+  grant.message = 1;
+  grant.offset = 8;
+  CHECK(hex(grant) ==
+        "43 4c 02 00 03 00 00 00 2a 00 00 00 00 00 00 00 01 00 00 00 00 00 00 00 08 00 00 00 00 00 00 00");
+  FrameHeader data;
+  data.epoch = 3;
+  data.run = 0x2a;
+  data.message = 1;
+  data.length = 8;
+  CHECK(hex(data) == "43 4c 03 00 03 00 00 00 2a 00 00 00 00 00 00 00 01 00 00 00 08 00 00 00 00 00 00 00 00 00 00 00");
+}
+
+TEST_CASE("an open carries what both ends must agree on") {
+  Open const open{1, 2, 3, 4, 65536, 0, 1};
+  OpenBytes bytes;
+  auto const size = encode(open, "all_reduce sum f32[4] ring of 2", bytes);
+  CHECK(hex(std::span(bytes).first(48)) ==
+        "01 00 00 00 00 00 00 00 02 00 00 00 00 00 00 00 03 00 00 00 00 00 00 00 04 00 00 00 00 00 00 00 "
+        "00 00 01 00 00 00 00 00 00 00 00 00 01 00 00 00");
+  auto const decoded = decode_open(std::span(bytes).first(size)).value();
+  CHECK(decoded.open == open);
+  CHECK(decoded.description == "all_reduce sum f32[4] ring of 2");
+  CHECK(encode(open, std::string(1000, 'x'), bytes) == open_bytes_max);
+}
+
+TEST_CASE("a verdict carries code, culprits and text, within its limits") {
+  Verdict const verdict{7, VerdictCode::peer_lost, {2, 5}, "lost rank 2"};
+  VerdictBytes bytes;
+  auto const size = encode(verdict, bytes);
+  CHECK(decode_verdict(std::span(bytes).first(size)).value() == verdict);
+
+  Verdict const long_one{7, VerdictCode::aborted, std::vector<std::uint32_t>(100, 1), std::string(9999, 'y')};
+  CHECK(encode(long_one, bytes) == verdict_bytes_max);
+  auto const cut = decode_verdict(bytes).value();
+  CHECK(cut.culprits.size() == culprits_max);
+  CHECK(cut.text.size() == text_bytes_max);
+}
+
+TEST_CASE("a payload that ends early or names what is not there is refused") {
+  for (std::size_t size = 0; size < sizeof(Open); ++size)
+    CHECK(decode_open(std::vector<std::byte>(size)).error().code == LinkErrc::bad_frame);
+  VerdictBytes bytes;
+  auto const size = encode(Verdict{0, VerdictCode::forbidden, {1, 2, 3}, ""}, bytes);
+  for (std::size_t short_of = 0; short_of < size; ++short_of)
+    CHECK(decode_verdict(std::span(bytes).first(short_of)).has_error());
+  bytes[10] = std::byte{255};
+  CHECK(decode_verdict(bytes).has_error());
+  bytes[10] = std::byte{0};
+  bytes[8] = std::byte{0};
+  CHECK(decode_verdict(bytes).error().detail == "verdict code 0");
+}
+
+TEST_CASE("text from a peer is made printable") {
+  OpenBytes bytes;
+  auto const size = encode(Open{}, "a\nb\x1b[31m\xff", bytes);
+  CHECK(decode_open(std::span(bytes).first(size)).value().description == "a?b?[31m?");
+}
+
+TEST_CASE("a header is checked by itself") {
+  CHECK(check(header_of(FrameType::data, 4)).has_value());
+  CHECK(check(header_of(FrameType::grant, 0)).has_value());
+  CHECK(check(header_of(FrameType::open, 48)).has_value());
+  CHECK(check(header_of(FrameType::abort, 16)).has_value());
+  CHECK(check(header_of(FrameType::data, data_bytes_max)).has_value());
+
+  CHECK(check(header_of(FrameType::data, 0)).has_error());
+  CHECK(check(header_of(FrameType::data, data_bytes_max + 1)).has_error());
+  CHECK(check(header_of(FrameType::grant, 1)).has_error());
+  CHECK(check(header_of(FrameType::open, 47)).has_error());
+  CHECK(check(header_of(FrameType::open, open_bytes_max + 1)).has_error());
+  CHECK(check(header_of(FrameType::refuse, 15)).has_error());
+  CHECK(check(header_of(FrameType::abort, verdict_bytes_max + 1)).has_error());
+  CHECK(check(header_of(static_cast<FrameType>(0), 0)).has_error());
+  CHECK(check(header_of(static_cast<FrameType>(6), 0)).has_error());
+  auto header = header_of(FrameType::open, 48);
+  header.message = 1;
+  CHECK(check(header).has_error());
+  header = header_of(FrameType::data, 4);
+  header.flags = 128;
+  CHECK(check(header).error().detail == "flags 128 in a data");
+  header = {};
+  header.magic = 0x4343;
+  CHECK(check(header).error().code == LinkErrc::bad_frame);
+}
