@@ -180,7 +180,7 @@ TEST_CASE("a worker that restarts under its old name is a new incarnation, and i
   cluster.kill_worker(2);
   auto& again = cluster.add_worker("w2", "host=h0");
   CHECK(cluster.coordinator.get("/v1/workers/w2").json().at("incarnation").as_string() != before);
-  cluster.make_group("g");
+  cluster.make_group("g", {"w0", "w1", "w2"});
   for (std::size_t const i : {0, 1}) cluster.worker(i).put_tensor("x", "f32", std::vector<float>(3, 1));
   again.put_tensor("x", "f32", std::vector<float>(3, 1));
   CHECK(cluster.run({{"group", "g"}, {"tensor", "x"}}).at("state") == "succeeded");
