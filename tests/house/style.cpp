@@ -27,7 +27,7 @@ std::vector<Ban> bans() {
        Where::everywhere, "an owner that cancels and joins"},
       {std::regex(R"(\[[^\]]+\]\s*\([^)]*\)\s*(mutable\s*)?->\s*(boost::)?(asio::)?awaitable<)", flags),
        Where::everywhere, "a named coroutine that takes its arguments by value (captures die with the lambda)"},
-      {std::regex(R"(\busing namespace std\b)", flags), Where::everywhere, "qualified names"},
+      {std::regex(R"(\busing namespace std;)", flags), Where::everywhere, "qualified names"},
       {std::regex(R"(\b(TO)"
                   R"(DO|FIX)"
                   R"(ME|X)"
