@@ -14,6 +14,7 @@ using std::chrono::steady_clock;
 
 constexpr std::size_t plan_cache_bytes = 64 << 20;
 constexpr std::chrono::seconds leave_timeout{2};
+constexpr std::chrono::seconds abort_timeout{2};
 
 bool is_wildcard(std::string const& host) { return host == "0.0.0.0" || host == "::"; }
 
@@ -145,7 +146,9 @@ awaitable<void> Worker::stop() {
     co_await agent_->stop();
     co_await agent_->leave(steady_clock::now() + leave_timeout);
   }
+  // What is aborted ends within moments; its callers get their answers before the server goes.
   runs_->groups.stop("the worker is shutting down");
+  co_await runs_->groups.drained(steady_clock::now() + abort_timeout);
   co_await runs_->book.stop();
   co_await server_.stop();
   client_.close();
