@@ -55,11 +55,19 @@ Result<Fleet> Fleet::start(std::vector<std::string> const& arguments, std::uint3
 }
 
 Fleet::~Fleet() {
-  std::vector<pid_t> pids;
-  for (auto const& process : processes_) pids.push_back(process.pid);
-  processes_.clear();  // closes the pipes: a rank that is alive ends by itself
-  for (auto const pid : pids)
-    while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {}
+  for (auto const& process : processes_) kill(process.pid, SIGKILL);
+  reap();
+}
+
+void Fleet::finish() {
+  tell("end");
+  reap();
+}
+
+void Fleet::reap() {
+  for (auto const& process : processes_)
+    while (waitpid(process.pid, nullptr, 0) < 0 && errno == EINTR) {}
+  processes_.clear();
 }
 
 void Fleet::tell(std::string const& line) {

@@ -16,9 +16,12 @@ class Fleet {
   // Starts this program again, once per rank, with `arguments` and `--rank-process R`; pipes are its descriptors 3
   // (orders) and 4 (answers). Errors: what the system said.
   [[nodiscard]] static Result<Fleet> start(std::vector<std::string> const& arguments, std::uint32_t ranks);
-  ~Fleet();  // ends the processes and waits for them
+  ~Fleet();  // kills the processes that have not ended
   Fleet(Fleet&&) noexcept = default;
   Fleet& operator=(Fleet&&) = delete;
+
+  // Tells every rank to end, and waits until they have.
+  void finish();
 
   // Sends one line to every rank.
   void tell(std::string const& line);
@@ -33,6 +36,7 @@ class Fleet {
     LineReader answers;
   };
   Fleet() = default;
+  void reap();
   std::vector<Process> processes_;
 };
 

@@ -31,23 +31,32 @@ Result<std::string> choose_plan(Options const& options, std::uint64_t bytes) {
   return spec.algorithm + ' ' + std::to_string(spec.root) + ' ' + std::to_string(spec.arity);
 }
 
+// Adds the slowest rank's times of some more iterations.
+Status iterate(Fleet& fleet, std::uint64_t iterations, Measurement& measurement) {
+  fleet.tell("iterate " + std::to_string(iterations));
+  auto const answers = fleet.hear("times");
+  if (answers.has_error()) return answers.error();
+  std::vector<double> slowest(iterations);
+  for (auto const& line : *answers) {
+    std::istringstream words(line);
+    int right = 0;
+    words >> right;
+    measurement.correct = measurement.correct && right == 1;
+    for (auto& time : slowest) {
+      double seconds = 0;
+      words >> seconds;
+      time = std::max(time, seconds);
+    }
+  }
+  measurement.seconds.insert(measurement.seconds.end(), slowest.begin(), slowest.end());
+  return ok();
+}
+
 Result<Measurement> measure(Options const& options, Fleet& fleet, std::uint64_t bytes) {
   auto const plan = choose_plan(options, bytes);
   if (plan.has_error()) return plan.error();
   fleet.tell("run " + std::to_string(bytes) + ' ' + *plan);
-  auto const warm = fleet.hear("warm");
-  if (warm.has_error()) return warm.error();
-  double slowest = 1e-6;
-  for (auto const& line : *warm) {
-    double seconds = 0;
-    std::istringstream(line) >> seconds;
-    slowest = std::max(slowest, seconds);
-  }
-  auto const iterations = std::clamp<std::uint64_t>(static_cast<std::uint64_t>(seconds_per_size / slowest),
-                                                    std::min(5u, options.iterations_max), options.iterations_max);
-  fleet.tell("iterate " + std::to_string(iterations));
-  auto const times = fleet.hear("times");
-  if (times.has_error()) return times.error();
+  if (auto const warm = fleet.hear("warm"); warm.has_error()) return warm.error();
 
   Measurement measurement;
   measurement.op = options.op;
@@ -56,18 +65,14 @@ Result<Measurement> measure(Options const& options, Fleet& fleet, std::uint64_t 
   measurement.ranks = options.ranks;
   measurement.bytes = bytes;
   measurement.dtype = name(options.dtype);
-  measurement.seconds.resize(iterations);
   measurement.correct = true;
-  for (auto const& line : *times) {
-    std::istringstream words(line);
-    int right = 0;
-    words >> right;
-    measurement.correct = measurement.correct && right == 1;
-    for (auto& slowest_rank : measurement.seconds) {
-      double seconds = 0;
-      words >> seconds;
-      slowest_rank = std::max(slowest_rank, seconds);
-    }
+  // In batches, each as large as all before it, until the time or the number of iterations is used up.
+  double spent = 0;
+  while (spent < seconds_per_size && measurement.seconds.size() < options.iterations_max) {
+    auto const so_far = measurement.seconds.size();
+    auto const batch = std::min<std::uint64_t>(std::max<std::uint64_t>(so_far, 4), options.iterations_max - so_far);
+    if (auto const iterated = iterate(fleet, batch, measurement); iterated.has_error()) return iterated.error();
+    for (auto i = so_far; i < measurement.seconds.size(); ++i) spent += measurement.seconds[i];
   }
   return measurement;
 }
@@ -94,7 +99,7 @@ int run_fleet(Options const& options, std::vector<std::string> const& arguments)
     std::cout << (options.json ? to_json(*measurement) : table_row(*measurement)) << std::endl;
     correct = correct && measurement->correct;
   }
-  fleet.tell("end");
+  fleet.finish();
   return correct ? 0 : 1;
 }
 

@@ -157,13 +157,9 @@ class Bench {
     if (options_.window != 0) call_.window = options_.window;
     vectors_.emplace(bytes, options_.dtype, rank_, options_.ranks);
     right_ = true;
-    double slowest = 0;
-    for (std::uint32_t i = 0; i < std::max(options_.warmup, 2u); ++i) {
-      auto const seconds = call();
-      if (seconds.has_error()) return seconds.error();
-      if (i != 0) slowest = std::max(slowest, *seconds);
-    }
-    return "warm " + std::to_string(slowest);
+    for (std::uint32_t i = 0; i < options_.warmup; ++i)
+      if (auto const seconds = call(); seconds.has_error()) return seconds.error();
+    return "warm " + std::to_string(options_.warmup);
   }
 
   Result<std::string> iterate(std::istringstream& order) {

@@ -223,6 +223,23 @@ TEST_CASE("a rank that starts after the others gave up fails at once with their 
   CHECK(contains(collective.result(1).status.error().detail, "cancelled by the user"));
 }
 
+TEST_CASE("a rank that has its result may leave before the others have theirs") {
+  for (auto const* algorithm : algorithms::all())
+    for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+      LoopbackFleet fleet(options_of(4, seed));
+      Collective collective(fleet, case_of(*algorithm), fleet.now());
+      collective.start();
+      while (collective.ended() == 0) fleet.let_move(1);
+      plan::Rank first = 0;
+      while (!collective.has_ended(first)) ++first;
+      fleet.engine(first).shut_down();
+      REQUIRE(collective.finish());
+      // What it still owed to others was with the network when it left.
+      auto const wrong = collective.wrong();
+      REQUIRE_MESSAGE(wrong.empty(), wrong);
+    }
+}
+
 TEST_CASE("other runs on the same links go on when one of them fails") {
   LoopbackFleet fleet(options_of(4));
   Collective doomed(fleet, case_of(algorithms::ring, 30000, 1), fleet.now());

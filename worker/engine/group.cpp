@@ -1,5 +1,6 @@
 #include "worker/engine/group.hpp"
 
+#include <condition_variable>
 #include <utility>
 
 #include "collectives/core/assert.hpp"
@@ -17,8 +18,14 @@ engine::RunResult failed(Error why) {
 
 }  // namespace
 
+struct Group::Call {
+  std::mutex mutex;
+  std::condition_variable ended;
+  std::optional<engine::RunResult> result;
+};
+
 Group::Group(GroupMembership membership, engine::DataPlane& plane, plan::Cache& cache)
-    : membership_(std::move(membership)), plane_(plane), cache_(cache) {}
+    : membership_(std::move(membership)), plane_(plane), cache_(cache), call_(std::make_shared<Call>()) {}
 
 engine::RunResult Group::all_reduce(std::span<std::byte const> input, std::span<std::byte> output, Dtype dtype,
                                     ReduceOp reduce, CallOptions const& options) {
@@ -60,16 +67,19 @@ engine::RunResult Group::all_reduce(std::span<std::byte const> input, std::span<
 }
 
 engine::RunResult Group::run(engine::RunSpec spec) {
-  result_.reset();
-  plane_.start(std::move(spec), [this](engine::RunResult result) {
-    // Told under the lock: the caller may destroy the group as soon as it sees the result.
-    std::lock_guard const lock(mutex_);
-    result_ = std::move(result);
-    ended_.notify_one();
+  call_->result.reset();
+  // The call is shared: once the caller sees the result it may destroy the group, while the data thread still notifies.
+  // Notifying outside the lock keeps the caller from waking up into a lock that is held.
+  plane_.start(std::move(spec), [call = call_](engine::RunResult result) {
+    {
+      std::lock_guard const lock(call->mutex);
+      call->result = std::move(result);
+    }
+    call->ended.notify_one();
   });
-  std::unique_lock lock(mutex_);
-  ended_.wait(lock, [this] { return result_.has_value(); });
-  return std::move(*result_);
+  std::unique_lock lock(call_->mutex);
+  call_->ended.wait(lock, [this] { return call_->result.has_value(); });
+  return std::move(*call_->result);
 }
 
 }  // namespace chorus

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -53,6 +53,7 @@ class Group {
   [[nodiscard]] std::uint64_t calls() const { return sequence_; }
 
  private:
+  struct Call;  // the one that is under way
   [[nodiscard]] engine::RunResult run(engine::RunSpec spec);
 
   GroupMembership const membership_;
@@ -61,10 +62,7 @@ class Group {
   std::mutex calling_;  // held for a whole call
   std::uint64_t sequence_ = 0;
   std::optional<Error> broken_;
-
-  std::mutex mutex_;
-  std::condition_variable ended_;
-  std::optional<engine::RunResult> result_;
+  std::shared_ptr<Call> const call_;
 };
 
 }  // namespace chorus
