@@ -8,7 +8,6 @@
 namespace chorus::cli {
 
 inline constexpr std::uint32_t local_ranks_limit = 1024;  // every rank's program is built: p^2 instructions for a ring
-inline constexpr std::uint32_t drawn_ranks_limit = 64;    // PlanAnswer::rounds
 
 // The request has `ranks` or `localities` (then as many), and no group. Errors: PlanErrc, and CliErrc::bad_value for
 // fields that do not fit together.

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "collectives/core/assert.hpp"
+#include "server/planning/explain.hpp"
 
 namespace chorus::coordinator {
 namespace {
@@ -31,9 +32,9 @@ void Record::plan(api::Group const& group, Admitted const& admitted, model::Choi
   view_.root = choice.spec.root;
   view_.arity = choice.spec.arity;
   view_.reason = choice.reason;
-  view_.considered = show_considered(choice);
+  view_.considered = planning::show_considered(choice);
   view_.predicted_seconds = choice.cost.seconds;
-  view_.lower_bound = show_lower_bound(choice.spec.op, choice.spec.ranks, admitted.bytes);
+  view_.lower_bound = planning::show_lower_bound(choice.spec.op, choice.spec.ranks, admitted.bytes);
   for (auto const& member : group.members) view_.ranks.push_back({member.rank, member.worker, "pending", std::nullopt});
   admitted_ = now;
 }
@@ -116,18 +117,6 @@ std::optional<http::Problem> Record::check_digests() const {
   std::ranges::sort(problem.ranks);
   problem.detail += "; " + problem.errors.front().detail;
   return problem;
-}
-
-std::vector<api::Considered> show_considered(model::Choice const& choice) {
-  std::vector<api::Considered> shown;
-  for (auto const& [spec, cost] : choice.considered)
-    shown.push_back({spec.algorithm, spec.root, spec.arity, cost.seconds, cost.rounds, cost.bytes_per_rank});
-  return shown;
-}
-
-api::LowerBound show_lower_bound(Op op, std::uint32_t ranks, std::uint64_t bytes) {
-  auto const bound = model::lower_bound(op, ranks, bytes);
-  return {bound.rounds, bound.bytes_per_rank};
 }
 
 }  // namespace chorus::coordinator

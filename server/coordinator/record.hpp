@@ -55,8 +55,4 @@ class Record {
   std::optional<TimePoint> first_start_, last_start_;  // of ranks, by the coordinator's clock
 };
 
-// How the model's answer is shown, here and in dry runs.
-[[nodiscard]] std::vector<api::Considered> show_considered(model::Choice const& choice);
-[[nodiscard]] api::LowerBound show_lower_bound(Op op, std::uint32_t ranks, std::uint64_t bytes);
-
 }  // namespace chorus::coordinator

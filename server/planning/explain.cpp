@@ -1,0 +1,82 @@
+#include "server/planning/explain.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include "collectives/algorithms/catalogue.hpp"
+#include "collectives/plan/program.hpp"
+#include "collectives/plan/text.hpp"
+#include "collectives/verify/verify.hpp"
+
+namespace chorus::planning {
+namespace {
+
+Result<std::vector<plan::Program>> build_all(plan::Spec const& spec) {
+  auto const algorithm = algorithms::find(spec.algorithm);
+  if (!algorithm) return algorithm.error();
+  std::vector<plan::Program> programs;
+  for (plan::Rank rank = 0; rank < spec.ranks; ++rank) {
+    auto program = plan::build(**algorithm, spec, rank);
+    if (!program) return program.error();
+    programs.push_back(std::move(*program));
+  }
+  return programs;
+}
+
+api::PlannedMove move_of(plan::Program const& program, plan::Instruction const& instruction) {
+  return {.op = std::string(name(instruction.op)),
+          .rank = program.rank,
+          .peer = instruction.peer,
+          .chunk = instruction.writes_dst() ? instruction.dst_chunk : instruction.src_chunk,
+          .chunks = instruction.chunks};
+}
+
+std::vector<std::vector<api::PlannedMove>> rounds_of(std::vector<plan::Program> const& programs) {
+  std::vector<std::vector<api::PlannedMove>> rounds;
+  for (auto const& program : programs) {
+    rounds.resize(std::max(rounds.size(), program.round_begin.size() - 1));
+    for (std::size_t round = 0; round + 1 < program.round_begin.size(); ++round)
+      for (auto i = program.round_begin[round]; i < program.round_begin[round + 1]; ++i)
+        rounds[round].push_back(move_of(program, program.instructions[i]));
+  }
+  return rounds;
+}
+
+}  // namespace
+
+std::vector<api::Considered> show_considered(model::Choice const& choice) {
+  std::vector<api::Considered> shown;
+  for (auto const& [spec, cost] : choice.considered)
+    shown.push_back({spec.algorithm, spec.root, spec.arity, cost.seconds, cost.rounds, cost.bytes_per_rank});
+  return shown;
+}
+
+api::LowerBound show_lower_bound(Op op, std::uint32_t ranks, std::uint64_t bytes) {
+  auto const bound = model::lower_bound(op, ranks, bytes);
+  return {bound.rounds, bound.bytes_per_rank};
+}
+
+Result<api::PlanAnswer> explain(model::Choice const& choice, std::uint64_t bytes, std::uint32_t verified_ranks_max) {
+  api::PlanAnswer answer;
+  answer.algorithm = choice.spec.algorithm;
+  answer.root = choice.spec.root;
+  answer.arity = choice.spec.arity;
+  answer.reason = choice.reason;
+  answer.predicted_seconds = choice.cost.seconds;
+  answer.considered = show_considered(choice);
+  answer.lower_bound = show_lower_bound(choice.spec.op, choice.spec.ranks, bytes);
+  if (choice.spec.ranks > verified_ranks_max) {
+    answer.verification =
+        "not verified here above " + std::to_string(verified_ranks_max) + " ranks; chorus verify does it";
+    return answer;
+  }
+  auto const programs = build_all(choice.spec);
+  if (!programs) return programs.error();
+  auto const report = verify::check(*programs);
+  answer.verified = report.ok;
+  answer.verification = report.ok ? "every output chunk holds every rank's contribution once" : report.failure;
+  if (choice.spec.ranks <= drawn_ranks_max) answer.rounds = rounds_of(*programs);
+  return answer;
+}
+
+}  // namespace chorus::planning

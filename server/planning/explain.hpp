@@ -1,0 +1,24 @@
+// How the model's choice is shown to people: at the coordinator for groups and dry runs, and by `chorus plan` on paper.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "collectives/core/result.hpp"
+#include "collectives/model/select.hpp"
+#include "http/api/collectives.hpp"
+
+namespace chorus::planning {
+
+inline constexpr std::uint32_t drawn_ranks_max = 64;  // PlanAnswer::rounds is empty above
+
+[[nodiscard]] std::vector<api::Considered> show_considered(model::Choice const& choice);
+[[nodiscard]] api::LowerBound show_lower_bound(Op op, std::uint32_t ranks, std::uint64_t bytes);
+
+// The whole answer of a dry run over `bytes` per rank: the choice, its proof if it has up to `verified_ranks_max`
+// ranks, and what moves in each round. Pure; builds every rank's program, so the work grows with the square of the
+// ranks for a ring. Errors: PlanErrc.
+[[nodiscard]] Result<api::PlanAnswer> explain(model::Choice const& choice, std::uint64_t bytes,
+                                              std::uint32_t verified_ranks_max);
+
+}  // namespace chorus::planning
