@@ -192,6 +192,18 @@ TEST_CASE("a group that has lost a member runs nothing and says whom") {
   CHECK(group.at(0).get("/v1/groups").json().at("items").at(0).at("state") == "degraded");
 }
 
+TEST_CASE("a call that is given up breaks the epoch, because its number is used up") {
+  boost::asio::io_context control;
+  service::GroupEpoch epoch(control.get_executor(), {});
+  {
+    service::GroupEpoch::Turn turn(epoch);
+    turn.finished();
+  }
+  CHECK_FALSE(epoch.unusable().has_value());
+  { service::GroupEpoch::Turn const turn(epoch); }
+  CHECK(epoch.unusable().value().code == http::ProblemCode::group_broken);
+}
+
 TEST_CASE("links: who does not introduce itself does not get in") {
   LiveGroup group(1);
   auto const answer_to = [&](std::string const& fields) {

@@ -29,6 +29,13 @@ class Book {
     control.run();
   }
 
+  // Until the run has ended on the data thread and its result is on the way to the book.
+  void step_to_the_result() {
+    auto const before = pool.in_use_bytes();
+    while (pool.in_use_bytes() == before) control.run_one();
+    control.run_one();
+  }
+
   void launch(std::uint64_t run, std::chrono::milliseconds timeout) {
     RunOrder order;
     order.run = run;
@@ -67,6 +74,16 @@ TEST_CASE("a result that nobody commits is dropped when its time is over") {
   CHECK(b.book.commit(7).error().code == http::ProblemCode::cancelled);
   CHECK(b.store.get("x").value().version == 1);
   CHECK(b.pool.in_use_bytes() == 64);
+}
+
+TEST_CASE("an abort that comes while the result is on its way drops it") {
+  Book b({.hold = std::chrono::milliseconds(1), .remembered = 8});
+  b.launch(7, std::chrono::seconds(20));
+  b.step_to_the_result();
+  CHECK_FALSE(b.book.drop(7).has_value());
+  b.control.poll();
+  CHECK(b.book.commit(7).error().code == http::ProblemCode::cancelled);
+  CHECK(b.store.get("x").value().version == 1);
 }
 
 TEST_CASE("of what has ended, so many runs are remembered") {
