@@ -28,4 +28,24 @@ TEST_CASE("over loopback, a hundred runs in a row use the same links") { check_h
 
 TEST_CASE("over loopback, several runs at once share the links") { check_several_at_once(adversarial); }
 
+TEST_CASE("a rank may start at any moment, also in the middle of a frame that came too early") {
+  for (auto const* algorithm : algorithms::all())
+    for (std::size_t steps = 0; steps < 120; ++steps) {
+      FleetOptions options;
+      options.ranks = 3;
+      options.network = {steps + 1, 5000, 100};
+      LoopbackFleet fleet(options);
+      Case c;
+      c.algorithm = algorithm;
+      c.elements = 300;
+      Collective collective(fleet, c, fleet.now());
+      for (plan::Rank rank : {1u, 2u}) collective.start(rank);
+      fleet.let_move(steps);
+      collective.start(0);
+      REQUIRE(collective.finish());
+      auto const wrong = collective.wrong();
+      REQUIRE_MESSAGE(wrong.empty(), wrong);
+    }
+}
+
 TEST_CASE("over loopback, ranks may start in any order, long after the others") { check_late_starters(adversarial); }

@@ -1,6 +1,7 @@
 // What the engine says to peers that break the rules of docs/wire.md.
 #include <doctest/doctest.h>
 
+#include <cstring>
 #include <functional>
 
 #include "collectives/algorithms/catalogue.hpp"
@@ -102,6 +103,68 @@ TEST_CASE("the rules of a good peer: open, be granted, send") {
   CHECK_FALSE(peer.to_rank_0.is_closed());
   CHECK(peer.from_rank_0.find(FrameType::open));
   CHECK_FALSE(peer.from_rank_0.find(FrameType::data));  // rank 0 was granted nothing
+}
+
+TEST_CASE("messages that wait for each other may arrive in any order and in one go") {
+  // Rank 1 sends its vector twice; rank 0 adds it to its own twice, segment by segment.
+  plan::Algorithm const twice{.name = "twice",
+                              .summary = "",
+                              .check = [](plan::Spec const&) { return ok(); },
+                              .chunks = [](plan::Spec const&) { return 1u; },
+                              .scratch_chunks = [](plan::Spec const&, plan::Rank) { return 0u; },
+                              .rounds = [](plan::Spec const&, plan::Rank) { return 2u; },
+                              .emit =
+                                  [](plan::Spec const&, plan::Rank rank, std::uint32_t round, plan::Sink& sink) {
+                                    if (rank == 1)
+                                      sink.send(0, plan::input(0));
+                                    else
+                                      sink.recv_reduce(1, round == 0 ? plan::input(0) : plan::output(0),
+                                                       plan::output(0));
+                                  }};
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    FleetOptions options;
+    options.ranks = 2;
+    options.network.seed = seed;
+    LoopbackFleet fleet(options);
+    Case c;
+    c.algorithm = &twice;
+    c.elements = 100;
+    Collective collective(fleet, c, fleet.now());
+    std::vector<float> ours(100), theirs(100);
+    std::memcpy(ours.data(), collective.spec(0).input.data(), 400);
+    std::memcpy(theirs.data(), collective.spec(1).input.data(), 400);
+    auto const payload = collective.spec(1).input;
+
+    collective.start(0);
+    Puppet peer;
+    peer.hold(fleet.connect_stranger(0, {"w1", 101}));
+    auto const& spec = collective.spec(1);
+    peer.send_open(1, 1, {spec.token, spec.fingerprint, spec.program->channels[0].send_digest, 100, 65536, 1, 0},
+                   "twice");
+    auto const send = [&](std::uint32_t message, std::size_t from, std::size_t to) {
+      FrameHeader header;
+      header.run = 1;
+      header.epoch = 1;
+      header.message = message;
+      header.offset = from;
+      header.length = static_cast<std::uint32_t>(to - from);
+      peer.send(header, {payload.begin() + static_cast<std::ptrdiff_t>(from),
+                         payload.begin() + static_cast<std::ptrdiff_t>(to)});
+    };
+    send(1, 0, 64);  // must wait for message 0
+    fleet.let_move();
+    send(0, 0, 200);
+    send(1, 64, 128);
+    send(0, 200, 400);
+    send(1, 128, 400);
+    REQUIRE(collective.finish());
+    REQUIRE(collective.result(0).status.has_value());
+    for (std::size_t i = 0; i < 100; ++i) {
+      float result = 0;
+      std::memcpy(&result, collective.spec(0).output.data() + 4 * i, 4);
+      REQUIRE(result == ours[i] + 2 * theirs[i]);
+    }
+  }
 }
 
 TEST_CASE("bad frames to the receiving side close the link, fail its runs and are named to both") {
@@ -254,6 +317,29 @@ TEST_CASE("opens that disagree are refused; only a member's disagreement fails t
       CHECK(peer.rank_0_ended() == wrong.fails_the_run);
       CHECK_FALSE(peer.to_rank_0.is_closed());
     }
+}
+
+TEST_CASE("a rank that starts into a disagreement tells everyone who waits for it") {
+  FleetOptions options;
+  options.ranks = 3;
+  LoopbackFleet fleet(options);
+  Case c;
+  c.algorithm = &algorithms::centralized;
+  c.elements = 10;
+  Collective collective(fleet, c, fleet.now());
+  Puppet disagrees, waits;
+  fleet.impersonated = 1;
+  fleet.on_dial = [](auto const&) {};
+  disagrees.hold(fleet.connect_stranger(0, {"w1", 101}));
+  waits.hold(fleet.connect_stranger(0, {"w2", 102}));
+  auto const& spec = collective.spec(0);
+  disagrees.send_open(1, 1, {spec.token, spec.fingerprint + 1, 0, 100, 65536, 1, 0}, "something else");
+  waits.send_open(1, 1, {spec.token, spec.fingerprint, 0, 100, 65536, 2, 0}, "the same");
+  fleet.let_move();
+  collective.start(0);
+  fleet.let_move();
+  REQUIRE(collective.has_ended(0));
+  CHECK(waits.verdict(FrameType::abort)->code == links::VerdictCode::plan_mismatch);
 }
 
 TEST_CASE("an abort with a wrong token is ignored") {

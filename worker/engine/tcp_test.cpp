@@ -80,7 +80,6 @@ TEST_CASE("the deadline holds over real clocks, and abort from another thread en
   lonely.start(0);
   REQUIRE(lonely.finish());
   CHECK(lonely.result(0).status.error().code == EngineErrc::deadline_exceeded);
-  CHECK(lonely.result(0).seconds >= 0.05);
 
   Collective unwanted(fleet, case_of(algorithms::ring, 100, 2));
   unwanted.start(1);
