@@ -13,6 +13,7 @@
 #include <iostream>
 #include <random>
 
+#include "http/environment.hpp"
 #include "metrics/build.hpp"
 #include "server/coordinator/coordinator.hpp"
 
@@ -29,12 +30,6 @@ struct Flags {
   std::uint32_t lease_ms = 5000;
   std::string log_level = "info";
 };
-
-// Kubernetes sets NAME_PORT=tcp://ADDRESS:PORT for every Service, so CHORUS_PORT beside a Service called "chorus".
-void ignore_service_links() {
-  auto const* port = std::getenv("CHORUS_PORT");
-  if (port != nullptr && std::string_view(port).starts_with("tcp://")) unsetenv("CHORUS_PORT");
-}
 
 void add_flags(CLI::App& app, Flags& flags) {
   app.add_option("--host", flags.host, "address to listen on")->envname("CHORUS_HOST")->capture_default_str();
@@ -103,7 +98,7 @@ int run(Flags const& flags) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  ignore_service_links();
+  http::ignore_service_links();
   Flags flags;
   CLI::App app("Chorus coordinator: membership, groups and collectives over HTTP.", "chorus-coordinator");
   add_flags(app, flags);

@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "http/client.hpp"
+#include "http/environment.hpp"
 #include "metrics/build.hpp"
 #include "worker/service/identity.hpp"
 
@@ -44,6 +45,7 @@ std::string check_locality(std::string const& text) {
 }  // namespace
 
 std::optional<Flags> parse_flags(int argc, char const* const* argv, int& exit_status) {
+  http::ignore_service_links();
   Flags flags;
   auto& options = flags.options;
   options.memory_limit_bytes = default_memory_limit();

@@ -67,3 +67,12 @@ TEST_CASE("--help and --version are no errors") {
     CHECK(exit_status == 0);
   }
 }
+
+TEST_CASE("a Kubernetes Service called chorus is no port of ours") {
+  REQUIRE(::setenv("CHORUS_PORT", "tcp://10.0.0.7:7070", 1) == 0);
+  int exit_status = -1;
+  auto const flags = parse({}, exit_status);
+  ::unsetenv("CHORUS_PORT");
+  REQUIRE(flags.has_value());
+  CHECK(flags->options.port == 7071);
+}
