@@ -188,8 +188,10 @@ asio::awaitable<Result<Answer>> Client::Impl::send(Call call, TimePoint deadline
     ConnectionPool::InUse const in_use(pool_, *wire, executor_, deadline);
     bool reusable = false;
     auto answer = co_await exchange(call, *url, *wire, reusable);
-    if (answer && reusable) pool_.give_back(authority, std::move(wire));
-    if (answer) co_return answer;
+    if (answer) {
+      if (reusable) pool_.give_back(authority, std::move(wire));
+      co_return answer;
+    }
     auto const closed_while_idle =
         kept && answer.error().code == HttpErrc::peer_closed && !wire->anything_received() && !wire->cancelled();
     if (!closed_while_idle || !idempotent(call.method)) co_return answer;

@@ -15,7 +15,7 @@
 namespace chorus::verify {
 namespace {
 
-using plan::Buffer, plan::Instruction, plan::Opcode, plan::Program;
+using plan::Buffer, plan::Instruction, plan::Program;
 
 struct Access {
   std::uint32_t instruction;
