@@ -30,8 +30,8 @@ struct Peer {
 
 // Everything that one rank needs to run. Both spans stay valid until `done` was called; `owner` is held until then.
 struct RunSpec {
-  std::uint64_t run =
-      0;  // the same number on every rank; bit 63 set for calls between members, clear for the coordinator's
+  // The same number on every rank, not 0; bit 63 is set for calls between members and clear for the coordinator's.
+  std::uint64_t run = 0;
   std::uint32_t epoch = 0;
   std::uint64_t token = 0;        // capability: a link that presents another one for this run is refused
   std::string description;        // "all_reduce sum f32[4096] ring of 4": shown to both sides when ranks disagree
@@ -75,9 +75,9 @@ struct PeerTraffic {
 struct DataPlaneOptions {
   std::string worker;  // own id and incarnation, presented in handshakes
   std::uint64_t incarnation = 0;
-  std::chrono::microseconds spin{0};  // how long the idle thread polls before it blocks; 0 blocks at once
-  std::uint64_t eager_bytes = 65536;  // per run and link: sent without waiting for the receiver's grant
-  std::size_t early_runs = 64;        // runs of peers that may wait here for this rank's own call, per link
+  std::chrono::microseconds spin{20};  // how long the idle thread polls before it blocks; 0 blocks at once
+  std::uint64_t eager_bytes = 65536;   // per run and link: sent without waiting for the receiver's grant; equal everywhere
+  std::size_t early_runs = 64;         // runs of peers that may wait here for this rank's own call, per link
 };
 
 class DataPlane {

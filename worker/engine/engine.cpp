@@ -32,11 +32,19 @@ Engine::Ended const* Engine::find_ended(std::uint64_t run) const {
 }
 
 void Engine::remember(std::uint64_t run, Ended ended) {
-  if (!ended_.insert_or_assign(run, std::move(ended)).second) return;
-  ended_order_.push_back(run);
-  if (ended_order_.size() <= ended_max) return;
-  ended_.erase(ended_order_.front());
-  ended_order_.pop_front();
+  if (auto const known = ended_.find(run); known != ended_.end()) {
+    known->second = std::move(ended);
+  } else if (ended_order_.size() < ended_max) {
+    ended_order_.push_back(run);
+    ended_.emplace(run, std::move(ended));
+  } else {
+    // The oldest one's entry is used again.
+    auto entry = ended_.extract(std::exchange(ended_order_[oldest_ended_], run));
+    oldest_ended_ = (oldest_ended_ + 1) % ended_max;
+    entry.key() = run;
+    entry.mapped() = std::move(ended);
+    ended_.insert(std::move(entry));
+  }
 }
 
 void Engine::reject(RunDone const& done, Failure const& why) {

@@ -4,7 +4,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -121,7 +120,8 @@ class Engine {
   std::uint64_t next_outlet_ = 1;
   std::map<std::string, std::uint64_t> current_incarnation_;  // of fenced workers
   std::unordered_map<std::uint64_t, Ended> ended_;
-  std::deque<std::uint64_t> ended_order_;
+  std::vector<std::uint64_t> ended_order_;  // a ring once it is full
+  std::size_t oldest_ended_ = 0;
 
   OnceQueue<Run> dirty_runs_;
   OnceQueue<Connection> dirty_connections_;

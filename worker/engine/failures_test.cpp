@@ -270,6 +270,19 @@ TEST_CASE("a run number is used once") {
   CHECK(contains(third.result(0).status.error().detail, "has ended here before"));
 }
 
+TEST_CASE("what is remembered of ended runs is bounded") {
+  LoopbackFleet fleet(options_of(2));
+  auto const run_number = [&](std::uint64_t run) {
+    Collective collective(fleet, case_of(algorithms::ring, 1, run), fleet.now());
+    REQUIRE(collective.run());
+    return collective.result(0).status.has_value();
+  };
+  for (std::uint64_t run = 1; run <= 2100; ++run) REQUIRE(run_number(run));
+  CHECK_FALSE(run_number(2100));
+  CHECK_FALSE(run_number(2100 - 1023));
+  CHECK(run_number(1));  // long forgotten
+}
+
 TEST_CASE("a spec that does not fit together is refused before anything is sent") {
   LoopbackFleet fleet(options_of(2));
   Collective collective(fleet, case_of(algorithms::ring), fleet.now());

@@ -1,6 +1,6 @@
 #include "worker/engine/group.hpp"
 
-#include <condition_variable>
+#include <semaphore>
 #include <utility>
 
 #include "collectives/core/assert.hpp"
@@ -19,9 +19,8 @@ engine::RunResult failed(Error why) {
 }  // namespace
 
 struct Group::Call {
-  std::mutex mutex;
-  std::condition_variable ended;
-  std::optional<engine::RunResult> result;
+  std::binary_semaphore ended{0};  // half the system calls of a condition variable
+  engine::RunResult result;
 };
 
 Group::Group(GroupMembership membership, engine::DataPlane& plane, plan::Cache& cache)
@@ -66,20 +65,14 @@ engine::RunResult Group::all_reduce(std::span<std::byte const> input, std::span<
   return result;
 }
 
+// The call is shared: once the caller is awake it may destroy the group, while the data thread is still about to return.
 engine::RunResult Group::run(engine::RunSpec spec) {
-  call_->result.reset();
-  // The call is shared: once the caller sees the result it may destroy the group, while the data thread still notifies.
-  // Notifying outside the lock keeps the caller from waking up into a lock that is held.
   plane_.start(std::move(spec), [call = call_](engine::RunResult result) {
-    {
-      std::lock_guard const lock(call->mutex);
-      call->result = std::move(result);
-    }
-    call->ended.notify_one();
+    call->result = std::move(result);
+    call->ended.release();
   });
-  std::unique_lock lock(call_->mutex);
-  call_->ended.wait(lock, [this] { return call_->result.has_value(); });
-  return std::move(*call_->result);
+  call_->ended.acquire();
+  return std::move(call_->result);
 }
 
 }  // namespace chorus
