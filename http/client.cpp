@@ -93,6 +93,12 @@ asio::awaitable<Result<std::string>> receive_body(Wire& wire, BodyReader& reader
   co_return body;
 }
 
+bool is_local_limit(boost::system::error_code error) {
+  using namespace boost::system::errc;
+  return error == too_many_files_open || error == too_many_files_open_in_system || error == no_buffer_space ||
+         error == not_enough_memory || error == address_not_available;
+}
+
 }  // namespace
 
 Problem Answer::problem() const {
@@ -131,6 +137,7 @@ asio::awaitable<Result<std::unique_ptr<Wire>>> Client::Impl::connect(Url url, st
   auto const endpoints = co_await resolve(url.host, url.port, deadline);
   if (!endpoints) co_return Error(endpoints.error().code, text + ": " + endpoints.error().detail);
   std::string reason = "the name has no address";
+  bool local = false;
   for (auto const& endpoint : *endpoints) {
     if (auto error = refused_at_once(text, deadline)) co_return std::move(*error);
     auto wire = std::make_unique<Wire>(tcp::socket(executor_), header_bytes_max);
@@ -143,10 +150,11 @@ asio::awaitable<Result<std::unique_ptr<Wire>>> Client::Impl::connect(Url url, st
     }
     if (wire->expired()) co_return Error(HttpErrc::timed_out, text + ": no connection before the deadline");
     if (error == asio::error::operation_aborted) co_return Error(HttpErrc::peer_closed, text + ": cancelled");
+    local = is_local_limit(error);
     reason = error.message();
     if (!reason.empty()) reason.front() = to_lower(reason.front());
   }
-  co_return Error(HttpErrc::connect_failed, text + ": " + reason);
+  co_return Error(local ? HttpErrc::local_limit : HttpErrc::connect_failed, text + ": " + reason);
 }
 
 asio::awaitable<Result<Answer>> Client::Impl::exchange(Call const& call, Url const& url, Wire& wire, bool& reusable) {

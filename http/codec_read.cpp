@@ -225,7 +225,7 @@ class Reader {
       return true;
     }
     // A problem may carry members of a later release.
-    if (unknown_ == UnknownFields::refuse && frame.problem == nullptr) {
+    if (unknown_ == UnknownFields::refuse && frame.problem == nullptr && errors_.size() < errors_max) {
       frame.key = name;
       std::vector<std::string_view> known;
       for (std::size_t i = 0; i < frame.type->fields_count; ++i) known.push_back(frame.type->fields[i].name);

@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 
 #include <cerrno>
+#include <iterator>
 
 namespace chorus::http {
 namespace {
@@ -33,8 +34,15 @@ std::unique_ptr<Wire> ConnectionPool::take(std::string const& authority) {
 void ConnectionPool::give_back(std::string const& authority, std::unique_ptr<Wire> wire) {
   if (closed_) return;
   auto const now = std::chrono::steady_clock::now();
+  // Also those of authorities that nobody calls any more: each would keep a descriptor for good.
+  if (now >= next_sweep_) {
+    next_sweep_ = now + idle_max;
+    for (auto entry = idle_.begin(); entry != idle_.end();) {
+      std::erase_if(entry->second, [&](Idle const& idle) { return idle.since < now - idle_max; });
+      entry = entry->second.empty() ? idle_.erase(entry) : std::next(entry);
+    }
+  }
   auto& stack = idle_[authority];
-  std::erase_if(stack, [&](Idle const& idle) { return idle.since < now - idle_max; });
   if (stack.size() >= idle_per_authority_max) stack.erase(stack.begin());
   stack.push_back({std::move(wire), now});
 }

@@ -54,6 +54,7 @@ class ConnectionPool {
   };
   std::unordered_map<std::string, std::vector<Idle>> idle_;
   std::unordered_set<Wire*> in_use_;
+  TimePoint next_sweep_{};
   bool closed_ = false;
 };
 

@@ -16,6 +16,8 @@ class HttpCategory final : public std::error_category {
         return "malformed URL";
       case HttpErrc::connect_failed:
         return "cannot connect";
+      case HttpErrc::local_limit:
+        return "out of local resources";
       case HttpErrc::timed_out:
         return "timed out";
       case HttpErrc::peer_closed:

@@ -9,6 +9,7 @@ enum class HttpErrc {
   bind_failed = 1,
   bad_url,
   connect_failed,
+  local_limit,  // this process has no descriptor, port or memory left: says nothing about the peer
   timed_out,
   peer_closed,
   malformed,

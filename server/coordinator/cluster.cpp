@@ -17,7 +17,8 @@ using http::Problem;
 using http::ProblemCode;
 using Clock = std::chrono::steady_clock;
 
-constexpr int most_attempts = 4;                            // at an epoch that every member takes
+constexpr int most_attempts = 4;  // at an epoch that every member takes
+constexpr std::size_t most_groups = 4096;
 constexpr std::uint32_t highest_epoch_believed = 1u << 31;  // that a worker claims to have seen
 
 // What a worker that refuses an epoch says it has seen; the epoch itself, if it does not say.
@@ -61,8 +62,10 @@ void Cluster::start(OnLost on_lost) {
   watch_.spawn("leases", watch_leases());
 }
 
+void Cluster::drain() { stopping_ = true; }
+
 asio::awaitable<void> Cluster::stop() {
-  stopping_ = true;
+  drain();
   watch_.cancel();
   co_await watch_.join();
   co_await changes_.join();
@@ -144,7 +147,8 @@ asio::awaitable<http::Checked<api::Group>> Cluster::put_group(std::string name, 
 asio::awaitable<void> Cluster::change_group(std::shared_ptr<Change> change) {
   auto const ticket = tools_.locks.enter({"group:" + change->name});
   while (!tools_.locks.holds(ticket)) co_await tools_.locks_changed.wait_until(TimePoint::max());
-  auto result = co_await make_epoch(change);
+  http::Checked<api::Group> result = Problem(ProblemCode::unavailable, "the coordinator is stopping");
+  if (!stopping_) result = co_await make_epoch(change);
   tools_.locks.leave(ticket);
   tools_.locks_changed.notify_all();
   change->result = std::move(result);
@@ -152,6 +156,8 @@ asio::awaitable<void> Cluster::change_group(std::shared_ptr<Change> change) {
 }
 
 asio::awaitable<http::Checked<api::Group>> Cluster::make_epoch(std::shared_ptr<Change> change) {
+  if (groups_.all().size() >= most_groups && groups_.find(change->name).has_error())
+    co_return Problem(ProblemCode::unavailable, std::to_string(most_groups) + " groups exist; delete one");
   auto const members = pick_members(change->request, membership_);
   if (members.has_error()) co_return members.error();
   std::vector<Locality> localities;

@@ -48,6 +48,8 @@ class Cluster {
 
   // Watches the leases from now on, and tells `on_lost`.
   void start(OnLost on_lost);
+  // From now on changes of groups are refused, also those that wait for their turn.
+  void drain();
   boost::asio::awaitable<void> stop();
 
   struct Joined {

@@ -56,6 +56,7 @@ Result<std::uint16_t> Coordinator::start(std::string const& host, std::uint16_t 
 
 boost::asio::awaitable<void> Coordinator::stop(TimePoint until) {
   draining_ = true;
+  cluster_.drain();
   co_await collectives_.stop(until);
   co_await cluster_.stop();
   co_await server_.stop();

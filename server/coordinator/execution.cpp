@@ -65,6 +65,7 @@ Execution::Stage Execution::stages() {
   if (auto problem = co_await plan()) co_return problem;
   if (mode_ == Mode::validate_only) co_return std::nullopt;
   if (auto problem = co_await launch()) {
+    if (record_->view().state != "running") co_return problem;  // nothing was launched
     co_await abort_all();
     // Only now has every rank that can say something said it.
     co_return cancelled_ ? *cancelled_ : failures_ > 0 ? find_culprit(endings_) : *problem;
@@ -142,6 +143,8 @@ Execution::Stage Execution::plan() {
     co_return problem;
   }
   if (failing()) co_return cancelled_ ? cancelled_ : lost_;
+  if (Clock::now() >= deadline_)
+    co_return Problem(ProblemCode::deadline_exceeded, "the time was over before the collective was planned");
   record_->plan(group_, *admitted_, choice.value(), Clock::now());
   changed_.notify_all();
   co_return std::nullopt;
@@ -192,7 +195,8 @@ asio::awaitable<void> Execution::run_rank(std::uint32_t rank, api::RunRequest re
   auto const said = co_await tools_.workers.run(group_.members[rank].url, std::move(request), deadline);
   if (settled_[rank]) co_return;
   if (said.has_error()) {
-    auto const silent = said.error().code == http::HttpErrc::timed_out;
+    auto const silent =
+        said.error().code == http::HttpErrc::timed_out || said.error().code == http::HttpErrc::local_limit;
     if (!silent) broken_.push_back(rank);
     record_->rank_failed(rank, std::nullopt);
     settle(silent ? RankEnding::Kind::silent : RankEnding::Kind::lost, rank,

@@ -1,6 +1,7 @@
 // chorus-coordinator: flags, signals, and the one thread that serves.
 #include <signal.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
 
 #include <CLI/CLI.hpp>
 #include <boost/asio/as_tuple.hpp>
@@ -79,9 +80,11 @@ int run(Flags const& flags) {
       std::make_shared<spdlog::logger>("coordinator", std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
   log->set_level(spdlog::level::from_str(flags.log_level));
   log->flush_on(spdlog::level::trace);
+  spdlog::set_default_logger(log);  // of the http room: standard output is for the address alone
   boost::asio::io_context io(1);
   coordinator::CoordinatorOptions options;
   options.lease = std::chrono::milliseconds(flags.lease_ms);
+  options.http.connections = http::prepare_for_connections(options.http.connections);
   coordinator::Coordinator coordinator(io.get_executor(), options, system_random(), log);
   auto const port = coordinator.start(flags.host, flags.port);
   if (port.has_error()) {
@@ -99,6 +102,7 @@ int run(Flags const& flags) {
 
 int main(int argc, char** argv) {
   http::ignore_service_links();
+  http::ignore_broken_pipes();
   Flags flags;
   CLI::App app("Chorus coordinator: membership, groups and collectives over HTTP.", "chorus-coordinator");
   add_flags(app, flags);

@@ -50,8 +50,17 @@ asio::awaitable<Result<model::Choice>> Planner::select(Question question, std::v
 
 asio::awaitable<http::Checked<api::PlanAnswer>> Planner::preview(api::PlanRequest request,
                                                                  std::vector<Locality> in_rank_order) {
-  co_return co_await asio::co_spawn(thread_, preview_there(std::move(request), std::move(in_rank_order), constants_),
-                                    until_done());
+  if (previews_waiting_ == previews_waiting_max) {
+    http::Problem problem(http::ProblemCode::unavailable,
+                          std::to_string(previews_waiting_max) + " dry runs wait already");
+    problem.retry_after_s = 1;
+    co_return problem;
+  }
+  ++previews_waiting_;
+  auto answer = co_await asio::co_spawn(
+      preview_thread_, preview_there(std::move(request), std::move(in_rank_order), constants_), until_done());
+  --previews_waiting_;
+  co_return answer;
 }
 
 Planner::Key Planner::key_of(Question const& question) {

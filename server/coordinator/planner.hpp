@@ -1,4 +1,5 @@
-// The mathematics on a thread of its own, so that the thread that answers heartbeats never computes for long.
+// The mathematics on threads of its own, so that the thread that answers heartbeats never computes for long. Dry runs
+// have one to themselves: a collective with a deadline does not wait behind them.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -20,7 +21,10 @@ namespace chorus::coordinator {
 class Planner {
  public:
   explicit Planner(model::Constants constants) : constants_(constants) {}
-  ~Planner() { thread_.join(); }
+  ~Planner() {
+    thread_.join();
+    preview_thread_.join();
+  }
   Planner(Planner const&) = delete;
   Planner& operator=(Planner const&) = delete;
 
@@ -38,7 +42,7 @@ class Planner {
   };
   boost::asio::awaitable<Result<model::Choice>> select(Question question, std::vector<Locality> in_rank_order);
 
-  // POST /v1/plans, see plan_preview.hpp.
+  // POST /v1/plans, see plan_preview.hpp. Problem `unavailable` when too many wait.
   boost::asio::awaitable<http::Checked<api::PlanAnswer>> preview(api::PlanRequest request,
                                                                  std::vector<Locality> in_rank_order);
 
@@ -59,13 +63,16 @@ class Planner {
     std::list<Key>::iterator position;
   };
   static constexpr std::size_t answers_kept = 256;
+  static constexpr std::size_t previews_waiting_max = 16;
   static Key key_of(Question const& question);
   void keep(Key const& key, model::Choice const& choice);
 
   model::Constants const constants_;
   std::map<Key, Kept> kept_;
   std::list<Key> recent_;  // most recent first
+  std::size_t previews_waiting_ = 0;
   boost::asio::thread_pool thread_{1};
+  boost::asio::thread_pool preview_thread_{1};
 };
 
 }  // namespace chorus::coordinator

@@ -92,8 +92,8 @@ void Inlet::refuse_link(EngineErrc code, std::string why) {
 
 void Inlet::forget(std::uint64_t run, std::uint32_t epoch, links::Verdict const& verdict) {
   auto const early = find_early(run);
-  if (early == early_.size()) return;
-  if (early_[early]->open.token == verdict.token) send_verdict(FrameType::abort, run, epoch, verdict);
+  if (early == early_.size() || early_[early]->open.token != verdict.token) return;
+  send_verdict(FrameType::abort, run, epoch, verdict);
   forget_early(early);
 }
 
@@ -292,7 +292,8 @@ Status Inlet::replay(Early& early, ReceiveChannel& channel) {
 Status Inlet::deliver(ReceiveChannel& channel, std::span<std::byte const> frame) {
   FrameHeader header;
   std::memcpy(&header, frame.data(), sizeof header);
-  if (auto begun = channel.begin(header, *scratch_); begun.has_error()) return bad(begun.error().detail);
+  if (!replay_scratch_) replay_scratch_ = std::make_unique_for_overwrite<Memory>();
+  if (auto begun = channel.begin(header, *replay_scratch_); begun.has_error()) return bad(begun.error().detail);
   auto payload = frame.subspan(sizeof header, header.length);
   while (!payload.empty()) {
     auto const space = channel.space();
@@ -323,11 +324,16 @@ void Inlet::abort_arrived(links::Verdict const& verdict) {
   }
   auto const index = find_early(id);
   if (index != early_.size() && early_[index]->open.token == verdict.token) forget_early(index);
-  if (engine_.find_ended(id) != nullptr) return;
+  if (auto const* const known = engine_.find_ended(id);
+      known != nullptr && (known->was_started || known->token == verdict.token))
+    return;
   Engine::Ended ended;
   ended.token = verdict.token;
   ended.failure = from_verdict(verdict, peer().worker);
   engine_.remember(id, std::move(ended));
+  // Others may wait here for this rank's call, which will now fail at once.
+  auto const epoch = control_header().epoch;
+  for (auto& inlet : engine_.inlets_) inlet->forget(id, epoch, verdict);
 }
 
 void Inlet::lost(Error const& why) {

@@ -78,6 +78,8 @@ class Inlet final : public Connection {
   std::chrono::steady_clock::time_point since_;
   struct alignas(64) Memory : std::array<std::byte, scratch_bytes> {};
   std::unique_ptr<Memory> scratch_;
+  // For frames that waited here: a run may start while a frame of another one lies half in scratch_.
+  std::unique_ptr<Memory> replay_scratch_;
 };
 
 }  // namespace chorus::engine

@@ -139,6 +139,11 @@ void ReceiveChannel::take_from_stage(Message& message) {
   state_.board.advance(i, until - done);
 }
 
+bool ReceiveChannel::waits_for_peer() const {
+  return !opened_ || std::any_of(messages_.begin(), messages_.end(),
+                                 [](auto const& message) { return message.granted > message.arrived; });
+}
+
 std::string ReceiveChannel::where() const {
   for (std::size_t m = 0; m < messages_.size(); ++m) {
     auto const i = messages_[m].instruction;

@@ -39,6 +39,8 @@ class ReceiveChannel {
   void opened() { opened_ = true; }
   [[nodiscard]] bool is_opened() const { return opened_; }
   [[nodiscard]] bool finished() const { return opened_ && unreceived_ == 0; }
+  // It is the peer's turn: to open the run, or to send what it may.
+  [[nodiscard]] bool waits_for_peer() const;
   [[nodiscard]] std::string where() const;  // "receiving message 2 of 6 (step 7 of 12)": the first that is incomplete
 
   // Message m's instruction may have become able to go on.

@@ -200,10 +200,14 @@ Run::TimePoint Run::next_deadline() const { return in_grace_ ? spec_.deadline + 
 std::optional<Failure> Run::expired(TimePoint now) {
   if (now < next_deadline()) return std::nullopt;
   std::vector<std::pair<plan::Rank, std::string>> silent, slow;
+  auto const blame = [&](auto const& channel) {
+    (heard_[channel.peer()] ? slow : silent).emplace_back(channel.peer(), channel.where());
+  };
+  // A rank that only waits in turn is not to blame: what it lacks is this rank's to send.
   for (auto const& channel : receives_)
-    if (!channel.finished()) (heard_[channel.peer()] ? slow : silent).emplace_back(channel.peer(), channel.where());
+    if (channel.waits_for_peer()) blame(channel);
   for (auto const& channel : sends_)
-    if (!channel.finished()) (heard_[channel.peer()] ? slow : silent).emplace_back(channel.peer(), channel.where());
+    if (channel.waits_for_peer()) blame(channel);
   // Somebody else may know who is silent, and says so at this same deadline.
   if (silent.empty() && !in_grace_ && spec_.members.size() > 2) {
     in_grace_ = true;

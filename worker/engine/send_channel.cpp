@@ -97,6 +97,13 @@ Status SendChannel::granted(FrameHeader const& header) {
   return ok();
 }
 
+bool SendChannel::waits_for_peer() const {
+  if (finished()) return false;
+  return !open_sent_ || in_flight_ != 0 || std::any_of(messages_.begin(), messages_.end(), [&](auto const& message) {
+    return state_.board.ready(message.instruction) > message.issued;
+  });
+}
+
 std::string SendChannel::where() const {
   for (std::size_t m = 0; m < messages_.size(); ++m) {
     auto const i = messages_[m].instruction;

@@ -41,6 +41,8 @@ class SendChannel {
 
   [[nodiscard]] std::uint32_t in_flight() const { return in_flight_; }  // data frames given to the link and not sent
   [[nodiscard]] bool finished() const { return open_sent_ && unsent_ == 0; }
+  // It is the peer's turn: to accept the link, to grant, or to take what was sent.
+  [[nodiscard]] bool waits_for_peer() const;
   // "sending message 2 of 6 (step 7 of 12)": the first that is not sent.
   [[nodiscard]] std::string where() const;
 

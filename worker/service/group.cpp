@@ -1,6 +1,7 @@
 #include "worker/service/group.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include "collectives/core/op.hpp"
 #include "worker/service/problems.hpp"
@@ -29,12 +30,14 @@ http::Checked<std::optional<Assignment>> Assignment::from(api::GroupAssignment c
   if (!token) return token.error();
   assignment.token = *token;
   bool is_member = false;
+  std::set<std::string_view> seen;
   for (std::size_t i = 0; i < message.group.members.size(); ++i) {
     auto const& member = message.group.members[i];
     auto const at = "/group/members/" + std::to_string(i);
     if (member.rank != i)
       return invalid_field(at + "/rank", "is not " + std::to_string(i) + ": members come in rank order");
     if (!is_valid_worker_id(member.worker)) return invalid_field(at + "/worker", "is not a worker id");
+    if (!seen.insert(member.worker).second) return invalid_field(at + "/worker", "is listed twice");
     auto const incarnation = check_hex(at + "/incarnation", member.incarnation);
     if (!incarnation) return incarnation.error();
     assignment.members.push_back({member.rank, member.worker, *incarnation, member.url});

@@ -91,7 +91,7 @@ std::optional<Problem> GroupBook::assign(api::GroupAssignment const& message) {
 
 void GroupBook::end(GroupEpoch& epoch, Error why) {
   epoch.break_epoch(why.detail);
-  if (epoch.running != 0) plane_.abort(epoch.running, std::move(why));
+  if (epoch.running != 0) runner_.abort(epoch.running, std::move(why));
 }
 
 Checked<GroupBook::EpochPtr> GroupBook::find(std::string const& name) const {

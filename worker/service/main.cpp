@@ -3,6 +3,7 @@
 // Two threads: this one runs HTTP, the agent and everything else of the control plane; the data plane has its own.
 #include <spdlog/logger.h>
 #include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <array>
@@ -14,6 +15,7 @@
 #include <ctime>
 #include <random>
 
+#include "http/environment.hpp"
 #include "http/task_group.hpp"
 #include "worker/service/flags.hpp"
 #include "worker/service/worker.hpp"
@@ -56,6 +58,9 @@ int main(int argc, char** argv) {
   auto const log = std::make_shared<spdlog::logger>("worker", std::make_shared<spdlog::sinks::stderr_sink_mt>());
   log->set_level(spdlog::level::from_str(flags->log_level));
   log->flush_on(spdlog::level::info);
+  spdlog::set_default_logger(log);  // of the http room: standard output is for the address alone
+  chorus::http::ignore_broken_pipes();
+  flags->options.connections = chorus::http::prepare_for_connections(flags->options.connections);
 
   asio::io_context control(1);
   asio::signal_set signals(control, SIGINT, SIGTERM);

@@ -20,6 +20,7 @@ struct WorkerOptions {
   std::uint64_t memory_limit_bytes = std::uint64_t{16} << 30;  // of all tensors and results
   std::chrono::microseconds spin{0};
   std::chrono::milliseconds drain_timeout{5000};
+  std::size_t connections = 16384;  // accepted at once
 
   // Of the surroundings, not of the command line.
   std::string host_name;

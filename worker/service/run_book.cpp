@@ -39,13 +39,8 @@ api::RunReport to_report(std::uint64_t run, plan::Rank rank, std::string worker,
 
 }  // namespace
 
-RunBook::RunBook(boost::asio::any_io_executor executor, Runner& runner, engine::DataPlane& plane, Limits limits)
-    : executor_(executor),
-      runner_(runner),
-      plane_(plane),
-      limits_(limits),
-      closed_one_(executor),
-      tasks_(std::move(executor)) {}
+RunBook::RunBook(boost::asio::any_io_executor executor, Runner& runner, Limits limits)
+    : executor_(executor), runner_(runner), limits_(limits), closed_one_(executor), tasks_(std::move(executor)) {}
 
 RunBook::RecordPtr RunBook::find(std::uint64_t run) const {
   auto const found = records_.find(run);
@@ -151,7 +146,7 @@ std::optional<Problem> RunBook::drop(std::uint64_t run) {
                      of_run(run) + " is committed as version " + std::to_string(record->version));
     case State::running:
       record->drop_asked = true;
-      plane_.abort(run, Error(engine::EngineErrc::aborted, of_run(run) + " was aborted"));
+      runner_.abort(run, Error(engine::EngineErrc::aborted, of_run(run) + " was aborted"));
       break;
     case State::held:
       record->result.drop();

@@ -14,7 +14,7 @@
 
 namespace chorus::service {
 
-// On the control thread. Runner and data plane outlive stop(). A run lives independently of the request that asked for
+// On the control thread. The runner outlives stop(). A run lives independently of the request that asked for
 // it: a client that goes away does not end it.
 class RunBook {
  public:
@@ -23,7 +23,7 @@ class RunBook {
     std::size_t remembered = 1024;          // ended runs, for requests that are repeated
   };
 
-  RunBook(boost::asio::any_io_executor executor, Runner& runner, engine::DataPlane& plane, Limits limits);
+  RunBook(boost::asio::any_io_executor executor, Runner& runner, Limits limits);
 
   // Starts the run, or finds it, and gives its report when it has ended on this rank. `request` is the text that tells
   // whether a repetition is one. Problems: the runner's refusals (the run is then unknown, as if never asked for),
@@ -64,7 +64,6 @@ class RunBook {
 
   boost::asio::any_io_executor executor_;
   Runner& runner_;
-  engine::DataPlane& plane_;
   Limits const limits_;
   std::map<std::uint64_t, RecordPtr> records_;
   std::deque<std::uint64_t> ended_;  // oldest first

@@ -13,7 +13,7 @@ namespace {
 
 class Book {
  public:
-  explicit Book(RunBook::Limits limits) : book(control.get_executor(), runner, plane, limits) {
+  explicit Book(RunBook::Limits limits) : book(control.get_executor(), runner, limits) {
     auto block = pool.acquire(4).value();
     std::fill_n(block->data(), 4, std::byte{1});
     CHECK(store.put("x", Dtype::i32, {1}, std::move(block), {}).value() == 1);

@@ -1,5 +1,7 @@
 #include "worker/service/run_order.hpp"
 
+#include <set>
+
 #include "http/api/membership.hpp"
 #include "worker/service/problems.hpp"
 #include "worker/tensors/store.hpp"
@@ -15,12 +17,14 @@ std::string quoted(std::string const& text) { return '"' + text.substr(0, 80) + 
 
 Checked<std::vector<engine::Peer>> check_members(std::vector<api::Peer> const& members) {
   std::vector<engine::Peer> peers;
+  std::set<std::string_view> seen;  // a link belongs to one worker, so a worker is one rank
   for (std::size_t i = 0; i < members.size(); ++i) {
     auto const& member = members[i];
     auto const at = "/members/" + std::to_string(i);
     if (member.rank != i)
       return invalid_field(at + "/rank", "is not " + std::to_string(i) + ": members come in rank order");
     if (!is_valid_worker_id(member.worker)) return invalid_field(at + "/worker", "is not a worker id");
+    if (!seen.insert(member.worker).second) return invalid_field(at + "/worker", "is listed twice");
     auto const incarnation = check_hex(at + "/incarnation", member.incarnation);
     if (!incarnation) return incarnation.error();
     peers.push_back({member.rank, member.worker, *incarnation, member.url});

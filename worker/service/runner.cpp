@@ -96,6 +96,28 @@ struct Runner::Memory {
   }
 };
 
+// A run between its order and its start: the data plane does not know it yet, so an abort has to be kept for it here.
+class Runner::Preparation {
+ public:
+  Preparation(Runner& runner, std::uint64_t run) : runner_(runner), run_(run) { runner_.preparing_[run]; }
+  ~Preparation() { end(); }
+  Preparation(Preparation const&) = delete;
+  Preparation& operator=(Preparation const&) = delete;
+
+  void end() { runner_.preparing_.erase(run_); }
+
+ private:
+  Runner& runner_;
+  std::uint64_t const run_;
+};
+
+void Runner::abort(std::uint64_t run, Error why) {
+  if (auto const found = preparing_.find(run); found != preparing_.end())
+    found->second = std::move(why);
+  else
+    parts_.plane.abort(run, std::move(why));
+}
+
 awaitable<Checked<Runner::Memory>> Runner::acquire(RunOrder const& order) {
   auto tensor = parts_.store.get(order.tensor);
   if (!tensor) co_return to_problem(tensor.error(), {order.rank});
@@ -121,6 +143,7 @@ awaitable<Checked<Runner::Memory>> Runner::acquire(RunOrder const& order) {
       co_return to_problem(exclusive.error(), {order.rank});
     boost::asio::steady_timer pause(parts_.control, std::chrono::milliseconds(1));
     co_await pause.async_wait(boost::asio::use_awaitable);
+    if (auto const& why = preparing_.at(order.run)) co_return to_problem(*why, {});
   }
 }
 
@@ -170,6 +193,7 @@ awaitable<std::string> Runner::digest_of(std::shared_ptr<void const> owner, std:
 }
 
 awaitable<Checked<RunEnd>> Runner::run(RunOrder order) {
+  Preparation preparation(*this, order.run);
   auto memory = co_await acquire(order);
   if (!memory) co_return memory.error();
   auto spec = to_spec(order, *memory);
@@ -178,6 +202,8 @@ awaitable<Checked<RunEnd>> Runner::run(RunOrder order) {
   RunEnd end;
   // In place the input is gone afterwards.
   if (order.digests && order.spec.in_place) end.input_digest = co_await digest_of(memory->owner(), memory->input());
+  if (auto const& why = preparing_.at(order.run)) co_return to_problem(*why, {});
+  preparation.end();
   end.started_us = microseconds(steady_clock::now());
   auto const pending = std::make_shared<Pending<engine::RunResult>>(parts_.control);
   parts_.plane.start(std::move(*spec), [pending](engine::RunResult result) {

@@ -3,6 +3,7 @@
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -51,6 +52,9 @@ class Runner {
   // and failed is a RunEnd with a problem. In place, a tensor that is being read is waited for, one second at most.
   boost::asio::awaitable<http::Checked<RunEnd>> run(RunOrder order);
 
+  // Ends the run with `why`, whether it is still being prepared here or runs already; nothing if it has ended.
+  void abort(std::uint64_t run, Error why);
+
   // What run() would refuse at once, of an order over this tensor.
   [[nodiscard]] std::optional<http::Problem> refusal(RunOrder const& order, tensors::Tensor const& tensor);
 
@@ -65,7 +69,10 @@ class Runner {
   boost::asio::awaitable<std::string> digest_of(std::shared_ptr<void const> owner, std::span<std::byte const> bytes);
   void record(RunOrder const& order, Memory const& memory, RunEnd const& end);
 
+  class Preparation;
+
   Parts parts_;
+  std::map<std::uint64_t, std::optional<Error>> preparing_;  // with why they are not to start
 };
 
 }  // namespace chorus::service

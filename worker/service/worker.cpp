@@ -33,6 +33,12 @@ std::string default_id(std::string host_name, std::uint16_t port) {
   return (host_name.empty() ? "worker" : host_name) + "-" + std::to_string(port);
 }
 
+http::ServerLimits limits_of(WorkerOptions const& options) {
+  http::ServerLimits limits;
+  limits.connections = options.connections;
+  return limits;
+}
+
 std::size_t kept_bytes(WorkerOptions const& options) { return options.memory_limit_bytes / 4; }
 
 }  // namespace
@@ -44,7 +50,7 @@ struct Worker::Runs {
             {.worker = worker.identity_.id, .incarnation = worker.identity_.incarnation, .spin = worker.options_.spin}),
         runner({executor, plane, worker.plans_, worker.store_, worker.pool_, worker.helper_, worker.metrics_,
                 worker.flights_}),
-        book(executor, runner, plane, {}),
+        book(executor, runner, {}),
         groups(executor, runner, plane, worker.identity_),
         run_routes(book, groups, worker.identity_),
         group_routes(groups),
@@ -74,7 +80,7 @@ Worker::Worker(boost::asio::io_context& control, WorkerOptions options, std::sha
       plans_(plan_cache_bytes),
       helper_(executor_),
       client_(executor_),
-      server_(executor_, router_, http::ServerLimits(), [this](http::Exchange const& exchange) {
+      server_(executor_, router_, limits_of(options_), [this](http::Exchange const& exchange) {
         metrics_.request(http::name(exchange.method), exchange.route, exchange.status,
                          std::chrono::duration<double>(exchange.duration).count());
       }) {}
