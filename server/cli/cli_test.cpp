@@ -183,7 +183,7 @@ TEST_CASE("a failed collective is shown with its problem, and the exit code says
   FakeCoordinator coordinator;
   auto failed = collective("failed");
   failed.error = http::Problem(http::ProblemCode::peer_lost, "rank 1 (w1) closed its link");
-  coordinator.answer("POST /v1/collectives?wait=30000ms", 200, http::encode(failed));
+  coordinator.answer("POST /v1/collectives?wait=35000ms", 200, http::encode(failed));
   std::vector<std::string> const arguments{"run", "all_reduce", "--group", "train", "--tensor", "grad"};
   auto const run = at(coordinator, arguments);
   CHECK(run.status == 1);

@@ -29,8 +29,9 @@ inline CLI::Option* add_bytes(CLI::App& app, std::string const& name, std::uint6
   return add_parsed(app, name, target, parse_bytes, help)->type_name("SIZE");
 }
 
-inline CLI::Option* add_duration(CLI::App& app, std::string const& name, std::chrono::milliseconds& target,
-                                 std::string const& help) {
+// Target is std::chrono::milliseconds or an optional of it.
+template <class Target>
+CLI::Option* add_duration(CLI::App& app, std::string const& name, Target& target, std::string const& help) {
   return add_parsed(app, name, target, parse_duration, help)->type_name("DURATION");
 }
 

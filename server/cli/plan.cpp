@@ -67,7 +67,7 @@ void print_answer(Planned const& planned, api::PlanRequest const& request, std::
 
 ExitCode print_program(Planned const& planned, PlanOptions const& options, Session const& session) {
   auto const program = program_of(planned.answer, *parse_op(options.request.op), planned.ranks, *options.rank);
-  if (!program) return report(session, http::Problem(http::ProblemCode::bad_request, program.error().detail));
+  if (!program) return report_usage(session, program.error().detail);
   auto const text = plan::to_text(*program);
   if (session.json)
     session.out << boost::json::serialize(boost::json::object{{"rank", *options.rank}, {"text", text}}) << '\n';

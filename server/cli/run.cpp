@@ -1,6 +1,7 @@
 // run: launches a collective, waits for it, and shows what it did on every rank.
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <ostream>
 
 #include "collectives/core/op.hpp"
@@ -16,12 +17,14 @@
 namespace chorus::cli {
 namespace {
 
+constexpr std::chrono::milliseconds longest_wait{600'000};  // that a coordinator grants
+constexpr std::chrono::milliseconds ending_slack{5'000};
 constexpr std::chrono::milliseconds answer_slack{10'000};  // how long an answer may take beyond the wait it grants
 
 struct RunOptions {
   api::CollectiveRequest request;
   std::chrono::milliseconds timeout{30'000};
-  std::chrono::milliseconds wait{30'000};
+  std::optional<std::chrono::milliseconds> wait;  // none: until the collective must have ended
   std::string id;
   bool validate_only = false;
 };
@@ -90,6 +93,11 @@ void print_ranks(api::Collective const& collective, std::ostream& out) {
     print_members(collective, out);
 }
 
+// The coordinator ends a collective a little after its deadline: survivors say first whom they waited for.
+std::chrono::milliseconds wait_of(RunOptions const& options) {
+  return options.wait.value_or(std::min<std::chrono::milliseconds>(options.timeout + ending_slack, longest_wait));
+}
+
 // 0 only for what was asked: a result, a plan, or, with --wait 0s, a launch.
 ExitCode verdict(api::Collective const& collective, RunOptions const& options, Session const& session) {
   if (collective.state == "succeeded" || options.validate_only) return ExitCode::ok;
@@ -101,7 +109,7 @@ ExitCode verdict(api::Collective const& collective, RunOptions const& options, S
   if (!session.json)
     session.err << "still " << collective.state << "; ask again: " << session.coordinator << "/v1/collectives/"
                 << collective.id << '\n';
-  return options.wait.count() == 0 ? ExitCode::ok : ExitCode::failed;
+  return wait_of(options).count() == 0 ? ExitCode::ok : ExitCode::failed;
 }
 
 Request launch(RunOptions const& options) {
@@ -113,12 +121,13 @@ Request launch(RunOptions const& options) {
     request.path += "/" + percent_encode(options.id);
   }
   request.path +=
-      options.validate_only ? "?validate_only=true" : "?wait=" + std::to_string(options.wait.count()) + "ms";
-  request.patience = options.wait + answer_slack;
+      options.validate_only ? "?validate_only=true" : "?wait=" + std::to_string(wait_of(options).count()) + "ms";
+  request.patience = wait_of(options) + answer_slack;
   return request;
 }
 
 ExitCode run(RunOptions const& options, Session const& session) {
+  if (wait_of(options) > longest_wait) return report_usage(session, "--wait is at most 10m");
   auto const collective = Client(session.coordinator).ask<api::Collective>(launch(options));
   if (!collective) return report(session, collective.error());
   if (session.json) {
@@ -157,7 +166,8 @@ void add_run(CLI::App& root, Commands& commands) {
   command.add_flag("--in-place", request.in_place, "write over the tensor while it runs: less memory, no way back");
   add_bytes(command, "--segment-bytes", request.schedule.segment_bytes, "the pipelining unit, 4K to 64M")
       ->default_str("256K");
-  add_duration(command, "--wait", options->wait, "wait this long for the end; 0s only launches")->default_str("30s");
+  add_duration(command, "--wait", options->wait, "wait this long for the end, at most 10m; 0s only launches")
+      ->default_str("the timeout and 5s");
   command.add_option("--id", options->id, "launch under this id: typing it again shows it and launches nothing")
       ->type_name("ID");
   command.add_flag("--validate-only", options->validate_only, "admit and plan, and do not run");
