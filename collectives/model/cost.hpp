@@ -4,7 +4,8 @@
 // sends one message at a time and receives one message at a time (one network card each way), in the order in which
 // they become ready; a receiver reduces before it takes the next. A message starts when both ends are ready
 // (rendezvous). Segments are followed one by one, so that a tree is a pipeline here as it is in the engine. Left out:
-// contention inside the network, what a host's processes take from each other, and what a segment costs beyond its bytes.
+// contention inside the network, what a host's processes take from each other, and what a segment costs beyond its
+// bytes.
 //
 // Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", IJHPCA 2005,
 // applied to the instruction stream instead of to a closed formula.

@@ -76,8 +76,9 @@ struct DataPlaneOptions {
   std::string worker;  // own id and incarnation, presented in handshakes
   std::uint64_t incarnation = 0;
   std::chrono::microseconds spin{20};  // how long the idle thread polls before it blocks; 0 blocks at once
-  std::uint64_t eager_bytes = 65536;   // per run and link: sent without waiting for the receiver's grant; equal everywhere
-  std::size_t early_runs = 64;         // runs of peers that may wait here for this rank's own call, per link
+  std::uint64_t eager_bytes =
+      65536;                    // per run and link: sent without waiting for the receiver's grant; equal everywhere
+  std::size_t early_runs = 64;  // runs of peers that may wait here for this rank's own call, per link
 };
 
 class DataPlane {

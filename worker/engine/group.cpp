@@ -65,7 +65,8 @@ engine::RunResult Group::all_reduce(std::span<std::byte const> input, std::span<
   return result;
 }
 
-// The call is shared: once the caller is awake it may destroy the group, while the data thread is still about to return.
+// The call is shared: once the caller is awake it may destroy the group, while the data thread is still about to
+// return.
 engine::RunResult Group::run(engine::RunSpec spec) {
   plane_.start(std::move(spec), [call = call_](engine::RunResult result) {
     call->result = std::move(result);
