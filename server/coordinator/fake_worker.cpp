@@ -13,13 +13,12 @@ namespace chorus::coordinator {
 namespace {
 
 namespace asio = boost::asio;
-using std::chrono_literals::operator""s;
 using http::Body;
 using http::Request;
 using http::Response;
 using Clock = std::chrono::steady_clock;
 
-constexpr auto patience = 5s;
+constexpr std::chrono::seconds patience{5};
 
 std::uint64_t run_of(Request const& request) {
   auto const& text = request.parameter("run");
