@@ -101,7 +101,8 @@ void LiveGroup::put_everywhere(std::string const& name, std::size_t count) {
 }
 
 std::vector<float> LiveGroup::sum(std::size_t count) const {
-  return std::vector<float>(count, static_cast<float>(ranks() * (ranks() + 1) / 2));
+  auto const sum = ranks() * (ranks() + 1) / 2;  // of 1 to p: always whole
+  return std::vector<float>(count, static_cast<float>(sum));
 }
 
 std::vector<Answer> LiveGroup::all_reduce(std::string const& body) {
