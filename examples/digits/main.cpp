@@ -44,8 +44,8 @@ int train(std::string const& data, std::string const& worker, std::string const&
     client.get(gradient_tensor, vector);
     return {report.algorithm, report.seconds};
   };
-  auto const report = [&, rank = rank](digits::EpochReport const& epoch) {
-    if (rank == 0 && (epoch.epoch <= 3 || epoch.epoch % 5 == 0)) print(epoch);
+  auto const report = [shows = rank == 0](digits::EpochReport const& epoch) {
+    if (shows && (epoch.epoch <= 3 || epoch.epoch % 5 == 0)) print(epoch);
   };
   client.put(weights_tensor, digits::train(dataset, {rank, ranks}, exchange, report));
   return 0;

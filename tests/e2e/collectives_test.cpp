@@ -122,8 +122,10 @@ TEST_CASE("several collectives at once on one group and on overlapping groups") 
     launches.emplace_back([&, slot, request = std::move(request)] { results[slot] = cluster.run(request); });
   };
   std::size_t slot = 0;
-  for (auto const* tensor : tensors)
-    launch(slot++, {{"group", "all"}, {"tensor", tensor}, {"algorithm", slot % 2 == 0 ? "ring" : "tree"}});
+  for (auto const* tensor : tensors) {
+    launch(slot, {{"group", "all"}, {"tensor", tensor}, {"algorithm", slot % 2 == 0 ? "ring" : "tree"}});
+    ++slot;
+  }
   launch(slot++, {{"group", "left"}, {"tensor", "l"}, {"algorithm", "ring"}});
   launch(slot++, {{"group", "right"}, {"tensor", "r"}, {"algorithm", "centralized"}});
   for (auto& thread : launches) thread.join();
