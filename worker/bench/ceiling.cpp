@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -34,14 +35,11 @@ class Stream {
 
   void send_all() {
     for (std::uint64_t sent = 0; sent < stream_bytes;)
-      sent += socket_.send(asio::buffer(outgoing_.data() + sent % outgoing_.size() / segment_ * segment_, segment_));
+      sent += socket_.send(asio::buffer(place(outgoing_, sent), left(sent)));
   }
   void receive_all() {
-    for (std::uint64_t received = 0; received < stream_bytes;) {
-      auto const left = std::min(stream_bytes - received, segment_);
-      received +=
-          socket_.receive(asio::buffer(incoming_.data() + received % incoming_.size() / segment_ * segment_, left));
-    }
+    for (std::uint64_t received = 0; received < stream_bytes;)
+      received += socket_.receive(asio::buffer(place(incoming_, received), left(received)));
   }
   // The other side does the same.
   void both() {
@@ -51,12 +49,17 @@ class Stream {
   }
 
  private:
+  [[nodiscard]] std::uint64_t left(std::uint64_t moved) const { return std::min(stream_bytes - moved, segment_); }
+  [[nodiscard]] std::byte* place(std::vector<std::byte>& memory, std::uint64_t moved) const {
+    return memory.data() + moved % memory.size() / segment_ * segment_;
+  }
+
   tcp::socket& socket_;
   std::vector<std::byte> outgoing_, incoming_;
   std::uint64_t const segment_;
 };
 
-// Ends of streams overlap by up to a segment: an exact count is not needed, an agreement on who goes next is.
+// Both have received everything when both have come here.
 void meet(tcp::socket& socket) {
   char byte = 0;
   asio::write(socket, asio::buffer(&byte, 1));

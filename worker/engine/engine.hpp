@@ -64,7 +64,6 @@ class Engine {
   // Goes on with everything that can go on. Safe to call at any time, also from within.
   void settle();
 
-  [[nodiscard]] std::size_t runs() const { return runs_.size(); }
   [[nodiscard]] std::size_t links() const { return outlets_.size() + inlets_.size(); }
 
  private:

@@ -38,7 +38,6 @@ class LoopbackFleet final : public Fleet {
   [[nodiscard]] Engine& engine(plan::Rank rank) { return members_[rank]->engine; }
   [[nodiscard]] links::LoopbackNetwork& network() { return network_; }
   [[nodiscard]] TimePoint now() const { return now_; }
-  [[nodiscard]] std::vector<PeerTraffic> traffic(plan::Rank rank) const { return members_[rank]->book.read(); }
 
   void let_move() override;
   void let_move(std::size_t steps);
