@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include "collectives/core/result.hpp"
 #include "collectives/plan/instruction.hpp"
@@ -29,6 +30,8 @@ class Sink {
   void reduce(Slice src, Slice dst, Final final = Final::no);  // dst = dst (op) src
 };
 
+using Shape = std::vector<std::uint32_t>;
+
 // A pure description: functions of (spec, rank, round). Lives in a constant table, is never registered.
 struct Algorithm {
   std::string_view name;
@@ -39,12 +42,23 @@ struct Algorithm {
   std::uint32_t (*rounds)(Spec const& spec, Rank rank);
   void (*emit)(Spec const& spec, Rank rank, std::uint32_t round, Sink& sink);  // random access, no state
 
-  bool rooted = false;      // one rank, Spec::root, plays a part of its own
+  bool rooted = false;      // one rank, Spec::root, plays a part of its own also where the operation has no root
   bool uses_arity = false;  // Spec::arity changes the plan
 
-  // Every message is received into the chunks of the vector from which it was sent. Then the digests of a channel cover
-  // which chunks travel. False where scratch is at one end, or where chunks move, as in a gather.
+  // Shapes that are worth a look for so many ranks, beside the empty one, which every algorithm takes. Null where
+  // Spec::shape must be empty; the algorithm's comment says how it reads one, its check() which ones fit.
+  std::vector<Shape> (*shapes)(std::uint32_t ranks) = nullptr;
+
+  // Every message is received into the chunks of the vector from which it was sent (scratch chunk k counts as k mod C).
+  // Then the digests of a channel cover which chunks travel. Without effect on all_to_all, where they never match.
   bool same_chunks_on_both_ends = true;
+
+  // Runs only if all chunks have the same size: blocks travel under other numbers than their own.
+  bool (*equal_chunks)(Spec const& spec) = nullptr;
+
+  // Every element is reduced at one place, the contributions taken in rank order, one by one: the same bits from all
+  // algorithms for which this holds. Null: never.
+  bool (*in_worker_order)(Spec const& spec) = nullptr;
 };
 
 }  // namespace chorus::plan

@@ -21,10 +21,8 @@ class Collector final : public Sink {
 
  private:
   void check(Instruction const& instruction, Buffer buffer, std::uint32_t chunk) const {
-    auto const limit = buffer == Buffer::scratch ? program_.scratch_chunks : program_.chunks;
     CHORUS_ASSERT(instruction.chunks >= 1 && instruction.stride >= 1, "an instruction moves distinct chunks");
-    CHORUS_ASSERT(chunk + std::uint64_t{instruction.stride} * (instruction.chunks - 1) < limit,
-                  "chunks lie within their buffer");
+    CHORUS_ASSERT(in_bounds(program_, buffer, chunk, instruction), "chunks lie within their buffer");
   }
 
   Program& program_;
@@ -58,13 +56,19 @@ Result<Program> build(Algorithm const& algorithm, Spec const& spec, Rank rank) {
   program.rank = rank;
   program.chunks = algorithm.chunks(spec);
   program.scratch_chunks = algorithm.scratch_chunks(spec, rank);
-  program.rooted = algorithm.rooted;
+  program.rooted = algorithm.rooted || is_rooted(spec.op);
+  program.equal_chunks = algorithm.equal_chunks != nullptr && algorithm.equal_chunks(spec);
+  CHORUS_ASSERT(!has_blocks(spec.op) || program.chunks % spec.ranks == 0, "as many chunks for every rank");
+  auto const held = memory(spec, rank, program.chunks);
+  program.input = held.input;
+  program.output = held.output;
   generate(algorithm, program);
   unify_in_place(program);
   order_rounds(program);
   number_messages(program);
   derive_dependencies(program);
-  digest_channels(program, algorithm.same_chunks_on_both_ends);
+  widen_partials(program);
+  digest_channels(program, algorithm.same_chunks_on_both_ends && spec.op != Op::all_to_all);
   program.instructions.shrink_to_fit();
   program.dependencies.shrink_to_fit();
   program.channels.shrink_to_fit();

@@ -17,7 +17,7 @@ void digest_channels(Program& program, bool same_chunks_on_both_ends) {
                                           [](Channel const& c, Rank rank) { return c.peer < rank; });
     std::array<std::uint32_t, 5> record{instruction.message, instruction.lane, instruction.chunks, 0, 0};
     if (same_chunks_on_both_ends) {
-      record[3] = sends ? instruction.src_chunk : instruction.dst_chunk;
+      record[3] = (sends ? instruction.src_chunk : instruction.dst_chunk) % program.chunks;
       record[4] = instruction.stride;
     }
     auto& chain = sends ? channel->send_digest : channel->receive_digest;

@@ -23,6 +23,12 @@ enum class Buffer : std::uint8_t { input, output, scratch };
 // This instruction completes the reduction of dst: every rank's contribution is in it, once. `avg` divides here.
 inline constexpr std::uint8_t final_flag = 1;
 
+// Of f16 and bf16, partial sums that never leave the rank are kept in f32, so that what is reduced in one place is
+// rounded once. `wide_operand`: the partial sum that goes in (src of recv_reduce, dst of reduce) is such a one;
+// `wide_result`: dst becomes one. Other dtypes ignore both. A pass sets them (widen_partials).
+inline constexpr std::uint8_t wide_operand_flag = 2;
+inline constexpr std::uint8_t wide_result_flag = 4;
+
 struct Instruction {
   Opcode op = Opcode::send;
   Buffer src = Buffer::input;
@@ -38,6 +44,8 @@ struct Instruction {
   std::uint32_t stride = 1;     // distance from one chunk to the next, on both sides
 
   [[nodiscard]] bool is_final() const { return (flags & final_flag) != 0; }
+  [[nodiscard]] bool has_wide_operand() const { return (flags & wide_operand_flag) != 0; }
+  [[nodiscard]] bool has_wide_result() const { return (flags & wide_result_flag) != 0; }
   [[nodiscard]] bool reads_src() const { return op != Opcode::recv; }
   [[nodiscard]] bool writes_dst() const { return op != Opcode::send; }
   [[nodiscard]] bool receives() const { return op == Opcode::recv || op == Opcode::recv_reduce; }
@@ -50,7 +58,8 @@ static_assert(offsetof(Instruction, lane) == 4 && offsetof(Instruction, peer) ==
 static_assert(offsetof(Instruction, src_chunk) == 16 && offsetof(Instruction, chunks) == 24);
 static_assert(std::is_trivially_copyable_v<Instruction> && std::has_unique_object_representations_v<Instruction>);
 
-// A set of chunks of one buffer, as authors name it: `output(c)`, `input(0, chunks)`.
+// A set of chunks of one buffer, as authors name it: `output(c)`, `input(0, chunks)`. Chunk k of scratch has the size
+// of chunk k mod C of the vector.
 struct Slice {
   Buffer buffer;
   std::uint32_t chunk;

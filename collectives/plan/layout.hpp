@@ -1,10 +1,14 @@
 // From chunks to elements, at run time and in 64 bits: the only place that knows the element count.
 //
 // Chunk c of C over n elements holds n / C elements, and the first n % C chunks hold one more. So counts 0, 1, p-1,
-// primes and more than 2^31 need no special case anywhere else.
+// primes and more than 2^31 need no special case anywhere else. A vector of blocks is cut into blocks first, evenly or
+// as counts say, and each block into its chunks, so that what a rank gets does not depend on the algorithm's chunks.
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
 
 #include "collectives/plan/instruction.hpp"
 
@@ -17,10 +21,15 @@ struct ElementRange {
   friend bool operator==(ElementRange const&, ElementRange const&) = default;
 };
 
+// A value; copies share the table of counts.
 class Layout {
  public:
   // chunks >= 1.
-  Layout(std::uint64_t elements, std::uint32_t chunks);
+  Layout(std::uint64_t elements, std::uint32_t chunks) : Layout(elements, chunks, chunks) {}
+  // chunks is a multiple of blocks >= 1; the blocks' sizes differ by one at most.
+  Layout(std::uint64_t elements, std::uint32_t blocks, std::uint32_t chunks);
+  // Block b has counts[b] elements; chunks is a multiple of their number >= 1. The sum fits 64 bits.
+  Layout(std::span<std::uint64_t const> counts, std::uint32_t chunks);
 
   [[nodiscard]] std::uint64_t elements() const { return elements_; }
   [[nodiscard]] std::uint32_t chunks() const { return chunks_; }
@@ -28,13 +37,21 @@ class Layout {
   // first < chunks(); first + count <= chunks(). Neighbouring chunks are neighbouring elements.
   [[nodiscard]] ElementRange range(std::uint32_t first, std::uint32_t count = 1) const;
 
- private:
+  // Where a chunk begins; chunk <= chunks().
   [[nodiscard]] std::uint64_t begin_of(std::uint32_t chunk) const;
+
+  // Whether all chunks have the same size.
+  [[nodiscard]] bool is_equal() const;
+
+ private:
+  [[nodiscard]] std::uint64_t block_begin(std::uint32_t block) const;
 
   std::uint64_t elements_;
   std::uint64_t quotient_;
   std::uint64_t remainder_;
   std::uint32_t chunks_;
+  std::uint32_t per_block_;                                         // chunks
+  std::shared_ptr<std::vector<std::uint64_t> const> block_begins_;  // one more than blocks; null if even
 };
 
 }  // namespace chorus::plan

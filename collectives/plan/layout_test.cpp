@@ -35,3 +35,23 @@ TEST_CASE("more elements than 32 bits count") {
   CHECK(layout.range(3).size() == (std::uint64_t{1} << 46));
   CHECK(layout.range(2).size() == (std::uint64_t{1} << 46) + 1);
 }
+
+TEST_CASE("blocks are cut first, so that their borders do not depend on the chunks in them") {
+  Layout const layout(6, 4, 8);  // 2 2 1 1, each in two
+  CHECK(layout.range(0, 2) == ElementRange{0, 2});
+  CHECK(layout.range(4, 2) == ElementRange{4, 5});
+  CHECK(layout.range(5) == ElementRange{5, 5});
+  CHECK(layout.range(6) == ElementRange{5, 6});
+  CHECK_FALSE(layout.is_equal());
+  CHECK(Layout(16, 4, 8).is_equal());
+}
+
+TEST_CASE("blocks have the sizes that counts say") {
+  std::vector<std::uint64_t> const counts{0, 5, 1};
+  Layout const layout(counts, 6);
+  CHECK(layout.elements() == 6);
+  CHECK(layout.range(0, 2) == ElementRange{0, 0});
+  CHECK(layout.range(2) == ElementRange{0, 3});
+  CHECK(layout.range(3) == ElementRange{3, 5});
+  CHECK(layout.range(4, 2) == ElementRange{5, 6});
+}

@@ -21,8 +21,12 @@ void number_messages(Program& program);
 // back shows it.
 void derive_dependencies(Program& program);
 
+// Marks the partial sums that only this rank's own reductions read: see wide_operand_flag. Only where the operation
+// reduces.
+void widen_partials(Program& program);
+
 // Counts and digests of the messages per peer. Digests cover number, lane and length of every message, and, if
-// `same_chunks_on_both_ends` (see Algorithm), also which chunks it carries.
+// `same_chunks_on_both_ends` (see Algorithm), also which chunks it carries; scratch chunk k counts as k mod C.
 void digest_channels(Program& program, bool same_chunks_on_both_ends);
 
 }  // namespace chorus::plan

@@ -20,6 +20,7 @@ class Rounds final : public Sink {
     program.spec = {.algorithm = "hand_written", .ranks = 4, .in_place = in_place};
     program.chunks = 8;
     program.scratch_chunks = 2;
+    program.input = program.output = {0, 8};
     program.round_begin = {0, 0};
   }
   void put(Instruction const& instruction) override {
@@ -35,6 +36,7 @@ class Rounds final : public Sink {
     order_rounds(program);
     number_messages(program);
     derive_dependencies(program);
+    widen_partials(program);
     digest_channels(program, true);
     return program;
   }
@@ -226,4 +228,37 @@ TEST_CASE("build refuses what does not fit and says why") {
   CHECK(build(toy, toy_spec(3), 4).error().code == PlanErrc::rank_out_of_range);
   CHECK(build(toy, toy_spec(0), 0).error().code == PlanErrc::bad_parameter);
   CHECK(build(toy, {.algorithm = "ring", .ranks = 4}, 0).error().code == PlanErrc::unknown_algorithm);
+}
+
+TEST_CASE("a partial sum that only the next reduction reads is kept wide, and what leaves the rank is not") {
+  Rounds rounds;
+  rounds.recv(1, output(0));
+  rounds.next_round().recv_reduce(2, output(0), output(0));
+  rounds.next_round().reduce(input(0), output(0));
+  rounds.next_round().recv_reduce(3, output(0), output(0), Final::yes);
+  rounds.next_round().send(1, output(0));
+  auto const all_here = rounds.built();
+  CHECK(to_string(all_here.instructions[0]) == "recv into output[0] from 1 message 0 wide_result");
+  CHECK(to_string(all_here.instructions[1]) ==
+        "recv_reduce output[0] into output[0] from 2 message 0 wide_operand wide_result");
+  CHECK(to_string(all_here.instructions[2]) == "reduce input[0] into output[0] wide_operand wide_result");
+  CHECK(to_string(all_here.instructions[3]) ==
+        "recv_reduce output[0] into output[0] from 3 message 0 wide_operand final");
+
+  Rounds passed_on;
+  passed_on.recv_reduce(1, input(0), output(0));
+  passed_on.next_round().send(2, output(0));
+  passed_on.next_round().recv_reduce(1, output(0), output(0), Final::yes);
+  CHECK_FALSE(passed_on.built().instructions[0].has_wide_result());
+}
+
+TEST_CASE("a partial sum that is read in another range than it was written in is not kept wide") {
+  Rounds rounds;
+  rounds.recv(1, output(0, 2));
+  rounds.next_round().recv_reduce(2, output(0), output(0), Final::yes);
+  rounds.recv_reduce(2, output(1), output(1), Final::yes);
+  for (auto const& instruction : rounds.built().instructions) {
+    CHECK_FALSE(instruction.has_wide_result());
+    CHECK_FALSE(instruction.has_wide_operand());
+  }
 }

@@ -8,6 +8,7 @@
 
 #include "collectives/core/result.hpp"
 #include "collectives/plan/algorithm.hpp"
+#include "collectives/plan/holding.hpp"
 #include "collectives/plan/instruction.hpp"
 #include "collectives/plan/spec.hpp"
 
@@ -38,8 +39,11 @@ struct Program {
   Spec spec;
   Rank rank = 0;
   std::uint32_t chunks = 1;
-  std::uint32_t scratch_chunks = 0;             // each with room for the largest chunk
-  bool rooted = false;                          // see Algorithm
+  std::uint32_t scratch_chunks = 0;  // chunk k as large as chunk k mod C
+  bool rooted = false;               // one rank, Spec::root, plays a part of its own
+  bool equal_chunks = false;         // see Algorithm
+  ChunkRange input;                  // what the two buffers hold: see memory() in holding.hpp
+  ChunkRange output;
   std::vector<Instruction> instructions;        // in round order; an instruction depends only on earlier ones
   std::vector<std::uint32_t> round_begin;       // index of each round's first instruction, and one past the last
   std::vector<Dependency> dependencies;         // all lists, one after the other
@@ -55,9 +59,13 @@ struct Program {
   friend bool operator==(Program const&, Program const&) = default;
 };
 
+// Whether the chunks that `instruction` names in this buffer, from `chunk` on, exist there.
+[[nodiscard]] bool in_bounds(Program const& program, Buffer buffer, std::uint32_t chunk,
+                             Instruction const& instruction);
+
 // Generates the rounds and runs the passes: unify in-place buffers, order each round (reads before writes), number the
-// messages, derive the dependencies, digest the channels (passes.hpp). Errors: PlanErrc. Allocates only this rank's
-// share.
+// messages, derive the dependencies, widen partial sums, digest the channels (passes.hpp). Errors: PlanErrc. Allocates
+// only this rank's share.
 [[nodiscard]] Result<Program> build(Algorithm const& algorithm, Spec const& spec, Rank rank);
 
 }  // namespace chorus::plan

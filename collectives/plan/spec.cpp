@@ -25,14 +25,20 @@ Status check(Spec const& spec) {
   if (spec.root >= spec.ranks)
     return Error(PlanErrc::rank_out_of_range,
                  "root is " + std::to_string(spec.root) + "; expected 0.." + std::to_string(spec.ranks - 1));
+  if (spec.shape.size() > max_shape)
+    return Error(PlanErrc::bad_parameter, "shape has " + std::to_string(spec.shape.size()) +
+                                              " numbers; expected at most " + std::to_string(max_shape));
   if (spec.arity < 1) return Error(PlanErrc::bad_parameter, "arity is 0; expected at least 1");
   return ok();
 }
 
 std::string to_string(Spec const& spec) {
-  return std::string(name(spec.op)) + ' ' + spec.algorithm + " ranks=" + std::to_string(spec.ranks) +
-         " root=" + std::to_string(spec.root) + " arity=" + std::to_string(spec.arity) +
-         (spec.in_place ? " in_place" : " out_of_place");
+  auto text = std::string(name(spec.op)) + ' ' + spec.algorithm + " ranks=" + std::to_string(spec.ranks) +
+              " root=" + std::to_string(spec.root) + " arity=" + std::to_string(spec.arity) +
+              (spec.in_place ? " in_place" : " out_of_place");
+  for (std::size_t i = 0; i < spec.shape.size(); ++i)
+    text += (i == 0 ? " shape=" : ",") + std::to_string(spec.shape[i]);
+  return text;
 }
 
 std::uint64_t hash(Spec const& spec) {

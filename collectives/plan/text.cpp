@@ -22,7 +22,8 @@ std::string digest_text(std::uint64_t digest) {
 void append_header(std::string& text, Program const& program) {
   text += "plan " + to_string(program.spec) + '\n';
   text += "rank " + std::to_string(program.rank) + " chunks " + std::to_string(program.chunks) + " scratch " +
-          std::to_string(program.scratch_chunks) + (program.rooted ? " rooted" : "") + '\n';
+          std::to_string(program.scratch_chunks) + (program.rooted ? " rooted" : "") +
+          (program.equal_chunks ? " equal" : "") + '\n';
   for (auto const& channel : program.channels)
     text += "channel " + std::to_string(channel.peer) + " sends " + std::to_string(channel.sends) + ' ' +
             digest_text(channel.send_digest) + " receives " + std::to_string(channel.receives) + ' ' +
@@ -57,6 +58,8 @@ std::string to_string(Instruction const& i) {
   if (i.op == Opcode::send) text += " to " + std::to_string(i.peer) + " message " + std::to_string(i.message);
   if (i.receives()) text += " from " + std::to_string(i.peer) + " message " + std::to_string(i.message);
   if (i.lane != 0) text += " lane " + std::to_string(i.lane);
+  if (i.has_wide_operand()) text += " wide_operand";
+  if (i.has_wide_result()) text += " wide_result";
   if (i.is_final()) text += " final";
   return text;
 }

@@ -69,6 +69,20 @@ class Line {
     return fits ? number_in(text.substr(key.size() + 1)) : 0;
   }
 
+  // "shape=2,4"
+  std::vector<std::uint32_t> list_of(std::string_view key) {
+    auto text = word();
+    bool const fits = text.starts_with(key) && text.substr(key.size()).starts_with('=');
+    require(fits, "expected '" + std::string(key) + "=', found " + quoted(text));
+    std::vector<std::uint32_t> list;
+    for (text.remove_prefix(fits ? key.size() + 1 : text.size()); !text.empty();) {
+      auto const part = text.substr(0, text.find(','));
+      list.push_back(number_in(part));
+      text.remove_prefix(std::min(part.size() + 1, text.size()));
+    }
+    return list;
+  }
+
   template <class Enum>
   Enum one_of(std::string_view text, std::size_t count, std::string_view kind) {
     for (std::size_t i = 0; i < count; ++i)
@@ -147,6 +161,7 @@ class Parser {
     spec.arity = line.value_of("arity");
     spec.in_place = line.accept("in_place");
     if (!spec.in_place) line.expect("out_of_place");
+    if (!line.done()) spec.shape = line.list_of("shape");
     if (auto const status = check(spec); status.has_error()) line.require(false, status.error().detail);
   }
 
@@ -158,8 +173,14 @@ class Parser {
     line.expect("scratch");
     program_.scratch_chunks = line.number();
     program_.rooted = line.accept("rooted");
+    program_.equal_chunks = line.accept("equal");
     line.require(program_.rank < program_.spec.ranks, "there is no such rank");
     line.require(program_.chunks > 0, "there is at least one chunk");
+    line.require(!has_blocks(program_.spec.op) || program_.chunks % program_.spec.ranks == 0,
+                 "there are as many chunks for every rank");
+    auto const held = memory(program_.spec, program_.rank, program_.chunks);
+    program_.input = held.input;
+    program_.output = held.output;
   }
 
   void read_channel(Line& line) {
@@ -195,7 +216,9 @@ class Parser {
       instruction.message = line.number();
     }
     if (line.accept("lane")) instruction.lane = line.number<std::uint16_t>();
-    if (line.accept("final")) instruction.flags = final_flag;
+    if (line.accept("wide_operand")) instruction.flags |= wide_operand_flag;
+    if (line.accept("wide_result")) instruction.flags |= wide_result_flag;
+    if (line.accept("final")) instruction.flags |= final_flag;
     if (line.accept("after")) read_dependencies(line);
     program_.instructions.push_back(instruction);
     program_.dependency_begin.push_back(static_cast<std::uint32_t>(program_.dependencies.size()));
@@ -203,10 +226,10 @@ class Parser {
 
   void read_slices(Line& line, Instruction& instruction) {
     std::optional<Slice> src, dst;
-    if (instruction.reads_src()) src = read_slice(line);
+    if (instruction.reads_src()) src = line.slice();
     if (instruction.writes_dst()) {
       line.expect("into");
-      dst = read_slice(line);
+      dst = line.slice();
     }
     auto const& shape = src ? *src : *dst;
     line.require(!dst || (dst->count == shape.count && dst->stride == shape.stride),
@@ -221,14 +244,9 @@ class Parser {
       instruction.dst = dst->buffer;
       instruction.dst_chunk = dst->chunk;
     }
-  }
-
-  Slice read_slice(Line& line) const {
-    auto const slice = line.slice();
-    auto const limit = slice.buffer == Buffer::scratch ? program_.scratch_chunks : program_.chunks;
-    line.require(slice.chunk + std::uint64_t{slice.stride} * (slice.count - std::uint64_t{1}) < limit,
+    line.require((!src || in_bounds(program_, src->buffer, src->chunk, instruction)) &&
+                     (!dst || in_bounds(program_, dst->buffer, dst->chunk, instruction)),
                  "a slice lies outside its buffer");
-    return slice;
   }
 
   void read_dependencies(Line& line) {

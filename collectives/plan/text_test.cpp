@@ -12,16 +12,16 @@ using namespace chorus::plan;
 
 namespace {
 
-auto const everything = R"(plan broadcast hand_written ranks=8 root=3 arity=2 in_place
-rank 5 chunks 8 scratch 2 rooted
+auto const everything = R"(plan all_reduce hand_written ranks=8 root=3 arity=2 out_of_place shape=4,2
+rank 5 chunks 8 scratch 2 rooted equal
 channel 1 sends 1 00000000000000ff receives 0 0000000000000000
 channel 7 sends 0 0000000000000000 receives 2 ffffffffffffffff
 round 0
   0 recv into scratch[1] from 7 message 0
 round 1
 round 2
-  1 recv_reduce output[0:3:2] into output[1:3:2] from 7 message 1 lane 65535 after 0
-  2 reduce scratch[1] into output[0] final after 0~ 1
+  1 recv_reduce output[0:3:2] into output[1:3:2] from 7 message 1 lane 65535 wide_result after 0
+  2 reduce scratch[1] into output[0] wide_operand final after 0~ 1
   3 send output[4:4] to 1 message 0
   4 copy input[7] into scratch[0]
 )";
@@ -55,10 +55,12 @@ TEST_CASE("doubled blanks and empty lines are nothing") {
 
 TEST_CASE("what does not parse is refused with its line") {
   CHECK(parse_text("").error().code == PlanErrc::malformed_text);
-  CHECK(what_is_wrong(changed("plan broadcast", "plan broad")) == "line 1: this is not an operation");
+  CHECK(what_is_wrong(changed("plan all_reduce", "plan all_red")) == "line 1: this is not an operation");
   CHECK(what_is_wrong(changed("root=3", "root=8")) == "line 1: root is 8; expected 0..7");
   CHECK(what_is_wrong(changed("ranks=8", "ranks=99999999999")) ==
         "line 1: '99999999999' is not a number that fits here");
+  CHECK(what_is_wrong(changed("shape=4,2", "shape=4,x")) == "line 1: 'x' is not a number that fits here");
+  CHECK(what_is_wrong(changed("shape=4,2", "shapes=4")) == "line 1: expected 'shape=', found 'shapes=4'");
   CHECK(what_is_wrong(changed("rank 5", "rank 8")) == "line 2: there is no such rank");
   CHECK(what_is_wrong(changed("chunks 8", "chunks 0")) == "line 2: there is at least one chunk");
   CHECK(what_is_wrong(changed("channel 7", "channel 1")) == "line 4: channels are sorted by peer");
@@ -69,9 +71,9 @@ TEST_CASE("what does not parse is refused with its line") {
   CHECK(what_is_wrong(changed("scratch[1] from", "scratch[2] from")) == "line 6: a slice lies outside its buffer");
   CHECK(what_is_wrong(changed("output[1:3:2]", "output[1:4:2]")) ==
         "line 9: both slices of an instruction have one shape");
-  CHECK(what_is_wrong(changed("[0:3:2]", "[0:3:4294967295]")) == "line 9: a slice lies outside its buffer");
+  CHECK(what_is_wrong(changed("[1:3:2]", "[6:3:2]")) == "line 9: a slice lies outside its buffer");
   CHECK(what_is_wrong(changed("65535", "65536")) == "line 9: '65536' is not a number that fits here");
-  CHECK(what_is_wrong(changed("lane 65535 after 0", "after 1")) ==
+  CHECK(what_is_wrong(changed("lane 65535 wide_result after 0", "after 1")) ==
         "line 9: an instruction waits only for earlier ones");
   CHECK(what_is_wrong(changed("0~ 1\n", "0~ -1\n")) == "line 10: '-1' is not a number that fits here");
   CHECK(what_is_wrong(changed("output[4:4]", "output[4:4")) ==

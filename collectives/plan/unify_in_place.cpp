@@ -16,7 +16,7 @@ void unify(Instruction& instruction) {
 }  // namespace
 
 void unify_in_place(Program& program) {
-  if (!program.spec.in_place) return;
+  if (!program.spec.in_place || program.input.empty() || program.output.empty()) return;
   auto kept = std::uint32_t{0};
   for (std::size_t round = 0; round + 1 < program.round_begin.size(); ++round) {
     auto const begin = program.round_begin[round], end = program.round_begin[round + 1];

@@ -20,7 +20,7 @@ class Contributions {
   // What nobody has written yet. Not to be passed to any function but defined().
   static constexpr Id undefined = 0;
 
-  // The input of a rank. In a group of one it is finished as it stands.
+  // The input of a rank; finished as it stands where nothing is to be reduced.
   [[nodiscard]] Id input(plan::Rank rank, std::uint32_t chunk, bool finished = false);
   [[nodiscard]] Id sum(Id a, Id b);
   [[nodiscard]] Id finish(Id value);
@@ -29,6 +29,8 @@ class Contributions {
   // Every rank of 0..p-1 once, the same chunk of each.
   [[nodiscard]] bool complete(Id value, std::uint32_t ranks) const;
   [[nodiscard]] bool complete(Id value, std::uint32_t ranks, std::uint32_t chunk) const;
+  // This chunk of this rank and nothing else.
+  [[nodiscard]] bool is_input(Id value, plan::Rank rank, std::uint32_t chunk) const;
 
   // "chunk 3 of ranks 2..5, chunk 3 of rank 7 x2"
   [[nodiscard]] std::string describe(Id value) const;

@@ -4,17 +4,21 @@
 #include "collectives/plan/matching.hpp"
 #include "collectives/plan/text.hpp"
 #include "collectives/verify/contributions.hpp"
+#include "collectives/verify/fingerprints.hpp"
 #include "collectives/verify/parts.hpp"
+#include "collectives/verify/verify.hpp"
 
 namespace chorus::verify {
 namespace {
 
 using plan::Buffer, plan::Endpoint, plan::Instruction, plan::Opcode, plan::Program, plan::Rank;
-using Value = Contributions::Id;
 
 // Greedy: once something can move, it can move until it does, so the order in which moves are made decides neither
 // whether all are made nor, without races, what they leave behind.
+template <class Values>
 class Execution {
+  using Value = typename Values::Id;
+
  public:
   explicit Execution(std::span<Program const> programs)
       : programs_(programs), ranks_(static_cast<std::uint32_t>(programs.size())), matching_(programs) {
@@ -66,10 +70,13 @@ class Execution {
 
   void add_cells(Program const& program) {
     auto const base = cells_.size();
-    cells_.resize(base + 2 * std::size_t{program.chunks} + program.scratch_chunks, Contributions::undefined);
-    auto const where_input_is = base + (program.spec.in_place ? program.chunks : 0);
-    for (std::uint32_t c = 0; c < program.chunks; ++c)
-      cells_[where_input_is + c] = values_.input(program.rank, c, ranks_ == 1);
+    cells_.resize(base + 2 * std::size_t{program.chunks} + program.scratch_chunks);
+    auto const held = plan::holding(program.spec, program.rank, program.chunks);
+    bool const one_buffer = program.spec.in_place && !held.input.empty() && !held.output.empty();
+    auto const where_input_is = base + (one_buffer ? program.chunks : 0);
+    bool const is_result = ranks_ == 1 || !reduces(program.spec.op);
+    for (auto c = held.input.first; c < held.input.first + held.input.count; ++c)
+      cells_[where_input_is + c] = {values_.input(program.rank, c, is_result), false};
   }
 
   // --- moving
@@ -77,11 +84,11 @@ class Execution {
     auto const& instruction = programs_[at.rank].instructions[at.instruction];
     if (instruction.op != Opcode::send && !instruction.receives()) {
       for (std::uint32_t k = 0; k < instruction.chunks; ++k) {
-        auto const source = read(at, instruction.src, instruction.src_chunk, k);
+        auto const source = read(at, instruction.src, instruction.src_chunk, k, false);
         if (instruction.op == Opcode::copy)
           write(at, k, source);
         else
-          write(at, k, add(at, read(at, instruction.dst, instruction.dst_chunk, k), source));
+          write(at, k, add(at, operand(at, instruction.dst, instruction.dst_chunk, k), source));
       }
       return complete(at);
     }
@@ -105,11 +112,11 @@ class Execution {
     if (send.chunks != receive.chunks || send.lane != receive.lane)
       return fail(to, "the sender's message has another length or lane: " + plan::to_string(send));
     for (std::uint32_t k = 0; k < send.chunks; ++k) {
-      auto const received = read(from, send.src, send.src_chunk, k);
+      auto const received = read(from, send.src, send.src_chunk, k, false);
       if (receive.op == Opcode::recv)
         write(to, k, received);
       else
-        write(to, k, add(to, read(to, receive.src, receive.src_chunk, k), received));
+        write(to, k, add(to, operand(to, receive.src, receive.src_chunk, k), received));
     }
     complete(from);
     complete(to);
@@ -123,31 +130,43 @@ class Execution {
   }
 
   // --- values
-  Value& cell(Endpoint at, Buffer buffer, std::uint32_t chunk, std::uint32_t k) {
+  // What a chunk of a buffer holds, and whether as a partial sum in wider elements.
+  struct Cell {
+    Value value = Values::undefined;
+    bool wide = false;
+  };
+
+  Cell& cell(Endpoint at, Buffer buffer, std::uint32_t chunk, std::uint32_t k) {
     auto const& program = programs_[at.rank];
     return cells_[cell_begin_[at.rank] + static_cast<std::size_t>(buffer) * program.chunks + chunk +
                   std::size_t{k} * program.instructions[at.instruction].stride];
   }
 
-  Value read(Endpoint at, Buffer buffer, std::uint32_t chunk, std::uint32_t k) {
-    auto const value = cell(at, buffer, chunk, k);
-    if (value == Contributions::undefined)
+  Value read(Endpoint at, Buffer buffer, std::uint32_t chunk, std::uint32_t k, bool wide) {
+    auto const& found = cell(at, buffer, chunk, k);
+    if (found.value == Values::undefined)
       fail(at, "reads " + std::string(plan::name(buffer)) + " before anything is there");
-    return value;
+    else if (found.wide != wide)
+      fail(at, found.wide ? "reads a wide partial sum as if it were rounded" : "takes for wide what is rounded");
+    return found.value;
+  }
+
+  Value operand(Endpoint at, Buffer buffer, std::uint32_t chunk, std::uint32_t k) {
+    return read(at, buffer, chunk, k, instruction_of(at).has_wide_operand());
   }
 
   void write(Endpoint at, std::uint32_t k, Value value) {
     auto const& instruction = instruction_of(at);
-    if (instruction.is_final() && value != Contributions::undefined) {
+    if (instruction.is_final() && value != Values::undefined) {
       if (values_.finished(value)) return fail(at, "is final, but what it writes was finished before");
       if (!values_.complete(value, ranks_)) return fail(at, "is final, but writes only " + values_.describe(value));
       value = values_.finish(value);
     }
-    cell(at, instruction.dst, instruction.dst_chunk, k) = value;
+    cell(at, instruction.dst, instruction.dst_chunk, k) = {value, instruction.has_wide_result()};
   }
 
   Value add(Endpoint at, Value a, Value b) {
-    if (a == Contributions::undefined || b == Contributions::undefined) return Contributions::undefined;
+    if (a == Values::undefined || b == Values::undefined) return Values::undefined;
     if (values_.finished(a) || values_.finished(b)) fail(at, "adds to a finished result");
     return values_.sum(a, b);
   }
@@ -167,17 +186,41 @@ class Execution {
   }
 
   std::string compare_with_goal() {
-    if (programs_.front().spec.op != Op::all_reduce)
-      return "the verifier does not know what " + std::string(name(programs_.front().spec.op)) + " should compute";
-    for (auto const& program : programs_)
-      for (std::uint32_t c = 0; c < program.chunks; ++c) {
-        auto const value = cells_[cell_begin_[program.rank] + program.chunks + c];
-        auto const output = "rank " + std::to_string(program.rank) + ": output[" + std::to_string(c) + "] ";
-        if (value == Contributions::undefined) return output + "is never written";
-        if (!values_.complete(value, ranks_, c)) return output + "ends as " + values_.describe(value);
-        if (!values_.finished(value)) return output + "is complete, but nothing that made it is final";
+    for (auto const& program : programs_) {
+      auto const output = plan::holding(program.spec, program.rank, program.chunks).output;
+      for (auto c = output.first; c < output.first + output.count; ++c) {
+        auto const& found = cells_[cell_begin_[program.rank] + program.chunks + c];
+        auto const text = [&] {
+          return "rank " + std::to_string(program.rank) + ": output[" + std::to_string(c) + "] ";
+        };
+        if (found.value == Values::undefined) return text() + "is never written";
+        if (!is_goal(program, c, found.value)) return text() + "ends as " + values_.describe(found.value);
+        if (found.wide) return text() + "ends as a wide partial sum";
+        if (!values_.finished(found.value)) return text() + "is complete, but nothing that made it is final";
       }
+    }
     return {};
+  }
+
+  // What the operation defines for chunk c of this rank's output.
+  bool is_goal(Program const& program, std::uint32_t c, Value value) {
+    auto const per_block = program.chunks / ranks_;
+    switch (program.spec.op) {
+      case Op::all_reduce:
+      case Op::reduce:
+      case Op::reduce_scatter:
+        return values_.complete(value, ranks_, c);
+      case Op::broadcast:
+      case Op::scatter:
+        return values_.is_input(value, program.spec.root, c);
+      case Op::all_gather:
+      case Op::gather:
+      case Op::barrier:
+        return values_.is_input(value, c / per_block, c);
+      case Op::all_to_all:
+        return values_.is_input(value, c / per_block, program.rank * per_block + c % per_block);
+    }
+    return false;
   }
 
   [[nodiscard]] Instruction const& instruction_of(Endpoint at) const {
@@ -196,8 +239,8 @@ class Execution {
   std::vector<std::size_t> release_begin_;  // per instruction, and one more per rank
   std::vector<std::uint32_t> releases_;
   std::vector<std::size_t> cell_begin_;  // per rank: its first chunk in cells_: input, output, scratch
-  std::vector<Value> cells_;
-  Contributions values_;
+  std::vector<Cell> cells_;
+  Values values_;
   std::vector<std::uint8_t> ends_ready_;  // per message
   std::vector<bool> moved_;
   std::vector<Endpoint> ready_;
@@ -207,6 +250,9 @@ class Execution {
 
 }  // namespace
 
-std::string check_execution(std::span<Program const> programs) { return Execution(programs).run(); }
+std::string check_execution(std::span<Program const> programs) {
+  if (programs.size() <= max_exact_ranks) return Execution<Contributions>(programs).run();
+  return Execution<Fingerprints>(programs).run();
+}
 
 }  // namespace chorus::verify

@@ -3,11 +3,17 @@
 // neighbouring chunks and over every 2nd, 4th, ... chunk.
 #pragma once
 
+#include <bit>
+
+#include "collectives/core/errc.hpp"
 #include "collectives/plan/algorithm.hpp"
 
 namespace chorus::verify {
 
-inline Status halving_check(plan::Spec const&) { return ok(); }
+inline Status halving_check(plan::Spec const& spec) {
+  if (spec.op == Op::all_reduce && std::has_single_bit(spec.ranks)) return ok();
+  return Error(PlanErrc::unsupported_operation, "for tests with powers of two");
+}
 inline std::uint32_t halving_chunks(plan::Spec const& spec) { return spec.ranks; }
 inline std::uint32_t halving_scratch(plan::Spec const&, plan::Rank) { return 0; }
 inline std::uint32_t halving_steps(plan::Spec const& spec) {

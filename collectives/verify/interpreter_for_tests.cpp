@@ -10,12 +10,12 @@ using plan::Buffer, plan::Instruction, plan::Layout, plan::Opcode, plan::Program
 
 namespace {
 
-// Where the elements of one side of an instruction lie, one after the other.
+// Where the elements of one side of an instruction lie, one after the other. Scratch chunk k is as large as k mod C.
 class Elements {
  public:
   Elements(Layout const& layout, Instruction const& instruction, std::uint32_t chunk)
-      : layout_(layout), chunk_(chunk), stride_(instruction.stride), begin_(layout.range(chunk).begin) {
-    for (std::uint32_t k = 0; k < instruction.chunks; ++k) size_ += layout.range(chunk + k * stride_).size();
+      : layout_(layout), chunk_(chunk), stride_(instruction.stride), begin_(begin_of(chunk)) {
+    for (std::uint32_t k = 0; k < instruction.chunks; ++k) size_ += size_of(chunk + k * stride_);
   }
 
   [[nodiscard]] std::uint64_t size() const { return size_; }
@@ -23,13 +23,19 @@ class Elements {
   std::uint64_t operator[](std::uint64_t position) const {
     if (stride_ == 1) return begin_ + position;
     for (auto chunk = chunk_;; chunk += stride_) {
-      auto const range = layout_.range(chunk);
-      if (position < range.size()) return range.begin + position;
-      position -= range.size();
+      if (position < size_of(chunk)) return begin_of(chunk) + position;
+      position -= size_of(chunk);
     }
   }
 
  private:
+  [[nodiscard]] std::uint64_t begin_of(std::uint32_t chunk) const {
+    return chunk / layout_.chunks() * layout_.elements() + layout_.begin_of(chunk % layout_.chunks());
+  }
+  [[nodiscard]] std::uint64_t size_of(std::uint32_t chunk) const {
+    return layout_.range(chunk % layout_.chunks()).size();
+  }
+
   Layout const& layout_;
   std::uint32_t chunk_, stride_;
   std::uint64_t begin_, size_ = 0;
@@ -61,26 +67,36 @@ Interpreter::Interpreter(std::span<Program const> programs) : programs_(programs
   });
 }
 
-void Interpreter::start(std::vector<Numbers> const& inputs, std::uint32_t segments) {
-  layout_ = Layout(inputs.front().size(), programs_.front().chunks);
+void Interpreter::start(std::vector<Numbers> const& inputs, std::vector<plan::Sizes> const& sizes,
+                        std::uint32_t segments) {
   segments_ = segments;
   left_ = actions_;
   std::fill(done_.begin(), done_.end(), 0);
+  layouts_.clear();
   for (auto const& program : programs_) {
-    buffer(program.rank, Buffer::output).assign(layout_.elements(), -1);
-    buffer(program.rank, Buffer::input) = inputs[program.rank];
+    layouts_.push_back(plan::layouts(program, sizes[program.rank]));
+    auto const& [in, out] = layouts_.back();
+    for (auto const which : {Buffer::input, Buffer::output})
+      buffers_[buffer(program.rank, which)].assign(std::max(in.elements(), out.elements()), -1);
+    auto const vectors = program.scratch_chunks / program.chunks + 1;
+    buffers_[buffer(program.rank, Buffer::scratch)].assign(vectors * in.elements(), -1);
+    auto const held = plan::holding(program.spec, program.rank, program.chunks).input;
+    auto const begin = static_cast<std::ptrdiff_t>(in.begin_of(held.first));
+    std::copy(inputs[program.rank].begin(), inputs[program.rank].end(),
+              buffers_[buffer(program.rank, Buffer::input)].begin() + begin);
   }
 }
 
-bool Interpreter::run(std::vector<Numbers> const& inputs) {
-  start(inputs, 1);
+bool Interpreter::run(std::vector<Numbers> const& inputs, std::vector<plan::Sizes> const& sizes) {
+  start(inputs, sizes, 1);
   while (!left_.empty())
     if (!sweep(1)) return false;
   return true;
 }
 
-bool Interpreter::run_shuffled(std::vector<Numbers> const& inputs, std::uint32_t segments, std::uint32_t seed) {
-  start(inputs, segments);
+bool Interpreter::run_shuffled(std::vector<Numbers> const& inputs, std::vector<plan::Sizes> const& sizes,
+                               std::uint32_t segments, std::uint32_t seed) {
+  start(inputs, sizes, segments);
   std::minstd_rand random(seed);
   while (!left_.empty()) {
     std::shuffle(left_.begin(), left_.end(), random);
@@ -117,16 +133,18 @@ bool Interpreter::may_run(Rank rank, std::uint32_t instruction) {
 void Interpreter::run_segment(Action const& action) {
   auto const& from = programs_[action.rank].instructions[action.instruction];
   auto const& to = programs_[action.peer].instructions[action.peer_instruction];
-  auto const& source = buffer(action.rank, from.src);
-  auto& destination = buffer(action.peer, to.dst);
-  auto const& operand = to.op == Opcode::recv_reduce ? buffer(action.peer, to.src) : destination;
+  auto const& source = buffers_[buffer(action.rank, from.src)];
+  auto& destination = buffers_[buffer(action.peer, to.dst)];
+  auto const accumulator = to.op == Opcode::recv_reduce ? to.src : to.dst;
+  auto const& operand = buffers_[buffer(action.peer, accumulator)];
   auto const operand_chunk = to.op == Opcode::recv_reduce ? to.src_chunk : to.dst_chunk;
   auto const adds = to.op == Opcode::recv_reduce || to.op == Opcode::reduce;
 
   auto const segment = done(action.rank, action.instruction)++;
   if (action.rank != action.peer) ++done(action.peer, action.peer_instruction);
-  auto const from_at = Elements(layout_, from, from.src_chunk), to_at = Elements(layout_, to, to.dst_chunk);
-  auto const operand_at = Elements(layout_, to, operand_chunk);
+  auto const from_at = Elements(layout(action.rank, from.src), from, from.src_chunk);
+  auto const to_at = Elements(layout(action.peer, to.dst), to, to.dst_chunk);
+  auto const operand_at = Elements(layout(action.peer, accumulator), to, operand_chunk);
   auto const end = from_at.size() * (segment + 1) / segments_;
   for (auto k = from_at.size() * segment / segments_; k < end; ++k) {
     auto value = source[from_at[k]];
@@ -136,9 +154,29 @@ void Interpreter::run_segment(Action const& action) {
   }
 }
 
-Interpreter::Numbers& Interpreter::buffer(Rank rank, Buffer which) {
-  if (programs_[rank].spec.in_place && which == Buffer::input) which = Buffer::output;
-  return buffers_[3 * rank + static_cast<std::size_t>(which)];
+Interpreter::Numbers Interpreter::input(Rank rank) const { return held(rank, Buffer::input); }
+
+Interpreter::Numbers Interpreter::output(Rank rank) const { return held(rank, Buffer::output); }
+
+Interpreter::Numbers Interpreter::held(Rank rank, Buffer which) const {
+  auto const& program = programs_[rank];
+  auto const both = plan::holding(program.spec, rank, program.chunks);
+  auto const range = which == Buffer::input ? both.input : both.output;
+  auto const& where = layout(rank, which);
+  auto const begin = buffers_[buffer(rank, which)].begin();
+  return {begin + static_cast<std::ptrdiff_t>(where.begin_of(range.first)),
+          begin + static_cast<std::ptrdiff_t>(where.begin_of(range.first + range.count))};
+}
+
+std::size_t Interpreter::buffer(Rank rank, Buffer which) const {
+  auto const& program = programs_[rank];
+  bool const one_buffer = program.spec.in_place && !program.input.empty() && !program.output.empty();
+  if (one_buffer && which == Buffer::input) which = Buffer::output;
+  return 3 * std::size_t{rank} + static_cast<std::size_t>(which);
+}
+
+Layout const& Interpreter::layout(Rank rank, Buffer which) const {
+  return which == Buffer::output ? layouts_[rank].output : layouts_[rank].input;
 }
 
 }  // namespace chorus::verify

@@ -1,7 +1,7 @@
 // Runs the programs of all ranks on real numbers, in one thread: a second opinion on the verifier and on the segments.
 //
-// Shares with the engine what Program and Layout say and nothing else. Every message is a rendezvous; the reduction is
-// avg over integers, so that a missing or doubled `final` shows.
+// Shares with the engine what Program, Sizes and Layout say and nothing else. Every message is a rendezvous; the
+// reduction is avg over integers, so that a missing or doubled `final` shows.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 #include <span>
 #include <vector>
 
-#include "collectives/plan/layout.hpp"
 #include "collectives/plan/program.hpp"
+#include "collectives/plan/sizes.hpp"
 
 namespace chorus::verify {
 
@@ -21,14 +21,16 @@ class Interpreter {
   // `programs` must outlive it.
   explicit Interpreter(std::span<plan::Program const> programs);
 
-  // One input per rank, of equal length. Rounds in order. False if something is left that can never run.
-  [[nodiscard]] bool run(std::vector<Numbers> const& inputs);
+  // One input per rank: what the operation says that it holds (plan::holding). Sizes per rank. Rounds in order. False
+  // if something is left that can never run.
+  [[nodiscard]] bool run(std::vector<Numbers> const& inputs, std::vector<plan::Sizes> const& sizes);
   // Every instruction in so many segments, which run in any order that the dependencies allow.
-  [[nodiscard]] bool run_shuffled(std::vector<Numbers> const& inputs, std::uint32_t segments, std::uint32_t seed);
+  [[nodiscard]] bool run_shuffled(std::vector<Numbers> const& inputs, std::vector<plan::Sizes> const& sizes,
+                                  std::uint32_t segments, std::uint32_t seed);
 
-  // What is there after a run.
-  [[nodiscard]] Numbers const& input(plan::Rank rank) { return buffer(rank, plan::Buffer::input); }
-  [[nodiscard]] Numbers const& output(plan::Rank rank) { return buffer(rank, plan::Buffer::output); }
+  // What is there after a run, as far as the rank holds it. In place the input is gone.
+  [[nodiscard]] Numbers input(plan::Rank rank) const;
+  [[nodiscard]] Numbers output(plan::Rank rank) const;
 
  private:
   // A message or a local instruction, one segment at a time.
@@ -38,19 +40,21 @@ class Interpreter {
     std::uint32_t round;
   };
 
-  void start(std::vector<Numbers> const& inputs, std::uint32_t segments);
+  void start(std::vector<Numbers> const& inputs, std::vector<plan::Sizes> const& sizes, std::uint32_t segments);
   bool sweep(std::uint32_t segments_at_once);
   [[nodiscard]] bool may_run(plan::Rank rank, std::uint32_t instruction);
   void run_segment(Action const& action);
-  Numbers& buffer(plan::Rank rank, plan::Buffer which);
+  [[nodiscard]] std::size_t buffer(plan::Rank rank, plan::Buffer which) const;
+  [[nodiscard]] plan::Layout const& layout(plan::Rank rank, plan::Buffer which) const;
+  [[nodiscard]] Numbers held(plan::Rank rank, plan::Buffer which) const;
   std::uint32_t& done(plan::Rank rank, std::uint32_t instruction) { return done_[begin_[rank] + instruction]; }
 
   std::span<plan::Program const> programs_;
   std::vector<Action> actions_;  // by round
   std::vector<Action> left_;
-  plan::Layout layout_{0, 1};
+  std::vector<plan::Layouts> layouts_;  // per rank
   std::uint32_t segments_ = 1;
-  std::vector<Numbers> buffers_;     // three per rank
+  std::vector<Numbers> buffers_;     // three per rank, each with room for whole vectors
   std::vector<std::size_t> begin_;   // per rank: its first instruction in done_
   std::vector<std::uint32_t> done_;  // in segments
 };

@@ -21,6 +21,10 @@ std::string check_shape(Program const& program, Program const& first, std::size_
   if (program.rank != rank) return "the program is that of rank " + std::to_string(program.rank);
   if (program.chunks < 1 || program.chunks != first.chunks) return "another number of chunks than rank 0";
   if (program.rooted != first.rooted) return "rooted for some ranks only";
+  if (program.equal_chunks != first.equal_chunks) return "equal chunks for some ranks only";
+  if (has_blocks(first.spec.op) && first.chunks % first.spec.ranks != 0) return "the chunks do not fall into p blocks";
+  auto const held = plan::memory(program.spec, program.rank, program.chunks);
+  if (held.input != program.input || held.output != program.output) return "the buffers do not hold what they should";
   if (!partitions(program.round_begin, program.instructions.size()))
     return "the rounds do not partition the instructions";
   if (program.dependency_begin.size() != program.instructions.size() + 1 ||
@@ -29,15 +33,10 @@ std::string check_shape(Program const& program, Program const& first, std::size_
   return {};
 }
 
-bool in_bounds(Program const& program, Buffer buffer, std::uint32_t chunk, Instruction const& i) {
-  auto const limit = buffer == Buffer::scratch ? program.scratch_chunks : program.chunks;
-  return chunk + std::uint64_t{i.stride} * (i.chunks - 1) < limit;
-}
-
 // The enumerators come from memory that may be anything.
 bool is_known(Instruction const& i) {
   return i.op <= Opcode::reduce && i.src <= Buffer::scratch && i.dst <= Buffer::scratch &&
-         (i.flags & ~plan::final_flag) == 0;
+         (i.flags & ~(plan::final_flag | plan::wide_operand_flag | plan::wide_result_flag)) == 0;
 }
 
 // What an opcode does not use has its default value: one meaning, one form.
@@ -46,7 +45,9 @@ bool is_canonical(Instruction const& i) {
   if (!i.reads_src() && (i.src != plain.src || i.src_chunk != plain.src_chunk)) return false;
   if (!i.writes_dst() && (i.dst != plain.dst || i.dst_chunk != plain.dst_chunk)) return false;
   if (!communicates(i) && (i.peer != 0 || i.message != 0)) return false;
-  if (i.is_final() && (i.op == Opcode::send || i.op == Opcode::recv)) return false;
+  if (i.is_final() && (i.op == Opcode::send || i.op == Opcode::recv || i.has_wide_result())) return false;
+  if (i.has_wide_operand() && i.op != Opcode::recv_reduce && i.op != Opcode::reduce) return false;
+  if (i.has_wide_result() && !i.writes_dst()) return false;
   return i.reserved == 0 && i.chunks >= 1 && i.stride >= 1 && (i.chunks > 1 || i.stride == 1);
 }
 
@@ -58,8 +59,8 @@ std::string check_instruction(Program const& program, Instruction const& i) {
   if (communicates(i) && (i.peer >= program.spec.ranks || i.peer == program.rank))
     return "the peer is not another rank";
   if (i.writes_dst() && i.dst == Buffer::input) return "writes the input";
-  if (program.spec.in_place && i.reads_src() && i.src == Buffer::input)
-    return "reads the input, which is the output in place";
+  bool const one_buffer = program.spec.in_place && !program.input.empty() && !program.output.empty();
+  if (one_buffer && i.reads_src() && i.src == Buffer::input) return "reads the input, which is the output in place";
   return {};
 }
 

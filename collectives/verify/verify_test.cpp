@@ -8,7 +8,7 @@
 #include "collectives/algorithms/catalogue.hpp"
 #include "collectives/plan/text.hpp"
 #include "collectives/verify/halving_doubling_for_tests.hpp"
-#include "collectives/verify/interpreter_for_tests.hpp"
+#include "collectives/verify/problem_for_tests.hpp"
 
 using namespace chorus;
 using plan::build, plan::Program, plan::Rank, plan::Spec;
@@ -182,16 +182,11 @@ TEST_CASE("ranges that overlap without being equal, and strides, are proved and 
       for (bool in_place : {false, true}) {
         auto const programs = programs_of(*algorithm, {.ranks = p, .in_place = in_place});
         REQUIRE(verify::check(programs).failure == "");
-        std::vector<verify::Interpreter::Numbers> inputs(p);
-        for (Rank rank = 0; rank < p; ++rank)
-          for (std::uint32_t i = 0; i < 3 * p + 1; ++i) inputs[rank].push_back(std::int64_t{p} * (rank * rank + i));
+        auto const problem = verify::Problem(programs.front().spec, 3 * p + 1);
         verify::Interpreter interpreter(programs);
         for (std::uint32_t seed = 1; seed <= 5; ++seed) {
-          REQUIRE(interpreter.run_shuffled(inputs, 3, seed));
-          auto const squares = std::int64_t{p} * (p - 1) * (2 * p - 1) / 6;
-          for (Rank rank = 0; rank < p; ++rank)
-            for (std::uint32_t i = 0; i < 3 * p + 1; ++i)
-              REQUIRE(interpreter.output(rank)[i] == squares + std::int64_t{p} * i);
+          REQUIRE(interpreter.run_shuffled(problem.inputs, problem.sizes, 3, seed));
+          REQUIRE(solves(interpreter, problem, programs.front().spec));
         }
       }
 }

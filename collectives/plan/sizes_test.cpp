@@ -1,0 +1,75 @@
+#include "collectives/plan/sizes.hpp"
+
+#include <doctest/doctest.h>
+
+#include "collectives/core/errc.hpp"
+
+using namespace chorus;
+using namespace chorus::plan;
+
+namespace {
+
+Program program_of(Op op, Rank rank, bool in_place = false) {
+  Program program;
+  program.spec = {.op = op, .algorithm = "hand_written", .ranks = 3, .root = 1, .in_place = in_place};
+  program.rank = rank;
+  program.chunks = 3;
+  auto const held = memory(program.spec, rank, 3);
+  program.input = held.input;
+  program.output = held.output;
+  return program;
+}
+
+struct Elements {
+  std::uint64_t input, output;
+  bool operator==(Elements const&) const = default;
+};
+Elements elements(Op op, Rank rank, Sizes const& sizes, bool in_place = false) {
+  auto const program = program_of(op, rank, in_place);
+  auto const both = layouts(program, sizes);
+  return {input_elements(program, both), output_elements(program, both)};
+}
+
+}  // namespace
+
+TEST_CASE("every rank holds what the operation says") {
+  Sizes const seven{7, {}, {}};  // 3 2 2
+  CHECK(elements(Op::all_reduce, 2, seven) == Elements{7, 7});
+  CHECK(elements(Op::reduce, 1, seven) == Elements{7, 7});
+  CHECK(elements(Op::reduce, 2, seven) == Elements{7, 0});
+  CHECK(elements(Op::broadcast, 0, seven) == Elements{0, 7});
+  CHECK(elements(Op::all_gather, 0, seven) == Elements{3, 7});
+  CHECK(elements(Op::reduce_scatter, 2, seven) == Elements{7, 2});
+  CHECK(elements(Op::gather, 0, seven) == Elements{3, 0});
+  CHECK(elements(Op::scatter, 1, seven) == Elements{7, 2});
+  CHECK(elements(Op::all_to_all, 0, seven) == Elements{7, 9});
+  CHECK(elements(Op::barrier, 0, {3, {}, {}}) == Elements{1, 3});
+}
+
+TEST_CASE("in place the larger of the two buffers is both") {
+  CHECK(elements(Op::all_gather, 0, {7, {}, {}}, true) == Elements{7, 7});
+  CHECK(elements(Op::reduce_scatter, 2, {7, {}, {}}, true) == Elements{7, 7});
+  CHECK(elements(Op::gather, 0, {7, {}, {}}, true) == Elements{3, 0});
+}
+
+TEST_CASE("counts say how large each block is") {
+  CHECK(elements(Op::all_gather, 2, {0, {4, 0, 1}, {}}) == Elements{1, 5});
+  CHECK(elements(Op::all_to_all, 2, {0, {4, 0, 1}, {2, 2, 1}}) == Elements{5, 5});
+}
+
+TEST_CASE("counts that cannot be are refused with the reason") {
+  auto const why = [](Op op, Sizes const& sizes, bool in_place = false) {
+    auto const status = check(program_of(op, 0, in_place), sizes);
+    return status.has_error() ? status.error().detail : "";
+  };
+  CHECK(why(Op::all_reduce, {0, {1, 2, 3}, {}}) == "all_reduce takes no counts");
+  CHECK(why(Op::all_gather, {0, {1, 2}, {}}) == "counts has 2 numbers; expected one for each of 3 ranks");
+  CHECK(why(Op::all_gather, {0, {1, 2, 3}, {1, 2, 3}}) == "all_gather takes no receive_counts");
+  CHECK(why(Op::all_to_all, {0, {1, 2, 3}, {}}) ==
+        "all_to_all takes counts of what is sent and of what is received, or neither");
+  CHECK(why(Op::all_to_all, {0, {1, 2, 3}, {1, 2, 4}}, true) ==
+        "all_to_all in place needs as much from every rank as it sends to it");
+  CHECK(why(Op::all_gather, {0, {1ull << 62, 1ull << 62, 3}, {}}) == "counts sum up to more than 63 bits hold");
+  CHECK(why(Op::all_gather, {0, {1, 2, 3}, {}}) == "");
+  CHECK(why(Op::all_to_all, {6, {}, {}}, true) == "");
+}
