@@ -14,6 +14,14 @@ constexpr std::array<plan::Algorithm const*, 3> catalogue{&centralized, &tree, &
 
 std::span<plan::Algorithm const* const> all() { return catalogue; }
 
+std::vector<plan::Algorithm const*> all_for(Op op) {
+  std::vector<plan::Algorithm const*> able;
+  for (auto const* algorithm : catalogue)
+    if (algorithm->check({.op = op, .algorithm = std::string(algorithm->name), .ranks = 2}).has_value())
+      able.push_back(algorithm);
+  return able;
+}
+
 Result<plan::Algorithm const*> find(std::string_view name) {
   std::string known;
   for (auto const* algorithm : catalogue) {

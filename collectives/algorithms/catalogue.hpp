@@ -3,6 +3,7 @@
 
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "collectives/core/result.hpp"
 #include "collectives/plan/algorithm.hpp"
@@ -14,6 +15,9 @@ extern plan::Algorithm const tree;
 extern plan::Algorithm const ring;
 
 [[nodiscard]] std::span<plan::Algorithm const* const> all();
+
+// Those that can do the operation.
+[[nodiscard]] std::vector<plan::Algorithm const*> all_for(Op op);
 
 // Errors: PlanErrc::unknown_algorithm, naming those that exist.
 [[nodiscard]] Result<plan::Algorithm const*> find(std::string_view name);

@@ -13,6 +13,8 @@ struct Kernels {
   char const* name = nullptr;
   Combine combine[all_reduce_ops.size()][all_dtypes.size()] = {};
   Divide divide[all_dtypes.size()] = {};
+  HalfCombine half_combine[all_reduce_ops.size()][all_dtypes.size()][2][2] = {};  // by the widths of a and dst
+  Widen widen[all_dtypes.size()] = {};
 };
 
 [[nodiscard]] Kernels const& baseline_kernels();

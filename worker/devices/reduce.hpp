@@ -16,6 +16,20 @@ using Combine = void (*)(std::byte* dst, std::byte const* a, std::byte const* b,
 // dst[i] = dst[i] / divisor, integers truncating towards zero: the last step of avg.
 using Divide = void (*)(std::byte* dst, std::uint64_t elements, std::uint32_t divisor);
 
+// Arithmetic on f16 and bf16 with partial sums kept in f32: dst[i] = (a[i] (op) b[i]) / divisor, computed in f32 and
+// rounded once, if dst is narrow. `a` and `dst` are each f32 (wide) or of the dtype (narrow), `b` is of the dtype. dst
+// may be a or b if it is as wide.
+using HalfCombine = void (*)(std::byte* dst, std::byte const* a, std::byte const* b, std::uint64_t elements,
+                             float divisor);
+enum class Width : std::uint8_t { narrow, wide };
+
+// f16 or bf16 to f32; no overlap.
+using Widen = void (*)(std::byte* dst, std::byte const* src, std::uint64_t elements);
+
+// Null for other dtypes than f16 and bf16, and for bit operations.
+[[nodiscard]] HalfCombine find_half_combine(ReduceOp op, Dtype dtype, Width a, Width dst);
+[[nodiscard]] Widen find_widen(Dtype dtype);
+
 // Null where the pair is not supported (bit operations on floats; dtypes that this build has no kernels for). `avg`
 // combines as sum.
 [[nodiscard]] Combine find_combine(ReduceOp op, Dtype dtype);

@@ -46,7 +46,7 @@ std::size_t allocations_of(LoopbackFleet& fleet, plan::Algorithm const& algorith
 }  // namespace
 
 TEST_CASE("a run with a thousand times the segments allocates as often") {
-  for (auto const* algorithm : algorithms::all()) {
+  for (auto const* algorithm : algorithms::all_for(Op::all_reduce)) {
     FleetOptions options;
     options.ranks = 4;
     options.network = {1, 200000, 200000};

@@ -18,6 +18,7 @@
 #include "collectives/core/reduce_op.hpp"
 #include "collectives/core/result.hpp"
 #include "collectives/plan/program.hpp"
+#include "collectives/plan/sizes.hpp"
 
 namespace chorus::engine {
 
@@ -35,14 +36,16 @@ struct RunSpec {
   std::uint32_t epoch = 0;
   std::uint64_t token = 0;        // capability: a link that presents another one for this run is refused
   std::string description;        // "all_reduce sum f32[4096] ring of 4": shown to both sides when ranks disagree
-  std::uint64_t fingerprint = 0;  // over everything that must agree: spec, dtype, elements, reduce, in_place
+  std::uint64_t fingerprint = 0;  // over everything that must agree: spec, dtype, sizes, reduce, in_place
   std::shared_ptr<plan::Program const> program;
   std::vector<Peer> members;  // in rank order
   Dtype dtype = Dtype::f32;
   ReduceOp reduce = ReduceOp::sum;
-  std::uint64_t elements = 0;
-  std::span<std::byte const> input;  // elements * element_bytes(dtype)
-  std::span<std::byte> output;       // the same memory as input when program->spec.in_place
+  plan::Sizes sizes;
+  // What the program addresses (plan::memory): of ranks that have both buffers the same memory when
+  // program->spec.in_place.
+  std::span<std::byte const> input;
+  std::span<std::byte> output;
   std::shared_ptr<void const> owner;
   std::uint64_t segment_bytes = 262144;
   std::uint32_t window = 4;  // segments queued per link before the next is handed over

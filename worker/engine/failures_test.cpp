@@ -45,7 +45,7 @@ void start_all_but(Collective& collective, Fleet& fleet, plan::Rank absent) {
 }  // namespace
 
 TEST_CASE("a connection that breaks at any moment fails the run everywhere, and the next run works") {
-  for (auto const* algorithm : algorithms::all()) {
+  for (auto const* algorithm : algorithms::all_for(Op::all_reduce)) {
     std::uint64_t cuts = 0;
     for (std::uint64_t n = 1;; n += 1 + n / 50) {
       LoopbackFleet fleet(options_of(3, n));
@@ -78,7 +78,7 @@ TEST_CASE("a connection that breaks at any moment fails the run everywhere, and 
 }
 
 TEST_CASE("a worker that is killed is named by every survivor") {
-  for (auto const* algorithm : algorithms::all())
+  for (auto const* algorithm : algorithms::all_for(Op::all_reduce))
     for (plan::Rank victim = 0; victim < 5; ++victim) {
       LoopbackFleet fleet(options_of(5, 7 + victim));
       Collective collective(fleet, case_of(*algorithm), fleet.now());
@@ -110,7 +110,7 @@ TEST_CASE("a worker that cannot be reached is named with its URL") {
 }
 
 TEST_CASE("at the deadline every rank names the one that never called") {
-  for (auto const* algorithm : algorithms::all())
+  for (auto const* algorithm : algorithms::all_for(Op::all_reduce))
     for (plan::Rank absent = 0; absent < 5; ++absent) {
       LoopbackFleet fleet(options_of(5, 3 + absent));
       Collective collective(fleet, case_of(*algorithm), fleet.now());
@@ -156,7 +156,7 @@ TEST_CASE("a rank with a wrong token is refused, and learns that it is") {
 }
 
 TEST_CASE("ranks that run different things all fail with both descriptions, at any size") {
-  for (auto const* algorithm : algorithms::all())
+  for (auto const* algorithm : algorithms::all_for(Op::all_reduce))
     for (std::uint64_t elements : {0ul, 1ul, 3000ul}) {
       LoopbackFleet fleet(options_of(3));
       Collective collective(fleet, case_of(*algorithm, elements), fleet.now());
@@ -224,7 +224,7 @@ TEST_CASE("a rank that starts after the others gave up fails at once with their 
 }
 
 TEST_CASE("a rank that has its result may leave before the others have theirs") {
-  for (auto const* algorithm : algorithms::all())
+  for (auto const* algorithm : algorithms::all_for(Op::all_reduce))
     for (std::uint64_t seed = 1; seed <= 20; ++seed) {
       LoopbackFleet fleet(options_of(4, seed));
       Collective collective(fleet, case_of(*algorithm), fleet.now());
@@ -293,7 +293,7 @@ TEST_CASE("a spec that does not fit together is refused before anything is sent"
     fleet.start(0, spec, [&](RunResult result) { why = result.status.error().detail; });
     return why;
   };
-  CHECK(contains(refused_because([](RunSpec& spec) { spec.elements += 1; }), "bytes"));
+  CHECK(contains(refused_because([](RunSpec& spec) { spec.sizes.elements += 1; }), "bytes"));
   CHECK(contains(refused_because([](RunSpec& spec) { spec.members.pop_back(); }), "members"));
   CHECK(contains(refused_because([](RunSpec& spec) { spec.reduce = ReduceOp::bxor; }), "bxor of f32"));
   CHECK(contains(refused_because([](RunSpec& spec) { spec.program = nullptr; }), "no program"));

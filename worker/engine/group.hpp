@@ -30,6 +30,11 @@ struct CallOptions {
   plan::Algorithm const* algorithm = nullptr;  // every member passes the same
   plan::Rank root = 0;
   std::uint32_t arity = 2;
+  plan::Shape shape;
+  bool in_place = false;  // every rank that has both buffers passes the same memory for both, the larger of the two
+  // Elements per block, where blocks are not as equal as can be; the same on every member, but for all_to_all.
+  std::vector<std::uint64_t> counts;
+  std::vector<std::uint64_t> receive_counts;  // all_to_all with counts only
   std::chrono::milliseconds timeout{30000};
   std::uint64_t segment_bytes = engine::RunSpec{}.segment_bytes;
   std::uint32_t window = engine::RunSpec{}.window;
@@ -45,16 +50,26 @@ class Group {
   Group(Group const&) = delete;
   Group& operator=(Group const&) = delete;
 
-  // output = the reduction of every member's input; blocks until it is there. The spans have the same size, a multiple
-  // of the dtype's, and are the same memory or do not overlap. The status: PlanErrc (nothing was sent) or EngineErrc.
+  // Every function blocks until this member has its result. Sizes are multiples of the dtype's. Unless
+  // options.in_place, the spans do not overlap, and hold what the operation defines: see plan::holding. The status:
+  // PlanErrc (nothing was sent) or EngineErrc.
+
+  // output = the reduction of every member's input, of the same size. The same memory for both is in place.
   [[nodiscard]] engine::RunResult all_reduce(std::span<std::byte const> input, std::span<std::byte> output, Dtype dtype,
-                                             ReduceOp reduce, CallOptions const& options);
+                                             ReduceOp reduce, CallOptions options);
+
+  // Any other operation. Buffers that a member does not have (the output of reduce but on the root, the input of
+  // broadcast but on the root) are empty. `elements` of the whole vector, the concatenation of the blocks where there
+  // are blocks; of every member's in all_to_all; not used with counts. In a barrier there are no buffers to pass.
+  [[nodiscard]] engine::RunResult run(Op op, std::span<std::byte const> input, std::span<std::byte> output, Dtype dtype,
+                                      ReduceOp reduce, std::uint64_t elements, CallOptions const& options);
+  [[nodiscard]] engine::RunResult barrier(CallOptions const& options);
 
   [[nodiscard]] std::uint64_t calls() const { return sequence_; }
 
  private:
   struct Call;  // the one that is under way
-  [[nodiscard]] engine::RunResult run(engine::RunSpec spec);
+  [[nodiscard]] engine::RunResult start_and_wait(engine::RunSpec spec);
 
   GroupMembership const membership_;
   engine::DataPlane& plane_;

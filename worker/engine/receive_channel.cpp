@@ -81,7 +81,7 @@ Status ReceiveChannel::begin(FrameHeader const& header, Scratch scratch) {
   if (!is_ready)
     way_ = Way::stage;
   else
-    way_ = state_.program.instructions[i].op == plan::Opcode::recv ? Way::direct : Way::reduce;
+    way_ = state_.workspace.receives_as_it_is(i) ? Way::direct : Way::reduce;
   if (way_ == Way::stage && !stage_) stage_ = std::make_unique_for_overwrite<std::byte[]>(stage_bytes_);
   message_ = header.message;
   frame_bytes_ = header.length;

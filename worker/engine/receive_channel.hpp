@@ -22,7 +22,8 @@ inline constexpr std::size_t scratch_bytes = 128 * 1024;
 using Scratch = std::span<std::byte, scratch_bytes>;
 
 // Grants what the dependencies of its instructions allow, and puts what arrives where it belongs: a recv straight into
-// its destination, a recv_reduce through the scratch memory, and eager bytes that came too early into a stage.
+// its destination, what is reduced or widened through the scratch memory, and eager bytes that came too early into a
+// stage.
 class ReceiveChannel {
  public:
   // instructions[m] receives message m. The state outlives the channel.

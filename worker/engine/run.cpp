@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "collectives/plan/digest.hpp"
 #include "worker/devices/reduce.hpp"
 #include "worker/engine/inlet.hpp"
 #include "worker/engine/outlet.hpp"
@@ -21,8 +22,18 @@ Error cannot(RunSpec const& spec, std::string why) {
   return {EngineErrc::aborted, "run " + std::to_string(spec.run) + " cannot start: " + std::move(why)};
 }
 
+// The digest of a channel with the bytes of its messages: ranks that count otherwise do not exchange any.
+std::uint64_t sized(std::uint64_t digest, std::vector<std::uint32_t> const& instructions, Scoreboard const& board) {
+  auto bytes = std::uint64_t{0};
+  for (auto const i : instructions) {
+    auto const total = board.total(i);
+    bytes = plan::digest(&total, sizeof total, bytes);
+  }
+  return plan::digest(&bytes, sizeof bytes, digest);
+}
+
 RunState make_state(RunSpec const& spec, std::uint64_t eager_bytes) {
-  Workspace workspace(*spec.program, spec.dtype, spec.reduce, spec.elements, spec.input, spec.output);
+  Workspace workspace(*spec.program, spec.dtype, spec.reduce, spec.sizes, spec.input, spec.output);
   auto totals = workspace.total_bytes();
   return {.run = spec.run,
           .epoch = spec.epoch,
@@ -39,17 +50,23 @@ RunState make_state(RunSpec const& spec, std::uint64_t eager_bytes) {
 Status check(RunSpec const& spec) {
   if (!spec.program) return cannot(spec, "it has no program");
   auto const& program = *spec.program;
-  auto const bytes = spec.elements * element_bytes(spec.dtype);
   if (spec.members.size() != program.spec.ranks || program.rank >= spec.members.size())
     return cannot(spec, std::to_string(spec.members.size()) + " members for a program of " +
                             std::to_string(program.spec.ranks) + " ranks");
   for (std::size_t r = 0; r < spec.members.size(); ++r)
     if (spec.members[r].rank != r) return cannot(spec, "its members are not in rank order");
-  if (spec.input.size() != bytes || spec.output.size() != bytes)
+  if (auto const status = plan::check(program, spec.sizes); status.has_error())
+    return cannot(spec, status.error().detail);
+  auto const layouts = plan::layouts(program, spec.sizes);
+  auto const input_bytes = plan::input_elements(program, layouts) * element_bytes(spec.dtype);
+  auto const output_bytes = plan::output_elements(program, layouts) * element_bytes(spec.dtype);
+  if (spec.input.size() != input_bytes || spec.output.size() != output_bytes)
     return cannot(spec, "buffers of " + std::to_string(spec.input.size()) + " and " +
-                            std::to_string(spec.output.size()) + " bytes for " + std::to_string(bytes));
-  if (program.spec.in_place && spec.input.data() != spec.output.data()) return cannot(spec, "it is not in place");
-  if (devices::find_combine(spec.reduce, spec.dtype) == nullptr)
+                            std::to_string(spec.output.size()) + " bytes for " + std::to_string(input_bytes) + " and " +
+                            std::to_string(output_bytes));
+  bool const one_buffer = program.spec.in_place && !program.input.empty() && !program.output.empty();
+  if (one_buffer && spec.input.data() != spec.output.data()) return cannot(spec, "it is not in place");
+  if (reduces(program.spec.op) && devices::find_combine(spec.reduce, spec.dtype) == nullptr)
     return cannot(spec,
                   std::string(name(spec.reduce)) + " of " + std::string(name(spec.dtype)) + " is not in this build");
   return ok();
@@ -86,7 +103,7 @@ void Run::prepare_channels() {
     links::Open open;
     open.token = spec_.token;
     open.fingerprint = spec_.fingerprint;
-    open.channel_digest = channel.send_digest;
+    open.channel_digest = sized(channel.send_digest, sends[c], state_.board);
     open.receiver_incarnation = spec_.members[channel.peer].incarnation;
     open.eager_bytes = state_.eager_bytes;
     open.sender_rank = program.rank;
@@ -96,8 +113,10 @@ void Run::prepare_channels() {
     for (std::uint32_t m = 0; m < channel.receives; ++m)
       places_[receives[c][m]] = {static_cast<std::uint32_t>(receives_.size()), m};
     if (channel.sends != 0) sends_.emplace_back(state_, channel.peer, std::move(sends[c]), open, spec_.description);
-    if (channel.receives != 0)
-      receives_.emplace_back(state_, channel.peer, std::move(receives[c]), channel.receive_digest);
+    if (channel.receives != 0) {
+      auto const digest = sized(channel.receive_digest, receives[c], state_.board);
+      receives_.emplace_back(state_, channel.peer, std::move(receives[c]), digest);
+    }
   }
 }
 

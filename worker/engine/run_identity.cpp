@@ -1,6 +1,7 @@
 #include "worker/engine/run_identity.hpp"
 
 #include <array>
+#include <numeric>
 
 #include "collectives/plan/digest.hpp"
 
@@ -12,17 +13,27 @@ std::uint64_t local_run_number(std::string_view group, std::uint32_t epoch, std:
   return number | std::uint64_t{1} << 63;
 }
 
-std::uint64_t fingerprint(plan::Spec const& spec, Dtype dtype, std::uint64_t elements, ReduceOp reduce) {
-  std::array<std::uint64_t, 3> const operation{static_cast<std::uint64_t>(dtype), elements,
-                                               static_cast<std::uint64_t>(reduce)};
-  return plan::digest(operation.data(), sizeof operation, plan::hash(spec));
+std::uint64_t fingerprint(plan::Spec const& spec, Dtype dtype, plan::Sizes const& sizes, ReduceOp reduce) {
+  std::array<std::uint64_t, 3> const operation{static_cast<std::uint64_t>(dtype), sizes.elements,
+                                               reduces(spec.op) ? static_cast<std::uint64_t>(reduce) : 0};
+  auto const whole = plan::digest(operation.data(), sizeof operation, plan::hash(spec));
+  if (sizes.counts.empty() || spec.op == Op::all_to_all) return whole;
+  return plan::digest(sizes.counts.data(), sizes.counts.size() * sizeof sizes.counts.front(), whole);
 }
 
-std::string describe(plan::Spec const& spec, Dtype dtype, std::uint64_t elements, ReduceOp reduce) {
-  auto text = std::string(name(spec.op)) + ' ' + std::string(name(reduce)) + ' ' + std::string(name(dtype)) + '[' +
-              std::to_string(elements) + "] " + spec.algorithm + " of " + std::to_string(spec.ranks);
+std::string describe(plan::Spec const& spec, Dtype dtype, plan::Sizes const& sizes, ReduceOp reduce) {
+  auto text = std::string(name(spec.op)) + ' ';
+  if (reduces(spec.op)) text += std::string(name(reduce)) + ' ';
+  if (sizes.counts.empty()) {
+    text += std::string(name(dtype)) + '[' + std::to_string(sizes.elements) + "] ";
+  } else {
+    auto const elements = std::accumulate(sizes.counts.begin(), sizes.counts.end(), std::uint64_t{0});
+    text += std::string(name(dtype)) + '[' + std::to_string(elements) + ", uneven] ";
+  }
+  text += spec.algorithm + " of " + std::to_string(spec.ranks);
   if (spec.root != 0) text += " root " + std::to_string(spec.root);
   if (spec.arity != 2) text += " arity " + std::to_string(spec.arity);
+  if (!spec.shape.empty()) text += " shaped";
   if (spec.in_place) text += " in place";
   return text;
 }

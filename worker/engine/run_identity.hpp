@@ -7,7 +7,7 @@
 
 #include "collectives/core/dtype.hpp"
 #include "collectives/core/reduce_op.hpp"
-#include "collectives/plan/spec.hpp"
+#include "collectives/plan/sizes.hpp"
 
 namespace chorus::engine {
 
@@ -17,9 +17,10 @@ namespace chorus::engine {
 [[nodiscard]] std::uint64_t local_run_number(std::string_view group, std::uint32_t epoch, std::uint64_t sequence);
 
 // Over everything that the ranks of a run must agree on beside the plan's messages.
-[[nodiscard]] std::uint64_t fingerprint(plan::Spec const& spec, Dtype dtype, std::uint64_t elements, ReduceOp reduce);
+// The counts of all_to_all differ from rank to rank: there the sizes of the channels agree, or the run is refused.
+[[nodiscard]] std::uint64_t fingerprint(plan::Spec const& spec, Dtype dtype, plan::Sizes const& sizes, ReduceOp reduce);
 
 // The same for people: "all_reduce sum f32[4096] ring of 4"; with root, arity and "in place" where they matter.
-[[nodiscard]] std::string describe(plan::Spec const& spec, Dtype dtype, std::uint64_t elements, ReduceOp reduce);
+[[nodiscard]] std::string describe(plan::Spec const& spec, Dtype dtype, plan::Sizes const& sizes, ReduceOp reduce);
 
 }  // namespace chorus::engine

@@ -11,69 +11,93 @@ using plan::Buffer;
 using plan::Instruction;
 using plan::Opcode;
 
-Workspace::Workspace(plan::Program const& program, Dtype dtype, ReduceOp reduce, std::uint64_t elements,
+Workspace::Workspace(plan::Program const& program, Dtype dtype, ReduceOp reduce, plan::Sizes const& sizes,
                      std::span<std::byte const> input, std::span<std::byte> output)
     : program_(program),
-      layout_(elements, program.chunks),
+      layouts_(plan::layouts(program, sizes)),
       element_bytes_(chorus::element_bytes(dtype)),
-      combine_(devices::find_combine(reduce, dtype)),
-      divide_(reduce == ReduceOp::avg ? devices::find_divide(dtype) : nullptr),
+      dtype_(dtype),
+      reduce_(reduce),
+      combine_(reduces(program.spec.op) ? devices::find_combine(reduce, dtype) : nullptr),
+      divide_(combine_ != nullptr && reduce == ReduceOp::avg ? devices::find_divide(dtype) : nullptr),
+      widen_(combine_ != nullptr ? devices::find_widen(dtype) : nullptr),
       input_(input.data()),
       output_(output.data()),
-      scratch_(std::make_unique_for_overwrite<std::byte[]>(begin_of(program.scratch_chunks))),
+      scratch_(std::make_unique_for_overwrite<std::byte[]>(begin_of(Buffer::scratch, program.scratch_chunks))),
       sources_(program.instructions.size()),
       destinations_(program.instructions.size()) {
-  CHORUS_ASSERT(input.size() == elements * element_bytes_ && output.size() == input.size(), "buffers hold the vector");
+  CHORUS_ASSERT(input.size() == plan::input_elements(program, layouts_) * element_bytes_ &&
+                    output.size() == plan::output_elements(program, layouts_) * element_bytes_,
+                "buffers hold what the program addresses");
   for (std::size_t i = 0; i < program.instructions.size(); ++i) {
-    auto const& instruction = program.instructions[i];
-    if (instruction.reads_src()) sources_[i] = first(instruction.src_chunk, instruction.chunks, instruction.stride);
-    if (instruction.writes_dst())
-      destinations_[i] = first(instruction.dst_chunk, instruction.chunks, instruction.stride);
+    auto const& each = program.instructions[i];
+    if (each.reads_src()) sources_[i] = first(each.src, each.src_chunk, each.chunks, each.stride);
+    if (each.writes_dst()) destinations_[i] = first(each.dst, each.dst_chunk, each.chunks, each.stride);
   }
+  prepare_wide_partials();
 }
 
-std::uint64_t Workspace::begin_of(std::uint32_t chunk) const {
-  auto const vectors = chunk / layout_.chunks();  // more than 0 in scratch only
-  return (vectors * layout_.elements() + layout_.range(chunk % layout_.chunks()).begin) * element_bytes_;
+void Workspace::prepare_wide_partials() {
+  if (widen_ == nullptr) return;
+  auto const keeps_any = [&](Buffer buffer) {
+    return std::any_of(program_.instructions.begin(), program_.instructions.end(),
+                       [&](Instruction const& i) { return i.has_wide_result() && i.dst == buffer; });
+  };
+  auto const f32_for = [&](std::uint64_t bytes) {
+    return std::make_unique_for_overwrite<std::byte[]>(bytes / element_bytes_ * sizeof(float));
+  };
+  if (keeps_any(Buffer::output)) wide_output_ = f32_for(plan::output_elements(program_, layouts_) * element_bytes_);
+  if (keeps_any(Buffer::scratch)) wide_scratch_ = f32_for(begin_of(Buffer::scratch, program_.scratch_chunks));
 }
 
-Workspace::Cursor Workspace::first(std::uint32_t first_chunk, std::uint32_t chunks, std::uint32_t stride) const {
+std::uint64_t Workspace::begin_of(Buffer buffer, std::uint32_t chunk) const {
+  auto const& layout = buffer == Buffer::output ? layouts_.output : layouts_.input;
+  if (buffer == Buffer::scratch) {
+    auto const vectors = chunk / layout.chunks();
+    return (vectors * layout.elements() + layout.begin_of(chunk % layout.chunks())) * element_bytes_;
+  }
+  auto const first = buffer == Buffer::output ? program_.output.first : program_.input.first;
+  return (layout.begin_of(chunk) - layout.begin_of(first)) * element_bytes_;
+}
+
+Workspace::Cursor Workspace::first(Buffer buffer, std::uint32_t first_chunk, std::uint32_t chunks,
+                                   std::uint32_t stride) const {
   Cursor cursor;
   cursor.chunk = first_chunk;
   cursor.chunks = chunks;
-  enter_next_piece(cursor, stride);
+  enter_next_piece(cursor, buffer, stride);
   return cursor;
 }
 
-void Workspace::enter_next_piece(Cursor& cursor, std::uint32_t stride) const {
+void Workspace::enter_next_piece(Cursor& cursor, Buffer buffer, std::uint32_t stride) const {
   while (cursor.left == 0 && cursor.chunks != 0) {
     auto const chunks = stride == 1 ? cursor.chunks : 1;
-    cursor.at = begin_of(cursor.chunk);
-    cursor.left = begin_of(cursor.chunk + chunks) - cursor.at;
+    cursor.at = begin_of(buffer, cursor.chunk);
+    cursor.left = begin_of(buffer, cursor.chunk + chunks) - cursor.at;
     cursor.chunk += chunks * stride;
     cursor.chunks -= chunks;
   }
 }
 
-void Workspace::skip(Cursor& cursor, std::uint32_t stride, std::uint64_t bytes) const {
+void Workspace::skip(Cursor& cursor, Buffer buffer, std::uint32_t stride, std::uint64_t bytes) const {
   cursor.at += bytes;
   cursor.left -= bytes;
-  enter_next_piece(cursor, stride);
+  enter_next_piece(cursor, buffer, stride);
 }
 
 std::vector<std::uint64_t> Workspace::total_bytes() const {
   std::vector<std::uint64_t> totals;
   totals.reserve(program_.instructions.size());
-  auto const size = [&](Instruction const& i, std::uint32_t chunk) {
-    if (i.stride == 1) return begin_of(chunk + i.chunks) - begin_of(chunk);
+  auto const size = [&](Instruction const& i, Buffer buffer, std::uint32_t chunk) {
+    if (i.stride == 1) return begin_of(buffer, chunk + i.chunks) - begin_of(buffer, chunk);
     std::uint64_t bytes = 0;
     for (std::uint32_t k = 0; k < i.chunks; ++k)
-      bytes += begin_of(chunk + k * i.stride + 1) - begin_of(chunk + k * i.stride);
+      bytes += begin_of(buffer, chunk + k * i.stride + 1) - begin_of(buffer, chunk + k * i.stride);
     return bytes;
   };
   for (auto const& i : program_.instructions) {
-    totals.push_back(size(i, i.reads_src() ? i.src_chunk : i.dst_chunk));
-    CHORUS_ASSERT(!i.writes_dst() || size(i, i.dst_chunk) == totals.back(),
+    totals.push_back(i.reads_src() ? size(i, i.src, i.src_chunk) : size(i, i.dst, i.dst_chunk));
+    CHORUS_ASSERT(!i.writes_dst() || size(i, i.dst, i.dst_chunk) == totals.back(),
                   "what is read is as long as what is written");
   }
   return totals;
@@ -95,51 +119,84 @@ std::span<std::byte> Workspace::destination(std::uint32_t i, std::uint64_t limit
 }
 
 void Workspace::skip_source(std::uint32_t i, std::uint64_t bytes) {
-  skip(sources_[i], program_.instructions[i].stride, bytes);
+  auto const& instruction = program_.instructions[i];
+  skip(sources_[i], instruction.src, instruction.stride, bytes);
 }
 
 void Workspace::skip_destination(std::uint32_t i, std::uint64_t bytes) {
-  skip(destinations_[i], program_.instructions[i].stride, bytes);
+  auto const& instruction = program_.instructions[i];
+  skip(destinations_[i], instruction.dst, instruction.stride, bytes);
 }
 
-void Workspace::finish(Instruction const& instruction, std::span<std::byte> written) const {
-  if (divide_ != nullptr && instruction.is_final())
-    divide_(written.data(), written.size() / element_bytes_, program_.spec.ranks);
+bool Workspace::receives_as_it_is(std::uint32_t i) const {
+  auto const& instruction = program_.instructions[i];
+  return instruction.op == Opcode::recv && (widen_ == nullptr || !instruction.has_wide_result());
 }
 
 void Workspace::take_in(std::uint32_t i, std::span<std::byte const> received) {
-  auto const& instruction = program_.instructions[i];
   while (!received.empty()) {
     auto dst = destination(i, received.size());
-    if (instruction.op == Opcode::recv_reduce) {
-      auto const operand = source(i, dst.size());
-      dst = dst.first(operand.size());
-      combine_(dst.data(), operand.data(), received.data(), dst.size() / element_bytes_);
-      skip_source(i, dst.size());
-    } else {
-      std::memcpy(dst.data(), received.data(), dst.size());
+    std::byte const* operand = nullptr;
+    if (program_.instructions[i].op == Opcode::recv_reduce) {
+      auto const source_bytes = source(i, dst.size());
+      operand = source_bytes.data();
+      dst = dst.first(source_bytes.size());
     }
-    finish(instruction, dst);
+    compute(i, dst, operand, received.data());
     received = received.subspan(dst.size());
+    if (operand != nullptr) skip_source(i, dst.size());
     skip_destination(i, dst.size());
   }
 }
 
 void Workspace::work(std::uint32_t i, std::uint64_t bytes) {
-  auto const& instruction = program_.instructions[i];
   while (bytes != 0) {
     auto dst = destination(i, bytes);
-    auto const operand = source(i, dst.size());
-    dst = dst.first(operand.size());
-    if (instruction.op == Opcode::reduce)
-      combine_(dst.data(), dst.data(), operand.data(), dst.size() / element_bytes_);
-    else if (dst.data() != operand.data())
-      std::memcpy(dst.data(), operand.data(), dst.size());
-    finish(instruction, dst);
+    auto const other = source(i, dst.size());
+    dst = dst.first(other.size());
+    compute(i, dst, program_.instructions[i].op == Opcode::reduce ? dst.data() : nullptr, other.data());
     bytes -= dst.size();
     skip_source(i, dst.size());
     skip_destination(i, dst.size());
   }
+}
+
+void Workspace::compute(std::uint32_t i, std::span<std::byte> dst, std::byte const* operand, std::byte const* other) {
+  if (widen_ != nullptr) return compute_halves(i, dst, operand, other);
+  auto const elements = dst.size() / element_bytes_;
+  if (operand != nullptr)
+    combine_(dst.data(), operand, other, elements);
+  else if (dst.data() != other)
+    std::memcpy(dst.data(), other, dst.size());
+  if (divide_ != nullptr && program_.instructions[i].is_final()) divide_(dst.data(), elements, program_.spec.ranks);
+}
+
+void Workspace::compute_halves(std::uint32_t i, std::span<std::byte> dst, std::byte const* operand,
+                               std::byte const* other) {
+  auto const& instruction = program_.instructions[i];
+  auto const elements = dst.size() / element_bytes_;
+  bool const divides = divide_ != nullptr && instruction.is_final();
+  auto* const result = instruction.has_wide_result() ? wide(instruction.dst, destinations_[i].at) : dst.data();
+  if (operand != nullptr) {
+    auto const accumulated = instruction.op == Opcode::recv_reduce ? instruction.src : instruction.dst;
+    auto const& cursor = instruction.op == Opcode::recv_reduce ? sources_[i] : destinations_[i];
+    auto const width = [](bool is_wide) { return is_wide ? devices::Width::wide : devices::Width::narrow; };
+    auto const combine = devices::find_half_combine(reduce_, dtype_, width(instruction.has_wide_operand()),
+                                                    width(instruction.has_wide_result()));
+    combine(result, instruction.has_wide_operand() ? wide(accumulated, cursor.at) : operand, other, elements,
+            divides ? static_cast<float>(program_.spec.ranks) : 1.0F);
+    return;
+  }
+  if (instruction.has_wide_result())
+    widen_(result, other, elements);
+  else if (result != other)
+    std::memcpy(result, other, dst.size());
+  if (divides) divide_(result, elements, program_.spec.ranks);
+}
+
+std::byte* Workspace::wide(Buffer buffer, std::uint64_t at) const {
+  auto* const base = buffer == Buffer::output ? wide_output_.get() : wide_scratch_.get();
+  return base + at / element_bytes_ * sizeof(float);
 }
 
 }  // namespace chorus::engine

@@ -9,8 +9,8 @@
 
 #include "collectives/core/dtype.hpp"
 #include "collectives/core/reduce_op.hpp"
-#include "collectives/plan/layout.hpp"
 #include "collectives/plan/program.hpp"
+#include "collectives/plan/sizes.hpp"
 #include "worker/devices/reduce.hpp"
 
 namespace chorus::engine {
@@ -19,9 +19,10 @@ namespace chorus::engine {
 // contiguous piece. Byte counts are multiples of the element size. Not thread-safe.
 class Workspace {
  public:
-  // The program and both spans outlive the workspace. The kernels for (reduce, dtype) exist. Scratch chunk k has the
-  // size of chunk k mod C.
-  Workspace(plan::Program const& program, Dtype dtype, ReduceOp reduce, std::uint64_t elements,
+  // The program and both spans outlive the workspace. check(program, sizes) is ok, the spans hold what the program
+  // addresses (plan::memory), and, where it reduces, the kernels for (reduce, dtype) exist. Scratch chunk k has the
+  // size of chunk k mod C of the input's layout.
+  Workspace(plan::Program const& program, Dtype dtype, ReduceOp reduce, plan::Sizes const& sizes,
             std::span<std::byte const> input, std::span<std::byte> output);
 
   [[nodiscard]] std::size_t element_bytes() const { return element_bytes_; }
@@ -30,6 +31,9 @@ class Workspace {
   // The next bytes that instruction i reads, at most `limit` and as far as they are contiguous.
   [[nodiscard]] std::span<std::byte const> source(std::uint32_t i, std::uint64_t limit) const;
   void skip_source(std::uint32_t i, std::uint64_t bytes);
+
+  // Whether what instruction i, a recv, receives belongs as it is where destination() says.
+  [[nodiscard]] bool receives_as_it_is(std::uint32_t i) const;
 
   // The next bytes that instruction i writes, likewise.
   [[nodiscard]] std::span<std::byte> destination(std::uint32_t i, std::uint64_t limit) const;
@@ -49,20 +53,33 @@ class Workspace {
     std::uint32_t chunk = 0;   // that follows the piece
     std::uint32_t chunks = 0;  // that follow, counted from `chunk`
   };
-  [[nodiscard]] Cursor first(std::uint32_t first_chunk, std::uint32_t chunks, std::uint32_t stride) const;
-  void skip(Cursor& cursor, std::uint32_t stride, std::uint64_t bytes) const;
-  void enter_next_piece(Cursor& cursor, std::uint32_t stride) const;
-  [[nodiscard]] std::uint64_t begin_of(std::uint32_t chunk) const;  // in bytes; one past the last chunk is fine
-  void finish(plan::Instruction const& instruction, std::span<std::byte> written) const;
+  [[nodiscard]] Cursor first(plan::Buffer buffer, std::uint32_t first_chunk, std::uint32_t chunks,
+                             std::uint32_t stride) const;
+  void skip(Cursor& cursor, plan::Buffer buffer, std::uint32_t stride, std::uint64_t bytes) const;
+  void enter_next_piece(Cursor& cursor, plan::Buffer buffer, std::uint32_t stride) const;
+  // In bytes from where the buffer's memory begins; one past the last chunk is fine.
+  [[nodiscard]] std::uint64_t begin_of(plan::Buffer buffer, std::uint32_t chunk) const;
+
+  void prepare_wide_partials();
+  // Where the f32 partial sums of a position lie.
+  [[nodiscard]] std::byte* wide(plan::Buffer buffer, std::uint64_t at) const;
+  // dst = operand (op) other at the instruction's cursors, or dst = other for recv and copy; as wide as its flags say.
+  void compute(std::uint32_t i, std::span<std::byte> dst, std::byte const* operand, std::byte const* other);
+  void compute_halves(std::uint32_t i, std::span<std::byte> dst, std::byte const* operand, std::byte const* other);
 
   plan::Program const& program_;
-  plan::Layout layout_;
+  plan::Layouts layouts_;
   std::size_t element_bytes_;
-  devices::Combine combine_;
-  devices::Divide divide_;  // null unless the operation is avg
+  Dtype dtype_;
+  ReduceOp reduce_;
+  devices::Combine combine_;  // null where nothing is reduced
+  devices::Divide divide_;    // null unless the operation is avg
+  devices::Widen widen_;      // null unless partial sums are kept in f32
   std::byte const* input_;
   std::byte* output_;
   std::unique_ptr<std::byte[]> scratch_;
+  std::unique_ptr<std::byte[]> wide_output_;   // f32 for every element of the output,
+  std::unique_ptr<std::byte[]> wide_scratch_;  // and of scratch, if the program keeps any there
   std::vector<Cursor> sources_;
   std::vector<Cursor> destinations_;
 };

@@ -33,14 +33,11 @@ T reduced(ReduceOp reduce, std::uint32_t ranks, std::uint64_t i) {
   return reduce == ReduceOp::avg ? result / static_cast<T>(ranks) : result;
 }
 
-template <class T, class Function>
-std::vector<std::byte> filled(std::uint64_t elements, Function element) {
-  std::vector<std::byte> bytes(elements * sizeof(T));
-  for (std::uint64_t i = 0; i < elements; ++i) {
-    T const x = element(i);
-    std::memcpy(bytes.data() + i * sizeof(T), &x, sizeof(T));
-  }
-  return bytes;
+template <class T>
+void append(std::vector<std::byte>& bytes, T x) {
+  auto const at = bytes.size();
+  bytes.resize(at + sizeof(T));
+  std::memcpy(bytes.data() + at, &x, sizeof(T));
 }
 
 template <class Function>
@@ -60,48 +57,117 @@ auto with_type(Dtype dtype, Function function) {
 }  // namespace
 
 std::string to_string(Case const& c) {
-  return std::string(c.algorithm->name) + " root " + std::to_string(c.root) + " arity " + std::to_string(c.arity) +
-         " " + std::string(name(c.reduce)) + " " + std::string(name(c.dtype)) + "[" + std::to_string(c.elements) +
-         "] segment " + std::to_string(c.segment_bytes) + (c.in_place ? " in place" : "");
+  return std::string(name(c.op)) + " " + std::string(c.algorithm->name) + " root " + std::to_string(c.root) +
+         " arity " + std::to_string(c.arity) + " " + std::string(name(c.reduce)) + " " + std::string(name(c.dtype)) +
+         "[" + std::to_string(c.elements) + "] " + (c.counts.empty() ? "" : "uneven ") + "segment " +
+         std::to_string(c.segment_bytes) + (c.in_place ? " in place" : "");
 }
 
-Collective::Collective(Fleet& fleet, Case c, std::chrono::steady_clock::time_point now) : fleet_(fleet), case_(c) {
-  state_->results.resize(fleet.ranks());
-  auto const ranks = fleet.ranks();
-  expected_ = with_type(c.dtype, [&](auto zero) {
-    using T = decltype(zero);
-    return filled<T>(c.elements, [&](std::uint64_t i) { return reduced<T>(c.reduce, ranks, i); });
-  });
-  plan::Spec plan_spec;
-  plan_spec.algorithm = c.algorithm->name;
-  plan_spec.ranks = ranks;
-  plan_spec.root = c.root;
-  plan_spec.arity = c.arity;
-  plan_spec.in_place = c.in_place;
-  for (plan::Rank rank = 0; rank < ranks; ++rank) {
-    state_->inputs.push_back(with_type(c.dtype, [&](auto zero) {
-      using T = decltype(zero);
-      return filled<T>(c.elements, [&](std::uint64_t i) { return value<T>(c.reduce, rank, i); });
-    }));
-    state_->outputs.emplace_back(c.in_place ? 0 : expected_.size(), std::byte{0x5a});
-    auto& spec = state_->specs.emplace_back();
-    spec.run = c.run;
-    spec.epoch = c.epoch;
-    spec.token = 0x746f6b656e;
-    spec.description = describe(plan_spec, c.dtype, c.elements, c.reduce);
-    spec.fingerprint = fingerprint(plan_spec, c.dtype, c.elements, c.reduce);
-    spec.program = std::make_shared<plan::Program>(plan::build(*c.algorithm, plan_spec, rank).value());
-    for (plan::Rank r = 0; r < ranks; ++r) spec.members.push_back(fleet.peer(r));
-    spec.dtype = c.dtype;
-    spec.reduce = c.reduce;
-    spec.elements = c.elements;
-    spec.segment_bytes = c.segment_bytes;
-    spec.window = c.window;
-    spec.deadline = now + c.timeout;
+namespace {
+
+plan::Sizes sizes_of(Case const& c, plan::Rank rank, std::uint32_t ranks) {
+  plan::Sizes sizes{c.elements, c.counts, {}};
+  if (c.op != Op::all_to_all || c.counts.empty()) return sizes;
+  for (plan::Rank peer = 0; peer < ranks; ++peer) sizes.counts[peer] = c.counts[(rank + peer) % ranks];
+  sizes.receive_counts = sizes.counts;
+  return sizes;
+}
+
+plan::Spec spec_of(Case const& c, std::uint32_t ranks) {
+  return {c.op, std::string(c.algorithm->name), ranks, c.root, c.arity, c.in_place, c.shape};
+}
+
+// The elements of a rank's input and output, as (origin, index in the origin's whole vector).
+class Elements {
+ public:
+  Elements(Case const& c, plan::Rank rank, std::uint32_t ranks)
+      : case_(c), rank_(rank), ranks_(ranks), held_(plan::holding(spec_of(c, ranks), rank, ranks)) {}
+
+  template <class Use>
+  void for_each_input(Use use) const {
+    auto const vector = vector_of(rank_);
+    for (auto i = vector.begin_of(held_.input.first); i < vector.begin_of(end(held_.input)); ++i) use(rank_, i);
   }
+
+  // For a reduction the origin does not matter.
+  template <class Use>
+  void for_each_output(Use use) const {
+    for (auto block = held_.output.first; block < end(held_.output); ++block) {
+      auto const from_root = case_.op == Op::broadcast || case_.op == Op::scatter;
+      auto const origin = from_root ? case_.root : block;
+      auto const range = case_.op == Op::all_to_all ? vector_of(block).range(rank_) : vector_of(rank_).range(block);
+      for (auto i = range.begin; i < range.end; ++i) use(origin, i);
+    }
+  }
+
+ private:
+  static std::uint32_t end(plan::ChunkRange range) { return range.first + range.count; }
+
+  [[nodiscard]] plan::Layout vector_of(plan::Rank rank) const {
+    auto const sizes = sizes_of(case_, rank, ranks_);
+    return sizes.counts.empty() ? plan::Layout(sizes.elements, ranks_) : plan::Layout(sizes.counts, ranks_);
+  }
+
+  Case const& case_;
+  plan::Rank rank_;
+  std::uint32_t ranks_;
+  plan::Holding held_;
+};
+
+}  // namespace
+
+Collective::Collective(Fleet& fleet, Case c, std::chrono::steady_clock::time_point now)
+    : fleet_(fleet), case_(std::move(c)) {
+  auto const ranks = fleet.ranks();
+  auto const plan_spec = spec_of(case_, ranks);
+  state_->results.resize(ranks);
+  state_->inputs.resize(ranks);
+  state_->outputs.resize(ranks);
+  expected_.resize(ranks);
   for (plan::Rank rank = 0; rank < ranks; ++rank) {
-    state_->specs[rank].input = state_->inputs[rank];
-    state_->specs[rank].output = c.in_place ? state_->inputs[rank] : state_->outputs[rank];
+    auto program = std::make_shared<plan::Program>(plan::build(*case_.algorithm, plan_spec, rank).value());
+    auto const sizes = sizes_of(case_, rank, ranks);
+    auto const layouts = plan::layouts(*program, sizes);
+    auto& input = state_->inputs[rank];
+    auto& output = state_->outputs[rank];
+    auto& expected = expected_[rank];
+    with_type(case_.dtype, [&](auto zero) {
+      using T = decltype(zero);
+      Elements const elements(case_, rank, ranks);
+      elements.for_each_input([&](auto origin, auto i) { append(input, value<T>(case_.reduce, origin, i)); });
+      elements.for_each_output([&](auto origin, auto i) {
+        append(expected.bytes,
+               reduces(case_.op) ? reduced<T>(case_.reduce, ranks, i) : value<T>(case_.reduce, origin, i));
+      });
+    });
+    auto const width = element_bytes(case_.dtype);
+    output.resize(plan::output_elements(*program, layouts) * width, std::byte{0x5a});
+    bool const one_buffer = case_.in_place && !program->input.empty() && !program->output.empty();
+    if (one_buffer) {
+      auto const held = plan::holding(plan_spec, rank, program->chunks);
+      auto const offset = [&](plan::ChunkRange range, plan::ChunkRange memory, plan::Layout const& layout) {
+        return (layout.begin_of(range.first) - layout.begin_of(memory.first)) * width;
+      };
+      std::copy(input.begin(), input.end(),
+                output.begin() + static_cast<std::ptrdiff_t>(offset(held.input, program->input, layouts.input)));
+      expected.offset = offset(held.output, program->output, layouts.output);
+    }
+    auto& spec = state_->specs.emplace_back();
+    spec.run = case_.run;
+    spec.epoch = case_.epoch;
+    spec.token = 0x746f6b656e;
+    spec.description = describe(plan_spec, case_.dtype, sizes, case_.reduce);
+    spec.fingerprint = fingerprint(plan_spec, case_.dtype, sizes, case_.reduce);
+    spec.program = std::move(program);
+    for (plan::Rank r = 0; r < ranks; ++r) spec.members.push_back(fleet.peer(r));
+    spec.dtype = case_.dtype;
+    spec.reduce = case_.reduce;
+    spec.sizes = sizes;
+    spec.segment_bytes = case_.segment_bytes;
+    spec.window = case_.window;
+    spec.deadline = now + case_.timeout;
+    spec.output = output;
+    spec.input = one_buffer ? std::span<std::byte const>(output) : std::span<std::byte const>(input);
   }
 }
 
@@ -131,8 +197,9 @@ std::string Collective::wrong(plan::Rank rank) const {
   auto const who = to_string(case_) + " of " + std::to_string(fleet_.ranks()) + ", rank " + std::to_string(rank) + ": ";
   if (!state_->results[rank]) return who + "has not ended";
   if (state_->results[rank]->status.has_error()) return who + state_->results[rank]->status.error().detail;
-  auto const got = state_->specs[rank].output;
-  auto const differs = std::mismatch(got.begin(), got.end(), expected_.begin()).first;
+  auto const& expected = expected_[rank];
+  auto const got = state_->specs[rank].output.subspan(expected.offset, expected.bytes.size());
+  auto const differs = std::mismatch(got.begin(), got.end(), expected.bytes.begin()).first;
   if (differs != got.end())
     return who + "differs at element " +
            std::to_string(static_cast<std::size_t>(differs - got.begin()) / element_bytes(case_.dtype));

@@ -1,4 +1,4 @@
-// One collective on all ranks of a fleet, with inputs whose result is exact in any order.
+// One collective of any operation on all ranks of a fleet, with inputs whose result is exact in any order.
 #pragma once
 
 #include <atomic>
@@ -29,11 +29,14 @@ class Fleet {
 
 struct Case {
   plan::Algorithm const* algorithm = nullptr;
+  Op op = Op::all_reduce;
   plan::Rank root = 0;
   std::uint32_t arity = 2;
+  plan::Shape shape;
   Dtype dtype = Dtype::f32;
   ReduceOp reduce = ReduceOp::sum;
-  std::uint64_t elements = 0;
+  std::uint64_t elements = 0;         // of the whole vector; of every rank's in all_to_all
+  std::vector<std::uint64_t> counts;  // instead, per block; in all_to_all from rank s to rank d: counts[(s + d) % p]
   bool in_place = false;
   std::uint64_t segment_bytes = 262144;
   std::uint32_t window = 4;
@@ -70,12 +73,16 @@ class Collective {
   Case const case_;
   struct State {
     std::vector<RunSpec> specs;
-    std::vector<std::vector<std::byte>> inputs, outputs;
+    std::vector<std::vector<std::byte>> inputs, outputs;  // in place the outputs hold the inputs too
     std::vector<std::optional<RunResult>> results;
     std::atomic<std::size_t> ended{0};
   };
   std::shared_ptr<State> state_ = std::make_shared<State>();
-  std::vector<std::byte> expected_;
+  struct Expected {
+    std::uint64_t offset = 0;  // into the rank's output
+    std::vector<std::byte> bytes;
+  };
+  std::vector<Expected> expected_;  // per rank
   std::size_t started_ = 0;
 };
 

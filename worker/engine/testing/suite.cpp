@@ -6,17 +6,18 @@
 #include <deque>
 
 #include "collectives/algorithms/catalogue.hpp"
+#include "collectives/algorithms/representative.hpp"
 
 namespace chorus::engine::testing {
 namespace {
 
 constexpr std::array dtypes{Dtype::f32, Dtype::f64, Dtype::i32, Dtype::i64};
-constexpr std::array reduces{ReduceOp::sum, ReduceOp::avg, ReduceOp::min, ReduceOp::max, ReduceOp::prod};
+constexpr std::array operations{ReduceOp::sum, ReduceOp::avg, ReduceOp::min, ReduceOp::max, ReduceOp::prod};
 
 // Every (dtype, operation) pair in turn, so that neighbouring cases differ.
 void choose_operation(Case& c, std::uint64_t n) {
   c.dtype = dtypes[n % dtypes.size()];
-  c.reduce = reduces[n / dtypes.size() % reduces.size()];
+  c.reduce = operations[n / dtypes.size() % operations.size()];
 }
 
 void check(Fleet& fleet, Case const& c) {
@@ -28,33 +29,76 @@ void check(Fleet& fleet, Case const& c) {
 
 }  // namespace
 
+namespace {
+
+// Every operation and algorithm of this fleet's size, in turn with another root, arity, shape, segment, dtype and so
+// on.
+class EveryPlan {
+ public:
+  explicit EveryPlan(Fleet& fleet) : fleet_(fleet) {}
+
+  void check_all(std::uint64_t elements, std::uint64_t segment_bytes, std::uint64_t& n) {
+    for (auto const* algorithm : algorithms::all())
+      for (auto const op : all_ops) {
+        auto const specs = algorithms::representative_specs(*algorithm, op, fleet_.ranks());
+        for (bool const in_place : {false, true}) {
+          if (specs.empty()) continue;
+          auto const& spec = specs[n * 7 % specs.size()];
+          Case c{.algorithm = algorithm, .op = op, .root = spec.root, .arity = spec.arity, .shape = spec.shape};
+          c.elements = elements;
+          c.segment_bytes = segment_bytes;
+          c.window = 1 + static_cast<std::uint32_t>(n % 4);
+          c.in_place = in_place;
+          c.run = ++n;
+          choose_operation(c, n);
+          check_sized(c, elements);
+        }
+      }
+  }
+
+ private:
+  // Even, or uneven where the operation has blocks; and equal blocks for those that need them.
+  void check_sized(Case c, std::uint64_t elements) {
+    auto const ranks = fleet_.ranks();
+    if (c.op == Op::barrier) {
+      c.dtype = Dtype::i32;
+      c.elements = ranks;
+    } else if (has_blocks(c.op) && c.run % 2 == 0 && !needs_equal(c)) {
+      for (std::uint32_t block = 0; block < ranks; ++block)
+        c.counts.push_back(block % 3 == 1 ? 0 : elements % (7 + block));
+      c.elements = 0;
+    } else if (needs_equal(c)) {
+      c.elements = elements / ranks * ranks;
+    }
+    if (c.op == Op::all_to_all && c.in_place && c.counts.empty()) c.elements = elements / ranks * ranks;
+    check(fleet_, c);
+  }
+
+  [[nodiscard]] bool needs_equal(Case const& c) const {
+    plan::Spec const spec{c.op, std::string(c.algorithm->name), fleet_.ranks(), c.root, c.arity, c.in_place, c.shape};
+    return c.algorithm->equal_chunks != nullptr && c.algorithm->equal_chunks(spec);
+  }
+
+  Fleet& fleet_;
+};
+
+}  // namespace
+
 void check_every_shape(MakeFleet const& make_fleet) {
   std::uint64_t n = 0;
   for (std::uint32_t ranks : {1u, 2u, 3u, 4u, 5u, 6u, 7u, 8u, 9u, 13u, 16u}) {
     auto const fleet = make_fleet(ranks);
-    for (auto const* algorithm : algorithms::all())
-      for (std::uint64_t elements : {0ul, 1ul, ranks - 1ul, 0ul + ranks, ranks + 1ul, 1009ul, 100003ul})
-        for (std::uint64_t segment_bytes : {64ul, 4096ul, 1ul << 20}) {
-          if (elements == 100003 && segment_bytes == 64 && ranks > 5) continue;  // a million frames teach no more
-          for (bool in_place : {false, true}) {
-            Case c;
-            c.algorithm = algorithm;
-            c.root = ranks - 1 - static_cast<std::uint32_t>(n % ranks);
-            c.arity = 2 + static_cast<std::uint32_t>(n % 3);
-            c.elements = elements;
-            c.segment_bytes = segment_bytes;
-            c.window = 1 + static_cast<std::uint32_t>(n % 4);
-            c.in_place = in_place;
-            c.run = ++n;
-            choose_operation(c, n);
-            check(*fleet, c);
-          }
-        }
+    EveryPlan every(*fleet);
+    for (std::uint64_t elements : {0ul, 1ul, ranks - 1ul, 0ul + ranks, ranks + 1ul, 1009ul, 100003ul})
+      for (std::uint64_t segment_bytes : {64ul, 4096ul, 1ul << 20}) {
+        if (elements == 100003 && segment_bytes != 4096) continue;  // a million frames teach no more
+        every.check_all(elements, segment_bytes, n);
+      }
   }
   // And all pairs of dtype and operation, for one shape that has everything: unequal chunks and several segments.
   auto const fleet = make_fleet(5);
-  for (std::uint64_t pair = 0; pair < dtypes.size() * reduces.size(); ++pair)
-    for (auto const* algorithm : algorithms::all()) {
+  for (std::uint64_t pair = 0; pair < dtypes.size() * operations.size(); ++pair)
+    for (auto const* algorithm : algorithms::all_for(Op::all_reduce)) {
       Case c;
       c.algorithm = algorithm;
       c.elements = 1009;
@@ -67,9 +111,10 @@ void check_every_shape(MakeFleet const& make_fleet) {
 
 void check_hundred_in_a_row(MakeFleet const& make_fleet) {
   auto const fleet = make_fleet(4);
+  auto const algorithms = algorithms::all_for(Op::all_reduce);
   for (std::uint64_t run = 1; run <= 100; ++run) {
     Case c;
-    c.algorithm = algorithms::all()[run % algorithms::all().size()];
+    c.algorithm = algorithms[run % algorithms.size()];
     c.elements = 1 + run * 37 % 3000;
     c.run = run;
     choose_operation(c, run);
@@ -80,9 +125,10 @@ void check_hundred_in_a_row(MakeFleet const& make_fleet) {
 void check_several_at_once(MakeFleet const& make_fleet) {
   auto const fleet = make_fleet(4);
   std::deque<Collective> collectives;
+  auto const algorithms = algorithms::all_for(Op::all_reduce);
   for (std::uint64_t run = 1; run <= 12; ++run) {
     Case c;
-    c.algorithm = algorithms::all()[run % algorithms::all().size()];
+    c.algorithm = algorithms[run % algorithms.size()];
     c.elements = run % 3 == 0 ? 50021 : 400 * run;
     c.segment_bytes = 1024 * run;
     c.run = run;
@@ -104,7 +150,7 @@ void check_late_starters(MakeFleet const& make_fleet) {
   for (plan::Rank late = 0; late < 5; ++late) {
     auto const fleet = make_fleet(5);
     std::uint64_t run = 0;
-    for (auto const* algorithm : algorithms::all())
+    for (auto const* algorithm : algorithms::all_for(Op::all_reduce))
       for (std::uint64_t elements : {1ul, 100ul, 20011ul}) {
         Case c;
         c.algorithm = algorithm;
