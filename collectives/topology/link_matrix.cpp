@@ -19,7 +19,8 @@ Status check_size(std::size_t workers) {
 
 Status check_square(LinkMatrix::Rows const& rows, std::size_t size, std::string const& name) {
   auto const expected = "; expected a square matrix of " + std::to_string(size) + " x " + std::to_string(size);
-  if (rows.size() != size) return bad("the " + name + " matrix has " + std::to_string(rows.size()) + " rows" + expected);
+  if (rows.size() != size)
+    return bad("the " + name + " matrix has " + std::to_string(rows.size()) + " rows" + expected);
   for (std::size_t i = 0; i < size; ++i)
     if (rows[i].size() != size)
       return bad("row " + std::to_string(i) + " of the " + name + " matrix has " + std::to_string(rows[i].size()) +
@@ -59,16 +60,14 @@ Result<LinkMatrix> LinkMatrix::from_localities(std::span<Locality const> localit
   LinkMatrix matrix(static_cast<std::uint32_t>(localities.size()));
   for (std::uint32_t from = 0; from < matrix.size(); ++from)
     for (std::uint32_t to = 0; to < matrix.size(); ++to)
-      if (from != to)
-        matrix.entry(from, to) = levels[static_cast<std::size_t>(shared_level(groups[from], groups[to]))];
+      if (from != to) matrix.entry(from, to) = levels[static_cast<std::size_t>(shared_level(groups[from], groups[to]))];
   return matrix;
 }
 
 Link LinkMatrix::both_ways(std::uint32_t a, std::uint32_t b) const {
   auto const& there = link(a, b);
   auto const& back = link(b, a);
-  return {std::max(there.latency_s, back.latency_s),
-          std::min(there.bandwidth_gbyte_per_s, back.bandwidth_gbyte_per_s)};
+  return {std::max(there.latency_s, back.latency_s), std::min(there.bandwidth_gbyte_per_s, back.bandwidth_gbyte_per_s)};
 }
 
 Status LinkMatrix::refine(std::uint32_t from, std::uint32_t to, Link const& measured, double weight) {

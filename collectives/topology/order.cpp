@@ -9,6 +9,7 @@
 #include "collectives/topology/locality_groups.hpp"
 
 namespace chorus::topology {
+
 std::vector<std::uint32_t> order_by_locality(std::span<Locality const> localities) {
   auto const groups = locality_groups(localities);
   std::vector<std::uint32_t> order(localities.size());

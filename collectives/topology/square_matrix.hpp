@@ -9,8 +9,7 @@ namespace chorus::topology {
 // A value. at(i, j) belongs to the way from i to j; i and j are below size(), which nobody checks.
 class SquareMatrix {
  public:
-  explicit SquareMatrix(std::uint32_t size, double fill = 0)
-      : size_(size), values_(std::size_t{size} * size, fill) {}
+  explicit SquareMatrix(std::uint32_t size, double fill = 0) : size_(size), values_(std::size_t{size} * size, fill) {}
 
   [[nodiscard]] std::uint32_t size() const { return size_; }
   [[nodiscard]] double at(std::uint32_t i, std::uint32_t j) const { return values_[std::size_t{i} * size_ + j]; }

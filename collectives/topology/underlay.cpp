@@ -1,5 +1,6 @@
 #include "collectives/topology/underlay.hpp"
 
+#include <algorithm>
 #include <limits>
 #include <string>
 
@@ -38,19 +39,16 @@ Result<SquareMatrix> hop_counts(Underlay const& underlay, std::span<std::uint32_
   if (workers.empty() || workers.size() > max_matrix_workers)
     return bad(std::to_string(workers.size()) + " workers in the underlay; expected 1 to " +
                std::to_string(max_matrix_workers));
-  // Only nodes that are named take memory: nodes beyond the last one named have no links and no worker.
-  auto named = std::uint32_t{0};
-  for (std::size_t i = 0; i < underlay.links.size(); ++i)
-    for (auto const end : {underlay.links[i].first, underlay.links[i].second}) {
-      if (end >= underlay.nodes) return no_node("link " + std::to_string(i), end, underlay.nodes);
-      named = std::max(named, end + 1);
-    }
-  for (std::size_t i = 0; i < workers.size(); ++i) {
+  if (underlay.nodes > max_underlay_nodes)
+    return bad("an underlay of " + std::to_string(underlay.nodes) + " nodes; expected at most " +
+               std::to_string(max_underlay_nodes));
+  for (std::size_t i = 0; i < workers.size(); ++i)
     if (workers[i] >= underlay.nodes) return no_node("worker " + std::to_string(i), workers[i], underlay.nodes);
-    named = std::max(named, workers[i] + 1);
-  }
-  Neighbours neighbours(named);
-  for (auto const& [a, b] : underlay.links) {
+  Neighbours neighbours(underlay.nodes);
+  for (std::size_t i = 0; i < underlay.links.size(); ++i) {
+    auto const [a, b] = underlay.links[i];
+    if (a >= underlay.nodes || b >= underlay.nodes)
+      return no_node("link " + std::to_string(i), std::max(a, b), underlay.nodes);
     neighbours[a].push_back(b);
     neighbours[b].push_back(a);
   }
@@ -58,11 +56,11 @@ Result<SquareMatrix> hop_counts(Underlay const& underlay, std::span<std::uint32_
   for (std::uint32_t i = 0; i < workers.size(); ++i) {
     auto const hops = hops_from(workers[i], neighbours);
     for (std::uint32_t j = 0; j < workers.size(); ++j) {
-      auto const pair = "workers " + std::to_string(i) + " and " + std::to_string(j);
+      auto const pair = [&] { return "workers " + std::to_string(i) + " and " + std::to_string(j); };
       if (hops[workers[j]] == unreached)
-        return bad("no path between " + pair + " in the underlay; expected a connected network");
+        return bad("no path between " + pair() + " in the underlay; expected a connected network");
       if (i != j && workers[i] == workers[j])
-        return bad(pair + " are both node " + std::to_string(workers[i]) + "; expected every worker once");
+        return bad(pair() + " are both node " + std::to_string(workers[i]) + "; expected every worker once");
       distances.at(i, j) = hops[workers[j]];
     }
   }
