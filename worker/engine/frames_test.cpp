@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "collectives/algorithms/catalogue.hpp"
+#include "worker/engine/run_identity.hpp"
 #include "worker/engine/testing/loopback_fleet.hpp"
 #include "worker/engine/testing/puppet.hpp"
 
@@ -17,6 +18,17 @@ using links::FrameType;
 namespace {
 
 bool contains(std::string const& text, std::string_view part) { return text.find(part) != std::string::npos; }
+
+// Of rank 1's only channel.
+std::uint64_t digest_of(RunSpec const& spec) {
+  auto const vector = plan::layouts(*spec.program, spec.sizes).input;
+  std::vector<std::uint64_t> message_bytes;
+  for (auto const& instruction : spec.program->instructions)
+    if (instruction.op == plan::Opcode::send)
+      message_bytes.push_back(vector.range(instruction.src_chunk, instruction.chunks).size() *
+                              element_bytes(spec.dtype));
+  return channel_digest(spec.program->channels[0].send_digest, message_bytes);
+}
 
 // Rank 0 is real; the test plays rank 1. Messages of 6000 bytes each way, none of them eager.
 class Impostor {
@@ -32,7 +44,7 @@ class Impostor {
     to_rank_0.hold(fleet_.connect_stranger(0, {"w1", 101}));
     open_.token = spec().token;
     open_.fingerprint = spec().fingerprint;
-    open_.channel_digest = spec().program->channels[0].send_digest;
+    open_.channel_digest = digest_of(spec());
     open_.receiver_incarnation = 100;
     open_.eager_bytes = eager_bytes;
     open_.sender_rank = 1;
@@ -139,7 +151,7 @@ TEST_CASE("messages that wait for each other may arrive in any order and in one 
     Puppet peer;
     peer.hold(fleet.connect_stranger(0, {"w1", 101}));
     auto const& spec = collective.spec(1);
-    peer.send_open(1, 1, {spec.token, spec.fingerprint, spec.program->channels[0].send_digest, 100, 65536, 1, 0},
+    peer.send_open(1, 1, {spec.token, spec.fingerprint, digest_of(spec), 100, 65536, 1, 0},
                    "twice");
     auto const send = [&](std::uint32_t message, std::size_t from, std::size_t to) {
       FrameHeader header;

@@ -7,6 +7,7 @@
 #include "worker/devices/reduce.hpp"
 #include "worker/engine/inlet.hpp"
 #include "worker/engine/outlet.hpp"
+#include "worker/engine/run_identity.hpp"
 
 namespace chorus::engine {
 namespace {
@@ -22,14 +23,12 @@ Error cannot(RunSpec const& spec, std::string why) {
   return {EngineErrc::aborted, "run " + std::to_string(spec.run) + " cannot start: " + std::move(why)};
 }
 
-// The digest of a channel with the bytes of its messages: ranks that count otherwise do not exchange any.
-std::uint64_t sized(std::uint64_t digest, std::vector<std::uint32_t> const& instructions, Scoreboard const& board) {
-  auto bytes = std::uint64_t{0};
-  for (auto const i : instructions) {
-    auto const total = board.total(i);
-    bytes = plan::digest(&total, sizeof total, bytes);
-  }
-  return plan::digest(&bytes, sizeof bytes, digest);
+std::uint64_t sized(std::uint64_t plan_digest, std::vector<std::uint32_t> const& instructions,
+                    Scoreboard const& board) {
+  std::vector<std::uint64_t> message_bytes;
+  message_bytes.reserve(instructions.size());
+  for (auto const i : instructions) message_bytes.push_back(board.total(i));
+  return channel_digest(plan_digest, message_bytes);
 }
 
 RunState make_state(RunSpec const& spec, std::uint64_t eager_bytes) {

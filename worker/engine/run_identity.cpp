@@ -21,6 +21,10 @@ std::uint64_t fingerprint(plan::Spec const& spec, Dtype dtype, plan::Sizes const
   return plan::digest(sizes.counts.data(), sizes.counts.size() * sizeof sizes.counts.front(), whole);
 }
 
+std::uint64_t channel_digest(std::uint64_t plan_digest, std::span<std::uint64_t const> message_bytes) {
+  return plan::digest(message_bytes.data(), message_bytes.size_bytes(), plan_digest);
+}
+
 std::string describe(plan::Spec const& spec, Dtype dtype, plan::Sizes const& sizes, ReduceOp reduce) {
   auto text = std::string(name(spec.op)) + ' ';
   if (reduces(spec.op)) text += std::string(name(reduce)) + ' ';

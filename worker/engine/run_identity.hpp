@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -19,6 +20,9 @@ namespace chorus::engine {
 // Over everything that the ranks of a run must agree on beside the plan's messages.
 // The counts of all_to_all differ from rank to rank: there the sizes of the channels agree, or the run is refused.
 [[nodiscard]] std::uint64_t fingerprint(plan::Spec const& spec, Dtype dtype, plan::Sizes const& sizes, ReduceOp reduce);
+
+// The digest of a channel (plan::Channel) with the bytes of its messages in it: ranks whose counts differ are refused.
+[[nodiscard]] std::uint64_t channel_digest(std::uint64_t plan_digest, std::span<std::uint64_t const> message_bytes);
 
 // The same for people: "all_reduce sum f32[4096] ring of 4"; with root, arity and "in place" where they matter.
 [[nodiscard]] std::string describe(plan::Spec const& spec, Dtype dtype, plan::Sizes const& sizes, ReduceOp reduce);

@@ -51,7 +51,7 @@ static_assert(std::is_trivially_copyable_v<FrameHeader> && std::has_unique_objec
 struct Open {
   std::uint64_t token = 0;                 // the run's capability
   std::uint64_t fingerprint = 0;           // over spec, dtype, elements, reduce
-  std::uint64_t channel_digest = 0;        // the sender's send_digest towards the receiver
+  std::uint64_t channel_digest = 0;        // of the sender's messages to the receiver
   std::uint64_t receiver_incarnation = 0;  // whom the sender means
   std::uint64_t eager_bytes = 0;           // the sender's budget of ungranted bytes for this run
   std::uint32_t sender_rank = 0;
