@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <random>
+#include <tuple>
 
 #include "collectives/topology/kernighan_lin.hpp"
 
@@ -11,20 +13,25 @@ namespace {
 
 using Members = std::vector<std::uint32_t>;
 
-// Exchanges of two workers that are weighed at the most: about 50 ms. Trees of up to 256 workers never need so many.
-constexpr std::size_t max_weighings = 2'000'000;
+// Pairs of workers that are weighed for an exchange before the tree is left as it is.
+constexpr std::size_t max_weighings = 1'000'000;
+
+// Trees over p workers are kicked this / p times.
+constexpr std::size_t kicks_by_worker = 1024;
 
 class Builder {
  public:
   Builder(SquareMatrix const& ties, SquareMatrix const& merits, std::uint32_t ways)
-      : ties_(ties), merits_(merits), ways_(ways), parent_(ties.size()), children_(ties.size()) {}
+      : ties_(ties), merits_(merits), ways_(ways), parent_(ties.size()), children_(ties.size()), below_(ties.size()) {}
 
   std::vector<std::uint32_t> build(std::uint32_t root) {
     parent_[root] = root;
     Members all(ties_.size());
     std::iota(all.begin(), all.end(), 0);
     grow(std::move(all), root);
-    exchange_all(root);
+    count_below(root);
+    improve(root);
+    for (auto kicks = kicks_by_worker / ties_.size(); kicks > 0; --kicks) kick(root);
     return std::move(parent_);
   }
 
@@ -55,7 +62,7 @@ class Builder {
 
   // The gain in merit if two workers, neither of them the root, change places. A link between the two is counted twice
   // on both sides, and stays.
-  double gain(std::uint32_t a, std::uint32_t b) const {
+  double gain_of_exchange(std::uint32_t a, std::uint32_t b) const {
     return merit_at(a, b, b, a) + merit_at(b, a, a, b) - merit_at(a, a, b, b) - merit_at(b, b, a, a);
   }
 
@@ -64,15 +71,56 @@ class Builder {
     for (auto& parent : parent_) parent = renamed(parent);
     std::swap(parent_[a], parent_[b]);
     std::swap(children_[a], children_[b]);
+    std::swap(below_[a], below_[b]);
     for (auto& children : children_)
       for (auto& child : children) child = renamed(child);
   }
 
-  void exchange_all(std::uint32_t root) {
+  // The gain if two workers change parents, each with all that hangs from it. Only between trees of one size, which
+  // have one shape; of one size, neither lies within the other.
+  double gain_of_rehanging(std::uint32_t a, std::uint32_t b) const {
+    if (below_[a] != below_[b]) return 0;
+    return merits_.at(a, parent_[b]) + merits_.at(b, parent_[a]) - merits_.at(a, parent_[a]) -
+           merits_.at(b, parent_[b]);
+  }
+
+  void rehang(std::uint32_t a, std::uint32_t b) {
+    std::replace(children_[parent_[a]].begin(), children_[parent_[a]].end(), a, b);
+    std::replace(children_[parent_[b]].begin(), children_[parent_[b]].end(), b, a);
+    std::swap(parent_[a], parent_[b]);
+  }
+
+  std::uint32_t count_below(std::uint32_t worker) {
+    for (auto const child : children_[worker]) below_[worker] += 1 + count_below(child);
+    return below_[worker];
+  }
+
+  double merit() const {
+    auto sum = 0.0;
+    for (std::uint32_t worker = 0; worker < parent_.size(); ++worker)
+      if (parent_[worker] != worker) sum += merits_.at(worker, parent_[worker]);
+    return sum;
+  }
+
+  // Out of a local optimum: a few exchanges at a loss, improved again, and forgotten unless better than before.
+  void kick(std::uint32_t root) {
+    auto const before = merit();
+    auto const saved = std::tuple(parent_, children_, below_);
+    for (int exchanges = 0; exchanges < 3; ++exchanges) {
+      auto const a = static_cast<std::uint32_t>(random_() % ties_.size());
+      auto const b = static_cast<std::uint32_t>(random_() % ties_.size());
+      if (a != root && b != root && a != b) exchange(a, b);
+    }
+    improve(root);
+    if (merit() <= before) std::tie(parent_, children_, below_) = saved;
+  }
+
+  void improve(std::uint32_t root) {
     auto const size = ties_.size();
     auto largest = 0.0;
     for (std::uint32_t i = 0; i < size; ++i)
       for (std::uint32_t j = 0; j < i; ++j) largest = std::max(largest, std::abs(merits_.at(i, j)));
+    auto const noise = 1e-9 * largest;
     std::size_t weighings = 0;
     for (bool improved = true; improved && weighings < max_weighings;) {
       improved = false;
@@ -80,9 +128,13 @@ class Builder {
         for (std::uint32_t b = a + 1; b < size && a != root; ++b) {
           if (b == root) continue;
           ++weighings;
-          if (gain(a, b) <= 1e-9 * largest) continue;
-          exchange(a, b);
-          improved = true;
+          if (gain_of_rehanging(a, b) > noise) {
+            rehang(a, b);
+            improved = true;
+          } else if (gain_of_exchange(a, b) > noise) {
+            exchange(a, b);
+            improved = true;
+          }
         }
     }
   }
@@ -92,6 +144,8 @@ class Builder {
   std::uint32_t ways_;
   std::vector<std::uint32_t> parent_;
   std::vector<Members> children_;
+  std::minstd_rand random_{1};        // the same for every tree: equal links, equal trees
+  std::vector<std::uint32_t> below_;  // how many hang from each worker
 };
 
 }  // namespace

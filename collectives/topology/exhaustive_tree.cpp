@@ -16,9 +16,10 @@ using Set = std::uint32_t;  // bit i: worker i
 template <class Visit>
 void for_each_subset(Set of, int count, Visit visit) {
   auto const members = std::popcount(of);
-  std::array<Set, 256> low{}, high{};
+  std::array<Set, 256> low, high;  // only what is written is read
   auto const spread = [&](std::array<Set, 256>& table, int first, int bits) {
     auto left = of;
+    table[0] = 0;
     for (int skip = 0; skip < first; ++skip) left &= left - 1;
     for (int bit = 0; bit < bits; ++bit, left &= left - 1)
       for (Set value = 0; value < (1u << bit); ++value) table[value | 1u << bit] = table[value] | (left & -left);
@@ -53,7 +54,8 @@ class Search {
  private:
   static constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
 
-  std::size_t index(Set set, std::uint32_t root) const { return std::size_t{set} * size_ + root; }
+  // A search stays with one root for many sets: they lie together.
+  std::size_t index(Set set, std::uint32_t root) const { return (std::size_t{root} << size_) + set; }
 
   // The most merit within `set` below `root`, if it has `parts` parts left to be cut into. One part is the root's own,
   // which is cut again.

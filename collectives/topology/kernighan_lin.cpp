@@ -7,10 +7,10 @@
 namespace chorus::topology {
 namespace {
 
-constexpr std::size_t look_at_all_up_to = 64;  // members
-constexpr std::size_t promising = 32;          // of each side, in larger clusters
-constexpr std::size_t max_fruitless = 50;      // exchanges in a row that did not reach a new best, before a pass ends
-constexpr int max_passes = 10;
+constexpr std::size_t look_at_all_up_to = 64;  // members; in larger clusters a pass is cut short:
+constexpr std::size_t promising = 16;          // members of each side that are looked at for an exchange
+constexpr std::size_t max_exchanges = 64;
+constexpr int max_passes = 6;
 constexpr double rounding = 1e-9;
 
 // The two parts of one cluster; workers are named by their place among the members.
@@ -45,7 +45,12 @@ class Cut {
     return best;
   }
 
-  void start(std::vector<bool> off) { off_ = std::move(off); }
+  void start(std::vector<bool> off) {
+    off_ = std::move(off);
+    std::fill(gain_.begin(), gain_.end(), 0);
+    for (std::size_t i = 0; i < members_.size(); ++i)
+      for (std::size_t j = 0; j < members_.size(); ++j) gain_[i] += off_[i] == off_[j] ? -weight(i, j) : weight(i, j);
+  }
   std::vector<bool> const& off() const { return off_; }
 
   double between() const {
@@ -72,15 +77,12 @@ class Cut {
   bool improve_once() {
     std::fill(locked_.begin(), locked_.end(), false);
     locked_[root_] = true;
-    for (std::size_t i = 0; i < members_.size(); ++i) {
-      gain_[i] = 0;
-      for (std::size_t j = 0; j < members_.size(); ++j) gain_[i] += off_[i] == off_[j] ? -weight(i, j) : weight(i, j);
-    }
+    auto const most = members_.size() <= look_at_all_up_to ? members_.size() : max_exchanges;
     std::vector<Pair> done;
     std::size_t best_count = 0;
     auto sum = 0.0, best = 0.0, volume = 0.0;
     for (auto const gain : gain_) volume += std::abs(gain);
-    for (Pair pair{}; done.size() < best_count + max_fruitless && next_pair(pair);) {
+    for (Pair pair{}; done.size() < most && next_pair(pair);) {
       exchange(pair);
       done.push_back(pair);
       sum += pair.gain;
@@ -89,10 +91,7 @@ class Cut {
         best_count = done.size();
       }
     }
-    for (; done.size() > best_count; done.pop_back()) {
-      off_[done.back().kept] = false;
-      off_[done.back().off] = true;
-    }
+    for (; done.size() > best_count; done.pop_back()) exchange({done.back().off, done.back().kept, 0});
     return best_count > 0;
   }
 
@@ -101,9 +100,10 @@ class Cut {
     for (std::size_t i = 0; i < members_.size(); ++i)
       if (off_[i] == off && !locked_[i]) side.push_back(i);
     if (members_.size() > look_at_all_up_to && side.size() > promising) {
-      std::partial_sort(side.begin(), side.begin() + promising, side.end(),
-                        [&](auto a, auto b) { return gain_[a] > gain_[b] || (gain_[a] == gain_[b] && a < b); });
+      std::nth_element(side.begin(), side.begin() + promising, side.end(),
+                       [&](auto a, auto b) { return gain_[a] > gain_[b] || (gain_[a] == gain_[b] && a < b); });
       side.resize(promising);
+      std::sort(side.begin(), side.end());  // nth_element leaves them in any order
     }
     return side;
   }
@@ -121,10 +121,14 @@ class Cut {
 
   void exchange(Pair const& pair) {
     locked_[pair.kept] = locked_[pair.off] = true;
+    auto const between = 2 * weight(pair.kept, pair.off);
+    auto const kept = between - gain_[pair.kept], off = between - gain_[pair.off];
     for (std::size_t i = 0; i < members_.size(); ++i) {
-      auto const change = 2 * (weight(i, pair.kept) - weight(i, pair.off));
+      auto const change = 2 * (weight(pair.kept, i) - weight(pair.off, i));
       gain_[i] += off_[i] ? -change : change;
     }
+    gain_[pair.kept] = kept;
+    gain_[pair.off] = off;
     off_[pair.kept] = true;
     off_[pair.off] = false;
   }

@@ -193,7 +193,8 @@ TEST_CASE("trees of random matrices are balanced, and exact where few enough") {
   for (std::uint32_t ways = 2; ways <= 4; ++ways)
     for (std::uint32_t size = 1; size <= 16; ++size) {
       auto const links = matrix_of(random_weights(size, {1, 2, 3}, random));
-      auto const trees = link_trees(links, Ranks{0, size - 1, size / 2}, {.ways = ways}).value();
+      auto const trees =
+          link_trees(links, Ranks{0, size - 1, size / 2}, {.ways = ways, .exhaustive_up_to = 16}).value();
       Ranks const roots{0, size - 1, size / 2};
       for (std::size_t i = 0; i < trees.size(); ++i) {
         CHECK(is_balanced(trees[i].parent, roots[i], ways));
@@ -209,9 +210,11 @@ TEST_CASE("clustering alone comes close to the exhaustive search") {
   auto count = 0;
   for (std::uint32_t size = 5; size <= 14; ++size)
     for (int round = 0; round < 10; ++round, ++count) {
-      auto const links = matrix_of(random_weights(size, {10, 25, 50}, random));
-      auto const best = link_trees(links, Ranks{0}).value().front();
+      auto const links = matrix_of(random_weights(size, {20, 25, 50}, random));
       auto const found = link_trees(links, Ranks{0}, {.exhaustive_up_to = 0}).value().front();
+      auto const best = link_trees(links, Ranks{0}, {.exhaustive_up_to = 14}).value().front();
+      CHECK(best.exact);
+      CHECK(found.weight <= best.weight * (1 + 1e-12));
       CHECK(is_balanced(found.parent, 0, 2));
       least = std::min(least, found.weight / best.weight);
       sum += found.weight / best.weight;
