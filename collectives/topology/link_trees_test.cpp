@@ -2,7 +2,6 @@
 
 #include <doctest/doctest.h>
 
-#include <chrono>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -219,7 +218,6 @@ TEST_CASE("clustering alone comes close to the exhaustive search") {
       least = std::min(least, found.weight / best.weight);
       sum += found.weight / best.weight;
     }
-  MESSAGE("weight against the best: least " << least << ", mean " << sum / count);
   CHECK(least >= 0.75);
   CHECK(sum / count >= 0.95);
 }
@@ -234,27 +232,19 @@ TEST_CASE("many workers get a tree that keeps to their hosts") {
   CHECK(tree.exact);  // no spanning tree is heavier
 }
 
-TEST_CASE("a thousand workers get a tree within milliseconds") {
+TEST_CASE("a thousand workers get a tree of the heaviest links") {
   std::minstd_rand random(14);
   auto const links = matrix_of(random_weights(1000, {10, 11, 12, 25, 26, 50}, random));
-  auto const begin = std::chrono::steady_clock::now();
   auto const tree = link_trees(links, Ranks{999}).value().front();
-  MESSAGE(
-      "tree of 1000: " << std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count()
-                       << " ms");
   CHECK(is_balanced(tree.parent, 999, 2));
-  CHECK(tree.weight > 999 * 25);
+  CHECK(tree.weight > 999 * 49);
 }
 
 TEST_CASE("the same links give the same trees") {
   std::minstd_rand random(15);
   for (std::uint32_t const size : {7u, 16u, 40u}) {
     auto const links = matrix_of(random_weights(size, {1, 2}, random));
-    auto const begin = std::chrono::steady_clock::now();
     auto const once = link_trees(links, all(size)).value();
-    MESSAGE(size << " trees of " << size << ": "
-                 << std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count()
-                 << " ms");
     auto const twice = link_trees(links, all(size)).value();
     for (std::size_t i = 0; i < once.size(); ++i) CHECK(once[i].parent == twice[i].parent);
   }
@@ -290,5 +280,32 @@ TEST_CASE("Kernighan-Lin finds two clusters that hang together by one link") {
   for (plan::Rank root = 0; root < 8; ++root) {
     auto const near_zero = root == 0 || root == 1 || root == 4 || root == 5;
     CHECK(cut_off(weights, all(8), root, 4) == (near_zero ? Ranks{2, 3, 6, 7} : Ranks{0, 1, 4, 5}));
+  }
+}
+
+TEST_CASE("no exchange of two workers makes a cut of Kernighan-Lin lighter") {
+  std::minstd_rand random(16);
+  for (int round = 0; round < 200; ++round) {
+    auto const size = static_cast<std::uint32_t>(2 + random() % 12);
+    auto const weights = random_weights(size, {1, 2, 3, 5, 8, 13, 21}, random);
+    auto const root = static_cast<plan::Rank>(random() % size);
+    auto const off = cut_off(weights, all(size), root, 1 + random() % (size - 1));
+    std::vector<bool> is_off(size);
+    for (auto const worker : off) is_off[worker] = true;
+    CHECK_FALSE(is_off[root]);
+    auto const between = [&] {
+      auto sum = 0.0;
+      for (std::uint32_t i = 0; i < size; ++i)
+        for (std::uint32_t j = 0; j < size; ++j) sum += is_off[i] && !is_off[j] ? weights.at(i, j) : 0;
+      return sum;
+    };
+    auto const found = between();
+    for (std::uint32_t i = 0; i < size; ++i)
+      for (std::uint32_t j = 0; j < size; ++j) {
+        if (!is_off[i] || is_off[j] || j == root) continue;
+        is_off[i] = false, is_off[j] = true;
+        CHECK(between() >= found);
+        is_off[i] = true, is_off[j] = false;
+      }
   }
 }

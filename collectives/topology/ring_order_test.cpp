@@ -3,14 +3,12 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <numeric>
 #include <random>
 
 #include "collectives/topology/dgx1.hpp"
 #include "collectives/topology/order.hpp"
-#include "collectives/topology/stretch.hpp"
 
 using namespace chorus;
 using namespace chorus::topology;
@@ -141,8 +139,7 @@ TEST_CASE("the p3.16xlarge has a ring of double NVLinks") {
   }
 }
 
-TEST_CASE(
-    "a thousand workers with shuffled ranks are grouped as well as their labels group them, within milliseconds") {
+TEST_CASE("a thousand workers with shuffled ranks are grouped as well as their labels group them") {
   std::minstd_rand random(5);
   std::vector<Locality> workers;
   for (auto const place : shuffled(1000, random))
@@ -150,10 +147,7 @@ TEST_CASE(
                        "h" + std::to_string(place / 8 % 8)});
   LevelLinks const levels{{{1e-6, 16}, {1e-5, 8}, {1e-4, 4}, {1e-3, 2}, {1e-2, 1}}};
   auto const seconds = LinkMatrix::from_localities(workers, levels).value().hop_seconds(1e6);
-  auto const begin = std::chrono::steady_clock::now();
   auto const ring = ring_order(seconds, identity(1000));
-  auto const took = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  MESSAGE("ring order of 1000 workers: " << took * 1e3 << " ms");
   CHECK(ring.cost == doctest::Approx(ring_cost(seconds, order_by_locality(workers))).epsilon(1e-12));
   CHECK(ring.cost < ring_cost(seconds, identity(1000)) / 4);
 }
@@ -161,12 +155,9 @@ TEST_CASE(
 TEST_CASE("a thousand places in a square are toured in about the length that is known for the best tour") {
   std::minstd_rand random(6);
   auto const costs = random_places(1000, random);
-  auto const begin = std::chrono::steady_clock::now();
   auto const ring = ring_order(costs, identity(1000));
-  auto const took = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  MESSAGE("ring order of 1000 places: " << took * 1e3 << " ms, length " << ring.cost);
   CHECK(is_permutation(ring.order));
-  // Beardwood, Halton, Hammersley: 0.7124 sqrt(n A), and about 0.33 more per side for so few places.
-  CHECK(ring.cost < 1.10 * 0.7124 * std::sqrt(1000.0) * (1 + 0.33 / std::sqrt(1000.0) * 1.0) + 0.7);
+  // The best tours of 1000 random places have a length of 0.7313 sqrt(1000) on average (Johnson, McGeoch, 1997).
+  CHECK(ring.cost < 1.08 * 0.7313 * std::sqrt(1000.0));
   CHECK(ring_order(costs, identity(1000)).order == ring.order);
 }
