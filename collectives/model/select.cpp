@@ -30,6 +30,11 @@ std::string duration(double seconds) {
 std::string describe(Spec const& spec, Algorithm const& algorithm) {
   auto text = spec.algorithm;
   if (algorithm.uses_arity) text += " arity " + std::to_string(spec.arity);
+  if (!spec.shape.empty()) {
+    text += " shape ";
+    for (std::size_t i = 0; i < spec.shape.size() && i < 8; ++i) text += (i ? "x" : "") + std::to_string(spec.shape[i]);
+    if (spec.shape.size() > 8) text += "...";
+  }
   if (algorithm.rooted) text += " root " + std::to_string(spec.root);
   return text;
 }
@@ -37,7 +42,8 @@ std::string describe(Spec const& spec, Algorithm const& algorithm) {
 // The specs of one algorithm that are worth a look.
 std::vector<Spec> variants(Algorithm const& algorithm, Wish const& wish, std::uint32_t ranks, Rank root) {
   Spec spec{.op = wish.op, .algorithm = std::string(algorithm.name), .ranks = ranks, .in_place = wish.in_place};
-  if (algorithm.rooted) spec.root = root;
+  if (algorithm.rooted || is_rooted(wish.op)) spec.root = root;
+  spec.shape = wish.shape.value_or(plan::Shape());
   if (!algorithm.uses_arity) return {spec};
   std::vector<Spec> specs;
   for (auto const arity : arities) {
@@ -60,10 +66,10 @@ class Selection {
 
   Status consider_all() {
     auto const ranks = static_cast<std::uint32_t>(localities_.size());
-    auto const root = wish_.root ? *wish_.root : topology::center(localities_);
+    auto const root = wish_.root ? *wish_.root : is_rooted(wish_.op) ? 0 : topology::center(localities_);
     for (auto const* algorithm : algorithms::all())
       for (auto const& spec : variants(*algorithm, wish_, ranks, root)) {
-        if (algorithm->check(spec).has_error()) continue;
+        if (algorithm->check(spec).has_error() || !fits(*algorithm, spec)) continue;
         auto const cost = followed() ? follow(*algorithm, spec) : approximate(spec);
         if (cost.has_error()) return cost.error();
         considered_.push_back({{spec, cost.value()}, algorithm, considered_.size()});
@@ -88,6 +94,13 @@ class Selection {
   }
 
  private:
+  [[nodiscard]] bool fits(Algorithm const& algorithm, Spec const& spec) const {
+    if (wish_.shape && algorithm.name != wish_.algorithm) return false;
+    if (wish_.uneven && algorithm.equal_chunks != nullptr && algorithm.equal_chunks(spec)) return false;
+    if (!wish_.reproducible || !reduces(wish_.op)) return true;
+    return algorithm.in_worker_order != nullptr && algorithm.in_worker_order(spec);
+  }
+
   struct Considered : Candidate {
     Algorithm const* algorithm;
     std::size_t position;  // in the order of the catalogue: decides between equals

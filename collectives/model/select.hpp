@@ -32,7 +32,10 @@ struct Wish {
   std::string algorithm = "auto";
   std::optional<plan::Rank> root;
   std::optional<std::uint32_t> arity;
+  std::optional<plan::Shape> shape;
   bool in_place = false;
+  bool uneven = false;        // blocks of different sizes
+  bool reproducible = false;  // only algorithms that reduce in worker order: the same bits from all of them
 };
 
 // localities in rank order. Costs every fitting algorithm (trees of arity 2, 4 and 8, for rooted algorithms the root

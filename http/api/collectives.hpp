@@ -15,11 +15,16 @@ namespace chorus::api {
 struct CollectiveRequest {
   std::string group;
   std::string op = "all_reduce";
-  std::string tensor;
+  std::string tensor;                 // every rank's; not given for a barrier
+  std::optional<std::string> output;  // the tensor that takes the result; none: the next version of `tensor`
   std::string reduce = "sum";
+  // Rows (of the first dimension) per rank, where they are to be uneven: what reduce_scatter and scatter leave on each.
+  // all_to_all: p numbers for each of p ranks, one rank after the other: what it sends to each.
+  std::optional<std::vector<std::uint64_t>> counts;
   std::string algorithm = "auto";
-  std::optional<std::uint32_t> root;
+  std::optional<std::uint32_t> root;  // of operations that have one: 0; of algorithms: chosen
   std::optional<std::uint32_t> arity;
+  std::optional<std::vector<std::uint32_t>> algorithm_shape;  // e.g. rows and columns of a torus
   std::optional<std::uint32_t> epoch;  // refuse with epoch_fenced unless the group stands at this one
   std::uint64_t timeout_ms = 30000;
   bool in_place = false;
@@ -31,6 +36,7 @@ struct Considered {
   std::string algorithm;
   std::uint32_t root = 0;
   std::uint32_t arity = 2;
+  std::vector<std::uint32_t> algorithm_shape;  // empty: the algorithm's own choice
   double predicted_seconds = 0;
   std::uint32_t rounds = 0;
   std::uint64_t bytes_per_rank = 0;
@@ -60,6 +66,7 @@ struct Collective {
   std::string algorithm;    // chosen
   std::uint32_t root = 0;
   std::uint32_t arity = 2;
+  std::vector<std::uint32_t> algorithm_shape;
   std::string reason;
   std::vector<Considered> considered;
   double predicted_seconds = 0;
@@ -87,6 +94,8 @@ struct PlanRequest {
   std::string algorithm = "auto";
   std::optional<std::uint32_t> root;
   std::optional<std::uint32_t> arity;
+  std::optional<std::vector<std::uint32_t>> algorithm_shape;
+  bool reproducible = false;
 };
 
 struct PlannedMove {
@@ -101,6 +110,7 @@ struct PlanAnswer {
   std::string algorithm;
   std::uint32_t root = 0;
   std::uint32_t arity = 2;
+  std::vector<std::uint32_t> algorithm_shape;
   std::string reason;
   double predicted_seconds = 0;
   std::vector<Considered> considered;

@@ -7,7 +7,7 @@ namespace chorus::api {
 BOOST_DESCRIBE_STRUCT(GroupRequest, (), (workers, size))
 BOOST_DESCRIBE_STRUCT(RoleInAlgorithm, (), (algorithm, role, sends_to, receives_from))
 BOOST_DESCRIBE_STRUCT(Member, (), (rank, worker, incarnation, url, locality, roles))
-BOOST_DESCRIBE_STRUCT(Selection, (), (op, max_bytes, algorithm, root, arity, reason))
+BOOST_DESCRIBE_STRUCT(Selection, (), (op, max_bytes, algorithm, root, arity, algorithm_shape, reason))
 BOOST_DESCRIBE_STRUCT(Stretch, (), (arrival_order, assigned))
 BOOST_DESCRIBE_STRUCT(Group, (), (name, epoch, state, members, lost, stretch, selection))
 BOOST_DESCRIBE_STRUCT(GroupAssignment, (), (group, worker, incarnation, token))

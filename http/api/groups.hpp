@@ -40,6 +40,7 @@ struct Selection {
   std::string algorithm;
   std::uint32_t root = 0;
   std::uint32_t arity = 2;
+  std::vector<std::uint32_t> algorithm_shape;
   std::string reason;
 };
 

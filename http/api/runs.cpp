@@ -5,21 +5,24 @@
 namespace chorus::api {
 
 BOOST_DESCRIBE_STRUCT(Peer, (), (rank, worker, incarnation, url))
+BOOST_DESCRIBE_STRUCT(RunResult, (), (tensor, shape, version))
 BOOST_DESCRIBE_STRUCT(RunRequest, (),
-                      (run, group, epoch, token, op, algorithm, root, arity, rank, members, tensor, version, dtype,
-                       elements, reduce, in_place, digests, schedule, timeout_ms))
+                      (run, group, epoch, token, op, algorithm, root, arity, algorithm_shape, rank, members, tensor,
+                       version, dtype, elements, counts, receive_counts, result, reduce, in_place, digests, schedule,
+                       timeout_ms))
 BOOST_DESCRIBE_STRUCT(CommitAnswer, (), (version))
-BOOST_DESCRIBE_STRUCT(LocalCall, (), (tensor, reduce, in_place, algorithm, timeout_ms, schedule))
+BOOST_DESCRIBE_STRUCT(LocalCall, (),
+                      (tensor, output, root, counts, receive_counts, reduce, in_place, algorithm, timeout_ms, schedule))
 BOOST_DESCRIBE_STRUCT(LocalReport, (),
                       (group, epoch, sequence, rank, algorithm, seconds, bytes_sent, bytes_received, version))
 
 constexpr auto required(Peer const*) { return std::array<std::string_view, 4>{"rank", "worker", "incarnation", "url"}; }
+constexpr auto required(RunResult const*) { return std::array<std::string_view, 2>{"tensor", "shape"}; }
 constexpr auto required(RunRequest const*) {
   return std::array<std::string_view, 13>{"run",     "group",  "epoch",   "token", "op",       "algorithm", "rank",
                                           "members", "tensor", "version", "dtype", "elements", "reduce"};
 }
 constexpr auto required(CommitAnswer const*) { return std::array<std::string_view, 1>{"version"}; }
-constexpr auto required(LocalCall const*) { return std::array<std::string_view, 1>{"tensor"}; }
 constexpr auto required(LocalReport const*) { return std::array<std::string_view, 2>{"group", "rank"}; }
 
 }  // namespace chorus::api

@@ -26,6 +26,13 @@ struct Peer {
   std::string url;
 };
 
+// Where the result of a rank goes that gets one.
+struct RunResult {
+  std::string tensor;
+  std::vector<std::uint64_t> shape;
+  std::optional<std::uint64_t> version;  // it stands at now, 0: it does not exist; none: whatever there is, is replaced
+};
+
 struct RunRequest {
   std::uint64_t run = 0;  // unique within the coordinator's life
   std::string group;
@@ -35,12 +42,16 @@ struct RunRequest {
   std::string algorithm;
   std::uint32_t root = 0;
   std::uint32_t arity = 2;
+  std::vector<std::uint32_t> algorithm_shape;
   std::uint32_t rank = 0;
   std::vector<Peer> members;  // in rank order
-  std::string tensor;
-  std::uint64_t version = 0;  // the version admitted; another one is refused with 409 mismatch
+  std::string tensor;         // "" for a barrier
+  std::uint64_t version = 0;  // the version admitted, of ranks that bring one; another one is refused with 409 mismatch
   std::string dtype;
-  std::uint64_t elements = 0;
+  std::uint64_t elements = 0;                 // of the whole vector (plan::Sizes); not used with counts
+  std::vector<std::uint64_t> counts;          // elements per block, where blocks are uneven
+  std::vector<std::uint64_t> receive_counts;  // all_to_all with counts
+  std::optional<RunResult> result;            // none: the next version of the tensor, with its shape
   std::string reduce;
   bool in_place = false;
   bool digests = true;
@@ -73,7 +84,11 @@ struct CommitAnswer {
 // matched by order; each carries a fingerprint of (op, dtype, elements, reduce, in_place), and ranks that differ all
 // fail with plan_mismatch. After a failure the group answers group_broken until the coordinator has made a new epoch.
 struct LocalCall {
-  std::string tensor;
+  std::string tensor;                         // "" for a barrier
+  std::optional<std::string> output;          // the tensor that takes the result; none: the same
+  std::uint32_t root = 0;                     // of operations that have one
+  std::vector<std::uint64_t> counts;          // rows per rank where they are uneven; all_to_all: sent to each rank,
+  std::vector<std::uint64_t> receive_counts;  // and received from each
   std::string reduce = "sum";
   bool in_place = false;
   std::optional<std::string> algorithm;  // none: the group's selection table

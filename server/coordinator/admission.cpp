@@ -13,8 +13,9 @@ struct Field {
   char const* name;
   std::string RankTensor::*value;
 };
-constexpr Field compared[] = {
-    {"dtype", &RankTensor::dtype}, {"shape", &RankTensor::shape}, {"device", &RankTensor::device}};
+constexpr Field dtype_field{"dtype", &RankTensor::dtype};
+constexpr Field shape_field{"shape", &RankTensor::shape};
+constexpr Field device_field{"device", &RankTensor::device};
 
 std::string title(RankTensor const& tensor) {
   return "rank " + std::to_string(tensor.rank) + " ('" + tensor.worker + "')";
@@ -105,25 +106,81 @@ http::Checked<RankTensor> read_tensor(std::uint32_t rank, std::string const& wor
   return found;
 }
 
-http::Checked<Admitted> admit(std::string const& tensor, ReduceOp reduce, std::span<RankTensor const> ranks) {
-  http::Problem mismatch(http::ProblemCode::mismatch, "");
-  for (auto const& field : compared) compare(ranks, field, mismatch);
-  if (!mismatch.errors.empty()) {
-    mismatch.detail = "tensor '" + tensor + "': " + mismatch.errors.front().detail;
-    if (mismatch.errors.size() > 1) mismatch.detail += ", and " + std::to_string(mismatch.errors.size() - 1) + " more";
-    std::ranges::sort(mismatch.ranks);
-    return mismatch;
+bool needs_tensor(AdmissionQuestion const& question, std::uint32_t rank) {
+  if (question.op == Op::barrier) return false;
+  bool const root_gives = question.op == Op::broadcast || question.op == Op::scatter;
+  return !root_gives || question.in_place || rank == question.root;
+}
+
+namespace {
+
+// Shapes of which only the dimensions after the first have to agree: "*,1024".
+void forget_rows(std::vector<RankTensor>& ranks) {
+  for (auto& tensor : ranks) {
+    auto const comma = tensor.shape.find(',');
+    tensor.shape = "*" + (comma == std::string::npos ? "" : tensor.shape.substr(comma));
   }
-  auto const dtype = parse_dtype(ranks.front().dtype);
-  if (!dtype) return invalid_field("/tensor", "tensor '" + tensor + "' has the unknown dtype " + ranks.front().dtype);
-  auto dimensions = parse_dimensions(ranks.front().shape);
-  auto const elements = dimensions ? product(*dimensions, element_bytes(*dtype)) : std::nullopt;
-  if (!elements)
-    return invalid_field("/tensor", "tensor '" + tensor + "' has the impossible shape " + ranks.front().shape);
-  if (is_bitwise(reduce) && is_floating(*dtype))
-    return invalid_field("/reduce", std::string(name(reduce)) + " does not exist for " + ranks.front().dtype);
-  Admitted admitted{*dtype, std::move(*dimensions), *elements, *elements * element_bytes(*dtype), {}};
-  for (auto const& rank : ranks) admitted.versions.push_back(rank.version);
+}
+
+http::Problem said_first(std::string const& tensor, http::Problem mismatch) {
+  mismatch.detail = "tensor '" + tensor + "': " + mismatch.errors.front().detail;
+  if (mismatch.errors.size() > 1) mismatch.detail += ", and " + std::to_string(mismatch.errors.size() - 1) + " more";
+  std::ranges::sort(mismatch.ranks);
+  return mismatch;
+}
+
+// Every rank's tensor against every other's; what need not agree has been made equal.
+std::optional<http::Problem> compare_all(AdmissionQuestion const& question, std::vector<RankTensor> present) {
+  http::Problem mismatch(http::ProblemCode::mismatch, "");
+  compare(present, dtype_field, mismatch);
+  bool const rows_may_differ = question.op == Op::all_gather || question.op == Op::gather ||
+                               (question.op == Op::all_to_all && !question.counts.empty());
+  if (rows_may_differ) forget_rows(present);
+  if (question.op != Op::scatter) compare(present, shape_field, mismatch);
+  compare(present, device_field, mismatch);
+  if (mismatch.errors.empty()) return std::nullopt;
+  return said_first(question.tensor, std::move(mismatch));
+}
+
+}  // namespace
+
+http::Checked<Admitted> admit(AdmissionQuestion const& question, std::span<std::optional<RankTensor> const> ranks) {
+  Shapes shapes{question.op, question.root, question.tensor, question.output, question.counts, question.in_place, {},
+                {}};
+  Admitted admitted;
+  std::vector<RankTensor> present;
+  for (auto const& rank : ranks)
+    if (rank) present.push_back(*rank);
+  if (question.op == Op::barrier) {
+    admitted.dtype = Dtype::u8;
+  } else {
+    if (auto problem = compare_all(question, present)) return std::move(*problem);
+    auto const dtype = parse_dtype(present.front().dtype);
+    if (!dtype)
+      return invalid_field("/tensor",
+                           "tensor '" + question.tensor + "' has the unknown dtype " + present.front().dtype);
+    if (reduces(question.op) && is_bitwise(question.reduce) && is_floating(*dtype))
+      return invalid_field("/reduce",
+                           std::string(name(question.reduce)) + " does not exist for " + present.front().dtype);
+    admitted.dtype = *dtype;
+  }
+  for (auto const& rank : ranks) {
+    shapes.versions.push_back(rank ? rank->version : 0);
+    shapes.shapes.emplace_back();
+    if (!rank) continue;
+    auto dimensions = parse_dimensions(rank->shape);
+    if (!dimensions || !product(*dimensions, element_bytes(admitted.dtype)))
+      return invalid_field("/tensor", "tensor '" + question.tensor + "' has the impossible shape " + rank->shape);
+    if (admitted.shape.empty()) admitted.shape = *dimensions;
+    shapes.shapes.back() = std::move(*dimensions);
+  }
+  auto shaping = shape_parts(shapes);
+  if (shaping.has_error()) return shaping.error();
+  admitted.elements = shaping.value().elements;
+  admitted.bytes = admitted.elements * element_bytes(admitted.dtype);
+  admitted.uneven = shaping.value().uneven;
+  admitted.versions = std::move(shapes.versions);
+  admitted.parts = std::move(shaping.value().parts);
   return admitted;
 }
 

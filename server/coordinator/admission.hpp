@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "collectives/core/dtype.hpp"
 #include "collectives/core/reduce_op.hpp"
 #include "http/client.hpp"
+#include "server/coordinator/shaping.hpp"
 
 namespace chorus::coordinator {
 
@@ -22,12 +24,28 @@ struct RankTensor {
   std::uint64_t version = 0;
 };
 
+// What is to be done with them.
+struct AdmissionQuestion {
+  Op op = Op::all_reduce;
+  std::string tensor;
+  std::optional<std::string> output;  // the tensor that takes the results; none: the same
+  std::uint32_t root = 0;
+  std::vector<std::uint64_t> counts;  // as in api::CollectiveRequest
+  ReduceOp reduce = ReduceOp::sum;
+  bool in_place = false;
+};
+
+// Whether this rank must have the tensor: in broadcast and scatter out of place only the root must.
+[[nodiscard]] bool needs_tensor(AdmissionQuestion const& question, std::uint32_t rank);
+
 struct Admitted {
   Dtype dtype = Dtype::f32;
-  std::vector<std::uint64_t> shape;
-  std::uint64_t elements = 0;
+  std::vector<std::uint64_t> shape;  // of the first rank that brings a tensor
+  std::uint64_t elements = 0;        // of the whole vector: see plan::Sizes
   std::uint64_t bytes = 0;
-  std::vector<std::uint64_t> versions;  // by rank; ranks may stand at different versions
+  bool uneven = false;                  // blocks of different sizes
+  std::vector<std::uint64_t> versions;  // by rank; ranks may stand at different versions; 0 without a tensor
+  std::vector<RankPart> parts;          // by rank
 };
 
 // The answer to HEAD /v1/tensors/{name}. Problems: unknown_tensor, busy, worker_unreachable for an answer that makes no
@@ -35,11 +53,12 @@ struct Admitted {
 [[nodiscard]] http::Checked<RankTensor> read_tensor(std::uint32_t rank, std::string const& worker,
                                                     std::string const& tensor, http::Answer const& answer);
 
-// One or more ranks, in rank order. What most ranks have is taken to be meant (the lowest rank's, if it is a draw);
-// ranks that differ are named with the field and both values. Problems: mismatch; invalid_field where the reduction
-// does not exist for the dtype, or the shape is none.
-[[nodiscard]] http::Checked<Admitted> admit(std::string const& tensor, ReduceOp reduce,
-                                            std::span<RankTensor const> ranks);
+// One or more ranks, in rank order; nothing for a rank that has no such tensor and needs none. What most ranks have is
+// taken to be meant (the lowest rank's, if it is a draw); ranks that differ are named with the field and both values.
+// Problems: mismatch; invalid_field where the reduction does not exist for the dtype, the shape is none, or counts do
+// not fit it.
+[[nodiscard]] http::Checked<Admitted> admit(AdmissionQuestion const& question,
+                                            std::span<std::optional<RankTensor> const> ranks);
 
 // Several ranks' refusals as one: the first one's code and text, everybody's rank and text.
 [[nodiscard]] http::Problem join_refusals(std::span<http::Problem const> refusals);

@@ -13,8 +13,15 @@ RankTensor rank(std::uint32_t number, std::string dtype, std::string shape, std:
   return {number, "w" + std::to_string(number), std::move(dtype), std::move(shape), std::move(device), version};
 }
 
+http::Checked<Admitted> admit_all(ReduceOp reduce, std::vector<RankTensor> const& ranks) {
+  AdmissionQuestion question;
+  question.tensor = "x";
+  question.reduce = reduce;
+  return admit(question, std::vector<std::optional<RankTensor>>(ranks.begin(), ranks.end()));
+}
+
 http::Problem refused(std::vector<RankTensor> const& ranks, ReduceOp reduce = ReduceOp::sum) {
-  auto const admitted = admit("x", reduce, ranks);
+  auto const admitted = admit_all(reduce, ranks);
   REQUIRE(admitted.has_error());
   return admitted.error();
 }
@@ -30,7 +37,7 @@ http::Answer answer(unsigned status, std::vector<std::pair<std::string, std::str
 
 TEST_CASE("equal tensors are admitted, each at its own version") {
   std::vector const ranks{rank(0, "f32", "4096,1024", 7), rank(1, "f32", "4096,1024", 9)};
-  auto const admitted = admit("x", ReduceOp::sum, ranks).value();
+  auto const admitted = admit_all(ReduceOp::sum, ranks).value();
   CHECK(admitted.dtype == Dtype::f32);
   CHECK(admitted.shape == std::vector<std::uint64_t>{4096, 1024});
   CHECK(admitted.elements == 4096 * 1024);
@@ -39,9 +46,9 @@ TEST_CASE("equal tensors are admitted, each at its own version") {
 }
 
 TEST_CASE("scalars and empty tensors are tensors") {
-  CHECK(admit("x", ReduceOp::sum, std::vector{rank(0, "f64", "")}).value().elements == 1);
-  CHECK(admit("x", ReduceOp::sum, std::vector{rank(0, "f64", "3,0,5")}).value().elements == 0);
-  CHECK(admit("x", ReduceOp::sum, std::vector{rank(0, "u8", "18446744073709551615,0")}).value().bytes == 0);
+  CHECK(admit_all(ReduceOp::sum, std::vector{rank(0, "f64", "")}).value().elements == 1);
+  CHECK(admit_all(ReduceOp::sum, std::vector{rank(0, "f64", "3,0,5")}).value().elements == 0);
+  CHECK(admit_all(ReduceOp::sum, std::vector{rank(0, "u8", "18446744073709551615,0")}).value().bytes == 0);
 }
 
 TEST_CASE("a different shape is refused with rank, field and both values") {
@@ -85,7 +92,7 @@ TEST_CASE("what no worker should say is refused all the same") {
 
 TEST_CASE("bit operations exist for integers only") {
   CHECK(refused({rank(0, "f32", "1")}, ReduceOp::bxor).errors.front().pointer == "/reduce");
-  CHECK(admit("x", ReduceOp::bxor, std::vector{rank(0, "u16", "1")}).has_value());
+  CHECK(admit_all(ReduceOp::bxor, std::vector{rank(0, "u16", "1")}).has_value());
 }
 
 TEST_CASE("an answer to HEAD is read, and one that makes no sense blames its rank") {

@@ -12,9 +12,13 @@ using http::Problem;
 using http::ProblemCode;
 using Clock = std::chrono::steady_clock;
 
-std::vector<std::string> lock_keys(api::Group const& group, std::string const& tensor) {
+std::vector<std::string> lock_keys(api::Group const& group, api::CollectiveRequest const& request) {
   std::vector<std::string> keys;
-  for (auto const& member : group.members) keys.push_back("tensor:" + member.worker + "/" + tensor);
+  for (auto const& member : group.members) {
+    if (!request.tensor.empty()) keys.push_back("tensor:" + member.worker + "/" + request.tensor);
+    if (request.output && *request.output != request.tensor)
+      keys.push_back("tensor:" + member.worker + "/" + *request.output);
+  }
   return keys;
 }
 
@@ -39,7 +43,7 @@ Execution::Execution(ExecutionTools const& tools, ExecutionPatience patience, st
 
 asio::awaitable<void> Execution::run() {
   deadline_ = Clock::now() + std::chrono::milliseconds(record_->view().request.timeout_ms);
-  if (mode_ == Mode::launch) ticket_ = tools_.locks.enter(lock_keys(group_, record_->view().request.tensor));
+  if (mode_ == Mode::launch) ticket_ = tools_.locks.enter(lock_keys(group_, record_->view().request));
   auto problem = co_await stages();
   calls_.cancel();
   co_await calls_.join();
@@ -96,25 +100,39 @@ Execution::Stage Execution::wait_in_line() {
 
 Execution::Stage Execution::admit() {
   auto const deadline = std::min(deadline_, Clock::now() + patience_.admission);
+  auto const question = admission_question();
   looks_.resize(ranks());
-  pending_ = ranks();
-  for (std::uint32_t rank = 0; rank < ranks(); ++rank) calls_.spawn("admit rank", look_at_rank(rank, deadline));
+  pending_ = question.op == Op::barrier ? 0 : ranks();
+  if (pending_ > 0)
+    for (std::uint32_t rank = 0; rank < ranks(); ++rank) calls_.spawn("admit rank", look_at_rank(rank, deadline));
   while (pending_ > 0 && !failing()) co_await changed_.wait_until(TimePoint::max());
   if (failing()) co_return cancelled_ ? cancelled_ : lost_;
   std::vector<Problem> refusals;
-  std::vector<RankTensor> tensors;
-  for (auto const& look : looks_) {
+  std::vector<std::optional<RankTensor>> tensors(ranks());
+  for (std::uint32_t rank = 0; rank < ranks(); ++rank) {
+    auto const& look = looks_[rank];
     if (!look) continue;
-    if (look->has_error())
+    if (look->has_value())
+      tensors[rank] = look->value();
+    else if (look->error().code != ProblemCode::unknown_tensor || needs_tensor(question, rank))
       refusals.push_back(look->error());
-    else
-      tensors.push_back(look->value());
   }
   if (!refusals.empty()) co_return join_refusals(refusals);
-  auto admitted = coordinator::admit(record_->view().request.tensor, order_.reduce, tensors);
+  auto admitted = coordinator::admit(question, tensors);
   if (admitted.has_error()) co_return admitted.error();
   admitted_ = std::move(admitted.value());
   co_return std::nullopt;
+}
+
+AdmissionQuestion Execution::admission_question() const {
+  auto const& request = record_->view().request;
+  return {order_.wish.op,
+          request.tensor,
+          request.output,
+          request.root.value_or(0),
+          request.counts.value_or(std::vector<std::uint64_t>()),
+          order_.reduce,
+          request.in_place};
 }
 
 asio::awaitable<void> Execution::look_at_rank(std::uint32_t rank, TimePoint deadline) {
@@ -136,6 +154,7 @@ asio::awaitable<void> Execution::look_at_rank(std::uint32_t rank, TimePoint dead
 Execution::Stage Execution::plan() {
   Planner::Question question{group_.name, group_.epoch, order_.wish, admitted_->elements,
                              element_bytes(admitted_->dtype)};
+  question.wish.uneven = admitted_->uneven;
   auto const choice = co_await tools_.planner.select(std::move(question), localities_of(group_));
   if (choice.has_error()) {
     Problem problem(ProblemCode::invalid_field, choice.error().detail);
@@ -177,13 +196,18 @@ api::RunRequest Execution::run_request(std::uint32_t rank, std::string const& to
   request.algorithm = view.algorithm;
   request.root = view.root;
   request.arity = view.arity;
+  request.algorithm_shape = view.algorithm_shape;
   request.rank = rank;
   for (auto const& member : group_.members)
     request.members.push_back({member.rank, member.worker, member.incarnation, member.url});
   request.tensor = view.request.tensor;
   request.version = admitted_->versions[rank];
   request.dtype = view.dtype;
-  request.elements = admitted_->elements;
+  auto const& part = admitted_->parts[rank];
+  request.elements = part.sizes.elements;
+  request.counts = part.sizes.counts;
+  request.receive_counts = part.sizes.receive_counts;
+  request.result = part.result;
   request.reduce = view.request.reduce;
   request.in_place = view.request.in_place;
   request.schedule = view.request.schedule;

@@ -82,6 +82,7 @@ class Execution {
   boost::asio::awaitable<void> commit_rank(std::uint32_t rank, TimePoint deadline);
   boost::asio::awaitable<void> abort_all();
 
+  [[nodiscard]] AdmissionQuestion admission_question() const;
   [[nodiscard]] api::RunRequest run_request(std::uint32_t rank, std::string const& token,
                                             std::uint64_t timeout_ms) const;
   [[nodiscard]] http::Problem refused(std::uint32_t rank, http::ProblemCode code, std::string const& why) const;

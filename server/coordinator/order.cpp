@@ -13,12 +13,6 @@ constexpr std::uint64_t least_segment_bytes = 4096;
 constexpr std::uint64_t most_segment_bytes = std::uint64_t{64} << 20;
 constexpr std::uint32_t most_window = 64;
 
-http::Problem unsupported(std::string pointer, std::string detail) {
-  http::Problem problem(http::ProblemCode::unsupported, detail);
-  problem.errors.push_back({std::move(pointer), std::move(detail)});
-  return problem;
-}
-
 std::string quoted(std::string_view text) {
   return is_showable(text, 64) ? "'" + std::string(text) + "'" : "of " + std::to_string(text.size()) + " bytes";
 }
@@ -45,14 +39,10 @@ std::optional<http::Problem> check_schedule(api::Schedule const& schedule) {
   return std::nullopt;
 }
 
-// Any fixed plan gives the same bits each time; only a fixed root also gives them for every size and placement.
-std::optional<http::Problem> make_reproducible(model::Wish& wish) {
-  if (wish.algorithm != "auto" && wish.algorithm != "centralized")
-    return unsupported("/reproducible",
-                       "reproducible results exist for the algorithm centralized only, not for " + wish.algorithm);
-  wish.algorithm = "centralized";
-  if (!wish.root) wish.root = 0;
-  return std::nullopt;
+std::string names_for(Op op) {
+  std::string names;
+  for (auto const* algorithm : algorithms::all_for(op)) names.append(names.empty() ? "" : ", ").append(algorithm->name);
+  return names;
 }
 
 }  // namespace
@@ -72,20 +62,30 @@ bool is_tensor_name(std::string_view name) {
   }
 }
 
-http::Checked<model::Wish> check_wish(std::string_view op, std::string const& algorithm,
-                                      std::optional<std::uint32_t> root, std::optional<std::uint32_t> arity) {
-  auto const parsed = parse_op(op);
-  if (!parsed) return invalid_field("/op", "unknown operation " + quoted(op) + "; there are " + names_of(all_ops));
-  if (*parsed != Op::all_reduce) return unsupported("/op", std::string(op) + " is not in this release; all_reduce is");
-  if (algorithm != "auto" && algorithms::find(algorithm).has_error())
-    return invalid_field("/algorithm",
-                         "unknown algorithm " + quoted(algorithm) + "; there are " + names_of_algorithms());
-  if (arity && *arity == 0) return invalid_field("/arity", "0; a tree has at least one child per node");
+http::Checked<model::Wish> check_wish(WishText const& text) {
+  auto const op = parse_op(text.op);
+  if (!op) return invalid_field("/op", "unknown operation " + quoted(text.op) + "; there are " + names_of(all_ops));
+  if (text.algorithm != "auto") {
+    if (algorithms::find(text.algorithm).has_error())
+      return invalid_field("/algorithm",
+                           "unknown algorithm " + quoted(text.algorithm) + "; there are " + names_of_algorithms());
+    auto const able = algorithms::all_for(*op);
+    if (std::ranges::find(able, text.algorithm, &plan::Algorithm::name) == able.end())
+      return invalid_field("/algorithm", text.algorithm + " does not do " + text.op + "; " + names_for(*op) + " do");
+  }
+  if (text.arity && *text.arity == 0) return invalid_field("/arity", "0; a tree has at least one child per node");
+  if (text.shape && text.algorithm == "auto")
+    return invalid_field("/algorithm_shape", "a shape belongs to an algorithm; name it");
+  if (text.shape && text.shape->size() > plan::max_shape)
+    return invalid_field("/algorithm_shape", std::to_string(text.shape->size()) + " numbers; expected at most " +
+                                                 std::to_string(plan::max_shape));
   model::Wish wish;
-  wish.op = *parsed;
-  wish.algorithm = algorithm;
-  wish.root = root;
-  wish.arity = arity;
+  wish.op = *op;
+  wish.algorithm = text.algorithm;
+  wish.root = text.root;
+  wish.arity = text.arity;
+  wish.shape = text.shape;
+  wish.reproducible = text.reproducible;
   return wish;
 }
 
@@ -96,9 +96,13 @@ std::optional<http::Problem> check_root(std::optional<std::uint32_t> root, std::
 
 http::Checked<Order> check_order(api::CollectiveRequest const& request) {
   if (!is_identifier(request.group)) return not_an_identifier("group", request.group, "/group");
-  if (!is_tensor_name(request.tensor))
+  bool const is_barrier = request.op == name(Op::barrier);
+  if (is_barrier && !request.tensor.empty()) return invalid_field("/tensor", "a barrier has none");
+  if (!is_barrier && !is_tensor_name(request.tensor))
     return invalid_field("/tensor", "the tensor name " + quoted(request.tensor) +
                                         " is not 1 to 255 letters, digits and ._~/- in non-empty parts");
+  if (request.output && (is_barrier || !is_tensor_name(*request.output)))
+    return invalid_field("/output", is_barrier ? "a barrier has none" : quoted(*request.output) + " is no tensor name");
   auto const reduce = parse_reduce_op(request.reduce);
   if (!reduce)
     return invalid_field("/reduce",
@@ -106,11 +110,10 @@ http::Checked<Order> check_order(api::CollectiveRequest const& request) {
   if (request.timeout_ms == 0 || request.timeout_ms > longest_timeout_ms)
     return invalid_field("/timeout_ms", std::to_string(request.timeout_ms) + "; expected 1 to 3600000");
   if (auto problem = check_schedule(request.schedule)) return std::move(*problem);
-  auto wish = check_wish(request.op, request.algorithm, request.root, request.arity);
+  auto wish = check_wish(
+      {request.op, request.algorithm, request.root, request.arity, request.algorithm_shape, request.reproducible});
   if (wish.has_error()) return wish.error();
   wish.value().in_place = request.in_place;
-  if (request.reproducible)
-    if (auto problem = make_reproducible(wish.value())) return std::move(*problem);
   return Order{*reduce, std::move(wish.value())};
 }
 

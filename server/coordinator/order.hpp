@@ -16,18 +16,22 @@ struct Order {
   model::Wish wish;
 };
 
-// Problems: invalid_field with pointers; unsupported for what has a name in Chorus but is not in this release, saying
-// what is. Reproducible means the centralized algorithm for now: its root reduces every element in one fixed order.
+// Problems: invalid_field with pointers, saying what would be possible.
 [[nodiscard]] http::Checked<Order> check_order(api::CollectiveRequest const& request);
 
 // The part of it that depends on the group. Problems: epoch_fenced, invalid_field for a root that is no rank.
 [[nodiscard]] std::optional<http::Problem> check_order_for(api::CollectiveRequest const& request,
                                                            api::Group const& group);
 
-// Shared with dry runs. Problems at /op, /algorithm, /root and /arity as above.
-[[nodiscard]] http::Checked<model::Wish> check_wish(std::string_view op, std::string const& algorithm,
-                                                    std::optional<std::uint32_t> root,
-                                                    std::optional<std::uint32_t> arity);
+// Shared with dry runs. Problems at /op, /algorithm, /root, /arity and /algorithm_shape.
+struct WishText {
+  std::string const& op;
+  std::string const& algorithm;
+  std::optional<std::uint32_t> root, arity;
+  std::optional<std::vector<std::uint32_t>> const& shape;
+  bool reproducible = false;
+};
+[[nodiscard]] http::Checked<model::Wish> check_wish(WishText const& text);
 [[nodiscard]] std::optional<http::Problem> check_root(std::optional<std::uint32_t> root, std::size_t ranks);
 
 }  // namespace chorus::coordinator

@@ -30,7 +30,8 @@ http::Checked<std::vector<Locality>> localities_of(api::PlanRequest const& reque
 
 http::Checked<api::PlanAnswer> preview_plan(api::PlanRequest const& request, std::span<Locality const> in_rank_order,
                                             model::Constants const& constants) {
-  auto const wish = check_wish(request.op, request.algorithm, request.root, request.arity);
+  auto const wish = check_wish(
+      {request.op, request.algorithm, request.root, request.arity, request.algorithm_shape, request.reproducible});
   if (wish.has_error()) return wish.error();
   if (auto problem = check_root(request.root, in_rank_order.size())) return std::move(*problem);
   auto const dtype = parse_dtype(request.dtype);

@@ -66,8 +66,9 @@ asio::awaitable<http::Checked<api::PlanAnswer>> Planner::preview(api::PlanReques
 Planner::Key Planner::key_of(Question const& question) {
   auto const& wish = question.wish;
   auto const number = [](std::optional<std::uint32_t> value) { return value ? static_cast<std::int64_t>(*value) : -1; };
-  return {question.group,     question.epoch,    wish.algorithm,        wish.op, wish.in_place, number(wish.root),
-          number(wish.arity), question.elements, question.element_bytes};
+  return {question.group,    question.epoch,     wish.algorithm,    wish.op,
+          wish.in_place,     wish.uneven,        wish.reproducible, wish.shape,
+          number(wish.root), number(wish.arity), question.elements, question.element_bytes};
 }
 
 void Planner::keep(Key const& key, model::Choice const& choice) {

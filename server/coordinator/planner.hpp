@@ -52,7 +52,8 @@ class Planner {
     std::uint32_t epoch;
     std::string algorithm;
     Op op;
-    bool in_place;
+    bool in_place, uneven, reproducible;
+    std::optional<std::vector<std::uint32_t>> shape;
     std::int64_t root, arity;  // -1: not fixed
     std::uint64_t elements;
     std::size_t element_bytes;

@@ -31,6 +31,9 @@ void Record::plan(api::Group const& group, Admitted const& admitted, model::Choi
   view_.algorithm = choice.spec.algorithm;
   view_.root = choice.spec.root;
   view_.arity = choice.spec.arity;
+  view_.algorithm_shape = choice.spec.shape;
+  has_one_result_ =
+      choice.spec.op == Op::all_reduce || choice.spec.op == Op::broadcast || choice.spec.op == Op::all_gather;
   view_.reason = choice.reason;
   view_.considered = planning::show_considered(choice);
   view_.predicted_seconds = choice.cost.seconds;
@@ -96,6 +99,7 @@ bool Record::ended() const {
 }
 
 std::optional<http::Problem> Record::check_digests() const {
+  if (!has_one_result_) return std::nullopt;
   std::map<std::string, std::vector<std::uint32_t>> ranks_by_digest;
   for (auto const& rank : view_.ranks)
     if (rank.report && rank.report->output_digest) ranks_by_digest[*rank.report->output_digest].push_back(rank.rank);

@@ -37,8 +37,8 @@ class Record {
   void fail(http::Problem problem, TimePoint now);
   void cancel(http::Problem problem, TimePoint now);
 
-  // Nothing, or digest_mismatch naming the ranks whose result differs from that of most: the results of an all_reduce
-  // are equal on all ranks. Ranks without a digest are not compared.
+  // Nothing, or digest_mismatch naming the ranks whose result differs from that of most: the results of all_reduce,
+  // broadcast and all_gather are equal on all ranks. Ranks without a digest are not compared.
   [[nodiscard]] std::optional<http::Problem> check_digests() const;
 
   [[nodiscard]] bool ended() const;
@@ -51,6 +51,7 @@ class Record {
 
   api::Collective view_;
   bool refused_ = false;
+  bool has_one_result_ = false;  // the same on all ranks
   std::optional<TimePoint> admitted_;
   std::optional<TimePoint> first_start_, last_start_;  // of ranks, by the coordinator's clock
 };

@@ -8,7 +8,8 @@ constexpr std::uint64_t largest_bytes = std::uint64_t{1} << 32;
 constexpr std::size_t element_bytes = 4;
 
 bool agree(api::Selection const& line, model::Choice const& choice) {
-  return line.algorithm == choice.spec.algorithm && line.root == choice.spec.root && line.arity == choice.spec.arity;
+  return line.algorithm == choice.spec.algorithm && line.root == choice.spec.root && line.arity == choice.spec.arity &&
+         line.algorithm_shape == choice.spec.shape;
 }
 
 }  // namespace
@@ -22,6 +23,7 @@ std::vector<api::Selection> merge_choices(std::span<SizedChoice const> by_size) 
       line.algorithm = choice.spec.algorithm;
       line.root = choice.spec.root;
       line.arity = choice.spec.arity;
+      line.algorithm_shape = choice.spec.shape;
       table.push_back(std::move(line));
     }
     table.back().max_bytes = bytes;

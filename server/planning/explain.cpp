@@ -47,7 +47,8 @@ std::vector<std::vector<api::PlannedMove>> rounds_of(std::vector<plan::Program> 
 std::vector<api::Considered> show_considered(model::Choice const& choice) {
   std::vector<api::Considered> shown;
   for (auto const& [spec, cost] : choice.considered)
-    shown.push_back({spec.algorithm, spec.root, spec.arity, cost.seconds, cost.rounds, cost.bytes_per_rank});
+    shown.push_back(
+        {spec.algorithm, spec.root, spec.arity, spec.shape, cost.seconds, cost.rounds, cost.bytes_per_rank});
   return shown;
 }
 
@@ -61,6 +62,7 @@ Result<api::PlanAnswer> explain(model::Choice const& choice, std::uint64_t bytes
   answer.algorithm = choice.spec.algorithm;
   answer.root = choice.spec.root;
   answer.arity = choice.spec.arity;
+  answer.algorithm_shape = choice.spec.shape;
   answer.reason = choice.reason;
   answer.predicted_seconds = choice.cost.seconds;
   answer.considered = show_considered(choice);
@@ -74,7 +76,8 @@ Result<api::PlanAnswer> explain(model::Choice const& choice, std::uint64_t bytes
   if (!programs) return programs.error();
   auto const report = verify::check(*programs);
   answer.verified = report.ok;
-  answer.verification = report.ok ? "every output chunk holds every rank's contribution once" : report.failure;
+  answer.verification =
+      report.ok ? "every output chunk holds what " + std::string(name(choice.spec.op)) + " defines" : report.failure;
   if (choice.spec.ranks <= drawn_ranks_max) answer.rounds = rounds_of(*programs);
   return answer;
 }

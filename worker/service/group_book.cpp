@@ -3,6 +3,7 @@
 #include "collectives/core/op.hpp"
 #include "worker/engine/errc.hpp"
 #include "worker/engine/run_identity.hpp"
+#include "worker/service/local_shape.hpp"
 #include "worker/service/problems.hpp"
 
 namespace chorus::service {
@@ -143,9 +144,21 @@ awaitable<Checked<api::LocalReport>> GroupBook::call(std::string group, std::str
 Checked<RunOrder> GroupBook::to_order(GroupEpoch const& epoch, std::uint64_t sequence, Op op, ReduceOp reduce,
                                       steady_clock::time_point deadline, api::LocalCall const& call) {
   auto const& assignment = epoch.assignment();
-  auto const tensor = runner_.store().get(call.tensor);
-  if (!tensor) return to_problem(tensor.error(), {assignment.rank});
-  auto const selection = select(assignment.group, name(op), tensor->data->size_bytes(), call.algorithm);
+  auto const ranks = static_cast<std::uint32_t>(assignment.members.size());
+  std::optional<tensors::Tensor> tensor;
+  if (op != Op::barrier) {
+    if (call.tensor.empty()) return invalid_field("/tensor", "is missing");
+    auto found = runner_.store().get(call.tensor);
+    if (!found) return to_problem(found.error(), {assignment.rank});
+    tensor = std::move(*found);
+  }
+  if (call.root >= ranks)
+    return invalid_field("/root", "is " + std::to_string(call.root) + " in a group of " + std::to_string(ranks));
+  auto local = tensor ? shape_local_call(op, ranks, call.root, assignment.rank, *tensor, call)
+                      : Checked<LocalShape>(LocalShape{{ranks, {}, {}}, {}, ranks});
+  if (!local) return local.error();
+  auto const bytes = local->elements * (tensor ? element_bytes(tensor->dtype) : 1);
+  auto const selection = select(assignment.group, name(op), bytes, call.algorithm);
   if (!selection) return selection.error();
 
   RunOrder order;
@@ -155,17 +168,20 @@ Checked<RunOrder> GroupBook::to_order(GroupEpoch const& epoch, std::uint64_t seq
   order.token = assignment.token;
   order.spec = {op,
                 selection->algorithm,
-                static_cast<std::uint32_t>(assignment.members.size()),
-                selection->root,
+                ranks,
+                is_rooted(op) ? call.root : selection->root,
                 selection->arity,
-                call.in_place};
+                call.in_place,
+                selection->algorithm_shape};
+  order.sizes = std::move(local->sizes);
+  order.result = std::move(local->result);
   order.rank = assignment.rank;
   order.members = assignment.members;
   order.tensor = call.tensor;
   order.reduce = reduce;
   order.schedule = call.schedule;
   order.deadline = deadline;
-  if (auto problem = runner_.refusal(order, *tensor)) return std::move(*problem);
+  if (auto problem = runner_.refusal(order, tensor ? &*tensor : nullptr)) return std::move(*problem);
   return order;
 }
 

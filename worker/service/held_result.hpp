@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <string>
 #include <variant>
 
 #include "collectives/core/result.hpp"
@@ -16,9 +18,14 @@ namespace chorus::service {
 class HeldResult {
  public:
   HeldResult() = default;
-  HeldResult(tensors::Tensor base, std::shared_ptr<tensors::Block const> result)
-      : held_(Beside{std::move(base), std::move(result)}) {}
+  // The next version of `tensor` after `version`, or of whatever stands there if there is none.
+  HeldResult(std::string tensor, Dtype dtype, tensors::Shape shape, std::optional<std::uint64_t> version,
+             std::shared_ptr<tensors::Block const> result)
+      : held_(Beside{std::move(tensor), dtype, std::move(shape), version, std::move(result)}) {}
   explicit HeldResult(std::shared_ptr<tensors::Store::Exclusive> overwritten) : held_(std::move(overwritten)) {}
+
+  // Of a rank that gets nothing, and keeps what it has.
+  [[nodiscard]] static HeldResult unchanged(std::uint64_t version);
 
   [[nodiscard]] bool empty() const { return std::holds_alternative<std::monostate>(held_); }
 
@@ -29,10 +36,16 @@ class HeldResult {
 
  private:
   struct Beside {
-    tensors::Tensor base;
+    std::string tensor;
+    Dtype dtype;
+    tensors::Shape shape;
+    std::optional<std::uint64_t> version;
     std::shared_ptr<tensors::Block const> result;
   };
-  std::variant<std::monostate, Beside, std::shared_ptr<tensors::Store::Exclusive>> held_;
+  struct Unchanged {
+    std::uint64_t version;
+  };
+  std::variant<std::monostate, Beside, Unchanged, std::shared_ptr<tensors::Store::Exclusive>> held_;
 };
 
 }  // namespace chorus::service

@@ -41,7 +41,8 @@ class Book {
     order.run = run;
     order.group = "g";
     order.epoch = 1;
-    order.spec = {Op::all_reduce, "ring", 1, 0, 2, false};
+    order.spec = {Op::all_reduce, "ring", 1, 0, 2, false, {}};
+    order.sizes.elements = store.get("x")->elements();
     order.members = {{0, "w0", 1, "http://127.0.0.1:1"}};
     order.tensor = "x";
     order.deadline = std::chrono::steady_clock::now() + timeout;

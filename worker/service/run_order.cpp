@@ -32,6 +32,15 @@ Checked<std::vector<engine::Peer>> check_members(std::vector<api::Peer> const& m
   return peers;
 }
 
+Checked<std::optional<ResultPlace>> check_result(api::RunRequest const& request, Dtype dtype) {
+  if (!request.result) return std::optional<ResultPlace>();
+  auto const& result = *request.result;
+  if (!tensors::is_valid_name(result.tensor)) return invalid_field("/result/tensor", "is not a tensor name");
+  if (auto const count = tensors::element_count(result.shape, dtype); !count)
+    return invalid_field("/result/shape", count.error().detail);
+  return std::optional(ResultPlace{result.tensor, result.shape, result.version});
+}
+
 std::optional<http::Problem> check_addressee(engine::Peer const& addressee, Identity const& self) {
   if (addressee.worker == self.id && addressee.incarnation == self.incarnation) return std::nullopt;
   return http::Problem(http::ProblemCode::epoch_fenced,
@@ -82,7 +91,10 @@ Checked<RunOrder> to_order(api::RunRequest const& request, Identity const& self,
   auto const timeout = check_timeout(request.timeout_ms);
   if (!timeout) return timeout.error();
   if (auto problem = check_schedule(request.schedule)) return std::move(*problem);
-  if (!tensors::is_valid_name(request.tensor)) return invalid_field("/tensor", "is not a tensor name");
+  if (*op != Op::barrier && !tensors::is_valid_name(request.tensor))
+    return invalid_field("/tensor", "is not a tensor name");
+  auto result = check_result(request, *dtype);
+  if (!result) return result.error();
   auto members = check_members(request.members);
   if (!members) return members.error();
   if (request.rank >= members->size())
@@ -95,12 +107,19 @@ Checked<RunOrder> to_order(api::RunRequest const& request, Identity const& self,
   order.group = request.group;
   order.epoch = request.epoch;
   order.token = *token;
-  order.spec = {*op,          request.algorithm, static_cast<std::uint32_t>(members->size()),
-                request.root, request.arity,     request.in_place};
+  order.spec = {*op,
+                request.algorithm,
+                static_cast<std::uint32_t>(members->size()),
+                request.root,
+                request.arity,
+                request.in_place,
+                request.algorithm_shape};
   order.rank = request.rank;
   order.members = std::move(*members);
   order.tensor = request.tensor;
-  order.admitted = Admitted{request.version, *dtype, request.elements};
+  order.admitted = Admitted{request.version, *dtype};
+  order.sizes = {request.counts.empty() ? request.elements : 0, request.counts, request.receive_counts};
+  order.result = std::move(*result);
   order.reduce = *reduce;
   order.digests = request.digests;
   order.schedule = request.schedule;

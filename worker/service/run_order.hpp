@@ -9,20 +9,27 @@
 
 #include "collectives/core/dtype.hpp"
 #include "collectives/core/reduce_op.hpp"
-#include "collectives/plan/spec.hpp"
+#include "collectives/plan/sizes.hpp"
 #include "http/api/groups.hpp"
 #include "http/api/runs.hpp"
 #include "http/problem.hpp"
 #include "worker/engine/data_plane.hpp"
 #include "worker/service/identity.hpp"
+#include "worker/tensors/store.hpp"
 
 namespace chorus::service {
 
-// What the caller admitted: a tensor that is anything else is refused.
+// What the caller admitted: a tensor that is anything else is refused. Of ranks that bring no tensor the dtype counts.
 struct Admitted {
   std::uint64_t version = 0;
   Dtype dtype = Dtype::f32;
-  std::uint64_t elements = 0;
+};
+
+// Where a result goes: to the version after this one (0: there is none yet), or, without one, over whatever there is.
+struct ResultPlace {
+  std::string tensor;
+  tensors::Shape shape;
+  std::optional<std::uint64_t> version;
 };
 
 struct RunOrder {
@@ -33,8 +40,10 @@ struct RunOrder {
   plan::Spec spec;
   plan::Rank rank = 0;
   std::vector<engine::Peer> members;  // in rank order
-  std::string tensor;
+  std::string tensor;                 // "" for a barrier
   std::optional<Admitted> admitted;
+  plan::Sizes sizes;
+  std::optional<ResultPlace> result;  // none: the next version of the tensor, with its shape
   ReduceOp reduce = ReduceOp::sum;
   bool digests = false;
   api::Schedule schedule;

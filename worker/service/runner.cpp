@@ -41,19 +41,14 @@ std::optional<Problem> check_admitted(RunOrder const& order, tensors::Tensor con
   auto const& admitted = *order.admitted;
   if (tensor.dtype != admitted.dtype)
     return mismatch(order, "/dtype", std::string(name(admitted.dtype)), std::string(name(tensor.dtype)));
-  if (tensor.elements() != admitted.elements)
-    return mismatch(order, "/elements", std::to_string(admitted.elements) + " elements",
-                    std::to_string(tensor.elements()) + " elements");
   if (tensor.version != admitted.version)
     return mismatch(order, "/version", "version " + std::to_string(admitted.version),
                     "version " + std::to_string(tensor.version));
   return std::nullopt;
 }
 
-// Result and input have the same size in all_reduce only; the other operations have no plans yet.
-std::optional<Problem> check_supported(RunOrder const& order, Dtype dtype) {
-  if (order.spec.op != Op::all_reduce)
-    return Problem(ProblemCode::unsupported, std::string(name(order.spec.op)) + " is not supported by this build");
+std::optional<Problem> check_reduction(RunOrder const& order, Dtype dtype) {
+  if (!reduces(order.spec.op)) return std::nullopt;
   bool const divides = order.reduce == ReduceOp::avg;
   if (devices::find_combine(order.reduce, dtype) != nullptr && (!divides || devices::find_divide(dtype) != nullptr))
     return std::nullopt;
@@ -73,26 +68,44 @@ std::string_view state_of(RunEnd const& end) {
 
 }  // namespace
 
+// What the plan wants of this rank.
+struct Runner::Part {
+  std::shared_ptr<plan::Program const> program;
+  std::uint64_t input_elements = 0;  // of the memory that the program addresses
+  std::uint64_t output_elements = 0;
+  bool brings = false;  // a tensor; a barrier does not
+  bool gets = false;    // a result
+  [[nodiscard]] bool overwrites() const { return program->spec.in_place && gets; }
+};
+
 // Where a run reads and writes, and what keeps that memory alive.
 struct Runner::Memory {
-  tensors::Tensor base;  // out of place with its data, in place without
-  std::shared_ptr<tensors::Block> beside;
-  std::shared_ptr<tensors::Store::Exclusive> overwritten;
-  std::uint64_t elements = 0;
+  Part part;
+  Dtype dtype = Dtype::f32;
+  std::shared_ptr<void const> source_owner;
+  std::span<std::byte const> source;
+  std::shared_ptr<tensors::Block> beside;                  // the result, or
+  std::shared_ptr<tensors::Store::Exclusive> overwritten;  // ... the tensor's own memory
+  ResultPlace place;
+  std::uint64_t unchanged_version = 0;  // of a tensor that only gave
 
   [[nodiscard]] std::span<std::byte const> input() const {
-    return overwritten ? overwritten->bytes() : base.data->bytes();
+    if (part.program->input.empty()) return {};
+    return overwritten ? overwritten->bytes() : source;
   }
-  [[nodiscard]] std::span<std::byte> output() const { return overwritten ? overwritten->bytes() : beside->bytes(); }
+  [[nodiscard]] std::span<std::byte> output() const {
+    if (part.program->output.empty()) return {};
+    return overwritten ? overwritten->bytes() : beside->bytes();
+  }
+  [[nodiscard]] std::uint64_t bytes() const { return std::max<std::uint64_t>(input().size(), output().size()); }
   [[nodiscard]] std::shared_ptr<void const> owner() const {
     if (overwritten) return overwritten;
-    return std::make_shared<std::pair<std::shared_ptr<void const>, std::shared_ptr<void const>>>(base.data, beside);
+    return std::make_shared<std::pair<std::shared_ptr<void const>, std::shared_ptr<void const>>>(source_owner, beside);
   }
   [[nodiscard]] HeldResult result() const {
+    if (!part.gets) return HeldResult::unchanged(unchanged_version);
     if (overwritten) return HeldResult(overwritten);
-    auto description = base;
-    description.data.reset();
-    return {std::move(description), beside};
+    return {place.tensor, dtype, place.shape, place.version, beside};
   }
 };
 
@@ -118,27 +131,70 @@ void Runner::abort(std::uint64_t run, Error why) {
     parts_.plane.abort(run, std::move(why));
 }
 
+Checked<Runner::Part> Runner::part_of(RunOrder const& order) {
+  auto program = find_program(order);
+  if (!program) return program.error();
+  if (auto const status = plan::check(**program, order.sizes); !status)
+    return invalid_field(order.sizes.counts.empty() ? "/elements" : "/counts", status.error().detail);
+  auto const layouts = plan::layouts(**program, order.sizes);
+  Part part;
+  part.input_elements = plan::input_elements(**program, layouts);
+  part.output_elements = plan::output_elements(**program, layouts);
+  auto const held = plan::holding(order.spec, order.rank, (*program)->chunks);
+  bool const is_barrier = order.spec.op == Op::barrier;
+  part.brings = !is_barrier && !held.input.empty();
+  part.gets = !is_barrier && !held.output.empty();
+  part.program = std::move(*program);
+  return part;
+}
+
 awaitable<Checked<Runner::Memory>> Runner::acquire(RunOrder const& order) {
-  auto tensor = parts_.store.get(order.tensor);
-  if (!tensor) co_return to_problem(tensor.error(), {order.rank});
-  if (auto problem = refusal(order, *tensor)) co_return std::move(*problem);
+  auto part = part_of(order);
+  if (!part) co_return part.error();
   Memory memory;
-  memory.elements = tensor->elements();
-  memory.base = std::move(*tensor);
-  if (!order.spec.in_place) {
-    auto block = parts_.pool.acquire(memory.base.data->size_bytes());
-    if (!block) co_return to_problem(block.error(), {order.rank});
-    memory.beside = std::move(*block);
+  memory.part = std::move(*part);
+  memory.dtype = order.admitted ? order.admitted->dtype : Dtype::u8;
+  if (order.result) memory.place = *order.result;
+  std::optional<tensors::Tensor> tensor;
+  if (memory.part.brings || memory.part.overwrites()) {
+    auto found = parts_.store.get(order.tensor);
+    if (!found) co_return to_problem(found.error(), {order.rank});
+    if (auto problem = refusal(order, &*found)) co_return std::move(*problem);
+    memory.dtype = found->dtype;
+    memory.unchanged_version = found->version;
+    if (!order.result) memory.place = {found->name, found->shape, found->version};
+    tensor = std::move(*found);
+  } else if (auto problem = refusal(order, nullptr)) {
+    co_return std::move(*problem);
+  }
+  if (memory.part.overwrites()) {
+    tensor->data.reset();
+    auto overwritten = co_await overwrite(order, tensor->version);
+    if (!overwritten) co_return overwritten.error();
+    memory.overwritten = std::move(*overwritten);
     co_return memory;
   }
-  memory.base.data.reset();
+  auto const width = element_bytes(memory.dtype);
+  if (memory.part.brings) {
+    memory.source = tensor->data->bytes();
+    memory.source_owner = std::move(tensor->data);
+  } else if (order.spec.op == Op::barrier) {
+    auto const arrived = std::make_shared<std::byte const>(std::byte{1});
+    memory.source = {arrived.get(), 1};
+    memory.source_owner = arrived;
+  }
+  auto block = parts_.pool.acquire(memory.part.output_elements * width);
+  if (!block) co_return to_problem(block.error(), {order.rank});
+  memory.beside = std::move(*block);
+  co_return memory;
+}
+
+awaitable<Checked<std::shared_ptr<tensors::Store::Exclusive>>> Runner::overwrite(RunOrder const& order,
+                                                                                 std::uint64_t version) {
   auto const give_up = std::min(order.deadline, steady_clock::now() + patience_with_readers);
   for (;;) {
-    auto exclusive = parts_.store.lock(order.tensor, memory.base.version);
-    if (exclusive) {
-      memory.overwritten = std::make_shared<tensors::Store::Exclusive>(std::move(*exclusive));
-      co_return memory;
-    }
+    auto exclusive = parts_.store.lock(order.tensor, version);
+    if (exclusive) co_return std::make_shared<tensors::Store::Exclusive>(std::move(*exclusive));
     if (exclusive.error().code != tensors::TensorErrc::busy || steady_clock::now() >= give_up)
       co_return to_problem(exclusive.error(), {order.rank});
     boost::asio::steady_timer pause(parts_.control, std::chrono::milliseconds(1));
@@ -147,10 +203,35 @@ awaitable<Checked<Runner::Memory>> Runner::acquire(RunOrder const& order) {
   }
 }
 
-std::optional<Problem> Runner::refusal(RunOrder const& order, tensors::Tensor const& tensor) {
-  if (auto problem = check_admitted(order, tensor)) return problem;
-  if (auto problem = check_supported(order, tensor.dtype)) return problem;
-  if (auto const program = find_program(order); !program) return program.error();
+std::optional<Problem> Runner::refusal(RunOrder const& order, tensors::Tensor const* tensor) {
+  auto const part = part_of(order);
+  if (!part) return part.error();
+  auto const dtype = tensor != nullptr ? tensor->dtype : order.admitted ? order.admitted->dtype : Dtype::u8;
+  if (auto problem = check_reduction(order, dtype)) return problem;
+  if (tensor != nullptr) {
+    if (auto problem = check_admitted(order, *tensor)) return problem;
+    auto const expected = part->brings ? part->input_elements : part->output_elements;
+    if (tensor->elements() != expected)
+      return mismatch(order, "/elements", std::to_string(expected) + " elements",
+                      std::to_string(tensor->elements()) + " elements");
+    if (part->overwrites() && tensor->elements() != part->output_elements)
+      return invalid_field("/in_place", "the result of " + std::string(name(order.spec.op)) + " has " +
+                                            std::to_string(part->output_elements) + " elements, the tensor " +
+                                            std::to_string(tensor->elements()));
+    if (part->overwrites() && order.result) return invalid_field("/in_place", "the result goes to another tensor");
+  }
+  if (!part->gets || part->overwrites()) return std::nullopt;
+  if (order.spec.op != Op::barrier && !order.result &&
+      (tensor == nullptr || tensor->elements() != part->output_elements))
+    return invalid_field("/result", "is missing: the result has " + std::to_string(part->output_elements) +
+                                        " elements, which is not the shape of the tensor");
+  if (order.result) {
+    auto const count = tensors::element_count(order.result->shape, dtype);
+    if (!count) return invalid_field("/result/shape", count.error().detail);
+    if (*count != part->output_elements)
+      return invalid_field("/result/shape", "holds " + std::to_string(*count) + " elements, the result has " +
+                                                std::to_string(part->output_elements));
+  }
   return std::nullopt;
 }
 
@@ -162,21 +243,18 @@ Checked<std::shared_ptr<plan::Program const>> Runner::find_program(RunOrder cons
   return std::move(*program);
 }
 
-Checked<engine::RunSpec> Runner::to_spec(RunOrder const& order, Memory const& memory) {
-  auto program = find_program(order);
-  if (!program) return program.error();
-
+engine::RunSpec Runner::to_spec(RunOrder const& order, Memory const& memory) {
   engine::RunSpec spec;
   spec.run = order.run;
   spec.epoch = order.epoch;
   spec.token = order.token;
-  spec.description = engine::describe(order.spec, memory.base.dtype, memory.elements, order.reduce);
-  spec.fingerprint = engine::fingerprint(order.spec, memory.base.dtype, memory.elements, order.reduce);
-  spec.program = std::move(*program);
+  spec.description = engine::describe(order.spec, memory.dtype, order.sizes, order.reduce);
+  spec.fingerprint = engine::fingerprint(order.spec, memory.dtype, order.sizes, order.reduce);
+  spec.program = memory.part.program;
   spec.members = order.members;
-  spec.dtype = memory.base.dtype;
+  spec.dtype = memory.dtype;
   spec.reduce = order.reduce;
-  spec.elements = memory.elements;
+  spec.sizes = order.sizes;
   spec.input = memory.input();
   spec.output = memory.output();
   spec.owner = memory.owner();
@@ -197,16 +275,17 @@ awaitable<Checked<RunEnd>> Runner::run(RunOrder order) {
   auto memory = co_await acquire(order);
   if (!memory) co_return memory.error();
   auto spec = to_spec(order, *memory);
-  if (!spec) co_return spec.error();
 
   RunEnd end;
-  // In place the input is gone afterwards.
-  if (order.digests && order.spec.in_place) end.input_digest = co_await digest_of(memory->owner(), memory->input());
+  bool const digests = order.digests && order.spec.op != Op::barrier;
+  bool const is_gone = memory->overwritten != nullptr;  // the input, afterwards
+  if (digests && is_gone && memory->part.brings)
+    end.input_digest = co_await digest_of(memory->owner(), memory->input());
   if (auto const& why = preparing_.at(order.run)) co_return to_problem(*why, {});
   preparation.end();
   end.started_us = microseconds(steady_clock::now());
   auto const pending = std::make_shared<Pending<engine::RunResult>>(parts_.control);
-  parts_.plane.start(std::move(*spec), [pending](engine::RunResult result) {
+  parts_.plane.start(std::move(spec), [pending](engine::RunResult result) {
     Pending<engine::RunResult>::resolve(pending, std::move(result));
   });
   auto const result = co_await pending->take();
@@ -220,9 +299,9 @@ awaitable<Checked<RunEnd>> Runner::run(RunOrder order) {
   if (!result.status) {
     end.problem = to_problem(result.status.error(), result.culprits);
     end.result.drop();
-  } else if (order.digests) {
-    if (!order.spec.in_place) end.input_digest = co_await digest_of(memory->owner(), memory->input());
-    end.output_digest = co_await digest_of(memory->owner(), memory->output());
+  } else if (digests) {
+    if (!is_gone && memory->part.brings) end.input_digest = co_await digest_of(memory->owner(), memory->input());
+    if (memory->part.gets) end.output_digest = co_await digest_of(memory->owner(), memory->output());
   }
   record(order, *memory, end);
   co_return end;
@@ -235,7 +314,7 @@ void Runner::record(RunOrder const& order, Memory const& memory, RunEnd const& e
   run.result = state_of(end);
   if (end.problem) run.kind = http::kind(end.problem->code).name;
   run.ranks = order.spec.ranks;
-  run.bytes = memory.elements * element_bytes(memory.base.dtype);
+  run.bytes = memory.bytes();
   run.seconds = end.seconds;
   run.steps = end.steps;
   parts_.metrics.run_finished(run);
@@ -249,8 +328,8 @@ void Runner::record(RunOrder const& order, Memory const& memory, RunEnd const& e
   flight.rank = order.rank;
   flight.ranks = order.spec.ranks;
   flight.tensor = order.tensor;
-  flight.dtype = name(memory.base.dtype);
-  flight.elements = memory.elements;
+  flight.dtype = name(memory.dtype);
+  flight.elements = memory.bytes() / element_bytes(memory.dtype);
   flight.state = state_of(end);
   if (end.problem) flight.error = std::string(run.kind) + ": " + end.problem->detail;
   flight.started_us = end.started_us;

@@ -55,17 +55,22 @@ class Runner {
   // Ends the run with `why`, whether it is still being prepared here or runs already; nothing if it has ended.
   void abort(std::uint64_t run, Error why);
 
-  // What run() would refuse at once, of an order over this tensor.
-  [[nodiscard]] std::optional<http::Problem> refusal(RunOrder const& order, tensors::Tensor const& tensor);
+  // What run() would refuse at once, of an order over this tensor; null where the rank has none to bring.
+  [[nodiscard]] std::optional<http::Problem> refusal(RunOrder const& order, tensors::Tensor const* tensor);
 
   [[nodiscard]] tensors::Store& store() { return parts_.store; }
 
  private:
   struct Memory;
 
+  struct Part;
+
   boost::asio::awaitable<http::Checked<Memory>> acquire(RunOrder const& order);
+  boost::asio::awaitable<http::Checked<std::shared_ptr<tensors::Store::Exclusive>>> overwrite(RunOrder const& order,
+                                                                                              std::uint64_t version);
+  [[nodiscard]] http::Checked<Part> part_of(RunOrder const& order);
   [[nodiscard]] http::Checked<std::shared_ptr<plan::Program const>> find_program(RunOrder const& order);
-  [[nodiscard]] http::Checked<engine::RunSpec> to_spec(RunOrder const& order, Memory const& memory);
+  [[nodiscard]] engine::RunSpec to_spec(RunOrder const& order, Memory const& memory);
   boost::asio::awaitable<std::string> digest_of(std::shared_ptr<void const> owner, std::span<std::byte const> bytes);
   void record(RunOrder const& order, Memory const& memory, RunEnd const& end);
 
