@@ -8,7 +8,9 @@
 namespace chorus::algorithms {
 namespace {
 
-constexpr std::array<plan::Algorithm const*, 3> catalogue{&centralized, &tree, &ring};
+constexpr std::array<plan::Algorithm const*, 12> catalogue{&mesh,     &centralized,      &tree,    &ring_naive,
+                                                           &ring,     &halving_doubling, &bcube,   &allpairs,
+                                                           &torus_2d, &torus_3d,         &mesh_2d, &swing};
 
 }  // namespace
 
