@@ -10,50 +10,34 @@
 // to reduce in a round p + x are those that already own a finished chunk, so both exchanges share these rounds and
 // still nobody has two partners.
 //
-// In place the own contribution to the own chunk waits in scratch for its turn.
-//
 // Source: direct reduce-scatter and all-gather; MSCCL's two-shot all-pairs.
 #include "collectives/algorithms/catalogue.hpp"
 #include "collectives/algorithms/common.hpp"
+#include "collectives/algorithms/in_turn.hpp"
 
 namespace chorus::algorithms {
 namespace {
 
-using plan::Final, plan::input, plan::output, plan::Rank, plan::scratch, plan::Sink, plan::Spec;
+using plan::input, plan::output, plan::Rank, plan::Sink, plan::Spec;
 
 std::uint32_t chunks(Spec const& spec) { return spec.ranks; }
 
-bool saves_own(Spec const& spec, Rank rank) { return spec.in_place && rank > 0; }
-
-std::uint32_t scratch_chunks(Spec const& spec, Rank rank) { return saves_own(spec, rank) ? spec.ranks : 0; }
+std::uint32_t scratch_chunks(Spec const& spec, Rank) { return scratch_in_turn(spec, spec.ranks); }
 
 // s + q is at most 2p - 3 where s and q differ.
 std::uint32_t rounds(Spec const& spec, Rank) { return spec.ranks == 1 ? 1 : 3 * spec.ranks - 2; }
 
-void emit_reduce(Spec const& spec, Rank rank, Rank peer, Sink& sink) {
-  auto const final = peer + 1 == spec.ranks ? Final::yes : Final::no;
-  if (peer == rank) {
-    if (rank > 0) sink.reduce(saves_own(spec, rank) ? scratch(rank) : input(rank), output(rank), final);
-    return;
-  }
-  sink.send(peer, input(peer));
-  if (rank > 0 && peer == 0)
-    sink.recv(peer, output(rank));
-  else
-    sink.recv_reduce(peer, rank == 0 && peer == 1 ? input(rank) : output(rank), output(rank), final);
-}
-
 void emit(Spec const& spec, Rank rank, std::uint32_t round, Sink& sink) {
   auto const p = spec.ranks;
   if (p == 1) return emit_alone(sink);
-  if (round == 0 && saves_own(spec, rank)) sink.copy(input(rank), scratch(rank));
   if (round < rank) return;
   auto const meets = round - rank;
   if (meets < p) {
-    emit_reduce(spec, rank, meets, sink);
-  } else if (meets - p < p && meets - p != rank) {
-    sink.send(meets - p, output(rank));
-    sink.recv(meets - p, output(meets - p));
+    if (meets != rank) sink.send(meets, input(meets));
+    reduce_in_turn(spec, rank, meets, rank, sink);
+  } else if (auto const peer = meets - p; peer < p && peer != rank) {
+    sink.send(peer, output(rank));
+    sink.recv(peer, output(peer));
   }
 }
 

@@ -1,18 +1,18 @@
 #include "collectives/algorithms/common.hpp"
 
-#include <algorithm>
-
 #include "collectives/core/errc.hpp"
 
 namespace chorus::algorithms {
 
-Status only(plan::Spec const& spec, std::initializer_list<Op> ops) {
-  if (std::find(ops.begin(), ops.end(), spec.op) != ops.end()) return ok();
-  std::string known;
-  for (auto const& op : ops)
-    known += (&op == ops.begin() ? " " : &op + 1 == ops.end() ? " and " : ", ") + std::string(name(op));
+Status check_among(plan::Spec const& spec, std::span<Op const> ops) {
+  std::string list;
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    if (ops[i] == spec.op) return ok();
+    if (i > 0) list += i + 1 == ops.size() ? " and " : ", ";
+    list += name(ops[i]);
+  }
   return Error(PlanErrc::unsupported_operation,
-               spec.algorithm + " does" + known + ", not " + std::string(name(spec.op)));
+               spec.algorithm + " does " + list + ", not " + std::string(name(spec.op)));
 }
 
 Status no_shape(plan::Spec const& spec) {
@@ -21,7 +21,7 @@ Status no_shape(plan::Spec const& spec) {
 }
 
 Status only_all_reduce(plan::Spec const& spec) {
-  auto const status = only(spec, {Op::all_reduce});
+  auto const status = only<Op::all_reduce>(spec);
   return status.has_error() ? status : no_shape(spec);
 }
 

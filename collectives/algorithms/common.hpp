@@ -1,7 +1,8 @@
 // What the algorithms of this directory share.
 #pragma once
 
-#include <initializer_list>
+#include <array>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -10,11 +11,20 @@
 
 namespace chorus::algorithms {
 
-// For Algorithm::check: what an algorithm can do, and that it takes no shape.
+// For Algorithm::check: the operation, and that there is no shape.
 // Errors: PlanErrc::unsupported_operation, PlanErrc::bad_parameter.
-[[nodiscard]] Status only(plan::Spec const& spec, std::initializer_list<Op> ops);
+[[nodiscard]] Status only_all_reduce(plan::Spec const& spec);
+
+// The same for any operations. The error says which ones the algorithm does.
+[[nodiscard]] Status check_among(plan::Spec const& spec, std::span<Op const> ops);
+template <Op... ops>
+[[nodiscard]] Status only(plan::Spec const& spec) {
+  constexpr std::array list{ops...};
+  return check_among(spec, list);
+}
+
+// For algorithms without shapes.
 [[nodiscard]] Status no_shape(plan::Spec const& spec);
-[[nodiscard]] Status only_all_reduce(plan::Spec const& spec);  // both
 
 // PlanErrc::bad_parameter: what the spec's shape is, and what it could be.
 [[nodiscard]] Error wrong_shape(plan::Spec const& spec, std::string_view expected);

@@ -9,39 +9,28 @@
 // with rank 0's vector, which can leave rank 0 no faster than one by one, no order without buffers is shorter. In round
 // 2r rank r meets itself: it adds its own.
 //
-// In place the own vector, which others still want, is moved to scratch first.
+// In place the sum grows in scratch, and overwrites the own vector once everyone has it.
 #include "collectives/algorithms/catalogue.hpp"
 #include "collectives/algorithms/common.hpp"
+#include "collectives/algorithms/in_turn.hpp"
 
 namespace chorus::algorithms {
 namespace {
 
-using plan::Final, plan::input, plan::output, plan::Rank, plan::scratch, plan::Sink, plan::Slice, plan::Spec;
+using plan::input, plan::Rank, plan::Sink, plan::Spec;
 
 std::uint32_t chunks(Spec const&) { return 1; }
 
-std::uint32_t scratch_chunks(Spec const& spec, Rank) { return spec.in_place && spec.ranks > 1 ? 1 : 0; }
+std::uint32_t scratch_chunks(Spec const& spec, Rank) { return scratch_in_turn(spec, 1); }
 
 std::uint32_t rounds(Spec const& spec, Rank) { return 2 * spec.ranks - 1; }
 
 void emit(Spec const& spec, Rank rank, std::uint32_t round, Sink& sink) {
-  auto const p = spec.ranks;
-  if (p == 1) return emit_alone(sink);
-  auto const own = spec.in_place ? scratch(0) : input(0);
-  if (round == 0 && spec.in_place) sink.copy(input(0), scratch(0));
-  if (round < rank || round - rank >= p) return;
-
+  if (spec.ranks == 1) return emit_alone(sink);
+  if (round < rank || round - rank >= spec.ranks) return;
   auto const peer = round - rank;
-  auto const final = peer + 1 == p ? Final::yes : Final::no;
-  if (peer == rank) {
-    if (rank > 0) sink.reduce(own, output(0), final);
-    return;
-  }
-  sink.send(peer, own);
-  if (rank > 0 && peer == 0)
-    sink.recv(peer, output(0));
-  else
-    sink.recv_reduce(peer, rank == 0 && peer == 1 ? own : output(0), output(0), final);
+  if (peer != rank) sink.send(peer, input(0));
+  reduce_in_turn(spec, rank, peer, 0, sink);
 }
 
 bool in_worker_order(Spec const&) { return true; }

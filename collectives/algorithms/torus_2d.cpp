@@ -17,7 +17,7 @@ namespace {
 using plan::Rank, plan::Shape, plan::Sink, plan::Spec;
 
 Status check(Spec const& spec) {
-  auto const status = only(spec, {Op::all_reduce});
+  auto const status = only<Op::all_reduce>(spec);
   if (status.has_error() || spec.shape.empty()) return status;
   auto const [rows, columns] = squarest_grid(spec.ranks);
   return check_extents(spec, 2, "rows,columns", {rows, columns});

@@ -27,7 +27,7 @@ std::array<std::uint32_t, 3> roundest_box(std::uint32_t ranks) {
 }
 
 Status check(Spec const& spec) {
-  auto const status = only(spec, {Op::all_reduce});
+  auto const status = only<Op::all_reduce>(spec);
   if (status.has_error() || spec.shape.empty()) return status;
   auto const box = roundest_box(spec.ranks);
   return check_extents(spec, 0, "extents", {box.begin(), box.end()});
