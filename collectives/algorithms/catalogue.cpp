@@ -8,9 +8,9 @@
 namespace chorus::algorithms {
 namespace {
 
-constexpr std::array<plan::Algorithm const*, 12> catalogue{&mesh,     &centralized,      &tree,    &ring_naive,
-                                                           &ring,     &halving_doubling, &bcube,   &allpairs,
-                                                           &torus_2d, &torus_3d,         &mesh_2d, &swing};
+constexpr std::array<plan::Algorithm const*, 15> catalogue{
+    &mesh,  &centralized, &tree,     &double_tree,  &multi_tree, &ring_naive, &ring,   &halving_doubling,
+    &swing, &bcube,       &allpairs, &hierarchical, &torus_2d,   &torus_3d,   &mesh_2d};
 
 }  // namespace
 

@@ -29,7 +29,7 @@ template <Op... ops>
 // PlanErrc::bad_parameter: what the spec's shape is, and what it could be.
 [[nodiscard]] Error wrong_shape(plan::Spec const& spec, std::string_view expected);
 
-// "2,3,4"
+// "2,3,4"; of a long one, the beginning.
 [[nodiscard]] std::string to_text(plan::Shape const& shape);
 
 // For Algorithm::scratch_chunks.
