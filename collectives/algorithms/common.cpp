@@ -17,15 +17,7 @@ Status check_among(plan::Spec const& spec, std::span<Op const> ops) {
                spec.algorithm + " does " + list + ", not " + std::string(name(spec.op)));
 }
 
-Status no_shape(plan::Spec const& spec) {
-  if (spec.shape.empty()) return ok();
-  return Error(PlanErrc::bad_parameter, spec.algorithm + " takes no shape, but shape is " + to_text(spec.shape));
-}
-
-Status only_all_reduce(plan::Spec const& spec) {
-  auto const status = only<Op::all_reduce>(spec);
-  return status.has_error() ? status : no_shape(spec);
-}
+Status only_all_reduce(plan::Spec const& spec) { return only<Op::all_reduce>(spec); }
 
 Error wrong_shape(plan::Spec const& spec, std::string_view expected) {
   return {PlanErrc::bad_parameter, spec.algorithm + ": shape " + to_text(spec.shape) + " does not fit " +

@@ -11,8 +11,7 @@
 
 namespace chorus::algorithms {
 
-// For Algorithm::check: the operation, and that there is no shape.
-// Errors: PlanErrc::unsupported_operation, PlanErrc::bad_parameter.
+// For Algorithm::check. Errors: PlanErrc::unsupported_operation.
 [[nodiscard]] Status only_all_reduce(plan::Spec const& spec);
 
 // The same for any operations. The error says which ones the algorithm does.
@@ -22,9 +21,6 @@ template <Op... ops>
   constexpr std::array list{ops...};
   return check_among(spec, list);
 }
-
-// For algorithms without shapes.
-[[nodiscard]] Status no_shape(plan::Spec const& spec);
 
 // PlanErrc::bad_parameter: what the spec's shape is, and what it could be.
 [[nodiscard]] Error wrong_shape(plan::Spec const& spec, std::string_view expected);

@@ -25,11 +25,6 @@ using plan::Buffer, plan::ChunkRange, plan::Final, plan::Rank, plan::Sink, plan:
 
 constexpr std::uint32_t arity = 2;
 
-Status check(Spec const& spec) {
-  auto const status = only<Op::all_reduce, Op::reduce, Op::broadcast>(spec);
-  return status.has_error() ? status : no_shape(spec);
-}
-
 // Node 0 is the root, or nobody.
 class Node {
  public:
@@ -122,7 +117,7 @@ void emit(Spec const& spec, Rank rank, std::uint32_t round, Sink& sink) {
 plan::Algorithm const double_tree{
     .name = "double_tree",
     .summary = "two binary trees, half of the vector each: 4 log2 p steps, at most 2n bytes per rank",
-    .check = check,
+    .check = only<Op::all_reduce, Op::reduce, Op::broadcast>,
     .chunks = chunks,
     .scratch_chunks = scratch_chunks,
     .rounds = rounds,
