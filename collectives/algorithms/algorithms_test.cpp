@@ -4,43 +4,39 @@
 #include <sstream>
 
 #include "collectives/algorithms/catalogue.hpp"
+#include "collectives/algorithms/traffic_for_tests.hpp"
 #include "collectives/core/errc.hpp"
 #include "collectives/plan/program.hpp"
 #include "collectives/plan/text.hpp"
 
 using namespace chorus;
-using plan::build, plan::Opcode, plan::Program, plan::Rank, plan::Spec;
-
-namespace {
-
-Program built(plan::Algorithm const& algorithm, Spec spec, Rank rank) {
-  spec.algorithm = algorithm.name;
-  return build(algorithm, spec, rank).value();
-}
-
-std::uint64_t chunks_sent(Program const& program) {
-  auto sum = std::uint64_t{0};
-  for (auto const& instruction : program.instructions)
-    if (instruction.op == Opcode::send) sum += instruction.chunks;
-  return sum;
-}
-
-}  // namespace
+using algorithms::built, algorithms::traffic;
+using plan::build, plan::Opcode, plan::Rank, plan::Spec;
 
 TEST_CASE("algorithms are found by name, and a wrong name is answered with the right ones") {
   for (auto const* algorithm : algorithms::all()) CHECK(algorithms::find(algorithm->name).value() == algorithm);
   CHECK(algorithms::find("rign").error().code == PlanErrc::unknown_algorithm);
-  CHECK(algorithms::find("rign").error().detail == "there is no algorithm 'rign'; there are centralized, tree, ring");
+  CHECK(algorithms::find("rign").error().detail ==
+        "there is no algorithm 'rign'; there are mesh, centralized, tree, double_tree, multi_tree, ring_naive, ring, "
+        "halving_doubling, swing, bcube, allpairs, hierarchical, torus_2d, torus_3d, mesh_2d");
 }
 
-TEST_CASE("an operation that an algorithm cannot do is refused") {
+TEST_CASE("every algorithm does all_reduce, and refuses what it cannot do with a list of what it can") {
+  for (auto const* algorithm : algorithms::all()) {
+    auto const refused = algorithms::refusal(*algorithm, {.op = Op::all_to_all, .ranks = 4});
+    CHECK(refused.starts_with(std::string(algorithm->name) + " does all_reduce"));
+    CHECK(refused.ends_with(", not all_to_all"));
+    CHECK(algorithms::refusal(*algorithm, {.op = Op::all_reduce, .ranks = 4}) == "");
+  }
+  CHECK(algorithms::refusal(algorithms::double_tree, {.op = Op::gather, .ranks = 4}) ==
+        "double_tree does all_reduce, reduce and broadcast, not gather");
+}
+
+TEST_CASE("a shape is refused by those that take none") {
   for (auto const* algorithm : algorithms::all())
-    for (auto op : all_ops) {
-      Spec const spec{.op = op, .algorithm = std::string(algorithm->name), .ranks = 4};
-      auto const program = build(*algorithm, spec, 0);
-      CHECK(program.has_value() == (op == Op::all_reduce));
-      if (program.has_error()) CHECK(program.error().code == PlanErrc::unsupported_operation);
-    }
+    if (algorithm->shapes == nullptr)
+      CHECK(algorithms::refusal(*algorithm, {.ranks = 4, .shape = {2, 2}}) ==
+            std::string(algorithm->name) + " takes no shape");
 }
 
 TEST_CASE("a group of one copies its input, and does nothing in place") {
@@ -57,7 +53,7 @@ TEST_CASE("in a ring every rank sends 2(p-1) chunks of p to the next and talks t
     for (Rank rank = 0; rank < p; ++rank) {
       auto const program = built(algorithms::ring, {.ranks = p}, rank);
       REQUIRE(program.chunks == p);
-      REQUIRE(chunks_sent(program) == 2 * (p - 1));
+      REQUIRE(traffic(program).chunks_sent == 2 * (p - 1));
       REQUIRE(program.channel((rank + 1) % p)->sends == 2 * (p - 1));
       REQUIRE(program.channel((rank + p - 1) % p)->receives == 2 * (p - 1));
     }
@@ -71,7 +67,7 @@ TEST_CASE("in a tree every rank but the root has one parent, and nobody more chi
         for (Rank rank = 0; rank < p; ++rank) {
           auto const program = built(algorithms::tree, {.ranks = p, .root = root, .arity = arity}, rank);
           REQUIRE(program.channels.size() <= arity + (rank == root ? 0 : 1));
-          REQUIRE(chunks_sent(program) == program.channels.size());
+          REQUIRE(traffic(program).chunks_sent == program.channels.size());
           links += program.channels.size();
         }
         REQUIRE(links == 2 * (p - 1));

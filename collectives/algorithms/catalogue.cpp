@@ -8,7 +8,9 @@
 namespace chorus::algorithms {
 namespace {
 
-constexpr std::array<plan::Algorithm const*, 3> catalogue{&centralized, &tree, &ring};
+constexpr std::array<plan::Algorithm const*, 15> catalogue{
+    &mesh,  &centralized, &tree,     &double_tree,  &multi_tree, &ring_naive, &ring,   &halving_doubling,
+    &swing, &bcube,       &allpairs, &hierarchical, &torus_2d,   &torus_3d,   &mesh_2d};
 
 }  // namespace
 

@@ -10,9 +10,21 @@
 
 namespace chorus::algorithms {
 
+extern plan::Algorithm const mesh;
 extern plan::Algorithm const centralized;
 extern plan::Algorithm const tree;
+extern plan::Algorithm const double_tree;
+extern plan::Algorithm const multi_tree;
+extern plan::Algorithm const ring_naive;
 extern plan::Algorithm const ring;
+extern plan::Algorithm const halving_doubling;
+extern plan::Algorithm const swing;
+extern plan::Algorithm const bcube;
+extern plan::Algorithm const allpairs;
+extern plan::Algorithm const hierarchical;
+extern plan::Algorithm const torus_2d;
+extern plan::Algorithm const torus_3d;
+extern plan::Algorithm const mesh_2d;
 
 [[nodiscard]] std::span<plan::Algorithm const* const> all();
 

@@ -1,14 +1,35 @@
 #include "collectives/algorithms/common.hpp"
 
-#include <string>
+#include <algorithm>
 
 #include "collectives/core/errc.hpp"
 
 namespace chorus::algorithms {
 
-Status only_all_reduce(plan::Spec const& spec) {
-  if (spec.op == Op::all_reduce) return ok();
-  return Error(PlanErrc::unsupported_operation, spec.algorithm + " does all_reduce, not " + std::string(name(spec.op)));
+Status check_among(plan::Spec const& spec, std::span<Op const> ops) {
+  std::string list;
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    if (ops[i] == spec.op) return ok();
+    if (i > 0) list += i + 1 == ops.size() ? " and " : ", ";
+    list += name(ops[i]);
+  }
+  return Error(PlanErrc::unsupported_operation,
+               spec.algorithm + " does " + list + ", not " + std::string(name(spec.op)));
+}
+
+Status only_all_reduce(plan::Spec const& spec) { return only<Op::all_reduce>(spec); }
+
+Error wrong_shape(plan::Spec const& spec, std::string_view expected) {
+  return {PlanErrc::bad_parameter, spec.algorithm + ": shape " + to_text(spec.shape) + " does not fit " +
+                                       std::to_string(spec.ranks) + " ranks; expected " + std::string(expected)};
+}
+
+std::string to_text(plan::Shape const& shape) {
+  constexpr std::size_t shown = 16;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(shape.size(), shown); ++i)
+    text += (i == 0 ? "" : ",") + std::to_string(shape[i]);
+  return shape.size() > shown ? text + ",... of " + std::to_string(shape.size()) + " numbers" : text;
 }
 
 std::uint32_t no_scratch(plan::Spec const&, plan::Rank) { return 0; }

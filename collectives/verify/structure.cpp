@@ -48,6 +48,7 @@ bool is_canonical(Instruction const& i) {
   if (i.is_final() && (i.op == Opcode::send || i.op == Opcode::recv || i.has_wide_result())) return false;
   if (i.has_wide_operand() && i.op != Opcode::recv_reduce && i.op != Opcode::reduce) return false;
   if (i.has_wide_result() && !i.writes_dst()) return false;
+  if (i.lane != 0 && !communicates(i)) return false;
   return i.reserved == 0 && i.chunks >= 1 && i.stride >= 1 && (i.chunks > 1 || i.stride == 1);
 }
 

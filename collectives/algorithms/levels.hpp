@@ -1,0 +1,77 @@
+// All_reduce level by level: what torus_2d, torus_3d, mesh_2d and bcube have in common.
+//
+// The ranks are the points of a grid. At every level the ranks that differ only in this level's coordinate are a group:
+// they reduce-scatter among themselves the part of the vector that the levels before have left them. Then the levels
+// all-gather in reverse. Sizes s1, s2, ...: 2 sum (s - 1) steps, and every rank sends 2 (p-1)/p n, the least possible,
+// most of it at the first level.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "collectives/plan/algorithm.hpp"
+#include "collectives/plan/holding.hpp"
+
+namespace chorus::algorithms {
+
+enum class Exchange : bool {
+  around,  // parts go from member to member: two partners
+  direct,  // every part goes straight to whom it belongs, staggered: size - 1 partners
+};
+
+class Levels {
+ public:
+  explicit Levels(Exchange exchange) : exchange_(exchange) {}
+
+  // The next level: groups of `size` ranks that are `stride` apart. Sizes multiply to the number of ranks; a size of
+  // one is no level.
+  void add(std::uint32_t size, std::uint32_t stride);
+
+  [[nodiscard]] std::uint32_t rounds() const { return 2 * steps_; }
+
+  // round < rounds(). The chunks of `vector`, whose number is a multiple of the ranks', are reduced.
+  void emit(plan::Rank rank, std::uint32_t round, plan::ChunkRange vector, plan::Sink& sink) const;
+
+ private:
+  struct Level {
+    std::uint32_t size;
+    std::uint32_t stride;
+  };
+  static constexpr std::size_t max_levels = 16;  // log2 of plan::max_ranks
+
+  void emit_scatter(plan::Rank rank, std::size_t level, std::uint32_t step, plan::ChunkRange held,
+                    plan::Sink& sink) const;
+  void emit_gather(plan::Rank rank, std::size_t level, std::uint32_t step, plan::ChunkRange held,
+                   plan::Sink& sink) const;
+
+  Exchange exchange_;
+  std::array<Level, max_levels> levels_{};
+  std::size_t count_ = 0;
+  std::uint32_t steps_ = 0;
+};
+
+// Levels from the fastest coordinate, whose ranks are neighbours, to the slowest: extents as in a row-major array.
+[[nodiscard]] Levels levels_of(plan::Shape const& extents, Exchange exchange);
+
+// Whether `count` extents (any number if it is 0), none of them 0, multiply to the spec's ranks. Errors:
+// PlanErrc::bad_parameter, saying what is expected, for example.
+[[nodiscard]] Status check_extents(plan::Spec const& spec, std::size_t count, std::string_view expected,
+                                   plan::Shape const& example);
+
+// The largest divisor of n >= 1 that is at most `limit` >= 1.
+[[nodiscard]] std::uint32_t largest_divisor(std::uint32_t n, std::uint32_t limit);
+
+// The largest r with r * r <= n.
+[[nodiscard]] std::uint32_t square_root(std::uint32_t n);
+
+// rows <= columns, rows * columns == ranks, as square as can be: 1 x p if p is a prime.
+struct Grid {
+  std::uint32_t rows;
+  std::uint32_t columns;
+};
+[[nodiscard]] Grid squarest_grid(std::uint32_t ranks);
+
+// Two extents: what the spec's shape says, or the squarest.
+[[nodiscard]] Grid grid_of(plan::Spec const& spec);
+
+}  // namespace chorus::algorithms

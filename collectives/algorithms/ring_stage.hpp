@@ -1,0 +1,25 @@
+// Reduce-scatter and all-gather around a ring of some of the ranks: a stage of other algorithms.
+#pragma once
+
+#include <cstdint>
+
+#include "collectives/plan/algorithm.hpp"
+#include "collectives/plan/holding.hpp"
+
+namespace chorus::algorithms {
+
+// One rank's place in the ring, which has at least two members.
+struct RingMember {
+  std::uint32_t index = 0;
+  std::uint32_t size = 2;
+  plan::Rank next = 0;
+  plan::Rank previous = 0;
+};
+
+// Both take size - 1 steps. The parts of `vector` are its `size` equal ranges of chunks; member i ends the first with
+// all of part i and begins the second with it. `untouched`: what this rank brings still lies in its input.
+void emit_ring_reduce_scatter(RingMember const& member, std::uint32_t step, plan::ChunkRange vector, bool untouched,
+                              plan::Final final, plan::Sink& sink);
+void emit_ring_all_gather(RingMember const& member, std::uint32_t step, plan::ChunkRange vector, plan::Sink& sink);
+
+}  // namespace chorus::algorithms
