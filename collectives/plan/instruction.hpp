@@ -34,7 +34,7 @@ struct Instruction {
   Buffer src = Buffer::input;
   Buffer dst = Buffer::output;
   std::uint8_t flags = 0;
-  std::uint16_t lane = 0;       // the part of the vector with a plan of its own; 0 where there is one plan
+  std::uint16_t lane = 0;       // of messages: the part of the vector with a plan of its own; 0 where there is one
   std::uint16_t reserved = 0;   // zero
   std::uint32_t peer = 0;       // send, recv, recv_reduce; zero otherwise
   std::uint32_t message = 0;    // the n-th message of this direction between these two ranks, from 0

@@ -96,14 +96,18 @@ class Mutator {
     auto const text = "rank " + std::to_string(program.rank) + " instruction " + std::to_string(owner) +
                       " no longer waits as it should for " + std::to_string(dependency.instruction);
     switch (below(3)) {
-      case 0:
+      case 0: {
+        auto const removed = dependency;
         program.dependencies.erase(program.dependencies.begin() + at);
         for (auto i = owner + 1; i < program.dependency_begin.size(); ++i) --program.dependency_begin[i];
+        if (reaches(program, owner, removed.instruction, !removed.segmentwise)) return {};  // by a longer way
         return text;
+      }
       case 1: {
         auto const other = below(owner);
-        if (other == dependency.instruction || reaches(program, other, dependency.instruction)) return {};
+        auto const removed = dependency;
         dependency = {other, false};
+        if (reaches(program, owner, removed.instruction, !removed.segmentwise)) return {};
         return text;
       }
       default:
@@ -113,9 +117,12 @@ class Mutator {
     }
   }
 
-  static bool reaches(Program const& program, std::uint32_t from, std::uint32_t to) {
-    for (auto const& dependency : program.dependencies_of(from))
-      if (dependency.instruction == to || reaches(program, dependency.instruction, to)) return true;
+  // By a path of dependencies, of which one waits for the whole instruction if it must be `wholly`.
+  static bool reaches(Program const& program, std::uint32_t from, std::uint32_t to, bool wholly) {
+    for (auto const& [earlier, segmentwise] : program.dependencies_of(from)) {
+      bool const still_wholly = wholly && segmentwise;
+      if (earlier == to ? !still_wholly : earlier > to && reaches(program, earlier, to, still_wholly)) return true;
+    }
     return false;
   }
 

@@ -48,6 +48,7 @@ bool is_canonical(Instruction const& i) {
   if (i.is_final() && (i.op == Opcode::send || i.op == Opcode::recv || i.has_wide_result())) return false;
   if (i.has_wide_operand() && i.op != Opcode::recv_reduce && i.op != Opcode::reduce) return false;
   if (i.has_wide_result() && !i.writes_dst()) return false;
+  if (i.lane != 0 && !communicates(i)) return false;
   return i.reserved == 0 && i.chunks >= 1 && i.stride >= 1 && (i.chunks > 1 || i.stride == 1);
 }
 
@@ -59,6 +60,10 @@ std::string check_instruction(Program const& program, Instruction const& i) {
   if (communicates(i) && (i.peer >= program.spec.ranks || i.peer == program.rank))
     return "the peer is not another rank";
   if (i.writes_dst() && i.dst == Buffer::input) return "writes the input";
+  auto const result = plan::holding(program.spec, program.rank, program.chunks).output;
+  if (i.writes_dst() && i.dst == Buffer::output &&
+      !(result.contains(i.dst_chunk) && result.contains(i.dst_chunk + (i.chunks - 1) * i.stride)))
+    return "writes the input, of which only a part is the output in place";
   bool const one_buffer = program.spec.in_place && !program.input.empty() && !program.output.empty();
   if (one_buffer && i.reads_src() && i.src == Buffer::input) return "reads the input, which is the output in place";
   return {};
