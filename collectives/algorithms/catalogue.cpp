@@ -8,7 +8,9 @@
 namespace chorus::algorithms {
 namespace {
 
-constexpr std::array<plan::Algorithm const*, 3> catalogue{&centralized, &tree, &ring};
+constexpr std::array<plan::Algorithm const*, 12> catalogue{
+    &centralized,       &tree,  &ring,          &binomial, &chain, &scatter_allgather, &recursive_doubling,
+    &recursive_halving, &bruck, &dissemination, &pairwise, &direct};
 
 }  // namespace
 

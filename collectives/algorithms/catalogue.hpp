@@ -13,6 +13,16 @@ extern plan::Algorithm const centralized;
 extern plan::Algorithm const tree;
 extern plan::Algorithm const ring;
 
+extern plan::Algorithm const binomial;
+extern plan::Algorithm const chain;
+extern plan::Algorithm const scatter_allgather;
+extern plan::Algorithm const recursive_doubling;
+extern plan::Algorithm const recursive_halving;
+extern plan::Algorithm const bruck;
+extern plan::Algorithm const dissemination;
+extern plan::Algorithm const pairwise;
+extern plan::Algorithm const direct;
+
 [[nodiscard]] std::span<plan::Algorithm const* const> all();
 
 // Errors: PlanErrc::unknown_algorithm, naming those that exist.

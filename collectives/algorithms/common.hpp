@@ -1,20 +1,58 @@
 // What the algorithms of this directory share.
 #pragma once
 
+#include <array>
+#include <span>
+#include <string>
 #include <string_view>
 
 #include "collectives/plan/algorithm.hpp"
+#include "collectives/plan/holding.hpp"
 
 namespace chorus::algorithms {
 
-// For Algorithm::check. Errors: PlanErrc::unsupported_operation.
+// For Algorithm::check: the operation, and that there is no shape.
+// Errors: PlanErrc::unsupported_operation, PlanErrc::bad_parameter.
 [[nodiscard]] Status only_all_reduce(plan::Spec const& spec);
+
+// The same for any operations. The error says which ones the algorithm does.
+[[nodiscard]] Status check_among(plan::Spec const& spec, std::span<Op const> ops);
+template <Op... ops>
+[[nodiscard]] Status only(plan::Spec const& spec) {
+  constexpr std::array list{ops...};
+  return check_among(spec, list);
+}
+
+// For algorithms without shapes.
+[[nodiscard]] Status no_shape(plan::Spec const& spec);
+
+// Both: for algorithms of several operations without shapes.
+template <Op... ops>
+[[nodiscard]] Status only_without_shape(plan::Spec const& spec) {
+  auto const status = only<ops...>(spec);
+  return status.has_error() ? status : no_shape(spec);
+}
+
+// PlanErrc::bad_parameter: what the spec's shape is, and what it could be.
+[[nodiscard]] Error wrong_shape(plan::Spec const& spec, std::string_view expected);
+
+// "2,3,4"
+[[nodiscard]] std::string to_text(plan::Shape const& shape);
+
+// For Algorithm::chunks: a chunk for every rank; or only in the operations that have blocks, and otherwise one.
+[[nodiscard]] std::uint32_t chunk_per_rank(plan::Spec const& spec);
+[[nodiscard]] std::uint32_t chunk_per_block(plan::Spec const& spec);
 
 // For Algorithm::scratch_chunks.
 [[nodiscard]] std::uint32_t no_scratch(plan::Spec const& spec, plan::Rank rank);
 
-// The only round of a group of one. Its input is complete as it stands, so nothing is final, and in place nothing is
-// left to do.
+// The chunks of a range, in either buffer.
+[[nodiscard]] constexpr plan::Slice slice(plan::Buffer buffer, plan::ChunkRange range) {
+  return {buffer, range.first, range.count};
+}
+
+// The only round of a group of one, whose vector is one chunk. Its input is complete as it stands, so nothing is final,
+// and in place nothing is left to do.
 void emit_alone(plan::Sink& sink);
 
 }  // namespace chorus::algorithms
