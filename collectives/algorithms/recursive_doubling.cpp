@@ -1,11 +1,11 @@
 // recursive_doubling: everyone exchanges all it has with partners at distance 1, 2, 4, ...: a butterfly.
 //
-// Steps: log2 p, and two more if p is no power of two. Bytes: all_reduce n log2 p per rank; all_gather (p-1)/p n per
-// rank. The fewest steps in which all can know all: best for short vectors. A barrier gathers signs of arrival.
+// Steps: log2 p. Bytes: all_reduce n log2 p per rank; all_gather (p-1)/p n per rank. The fewest steps in which all can
+// know all: best for short vectors. A barrier gathers signs of arrival.
 //
 // If p is no power of two, pairs of ranks are folded into one (powers.hpp): one of them gives its input before and gets
-// the result after. Both partners of an exchange compute the same expression, the lower rank's operand first, so
-// that all ranks end with the same bits whatever is computed.
+// the result after, which is two steps and about n bytes more. Both partners of an exchange compute the same
+// expression, the lower rank's operand first, so that all ranks end with the same bits whatever is computed.
 //
 // Sums alternate between output and scratch: what is sent is never overwritten by what is received, or two partners
 // would wait for each other.

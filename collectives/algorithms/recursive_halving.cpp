@@ -1,7 +1,7 @@
 // recursive_halving: partners at distance p/2, p/4, ..., 1 exchange halves of what they still reduce.
 //
 // reduce_scatter: log2 p steps, (p-1)/p n bytes per rank, both the least that is possible for powers of two. Otherwise
-// pairs of ranks are folded into one (powers.hpp): two more steps, and n (1 + 1/p) bytes more.
+// pairs of ranks are folded into one (powers.hpp): two more steps, and n bytes from each rank that sits out.
 // reduce (Rabenseifner): the halves are gathered to the root along a binomial tree: 2 log2 p steps (+1), at most
 // 3/2 n bytes per rank, instead of n log2 p of a binomial tree: best for long vectors on many ranks.
 //
