@@ -1,5 +1,7 @@
 #include "collectives/algorithms/common.hpp"
 
+#include <algorithm>
+
 #include "collectives/core/errc.hpp"
 
 namespace chorus::algorithms {
@@ -31,17 +33,19 @@ Error wrong_shape(plan::Spec const& spec, std::string_view expected) {
 }
 
 std::string to_text(plan::Shape const& shape) {
+  constexpr std::size_t shown = 16;
   std::string text;
-  for (auto const number : shape) text += (text.empty() ? "" : ",") + std::to_string(number);
-  return text;
+  for (std::size_t i = 0; i < std::min(shape.size(), shown); ++i)
+    text += (i == 0 ? "" : ",") + std::to_string(shape[i]);
+  return shape.size() > shown ? text + ",... of " + std::to_string(shape.size()) + " numbers" : text;
 }
-
-std::uint32_t chunk_per_rank(plan::Spec const& spec) { return spec.ranks; }
-
-std::uint32_t chunk_per_block(plan::Spec const& spec) { return has_blocks(spec.op) ? spec.ranks : 1; }
 
 std::uint32_t no_scratch(plan::Spec const&, plan::Rank) { return 0; }
 
 void emit_alone(plan::Sink& sink) { sink.copy(plan::input(0), plan::output(0)); }
+
+std::uint32_t chunk_per_rank(plan::Spec const& spec) { return spec.ranks; }
+
+std::uint32_t chunk_per_block(plan::Spec const& spec) { return has_blocks(spec.op) ? spec.ranks : 1; }
 
 }  // namespace chorus::algorithms

@@ -26,22 +26,11 @@ template <Op... ops>
 // For algorithms without shapes.
 [[nodiscard]] Status no_shape(plan::Spec const& spec);
 
-// Both: for algorithms of several operations without shapes.
-template <Op... ops>
-[[nodiscard]] Status only_without_shape(plan::Spec const& spec) {
-  auto const status = only<ops...>(spec);
-  return status.has_error() ? status : no_shape(spec);
-}
-
 // PlanErrc::bad_parameter: what the spec's shape is, and what it could be.
 [[nodiscard]] Error wrong_shape(plan::Spec const& spec, std::string_view expected);
 
-// "2,3,4"
+// "2,3,4"; of a long one, the beginning.
 [[nodiscard]] std::string to_text(plan::Shape const& shape);
-
-// For Algorithm::chunks: a chunk for every rank; or only in the operations that have blocks, and otherwise one.
-[[nodiscard]] std::uint32_t chunk_per_rank(plan::Spec const& spec);
-[[nodiscard]] std::uint32_t chunk_per_block(plan::Spec const& spec);
 
 // For Algorithm::scratch_chunks.
 [[nodiscard]] std::uint32_t no_scratch(plan::Spec const& spec, plan::Rank rank);
@@ -54,5 +43,16 @@ template <Op... ops>
 // The only round of a group of one, whose vector is one chunk. Its input is complete as it stands, so nothing is final,
 // and in place nothing is left to do.
 void emit_alone(plan::Sink& sink);
+
+// For Algorithm::check of several operations without shapes: only() and no_shape().
+template <Op... ops>
+[[nodiscard]] Status only_without_shape(plan::Spec const& spec) {
+  auto const status = only<ops...>(spec);
+  return status.has_error() ? status : no_shape(spec);
+}
+
+// For Algorithm::chunks: a chunk for every rank; or only in the operations that have blocks, and otherwise one.
+[[nodiscard]] std::uint32_t chunk_per_rank(plan::Spec const& spec);
+[[nodiscard]] std::uint32_t chunk_per_block(plan::Spec const& spec);
 
 }  // namespace chorus::algorithms
