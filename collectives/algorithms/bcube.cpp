@@ -29,7 +29,7 @@ std::uint32_t smallest_divisor_above_one(std::uint32_t n) {
 }
 
 Levels levels(Spec const& spec) {
-  Levels levels(Exchange::direct);
+  Levels levels(Exchange::among_pairs);
   for (auto stride = std::uint32_t{1}; stride < spec.ranks;) {
     auto const rest = spec.ranks / stride;
     auto const near = largest_divisor(rest, spec.arity);

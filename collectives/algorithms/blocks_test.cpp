@@ -1,90 +1,151 @@
-// halving_doubling and swing: steps, bytes and partners, in blocks of powers of two.
+// The operations without a root in which every rank has a block: steps, messages and chunks against the formulas in the
+// algorithms' comments, for every p to 64.
 #include <doctest/doctest.h>
 
-#include <array>
 #include <bit>
 
 #include "collectives/algorithms/catalogue.hpp"
-#include "collectives/algorithms/traffic_for_tests.hpp"
+#include "collectives/algorithms/measured_for_tests.hpp"
 
 using namespace chorus;
-using algorithms::built, algorithms::steps, algorithms::traffic;
-using plan::Rank, plan::Spec;
+using algorithms::Measured;
+using plan::Opcode, plan::Rank, plan::Spec;
 
 namespace {
 
-constexpr std::array both{&algorithms::halving_doubling, &algorithms::swing};
+constexpr std::uint32_t max_ranks = 64;
 
-// The powers of two that sum to p, largest first.
-std::vector<std::uint32_t> blocks_of(std::uint32_t p) {
-  std::vector<std::uint32_t> blocks;
-  for (; p > 0; p -= blocks.back()) blocks.push_back(std::bit_floor(p));
-  return blocks;
+std::uint32_t log_up(std::uint32_t p) { return static_cast<std::uint32_t>(std::bit_width(p - 1)); }
+
+template <class Test>
+void for_each_group(std::initializer_list<Op> ops, Test test) {
+  for (std::uint32_t p = 2; p <= max_ranks; ++p)
+    for (auto const op : ops) test(Spec{.op = op, .ranks = p});
 }
 
-std::uint32_t log2(std::uint32_t power) { return static_cast<std::uint32_t>(std::countr_zero(power)); }
+// The least that is possible: every block once over every link it needs.
+void sends_every_block_once(Measured const& measured, Spec const& spec) {
+  REQUIRE(measured.chunks() == spec.ranks);
+  REQUIRE(measured.all_send(spec.ranks - 1));
+}
 
 }  // namespace
 
-TEST_CASE("a power of two halves and doubles in 2 log2 p steps and 2(p-1)/p of the vector, a message each") {
-  for (auto const* algorithm : both)
-    for (std::uint32_t p = 2; p <= 64; p *= 2) {
-      REQUIRE(steps(*algorithm, {.ranks = p}) == 2 * log2(p));
-      for (Rank rank = 0; rank < p; ++rank) {
-        auto const program = built(*algorithm, {.ranks = p}, rank);
-        auto const moved = traffic(program);
-        REQUIRE(program.chunks == p);
-        REQUIRE(moved.chunks_sent == 2 * (p - 1));
-        REQUIRE(moved.chunks_received == 2 * (p - 1));
-        REQUIRE(moved.messages_sent == 2 * log2(p));
-        REQUIRE(moved.busiest_round == 1);
+TEST_CASE("ring: p-1 steps, one block to the next rank in each") {
+  for_each_group({Op::all_gather, Op::reduce_scatter}, [](Spec const& spec) {
+    auto const measured = Measured(algorithms::ring, spec);
+    sends_every_block_once(measured, spec);
+    REQUIRE(measured.steps == spec.ranks - 1);
+    for (auto const& program : measured.programs)
+      REQUIRE(program.channel((program.rank + 1) % spec.ranks)->sends == spec.ranks - 1);
+  });
+}
+
+TEST_CASE("direct: one message from everyone to everyone") {
+  for_each_group({Op::all_gather, Op::reduce_scatter, Op::all_to_all, Op::barrier}, [](Spec const& spec) {
+    auto const measured = Measured(algorithms::direct, spec);
+    sends_every_block_once(measured, spec);
+    REQUIRE(measured.steps == (spec.op == Op::reduce_scatter ? 2 * spec.ranks - 3 : spec.ranks - 1));
+    REQUIRE(measured.messages == spec.ranks * (spec.ranks - 1));
+    REQUIRE(measured.one_partner_at_a_time);
+    for (auto const& program : measured.programs) REQUIRE(program.channels.size() == spec.ranks - 1);
+  });
+}
+
+TEST_CASE("pairwise: every rank once, and in powers of two always the one from whom the other block comes") {
+  for_each_group({Op::reduce_scatter, Op::all_to_all}, [](Spec const& spec) {
+    auto const measured = Measured(algorithms::pairwise, spec);
+    sends_every_block_once(measured, spec);
+    REQUIRE(measured.steps == spec.ranks - 1);
+    REQUIRE(measured.messages == spec.ranks * (spec.ranks - 1));
+    REQUIRE(measured.one_partner_at_a_time);
+    for (auto const& program : measured.programs)
+      for (std::size_t round = 0; round < spec.ranks - 1; ++round) {
+        auto const* both = &program.instructions[program.round_begin[round]];
+        REQUIRE(both[0].op == Opcode::send);
+        REQUIRE(both[1].receives());
+        if (std::has_single_bit(spec.ranks)) REQUIRE(both[0].peer == both[1].peer);
       }
+  });
+}
+
+TEST_CASE("all_to_all in place sets aside what it sends and costs no step more") {
+  for (std::uint32_t p = 2; p <= max_ranks; ++p)
+    for (auto const* algorithm : {&algorithms::direct, &algorithms::pairwise}) {
+      auto const measured = Measured(*algorithm, {.op = Op::all_to_all, .ranks = p, .in_place = true});
+      REQUIRE(measured.steps == p - 1);
+      REQUIRE(measured.all_send(p - 1));
+      for (auto const& program : measured.programs)
+        for (auto const& instruction : program.instructions)
+          if (instruction.op == Opcode::send) REQUIRE(instruction.src == plan::Buffer::scratch);
     }
 }
 
-TEST_CASE("other groups take 2 log2 b1 + 2 sum b_i / b_(i+1) steps, and a block of b ranks sends as its place asks") {
-  for (auto const* algorithm : both)
-    for (std::uint32_t p = 2; p <= 64; ++p) {
-      auto const blocks = blocks_of(p);
-      auto expected = 2 * log2(blocks[0]);
-      for (std::size_t i = 1; i < blocks.size(); ++i) expected += 2 * (blocks[i - 1] / blocks[i]);
-      REQUIRE(steps(*algorithm, {.ranks = p}) == expected);
+TEST_CASE("recursive_doubling: an all_gather doubles, and folds what is beyond a power of two") {
+  for_each_group({Op::all_gather, Op::barrier}, [](Spec const& spec) {
+    auto const measured = Measured(algorithms::recursive_doubling, spec);
+    auto const power = std::bit_floor(spec.ranks);
+    if (power == spec.ranks) sends_every_block_once(measured, spec);
+    REQUIRE(measured.steps == log_up(power) + (power == spec.ranks ? 0 : 2));
+    auto busiest = power == spec.ranks ? 0 : spec.ranks;  // rank 1, which stands for two, and gives all back at the end
+    for (auto places = 1u; places < power; places *= 2) busiest += places + std::min(places, spec.ranks - power);
+    REQUIRE(measured.sent[power == spec.ranks ? 0 : 1] == busiest);
+    REQUIRE(measured.most() == busiest);
+    REQUIRE(measured.one_partner_at_a_time);
+  });
+}
 
-      Rank rank = 0;
-      for (std::size_t i = 0; i < blocks.size(); ++i)
-        for (std::uint32_t member = 0; member < blocks[i]; ++member, ++rank) {
-          auto const vector = blocks[0], own = vector / blocks[i];
-          auto const up = i > 0 ? own : 0, down = i + 1 < blocks.size() ? own : 0;
-          auto const moved = traffic(built(*algorithm, {.ranks = p}, rank));
-          REQUIRE(moved.chunks_sent == 2 * (vector - own) + up + down);
-          REQUIRE(moved.chunks_received == 2 * (vector - own) + up + down);
-          REQUIRE(moved.busiest_round == 1);
-        }
+TEST_CASE("recursive_doubling: an all_reduce sends a vector per step") {
+  for (std::uint32_t p = 2; p <= max_ranks; ++p)
+    for (bool const in_place : {false, true}) {
+      auto const measured = Measured(algorithms::recursive_doubling, {.ranks = p, .in_place = in_place});
+      auto const power = std::bit_floor(p);
+      REQUIRE(measured.chunks() == 1);
+      REQUIRE(measured.steps == log_up(power) + (power == p ? 0 : 2));
+      REQUIRE(measured.most() == log_up(power) + (power == p ? 0 : 1));
+      REQUIRE(measured.messages == power * log_up(power) + 2 * (p - power));
+      REQUIRE(measured.one_partner_at_a_time);
     }
 }
 
-TEST_CASE("thirteen ranks are blocks of 8, 4 and 1") {
-  CHECK(traffic(built(algorithms::halving_doubling, {.ranks = 13}, 12)).sent_to == std::vector<Rank>{11, 9, 10, 8});
-  CHECK(traffic(built(algorithms::halving_doubling, {.ranks = 13}, 8)).sent_to ==
-        std::vector<Rank>{9, 10, 4, 0, 12, 10, 9});
+TEST_CASE("recursive_halving: a reduce_scatter halves, and folds what is beyond a power of two") {
+  for_each_group({Op::reduce_scatter}, [](Spec const& spec) {
+    auto const measured = Measured(algorithms::recursive_halving, spec);
+    auto const power = std::bit_floor(spec.ranks);
+    if (power == spec.ranks) sends_every_block_once(measured, spec);
+    REQUIRE(measured.steps == log_up(power) + (power == spec.ranks ? 0 : 2));
+    REQUIRE(measured.most() <= spec.ranks);
+    REQUIRE(measured.one_partner_at_a_time);
+  });
 }
 
-TEST_CASE("halving_doubling exchanges most with the nearest") {
-  CHECK(traffic(built(algorithms::halving_doubling, {.ranks = 16}, 5)).sent_to ==
-        std::vector<Rank>{4, 7, 1, 13, 13, 1, 7, 4});
-  auto const program = built(algorithms::halving_doubling, {.ranks = 16}, 5);
-  CHECK(program.instructions[0].chunks == 8);
-  CHECK(program.instructions[2].chunks == 4);
+TEST_CASE("bruck: an all_gather doubles for every p") {
+  for_each_group({Op::all_gather}, [](Spec const& spec) {
+    auto const measured = Measured(algorithms::bruck, spec);
+    sends_every_block_once(measured, spec);
+    REQUIRE(measured.steps == log_up(spec.ranks));
+    REQUIRE(measured.one_partner_at_a_time);
+  });
 }
 
-TEST_CASE("swing meets the ranks 1, -1, 3, -5, 11, -21 further on, odd ranks the other way round") {
-  CHECK(traffic(built(algorithms::swing, {.ranks = 64}, 0)).sent_to ==
-        std::vector<Rank>{1, 63, 3, 59, 11, 43, 43, 11, 59, 3, 63, 1});
-  CHECK(traffic(built(algorithms::swing, {.ranks = 64}, 7)).sent_to ==
-        std::vector<Rank>{6, 8, 4, 12, 60, 28, 28, 60, 12, 4, 8, 6});
+TEST_CASE("bruck: from all to all in one message per step; a block goes as often as its distance has bits") {
+  for_each_group({Op::all_to_all}, [](Spec const& spec) {
+    auto const measured = Measured(algorithms::bruck, spec);
+    auto hops = std::uint64_t{0};
+    for (std::uint32_t distance = 1; distance < spec.ranks; ++distance)
+      hops += static_cast<unsigned>(std::popcount(distance));
+    REQUIRE(measured.steps == log_up(spec.ranks));
+    REQUIRE(measured.messages == spec.ranks * log_up(spec.ranks));
+    REQUIRE(measured.all_send(hops));
+    REQUIRE(measured.programs.front().equal_chunks);
+  });
 }
 
-TEST_CASE("one rank's share of 65536 halves in 16 steps") {
-  for (auto const* algorithm : both)
-    CHECK(traffic(built(*algorithm, {.ranks = plan::max_ranks}, 40'001)).messages_sent == 32);
+TEST_CASE("dissemination: a barrier in as few steps as can be, for every p") {
+  for_each_group({Op::barrier}, [](Spec const& spec) {
+    auto const measured = Measured(algorithms::dissemination, spec);
+    sends_every_block_once(measured, spec);
+    REQUIRE(measured.steps == log_up(spec.ranks));
+    REQUIRE(measured.one_partner_at_a_time);
+  });
 }

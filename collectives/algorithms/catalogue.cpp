@@ -8,9 +8,30 @@
 namespace chorus::algorithms {
 namespace {
 
-constexpr std::array<plan::Algorithm const*, 15> catalogue{
-    &mesh,  &centralized, &tree,     &double_tree,  &multi_tree, &ring_naive, &ring,   &halving_doubling,
-    &swing, &bcube,       &allpairs, &hierarchical, &torus_2d,   &torus_3d,   &mesh_2d};
+constexpr std::array<plan::Algorithm const*, 24> catalogue{&mesh,
+                                                           &centralized,
+                                                           &tree,
+                                                           &double_tree,
+                                                           &multi_tree,
+                                                           &ring_naive,
+                                                           &ring,
+                                                           &halving_doubling,
+                                                           &swing,
+                                                           &recursive_doubling,
+                                                           &bcube,
+                                                           &allpairs,
+                                                           &hierarchical,
+                                                           &torus_2d,
+                                                           &torus_3d,
+                                                           &mesh_2d,
+                                                           &binomial,
+                                                           &chain,
+                                                           &scatter_allgather,
+                                                           &recursive_halving,
+                                                           &bruck,
+                                                           &dissemination,
+                                                           &pairwise,
+                                                           &direct};
 
 }  // namespace
 

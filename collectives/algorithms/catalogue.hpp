@@ -26,6 +26,16 @@ extern plan::Algorithm const torus_2d;
 extern plan::Algorithm const torus_3d;
 extern plan::Algorithm const mesh_2d;
 
+extern plan::Algorithm const binomial;
+extern plan::Algorithm const chain;
+extern plan::Algorithm const scatter_allgather;
+extern plan::Algorithm const recursive_doubling;
+extern plan::Algorithm const recursive_halving;
+extern plan::Algorithm const bruck;
+extern plan::Algorithm const dissemination;
+extern plan::Algorithm const pairwise;
+extern plan::Algorithm const direct;
+
 [[nodiscard]] std::span<plan::Algorithm const* const> all();
 
 // Those that can do the operation.

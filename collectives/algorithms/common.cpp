@@ -17,7 +17,15 @@ Status check_among(plan::Spec const& spec, std::span<Op const> ops) {
                spec.algorithm + " does " + list + ", not " + std::string(name(spec.op)));
 }
 
-Status only_all_reduce(plan::Spec const& spec) { return only<Op::all_reduce>(spec); }
+Status no_shape(plan::Spec const& spec) {
+  if (spec.shape.empty()) return ok();
+  return Error(PlanErrc::bad_parameter, spec.algorithm + " takes no shape, but shape is " + to_text(spec.shape));
+}
+
+Status only_all_reduce(plan::Spec const& spec) {
+  auto const status = only<Op::all_reduce>(spec);
+  return status.has_error() ? status : no_shape(spec);
+}
 
 Error wrong_shape(plan::Spec const& spec, std::string_view expected) {
   return {PlanErrc::bad_parameter, spec.algorithm + ": shape " + to_text(spec.shape) + " does not fit " +
@@ -35,5 +43,9 @@ std::string to_text(plan::Shape const& shape) {
 std::uint32_t no_scratch(plan::Spec const&, plan::Rank) { return 0; }
 
 void emit_alone(plan::Sink& sink) { sink.copy(plan::input(0), plan::output(0)); }
+
+std::uint32_t chunk_per_rank(plan::Spec const& spec) { return spec.ranks; }
+
+std::uint32_t chunk_per_block(plan::Spec const& spec) { return has_blocks(spec.op) ? spec.ranks : 1; }
 
 }  // namespace chorus::algorithms

@@ -11,7 +11,8 @@
 
 namespace chorus::algorithms {
 
-// For Algorithm::check. Errors: PlanErrc::unsupported_operation.
+// For Algorithm::check: the operation, and that there is no shape.
+// Errors: PlanErrc::unsupported_operation, PlanErrc::bad_parameter.
 [[nodiscard]] Status only_all_reduce(plan::Spec const& spec);
 
 // The same for any operations. The error says which ones the algorithm does.
@@ -21,6 +22,9 @@ template <Op... ops>
   constexpr std::array list{ops...};
   return check_among(spec, list);
 }
+
+// For algorithms without shapes.
+[[nodiscard]] Status no_shape(plan::Spec const& spec);
 
 // PlanErrc::bad_parameter: what the spec's shape is, and what it could be.
 [[nodiscard]] Error wrong_shape(plan::Spec const& spec, std::string_view expected);
@@ -39,5 +43,16 @@ template <Op... ops>
 // The only round of a group of one, whose vector is one chunk. Its input is complete as it stands, so nothing is final,
 // and in place nothing is left to do.
 void emit_alone(plan::Sink& sink);
+
+// For Algorithm::check of several operations without shapes: only() and no_shape().
+template <Op... ops>
+[[nodiscard]] Status only_without_shape(plan::Spec const& spec) {
+  auto const status = only<ops...>(spec);
+  return status.has_error() ? status : no_shape(spec);
+}
+
+// For Algorithm::chunks: a chunk for every rank; or only in the operations that have blocks, and otherwise one.
+[[nodiscard]] std::uint32_t chunk_per_rank(plan::Spec const& spec);
+[[nodiscard]] std::uint32_t chunk_per_block(plan::Spec const& spec);
 
 }  // namespace chorus::algorithms

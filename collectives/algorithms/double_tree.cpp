@@ -117,7 +117,7 @@ void emit(Spec const& spec, Rank rank, std::uint32_t round, Sink& sink) {
 plan::Algorithm const double_tree{
     .name = "double_tree",
     .summary = "two binary trees, half of the vector each: 4 log2 p steps, at most 2n bytes per rank",
-    .check = only<Op::all_reduce, Op::reduce, Op::broadcast>,
+    .check = only_without_shape<Op::all_reduce, Op::reduce, Op::broadcast>,
     .chunks = chunks,
     .scratch_chunks = scratch_chunks,
     .rounds = rounds,

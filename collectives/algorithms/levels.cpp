@@ -60,7 +60,7 @@ void Levels::emit_scatter(Rank rank, std::size_t level, std::uint32_t step, Chun
   auto const member = Member(rank, levels_[level].size, levels_[level].stride);
   bool const untouched = level == 0;
   auto const final = level + 1 == count_ ? Final::yes : Final::no;
-  if (exchange_ == Exchange::around)
+  if (exchange_ == Exchange::in_ring)
     return emit_ring_reduce_scatter(member.in_ring(), step, held, untouched, final, sink);
 
   auto const to = member.after(step + 1), from = member.after(member.size - 1 - step);
@@ -73,7 +73,7 @@ void Levels::emit_scatter(Rank rank, std::size_t level, std::uint32_t step, Chun
 
 void Levels::emit_gather(Rank rank, std::size_t level, std::uint32_t step, ChunkRange held, Sink& sink) const {
   auto const member = Member(rank, levels_[level].size, levels_[level].stride);
-  if (exchange_ == Exchange::around) return emit_ring_all_gather(member.in_ring(), step, held, sink);
+  if (exchange_ == Exchange::in_ring) return emit_ring_all_gather(member.in_ring(), step, held, sink);
 
   auto const to = member.after(step + 1), from = member.after(member.size - 1 - step);
   sink.send(member.rank_of(to), slice(Buffer::output, part(held, member.index, member.size)));

@@ -15,8 +15,8 @@
 namespace chorus::algorithms {
 
 enum class Exchange : bool {
-  around,  // parts go from member to member: two partners
-  direct,  // every part goes straight to whom it belongs, staggered: size - 1 partners
+  in_ring,      // parts go from member to member: two partners
+  among_pairs,  // every part goes straight to whom it belongs, staggered: size - 1 partners
 };
 
 class Levels {

@@ -26,14 +26,14 @@ Status check(Spec const& spec) {
 }
 
 Levels rows_first(Grid grid) {
-  Levels levels(Exchange::around);
+  Levels levels(Exchange::in_ring);
   levels.add(grid.columns, 1);
   levels.add(grid.rows, grid.columns);
   return levels;
 }
 
 Levels columns_first(Grid grid) {
-  Levels levels(Exchange::around);
+  Levels levels(Exchange::in_ring);
   levels.add(grid.rows, grid.columns);
   levels.add(grid.columns, 1);
   return levels;

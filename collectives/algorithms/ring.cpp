@@ -1,10 +1,14 @@
 // ring: every rank owns one chunk of p. Reduced parts travel once around the ring, finished chunks once more.
 //
-// Steps: 2 (p-1), all ranks busy in each. Bytes: every rank sends 2 (p-1)/p n, which is the least that is possible;
-// nobody needs more than its two neighbours. Best for long vectors; for short ones its 2 (p-1) latencies count.
+// Steps: p-1 for reduce_scatter and for all_gather, 2 (p-1) for all_reduce, which is both, and for reduce, where the
+// finished chunks go straight to the root. All ranks are busy in each step. Bytes: every rank sends (p-1)/p n in each
+// half, which is the least that is possible (in a reduce 1/p n in the second one, of which the root receives all);
+// but for the root's chunks nobody needs more than its two neighbours. Best for long vectors; for short ones its
+// latencies count.
 //
-// Round t of the first half: rank r sends chunk r - t, of which it holds t + 1 contributions, and adds its own to chunk
-// r - t - 1. After p - 1 rounds rank r has all of chunk r + 1. The second half passes the finished chunks on.
+// Round t of the first half: rank r sends chunk s - t, of which it holds t + 1 contributions, and adds its own to chunk
+// s - t - 1. After p - 1 rounds it has all of chunk s + 1. In all_reduce s = r. Where blocks have owners s = r - 1. The
+// second half passes the finished chunks on.
 //
 // Source: Patarasu and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", JPDC 2009;
 // Thakur, Rabenseifner, Gropp, IJHPCA 2005.
@@ -14,26 +18,65 @@
 namespace chorus::algorithms {
 namespace {
 
-using plan::Final, plan::input, plan::output, plan::Rank, plan::Sink, plan::Spec;
+using plan::Buffer, plan::Final, plan::input, plan::output, plan::Rank, plan::scratch, plan::Sink, plan::Spec;
 
-std::uint32_t chunks(Spec const& spec) { return spec.ranks; }
+std::uint32_t scratch_chunks(Spec const& spec, Rank) {
+  return spec.op == Op::reduce || spec.op == Op::reduce_scatter ? spec.ranks : 0;
+}
 
-std::uint32_t rounds(Spec const& spec, Rank) { return spec.ranks == 1 ? 1 : 2 * (spec.ranks - 1); }
+std::uint32_t rounds(Spec const& spec, Rank) {
+  if (spec.ranks == 1) return 1;
+  bool const two_halves = spec.op == Op::all_reduce || spec.op == Op::reduce;
+  return (two_halves ? 2 : 1) * (spec.ranks - 1);
+}
+
+struct Place {
+  Place(Spec const& spec, Rank r) : p(spec.ranks), rank(r), next((r + 1) % p), previous((r + p - 1) % p) {}
+  [[nodiscard]] std::uint32_t minus(std::uint32_t chunk, std::uint32_t steps) const {  // steps <= p
+    return (chunk + p - steps) % p;
+  }
+  std::uint32_t p;
+  Rank rank, next, previous;
+};
+
+// `partial` is where sums lie that others finish, `finished` where this rank's own ends.
+void emit_reduce_scatter(Place const& at, std::uint32_t start, Buffer partial, Buffer finished, std::uint32_t round,
+                         Sink& sink) {
+  auto const part = at.minus(start, round), mine = at.minus(start, round + 1);
+  bool const last = round == at.p - 2;
+  sink.send(at.next, {round == 0 ? Buffer::input : partial, part});
+  sink.recv_reduce(at.previous, input(mine), {last ? finished : partial, mine}, last ? Final::yes : Final::no);
+}
+
+// The chunk at hand in the first round is `start`, in `first`.
+void emit_all_gather(Place const& at, std::uint32_t start, Buffer first, std::uint32_t round, Sink& sink) {
+  sink.send(at.next, {round == 0 ? first : Buffer::output, at.minus(start, round)});
+  sink.recv(at.previous, output(at.minus(start, round + 1)));
+}
+
+void emit_to_root(Spec const& spec, Place const& at, std::uint32_t step, Sink& sink) {
+  auto const owner = step < spec.root ? step : step + 1;
+  if (at.rank == owner) sink.send(spec.root, scratch(owner));
+  if (at.rank == spec.root) sink.recv(owner, output(owner));
+}
 
 void emit(Spec const& spec, Rank rank, std::uint32_t round, Sink& sink) {
-  auto const p = spec.ranks;
-  if (p == 1) return emit_alone(sink);
-  auto const next = (rank + 1) % p, previous = (rank + p - 1) % p;
-  auto const minus = [p](std::uint32_t chunk, std::uint32_t steps) { return (chunk + p - steps) % p; };  // steps <= p
-
-  if (round < p - 1) {
-    auto const part = minus(rank, round), mine = minus(rank, round + 1);
-    sink.send(next, round == 0 ? input(part) : output(part));
-    sink.recv_reduce(previous, input(mine), output(mine), round == p - 2 ? Final::yes : Final::no);
-  } else {
-    auto const step = round - (p - 1);
-    sink.send(next, output(minus(rank + 1, step)));
-    sink.recv(previous, output(minus(rank, step)));
+  if (spec.ranks == 1) return emit_alone(sink);
+  auto const at = Place(spec, rank);
+  auto const half = spec.ranks - 1;
+  switch (spec.op) {
+    case Op::all_reduce:
+      if (round < half) return emit_reduce_scatter(at, rank, Buffer::output, Buffer::output, round, sink);
+      return emit_all_gather(at, at.next, Buffer::output, round - half, sink);
+    case Op::reduce:
+      if (round >= half) return emit_to_root(spec, at, round - half, sink);
+      return emit_reduce_scatter(at, at.previous, Buffer::scratch, rank == spec.root ? Buffer::output : Buffer::scratch,
+                                 round, sink);
+    case Op::reduce_scatter:
+      return emit_reduce_scatter(at, at.previous, Buffer::scratch, Buffer::output, round, sink);
+    default:
+      if (round == 0) sink.copy(input(rank), output(rank));
+      return emit_all_gather(at, rank, Buffer::input, round, sink);
   }
 }
 
@@ -41,10 +84,10 @@ void emit(Spec const& spec, Rank rank, std::uint32_t round, Sink& sink) {
 
 plan::Algorithm const ring{
     .name = "ring",
-    .summary = "reduce-scatter and all-gather around a ring: 2(p-1) steps, 2(p-1)/p n bytes per rank",
-    .check = only_all_reduce,
-    .chunks = chunks,
-    .scratch_chunks = no_scratch,
+    .summary = "reduce-scatter and all-gather around a ring: p-1 steps and (p-1)/p n bytes per rank for each",
+    .check = only_without_shape<Op::all_reduce, Op::reduce, Op::all_gather, Op::reduce_scatter>,
+    .chunks = chunk_per_rank,
+    .scratch_chunks = scratch_chunks,
     .rounds = rounds,
     .emit = emit,
 };

@@ -25,7 +25,7 @@ Status check(Spec const& spec) {
 
 Levels levels(Spec const& spec) {
   auto const [rows, columns] = grid_of(spec);
-  Levels levels(Exchange::around);
+  Levels levels(Exchange::in_ring);
   levels.add(columns, 1);
   levels.add(rows, columns);
   return levels;

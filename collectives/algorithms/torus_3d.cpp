@@ -34,9 +34,9 @@ Status check(Spec const& spec) {
 }
 
 Levels levels(Spec const& spec) {
-  if (!spec.shape.empty()) return levels_of(spec.shape, Exchange::around);
+  if (!spec.shape.empty()) return levels_of(spec.shape, Exchange::in_ring);
   auto const [slowest, middle, fastest] = roundest_box(spec.ranks);
-  Levels levels(Exchange::around);
+  Levels levels(Exchange::in_ring);
   levels.add(fastest, 1);
   levels.add(middle, fastest);
   levels.add(slowest, fastest * middle);

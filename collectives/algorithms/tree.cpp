@@ -1,93 +1,112 @@
-// tree: reduce up a k-ary tree, broadcast down the same tree.
+// tree: up a k-ary tree to the root, down the same tree, or both.
 //
-// Steps: 2 k ceil(log_k p), about: a node takes its children one after the other. Bytes: a node with k children sends
-// and receives (k + 1) n. Few steps, so best for short vectors on many ranks; segments flow through all levels at once,
-// so a long vector costs its (k + 1) n rather than its depth.
+// Steps: k ceil(log_k p) for each of the two directions, about: a node serves its children one after the other. Bytes:
+// with whole vectors (reduce, broadcast) a node with k children sends and receives (k + 1) n, in all_reduce in both
+// directions together; gather and scatter move whole subtrees of blocks, at the root (p-1)/p n. Few steps, so best for
+// short vectors on many ranks; segments flow through all levels at once, so a long vector costs its (k + 1) n rather
+// than its depth. A barrier gathers signs of arrival and broadcasts them.
 //
-// The tree has the shape of a heap: node v has the children k v + 1 ... k v + k and the parent (v - 1) / k. Node 0 is
-// the root, and rank r is node (r - root) mod p, so that any rank can be the root. Arity 1 is a chain, arity p - 1 a
-// star. A node adds to its own contribution those of its children in ascending order: the same bits every time.
+// Nodes are numbered in pre-order: a node's subtree are the numbers from its own on, shared out among its children as
+// evenly as can be. So the blocks of a subtree are one range; ranks that stand close together, as neighbours in rank
+// order do, hang from one another, where the numbering of a heap would tear them apart; and no k-ary tree is less deep.
+// Node 0 is the root, and rank r is node (r - root) mod p, so that any rank can be the root. Arity 1 is a chain, arity
+// p - 1 a star. A node adds to its own contribution those of its children in ascending order.
 //
 // Source: the k-ary trees of MPICH and rabit.
 #include <algorithm>
 
 #include "collectives/algorithms/catalogue.hpp"
 #include "collectives/algorithms/common.hpp"
+#include "collectives/algorithms/rooted.hpp"
 
 namespace chorus::algorithms {
 namespace {
 
-using plan::Final, plan::input, plan::output, plan::Rank, plan::Sink, plan::Spec;
-
-std::uint32_t chunks(Spec const&) { return 1; }
+using plan::Final, plan::Rank, plan::Sink, plan::Spec;
 
 std::uint32_t arity_of(Spec const& spec) { return std::min(spec.arity, spec.ranks - 1); }
 
-std::uint32_t depth_of(std::uint32_t node, std::uint32_t arity) {
-  if (arity == 1) return node;
+std::uint32_t depth_of_tree(Spec const& spec) {
+  auto const arity = arity_of(spec);
+  if (arity == 1) return spec.ranks - 1;
   auto depth = std::uint32_t{0};
-  for (; node > 0; node = (node - 1) / arity) ++depth;
+  for (auto nodes = std::uint64_t{1}; nodes < spec.ranks; nodes = nodes * arity + 1) ++depth;
   return depth;
 }
 
-std::uint32_t depth_of_tree(Spec const& spec) { return depth_of(spec.ranks - 1, arity_of(spec)); }
+std::uint32_t rounds(Spec const& spec, Rank) {
+  return spec.ranks == 1 ? 1 : directions(spec.op) * arity_of(spec) * depth_of_tree(spec);
+}
 
-std::uint32_t rounds(Spec const& spec, Rank) { return spec.ranks == 1 ? 1 : 2 * arity_of(spec) * depth_of_tree(spec); }
-
-// One rank's place.
 struct Node {
-  Node(Spec const& spec, Rank rank)
-      : root(spec.root),
-        ranks(spec.ranks),
-        arity(arity_of(spec)),
-        index((rank + ranks - root) % ranks),
-        depth(depth_of(index, arity)) {}
+  Subtree own;
+  std::uint32_t arity = 1;
+  std::uint32_t depth = 0;
+  std::uint32_t parent = 0;  // its place
+  std::uint32_t number = 0;  // among the parent's children, from 0
 
-  [[nodiscard]] bool has_child(std::uint32_t n) const { return child_index(n) < ranks; }
-  [[nodiscard]] bool is_child(std::uint32_t n) const { return index > 0 && (index - 1) % arity == n; }
-  [[nodiscard]] Rank child(std::uint32_t n) const { return rank_of(static_cast<std::uint32_t>(child_index(n))); }
-  [[nodiscard]] Rank parent() const { return rank_of((index - 1) / arity); }
+  [[nodiscard]] std::uint32_t children() const { return std::min(arity, own.size - 1); }
+  [[nodiscard]] bool is_child(std::uint32_t n) const { return !own.is_root() && number == n; }
 
-  std::uint32_t root, ranks, arity, index, depth;
-
- private:
-  [[nodiscard]] std::uint64_t child_index(std::uint32_t n) const { return std::uint64_t{arity} * index + 1 + n; }
-  [[nodiscard]] Rank rank_of(std::uint32_t node) const { return (node + root) % ranks; }
+  // The first children are one larger where it does not come out even.
+  [[nodiscard]] Subtree child(std::uint32_t n) const {
+    auto const size = (own.size - 1) / arity, larger = (own.size - 1) % arity;
+    return {own.place + 1 + n * size + std::min(n, larger), size + (n < larger ? 1 : 0)};
+  }
+  // The child whose subtree has this place.
+  [[nodiscard]] std::uint32_t child_towards(std::uint32_t place) const {
+    auto const size = (own.size - 1) / arity, larger = (own.size - 1) % arity;
+    auto const offset = place - own.place - 1;
+    auto const in_larger = larger * (size + 1);
+    return offset < in_larger ? offset / (size + 1) : larger + (offset - in_larger) / size;
+  }
 };
 
+Node node_at(Spec const& spec, std::uint32_t place) {
+  auto const arity = arity_of(spec);
+  if (arity == 1) return {{place, spec.ranks - place}, 1, place, place - 1, 0};
+  Node node{.own = {0, spec.ranks}, .arity = arity};
+  while (node.own.place != place) {
+    auto const n = node.child_towards(place);
+    node = {node.child(n), arity, node.depth + 1, node.own.place, n};
+  }
+  return node;
+}
+
 // The nodes of one depth send to their parents: first all first children, then all second ones, ...
-void emit_up(Node const& node, std::uint32_t depth, std::uint32_t n, Sink& sink) {
-  if (node.depth == depth && node.is_child(n)) sink.send(node.parent(), node.has_child(0) ? output(0) : input(0));
-  if (node.depth + 1 == depth && node.has_child(n)) {
-    bool const last = node.index == 0 && n + 1 == node.arity;
-    sink.recv_reduce(node.child(n), n == 0 ? input(0) : output(0), output(0), last ? Final::yes : Final::no);
+void emit_up(Spec const& spec, Node const& node, std::uint32_t depth, std::uint32_t n, Sink& sink) {
+  if (node.depth == depth && node.is_child(n)) give_up(spec, node.own, rank_at(spec, node.parent), sink);
+  if (node.depth + 1 == depth && n < node.children()) {
+    bool const last = node.own.is_root() && n + 1 == node.children();
+    take_up(spec, node.own, node.child(n), n == 0 ? Turn::first : Turn::later, last ? Final::yes : Final::no, sink);
   }
 }
 
-void emit_down(Node const& node, std::uint32_t depth, std::uint32_t n, Sink& sink) {
-  if (node.depth == depth && node.is_child(n)) sink.recv(node.parent(), output(0));
-  if (node.depth + 1 == depth && node.has_child(n)) sink.send(node.child(n), output(0));
+void emit_down(Spec const& spec, Node const& node, std::uint32_t depth, std::uint32_t n, Sink& sink) {
+  if (node.depth == depth && node.is_child(n)) take_down(spec, node.own, rank_at(spec, node.parent), sink);
+  if (node.depth + 1 == depth && n < node.children()) give_down(spec, node.own, node.child(n), sink);
 }
 
 void emit(Spec const& spec, Rank rank, std::uint32_t round, Sink& sink) {
   if (spec.ranks == 1) return emit_alone(sink);
-  auto const node = Node(spec, rank);
+  auto const node = node_at(spec, place_of(spec, rank));
   auto const levels = depth_of_tree(spec);
-  auto const level = round / node.arity, n = round % node.arity;
-  if (level < levels)
-    emit_up(node, levels - level, n, sink);
+  auto const level = round / node.arity % levels, n = round % node.arity;
+  if (round == 0) keep_own(spec, node.own, sink);
+  if (goes_up(spec.op) && round < node.arity * levels)
+    emit_up(spec, node, levels - level, n, sink);
   else
-    emit_down(node, level - levels + 1, n, sink);
+    emit_down(spec, node, level + 1, n, sink);
 }
 
 }  // namespace
 
 plan::Algorithm const tree{
     .name = "tree",
-    .summary = "up and down a k-ary tree: about 2k log_k p steps, (k+1)n bytes through an inner node",
-    .check = only_all_reduce,
-    .chunks = chunks,
-    .scratch_chunks = no_scratch,
+    .summary = "up or down a k-ary tree, or both: about k log_k p steps each way, (k+1)n bytes through an inner node",
+    .check = only_without_shape<Op::all_reduce, Op::reduce, Op::broadcast, Op::gather, Op::scatter, Op::barrier>,
+    .chunks = chunk_per_block,
+    .scratch_chunks = rooted_scratch,
     .rounds = rounds,
     .emit = emit,
     .rooted = true,

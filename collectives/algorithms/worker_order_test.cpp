@@ -1,93 +1,119 @@
-// mesh, allpairs, ring_naive: who meets whom, and in which order contributions are taken.
+// That algorithms which say so reduce in worker order, and that all ranks compute the same expression: shown by
+// carrying expressions instead of numbers.
 #include <doctest/doctest.h>
 
+#include <map>
+
 #include "collectives/algorithms/catalogue.hpp"
-#include "collectives/algorithms/traffic_for_tests.hpp"
+#include "collectives/algorithms/measured_for_tests.hpp"
+#include "collectives/algorithms/representative.hpp"
 
 using namespace chorus;
-using algorithms::built, algorithms::steps, algorithms::traffic;
-using plan::Buffer, plan::Opcode, plan::Rank, plan::Spec;
+using plan::Buffer, plan::Instruction, plan::Opcode, plan::Program, plan::Rank, plan::Spec;
 
 namespace {
 
-// Whose contributions `rank` takes, in order, where it reduces itself.
-std::vector<Rank> order_of_contributions(plan::Algorithm const& algorithm, Spec const& spec, Rank rank) {
-  std::vector<Rank> order;
-  if (rank == 0) order.push_back(0);  // the operand of the first reduction
-  for (auto const& instruction : built(algorithm, spec, rank).instructions) {
-    bool const begins = instruction.op == Opcode::recv && order.empty();
-    if (begins || instruction.op == Opcode::recv_reduce) order.push_back(instruction.peer);
-    if (instruction.op == Opcode::reduce) order.push_back(rank);
+// Runs rounds one after the other: in each, first all sends, then the rest.
+class Expressions {
+ public:
+  explicit Expressions(std::vector<Program> const& programs) : programs_(programs) {
+    auto rounds = std::size_t{0};
+    for (auto const& program : programs) {
+      rounds = std::max(rounds, program.round_begin.size() - 1);
+      auto const held = plan::holding(program.spec, program.rank, program.chunks);
+      for (auto c = held.input.first; c < held.input.first + held.input.count; ++c)
+        at(program.rank, Buffer::input, c) = std::to_string(program.rank);
+    }
+    for (std::size_t round = 0; round < rounds; ++round)
+      for (bool const sends : {true, false})
+        for (auto const& program : programs)
+          if (round + 1 < program.round_begin.size())
+            for (auto i = program.round_begin[round]; i < program.round_begin[round + 1]; ++i)
+              if ((program.instructions[i].op == Opcode::send) == sends) run(program.rank, program.instructions[i]);
   }
-  return order;
+
+  // Every different expression that the ranks end with.
+  [[nodiscard]] std::set<std::string> results() {
+    std::set<std::string> different;
+    for (auto const& program : programs_) {
+      auto const held = plan::holding(program.spec, program.rank, program.chunks).output;
+      for (auto c = held.first; c < held.first + held.count; ++c) different.insert(at(program.rank, Buffer::output, c));
+    }
+    return different;
+  }
+
+ private:
+  void run(Rank rank, Instruction const& i) {
+    for (std::uint32_t k = 0; k < i.chunks; ++k) {
+      auto& source = at(rank, i.src, i.src_chunk + k * i.stride);
+      auto& destination = at(rank, i.dst, i.dst_chunk + k * i.stride);
+      switch (i.op) {
+        case Opcode::send:
+          messages_[{rank, i.peer, i.message, k}] = source;
+          break;
+        case Opcode::recv:
+          destination = messages_.at({i.peer, rank, i.message, k});
+          break;
+        case Opcode::recv_reduce:
+          destination = combined(source, messages_.at({i.peer, rank, i.message, k}));
+          break;
+        case Opcode::copy:
+          destination = source;
+          break;
+        case Opcode::reduce:
+          destination = combined(destination, source);
+          break;
+      }
+    }
+  }
+
+  static std::string combined(std::string const& a, std::string const& b) { return "(" + a + " " + b + ")"; }
+
+  std::string& at(Rank rank, Buffer buffer, std::uint32_t chunk) {
+    auto const& program = programs_[rank];
+    bool const one_buffer = program.spec.in_place && !program.input.empty() && !program.output.empty();
+    if (one_buffer && buffer == Buffer::input) buffer = Buffer::output;
+    return cells_[{rank, buffer, chunk}];
+  }
+
+  std::vector<Program> const& programs_;
+  std::map<std::tuple<Rank, Buffer, std::uint32_t>, std::string> cells_;
+  std::map<std::tuple<Rank, Rank, std::uint32_t, std::uint32_t>, std::string> messages_;
+};
+
+std::string in_worker_order(std::uint32_t ranks) {
+  auto text = std::string("0");
+  for (Rank rank = 1; rank < ranks; ++rank) text = "(" + text + " " + std::to_string(rank) + ")";
+  return text;
 }
 
-std::vector<Rank> worker_order(std::uint32_t ranks) {
-  std::vector<Rank> order;
-  for (Rank rank = 0; rank < ranks; ++rank) order.push_back(rank);
-  return order;
+template <class Test>
+void for_every_reduction(Op op, Test test) {
+  for (auto const* algorithm : algorithms::all())
+    for (std::uint32_t p = 2; p <= 17; ++p)
+      for (auto const& spec : algorithms::representative_specs(*algorithm, op, p)) test(*algorithm, spec);
 }
 
 }  // namespace
 
-TEST_CASE("in mesh and allpairs every rank takes the contributions in worker order, in place as well") {
-  for (auto const* algorithm : {&algorithms::mesh, &algorithms::allpairs})
-    for (std::uint32_t p = 2; p <= 64; ++p)
-      for (bool const in_place : {false, true})
-        for (Rank rank = 0; rank < p; ++rank) {
-          Spec const spec{.ranks = p, .in_place = in_place};
-          REQUIRE(order_of_contributions(*algorithm, spec, rank) == worker_order(p));
-          REQUIRE(algorithm->in_worker_order(spec));
-        }
+TEST_CASE("what says that it reduces in worker order does, whoever is root, in place and not") {
+  auto specs = std::map<Op, int>{};
+  for (auto const op : {Op::all_reduce, Op::reduce, Op::reduce_scatter})
+    for_every_reduction(op, [&](plan::Algorithm const& algorithm, Spec const& spec) {
+      if (algorithm.in_worker_order == nullptr || !algorithm.in_worker_order(spec)) return;
+      ++specs[op];
+      auto const programs = algorithms::programs_of(algorithm, spec);
+      if (Expressions(programs).results() != std::set{in_worker_order(spec.ranks)})
+        FAIL_CHECK(to_string(spec) << " reduces " << *Expressions(programs).results().begin());
+    });
+  CHECK(specs[Op::all_reduce] > 0);
+  CHECK(specs[Op::reduce] > 0);
+  CHECK(specs[Op::reduce_scatter] > 0);
 }
 
-TEST_CASE("in mesh every rank sends its vector to every other, one in a round, in 2p - 3 steps") {
-  for (std::uint32_t p = 2; p <= 64; ++p) {
-    REQUIRE(steps(algorithms::mesh, {.ranks = p}) == 2 * p - 3);
-    for (Rank rank = 0; rank < p; ++rank) {
-      auto const moved = traffic(built(algorithms::mesh, {.ranks = p}, rank));
-      REQUIRE(moved.chunks_sent == p - 1);
-      REQUIRE(moved.chunks_received == p - 1);
-      REQUIRE(moved.busiest_round == 1);
-    }
-  }
-}
-
-TEST_CASE("in allpairs every rank sends 2(p-1) chunks of p, one in a round, in 3p - 3 steps") {
-  for (std::uint32_t p = 2; p <= 64; ++p) {
-    REQUIRE(steps(algorithms::allpairs, {.ranks = p}) == 3 * p - 3 - (p == 2 ? 1 : 0));
-    for (Rank rank = 0; rank < p; ++rank) {
-      auto const program = built(algorithms::allpairs, {.ranks = p}, rank);
-      auto const moved = traffic(program);
-      REQUIRE(program.chunks == p);
-      REQUIRE(moved.chunks_sent == 2 * (p - 1));
-      REQUIRE(moved.chunks_received == 2 * (p - 1));
-      REQUIRE(moved.busiest_round == 1);
-      for (auto const& channel : program.channels) REQUIRE(channel.sends == 2);
-    }
-  }
-}
-
-TEST_CASE("in mesh and allpairs only the last rank copies anything, and only in place") {
-  for (auto const* algorithm : {&algorithms::mesh, &algorithms::allpairs})
-    for (bool const in_place : {false, true})
-      for (Rank rank = 0; rank < 7; ++rank) {
-        auto copies = 0;
-        for (auto const& instruction : built(*algorithm, {.ranks = 7, .in_place = in_place}, rank).instructions)
-          copies += instruction.op == Opcode::copy;
-        CHECK(copies == (in_place && rank == 6 ? 1 : 0));
-      }
-}
-
-TEST_CASE("in the naive ring the whole vector goes round twice, one rank at a time") {
-  for (std::uint32_t p = 2; p <= 64; ++p) {
-    REQUIRE(steps(algorithms::ring_naive, {.ranks = p}) == 2 * (p - 1));
-    auto sent = std::uint64_t{0};
-    for (Rank rank = 0; rank < p; ++rank) {
-      auto const program = built(algorithms::ring_naive, {.ranks = p}, rank);
-      sent += traffic(program).chunks_sent;
-      for (auto const to : traffic(program).sent_to) REQUIRE(to == (rank + 1) % p);
-    }
-    REQUIRE(sent == 2 * (p - 1));
-  }
+TEST_CASE("all ranks compute the same expression for the same chunk, so that they end with the same bits") {
+  for_every_reduction(Op::all_reduce, [](plan::Algorithm const& algorithm, Spec const& spec) {
+    auto const programs = algorithms::programs_of(algorithm, spec);
+    if (Expressions(programs).results().size() > programs.front().chunks) FAIL_CHECK(to_string(spec));
+  });
 }

@@ -46,8 +46,6 @@ Result<Program> build(Algorithm const& algorithm, Spec const& spec, Rank rank) {
   if (spec.algorithm != algorithm.name)
     return Error(PlanErrc::unknown_algorithm,
                  "the spec asks for " + spec.algorithm + ", not for " + std::string(algorithm.name));
-  if (algorithm.shapes == nullptr && !spec.shape.empty())
-    return Error(PlanErrc::bad_parameter, spec.algorithm + " takes no shape");
   if (auto const status = algorithm.check(spec); status.has_error()) return status.error();
   if (rank >= spec.ranks)
     return Error(PlanErrc::rank_out_of_range,

@@ -60,6 +60,10 @@ std::string check_instruction(Program const& program, Instruction const& i) {
   if (communicates(i) && (i.peer >= program.spec.ranks || i.peer == program.rank))
     return "the peer is not another rank";
   if (i.writes_dst() && i.dst == Buffer::input) return "writes the input";
+  auto const result = plan::holding(program.spec, program.rank, program.chunks).output;
+  if (i.writes_dst() && i.dst == Buffer::output &&
+      !(result.contains(i.dst_chunk) && result.contains(i.dst_chunk + (i.chunks - 1) * i.stride)))
+    return "writes the input, of which only a part is the output in place";
   bool const one_buffer = program.spec.in_place && !program.input.empty() && !program.output.empty();
   if (one_buffer && i.reads_src() && i.src == Buffer::input) return "reads the input, which is the output in place";
   return {};

@@ -1,0 +1,22 @@
+// The binomial tree: the parent of place v is v without its lowest bit, and the subtree of v are the places from v to
+// v + (lowest bit) - 1, as far as they exist. Over each distance 1, 2, 4, ... a place is a child, a parent, or neither.
+#pragma once
+
+#include "collectives/algorithms/rooted.hpp"
+
+namespace chorus::algorithms {
+
+[[nodiscard]] constexpr Subtree binomial_subtree(std::uint32_t ranks, std::uint32_t place) {
+  auto const lowest_bit = place & (~place + 1);
+  return {place, place == 0 ? ranks : std::min(lowest_bit, ranks - place)};
+}
+
+// Of the place `distance` before it; `distance` after it.
+[[nodiscard]] constexpr bool is_binomial_child(std::uint32_t place, std::uint32_t distance) {
+  return place % (2 * distance) == distance;
+}
+[[nodiscard]] constexpr bool is_binomial_parent(std::uint32_t ranks, std::uint32_t place, std::uint32_t distance) {
+  return place % (2 * distance) == 0 && place + distance < ranks;
+}
+
+}  // namespace chorus::algorithms

@@ -1,0 +1,65 @@
+// direct: everyone sends every block straight to where it belongs.
+//
+// Steps: p-1, one message out and one in at each; nothing waits for anything, so where sends are buffered it is one
+// latency. Bytes: (p-1)/p n per rank, the least that is possible. all_gather: everyone sends its block to all, those of
+// the next ranks first. all_to_all: everyone sends block d to rank d. reduce_scatter: the same, and rank d adds them.
+// A barrier of this kind is "all-to-all". Best where all pairs are equally near and p is small, and for uneven blocks.
+//
+// reduce_scatter takes the contributions in worker order, the same bits as every other algorithm that does. Ranks s and
+// q exchange in round s + q: then everyone meets the others by ascending rank and nobody ever has two partners, in 2p-3
+// steps. Segments close the gaps, for they follow each other through the chain of a rank's receives.
+//
+// Source: the linear algorithms of Open MPI (MPI_Allgather, MPI_Alltoall).
+#include "collectives/algorithms/all_to_all_in_place.hpp"
+#include "collectives/algorithms/catalogue.hpp"
+#include "collectives/algorithms/common.hpp"
+#include "collectives/algorithms/worker_order.hpp"
+
+namespace chorus::algorithms {
+namespace {
+
+using plan::input, plan::output, plan::Rank, plan::scratch, plan::Sink, plan::Spec;
+
+std::uint32_t scratch_chunks(Spec const& spec, Rank) {
+  return sets_aside(spec) || (spec.op == Op::reduce_scatter && spec.in_place) ? spec.ranks : 0;
+}
+
+std::uint32_t rounds(Spec const& spec, Rank) {
+  if (spec.ranks == 1) return 1;
+  if (spec.op == Op::reduce_scatter) return 2 * spec.ranks - 1;  // 2r in which rank r meets itself is up to 2p - 2
+  return spec.ranks - 1 + (sets_aside(spec) ? 1 : 0);
+}
+
+void emit_reduce_scatter(Spec const& spec, Rank rank, std::uint32_t round, Sink& sink) {
+  if (round < rank || round - rank >= spec.ranks) return;
+  auto const peer = round - rank;
+  if (peer != rank) sink.send(peer, input(peer));
+  take_in_worker_order(spec, rank, peer, spec.in_place ? scratch(rank) : output(rank), output(rank), sink);
+}
+
+void emit(Spec const& spec, Rank rank, std::uint32_t round, Sink& sink) {
+  auto const p = spec.ranks;
+  if (p == 1) return emit_alone(sink);
+  if (spec.op == Op::reduce_scatter) return emit_reduce_scatter(spec, rank, round, sink);
+  if (sets_aside(spec) && round == 0) return set_aside(spec, rank, sink);
+  auto const step = sets_aside(spec) ? round : round + 1;
+  auto const to = (rank + step) % p, from = (rank + p - step) % p;
+  sink.send(to, spec.op == Op::all_to_all ? outgoing(spec, to) : input(rank));
+  sink.recv(from, output(from));
+  if (step == 1) sink.copy(input(rank), output(rank));
+}
+
+}  // namespace
+
+plan::Algorithm const direct{
+    .name = "direct",
+    .summary = "every block straight to where it belongs: p-1 steps, to reduce 2p-3, (p-1)/p n bytes per rank",
+    .check = only_without_shape<Op::all_gather, Op::reduce_scatter, Op::all_to_all, Op::barrier>,
+    .chunks = chunk_per_rank,
+    .scratch_chunks = scratch_chunks,
+    .rounds = rounds,
+    .emit = emit,
+    .in_worker_order = [](Spec const& spec) { return reduces(spec.op); },
+};
+
+}  // namespace chorus::algorithms

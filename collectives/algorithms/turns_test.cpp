@@ -1,0 +1,93 @@
+// mesh, allpairs, ring_naive: who meets whom, and in which order contributions are taken.
+#include <doctest/doctest.h>
+
+#include "collectives/algorithms/catalogue.hpp"
+#include "collectives/algorithms/traffic_for_tests.hpp"
+
+using namespace chorus;
+using algorithms::built, algorithms::steps, algorithms::traffic;
+using plan::Buffer, plan::Opcode, plan::Rank, plan::Spec;
+
+namespace {
+
+// Whose contributions `rank` takes, in order, where it reduces itself.
+std::vector<Rank> order_of_contributions(plan::Algorithm const& algorithm, Spec const& spec, Rank rank) {
+  std::vector<Rank> order;
+  if (rank == 0) order.push_back(0);  // the operand of the first reduction
+  for (auto const& instruction : built(algorithm, spec, rank).instructions) {
+    bool const begins = instruction.op == Opcode::recv && order.empty();
+    if (begins || instruction.op == Opcode::recv_reduce) order.push_back(instruction.peer);
+    if (instruction.op == Opcode::reduce) order.push_back(rank);
+  }
+  return order;
+}
+
+std::vector<Rank> worker_order(std::uint32_t ranks) {
+  std::vector<Rank> order;
+  for (Rank rank = 0; rank < ranks; ++rank) order.push_back(rank);
+  return order;
+}
+
+}  // namespace
+
+TEST_CASE("in mesh and allpairs every rank takes the contributions in worker order, in place as well") {
+  for (auto const* algorithm : {&algorithms::mesh, &algorithms::allpairs})
+    for (std::uint32_t p = 2; p <= 64; ++p)
+      for (bool const in_place : {false, true})
+        for (Rank rank = 0; rank < p; ++rank) {
+          Spec const spec{.ranks = p, .in_place = in_place};
+          REQUIRE(order_of_contributions(*algorithm, spec, rank) == worker_order(p));
+          REQUIRE(algorithm->in_worker_order(spec));
+        }
+}
+
+TEST_CASE("in mesh every rank sends its vector to every other, one in a round, in 2p - 3 steps") {
+  for (std::uint32_t p = 2; p <= 64; ++p) {
+    REQUIRE(steps(algorithms::mesh, {.ranks = p}) == 2 * p - 3);
+    for (Rank rank = 0; rank < p; ++rank) {
+      auto const moved = traffic(built(algorithms::mesh, {.ranks = p}, rank));
+      REQUIRE(moved.chunks_sent == p - 1);
+      REQUIRE(moved.chunks_received == p - 1);
+      REQUIRE(moved.busiest_round == 1);
+    }
+  }
+}
+
+TEST_CASE("in allpairs every rank sends 2(p-1) chunks of p, one in a round, in 3p - 3 steps") {
+  for (std::uint32_t p = 2; p <= 64; ++p) {
+    REQUIRE(steps(algorithms::allpairs, {.ranks = p}) == 3 * p - 3 - (p == 2 ? 1 : 0));
+    for (Rank rank = 0; rank < p; ++rank) {
+      auto const program = built(algorithms::allpairs, {.ranks = p}, rank);
+      auto const moved = traffic(program);
+      REQUIRE(program.chunks == p);
+      REQUIRE(moved.chunks_sent == 2 * (p - 1));
+      REQUIRE(moved.chunks_received == 2 * (p - 1));
+      REQUIRE(moved.busiest_round == 1);
+      for (auto const& channel : program.channels) REQUIRE(channel.sends == 2);
+    }
+  }
+}
+
+TEST_CASE("in mesh and allpairs only the last rank copies anything, and only in place") {
+  for (auto const* algorithm : {&algorithms::mesh, &algorithms::allpairs})
+    for (bool const in_place : {false, true})
+      for (Rank rank = 0; rank < 7; ++rank) {
+        auto copies = 0;
+        for (auto const& instruction : built(*algorithm, {.ranks = 7, .in_place = in_place}, rank).instructions)
+          copies += instruction.op == Opcode::copy;
+        CHECK(copies == (in_place && rank == 6 ? 1 : 0));
+      }
+}
+
+TEST_CASE("in the naive ring the whole vector goes round twice, one rank at a time") {
+  for (std::uint32_t p = 2; p <= 64; ++p) {
+    REQUIRE(steps(algorithms::ring_naive, {.ranks = p}) == 2 * (p - 1));
+    auto sent = std::uint64_t{0};
+    for (Rank rank = 0; rank < p; ++rank) {
+      auto const program = built(algorithms::ring_naive, {.ranks = p}, rank);
+      sent += traffic(program).chunks_sent;
+      for (auto const to : traffic(program).sent_to) REQUIRE(to == (rank + 1) % p);
+    }
+    REQUIRE(sent == 2 * (p - 1));
+  }
+}
