@@ -91,10 +91,10 @@ TEST_CASE("the center is the worker nearest to all others") {
 
 TEST_CASE("in a tree there are a root, inner ranks and leaves") {
   plan::Spec const spec{.ranks = 6, .root = 4, .arity = 2};  // nodes 0..5 are ranks 4 5 0 1 2 3
-  CHECK(role(algorithms::tree, spec, 4) == Role{"root", {0, 5}, {0, 5}});
-  CHECK(role(algorithms::tree, spec, 5) == Role{"interior", {1, 2, 4}, {1, 2, 4}});
-  CHECK(role(algorithms::tree, spec, 0) == Role{"interior", {3, 4}, {3, 4}});
-  CHECK(role(algorithms::tree, spec, 3) == Role{"leaf", {0}, {0}});
+  CHECK(role(algorithms::tree, spec, 4) == Role{"root", {2, 5}, {2, 5}});
+  CHECK(role(algorithms::tree, spec, 5) == Role{"interior", {0, 1, 4}, {0, 1, 4}});
+  CHECK(role(algorithms::tree, spec, 2) == Role{"interior", {3, 4}, {3, 4}});
+  CHECK(role(algorithms::tree, spec, 3) == Role{"leaf", {2}, {2}});
 }
 
 TEST_CASE("in centralized there are a root and leaves, also for two") {
