@@ -1,6 +1,7 @@
 #include "server/coordinator/execution.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 #include "http/errc.hpp"
 
@@ -39,7 +40,27 @@ Execution::Execution(ExecutionTools const& tools, ExecutionPatience patience, st
       group_(std::move(group)),
       mode_(mode),
       changed_(tools.executor),
-      calls_(tools.executor) {}
+      calls_(tools.executor) {
+  number_ranks();
+}
+
+// A group's ranks follow localities, and change with them. What is to be reproducible is reduced in the order of the
+// workers' names instead. In reduce_scatter a rank is also the number of a block, and stays.
+void Execution::number_ranks() {
+  member_of_.resize(ranks());
+  std::iota(member_of_.begin(), member_of_.end(), 0);
+  if (order_.wish.reproducible && reduces(order_.wish.op) && order_.wish.op != Op::reduce_scatter)
+    std::ranges::sort(member_of_, {}, [this](std::uint32_t rank) { return group_.members[rank].worker; });
+  run_rank_.resize(ranks());
+  for (std::uint32_t r = 0; r < ranks(); ++r) run_rank_[member_of_[r]] = r;
+}
+
+Problem Execution::in_group_ranks(Problem problem) const {
+  for (auto& rank : problem.ranks)
+    if (rank < ranks()) rank = member_of_[rank];
+  std::ranges::sort(problem.ranks);
+  return problem;
+}
 
 asio::awaitable<void> Execution::run() {
   deadline_ = Clock::now() + std::chrono::milliseconds(record_->view().request.timeout_ms);
@@ -194,12 +215,14 @@ api::RunRequest Execution::run_request(std::uint32_t rank, std::string const& to
   request.token = token;
   request.op = view.request.op;
   request.algorithm = view.algorithm;
-  request.root = view.root;
+  request.root = run_rank_[view.root];
   request.arity = view.arity;
   request.algorithm_shape = view.algorithm_shape;
-  request.rank = rank;
-  for (auto const& member : group_.members)
-    request.members.push_back({member.rank, member.worker, member.incarnation, member.url});
+  request.rank = run_rank_[rank];
+  for (std::uint32_t r = 0; r < ranks(); ++r) {
+    auto const& member = group_.members[member_of_[r]];
+    request.members.push_back({r, member.worker, member.incarnation, member.url});
+  }
   request.tensor = view.request.tensor;
   request.version = admitted_->versions[rank];
   request.dtype = view.dtype;
@@ -230,14 +253,14 @@ asio::awaitable<void> Execution::run_rank(std::uint32_t rank, api::RunRequest re
   auto const& answer = said.value();
   if (answer.has_error()) {
     record_->rank_failed(rank, std::nullopt);
-    settle(RankEnding::Kind::failed, rank, answer.error());
+    settle(RankEnding::Kind::failed, rank, in_group_ranks(answer.error()));
   } else if (answer.value().state == "succeeded") {
     record_->rank_succeeded(rank, answer.value(), Clock::now());
     settle(RankEnding::Kind::succeeded, rank, {});
   } else {
     record_->rank_failed(rank, answer.value());
     settle(RankEnding::Kind::failed, rank,
-           answer.value().error.value_or(Problem(ProblemCode::internal, "the worker gave no reason")));
+           in_group_ranks(answer.value().error.value_or(Problem(ProblemCode::internal, "the worker gave no reason"))));
   }
 }
 

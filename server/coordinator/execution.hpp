@@ -83,6 +83,8 @@ class Execution {
   boost::asio::awaitable<void> abort_all();
 
   [[nodiscard]] AdmissionQuestion admission_question() const;
+  void number_ranks();
+  [[nodiscard]] http::Problem in_group_ranks(http::Problem problem) const;
   [[nodiscard]] api::RunRequest run_request(std::uint32_t rank, std::string const& token,
                                             std::uint64_t timeout_ms) const;
   [[nodiscard]] http::Problem refused(std::uint32_t rank, http::ProblemCode code, std::string const& why) const;
@@ -112,6 +114,9 @@ class Execution {
   std::size_t failures_ = 0;           // endings that are not successes
   std::vector<std::optional<http::Checked<RankTensor>>> looks_;
   std::optional<Admitted> admitted_;
+  // The ranks in the run: those of the group, or, where the order of reduction is to be that of the workers' names,
+  // those of the sorted names. member_of_ is the inverse.
+  std::vector<std::uint32_t> run_rank_, member_of_;
   std::vector<bool> settled_;
   std::vector<RankEnding> endings_;  // in the order in which they became known
   std::vector<std::uint32_t> broken_;

@@ -39,6 +39,19 @@ std::optional<http::Problem> check_schedule(api::Schedule const& schedule) {
   return std::nullopt;
 }
 
+bool in_worker_order(Op op, std::string_view algorithm) {
+  auto const found = algorithms::find(algorithm);
+  if (found.has_error() || found.value()->in_worker_order == nullptr) return false;
+  return found.value()->in_worker_order({.op = op, .algorithm = std::string(algorithm), .ranks = 4});
+}
+
+std::string names_in_worker_order(Op op) {
+  std::string names;
+  for (auto const* algorithm : algorithms::all_for(op))
+    if (in_worker_order(op, algorithm->name)) names.append(names.empty() ? "" : ", ").append(algorithm->name);
+  return names;
+}
+
 std::string names_for(Op op) {
   std::string names;
   for (auto const* algorithm : algorithms::all_for(op)) names.append(names.empty() ? "" : ", ").append(algorithm->name);
@@ -73,6 +86,9 @@ http::Checked<model::Wish> check_wish(WishText const& text) {
     if (std::ranges::find(able, text.algorithm, &plan::Algorithm::name) == able.end())
       return invalid_field("/algorithm", text.algorithm + " does not do " + text.op + "; " + names_for(*op) + " do");
   }
+  if (text.reproducible && reduces(*op) && text.algorithm != "auto" && !in_worker_order(*op, text.algorithm))
+    return invalid_field("/reproducible", text.algorithm + " does not reduce every element in one place in the order " +
+                                              "of the workers; " + names_in_worker_order(*op) + " do");
   if (text.arity && *text.arity == 0) return invalid_field("/arity", "0; a tree has at least one child per node");
   if (text.shape && text.algorithm == "auto")
     return invalid_field("/algorithm_shape", "a shape belongs to an algorithm; name it");

@@ -63,7 +63,11 @@ TEST_CASE("an order that cannot be has the pointer of its field") {
   CHECK(refused([](R& r) { r.tensor = ""; }) == Expected{ProblemCode::invalid_field, "/tensor"});
   CHECK(refused([](R& r) { r.tensor = "a/../b"; }) == Expected{ProblemCode::invalid_field, "/tensor"});
   CHECK(refused([](R& r) { r.op = "all_redcue"; }) == Expected{ProblemCode::invalid_field, "/op"});
-  CHECK(refused([](R& r) { r.op = "broadcast"; }) == Expected{ProblemCode::unsupported, "/op"});
+  CHECK(refused([](R& r) { r.op = "gather", r.algorithm = "ring"; }) ==
+        Expected{ProblemCode::invalid_field, "/algorithm"});
+  CHECK(refused([](R& r) { r.op = "barrier"; }) == Expected{ProblemCode::invalid_field, "/tensor"});
+  CHECK(refused([](R& r) { r.output = "a//b"; }) == Expected{ProblemCode::invalid_field, "/output"});
+  CHECK(refused([](R& r) { r.algorithm_shape = {2, 2}; }) == Expected{ProblemCode::invalid_field, "/algorithm_shape"});
   CHECK(refused([](R& r) { r.reduce = "mean"; }) == Expected{ProblemCode::invalid_field, "/reduce"});
   CHECK(refused([](R& r) { r.algorithm = "rign"; }) == Expected{ProblemCode::invalid_field, "/algorithm"});
   CHECK(refused([](R& r) { r.arity = 0; }) == Expected{ProblemCode::invalid_field, "/arity"});
@@ -73,16 +77,24 @@ TEST_CASE("an order that cannot be has the pointer of its field") {
         Expected{ProblemCode::invalid_field, "/schedule/segment_bytes"});
   CHECK(refused([](R& r) { r.schedule.window = 65; }) == Expected{ProblemCode::invalid_field, "/schedule/window"});
   CHECK(refused([](R& r) { r.reproducible = true, r.algorithm = "ring"; }) ==
-        Expected{ProblemCode::unsupported, "/reproducible"});
+        Expected{ProblemCode::invalid_field, "/reproducible"});
 }
 
-TEST_CASE("reproducible means centralized, at rank 0 unless a root was named") {
+TEST_CASE("reproducible admits the algorithms that reduce in worker order, and names them otherwise") {
   auto request = good();
   request.reproducible = true;
-  CHECK(check_order(request).value().wish.algorithm == "centralized");
-  CHECK(check_order(request).value().wish.root == 0u);
-  request.root = 2;
-  CHECK(check_order(request).value().wish.root == 2u);
+  CHECK(check_order(request).value().wish.reproducible);
+  request.algorithm = "mesh";
+  CHECK(check_order(request).has_value());
+  request.algorithm = "ring";
+  CHECK(check_order(request).error().detail.find("mesh, centralized, allpairs do") != std::string::npos);
+}
+
+TEST_CASE("a barrier has no tensor, and needs none") {
+  auto request = good();
+  request.op = "barrier";
+  request.tensor = "";
+  CHECK(check_order(request).value().wish.op == Op::barrier);
 }
 
 TEST_CASE("epoch and root are compared with the group") {
@@ -152,5 +164,6 @@ TEST_CASE("a dry run that cannot be has the pointer of its field") {
   CHECK(refused_plan([](R& r) { r.bytes = 65; }) == Expected{ProblemCode::invalid_field, "/bytes"});
   CHECK(refused_plan([](R& r) { r.dtype = "f33"; }) == Expected{ProblemCode::invalid_field, "/dtype"});
   CHECK(refused_plan([](R& r) { r.root = 4; }) == Expected{ProblemCode::invalid_field, "/root"});
-  CHECK(refused_plan([](R& r) { r.op = "gather"; }) == Expected{ProblemCode::unsupported, "/op"});
+  CHECK(refused_plan([](R& r) { r.op = "gather", r.algorithm = "bcube"; }) ==
+        Expected{ProblemCode::invalid_field, "/algorithm"});
 }
