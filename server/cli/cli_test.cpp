@@ -59,7 +59,8 @@ api::Group group(std::string name, std::string state) {
     member.roles = {{"tree", rank == 0 ? "root" : "leaf", {1 - rank}, {1 - rank}}};
     group.members.push_back(member);
   }
-  group.selection = {{"all_reduce", 4096, "tree", 0, 2, "few steps"}, {"all_reduce", {}, "ring", 0, 2, "few bytes"}};
+  group.selection = {{"all_reduce", 4096, "tree", 0, 2, {}, "few steps"},
+                     {"all_reduce", {}, "ring", 0, 2, {}, "few bytes"}};
   return group;
 }
 

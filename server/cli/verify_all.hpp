@@ -1,4 +1,4 @@
-// Proves every plan of some algorithms, up to a number of ranks.
+// Proves every plan of some algorithms, for some numbers of ranks.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +20,9 @@ struct VerifyWatcher {
   std::function<void(plan::Spec const& spec, std::string const& failure)> failure;
 };
 
-// Every algorithm, operation it supports, p from 1 to max_ranks, root (where the algorithm has one), arity 2 to 8
-// (where it has one), in place and not: built for all ranks and executed symbolically.
-[[nodiscard]] VerifyTotals verify_all(std::span<plan::Algorithm const* const> algorithms, std::uint32_t max_ranks,
-                                      VerifyWatcher const& watcher);
+// Every algorithm, operation, number of ranks, class of root, arity, shape, in place and not (representative_specs):
+// built for all ranks and executed symbolically.
+[[nodiscard]] VerifyTotals verify_all(std::span<plan::Algorithm const* const> algorithms,
+                                      std::span<std::uint32_t const> ranks, VerifyWatcher const& watcher);
 
 }  // namespace chorus::cli

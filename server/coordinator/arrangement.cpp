@@ -1,5 +1,9 @@
 #include "server/coordinator/arrangement.hpp"
 
+#include <algorithm>
+#include <array>
+#include <set>
+
 #include "collectives/algorithms/catalogue.hpp"
 #include "collectives/core/assert.hpp"
 #include "collectives/model/select.hpp"
@@ -15,18 +19,34 @@ namespace {
 constexpr std::uint64_t role_elements = 1 << 18;
 constexpr std::size_t role_element_bytes = 4;
 
-Status add_roles(plan::Algorithm const& algorithm, std::span<Locality const> localities,
-                 model::Constants const& constants, std::vector<std::vector<api::RoleInAlgorithm>>& roles) {
-  model::Wish wish;
-  wish.algorithm = algorithm.name;
-  auto const choice = model::select(wish, localities, role_elements, role_element_bytes, constants);
-  if (choice.has_error()) return choice.error();
-  for (plan::Rank rank = 0; rank < localities.size(); ++rank) {
-    auto const program = plan::build(algorithm, choice.value().spec, rank);
+// Shown in any case: the shapes that everybody knows.
+constexpr std::array<std::string_view, 3> always_shown{"centralized", "tree", "ring"};
+
+Status add_roles(plan::Spec const& spec, std::vector<std::vector<api::RoleInAlgorithm>>& roles) {
+  auto const algorithm = algorithms::find(spec.algorithm);
+  if (algorithm.has_error()) return algorithm.error();
+  for (plan::Rank rank = 0; rank < spec.ranks; ++rank) {
+    auto const program = plan::build(*algorithm.value(), spec, rank);
     if (program.has_error()) return program.error();
     auto role = topology::role_of(program.value());
-    roles[rank].push_back(
-        {std::string(algorithm.name), role.name, std::move(role.sends_to), std::move(role.receives_from)});
+    roles[rank].push_back({spec.algorithm, role.name, std::move(role.sends_to), std::move(role.receives_from)});
+  }
+  return ok();
+}
+
+// Those always shown, and those that the table chooses for an all_reduce, each in its best form.
+Status add_all_roles(std::span<Locality const> localities, model::Constants const& constants,
+                     Arrangement& arrangement) {
+  auto const choice = model::select({}, localities, role_elements, role_element_bytes, constants);
+  if (choice.has_error()) return choice.error();
+  std::set<std::string_view> wanted(always_shown.begin(), always_shown.end());
+  for (auto const& line : arrangement.selection)
+    if (line.op == name(Op::all_reduce)) wanted.insert(line.algorithm);
+  for (auto const* algorithm : algorithms::all_for(Op::all_reduce)) {
+    auto const& considered = choice.value().considered;
+    auto const best = std::ranges::find(considered, algorithm->name, [](auto const& c) { return c.spec.algorithm; });
+    if (!wanted.contains(algorithm->name) || best == considered.end()) continue;
+    if (auto status = add_roles(best->spec, arrangement.roles); status.has_error()) return status;
   }
   return ok();
 }
@@ -41,12 +61,10 @@ Result<Arrangement> arrange(std::span<Locality const> as_listed, model::Constant
   for (auto index : arrangement.order) in_rank_order.push_back(as_listed[index]);
   arrangement.stretch = {topology::ring_stretch(as_listed), topology::ring_stretch(in_rank_order)};
   arrangement.roles.resize(as_listed.size());
-  for (auto const* algorithm : algorithms::all())
-    if (auto status = add_roles(*algorithm, in_rank_order, constants, arrangement.roles); status.has_error())
-      return status.error();
   auto selection = selection_table(in_rank_order, constants);
   if (selection.has_error()) return selection.error();
   arrangement.selection = std::move(selection.value());
+  if (auto status = add_all_roles(in_rank_order, constants, arrangement); status.has_error()) return status.error();
   return arrangement;
 }
 

@@ -1,5 +1,8 @@
 #include "server/coordinator/selection_table.hpp"
 
+#include <algorithm>
+#include <iterator>
+
 namespace chorus::coordinator {
 namespace {
 
@@ -35,13 +38,22 @@ std::vector<api::Selection> merge_choices(std::span<SizedChoice const> by_size) 
 
 Result<std::vector<api::Selection>> selection_table(std::span<Locality const> localities,
                                                     model::Constants const& constants) {
-  std::vector<SizedChoice> by_size;
-  for (auto bytes = smallest_bytes; bytes <= largest_bytes; bytes *= 4) {
-    auto choice = model::select({}, localities, bytes / element_bytes, element_bytes, constants);
-    if (choice.has_error()) return choice.error();
-    by_size.push_back({bytes, std::move(choice.value())});
+  std::vector<api::Selection> table;
+  for (auto const op : all_ops) {
+    std::vector<SizedChoice> by_size;
+    auto const step = op == Op::all_reduce ? 4u : 16u;
+    // As if blocks were uneven: what is in the table suits every call.
+    for (auto bytes = smallest_bytes; bytes <= largest_bytes; bytes *= step) {
+      auto choice = model::select({.op = op, .uneven = has_blocks(op)}, localities, bytes / element_bytes,
+                                  element_bytes, constants);
+      if (choice.has_error()) return choice.error();
+      by_size.push_back({bytes, std::move(choice.value())});
+      if (op == Op::barrier) break;
+    }
+    auto lines = merge_choices(by_size);
+    std::ranges::move(lines, std::back_inserter(table));
   }
-  return merge_choices(by_size);
+  return table;
 }
 
 }  // namespace chorus::coordinator

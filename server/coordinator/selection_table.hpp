@@ -10,8 +10,9 @@
 
 namespace chorus::coordinator {
 
-// Localities in rank order. Asks the model at 4, 16, .. 4^16 bytes (4 GiB) and merges neighbours that agree; the last
-// line has no upper end. Above 64 ranks it asks at every third of these sizes only. Errors: PlanErrc.
+// Localities in rank order. Asks the model for every operation at 4, 16, .. 4^16 bytes of the whole vector (4 GiB; in
+// other operations than all_reduce at every second of these sizes) and merges neighbours that agree; the last line of
+// an operation has no upper end. Errors: PlanErrc.
 [[nodiscard]] Result<std::vector<api::Selection>> selection_table(std::span<Locality const> localities,
                                                                   model::Constants const& constants);
 

@@ -123,10 +123,11 @@ std::optional<Problem> GroupBook::check_epoch(std::string const& name, std::uint
 }
 
 awaitable<Checked<api::LocalReport>> GroupBook::call(std::string group, std::string op, api::LocalCall call) {
-  auto const epoch = find(group);
-  if (!epoch) co_return epoch.error();
   auto const parsed = parse_op(op);
   if (!parsed) co_return Problem(ProblemCode::not_found, "there is no operation " + op.substr(0, 80));
+  if (call.tensor.empty() && *parsed != Op::barrier) co_return invalid_field("/tensor", "is missing");
+  auto const epoch = find(group);
+  if (!epoch) co_return epoch.error();
   auto const reduce = check_reduce(call.reduce);
   if (!reduce) co_return reduce.error();
   auto const timeout = check_timeout(call.timeout_ms);
@@ -147,7 +148,6 @@ Checked<RunOrder> GroupBook::to_order(GroupEpoch const& epoch, std::uint64_t seq
   auto const ranks = static_cast<std::uint32_t>(assignment.members.size());
   std::optional<tensors::Tensor> tensor;
   if (op != Op::barrier) {
-    if (call.tensor.empty()) return invalid_field("/tensor", "is missing");
     auto found = runner_.store().get(call.tensor);
     if (!found) return to_problem(found.error(), {assignment.rank});
     tensor = std::move(*found);
