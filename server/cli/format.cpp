@@ -43,12 +43,14 @@ std::string format_role(api::RoleInAlgorithm const& role) {
   return role.role + " " + (role.receives_from == role.sends_to ? to : from + ">" + to);
 }
 
-std::string format_algorithm(std::string const& name, std::uint32_t root, std::uint32_t arity) {
+std::string format_algorithm(std::string const& name, std::uint32_t root, std::uint32_t arity,
+                             std::vector<std::uint32_t> const& shape) {
   // What this build does not know is shown with everything that was said about it.
   auto const known = algorithms::find(name);
   auto text = name;
   if (!known || (*known)->uses_arity) text += " arity " + std::to_string(arity);
-  if (!known || (*known)->rooted) text += " root " + std::to_string(root);
+  for (std::size_t i = 0; i < shape.size(); ++i) text += (i == 0 ? " shape " : ",") + std::to_string(shape[i]);
+  if (!known || (*known)->rooted || root != 0) text += " root " + std::to_string(root);
   return text;
 }
 

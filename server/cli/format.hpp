@@ -21,7 +21,8 @@ namespace chorus::cli {
 [[nodiscard]] std::string format_role(api::RoleInAlgorithm const& role);
 
 // "ring", "tree arity 2 root 0": with the parameters that mean something to the algorithm.
-[[nodiscard]] std::string format_algorithm(std::string const& name, std::uint32_t root, std::uint32_t arity);
+[[nodiscard]] std::string format_algorithm(std::string const& name, std::uint32_t root, std::uint32_t arity,
+                                           std::vector<std::uint32_t> const& shape);
 
 // succeeded, failed or cancelled
 [[nodiscard]] bool has_ended(api::Collective const& collective);

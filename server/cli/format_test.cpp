@@ -105,10 +105,11 @@ TEST_CASE("roles, places and algorithms in a few letters") {
         "root 1,2,3,4,5,6+2");
   CHECK(format_locality({}) == "");
   CHECK(format_locality({"eu", "", "r7", "h3"}) == "eu/-/r7/h3");
-  CHECK(format_algorithm("ring", 3, 2) == "ring");
-  CHECK(format_algorithm("centralized", 3, 2) == "centralized root 3");
-  CHECK(format_algorithm("tree", 0, 4) == "tree arity 4 root 0");
-  CHECK(format_algorithm("of_another_release", 0, 2) == "of_another_release arity 2 root 0");
+  CHECK(format_algorithm("ring", 0, 2, {}) == "ring");
+  CHECK(format_algorithm("centralized", 3, 2, {}) == "centralized root 3");
+  CHECK(format_algorithm("torus_2d", 0, 2, {2, 4}) == "torus_2d shape 2,4");
+  CHECK(format_algorithm("tree", 0, 4, {}) == "tree arity 4 root 0");
+  CHECK(format_algorithm("of_another_release", 0, 2, {}) == "of_another_release arity 2 root 0");
 }
 
 TEST_CASE("user input cannot leave its segment of a path") {

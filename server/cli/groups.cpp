@@ -38,7 +38,7 @@ void print_selection(api::Group const& group, std::ostream& out) {
   Table table({{"OP"}, {"UP TO", Align::right}, {"ALGORITHM"}, {"WHY"}});
   for (auto const& line : group.selection)
     table.add({line.op, line.max_bytes ? format_bytes(*line.max_bytes) : "any",
-               format_algorithm(line.algorithm, line.root, line.arity), line.reason});
+               format_algorithm(line.algorithm, line.root, line.arity, line.algorithm_shape), line.reason});
   table.print(out);
 }
 

@@ -46,7 +46,12 @@ Result<api::PlanAnswer> plan_locally(api::PlanRequest const& request) {
   auto const elements = elements_of(request, *dtype);
   if (!elements) return elements.error();
 
-  model::Wish const wish{.op = *op, .algorithm = request.algorithm, .root = request.root, .arity = request.arity};
+  model::Wish const wish{.op = *op,
+                         .algorithm = request.algorithm,
+                         .root = request.root,
+                         .arity = request.arity,
+                         .shape = request.algorithm_shape,
+                         .reproducible = request.reproducible};
   auto const choice = model::select(wish, *localities, *elements, element_bytes(*dtype), model::Constants::defaults());
   if (!choice) return choice.error();
   return planning::explain(*choice, request.bytes, local_ranks_limit);
@@ -55,9 +60,9 @@ Result<api::PlanAnswer> plan_locally(api::PlanRequest const& request) {
 Result<plan::Program> program_of(api::PlanAnswer const& answer, Op op, std::uint32_t ranks, plan::Rank rank) {
   auto const algorithm = algorithms::find(answer.algorithm);
   if (!algorithm) return algorithm.error();
-  return plan::build(
-      **algorithm,
-      {.op = op, .algorithm = answer.algorithm, .ranks = ranks, .root = answer.root, .arity = answer.arity}, rank);
+  plan::Spec spec{.op = op, .algorithm = answer.algorithm, .ranks = ranks, .root = answer.root, .arity = answer.arity};
+  spec.shape = answer.algorithm_shape;
+  return plan::build(**algorithm, spec, rank);
 }
 
 }  // namespace chorus::cli

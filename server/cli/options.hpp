@@ -47,6 +47,14 @@ CLI::Option* add_number(CLI::App& app, std::string const& name, Target& target, 
   return add_parsed(app, name, target, parse, help)->type_name("N");
 }
 
+inline CLI::Option* add_algorithm_shape(CLI::App& app, std::optional<std::vector<std::uint32_t>>& target) {
+  return app
+      .add_option("--algorithm-shape", target,
+                  "how the algorithm sees the ranks, like 2,4: rows and columns of a torus, sizes of groups")
+      ->delimiter(',')
+      ->type_name("N,...");
+}
+
 // One of the names of a vocabulary (all_ops, all_dtypes, ...).
 template <class Vocabulary>
 [[nodiscard]] CLI::Validator one_of(Vocabulary const& vocabulary) {

@@ -52,16 +52,17 @@ Reply<Planned> plan_for_group(api::PlanRequest const& request, Client const& cli
 void print_answer(Planned const& planned, api::PlanRequest const& request, std::ostream& out) {
   auto const& answer = planned.answer;
   out << request.op << " of " << format_bytes(request.bytes) << ' ' << request.dtype << " over "
-      << format_count(planned.ranks, "rank") << ": " << format_algorithm(answer.algorithm, answer.root, answer.arity)
-      << ", predicted " << format_seconds(answer.predicted_seconds) << '\n'
+      << format_count(planned.ranks, "rank") << ": "
+      << format_algorithm(answer.algorithm, answer.root, answer.arity, answer.algorithm_shape) << ", predicted "
+      << format_seconds(answer.predicted_seconds) << '\n'
       << "  reason       " << answer.reason << '\n'
       << "  lower bound  " << format_count(answer.lower_bound.rounds, "round") << ", "
       << format_bytes(answer.lower_bound.bytes_per_rank) << " per rank\n"
       << "  verified     " << (answer.verified ? "" : "no: ") << answer.verification << "\n\n";
   Table table({{"ALGORITHM"}, {"PREDICTED", Align::right}, {"ROUNDS", Align::right}, {"SENT PER RANK", Align::right}});
   for (auto const& line : answer.considered)
-    table.add({format_algorithm(line.algorithm, line.root, line.arity), format_seconds(line.predicted_seconds),
-               std::to_string(line.rounds), format_bytes(line.bytes_per_rank)});
+    table.add({format_algorithm(line.algorithm, line.root, line.arity, line.algorithm_shape),
+               format_seconds(line.predicted_seconds), std::to_string(line.rounds), format_bytes(line.bytes_per_rank)});
   table.print(out);
 }
 
@@ -121,14 +122,19 @@ void add_plan(CLI::App& root, Commands& commands) {
       ->check(one_of(all_ops))
       ->type_name("OP")
       ->capture_default_str();
-  add_bytes(command, "--bytes", request.bytes, "of one rank's tensor")->required();
+  add_bytes(command, "--bytes", request.bytes,
+            "of the whole vector: one rank's tensor, or all that is gathered or scattered")
+      ->required();
   command.add_option("--dtype", request.dtype, "its elements")
       ->check(one_of(all_dtypes))
       ->type_name("DTYPE")
       ->capture_default_str();
   command.add_option("--algorithm", request.algorithm, "by name, or auto")->type_name("NAME")->capture_default_str();
-  add_number(command, "--root", request.root, 0, plan::max_ranks - 1, "where a rooted algorithm reduces");
-  add_number(command, "--arity", request.arity, 1, plan::max_ranks, "children per node of a tree");
+  add_number(command, "--root", request.root, 0, plan::max_ranks - 1,
+             "the root of an operation or algorithm that has one");
+  add_number(command, "--arity", request.arity, 1, plan::max_ranks, "children per node of a tree, base of a bcube");
+  add_algorithm_shape(command, request.algorithm_shape);
+  command.add_flag("--reproducible", request.reproducible, "only algorithms that reduce in the order of the workers");
   command.add_flag("--text", options->text, "print the program of one rank in text form");
   add_number(command, "--rank", options->rank, 0, plan::max_ranks - 1, "the rank whose program --text prints");
   commands.bind(command, [options](Session const& session) { return plan_command(*options, session); });

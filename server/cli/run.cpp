@@ -37,7 +37,8 @@ std::string format_shape(std::vector<std::uint64_t> const& shape) {
 
 void print_summary(api::Collective const& collective, std::ostream& out) {
   auto const& request = collective.request;
-  out << request.op << " of " << request.tensor << " in " << request.group << ": " << collective.state;
+  out << request.op << (request.tensor.empty() ? "" : " of " + request.tensor) << " in " << request.group << ": "
+      << collective.state;
   if (collective.state == "succeeded" && collective.seconds > 0)
     out << " in " << format_seconds(collective.seconds) << ", "
         << format_rate(static_cast<double>(collective.bytes) / collective.seconds);
@@ -45,9 +46,10 @@ void print_summary(api::Collective const& collective, std::ostream& out) {
   if (!collective.id.empty()) out << "  id         " << collective.id << '\n';
   if (!collective.dtype.empty())
     out << "  tensor     " << collective.dtype << ' ' << format_shape(collective.shape) << ", "
-        << format_bytes(collective.bytes) << " on each of " << format_count(collective.ranks.size(), "rank") << '\n';
+        << format_bytes(collective.bytes) << " over " << format_count(collective.ranks.size(), "rank") << '\n';
   if (collective.algorithm.empty()) return;
-  out << "  algorithm  " << format_algorithm(collective.algorithm, collective.root, collective.arity) << '\n'
+  out << "  algorithm  "
+      << format_algorithm(collective.algorithm, collective.root, collective.arity, collective.algorithm_shape) << '\n'
       << "  reason     " << collective.reason << '\n'
       << "  predicted  " << format_seconds(collective.predicted_seconds) << "; no algorithm sends less than "
       << format_bytes(collective.lower_bound.bytes_per_rank) << " per rank\n";
@@ -150,9 +152,13 @@ void add_run(CLI::App& root, Commands& commands) {
       ->check(one_of(all_ops))
       ->type_name("");
   command.add_option("--group", request.group, "the group that runs it")->required()->type_name("NAME");
-  command.add_option("--tensor", request.tensor, "the tensor, by its name on every rank")
-      ->required()
+  command.add_option("--tensor", request.tensor, "the tensor, by its name on every rank; a barrier has none")
       ->type_name("NAME");
+  command.add_option("--output", request.output, "the tensor that takes the result, instead of the next version")
+      ->type_name("NAME");
+  command.add_option("--counts", request.counts, "rows that each rank is left with, like 4,0,3")
+      ->delimiter(',')
+      ->type_name("N,...");
   command.add_option("--reduce", request.reduce, "how two elements become one")
       ->check(one_of(all_reduce_ops))
       ->type_name("REDUCE")
@@ -160,9 +166,12 @@ void add_run(CLI::App& root, Commands& commands) {
   command.add_option("--algorithm", request.algorithm, "by name, or auto: the coordinator chooses")
       ->type_name("NAME")
       ->capture_default_str();
-  add_number(command, "--root", request.root, 0, plan::max_ranks - 1, "where a rooted algorithm reduces");
-  add_number(command, "--arity", request.arity, 1, plan::max_ranks, "children per node of a tree");
+  add_number(command, "--root", request.root, 0, plan::max_ranks - 1,
+             "the root of reduce, broadcast, gather, scatter, or of an algorithm that has one");
+  add_number(command, "--arity", request.arity, 1, plan::max_ranks, "children per node of a tree, base of a bcube");
+  add_algorithm_shape(command, request.algorithm_shape);
   add_duration(command, "--timeout", options->timeout, "the collective fails after this long")->default_str("30s");
+  command.add_flag("--reproducible", request.reproducible, "the same bits from every algorithm, size and placement");
   command.add_flag("--in-place", request.in_place, "write over the tensor while it runs: less memory, no way back");
   add_bytes(command, "--segment-bytes", request.schedule.segment_bytes, "the pipelining unit, 4K to 64M")
       ->default_str("256K");

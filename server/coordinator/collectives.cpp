@@ -31,7 +31,7 @@ http::Checked<Collectives::Ready> Collectives::check(api::CollectiveRequest cons
   if (order.has_error()) return order.error();
   auto group = tools_.execution.groups.find(request.group);
   if (group.has_error()) return group.error();
-  if (auto problem = check_order_for(request, group.value())) return std::move(*problem);
+  if (auto problem = check_order_for(request, order.value(), group.value())) return std::move(*problem);
   if (auto problem = tools_.execution.groups.unusable(group.value())) return std::move(*problem);
   return Ready{std::move(order.value()), std::move(group.value())};
 }

@@ -86,8 +86,8 @@ awaitable<void> mismatch(World* world) {
 awaitable<void> refusals(World* world) {
   co_await world->stand();
   CHECK((co_await world->post("/v1/collectives", R"({"group":"h","tensor":"x"})")).code() == "unknown_group");
-  CHECK((co_await world->post("/v1/collectives", R"({"group":"g","tensor":"x","op":"gather"})")).code() ==
-        "unsupported");
+  CHECK((co_await world->post("/v1/collectives", R"({"group":"g","tensor":"x","op":"gahter"})")).code() ==
+        "invalid_field");
   CHECK((co_await world->post("/v1/collectives", R"({"group":"g","tensor":"x","epoch":7})")).code() == "epoch_fenced");
   CHECK((co_await world->post("/v1/collectives", R"({"group":"g","tensor":"x","root":2})")).code() == "invalid_field");
   CHECK((co_await world->post("/v1/collectives", "{")).code() == "malformed_json");

@@ -110,6 +110,17 @@ std::optional<http::Problem> check_root(std::optional<std::uint32_t> root, std::
   return invalid_field("/root", "rank " + std::to_string(*root) + " in a group of " + std::to_string(ranks));
 }
 
+std::optional<http::Problem> check_shape(model::Wish const& wish, std::size_t ranks) {
+  auto const algorithm = algorithms::find(wish.algorithm);
+  if (!wish.shape || algorithm.has_error()) return std::nullopt;
+  plan::Spec spec{.op = wish.op, .algorithm = wish.algorithm, .ranks = static_cast<std::uint32_t>(ranks)};
+  spec.arity = wish.arity.value_or(2);
+  spec.shape = *wish.shape;
+  auto const status = algorithm.value()->check(spec);
+  if (status.has_value()) return std::nullopt;
+  return invalid_field("/algorithm_shape", status.error().detail);
+}
+
 http::Checked<Order> check_order(api::CollectiveRequest const& request) {
   if (!is_identifier(request.group)) return not_an_identifier("group", request.group, "/group");
   bool const is_barrier = request.op == name(Op::barrier);
@@ -133,7 +144,8 @@ http::Checked<Order> check_order(api::CollectiveRequest const& request) {
   return Order{*reduce, std::move(wish.value())};
 }
 
-std::optional<http::Problem> check_order_for(api::CollectiveRequest const& request, api::Group const& group) {
+std::optional<http::Problem> check_order_for(api::CollectiveRequest const& request, Order const& order,
+                                             api::Group const& group) {
   if (request.epoch && *request.epoch != group.epoch) {
     auto const detail = "epoch " + std::to_string(*request.epoch) + " was asked for and group '" + group.name +
                         "' stands at epoch " + std::to_string(group.epoch);
@@ -141,7 +153,8 @@ std::optional<http::Problem> check_order_for(api::CollectiveRequest const& reque
     problem.errors.push_back({"/epoch", detail});
     return problem;
   }
-  return check_root(request.root, group.members.size());
+  if (auto problem = check_root(request.root, group.members.size())) return problem;
+  return check_shape(order.wish, group.members.size());
 }
 
 }  // namespace chorus::coordinator

@@ -20,7 +20,7 @@ struct Order {
 [[nodiscard]] http::Checked<Order> check_order(api::CollectiveRequest const& request);
 
 // The part of it that depends on the group. Problems: epoch_fenced, invalid_field for a root that is no rank.
-[[nodiscard]] std::optional<http::Problem> check_order_for(api::CollectiveRequest const& request,
+[[nodiscard]] std::optional<http::Problem> check_order_for(api::CollectiveRequest const& request, Order const& order,
                                                            api::Group const& group);
 
 // Shared with dry runs. Problems at /op, /algorithm, /root, /arity and /algorithm_shape.
@@ -33,5 +33,7 @@ struct WishText {
 };
 [[nodiscard]] http::Checked<model::Wish> check_wish(WishText const& text);
 [[nodiscard]] std::optional<http::Problem> check_root(std::optional<std::uint32_t> root, std::size_t ranks);
+// Problem at /algorithm_shape if the wish has one and its algorithm does not take it for so many ranks.
+[[nodiscard]] std::optional<http::Problem> check_shape(model::Wish const& wish, std::size_t ranks);
 
 }  // namespace chorus::coordinator

@@ -103,15 +103,16 @@ TEST_CASE("epoch and root are compared with the group") {
   group.epoch = 3;
   group.members.resize(4);
   auto request = good();
-  CHECK_FALSE(check_order_for(request, group).has_value());
+  CHECK_FALSE(check_order_for(request, check_order(good()).value(), group).has_value());
   request.epoch = 3;
   request.root = 3;
-  CHECK_FALSE(check_order_for(request, group).has_value());
+  CHECK_FALSE(check_order_for(request, check_order(good()).value(), group).has_value());
   request.root = 4;
-  CHECK(check_order_for(request, group)->errors.front().pointer == "/root");
+  CHECK(check_order_for(request, check_order(good()).value(), group)->errors.front().pointer == "/root");
   request.epoch = 2;
-  CHECK(check_order_for(request, group)->code == ProblemCode::epoch_fenced);
-  CHECK(check_order_for(request, group)->detail == "epoch 2 was asked for and group 'g' stands at epoch 3");
+  CHECK(check_order_for(request, check_order(good()).value(), group)->code == ProblemCode::epoch_fenced);
+  CHECK(check_order_for(request, check_order(good()).value(), group)->detail ==
+        "epoch 2 was asked for and group 'g' stands at epoch 3");
 }
 
 TEST_CASE("a dry run is proved, explained and drawn") {

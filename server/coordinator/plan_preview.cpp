@@ -34,6 +34,7 @@ http::Checked<api::PlanAnswer> preview_plan(api::PlanRequest const& request, std
       {request.op, request.algorithm, request.root, request.arity, request.algorithm_shape, request.reproducible});
   if (wish.has_error()) return wish.error();
   if (auto problem = check_root(request.root, in_rank_order.size())) return std::move(*problem);
+  if (auto problem = check_shape(wish.value(), in_rank_order.size())) return std::move(*problem);
   auto const dtype = parse_dtype(request.dtype);
   if (!dtype)
     return invalid_field("/dtype",

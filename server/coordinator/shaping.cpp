@@ -103,7 +103,8 @@ class Shaper {
     for (std::uint32_t rank = 0; rank < ranks_; ++rank) {
       out_.parts[rank].sizes = {out_.elements, {}, {}};
       bool const gets = in_.op != Op::reduce || rank == in_.root;
-      if (gets && (in_.output || !in_.shapes[rank])) put_result(rank, shape);
+      bool const is_told = in_.op == Op::broadcast && rank != in_.root && !in_.in_place;  // it brings nothing itself
+      if (gets && (in_.output || is_told)) put_result(rank, shape);
     }
   }
 

@@ -178,6 +178,7 @@ Checked<RunOrder> GroupBook::to_order(GroupEpoch const& epoch, std::uint64_t seq
   order.rank = assignment.rank;
   order.members = assignment.members;
   order.tensor = call.tensor;
+  if (tensor) order.admitted = Admitted{tensor->version, tensor->dtype};
   order.reduce = reduce;
   order.schedule = call.schedule;
   order.deadline = deadline;

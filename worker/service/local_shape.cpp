@@ -51,7 +51,7 @@ Checked<LocalShape> shape_local_call(Op op, std::uint32_t ranks, plan::Rank root
     case Op::broadcast:
       local.sizes = {tensor.elements(), {}, {}};
       local.elements = tensor.elements();
-      if (call.output) result_of(rows.count);
+      if (call.output || (op == Op::broadcast && rank != root && !call.in_place)) result_of(rows.count);
       return local;
     case Op::all_gather:
     case Op::gather:
