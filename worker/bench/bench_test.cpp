@@ -1,6 +1,8 @@
+// What chorus-bench reads and prints.
 #include <doctest/doctest.h>
 
 #include "worker/bench/options.hpp"
+#include "worker/bench/orders.hpp"
 #include "worker/bench/report.hpp"
 
 using namespace chorus;
@@ -17,25 +19,68 @@ TEST_CASE("sizes are numbers with units") {
   CHECK(readable_size(64 << 20) == "64 MiB");
 }
 
-TEST_CASE("percentiles are values that were measured") {
-  CHECK(percentile({5}, 0.5) == 5);
-  CHECK(percentile({3, 1, 2}, 0.5) == 2);
-  CHECK(percentile({4, 3, 2, 1}, 0.5) == 2);
-  CHECK(percentile({4, 3, 2, 1}, 0.99) == 4);
-  CHECK(percentile({4, 3, 2, 1}, 1) == 4);
+TEST_CASE("lists of numbers, operations and algorithms") {
+  CHECK(parse_numbers("2").value() == std::vector<std::uint32_t>{2});
+  CHECK(parse_numbers("2,3,65536").value() == std::vector<std::uint32_t>{2, 3, 65536});
+  for (auto const* wrong : {"", "2,", ",2", "0", "-1", "2x3", "65537", "99999999999999999999", "2 "})
+    CHECK_MESSAGE(parse_numbers(wrong).has_error(), wrong);
+  CHECK(parse_ops("broadcast,barrier").value() == std::vector{Op::broadcast, Op::barrier});
+  CHECK(parse_ops("all").value().size() == all_ops.size());
+  CHECK(parse_ops("all,barrier").error().detail.find("'all' is not an operation; there are all_reduce") == 0);
+  CHECK(parse_algorithms("ring,auto").value() == std::vector<std::string>{"ring", "auto"});
+  CHECK(parse_algorithms("ring,").has_error());
+}
+
+TEST_CASE("tasks have whole blocks, and a barrier has one size") {
+  CHECK(make_task(Op::all_reduce, Dtype::f32, 12, 5, 0).bytes() == 12);
+  CHECK(make_task(Op::all_gather, Dtype::f32, 4, 5, 0).bytes() == 20);
+  CHECK(make_task(Op::scatter, Dtype::f16, 1 << 20, 3, 2).bytes() == (1 << 20) + 2);
+  CHECK(make_task(Op::scatter, Dtype::f16, 6, 3, 2).root == 2);
+  CHECK(make_task(Op::barrier, Dtype::f32, 4096, 7, 0) == Task{Op::barrier, Dtype::u8, 7, 0});
+}
+
+TEST_CASE("orders arrive as they were given") {
+  for (auto const op : all_ops) {
+    auto const task = make_task(op, Dtype::bf16, 4096, 4, 3);
+    std::istringstream words(to_words(task));
+    CHECK(read_task(words).value() == task);
+  }
+  for (plan::Shape const& shape : {plan::Shape{}, plan::Shape{8}, plan::Shape{2, 4}, plan::Shape{1, 65536, 3}}) {
+    plan::Spec const spec{Op::reduce, "torus_2d", 8, 7, 3, false, shape};
+    std::istringstream words(to_words(spec));
+    CHECK(read_spec(words, Op::reduce, 8).value() == spec);
+  }
+}
+
+TEST_CASE("orders that are cut off or wrong are refused") {
+  for (auto const* wrong : {"", "all_reduce", "all_reduce f32 4", "reduce_all f32 4 0", "all_reduce f33 4 0"}) {
+    std::istringstream words(wrong);
+    CHECK_MESSAGE(read_task(words).has_error(), wrong);
+  }
+  for (auto const* wrong : {"", "ring", "ring 0 2", "ring x 2 -", "ring 0 2 2x4", "ring 0 2 0"}) {
+    std::istringstream words(wrong);
+    CHECK_MESSAGE(read_spec(words, Op::all_reduce, 8).has_error(), wrong);
+  }
 }
 
 TEST_CASE("a measurement is one line of JSON, with the bus bandwidth of nccl-tests") {
   Measurement m;
-  m.op = "all_reduce";
+  m.task = {Op::all_reduce, Dtype::f32, 250000, 0};
   m.algorithm = "ring";
   m.link = "tcp";
   m.ranks = 4;
-  m.bytes = 1000000;
-  m.dtype = "f32";
-  m.seconds = {0.001, 0.002, 0.0005};
-  m.correct = true;
+  m.sample.seconds = {0.001, 0.002, 0.0005};
   CHECK(to_json(m) ==
         R"({"op":"all_reduce","algorithm":"ring","link":"tcp","ranks":4,"bytes":1000000,"dtype":"f32","iterations":3,)"
         R"("p50_us":1000.00,"p99_us":2000.00,"algbw_GBps":1,"busbw_GBps":1.5,"correct":true})");
+  m.sample.correct = false;
+  CHECK(to_json(m).ends_with(R"("correct":false})"));
+}
+
+TEST_CASE("bus bandwidth, operation by operation") {
+  for (auto const op : {Op::all_gather, Op::reduce_scatter, Op::all_to_all, Op::gather, Op::scatter})
+    CHECK(busbw_factor(op, 4) == 0.75);
+  CHECK(busbw_factor(Op::all_reduce, 4) == 1.5);
+  for (auto const op : {Op::broadcast, Op::reduce}) CHECK(busbw_factor(op, 4) == 1);
+  CHECK(busbw_factor(Op::all_reduce, 1) == 0);
 }

@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "worker/bench/report.hpp"
+#include "worker/bench/contest.hpp"
 
 namespace chorus::bench {
 namespace {

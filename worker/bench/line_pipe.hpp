@@ -18,6 +18,9 @@ class LineReader {
   // The next line without its end; nothing at the end of the stream.
   [[nodiscard]] std::optional<std::string> next();
 
+  // To wait on, when no line has been read ahead.
+  [[nodiscard]] int descriptor() const { return descriptor_; }
+
  private:
   int descriptor_;
   std::string buffered_;

@@ -7,12 +7,12 @@ namespace {
 
 constexpr std::uint64_t size_max = std::uint64_t{1} << 40;
 
-Error bad_size(std::string_view part) {
-  return {std::make_error_code(std::errc::invalid_argument),
-          "'" + std::string(part) + "' is not a size from 1 byte to 1T, like 4, 1K, 64M or 1G"};
+Error bad(std::string_view part, std::string const& wanted) {
+  return {std::make_error_code(std::errc::invalid_argument), "'" + std::string(part) + "' is not " + wanted};
 }
 
 Result<std::uint64_t> parse_size(std::string_view part) {
+  auto const wrong = bad(part, "a size from 1 byte to 1T, like 4, 1K, 64M or 1G");
   std::uint64_t number = 0;
   auto const [rest, error] = std::from_chars(part.data(), part.data() + part.size(), number);
   std::string_view const unit(rest, static_cast<std::size_t>(part.data() + part.size() - rest));
@@ -24,24 +24,68 @@ Result<std::uint64_t> parse_size(std::string_view part) {
   else if (unit == "G")
     shift = 30;
   else if (!unit.empty())
-    return bad_size(part);
-  if (error != std::errc() || number == 0 || number > size_max >> shift) return bad_size(part);
+    return wrong;
+  if (error != std::errc() || number == 0 || number > size_max >> shift) return wrong;
   return number << shift;
+}
+
+Result<std::uint32_t> parse_number(std::string_view part) {
+  std::uint32_t number = 0;
+  auto const* const end = part.data() + part.size();
+  auto const [rest, error] = std::from_chars(part.data(), end, number);
+  if (error != std::errc() || rest != end || number < 1 || number > plan::max_ranks)
+    return bad(part, "a whole number from 1 to " + std::to_string(plan::max_ranks));
+  return number;
+}
+
+Result<Op> parse_one_op(std::string_view part) {
+  if (auto const op = parse_op(part)) return *op;
+  std::string known;
+  for (auto const op : all_ops) known += (known.empty() ? "" : ", ") + std::string(name(op));
+  return bad(part, "an operation; there are " + known);
+}
+
+Result<std::string> parse_word(std::string_view part) {
+  if (part.empty()) return bad(part, "the name of an algorithm");
+  return std::string(part);
+}
+
+template <class Parse>
+auto parse_list(std::string_view text, Parse parse) {
+  using Value = std::decay_t<decltype(*parse(text))>;
+  std::vector<Value> values;
+  while (true) {
+    auto const comma = text.find(',');
+    auto const value = parse(text.substr(0, comma));
+    if (value.has_error()) return Result<std::vector<Value>>(value.error());
+    values.push_back(*value);
+    if (comma == std::string_view::npos) return Result<std::vector<Value>>(std::move(values));
+    text.remove_prefix(comma + 1);
+  }
 }
 
 }  // namespace
 
-Result<std::vector<std::uint64_t>> parse_sizes(std::string_view text) {
-  std::vector<std::uint64_t> sizes;
-  while (true) {
-    auto const comma = text.find(',');
-    auto const size = parse_size(text.substr(0, comma));
-    if (size.has_error()) return size.error();
-    sizes.push_back(*size);
-    if (comma == std::string_view::npos) return sizes;
-    text.remove_prefix(comma + 1);
-  }
+model::Wish wish_of(Options const& options, Op op, std::string algorithm) {
+  model::Wish wish;
+  wish.op = op;
+  wish.algorithm = std::move(algorithm);
+  wish.root = options.root;
+  wish.arity = options.arity;
+  wish.shape = options.shape;
+  return wish;
 }
+
+Result<std::vector<std::uint64_t>> parse_sizes(std::string_view text) { return parse_list(text, parse_size); }
+
+Result<std::vector<std::uint32_t>> parse_numbers(std::string_view text) { return parse_list(text, parse_number); }
+
+Result<std::vector<Op>> parse_ops(std::string_view text) {
+  if (text == "all") return std::vector<Op>(all_ops.begin(), all_ops.end());
+  return parse_list(text, parse_one_op);
+}
+
+Result<std::vector<std::string>> parse_algorithms(std::string_view text) { return parse_list(text, parse_word); }
 
 std::string readable_size(std::uint64_t bytes) {
   constexpr std::string_view units[] = {"B", "KiB", "MiB", "GiB"};

@@ -3,22 +3,30 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "collectives/core/dtype.hpp"
 #include "collectives/core/result.hpp"
+#include "collectives/model/select.hpp"
+#include "collectives/plan/spec.hpp"
 
 namespace chorus::bench {
 
 struct Options {
-  std::string op = "all_reduce";
-  std::uint32_t ranks = 2;
+  std::vector<Op> ops{Op::all_reduce};
+  std::vector<std::uint32_t> ranks{2};
   std::string link = "auto";
-  std::vector<std::uint64_t> sizes;  // bytes of one rank's vector
-  std::string algorithm = "auto";
+  std::vector<std::uint64_t> sizes;             // see Task::bytes
+  std::vector<std::string> algorithms{"auto"};  // names, or only "all"; "auto": what the model takes
+  std::optional<plan::Rank> root;
+  std::optional<std::uint32_t> arity;
+  std::optional<std::vector<std::uint32_t>> shape;
   Dtype dtype = Dtype::f32;
+  model::Constants constants = model::Constants::defaults();
+  double seconds = 1;  // about, per size and algorithm
   std::uint32_t iterations_max = 10000;
   std::uint32_t warmup = 5;
   std::uint64_t segment_bytes = 0;     // 0: the data plane's default
@@ -26,11 +34,22 @@ struct Options {
   std::uint64_t eager_bytes = 0;       // likewise
   std::chrono::microseconds spin{-1};  // -1: likewise
   bool json = false;
-  bool ceiling = false;  // the machine's TCP, without Chorus
+  bool details = false;
 };
 
-// "4,1K,1M,64M": K, M and G are powers of 1024. Errors: std::errc::invalid_argument with the part that is wrong.
+// What is left open is chosen.
+[[nodiscard]] model::Wish wish_of(Options const& options, Op op, std::string algorithm);
+
+// Lists are separated by commas. Errors of all: std::errc::invalid_argument with the part that is wrong.
+
+// "4,1K,1M,64M": K, M and G are powers of 1024.
 [[nodiscard]] Result<std::vector<std::uint64_t>> parse_sizes(std::string_view text);
+// "2,3,8": from 1 to 65536 each.
+[[nodiscard]] Result<std::vector<std::uint32_t>> parse_numbers(std::string_view text);
+// "all_reduce,broadcast", or "all".
+[[nodiscard]] Result<std::vector<Op>> parse_ops(std::string_view text);
+// "ring,tree". Names are not looked up.
+[[nodiscard]] Result<std::vector<std::string>> parse_algorithms(std::string_view text);
 
 // "64 MiB"
 [[nodiscard]] std::string readable_size(std::uint64_t bytes);

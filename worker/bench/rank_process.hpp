@@ -4,20 +4,23 @@
 #include "collectives/plan/spec.hpp"
 #include "worker/bench/line_pipe.hpp"
 #include "worker/bench/options.hpp"
+#include "worker/bench/start_line.hpp"
 
 namespace chorus::bench {
 
-// Talks to the benchmark over the two pipes: says its URL and reads everybody's; then, for each size, reads the plan to
-// use and warms up, and reads how often to iterate and says every iteration's time. Returns the exit code.
+// Talks to the benchmark over the two pipes: says its URL and reads everybody's; then prepares the vectors of a task
+// and does it in one way or another, as often as it is told, every iteration begun by all ranks together. Returns the
+// exit code.
 //
 //   -> url http://127.0.0.1:41234
 //   <- peers http://127.0.0.1:41234 http://127.0.0.1:41235
-//   <- run 67108864 ring 0 2              bytes, algorithm, root, arity
-//   -> warm 5                             after so many iterations
-//   <- iterate 80                         any number of times
-//   -> times 1 0.0121 0.0119 ...          1 if every result was right so far, then seconds
-//   <- end
+//   <- prepare all_reduce f32 16777216 0   the task: see orders.hpp
+//   -> ready all_reduce
+//   <- iterate 80 ring 0 2 -               any number of times
+//   -> times 1 0.9 0.0121 0.0119 ...       1 if every result of these was right, CPU seconds of the process during all
+//   <- end                                 of them, and the seconds of each
 // `failed TEXT` instead of an answer ends the benchmark.
-[[nodiscard]] int run_rank(Options const& options, plan::Rank rank, LineReader orders, LineWriter answers);
+[[nodiscard]] int run_rank(Options const& options, plan::Rank rank, LineReader orders, LineWriter answers,
+                           StartLine start_line);
 
 }  // namespace chorus::bench

@@ -1,0 +1,135 @@
+#include "worker/bench/modes.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <iostream>
+
+#include "worker/bench/ceiling.hpp"
+#include "worker/bench/format.hpp"
+#include "worker/bench/ranks.hpp"
+#include "worker/bench/regret.hpp"
+#include "worker/bench/report.hpp"
+
+namespace chorus::bench {
+namespace {
+
+constexpr std::uint64_t regret_turns_min = 5;
+
+int fail(Error const& error) {
+  std::cerr << "chorus-bench: " << error.detail << "\n";
+  return 1;
+}
+
+// The tasks of an operation, each once: different sizes may be the same one.
+std::vector<Task> tasks_of(Options const& options, Op op, std::uint32_t ranks) {
+  std::vector<Task> tasks;
+  for (auto const bytes : options.sizes) {
+    auto const task = make_task(op, options.dtype, bytes, ranks, options.root.value_or(0));
+    if (std::find(tasks.begin(), tasks.end(), task) == tasks.end()) tasks.push_back(task);
+  }
+  return tasks;
+}
+
+using Visit = std::function<Status(Ranks&, Task const&)>;
+
+// Every task of every operation on every number of ranks, with the vectors prepared.
+Status for_each_task(Options const& options, std::vector<std::string> const& arguments, Visit const& visit) {
+  for (auto const count : options.ranks) {
+    auto ranks = Ranks::start(arguments, count);
+    if (ranks.has_error()) return ranks.error();
+    for (auto const op : options.ops)
+      for (auto const& task : tasks_of(options, op, count)) {
+        if (auto const status = ranks->prepare(task); status.has_error()) return status.error();
+        if (auto const status = visit(*ranks, task); status.has_error()) return status.error();
+      }
+    ranks->finish();
+  }
+  return ok();
+}
+
+Result<std::vector<Sample>> measure(Ranks& ranks, std::vector<Contender> const& contenders, Pace const& pace) {
+  return contest(contenders.size(), pace, [&](std::size_t contender, std::uint64_t iterations) {
+    return ranks.iterate(contenders[contender].spec, iterations);
+  });
+}
+
+Pace pace_of(Options const& options) {
+  Pace pace;
+  pace.seconds = options.seconds;
+  pace.iterations_max = options.iterations_max;
+  pace.warmup = options.warmup;
+  return pace;
+}
+
+// Says which results were wrong.
+bool all_right(Task const& task, std::vector<Contender> const& contenders, std::vector<Sample> const& samples) {
+  bool right = true;
+  for (std::size_t c = 0; c < contenders.size(); ++c) {
+    if (samples[c].correct) continue;
+    right = false;
+    std::cerr << "chorus-bench: " << label(contenders[c].spec) << " gave a wrong result of " << to_words(task) << "\n";
+  }
+  return right;
+}
+
+}  // namespace
+
+int run_measure(Options const& options, std::vector<std::string> const& arguments) {
+  bool right = true;
+  if (!options.json) std::cout << table_head() << std::endl;
+  auto const status = for_each_task(options, arguments, [&](Ranks& ranks, Task const& task) -> Status {
+    auto const contenders = asked_contenders(options, task, ranks.size());
+    if (contenders.has_error()) return contenders.error();
+    auto samples = measure(ranks, *contenders, pace_of(options));
+    if (samples.has_error()) return samples.error();
+    right = all_right(task, *contenders, *samples) && right;
+    for (std::size_t c = 0; c < contenders->size(); ++c) {
+      auto const& spec = (*contenders)[c].spec;
+      Measurement const m{task, spec.algorithm, "tcp", ranks.size(), std::move((*samples)[c])};
+      std::cout << (options.json ? to_json(m) : table_row(m)) << std::endl;
+    }
+    return ok();
+  });
+  if (status.has_error()) return fail(status.error());
+  return right ? 0 : 1;
+}
+
+int run_regret(Options const& options, std::vector<std::string> const& arguments) {
+  auto pace = pace_of(options);
+  pace.turns_min = regret_turns_min;
+  pace.only_the_best = true;
+  std::vector<Cell> cells;
+  bool right = true;
+  if (!options.json) std::cout << regret_head() << std::endl;
+  auto const status = for_each_task(options, arguments, [&](Ranks& ranks, Task const& task) -> Status {
+    auto contenders = all_contenders(options, task, ranks.size());
+    if (contenders.has_error()) return contenders.error();
+    auto samples = measure(ranks, *contenders, pace);
+    if (samples.has_error()) return samples.error();
+    right = all_right(task, *contenders, *samples) && right;
+    cells.push_back({task, ranks.size(), std::move(*contenders), std::move(*samples)});
+    std::cout << (options.json ? to_json(cells.back(), options.details) : regret_row(cells.back())) << std::endl;
+    return ok();
+  });
+  if (status.has_error()) return fail(status.error());
+  auto const regret = summarize(cells);
+  if (options.json)
+    std::cout << to_json(regret) << std::endl;
+  else
+    std::cout << format("%zu cells: median regret %.1f%%, greatest %.1f%%", regret.cells, regret.median * 100,
+                        regret.max * 100)
+              << std::endl;
+  return right ? 0 : 1;
+}
+
+int run_ceiling(Options const& options) {
+  auto const ceiling = measure_ceiling(options.segment_bytes != 0 ? options.segment_bytes : 262144);
+  if (ceiling.has_error()) return fail(ceiling.error());
+  std::cout << format(options.json ? "{\"round_trip_us\":%.2f,\"one_way_GBps\":%.4g,\"both_ways_GBps\":%.4g}"
+                                   : "round trip %.2f us, one way %.3f GB/s, both ways at once %.3f GB/s each",
+                      ceiling->round_trip_us, ceiling->one_way_GBps, ceiling->both_ways_GBps)
+            << std::endl;
+  return 0;
+}
+
+}  // namespace chorus::bench

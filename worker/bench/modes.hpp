@@ -1,0 +1,17 @@
+// What chorus-bench does, one function for each mode. They print to standard output; what goes wrong, an Error or a
+// wrong result, to standard error.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "worker/bench/options.hpp"
+
+namespace chorus::bench {
+
+// `arguments` start this program again, as a rank. The exit code: 0, or 1 for errors and wrong results.
+[[nodiscard]] int run_measure(Options const& options, std::vector<std::string> const& arguments);
+[[nodiscard]] int run_regret(Options const& options, std::vector<std::string> const& arguments);
+[[nodiscard]] int run_ceiling(Options const& options);
+
+}  // namespace chorus::bench

@@ -1,0 +1,35 @@
+// Where rank processes wait for each other before each iteration, so that all of them begin it together: in memory
+// that they share, because that costs one wake-up and sends no message.
+#pragma once
+
+#include <cstdint>
+
+#include "collectives/core/result.hpp"
+
+namespace chorus::bench {
+
+class StartLine {
+ public:
+  // Closed when the process executes another program; give a copy of it to the ranks. Errors: what the system said.
+  [[nodiscard]] static Result<StartLine> make(std::uint32_t ranks);
+  // In a rank process: takes over the descriptor.
+  [[nodiscard]] static Result<StartLine> open(int descriptor);
+  ~StartLine();
+  StartLine(StartLine&& other) noexcept;
+  StartLine& operator=(StartLine&&) = delete;
+
+  [[nodiscard]] int descriptor() const { return descriptor_; }
+
+  // Returns when every rank has called it. Blocks for ever if one has died.
+  void wait();
+
+ private:
+  struct Shared;
+  StartLine(int descriptor, Shared* shared) : descriptor_(descriptor), shared_(shared) {}
+  [[nodiscard]] static Result<StartLine> map(int descriptor);
+
+  int descriptor_;
+  Shared* shared_;
+};
+
+}  // namespace chorus::bench
