@@ -8,8 +8,8 @@ BOOST_DESCRIBE_STRUCT(Peer, (), (rank, worker, incarnation, url))
 BOOST_DESCRIBE_STRUCT(RunResult, (), (tensor, shape, version))
 BOOST_DESCRIBE_STRUCT(RunRequest, (),
                       (run, group, epoch, token, op, algorithm, root, arity, algorithm_shape, rank, members, tensor,
-                       version, dtype, elements, counts, receive_counts, result, reduce, in_place, digests, schedule,
-                       timeout_ms))
+                       version, dtype, elements, counts, receive_counts, result, parts, local_algorithm, contributions,
+                       reduce, in_place, digests, schedule, timeout_ms))
 BOOST_DESCRIBE_STRUCT(CommitAnswer, (), (version))
 BOOST_DESCRIBE_STRUCT(LocalCall, (),
                       (tensor, output, root, counts, receive_counts, reduce, in_place, algorithm, timeout_ms, schedule))

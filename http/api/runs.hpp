@@ -48,10 +48,13 @@ struct RunRequest {
   std::string tensor;         // "" for a barrier
   std::uint64_t version = 0;  // the version admitted, of ranks that bring one; another one is refused with 409 mismatch
   std::string dtype;
-  std::uint64_t elements = 0;                 // of the whole vector (plan::Sizes); not used with counts
-  std::vector<std::uint64_t> counts;          // elements per block, where blocks are uneven
-  std::vector<std::uint64_t> receive_counts;  // all_to_all with counts
-  std::optional<RunResult> result;            // none: the next version of the tensor, with its shape
+  std::uint64_t elements = 0;                   // of the whole vector (plan::Sizes); not used with counts
+  std::vector<std::uint64_t> counts;            // elements per block, where blocks are uneven
+  std::vector<std::uint64_t> receive_counts;    // all_to_all with counts
+  std::optional<RunResult> result;              // none: the next version of the tensor, with its shape
+  std::uint32_t parts = 0;                      // the worker's tensors are tensor/0 ... tensor/{parts-1}; 0: one tensor
+  std::string local_algorithm = "centralized";  // among the parts
+  std::uint64_t contributions = 0;              // parts of all workers together, where there are any: avg divides by it
   std::string reduce;
   bool in_place = false;
   bool digests = true;

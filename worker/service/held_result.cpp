@@ -12,12 +12,11 @@ HeldResult HeldResult::unchanged(std::uint64_t version) {
 
 Result<std::uint64_t> HeldResult::commit(tensors::Store& store) {
   CHORUS_ASSERT(!empty(), "a result is committed once");
-  auto const held = std::exchange(held_, std::monostate());
+  auto held = std::exchange(held_, std::monostate());
   if (auto const* overwritten = std::get_if<std::shared_ptr<tensors::Store::Exclusive>>(&held))
     return (*overwritten)->release_changed();
   if (auto const* unchanged = std::get_if<Unchanged>(&held)) return unchanged->version;
-  auto const& beside = std::get<Beside>(held);
-  return store.put(beside.tensor, beside.dtype, beside.shape, beside.result, beside.version);
+  return store.put_all(std::move(std::get<Beside>(held).versions));
 }
 
 void HeldResult::drop() {

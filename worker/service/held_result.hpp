@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "collectives/core/result.hpp"
 #include "worker/tensors/store.hpp"
@@ -21,7 +22,10 @@ class HeldResult {
   // The next version of `tensor` after `version`, or of whatever stands there if there is none.
   HeldResult(std::string tensor, Dtype dtype, tensors::Shape shape, std::optional<std::uint64_t> version,
              std::shared_ptr<tensors::Block const> result)
-      : held_(Beside{std::move(tensor), dtype, std::move(shape), version, std::move(result)}) {}
+      : HeldResult(
+            {tensors::Store::NewVersion{std::move(tensor), dtype, std::move(shape), std::move(result), version}}) {}
+  // The next versions of several tensors, all or none.
+  explicit HeldResult(std::vector<tensors::Store::NewVersion> versions) : held_(Beside{std::move(versions)}) {}
   explicit HeldResult(std::shared_ptr<tensors::Store::Exclusive> overwritten) : held_(std::move(overwritten)) {}
 
   // Of a rank that gets nothing, and keeps what it has.
@@ -29,18 +33,14 @@ class HeldResult {
 
   [[nodiscard]] bool empty() const { return std::holds_alternative<std::monostate>(held_); }
 
-  // Gives the new version. Errors: TensorErrc version_changed, unknown, busy when somebody changed the tensor
-  // meanwhile. Empty afterwards.
+  // Gives the new version, of several the sum. Errors: TensorErrc version_changed, unknown, busy when somebody changed
+  // the tensor meanwhile. Empty afterwards.
   [[nodiscard]] Result<std::uint64_t> commit(tensors::Store& store);
   void drop();
 
  private:
   struct Beside {
-    std::string tensor;
-    Dtype dtype;
-    tensors::Shape shape;
-    std::optional<std::uint64_t> version;
-    std::shared_ptr<tensors::Block const> result;
+    std::vector<tensors::Store::NewVersion> versions;
   };
   struct Unchanged {
     std::uint64_t version;

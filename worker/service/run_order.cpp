@@ -120,6 +120,9 @@ Checked<RunOrder> to_order(api::RunRequest const& request, Identity const& self,
   order.admitted = Admitted{request.version, *dtype};
   order.sizes = {request.counts.empty() ? request.elements : 0, request.counts, request.receive_counts};
   order.result = std::move(*result);
+  order.parts = request.parts;
+  order.local_algorithm = request.local_algorithm;
+  order.contributions = request.contributions;
   order.reduce = *reduce;
   order.digests = request.digests;
   order.schedule = request.schedule;

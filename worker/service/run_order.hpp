@@ -43,7 +43,10 @@ struct RunOrder {
   std::string tensor;                 // "" for a barrier
   std::optional<Admitted> admitted;
   plan::Sizes sizes;
-  std::optional<ResultPlace> result;  // none: the next version of the tensor, with its shape
+  std::optional<ResultPlace> result;            // none: the next version of the tensor, with its shape
+  std::uint32_t parts = 0;                      // tensors of this name, tensor/0 and so on; 0: it is one tensor
+  std::string local_algorithm = "centralized";  // among the parts
+  std::uint64_t contributions = 0;              // parts of all workers together, for avg
   ReduceOp reduce = ReduceOp::sum;
   bool digests = false;
   api::Schedule schedule;

@@ -9,6 +9,7 @@
 #include "worker/devices/reduce.hpp"
 #include "worker/engine/run_identity.hpp"
 #include "worker/service/digest.hpp"
+#include "worker/service/local_level.hpp"
 #include "worker/service/pending.hpp"
 #include "worker/service/problems.hpp"
 #include "worker/tensors/errc.hpp"
@@ -86,6 +87,7 @@ struct Runner::Memory {
   std::span<std::byte const> source;
   std::shared_ptr<tensors::Block> beside;                  // the result, or
   std::shared_ptr<tensors::Store::Exclusive> overwritten;  // ... the tensor's own memory
+  std::shared_ptr<LocalLevel> level;                       // where the worker has several tensors of the name
   ResultPlace place;
   std::uint64_t unchanged_version = 0;  // of a tensor that only gave
 
@@ -104,6 +106,7 @@ struct Runner::Memory {
   }
   [[nodiscard]] HeldResult result() const {
     if (!part.gets) return HeldResult::unchanged(unchanged_version);
+    if (level) return level->results();
     if (overwritten) return HeldResult(overwritten);
     return {place.tensor, dtype, place.shape, place.version, beside};
   }
@@ -154,6 +157,7 @@ awaitable<Checked<Runner::Memory>> Runner::acquire(RunOrder const& order) {
   Memory memory;
   memory.part = std::move(*part);
   memory.dtype = order.admitted ? order.admitted->dtype : Dtype::u8;
+  if (order.parts > 0) co_return acquire_parts(order, std::move(memory));
   if (order.result) memory.place = *order.result;
   std::optional<tensors::Tensor> tensor;
   if (memory.part.brings || memory.part.overwrites()) {
@@ -187,6 +191,28 @@ awaitable<Checked<Runner::Memory>> Runner::acquire(RunOrder const& order) {
   if (!block) co_return to_problem(block.error(), {order.rank});
   memory.beside = std::move(*block);
   co_return memory;
+}
+
+Checked<Runner::Memory> Runner::acquire_parts(RunOrder const& order, Memory memory) {
+  if (order.spec.in_place || order.result)
+    return invalid_field(order.result ? "/result" : "/in_place",
+                         "the results of several tensors of one name are their next versions");
+  auto level = LocalLevel::make(order, parts_.store, parts_.pool);
+  if (!level) return level.error();
+  memory.level = std::move(*level);
+  memory.dtype = memory.level->dtype();
+  memory.unchanged_version = memory.level->version();
+  if (auto problem = check_reduction(order, memory.dtype)) return std::move(*problem);
+  auto const elements = std::max(memory.part.input_elements, memory.part.output_elements);
+  if (memory.level->elements() != elements)
+    return mismatch(order, "/elements", std::to_string(elements) + " elements",
+                    std::to_string(memory.level->elements()) + " elements");
+  memory.source = memory.level->combined();
+  memory.source_owner = memory.level;
+  auto block = parts_.pool.acquire(memory.part.output_elements * element_bytes(memory.dtype));
+  if (!block) return to_problem(block.error(), {order.rank});
+  memory.beside = std::move(*block);
+  return memory;
 }
 
 awaitable<Checked<std::shared_ptr<tensors::Store::Exclusive>>> Runner::overwrite(RunOrder const& order,
@@ -253,7 +279,8 @@ engine::RunSpec Runner::to_spec(RunOrder const& order, Memory const& memory) {
   spec.program = memory.part.program;
   spec.members = order.members;
   spec.dtype = memory.dtype;
-  spec.reduce = order.reduce;
+  // Of several tensors per worker the average is taken at the end, over all of them.
+  spec.reduce = memory.level && order.reduce == ReduceOp::avg ? ReduceOp::sum : order.reduce;
   spec.sizes = order.sizes;
   spec.input = memory.input();
   spec.output = memory.output();
@@ -274,6 +301,13 @@ awaitable<Checked<RunEnd>> Runner::run(RunOrder order) {
   Preparation preparation(*this, order.run);
   auto memory = co_await acquire(order);
   if (!memory) co_return memory.error();
+  if (memory->level && memory->part.brings) {
+    auto const combine = [level = memory->level] {
+      level->combine();
+      return std::string();
+    };
+    static_cast<void>(co_await parts_.helper.compute(combine));
+  }
   auto spec = to_spec(order, *memory);
 
   RunEnd end;
@@ -295,6 +329,13 @@ awaitable<Checked<RunEnd>> Runner::run(RunOrder order) {
   end.bytes_sent = result.bytes_sent;
   end.bytes_received = result.bytes_received;
   end.steps = result.steps;
+  if (result.status && memory->level && memory->part.gets) {
+    auto const spread = [level = memory->level, block = memory->beside] {
+      level->spread(block->bytes());
+      return std::string();
+    };
+    static_cast<void>(co_await parts_.helper.compute(spread));
+  }
   end.result = memory->result();
   if (!result.status) {
     end.problem = to_problem(result.status.error(), result.culprits);

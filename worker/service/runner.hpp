@@ -68,6 +68,7 @@ class Runner {
   boost::asio::awaitable<http::Checked<Memory>> acquire(RunOrder const& order);
   boost::asio::awaitable<http::Checked<std::shared_ptr<tensors::Store::Exclusive>>> overwrite(RunOrder const& order,
                                                                                               std::uint64_t version);
+  [[nodiscard]] http::Checked<Memory> acquire_parts(RunOrder const& order, Memory memory);
   [[nodiscard]] http::Checked<Part> part_of(RunOrder const& order);
   [[nodiscard]] http::Checked<std::shared_ptr<plan::Program const>> find_program(RunOrder const& order);
   [[nodiscard]] engine::RunSpec to_spec(RunOrder const& order, Memory const& memory);

@@ -66,10 +66,12 @@ awaitable<http::Response> TensorRoutes::list(http::Request const& request) {
   if (cursor && !tensors::is_valid_name(*cursor))
     co_return http::Problem(http::ProblemCode::bad_request, "cursor is not one that a list gave");
   auto const length = std::max<std::uint64_t>(limit->value_or(default_list_length), 1);
+  auto const prefix = request.query_value("prefix").value_or("");
 
   api::TensorList list;
-  auto const found = store_.list(cursor.value_or(""), length + 1);
+  auto const found = store_.list(std::max(cursor.value_or(""), prefix), length + 1);
   for (auto const& tensor : found) {
+    if (!tensor.name.starts_with(prefix)) break;
     if (list.items.size() == length) {
       list.next_cursor = list.items.back().name;
       break;

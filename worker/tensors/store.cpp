@@ -47,29 +47,49 @@ std::vector<Tensor> Store::list(std::string_view after, std::size_t limit) const
 
 Result<std::uint64_t> Store::put(std::string name, Dtype dtype, Shape shape, std::shared_ptr<Block const> data,
                                  std::optional<std::uint64_t> expected) {
-  if (!is_valid_name(name)) return Error(TensorErrc::bad_name, "tensor names are made of letters, digits and ._~/-");
-  auto const elements = element_count(shape, dtype);
-  if (!elements) return elements.error();
-  CHORUS_ASSERT(data->size_bytes() == *elements * element_bytes(dtype), "the data fits the shape");
+  std::vector<NewVersion> one;
+  one.push_back({std::move(name), dtype, std::move(shape), std::move(data), expected});
+  return put_all(std::move(one));
+}
 
-  std::shared_ptr<Block const> old;  // freed after the lock is released
-  std::scoped_lock lock(mutex_);
-  auto const found = slots_.find(name);
-  std::uint64_t const present = found == slots_.end() ? 0 : found->second.tensor.version;
-  if (found != slots_.end() && found->second.exclusive) return busy(name, being_written);
-  if (expected)
-    if (auto const fits = check_version(name, *expected, present); !fits) return fits.error();
-
-  if (found != slots_.end()) {
-    auto& tensor = found->second.tensor;
-    old = std::exchange(tensor.data, std::move(data));
-    tensor.dtype = dtype;
-    tensor.shape = std::move(shape);
-    return ++tensor.version;
+// Old data leaves with `versions`, after the lock is released.
+Result<std::uint64_t> Store::put_all(std::vector<NewVersion> versions) {
+  for (auto const& version : versions) {
+    if (!is_valid_name(version.name))
+      return Error(TensorErrc::bad_name, "tensor names are made of letters, digits and ._~/-");
+    auto const elements = element_count(version.shape, version.dtype);
+    if (!elements) return elements.error();
+    CHORUS_ASSERT(version.data->size_bytes() == *elements * element_bytes(version.dtype), "the data fits the shape");
   }
-  auto const version = version_before(name) + 1;
-  slots_.emplace(name, Slot{Tensor{name, dtype, std::move(shape), version, std::move(data)}, false});
-  return version;
+  std::scoped_lock lock(mutex_);
+  for (auto const& version : versions)
+    if (auto const status = check_put(version); !status) return status.error();
+  auto sum = std::uint64_t{0};
+  for (auto& version : versions) sum += replace(version);
+  return sum;
+}
+
+Status Store::check_put(NewVersion const& version) const {
+  auto const found = slots_.find(version.name);
+  if (found != slots_.end() && found->second.exclusive) return busy(version.name, being_written);
+  if (!version.expected) return ok();
+  return check_version(version.name, *version.expected, found == slots_.end() ? 0 : found->second.tensor.version);
+}
+
+std::uint64_t Store::replace(NewVersion& version) {
+  auto const found = slots_.find(version.name);
+  if (found == slots_.end()) {
+    auto const number = version_before(version.name) + 1;
+    slots_.emplace(
+        version.name,
+        Slot{Tensor{version.name, version.dtype, std::move(version.shape), number, std::move(version.data)}, false});
+    return number;
+  }
+  auto& tensor = found->second.tensor;
+  tensor.dtype = version.dtype;
+  tensor.shape = std::move(version.shape);
+  tensor.data.swap(version.data);
+  return ++tensor.version;
 }
 
 Status Store::erase(std::string_view name, std::optional<std::uint64_t> expected) {

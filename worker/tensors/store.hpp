@@ -58,6 +58,16 @@ class Store {
   // TensorErrc::version_changed if `expected` is given and the tensor is at another version (0: must not exist).
   [[nodiscard]] Result<std::uint64_t> put(std::string name, Dtype dtype, Shape shape, std::shared_ptr<Block const> data,
                                           std::optional<std::uint64_t> expected);
+  // The same for several tensors: all of them, or none. Names are distinct. Gives the sum of the new versions.
+  struct NewVersion {
+    std::string name;
+    Dtype dtype = Dtype::f32;
+    Shape shape;
+    std::shared_ptr<Block const> data;
+    std::optional<std::uint64_t> expected;
+  };
+  [[nodiscard]] Result<std::uint64_t> put_all(std::vector<NewVersion> versions);
+
   [[nodiscard]] Status erase(std::string_view name, std::optional<std::uint64_t> expected);
 
   // Exclusive use of a tensor's own memory for a collective in place: others get busy until it is released. Releasing
@@ -93,6 +103,8 @@ class Store {
     bool exclusive = false;
   };
   // With the lock held:
+  [[nodiscard]] Status check_put(NewVersion const& version) const;
+  std::uint64_t replace(NewVersion& version);                           // what was there before is left in version.data
   [[nodiscard]] std::uint64_t version_before(std::string const& name);  // forgets it: the name is about to exist again
   void remember_version(std::string const& name, std::uint64_t version);
 

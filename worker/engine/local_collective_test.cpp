@@ -1,0 +1,80 @@
+#include "worker/engine/local_collective.hpp"
+
+#include <doctest/doctest.h>
+
+#include <numeric>
+
+#include "collectives/algorithms/catalogue.hpp"
+#include "collectives/algorithms/representative.hpp"
+
+using namespace chorus;
+using engine::LocalBuffers;
+using plan::Program, plan::Rank, plan::Spec;
+using Values = std::vector<std::int64_t>;
+
+namespace {
+
+std::span<std::byte const> bytes_of(Values const& values) { return std::as_bytes(std::span(values)); }
+std::span<std::byte> bytes_of(Values& values) { return std::as_writable_bytes(std::span(values)); }
+
+std::vector<Program> programs_of(plan::Algorithm const& algorithm, Spec const& spec) {
+  std::vector<Program> programs;
+  for (Rank rank = 0; rank < spec.ranks; ++rank) programs.push_back(plan::build(algorithm, spec, rank).value());
+  return programs;
+}
+
+Values input_of(Rank rank, std::size_t elements) {
+  Values values(elements);
+  for (std::size_t i = 0; i < elements; ++i) values[i] = static_cast<std::int64_t>(rank * 1000 + i);
+  return values;
+}
+
+Values sum_of(std::uint32_t ranks, std::size_t elements) {
+  Values sum(elements);
+  for (Rank rank = 0; rank < ranks; ++rank) {
+    auto const input = input_of(rank, elements);
+    std::transform(sum.begin(), sum.end(), input.begin(), sum.begin(), std::plus<>());
+  }
+  return sum;
+}
+
+}  // namespace
+
+TEST_CASE("in one process, every algorithm reduces to the root and broadcasts from it") {
+  for (std::uint32_t ranks = 1; ranks <= 9; ++ranks)
+    for (std::size_t const elements : {0, 1, 5, 40000})
+      for (auto const op : {Op::reduce, Op::broadcast})
+        for (auto const* algorithm : algorithms::all_for(op)) {
+          Spec const spec{.op = op, .algorithm = std::string(algorithm->name), .ranks = ranks, .root = ranks / 2};
+          auto const programs = programs_of(*algorithm, spec);
+          std::vector<Values> inputs(ranks), outputs(ranks);
+          std::vector<LocalBuffers> buffers;
+          for (Rank rank = 0; rank < ranks; ++rank) {
+            auto const held = plan::holding(spec, rank, 1);
+            if (!held.input.empty()) inputs[rank] = input_of(rank, elements);
+            if (!held.output.empty()) outputs[rank].resize(elements);
+            buffers.push_back({bytes_of(std::as_const(inputs[rank])), bytes_of(outputs[rank])});
+          }
+          engine::run_local_collective(programs, Dtype::i64, ReduceOp::sum, {elements, {}, {}}, buffers);
+          CAPTURE(to_string(spec));
+          if (op == Op::reduce) REQUIRE(outputs[spec.root] == sum_of(ranks, elements));
+          for (Rank rank = 0; op == Op::broadcast && rank < ranks; ++rank)
+            REQUIRE(outputs[rank] == input_of(spec.root, elements));
+        }
+}
+
+TEST_CASE("in one process, all_reduce in place and out of place") {
+  for (auto const* algorithm : algorithms::all_for(Op::all_reduce))
+    for (auto const& spec : algorithms::representative_specs(*algorithm, Op::all_reduce, 5)) {
+      auto const programs = programs_of(*algorithm, spec);
+      std::vector<Values> inputs, outputs(5, Values(777));
+      std::vector<LocalBuffers> buffers;
+      for (Rank rank = 0; rank < 5; ++rank) inputs.push_back(input_of(rank, 777));
+      for (Rank rank = 0; rank < 5; ++rank) {
+        auto& out = spec.in_place ? inputs[rank] : outputs[rank];
+        buffers.push_back({bytes_of(std::as_const(inputs[rank])), bytes_of(out)});
+      }
+      engine::run_local_collective(programs, Dtype::i64, ReduceOp::sum, {777, {}, {}}, buffers);
+      for (Rank rank = 0; rank < 5; ++rank) REQUIRE((spec.in_place ? inputs[rank] : outputs[rank]) == sum_of(5, 777));
+    }
+}

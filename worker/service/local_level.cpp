@@ -1,0 +1,139 @@
+#include "worker/service/local_level.hpp"
+
+#include "collectives/algorithms/catalogue.hpp"
+#include "worker/devices/reduce.hpp"
+#include "worker/service/problems.hpp"
+
+namespace chorus::service {
+namespace {
+
+using engine::LocalBuffers;
+using http::Checked;
+using http::Problem;
+using http::ProblemCode;
+
+std::string names_for(Op op) {
+  std::string names;
+  for (auto const* algorithm : algorithms::all_for(op)) names.append(names.empty() ? "" : ", ").append(algorithm->name);
+  return names;
+}
+
+bool does(std::string const& algorithm, Op op) {
+  auto const found = algorithms::find(algorithm);
+  return found && (*found)->check({.op = op, .algorithm = algorithm, .ranks = 2}).has_value();
+}
+
+std::optional<Problem> compare(RunOrder const& order, tensors::Tensor const& first, tensors::Tensor const& other) {
+  if (first.dtype == other.dtype && first.shape == other.shape) return std::nullopt;
+  auto const what = [](tensors::Tensor const& tensor) {
+    return tensor.name + " is " + std::string(name(tensor.dtype)) + "[" + tensors::to_string(tensor.shape) + "]";
+  };
+  Problem problem(ProblemCode::mismatch, what(other) + ", " + what(first));
+  problem.ranks = {order.rank};
+  return problem;
+}
+
+}  // namespace
+
+std::string part_name(std::string const& tensor, std::uint32_t part) { return tensor + "/" + std::to_string(part); }
+
+LocalLevel::LocalLevel(RunOrder const& order, std::vector<tensors::Tensor> parts)
+    : op_(order.spec.op),
+      reduce_(order.reduce),
+      algorithm_(order.local_algorithm),
+      contributions_(order.contributions),
+      parts_(std::move(parts)) {
+  for (auto const& part : parts_) version_ += part.version;
+}
+
+Checked<std::shared_ptr<LocalLevel>> LocalLevel::make(RunOrder const& order, tensors::Store& store,
+                                                      tensors::Pool& pool) {
+  if (order.parts > max_parts)
+    return invalid_field("/parts", "is " + std::to_string(order.parts) + ", expected at most 64");
+  if (order.spec.op != Op::all_reduce && order.spec.op != Op::reduce && order.spec.op != Op::broadcast)
+    return Problem(ProblemCode::unsupported, std::string(name(order.spec.op)) +
+                                                 " takes one tensor per worker; all_reduce, reduce and broadcast take "
+                                                 "several of one name");
+  std::vector<tensors::Tensor> parts;
+  for (std::uint32_t part = 0; part < order.parts; ++part) {
+    auto tensor = store.get(part_name(order.tensor, part));
+    if (!tensor) return to_problem(tensor.error(), {order.rank});
+    if (!parts.empty())
+      if (auto problem = compare(order, parts.front(), *tensor)) return std::move(*problem);
+    parts.push_back(std::move(*tensor));
+  }
+  std::shared_ptr<LocalLevel> level(new LocalLevel(order, std::move(parts)));
+  if (order.admitted && order.admitted->version != level->version_)
+    return Problem(ProblemCode::mismatch, "the parts of " + order.tensor + " have changed since they were admitted");
+
+  bool const reduces_here = reduces(order.spec.op);
+  if (!does(level->algorithm_, reduces_here ? Op::reduce : Op::broadcast))
+    return invalid_field("/local_algorithm", "'" + level->algorithm_.substr(0, 64) + "' is none for this; " +
+                                                 names_for(reduces_here ? Op::reduce : Op::broadcast) + " are");
+  if (reduces_here) {
+    auto reduction = level->plan(Op::reduce);
+    if (!reduction) return reduction.error();
+    level->reduction_ = std::move(*reduction);
+    auto block = pool.acquire(level->parts_.front().data->size_bytes());
+    if (!block) return to_problem(block.error(), {order.rank});
+    level->combined_ = std::move(*block);
+  }
+  auto distribution = level->plan(Op::broadcast);
+  if (!distribution) return distribution.error();
+  level->distribution_ = std::move(*distribution);
+  for (auto const& part : level->parts_) {
+    auto block = pool.acquire(part.data->size_bytes());
+    if (!block) return to_problem(block.error(), {order.rank});
+    level->results_.push_back(std::move(*block));
+  }
+  return level;
+}
+
+// An algorithm that reduces but does not broadcast (ring) leaves the copying to centralized.
+Checked<std::vector<plan::Program>> LocalLevel::plan(Op op) const {
+  auto const& name = does(algorithm_, op) ? algorithm_ : std::string("centralized");
+  auto const algorithm = algorithms::find(name);
+  if (!algorithm) return invalid_field("/local_algorithm", algorithm.error().detail);
+  plan::Spec const spec{.op = op, .algorithm = name, .ranks = static_cast<std::uint32_t>(parts_.size())};
+  std::vector<plan::Program> programs;
+  for (plan::Rank rank = 0; rank < spec.ranks; ++rank) {
+    auto program = plan::build(**algorithm, spec, rank);
+    if (!program) return to_problem(program.error());
+    programs.push_back(std::move(*program));
+  }
+  return programs;
+}
+
+void LocalLevel::combine() {
+  if (reduction_.empty()) return;
+  std::vector<LocalBuffers> buffers;
+  for (auto const& part : parts_) buffers.push_back({part.data->bytes(), {}});
+  buffers.front().output = combined_->bytes();
+  auto const sums = reduce_ == ReduceOp::avg ? ReduceOp::sum : reduce_;
+  engine::run_local_collective(reduction_, dtype(), sums, {elements(), {}, {}}, buffers);
+}
+
+std::span<std::byte const> LocalLevel::combined() const {
+  return combined_ ? std::span<std::byte const>(combined_->bytes()) : parts_.front().data->bytes();
+}
+
+void LocalLevel::spread(std::span<std::byte> result) {
+  if (reduce_ == ReduceOp::avg && reduces(op_)) {
+    auto const divide = devices::find_divide(dtype());
+    divide(result.data(), elements(), static_cast<std::uint32_t>(contributions_));
+  }
+  std::vector<LocalBuffers> buffers;
+  for (auto const& block : results_) buffers.push_back({{}, block->bytes()});
+  buffers.front().input = result;
+  engine::run_local_collective(distribution_, dtype(), reduce_, {elements(), {}, {}}, buffers);
+}
+
+HeldResult LocalLevel::results() const {
+  std::vector<tensors::Store::NewVersion> versions;
+  for (std::size_t part = 0; part < parts_.size(); ++part)
+    versions.push_back(
+        {parts_[part].name, parts_[part].dtype, parts_[part].shape, results_[part], parts_[part].version});
+  return HeldResult(std::move(versions));
+}
+
+}  // namespace chorus::service

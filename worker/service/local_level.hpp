@@ -1,0 +1,62 @@
+// The lower level of a collective on a worker that holds several tensors of one name, grad/0, grad/1, ...: what is done
+// in this worker's memory before the worker takes part in the collective as one rank, and after.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "http/problem.hpp"
+#include "worker/engine/local_collective.hpp"
+#include "worker/service/held_result.hpp"
+#include "worker/service/run_order.hpp"
+#include "worker/tensors/memory.hpp"
+#include "worker/tensors/store.hpp"
+
+namespace chorus::service {
+
+inline constexpr std::uint32_t max_parts = 64;
+
+// "grad/3"
+[[nodiscard]] std::string part_name(std::string const& tensor, std::uint32_t part);
+
+// Made and asked on the control thread; combine() and spread() run on any one thread at a time. Holds the parts as they
+// were, and memory for what they become.
+class LocalLevel {
+ public:
+  // Problems: unknown_tensor, mismatch between the parts or with what was admitted (the version is the sum of the
+  // parts'), unsupported for an operation that has no lower level, invalid_field at /local_algorithm, out of memory.
+  [[nodiscard]] static http::Checked<std::shared_ptr<LocalLevel>> make(RunOrder const& order, tensors::Store& store,
+                                                                       tensors::Pool& pool);
+
+  [[nodiscard]] Dtype dtype() const { return parts_.front().dtype; }
+  [[nodiscard]] std::uint64_t elements() const { return parts_.front().elements(); }  // of each part
+  [[nodiscard]] std::uint64_t version() const { return version_; }
+
+  // Reduces the parts to one; for broadcast there is nothing to reduce. Divides nothing.
+  void combine();
+  // What combine() made, or the first part.
+  [[nodiscard]] std::span<std::byte const> combined() const;
+
+  // Divides (for avg, by all contributions of all workers) and copies the result to every part's next version.
+  void spread(std::span<std::byte> result);
+  // What spread() has made.
+  [[nodiscard]] HeldResult results() const;
+
+ private:
+  LocalLevel(RunOrder const& order, std::vector<tensors::Tensor> parts);
+  [[nodiscard]] http::Checked<std::vector<plan::Program>> plan(Op op) const;
+
+  Op const op_;
+  ReduceOp const reduce_;
+  std::string const algorithm_;
+  std::uint64_t const contributions_;
+  std::vector<tensors::Tensor> const parts_;
+  std::uint64_t version_ = 0;
+  std::vector<plan::Program> reduction_, distribution_;  // per part; root 0
+  std::shared_ptr<tensors::Block> combined_;
+  std::vector<std::shared_ptr<tensors::Block>> results_;
+};
+
+}  // namespace chorus::service
