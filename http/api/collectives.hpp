@@ -21,6 +21,7 @@ struct CollectiveRequest {
   // Rows (of the first dimension) per rank, where they are to be uneven: what reduce_scatter and scatter leave on each.
   // all_to_all: p numbers for each of p ranks, one rank after the other: what it sends to each.
   std::optional<std::vector<std::uint64_t>> counts;
+  std::string local_algorithm = "auto";  // among the tensors of a worker that has several, tensor/0 and so on
   std::string algorithm = "auto";
   std::optional<std::uint32_t> root;  // of operations that have one: 0; of algorithms: chosen
   std::optional<std::uint32_t> arity;
@@ -50,7 +51,8 @@ struct LowerBound {
 struct RankRecord {
   std::uint32_t rank = 0;
   std::string worker;
-  std::string state;  // pending running succeeded failed
+  std::uint32_t parts = 0;  // tensors of the name on this worker, if they are tensor/0 and so on
+  std::string state;        // pending running succeeded failed
   std::optional<RunReport> report;
 };
 
@@ -67,6 +69,7 @@ struct Collective {
   std::uint32_t root = 0;
   std::uint32_t arity = 2;
   std::vector<std::uint32_t> algorithm_shape;
+  std::optional<std::string> local_algorithm;  // where a worker has several tensors of the name
   std::string reason;
   std::vector<Considered> considered;
   double predicted_seconds = 0;

@@ -166,6 +166,9 @@ void add_run(CLI::App& root, Commands& commands) {
   command.add_option("--algorithm", request.algorithm, "by name, or auto: the coordinator chooses")
       ->type_name("NAME")
       ->capture_default_str();
+  command.add_option("--local-algorithm", request.local_algorithm, "among the tensors NAME/0, NAME/1, ... of a worker")
+      ->type_name("NAME")
+      ->capture_default_str();
   add_number(command, "--root", request.root, 0, plan::max_ranks - 1,
              "the root of reduce, broadcast, gather, scatter, or of an algorithm that has one");
   add_number(command, "--arity", request.arity, 1, plan::max_ranks, "children per node of a tree, base of a bcube");

@@ -112,6 +112,51 @@ bool needs_tensor(AdmissionQuestion const& question, std::uint32_t rank) {
   return !root_gives || question.in_place || rank == question.root;
 }
 
+bool takes_parts(AdmissionQuestion const& question) {
+  bool const suits = question.op == Op::all_reduce || question.op == Op::reduce || question.op == Op::broadcast;
+  return suits && !question.in_place && !question.output;
+}
+
+namespace {
+
+std::string shape_text(std::vector<std::uint64_t> const& shape) {
+  std::string text;
+  for (auto const dimension : shape) text += (text.empty() ? "" : ",") + std::to_string(dimension);
+  return text;
+}
+
+}  // namespace
+
+http::Checked<RankTensor> read_parts(std::uint32_t rank, std::string const& worker, std::string const& tensor,
+                                     api::TensorList const& found) {
+  auto const who = "rank " + std::to_string(rank) + " ('" + worker + "')";
+  RankTensor parts{rank, worker, {}, {}, {}, 0, 0};
+  for (;;) {
+    auto const name = tensor + "/" + std::to_string(parts.parts);
+    auto const part = std::ranges::find(found.items, name, &api::TensorInfo::name);
+    if (part == found.items.end()) break;
+    auto const shape = shape_text(part->shape);
+    if (parts.parts == 0) {
+      if (!is_showable(part->dtype, 64) || !is_showable(part->device, 64)) break;
+      parts.dtype = part->dtype;
+      parts.shape = shape;
+      parts.device = part->device;
+    } else if (part->dtype != parts.dtype || shape != parts.shape || part->device != parts.device) {
+      auto const detail =
+          "on " + who + " " + name + " is not like " + tensor + "/0: " + shape + " against " + parts.shape;
+      auto problem = blaming(rank, http::ProblemCode::mismatch, detail);
+      problem.errors.push_back({"/tensor", detail});
+      return problem;
+    }
+    parts.version += part->version;
+    ++parts.parts;
+  }
+  if (parts.parts == 0)
+    return blaming(rank, http::ProblemCode::unknown_tensor,
+                   who + " has no tensor '" + tensor + "', nor '" + tensor + "/0'");
+  return parts;
+}
+
 namespace {
 
 // Shapes of which only the dimensions after the first have to agree: "*,1024".
@@ -165,6 +210,7 @@ http::Checked<Admitted> admit(AdmissionQuestion const& question, std::span<std::
     admitted.dtype = *dtype;
   }
   for (auto const& rank : ranks) {
+    admitted.tensors.push_back(rank ? rank->parts : 0);
     shapes.versions.push_back(rank ? rank->version : 0);
     shapes.shapes.emplace_back();
     if (!rank) continue;
@@ -181,6 +227,11 @@ http::Checked<Admitted> admit(AdmissionQuestion const& question, std::span<std::
   admitted.uneven = shaping.value().uneven;
   admitted.versions = std::move(shapes.versions);
   admitted.parts = std::move(shaping.value().parts);
+  if (std::ranges::any_of(admitted.tensors, [](auto parts) { return parts > 0; }))
+    for (std::size_t rank = 0; rank < admitted.tensors.size(); ++rank) {
+      admitted.contributions += std::max(admitted.tensors[rank], 1u);
+      if (admitted.tensors[rank] > 0) admitted.parts[rank].result.reset();  // the parts' next versions
+    }
   return admitted;
 }
 

@@ -9,6 +9,7 @@
 
 #include "collectives/core/dtype.hpp"
 #include "collectives/core/reduce_op.hpp"
+#include "http/api/tensors.hpp"
 #include "http/client.hpp"
 #include "server/coordinator/shaping.hpp"
 
@@ -21,7 +22,8 @@ struct RankTensor {
   std::string dtype;
   std::string shape;  // "4096,1024"
   std::string device = "cpu";
-  std::uint64_t version = 0;
+  std::uint64_t version = 0;  // of several parts the sum
+  std::uint32_t parts = 0;    // several tensors of the name: tensor/0 ... tensor/{parts-1}; 0: it is one tensor
 };
 
 // What is to be done with them.
@@ -46,12 +48,22 @@ struct Admitted {
   bool uneven = false;                  // blocks of different sizes
   std::vector<std::uint64_t> versions;  // by rank; ranks may stand at different versions; 0 without a tensor
   std::vector<RankPart> parts;          // by rank
+  std::vector<std::uint32_t> tensors;   // by rank: RankTensor::parts
+  std::uint64_t contributions = 0;      // tensors of all ranks together, if any rank has several
 };
 
 // The answer to HEAD /v1/tensors/{name}. Problems: unknown_tensor, busy, worker_unreachable for an answer that makes no
 // sense; all name the rank.
 [[nodiscard]] http::Checked<RankTensor> read_tensor(std::uint32_t rank, std::string const& worker,
                                                     std::string const& tensor, http::Answer const& answer);
+
+// Whether ranks may bring several tensors of one name to this operation.
+[[nodiscard]] bool takes_parts(AdmissionQuestion const& question);
+
+// What GET /v1/tensors?prefix={tensor}/ has found: tensor/0, tensor/1, ... as many as there are without a gap.
+// Problems: unknown_tensor if there is none, mismatch if they are not alike; both name the rank.
+[[nodiscard]] http::Checked<RankTensor> read_parts(std::uint32_t rank, std::string const& worker,
+                                                   std::string const& tensor, api::TensorList const& found);
 
 // One or more ranks, in rank order; nothing for a rank that has no such tensor and needs none. What most ranks have is
 // taken to be meant (the lowest rank's, if it is a draw); ranks that differ are named with the field and both values.

@@ -160,16 +160,27 @@ asio::awaitable<void> Execution::look_at_rank(std::uint32_t rank, TimePoint dead
   auto const& member = group_.members[rank];
   auto const& tensor = record_->view().request.tensor;
   auto const answer = co_await tools_.workers.look_at_tensor(member.url, tensor, deadline);
-  if (answer.has_value()) {
-    looks_[rank] = read_tensor(rank, member.worker, tensor, answer.value());
+  if (answer.has_error()) {
+    looks_[rank] = unanswered(rank, answer.error());
+  } else if (answer.value().status == 404 && takes_parts(admission_question())) {
+    auto const parts = co_await tools_.workers.list_tensors(member.url, tensor + "/", deadline);
+    if (parts.has_error())
+      looks_[rank] = unanswered(rank, parts.error());
+    else if (parts.value().has_error())
+      looks_[rank] = parts.value().error();
+    else
+      looks_[rank] = read_parts(rank, member.worker, tensor, parts.value().value());
   } else {
-    if (answer.error().code == http::HttpErrc::connect_failed) broken_.push_back(rank);
-    auto const late = Clock::now() >= deadline_;
-    looks_[rank] =
-        refused(rank, late ? ProblemCode::deadline_exceeded : ProblemCode::worker_unreachable, answer.error().detail);
+    looks_[rank] = read_tensor(rank, member.worker, tensor, answer.value());
   }
   --pending_;
   changed_.notify_all();
+}
+
+Problem Execution::unanswered(std::uint32_t rank, Error const& error) {
+  if (error.code == http::HttpErrc::connect_failed) broken_.push_back(rank);
+  auto const late = Clock::now() >= deadline_;
+  return refused(rank, late ? ProblemCode::deadline_exceeded : ProblemCode::worker_unreachable, error.detail);
 }
 
 Execution::Stage Execution::plan() {
@@ -231,6 +242,9 @@ api::RunRequest Execution::run_request(std::uint32_t rank, std::string const& to
   request.counts = part.sizes.counts;
   request.receive_counts = part.sizes.receive_counts;
   request.result = part.result;
+  request.parts = admitted_->tensors[rank];
+  request.contributions = admitted_->contributions;
+  request.local_algorithm = view.local_algorithm.value_or("centralized");
   request.reduce = view.request.reduce;
   request.in_place = view.request.in_place;
   request.schedule = view.request.schedule;

@@ -84,6 +84,7 @@ class Execution {
 
   [[nodiscard]] AdmissionQuestion admission_question() const;
   void number_ranks();
+  [[nodiscard]] http::Problem unanswered(std::uint32_t rank, Error const& error);
   [[nodiscard]] http::Problem in_group_ranks(http::Problem problem) const;
   [[nodiscard]] api::RunRequest run_request(std::uint32_t rank, std::string const& token,
                                             std::uint64_t timeout_ms) const;

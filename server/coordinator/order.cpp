@@ -58,6 +58,16 @@ std::string names_for(Op op) {
   return names;
 }
 
+std::optional<http::Problem> check_local_algorithm(api::CollectiveRequest const& request) {
+  auto const op = parse_op(request.op);
+  if (request.local_algorithm == "auto" || !op) return std::nullopt;
+  auto const needed = reduces(*op) ? Op::reduce : Op::broadcast;
+  auto const able = algorithms::all_for(needed);
+  if (std::ranges::find(able, request.local_algorithm, &plan::Algorithm::name) != able.end()) return std::nullopt;
+  return invalid_field("/local_algorithm",
+                       quoted(request.local_algorithm) + " is none for this; auto, " + names_for(needed) + " are");
+}
+
 }  // namespace
 
 bool is_tensor_name(std::string_view name) {
@@ -137,6 +147,7 @@ http::Checked<Order> check_order(api::CollectiveRequest const& request) {
   if (request.timeout_ms == 0 || request.timeout_ms > longest_timeout_ms)
     return invalid_field("/timeout_ms", std::to_string(request.timeout_ms) + "; expected 1 to 3600000");
   if (auto problem = check_schedule(request.schedule)) return std::move(*problem);
+  if (auto problem = check_local_algorithm(request)) return std::move(*problem);
   auto wish = check_wish(
       {request.op, request.algorithm, request.root, request.arity, request.algorithm_shape, request.reproducible});
   if (wish.has_error()) return wish.error();

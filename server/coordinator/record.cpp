@@ -32,13 +32,17 @@ void Record::plan(api::Group const& group, Admitted const& admitted, model::Choi
   view_.root = choice.spec.root;
   view_.arity = choice.spec.arity;
   view_.algorithm_shape = choice.spec.shape;
+  // In one memory all algorithms move the same bytes; centralized does it in the fewest passes over the sum.
+  if (admitted.contributions > 0)
+    view_.local_algorithm = view_.request.local_algorithm == "auto" ? "centralized" : view_.request.local_algorithm;
   has_one_result_ =
       choice.spec.op == Op::all_reduce || choice.spec.op == Op::broadcast || choice.spec.op == Op::all_gather;
   view_.reason = choice.reason;
   view_.considered = planning::show_considered(choice);
   view_.predicted_seconds = choice.cost.seconds;
   view_.lower_bound = planning::show_lower_bound(choice.spec.op, choice.spec.ranks, admitted.bytes);
-  for (auto const& member : group.members) view_.ranks.push_back({member.rank, member.worker, "pending", std::nullopt});
+  for (auto const& member : group.members)
+    view_.ranks.push_back({member.rank, member.worker, admitted.tensors[member.rank], "pending", std::nullopt});
   admitted_ = now;
 }
 

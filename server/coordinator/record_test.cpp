@@ -37,7 +37,9 @@ model::Choice choice_of(std::uint32_t ranks) {
 
 Record running_record(std::uint32_t ranks) {
   Record record("c", 7, request(), "now");
-  Admitted const admitted{Dtype::f32, {100}, 100, 400, false, std::vector<std::uint64_t>(ranks, 1), {}};
+  Admitted const admitted{
+      Dtype::f32, {100}, 100, 400, false, std::vector<std::uint64_t>(ranks, 1), {}, std::vector<std::uint32_t>(ranks),
+      0};
   record.plan(group_of(ranks), admitted, choice_of(ranks), start);
   record.run();
   return record;

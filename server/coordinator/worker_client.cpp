@@ -52,6 +52,15 @@ asio::awaitable<Status> WorkerClient::probe(std::string url, http::TimePoint dea
   co_return ok();
 }
 
+asio::awaitable<WorkerClient::Said<api::TensorList>> WorkerClient::list_tensors(std::string url, std::string prefix,
+                                                                                http::TimePoint deadline) {
+  http::Call call;
+  call.url = url + "/v1/tensors?limit=100&prefix=" + percent_encoded(prefix);
+  auto const answer = co_await client_.send(std::move(call), deadline);
+  if (answer.has_error()) co_return answer.error();
+  co_return read<api::TensorList>(answer.value());
+}
+
 asio::awaitable<Result<http::Answer>> WorkerClient::look_at_tensor(std::string url, std::string tensor,
                                                                    http::TimePoint deadline) {
   http::Call call;

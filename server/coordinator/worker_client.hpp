@@ -27,6 +27,10 @@ class WorkerClient {
   boost::asio::awaitable<Result<http::Answer>> look_at_tensor(std::string url, std::string tensor,
                                                               http::TimePoint deadline);
 
+  // GET /v1/tensors?prefix=...: the first names that begin so, at most 100.
+  boost::asio::awaitable<Said<api::TensorList>> list_tensors(std::string url, std::string prefix,
+                                                             http::TimePoint deadline);
+
   // PUT /v1/runs/{run}: returns when the run has ended on that rank.
   boost::asio::awaitable<Said<api::RunReport>> run(std::string url, api::RunRequest request, http::TimePoint deadline);
   // POST /v1/runs/{run}/commit, again until it is answered or the deadline is reached; gives the new version.

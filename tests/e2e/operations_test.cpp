@@ -36,12 +36,13 @@ class Fleet {
 
   void put(std::size_t worker, std::size_t rows) {
     auto const values = rows_of(worker, 0, rows);
-    REQUIRE(cluster.worker(worker)
+    REQUIRE(
+        cluster.worker(worker)
                 .put_tensor("x", "i32", std::to_string(rows) + "," + std::to_string(columns),
                             std::string(reinterpret_cast<char const*>(values.data()), values.size() * sizeof values[0]))
                 .status /
-                100 ==
-            2);
+            100 ==
+        2);
   }
   void put_all(std::size_t rows) {
     for (std::size_t worker = 0; worker < size(); ++worker) put(worker, rows);
@@ -272,4 +273,65 @@ TEST_CASE("reproducible: the same bits from every algorithm, size, segment, orde
         }
     }
   } while (std::next_permutation(telling.begin(), telling.end()));
+}
+
+TEST_CASE("several tensors of one name per worker are one contribution, and all of them get the result") {
+  Cluster cluster(3);
+  cluster.make_group("g");
+  std::vector<std::size_t> const parts{2, 1, 3};
+  auto const part = [](std::size_t worker, std::size_t k) {
+    std::vector<std::int64_t> values(5001);
+    for (std::size_t i = 0; i < values.size(); ++i)
+      values[i] = static_cast<std::int64_t>(6 * (worker * 100 + k * 10 + i));
+    return values;
+  };
+  auto const name = [](std::size_t k) { return "grad/" + std::to_string(k); };
+  auto const put_all = [&] {
+    for (std::size_t w = 0; w < 3; ++w)
+      for (std::size_t k = 0; k < parts[w]; ++k)
+        REQUIRE(cluster.worker(w).put_tensor(name(k), "i64", part(w, k)).status / 100 == 2);
+  };
+  std::vector<std::int64_t> sum(5001);
+  for (std::size_t w = 0; w < 3; ++w)
+    for (std::size_t k = 0; k < parts[w]; ++k) {
+      auto const values = part(w, k);
+      std::transform(sum.begin(), sum.end(), values.begin(), sum.begin(), std::plus<>());
+    }
+  auto average = sum;
+  for (auto& value : average) value /= 6;
+
+  for (auto const* local : {"auto", "centralized", "tree", "ring", "binomial", "chain", "double_tree"})
+    for (auto const* global : {"ring", "tree"})
+      for (auto const* reduce : {"sum", "avg"}) {
+        put_all();
+        auto const answer = cluster.run({{"group", "g"},
+                                         {"tensor", "grad"},
+                                         {"reduce", reduce},
+                                         {"algorithm", global},
+                                         {"local_algorithm", local}});
+        INFO(json::serialize(answer));
+        REQUIRE(answer.at("state") == "succeeded");
+        CHECK(answer.at("ranks").at(2).at("parts") == 3);
+        for (std::size_t w = 0; w < 3; ++w)
+          for (std::size_t k = 0; k < parts[w]; ++k)
+            CHECK(cluster.worker(w).get_tensor<std::int64_t>(name(k)) ==
+                  (reduce == std::string("sum") ? sum : average));
+      }
+
+  put_all();
+  auto const before = cluster.worker(0).tensor_version(name(0));
+  CHECK(cluster.run({{"group", "g"}, {"op", "reduce"}, {"root", 2}, {"tensor", "grad"}}).at("state") == "succeeded");
+  CHECK(cluster.worker(2).get_tensor<std::int64_t>(name(1)) == sum);
+  CHECK(cluster.worker(0).get_tensor<std::int64_t>(name(1)) == part(0, 1));
+  CHECK(cluster.worker(0).tensor_version(name(0)) == before);
+  CHECK(cluster.run({{"group", "g"}, {"op", "broadcast"}, {"root", 2}, {"tensor", "grad"}}).at("state") == "succeeded");
+  for (std::size_t k = 0; k < 2; ++k) CHECK(cluster.worker(0).get_tensor<std::int64_t>(name(k)) == sum);
+
+  cluster.worker(2).put_tensor(name(1), "i64", std::vector<std::int64_t>(7));
+  auto const refused = cluster.coordinator.post("/v1/collectives?wait=30s", R"({"group":"g","tensor":"grad"})");
+  CHECK(refused.status == 409);
+  CHECK(refused.body.find("grad/1 is not like grad/0") != std::string::npos);
+  CHECK(
+      cluster.coordinator.post("/v1/collectives?wait=30s", R"({"group":"g","tensor":"grad","local_algorithm":"bruck"})")
+          .body.find("/local_algorithm") != std::string::npos);
 }

@@ -57,6 +57,11 @@ std::optional<Problem> check_reduction(RunOrder const& order, Dtype dtype) {
                                                std::string(name(dtype)) + " is not supported by this build");
 }
 
+// Where workers have several tensors of the name, the average is over all of them, and each rank divides its result.
+bool averages_at_the_end(RunOrder const& order) {
+  return order.contributions > 0 && order.reduce == ReduceOp::avg && reduces(order.spec.op);
+}
+
 std::uint64_t microseconds(steady_clock::time_point time) {
   return static_cast<std::uint64_t>(
       std::chrono::duration_cast<std::chrono::microseconds>(time.time_since_epoch()).count());
@@ -279,8 +284,7 @@ engine::RunSpec Runner::to_spec(RunOrder const& order, Memory const& memory) {
   spec.program = memory.part.program;
   spec.members = order.members;
   spec.dtype = memory.dtype;
-  // Of several tensors per worker the average is taken at the end, over all of them.
-  spec.reduce = memory.level && order.reduce == ReduceOp::avg ? ReduceOp::sum : order.reduce;
+  spec.reduce = averages_at_the_end(order) ? ReduceOp::sum : order.reduce;
   spec.sizes = order.sizes;
   spec.input = memory.input();
   spec.output = memory.output();
@@ -335,6 +339,10 @@ awaitable<Checked<RunEnd>> Runner::run(RunOrder order) {
       return std::string();
     };
     static_cast<void>(co_await parts_.helper.compute(spread));
+  } else if (result.status && averages_at_the_end(order) && memory->part.gets) {
+    auto const output = memory->output();
+    devices::find_divide(memory->dtype)(output.data(), output.size() / element_bytes(memory->dtype),
+                                        static_cast<std::uint32_t>(order.contributions));
   }
   end.result = memory->result();
   if (!result.status) {

@@ -16,6 +16,14 @@ using boost::asio::awaitable;
 constexpr std::uint64_t default_list_length = 100;
 constexpr std::uint64_t max_list_length = 1000;
 
+// Comes after every name that comes before those with this prefix, and before these.
+std::string just_before(std::string_view prefix) {
+  std::string text(prefix);
+  if (text.empty()) return text;
+  --text.back();
+  return text + '\x7f';
+}
+
 // A range is of the representation that If-Range names; of another one the client has nothing yet and gets all.
 bool range_applies(http::Request const& request, std::string_view etag) {
   auto const condition = request.fields.find("If-Range");
@@ -69,7 +77,7 @@ awaitable<http::Response> TensorRoutes::list(http::Request const& request) {
   auto const prefix = request.query_value("prefix").value_or("");
 
   api::TensorList list;
-  auto const found = store_.list(std::max(cursor.value_or(""), prefix), length + 1);
+  auto const found = store_.list(std::max(std::string(cursor.value_or("")), just_before(prefix)), length + 1);
   for (auto const& tensor : found) {
     if (!tensor.name.starts_with(prefix)) break;
     if (list.items.size() == length) {
