@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "http/api/collectives.hpp"
+#include "http/api/constants.hpp"
 #include "http/api/groups.hpp"
 #include "http/api/membership.hpp"
 #include "http/api/runs.hpp"
@@ -121,6 +122,16 @@ TEST_CASE("plans read back as written") {
       R"(,"verified":true,"verification":"yes","rounds":[[{"op":"send","rank":1,"peer":2,)"
       R"("chunk":3,"chunks":4}],[],[{"op":"recv","rank":2,"peer":1,"chunk":3,"chunks":2}]]})";
   CHECK(echoed<api::PlanAnswer>(answer) == answer);
+}
+
+TEST_CASE("constants read back as written") {
+  std::string const link = R"({"alpha_s":1.5e-05,"beta_s_per_byte":2.5e-10})";
+  auto const text = R"({"level":{"host":)" + link + R"(,"rack":)" + link + R"(,"zone":)" + link + R"(,"region":)" +
+                    link + R"(,"world":)" + link + R"(},"gamma_s_per_byte":1.25e-10,"segment_bytes":65536,)" +
+                    R"("uplink_s_per_byte":{"host":0.1,"rack":0.2,"zone":0.3,"region":0.4},"host_cores":2.5,)" +
+                    R"("message_cpu_s":1e-06,"byte_cpu_s":1e-10})";
+  CHECK(echoed<api::ModelConstants>(text) == text);
+  CHECK(decode<api::ModelConstants>(R"({"level":{"host":{"alpha_s":1}}})").has_error());
 }
 
 TEST_CASE("tensors read back as written") {

@@ -11,9 +11,7 @@ BOOST_DESCRIBE_STRUCT(ModelConstants, (),
                       (level, gamma_s_per_byte, segment_bytes, uplink_s_per_byte, host_cores, message_cpu_s,
                        byte_cpu_s))
 
-constexpr auto required(LinkConstants const*) {
-  return std::array<std::string_view, 2>{"alpha_s", "beta_s_per_byte"};
-}
+constexpr auto required(LinkConstants const*) { return std::array<std::string_view, 2>{"alpha_s", "beta_s_per_byte"}; }
 
 }  // namespace chorus::api
 
