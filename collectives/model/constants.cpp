@@ -1,17 +1,30 @@
-#include "collectives/model/cost.hpp"
+#include "collectives/model/constants.hpp"
+
+#include <algorithm>
 
 namespace chorus::model {
 namespace {
 
+constexpr auto host = static_cast<std::size_t>(Level::host);
+
 constexpr double gbit_per_s(double gbit) { return 8e-9 / gbit; }  // seconds per byte
 constexpr double gbyte_per_s(double gbyte) { return 1e-9 / gbyte; }
+
+double fastest_outwards(Constants const& constants) {
+  auto fastest = constants.level[host + 1].beta_s_per_byte;
+  for (auto level = host + 2; level < all_levels.size(); ++level)
+    fastest = std::min(fastest, constants.level[level].beta_s_per_byte);
+  return fastest;
+}
 
 }  // namespace
 
 // The host level is what one message between two processes costs over loopback TCP on a current server core, both
 // system calls and the wake-up included. Outwards the bandwidths are those of the usual network cards and of one TCP
 // flow across regions; the latencies are half of usual round trips: about 50 us under one switch, 200 us across a data
-// hall, 1 ms between the zones of a region, 60 ms between regions. Gamma is one core adding two streams from memory.
+// hall, 1 ms between the zones of a region, 60 ms between regions. Gamma is one core adding two streams from memory. A
+// message keeps a core busy for a system call and the way through the engine, a byte for one copy to or from the
+// kernel.
 Constants Constants::defaults() {
   Constants constants;
   constants.level = {{
@@ -22,6 +35,20 @@ Constants Constants::defaults() {
       {30e-3, gbit_per_s(1)},    // world
   }};
   constants.gamma_s_per_byte = gbyte_per_s(8);
+  constants.uplink_s_per_byte[host] = fastest_outwards(constants);
+  constants.host_cores = 8;
+  constants.message_cpu_s = 4e-6;
+  constants.byte_cpu_s = gbyte_per_s(8);
+  return constants;
+}
+
+Constants overridden(Constants constants, topology::ShapeSpec const& shape) {
+  for (std::size_t level = 0; level < all_levels.size(); ++level)
+    if (auto const& link = shape.links[level])
+      constants.level[level] = {link->latency_s, gbyte_per_s(link->bandwidth_gbyte_per_s)};
+  constants.uplink_s_per_byte[host] = fastest_outwards(constants);
+  for (std::size_t level = 0; level < uplink_levels; ++level)
+    if (auto const& uplink = shape.uplink_gbyte_per_s[level]) constants.uplink_s_per_byte[level] = gbyte_per_s(*uplink);
   return constants;
 }
 

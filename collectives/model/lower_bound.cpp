@@ -27,9 +27,9 @@ std::uint64_t least_bytes(Op op, std::uint32_t p, std::uint64_t n) {
     case Op::broadcast:
     case Op::reduce:
       return n;
-    // Whoever has the largest of p shares.
+    // Whoever has the largest share, but for the root, which may own a larger one.
     case Op::gather:
-      return n / p + (n % p != 0);
+      return n / p + (n % p > 1);
     case Op::barrier:
       return 0;
   }

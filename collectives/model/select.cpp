@@ -7,15 +7,13 @@
 
 #include "collectives/algorithms/catalogue.hpp"
 #include "collectives/core/errc.hpp"
-#include "collectives/model/estimate.hpp"
-#include "collectives/topology/order.hpp"
+#include "collectives/model/fold.hpp"
+#include "collectives/model/simulate.hpp"
 
 namespace chorus::model {
 namespace {
 
-using plan::Algorithm, plan::Program, plan::Rank, plan::Spec;
-
-constexpr std::array<std::uint32_t, 3> arities{2, 4, 8};
+using plan::Algorithm, plan::Spec;
 
 std::string duration(double seconds) {
   std::array<char, 32> text{};
@@ -39,92 +37,50 @@ std::string describe(Spec const& spec, Algorithm const& algorithm) {
   return text;
 }
 
-// The specs of one algorithm that are worth a look.
-std::vector<Spec> variants(Algorithm const& algorithm, Wish const& wish, std::uint32_t ranks, Rank root) {
-  Spec spec{.op = wish.op, .algorithm = std::string(algorithm.name), .ranks = ranks, .in_place = wish.in_place};
-  if (algorithm.rooted || is_rooted(wish.op)) spec.root = root;
-  spec.shape = wish.shape.value_or(plan::Shape());
-  if (!algorithm.uses_arity) return {spec};
-  std::vector<Spec> specs;
-  for (auto const arity : arities) {
-    spec.arity = wish.arity.value_or(arity);
-    specs.push_back(spec);
-    if (wish.arity || arity + 1 >= ranks) break;  // every larger arity is the same star
-  }
-  return specs;
-}
-
 class Selection {
  public:
-  Selection(Wish const& wish, std::span<Locality const> localities, std::uint64_t elements, std::size_t element_bytes,
-            Constants const& constants)
+  Selection(Wish const& wish, Network const& network, std::uint64_t elements, std::size_t element_bytes)
       : wish_(wish),
-        localities_(localities),
+        network_(network),
+        candidates_(wish, network),
         elements_(elements),
-        element_bytes_(element_bytes),
-        constants_(constants) {}
+        element_bytes_(element_bytes) {}
 
-  Status consider_all() {
-    auto const ranks = static_cast<std::uint32_t>(localities_.size());
-    auto const root = wish_.root ? *wish_.root : is_rooted(wish_.op) ? 0 : topology::center(localities_);
+  void consider_all() {
     for (auto const* algorithm : algorithms::all())
-      for (auto const& spec : variants(*algorithm, wish_, ranks, root)) {
-        if (algorithm->check(spec).has_error() || !fits(*algorithm, spec)) continue;
-        auto const cost = followed() ? follow(*algorithm, spec) : approximate(spec);
-        if (cost.has_error()) return cost.error();
-        considered_.push_back({{spec, cost.value()}, algorithm, considered_.size()});
+      for (auto& spec : candidates_.of(*algorithm)) {
+        auto const predicted = cost(*algorithm, spec);
+        considered_.push_back({{std::move(spec), predicted}, algorithm, considered_.size()});
       }
     std::sort(considered_.begin(), considered_.end(), [](auto const& a, auto const& b) {
       return std::tie(a.cost.seconds, a.position) < std::tie(b.cost.seconds, b.position);
     });
-    return ok();
   }
 
   Result<Choice> choose() {
     auto const chosen = std::find_if(considered_.begin(), considered_.end(), [&](auto const& candidate) {
       return wish_.algorithm == "auto" || wish_.algorithm == candidate.spec.algorithm;
     });
-    if (chosen == considered_.end())
-      return Error(PlanErrc::unsupported_operation,
-                   (wish_.algorithm == "auto" ? "no algorithm does " : wish_.algorithm + " does not do ") +
-                       std::string(name(wish_.op)));
+    if (chosen == considered_.end()) {
+      auto const asked = algorithms::find(wish_.algorithm);
+      return asked.has_value() ? candidates_.refusal(*asked.value()) : candidates_.refusal();
+    }
     Choice choice{chosen->spec, chosen->cost, reason(static_cast<std::size_t>(chosen - considered_.begin())), {}};
     choice.considered.assign(considered_.begin(), considered_.end());
     return choice;
   }
 
  private:
-  [[nodiscard]] bool fits(Algorithm const& algorithm, Spec const& spec) const {
-    if (wish_.shape && algorithm.name != wish_.algorithm) return false;
-    if (wish_.uneven && algorithm.equal_chunks != nullptr && algorithm.equal_chunks(spec)) return false;
-    if (!wish_.reproducible || !reduces(wish_.op)) return true;
-    return algorithm.in_worker_order != nullptr && algorithm.in_worker_order(spec);
-  }
-
   struct Considered : Candidate {
     Algorithm const* algorithm;
     std::size_t position;  // in the order of the catalogue: decides between equals
   };
 
-  [[nodiscard]] bool followed() const { return localities_.size() <= max_followed_ranks; }
+  [[nodiscard]] bool simulated() const { return network_.ranks() <= max_simulated_ranks; }
 
-  Result<Cost> follow(Algorithm const& algorithm, Spec const& spec) const {
-    std::vector<Program> programs;
-    programs.reserve(spec.ranks);
-    for (Rank rank = 0; rank < spec.ranks; ++rank) {
-      auto program = plan::build(algorithm, spec, rank);
-      if (program.has_error()) return program.error();
-      programs.push_back(std::move(program).value());
-    }
-    return cost(programs, localities_, elements_, element_bytes_, constants_);
-  }
-
-  Result<Cost> approximate(Spec const& spec) const {
-    if (auto const status = plan::check(spec); status.has_error()) return status.error();
-    auto slowest = Level::host;
-    for (auto const& locality : localities_) slowest = std::max(slowest, shared_level(localities_.front(), locality));
-    if (auto const cost = estimate(spec, constants_.link(slowest), elements_, element_bytes_, constants_)) return *cost;
-    return Error(PlanErrc::unsupported_operation, spec.algorithm + " has no closed formula for its cost");
+  [[nodiscard]] Cost cost(Algorithm const& algorithm, Spec const& spec) const {
+    if (simulated()) return simulate(algorithm, spec, network_, elements_, element_bytes_).cost;
+    return fold(algorithm, spec, network_, elements_, element_bytes_);
   }
 
   [[nodiscard]] std::string predicted(std::size_t at) const {
@@ -142,16 +98,15 @@ class Selection {
       text += ": predicted " + duration(it.cost.seconds);
       if (considered_.size() > 1) text += ", next best " + predicted(1);
     }
-    if (!followed())
-      text += " (closed formulas, as there are more than " + std::to_string(max_followed_ranks) + " ranks)";
+    if (!simulated()) text += " (folded, as there are more than " + std::to_string(max_simulated_ranks) + " ranks)";
     return text;
   }
 
   Wish const& wish_;
-  std::span<Locality const> localities_;
+  Network const& network_;
+  Candidates candidates_;
   std::uint64_t elements_;
   std::size_t element_bytes_;
-  Constants const& constants_;
   std::vector<Considered> considered_;
 };
 
@@ -169,8 +124,9 @@ Result<Choice> select(Wish const& wish, std::span<Locality const> localities, st
   asked.arity = wish.arity.value_or(2);
   if (auto const status = plan::check(asked); status.has_error()) return status.error();
 
-  Selection selection(wish, localities, elements, element_bytes, constants);
-  if (auto const status = selection.consider_all(); status.has_error()) return status.error();
+  Network const network(localities, constants);
+  Selection selection(wish, network, elements, element_bytes);
+  selection.consider_all();
   return selection.choose();
 }
 

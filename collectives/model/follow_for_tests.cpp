@@ -1,58 +1,49 @@
-#include "collectives/model/cost.hpp"
+#include "collectives/model/follow_for_tests.hpp"
 
 #include <algorithm>
 #include <queue>
+#include <tuple>
 #include <vector>
 
 #include "collectives/core/assert.hpp"
-#include "collectives/plan/layout.hpp"
+#include "collectives/model/volume.hpp"
 #include "collectives/plan/matching.hpp"
 
 namespace chorus::model {
 namespace {
 
-using plan::Endpoint, plan::Instruction, plan::Layout, plan::Opcode, plan::Program;
-
-std::uint64_t elements_of(Layout const& layout, std::uint32_t chunk, Instruction const& i) {
-  if (i.stride == 1) return layout.range(chunk, i.chunks).size();
-  auto sum = std::uint64_t{0};
-  for (std::uint32_t k = 0; k < i.chunks; ++k) sum += layout.range(chunk + k * i.stride).size();
-  return sum;
-}
+using plan::Endpoint, plan::Instruction, plan::Opcode, plan::Program;
 
 bool communicates(Instruction const& i) { return i.op == Opcode::send || i.receives(); }
 
-// Scratch is cut like the vector, and starts over after the vector's last chunk.
-std::uint64_t elements_of(Layout const& layout, Instruction const& i) {
-  auto const buffer = i.writes_dst() ? i.dst : i.src;
+std::uint64_t bytes_of(Volume const& volume, Instruction const& i) {
   auto const chunk = i.writes_dst() ? i.dst_chunk : i.src_chunk;
-  if (buffer != plan::Buffer::scratch) return elements_of(layout, chunk, i);
-  return (layout.elements() / layout.chunks() + (layout.elements() % layout.chunks() != 0)) * i.chunks;
+  return volume.bytes({i.writes_dst() ? i.dst : i.src, chunk, i.chunks, i.stride});
 }
 
 // Events in virtual time. What can happen at all is decided by dependencies and by both ends of a message being ready;
 // when, by the ports: each is given to whoever asks first.
 class Simulation {
  public:
-  Simulation(std::span<Program const> programs, std::span<Locality const> localities, Layout const& layout,
-             std::size_t element_bytes, Constants const& constants)
+  Simulation(std::span<Program const> programs, Network const& network, Volume const& volume, std::size_t segments)
       : programs_(programs),
-        localities_(localities),
-        constants_(constants),
+        network_(network),
+        constants_(network.constants()),
+        most_segments_(segments),
         matching_(programs),
         ports_(programs.size()) {
+    for (auto const level : network.limited_levels()) uplinks_.push_back({level, ports_});
     for (auto const& program : programs) {
       begin_.push_back(steps_.size());
-      for (auto const& instruction : program.instructions)
-        steps_.push_back(step_of(layout, instruction, element_bytes));
+      for (auto const& instruction : program.instructions) steps_.push_back(step_of(volume, instruction));
       link_dependents(program);
     }
     first_end_ready_.resize(matching_.messages());
+    put_in_order();
   }
 
   double run() {
-    for (auto const& program : programs_)
-      for (std::uint32_t i = 0; i < program.instructions.size(); ++i) offer({program.rank, i});
+    for (auto const& who : in_order_) offer(who);
     while (!events_.empty()) {
       auto const event = events_.top();
       events_.pop();
@@ -81,23 +72,34 @@ class Simulation {
   };
   struct Event {
     double at_s;
-    std::uint64_t order;  // of two at one time, the one that was foreseen first
+    std::uint64_t order;  // of two at one time, the one of the earlier round, and there the one emitted earlier
     Endpoint who;
     bool operator>(Event const& other) const { return at_s != other.at_s ? at_s > other.at_s : order > other.order; }
   };
 
-  Step step_of(Layout const& layout, Instruction const& instruction, std::size_t element_bytes) const {
+  Step step_of(Volume const& volume, Instruction const& instruction) const {
     // From the number of chunks alone: the same for both ends of a message and for both sides of a segmentwise
     // dependency.
-    auto const largest_chunk = layout.elements() / layout.chunks() + 1;
-    auto const largest = static_cast<double>(largest_chunk) * static_cast<double>(element_bytes) * instruction.chunks;
+    auto const largest = (static_cast<double>(volume.bytes()) / volume.chunks() + 1) * instruction.chunks;
     Step step;
-    auto const most = std::max<std::size_t>(max_followed_segments / std::max<std::size_t>(matching_.messages(), 1), 1);
     step.segments = static_cast<std::uint32_t>(
-        std::clamp(largest / static_cast<double>(constants_.segment_bytes), 1.0, static_cast<double>(most)));
-    step.segment_bytes =
-        static_cast<double>(elements_of(layout, instruction)) * static_cast<double>(element_bytes) / step.segments;
+        std::clamp(largest / static_cast<double>(constants_.segment_bytes), 1.0, static_cast<double>(most_segments_)));
+    step.segment_bytes = static_cast<double>(bytes_of(volume, instruction)) / step.segments;
     return step;
+  }
+
+  void put_in_order() {
+    std::vector<std::tuple<std::size_t, std::uint32_t, plan::Rank, std::uint32_t>> keys;
+    for (auto const& program : programs_)
+      for (std::size_t round = 0; round + 1 < program.round_begin.size(); ++round)
+        for (auto i = program.round_begin[round]; i < program.round_begin[round + 1]; ++i)
+          keys.emplace_back(round, i - program.round_begin[round], program.rank, i);
+    std::sort(keys.begin(), keys.end());
+    place_.resize(keys.size());
+    for (auto const& [round, nth, rank, i] : keys) {
+      place_[begin_[rank] + i] = in_order_.size();
+      in_order_.push_back({rank, i});
+    }
   }
 
   void link_dependents(Program const& program) {
@@ -138,11 +140,23 @@ class Simulation {
   }
 
   void transfer(Endpoint from, Endpoint to) {
-    auto const& link = constants_.link(shared_level(localities_[from.rank], localities_[to.rank]));
+    auto const& link = network_.link(from.rank, to.rank);
     auto const bytes = step(from).segment_bytes;
     auto &send_free_s = ports_[from.rank].send_free_s, &receive_free_s = ports_[to.rank].receive_free_s;
-    auto const start_s = std::max({now_, send_free_s, receive_free_s});
-    auto const arrived_s = start_s + (step(from).done == 0 ? link.alpha_s : 0) + bytes * link.beta_s_per_byte;
+    auto start_s = std::max({now_, send_free_s, receive_free_s});
+    auto byte_s = link.beta_s_per_byte;
+    for (auto& [level, groups] : uplinks_) {
+      auto const leaves = network_.group(level, from.rank), enters = network_.group(level, to.rank);
+      if (leaves == enters) continue;
+      start_s = std::max({start_s, groups[leaves].send_free_s, groups[enters].receive_free_s});
+      byte_s = std::max(byte_s, network_.uplink_s_per_byte(level));
+    }
+    for (auto& [level, groups] : uplinks_) {
+      auto const leaves = network_.group(level, from.rank), enters = network_.group(level, to.rank);
+      if (leaves == enters) continue;
+      groups[leaves].send_free_s = groups[enters].receive_free_s = start_s + bytes * network_.uplink_s_per_byte(level);
+    }
+    auto const arrived_s = start_s + (step(from).done == 0 ? link.alpha_s : 0) + bytes * byte_s;
     send_free_s = arrived_s;
     receive_free_s = arrived_s;
     if (instruction(to).op == Opcode::recv_reduce) receive_free_s += bytes * constants_.gamma_s_per_byte;
@@ -150,7 +164,7 @@ class Simulation {
     finish_at(receive_free_s, to);
   }
 
-  void finish_at(double at_s, Endpoint who) { events_.push({at_s, ++foreseen_, who}); }
+  void finish_at(double at_s, Endpoint who) { events_.push({at_s, place_[begin_[who.rank] + who.instruction], who}); }
 
   void finish_segment(Endpoint who) {
     auto& mine = step(who);
@@ -163,46 +177,53 @@ class Simulation {
   }
 
   std::span<Program const> programs_;
-  std::span<Locality const> localities_;
+  Network const& network_;
   Constants const& constants_;
+  std::size_t most_segments_;  // of a message
   plan::Matching matching_;
-  std::vector<Ports> ports_;                  // per rank
+  std::vector<Ports> ports_;  // per rank
+  struct Uplinks {
+    Level level;
+    std::vector<Ports> groups;
+  };
+  std::vector<Uplinks> uplinks_;
   std::vector<std::size_t> begin_;            // per rank: its first instruction in steps_
   std::vector<Step> steps_;                   // per instruction
   std::vector<std::size_t> dependent_begin_;  // per instruction, and one more per rank
   std::vector<Dependent> dependents_;
   std::vector<bool> first_end_ready_;  // per message: one end waits for the other
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
-  std::uint64_t foreseen_ = 0;
+  std::vector<Endpoint> in_order_;    // by round, place in the round, rank
+  std::vector<std::uint64_t> place_;  // per instruction: in this order
   double now_ = 0;
 };
 
 // Rounds in which anybody sends, and what the busiest rank sends.
-void count(std::span<Program const> programs, Layout const& layout, std::size_t element_bytes, Cost& cost) {
+void count(std::span<Program const> programs, Volume const& volume, Cost& cost) {
   std::vector<bool> sends_in;
   for (auto const& program : programs) {
-    auto elements = std::uint64_t{0};
+    auto bytes = std::uint64_t{0};
     for (std::size_t round = 0; round + 1 < program.round_begin.size(); ++round)
       for (auto i = program.round_begin[round]; i < program.round_begin[round + 1]; ++i)
         if (auto const& instruction = program.instructions[i]; instruction.op == Opcode::send) {
           if (sends_in.size() <= round) sends_in.resize(round + 1);
           sends_in[round] = true;
-          elements += elements_of(layout, instruction);
+          bytes += bytes_of(volume, instruction);
         }
-    cost.bytes_per_rank = std::max(cost.bytes_per_rank, elements * element_bytes);
+    cost.bytes_per_rank = std::max(cost.bytes_per_rank, bytes);
   }
   cost.rounds = static_cast<std::uint32_t>(std::count(sends_in.begin(), sends_in.end(), true));
 }
 
 }  // namespace
 
-Cost cost(std::span<Program const> programs, std::span<Locality const> localities, std::uint64_t elements,
-          std::size_t element_bytes, Constants const& constants) {
-  CHORUS_ASSERT(!programs.empty() && programs.size() == localities.size(), "one locality for every rank's program");
-  auto const layout = Layout(elements, programs.front().chunks);
+Cost follow(std::span<Program const> programs, Network const& network, std::uint64_t elements,
+            std::size_t element_bytes, std::size_t most_segments) {
+  CHORUS_ASSERT(!programs.empty() && programs.size() == network.ranks(), "one place for every rank's program");
+  auto const volume = Volume(programs.front().spec, programs.front().chunks, elements, element_bytes);
   Cost result;
-  count(programs, layout, element_bytes, result);
-  result.seconds = Simulation(programs, localities, layout, element_bytes, constants).run();
+  count(programs, volume, result);
+  result.seconds = Simulation(programs, network, volume, most_segments).run();
   return result;
 }
 

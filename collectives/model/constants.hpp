@@ -1,0 +1,45 @@
+// What messages, reductions and hosts cost.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "collectives/core/locality.hpp"
+#include "collectives/topology/shape_spec.hpp"
+
+namespace chorus::model {
+
+struct LinkCost {
+  double alpha_s = 0;          // latency of a message
+  double beta_s_per_byte = 0;  // inverse bandwidth
+};
+
+// Levels whose groups have an uplink: host to region. A host's uplink is its network card.
+inline constexpr std::size_t uplink_levels = all_levels.size() - 1;
+
+struct Constants {
+  std::array<LinkCost, all_levels.size()> level;  // of the link of two ranks, indexed by Level
+  double gamma_s_per_byte = 0;                    // reduction
+  std::uint64_t segment_bytes = 256 * 1024;       // as schedules cut chunks
+
+  // What all ranks of such a group share towards the others, as much again for what comes in. 0: no limit but those of
+  // the links.
+  std::array<double, uplink_levels> uplink_s_per_byte{};
+
+  // All ranks of a host share its cores. A message takes message_cpu_s + m * byte_cpu_s of a core at each of its ends,
+  // a reduction gamma. 0 cores: no limit.
+  double host_cores = 0;
+  double message_cpu_s = 0;
+  double byte_cpu_s = 0;
+
+  [[nodiscard]] LinkCost const& link(Level l) const { return level[static_cast<std::size_t>(l)]; }
+
+  // Orders of magnitude to choose by until links have been measured: see constants.cpp for where each comes from.
+  [[nodiscard]] static Constants defaults();
+};
+
+// The constants with what a topology says of its links and uplinks. A host whose card it does not mention has one as
+// fast as the fastest of its links that leave it.
+[[nodiscard]] Constants overridden(Constants constants, topology::ShapeSpec const& shape);
+
+}  // namespace chorus::model

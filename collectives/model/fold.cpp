@@ -1,0 +1,263 @@
+#include "collectives/model/fold.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numbers>
+
+#include "collectives/core/assert.hpp"
+#include "collectives/model/volume.hpp"
+
+namespace chorus::model {
+namespace {
+
+using plan::Algorithm, plan::Instruction, plan::Opcode, plan::Rank, plan::Spec;
+
+constexpr std::uint32_t least_sampled_ranks = 6;
+
+// Ranks and rounds that stand for all of them.
+struct Sample {
+  std::vector<Rank> ranks;   // ascending
+  std::size_t special = 0;   // of them stand for themselves alone
+  std::uint32_t rounds = 0;  // of the plan
+  std::uint32_t step = 1;    // every step-th round is looked at
+
+  // How many ranks one of the others stands for.
+  [[nodiscard]] double weight(std::uint32_t all) const {
+    auto const others = ranks.size() - special;
+    return others == 0 ? 1 : static_cast<double>(all - special) / static_cast<double>(others);
+  }
+};
+
+// Points that fill the ranks evenly without ever standing at one distance, which could be that of the hosts.
+Rank spread(std::uint32_t n, std::uint32_t ranks) {
+  auto const turn = static_cast<double>(n) * (std::numbers::phi - 1);
+  return static_cast<Rank>((turn - std::floor(turn)) * ranks);
+}
+
+// How many instructions a call of emit() makes.
+class Counter : public plan::Sink {
+ public:
+  void put(Instruction const&) override { ++count_; }
+  [[nodiscard]] std::uint64_t count() const { return count_; }
+
+ private:
+  std::uint64_t count_ = 0;
+};
+
+// What a call of emit() costs, in instructions: some look through the whole shape.
+std::uint64_t effort_per_round(Algorithm const& algorithm, Spec const& spec, std::uint32_t rounds) {
+  constexpr std::uint32_t most = 16;
+  Counter counter;
+  for (std::uint32_t round = 0; round < rounds && round < most; ++round) algorithm.emit(spec, 0, round, counter);
+  return std::max<std::uint64_t>(counter.count() / std::clamp(rounds, 1u, most), 1) + spec.shape.size() / 16;
+}
+
+Sample sample_of(Algorithm const& algorithm, Spec const& spec, std::uint64_t budget) {
+  Sample sample;
+  sample.ranks = {0, spec.ranks - 1, spec.root};
+  for (auto const rank : sample.ranks) sample.rounds = std::max(sample.rounds, algorithm.rounds(spec, rank));
+  budget = std::max<std::uint64_t>(budget / effort_per_round(algorithm, spec, sample.rounds), 1);
+  auto const affordable = std::max<std::uint64_t>(budget / std::max(sample.rounds, 1u), least_sampled_ranks);
+  if (affordable >= spec.ranks) {
+    sample.ranks.resize(spec.ranks);
+    for (Rank rank = 0; rank < spec.ranks; ++rank) sample.ranks[rank] = rank;
+    for (auto const rank : sample.ranks) sample.rounds = std::max(sample.rounds, algorithm.rounds(spec, rank));
+    return sample;
+  }
+  auto const sort = [&] {
+    std::sort(sample.ranks.begin(), sample.ranks.end());
+    sample.ranks.erase(std::unique(sample.ranks.begin(), sample.ranks.end()), sample.ranks.end());
+  };
+  sort();
+  sample.special = sample.ranks.size();
+  for (std::uint32_t n = 1; sample.special + n <= affordable; ++n) sample.ranks.push_back(spread(n, spec.ranks));
+  sort();
+  sample.step = static_cast<std::uint32_t>(
+      std::max<std::uint64_t>(sample.rounds * std::uint64_t{sample.ranks.size()} / (2 * budget), 1));
+  return sample;
+}
+
+// What leaves and enters the groups of a level.
+struct Crossing {
+  double out_bytes = 0, in_bytes = 0;
+
+  void add(Crossing const& other, double weight) {
+    out_bytes += other.out_bytes * weight;
+    in_bytes += other.in_bytes * weight;
+  }
+};
+
+// What one rank does, in one round or in all.
+struct Work {
+  double send_s = 0, receive_s = 0, local_s = 0;  // of its ports and its reductions
+  double core_s = 0;                              // of its host's cores
+  std::array<Crossing, uplink_levels> crossing;
+  std::uint64_t sent_bytes = 0;
+};
+
+class Fold : public plan::Sink {
+ public:
+  Fold(Algorithm const& algorithm, Spec const& spec, Network const& network, Volume const& volume, Sample sample)
+      : algorithm_(algorithm),
+        spec_(spec),
+        network_(network),
+        constants_(network.constants()),
+        volume_(volume),
+        sample_(std::move(sample)),
+        segment_bytes_(static_cast<double>(constants_.segment_bytes)),
+        rest_(sample_.ranks.size()) {}
+
+  Cost operator()() {
+    auto filled_s = 0.0, before_s = 0.0;
+    auto unseen = std::uint32_t{0};
+    bool seen_any = false;
+    Cost cost;
+    for (std::uint32_t round = 0; round < sample_.rounds; round += sample_.step) {
+      auto const round_s = fold(round);
+      if (!sends_ && local_s_ > 0) filled_s += local_s_;
+      if (!sends_) {
+        ++unseen;
+        continue;
+      }
+      // Rounds in which nobody of the sample acted cost what the ones around them do.
+      if (!is_complete()) filled_s += unseen * (seen_any ? (before_s + round_s) / 2 : round_s);
+      if (!is_complete()) cost.rounds += unseen;
+      unseen = 0;
+      filled_s += round_s;
+      before_s = round_s;
+      seen_any = true;
+      ++cost.rounds;
+    }
+    if (!is_complete() && seen_any) {
+      filled_s += unseen * before_s;
+      cost.rounds += unseen;
+    }
+    auto const scale = static_cast<double>(sample_.step);
+    cost.rounds = std::min(cost.rounds * sample_.step, sample_.rounds);
+    finish(cost, filled_s * scale, scale);
+    return cost;
+  }
+
+ private:
+  [[nodiscard]] bool is_complete() const { return sample_.ranks.size() == spec_.ranks; }
+  [[nodiscard]] double weight_of(std::size_t nth) const {
+    auto const rank = sample_.ranks[nth];
+    bool const special = sample_.special > 0 && (rank == 0 || rank == spec_.ranks - 1 || rank == spec_.root);
+    return special ? 1 : sample_.weight(spec_.ranks);
+  }
+  // What a group of the level sends or receives, in seconds of its uplink, if its ranks do on average what the sampled
+  // ones do.
+  [[nodiscard]] double on_one_uplink(Level level, Crossing const& crossing) const {
+    auto const bytes = std::max(crossing.out_bytes, crossing.in_bytes) / spec_.ranks * network_.largest_group(level);
+    return bytes * network_.uplink_s_per_byte(level);
+  }
+  // A host's cores have to do this for all of its ranks, if they do on average what the sampled ones do.
+  [[nodiscard]] double on_one_host(double core_s) const {
+    if (!network_.shares_cores()) return 0;
+    return core_s / spec_.ranks * network_.largest_group(Level::host) / constants_.host_cores;
+  }
+
+  double fold(std::uint32_t round) {
+    auto slowest_s = 0.0, core_s = 0.0;
+    std::array<Crossing, uplink_levels> crossing;
+    sends_ = false;
+    local_s_ = 0;
+    for (nth_ = 0; nth_ < sample_.ranks.size(); ++nth_) {
+      first_ = {};
+      algorithm_.emit(spec_, sample_.ranks[nth_], round, *this);
+      slowest_s = std::max(slowest_s, std::max(first_.send_s, first_.receive_s) + first_.local_s);
+      auto const weight = weight_of(nth_);
+      core_s += first_.core_s * weight;
+      for (auto const level : network_.limited_levels()) {
+        auto const at = static_cast<std::size_t>(level);
+        crossing[at].add(first_.crossing[at], weight);
+      }
+    }
+    local_s_ = slowest_s;
+    slowest_s = std::max(slowest_s, on_one_host(core_s));
+    for (auto const level : network_.limited_levels())
+      slowest_s = std::max(slowest_s, on_one_uplink(level, crossing[static_cast<std::size_t>(level)]));
+    return slowest_s;
+  }
+
+  // First segments are summed up by round, the rest for the whole plan.
+  void put(Instruction const& i) override {
+    auto const writes = i.writes_dst();
+    auto const carried =
+        volume_.bytes({writes ? i.dst : i.src, writes ? i.dst_chunk : i.src_chunk, i.chunks, i.stride});
+    auto const bytes = static_cast<double>(carried);
+    auto const first = std::min(bytes, segment_bytes_), rest = bytes - first;
+    auto& all = rest_[nth_];
+    auto const gamma = constants_.gamma_s_per_byte;
+    if (i.op != Opcode::send && !i.receives()) {
+      if (i.op == Opcode::reduce) first_.local_s += first * gamma;
+      all.local_s += bytes * gamma;
+      first_.core_s += first * gamma;
+      all.core_s += rest * gamma;
+      return;
+    }
+    sends_ = true;
+    auto const rank = sample_.ranks[nth_];
+    auto const level = network_.level(rank, i.peer);
+    auto const& link = constants_.link(level);
+    auto const reduced = i.op == Opcode::recv_reduce ? gamma : 0;
+    auto const byte_s = link.beta_s_per_byte + reduced, core_byte_s = constants_.byte_cpu_s + reduced;
+    (i.receives() ? first_.receive_s : first_.send_s) += link.alpha_s + first * byte_s;
+    (i.receives() ? all.receive_s : all.send_s) += rest * byte_s;
+    first_.core_s += constants_.message_cpu_s + first * core_byte_s;
+    all.core_s += rest * core_byte_s;
+    if (!i.receives()) all.sent_bytes += carried;
+    for (auto const within : network_.limited_levels()) {
+      if (within >= level) break;
+      auto const at = static_cast<std::size_t>(within);
+      (i.receives() ? first_.crossing[at].in_bytes : first_.crossing[at].out_bytes) += first;
+      (i.receives() ? all.crossing[at].in_bytes : all.crossing[at].out_bytes) += rest;
+    }
+  }
+
+  void finish(Cost& cost, double filled_s, double scale) const {
+    auto rest_s = 0.0, local_s = 0.0, core_s = 0.0;
+    std::array<Crossing, uplink_levels> crossing;
+    auto sent_bytes = std::uint64_t{0};
+    for (std::size_t nth = 0; nth < rest_.size(); ++nth) {
+      auto const& work = rest_[nth];
+      auto const weight = weight_of(nth) * scale;
+      rest_s = std::max({rest_s, work.send_s * scale, work.receive_s * scale});
+      local_s = std::max(local_s, work.local_s * scale);
+      core_s += work.core_s * weight;
+      sent_bytes = std::max(sent_bytes, work.sent_bytes);
+      for (std::size_t level = 0; level < uplink_levels; ++level) crossing[level].add(work.crossing[level], weight);
+    }
+    rest_s = std::max(rest_s, on_one_host(core_s));
+    for (auto const level : network_.limited_levels())
+      rest_s = std::max(rest_s, on_one_uplink(level, crossing[static_cast<std::size_t>(level)]));
+    cost.seconds = std::max(filled_s + rest_s, local_s);
+    cost.bytes_per_rank =
+        sample_.step == 1 ? sent_bytes : static_cast<std::uint64_t>(static_cast<double>(sent_bytes) * scale);
+  }
+
+  Algorithm const& algorithm_;
+  Spec const& spec_;
+  Network const& network_;
+  Constants const& constants_;
+  Volume const& volume_;
+  Sample const sample_;
+  double segment_bytes_;
+  std::vector<Work> rest_;  // per sampled rank
+  Work first_;              // of the rank that emits, in this round
+  std::size_t nth_ = 0;     // which of the sampled ranks emits
+  bool sends_ = false;      // somebody in this round
+  double local_s_ = 0;      // of a round in which nobody does
+};
+
+}  // namespace
+
+Cost fold(Algorithm const& algorithm, Spec const& spec, Network const& network, std::uint64_t elements,
+          std::size_t element_bytes, std::uint64_t budget) {
+  CHORUS_ASSERT(spec.ranks == network.ranks(), "a plan and a network of as many ranks");
+  auto const volume = Volume(spec, algorithm.chunks(spec), elements, element_bytes);
+  return Fold(algorithm, spec, network, volume, sample_of(algorithm, spec, budget))();
+}
+
+}  // namespace chorus::model

@@ -1,0 +1,67 @@
+// A group's ranks on their network, prepared for the many questions that fold() and simulate() ask.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "collectives/model/constants.hpp"
+#include "collectives/plan/spec.hpp"
+#include "collectives/topology/locality_groups.hpp"
+
+namespace chorus::model {
+
+// Immutable; from any thread. Groups of a level (host to region) are numbered by the first rank in them.
+class Network {
+ public:
+  // localities in rank order, at least one; they must outlive the network.
+  Network(std::span<Locality const> localities, Constants const& constants);
+  Network(std::vector<Locality>&& localities, Constants const& constants) = delete;
+
+  [[nodiscard]] std::uint32_t ranks() const { return static_cast<std::uint32_t>(localities_.size()); }
+  [[nodiscard]] std::span<Locality const> localities() const { return localities_; }
+  [[nodiscard]] Constants const& constants() const { return constants_; }
+
+  // Of two different ranks.
+  [[nodiscard]] Level level(plan::Rank a, plan::Rank b) const {
+    return only_level_ ? *only_level_ : topology::shared_level(groups_[a], groups_[b]);
+  }
+  [[nodiscard]] LinkCost const& link(plan::Rank a, plan::Rank b) const { return constants_.link(level(a, b)); }
+
+  // level is not world.
+  [[nodiscard]] plan::Rank group(Level level, plan::Rank rank) const {
+    return groups_[rank][topology::locality_depth - 1 - static_cast<std::size_t>(level)];
+  }
+  [[nodiscard]] plan::Rank host(plan::Rank rank) const { return group(Level::host, rank); }
+
+  // Sizes of the groups of a level, in the order of their first ranks: of neighbouring ranks if ranks follow locality.
+  [[nodiscard]] std::vector<std::uint32_t> group_sizes(Level level) const;
+  [[nodiscard]] std::uint32_t largest_group(Level level) const {
+    return largest_group_[static_cast<std::size_t>(level)];
+  }
+
+  // Levels whose uplinks can hold a plan up: there is a limit and more than one group, and a group has several ranks or
+  // an uplink slower than its links.
+  [[nodiscard]] std::span<Level const> limited_levels() const { return limited_levels_; }
+  [[nodiscard]] double uplink_s_per_byte(Level level) const {
+    return constants_.uplink_s_per_byte[static_cast<std::size_t>(level)];
+  }
+
+  // Whether hosts have several ranks and a number of cores.
+  [[nodiscard]] bool shares_cores() const { return constants_.host_cores > 0 && largest_group(Level::host) > 1; }
+
+  // "host h1", "rack r0/r3": the label, and the labels around it where they are not empty.
+  [[nodiscard]] std::string name_of_group(Level level, plan::Rank group) const;
+
+ private:
+  std::span<Locality const> localities_;
+  Constants constants_;
+  std::vector<topology::LocalityGroups> groups_;
+  std::array<std::uint32_t, uplink_levels> largest_group_{};
+  std::vector<Level> limited_levels_;
+  std::optional<Level> only_level_;  // of all pairs of different ranks
+};
+
+}  // namespace chorus::model

@@ -1,0 +1,72 @@
+// Which data of all ranks is there since when: the memory of a simulation.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "collectives/model/interval.hpp"
+#include "collectives/plan/instruction.hpp"
+
+namespace chorus::model {
+
+// Ranks times chunks can be far too many, so neighbouring chunks share a cell where they are: such a cell is as late as
+// what was last written there, which delays what needs another chunk of it.
+class Readiness {
+ public:
+  // Of p ranks with so many chunks of output and of scratch each. Inputs are there from the beginning.
+  Readiness(std::uint32_t ranks, std::uint32_t output_chunks, std::uint32_t scratch_chunks);
+
+  // Segments of the range can be used one by one if exactly this range was written as one.
+  [[nodiscard]] Interval of(plan::Rank rank, plan::Slice range) const {
+    if (range.buffer == plan::Buffer::input) return {};
+    auto const& rows = rows_[index(range.buffer)];
+    auto const cell = rows.cell(rank, range.chunk);
+    if (rows.is_one_cell(range)) return seen(cells_[cell], tag_of(range));
+    return of_many(rank, range);
+  }
+
+  // Not of the input.
+  void set(plan::Rank rank, plan::Slice range, Interval ready) {
+    auto const& rows = rows_[index(range.buffer)];
+    if (rows.is_one_cell(range))
+      cells_[rows.cell(rank, range.chunk)] = {ready, tag_of(range)};
+    else
+      set_many(rank, range, ready);
+  }
+
+ private:
+  struct Cell {
+    Interval ready;
+    std::uint64_t tag = 0;  // of the range that was written
+  };
+  // The cells of one buffer of all ranks.
+  struct Rows {
+    std::size_t begin = 0;
+    std::uint32_t cells = 0;  // per rank
+    std::uint32_t shift = 0;  // chunks per cell, as a power of two
+
+    [[nodiscard]] std::size_t cell(plan::Rank rank, std::uint32_t chunk) const {
+      return begin + std::size_t{rank} * cells + (chunk >> shift);
+    }
+    [[nodiscard]] bool is_one_cell(plan::Slice range) const {
+      return range.count == 1 ||
+             (range.stride == 1 && range.chunk >> shift == (range.chunk + range.count - 1) >> shift);
+    }
+  };
+
+  static std::size_t index(plan::Buffer buffer) { return buffer == plan::Buffer::output ? 0 : 1; }
+  static std::uint64_t tag_of(plan::Slice range) {
+    return (std::uint64_t{range.chunk} << 32 | range.count) ^ (std::uint64_t{range.stride - 1} << 48);
+  }
+  static Interval seen(Cell const& cell, std::uint64_t tag) {
+    return {cell.tag == tag ? cell.ready.first_s : cell.ready.last_s, cell.ready.last_s};
+  }
+  [[nodiscard]] Interval of_many(plan::Rank rank, plan::Slice range) const;
+  void set_many(plan::Rank rank, plan::Slice range, Interval ready);
+  Rows make_rows(std::uint32_t ranks, std::uint32_t chunks);
+
+  std::vector<Cell> cells_;
+  Rows rows_[2];
+};
+
+}  // namespace chorus::model

@@ -1,0 +1,74 @@
+// What the messages of a simulation share: ports, network cards, uplinks, cores.
+#pragma once
+
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "collectives/model/interval.hpp"
+#include "collectives/model/network.hpp"
+
+namespace chorus::model {
+
+// One direction of one rank. Serves messages in the order in which they come, and has two clocks, one for first
+// segments and one for all of the work: segments of several messages take turns, so a message waits for the first
+// segments of those before it, and is through when all of their work is done.
+struct Port {
+  double first_free_s = 0;
+  double last_free_s = 0;
+  double busy_s = 0;  // latencies keep nothing busy
+  std::uint64_t bytes = 0;
+};
+
+// What several ranks share. Messages do not come in the order of time here, and one that comes late must not hold up an
+// earlier one that is looked at after it. So nobody waits for a clock, but no message is through before the shared
+// resource can have done all the work of its round, and all the work at all, since the first of it came.
+struct Shared {
+  double begun_s = std::numeric_limits<double>::infinity();
+  double work_s = 0;
+  std::uint32_t round = 0;  // the one that the following are of
+  double round_begun_s = std::numeric_limits<double>::infinity();
+  double round_first_s = 0;  // work for first segments
+  double round_work_s = 0;
+};
+
+class Resources {
+ public:
+  // The network must outlive this object.
+  explicit Resources(Network const& network);
+
+  // From here on messages are those of the next round.
+  void next_round() { ++round_; }
+
+  // A message of which the sender has the data, and the receiver everything else that it needs, as `ready` says. When
+  // it has arrived and, if it is to be reduced, has been.
+  Interval carry(plan::Rank from, plan::Rank to, std::uint64_t bytes, Interval ready, bool reduces);
+
+  // A local copy or reduction.
+  Interval work(plan::Rank rank, std::uint64_t bytes, Interval ready);
+
+  // By the rank that sent most.
+  [[nodiscard]] std::uint64_t most_sent_bytes() const;
+
+  // What kept a run of so many seconds from ending earlier: the busiest resource, of equals the one that fewest share;
+  // "latency" if none is busy for half of the time.
+  [[nodiscard]] std::string bottleneck(double seconds) const;
+
+ private:
+  class Message;
+  struct Uplinks {
+    Level level;
+    double s_per_byte;
+    std::vector<Shared> out, in;  // by group
+  };
+  [[nodiscard]] bool shares_anything() const { return !uplinks_.empty() || !cores_.empty(); }
+
+  Network const& network_;
+  double segment_bytes_;
+  std::uint32_t round_ = 0;
+  std::vector<Port> send_ports_, receive_ports_;  // by rank
+  std::vector<Uplinks> uplinks_;
+  std::vector<Shared> cores_;  // by host; empty if they are no limit
+};
+
+}  // namespace chorus::model

@@ -1,0 +1,173 @@
+#include "collectives/model/simulate.hpp"
+
+#include <algorithm>
+
+#include "collectives/core/assert.hpp"
+#include "collectives/model/readiness.hpp"
+#include "collectives/model/resources.hpp"
+#include "collectives/model/volume.hpp"
+
+namespace chorus::model {
+namespace {
+
+using plan::Algorithm, plan::Buffer, plan::Instruction, plan::Opcode, plan::Rank, plan::Spec;
+
+std::uint32_t most_scratch(Algorithm const& algorithm, Spec const& spec) {
+  auto most = std::uint32_t{0};
+  for (Rank rank = 0; rank < spec.ranks; ++rank) most = std::max(most, algorithm.scratch_chunks(spec, rank));
+  return most;
+}
+
+// One round of all ranks at a time. What a send finds is looked up when it is emitted, before anything of its round
+// has landed.
+class Run : private plan::Sink {
+ public:
+  Run(Algorithm const& algorithm, Spec const& spec, Network const& network, Volume const& volume)
+      : algorithm_(algorithm),
+        spec_(spec),
+        volume_(volume),
+        readiness_(spec.ranks, volume.chunks(), most_scratch(algorithm, spec)),
+        resources_(network),
+        first_send_(spec.ranks + 1),
+        first_other_(spec.ranks + 1) {}
+
+  Simulation operator()() {
+    std::vector<std::uint32_t> rounds(spec_.ranks);
+    for (Rank rank = 0; rank < spec_.ranks; ++rank) rounds[rank] = algorithm_.rounds(spec_, rank);
+    auto const last = *std::max_element(rounds.begin(), rounds.end());
+    Simulation result;
+    for (std::uint32_t round = 0; round < last; ++round) {
+      resources_.next_round();
+      emit(round, rounds);
+      if (!sends_.empty()) ++result.cost.rounds;
+      perform_round();
+    }
+    result.cost.seconds = end_s_;
+    result.cost.bytes_per_rank = resources_.most_sent_bytes();
+    result.bottleneck = resources_.bottleneck(end_s_);
+    return result;
+  }
+
+ private:
+  struct Send {
+    Send(Rank peer, std::uint64_t carries, Interval there_since) : ready(there_since), bytes(carries), to(peer) {}
+    Interval ready;
+    std::uint64_t bytes;
+    Rank to;
+    bool taken = false;
+  };
+  // An instruction that is no send. In another order than there, so that it is copied field by field: a processor that
+  // reads in one go what was just written in pieces waits.
+  struct Other {
+    explicit Other(Instruction const& i)
+        : chunks(i.chunks),
+          src_chunk(i.src_chunk),
+          stride(i.stride),
+          dst_chunk(i.dst_chunk),
+          peer(i.peer),
+          dst(i.dst),
+          op(i.op),
+          src(i.src) {}
+    std::uint32_t chunks, src_chunk, stride, dst_chunk;
+    Rank peer;
+    Buffer dst;
+    Opcode op;
+    Buffer src;
+  };
+
+  void emit(std::uint32_t round, std::vector<std::uint32_t> const& rounds) {
+    sends_.clear();
+    others_.clear();
+    active_.clear();
+    for (rank_ = 0; rank_ < spec_.ranks; ++rank_) {
+      first_send_[rank_] = sends_.size();
+      first_other_[rank_] = others_.size();
+      if (round < rounds[rank_]) algorithm_.emit(spec_, rank_, round, *this);
+      if (others_.size() > first_other_[rank_]) active_.push_back(rank_);
+    }
+    first_send_[spec_.ranks] = sends_.size();
+    first_other_[spec_.ranks] = others_.size();
+  }
+
+  // The first instructions of all ranks, then the second ones, ...: who stands in line somewhere stands there in the
+  // order of the emission, whatever the ranks' numbers.
+  void perform_round() {
+    for (std::size_t nth = 0; !active_.empty(); ++nth) {
+      auto kept = active_.begin();
+      for (auto const rank : active_) {
+        auto const at = first_other_[rank] + nth;
+        perform(rank, others_[at]);
+        if (at + 1 < first_other_[rank + 1]) *kept++ = rank;
+      }
+      active_.erase(kept, active_.end());
+    }
+  }
+
+  // In place the output is the input.
+  [[nodiscard]] plan::Slice seen(Buffer buffer, std::uint32_t chunk, std::uint32_t count, std::uint32_t stride) const {
+    return {spec_.in_place && buffer == Buffer::input ? Buffer::output : buffer, chunk, count, stride};
+  }
+
+  void put(Instruction const& i) override {
+    if (i.op != Opcode::send) {
+      others_.emplace_back(i);
+      return;
+    }
+    auto const range = seen(i.src, i.src_chunk, i.chunks, i.stride);
+    sends_.emplace_back(i.peer, volume_.bytes(range), readiness_.of(rank_, range));
+  }
+
+  Send& matching_send(Rank from, Rank to) {
+    for (auto i = first_send_[from]; i < first_send_[from + 1]; ++i)
+      if (sends_[i].to == to && !sends_[i].taken) return sends_[i];
+    CHORUS_ASSERT(false, "both ends of a message stand in the same round");
+  }
+
+  void perform(Rank rank, Other const& i) {
+    auto const src = seen(i.src, i.src_chunk, i.chunks, i.stride), dst = seen(i.dst, i.dst_chunk, i.chunks, i.stride);
+    if (i.op == Opcode::copy && src.buffer == dst.buffer && src.chunk == dst.chunk) return;
+    Interval done;
+    if (i.op == Opcode::recv || i.op == Opcode::recv_reduce) {
+      auto& send = matching_send(i.peer, rank);
+      send.taken = true;
+      bool const reduces = i.op == Opcode::recv_reduce;
+      auto const ready = reduces ? later(send.ready, readiness_.of(rank, src)) : send.ready;
+      done = resources_.carry(i.peer, rank, send.bytes, ready, reduces);
+    } else {
+      auto ready = readiness_.of(rank, src);
+      if (i.op == Opcode::reduce) ready = later(ready, readiness_.of(rank, dst));
+      done = resources_.work(rank, volume_.bytes(dst), ready);
+    }
+    readiness_.set(rank, dst, done);
+    end_s_ = std::max(end_s_, done.last_s);
+  }
+
+  Algorithm const& algorithm_;
+  Spec const& spec_;
+  Volume const& volume_;
+  Readiness readiness_;
+  Resources resources_;
+  Rank rank_ = 0;  // of those that emit
+  std::vector<Send> sends_;
+  std::vector<Other> others_;
+  std::vector<std::size_t> first_send_, first_other_;  // per rank
+  std::vector<Rank> active_;                           // have something left to do in this round
+  double end_s_ = 0;
+};
+
+}  // namespace
+
+Simulation simulate(Algorithm const& algorithm, Spec const& spec, Network const& network, std::uint64_t elements,
+                    std::size_t element_bytes) {
+  CHORUS_ASSERT(spec.ranks == network.ranks(), "a plan and a network of as many ranks");
+  auto const volume = Volume(spec, algorithm.chunks(spec), elements, element_bytes);
+  return Run(algorithm, spec, network, volume)();
+}
+
+std::uint64_t simulated_rounds(Algorithm const& algorithm, Spec const& spec) {
+  auto sum = std::uint64_t{0};
+  for (Rank rank = 0; rank < spec.ranks; ++rank) sum += algorithm.rounds(spec, rank);
+  return sum;
+}
+
+}  // namespace chorus::model

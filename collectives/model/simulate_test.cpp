@@ -1,0 +1,207 @@
+#include "collectives/model/simulate.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "collectives/algorithms/representative.hpp"
+#include "collectives/model/fold.hpp"
+#include "collectives/model/model_for_tests.hpp"
+
+using namespace chorus;
+using namespace chorus::model;
+using plan::Spec;
+
+namespace {
+
+Simulation simulated(plan::Algorithm const& algorithm, Spec const& spec, std::vector<Locality> const& localities,
+                     Constants const& constants, std::uint64_t elements, std::size_t element_bytes = 1) {
+  Network const network(localities, constants);
+  return simulate(algorithm, spec_of(algorithm, spec), network, elements, element_bytes);
+}
+
+double microseconds(plan::Algorithm const& algorithm, Spec const& spec, std::uint64_t bytes,
+                    Constants const& constants = round_numbers()) {
+  return simulated(algorithm, spec, std::vector<Locality>(spec.ranks), constants, bytes).cost.seconds * 1e6;
+}
+
+Constants defaults_for(std::string const& topology) {
+  return overridden(Constants::defaults(), topology::parse_shape(topology).value());
+}
+
+std::string bottleneck(plan::Algorithm const& algorithm, std::string const& topology, std::uint64_t bytes) {
+  auto const localities = places(topology);
+  Spec const spec{.ranks = static_cast<std::uint32_t>(localities.size())};
+  return simulated(algorithm, spec, localities, defaults_for(topology), bytes).bottleneck;
+}
+
+double seconds_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+}  // namespace
+
+TEST_CASE("where the closed form is exact, so is the simulation: ring, star, tree and chain") {
+  CHECK(microseconds(algorithms::ring, {.ranks = 4}, 0) == approximately(6));
+  CHECK(microseconds(algorithms::ring, {.ranks = 4}, 4000) == approximately(3 * (1 + 1 + 0.5) + 3 * (1 + 1)));
+  CHECK(microseconds(algorithms::ring, {.ranks = 1000}, 1'000'000) == approximately(999 * (2.5 + 2)));
+  CHECK(microseconds(algorithms::centralized, {.ranks = 4}, 0) == approximately(6));
+  CHECK(microseconds(algorithms::centralized, {.ranks = 4}, 1000) == approximately(3 * 2.5 + 3 * 2));
+  CHECK(microseconds(algorithms::tree, {.ranks = 7, .arity = 2}, 0) == approximately(8));
+  CHECK(microseconds(algorithms::tree, {.ranks = 4, .arity = 1}, 1000) == approximately(3 * 2.5 + 3 * 2));
+  CHECK(microseconds(algorithms::halving_doubling, {.ranks = 8}, 8000) ==
+        approximately(3 * 1 + (4 + 2 + 1) * 1.5 + 3 * 1 + 4 + 2 + 1));
+  CHECK(microseconds(algorithms::recursive_doubling, {.op = Op::barrier, .ranks = 8}, 0) == approximately(3 + 0.007));
+}
+
+TEST_CASE("segments flow through a chain as they do when each is followed") {
+  auto constants = round_numbers();
+  constants.segment_bytes = 10'000;
+  Spec const chain{.ranks = 9, .arity = 1};
+  auto const in_segments = microseconds(algorithms::tree, chain, 160'000, constants);
+  std::vector<Locality> const localities(9);
+  Network const network(localities, constants);
+  auto const followed = follow(programs_of(algorithms::tree, chain), network, 160'000, 1).seconds * 1e6;
+  CHECK(in_segments == doctest::Approx(followed).epsilon(0.15));
+  CHECK(in_segments < microseconds(algorithms::tree, chain, 160'000) / 3);
+}
+
+TEST_CASE("all algorithms take what following every segment of the programs says, by and large") {
+  std::vector<double> ratios;
+  for (std::string const topology : {"flat:2", "flat:3", "flat:4", "flat:7", "flat:8", "flat:13", "hosts:2x4",
+                                     "hosts:3x5", "racks:2x2x4;uplink_rack=50Gbit/s"}) {
+    auto constants = defaults_for(topology);
+    constants.host_cores = 0;
+    auto const localities = places(topology);
+    Network const network(localities, constants);
+    for (auto const op : all_ops)
+      for (auto const* algorithm : algorithms::all_for(op))
+        for (auto const& spec : algorithms::representative_specs(*algorithm, op, network.ranks())) {
+          if (spec.root != 0 && spec.root + 1 != spec.ranks) continue;
+          auto const programs = programs_of(*algorithm, spec);
+          for (std::uint64_t const elements : {0u, 1u, 1001u, 1u << 18, 4u << 20}) {
+            auto const simulation = simulate(*algorithm, spec, network, elements, 4);
+            auto const followed = follow(programs, network, elements, 4);
+            CAPTURE(to_string(spec));
+            CAPTURE(topology);
+            CAPTURE(elements);
+            REQUIRE(simulation.cost.rounds == followed.rounds);
+            REQUIRE(simulation.cost.bytes_per_rank == followed.bytes_per_rank);
+            REQUIRE((simulation.cost.seconds > 0) == (followed.seconds > 0));
+            if (followed.seconds > 0) ratios.push_back(simulation.cost.seconds / followed.seconds);
+          }
+        }
+  }
+  std::sort(ratios.begin(), ratios.end());
+  auto const quantile = [&](double q) { return ratios[static_cast<std::size_t>(q * double(ratios.size() - 1))]; };
+  // Where several messages are ready at once the follower takes them as they come, and may so hold up others that the
+  // order of the rounds would not: hence the long lower tail.
+  CHECK(quantile(0.5) == doctest::Approx(1).epsilon(0.001));
+  CHECK(quantile(0.15) > 0.85);
+  CHECK(quantile(0.9) < 1.05);
+  CHECK(ratios.front() > 0.1);
+  CHECK(ratios.back() < 2);
+}
+
+TEST_CASE("no algorithm stays under the lower bound, and the ring meets that of bytes") {
+  for (auto const op : all_ops)
+    for (std::uint32_t p = 1; p <= 24; ++p)
+      for (std::uint64_t const elements : {0u, 1u, p, p + 1, 1000u, 1001u}) {
+        auto const least = lower_bound(op, p, elements);
+        for (auto const* algorithm : algorithms::all_for(op)) {
+          auto const spec = spec_of(*algorithm, {.op = op, .ranks = p});
+          if (algorithm->check(spec).has_error()) continue;
+          auto const cost = simulated(*algorithm, spec, std::vector<Locality>(p), round_numbers(), elements).cost;
+          CAPTURE(to_string(spec));
+          CAPTURE(elements);
+          if (op == Op::all_reduce || op == Op::barrier) REQUIRE(cost.rounds >= least.rounds);
+          REQUIRE(cost.bytes_per_rank >= least.bytes_per_rank);
+          if (op == Op::all_reduce && algorithm == &algorithms::ring && elements % p == 0)
+            REQUIRE(cost.bytes_per_rank == least.bytes_per_rank);
+        }
+      }
+  CHECK(lower_bound(Op::all_reduce, 4, 1000).bytes_per_rank == 1500);
+  CHECK(lower_bound(Op::all_reduce, 3, 1).bytes_per_rank == 2);  // 4/3, rounded up
+  CHECK(lower_bound(Op::all_reduce, 5, 1).rounds == 3);
+  CHECK(lower_bound(Op::all_reduce, 8, 1).rounds == 3);
+  CHECK(lower_bound(Op::all_reduce, 65'536, std::uint64_t{1} << 62).bytes_per_rank > std::uint64_t{1} << 62);
+  CHECK(lower_bound(Op::all_gather, 4, 1000).bytes_per_rank == 750);
+  CHECK(lower_bound(Op::scatter, 4, 5).bytes_per_rank == 3);  // the root may own the larger share
+  CHECK(lower_bound(Op::broadcast, 4, 5).bytes_per_rank == 5);
+  CHECK(lower_bound(Op::barrier, 4, 0).rounds == 2);
+}
+
+TEST_CASE("the bottleneck has a name") {
+  auto constexpr megabytes = std::uint64_t{64} << 20;
+  CHECK(bottleneck(algorithms::centralized, "flat:8", megabytes) == "port of rank 0 (receive)");
+  CHECK(bottleneck(algorithms::ring, "flat:8", 4) == "latency");
+  CHECK(bottleneck(algorithms::recursive_doubling, "hosts:2x8", megabytes) == "nic of host h0 (send)");
+  CHECK(bottleneck(algorithms::ring, "racks:2x4x2;uplink_rack=1Gbit/s", megabytes) == "rack uplink of rack r0 (send)");
+  CHECK(bottleneck(algorithms::mesh, "hosts:1x64", 1 << 20) == "cores of host h0");
+  CHECK(bottleneck(algorithms::ring, "flat:1", 4) == "latency");
+}
+
+TEST_CASE("ranks of one host share its card, its cores and what leaves their rack") {
+  auto constexpr bytes = std::uint64_t{64} << 20;
+  auto const seconds = [&](plan::Algorithm const& algorithm, std::string const& topology) {
+    auto const localities = places(topology);
+    Spec const spec{.ranks = static_cast<std::uint32_t>(localities.size())};
+    auto constants = defaults_for(topology);
+    constants.host_cores = 0;
+    return simulated(algorithm, spec, localities, constants, bytes).cost.seconds;
+  };
+  // Eight flows at once through one card against eight through eight.
+  CHECK(seconds(algorithms::recursive_doubling, "hosts:2x8") >
+        1.5 * seconds(algorithms::recursive_doubling, "hosts:2x8;uplink_host=200Gbit/s"));
+  // Of the ring only one flow leaves a host, so its card is no limit.
+  CHECK(seconds(algorithms::ring, "hosts:2x8") ==
+        doctest::Approx(seconds(algorithms::ring, "hosts:2x8;uplink_host=200Gbit/s")));
+  CHECK(seconds(algorithms::ring, "racks:2x4x2;uplink_rack=1Gbit/s") > 8 * seconds(algorithms::ring, "racks:2x4x2"));
+
+  auto few_cores = round_numbers();
+  few_cores.host_cores = 1;
+  few_cores.message_cpu_s = 1e-6;
+  // Seven messages in and out of one core, whoever waits for whom.
+  CHECK(microseconds(algorithms::ring, {.ranks = 8}, 0, few_cores) == approximately(14 * 8 * 2));
+  few_cores.host_cores = 16;
+  CHECK(microseconds(algorithms::ring, {.ranks = 8}, 0, few_cores) == approximately(14));
+}
+
+TEST_CASE("data is late when a slow link brings it") {
+  std::vector<Locality> near{{"", "", "", "a"}, {"", "", "", "a"}, {"", "", "", "b"}, {"", "", "", "b"}};
+  std::vector<Locality> const scattered{near[0], near[2], near[1], near[3]};
+  auto const seconds = [&](Spec const& spec, plan::Algorithm const& algorithm, std::vector<Locality> const& where) {
+    return simulated(algorithm, spec, where, round_numbers(), 4000).cost.seconds;
+  };
+  CHECK(seconds({.ranks = 4}, algorithms::ring, near) >
+        5 * seconds({.ranks = 4}, algorithms::ring, std::vector<Locality>(4)));
+  CHECK(seconds({.ranks = 4, .arity = 1}, algorithms::tree, near) <
+        seconds({.ranks = 4, .arity = 1}, algorithms::tree, scattered));
+}
+
+TEST_CASE("both ends of every message stand in the same round, for all algorithms") {
+  for (std::uint32_t const p : {1u, 2u, 5u, 16u, 33u})
+    for (auto const op : all_ops)
+      for (auto const* algorithm : algorithms::all_for(op))
+        for (auto const& spec : algorithms::representative_specs(*algorithm, op, p)) {
+          CAPTURE(to_string(spec));
+          // Ends the test where a message is not found.
+          CHECK(simulated(*algorithm, spec, std::vector<Locality>(p), round_numbers(), 100).cost.seconds >= 0);
+        }
+}
+
+TEST_CASE("all algorithms at p = 1024 in a small part of what 4096 may take") {
+  auto const localities = places("hosts:128x8");
+  Network const network(localities, Constants::defaults());
+  auto const begin = std::chrono::steady_clock::now();
+  for (auto const op : all_ops)
+    for (auto const* algorithm : algorithms::all_for(op)) {
+      auto const spec = spec_of(*algorithm, {.op = op, .ranks = network.ranks()});
+      if (algorithm->check(spec).has_value()) CHECK(simulate(*algorithm, spec, network, 1 << 20, 4).cost.seconds > 0);
+    }
+  auto const seconds = seconds_since(begin);
+  MESSAGE("all operations and algorithms at p = 1024: " << seconds << " s");
+  CHECK(seconds < 60);  // 1.5 s on an idle core; sanitizers take twenty times that
+}

@@ -1,0 +1,43 @@
+// How many bytes the ranges of a plan are, for a vector of a given length: in constant time where chunks are simple.
+#pragma once
+
+#include <cstdint>
+
+#include "collectives/plan/algorithm.hpp"
+#include "collectives/plan/layout.hpp"
+
+namespace chorus::model {
+
+// Of one vector: the whole one, the concatenated one in operations that have blocks, as in plan::Sizes. Even blocks. A
+// barrier has one byte per rank, whatever is asked for.
+class Volume {
+ public:
+  // chunks: those of the plan, a multiple of the ranks in operations that have blocks.
+  Volume(plan::Spec const& spec, std::uint32_t chunks, std::uint64_t elements, std::size_t element_bytes);
+
+  [[nodiscard]] std::uint64_t bytes() const { return layout_.elements() * element_bytes_; }
+  [[nodiscard]] std::uint32_t chunks() const { return chunks_; }
+
+  // Of any buffer.
+  [[nodiscard]] std::uint64_t bytes(plan::Slice const& range) const {
+    if (range.chunk < chunks_ && range.stride == 1 && range.count <= chunks_ - range.chunk)
+      return (begin_of(range.chunk + range.count) - begin_of(range.chunk)) * element_bytes_;
+    return bytes_of_scattered(range);
+  }
+
+ private:
+  [[nodiscard]] std::uint64_t begin_of(std::uint32_t chunk) const {
+    if (!simple_) return layout_.begin_of(chunk);
+    return chunk * quotient_ + (chunk < remainder_ ? chunk : remainder_);
+  }
+  [[nodiscard]] std::uint64_t bytes_of_scattered(plan::Slice const& range) const;
+
+  plan::Layout layout_;
+  std::uint64_t element_bytes_;
+  std::uint32_t chunks_;
+  std::uint64_t quotient_ = 0;
+  std::uint64_t remainder_ = 0;
+  bool simple_;  // the vector is cut into chunks at once, not into blocks first
+};
+
+}  // namespace chorus::model
