@@ -182,9 +182,8 @@ TEST_CASE("what another release adds to an answer is ignored") {
 TEST_CASE("required fields are demanded, the others keep their defaults") {
   auto const problem = problem_of("{}");
   CHECK(problem.code == ProblemCode::invalid_field);
-  REQUIRE(problem.errors.size() == 2);
+  REQUIRE(problem.errors.size() == 1);
   CHECK(problem.errors[0] == FieldError{"/group", "missing; expected a string"});
-  CHECK(problem.errors[1] == FieldError{"/tensor", "missing; expected a string"});
   auto const request = decode<api::CollectiveRequest>(R"({"group":"g","tensor":"t"})").value();
   CHECK(request.op == "all_reduce");
   CHECK(request.timeout_ms == 30000);

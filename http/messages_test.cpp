@@ -27,28 +27,29 @@ std::string const group =
     locality +
     R"(,"roles":[{"algorithm":"tree","role":"interior","sends_to":[0],"receives_from":[3,4]}]}],)"
     R"("lost":["x"],"stretch":{"arrival_order":1.5,"assigned":0.1},"selection":[{"op":"all_reduce","max_bytes":4096,)"
-    R"("algorithm":"tree","root":1,"arity":3,"reason":"small"},{"op":"all_reduce","algorithm":"ring","root":0,"arity":2,)"
-    R"("reason":"large"}]})";
+    R"("algorithm":"torus_2d","root":1,"arity":3,"algorithm_shape":[2,4],"reason":"small"},{"op":"all_reduce",)"
+    R"("algorithm":"ring","root":0,"arity":2,"algorithm_shape":[],"reason":"large"}]})";
 std::string const report =
     R"({"run":5,"rank":2,"worker":"w","state":"failed","started_us":123,"seconds":0.25,"wait_seconds":1e-05,)"
     R"("bytes_sent":18446744073709551615,"bytes_received":2,"steps":6,"input_digest":"aa","output_digest":"bb","version":4,)"
     R"("error":)" +
     problem + "}";
 std::string const collective_request =
-    R"({"group":"g","op":"reduce","tensor":"t","reduce":"max","algorithm":"ring","root":1,"arity":4,"epoch":2,)"
+    R"({"group":"g","op":"reduce","tensor":"t","output":"u","reduce":"max","counts":[1,2],"local_algorithm":"tree",)"
+    R"("algorithm":"ring","root":1,"arity":4,"algorithm_shape":[2,2],"epoch":2,)"
     R"("timeout_ms":5,"in_place":true,"reproducible":true,"schedule":)" +
     schedule + "}";
 std::string const considered =
-    R"({"algorithm":"ring","root":1,"arity":3,"predicted_seconds":0.001,"rounds":6,"bytes_per_rank":12})";
+    R"({"algorithm":"ring","root":1,"arity":3,"algorithm_shape":[],"predicted_seconds":0.001,"rounds":6,"bytes_per_rank":12})";
 std::string const lower_bound = R"({"rounds":2,"bytes_per_rank":6})";
 std::string const collective =
     R"({"id":"c","state":"failed","request":)" + collective_request +
-    R"(,"run":9,"epoch":2,"dtype":"f32","shape":[4096,0],"bytes":16384,"algorithm":"ring","root":1,"arity":3,"reason":"why",)"
-    R"("considered":[)" +
+    R"(,"run":9,"epoch":2,"dtype":"f32","shape":[4096,0],"bytes":16384,"algorithm":"ring","root":1,"arity":3,)"
+    R"("algorithm_shape":[],"local_algorithm":"tree","reason":"why","considered":[)" +
     considered + R"(],"predicted_seconds":0.5,"lower_bound":)" + lower_bound +
     R"(,"created_at":"2026-01-01T00:00:00Z","seconds":2.5,"arrival_skew_seconds":0.125,"ranks":[{"rank":1,"worker":"w",)"
-    R"("state":"failed","report":)" +
-    report + R"(},{"rank":2,"worker":"v","state":"pending"}],"error":)" + problem + "}";
+    R"("parts":2,"state":"failed","report":)" +
+    report + R"(},{"rank":2,"worker":"v","parts":0,"state":"pending"}],"error":)" + problem + "}";
 std::string const tensor = R"({"name":"grad/0","dtype":"bf16","shape":[2,3],"version":7,"bytes":12,"device":"cuda:1"})";
 
 // The text, read and written again.
@@ -90,15 +91,17 @@ TEST_CASE("groups read back as written") {
 
 TEST_CASE("runs read back as written") {
   auto const request =
-      R"({"run":5,"group":"g","epoch":2,"token":"cd","op":"all_reduce","algorithm":"tree","root":1,"arity":3,"rank":1,)"
-      R"("members":[{"rank":0,"worker":"v","incarnation":"aa","url":"http://v:1"}],"tensor":"t","version":8,"dtype":"i64",)"
-      R"("elements":4294967296,"reduce":"avg","in_place":true,"digests":false,"schedule":)" +
+      R"({"run":5,"group":"g","epoch":2,"token":"cd","op":"all_reduce","algorithm":"tree","root":1,"arity":3,)"
+      R"("algorithm_shape":[4],"rank":1,"members":[{"rank":0,"worker":"v","incarnation":"aa","url":"http://v:1"}],"tensor":"t","version":8,"dtype":"i64",)"
+      R"("elements":4294967296,"counts":[1],"receive_counts":[2],"result":{"tensor":"u","shape":[3],"version":0},)"
+      R"("parts":2,"local_algorithm":"ring","contributions":9,"reduce":"avg","in_place":true,"digests":false,"schedule":)" +
       schedule + R"(,"timeout_ms":4})";
   CHECK(echoed<api::RunRequest>(request) == request);
   CHECK(echoed<api::RunReport>(report) == report);
   CHECK(echoed<api::CommitAnswer>(R"({"version":3})") == R"({"version":3})");
   auto const call =
-      R"({"tensor":"t","reduce":"min","in_place":true,"algorithm":"ring","timeout_ms":9,"schedule":)" + schedule + "}";
+      R"({"tensor":"t","output":"u","root":1,"counts":[1],"receive_counts":[2],"reduce":"min","in_place":true,"algorithm":"ring","timeout_ms":9,"schedule":)" +
+      schedule + "}";
   CHECK(echoed<api::LocalCall>(call) == call);
   auto const local = R"({"group":"g","epoch":1,"sequence":2,"rank":3,"algorithm":"ring","seconds":0.5,"bytes_sent":4,)"
                      R"("bytes_received":5,"version":6})";
@@ -114,11 +117,11 @@ TEST_CASE("collectives read back as written") {
 TEST_CASE("plans read back as written") {
   auto const request =
       R"({"group":"g","ranks":4,"localities":["host=a","host=b"],"op":"reduce","bytes":17,"dtype":"f64",)"
-      R"("algorithm":"tree","root":1,"arity":3})";
+      R"("algorithm":"tree","root":1,"arity":3,"algorithm_shape":[2],"reproducible":true})";
   CHECK(echoed<api::PlanRequest>(request) == request);
   auto const answer =
-      R"({"algorithm":"ring","root":1,"arity":3,"reason":"why","predicted_seconds":0.5,"considered":[)" + considered +
-      R"(],"lower_bound":)" + lower_bound +
+      R"({"algorithm":"ring","root":1,"arity":3,"algorithm_shape":[],"reason":"why","predicted_seconds":0.5,"considered":[)" +
+      considered + R"(],"lower_bound":)" + lower_bound +
       R"(,"verified":true,"verification":"yes","rounds":[[{"op":"send","rank":1,"peer":2,)"
       R"("chunk":3,"chunks":4}],[],[{"op":"recv","rank":2,"peer":1,"chunk":3,"chunks":2}]]})";
   CHECK(echoed<api::PlanAnswer>(answer) == answer);

@@ -22,7 +22,16 @@ std::vector<std::string_view> split(std::string_view path) {
 
 bool is_parameter(std::string_view segment) { return segment.starts_with('{'); }
 
+// "{name...}", at the end of a pattern: the rest of the path.
+bool is_rest(std::string_view segment) { return segment.starts_with('{') && segment.ends_with("...}"); }
+
 bool fits(std::vector<std::string> const& pattern, std::vector<std::string> const& path) {
+  if (is_rest(pattern.back()))
+    return path.size() >= pattern.size() &&
+           fits({pattern.begin(), pattern.end() - 1},
+                {path.begin(), path.begin() + static_cast<std::ptrdiff_t>(pattern.size()) - 1}) &&
+           std::none_of(path.begin() + static_cast<std::ptrdiff_t>(pattern.size()) - 1, path.end(),
+                        [](auto const& segment) { return segment.empty(); });
   return std::equal(pattern.begin(), pattern.end(), path.begin(), path.end(), [](auto const& want, auto const& have) {
     return is_parameter(want) ? !have.empty() : want == have;
   });
@@ -30,9 +39,15 @@ bool fits(std::vector<std::string> const& pattern, std::vector<std::string> cons
 
 // A literal segment is a better answer than a {name}, the leftmost difference decides.
 bool more_specific(std::vector<std::string> const& a, std::vector<std::string> const& b) {
-  for (std::size_t i = 0; i < a.size(); ++i)
+  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i)
     if (is_parameter(a[i]) != is_parameter(b[i])) return is_parameter(b[i]);
-  return false;
+  return is_rest(b.back()) && !is_rest(a.back());
+}
+
+std::string joined(std::vector<std::string> const& segments, std::size_t begin) {
+  auto text = segments[begin];
+  for (auto i = begin + 1; i < segments.size(); ++i) text += '/' + segments[i];
+  return text;
 }
 
 // Segments are separated before they are decoded: "%2F" is part of a name.
@@ -91,9 +106,13 @@ Router::Match Router::match(Request& request) const {
   match.handler = &best->handler;
   match.pattern = best->pattern;
   request.parameters.clear();
-  for (std::size_t i = 0; i < path->size(); ++i)
-    if (auto const& segment = best->segments[i]; is_parameter(segment))
+  for (std::size_t i = 0; i < best->segments.size(); ++i) {
+    auto const& segment = best->segments[i];
+    if (is_rest(segment))
+      request.parameters.emplace_back(segment.substr(1, segment.size() - 5), joined(*path, i));
+    else if (is_parameter(segment))
       request.parameters.emplace_back(segment.substr(1, segment.size() - 2), (*path)[i]);
+  }
   return match;
 }
 

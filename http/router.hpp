@@ -17,7 +17,8 @@ using Handler = std::function<boost::asio::awaitable<Response>(Request const& re
 
 class Router {
  public:
-  // Pattern segments are literal or one {name}: "/v1/tensors/{name}". A {name} matches one non-empty segment.
+  // Pattern segments are literal or one {name}: "/v1/tensors/{name}". A {name} matches one non-empty segment,
+  // {name...} at the end one or more, taken with the slashes between them.
   // GET also answers HEAD.
   void add(Method method, std::string_view pattern, Handler handler);
 

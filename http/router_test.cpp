@@ -126,3 +126,25 @@ TEST_CASE("header fields keep their order and compare without case") {
   CHECK(fields.find("Accept") == "c");
   CHECK(fields.find("Accep") == std::nullopt);
 }
+
+TEST_CASE("a name with slashes is the rest of the path, whether they are escaped or not") {
+  Router router;
+  auto const nothing = [](Request const&, Body&) -> boost::asio::awaitable<Response> { co_return Response(204); };
+  router.add(Method::get, "/v1/tensors", nothing);
+  router.add(Method::get, "/v1/tensors/{name...}", nothing);
+  auto const name_at = [&](std::string target) -> std::string {
+    Request request;
+    request.method = Method::get;
+    request.target = target;
+    request.path = target;
+    auto const match = router.match(request);
+    if (match.handler == nullptr) return "none";
+    return request.parameters.empty() ? "" : std::string(request.parameter("name"));
+  };
+  CHECK(name_at("/v1/tensors/grad/0") == "grad/0");
+  CHECK(name_at("/v1/tensors/grad%2F0") == "grad/0");
+  CHECK(name_at("/v1/tensors/x") == "x");
+  CHECK(name_at("/v1/tensors") == "");
+  CHECK(name_at("/v1/tensors/") == "none");
+  CHECK(name_at("/v1/tensors/a//b") == "none");
+}

@@ -167,7 +167,7 @@ asio::awaitable<void> Execution::look_at_rank(std::uint32_t rank, TimePoint dead
     if (parts.has_error())
       looks_[rank] = unanswered(rank, parts.error());
     else if (parts.value().has_error())
-      looks_[rank] = parts.value().error();
+      looks_[rank] = read_tensor(rank, member.worker, tensor, answer.value());
     else
       looks_[rank] = read_parts(rank, member.worker, tensor, parts.value().value());
   } else {

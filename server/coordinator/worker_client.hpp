@@ -7,6 +7,7 @@
 #include "collectives/core/result.hpp"
 #include "http/api/groups.hpp"
 #include "http/api/runs.hpp"
+#include "http/api/tensors.hpp"
 #include "http/client.hpp"
 
 namespace chorus::coordinator {

@@ -24,7 +24,8 @@ TEST_CASE("metrics tell of tensors and requests") {
   CHECK(scrape.header("Content-Type") == "text/plain; version=0.0.4; charset=utf-8");
   CHECK(scrape.body.find("\nchorus_tensors 1\n") != std::string::npos);
   CHECK(scrape.body.find("\nchorus_tensor_bytes 5\n") != std::string::npos);
-  CHECK(scrape.body.find(R"(_count{code_class="2xx",method="PUT",route="/v1/tensors/{name}"} 1)") != std::string::npos);
+  CHECK(scrape.body.find(R"(_count{code_class="2xx",method="PUT",route="/v1/tensors/{name...}"} 1)") !=
+        std::string::npos);
   CHECK(scrape.body.find(R"(_count{code_class="4xx",method="GET",route="none"} 1)") != std::string::npos);
 }
 

@@ -61,9 +61,9 @@ http::Response content(http::Request const& request, tensors::Tensor const& tens
 void TensorRoutes::add_to(http::Router& router) {
   router.add(http::Method::get, "/v1/tensors",
              [this](http::Request const& request, http::Body&) { return list(request); });
-  router.add(http::Method::get, "/v1/tensors/{name}",
+  router.add(http::Method::get, "/v1/tensors/{name...}",
              [this](http::Request const& request, http::Body&) { return get(request); });
-  router.add(http::Method::delete_, "/v1/tensors/{name}",
+  router.add(http::Method::delete_, "/v1/tensors/{name...}",
              [this](http::Request const& request, http::Body&) { return erase(request); });
 }
 
