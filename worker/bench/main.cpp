@@ -4,6 +4,7 @@
 #include <csignal>
 #include <iostream>
 
+#include "worker/bench/constants.hpp"
 #include "worker/bench/modes.hpp"
 #include "worker/bench/rank_process.hpp"
 
@@ -47,7 +48,7 @@ int run(int argc, char** argv) {
   options.sizes = parse_sizes("4,1K,1M,64M").value();
   std::uint32_t spin_us = 0;
   int rank_process = -1;
-  bool regret = false, ceiling = false;
+  bool regret = false, calibrate = false, ceiling = false;
   CLI::App app("Measures collectives between processes of this machine", "chorus-bench");
   add_parsed(app, "--op", options.ops, parse_ops, "operations, like all_reduce,broadcast; or all");
   add_parsed(app, "--ranks", options.ranks, parse_numbers, "processes to start, like 4; or several numbers of them");
@@ -71,6 +72,9 @@ int run(int argc, char** argv) {
   app.add_flag("--json", options.json, "one JSON object per line");
   app.add_flag("--regret", regret, "measure all algorithms, and how much worse what auto takes is than the best");
   app.add_flag("--details", options.details, "with --regret --json: every algorithm's time, measured and predicted");
+  add_parsed(app, "--constants", options.constants, read_constants, "file of constants by which auto chooses")
+      ->type_name("FILE");
+  app.add_flag("--calibrate", calibrate, "print the constants of this machine, for such a file, instead");
   app.add_flag("--ceiling", ceiling, "measure the machine's TCP without Chorus instead");
   app.add_option("--rank-process", rank_process)->group("");
   try {
@@ -91,6 +95,7 @@ int run(int argc, char** argv) {
                     std::move(*start_line));
   }
   if (ceiling) return run_ceiling(options);
+  if (calibrate) return run_calibrate(options, arguments);
   if (regret) return run_regret(options, arguments);
   return run_measure(options, arguments);
 }
