@@ -51,7 +51,7 @@ int run(int argc, char** argv) {
   bool regret = false, calibrate = false, ceiling = false;
   CLI::App app("Measures collectives between processes of this machine", "chorus-bench");
   add_parsed(app, "--op", options.ops, parse_ops, "operations, like all_reduce,broadcast; or all");
-  add_parsed(app, "--ranks", options.ranks, parse_numbers, "processes to start, like 4; or several numbers of them");
+  add_parsed(app, "--ranks", options.ranks, parse_counts, "processes to start, like 4; or several numbers of them");
   app.add_option("--link", options.link, "shm, tcp or auto")->check(CLI::IsMember({"shm", "tcp", "auto"}));
   add_parsed(app, "--bytes", options.sizes, parse_sizes, "sizes, like 4,1K,1M,64M, of the larger of a rank's buffers");
   add_parsed(app, "--algorithm", options.algorithms, parse_algorithms,
@@ -59,7 +59,7 @@ int run(int argc, char** argv) {
   app.add_option("--root", options.root, "of rooted operations and algorithms");
   app.add_option("--arity", options.arity, "children per node, where an algorithm wants to know; chosen if not given")
       ->check(CLI::PositiveNumber);
-  add_parsed(app, "--shape", options.shape, parse_numbers, "how the ranks stand to each other, like 2,4 for a torus");
+  add_parsed(app, "--shape", options.shape, parse_shape, "how the ranks stand to each other, like 2,4 for a torus");
   add_parsed(app, "--dtype", options.dtype, parse_element, "element type");
   app.add_option("--seconds", options.seconds, "about so long per size and algorithm")->check(CLI::PositiveNumber);
   app.add_option("--iterations", options.iterations_max, "at most so many per size and algorithm")
