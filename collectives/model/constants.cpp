@@ -10,12 +10,8 @@ constexpr auto host = static_cast<std::size_t>(Level::host);
 constexpr double gbit_per_s(double gbit) { return 8e-9 / gbit; }  // seconds per byte
 constexpr double gbyte_per_s(double gbyte) { return 1e-9 / gbyte; }
 
-double fastest_outwards(Constants const& constants) {
-  auto fastest = constants.level[host + 1].beta_s_per_byte;
-  for (auto level = host + 2; level < all_levels.size(); ++level)
-    fastest = std::min(fastest, constants.level[level].beta_s_per_byte);
-  return fastest;
-}
+// A network card is as fast as a link to the next host, unless somebody knows better.
+double card_s_per_byte(Constants const& constants) { return constants.link(Level::rack).beta_s_per_byte; }
 
 }  // namespace
 
@@ -35,7 +31,7 @@ Constants Constants::defaults() {
       {30e-3, gbit_per_s(1)},    // world
   }};
   constants.gamma_s_per_byte = gbyte_per_s(8);
-  constants.uplink_s_per_byte[host] = fastest_outwards(constants);
+  constants.uplink_s_per_byte[host] = card_s_per_byte(constants);
   constants.host_cores = 8;
   constants.message_cpu_s = 4e-6;
   constants.byte_cpu_s = gbyte_per_s(8);
@@ -46,7 +42,7 @@ Constants overridden(Constants constants, topology::ShapeSpec const& shape) {
   for (std::size_t level = 0; level < all_levels.size(); ++level)
     if (auto const& link = shape.links[level])
       constants.level[level] = {link->latency_s, gbyte_per_s(link->bandwidth_gbyte_per_s)};
-  constants.uplink_s_per_byte[host] = fastest_outwards(constants);
+  constants.uplink_s_per_byte[host] = card_s_per_byte(constants);
   for (std::size_t level = 0; level < uplink_levels; ++level)
     if (auto const& uplink = shape.uplink_gbyte_per_s[level]) constants.uplink_s_per_byte[level] = gbyte_per_s(*uplink);
   return constants;

@@ -39,7 +39,7 @@ struct Constants {
 };
 
 // The constants with what a topology says of its links and uplinks. A host whose card it does not mention has one as
-// fast as the fastest of its links that leave it.
+// fast as the links within a rack.
 [[nodiscard]] Constants overridden(Constants constants, topology::ShapeSpec const& shape);
 
 }  // namespace chorus::model

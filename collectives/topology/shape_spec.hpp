@@ -28,8 +28,8 @@ namespace chorus::topology {
 struct ShapeSpec {
   std::vector<Locality> localities;                          // of the workers in rank order, grouped by level
   std::array<std::optional<Link>, all_levels.size()> links;  // indexed by Level; empty: the model's own
-  // Indexed by Level::host to Level::region: what leaves such a group, and as much again what enters it. Empty: no
-  // limit but those of the links.
+  // Indexed by Level::host to Level::region: what leaves such a group, and as much again what enters it. Empty: the
+  // model's own.
   std::array<std::optional<double>, all_levels.size() - 1> uplink_gbyte_per_s;
 
   friend bool operator==(ShapeSpec const&, ShapeSpec const&) = default;

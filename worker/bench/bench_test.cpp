@@ -20,10 +20,12 @@ TEST_CASE("sizes are numbers with units") {
 }
 
 TEST_CASE("lists of numbers, operations and algorithms") {
-  CHECK(parse_numbers("2").value() == std::vector<std::uint32_t>{2});
-  CHECK(parse_numbers("2,3,65536").value() == std::vector<std::uint32_t>{2, 3, 65536});
+  CHECK(parse_counts("2").value() == std::vector<std::uint32_t>{2});
+  CHECK(parse_counts("2,3,65536").value() == std::vector<std::uint32_t>{2, 3, 65536});
   for (auto const* wrong : {"", "2,", ",2", "0", "-1", "2x3", "65537", "99999999999999999999", "2 "})
-    CHECK_MESSAGE(parse_numbers(wrong).has_error(), wrong);
+    CHECK_MESSAGE(parse_counts(wrong).has_error(), wrong);
+  CHECK(parse_shape("0,0,1").value() == plan::Shape{0, 0, 1});
+  CHECK(parse_shape("2,x").has_error());
   CHECK(parse_ops("broadcast,barrier").value() == std::vector{Op::broadcast, Op::barrier});
   CHECK(parse_ops("all").value().size() == all_ops.size());
   CHECK(parse_ops("all,barrier").error().detail.find("'all' is not an operation; there are all_reduce") == 0);
@@ -45,7 +47,7 @@ TEST_CASE("orders arrive as they were given") {
     std::istringstream words(to_words(task));
     CHECK(read_task(words).value() == task);
   }
-  for (plan::Shape const& shape : {plan::Shape{}, plan::Shape{8}, plan::Shape{2, 4}, plan::Shape{1, 65536, 3}}) {
+  for (plan::Shape const& shape : {plan::Shape{}, plan::Shape{8}, plan::Shape{2, 4}, plan::Shape{0, 65536, 3}}) {
     plan::Spec const spec{Op::reduce, "torus_2d", 8, 7, 3, false, shape};
     std::istringstream words(to_words(spec));
     CHECK(read_spec(words, Op::reduce, 8).value() == spec);
@@ -57,7 +59,7 @@ TEST_CASE("orders that are cut off or wrong are refused") {
     std::istringstream words(wrong);
     CHECK_MESSAGE(read_task(words).has_error(), wrong);
   }
-  for (auto const* wrong : {"", "ring", "ring 0 2", "ring x 2 -", "ring 0 2 2x4", "ring 0 2 0"}) {
+  for (auto const* wrong : {"", "ring", "ring 0 2", "ring x 2 -", "ring 0 2 2x4", "ring 0 2 2,"}) {
     std::istringstream words(wrong);
     CHECK_MESSAGE(read_spec(words, Op::all_reduce, 8).has_error(), wrong);
   }

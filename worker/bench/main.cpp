@@ -4,6 +4,7 @@
 #include <csignal>
 #include <iostream>
 
+#include "worker/bench/constants.hpp"
 #include "worker/bench/modes.hpp"
 #include "worker/bench/rank_process.hpp"
 
@@ -47,10 +48,10 @@ int run(int argc, char** argv) {
   options.sizes = parse_sizes("4,1K,1M,64M").value();
   std::uint32_t spin_us = 0;
   int rank_process = -1;
-  bool regret = false, ceiling = false;
+  bool regret = false, calibrate = false, ceiling = false;
   CLI::App app("Measures collectives between processes of this machine", "chorus-bench");
   add_parsed(app, "--op", options.ops, parse_ops, "operations, like all_reduce,broadcast; or all");
-  add_parsed(app, "--ranks", options.ranks, parse_numbers, "processes to start, like 4; or several numbers of them");
+  add_parsed(app, "--ranks", options.ranks, parse_counts, "processes to start, like 4; or several numbers of them");
   app.add_option("--link", options.link, "shm, tcp or auto")->check(CLI::IsMember({"shm", "tcp", "auto"}));
   add_parsed(app, "--bytes", options.sizes, parse_sizes, "sizes, like 4,1K,1M,64M, of the larger of a rank's buffers");
   add_parsed(app, "--algorithm", options.algorithms, parse_algorithms,
@@ -58,7 +59,7 @@ int run(int argc, char** argv) {
   app.add_option("--root", options.root, "of rooted operations and algorithms");
   app.add_option("--arity", options.arity, "children per node, where an algorithm wants to know; chosen if not given")
       ->check(CLI::PositiveNumber);
-  add_parsed(app, "--shape", options.shape, parse_numbers, "how the ranks stand to each other, like 2,4 for a torus");
+  add_parsed(app, "--shape", options.shape, parse_shape, "how the ranks stand to each other, like 2,4 for a torus");
   add_parsed(app, "--dtype", options.dtype, parse_element, "element type");
   app.add_option("--seconds", options.seconds, "about so long per size and algorithm")->check(CLI::PositiveNumber);
   app.add_option("--iterations", options.iterations_max, "at most so many per size and algorithm")
@@ -71,6 +72,9 @@ int run(int argc, char** argv) {
   app.add_flag("--json", options.json, "one JSON object per line");
   app.add_flag("--regret", regret, "measure all algorithms, and how much worse what auto takes is than the best");
   app.add_flag("--details", options.details, "with --regret --json: every algorithm's time, measured and predicted");
+  add_parsed(app, "--constants", options.constants, read_constants, "file of constants by which auto chooses")
+      ->type_name("FILE");
+  app.add_flag("--calibrate", calibrate, "print the constants of this machine, for such a file, instead");
   app.add_flag("--ceiling", ceiling, "measure the machine's TCP without Chorus instead");
   app.add_option("--rank-process", rank_process)->group("");
   try {
@@ -91,6 +95,7 @@ int run(int argc, char** argv) {
                     std::move(*start_line));
   }
   if (ceiling) return run_ceiling(options);
+  if (calibrate) return run_calibrate(options, arguments);
   if (regret) return run_regret(options, arguments);
   return run_measure(options, arguments);
 }

@@ -4,6 +4,8 @@
 #include <functional>
 #include <iostream>
 
+#include "http/json.hpp"
+#include "worker/bench/calibrate.hpp"
 #include "worker/bench/ceiling.hpp"
 #include "worker/bench/format.hpp"
 #include "worker/bench/ranks.hpp"
@@ -120,6 +122,18 @@ int run_regret(Options const& options, std::vector<std::string> const& arguments
                         regret.max * 100)
               << std::endl;
   return right ? 0 : 1;
+}
+
+int run_calibrate(Options const& options, std::vector<std::string> const& arguments) {
+  auto const calibration = calibrate(options, arguments);
+  if (calibration.has_error()) return fail(calibration.error());
+  std::cout << http::encode(calibration->constants) << std::endl;
+  std::cerr << format(
+      "a call %.2f us and %.2f us of a core per rank, a channel %.2f us at each end; median errors of the fits: links "
+      "%.0f%%, cores %.0f%%\n",
+      calibration->call_s * 1e6, calibration->call_cpu_s * 1e6, calibration->channel_cpu_s * 1e6,
+      calibration->link_error * 100, calibration->cpu_error * 100);
+  return 0;
 }
 
 int run_ceiling(Options const& options) {

@@ -12,6 +12,7 @@ namespace chorus::bench {
 // `arguments` start this program again, as a rank. The exit code: 0, or 1 for errors and wrong results.
 [[nodiscard]] int run_measure(Options const& options, std::vector<std::string> const& arguments);
 [[nodiscard]] int run_regret(Options const& options, std::vector<std::string> const& arguments);
+[[nodiscard]] int run_calibrate(Options const& options, std::vector<std::string> const& arguments);
 [[nodiscard]] int run_ceiling(Options const& options);
 
 }  // namespace chorus::bench

@@ -29,12 +29,12 @@ Result<std::uint64_t> parse_size(std::string_view part) {
   return number << shift;
 }
 
-Result<std::uint32_t> parse_number(std::string_view part) {
+Result<std::uint32_t> parse_number(std::string_view part, std::uint32_t least) {
   std::uint32_t number = 0;
   auto const* const end = part.data() + part.size();
   auto const [rest, error] = std::from_chars(part.data(), end, number);
-  if (error != std::errc() || rest != end || number < 1 || number > plan::max_ranks)
-    return bad(part, "a whole number from 1 to " + std::to_string(plan::max_ranks));
+  if (error != std::errc() || rest != end || number < least || number > plan::max_ranks)
+    return bad(part, "a whole number from " + std::to_string(least) + " to " + std::to_string(plan::max_ranks));
   return number;
 }
 
@@ -78,7 +78,13 @@ model::Wish wish_of(Options const& options, Op op, std::string algorithm) {
 
 Result<std::vector<std::uint64_t>> parse_sizes(std::string_view text) { return parse_list(text, parse_size); }
 
-Result<std::vector<std::uint32_t>> parse_numbers(std::string_view text) { return parse_list(text, parse_number); }
+Result<std::vector<std::uint32_t>> parse_counts(std::string_view text) {
+  return parse_list(text, [](std::string_view part) { return parse_number(part, 1); });
+}
+
+Result<std::vector<std::uint32_t>> parse_shape(std::string_view text) {
+  return parse_list(text, [](std::string_view part) { return parse_number(part, 0); });
+}
 
 Result<std::vector<Op>> parse_ops(std::string_view text) {
   if (text == "all") return std::vector<Op>(all_ops.begin(), all_ops.end());

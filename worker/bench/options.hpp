@@ -45,7 +45,9 @@ struct Options {
 // "4,1K,1M,64M": K, M and G are powers of 1024.
 [[nodiscard]] Result<std::vector<std::uint64_t>> parse_sizes(std::string_view text);
 // "2,3,8": from 1 to 65536 each.
-[[nodiscard]] Result<std::vector<std::uint32_t>> parse_numbers(std::string_view text);
+[[nodiscard]] Result<std::vector<std::uint32_t>> parse_counts(std::string_view text);
+// "2,4": from 0 to 65536 each, as a parent in a tree may be rank 0.
+[[nodiscard]] Result<std::vector<std::uint32_t>> parse_shape(std::string_view text);
 // "all_reduce,broadcast", or "all".
 [[nodiscard]] Result<std::vector<Op>> parse_ops(std::string_view text);
 // "ring,tree". Names are not looked up.

@@ -52,7 +52,7 @@ Result<plan::Spec> read_spec(std::istringstream& words, Op op, std::uint32_t ran
   words >> spec.algorithm >> spec.root >> spec.arity >> shape;
   if (words.fail()) return bad_order(words);
   if (shape == "-") return spec;
-  auto parsed = parse_numbers(shape);
+  auto parsed = parse_shape(shape);
   if (parsed.has_error()) return bad_order(words);
   spec.shape = std::move(*parsed);
   return spec;

@@ -1,0 +1,80 @@
+#include "worker/bench/constants.hpp"
+
+#include <cerrno>
+#include <cmath>
+#include <fstream>
+#include <iterator>
+
+#include "http/json.hpp"
+
+namespace chorus::bench {
+namespace {
+
+Error invalid(std::string detail) { return {std::make_error_code(std::errc::invalid_argument), std::move(detail)}; }
+
+// Takes over what is given, and remembers the first value that is no cost.
+class Application {
+ public:
+  void take(double& into, std::optional<double> const& given, std::string const& name) {
+    if (!given) return;
+    if (wrong_.empty() && !(std::isfinite(*given) && *given >= 0)) wrong_ = name;
+    into = *given;
+  }
+  void take(model::Constants& into, Level level, std::optional<api::LinkConstants> const& given) {
+    if (!given) return;
+    auto& link = into.level[static_cast<std::size_t>(level)];
+    auto const where = "level." + std::string(name(level));
+    take(link.alpha_s, given->alpha_s, where + ".alpha_s");
+    take(link.beta_s_per_byte, given->beta_s_per_byte, where + ".beta_s_per_byte");
+  }
+  void take_uplink(model::Constants& into, Level level, std::optional<double> const& given) {
+    take(into.uplink_s_per_byte[static_cast<std::size_t>(level)], given,
+         "uplink_s_per_byte." + std::string(name(level)));
+  }
+  [[nodiscard]] std::string const& wrong() const { return wrong_; }
+
+ private:
+  std::string wrong_;
+};
+
+}  // namespace
+
+Result<model::Constants> apply(api::ModelConstants const& given, model::Constants constants) {
+  Application application;
+  if (given.level) {
+    application.take(constants, Level::host, given.level->host);
+    application.take(constants, Level::rack, given.level->rack);
+    application.take(constants, Level::zone, given.level->zone);
+    application.take(constants, Level::region, given.level->region);
+    application.take(constants, Level::world, given.level->world);
+  }
+  if (given.uplink_s_per_byte) {
+    application.take_uplink(constants, Level::host, given.uplink_s_per_byte->host);
+    application.take_uplink(constants, Level::rack, given.uplink_s_per_byte->rack);
+    application.take_uplink(constants, Level::zone, given.uplink_s_per_byte->zone);
+    application.take_uplink(constants, Level::region, given.uplink_s_per_byte->region);
+  }
+  application.take(constants.gamma_s_per_byte, given.gamma_s_per_byte, "gamma_s_per_byte");
+  application.take(constants.host_cores, given.host_cores, "host_cores");
+  application.take(constants.message_cpu_s, given.message_cpu_s, "message_cpu_s");
+  application.take(constants.byte_cpu_s, given.byte_cpu_s, "byte_cpu_s");
+  if (!application.wrong().empty()) return invalid(application.wrong() + " is no finite number from 0 up");
+  if (given.segment_bytes == 0) return invalid("segment_bytes is 0");
+  constants.segment_bytes = given.segment_bytes.value_or(constants.segment_bytes);
+  return constants;
+}
+
+Result<model::Constants> read_constants(std::string const& path) {
+  std::ifstream file(path);
+  if (!file) return Error(std::error_code(errno, std::generic_category()), "cannot read " + path);
+  std::string const text{std::istreambuf_iterator<char>(file), {}};
+  auto const given = http::decode<api::ModelConstants>(text);
+  if (!given) {
+    auto detail = path + ": " + given.error().detail;
+    for (auto const& error : given.error().errors) detail += "; " + error.pointer + ": " + error.detail;
+    return invalid(std::move(detail));
+  }
+  return apply(*given, model::Constants::defaults());
+}
+
+}  // namespace chorus::bench

@@ -1,0 +1,43 @@
+#include "worker/bench/traffic.hpp"
+
+#include "collectives/algorithms/catalogue.hpp"
+#include "collectives/plan/sizes.hpp"
+
+namespace chorus::bench {
+namespace {
+
+// Scratch is cut like the vector, and starts over after its last chunk.
+std::uint64_t elements_of(plan::Layout const& layout, std::uint32_t chunk, plan::Instruction const& instruction) {
+  std::uint64_t elements = 0;
+  for (std::uint32_t k = 0; k < instruction.chunks; ++k)
+    elements += layout.range((chunk + k * instruction.stride) % layout.chunks()).size();
+  return elements;
+}
+
+}  // namespace
+
+Result<Traffic> traffic_of(plan::Spec const& spec, Task const& task) {
+  auto const algorithm = algorithms::find(spec.algorithm);
+  if (algorithm.has_error()) return algorithm.error();
+  Traffic traffic;
+  for (plan::Rank rank = 0; rank < spec.ranks; ++rank) {
+    auto const program = plan::build(**algorithm, spec, rank);
+    if (program.has_error()) return program.error();
+    auto const layout = plan::layouts(*program, {task.elements, {}, {}}).input;
+    for (auto const& channel : program->channels) traffic.channels += channel.sends != 0;
+    for (auto const& instruction : program->instructions) {
+      auto const bytes =
+          elements_of(layout, instruction.writes_dst() ? instruction.dst_chunk : instruction.src_chunk, instruction) *
+          element_bytes(task.dtype);
+      if (instruction.op == plan::Opcode::send) {
+        traffic.messages += bytes != 0;
+        traffic.bytes += bytes;
+      }
+      if (instruction.op == plan::Opcode::recv_reduce || instruction.op == plan::Opcode::reduce)
+        traffic.reduced_bytes += bytes;
+    }
+  }
+  return traffic;
+}
+
+}  // namespace chorus::bench
