@@ -93,15 +93,16 @@ TEST_CASE("runs read back as written") {
   auto const request =
       R"({"run":5,"group":"g","epoch":2,"token":"cd","op":"all_reduce","algorithm":"tree","root":1,"arity":3,)"
       R"("algorithm_shape":[4],"rank":1,"members":[{"rank":0,"worker":"v","incarnation":"aa","url":"http://v:1"}],"tensor":"t","version":8,"dtype":"i64",)"
-      R"("elements":4294967296,"counts":[1],"receive_counts":[2],"result":{"tensor":"u","shape":[3],"version":0},)"
+      R"("elements":4294967296,"counts":[1],"receive_counts":[2],)"
+      R"("result":{"tensor":"u","shape":[3],"version":0},)"
       R"("parts":2,"local_algorithm":"ring","contributions":9,"reduce":"avg","in_place":true,"digests":false,"schedule":)" +
       schedule + R"(,"timeout_ms":4})";
   CHECK(echoed<api::RunRequest>(request) == request);
   CHECK(echoed<api::RunReport>(report) == report);
   CHECK(echoed<api::CommitAnswer>(R"({"version":3})") == R"({"version":3})");
-  auto const call =
-      R"({"tensor":"t","output":"u","root":1,"counts":[1],"receive_counts":[2],"reduce":"min","in_place":true,"algorithm":"ring","timeout_ms":9,"schedule":)" +
-      schedule + "}";
+  auto const call = R"({"tensor":"t","output":"u","root":1,"counts":[1],"receive_counts":[2],)"
+                    R"("reduce":"min","in_place":true,"algorithm":"ring","timeout_ms":9,"schedule":)" +
+                    schedule + "}";
   CHECK(echoed<api::LocalCall>(call) == call);
   auto const local = R"({"group":"g","epoch":1,"sequence":2,"rank":3,"algorithm":"ring","seconds":0.5,"bytes_sent":4,)"
                      R"("bytes_received":5,"version":6})";
