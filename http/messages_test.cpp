@@ -92,7 +92,8 @@ TEST_CASE("groups read back as written") {
 TEST_CASE("runs read back as written") {
   auto const request =
       R"({"run":5,"group":"g","epoch":2,"token":"cd","op":"all_reduce","algorithm":"tree","root":1,"arity":3,)"
-      R"("algorithm_shape":[4],"rank":1,"members":[{"rank":0,"worker":"v","incarnation":"aa","url":"http://v:1"}],"tensor":"t","version":8,"dtype":"i64",)"
+      R"("algorithm_shape":[4],"rank":1,"members":[{"rank":0,"worker":"v","incarnation":"aa","url":"http://v:1"}],)"
+      R"("tensor":"t","version":8,"dtype":"i64",)"
       R"("elements":4294967296,"counts":[1],"receive_counts":[2],)"
       R"("result":{"tensor":"u","shape":[3],"version":0},)"
       R"("parts":2,"local_algorithm":"ring","contributions":9,"reduce":"avg","in_place":true,"digests":false,"schedule":)" +
