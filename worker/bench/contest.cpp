@@ -32,7 +32,7 @@ class Contest {
 
  private:
   struct State {
-    double iteration_seconds = 0;  // about
+    double iteration_seconds = 0;  // about, when nothing disturbs
     double spent_seconds = 0;
     std::uint64_t turns = 0;
   };
@@ -62,7 +62,7 @@ class Contest {
     sample.cpu_seconds += batch->cpu_seconds;
     sample.correct = sample.correct && batch->correct;
     state.spent_seconds += std::accumulate(batch->seconds.begin(), batch->seconds.end(), 0.0);
-    state.iteration_seconds = median(batch->seconds);
+    state.iteration_seconds = std::min(state.iteration_seconds, median(batch->seconds));
     ++state.turns;
     return ok();
   }
