@@ -6,6 +6,7 @@
 #include "http/api/groups.hpp"
 #include "http/api/membership.hpp"
 #include "http/api/runs.hpp"
+#include "http/api/simulations.hpp"
 #include "http/api/tensors.hpp"
 #include "http/json.hpp"
 
@@ -127,6 +128,18 @@ TEST_CASE("plans read back as written") {
       R"(,"verified":true,"verification":"yes","rounds":[[{"op":"send","rank":1,"peer":2,)"
       R"("chunk":3,"chunks":4}],[],[{"op":"recv","rank":2,"peer":1,"chunk":3,"chunks":2}]]})";
   CHECK(echoed<api::PlanAnswer>(answer) == answer);
+}
+
+TEST_CASE("simulations read back as written") {
+  auto const request =
+      R"({"ranks":8,"topology":"hosts:2x4","overrides":"rack=25us,25Gbit/s","op":"reduce","bytes":17,"dtype":"f64",)"
+      R"("algorithm":"tree","root":1,"arity":3,"algorithm_shape":[2],"reproducible":true})";
+  CHECK(echoed<api::SimulationRequest>(request) == request);
+  auto const answer =
+      R"({"op":"reduce","ranks":8,"bytes":17,"topology":"hosts:2x4","items":[{"algorithm":"tree","root":1,"arity":3,)"
+      R"("algorithm_shape":[2],"seconds":0.5,"rounds":7,"bytes_per_rank":9,"bottleneck":"latency"}],)"
+      R"("lower_bound":{"rounds":3,"bytes_per_rank":2}})";
+  CHECK(echoed<api::SimulationAnswer>(answer) == answer);
 }
 
 TEST_CASE("constants read back as written") {

@@ -9,7 +9,6 @@ BOOST_DESCRIBE_STRUCT(CollectiveRequest, (),
                        algorithm_shape, epoch, timeout_ms, in_place, reproducible, schedule))
 BOOST_DESCRIBE_STRUCT(Considered, (),
                       (algorithm, root, arity, algorithm_shape, predicted_seconds, rounds, bytes_per_rank))
-BOOST_DESCRIBE_STRUCT(LowerBound, (), (rounds, bytes_per_rank))
 BOOST_DESCRIBE_STRUCT(RankRecord, (), (rank, worker, parts, state, report))
 BOOST_DESCRIBE_STRUCT(Collective, (),
                       (id, state, request, run, epoch, dtype, shape, bytes, algorithm, root, arity, algorithm_shape,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "collectives/core/locality.hpp"
+#include "http/api/collectives.hpp"
 #include "http/api/runs.hpp"
 #include "http/codec.hpp"
 
@@ -12,6 +13,7 @@ BOOST_DESCRIBE_STRUCT(Locality, (), (region, zone, rack, host))
 namespace api {
 
 BOOST_DESCRIBE_STRUCT(Schedule, (), (segment_bytes, window))
+BOOST_DESCRIBE_STRUCT(LowerBound, (), (rounds, bytes_per_rank))
 BOOST_DESCRIBE_STRUCT(RunReport, (),
                       (run, rank, worker, state, started_us, seconds, wait_seconds, bytes_sent, bytes_received, steps,
                        input_digest, output_digest, version, error))

@@ -34,12 +34,14 @@ Coordinator::Coordinator(boost::asio::any_io_executor executor, CoordinatorOptio
       worker_routes_(cluster_),
       group_routes_(cluster_),
       collective_routes_(collectives_),
+      simulation_routes_(planner_),
       service_routes_({cluster_, collectives_, planner_, metrics_, [this] { return server_.open_connections(); },
                        [this] { return draining_; }}),
       server_(executor, router_, options.http, count_in(metrics_)) {
   worker_routes_.add_to(router_);
   group_routes_.add_to(router_);
   collective_routes_.add_to(router_);
+  simulation_routes_.add_to(router_);
   service_routes_.add_to(router_);
 }
 

@@ -49,6 +49,7 @@ class Coordinator {
   WorkerRoutes worker_routes_;
   GroupRoutes group_routes_;
   CollectiveRoutes collective_routes_;
+  SimulationRoutes simulation_routes_;
   ServiceRoutes service_routes_;
   http::Router router_;
   http::Server server_;

@@ -169,6 +169,16 @@ awaitable<void> service(World* world) {
   CHECK((co_await world->post("/v1/plans", R"({"ranks":8,"bytes":1024})")).text("/verified") == "true");
   CHECK((co_await world->post("/v1/plans", R"({"group":"g","ranks":8})")).code() == "invalid_field");
   CHECK((co_await world->post("/v1/plans", R"({"group":"h"})")).code() == "unknown_group");
+
+  auto const simulation = co_await world->post("/v1/simulations", R"({"topology":"hosts:2x4","bytes":1024})");
+  CHECK(simulation.status == 200);
+  CHECK(simulation.text("/ranks") == "8");
+  CHECK_FALSE(simulation.text("/items/0/bottleneck").empty());
+  CHECK((co_await world->post("/v1/simulations", R"({"ranks":8,"algorithm":"ring"})")).text("/items/0/rounds") == "14");
+  auto const refused = co_await world->post("/v1/simulations", R"({"topology":"hosts:0x4"})");
+  CHECK(refused.status == 422);
+  CHECK(refused.text("/errors/0/pointer") == "/topology");
+  CHECK((co_await world->post("/v1/simulations", R"({"ranks":65536})")).status == 422);
 }
 
 void tell(std::size_t workers, awaitable<void> (*story)(World*), CoordinatorOptions options = impatient()) {

@@ -5,6 +5,7 @@
 #include <boost/asio/use_awaitable.hpp>
 
 #include "server/coordinator/plan_preview.hpp"
+#include "server/planning/simulations.hpp"
 
 namespace chorus::coordinator {
 namespace {
@@ -30,6 +31,11 @@ asio::awaitable<http::Checked<api::PlanAnswer>> preview_there(api::PlanRequest r
   co_return preview_plan(request, localities, constants);
 }
 
+asio::awaitable<http::Checked<api::SimulationAnswer>> simulate_there(api::SimulationRequest request,
+                                                                     model::Constants constants) {
+  co_return planning::simulate(request, constants);
+}
+
 }  // namespace
 
 asio::awaitable<Result<Arrangement>> Planner::arrange(std::vector<Locality> as_listed) {
@@ -48,19 +54,27 @@ asio::awaitable<Result<model::Choice>> Planner::select(Question question, std::v
   co_return choice;
 }
 
-asio::awaitable<http::Checked<api::PlanAnswer>> Planner::preview(api::PlanRequest request,
-                                                                 std::vector<Locality> in_rank_order) {
+template <class Answer>
+asio::awaitable<http::Checked<Answer>> Planner::in_line(asio::awaitable<http::Checked<Answer>> work) {
   if (previews_waiting_ == previews_waiting_max) {
     http::Problem problem(http::ProblemCode::unavailable,
-                          std::to_string(previews_waiting_max) + " dry runs wait already");
+                          std::to_string(previews_waiting_max) + " dry runs and simulations wait already");
     problem.retry_after_s = 1;
     co_return problem;
   }
   ++previews_waiting_;
-  auto answer = co_await asio::co_spawn(
-      preview_thread_, preview_there(std::move(request), std::move(in_rank_order), constants_), until_done());
+  auto answer = co_await asio::co_spawn(preview_thread_, std::move(work), until_done());
   --previews_waiting_;
   co_return answer;
+}
+
+asio::awaitable<http::Checked<api::PlanAnswer>> Planner::preview(api::PlanRequest request,
+                                                                 std::vector<Locality> in_rank_order) {
+  return in_line(preview_there(std::move(request), std::move(in_rank_order), constants_));
+}
+
+asio::awaitable<http::Checked<api::SimulationAnswer>> Planner::simulate(api::SimulationRequest request) {
+  return in_line(simulate_there(std::move(request), constants_));
 }
 
 Planner::Key Planner::key_of(Question const& question) {

@@ -1,5 +1,5 @@
 // The mathematics on threads of its own, so that the thread that answers heartbeats never computes for long. Dry runs
-// have one to themselves: a collective with a deadline does not wait behind them.
+// and simulations have one to themselves: a collective with a deadline does not wait behind them.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -12,6 +12,7 @@
 
 #include "collectives/model/select.hpp"
 #include "http/api/collectives.hpp"
+#include "http/api/simulations.hpp"
 #include "http/problem.hpp"
 #include "server/coordinator/arrangement.hpp"
 
@@ -46,6 +47,9 @@ class Planner {
   boost::asio::awaitable<http::Checked<api::PlanAnswer>> preview(api::PlanRequest request,
                                                                  std::vector<Locality> in_rank_order);
 
+  // POST /v1/simulations, see server/planning/simulations.hpp. Waits in the same line.
+  boost::asio::awaitable<http::Checked<api::SimulationAnswer>> simulate(api::SimulationRequest request);
+
  private:
   struct Key {
     std::string group;
@@ -65,6 +69,8 @@ class Planner {
   };
   static constexpr std::size_t answers_kept = 256;
   static constexpr std::size_t previews_waiting_max = 16;
+  template <class Answer>
+  boost::asio::awaitable<http::Checked<Answer>> in_line(boost::asio::awaitable<http::Checked<Answer>> work);
   static Key key_of(Question const& question);
   void keep(Key const& key, model::Choice const& choice);
 

@@ -56,6 +56,17 @@ class CollectiveRoutes {
   Collectives& collectives_;
 };
 
+// Everything that is asked of the model alone.
+class SimulationRoutes {
+ public:
+  explicit SimulationRoutes(Planner& planner) : planner_(planner) {}
+  void add_to(http::Router& router);
+
+ private:
+  boost::asio::awaitable<http::Response> post(http::Request const& request, http::Body& body);
+  Planner& planner_;
+};
+
 // Dry runs, health, metrics, version, problem pages and the status page.
 class ServiceRoutes {
  public:

@@ -32,7 +32,7 @@ class Contest {
 
  private:
   struct State {
-    double iteration_seconds = 0;  // about
+    double iteration_seconds = 0;  // about, when nothing disturbs
     double spent_seconds = 0;
     std::uint64_t turns = 0;
   };
@@ -62,7 +62,7 @@ class Contest {
     sample.cpu_seconds += batch->cpu_seconds;
     sample.correct = sample.correct && batch->correct;
     state.spent_seconds += std::accumulate(batch->seconds.begin(), batch->seconds.end(), 0.0);
-    state.iteration_seconds = median(batch->seconds);
+    state.iteration_seconds = std::min(state.iteration_seconds, median(batch->seconds));
     ++state.turns;
     return ok();
   }
@@ -76,7 +76,9 @@ class Contest {
     std::vector<double> medians;
     for (auto const& sample : samples_) medians.push_back(median(sample.seconds));
     auto const best = *std::min_element(medians.begin(), medians.end());
-    std::erase_if(active, [&](std::size_t c) { return is_hopeless(medians[c], best, state_[c].turns); });
+    std::erase_if(active, [&](std::size_t c) {
+      return is_hopeless(percentile(samples_[c].seconds, 0.25), best, state_[c].turns);
+    });
   }
 
   Pace const& pace_;
@@ -98,14 +100,14 @@ double percentile(std::vector<double> values, double fraction) {
 }
 
 // The fewer turns, the more of a difference may be chance.
-bool is_hopeless(double median_s, double best_median_s, std::uint64_t turns) {
+bool is_hopeless(double quartile_s, double best_median_s, std::uint64_t turns) {
   struct Limit {
     std::uint64_t turns;
     double ratio;
   };
-  constexpr std::array limits{Limit{2, 4}, Limit{4, 2}, Limit{8, 1.5}, Limit{16, 1.3}};
+  constexpr std::array limits{Limit{2, 4}, Limit{4, 2}, Limit{8, 1.5}, Limit{16, 1.25}};
   return std::any_of(limits.begin(), limits.end(), [&](Limit const& limit) {
-    return turns >= limit.turns && median_s > limit.ratio * best_median_s;
+    return turns >= limit.turns && quartile_s > limit.ratio * best_median_s;
   });
 }
 

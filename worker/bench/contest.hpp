@@ -35,7 +35,8 @@ using Iterate = std::function<Result<Sample>(std::size_t contender, std::uint64_
 [[nodiscard]] double percentile(std::vector<double> values, double fraction);
 [[nodiscard]] inline double median(std::vector<double> values) { return percentile(std::move(values), 0.5); }
 
-// Whether a contender with this median after so many turns may be left behind.
-[[nodiscard]] bool is_hopeless(double median_s, double best_median_s, std::uint64_t turns);
+// Whether a contender may be left behind, after so many turns of which a quarter of the iterations took no longer than
+// this: its fast ones, as its turns may have been those in which the machine did something else.
+[[nodiscard]] bool is_hopeless(double quartile_s, double best_median_s, std::uint64_t turns);
 
 }  // namespace chorus::bench

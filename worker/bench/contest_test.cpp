@@ -103,6 +103,22 @@ TEST_CASE("where only the best counts, the others stop early") {
   CHECK(Track({0.001, 0.1}).contest({.seconds = 0.95})[1].seconds.size() == 10);
 }
 
+TEST_CASE("a turn in which the machine did something else leaves nobody behind") {
+  CHECK_FALSE(is_hopeless(0.0011, 0.001, 100));
+  CHECK_FALSE(is_hopeless(0.0019, 0.001, 4));
+  CHECK(is_hopeless(0.0021, 0.001, 4));
+  std::uint64_t calls = 0;
+  auto const disturbed =
+      contest(2, {.seconds = 0.2, .turns_min = 7, .only_the_best = true}, [&](std::size_t c, std::uint64_t n) {
+        Sample sample;
+        sample.seconds.assign(n, 0.001);
+        if (c == 1 && ++calls % 3 == 0) sample.seconds.assign(n, 0.1);
+        return Result<Sample>(sample);
+      });
+  CHECK(median(disturbed.value()[1].seconds) == 0.001);
+  CHECK(calls > 5);
+}
+
 TEST_CASE("wrong results are remembered, those of the warm-up too; errors end the contest") {
   Track track({0.001, 0.001});
   track.is_wrong = 1;

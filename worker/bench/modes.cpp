@@ -15,7 +15,7 @@
 namespace chorus::bench {
 namespace {
 
-constexpr std::uint64_t regret_turns_min = 5;
+constexpr std::uint64_t regret_turns_min = 7;
 
 int fail(Error const& error) {
   std::cerr << "chorus-bench: " << error.detail << "\n";

@@ -1,0 +1,191 @@
+#include "server/planning/simulations.hpp"
+
+#include <algorithm>
+#include <tuple>
+
+#include "collectives/algorithms/catalogue.hpp"
+#include "collectives/core/dtype.hpp"
+#include "collectives/core/errc.hpp"
+#include "collectives/model/fold.hpp"
+#include "collectives/model/select.hpp"
+#include "collectives/model/simulate.hpp"
+#include "server/planning/explain.hpp"
+
+namespace chorus::planning {
+namespace {
+
+http::Problem invalid(std::string pointer, std::string detail) {
+  http::Problem problem(http::ProblemCode::invalid_field, detail);
+  problem.errors.push_back({std::move(pointer), std::move(detail)});
+  return problem;
+}
+
+template <class Values>
+std::string names_of(Values const& values) {
+  std::string names;
+  for (auto value : values) names.append(names.empty() ? "" : ", ").append(name(value));
+  return names;
+}
+
+std::string topology_text(api::SimulationRequest const& request) {
+  auto text = request.topology.value_or("flat:" + std::to_string(request.ranks.value_or(1)));
+  if (request.overrides) text += ";" + *request.overrides;
+  return text;
+}
+
+http::Checked<topology::ShapeSpec> topology_of(api::SimulationRequest const& request) {
+  if (!request.topology && !request.ranks) return invalid("/ranks", "give ranks, or a topology such as hosts:4x8");
+  if (!request.topology && (*request.ranks < 1 || *request.ranks > plan::max_ranks))
+    return invalid("/ranks",
+                   std::to_string(*request.ranks) + " ranks; expected 1 to " + std::to_string(plan::max_ranks));
+  auto shape = topology::parse_shape(topology_text(request));
+  if (shape.has_error()) return invalid(request.topology ? "/topology" : "/overrides", shape.error().detail);
+  if (request.ranks)
+    if (auto const status = topology::check_ranks(*shape, *request.ranks); status.has_error())
+      return invalid("/ranks", status.error().detail);
+  return std::move(*shape);
+}
+
+bool is_every(std::string const& algorithm) { return algorithm == "auto" || algorithm == "all"; }
+
+http::Checked<model::Wish> wish_of(api::SimulationRequest const& request, std::uint32_t ranks) {
+  auto const op = parse_op(request.op);
+  if (!op) return invalid("/op", "unknown operation '" + request.op + "'; there are " + names_of(all_ops));
+  if (!is_every(request.algorithm))
+    if (auto const known = algorithms::find(request.algorithm); known.has_error())
+      return invalid("/algorithm", known.error().detail + "; or auto or all");
+  if (request.root && *request.root >= ranks)
+    return invalid("/root", "rank " + std::to_string(*request.root) + " in a group of " + std::to_string(ranks));
+  if (request.arity && *request.arity == 0) return invalid("/arity", "0; expected at least 1");
+  if (request.algorithm_shape && is_every(request.algorithm))
+    return invalid("/algorithm_shape", "a shape belongs to an algorithm; name it");
+  if (request.algorithm_shape && request.algorithm_shape->size() > plan::max_shape)
+    return invalid("/algorithm_shape", "more than " + std::to_string(plan::max_shape) + " numbers");
+  model::Wish wish;
+  wish.op = *op;
+  wish.algorithm = is_every(request.algorithm) ? "auto" : request.algorithm;
+  wish.root = request.root;
+  wish.arity = request.arity;
+  wish.shape = request.algorithm_shape;
+  wish.reproducible = request.reproducible;
+  return wish;
+}
+
+struct Vector {
+  std::uint64_t elements;
+  std::size_t element_bytes;
+};
+
+http::Checked<Vector> vector_of(api::SimulationRequest const& request) {
+  auto const dtype = parse_dtype(request.dtype);
+  if (!dtype) return invalid("/dtype", "unknown dtype '" + request.dtype + "'; there are " + names_of(all_dtypes));
+  auto const size = element_bytes(*dtype);
+  if (request.bytes % size != 0)
+    return invalid("/bytes", std::to_string(request.bytes) + " is not a multiple of the " + std::to_string(size) +
+                                 " bytes of " + request.dtype);
+  return Vector{request.bytes / size, size};
+}
+
+// An algorithm and how to run it.
+struct Entry {
+  plan::Algorithm const* algorithm;
+  std::vector<plan::Spec> specs;
+};
+
+class Study {
+ public:
+  Study(model::Wish const& wish, model::Network const& network, Vector vector)
+      : wish_(wish), network_(network), vector_(vector), candidates_(wish, network) {}
+
+  // Nothing if there is at least one.
+  std::optional<http::Problem> find_entries(std::uint64_t rounds_max) {
+    auto rounds = std::uint64_t{0};
+    for (auto const* algorithm : algorithms::all()) {
+      if (wish_.algorithm != "auto" && wish_.algorithm != algorithm->name) continue;
+      auto specs = narrowed(*algorithm, candidates_.of(*algorithm));
+      if (specs.empty() && wish_.algorithm != "auto") return refuse(candidates_.refusal(*algorithm));
+      for (auto const& spec : specs) rounds += model::simulated_rounds(*algorithm, spec);
+      if (!specs.empty()) entries_.push_back({algorithm, std::move(specs)});
+    }
+    if (entries_.empty()) return refuse(candidates_.refusal());
+    if (rounds <= rounds_max) return std::nullopt;
+    return invalid("/ranks", "over " + std::to_string(network_.ranks()) + " ranks this takes " +
+                                 std::to_string(rounds) + " rounds of single ranks; expected up to " +
+                                 std::to_string(rounds_max) + ": name an algorithm of fewer, take fewer ranks, or " +
+                                 "ask `chorus simulate`, which has no limit");
+  }
+
+  [[nodiscard]] std::vector<api::SimulatedPlan> run() const {
+    std::vector<api::SimulatedPlan> plans;
+    for (auto const& [algorithm, specs] : entries_) {
+      std::optional<api::SimulatedPlan> best;
+      for (auto const& spec : specs) {
+        auto plan = simulated(*algorithm, spec);
+        if (!best || plan.seconds < best->seconds) best = std::move(plan);
+      }
+      plans.push_back(std::move(*best));
+    }
+    std::stable_sort(plans.begin(), plans.end(), [](auto const& a, auto const& b) { return a.seconds < b.seconds; });
+    return plans;
+  }
+
+ private:
+  // In large groups only what looks best is simulated.
+  [[nodiscard]] std::vector<plan::Spec> narrowed(plan::Algorithm const& algorithm,
+                                                 std::vector<plan::Spec> specs) const {
+    if (specs.size() < 2 || network_.ranks() <= model::max_simulated_ranks) return specs;
+    auto const seconds = [&](plan::Spec const& spec) {
+      return model::fold(algorithm, spec, network_, vector_.elements, vector_.element_bytes).seconds;
+    };
+    auto best = std::size_t{0};
+    auto best_s = seconds(specs[0]);
+    for (std::size_t i = 1; i < specs.size(); ++i)
+      if (auto const folded_s = seconds(specs[i]); folded_s < best_s) std::tie(best, best_s) = std::pair(i, folded_s);
+    return {std::move(specs[best])};
+  }
+
+  [[nodiscard]] api::SimulatedPlan simulated(plan::Algorithm const& algorithm, plan::Spec const& spec) const {
+    auto const [cost, bottleneck] = model::simulate(algorithm, spec, network_, vector_.elements, vector_.element_bytes);
+    return {spec.algorithm, spec.root,   spec.arity,          spec.shape,
+            cost.seconds,   cost.rounds, cost.bytes_per_rank, bottleneck};
+  }
+
+  [[nodiscard]] http::Problem refuse(Error const& error) const {
+    bool const of_shape = error.code == PlanErrc::bad_parameter && wish_.shape;
+    bool const of_arity = error.code == PlanErrc::bad_parameter && wish_.arity;
+    return invalid(of_shape ? "/algorithm_shape" : of_arity ? "/arity" : "/algorithm", error.detail);
+  }
+
+  model::Wish const& wish_;
+  model::Network const& network_;
+  Vector vector_;
+  model::Candidates candidates_;
+  std::vector<Entry> entries_;
+};
+
+}  // namespace
+
+http::Checked<api::SimulationAnswer> simulate(api::SimulationRequest const& request, model::Constants const& constants,
+                                              std::uint64_t rounds_max) {
+  auto const shape = topology_of(request);
+  if (shape.has_error()) return shape.error();
+  auto const ranks = static_cast<std::uint32_t>(shape->localities.size());
+  auto const wish = wish_of(request, ranks);
+  if (wish.has_error()) return wish.error();
+  auto const vector = vector_of(request);
+  if (vector.has_error()) return vector.error();
+
+  model::Network const network(shape->localities, model::overridden(constants, *shape));
+  Study study(*wish, network, *vector);
+  if (auto problem = study.find_entries(rounds_max)) return std::move(*problem);
+  api::SimulationAnswer answer;
+  answer.op = request.op;
+  answer.ranks = ranks;
+  answer.bytes = request.bytes;
+  answer.topology = topology_text(request);
+  answer.items = study.run();
+  answer.lower_bound = show_lower_bound(wish->op, ranks, request.bytes);
+  return answer;
+}
+
+}  // namespace chorus::planning
