@@ -20,7 +20,7 @@ Coordinator::Coordinator(boost::asio::any_io_executor executor, CoordinatorOptio
       metrics_(metrics::this_build(), wall_seconds()),
       client_(executor),
       workers_(client_),
-      planner_(model::Constants::defaults()),
+      planner_(options.constants),
       locks_changed_(executor),
       cluster_({executor, workers_, planner_, locks_, locks_changed_, metrics_, *log_, random}, options.cluster,
                options.lease),

@@ -13,6 +13,7 @@
 namespace chorus::coordinator {
 
 struct CoordinatorOptions {
+  model::Constants constants = model::Constants::defaults();  // by which algorithms are chosen
   std::chrono::milliseconds lease{5000};
   ClusterPatience cluster;
   ExecutionPatience execution;

@@ -184,10 +184,9 @@ Problem Execution::unanswered(std::uint32_t rank, Error const& error) {
 }
 
 Execution::Stage Execution::plan() {
-  Planner::Question question{group_.name, group_.epoch, order_.wish, admitted_->elements,
-                             element_bytes(admitted_->dtype)};
-  question.wish.uneven = admitted_->uneven;
-  auto const choice = co_await tools_.planner.select(std::move(question), localities_of(group_));
+  question_ = {group_.name, group_.epoch, order_.wish, admitted_->elements, element_bytes(admitted_->dtype)};
+  question_.wish.uneven = admitted_->uneven;
+  auto const choice = co_await tools_.planner.select(question_, localities_of(group_));
   if (choice.has_error()) {
     Problem problem(ProblemCode::invalid_field, choice.error().detail);
     problem.errors.push_back({"/algorithm", choice.error().detail});
@@ -196,6 +195,7 @@ Execution::Stage Execution::plan() {
   if (failing()) co_return cancelled_ ? cancelled_ : lost_;
   if (Clock::now() >= deadline_)
     co_return Problem(ProblemCode::deadline_exceeded, "the time was over before the collective was planned");
+  chosen_ = choice.value().spec;
   record_->plan(group_, *admitted_, choice.value(), Clock::now());
   changed_.notify_all();
   co_return std::nullopt;
@@ -323,6 +323,9 @@ Execution::Stage Execution::commit() {
   }
   if (refusals.empty()) {
     record_->succeed(versions, Clock::now());
+    auto slowest_s = 0.0;
+    for (auto const& rank : record_->view().ranks) slowest_s = std::max(slowest_s, rank.report->seconds);
+    tools_.planner.learn(question_, chosen_, slowest_s);
     co_return std::nullopt;
   }
   auto problem = join_refusals(refusals);

@@ -115,6 +115,8 @@ class Execution {
   std::size_t failures_ = 0;           // endings that are not successes
   std::vector<std::optional<http::Checked<RankTensor>>> looks_;
   std::optional<Admitted> admitted_;
+  Planner::Question question_;  // and what the planner answered
+  plan::Spec chosen_;
   // The ranks in the run: those of the group, or, where the order of reduction is to be that of the workers' names,
   // those of the sorted names. member_of_ is the inverse.
   std::vector<std::uint32_t> run_rank_, member_of_;

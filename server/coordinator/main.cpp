@@ -14,6 +14,7 @@
 #include <iostream>
 #include <random>
 
+#include "http/calibration/constants_file.hpp"
 #include "http/environment.hpp"
 #include "metrics/build.hpp"
 #include "server/coordinator/coordinator.hpp"
@@ -30,6 +31,7 @@ struct Flags {
   std::uint16_t port = 7070;
   std::uint32_t lease_ms = 5000;
   std::string log_level = "info";
+  std::string constants;  // file
 };
 
 void add_flags(CLI::App& app, Flags& flags) {
@@ -43,6 +45,9 @@ void add_flags(CLI::App& app, Flags& flags) {
       ->envname("CHORUS_LOG_LEVEL")
       ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "off"}))
       ->capture_default_str();
+  app.add_option("--constants", flags.constants, "the cost model's constants, as chorus-bench --calibrate writes them")
+      ->envname("CHORUS_CONSTANTS")
+      ->type_name("FILE");
   app.set_version_flag("--version", metrics::this_build().version);
 }
 
@@ -84,6 +89,14 @@ int run(Flags const& flags) {
   boost::asio::io_context io(1);
   coordinator::CoordinatorOptions options;
   options.lease = std::chrono::milliseconds(flags.lease_ms);
+  if (!flags.constants.empty()) {
+    auto constants = calibration::read_constants(flags.constants);
+    if (!constants) {
+      std::cerr << "--constants: " << constants.error().detail << '\n';
+      return usage_error;
+    }
+    options.constants = *constants;
+  }
   options.http.connections = http::prepare_for_connections(options.http.connections);
   coordinator::Coordinator coordinator(io.get_executor(), options, system_random(), log);
   auto const port = coordinator.start(flags.host, flags.port);

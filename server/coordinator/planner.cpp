@@ -1,5 +1,7 @@
 #include "server/coordinator/planner.hpp"
 
+#include <algorithm>
+
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -36,6 +38,10 @@ asio::awaitable<http::Checked<api::SimulationAnswer>> simulate_there(api::Simula
   co_return planning::simulate(request, constants);
 }
 
+LearnedCosts::Place place_of(Planner::Question const& question) {
+  return {question.group, question.epoch, question.wish.op, question.elements * question.element_bytes};
+}
+
 }  // namespace
 
 asio::awaitable<Result<Arrangement>> Planner::arrange(std::vector<Locality> as_listed) {
@@ -43,15 +49,26 @@ asio::awaitable<Result<Arrangement>> Planner::arrange(std::vector<Locality> as_l
 }
 
 asio::awaitable<Result<model::Choice>> Planner::select(Question question, std::vector<Locality> in_rank_order) {
+  auto const place = place_of(question);
+  bool const is_auto = question.wish.algorithm == "auto";
   auto const key = key_of(question);
   if (auto const found = kept_.find(key); found != kept_.end()) {
     recent_.splice(recent_.begin(), recent_, found->second.position);
-    co_return found->second.choice;
+    co_return learned_.corrected(place, found->second.choice, is_auto);
   }
   auto choice = co_await asio::co_spawn(
       thread_, select_there(std::move(question), std::move(in_rank_order), constants_), until_done());
-  if (choice.has_value()) keep(key, choice.value());
-  co_return choice;
+  if (choice.has_error()) co_return choice;
+  keep(key, choice.value());
+  co_return learned_.corrected(place, std::move(choice.value()), is_auto);
+}
+
+void Planner::learn(Question const& question, plan::Spec const& spec, double seconds) {
+  auto const found = kept_.find(key_of(question));
+  if (found == kept_.end()) return;
+  auto const& considered = found->second.choice.considered;
+  auto const predicted = std::ranges::find(considered, spec, [](model::Candidate const& c) { return c.spec; });
+  if (predicted != considered.end()) learned_.finished(place_of(question), spec, predicted->cost.seconds, seconds);
 }
 
 template <class Answer>

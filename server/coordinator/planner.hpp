@@ -15,6 +15,7 @@
 #include "http/api/simulations.hpp"
 #include "http/problem.hpp"
 #include "server/coordinator/arrangement.hpp"
+#include "server/coordinator/learned_costs.hpp"
 
 namespace chorus::coordinator {
 
@@ -42,6 +43,9 @@ class Planner {
     std::size_t element_bytes = 0;
   };
   boost::asio::awaitable<Result<model::Choice>> select(Question question, std::vector<Locality> in_rank_order);
+
+  // A run that select() chose for this question has ended well: the slowest rank took so long. Later answers heed it.
+  void learn(Question const& question, plan::Spec const& spec, double seconds);
 
   // POST /v1/plans, see plan_preview.hpp. Problem `unavailable` when too many wait.
   boost::asio::awaitable<http::Checked<api::PlanAnswer>> preview(api::PlanRequest request,
@@ -75,6 +79,7 @@ class Planner {
   void keep(Key const& key, model::Choice const& choice);
 
   model::Constants const constants_;
+  LearnedCosts learned_;
   std::map<Key, Kept> kept_;
   std::list<Key> recent_;  // most recent first
   std::size_t previews_waiting_ = 0;

@@ -4,7 +4,7 @@
 #include <csignal>
 #include <iostream>
 
-#include "worker/bench/constants.hpp"
+#include "http/calibration/constants_file.hpp"
 #include "worker/bench/modes.hpp"
 #include "worker/bench/rank_process.hpp"
 
@@ -72,7 +72,8 @@ int run(int argc, char** argv) {
   app.add_flag("--json", options.json, "one JSON object per line");
   app.add_flag("--regret", regret, "measure all algorithms, and how much worse what auto takes is than the best");
   app.add_flag("--details", options.details, "with --regret --json: every algorithm's time, measured and predicted");
-  add_parsed(app, "--constants", options.constants, read_constants, "file of constants by which auto chooses")
+  add_parsed(app, "--constants", options.constants, calibration::read_constants,
+             "file of constants by which auto chooses")
       ->type_name("FILE");
   app.add_flag("--calibrate", calibrate, "print the constants of this machine, for such a file, instead");
   app.add_flag("--ceiling", ceiling, "measure the machine's TCP without Chorus instead");

@@ -1,37 +1,12 @@
-// From measurements to constants, and from a file of constants to the model.
-#include <doctest/doctest.h>
-#include <unistd.h>
-
-#include <filesystem>
-#include <fstream>
-
-#include "worker/bench/constants.hpp"
+// From measurements to constants.
 #include "worker/bench/fit.hpp"
+
+#include <doctest/doctest.h>
+
 #include "worker/bench/traffic.hpp"
 
 using namespace chorus;
 using namespace chorus::bench;
-
-namespace {
-
-class File {
- public:
-  explicit File(std::string const& text)
-      : path_((std::filesystem::temp_directory_path() / ("constants-" + std::to_string(getpid()))).string()) {
-    std::ofstream(path_) << text;
-  }
-  ~File() { std::filesystem::remove(path_); }
-  File(File const&) = delete;
-  File& operator=(File const&) = delete;
-  [[nodiscard]] std::string const& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
-Error refused(std::string const& text) { return read_constants(File(text).path()).error(); }
-
-}  // namespace
 
 TEST_CASE("constants over nine orders of magnitude are found again") {
   std::vector<Equation> equations;
@@ -87,29 +62,4 @@ TEST_CASE("traffic of all ranks together") {
   CHECK(sent.bytes == 3 * 1024);
   CHECK(sent.reduced_bytes == 0);
   CHECK(traffic_of({.op = Op::gather, .algorithm = "ring", .ranks = 4}, gather).has_error());
-}
-
-TEST_CASE("a file changes what it says, and nothing else") {
-  File const file(
-      R"({"level":{"host":{"alpha_s":1e-05,"beta_s_per_byte":3e-10}},"host_cores":2,"message_cpu_s":5e-06})");
-  auto const read = read_constants(file.path()).value();
-  auto expected = model::Constants::defaults();
-  CHECK(read.link(Level::host).alpha_s == 1e-5);
-  CHECK(read.link(Level::host).beta_s_per_byte == 3e-10);
-  CHECK(read.link(Level::rack).alpha_s == expected.link(Level::rack).alpha_s);
-  CHECK(read.host_cores == 2);
-  CHECK(read.message_cpu_s == 5e-6);
-  CHECK(read.byte_cpu_s == expected.byte_cpu_s);
-  CHECK(read.segment_bytes == expected.segment_bytes);
-}
-
-TEST_CASE("a file that makes no sense is refused, and it says where") {
-  CHECK(read_constants("/nowhere").error().detail == "cannot read /nowhere");
-  CHECK(refused("{").detail.find("JSON") != std::string::npos);
-  CHECK(refused(R"({"gama_s_per_byte":1})").detail.find("gama_s_per_byte") != std::string::npos);
-  CHECK(refused(R"({"host_cores":-1})").detail == "host_cores is no finite number from 0 up");
-  CHECK(refused(R"({"level":{"zone":{"alpha_s":-1,"beta_s_per_byte":0}}})").detail ==
-        "level.zone.alpha_s is no finite number from 0 up");
-  CHECK(refused(R"({"uplink_s_per_byte":{"rack":-1}})").detail.find("uplink_s_per_byte.rack") == 0);
-  CHECK(refused(R"({"segment_bytes":0})").detail == "segment_bytes is 0");
 }

@@ -7,7 +7,7 @@
 #include "collectives/model/select.hpp"
 #include "http/api/constants.hpp"
 
-namespace chorus::bench {
+namespace chorus::calibration {
 
 // `constants` with what is given. Errors: std::errc::invalid_argument for a value that is no cost.
 [[nodiscard]] Result<model::Constants> apply(api::ModelConstants const& given, model::Constants constants);
@@ -15,4 +15,4 @@ namespace chorus::bench {
 // The defaults with what the file says. Errors: what the system said, or what is wrong with the text.
 [[nodiscard]] Result<model::Constants> read_constants(std::string const& path);
 
-}  // namespace chorus::bench
+}  // namespace chorus::calibration

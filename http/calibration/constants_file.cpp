@@ -1,4 +1,4 @@
-#include "worker/bench/constants.hpp"
+#include "http/calibration/constants_file.hpp"
 
 #include <cerrno>
 #include <cmath>
@@ -7,7 +7,7 @@
 
 #include "http/json.hpp"
 
-namespace chorus::bench {
+namespace chorus::calibration {
 namespace {
 
 Error invalid(std::string detail) { return {std::make_error_code(std::errc::invalid_argument), std::move(detail)}; }
@@ -77,4 +77,4 @@ Result<model::Constants> read_constants(std::string const& path) {
   return apply(*given, model::Constants::defaults());
 }
 
-}  // namespace chorus::bench
+}  // namespace chorus::calibration

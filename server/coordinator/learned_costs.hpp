@@ -1,0 +1,57 @@
+// What finished runs teach about predictions: how much longer than predicted an algorithm took at a size in a group.
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <map>
+#include <string>
+
+#include "collectives/model/select.hpp"
+
+namespace chorus::coordinator {
+
+// A value without clock; not thread-safe. Remembers the last `places_max` pairs of a group's epoch, operation, size
+// class (powers of four) and plan.
+class LearnedCosts {
+ public:
+  static constexpr std::size_t places_max = 4096;
+  // How much the newest run counts against all before it, once there were a few.
+  static constexpr double newest_weight = 0.25;
+
+  struct Place {
+    std::string group;
+    std::uint32_t epoch = 0;
+    Op op = Op::all_reduce;
+    std::uint64_t bytes = 0;
+  };
+
+  // A run of `spec` took so long; `predicted` is what the model said, uncorrected. Both positive.
+  void finished(Place const& place, plan::Spec const& spec, double predicted_seconds, double seconds);
+
+  // The choice with every prediction corrected: by what was seen of the same plan at this size, or, of plans that were
+  // not seen yet, by the middle of what was seen of others, so that one slow machine does not make them all look
+  // better. Sorted again; with auto the new first one is chosen, and the reason says that it was refined. Without
+  // anything seen the choice stays as it is.
+  [[nodiscard]] model::Choice corrected(Place const& place, model::Choice choice, bool is_auto) const;
+
+ private:
+  struct Key {
+    std::string group;
+    std::uint32_t epoch;
+    Op op;
+    unsigned size_class;
+    std::string plan;  // to_string(spec)
+    auto operator<=>(Key const&) const = default;
+  };
+  struct Learned {
+    double ratio = 1;  // seconds / predicted, geometric mean
+    std::uint64_t runs = 0;
+    std::list<Key>::iterator position;
+  };
+  static Key key_of(Place const& place, plan::Spec const& spec);
+
+  std::map<Key, Learned> learned_;
+  std::list<Key> recent_;  // most recent first
+};
+
+}  // namespace chorus::coordinator

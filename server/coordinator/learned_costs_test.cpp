@@ -1,0 +1,83 @@
+#include "server/coordinator/learned_costs.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace chorus;
+using coordinator::LearnedCosts;
+
+namespace {
+
+LearnedCosts::Place const place{"g", 1, Op::all_reduce, 1 << 20};
+
+plan::Spec spec_of(std::string algorithm) { return {.algorithm = std::move(algorithm), .ranks = 4}; }
+
+// ring 1 ms, tree 2 ms, mesh 10 ms, as the model has it.
+model::Choice choice() {
+  model::Choice made;
+  for (auto const& [algorithm, seconds] : {std::pair("ring", 1e-3), {"tree", 2e-3}, {"mesh", 10e-3}})
+    made.considered.push_back({spec_of(algorithm), {seconds, 1, 1}});
+  made.spec = made.considered.front().spec;
+  made.cost = made.considered.front().cost;
+  made.reason = "ring: predicted 1.00 ms";
+  return made;
+}
+
+}  // namespace
+
+TEST_CASE("without a finished run the choice stays as it is") {
+  auto const same = LearnedCosts().corrected(place, choice(), true);
+  CHECK(same.spec.algorithm == "ring");
+  CHECK(same.reason == "ring: predicted 1.00 ms");
+  CHECK(same.considered.size() == 3);
+}
+
+TEST_CASE("an algorithm that is slower than predicted while another is not loses its place") {
+  LearnedCosts costs;
+  for (int run = 0; run < 5; ++run) costs.finished(place, spec_of("ring"), 1e-3, 5e-3);
+  CHECK(costs.corrected(place, choice(), true).spec.algorithm == "ring");  // the others are as slow, for all one knows
+  for (int run = 0; run < 5; ++run) costs.finished(place, spec_of("tree"), 2e-3, 2e-3);
+  auto const refined = costs.corrected(place, choice(), true);
+  CHECK(refined.spec.algorithm == "tree");
+  CHECK(refined.reason == "ring: predicted 1.00 ms; refined by 10 finished runs to tree: 2 ms");
+  CHECK(refined.considered.front().spec.algorithm == "tree");
+}
+
+TEST_CASE("what was asked for by name stays, at its corrected time") {
+  LearnedCosts costs;
+  costs.finished(place, spec_of("ring"), 1e-3, 4e-3);
+  auto const refined = costs.corrected(place, choice(), false);
+  CHECK(refined.spec.algorithm == "ring");
+  CHECK(refined.cost.seconds == doctest::Approx(4e-3));
+}
+
+TEST_CASE("another group, epoch, operation or size is another story") {
+  LearnedCosts costs;
+  costs.finished(place, spec_of("ring"), 1e-3, 9e-3);
+  costs.finished(place, spec_of("tree"), 2e-3, 2e-3);
+  auto const chosen = [&](LearnedCosts::Place other) { return costs.corrected(other, choice(), true).spec.algorithm; };
+  CHECK(chosen(place) == "tree");
+  CHECK(chosen({"h", 1, Op::all_reduce, 1 << 20}) == "ring");
+  CHECK(chosen({"g", 2, Op::all_reduce, 1 << 20}) == "ring");
+  CHECK(chosen({"g", 1, Op::broadcast, 1 << 20}) == "ring");
+  CHECK(chosen({"g", 1, Op::all_reduce, 1 << 24}) == "ring");
+  CHECK(chosen({"g", 1, Op::all_reduce, (1 << 20) + 1}) == "tree");
+}
+
+TEST_CASE("one outlier does not undo many runs, and a change for good is followed") {
+  LearnedCosts costs;
+  for (int run = 0; run < 50; ++run) {
+    costs.finished(place, spec_of("ring"), 1e-3, 1e-3);
+    costs.finished(place, spec_of("tree"), 2e-3, 2e-3);
+  }
+  costs.finished(place, spec_of("ring"), 1e-3, 10e-3);
+  CHECK(costs.corrected(place, choice(), true).spec.algorithm == "ring");
+  for (int run = 0; run < 10; ++run) costs.finished(place, spec_of("ring"), 1e-3, 10e-3);
+  CHECK(costs.corrected(place, choice(), true).spec.algorithm == "tree");
+}
+
+TEST_CASE("what is remembered is bounded") {
+  LearnedCosts costs;
+  for (std::uint32_t epoch = 0; epoch < 2 * LearnedCosts::places_max; ++epoch)
+    costs.finished({"g", epoch, Op::all_reduce, 4}, spec_of("ring"), 1e-3, 9e-3);
+  CHECK(costs.corrected({"g", 0, Op::all_reduce, 4}, choice(), true).reason == "ring: predicted 1.00 ms");
+}
