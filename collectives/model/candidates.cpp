@@ -134,9 +134,10 @@ std::vector<Shape> Candidates::shapes_for(Algorithm const& algorithm) const {
   if (algorithm.shapes == nullptr) return shapes;
   for (auto& shape : algorithm.shapes(network_.ranks())) add_new(shapes, std::move(shape));
   for (auto const& shape : shapes_) add_new(shapes, shape);
-  // Parents of whole trees: to go through them costs more than they bring where ranks are many.
+  // Parents of whole trees, groups of one: to look through them in every round costs more than they bring where ranks
+  // are many.
   if (network_.ranks() > most_ranks_with_trees)
-    std::erase_if(shapes, [&](Shape const& shape) { return shape.size() > network_.ranks(); });
+    std::erase_if(shapes, [&](Shape const& shape) { return shape.size() > network_.ranks() / 2; });
   return shapes;
 }
 

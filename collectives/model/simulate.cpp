@@ -12,6 +12,8 @@ namespace {
 
 using plan::Algorithm, plan::Buffer, plan::Instruction, plan::Opcode, plan::Rank, plan::Spec;
 
+constexpr std::size_t most_others = 1 << 20;  // kept of one round: 24 MB
+
 std::uint32_t most_scratch(Algorithm const& algorithm, Spec const& spec) {
   auto most = std::uint32_t{0};
   for (Rank rank = 0; rank < spec.ranks; ++rank) most = std::max(most, algorithm.scratch_chunks(spec, rank));
@@ -40,7 +42,7 @@ class Run : private plan::Sink {
       resources_.next_round();
       emit(round, rounds);
       if (!sends_.empty()) ++result.cost.rounds;
-      perform_round();
+      perform_round(round, rounds);
     }
     result.cost.seconds = end_s_;
     result.cost.bytes_per_rank = resources_.most_sent_bytes();
@@ -79,11 +81,13 @@ class Run : private plan::Sink {
     sends_.clear();
     others_.clear();
     active_.clear();
+    keeps_others_ = true;
     for (rank_ = 0; rank_ < spec_.ranks; ++rank_) {
       first_send_[rank_] = sends_.size();
       first_other_[rank_] = others_.size();
       if (round < rounds[rank_]) algorithm_.emit(spec_, rank_, round, *this);
       if (others_.size() > first_other_[rank_]) active_.push_back(rank_);
+      keeps_others_ = others_.size() < most_others;
     }
     first_send_[spec_.ranks] = sends_.size();
     first_other_[spec_.ranks] = others_.size();
@@ -91,7 +95,8 @@ class Run : private plan::Sink {
 
   // The first instructions of all ranks, then the second ones, ...: who stands in line somewhere stands there in the
   // order of the emission, whatever the ranks' numbers.
-  void perform_round() {
+  void perform_round(std::uint32_t round, std::vector<std::uint32_t> const& rounds) {
+    if (!keeps_others_) return perform_again(round, rounds);
     for (std::size_t nth = 0; !active_.empty(); ++nth) {
       auto kept = active_.begin();
       for (auto const rank : active_) {
@@ -103,6 +108,14 @@ class Run : private plan::Sink {
     }
   }
 
+  // Rounds of very many instructions, most of them local: generated a second time, rank by rank, instead of kept.
+  void perform_again(std::uint32_t round, std::vector<std::uint32_t> const& rounds) {
+    performs_ = true;
+    for (rank_ = 0; rank_ < spec_.ranks; ++rank_)
+      if (round < rounds[rank_]) algorithm_.emit(spec_, rank_, round, *this);
+    performs_ = false;
+  }
+
   // In place the output is the input.
   [[nodiscard]] plan::Slice seen(Buffer buffer, std::uint32_t chunk, std::uint32_t count, std::uint32_t stride) const {
     return {spec_.in_place && buffer == Buffer::input ? Buffer::output : buffer, chunk, count, stride};
@@ -110,11 +123,14 @@ class Run : private plan::Sink {
 
   void put(Instruction const& i) override {
     if (i.op != Opcode::send) {
-      others_.emplace_back(i);
-      return;
+      if (performs_)
+        perform(rank_, Other(i));
+      else if (keeps_others_)
+        others_.emplace_back(i);
+    } else if (!performs_) {
+      auto const range = seen(i.src, i.src_chunk, i.chunks, i.stride);
+      sends_.emplace_back(i.peer, volume_.bytes(range), readiness_.of(rank_, range));
     }
-    auto const range = seen(i.src, i.src_chunk, i.chunks, i.stride);
-    sends_.emplace_back(i.peer, volume_.bytes(range), readiness_.of(rank_, range));
   }
 
   Send& matching_send(Rank from, Rank to) {
@@ -147,7 +163,9 @@ class Run : private plan::Sink {
   Volume const& volume_;
   Readiness readiness_;
   Resources resources_;
-  Rank rank_ = 0;  // of those that emit
+  Rank rank_ = 0;             // of those that emit
+  bool keeps_others_ = true;  // instructions that are no sends, of this round
+  bool performs_ = false;     // them as they are emitted
   std::vector<Send> sends_;
   std::vector<Other> others_;
   std::vector<std::size_t> first_send_, first_other_;  // per rank

@@ -20,7 +20,7 @@ Volume::Volume(plan::Spec const& spec, std::uint32_t chunks, std::uint64_t eleme
 }
 
 // Chunk k of scratch is as large as chunk k mod C of the vector.
-std::uint64_t Volume::bytes_of_scattered(plan::Slice const& range) const {
+std::uint64_t Volume::bytes_of_scattered(plan::Slice range) const {
   auto elements = std::uint64_t{0};
   for (std::uint32_t i = 0; i < range.count; ++i) {
     auto const at = (range.chunk + i * range.stride) % chunks_;

@@ -19,7 +19,9 @@ class Volume {
   [[nodiscard]] std::uint32_t chunks() const { return chunks_; }
 
   // Of any buffer.
-  [[nodiscard]] std::uint64_t bytes(plan::Slice const& range) const {
+  [[nodiscard]] std::uint64_t bytes(plan::Slice range) const {
+    if (simple_ && range.count == 1 && range.chunk < chunks_)
+      return (quotient_ + (range.chunk < remainder_ ? 1 : 0)) * element_bytes_;
     if (range.chunk < chunks_ && range.stride == 1 && range.count <= chunks_ - range.chunk)
       return (begin_of(range.chunk + range.count) - begin_of(range.chunk)) * element_bytes_;
     return bytes_of_scattered(range);
@@ -30,7 +32,7 @@ class Volume {
     if (!simple_) return layout_.begin_of(chunk);
     return chunk * quotient_ + (chunk < remainder_ ? chunk : remainder_);
   }
-  [[nodiscard]] std::uint64_t bytes_of_scattered(plan::Slice const& range) const;
+  [[nodiscard]] std::uint64_t bytes_of_scattered(plan::Slice range) const;
 
   plan::Layout layout_;
   std::uint64_t element_bytes_;

@@ -8,6 +8,7 @@ namespace chorus::cli {
 namespace {
 
 constexpr std::size_t peers_shown = 6;
+constexpr std::size_t extents_shown = 8;
 
 std::string format_peers(std::span<std::uint32_t const> peers) {
   std::string text;
@@ -49,7 +50,9 @@ std::string format_algorithm(std::string const& name, std::uint32_t root, std::u
   auto const known = algorithms::find(name);
   auto text = name;
   if (!known || (*known)->uses_arity) text += " arity " + std::to_string(arity);
-  for (std::size_t i = 0; i < shape.size(); ++i) text += (i == 0 ? " shape " : ",") + std::to_string(shape[i]);
+  for (std::size_t i = 0; i < std::min(shape.size(), extents_shown); ++i)
+    text += (i == 0 ? " shape " : ",") + std::to_string(shape[i]);
+  if (shape.size() > extents_shown) text += ",...";
   if (!known || (*known)->rooted || root != 0) text += " root " + std::to_string(root);
   return text;
 }
