@@ -1,6 +1,9 @@
 #include "server/coordinator/cluster.hpp"
 
 #include <algorithm>
+#include <cmath>
+
+#include <algorithm>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -11,6 +14,8 @@
 
 namespace chorus::coordinator {
 namespace {
+
+constexpr std::size_t links_shown_max = 1000;
 
 namespace asio = boost::asio;
 using http::Problem;
@@ -116,7 +121,33 @@ asio::awaitable<http::Checked<Cluster::Joined>> Cluster::join(api::JoinRequest r
     tools_.log.info("worker {} joined incarnation={} url={} locality={} version={}", worker.id, request.incarnation,
                     worker.url, to_string(worker.locality), worker.version);
   count_members();
+  if (!stopping_ && (joined.value().created || joined.value().fenced || joined.value().revived))
+    watch_.spawn("links of " + worker.id, measure_links(worker));
   co_return Joined{show(worker), joined.value().created};
+}
+
+// One link of every level beyond the host, to the worker that has been there longest. A worker that cannot tell is
+// asked nothing more.
+asio::awaitable<void> Cluster::measure_links(Worker worker) {
+  for (auto const level : all_levels) {
+    if (level == Level::host) continue;
+    std::optional<Worker> peer;
+    for (auto const& [id, other] : membership_.all())
+      if (other.ready && id != worker.id && shared_level(other.locality, worker.locality) == level &&
+          (!peer || other.joined < peer->joined))
+        peer = other;
+    if (!peer) continue;
+    auto const said = co_await tools_.workers.measure(worker.url, peer->url, Clock::now() + patience_.measuring);
+    if (said.has_error() || said.value().has_error()) co_return;
+    auto const& report = said.value().value();
+    auto const latency_s = std::max(0.0, (report.round_trip_s - report.own_round_trip_s) / 2);
+    if (!(std::isfinite(latency_s) && std::isfinite(report.bytes_per_s) && report.bytes_per_s > 0)) co_return;
+    tools_.planner.measured(level, latency_s, report.bytes_per_s);
+    if (links_.size() == links_shown_max) links_.erase(links_.begin());
+    links_.push_back({worker.id, peer->id, std::string(name(level)), latency_s, report.bytes_per_s});
+    tools_.log.info("link {} - {} level={} latency_us={:.1f} gbyte_per_s={:.3f}", worker.id, peer->id, name(level),
+                    latency_s * 1e6, report.bytes_per_s * 1e-9);
+  }
 }
 
 http::Checked<api::LeaseAnswer> Cluster::renew(std::string_view id, api::LeaseRequest const& request) {

@@ -6,6 +6,7 @@
 #include <boost/asio/awaitable.hpp>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "http/condition.hpp"
 #include "http/task_group.hpp"
@@ -23,6 +24,7 @@ struct ClusterPatience {
   std::chrono::milliseconds probe{2000};       // for a joining worker to answer at the address that it gave
   std::chrono::milliseconds suspicion{1000};   // for a worker whose connection broke
   std::chrono::milliseconds assignment{5000};  // for the members to take a new epoch
+  std::chrono::milliseconds measuring{5000};   // of one link of a worker that has joined
 };
 
 class Cluster {
@@ -75,12 +77,15 @@ class Cluster {
   [[nodiscard]] Groups const& groups() const { return groups_; }
   [[nodiscard]] http::Checked<api::Worker> find(std::string_view id) const;
   [[nodiscard]] api::Worker show(Worker const& worker) const;
+  // What workers measured when they joined, the newest last.
+  [[nodiscard]] std::vector<api::MeasuredLink> const& links() const { return links_; }
 
  private:
   struct Change;
 
   boost::asio::awaitable<void> watch_leases();
   boost::asio::awaitable<void> look_after(Worker worker);
+  boost::asio::awaitable<void> measure_links(Worker worker);
   boost::asio::awaitable<void> change_group(std::shared_ptr<Change> change);
   boost::asio::awaitable<http::Checked<api::Group>> make_epoch(std::shared_ptr<Change> change);
   boost::asio::awaitable<std::optional<http::Problem>> push(std::shared_ptr<Change> change, api::Group group);
@@ -93,6 +98,7 @@ class Cluster {
   ClusterPatience const patience_;
   Membership membership_;
   Groups groups_;
+  std::vector<api::MeasuredLink> links_;
   OnLost on_lost_;
   bool stopping_ = false;
   http::TaskGroup watch_;    // ends by cancellation

@@ -66,9 +66,9 @@ model::Choice LearnedCosts::corrected(Place const& place, model::Choice choice, 
   choice.spec = chosen->spec;
   choice.cost = chosen->cost;
   std::array<char, 96> text{};
-  std::snprintf(text.data(), text.size(), "; refined by %llu finished runs%s: %.3g ms",
-                static_cast<unsigned long long>(runs), changed ? (" to " + chosen->spec.algorithm).c_str() : "",
-                chosen->cost.seconds * 1e3);
+  std::snprintf(text.data(), text.size(), "; refined by %llu finished %s%s: %.3g ms",
+                static_cast<unsigned long long>(runs), runs == 1 ? "run" : "runs",
+                changed ? (" to " + chosen->spec.algorithm).c_str() : "", chosen->cost.seconds * 1e3);
   choice.reason += text.data();
   return choice;
 }

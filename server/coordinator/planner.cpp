@@ -63,6 +63,18 @@ asio::awaitable<Result<model::Choice>> Planner::select(Question question, std::v
   co_return learned_.corrected(place, std::move(choice.value()), is_auto);
 }
 
+void Planner::measured(Level level, double latency_s, double bytes_per_s) {
+  auto const at = static_cast<std::size_t>(level);
+  auto& link = constants_.level[at];
+  auto const weight = is_measured_[at] ? 0.5 : 1.0;
+  auto const alpha_s = constants_.link(Level::host).alpha_s + latency_s;
+  link.alpha_s += weight * (alpha_s - link.alpha_s);
+  link.beta_s_per_byte += weight * (1 / bytes_per_s - link.beta_s_per_byte);
+  is_measured_[at] = true;
+  kept_.clear();
+  recent_.clear();
+}
+
 void Planner::learn(Question const& question, plan::Spec const& spec, double seconds) {
   auto const found = kept_.find(key_of(question));
   if (found == kept_.end()) return;

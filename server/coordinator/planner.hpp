@@ -2,6 +2,7 @@
 // and simulations have one to themselves: a collective with a deadline does not wait behind them.
 #pragma once
 
+#include <array>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <compare>
@@ -47,6 +48,11 @@ class Planner {
   // A run that select() chose for this question has ended well: the slowest rank took so long. Later answers heed it.
   void learn(Question const& question, plan::Spec const& spec, double seconds);
 
+  // A link of this level was measured: its one-way latency beyond what two workers of one host have, and its bandwidth.
+  // The model's constants for the level move half of the way there, the first time all of it. What was answered before
+  // is forgotten.
+  void measured(Level level, double latency_s, double bytes_per_s);
+
   // POST /v1/plans, see plan_preview.hpp. Problem `unavailable` when too many wait.
   boost::asio::awaitable<http::Checked<api::PlanAnswer>> preview(api::PlanRequest request,
                                                                  std::vector<Locality> in_rank_order);
@@ -78,7 +84,8 @@ class Planner {
   static Key key_of(Question const& question);
   void keep(Key const& key, model::Choice const& choice);
 
-  model::Constants const constants_;
+  model::Constants constants_;
+  std::array<bool, all_levels.size()> is_measured_{};
   LearnedCosts learned_;
   std::map<Key, Kept> kept_;
   std::list<Key> recent_;  // most recent first

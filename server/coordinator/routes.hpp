@@ -20,6 +20,7 @@ class WorkerRoutes {
   void add_to(http::Router& router);
 
  private:
+  boost::asio::awaitable<http::Response> links(http::Request const& request, http::Body& body);
   boost::asio::awaitable<http::Response> list(http::Request const& request, http::Body& body);
   boost::asio::awaitable<http::Response> join(http::Request const& request, http::Body& body);
   boost::asio::awaitable<http::Response> get(http::Request const& request, http::Body& body);

@@ -13,6 +13,7 @@ using http::Response;
 }  // namespace
 
 void WorkerRoutes::add_to(http::Router& router) {
+  router.add(Method::get, "/v1/links", handler(this, &WorkerRoutes::links));
   router.add(Method::get, "/v1/workers", handler(this, &WorkerRoutes::list));
   router.add(Method::post, "/v1/workers", handler(this, &WorkerRoutes::join));
   router.add(Method::get, "/v1/workers/{id}", handler(this, &WorkerRoutes::get));
@@ -26,6 +27,10 @@ awaitable<Response> WorkerRoutes::list(Request const& request, Body&) {
   auto const show = [this](Worker const& worker) { return cluster_.show(worker); };
   co_return Response::json(
       200, http::encode(page_through<api::WorkerList>(cluster_.membership().all(), page.value(), show)));
+}
+
+awaitable<Response> WorkerRoutes::links(Request const&, Body&) {
+  co_return Response::json(200, http::encode(api::MeasuredLinkList{cluster_.links(), std::nullopt}));
 }
 
 awaitable<Response> WorkerRoutes::join(Request const&, Body& body) {

@@ -6,6 +6,7 @@
 
 #include "collectives/core/result.hpp"
 #include "http/api/groups.hpp"
+#include "http/api/probes.hpp"
 #include "http/api/runs.hpp"
 #include "http/api/tensors.hpp"
 #include "http/client.hpp"
@@ -23,6 +24,10 @@ class WorkerClient {
 
   // GET /livez: does anybody answer at this address?
   boost::asio::awaitable<Status> probe(std::string url, http::TimePoint deadline);
+
+  // POST /v1/probes: the worker at `url` measures the way to `peer_url`.
+  boost::asio::awaitable<Said<api::ProbeReport>> measure(std::string url, std::string peer_url,
+                                                         http::TimePoint deadline);
 
   // HEAD /v1/tensors/{tensor}; see read_tensor().
   boost::asio::awaitable<Result<http::Answer>> look_at_tensor(std::string url, std::string tensor,

@@ -192,3 +192,22 @@ TEST_CASE("metrics tell of bytes per peer, latencies and results") {
   CHECK(cluster.coordinator.metric("chorus_members{state=\"ready\"}") == 3);
   CHECK(cluster.coordinator.metric("chorus_collectives_total{") == 1);
 }
+
+TEST_CASE("links between racks are measured when workers join, and the model heeds them") {
+  Cluster cluster(3, {"rack=a,host=1", "rack=b,host=2", "rack=a,host=3"});
+  auto const links = [&] { return cluster.coordinator.get("/v1/links").json().at("items").as_array(); };
+  auto const deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (links().size() < 3 && std::chrono::steady_clock::now() < deadline)
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // the measurements go on by themselves
+  auto const measured = links();
+  REQUIRE(measured.size() == 3);  // w1 to w0; w2 to w0 in its rack, and to w1
+  for (auto const& link : measured) {
+    CHECK(link.at("bytes_per_s").to_number<double>() > 1e6);
+    CHECK(link.at("latency_s").to_number<double>() < 0.1);
+  }
+  cluster.make_group("g");
+  put_everywhere<float>(cluster, "x", "f32", 1000);
+  expect_success(cluster.run({{"group", "g"}, {"tensor", "x"}}));
+  auto const refined = cluster.run({{"group", "g"}, {"tensor", "x"}});
+  CHECK(refined.at("reason").as_string().find("refined by 1 finished run:") != std::string_view::npos);
+}

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "metrics/build.hpp"
+#include "worker/service/probe_routes.hpp"
 
 namespace chorus::service {
 namespace {
@@ -54,10 +55,12 @@ struct Worker::Runs {
         groups(executor, runner, plane, worker.identity_),
         run_routes(book, groups, worker.identity_),
         group_routes(groups),
-        link_route(plane, worker.identity_) {
+        link_route(plane, worker.identity_),
+        probe_routes(worker.client_, worker.identity_) {
     run_routes.add_to(worker.router_);
     group_routes.add_to(worker.router_);
     link_route.add_to(worker.router_);
+    probe_routes.add_to(worker.router_);
   }
 
   engine::DataPlane plane;
@@ -67,6 +70,7 @@ struct Worker::Runs {
   RunRoutes run_routes;
   GroupRoutes group_routes;
   LinkRoute link_route;
+  ProbeRoutes probe_routes;
 };
 
 Worker::Worker(boost::asio::io_context& control, WorkerOptions options, std::shared_ptr<spdlog::logger> log,

@@ -1,0 +1,75 @@
+#include "worker/service/probe_routes.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+#include "worker/service/json_body.hpp"
+#include "worker/service/problems.hpp"
+
+namespace chorus::service {
+namespace {
+
+using boost::asio::awaitable;
+using std::chrono::steady_clock;
+
+constexpr int round_trips = 8;  // the first one opens the connection
+constexpr int transfers = 3;
+constexpr std::chrono::seconds patience{3};
+
+// The shortest time of so many requests for so many bytes.
+awaitable<Result<double>> shortest(http::Client* client, std::string url, steady_clock::time_point deadline,
+                                   std::uint64_t bytes, int times) {
+  auto best = std::chrono::duration<double>::max();
+  for (int n = 0; n < times; ++n) {
+    http::Call call;
+    call.url = url + "/v1/probe?bytes=" + std::to_string(bytes);
+    call.answer_limit_bytes = max_probe_bytes;
+    auto const begin = steady_clock::now();
+    auto const answer = co_await client->send(std::move(call), deadline);
+    if (!answer) co_return answer.error();
+    if (!answer->ok() || answer->body.size() != bytes)
+      co_return Error(std::make_error_code(std::errc::protocol_error), url + " does not answer probes");
+    best = std::min(best, std::chrono::duration<double>(steady_clock::now() - begin));
+  }
+  co_return best.count();
+}
+
+}  // namespace
+
+void ProbeRoutes::add_to(http::Router& router) {
+  router.add(http::Method::get, "/v1/probe",
+             [this](http::Request const& request, http::Body&) { return answer(request); });
+  router.add(http::Method::post, "/v1/probes",
+             [this](http::Request const&, http::Body& body) { return measure(body); });
+}
+
+awaitable<http::Response> ProbeRoutes::answer(http::Request const& request) {
+  auto const bytes = request.query_number("bytes", max_probe_bytes);
+  if (!bytes) co_return bytes.error();
+  co_return http::Response::text(200, std::string(bytes->value_or(0), '\0'), "application/octet-stream");
+}
+
+awaitable<http::Response> ProbeRoutes::measure(http::Body& body) {
+  auto const asked = co_await read_json<api::ProbeRequest>(body);
+  if (!asked) co_return asked.error();
+  auto const url = http::parse_url(asked->message.url);
+  if (!url || !url->path.empty()) co_return invalid_field("/url", "expected http://host:port without a path");
+  auto const deadline = steady_clock::now() + patience;
+  api::ProbeReport report;
+  report.url = asked->message.url;
+  auto const unreachable = [](Error const& error) {
+    return http::Problem(http::ProblemCode::worker_unreachable, error.detail);
+  };
+  auto const own = co_await shortest(&client_, identity_.url, deadline, 0, round_trips);
+  if (!own) co_return unreachable(own.error());
+  auto const there = co_await shortest(&client_, report.url, deadline, 0, round_trips);
+  if (!there) co_return unreachable(there.error());
+  auto const transfer = co_await shortest(&client_, report.url, deadline, max_probe_bytes, transfers);
+  if (!transfer) co_return unreachable(transfer.error());
+  report.own_round_trip_s = *own;
+  report.round_trip_s = *there;
+  report.bytes_per_s = static_cast<double>(max_probe_bytes) / std::max(*transfer - *there, 1e-9);
+  co_return http::Response::json(200, http::encode(report));
+}
+
+}  // namespace chorus::service
