@@ -28,6 +28,8 @@ void add_workers(CLI::App& root, Commands& commands);
 void add_groups(CLI::App& root, Commands& commands);
 void add_run(CLI::App& root, Commands& commands);
 void add_plan(CLI::App& root, Commands& commands);
+void add_algorithms(CLI::App& root, Commands& commands);
+void add_crossover(CLI::App& root, Commands& commands);
 void add_simulate(CLI::App& root, Commands& commands);
 void add_verify(CLI::App& root, Commands& commands);
 void add_bench(CLI::App& root, Commands& commands);

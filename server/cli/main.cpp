@@ -21,6 +21,8 @@ void add_commands(CLI::App& root, cli::Commands& commands) {
   cli::add_run(root, commands);
   cli::add_plan(root, commands);
   cli::add_simulate(root, commands);
+  cli::add_algorithms(root, commands);
+  cli::add_crossover(root, commands);
   cli::add_verify(root, commands);
   cli::add_bench(root, commands);
   cli::add_version(root, commands);

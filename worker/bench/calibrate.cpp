@@ -1,9 +1,11 @@
 #include "worker/bench/calibrate.hpp"
 
 #include <algorithm>
-#include <cstring>
+#include <array>
 #include <thread>
 
+#include "collectives/algorithms/catalogue.hpp"
+#include "collectives/model/simulate.hpp"
 #include "worker/bench/fit.hpp"
 #include "worker/bench/ranks.hpp"
 #include "worker/bench/traffic.hpp"
@@ -71,66 +73,104 @@ double measure_gamma(std::uint64_t segment_bytes) {
   return median(seconds) / vector_bytes;
 }
 
-// call + messages that wait for each other * alpha + bytes on that way * beta: a broadcast to the other rank is one
-// message, a centralized all_reduce two.
-Status calibrate_link(Options const& options, std::vector<std::string> const& arguments, Calibration& result) {
+// How many messages wait for each other, one after the other, as the model sees it.
+double depth_of(plan::Spec const& spec, Task const& task) {
+  std::vector<Locality> const one_host(spec.ranks, Locality{"", "", "", "localhost"});
+  model::Constants steps;
+  steps.level[static_cast<std::size_t>(Level::host)].alpha_s = 1;
+  model::Network const network(one_host, steps);
+  auto const algorithm = algorithms::find(spec.algorithm).value();
+  return model::simulate(*algorithm, spec, network, task.elements, element_bytes(task.dtype)).cost.seconds;
+}
+
+// What is fitted, in the order of the coefficients. Calls take a time of their own that depends on the number of ranks.
+enum Unknown : std::size_t { alpha, beta, call_cpu, channel_cpu, message_cpu, byte_cpu, call_of_pair, call_of_group };
+constexpr std::size_t groups = 2;
+
+class Measurements {
+ public:
+  Measurements(double gamma, double cores) : gamma_(gamma), cores_(cores) {}
+
+  // Of two ranks, which have a core each: a broadcast is one message, an all_reduce one there and one back.
+  void add_pair(Observation const& seen) {
+    auto const messages = seen.spec.op == Op::broadcast ? 1.0 : 2.0;
+    auto const bytes = static_cast<double>(seen.task.bytes());
+    Row row;
+    row[alpha] = messages;
+    row[beta] = messages * bytes;
+    row[call_of_pair] = 1;
+    add(row, median(seen.sample.seconds) - (messages - 1) * bytes * gamma_);
+  }
+
+  // Of many ranks, the n-th number of them.
+  Status add_group(Observation const& seen, std::size_t nth) {
+    auto const traffic = traffic_of(seen.spec, seen.task);
+    if (traffic.has_error()) return traffic.error();
+    auto const reductions_s = static_cast<double>(traffic->reduced_bytes) * gamma_;
+    auto const ranks = static_cast<double>(seen.spec.ranks);
+    Row work;
+    work[channel_cpu] = 2 * static_cast<double>(traffic->channels);
+    work[message_cpu] = 2 * static_cast<double>(traffic->messages);
+    work[byte_cpu] = 2 * static_cast<double>(traffic->bytes);
+    auto row = work;
+    row[call_cpu] = ranks;
+    add(row, seen.sample.cpu_seconds / static_cast<double>(seen.sample.seconds.size()) - reductions_s);
+    if (ranks <= cores_) return ok();  // then nobody waits for a core
+    for (auto& coefficient : work) coefficient /= cores_;
+    work[alpha] = depth_of(seen.spec, seen.task);
+    work[call_of_group + nth] = 1;
+    add(work, median(seen.sample.seconds) - reductions_s / cores_);
+    return ok();
+  }
+
+  void fit(Calibration& result) const {
+    auto const x = least_squares(equations_);
+    result.constants.level.emplace().host = {x[alpha], x[beta]};
+    result.constants.message_cpu_s = x[message_cpu];
+    result.constants.byte_cpu_s = x[byte_cpu];
+    result.channel_cpu_s = x[channel_cpu];
+    result.call_cpu_s = x[call_cpu];
+    result.error = median_error(equations_, x);
+  }
+
+ private:
+  using Row = std::array<double, call_of_group + groups>;
+  void add(Row const& row, double seconds) {
+    if (seconds > 0) equations_.push_back({{row.begin(), row.end()}, seconds});
+  }
+
+  double const gamma_, cores_;
+  std::vector<Equation> equations_;
+};
+
+Status measure_pair(Options const& options, std::vector<std::string> const& arguments, Measurements& measurements) {
   auto ranks = Ranks::start(arguments, 2);
   if (ranks.has_error()) return ranks.error();
   auto const there = make_spec(Op::broadcast, "binomial", 2), back = make_spec(Op::all_reduce, "centralized", 2);
   auto const small = observe(*ranks, options, {there, back}, {4, 1024, 4096, single_segment_bytes});
   if (small.has_error()) return small.error();
-  auto const large = observe(*ranks, options, {there}, {1 << 16, 1 << 18, 1 << 20, 1 << 22, 1 << 24});
+  auto const large = observe(*ranks, options, {there}, {1 << 16, 1 << 18, 1 << 20, 1 << 22});
   if (large.has_error()) return large.error();
   ranks->finish();
-
-  std::vector<Equation> equations;
-  auto const gamma = result.constants.gamma_s_per_byte.value();
   for (auto const* observations : {&*small, &*large})
-    for (auto const& [spec, task, sample] : *observations) {
-      auto const bytes = static_cast<double>(task.bytes());
-      auto const messages = spec.op == Op::broadcast ? 1.0 : 2.0;
-      auto const reduced = spec.op == Op::broadcast ? 0.0 : bytes;
-      equations.push_back({{1, messages, messages * bytes}, median(sample.seconds) - reduced * gamma});
-    }
-  auto const x = least_squares(equations);
-  result.call_s = x[0];
-  result.constants.level.emplace().host = {x[1], x[2]};
-  result.link_error = median_error(equations, x);
+    for (auto const& seen : *observations) measurements.add_pair(seen);
   return ok();
 }
 
-// ranks * call + both ends of every channel * channel_cpu + both ends of every message * message_cpu + both ends of
-// every byte * byte_cpu + reductions.
-Status calibrate_cpu(Options const& options, std::vector<std::string> const& arguments, Calibration& result) {
-  auto const cores = static_cast<std::uint32_t>(result.constants.host_cores.value());
-  std::vector<Equation> equations;
-  for (auto const count : {std::clamp(2 * cores, 4u, ranks_max), std::clamp(4 * cores, 8u, ranks_max)}) {
-    auto ranks = Ranks::start(arguments, count);
-    if (ranks.has_error()) return ranks.error();
-    std::vector<plan::Spec> specs;
-    for (auto const* algorithm : {"centralized", "tree", "recursive_doubling", "ring", "allpairs"})
-      specs.push_back(make_spec(Op::all_reduce, algorithm, count));
-    specs.push_back(make_spec(Op::broadcast, "binomial", count));
-    specs.push_back(make_spec(Op::all_to_all, "direct", count));
-    auto const observations = observe(*ranks, options, specs, {4, 1 << 14, 1 << 18, 1 << 21});
-    if (observations.has_error()) return observations.error();
-    ranks->finish();
-    for (auto const& [spec, task, sample] : *observations) {
-      auto const traffic = traffic_of(spec, task);
-      if (traffic.has_error()) return traffic.error();
-      auto const reductions_s = static_cast<double>(traffic->reduced_bytes) * result.constants.gamma_s_per_byte.value();
-      equations.push_back({{double(count), 2.0 * double(traffic->channels), 2.0 * double(traffic->messages),
-                            2.0 * double(traffic->bytes)},
-                           sample.cpu_seconds / double(sample.seconds.size()) - reductions_s});
-    }
-  }
-  std::erase_if(equations, [](Equation const& equation) { return equation.value <= 0; });
-  auto const x = least_squares(equations);
-  result.call_cpu_s = x[0];
-  result.channel_cpu_s = x[1];
-  result.constants.message_cpu_s = x[2];
-  result.constants.byte_cpu_s = x[3];
-  result.cpu_error = median_error(equations, x);
+Status measure_group(Options const& options, std::vector<std::string> const& arguments, std::uint32_t count,
+                     std::size_t nth, Measurements& measurements) {
+  auto ranks = Ranks::start(arguments, count);
+  if (ranks.has_error()) return ranks.error();
+  std::vector<plan::Spec> specs;
+  for (auto const* algorithm : {"centralized", "tree", "recursive_doubling", "ring", "allpairs"})
+    specs.push_back(make_spec(Op::all_reduce, algorithm, count));
+  specs.push_back(make_spec(Op::broadcast, "binomial", count));
+  specs.push_back(make_spec(Op::all_to_all, "direct", count));
+  auto const observations = observe(*ranks, options, specs, {4, 1 << 14, 1 << 18, 1 << 21, 1 << 23});
+  if (observations.has_error()) return observations.error();
+  ranks->finish();
+  for (auto const& seen : *observations)
+    if (auto const added = measurements.add_group(seen, nth); added.has_error()) return added.error();
   return ok();
 }
 
@@ -139,11 +179,19 @@ Status calibrate_cpu(Options const& options, std::vector<std::string> const& arg
 Result<Calibration> calibrate(Options const& options, std::vector<std::string> const& arguments) {
   Calibration result;
   auto const segment_bytes = options.segment_bytes != 0 ? options.segment_bytes : model::Constants{}.segment_bytes;
+  auto const cores = std::max(1u, std::thread::hardware_concurrency());
+  auto const gamma = measure_gamma(std::clamp<std::uint64_t>(segment_bytes, 4096, 16 << 20));
   result.constants.segment_bytes = segment_bytes;
-  result.constants.gamma_s_per_byte = measure_gamma(std::clamp<std::uint64_t>(segment_bytes, 4096, 16 << 20));
-  result.constants.host_cores = std::max(1u, std::thread::hardware_concurrency());
-  if (auto const status = calibrate_link(options, arguments, result); status.has_error()) return status.error();
-  if (auto const status = calibrate_cpu(options, arguments, result); status.has_error()) return status.error();
+  result.constants.gamma_s_per_byte = gamma;
+  result.constants.host_cores = cores;
+  Measurements measurements(gamma, cores);
+  if (auto const status = measure_pair(options, arguments, measurements); status.has_error()) return status.error();
+  std::array<std::uint32_t, groups> const counts{std::clamp(2 * cores, 4u, ranks_max),
+                                                 std::clamp(4 * cores, 8u, ranks_max)};
+  for (std::size_t nth = 0; nth < groups; ++nth)
+    if (auto const status = measure_group(options, arguments, counts[nth], nth, measurements); status.has_error())
+      return status.error();
+  measurements.fit(result);
   return result;
 }
 

@@ -12,15 +12,16 @@ namespace chorus::bench {
 
 struct Calibration {
   api::ModelConstants constants;
-  double call_s = 0;         // of a collective without messages; the same for all, and so in no constant
-  double call_cpu_s = 0;     // likewise, of a core, per rank
-  double channel_cpu_s = 0;  // of a core, at each end of a channel
-  double link_error = 0;     // medians of the relative errors of the fits
-  double cpu_error = 0;
+  double call_cpu_s = 0;     // of a core, for every rank, whatever the algorithm: so it is in no constant
+  double channel_cpu_s = 0;  // of a core, at each end of a channel, whatever it carries
+  double error = 0;          // the median of how far, relatively, what was measured is from what these say
 };
 
-// Latency and bandwidth from two ranks: one message, and two of which the second waits for the first, of several sizes.
-// What messages and bytes cost a core from more ranks than cores. The reduction's cost from its kernel alone.
+// Two ranks, one message and two of which the second waits for the first, of several sizes: what a message takes. More
+// ranks than cores, in ways that send many messages or few: what messages and bytes take of a core, from the CPU time
+// of all ranks, and from the time that passes, which is that of the cores and of messages that wait for each other. All
+// of it together by least squares. What a reduction takes, from its kernel alone.
+//
 // `arguments` start this program again, as a rank. Errors: those of Ranks.
 [[nodiscard]] Result<Calibration> calibrate(Options const& options, std::vector<std::string> const& arguments);
 

@@ -129,10 +129,9 @@ int run_calibrate(Options const& options, std::vector<std::string> const& argume
   if (calibration.has_error()) return fail(calibration.error());
   std::cout << http::encode(calibration->constants) << std::endl;
   std::cerr << format(
-      "a call %.2f us and %.2f us of a core per rank, a channel %.2f us at each end; median errors of the fits: links "
-      "%.0f%%, cores %.0f%%\n",
-      calibration->call_s * 1e6, calibration->call_cpu_s * 1e6, calibration->channel_cpu_s * 1e6,
-      calibration->link_error * 100, calibration->cpu_error * 100);
+      "a call takes %.1f us of a core per rank, a channel %.1f us at each end; half of the measurements are within "
+      "%.0f%%\n",
+      calibration->call_cpu_s * 1e6, calibration->channel_cpu_s * 1e6, calibration->error * 100);
   return 0;
 }
 
