@@ -151,8 +151,7 @@ TEST_CASE("messages that wait for each other may arrive in any order and in one 
     Puppet peer;
     peer.hold(fleet.connect_stranger(0, {"w1", 101}));
     auto const& spec = collective.spec(1);
-    peer.send_open(1, 1, {spec.token, spec.fingerprint, digest_of(spec), 100, 65536, 1, 0},
-                   "twice");
+    peer.send_open(1, 1, {spec.token, spec.fingerprint, digest_of(spec), 100, 65536, 1, 0}, "twice");
     auto const send = [&](std::uint32_t message, std::size_t from, std::size_t to) {
       FrameHeader header;
       header.run = 1;

@@ -43,7 +43,8 @@ Answer LiveGroup::assign(std::size_t rank, std::uint32_t epoch, Change const& ch
     member.url = workers_[r]->identity().url;
     message.group.members.push_back(std::move(member));
   }
-  api::Selection small{"all_reduce", 1024, "tree", 0, 2, {}, "small"}, large{"all_reduce", {}, "ring", 0, 2, {}, "large"};
+  api::Selection small{"all_reduce", 1024, "tree", 0, 2, {}, "small"},
+      large{"all_reduce", {}, "ring", 0, 2, {}, "large"};
   message.group.selection = {small, large};
   message.worker = workers_[rank]->identity().id;
   message.incarnation = api::to_hex(incarnation_of(rank));
