@@ -96,6 +96,7 @@ ExitCode list(AlgorithmsOptions const& options, Session const& session) {
 struct CrossoverOptions {
   std::string op = "all_reduce";
   planning::CrossoverRequest request;
+  model::Constants constants = model::Constants::defaults();
   std::string svg;
 };
 
@@ -131,7 +132,7 @@ void print_winners(planning::Crossover const& crossover, Session const& session)
 ExitCode find_crossover(CrossoverOptions const& options, Session const& session) {
   auto request = options.request;
   request.op = *parse_op(options.op);
-  auto const crossover = planning::crossover(request, model::Constants::defaults());
+  auto const crossover = planning::crossover(request, options.constants);
   if (!crossover) return report_usage(session, crossover.error().detail);
   if (crossover->ranks.empty()) return report_usage(session, "--max-ranks leaves no whole host");
   if (options.svg.empty()) {
@@ -171,6 +172,7 @@ void add_crossover(CLI::App& root, Commands& commands) {
       ->capture_default_str();
   add_number(command, "--max-ranks", options->request.ranks_max, 2, 4096, "2, 4, 8, ... up to this many ranks")
       ->capture_default_str();
+  add_constants(command, options->constants);
   command.add_option("--svg", options->svg, "draw it into this file instead of printing it")->type_name("FILE");
   commands.bind(command, [options](Session const& session) { return find_crossover(*options, session); });
 }

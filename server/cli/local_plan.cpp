@@ -36,7 +36,7 @@ Result<std::uint64_t> elements_of(api::PlanRequest const& request, Dtype dtype) 
 
 }  // namespace
 
-Result<api::PlanAnswer> plan_locally(api::PlanRequest const& request) {
+Result<api::PlanAnswer> plan_locally(api::PlanRequest const& request, model::Constants const& constants) {
   auto const op = parse_op(request.op);
   auto const dtype = parse_dtype(request.dtype);
   if (!op || !dtype)
@@ -52,7 +52,7 @@ Result<api::PlanAnswer> plan_locally(api::PlanRequest const& request) {
                          .arity = request.arity,
                          .shape = request.algorithm_shape,
                          .reproducible = request.reproducible};
-  auto const choice = model::select(wish, *localities, *elements, element_bytes(*dtype), model::Constants::defaults());
+  auto const choice = model::select(wish, *localities, *elements, element_bytes(*dtype), constants);
   if (!choice) return choice.error();
   return planning::explain(*choice, request.bytes, local_ranks_limit);
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "collectives/core/result.hpp"
+#include "collectives/model/constants.hpp"
 #include "collectives/plan/program.hpp"
 #include "http/api/collectives.hpp"
 
@@ -11,7 +12,7 @@ inline constexpr std::uint32_t local_ranks_limit = 1024;  // every rank's progra
 
 // The request has `ranks` or `localities` (then as many), and no group. Errors: PlanErrc, and CliErrc::bad_value for
 // fields that do not fit together.
-[[nodiscard]] Result<api::PlanAnswer> plan_locally(api::PlanRequest const& request);
+[[nodiscard]] Result<api::PlanAnswer> plan_locally(api::PlanRequest const& request, model::Constants const& constants);
 
 // One rank's program of the plan that an answer describes. Errors: PlanErrc, also for an algorithm of a newer release.
 [[nodiscard]] Result<plan::Program> program_of(api::PlanAnswer const& answer, Op op, std::uint32_t ranks,

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "collectives/core/result.hpp"
+#include "http/calibration/constants_file.hpp"
 #include "http/nearest_name.hpp"
 #include "server/cli/units.hpp"
 
@@ -27,6 +28,14 @@ CLI::Option* add_parsed(CLI::App& app, std::string const& name, Target& target, 
 
 inline CLI::Option* add_bytes(CLI::App& app, std::string const& name, std::uint64_t& target, std::string const& help) {
   return add_parsed(app, name, target, parse_bytes, help)->type_name("SIZE");
+}
+
+// Read when the option is parsed; `target` keeps what it had without one.
+inline CLI::Option* add_constants(CLI::App& app, model::Constants& target) {
+  auto const read = [](std::string_view path) { return calibration::read_constants(std::string(path)); };
+  return add_parsed(app, "--constants", target, read,
+                    "the cost model's constants, as `chorus bench --calibrate` prints them")
+      ->type_name("FILE");
 }
 
 // Target is std::chrono::milliseconds or an optional of it.

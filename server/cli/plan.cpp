@@ -23,6 +23,7 @@ struct PlanOptions {
   std::string group;
   std::vector<std::string> localities;
   api::PlanRequest request;
+  model::Constants constants = model::Constants::defaults();  // on paper
   bool text = false;
   std::optional<std::uint32_t> rank;
 };
@@ -33,8 +34,8 @@ struct Planned {
   std::uint32_t ranks = 0;
 };
 
-Result<Planned> plan_on_paper(api::PlanRequest const& request) {
-  auto answer = plan_locally(request);
+Result<Planned> plan_on_paper(api::PlanRequest const& request, model::Constants const& constants) {
+  auto answer = plan_locally(request, constants);
   if (!answer) return answer.error();
   auto const ranks =
       request.ranks.value_or(static_cast<std::uint32_t>(request.localities ? request.localities->size() : 0));
@@ -97,7 +98,7 @@ ExitCode plan_command(PlanOptions const& options, Session const& session) {
   if (!options.group.empty()) request.group = options.group;
 
   if (on_paper) {
-    auto const planned = plan_on_paper(request);
+    auto const planned = plan_on_paper(request, options.constants);
     // Nothing but the command line can be wrong.
     return planned ? print(*planned, options, request, session) : report_usage(session, planned.error().detail);
   }
@@ -135,6 +136,7 @@ void add_plan(CLI::App& root, Commands& commands) {
   add_number(command, "--arity", request.arity, 1, plan::max_ranks, "children per node of a tree, base of a bcube");
   add_algorithm_shape(command, request.algorithm_shape);
   command.add_flag("--reproducible", request.reproducible, "only algorithms that reduce in the order of the workers");
+  add_constants(command, options->constants);
   command.add_flag("--text", options->text, "print the program of one rank in text form");
   add_number(command, "--rank", options->rank, 0, plan::max_ranks - 1, "the rank whose program --text prints");
   commands.bind(command, [options](Session const& session) { return plan_command(*options, session); });

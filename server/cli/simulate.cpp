@@ -51,8 +51,13 @@ void print_answer(api::SimulationAnswer const& answer, std::ostream& out) {
   table.print(out);
 }
 
-ExitCode simulate(api::SimulationRequest const& request, Session const& session) {
-  auto const answer = planning::simulate(request, model::Constants::defaults(), no_limit);
+struct SimulateOptions {
+  api::SimulationRequest request;
+  model::Constants constants = model::Constants::defaults();
+};
+
+ExitCode simulate(SimulateOptions const& options, Session const& session) {
+  auto const answer = planning::simulate(options.request, options.constants, no_limit);
   // Nothing but the command line can be wrong.
   if (answer.has_error()) return report_usage(session, answer.error().detail);
   if (session.json)
@@ -68,7 +73,8 @@ ExitCode simulate(api::SimulationRequest const& request, Session const& session)
 void add_simulate(CLI::App& root, Commands& commands) {
   auto& command = *root.add_subcommand(
       "simulate", "Show how long plans would take on a topology that need not exist; no coordinator needed");
-  auto const request = std::make_shared<api::SimulationRequest>();
+  auto const options = std::make_shared<SimulateOptions>();
+  auto* const request = &options->request;
   add_number(command, "--ranks", request->ranks, 1, plan::max_ranks,
              "as many as the topology has; without one: hosts of one worker in one rack");
   command
@@ -95,7 +101,8 @@ void add_simulate(CLI::App& root, Commands& commands) {
   add_number(command, "--arity", request->arity, 1, plan::max_ranks, "children per node of a tree, base of a bcube");
   add_algorithm_shape(command, request->algorithm_shape);
   command.add_flag("--reproducible", request->reproducible, "only algorithms that reduce in the order of the workers");
-  commands.bind(command, [request](Session const& session) { return simulate(*request, session); });
+  add_constants(command, options->constants);
+  commands.bind(command, [options](Session const& session) { return simulate(*options, session); });
 }
 
 }  // namespace chorus::cli
