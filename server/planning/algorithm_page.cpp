@@ -21,9 +21,10 @@ formulas are counted in the plans themselves, for 8 and 64 ranks with arity 2 an
 found by simulating them all.
 
 **n** is the whole vector in bytes: one rank's tensor, or all that is gathered or scattered. **α** is the latency of a message,
-**β** the time of a byte on a link, **γ** that of reducing a byte. A rank sends one message at a time and receives one. *Steps* are
-rounds in which somebody sends, *sent* what the busiest rank sends. *Short* is the time of vectors whose messages are one segment
-each, *long* that of vectors in many segments, which flow through all steps at once: first the α of the way, then what the
+**β** the time of a byte on a link, **γ** that of reducing a byte. A rank sends one message at a time and receives one.
+*Steps* are rounds in which somebody sends, *sent* what the busiest rank sends. *Short* is the time of vectors whose
+messages are one segment each, *long* that of vectors in many segments, which flow through all steps at once: first the
+α of the way, then what the
 busiest port has left. The three terms are each what a plan costs where only that counts. *Wins* says for which sizes an
 algorithm is the fastest in simulation with the default constants: `apart` is one rank per host, `8 per host` eight ranks per
 host that share its network card and its cores, `one host` all of them on one.
