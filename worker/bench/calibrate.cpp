@@ -4,11 +4,8 @@
 #include <array>
 #include <thread>
 
-#include "collectives/algorithms/catalogue.hpp"
-#include "collectives/model/simulate.hpp"
-#include "worker/bench/fit.hpp"
+#include "worker/bench/measurements.hpp"
 #include "worker/bench/ranks.hpp"
-#include "worker/bench/traffic.hpp"
 #include "worker/devices/reduce.hpp"
 
 namespace chorus::bench {
@@ -18,13 +15,6 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::uint32_t ranks_max = 16;
 constexpr std::uint64_t single_segment_bytes = 16384;  // up to here nothing is cut into segments, or waits for a grant
-
-// One way to do something, and what came out.
-struct Observation {
-  plan::Spec spec;
-  Task task;
-  Sample sample;
-};
 
 plan::Spec make_spec(Op op, std::string algorithm, std::uint32_t ranks) {
   return {.op = op, .algorithm = std::move(algorithm), .ranks = ranks};
@@ -73,76 +63,6 @@ double measure_gamma(std::uint64_t segment_bytes) {
   return median(seconds) / vector_bytes;
 }
 
-// How many messages wait for each other, one after the other, as the model sees it.
-double depth_of(plan::Spec const& spec, Task const& task) {
-  std::vector<Locality> const one_host(spec.ranks, Locality{"", "", "", "localhost"});
-  model::Constants steps;
-  steps.level[static_cast<std::size_t>(Level::host)].alpha_s = 1;
-  model::Network const network(one_host, steps);
-  auto const algorithm = algorithms::find(spec.algorithm).value();
-  return model::simulate(*algorithm, spec, network, task.elements, element_bytes(task.dtype)).cost.seconds;
-}
-
-// What is fitted, in the order of the coefficients. Calls take a time of their own that depends on the number of ranks.
-enum Unknown : std::size_t { alpha, beta, call_cpu, channel_cpu, message_cpu, byte_cpu, call_of_pair, call_of_group };
-constexpr std::size_t groups = 2;
-
-class Measurements {
- public:
-  Measurements(double gamma, double cores) : gamma_(gamma), cores_(cores) {}
-
-  // Of two ranks, which have a core each: a broadcast is one message, an all_reduce one there and one back.
-  void add_pair(Observation const& seen) {
-    auto const messages = seen.spec.op == Op::broadcast ? 1.0 : 2.0;
-    auto const bytes = static_cast<double>(seen.task.bytes());
-    Row row;
-    row[alpha] = messages;
-    row[beta] = messages * bytes;
-    row[call_of_pair] = 1;
-    add(row, median(seen.sample.seconds) - (messages - 1) * bytes * gamma_);
-  }
-
-  // Of many ranks, the n-th number of them.
-  Status add_group(Observation const& seen, std::size_t nth) {
-    auto const traffic = traffic_of(seen.spec, seen.task);
-    if (traffic.has_error()) return traffic.error();
-    auto const reductions_s = static_cast<double>(traffic->reduced_bytes) * gamma_;
-    auto const ranks = static_cast<double>(seen.spec.ranks);
-    Row work;
-    work[channel_cpu] = 2 * static_cast<double>(traffic->channels);
-    work[message_cpu] = 2 * static_cast<double>(traffic->messages);
-    work[byte_cpu] = 2 * static_cast<double>(traffic->bytes);
-    auto row = work;
-    row[call_cpu] = ranks;
-    add(row, seen.sample.cpu_seconds / static_cast<double>(seen.sample.seconds.size()) - reductions_s);
-    if (ranks <= cores_) return ok();  // then nobody waits for a core
-    for (auto& coefficient : work) coefficient /= cores_;
-    work[alpha] = depth_of(seen.spec, seen.task);
-    work[call_of_group + nth] = 1;
-    add(work, median(seen.sample.seconds) - reductions_s / cores_);
-    return ok();
-  }
-
-  void fit(Calibration& result) const {
-    auto const x = least_squares(equations_);
-    result.constants.level.emplace().host = {x[alpha], x[beta]};
-    result.constants.message_cpu_s = x[message_cpu];
-    result.constants.byte_cpu_s = x[byte_cpu];
-    result.channel_cpu_s = x[channel_cpu];
-    result.call_cpu_s = x[call_cpu];
-    result.error = median_error(equations_, x);
-  }
-
- private:
-  using Row = std::array<double, call_of_group + groups>;
-  void add(Row const& row, double seconds) {
-    if (seconds > 0) equations_.push_back({{row.begin(), row.end()}, seconds});
-  }
-
-  double const gamma_, cores_;
-  std::vector<Equation> equations_;
-};
-
 Status measure_pair(Options const& options, std::vector<std::string> const& arguments, Measurements& measurements) {
   auto ranks = Ranks::start(arguments, 2);
   if (ranks.has_error()) return ranks.error();
@@ -158,7 +78,7 @@ Status measure_pair(Options const& options, std::vector<std::string> const& argu
 }
 
 Status measure_group(Options const& options, std::vector<std::string> const& arguments, std::uint32_t count,
-                     std::size_t nth, Measurements& measurements) {
+                     Measurements& measurements) {
   auto ranks = Ranks::start(arguments, count);
   if (ranks.has_error()) return ranks.error();
   std::vector<plan::Spec> specs;
@@ -170,7 +90,7 @@ Status measure_group(Options const& options, std::vector<std::string> const& arg
   if (observations.has_error()) return observations.error();
   ranks->finish();
   for (auto const& seen : *observations)
-    if (auto const added = measurements.add_group(seen, nth); added.has_error()) return added.error();
+    if (auto const added = measurements.add_group(seen); added.has_error()) return added.error();
   return ok();
 }
 
@@ -186,12 +106,14 @@ Result<Calibration> calibrate(Options const& options, std::vector<std::string> c
   result.constants.host_cores = cores;
   Measurements measurements(gamma, cores);
   if (auto const status = measure_pair(options, arguments, measurements); status.has_error()) return status.error();
-  std::array<std::uint32_t, groups> const counts{std::clamp(2 * cores, 4u, ranks_max),
-                                                 std::clamp(4 * cores, 8u, ranks_max)};
-  for (std::size_t nth = 0; nth < groups; ++nth)
-    if (auto const status = measure_group(options, arguments, counts[nth], nth, measurements); status.has_error())
+  for (auto const count : {std::clamp(2 * cores, 4u, ranks_max), std::clamp(4 * cores, 8u, ranks_max)})
+    if (auto const status = measure_group(options, arguments, count, measurements); status.has_error())
       return status.error();
-  measurements.fit(result);
+  auto const found = measurements.fit();
+  result.constants.level.emplace().host = {found.alpha_s, found.beta_s_per_byte};
+  result.constants.message_cpu_s = found.message_cpu_s;
+  result.constants.byte_cpu_s = found.byte_cpu_s;
+  result.found = found;
   return result;
 }
 

@@ -6,15 +6,14 @@
 
 #include "collectives/core/result.hpp"
 #include "http/api/constants.hpp"
+#include "worker/bench/measurements.hpp"
 #include "worker/bench/options.hpp"
 
 namespace chorus::bench {
 
 struct Calibration {
   api::ModelConstants constants;
-  double call_cpu_s = 0;     // of a core, for every rank, whatever the algorithm: so it is in no constant
-  double channel_cpu_s = 0;  // of a core, at each end of a channel, whatever it carries
-  double error = 0;          // the median of how far, relatively, what was measured is from what these say
+  Found found;
 };
 
 // Two ranks, one message and two of which the second waits for the first, of several sizes: what a message takes. More

@@ -1,5 +1,6 @@
 // From measurements to constants.
 #include "worker/bench/fit.hpp"
+#include "worker/bench/measurements.hpp"
 
 #include <doctest/doctest.h>
 
@@ -62,4 +63,40 @@ TEST_CASE("traffic of all ranks together") {
   CHECK(sent.bytes == 3 * 1024);
   CHECK(sent.reduced_bytes == 0);
   CHECK(traffic_of({.op = Op::gather, .algorithm = "ring", .ranks = 4}, gather).has_error());
+}
+
+TEST_CASE("what collectives took says what messages, channels and bytes take") {
+  Found const truth{12e-6, 0.4e-9, 5e-6, 0.25e-9, 7e-6, 30e-6, 0};
+  double const gamma = 0.2e-9, cores = 2;
+  Measurements measurements(gamma, cores);
+  for (std::uint64_t const bytes : {4, 4096, 1 << 20}) {
+    auto const pair = make_task(Op::broadcast, Dtype::f32, bytes, 2, 0);
+    auto const one_s = truth.alpha_s + double(bytes) * truth.beta_s_per_byte;
+    measurements.add_pair({{.op = Op::broadcast, .algorithm = "binomial", .ranks = 2}, pair, {{20e-6 + one_s}}});
+    auto const there_and_back_s = 20e-6 + 2 * one_s + double(bytes) * gamma;
+    measurements.add_pair({{.op = Op::all_reduce, .algorithm = "centralized", .ranks = 2}, pair, {{there_and_back_s}}});
+    for (std::uint32_t const ranks : {4, 8})
+      for (std::string const algorithm : {"recursive_doubling", "halving_doubling", "ring"}) {
+        plan::Spec const spec{.op = Op::all_reduce, .algorithm = algorithm, .ranks = ranks};
+        auto const task = make_task(Op::all_reduce, Dtype::f32, bytes, ranks, 0);
+        auto const traffic = traffic_of(spec, task).value();
+        auto const work_s =
+            2 * (double(traffic.channels) * truth.channel_cpu_s + double(traffic.messages) * truth.message_cpu_s +
+                 double(traffic.bytes) * truth.byte_cpu_s) +
+            double(traffic.reduced_bytes) * gamma;
+        auto const depth =
+            algorithm == "ring" ? 2 * (ranks - 1) : (ranks == 4 ? 2 : 3) * (algorithm == "halving_doubling" ? 2 : 1);
+        auto const seconds = 10e-6 * ranks + work_s / cores + depth * truth.alpha_s;
+        REQUIRE(measurements.add_group({spec, task, {{seconds, seconds}, 2 * (ranks * truth.call_cpu_s + work_s)}})
+                    .has_value());
+      }
+  }
+  auto const found = measurements.fit();
+  CHECK(found.error < 0.01);
+  CHECK(found.alpha_s == doctest::Approx(truth.alpha_s).epsilon(0.01));
+  CHECK(found.beta_s_per_byte == doctest::Approx(truth.beta_s_per_byte).epsilon(0.01));
+  CHECK(found.channel_cpu_s == doctest::Approx(truth.channel_cpu_s).epsilon(0.01));
+  CHECK(found.message_cpu_s == doctest::Approx(truth.message_cpu_s).epsilon(0.01));
+  CHECK(found.byte_cpu_s == doctest::Approx(truth.byte_cpu_s).epsilon(0.01));
+  CHECK(found.call_cpu_s == doctest::Approx(truth.call_cpu_s).epsilon(0.01));
 }

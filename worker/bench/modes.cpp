@@ -131,7 +131,7 @@ int run_calibrate(Options const& options, std::vector<std::string> const& argume
   std::cerr << format(
       "a call takes %.1f us of a core per rank, a channel %.1f us at each end; half of the measurements are within "
       "%.0f%%\n",
-      calibration->call_cpu_s * 1e6, calibration->channel_cpu_s * 1e6, calibration->error * 100);
+      calibration->found.call_cpu_s * 1e6, calibration->found.channel_cpu_s * 1e6, calibration->found.error * 100);
   return 0;
 }
 
