@@ -43,8 +43,8 @@ double relative_error(Equation const& equation, std::span<double const> x) {
 // about 1: some belong to single messages, others to millions of bytes.
 class Fit {
  public:
-  explicit Fit(std::span<Equation const> equations)
-      : equations_(equations), n_(equations.front().coefficients.size()), unit_(n_) {
+  Fit(std::span<Equation const> equations, std::span<double const> weights)
+      : equations_(equations), weights_(weights), n_(equations.front().coefficients.size()), unit_(n_) {
     for (auto const& equation : equations)
       for (std::size_t i = 0; i < n_; ++i)
         unit_[i] = std::max(unit_[i], std::abs(equation.coefficients[i] / equation.value));
@@ -55,11 +55,11 @@ class Fit {
     for (std::size_t i = 0; i < n_; ++i)
       if ((left_out >> i & 1) == 0 && unit_[i] > 0) kept.push_back(i);
     std::vector<Row> rows(kept.size(), Row(kept.size() + 1));
-    for (auto const& equation : equations_)
+    for (std::size_t e = 0; e < equations_.size(); ++e)
       for (std::size_t a = 0; a < kept.size(); ++a) {
-        for (std::size_t b = 0; b < kept.size(); ++b)
-          rows[a][b] += scaled(equation, kept[a]) * scaled(equation, kept[b]);
-        rows[a].back() += scaled(equation, kept[a]);
+        auto const weighted = weights_[e] * scaled(equations_[e], kept[a]);
+        for (std::size_t b = 0; b < kept.size(); ++b) rows[a][b] += weighted * scaled(equations_[e], kept[b]);
+        rows[a].back() += weighted;
       }
     auto const solution = solve(std::move(rows));
     if (!solution) return std::nullopt;
@@ -74,30 +74,45 @@ class Fit {
   }
 
   std::span<Equation const> equations_;
+  std::span<double const> weights_;
   std::size_t n_;
   Row unit_;
 };
 
-}  // namespace
-
 // Of all sets of unknowns that are 0, the one that fits best with all others positive: there are few unknowns.
-std::vector<double> least_squares(std::span<Equation const> equations) {
-  CHORUS_ASSERT(!equations.empty() && equations.front().coefficients.size() <= 16, "a small system");
+Row fit_positive(std::span<Equation const> equations, std::span<double const> weights) {
   auto const n = equations.front().coefficients.size();
-  Fit const fit(equations);
+  Fit const fit(equations, weights);
   Row best(n);
   auto least = std::numeric_limits<double>::infinity();
   for (std::uint32_t left_out = 0; left_out < 1u << n; ++left_out) {
     auto const x = fit.without(left_out);
     if (!x || std::any_of(x->begin(), x->end(), [](double value) { return value < 0; })) continue;
     auto squares = 0.0;
-    for (auto const& equation : equations) squares += std::pow(relative_error(equation, *x), 2);
+    for (std::size_t e = 0; e < equations.size(); ++e)
+      squares += weights[e] * std::pow(relative_error(equations[e], *x), 2);
     if (squares < least) {
       least = squares;
       best = *x;
     }
   }
   return best;
+}
+
+}  // namespace
+
+std::vector<double> least_squares(std::span<Equation const> equations) {
+  CHORUS_ASSERT(!equations.empty() && equations.front().coefficients.size() <= 16, "a small system");
+  constexpr int rounds = 10;
+  constexpr double usual_error = 0.05;
+  Row weights(equations.size(), 1);
+  auto x = fit_positive(equations, weights);
+  for (int round = 0; round < rounds; ++round) {
+    for (std::size_t e = 0; e < equations.size(); ++e)
+      weights[e] = 1 / std::max(std::abs(relative_error(equations[e], x)), usual_error);
+    x = fit_positive(equations, weights);
+  }
+  return x;
 }
 
 double median_error(std::span<Equation const> equations, std::span<double const> x) {

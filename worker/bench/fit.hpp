@@ -13,8 +13,9 @@ struct Equation {
   double value = 0;
 };
 
-// x >= 0 that makes the relative errors' squares least, so that microseconds count as much as seconds do. All equations
-// have as many coefficients, at most 16, and there are at least as many equations.
+// x >= 0 that makes the relative errors' squares least, so that microseconds count as much as seconds do; those of
+// equations that are further off than most count less, as they may come from a moment in which something else went on.
+// All equations have as many coefficients, at most 16, and there are at least as many equations.
 [[nodiscard]] std::vector<double> least_squares(std::span<Equation const> equations);
 
 // The median of the relative errors.

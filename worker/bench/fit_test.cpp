@@ -34,6 +34,19 @@ TEST_CASE("noise of a tenth moves no constant by more") {
   CHECK(median_error(equations, x) < 0.12);
 }
 
+TEST_CASE("what was measured in a bad moment counts little") {
+  std::vector<Equation> equations;
+  for (double const messages : {1, 2, 3})
+    for (double const bytes : {4.0, 1024.0, 65536.0, 1e6, 16e6})
+      equations.push_back({{messages, messages * bytes}, messages * 12e-6 + messages * bytes * 0.3e-9});
+  equations[3].value *= 4;
+  equations[9].value *= 3;
+  equations[10].value += 4e-3;
+  auto const x = least_squares(equations);
+  CHECK(x[0] == doctest::Approx(12e-6).epsilon(0.05));
+  CHECK(x[1] == doctest::Approx(0.3e-9).epsilon(0.05));
+}
+
 TEST_CASE("no constant is negative: what would be is nothing, and the others fit without it") {
   std::vector<Equation> equations;
   for (double const bytes : {100.0, 1000.0, 10000.0}) equations.push_back({{1, bytes}, bytes * 1e-9 - 20e-9});

@@ -20,6 +20,9 @@ double depth_of(plan::Spec const& spec, Task const& task) {
   return model::simulate(*algorithm, spec, network, task.elements, element_bytes(task.dtype)).cost.seconds;
 }
 
+// Most of what goes on beside a measurement makes it longer.
+double undisturbed(Sample const& sample) { return percentile(sample.seconds, 0.25); }
+
 }  // namespace
 
 void Measurements::add_pair(Observation const& seen) {
@@ -29,7 +32,7 @@ void Measurements::add_pair(Observation const& seen) {
   line.coefficients[alpha] = messages;
   line.coefficients[beta] = messages * bytes;
   line.call_of = 2;
-  line.seconds = median(seen.sample.seconds) - (messages - 1) * bytes * gamma_;
+  line.seconds = undisturbed(seen.sample) - (messages - 1) * bytes * gamma_;
   add(line);
 }
 
@@ -50,7 +53,7 @@ Status Measurements::add_group(Observation const& seen) {
   for (auto& coefficient : work.coefficients) coefficient /= cores_;
   work.coefficients[alpha] = depth_of(seen.spec, seen.task);
   work.call_of = ranks;
-  work.seconds = median(seen.sample.seconds) - reductions_s / cores_;
+  work.seconds = undisturbed(seen.sample) - reductions_s / cores_;
   add(work);
   return ok();
 }
