@@ -66,10 +66,28 @@ Resources::Resources(Network const& network)
   if (network.shares_cores()) cores_.resize(network.ranks());
 }
 
+// The same for a message of one segment that shares nothing but its ports: most of all messages, where they are many.
+Interval Resources::carry_segment(Port& sender, Port& receiver, double alpha_s, double sent_s, double received_s,
+                                  double ready_s) {
+  auto const start_s = std::max({ready_s, sender.first_free_s, receiver.first_free_s});
+  auto const occupy = [&](Port& port, double bytes_s) {
+    port.first_free_s = start_s + alpha_s + bytes_s;
+    port.last_free_s = std::max(port.last_free_s, start_s) + alpha_s + bytes_s;
+    port.busy_s += bytes_s;
+  };
+  occupy(sender, sent_s);
+  occupy(receiver, received_s);
+  return {receiver.first_free_s, receiver.first_free_s};
+}
+
 Interval Resources::carry(plan::Rank from, plan::Rank to, std::uint64_t bytes, Interval ready, bool reduces) {
   auto const& constants = network_.constants();
   auto const& [alpha_s, beta] = network_.link(from, to);
   auto const gamma = reduces ? constants.gamma_s_per_byte : 0;
+  send_ports_[from].bytes += bytes;
+  if (static_cast<double>(bytes) <= segment_bytes_ && !shares_anything())
+    return carry_segment(send_ports_[from], receive_ports_[to], alpha_s, static_cast<double>(bytes) * beta,
+                         static_cast<double>(bytes) * (beta + gamma), ready.first_s);
   Message message(static_cast<double>(bytes), segment_bytes_, ready);
   message.wait_for(send_ports_[from]);
   message.wait_for(receive_ports_[to]);
@@ -77,7 +95,6 @@ Interval Resources::carry(plan::Rank from, plan::Rank to, std::uint64_t bytes, I
   // The sender's next message may start while the receiver reduces; the receiver's may not.
   message.occupy(send_ports_[from], alpha_s, beta);
   message.occupy(receive_ports_[to], alpha_s, beta + gamma);
-  send_ports_[from].bytes += bytes;
   if (!shares_anything()) return message.through();
 
   for (auto& [level, s_per_byte, out, in] : uplinks_) {

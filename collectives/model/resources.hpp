@@ -61,6 +61,8 @@ class Resources {
     double s_per_byte;
     std::vector<Shared> out, in;  // by group
   };
+  static Interval carry_segment(Port& sender, Port& receiver, double alpha_s, double sent_s, double received_s,
+                                double ready_s);
   [[nodiscard]] bool shares_anything() const { return !uplinks_.empty() || !cores_.empty(); }
 
   Network const& network_;

@@ -27,6 +27,7 @@ class Run : private plan::Sink {
   Run(Algorithm const& algorithm, Spec const& spec, Network const& network, Volume const& volume)
       : algorithm_(algorithm),
         spec_(spec),
+        in_place_(spec.in_place),
         volume_(volume),
         readiness_(spec.ranks, volume.chunks(), most_scratch(algorithm, spec)),
         resources_(network),
@@ -61,15 +62,18 @@ class Run : private plan::Sink {
   // An instruction that is no send. In another order than there, so that it is copied field by field: a processor that
   // reads in one go what was just written in pieces waits.
   struct Other {
-    explicit Other(Instruction const& i)
+    Other(Instruction const& i, bool in_place)
         : chunks(i.chunks),
           src_chunk(i.src_chunk),
           stride(i.stride),
           dst_chunk(i.dst_chunk),
           peer(i.peer),
-          dst(i.dst),
+          dst(seen(i.dst, in_place)),
           op(i.op),
-          src(i.src) {}
+          src(seen(i.src, in_place)) {}
+    [[nodiscard]] plan::Slice read() const { return {src, src_chunk, chunks, stride}; }
+    [[nodiscard]] plan::Slice written() const { return {dst, dst_chunk, chunks, stride}; }
+
     std::uint32_t chunks, src_chunk, stride, dst_chunk;
     Rank peer;
     Buffer dst;
@@ -117,18 +121,18 @@ class Run : private plan::Sink {
   }
 
   // In place the output is the input.
-  [[nodiscard]] plan::Slice seen(Buffer buffer, std::uint32_t chunk, std::uint32_t count, std::uint32_t stride) const {
-    return {spec_.in_place && buffer == Buffer::input ? Buffer::output : buffer, chunk, count, stride};
+  static Buffer seen(Buffer buffer, bool in_place) {
+    return in_place && buffer == Buffer::input ? Buffer::output : buffer;
   }
 
   void put(Instruction const& i) override {
     if (i.op != Opcode::send) {
       if (performs_)
-        perform(rank_, Other(i));
+        perform(rank_, Other(i, in_place_));
       else if (keeps_others_)
-        others_.emplace_back(i);
+        others_.emplace_back(i, in_place_);
     } else if (!performs_) {
-      auto const range = seen(i.src, i.src_chunk, i.chunks, i.stride);
+      plan::Slice const range{seen(i.src, in_place_), i.src_chunk, i.chunks, i.stride};
       sends_.emplace_back(i.peer, volume_.bytes(range), readiness_.of(rank_, range));
     }
   }
@@ -140,26 +144,26 @@ class Run : private plan::Sink {
   }
 
   void perform(Rank rank, Other const& i) {
-    auto const src = seen(i.src, i.src_chunk, i.chunks, i.stride), dst = seen(i.dst, i.dst_chunk, i.chunks, i.stride);
-    if (i.op == Opcode::copy && src.buffer == dst.buffer && src.chunk == dst.chunk) return;
     Interval done;
     if (i.op == Opcode::recv || i.op == Opcode::recv_reduce) {
       auto& send = matching_send(i.peer, rank);
       send.taken = true;
       bool const reduces = i.op == Opcode::recv_reduce;
-      auto const ready = reduces ? later(send.ready, readiness_.of(rank, src)) : send.ready;
+      auto const ready = reduces ? later(send.ready, readiness_.of(rank, i.read())) : send.ready;
       done = resources_.carry(i.peer, rank, send.bytes, ready, reduces);
     } else {
-      auto ready = readiness_.of(rank, src);
-      if (i.op == Opcode::reduce) ready = later(ready, readiness_.of(rank, dst));
-      done = resources_.work(rank, volume_.bytes(dst), ready);
+      if (i.op == Opcode::copy && i.src == i.dst && i.src_chunk == i.dst_chunk) return;
+      auto ready = readiness_.of(rank, i.read());
+      if (i.op == Opcode::reduce) ready = later(ready, readiness_.of(rank, i.written()));
+      done = resources_.work(rank, volume_.bytes(i.written()), ready);
     }
-    readiness_.set(rank, dst, done);
+    readiness_.set(rank, i.written(), done);
     end_s_ = std::max(end_s_, done.last_s);
   }
 
   Algorithm const& algorithm_;
   Spec const& spec_;
+  bool const in_place_;
   Volume const& volume_;
   Readiness readiness_;
   Resources resources_;
