@@ -142,13 +142,13 @@ std::string Resources::bottleneck(double seconds) const {
   consider(send_ports_, of_port, [](auto rank) { return "port of rank " + std::to_string(rank) + " (send)"; });
   consider(receive_ports_, of_port, [](auto rank) { return "port of rank " + std::to_string(rank) + " (receive)"; });
   consider(cores_, of_shared, [&](auto host) { return "cores of " + network_.name_of_group(Level::host, host); });
-  for (auto const& [level, s_per_byte, out, in] : uplinks_) {
-    auto const name_of = [&, level = level](plan::Rank group) {
-      return (level == Level::host ? "nic" : std::string(name(level)) + " uplink") + " of " +
-             network_.name_of_group(level, group);
+  for (auto const& uplinks : uplinks_) {
+    auto const name_of = [&](plan::Rank group) {
+      return (uplinks.level == Level::host ? "nic" : std::string(name(uplinks.level)) + " uplink") + " of " +
+             network_.name_of_group(uplinks.level, group);
     };
-    consider(out, of_shared, [&](auto group) { return name_of(group) + " (send)"; });
-    consider(in, of_shared, [&](auto group) { return name_of(group) + " (receive)"; });
+    consider(uplinks.out, of_shared, [&](auto group) { return name_of(group) + " (send)"; });
+    consider(uplinks.in, of_shared, [&](auto group) { return name_of(group) + " (receive)"; });
   }
   return busiest;
 }
