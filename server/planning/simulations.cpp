@@ -104,7 +104,7 @@ class Study {
       if (wish_.algorithm != "auto" && wish_.algorithm != algorithm->name) continue;
       auto specs = narrowed(*algorithm, candidates_.of(*algorithm));
       if (specs.empty() && wish_.algorithm != "auto") return refuse(candidates_.refusal(*algorithm));
-      for (auto const& spec : specs) rounds += model::simulated_rounds(*algorithm, spec);
+      for (auto const& spec : specs) rounds += model::simulated_rounds(*algorithm, spec) * effort(spec);
       if (!specs.empty()) entries_.push_back({algorithm, std::move(specs)});
     }
     if (entries_.empty()) return refuse(candidates_.refusal());
@@ -130,6 +130,12 @@ class Study {
   }
 
  private:
+  // Of a round of a rank: algorithms look through their shape, and some of those that a request may bring through every
+  // rank's way to a root.
+  [[nodiscard]] std::uint64_t effort(plan::Spec const& spec) const {
+    return 1 + spec.shape.size() / (wish_.shape ? 4 : 64);
+  }
+
   // In large groups only what looks best is simulated.
   [[nodiscard]] std::vector<plan::Spec> narrowed(plan::Algorithm const& algorithm,
                                                  std::vector<plan::Spec> specs) const {

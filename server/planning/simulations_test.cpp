@@ -145,6 +145,12 @@ TEST_CASE("what would take too long for a request is refused, and says what fits
   CHECK(refused(request).pointer == "/ranks");
   request.algorithm = "halving_doubling";
   CHECK(answer(request).items.at(0).rounds == 28);
+  request = request_for("flat:1024");
+  request.algorithm = "multi_tree";
+  auto& parents = request.algorithm_shape.emplace();  // of 64 heaps
+  for (std::uint32_t rank = 0; rank < 64 * 1024; ++rank)
+    parents.push_back(rank % 1024 == 0 ? 0 : (rank % 1024 - 1) / 2);
+  CHECK(refused(request).pointer == "/ranks");
   request = request_for("flat:64");
   CHECK(mentions(refused(request, 1000).detail, "expected up to 1000"));
 }
