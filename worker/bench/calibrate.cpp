@@ -86,7 +86,8 @@ Status measure_group(Options const& options, std::vector<std::string> const& arg
     specs.push_back(make_spec(Op::all_reduce, algorithm, count));
   specs.push_back(make_spec(Op::broadcast, "binomial", count));
   specs.push_back(make_spec(Op::all_to_all, "direct", count));
-  auto const observations = observe(*ranks, options, specs, {4, 1 << 14, 1 << 18, 1 << 21, 1 << 23});
+  // Bytes count most where vectors are longer than the caches, and messages where they are short.
+  auto const observations = observe(*ranks, options, specs, {4, 1 << 12, 1 << 20, 1 << 22, 1 << 23});
   if (observations.has_error()) return observations.error();
   ranks->finish();
   for (auto const& seen : *observations)
