@@ -50,6 +50,7 @@ Contender contender(std::string algorithm, double predicted_seconds, plan::Shape
 Sample took(std::vector<double> microseconds) {
   Sample sample;
   for (auto const us : microseconds) sample.seconds.push_back(us * 1e-6);
+  sample.cpu_seconds = 12e-6;
   return sample;
 }
 
@@ -151,9 +152,10 @@ TEST_CASE("a cell and the summary are lines of JSON") {
         R"({"op":"all_reduce","ranks":4,"bytes":4096,"auto":"tree arity 2","auto_us":12.00,"best":"ring",)"
         R"("best_us":10.00,"regret":0.2000})");
   CHECK(to_json(it, true).ends_with(
-      R"("regret":0.2000,"contenders":[{"algorithm":"ring","p50_us":10.00,"predicted_us":11.00,"iterations":3},)"
-      R"({"algorithm":"torus_2d shape 2,2","p50_us":10.50,"predicted_us":12.00,"iterations":2},)"
-      R"({"algorithm":"tree arity 2","p50_us":12.00,"predicted_us":9.00,"iterations":3}]})"));
+      R"("regret":0.2000,"contenders":[{"algorithm":"ring","p50_us":10.00,"predicted_us":11.00,"cpu_us":4.00,)"
+      R"("iterations":3},)"
+      R"({"algorithm":"torus_2d shape 2,2","p50_us":10.50,"predicted_us":12.00,"cpu_us":6.00,"iterations":2},)"
+      R"({"algorithm":"tree arity 2","p50_us":12.00,"predicted_us":9.00,"cpu_us":4.00,"iterations":3}]})"));
   CHECK(to_json(summarize({it})) == R"({"median_regret":0.2000,"max_regret":0.2000,"cells":1})");
 }
 

@@ -16,6 +16,11 @@ std::size_t Cell::best() const {
 
 double Cell::median_us(std::size_t contender) const { return median(samples[contender].seconds) * 1e6; }
 
+double Cell::cpu_us(std::size_t contender) const {
+  auto const& sample = samples[contender];
+  return sample.cpu_seconds / static_cast<double>(sample.seconds.size()) * 1e6;
+}
+
 double Cell::regret() const { return median_us(0) / median_us(best()) - 1; }
 
 Regret summarize(std::vector<Cell> const& cells) {
@@ -39,9 +44,9 @@ std::string to_json(Cell const& cell, bool details) {
   text += R"(,"contenders":[)";
   for (auto const c : order) {
     if (c != order.front()) text += ',';
-    text += format(R"({"algorithm":"%s","p50_us":%.2f,"predicted_us":%.2f,"iterations":%zu})",
+    text += format(R"({"algorithm":"%s","p50_us":%.2f,"predicted_us":%.2f,"cpu_us":%.2f,"iterations":%zu})",
                    label(cell.contenders[c].spec).c_str(), cell.median_us(c),
-                   cell.contenders[c].predicted_seconds * 1e6, cell.samples[c].seconds.size());
+                   cell.contenders[c].predicted_seconds * 1e6, cell.cpu_us(c), cell.samples[c].seconds.size());
   }
   return text + "]}";
 }

@@ -19,7 +19,8 @@ struct Cell {
 
   [[nodiscard]] std::size_t best() const;  // the contender with the least median, of equals the first
   [[nodiscard]] double median_us(std::size_t contender) const;
-  [[nodiscard]] double regret() const;  // 0: auto was best; 0.1: it takes a tenth longer
+  [[nodiscard]] double cpu_us(std::size_t contender) const;  // of all ranks together, per iteration
+  [[nodiscard]] double regret() const;                       // 0: auto was best; 0.1: it takes a tenth longer
 };
 
 struct Regret {
@@ -31,7 +32,8 @@ struct Regret {
 [[nodiscard]] Regret summarize(std::vector<Cell> const& cells);
 
 // {"op":..,"ranks":..,"bytes":..,"auto":..,"auto_us":..,"best":..,"best_us":..,"regret":..}, and with `details` also
-// "contenders":[{"algorithm":..,"p50_us":..,"predicted_us":..,"iterations":..}, ...], the fastest first.
+// "contenders":[{"algorithm":..,"p50_us":..,"predicted_us":..,"cpu_us":..,
+// "iterations":..}, ...], the fastest first.
 [[nodiscard]] std::string to_json(Cell const& cell, bool details);
 // {"median_regret":..,"max_regret":..,"cells":..}
 [[nodiscard]] std::string to_json(Regret const& regret);
