@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdio>
+#include <utility>
 #include <vector>
 
 namespace chorus::coordinator {
@@ -37,13 +38,14 @@ model::Choice LearnedCosts::corrected(Place const& place, model::Choice choice, 
   struct Seen {
     model::Candidate candidate;
     Learned const* learned;
+    std::size_t position;  // in the model's order: decides between equals
   };
   std::vector<Seen> all;
   std::vector<double> ratios;
   auto runs = std::uint64_t{0};
   for (auto& candidate : choice.considered) {
     auto const found = learned_.find(key_of(place, candidate.spec));
-    all.push_back({std::move(candidate), found == learned_.end() ? nullptr : &found->second});
+    all.push_back({std::move(candidate), found == learned_.end() ? nullptr : &found->second, all.size()});
     if (found == learned_.end()) continue;
     ratios.push_back(found->second.ratio);
     runs += found->second.runs;
@@ -54,8 +56,8 @@ model::Choice LearnedCosts::corrected(Place const& place, model::Choice choice, 
   }
   std::ranges::nth_element(ratios, ratios.begin() + static_cast<std::ptrdiff_t>(ratios.size() / 2));
   auto const middle = ratios[ratios.size() / 2];
-  for (auto& [candidate, learned] : all) candidate.cost.seconds *= learned != nullptr ? learned->ratio : middle;
-  std::ranges::stable_sort(all, {}, [](Seen const& seen) { return seen.candidate.cost.seconds; });
+  for (auto& seen : all) seen.candidate.cost.seconds *= seen.learned != nullptr ? seen.learned->ratio : middle;
+  std::ranges::sort(all, {}, [](Seen const& seen) { return std::pair(seen.candidate.cost.seconds, seen.position); });
   for (std::size_t i = 0; i < all.size(); ++i) choice.considered[i] = std::move(all[i].candidate);
 
   auto const chosen =

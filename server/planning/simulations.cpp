@@ -125,7 +125,11 @@ class Study {
       }
       plans.push_back(std::move(*best));
     }
-    std::stable_sort(plans.begin(), plans.end(), [](auto const& a, auto const& b) { return a.seconds < b.seconds; });
+    // Not std::stable_sort: clang refuses what libstdc++ 12 uses for it. Insertion keeps the order of equals too.
+    for (auto next = plans.begin(); next != plans.end(); ++next)
+      std::rotate(std::upper_bound(plans.begin(), next, *next,
+                                   [](auto const& a, auto const& b) { return a.seconds < b.seconds; }),
+                  next, next + 1);
     return plans;
   }
 

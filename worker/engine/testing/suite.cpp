@@ -84,7 +84,7 @@ class EveryPlan {
 
 }  // namespace
 
-void check_every_shape(MakeFleet const& make_fleet) {
+void check_every_shape(MakeFleet const& make_fleet, Depth depth) {
   std::uint64_t n = 0;
   for (std::uint32_t ranks : {1u, 2u, 3u, 4u, 5u, 6u, 7u, 8u, 9u, 13u, 16u}) {
     auto const fleet = make_fleet(ranks);
@@ -92,6 +92,9 @@ void check_every_shape(MakeFleet const& make_fleet) {
     for (std::uint64_t elements : {0ul, 1ul, ranks - 1ul, 0ul + ranks, ranks + 1ul, 1009ul, 100003ul})
       for (std::uint64_t segment_bytes : {64ul, 4096ul, 1ul << 20}) {
         if (elements == 100003 && segment_bytes != 4096) continue;  // a million frames teach no more
+        bool const tells = (elements == 1009 && segment_bytes == 64) ||
+                           ((elements == ranks + 1 || elements == 100003) && segment_bytes == 4096);
+        if (depth == Depth::telling && !tells) continue;
         every.check_all(elements, segment_bytes, n);
       }
   }
