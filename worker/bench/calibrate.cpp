@@ -69,7 +69,7 @@ Status measure_pair(Options const& options, std::vector<std::string> const& argu
   auto const there = make_spec(Op::broadcast, "binomial", 2), back = make_spec(Op::all_reduce, "centralized", 2);
   auto const small = observe(*ranks, options, {there, back}, {4, 1024, 4096, single_segment_bytes});
   if (small.has_error()) return small.error();
-  auto const large = observe(*ranks, options, {there}, {1 << 16, 1 << 18, 1 << 20, 1 << 22});
+  auto const large = observe(*ranks, options, {there}, {1 << 16, 1 << 18, 1 << 20});
   if (large.has_error()) return large.error();
   ranks->finish();
   for (auto const* observations : {&*small, &*large})
@@ -87,7 +87,7 @@ Status measure_group(Options const& options, std::vector<std::string> const& arg
   specs.push_back(make_spec(Op::broadcast, "binomial", count));
   specs.push_back(make_spec(Op::all_to_all, "direct", count));
   // Bytes count most where vectors are longer than the caches, and messages where they are short.
-  auto const observations = observe(*ranks, options, specs, {4, 1 << 12, 1 << 20, 1 << 22, 1 << 23});
+  auto const observations = observe(*ranks, options, specs, {4, 1 << 12, 1 << 14, 1 << 20, 1 << 22, 1 << 23});
   if (observations.has_error()) return observations.error();
   ranks->finish();
   for (auto const& seen : *observations)

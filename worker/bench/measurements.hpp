@@ -38,8 +38,8 @@ class Measurements {
 
   // Of more ranks. They take ranks * call_cpu + at both ends of every channel channel_cpu, of every message message_cpu
   // and of every byte byte_cpu, of all cores together; and if there are more ranks than cores, they are done after
-  // call + that / cores + messages that wait for each other * alpha. Calls take a time of their own that depends on the
-  // number of ranks. Errors: PlanErrc.
+  // call + that / cores + messages that wait for each other * alpha, if the vector is short. Calls take a time of their
+  // own that depends on the number of ranks. Errors: PlanErrc.
   [[nodiscard]] Status add_group(Observation const& seen);
 
   // At least one of each was added, of several sizes.
