@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 
+#include "worker/devices/fold.hpp"
 #include "worker/devices/reduce.hpp"
 
 namespace chorus::devices {
@@ -12,6 +13,7 @@ namespace chorus::devices {
 struct Kernels {
   char const* name = nullptr;
   Combine combine[all_reduce_ops.size()][all_dtypes.size()] = {};
+  Fold fold[all_reduce_ops.size()][all_dtypes.size()] = {};
   Divide divide[all_dtypes.size()] = {};
   HalfCombine half_combine[all_reduce_ops.size()][all_dtypes.size()][2][2] = {};  // by the widths of a and dst
   Widen widen[all_dtypes.size()] = {};

@@ -14,7 +14,7 @@ using plan::Opcode;
 Workspace::Workspace(plan::Program const& program, Dtype dtype, ReduceOp reduce, plan::Sizes const& sizes,
                      std::span<std::byte const> input, std::span<std::byte> output)
     : program_(program),
-      layouts_(plan::layouts(program, sizes)),
+      addresses_(program, sizes, chorus::element_bytes(dtype)),
       element_bytes_(chorus::element_bytes(dtype)),
       dtype_(dtype),
       reduce_(reduce),
@@ -23,11 +23,10 @@ Workspace::Workspace(plan::Program const& program, Dtype dtype, ReduceOp reduce,
       widen_(combine_ != nullptr ? devices::find_widen(dtype) : nullptr),
       input_(input.data()),
       output_(output.data()),
-      scratch_(std::make_unique_for_overwrite<std::byte[]>(begin_of(Buffer::scratch, program.scratch_chunks))),
+      scratch_(std::make_unique_for_overwrite<std::byte[]>(addresses_.scratch_bytes())),
       sources_(program.instructions.size()),
       destinations_(program.instructions.size()) {
-  CHORUS_ASSERT(input.size() == plan::input_elements(program, layouts_) * element_bytes_ &&
-                    output.size() == plan::output_elements(program, layouts_) * element_bytes_,
+  CHORUS_ASSERT(input.size() == addresses_.input_bytes() && output.size() == addresses_.output_bytes(),
                 "buffers hold what the program addresses");
   for (std::size_t i = 0; i < program.instructions.size(); ++i) {
     auto const& each = program.instructions[i];
@@ -46,18 +45,8 @@ void Workspace::prepare_wide_partials() {
   auto const f32_for = [&](std::uint64_t bytes) {
     return std::make_unique_for_overwrite<std::byte[]>(bytes / element_bytes_ * sizeof(float));
   };
-  if (keeps_any(Buffer::output)) wide_output_ = f32_for(plan::output_elements(program_, layouts_) * element_bytes_);
-  if (keeps_any(Buffer::scratch)) wide_scratch_ = f32_for(begin_of(Buffer::scratch, program_.scratch_chunks));
-}
-
-std::uint64_t Workspace::begin_of(Buffer buffer, std::uint32_t chunk) const {
-  auto const& layout = buffer == Buffer::output ? layouts_.output : layouts_.input;
-  if (buffer == Buffer::scratch) {
-    auto const vectors = chunk / layout.chunks();
-    return (vectors * layout.elements() + layout.begin_of(chunk % layout.chunks())) * element_bytes_;
-  }
-  auto const first = buffer == Buffer::output ? program_.output.first : program_.input.first;
-  return (layout.begin_of(chunk) - layout.begin_of(first)) * element_bytes_;
+  if (keeps_any(Buffer::output)) wide_output_ = f32_for(addresses_.output_bytes());
+  if (keeps_any(Buffer::scratch)) wide_scratch_ = f32_for(addresses_.scratch_bytes());
 }
 
 Workspace::Cursor Workspace::first(Buffer buffer, std::uint32_t first_chunk, std::uint32_t chunks,
@@ -72,8 +61,8 @@ Workspace::Cursor Workspace::first(Buffer buffer, std::uint32_t first_chunk, std
 void Workspace::enter_next_piece(Cursor& cursor, Buffer buffer, std::uint32_t stride) const {
   while (cursor.left == 0 && cursor.chunks != 0) {
     auto const chunks = stride == 1 ? cursor.chunks : 1;
-    cursor.at = begin_of(buffer, cursor.chunk);
-    cursor.left = begin_of(buffer, cursor.chunk + chunks) - cursor.at;
+    cursor.at = addresses_.begin_of(buffer, cursor.chunk);
+    cursor.left = addresses_.begin_of(buffer, cursor.chunk + chunks) - cursor.at;
     cursor.chunk += chunks * stride;
     cursor.chunks -= chunks;
   }
@@ -83,24 +72,6 @@ void Workspace::skip(Cursor& cursor, Buffer buffer, std::uint32_t stride, std::u
   cursor.at += bytes;
   cursor.left -= bytes;
   enter_next_piece(cursor, buffer, stride);
-}
-
-std::vector<std::uint64_t> Workspace::total_bytes() const {
-  std::vector<std::uint64_t> totals;
-  totals.reserve(program_.instructions.size());
-  auto const size = [&](Instruction const& i, Buffer buffer, std::uint32_t chunk) {
-    if (i.stride == 1) return begin_of(buffer, chunk + i.chunks) - begin_of(buffer, chunk);
-    std::uint64_t bytes = 0;
-    for (std::uint32_t k = 0; k < i.chunks; ++k)
-      bytes += begin_of(buffer, chunk + k * i.stride + 1) - begin_of(buffer, chunk + k * i.stride);
-    return bytes;
-  };
-  for (auto const& i : program_.instructions) {
-    totals.push_back(i.reads_src() ? size(i, i.src, i.src_chunk) : size(i, i.dst, i.dst_chunk));
-    CHORUS_ASSERT(!i.writes_dst() || size(i, i.dst, i.dst_chunk) == totals.back(),
-                  "what is read is as long as what is written");
-  }
-  return totals;
 }
 
 std::span<std::byte const> Workspace::source(std::uint32_t i, std::uint64_t limit) const {

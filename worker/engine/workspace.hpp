@@ -12,6 +12,7 @@
 #include "collectives/plan/program.hpp"
 #include "collectives/plan/sizes.hpp"
 #include "worker/devices/reduce.hpp"
+#include "worker/engine/addresses.hpp"
 
 namespace chorus::engine {
 
@@ -20,13 +21,12 @@ namespace chorus::engine {
 class Workspace {
  public:
   // The program and both spans outlive the workspace. check(program, sizes) is ok, the spans hold what the program
-  // addresses (plan::memory), and, where it reduces, the kernels for (reduce, dtype) exist. Scratch chunk k has the
-  // size of chunk k mod C of the input's layout.
+  // addresses (plan::memory), and, where it reduces, the kernels for (reduce, dtype) exist.
   Workspace(plan::Program const& program, Dtype dtype, ReduceOp reduce, plan::Sizes const& sizes,
             std::span<std::byte const> input, std::span<std::byte> output);
 
   [[nodiscard]] std::size_t element_bytes() const { return element_bytes_; }
-  [[nodiscard]] std::vector<std::uint64_t> total_bytes() const;  // per instruction
+  [[nodiscard]] std::vector<std::uint64_t> total_bytes() const { return addresses_.total_bytes(); }
 
   // The next bytes that instruction i reads, at most `limit` and as far as they are contiguous.
   [[nodiscard]] std::span<std::byte const> source(std::uint32_t i, std::uint64_t limit) const;
@@ -57,9 +57,6 @@ class Workspace {
                              std::uint32_t stride) const;
   void skip(Cursor& cursor, plan::Buffer buffer, std::uint32_t stride, std::uint64_t bytes) const;
   void enter_next_piece(Cursor& cursor, plan::Buffer buffer, std::uint32_t stride) const;
-  // In bytes from where the buffer's memory begins; one past the last chunk is fine.
-  [[nodiscard]] std::uint64_t begin_of(plan::Buffer buffer, std::uint32_t chunk) const;
-
   void prepare_wide_partials();
   // Where the f32 partial sums of a position lie.
   [[nodiscard]] std::byte* wide(plan::Buffer buffer, std::uint64_t at) const;
@@ -68,7 +65,7 @@ class Workspace {
   void compute_halves(std::uint32_t i, std::span<std::byte> dst, std::byte const* operand, std::byte const* other);
 
   plan::Program const& program_;
-  plan::Layouts layouts_;
+  Addresses addresses_;
   std::size_t element_bytes_;
   Dtype dtype_;
   ReduceOp reduce_;

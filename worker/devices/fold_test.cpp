@@ -1,0 +1,177 @@
+// Many sources, many destinations: the same bits as one combination after the other.
+#include "worker/devices/fold.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "worker/devices/kernels.hpp"
+
+using namespace chorus;
+using namespace chorus::devices;
+
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+bool is_half(Dtype dtype) { return dtype == Dtype::f16 || dtype == Dtype::bf16; }
+
+// Any bits for integers; for floats small whole numbers, so that nothing is rounded unless a half rounds it.
+Bytes elements_of(Dtype dtype, std::uint64_t elements, std::uint64_t seed) {
+  auto const size = element_bytes(dtype);
+  Bytes bytes(elements * size);
+  for (std::uint64_t i = 0; i < elements; ++i) {
+    auto const mixed = (i + 1 + seed * 7919) * 0x9e3779b97f4a7c15u >> 20;
+    auto const small = static_cast<float>(static_cast<int>(mixed % 31) - 15);
+    auto const bits = __builtin_bit_cast(std::uint32_t, small);
+    auto* const at = bytes.data() + i * size;
+    if (dtype == Dtype::f32) std::memcpy(at, &small, 4);
+    if (dtype == Dtype::f64) {
+      auto const wide = static_cast<double>(small);
+      std::memcpy(at, &wide, 8);
+    }
+    if (dtype == Dtype::bf16) std::memcpy(at, reinterpret_cast<char const*>(&bits) + 2, 2);
+    if (dtype == Dtype::f16) {
+      auto const half = static_cast<std::uint16_t>(0x3c00 + mixed % 0x800);  // 1 to 4
+      std::memcpy(at, &half, 2);
+    }
+    if (!(dtype == Dtype::f32 || dtype == Dtype::f64 || is_half(dtype))) std::memcpy(at, &mixed, size);
+  }
+  return bytes;
+}
+
+struct Shape {
+  std::size_t sources, destinations;
+  std::uint64_t elements;
+  std::size_t shift;  // elements past the beginning of an aligned block
+  bool streams;
+};
+
+struct Memory {
+  Memory(Dtype dtype, Shape shape) : shape_(shape), size_(element_bytes(dtype)) {
+    for (std::size_t s = 0; s < shape.sources; ++s) inputs.push_back(elements_of(dtype, shape.elements, s));
+    for (auto const& input : inputs) sources.push_back(input.data());
+    for (std::size_t d = 0; d < shape.destinations; ++d) outputs.emplace_back((shape.elements + 2 * shape.shift) * size_ + 64);
+    for (auto& output : outputs) destinations.push_back(aligned(output) + shape.shift * size_);
+  }
+  static std::byte* aligned(Bytes& bytes) {
+    auto const at = reinterpret_cast<std::uintptr_t>(bytes.data());
+    return bytes.data() + (64 - at % 64) % 64;
+  }
+  [[nodiscard]] Folding folding() const {
+    return {sources.data(), sources.size(), destinations.data(), destinations.size(), shape_.elements, shape_.streams};
+  }
+  [[nodiscard]] bool all_hold(Bytes const& expected) const {
+    return std::all_of(destinations.begin(), destinations.end(), [&](std::byte const* at) {
+      return std::equal(expected.begin(), expected.end(), at) && at[expected.size()] == std::byte{0};
+    });
+  }
+  Shape shape_;
+  std::size_t size_;
+  std::vector<Bytes> inputs, outputs;
+  std::vector<std::byte const*> sources;
+  std::vector<std::byte*> destinations;
+};
+
+constexpr std::array<Shape, 9> shapes{{{1, 1, 5, 0, false},
+                                       {2, 1, 1003, 0, false},
+                                       {2, 2, 1003, 1, true},
+                                       {3, 1, 4097, 3, true},
+                                       {3, 4, 2500, 0, true},
+                                       {8, 8, 777, 5, false},
+                                       {5, 2, 3, 1, true},
+                                       {1, 3, 2049, 0, true},
+                                       {2, 1, 0, 0, true}}};
+
+// One combination after the other, f16 and bf16 in f32.
+Bytes one_by_one(ReduceOp op, Dtype dtype, Memory const& memory, std::uint32_t divisor) {
+  auto const elements = memory.shape_.elements;
+  auto result = memory.inputs[0];
+  if (is_half(dtype)) {
+    Bytes sum(elements * 4);
+    find_widen(dtype)(sum.data(), result.data(), elements);
+    for (std::size_t s = 1; s < memory.inputs.size(); ++s) {
+      bool const is_last = s + 1 == memory.inputs.size();
+      auto const width = is_last ? Width::narrow : Width::wide;
+      auto* const to = is_last ? result.data() : sum.data();
+      find_half_combine(op, dtype, Width::wide, width)(to, sum.data(), memory.inputs[s].data(), elements,
+                                                       is_last ? static_cast<float>(divisor) : 1.0F);
+    }
+    return result;
+  }
+  for (std::size_t s = 1; s < memory.inputs.size(); ++s)
+    find_combine(op, dtype)(result.data(), result.data(), memory.inputs[s].data(), elements);
+  if (divisor != 1) find_divide(dtype)(result.data(), elements, divisor);
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("a fold gives the bits of one combination after the other") {
+  for (auto const dtype : all_dtypes)
+    for (auto const op : all_reduce_ops) {
+      if (find_combine(op, dtype) == nullptr) continue;
+      Folder const folder(op, dtype);
+      for (auto const shape : shapes) {
+        CAPTURE(name(dtype));
+        CAPTURE(name(op));
+        CAPTURE(shape.sources);
+        CAPTURE(shape.destinations);
+        Memory memory(dtype, shape);
+        auto const divisor = op == ReduceOp::avg && shape.sources > 1 ? static_cast<std::uint32_t>(shape.sources) : 1;
+        folder.run(memory.folding(), {.divisor = divisor});
+        REQUIRE(memory.all_hold(one_by_one(op, dtype, memory, divisor)));
+      }
+    }
+}
+
+TEST_CASE("every instruction set folds alike") {
+  for (auto const* kernels : runnable_kernels()) {
+    if (kernels == nullptr) continue;
+    CAPTURE(kernels->name);
+    for (auto const dtype : all_dtypes)
+      for (auto const op : all_reduce_ops) {
+        auto const fold = kernels->fold[static_cast<std::size_t>(op)][static_cast<std::size_t>(dtype)];
+        CHECK((fold != nullptr) == (find_combine(op, dtype) != nullptr && !is_half(dtype)));
+        if (fold == nullptr) continue;
+        for (auto const shape : shapes) {
+          Memory memory(dtype, shape);
+          fold(memory.folding());
+          REQUIRE(memory.all_hold(one_by_one(op, dtype, memory, 1)));
+        }
+      }
+  }
+}
+
+TEST_CASE("the result may overwrite a source") {
+  Memory memory(Dtype::f32, {3, 1, 1003, 0, false});
+  auto const expected = one_by_one(ReduceOp::sum, Dtype::f32, memory, 1);
+  auto* const in_place = memory.inputs[1].data();
+  Folder(ReduceOp::sum, Dtype::f32).run({memory.sources.data(), 3, &in_place, 1, 1003, false}, {});
+  CHECK(memory.inputs[1] == expected);
+}
+
+TEST_CASE("partial sums of halves stay in f32 and are rounded once") {
+  for (auto const dtype : {Dtype::f16, Dtype::bf16}) {
+    Memory memory(dtype, {4, 1, 2500, 0, false});
+    auto const expected = one_by_one(ReduceOp::sum, dtype, memory, 1);
+    Folder const folder(ReduceOp::sum, dtype);
+    Bytes sum(2500 * 4), result(2500 * 2);
+    auto* const to = sum.data();
+    folder.run({memory.sources.data(), 2, &to, 1, 2500, false}, {.wide_results = true});
+    std::array<std::byte const*, 3> const rest{sum.data(), memory.sources[2], memory.sources[3]};
+    auto* const out = result.data();
+    folder.run({rest.data(), 3, &out, 1, 2500, false}, {.wide_source = true});
+    CHECK(result == expected);
+  }
+}
+
+TEST_CASE("copies copy, of every size of element") {
+  for (auto const dtype : all_dtypes) {
+    Memory memory(dtype, {1, 2, 3001, 1, true});
+    Folder::copier(dtype).run(memory.folding(), {});
+    CHECK(memory.all_hold(memory.inputs[0]));
+  }
+}

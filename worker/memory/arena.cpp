@@ -1,0 +1,153 @@
+#include "worker/memory/arena.hpp"
+
+#include <utility>
+
+#include "collectives/core/assert.hpp"
+#include "worker/memory/errc.hpp"
+
+namespace chorus::memory {
+namespace {
+
+constexpr std::uint64_t line_bytes = 64;
+constexpr std::uint64_t page_bytes = 4096;
+
+std::uint64_t rounded(std::uint64_t size, std::uint64_t unit) { return (size + unit - 1) / unit * unit; }
+
+std::uint64_t alignment_of(std::uint64_t size) {
+  if (size >= region_unit_bytes) return region_unit_bytes;
+  return size >= page_bytes ? page_bytes : line_bytes;
+}
+
+}  // namespace
+
+Arena::Arena(std::unique_ptr<SharedRegion> region)
+    : region_(std::move(region)), top_(region_->ticket().capacity_bytes) {
+  free_.emplace(region_head_bytes, top_ - region_head_bytes);
+}
+
+std::uint64_t Arena::place_of(std::byte const* at) const {
+  return static_cast<std::uint64_t>(at - region_->mapping().bytes().data());
+}
+
+std::optional<std::uint64_t> Arena::take(std::uint64_t size, std::uint64_t alignment) {
+  for (auto const& [offset, room] : free_) {
+    auto const from = rounded(offset, alignment);
+    auto const skipped = from - offset;
+    if (skipped > room || size > room - skipped) continue;
+    auto const rest = room - skipped - size;
+    free_.erase(offset);
+    if (skipped != 0) free_.emplace(from - skipped, skipped);
+    if (rest != 0) free_.emplace(from + size, rest);
+    return from;
+  }
+  return std::nullopt;
+}
+
+void Arena::give_back(std::uint64_t offset, std::uint64_t size) {
+  auto const next = free_.lower_bound(offset);
+  if (next != free_.end() && next->first == offset + size) {
+    size += next->second;
+    free_.erase(next);
+  }
+  auto const after = free_.lower_bound(offset);
+  if (after != free_.begin()) {
+    auto const before = std::prev(after);
+    if (before->first + before->second == offset) {
+      before->second += size;
+      return;
+    }
+  }
+  free_.emplace(offset, size);
+}
+
+Result<std::span<std::byte>> Arena::allocate(std::uint64_t size_bytes) {
+  auto const capacity = region_->ticket().capacity_bytes;
+  std::unique_lock lock(mutex_);
+  auto const full = [&] {
+    return Error(MemoryErrc::unavailable, std::to_string(size_bytes) + " bytes asked for, " +
+                                              std::to_string(used_bytes_) + " of " + std::to_string(capacity) +
+                                              " in use");
+  };
+  if (size_bytes > capacity) return full();
+  auto const unit = size_bytes >= page_bytes ? page_bytes : line_bytes;
+  auto const size = rounded(std::max<std::uint64_t>(size_bytes, 1), unit);
+  auto const offset = take(size, alignment_of(size));
+  if (!offset) return full();
+  used_.emplace(*offset, Extent{size, false});
+  used_bytes_ += size;
+  lock.unlock();
+  auto const block = region_->mapping().at(*offset, size);
+  if (auto backed = region_->back(*offset, size); backed.has_error()) {
+    free(block.data());
+    return backed.error();
+  }
+  return block.first(size_bytes);
+}
+
+void Arena::free(std::byte* block) {
+  std::lock_guard const lock(mutex_);
+  auto const found = used_.find(place_of(block));
+  CHORUS_ASSERT(found != used_.end(), "a block is freed once, by its beginning");
+  auto const [offset, extent] = *found;
+  used_.erase(found);
+  used_bytes_ -= extent.size;
+  if (extent.size >= page_bytes) region_->release(offset, extent.size);
+  if (!extent.is_withdrawn) return give_back(offset, extent.size);
+  --withdrawn_;
+}
+
+Result<std::span<std::byte>> Arena::allocate_once(std::uint64_t size_bytes) {
+  auto const size = rounded(std::max<std::uint64_t>(size_bytes, 1), page_bytes);
+  std::unique_lock lock(mutex_);
+  auto const last = free_.empty() ? free_.end() : std::prev(free_.end());
+  if (last == free_.end() || last->first + last->second != top_ || size > last->second)
+    return Error(MemoryErrc::unavailable, "no room for " + std::to_string(size) + " bytes at the end of the region");
+  top_ -= size;
+  last->second -= size;
+  if (last->second == 0) free_.erase(last);
+  auto const offset = top_;
+  used_bytes_ += size;
+  lock.unlock();
+  auto const block = region_->mapping().at(offset, size);
+  if (auto backed = region_->back(offset, size); backed.has_error()) return backed.error();
+  return block.first(size_bytes);
+}
+
+void Arena::retire(std::span<std::byte> block) {
+  auto const size = rounded(std::max<std::uint64_t>(block.size(), 1), page_bytes);
+  region_->release(place_of(block.data()), size);
+  std::lock_guard const lock(mutex_);
+  used_bytes_ -= size;
+}
+
+std::optional<std::uint64_t> Arena::offset_of(std::span<std::byte const> bytes) const {
+  auto const all = region_->mapping().bytes();
+  auto const begin = reinterpret_cast<std::uintptr_t>(all.data());
+  auto const at = reinterpret_cast<std::uintptr_t>(bytes.data());
+  if (at < begin || at - begin > all.size() || bytes.size() > all.size() - (at - begin)) return std::nullopt;
+  auto const offset = static_cast<std::uint64_t>(at - begin);
+  std::lock_guard const lock(mutex_);
+  if (withdrawn_ == 0) return offset;
+  auto const after = used_.upper_bound(offset);
+  if (after != used_.begin() && std::prev(after)->second.is_withdrawn) return std::nullopt;
+  return offset;
+}
+
+Status Arena::withdraw(std::span<std::byte const> bytes) {
+  if (bytes.empty()) return ok();
+  auto const offset = place_of(bytes.data());
+  std::lock_guard const lock(mutex_);
+  auto const after = used_.upper_bound(offset);
+  CHORUS_ASSERT(after != used_.begin(), "what is withdrawn was allocated");
+  auto& extent = std::prev(after)->second;
+  if (auto done = region_->withdraw(offset, bytes.size()); done.has_error()) return done;
+  if (!std::exchange(extent.is_withdrawn, true)) ++withdrawn_;
+  return ok();
+}
+
+std::uint64_t Arena::used_bytes() const {
+  std::lock_guard const lock(mutex_);
+  return used_bytes_;
+}
+
+}  // namespace chorus::memory

@@ -1,0 +1,65 @@
+// Memory blocks in a region that others on the host can map.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+
+#include "worker/memory/shared_region.hpp"
+
+namespace chorus::memory {
+
+// Thread-safe. Blocks do not outlive the arena.
+class Arena {
+ public:
+  explicit Arena(std::unique_ptr<SharedRegion> region);
+  Arena(Arena const&) = delete;
+  Arena& operator=(Arena const&) = delete;
+
+  [[nodiscard]] Ticket const& ticket() const { return region_->ticket(); }
+  [[nodiscard]] Mapping const& mapping() const { return region_->mapping(); }
+
+  // Aligned to 64 bytes, from a page on to pages, from 2 MiB on to huge pages. The contents are unspecified. Errors:
+  // MemoryErrc::unavailable: the region is full, or the system has no memory (in a container, its /dev/shm).
+  [[nodiscard]] Result<std::span<std::byte>> allocate(std::uint64_t size_bytes);
+  void free(std::byte* block);
+
+  // Zeros in pages of their own, whose place is never used again: others may write there at any time, also long after
+  // retire() has given the memory back.
+  [[nodiscard]] Result<std::span<std::byte>> allocate_once(std::uint64_t size_bytes);
+  void retire(std::span<std::byte> block);
+
+  // Where in the region these bytes are; nothing if they are elsewhere, or were withdrawn.
+  [[nodiscard]] std::optional<std::uint64_t> offset_of(std::span<std::byte const> bytes) const;
+
+  // See SharedRegion::withdraw. The block that these bytes belong to stays usable, and is not shared any more until it
+  // is freed; its place is not used again. If it fails, others may still write there.
+  [[nodiscard]] Status withdraw(std::span<std::byte const> bytes);
+
+  [[nodiscard]] std::uint64_t used_bytes() const;
+
+ private:
+  [[nodiscard]] std::uint64_t place_of(std::byte const* at) const;
+  // With the lock held.
+  [[nodiscard]] std::optional<std::uint64_t> take(std::uint64_t size, std::uint64_t alignment);
+  void give_back(std::uint64_t offset, std::uint64_t size);
+
+  struct Extent {
+    std::uint64_t size = 0;
+    bool is_withdrawn = false;
+  };
+
+  std::unique_ptr<SharedRegion> const region_;
+  mutable std::mutex mutex_;
+  std::map<std::uint64_t, std::uint64_t> free_;  // offset to size; neighbours are merged
+  std::map<std::uint64_t, Extent> used_;
+  std::uint64_t top_;  // blocks of allocate_once() lie above
+  std::uint64_t used_bytes_ = 0;
+  std::uint64_t withdrawn_ = 0;
+};
+
+}  // namespace chorus::memory

@@ -1,0 +1,216 @@
+#include "worker/memory/shared_region.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <new>
+#include <random>
+#include <string_view>
+
+#include "worker/memory/errc.hpp"
+
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25  // since Linux 6.1; older kernels refuse it, which does no harm
+#endif
+
+namespace chorus::memory {
+namespace {
+
+constexpr std::uint64_t region_magic = 0x316e6f6967657263;  // "cregion1"
+constexpr std::uint64_t region_layout = 1;
+constexpr std::uint64_t page_bytes = 4096;
+constexpr std::string_view directory = "/dev/shm";
+constexpr std::string_view prefix = "chorus-";
+constexpr std::time_t unfinished_seconds = 60;
+
+std::string shm_name(Ticket const& ticket) { return '/' + file_name(ticket); }
+
+Error system_error(MemoryErrc code, std::string const& what, int error) {
+  return {code, what + ": " + std::generic_category().message(error)};
+}
+
+// Address space for `size` bytes of the file, from a huge page's boundary on.
+Result<std::span<std::byte>> map(int descriptor, std::uint64_t size, std::string const& name) {
+  auto const failed = [&] { return system_error(MemoryErrc::unavailable, "map " + name, errno); };
+  auto const room = size + region_unit_bytes;
+  auto* const reserved = mmap(nullptr, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (reserved == MAP_FAILED) return failed();
+  auto const begin = reinterpret_cast<std::uintptr_t>(reserved);
+  auto const from = (begin + region_unit_bytes - 1) / region_unit_bytes * region_unit_bytes;
+  auto* const at = reinterpret_cast<void*>(from);
+  if (mmap(at, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, descriptor, 0) == MAP_FAILED) {
+    auto error = failed();
+    munmap(reserved, room);
+    return error;
+  }
+  if (from != begin) munmap(reserved, from - begin);
+  if (auto const rest = begin + room - (from + size); rest != 0) munmap(reinterpret_cast<void*>(from + size), rest);
+  return std::span(static_cast<std::byte*>(at), size);
+}
+
+}  // namespace
+
+Ticket random_ticket(std::uint64_t capacity_bytes) {
+  std::random_device source;
+  auto const draw = [&] { return (std::uint64_t{source()} << 32) | source(); };
+  Ticket ticket;
+  while (ticket.id == 0) ticket.id = draw();
+  ticket.nonce = {draw(), draw()};
+  ticket.capacity_bytes = (capacity_bytes + region_unit_bytes - 1) / region_unit_bytes * region_unit_bytes;
+  return ticket;
+}
+
+std::string file_name(Ticket const& ticket) {
+  std::string digits(16, '0');
+  for (std::size_t i = 0; i < digits.size(); ++i) digits[i] = "0123456789abcdef"[ticket.id >> (60 - 4 * i) & 15];
+  return std::string(prefix) + digits;
+}
+
+Mapping::Mapping(int descriptor, std::span<std::byte> bytes) : descriptor_(descriptor), bytes_(bytes), guard_(bytes) {}
+
+Mapping::~Mapping() {
+  munmap(bytes_.data(), bytes_.size());
+  close(descriptor_);
+}
+
+std::span<std::byte> Mapping::at(std::uint64_t offset, std::uint64_t size) const {
+  if (offset > bytes_.size() || size > bytes_.size() - offset) return {};
+  return bytes_.subspan(offset, size);
+}
+
+SharedRegion::SharedRegion(Ticket ticket, int descriptor, std::span<std::byte> bytes)
+    : ticket_(ticket), mapping_(descriptor, bytes) {}
+
+SharedRegion::~SharedRegion() { shm_unlink(shm_name(ticket_).c_str()); }
+
+Result<std::unique_ptr<SharedRegion>> SharedRegion::create(Ticket ticket) {
+  auto const name = shm_name(ticket);
+  auto const failed = [&](char const* what) {
+    return system_error(MemoryErrc::unavailable, std::string(what) + ' ' + name, errno);
+  };
+  auto const descriptor = shm_open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (descriptor < 0) return failed("create");
+  auto const give_up = [&](Error why) {
+    shm_unlink(name.c_str());
+    close(descriptor);
+    return why;
+  };
+  if (flock(descriptor, LOCK_EX | LOCK_NB) != 0) return give_up(failed("lock"));
+  if (ftruncate(descriptor, static_cast<off_t>(ticket.capacity_bytes)) != 0) return give_up(failed("size"));
+  auto const mapped = map(descriptor, ticket.capacity_bytes, name);
+  if (mapped.has_error()) return give_up(mapped.error());
+  std::unique_ptr<SharedRegion> region(new SharedRegion(ticket, descriptor, *mapped));
+  if (auto backed = region->back(0, region_head_bytes); backed.has_error()) return backed.error();
+  auto& head = *new (mapped->data()) RegionHead;
+  head.layout = region_layout;
+  head.nonce = ticket.nonce;
+  head.capacity_bytes = ticket.capacity_bytes;
+  std::atomic_ref(head.magic).store(region_magic, std::memory_order_release);
+  return region;
+}
+
+Status SharedRegion::back(std::uint64_t offset, std::uint64_t size) {
+  auto const from = offset / page_bytes * page_bytes;
+  auto const to = (offset + size + page_bytes - 1) / page_bytes * page_bytes;
+  while (fallocate(mapping_.descriptor(), 0, static_cast<off_t>(from), static_cast<off_t>(to - from)) != 0)
+    if (errno != EINTR)
+      return system_error(MemoryErrc::unavailable, std::to_string(size) + " bytes of shared memory", errno);
+  auto const huge_from = (from + region_unit_bytes - 1) / region_unit_bytes * region_unit_bytes;
+  auto const huge_to = to / region_unit_bytes * region_unit_bytes;
+  // Advice only: without huge pages the memory works as well, more slowly.
+  if (huge_from < huge_to) madvise(mapping_.bytes().data() + huge_from, huge_to - huge_from, MADV_COLLAPSE);
+  return ok();
+}
+
+void SharedRegion::release(std::uint64_t offset, std::uint64_t size) {
+  auto const from = (offset + page_bytes - 1) / page_bytes * page_bytes;
+  auto const to = (offset + size) / page_bytes * page_bytes;
+  if (from >= to) return;
+  // Should it fail, the memory stays in use until the region goes.
+  [[maybe_unused]] auto const result = fallocate(mapping_.descriptor(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                                                 static_cast<off_t>(from), static_cast<off_t>(to - from));
+}
+
+Status SharedRegion::withdraw(std::uint64_t offset, std::uint64_t size) {
+  if (size == 0) return ok();
+  auto const from = offset / page_bytes * page_bytes;
+  auto const to = (offset + size + page_bytes - 1) / page_bytes * page_bytes;
+  auto const failed = [&] { return system_error(MemoryErrc::unavailable, "withdraw shared memory", errno); };
+  // The pages appear whole or not at all: first the copy is made, then it takes their place.
+  auto* const copy = mmap(nullptr, to - from, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (copy == MAP_FAILED) return failed();
+  auto* const at = mapping_.bytes().data() + from;
+  std::memcpy(copy, at, to - from);
+  if (mremap(copy, to - from, to - from, MREMAP_MAYMOVE | MREMAP_FIXED, at) == MAP_FAILED) {
+    auto error = failed();
+    munmap(copy, to - from);
+    return error;
+  }
+  return ok();
+}
+
+PeerRegion::PeerRegion(Ticket const& ticket, int descriptor, std::span<std::byte> bytes)
+    : ticket_(ticket), mapping_(descriptor, bytes) {}
+
+Result<std::shared_ptr<PeerRegion const>> PeerRegion::open(Ticket const& ticket) {
+  auto const name = shm_name(ticket);
+  if (ticket.id == 0) return Error(MemoryErrc::not_shared, "it has no shared memory");
+  auto const descriptor = shm_open(name.c_str(), O_RDWR | O_CLOEXEC, 0);
+  if (descriptor < 0) return system_error(MemoryErrc::not_shared, std::string(directory) + name, errno);
+  auto const give_up = [&](MemoryErrc code, std::string const& why) {
+    close(descriptor);
+    return Error(code, std::string(directory) + name + ": " + why);
+  };
+  struct stat found {};
+  if (fstat(descriptor, &found) != 0) return give_up(MemoryErrc::damaged, std::generic_category().message(errno));
+  bool const sound = ticket.capacity_bytes >= region_unit_bytes && ticket.capacity_bytes % region_unit_bytes == 0;
+  if (!sound || static_cast<std::uint64_t>(found.st_size) != ticket.capacity_bytes)
+    return give_up(MemoryErrc::damaged, std::to_string(found.st_size) + " bytes instead of " +
+                                            std::to_string(ticket.capacity_bytes));
+  auto const mapped = map(descriptor, ticket.capacity_bytes, name);
+  if (mapped.has_error()) return give_up(MemoryErrc::unavailable, mapped.error().detail);
+  auto region = std::make_shared<PeerRegion const>(ticket, descriptor, *mapped);
+  auto& head = region->mapping().head();
+  bool const is_it = std::atomic_ref(head.magic).load(std::memory_order_acquire) == region_magic &&
+                     head.layout == region_layout && head.nonce == ticket.nonce &&
+                     head.capacity_bytes == ticket.capacity_bytes && !region->mapping().is_broken();
+  if (!is_it) return Error(MemoryErrc::not_shared, std::string(directory) + name + " is not the one that is meant");
+  return region;
+}
+
+bool PeerRegion::owner_lives() const {
+  // A lock belongs to the open file: a descriptor of one's own tells apart who holds it.
+  if (flock(mapping_.descriptor(), LOCK_SH | LOCK_NB) != 0) return true;
+  flock(mapping_.descriptor(), LOCK_UN);
+  return false;
+}
+
+std::size_t remove_abandoned() {
+  std::size_t removed = 0;
+  auto* const listing = opendir(std::string(directory).c_str());
+  if (listing == nullptr) return 0;
+  while (auto const* const entry = readdir(listing)) {
+    std::string const name = entry->d_name;
+    if (name.substr(0, prefix.size()) != prefix) continue;
+    auto const descriptor = shm_open(('/' + name).c_str(), O_RDWR | O_CLOEXEC, 0);
+    if (descriptor < 0) continue;
+    struct stat found {};
+    bool const is_free = flock(descriptor, LOCK_EX | LOCK_NB) == 0 && fstat(descriptor, &found) == 0;
+    // Between its creation and its lock a region looks abandoned.
+    bool const is_new = found.st_blocks == 0 && std::time(nullptr) - found.st_mtime < unfinished_seconds;
+    if (is_free && !is_new && shm_unlink(('/' + name).c_str()) == 0) ++removed;
+    close(descriptor);
+  }
+  closedir(listing);
+  return removed;
+}
+
+}  // namespace chorus::memory
