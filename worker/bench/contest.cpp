@@ -41,6 +41,7 @@ class Contest {
     auto const first = iterate_(c, 1);
     if (first.has_error()) return first.error();
     samples_[c].correct = first->correct;
+    samples_[c].link = first->link;
     state_[c].iteration_seconds = first->seconds.front();
     auto const more = std::min(static_cast<double>(pace_.warmup) - 1, warmup_seconds / first->seconds.front());
     if (more < 1) return ok();

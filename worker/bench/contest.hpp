@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "collectives/core/result.hpp"
@@ -14,6 +15,7 @@ struct Sample {
   std::vector<double> seconds;  // per iteration, the slowest rank's
   double cpu_seconds = 0;       // of all ranks, in all iterations
   bool correct = true;
+  std::string link;  // what the ranks used: "shm" or "tcp"
 };
 
 struct Pace {

@@ -31,7 +31,6 @@ Result<Dtype> parse_element(std::string const& text) {
 
 // Empty, or what is wrong with the options together.
 std::string check(Options const& options) {
-  if (options.link == "shm") return "--link shm is not in this build; tcp and auto are";
   if (std::any_of(options.ranks.begin(), options.ranks.end(), [](auto ranks) { return ranks > 256; }))
     return "--ranks goes up to 256";
   for (auto const bytes : options.sizes)

@@ -87,7 +87,7 @@ int run_measure(Options const& options, std::vector<std::string> const& argument
     right = all_right(task, *contenders, *samples) && right;
     for (std::size_t c = 0; c < contenders->size(); ++c) {
       auto const& spec = (*contenders)[c].spec;
-      Measurement const m{task, spec.algorithm, "tcp", ranks.size(), std::move((*samples)[c])};
+      Measurement const m{task, spec.algorithm, (*samples)[c].link, ranks.size(), std::move((*samples)[c])};
       std::cout << (options.json ? to_json(m) : table_row(m)) << std::endl;
     }
     return ok();

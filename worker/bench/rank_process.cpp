@@ -18,6 +18,8 @@ namespace {
 namespace asio = boost::asio;
 using Clock = std::chrono::steady_clock;
 
+constexpr std::uint64_t arena_bytes = std::uint64_t{1} << 36;  // of addresses
+
 engine::DataPlaneOptions plane_options(Options const& options, plan::Rank rank) {
   engine::DataPlaneOptions plane;
   plane.worker = "bench-" + std::to_string(rank);
@@ -72,8 +74,15 @@ double cpu_seconds(clockid_t clock) {
 
 class Bench {
  public:
-  Bench(Options const& options, Group& group, StartLine& start_line, plan::Rank rank, std::uint32_t ranks)
-      : group_(group), start_line_(start_line), rank_(rank), ranks_(ranks) {
+  // The arena is null where memory is not shared.
+  Bench(Options const& options, Group& group, memory::Arena* arena, StartLine& start_line, plan::Rank rank,
+        std::uint32_t ranks)
+      : group_(group),
+        arena_(arena),
+        must_share_(options.link == "shm"),
+        start_line_(start_line),
+        rank_(rank),
+        ranks_(ranks) {
     call_.timeout = std::chrono::minutes(1);
     if (options.segment_bytes != 0) call_.segment_bytes = options.segment_bytes;
     if (options.window != 0) call_.window = options.window;
@@ -93,7 +102,8 @@ class Bench {
     auto const task = read_task(order);
     if (task.has_error()) return task.error();
     task_ = *task;
-    vectors_.emplace(task_, rank_, ranks_);
+    vectors_.reset();
+    vectors_.emplace(task_, rank_, ranks_, arena_);
     return "ready " + std::string(name(task_.op));
   }
 
@@ -116,7 +126,7 @@ class Bench {
     batch.cpu_seconds += cpu_seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu_before;
     std::ostringstream answer;
     answer.precision(9);
-    answer << "times " << (batch.right ? 1 : 0) << ' ' << batch.cpu_seconds;
+    answer << "times " << (group_.path() == "shm" ? "shm " : "tcp ") << (batch.right ? 1 : 0) << ' ' << batch.cpu_seconds;
     for (auto const seconds : batch.seconds) answer << ' ' << seconds;
     return answer.str();
   }
@@ -135,6 +145,8 @@ class Bench {
                                    task_.elements, call_);
     auto const end = Clock::now();
     if (result.status.has_error()) return result.status.error();
+    if (must_share_ && group_.path() != "shm")
+      return Error(std::make_error_code(std::errc::not_supported), "no shared memory: " + group_.why_not_shared());
     batch.seconds.push_back(std::chrono::duration<double>(end - begin).count());
     auto const cpu_before = cpu_seconds(CLOCK_THREAD_CPUTIME_ID);
     batch.right = batch.right && vectors_->is_right(turn);
@@ -143,6 +155,8 @@ class Bench {
   }
 
   Group& group_;
+  memory::Arena* const arena_;
+  bool const must_share_;
   StartLine& start_line_;
   plan::Rank const rank_;
   std::uint32_t const ranks_;
@@ -169,8 +183,18 @@ int run_rank(Options const& options, plan::Rank rank, LineReader orders, LineWri
   if (rank >= ranks) return 1;
 
   plan::Cache cache(64 << 20);
-  Group group(std::move(membership), worker.plane(), cache);
-  Bench bench(options, group, start_line, rank, ranks);
+  memory::RegionBook regions;
+  std::optional<memory::Arena> arena;
+  if (options.link != "tcp") {
+    auto region = memory::SharedRegion::create(memory::random_ticket(arena_bytes));
+    if (region.has_value()) arena.emplace(std::move(*region));
+  }
+  GroupMemory memory;
+  memory.introduction = &algorithms::direct;
+  memory.arena = arena ? &*arena : nullptr;
+  memory.regions = &regions;
+  Group group(std::move(membership), worker.plane(), cache, memory);
+  Bench bench(options, group, memory.arena, start_line, rank, ranks);
   while (auto const order = orders.next()) {
     if (*order == "end") return 0;
     auto const answer = bench.obey(std::istringstream(*order));

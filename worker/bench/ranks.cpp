@@ -32,7 +32,7 @@ Result<Sample> Ranks::iterate(plan::Spec const& spec, std::uint64_t iterations) 
     std::istringstream words(line);
     int right = 0;
     double cpu_seconds = 0;
-    words >> right >> cpu_seconds;
+    words >> sample.link >> right >> cpu_seconds;
     sample.correct = sample.correct && right == 1;
     sample.cpu_seconds += cpu_seconds;
     for (auto& slowest : sample.seconds) {

@@ -1,16 +1,28 @@
 #include "worker/bench/start_line.hpp"
 
-#include <pthread.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
+#include <new>
+#include <thread>
 #include <utility>
 
 namespace chorus::bench {
 
+namespace {
+
+constexpr int spins = 2000;
+
+}  // namespace
+
 struct StartLine::Shared {
-  pthread_barrier_t barrier;
+  std::atomic<std::uint32_t> arrived{0};
+  std::atomic<std::uint32_t> starts{0};
+  std::uint32_t ranks = 0;
+  bool shares_cores = false;
 };
 
 Result<StartLine> StartLine::map(int descriptor) {
@@ -32,12 +44,9 @@ Result<StartLine> StartLine::make(std::uint32_t ranks) {
   }
   auto line = map(descriptor);
   if (line.has_error()) return line.error();
-  pthread_barrierattr_t attributes;
-  pthread_barrierattr_init(&attributes);
-  pthread_barrierattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
-  auto const failed = pthread_barrier_init(&line->shared_->barrier, &attributes, ranks);
-  pthread_barrierattr_destroy(&attributes);
-  if (failed != 0) return Error(std::error_code(failed, std::generic_category()), "pthread_barrier_init");
+  auto& shared = *new (line->shared_) Shared;
+  shared.ranks = ranks;
+  shared.shares_cores = ranks > std::thread::hardware_concurrency();
   return line;
 }
 
@@ -51,6 +60,15 @@ StartLine::~StartLine() {
 StartLine::StartLine(StartLine&& other) noexcept
     : descriptor_(std::exchange(other.descriptor_, -1)), shared_(std::exchange(other.shared_, nullptr)) {}
 
-void StartLine::wait() { pthread_barrier_wait(&shared_->barrier); }
+void StartLine::wait() {
+  auto const start = shared_->starts.load(std::memory_order_acquire);
+  if (shared_->arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == shared_->ranks) {
+    shared_->arrived.store(0, std::memory_order_relaxed);
+    shared_->starts.fetch_add(1, std::memory_order_release);
+    return;
+  }
+  for (int turns = shared_->shares_cores ? spins : 0; shared_->starts.load(std::memory_order_acquire) == start;)
+    if (++turns > spins) sched_yield();
+}
 
 }  // namespace chorus::bench

@@ -1,5 +1,5 @@
 // Where rank processes wait for each other before each iteration, so that all of them begin it together: in memory
-// that they share, because that costs one wake-up and sends no message.
+// that they share. They do not sleep there, or the last one to be woken would begin long after the first.
 #pragma once
 
 #include <cstdint>

@@ -107,15 +107,19 @@ class Filler {
 
 }  // namespace
 
-Vectors::Vectors(Task const& task, plan::Rank rank, std::uint32_t ranks) {
+Vectors::Vectors(Task const& task, plan::Rank rank, std::uint32_t ranks, memory::Arena* arena) {
   Filler const filler(task, rank, ranks);
-  for (unsigned turn = 0; turn < 2; ++turn) filler.fill(turn, inputs_[turn], expected_[turn]);
-  output_.assign(expected_[0].size(), std::byte{0xff});
+  for (unsigned turn = 0; turn < 2; ++turn) {
+    std::vector<std::byte> input;
+    filler.fill(turn, input, expected_[turn]);
+    inputs_[turn] = Buffer(input, arena);
+  }
+  output_ = Buffer(std::vector<std::byte>(expected_[0].size(), std::byte{0xff}), arena);
 }
 
 bool Vectors::is_right(std::uint64_t iteration) const {
   auto const& expected = expected_[iteration % 2];
-  return expected.empty() || std::memcmp(output_.data(), expected.data(), expected.size()) == 0;
+  return expected.empty() || std::memcmp(output_.bytes().data(), expected.data(), expected.size()) == 0;
 }
 
 }  // namespace chorus::bench

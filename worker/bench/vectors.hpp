@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "worker/bench/buffer.hpp"
 #include "worker/bench/orders.hpp"
 
 namespace chorus::bench {
@@ -15,16 +16,17 @@ namespace chorus::bench {
 // is not taken for a right one.
 class Vectors {
  public:
-  // Sums are exact up to 256 ranks.
-  Vectors(Task const& task, plan::Rank rank, std::uint32_t ranks);
+  // Sums are exact up to 256 ranks. The arena, if there is one, outlives the vectors and holds what is called with.
+  Vectors(Task const& task, plan::Rank rank, std::uint32_t ranks, memory::Arena* arena = nullptr);
 
   // Empty where the operation gives the rank none; none of them of a size that depends on the iteration.
-  [[nodiscard]] std::span<std::byte const> input(std::uint64_t iteration) const { return inputs_[iteration % 2]; }
-  [[nodiscard]] std::span<std::byte> output() { return output_; }
+  [[nodiscard]] std::span<std::byte const> input(std::uint64_t iteration) const { return inputs_[iteration % 2].bytes(); }
+  [[nodiscard]] std::span<std::byte> output() { return output_.bytes(); }
   [[nodiscard]] bool is_right(std::uint64_t iteration) const;
 
  private:
-  std::vector<std::byte> inputs_[2], expected_[2], output_;
+  Buffer inputs_[2], output_;
+  std::vector<std::byte> expected_[2];
 };
 
 }  // namespace chorus::bench

@@ -1,7 +1,8 @@
 #include "worker/devices/fold.hpp"
 
-#include <array>
 #include <algorithm>
+#include <array>
+#include <cstring>
 
 namespace chorus::devices {
 namespace {
@@ -92,6 +93,11 @@ void Folder::run_halves(Folding const& folding, How how) const {
         widen_(results.data(), first, elements);
       else
         result = first;
+      if (divisor != 1) {
+        if (result == first) std::memcpy(results.data(), first, elements * narrow);
+        result = results.data();
+        divide_(results.data(), elements, how.divisor);
+      }
     } else {
       auto width = how.wide_source ? Width::wide : Width::narrow;
       for (std::size_t s = 1; s < folding.source_count; ++s) {

@@ -1,14 +1,18 @@
 #include "worker/engine/group.hpp"
 
+#include <algorithm>
 #include <semaphore>
 #include <utility>
 
 #include "collectives/core/assert.hpp"
 #include "worker/engine/errc.hpp"
 #include "worker/engine/run_identity.hpp"
+#include "worker/engine/shared_group.hpp"
 
 namespace chorus {
 namespace {
+
+constexpr std::size_t prepared_max = 64;  // kinds of calls
 
 engine::RunResult failed(Error why) {
   engine::RunResult result;
@@ -23,8 +27,27 @@ struct Group::Call {
   engine::RunResult result;
 };
 
-Group::Group(GroupMembership membership, engine::DataPlane& plane, plan::Cache& cache)
-    : membership_(std::move(membership)), plane_(plane), cache_(cache), call_(std::make_shared<Call>()) {}
+// A kind of call that was made before, ready to be made again.
+struct Group::Prepared {
+  plan::Algorithm const* algorithm;
+  Request request;
+  std::string description;
+  std::unique_ptr<engine::SharedCall> call;
+};
+
+Group::Group(GroupMembership membership, engine::DataPlane& plane, plan::Cache& cache, GroupMemory memory)
+    : membership_(std::move(membership)),
+      plane_(plane),
+      cache_(cache),
+      call_(std::make_shared<Call>()),
+      memory_(memory) {}
+
+Group::~Group() = default;
+
+std::string_view Group::path() const {
+  if (shared_) return "shm";
+  return has_met_ || memory_.introduction == nullptr ? "links" : "unknown";
+}
 
 engine::RunResult Group::all_reduce(std::span<std::byte const> input, std::span<std::byte> output, Dtype dtype,
                                     ReduceOp reduce, CallOptions options) {
@@ -45,29 +68,43 @@ engine::RunResult Group::run(Op op, std::span<std::byte const> input, std::span<
   std::lock_guard const lock(calling_);
   if (broken_)
     return failed(Error(engine::EngineErrc::aborted, "the group is broken by an earlier failure: " + broken_->detail));
+  if (!has_met_ && memory_.introduction != nullptr)
+    if (auto met = introduce(options); met.status.has_error()) {
+      broken_ = met.status.error();
+      return met;
+    }
+  Request request{{op,
+                   std::string(options.algorithm->name),
+                   static_cast<std::uint32_t>(membership_.members.size()),
+                   options.root,
+                   options.arity,
+                   options.in_place,
+                   options.shape},
+                  dtype,
+                  reduce,
+                  {options.counts.empty() ? elements : 0, options.counts, options.receive_counts}};
+  if (shared_) return run_shared(*options.algorithm, request, input, output, options);
+  return run_over_links(*options.algorithm, std::move(request), input, output, options);
+}
 
-  plan::Spec const plan_spec{op,
-                             std::string(options.algorithm->name),
-                             static_cast<std::uint32_t>(membership_.members.size()),
-                             options.root,
-                             options.arity,
-                             options.in_place,
-                             options.shape};
-  auto program = cache_.get(*options.algorithm, plan_spec, membership_.rank);
+engine::RunResult Group::run_over_links(plan::Algorithm const& algorithm, Request request,
+                                        std::span<std::byte const> input, std::span<std::byte> output,
+                                        CallOptions const& options) {
+  auto program = cache_.get(algorithm, request.spec, membership_.rank);
   if (program.has_error()) return failed(program.error());
 
   engine::RunSpec spec;
-  spec.sizes = {options.counts.empty() ? elements : 0, options.counts, options.receive_counts};
+  spec.sizes = std::move(request.sizes);
   if (auto const status = plan::check(**program, spec.sizes); status.has_error()) return failed(status.error());
   spec.run = engine::local_run_number(membership_.name, membership_.epoch, sequence_++);
   spec.epoch = membership_.epoch;
   spec.token = membership_.token;
-  spec.description = engine::describe(plan_spec, dtype, spec.sizes, reduce);
-  spec.fingerprint = engine::fingerprint(plan_spec, dtype, spec.sizes, reduce);
+  spec.description = engine::describe(request.spec, request.dtype, spec.sizes, request.reduce);
+  spec.fingerprint = engine::fingerprint(request.spec, request.dtype, spec.sizes, request.reduce);
   spec.program = std::move(*program);
   spec.members = membership_.members;
-  spec.dtype = dtype;
-  spec.reduce = reduce;
+  spec.dtype = request.dtype;
+  spec.reduce = request.reduce;
   spec.input = input;
   spec.output = output;
   spec.segment_bytes = options.segment_bytes;
@@ -88,6 +125,93 @@ engine::RunResult Group::start_and_wait(engine::RunSpec spec) {
   });
   call_->ended.acquire();
   return std::move(call_->result);
+}
+
+engine::RunResult Group::gather(std::span<std::byte const> own, std::span<std::byte> all, CallOptions const& options) {
+  CallOptions how;
+  how.timeout = options.timeout;
+  Request request{{Op::all_gather, std::string(memory_.introduction->name),
+                   static_cast<std::uint32_t>(membership_.members.size())},
+                  Dtype::u8,
+                  ReduceOp::sum,
+                  {all.size(), {}, {}}};
+  return run_over_links(*memory_.introduction, std::move(request), own, all, how);
+}
+
+// Two rounds: everybody tells where its memory is, then whether it sees everybody's.
+engine::RunResult Group::introduce(CallOptions const& options) {
+  auto const size = membership_.members.size();
+  std::unique_ptr<engine::SharedGroup> shared;
+  std::vector<engine::SharedCard> cards(size);
+  engine::SharedCard card;
+  if (memory_.arena == nullptr) {
+    why_not_shared_ = "this member has no memory to share";
+  } else if (auto made = engine::SharedGroup::make(*memory_.arena, membership_.rank, membership_.members);
+             made.has_error()) {
+    why_not_shared_ = made.error().detail;
+  } else {
+    shared = std::move(*made);
+    card = shared->card();
+  }
+  auto told = gather(std::as_bytes(std::span(&card, 1)), std::as_writable_bytes(std::span(cards)), options);
+  if (told.status.has_error()) return told;
+  if (shared)
+    if (auto const met = shared->meet(cards, *memory_.regions); met.has_error()) {
+      why_not_shared_ = met.error().detail;
+      shared.reset();
+    }
+  std::byte const sees_all{static_cast<unsigned char>(shared ? 1 : 0)};
+  std::vector<std::byte> all(size);
+  told = gather(std::span(&sees_all, 1), all, options);
+  if (told.status.has_error()) return told;
+  has_met_ = true;
+  for (std::size_t rank = 0; rank < size && shared; ++rank) {
+    if (all[rank] == std::byte{1}) continue;
+    why_not_shared_ = "rank " + std::to_string(rank) + " (" + membership_.members[rank].worker +
+                      ") does not see everybody's memory";
+    shared.reset();
+  }
+  shared_ = std::move(shared);
+  return told;
+}
+
+Result<Group::Prepared*> Group::prepare(plan::Algorithm const& algorithm, Request const& request) {
+  for (std::size_t i = 0; i < prepared_.size(); ++i)
+    if (prepared_[i]->algorithm == &algorithm && prepared_[i]->request == request) {
+      if (i != 0) std::rotate(prepared_.begin(), prepared_.begin() + static_cast<std::ptrdiff_t>(i),
+                              prepared_.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+      return prepared_.front().get();
+    }
+  auto program = cache_.get(algorithm, request.spec, membership_.rank);
+  if (program.has_error()) return program.error();
+  if (auto const status = plan::check(**program, request.sizes); status.has_error()) return status.error();
+  auto const fingerprint = engine::fingerprint(request.spec, request.dtype, request.sizes, request.reduce);
+  auto call = engine::SharedCall::make(std::move(*program), request.sizes, request.dtype, request.reduce, fingerprint,
+                                       *memory_.arena);
+  if (call.has_error()) return call.error();
+  if (prepared_.size() == prepared_max) prepared_.pop_back();
+  prepared_.insert(prepared_.begin(), std::make_unique<Prepared>(Prepared{
+                                          &algorithm, request,
+                                          engine::describe(request.spec, request.dtype, request.sizes, request.reduce),
+                                          std::move(*call)}));
+  return prepared_.front().get();
+}
+
+engine::RunResult Group::run_shared(plan::Algorithm const& algorithm, Request const& request,
+                                    std::span<std::byte const> input, std::span<std::byte> output,
+                                    CallOptions const& options) {
+  auto const prepared = prepare(algorithm, request);
+  if (prepared.has_error()) return failed(prepared.error());
+  auto& call = *(*prepared)->call;
+  if (input.size() != call.input_bytes() || output.size() != call.output_bytes())
+    return failed(Error(engine::EngineErrc::aborted,
+                        "buffers of " + std::to_string(input.size()) + " and " + std::to_string(output.size()) +
+                            " bytes for " + std::to_string(call.input_bytes()) + " and " +
+                            std::to_string(call.output_bytes())));
+  auto result = shared_->run(call, (*prepared)->description, input, output,
+                             std::chrono::steady_clock::now() + options.timeout);
+  if (result.status.has_error()) broken_ = result.status.error();
+  return result;
 }
 
 }  // namespace chorus

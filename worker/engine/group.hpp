@@ -8,14 +8,22 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "collectives/core/result.hpp"
 #include "collectives/plan/algorithm.hpp"
 #include "collectives/plan/cache.hpp"
 #include "worker/engine/data_plane.hpp"
+#include "worker/memory/arena.hpp"
+#include "worker/memory/region_book.hpp"
 
 namespace chorus {
+
+namespace engine {
+class SharedCall;
+class SharedGroup;
+}  // namespace engine
 
 // Who takes part. The same on every member, except for `rank`.
 struct GroupMembership {
@@ -40,13 +48,22 @@ struct CallOptions {
   std::uint32_t window = engine::RunSpec{}.window;
 };
 
+// What a group needs so that members on one host use each other's memory instead of the network. Members that have an
+// `introduction` all have the same one; then they find out before the first call whether all of them can.
+struct GroupMemory {
+  plan::Algorithm const* introduction = nullptr;  // of all_gather; null: this group uses links only
+  memory::Arena* arena = nullptr;                 // null: this member has none, so the group uses links
+  memory::RegionBook* regions = nullptr;          // not null where there is an arena
+};
+
 // Calls are matched by their order: the n-th call of every member is one collective. Members that call different things
 // all fail with plan_mismatch. After a failure every later call fails too: make a group of a new epoch.
 // One call at a time, from any thread.
 class Group {
  public:
-  // Both outlive the group.
-  Group(GroupMembership membership, engine::DataPlane& plane, plan::Cache& cache);
+  // The plane, the cache, and what `memory` points to outlive the group.
+  Group(GroupMembership membership, engine::DataPlane& plane, plan::Cache& cache, GroupMemory memory = {});
+  ~Group();
   Group(Group const&) = delete;
   Group& operator=(Group const&) = delete;
 
@@ -65,11 +82,35 @@ class Group {
                                       ReduceOp reduce, std::uint64_t elements, CallOptions const& options);
   [[nodiscard]] engine::RunResult barrier(CallOptions const& options);
 
-  [[nodiscard]] std::uint64_t calls() const { return sequence_; }
+  // Memory that calls read and write without a copy where members share memory: see memory::Arena. Memory that comes
+  // from elsewhere works as well, and is copied once on its way to others.
+
+  // "shm" or "links", and why not "shm"; before the first call "unknown". Any thread, not during a call.
+  [[nodiscard]] std::string_view path() const;
+  [[nodiscard]] std::string const& why_not_shared() const { return why_not_shared_; }
 
  private:
   struct Call;  // the one that is under way
+  struct Request {
+    plan::Spec spec;
+    Dtype dtype;
+    ReduceOp reduce;
+    plan::Sizes sizes;
+    friend bool operator==(Request const&, Request const&) = default;
+  };
+  struct Prepared;
+
+  [[nodiscard]] engine::RunResult run_over_links(plan::Algorithm const& algorithm, Request request,
+                                                 std::span<std::byte const> input, std::span<std::byte> output,
+                                                 CallOptions const& options);
+  [[nodiscard]] engine::RunResult run_shared(plan::Algorithm const& algorithm, Request const& request,
+                                             std::span<std::byte const> input, std::span<std::byte> output,
+                                             CallOptions const& options);
+  [[nodiscard]] Result<Prepared*> prepare(plan::Algorithm const& algorithm, Request const& request);
   [[nodiscard]] engine::RunResult start_and_wait(engine::RunSpec spec);
+  [[nodiscard]] engine::RunResult introduce(CallOptions const& options);
+  [[nodiscard]] engine::RunResult gather(std::span<std::byte const> own, std::span<std::byte> all,
+                                         CallOptions const& options);
 
   GroupMembership const membership_;
   engine::DataPlane& plane_;
@@ -78,6 +119,12 @@ class Group {
   std::uint64_t sequence_ = 0;
   std::optional<Error> broken_;
   std::shared_ptr<Call> const call_;
+
+  GroupMemory const memory_;
+  bool has_met_ = false;
+  std::string why_not_shared_;
+  std::unique_ptr<engine::SharedGroup> shared_;       // null unless all members share memory
+  std::vector<std::unique_ptr<Prepared>> prepared_;   // the last one used first
 };
 
 }  // namespace chorus

@@ -107,16 +107,26 @@ class Compiler {
   [[nodiscard]] std::uint32_t count() const { return static_cast<std::uint32_t>(program_.instructions.size()); }
   [[nodiscard]] Instruction const& at(std::uint32_t i) const { return program_.instructions[i]; }
 
-  // Whether j adds to what `before` left in `range`, in the same way as if nothing were rounded between.
-  [[nodiscard]] bool continues(Instruction const& j, Instruction const& before, Slice const& range) const {
-    bool const adds = (j.op == Opcode::recv_reduce && source_of(j) == range && destination_of(j) == range) ||
-                      (j.op == Opcode::reduce && destination_of(j) == range && !source_of(j).touches(range));
-    return adds && (!is_half_ || (before.has_wide_result() && j.has_wide_operand()));
+  // Whether j adds to what `before` left in `range`, in the same way as if nothing were rounded between. The sum may
+  // move on to another place, if nobody looks for it at the old one.
+  [[nodiscard]] bool continues(std::uint32_t j, Instruction const& before, Slice const& range) const {
+    auto const& next = at(j);
+    bool const moves_on = next.op == Opcode::recv_reduce && source_of(next) == range && destination_of(next) != range;
+    bool const adds = (next.op == Opcode::recv_reduce && source_of(next) == range) ||
+                      (next.op == Opcode::reduce && destination_of(next) == range && !source_of(next).touches(range));
+    if (!adds || (is_half_ && !(before.has_wide_result() && next.has_wide_operand()))) return false;
+    return !moves_on || (range.buffer == Buffer::scratch && !is_read_after(j, range));
+  }
+
+  [[nodiscard]] bool is_read_after(std::uint32_t i, Slice const& range) const {
+    for (auto j = i + 1; j < count(); ++j)
+      if (reads(at(j), range)) return true;
+    return false;
   }
 
   void extend(Joined& joined) const {
     auto const first = joined.chain.front();
-    auto const range = destination_of(at(first));
+    auto range = destination_of(at(first));
     std::vector<std::uint32_t> peers;
     if (at(first).receives()) peers.push_back(at(first).peer);
     auto j = first + 1;
@@ -124,8 +134,9 @@ class Compiler {
       auto const& next = at(j);
       if (group_of_[j] != nowhere) continue;
       bool const is_new_peer = !next.receives() || std::find(peers.begin(), peers.end(), next.peer) == peers.end();
-      if (continues(next, at(joined.chain.back()), range) && is_new_peer) {
+      if (is_new_peer && continues(j, at(joined.chain.back()), range)) {
         joined.chain.push_back(j);
+        range = destination_of(next);
         if (next.receives()) peers.push_back(next.peer);
       } else if (reads(next, range) || writes(next, range)) {
         break;
@@ -140,7 +151,7 @@ class Compiler {
           next.reads_src() && std::find(held.begin(), held.end(), source_of(next)) != held.end();
       if (next.op == Opcode::send && is_held) {
         joined.sends.push_back(j);
-      } else if (next.op == Opcode::copy && is_held && source_of(next) == range) {
+      } else if (next.op == Opcode::copy && is_held && source_of(next) == range && !next.is_final()) {
         joined.copies.push_back(j);
         held.push_back(destination_of(next));
       } else if (std::any_of(held.begin(), held.end(), [&](Slice const& s) { return writes(next, s); })) {

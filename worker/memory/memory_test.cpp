@@ -10,6 +10,7 @@
 
 #include "worker/memory/arena.hpp"
 #include "worker/memory/errc.hpp"
+#include "worker/memory/region_book.hpp"
 
 using namespace chorus;
 using namespace chorus::memory;
@@ -208,4 +209,16 @@ TEST_CASE("the place of a block that is allocated once is never used again") {
   auto const again = arena.allocate_once(100000);
   REQUIRE(again.has_value());
   CHECK(again->data() + again->size() <= once->data());
+}
+
+TEST_CASE("a region is mapped once for all who use it") {
+  RegionBook book;
+  auto const region = make_region();
+  auto const one = book.open(region->ticket());
+  auto const other = book.open(region->ticket());
+  REQUIRE(one.has_value());
+  CHECK(other->get() == one->get());
+  auto namesake = region->ticket();
+  namesake.nonce[0] ^= 1;
+  CHECK(book.open(namesake).has_error());
 }

@@ -1,0 +1,96 @@
+// What the members of a group on one host share while they call: one board per member, in its own arena.
+//
+// The board of member r has a lane from every other member. A lane carries messages one way, in order: a ring of records
+// that the sender fills, each with its payload in it if it is small, or saying where in the sender's arena it lies. The
+// layout is described in docs/shared_memory.md.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "worker/links/frame.hpp"
+
+namespace chorus::engine {
+
+inline constexpr std::uint32_t board_layout = 1;
+inline constexpr std::size_t line_bytes = 64;
+inline constexpr std::uint32_t records_per_lane = 8;
+inline constexpr std::uint32_t landings_per_lane = 8;
+inline constexpr std::uint32_t bytes_in_record = 32;  // payload that shares the line with what describes it
+
+enum class RecordKind : std::uint32_t {
+  inside = 1,  // the payload is in the record, or in the block that belongs to it
+  reference,   // it lies in the sender's arena at `offset`, until the reader has consumed the record
+  landed,      // it is where it belongs: the sender put it there
+};
+
+struct alignas(line_bytes) Record {
+  std::atomic<std::uint64_t> sequence;  // n + 1 once the n-th record of the lane is complete; written last
+  std::uint32_t call;                   // low half of the number of the call it belongs to
+  std::uint32_t agreement;              // what both ends must agree on, hashed
+  RecordKind kind;
+  std::uint32_t bytes;
+  std::uint64_t offset;
+  std::array<std::byte, bytes_in_record> payload;
+};
+static_assert(sizeof(Record) == 64 && offsetof(Record, call) == 8 && offsetof(Record, kind) == 16);
+static_assert(offsetof(Record, offset) == 24 && offsetof(Record, payload) == 32);
+
+// Where the receiver wants the n-th message of the lane. The sender may put it there once it has read the receiver's
+// first `after` messages, the last of them element for element before it writes.
+struct Landing {
+  std::atomic<std::uint64_t> message;  // n + 1; written last
+  std::uint64_t offset;                // in the receiver's arena
+  std::uint64_t bytes;
+  std::uint64_t after;
+};
+static_assert(sizeof(Landing) == 32 && std::atomic<std::uint64_t>::is_always_lock_free);
+
+// The fixed part of a lane; the blocks of its records follow.
+struct alignas(line_bytes) Lane {
+  std::atomic<std::uint64_t> consumed;  // records, by the reader
+  alignas(line_bytes) std::array<Landing, landings_per_lane> landings;
+  alignas(line_bytes) std::array<Record, records_per_lane> records;
+};
+static_assert(sizeof(Lane) == 64 + 256 + 512);
+
+// The first part of a board; the lanes follow, by the rank of their sender, the owner's own too.
+struct alignas(line_bytes) BoardHead {
+  std::atomic<std::uint64_t> entered;  // calls that the member has begun
+  alignas(line_bytes) std::atomic<std::uint64_t> failed;  // n + 1 if its n-th call failed: the verdict says why
+  std::uint32_t verdict_bytes;
+  links::VerdictBytes verdict;
+  // What the member calls, for the others' error messages: "all_reduce sum f32[4096] ring of 4".
+  std::uint32_t description_bytes;
+  std::array<char, links::description_bytes_max> description;
+};
+static_assert(std::is_trivially_destructible_v<BoardHead> && std::is_trivially_destructible_v<Lane>);
+
+// How the boards of a group of so many members are laid out: the same on all of them.
+struct BoardLayout {
+  explicit BoardLayout(std::uint32_t members)
+      : ranks(members), block_bytes(members <= 16 ? 8192 : 1024), slot_bytes(slot_for(members)) {}
+
+  std::uint32_t ranks;
+  std::uint32_t block_bytes;  // the largest payload inside a record
+  std::uint32_t slot_bytes;   // of the two slots per lane through which memory passes that is in no arena
+
+  [[nodiscard]] std::uint64_t lane_bytes() const { return sizeof(Lane) + std::uint64_t{records_per_lane} * block_bytes; }
+  [[nodiscard]] std::uint64_t lane_at(std::uint32_t sender) const { return sizeof(BoardHead) + sender * lane_bytes(); }
+  // The slots for what this member sends to that one.
+  [[nodiscard]] std::uint64_t slots_at(std::uint32_t receiver) const {
+    return lane_at(ranks) + std::uint64_t{2} * receiver * slot_bytes;
+  }
+  [[nodiscard]] std::uint64_t board_bytes() const { return slots_at(ranks); }
+
+ private:
+  static std::uint32_t slot_for(std::uint32_t members) {
+    return std::clamp<std::uint32_t>((2u << 20) / std::max(members, 2u) / 4096 * 4096, 16384, 262144);
+  }
+};
+
+}  // namespace chorus::engine

@@ -1,0 +1,408 @@
+#include "worker/engine/shared_call.hpp"
+
+#include <algorithm>
+
+#include "collectives/core/assert.hpp"
+#include "worker/engine/run_identity.hpp"
+
+namespace chorus::engine {
+namespace {
+
+using plan::Buffer;
+
+// From here on results are written past the caches: they would throw out what is read next.
+constexpr std::uint64_t streams_from_bytes = 4u << 20;
+
+std::uint32_t folded(std::uint64_t hash) { return static_cast<std::uint32_t>(hash ^ (hash >> 32)); }
+
+devices::Folder folder_of(plan::Program const& program, ReduceOp reduce, Dtype dtype) {
+  return reduces(program.spec.op) ? devices::Folder(reduce, dtype) : devices::Folder::copier(dtype);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<SharedCall>> SharedCall::make(std::shared_ptr<plan::Program const> program,
+                                                     plan::Sizes const& sizes, Dtype dtype, ReduceOp reduce,
+                                                     std::uint64_t fingerprint, memory::Arena& arena) {
+  std::unique_ptr<SharedCall> call(new SharedCall(std::move(program), sizes, dtype, reduce, fingerprint, arena));
+  if (auto ready = call->prepare_memory(); ready.has_error()) return ready.error();
+  return call;
+}
+
+SharedCall::SharedCall(std::shared_ptr<plan::Program const> program, plan::Sizes const& sizes, Dtype dtype,
+                       ReduceOp reduce, std::uint64_t fingerprint, memory::Arena& arena)
+    : program_(std::move(program)),
+      addresses_(*program_, sizes, chorus::element_bytes(dtype)),
+      dtype_(dtype),
+      element_bytes_(chorus::element_bytes(dtype)),
+      folder_(folder_of(*program_, reduce, dtype)),
+      copier_(devices::Folder::copier(dtype)),
+      arena_(arena),
+      steps_(to_steps(*program_, addresses_, dtype)),
+      channels_(program_->channels.size()) {
+  auto const totals = addresses_.total_bytes();
+  std::vector<std::vector<std::uint64_t>> sent(channels_.size()), received(channels_.size());
+  for (std::size_t c = 0; c < channels_.size(); ++c) {
+    sent[c].resize(program_->channels[c].sends);
+    received[c].resize(program_->channels[c].receives);
+  }
+  for (std::size_t i = 0; i < totals.size(); ++i) {
+    auto const& instruction = program_->instructions[i];
+    for (std::size_t c = 0; c < channels_.size(); ++c) {
+      if (program_->channels[c].peer != instruction.peer) continue;
+      if (instruction.op == plan::Opcode::send) sent[c][instruction.message] = totals[i];
+      if (instruction.receives()) received[c][instruction.message] = totals[i];
+    }
+  }
+  for (std::size_t c = 0; c < channels_.size(); ++c) {
+    auto const& channel = program_->channels[c];
+    channels_[c].sends_agreement = folded(fingerprint ^ channel_digest(channel.send_digest, sent[c]));
+    channels_[c].receives_agreement = folded(fingerprint ^ channel_digest(channel.receive_digest, received[c]));
+    channels_[c].referred.resize(channel.sends);
+  }
+  prepare_progress();
+}
+
+SharedCall::~SharedCall() {
+  if (!scratch_.empty()) arena_.free(scratch_.data());
+}
+
+Status SharedCall::prepare_memory() {
+  if (auto const bytes = addresses_.scratch_bytes(); bytes != 0) {
+    auto scratch = arena_.allocate(bytes);
+    if (scratch.has_error()) return scratch.error();
+    scratch_ = *scratch;
+    shared_scratch_ = arena_.offset_of(scratch_);
+  }
+  auto const keeps_wide = [&](Buffer buffer) {
+    return std::any_of(steps_.steps.begin(), steps_.steps.end(), [&](Step const& step) {
+      return std::any_of(step.destinations.begin(), step.destinations.end(), [&](Range const& range) {
+        return range.wide && !range.pieces.empty() && range.pieces[0].buffer == buffer;
+      });
+    });
+  };
+  auto const f32_for = [&](std::uint64_t bytes) {
+    return std::make_unique_for_overwrite<std::byte[]>(bytes / element_bytes_ * sizeof(float));
+  };
+  if (keeps_wide(Buffer::output)) wide_output_ = f32_for(addresses_.output_bytes());
+  if (keeps_wide(Buffer::scratch)) wide_scratch_ = f32_for(addresses_.scratch_bytes());
+  return ok();
+}
+
+void SharedCall::prepare_progress() {
+  std::size_t sources = 1, destinations = 1;
+  for (auto const& step : steps_.steps) {
+    Progress progress;
+    progress.cursors.resize(step.operands.size() + step.destinations.size() + 1);
+    progress.landings.resize(step.sends.size());
+    sources = std::max(sources, step.operands.size());
+    destinations = std::max(destinations, step.destinations.size() + step.sends.size());
+    progress_.push_back(std::move(progress));
+  }
+  sources_.resize(sources);
+  destinations_.resize(destinations);
+}
+
+std::byte* SharedCall::base(Buffer buffer, bool wide) const {
+  switch (buffer) {
+    case Buffer::output:
+      return wide ? wide_output_.get() : output_;
+    case Buffer::scratch:
+      return wide ? wide_scratch_.get() : scratch_.data();
+    case Buffer::input:
+      break;
+  }
+  return const_cast<std::byte*>(input_);  // no destination is in the input
+}
+
+std::optional<std::uint64_t> SharedCall::shared_base(Buffer buffer) const {
+  return buffer == Buffer::input ? shared_input_ : buffer == Buffer::output ? shared_output_ : shared_scratch_;
+}
+
+void SharedCall::begin(std::uint64_t call, std::span<std::unique_ptr<SharedLane> const> lanes,
+                       std::span<std::byte const> input, std::span<std::byte> output) {
+  input_ = input.data();
+  output_ = output.data();
+  shared_input_ = arena_.offset_of(input);
+  shared_output_ = arena_.offset_of(output);
+  for (std::size_t c = 0; c < channels_.size(); ++c) {
+    auto& channel = channels_[c];
+    channel.lane = lanes[program_->channels[c].peer].get();
+    channel.lane->begin(call, channel.sends_agreement, channel.receives_agreement);
+    channel.first_sent = channel.lane->messages_sent;
+    channel.first_received = channel.lane->messages_received;
+    std::fill(channel.referred.begin(), channel.referred.end(), 0);
+  }
+  for (auto& progress : progress_) {
+    progress.started = progress.done = false;
+    progress.moved = progress.sent = 0;
+    progress.sends_done = 0;
+    std::fill(progress.cursors.begin(), progress.cursors.end(), Cursor{});
+    std::fill(progress.landings.begin(), progress.landings.end(), nullptr);
+  }
+  round_ = 0;
+  left_in_round_ = steps_.steps.empty() ? 0 : steps_.round_begin[1];
+  has_offered_ = false;
+  instructions_done_ = 0;
+  bytes_sent_ = bytes_received_ = 0;
+  offer_landings();
+}
+
+void SharedCall::offer_landings() {
+  if (!shared_output_) return;
+  for (auto const& step : steps_.steps) {
+    if (!step.may_land || step.bytes == 0) continue;
+    auto const [c, number] = *step.operands[0].message;
+    auto const& piece = step.destinations[0].pieces[0];
+    auto& lane = *channels_[c].lane;
+    if (step.bytes <= lane.inside_max() || number >= landings_per_lane || piece.buffer != Buffer::output) continue;
+    auto const after = step.land_after == 0 ? 0 : channels_[c].first_sent + step.land_after;
+    lane.offer_landing(channels_[c].first_received + number, *shared_output_ + piece.at, step.bytes, after);
+    has_offered_ = true;
+  }
+}
+
+SharedCall::Turn SharedCall::turn() {
+  bool moved = false;
+  while (round_ + 1 < steps_.round_begin.size()) {
+    for (auto s = steps_.round_begin[round_]; s < steps_.round_begin[round_ + 1]; ++s) {
+      if (progress_[s].done) continue;
+      auto const result = advance(s);
+      if (result == Turn::failed) return result;
+      moved = moved || result != Turn::waits;
+      if (result == Turn::done) {
+        progress_[s].done = true;
+        instructions_done_ += steps_.steps[s].steps;
+        --left_in_round_;
+      }
+    }
+    if (left_in_round_ != 0) return moved ? Turn::moved : Turn::waits;
+    ++round_;
+    if (round_ + 1 < steps_.round_begin.size())
+      left_in_round_ = steps_.round_begin[round_ + 1] - steps_.round_begin[round_];
+  }
+  if (all_consumed()) return Turn::done;
+  return moved ? Turn::moved : Turn::waits;
+}
+
+bool SharedCall::all_consumed() {
+  return std::all_of(channels_.begin(), channels_.end(),
+                     [](Channel& channel) { return channel.lane->has_consumed(channel.lane->referred()); });
+}
+
+SharedCall::Turn SharedCall::advance(std::uint32_t s) {
+  auto const& step = steps_.steps[s];
+  auto& progress = progress_[s];
+  bool moved = false;
+  if (!progress.started) {
+    if (!may_start(step)) return Turn::waits;
+    if (step.bytes != 0 && !step.destinations.empty()) {
+      if (auto const found = look_for_operands(step); found != Turn::moved) return found;
+      find_landings(step, progress);
+    }
+    // Messages without bytes are counted and not sent.
+    if (step.bytes == 0)
+      for (auto const& operand : step.operands)
+        if (operand.message) ++channels_[operand.message->channel].lane->messages_received;
+    progress.started = true;
+    moved = true;
+  }
+  if (!step.destinations.empty() && progress.moved != step.bytes) {
+    auto const before = progress.moved;
+    if (auto const folded_all = fold(step, progress); folded_all == Turn::failed) return folded_all;
+    moved = moved || progress.moved != before;
+    if (progress.moved != step.bytes) return moved ? Turn::moved : Turn::waits;
+  }
+  auto const sent = send(step, progress);
+  return sent == Turn::waits && moved ? Turn::moved : sent;
+}
+
+bool SharedCall::may_start(Step const& step) const {
+  for (auto const before : step.after)
+    if (!progress_[before].done) return false;
+  for (auto const& [c, number] : step.overwrites)
+    if (!channels_[c].lane->has_consumed(channels_[c].referred[number])) return false;
+  for (auto const& operand : step.operands)
+    if (operand.message) {
+      auto const& channel = channels_[operand.message->channel];
+      if (channel.lane->messages_received != channel.first_received + operand.message->number) return false;
+    }
+  return true;
+}
+
+SharedCall::Turn SharedCall::look_for_operands(Step const& step) {
+  for (auto const& operand : step.operands) {
+    if (!operand.message) continue;
+    auto& lane = *channels_[operand.message->channel].lane;
+    auto const arrived = lane.arrived(step.bytes);
+    if (arrived.wrong) return wrong(lane, step.bytes);
+    if (arrived.bytes == 0) return Turn::waits;
+  }
+  return Turn::moved;
+}
+
+void SharedCall::find_landings(Step const& step, Progress& progress) {
+  for (std::size_t k = 0; k < step.sends.size(); ++k) {
+    auto const [c, number] = step.sends[k];
+    auto const& channel = channels_[c];
+    auto const message = channel.first_sent + number;
+    if (step.bytes <= channel.lane->inside_max() || channel.lane->messages_sent != message) continue;
+    bool const reads_it_now = std::any_of(step.operands.begin(), step.operands.end(), [&](Operand const& operand) {
+      return operand.message && operand.message->channel == c;
+    });
+    auto const read = channel.lane->messages_received + (reads_it_now ? 1 : 0);
+    progress.landings[k] = channel.lane->landing(message, step.bytes, read).data();
+  }
+}
+
+SharedCall::Turn SharedCall::wrong(SharedLane const& lane, std::uint64_t bytes_wanted) {
+  failure_ = lane.why(bytes_wanted);
+  return Turn::failed;
+}
+
+SharedCall::Turn SharedCall::fold(Step const& step, Progress& progress) {
+  auto const operands = step.operands.size();
+  while (progress.moved != step.bytes) {
+    auto bytes = step.bytes - progress.moved;
+    bool landed = false;
+    for (std::size_t k = 0; k < operands; ++k) {
+      auto const& operand = step.operands[k];
+      if (operand.message) {
+        auto& lane = *channels_[operand.message->channel].lane;
+        auto const arrived = lane.arrived(step.bytes - progress.moved);
+        if (arrived.wrong || arrived.bytes % element_bytes_ != 0) return wrong(lane, step.bytes - progress.moved);
+        if (arrived.bytes == 0) return Turn::waits;
+        if (arrived.data == nullptr && !step.may_land) return wrong(lane, step.bytes - progress.moved);
+        landed = arrived.data == nullptr;
+        bytes = std::min(bytes, arrived.bytes);
+        sources_[k] = arrived.data;
+      } else {
+        auto const& [piece, at] = progress.cursors[k];
+        auto const& here = operand.local.pieces[piece];
+        bytes = std::min(bytes, here.bytes - at);
+        auto const offset = here.at + at;
+        sources_[k] = operand.local.wide ? base(here.buffer, true) + offset / element_bytes_ * sizeof(float)
+                                         : base(here.buffer, false) + offset;
+      }
+    }
+    std::size_t destinations = 0;
+    for (std::size_t d = 0; d < step.destinations.size(); ++d) {
+      auto const& range = step.destinations[d];
+      auto const& [piece, at] = progress.cursors[operands + d];
+      auto const& here = range.pieces[piece];
+      bytes = std::min(bytes, here.bytes - at);
+      auto const offset = here.at + at;
+      destinations_[destinations++] = range.wide ? base(here.buffer, true) + offset / element_bytes_ * sizeof(float)
+                                                 : base(here.buffer, false) + offset;
+    }
+    if (landed) {
+      sources_[0] = destinations_[0];
+      destinations = 0;
+    }
+    for (auto* const landing : progress.landings)
+      if (landing != nullptr) destinations_[destinations++] = landing + progress.moved;
+
+    if (destinations != 0) {
+      devices::Folding const folding{sources_.data(),     operands,
+                                     destinations_.data(), destinations,
+                                     bytes / element_bytes_, step.bytes >= streams_from_bytes};
+      bool const wide_source = !step.operands[0].message && step.operands[0].local.wide;
+      bool const computes = operands > 1 || step.is_final || step.destinations[0].wide || wide_source;
+      (computes ? folder_ : copier_)
+          .run(folding, {.divisor = step.is_final ? program_->spec.ranks : 1,
+                         .wide_source = wide_source,
+                         .wide_results = step.destinations[0].wide});
+    }
+    progress.moved += bytes;
+    auto const skip = [&](Cursor& cursor, Range const& range) {
+      cursor.at += bytes;
+      if (cursor.at == range.pieces[cursor.piece].bytes) cursor = {cursor.piece + 1, 0};
+    };
+    for (std::size_t k = 0; k < operands; ++k) {
+      auto const& operand = step.operands[k];
+      if (!operand.message) {
+        skip(progress.cursors[k], operand.local);
+        continue;
+      }
+      auto& lane = *channels_[operand.message->channel].lane;
+      lane.take(bytes);
+      bytes_received_ += bytes;
+      if (progress.moved == step.bytes) ++lane.messages_received;
+    }
+    for (std::size_t d = 0; d < step.destinations.size(); ++d)
+      skip(progress.cursors[operands + d], step.destinations[d]);
+  }
+  return Turn::done;
+}
+
+SharedCall::Turn SharedCall::send(Step const& step, Progress& progress) {
+  bool moved = false;
+  auto const& range = step.destinations.empty() ? step.operands[0].local : step.destinations[0];
+  for (; progress.sends_done < step.sends.size(); ++progress.sends_done) {
+    auto const name = step.sends[progress.sends_done];
+    auto& channel = channels_[name.channel];
+    auto& lane = *channel.lane;
+    auto const waits = [&] { return moved ? Turn::moved : Turn::waits; };
+    if (lane.messages_sent != channel.first_sent + name.number) return waits();
+    if (progress.landings[progress.sends_done] != nullptr) {
+      if (!lane.send_landed(step.bytes)) return waits();
+      bytes_sent_ += step.bytes;
+    } else {
+      auto& cursor = progress.cursors.back();
+      while (progress.sent != step.bytes) {
+        auto const bytes = send_some(lane, range, cursor);
+        if (bytes == 0) return waits();
+        progress.sent += bytes;
+        bytes_sent_ += bytes;
+        moved = true;
+      }
+      cursor = {};
+      progress.sent = 0;
+    }
+    channel.referred[name.number] = lane.referred();
+    ++lane.messages_sent;
+    moved = true;
+  }
+  return Turn::done;
+}
+
+std::uint64_t SharedCall::send_some(SharedLane& lane, Range const& range, Cursor& cursor) const {
+  auto const& piece = range.pieces[cursor.piece];
+  auto const left = piece.bytes - cursor.at;
+  std::span<std::byte const> const bytes(base(piece.buffer, false) + piece.at + cursor.at, left);
+  auto const shared = shared_base(piece.buffer);
+  auto const sent = left <= lane.inside_max() ? lane.send_inside(bytes)
+                    : shared                  ? lane.send_reference(*shared + piece.at + cursor.at, left)
+                                              : lane.send_through_slot(bytes);
+  cursor.at += sent;
+  if (cursor.at == piece.bytes) cursor = {cursor.piece + 1, 0};
+  return sent;
+}
+
+std::vector<SharedCall::Awaited> SharedCall::awaited() const {
+  std::vector<Awaited> result;
+  auto const wait_for = [&](std::uint32_t c, std::string where) {
+    result.push_back({program_->channels[c].peer, std::move(where)});
+  };
+  if (round_ + 1 >= steps_.round_begin.size()) {
+    for (std::uint32_t c = 0; c < channels_.size(); ++c)
+      if (!channels_[c].lane->has_consumed(channels_[c].lane->referred())) wait_for(c, "reading what was sent");
+    return result;
+  }
+  for (auto s = steps_.round_begin[round_]; s < steps_.round_begin[round_ + 1]; ++s) {
+    if (progress_[s].done) continue;
+    for (auto const& operand : steps_.steps[s].operands)
+      if (operand.message && channels_[operand.message->channel].lane->arrived(steps_.steps[s].bytes).bytes == 0)
+        wait_for(operand.message->channel,
+                 "receiving message " + std::to_string(operand.message->number + 1) + " of " +
+                     std::to_string(program_->channels[operand.message->channel].receives));
+    for (auto const& [c, number] : steps_.steps[s].overwrites)
+      if (!channels_[c].lane->has_consumed(channels_[c].referred[number])) wait_for(c, "reading what was sent");
+    if (progress_[s].started && progress_[s].moved == steps_.steps[s].bytes)
+      for (auto k = progress_[s].sends_done; k < steps_.steps[s].sends.size(); ++k)
+        wait_for(steps_.steps[s].sends[k].channel, "taking what is sent");
+  }
+  return result;
+}
+
+}  // namespace chorus::engine

@@ -1,0 +1,123 @@
+// One kind of call of a group over shared memory: prepared once, run as often as it is made.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "collectives/core/reduce_op.hpp"
+#include "worker/devices/fold.hpp"
+#include "worker/engine/shared_lane.hpp"
+#include "worker/engine/shared_steps.hpp"
+#include "worker/memory/arena.hpp"
+
+namespace chorus::engine {
+
+// Runs the steps of a program on the caller's thread, never waiting: turn() does what can be done now.
+class SharedCall {
+ public:
+  // The arena outlives the call. Errors: MemoryErrc::unavailable for the program's scratch memory.
+  [[nodiscard]] static Result<std::unique_ptr<SharedCall>> make(std::shared_ptr<plan::Program const> program,
+                                                                plan::Sizes const& sizes, Dtype dtype, ReduceOp reduce,
+                                                                std::uint64_t fingerprint, memory::Arena& arena);
+  ~SharedCall();
+  SharedCall(SharedCall const&) = delete;
+  SharedCall& operator=(SharedCall const&) = delete;
+
+  [[nodiscard]] plan::Program const& program() const { return *program_; }
+  [[nodiscard]] std::uint64_t input_bytes() const { return addresses_.input_bytes(); }
+  [[nodiscard]] std::uint64_t output_bytes() const { return addresses_.output_bytes(); }
+
+  // Begins the call'th call of the group. `lanes` by rank, null for the own; they and the memory stay valid until the
+  // call is done. The buffers are as large as those two say.
+  void begin(std::uint64_t call, std::span<std::unique_ptr<SharedLane> const> lanes, std::span<std::byte const> input,
+             std::span<std::byte> output);
+
+  enum class Turn : std::uint8_t { done, moved, waits, failed };
+  [[nodiscard]] Turn turn();
+  [[nodiscard]] Failure const& failure() const { return failure_; }  // after Turn::failed
+
+  // Ranks that the call waits for, and what for.
+  struct Awaited {
+    plan::Rank rank;
+    std::string where;  // "receiving message 2 of 6"
+  };
+  [[nodiscard]] std::vector<Awaited> awaited() const;
+  // Others may still write to the output: it was offered to them.
+  [[nodiscard]] bool has_offered() const { return has_offered_; }
+
+  [[nodiscard]] std::uint32_t instructions_done() const { return instructions_done_; }
+  [[nodiscard]] std::uint64_t bytes_sent() const { return bytes_sent_; }
+  [[nodiscard]] std::uint64_t bytes_received() const { return bytes_received_; }
+
+ private:
+  struct Cursor {
+    std::uint32_t piece = 0;
+    std::uint64_t at = 0;
+  };
+  struct Progress {
+    bool started = false;
+    bool done = false;
+    std::uint64_t moved = 0;
+    std::uint32_t sends_done = 0;
+    std::uint64_t sent = 0;            // of the message being sent
+    std::vector<Cursor> cursors;       // of the operands, then of the destinations; of what is sent
+    std::vector<std::byte*> landings;  // per message to send: where the peer wants it, or null
+  };
+  struct Channel {
+    std::uint32_t sends_agreement = 0, receives_agreement = 0;
+    std::uint64_t first_sent = 0, first_received = 0;  // messages of the lane before this call
+    std::vector<std::uint64_t> referred;               // per message sent: records to be consumed before it may change
+    SharedLane* lane = nullptr;
+  };
+
+  SharedCall(std::shared_ptr<plan::Program const> program, plan::Sizes const& sizes, Dtype dtype, ReduceOp reduce,
+             std::uint64_t fingerprint, memory::Arena& arena);
+  Status prepare_memory();
+  void prepare_progress();
+  void offer_landings();
+
+  [[nodiscard]] Turn advance(std::uint32_t s);
+  [[nodiscard]] bool may_start(Step const& step) const;
+  [[nodiscard]] Turn look_for_operands(Step const& step);
+  void find_landings(Step const& step, Progress& progress);
+  [[nodiscard]] Turn fold(Step const& step, Progress& progress);
+  [[nodiscard]] Turn send(Step const& step, Progress& progress);
+  [[nodiscard]] std::uint64_t send_some(SharedLane& lane, Range const& range, Cursor& cursor) const;
+  [[nodiscard]] Turn wrong(SharedLane const& lane, std::uint64_t bytes_wanted);
+  [[nodiscard]] bool all_consumed();
+
+  [[nodiscard]] std::byte* base(plan::Buffer buffer, bool wide) const;
+  [[nodiscard]] std::optional<std::uint64_t> shared_base(plan::Buffer buffer) const;
+
+  std::shared_ptr<plan::Program const> const program_;
+  Addresses const addresses_;
+  Dtype const dtype_;
+  std::size_t const element_bytes_;
+  devices::Folder const folder_, copier_;
+  memory::Arena& arena_;
+  Steps const steps_;
+
+  std::span<std::byte> scratch_;  // in the arena
+  std::unique_ptr<std::byte[]> wide_output_, wide_scratch_;
+  std::vector<Channel> channels_;
+  std::vector<Progress> progress_;
+  std::vector<std::byte const*> sources_;
+  std::vector<std::byte*> destinations_;
+
+  // The call at hand.
+  std::byte const* input_ = nullptr;
+  std::byte* output_ = nullptr;
+  std::optional<std::uint64_t> shared_input_, shared_output_, shared_scratch_;  // their places in the arena
+  std::uint32_t round_ = 0;
+  std::uint32_t left_in_round_ = 0;
+  bool has_offered_ = false;
+  std::uint32_t instructions_done_ = 0;
+  std::uint64_t bytes_sent_ = 0, bytes_received_ = 0;
+  Failure failure_;
+};
+
+}  // namespace chorus::engine

@@ -1,0 +1,204 @@
+#include "worker/engine/shared_group.hpp"
+
+#include <algorithm>
+#include <new>
+#include <thread>
+#include <utility>
+
+#include "collectives/core/assert.hpp"
+#include "worker/memory/errc.hpp"
+
+namespace chorus::engine {
+namespace {
+
+constexpr std::chrono::milliseconds life_every{50};
+// As Run::grace: those who know who is silent say so first.
+constexpr std::chrono::milliseconds grace{100};
+
+}  // namespace
+
+Result<std::unique_ptr<SharedGroup>> SharedGroup::make(memory::Arena& arena, plan::Rank rank,
+                                                       std::vector<Peer> members) {
+  BoardLayout const layout(static_cast<std::uint32_t>(members.size()));
+  auto const board = arena.allocate_once(layout.board_bytes());
+  if (board.has_error()) return board.error();
+  return std::unique_ptr<SharedGroup>(new SharedGroup(arena, rank, std::move(members), layout, *board));
+}
+
+SharedGroup::SharedGroup(memory::Arena& arena, plan::Rank rank, std::vector<Peer> members, BoardLayout layout,
+                         std::span<std::byte> board)
+    : arena_(arena),
+      rank_(rank),
+      members_(std::move(members)),
+      layout_(layout),
+      board_(board),
+      lanes_(members_.size()),
+      shares_cores_(members_.size() > std::max(std::thread::hardware_concurrency(), 1U)) {
+  new (board_.data()) BoardHead{};
+  for (std::uint32_t sender = 0; sender < layout_.ranks; ++sender) new (board_.data() + layout_.lane_at(sender)) Lane{};
+}
+
+SharedGroup::~SharedGroup() { arena_.retire(board_); }
+
+SharedCard SharedGroup::card() const {
+  SharedCard card;
+  card.ticket = arena_.ticket();
+  card.board_offset = static_cast<std::uint64_t>(board_.data() - arena_.mapping().bytes().data());
+  return card;
+}
+
+Status SharedGroup::meet(std::span<SharedCard const> cards, memory::RegionBook& regions) {
+  CHORUS_ASSERT(cards.size() == members_.size(), "a card from everybody");
+  for (plan::Rank peer = 0; peer < members_.size(); ++peer) {
+    if (peer == rank_) continue;
+    auto const& card = cards[peer];
+    auto const cannot = [&](Error why) { return Error(why.code, name_of(peer) + ": " + why.detail); };
+    if (card.layout != board_layout)
+      return cannot(Error(memory::MemoryErrc::damaged, "its boards have layout " + std::to_string(card.layout)));
+    auto region = regions.open(card.ticket);
+    if (region.has_error()) return cannot(region.error());
+    auto const board = (*region)->mapping().at(card.board_offset, layout_.board_bytes());
+    if (board.empty() || card.board_offset % line_bytes != 0)
+      return cannot(Error(memory::MemoryErrc::damaged, "its board is not within its memory"));
+    lanes_[peer] =
+        std::make_unique<SharedLane>(layout_, rank_, peer, board_, arena_.mapping(), std::move(*region), board);
+  }
+  return ok();
+}
+
+std::string SharedGroup::name_of(plan::Rank rank) const {
+  return "rank " + std::to_string(rank) + " (" + members_[rank].worker + ")";
+}
+
+RunResult SharedGroup::run(SharedCall& call, std::string const& description, std::span<std::byte const> input,
+                           std::span<std::byte> output, TimePoint deadline) {
+  started_ = looked_for_life_ = std::chrono::steady_clock::now();
+  describe(description);
+  own().entered.store(calls_ + 1, std::memory_order_release);
+  call.begin(calls_, lanes_, input, output);
+  std::optional<Failure> failure;
+  SharedWait wait(arena_.mapping().head(), shares_cores_);
+  for (bool goes_on = true; goes_on && !failure;) switch (call.turn()) {
+      case SharedCall::Turn::done:
+        goes_on = false;
+        break;
+      case SharedCall::Turn::moved:
+        wait.moved();
+        break;
+      case SharedCall::Turn::waits:
+        if (wait.pause()) failure = look_around(call, deadline);
+        break;
+      case SharedCall::Turn::failed:
+        failure = call.failure();
+        if (failure->code == EngineErrc::plan_mismatch) failure = disagreement(failure->culprits.front());
+    }
+  if (!failure && !sees_all()) failure = lost(call);
+  RunResult result;
+  if (failure) {
+    tell(*failure);
+    if (call.has_offered() && !output.empty())
+      if (auto withdrawn = arena_.withdraw(output); withdrawn.has_error())
+        failure->text += "; the output may still change: " + withdrawn.error().detail;
+    result.status = Error(failure->code, failure->detail());
+    result.culprits = failure->culprits;
+  }
+  ++calls_;
+  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count();
+  result.bytes_sent = call.bytes_sent();
+  result.bytes_received = call.bytes_received();
+  result.steps = call.instructions_done();
+  return result;
+}
+
+void SharedGroup::describe(std::string const& description) {
+  if (description == description_) return;
+  description_ = description;
+  auto& board = own();
+  auto const bytes = std::min(description.size(), board.description.size());
+  std::copy_n(description.begin(), bytes, board.description.begin());
+  board.description_bytes = static_cast<std::uint32_t>(bytes);
+}
+
+Failure SharedGroup::disagreement(plan::Rank other) const {
+  auto const& board = lanes_[other]->board();
+  auto const bytes = std::min<std::size_t>(board.description_bytes, board.description.size());
+  std::string theirs(board.description.data(), bytes);
+  for (auto& c : theirs)
+    if (c < ' ' || c > '~') c = '?';
+  return {EngineErrc::plan_mismatch,
+          name_of(rank_) + " runs '" + description_ + "', " + name_of(other) + " runs '" + theirs + "'",
+          {std::min(rank_, other), std::max(rank_, other)},
+          {}};
+}
+
+bool SharedGroup::sees_all() const {
+  return !arena_.mapping().is_broken() && std::all_of(lanes_.begin(), lanes_.end(), [](auto const& lane) {
+    return lane == nullptr || !lane->region().mapping().is_broken();
+  });
+}
+
+void SharedGroup::tell(Failure const& failure) {
+  auto& board = own();
+  board.verdict_bytes = links::encode(to_verdict(failure, 0), board.verdict);
+  board.failed.store(calls_ + 1, std::memory_order_release);
+  for (auto const& lane : lanes_)
+    if (lane) lane->ring();
+}
+
+std::optional<Failure> SharedGroup::told_by_others() const {
+  for (auto const& lane : lanes_) {
+    if (lane == nullptr || lane->board().failed.load(std::memory_order_acquire) == 0) continue;
+    auto const bytes = std::min<std::size_t>(lane->board().verdict_bytes, links::verdict_bytes_max);
+    auto const copy = lane->board().verdict;
+    auto const verdict = links::decode_verdict(std::span(copy).first(bytes));
+    if (verdict.has_value()) return from_verdict(*verdict, name_of(lane->peer()));
+    return Failure{EngineErrc::protocol_error, name_of(lane->peer()) + " failed and does not say why", {lane->peer()}, {}};
+  }
+  return std::nullopt;
+}
+
+std::optional<Failure> SharedGroup::lost(SharedCall const& call) const {
+  auto const gone = [&](plan::Rank rank, std::string const& where, std::string const& why) {
+    return Failure{EngineErrc::peer_lost, "lost " + name_of(rank) + " while " + where + ": " + why, {rank}, {}};
+  };
+  for (auto const& lane : lanes_)
+    if (lane && lane->region().mapping().is_broken()) return gone(lane->peer(), "reading its memory", "it was truncated");
+  if (arena_.mapping().is_broken())
+    return Failure{EngineErrc::aborted, "the shared memory of " + name_of(rank_) + " was truncated", {rank_}, {}};
+  for (auto const& [rank, where] : call.awaited())
+    if (!lanes_[rank]->region().owner_lives()) return gone(rank, where, "its process has ended");
+  return std::nullopt;
+}
+
+std::optional<Failure> SharedGroup::expired(SharedCall const& call, TimePoint deadline, TimePoint now) const {
+  if (now < deadline) return std::nullopt;
+  std::vector<SharedCall::Awaited> silent, slow;
+  for (auto& awaited : call.awaited()) {
+    bool const has_called = lanes_[awaited.rank]->board().entered.load(std::memory_order_acquire) > calls_;
+    (has_called ? slow : silent).push_back(std::move(awaited));
+  }
+  if (silent.empty() && members_.size() > 2 && now < deadline + grace) return std::nullopt;
+  Failure failure;
+  failure.code = EngineErrc::deadline_exceeded;
+  auto const allowed = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - started_).count();
+  failure.text = "not finished after " + std::to_string(allowed) + " ms";
+  for (auto const& [rank, where] : silent.empty() ? slow : silent) {
+    if (std::find(failure.culprits.begin(), failure.culprits.end(), rank) != failure.culprits.end()) continue;
+    failure.text += (failure.culprits.empty() ? ": " : ", ") + name_of(rank) +
+                    (silent.empty() ? " was slow, " + where : std::string(" never called"));
+    failure.culprits.push_back(rank);
+  }
+  std::sort(failure.culprits.begin(), failure.culprits.end());
+  return failure;
+}
+
+std::optional<Failure> SharedGroup::look_around(SharedCall const& call, TimePoint deadline) {
+  if (auto told = told_by_others()) return told;
+  auto const now = std::chrono::steady_clock::now();
+  if (auto too_late = expired(call, deadline, now)) return too_late;
+  if (now - looked_for_life_ < life_every) return std::nullopt;
+  looked_for_life_ = now;
+  return lost(call);
+}
+
+}  // namespace chorus::engine

@@ -1,0 +1,77 @@
+// A group whose members all see each other's memory: its calls run on the callers' own threads.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "worker/engine/data_plane.hpp"
+#include "worker/engine/shared_call.hpp"
+#include "worker/engine/shared_lane.hpp"
+#include "worker/engine/shared_wait.hpp"
+#include "worker/memory/arena.hpp"
+#include "worker/memory/region_book.hpp"
+
+namespace chorus::engine {
+
+// What a member tells the others before the first call. Travels as it lies in memory.
+struct SharedCard {
+  memory::Ticket ticket;  // id 0: this member has no memory to share
+  std::uint64_t board_offset = 0;
+  std::uint32_t layout = board_layout;
+  std::uint32_t reserved = 0;  // zero
+};
+static_assert(sizeof(SharedCard) == 48 && std::has_unique_object_representations_v<SharedCard>);
+
+// One call at a time, from any thread. After a failure no call is made any more.
+class SharedGroup {
+ public:
+  // Makes the own board. The arena outlives the group. `members` in rank order. Errors: MemoryErrc::unavailable.
+  [[nodiscard]] static Result<std::unique_ptr<SharedGroup>> make(memory::Arena& arena, plan::Rank rank,
+                                                                 std::vector<Peer> members);
+  ~SharedGroup();
+  SharedGroup(SharedGroup const&) = delete;
+  SharedGroup& operator=(SharedGroup const&) = delete;
+
+  [[nodiscard]] SharedCard card() const;
+
+  // Finds everybody's board. Errors: MemoryErrc, the detail names the member whose memory is not to be seen.
+  [[nodiscard]] Status meet(std::span<SharedCard const> cards, memory::RegionBook& regions);
+
+  // Every member has met all. The call was made for this group's arena.
+  [[nodiscard]] RunResult run(SharedCall& call, std::string const& description, std::span<std::byte const> input,
+                              std::span<std::byte> output, std::chrono::steady_clock::time_point deadline);
+
+ private:
+  using TimePoint = std::chrono::steady_clock::time_point;
+
+  SharedGroup(memory::Arena& arena, plan::Rank rank, std::vector<Peer> members, BoardLayout layout,
+              std::span<std::byte> board);
+  [[nodiscard]] std::optional<Failure> look_around(SharedCall const& call, TimePoint deadline);
+  [[nodiscard]] std::optional<Failure> told_by_others() const;
+  [[nodiscard]] Failure disagreement(plan::Rank other) const;
+  void describe(std::string const& description);
+  [[nodiscard]] std::optional<Failure> lost(SharedCall const& call) const;
+  [[nodiscard]] std::optional<Failure> expired(SharedCall const& call, TimePoint deadline, TimePoint now) const;
+  [[nodiscard]] bool sees_all() const;
+  void tell(Failure const& failure);
+  [[nodiscard]] std::string name_of(plan::Rank rank) const;
+  [[nodiscard]] BoardHead& own() const { return *reinterpret_cast<BoardHead*>(board_.data()); }
+
+  memory::Arena& arena_;
+  plan::Rank const rank_;
+  std::vector<Peer> const members_;
+  BoardLayout const layout_;
+  std::span<std::byte> const board_;
+  std::vector<std::unique_ptr<SharedLane>> lanes_;  // by rank; null for the own
+  bool const shares_cores_;
+  std::uint64_t calls_ = 0;
+  std::string description_;  // of the call at hand
+  TimePoint started_;
+  TimePoint looked_for_life_;
+};
+
+}  // namespace chorus::engine

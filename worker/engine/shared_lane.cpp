@@ -1,0 +1,184 @@
+#include "worker/engine/shared_lane.hpp"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+#include <cstring>
+#include <utility>
+
+#include "collectives/core/assert.hpp"
+
+namespace chorus::engine {
+namespace {
+
+constexpr std::uint64_t record_bytes_max = 1u << 30;
+
+}  // namespace
+
+SharedLane::SharedLane(BoardLayout const& layout, plan::Rank self, plan::Rank peer, std::span<std::byte> own,
+                       memory::Mapping const& own_memory, std::shared_ptr<memory::PeerRegion const> region,
+                       std::span<std::byte> board)
+    : peer_(peer),
+      block_bytes_(layout.block_bytes),
+      slot_bytes_(layout.slot_bytes),
+      own_memory_(own_memory),
+      region_(std::move(region)),
+      board_(*reinterpret_cast<BoardHead const*>(board.data())),
+      out_(*reinterpret_cast<Lane*>(board.data() + layout.lane_at(self))),
+      in_(*reinterpret_cast<Lane*>(own.data() + layout.lane_at(peer))),
+      slots_(own.data() + layout.slots_at(peer)),
+      slots_offset_(static_cast<std::uint64_t>(slots_ - own_memory.bytes().data())),
+      peer_head_(region_->mapping().head()) {
+  CHORUS_ASSERT(own.size() == layout.board_bytes() && board.size() == layout.board_bytes(), "boards are whole");
+}
+
+void SharedLane::begin(std::uint64_t call, std::uint32_t sends_agreement, std::uint32_t receives_agreement) {
+  call_ = static_cast<std::uint32_t>(call);
+  sends_agreement_ = sends_agreement;
+  receives_agreement_ = receives_agreement;
+}
+
+std::byte* SharedLane::block_of(Lane& lane, std::uint64_t record) const {
+  return reinterpret_cast<std::byte*>(&lane) + sizeof(Lane) + record % records_per_lane * block_bytes_;
+}
+
+bool SharedLane::has_consumed(std::uint64_t records) {
+  if (seen_ < records) seen_ = out_.consumed.load(std::memory_order_acquire);
+  return seen_ >= records;
+}
+
+Record* SharedLane::next_record() {
+  if (sent_ >= records_per_lane && !has_consumed(sent_ - records_per_lane + 1)) return nullptr;
+  return &out_.records[sent_ % records_per_lane];
+}
+
+void SharedLane::publish(Record& record, RecordKind kind, std::uint64_t bytes, std::uint64_t offset) {
+  record.call = call_;
+  record.agreement = sends_agreement_;
+  record.kind = kind;
+  record.bytes = static_cast<std::uint32_t>(bytes);
+  record.offset = offset;
+  record.sequence.store(++sent_, std::memory_order_release);
+  ring();
+}
+
+std::uint64_t SharedLane::send_inside(std::span<std::byte const> bytes) {
+  auto* const record = next_record();
+  if (record == nullptr) return 0;
+  std::memcpy(bytes.size() <= bytes_in_record ? record->payload.data() : block_of(out_, sent_), bytes.data(),
+              bytes.size());
+  publish(*record, RecordKind::inside, bytes.size(), 0);
+  return bytes.size();
+}
+
+std::uint64_t SharedLane::send_reference(std::uint64_t offset, std::uint64_t bytes) {
+  auto* const record = next_record();
+  if (record == nullptr) return 0;
+  auto const part = std::min(bytes, record_bytes_max);
+  publish(*record, RecordKind::reference, part, offset);
+  referred_ = sent_;
+  return part;
+}
+
+std::uint64_t SharedLane::send_through_slot(std::span<std::byte const> bytes) {
+  auto* const record = next_record();
+  auto const slot = next_slot_;
+  if (record == nullptr || !has_consumed(slot_free_at_[slot])) return 0;
+  auto const part = std::min<std::uint64_t>(bytes.size(), slot_bytes_);
+  std::memcpy(slots_ + slot * slot_bytes_, bytes.data(), part);
+  publish(*record, RecordKind::reference, part, slots_offset_ + slot * slot_bytes_);
+  slot_free_at_[slot] = sent_;
+  next_slot_ = 1 - slot;
+  return part;
+}
+
+bool SharedLane::send_landed(std::uint64_t bytes) {
+  auto* const record = next_record();
+  if (record == nullptr) return false;
+  publish(*record, RecordKind::landed, bytes, 0);
+  return true;
+}
+
+std::span<std::byte> SharedLane::landing(std::uint64_t message, std::uint64_t bytes,
+                                         std::uint64_t messages_read) const {
+  auto const& landing = out_.landings[message % landings_per_lane];
+  if (landing.message.load(std::memory_order_acquire) != message + 1) return {};
+  auto const offset = landing.offset;
+  if (landing.bytes != bytes || landing.after > messages_read || bytes > record_bytes_max) return {};
+  return region_->mapping().at(offset, bytes);
+}
+
+void SharedLane::offer_landing(std::uint64_t message, std::uint64_t offset, std::uint64_t bytes, std::uint64_t after) {
+  auto& landing = in_.landings[message % landings_per_lane];
+  landing.offset = offset;
+  landing.bytes = bytes;
+  landing.after = after;
+  landing.message.store(message + 1, std::memory_order_release);
+}
+
+SharedLane::Arrived SharedLane::arrived(std::uint64_t bytes_wanted) {
+  if (has_record_) return at_hand_;
+  auto& record = in_.records[received_ % records_per_lane];
+  if (record.sequence.load(std::memory_order_acquire) != received_ + 1) return {};
+  // Taken once, so that what is checked is what is used.
+  auto const kind = record.kind;
+  std::uint64_t const bytes = record.bytes;
+  auto const offset = record.offset;
+  Arrived result;
+  result.wrong = record.call != call_ || record.agreement != receives_agreement_ || bytes == 0 || bytes > bytes_wanted;
+  if (!result.wrong) switch (kind) {
+      case RecordKind::inside:
+        result.wrong = bytes > block_bytes_;
+        result.data = bytes <= bytes_in_record ? record.payload.data() : block_of(in_, received_);
+        break;
+      case RecordKind::reference:
+        result.data = region_->mapping().at(offset, bytes).data();
+        result.wrong = result.data == nullptr;
+        break;
+      case RecordKind::landed:
+        result.wrong = bytes != bytes_wanted;
+        break;
+      default:
+        result.wrong = true;
+    }
+  result.bytes = bytes;
+  if (result.wrong) return result;
+  has_record_ = true;
+  at_hand_ = result;
+  return result;
+}
+
+void SharedLane::take(std::uint64_t bytes) {
+  CHORUS_ASSERT(has_record_ && bytes <= at_hand_.bytes, "what is taken has arrived");
+  at_hand_.bytes -= bytes;
+  if (at_hand_.data != nullptr) at_hand_.data += bytes;
+  if (at_hand_.bytes != 0) return;
+  has_record_ = false;
+  in_.consumed.store(++received_, std::memory_order_release);
+  ring();
+}
+
+Failure SharedLane::why(std::uint64_t bytes_wanted) const {
+  auto const& record = in_.records[received_ % records_per_lane];
+  if (record.call == call_ && record.agreement != receives_agreement_)
+    return {EngineErrc::plan_mismatch, "it calls something else", {peer_}, {}};
+  auto const text = "a record of call " + std::to_string(record.call) + ", kind " +
+                    std::to_string(static_cast<std::uint32_t>(record.kind)) + ", " + std::to_string(record.bytes) +
+                    " bytes at " + std::to_string(record.offset) + ", where call " + std::to_string(call_) +
+                    " has at most " + std::to_string(bytes_wanted) + " to come";
+  return {EngineErrc::protocol_error, text, {peer_}, {}};
+}
+
+// Between what was written and the look at the sleepers stands a fence; the sleeper has one between its saying so and
+// its last look.
+void SharedLane::ring() {
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (peer_head_.sleepers.load(std::memory_order_relaxed) == 0) return;
+  peer_head_.bell.fetch_add(1, std::memory_order_relaxed);
+  syscall(SYS_futex, &peer_head_.bell, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
+
+}  // namespace chorus::engine

@@ -1,0 +1,97 @@
+// The two lanes between this member and another one, as this member uses them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "collectives/plan/spec.hpp"
+#include "worker/engine/failure.hpp"
+#include "worker/engine/shared_board.hpp"
+#include "worker/memory/shared_region.hpp"
+
+namespace chorus::engine {
+
+// One thread at a time. What the peer wrote is checked before it is used: a sound peer never fails a check.
+class SharedLane {
+ public:
+  // `own` is the board in this member's arena (whose region is `own_memory`), `board_offset` where the peer's is in its
+  // region. Both mappings and the own board outlive the lane.
+  SharedLane(BoardLayout const& layout, plan::Rank self, plan::Rank peer, std::span<std::byte> own,
+             memory::Mapping const& own_memory, std::shared_ptr<memory::PeerRegion const> region,
+             std::span<std::byte> board);
+
+  [[nodiscard]] plan::Rank peer() const { return peer_; }
+  [[nodiscard]] memory::PeerRegion const& region() const { return *region_; }
+  [[nodiscard]] BoardHead const& board() const { return board_; }
+
+  // A new call: from now on records carry these.
+  void begin(std::uint64_t call, std::uint32_t sends_agreement, std::uint32_t receives_agreement);
+
+  // Sending. Each gives how many of the bytes were taken, 0 if it must wait until the peer has consumed more.
+  std::uint64_t send_inside(std::span<std::byte const> bytes);
+  std::uint64_t send_reference(std::uint64_t offset, std::uint64_t bytes);
+  std::uint64_t send_through_slot(std::span<std::byte const> bytes);
+  [[nodiscard]] bool send_landed(std::uint64_t bytes);
+  [[nodiscard]] std::uint32_t inside_max() const { return block_bytes_; }
+
+  // Messages that were sent, and received, whole since the group began.
+  std::uint64_t messages_sent = 0;
+  std::uint64_t messages_received = 0;
+
+  // The number of records sent so far that the peer must have consumed before what they refer to may change.
+  [[nodiscard]] std::uint64_t referred() const { return referred_; }
+  // Whether the peer has consumed that many records.
+  [[nodiscard]] bool has_consumed(std::uint64_t records);
+
+  // Where the peer wants the n-th message from here, if it said so and has had what it sent before read.
+  [[nodiscard]] std::span<std::byte> landing(std::uint64_t message, std::uint64_t bytes,
+                                             std::uint64_t messages_read) const;
+  // Tells the peer where its n-th message may be put.
+  void offer_landing(std::uint64_t message, std::uint64_t offset, std::uint64_t bytes, std::uint64_t after);
+
+  // Receiving: the rest of the record at hand; 0 bytes if none has come.
+  struct Arrived {
+    std::byte const* data = nullptr;  // null: it landed
+    std::uint64_t bytes = 0;
+    bool wrong = false;  // it cannot be; see why()
+  };
+  [[nodiscard]] Arrived arrived(std::uint64_t bytes_wanted);
+  void take(std::uint64_t bytes);
+  // What is wrong with the record at hand.
+  [[nodiscard]] Failure why(std::uint64_t bytes_wanted) const;
+
+  // Wakes the peer if it sleeps: after something was written that it may wait for.
+  void ring();
+
+ private:
+  [[nodiscard]] Record* next_record();
+  void publish(Record& record, RecordKind kind, std::uint64_t bytes, std::uint64_t offset);
+  [[nodiscard]] std::byte* block_of(Lane& lane, std::uint64_t record) const;
+
+  plan::Rank const peer_;
+  std::uint32_t const block_bytes_, slot_bytes_;
+  memory::Mapping const& own_memory_;
+  std::shared_ptr<memory::PeerRegion const> const region_;
+  BoardHead const& board_;
+  Lane& out_;
+  Lane& in_;
+  std::byte* const slots_;
+  std::uint64_t const slots_offset_;
+  memory::RegionHead& peer_head_;
+
+  std::uint32_t call_ = 0, sends_agreement_ = 0, receives_agreement_ = 0;
+  std::uint64_t sent_ = 0;      // records
+  std::uint64_t seen_ = 0;      // of them consumed, as last looked up
+  std::uint64_t referred_ = 0;
+  std::uint64_t slot_free_at_[2] = {0, 0};  // records to be consumed before the slot is used again
+  std::uint32_t next_slot_ = 0;
+
+  std::uint64_t received_ = 0;  // records
+  bool has_record_ = false;     // the one at hand was checked
+  Arrived at_hand_;
+};
+
+}  // namespace chorus::engine

@@ -1,0 +1,45 @@
+// How a caller waits for its peers over shared memory: first without letting go of the processor, then giving way to
+// others, then asleep until somebody rings.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+#include "worker/memory/shared_region.hpp"
+
+namespace chorus::engine {
+
+// One wait after the other, on one thread. The region of `head` outlives it.
+class SharedWait {
+ public:
+  using TimePoint = std::chrono::steady_clock::time_point;
+
+  // `shares_cores`: there are more callers than processors, so one that spins keeps another from moving.
+  SharedWait(memory::RegionHead& head, bool shares_cores) : head_(head), spins_(shares_cores ? 0 : spins_alone) {}
+  ~SharedWait() { stand_up(); }
+  SharedWait(SharedWait const&) = delete;
+  SharedWait& operator=(SharedWait const&) = delete;
+
+  // Something moved: the next wait is a new one.
+  void moved() {
+    if (idle_ != 0) stand_up();
+    idle_ = 0;
+  }
+  // Waits a moment. True from time to time: then it is worth to look at clocks and at others' fates.
+  [[nodiscard]] bool pause();
+
+ private:
+  static constexpr std::uint32_t spins_alone = 4000;
+  static constexpr std::uint32_t yields = 400;
+  static constexpr std::uint32_t looks_every = 256;
+
+  void stand_up();
+
+  memory::RegionHead& head_;
+  std::uint32_t const spins_;
+  std::uint32_t idle_ = 0;
+  bool is_lying_ = false;  // counted as a sleeper
+  std::uint32_t bell_ = 0;
+};
+
+}  // namespace chorus::engine

@@ -1,0 +1,16 @@
+#include "worker/memory/region_book.hpp"
+
+#include <utility>
+
+namespace chorus::memory {
+
+Result<std::shared_ptr<PeerRegion const>> RegionBook::open(Ticket const& ticket) {
+  std::lock_guard const lock(mutex_);
+  if (auto const known = regions_[ticket.id].lock(); known && known->ticket() == ticket) return known;
+  auto opened = PeerRegion::open(ticket);
+  std::erase_if(regions_, [](auto const& entry) { return entry.second.expired(); });
+  if (opened.has_value()) regions_[ticket.id] = *opened;
+  return opened;
+}
+
+}  // namespace chorus::memory
