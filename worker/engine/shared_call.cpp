@@ -141,7 +141,7 @@ void SharedCall::begin(std::uint64_t call, std::span<std::unique_ptr<SharedLane>
     std::fill(progress.landings.begin(), progress.landings.end(), nullptr);
   }
   round_ = 0;
-  left_in_round_ = steps_.steps.empty() ? 0 : steps_.round_begin[1];
+  enter_round();
   has_offered_ = false;
   instructions_done_ = 0;
   bytes_sent_ = bytes_received_ = 0;
@@ -162,10 +162,14 @@ void SharedCall::offer_landings() {
   }
 }
 
+void SharedCall::enter_round() {
+  left_in_round_ = round_ < steps_.rounds.size() ? steps_.rounds[round_].ends.size() : 0;
+}
+
 SharedCall::Turn SharedCall::turn() {
   bool moved = false;
-  while (round_ + 1 < steps_.round_begin.size()) {
-    for (auto s = steps_.round_begin[round_]; s < steps_.round_begin[round_ + 1]; ++s) {
+  while (round_ < steps_.rounds.size()) {
+    for (auto const s : steps_.rounds[round_].steps) {
       if (progress_[s].done) continue;
       auto const result = advance(s);
       if (result == Turn::failed) return result;
@@ -173,13 +177,12 @@ SharedCall::Turn SharedCall::turn() {
       if (result == Turn::done) {
         progress_[s].done = true;
         instructions_done_ += steps_.steps[s].steps;
-        --left_in_round_;
       }
     }
+    while (left_in_round_ != 0 && progress_[steps_.rounds[round_].ends[left_in_round_ - 1]].done) --left_in_round_;
     if (left_in_round_ != 0) return moved ? Turn::moved : Turn::waits;
     ++round_;
-    if (round_ + 1 < steps_.round_begin.size())
-      left_in_round_ = steps_.round_begin[round_ + 1] - steps_.round_begin[round_];
+    enter_round();
   }
   if (all_consumed()) return Turn::done;
   return moved ? Turn::moved : Turn::waits;
@@ -218,16 +221,24 @@ SharedCall::Turn SharedCall::advance(std::uint32_t s) {
 }
 
 bool SharedCall::may_start(Step const& step) const {
-  for (auto const before : step.after)
-    if (!progress_[before].done) return false;
+  for (auto const before : step.after) {
+    bool const computes = !steps_.steps[before].destinations.empty();
+    if (computes && (!progress_[before].started || progress_[before].moved != steps_.steps[before].bytes)) return false;
+  }
   for (auto const& [c, number] : step.overwrites)
-    if (!channels_[c].lane->has_consumed(channels_[c].referred[number])) return false;
+    if (!is_read(c, number)) return false;
   for (auto const& operand : step.operands)
     if (operand.message) {
       auto const& channel = channels_[operand.message->channel];
       if (channel.lane->messages_received != channel.first_received + operand.message->number) return false;
     }
   return true;
+}
+
+bool SharedCall::is_read(std::uint32_t c, std::uint32_t message) const {
+  auto const& channel = channels_[c];
+  return channel.lane->messages_sent > channel.first_sent + message &&
+         channel.lane->has_consumed(channel.referred[message]);
 }
 
 SharedCall::Turn SharedCall::look_for_operands(Step const& step) {
@@ -384,12 +395,12 @@ std::vector<SharedCall::Awaited> SharedCall::awaited() const {
   auto const wait_for = [&](std::uint32_t c, std::string where) {
     result.push_back({program_->channels[c].peer, std::move(where)});
   };
-  if (round_ + 1 >= steps_.round_begin.size()) {
+  if (round_ >= steps_.rounds.size()) {
     for (std::uint32_t c = 0; c < channels_.size(); ++c)
       if (!channels_[c].lane->has_consumed(channels_[c].lane->referred())) wait_for(c, "reading what was sent");
     return result;
   }
-  for (auto s = steps_.round_begin[round_]; s < steps_.round_begin[round_ + 1]; ++s) {
+  for (auto const s : steps_.rounds[round_].steps) {
     if (progress_[s].done) continue;
     for (auto const& operand : steps_.steps[s].operands)
       if (operand.message && channels_[operand.message->channel].lane->arrived(steps_.steps[s].bytes).bytes == 0)
@@ -397,8 +408,9 @@ std::vector<SharedCall::Awaited> SharedCall::awaited() const {
                  "receiving message " + std::to_string(operand.message->number + 1) + " of " +
                      std::to_string(program_->channels[operand.message->channel].receives));
     for (auto const& [c, number] : steps_.steps[s].overwrites)
-      if (!channels_[c].lane->has_consumed(channels_[c].referred[number])) wait_for(c, "reading what was sent");
-    if (progress_[s].started && progress_[s].moved == steps_.steps[s].bytes)
+      if (!is_read(c, number)) wait_for(c, "reading what was sent");
+    bool const sends = steps_.steps[s].destinations.empty() || progress_[s].moved == steps_.steps[s].bytes;
+    if (progress_[s].started && sends)
       for (auto k = progress_[s].sends_done; k < steps_.steps[s].sends.size(); ++k)
         wait_for(steps_.steps[s].sends[k].channel, "taking what is sent");
   }

@@ -80,8 +80,11 @@ class SharedCall {
   void prepare_progress();
   void offer_landings();
 
+  void enter_round();
   [[nodiscard]] Turn advance(std::uint32_t s);
   [[nodiscard]] bool may_start(Step const& step) const;
+  // Whether an own message was sent, and what it refers to is not needed any more.
+  [[nodiscard]] bool is_read(std::uint32_t channel, std::uint32_t message) const;
   [[nodiscard]] Turn look_for_operands(Step const& step);
   void find_landings(Step const& step, Progress& progress);
   [[nodiscard]] Turn fold(Step const& step, Progress& progress);
@@ -113,7 +116,7 @@ class SharedCall {
   std::byte* output_ = nullptr;
   std::optional<std::uint64_t> shared_input_, shared_output_, shared_scratch_;  // their places in the arena
   std::uint32_t round_ = 0;
-  std::uint32_t left_in_round_ = 0;
+  std::size_t left_in_round_ = 0;  // the first so many of those that end in the round are not all done
   bool has_offered_ = false;
   std::uint32_t instructions_done_ = 0;
   std::uint64_t bytes_sent_ = 0, bytes_received_ = 0;

@@ -41,6 +41,7 @@ struct Joined {
   std::vector<std::uint32_t> sends;   // of the range, or of a copy
 
   [[nodiscard]] std::uint32_t place() const { return chain.back(); }
+  [[nodiscard]] std::uint32_t last() const { return sends.empty() ? place() : std::max(place(), sends.back()); }
 };
 
 class Compiler {
@@ -92,18 +93,24 @@ class Compiler {
 
   [[nodiscard]] Steps steps() const {
     Steps result;
-    std::uint32_t round = 0, last_round = nowhere;
-    for (auto const g : order_) {
-      while (program_.round_begin[round + 1] <= joined_[g].place()) ++round;
-      if (round != last_round) result.round_begin.push_back(static_cast<std::uint32_t>(result.steps.size()));
-      last_round = round;
-      result.steps.push_back(step_of(joined_[g], result.round_begin.back()));
+    result.rounds.resize(program_.round_begin.size() - 1);
+    for (std::uint32_t s = 0; s < order_.size(); ++s) {
+      auto const& joined = joined_[order_[s]];
+      auto const begins = round_of(joined.chain.front());
+      auto const ends = round_of(joined.last());
+      result.steps.push_back(step_of(joined, begins));
+      for (auto round = begins; round <= ends; ++round) result.rounds[round].steps.push_back(s);
+      result.rounds[ends].ends.push_back(s);
     }
-    result.round_begin.push_back(static_cast<std::uint32_t>(result.steps.size()));
+    std::erase_if(result.rounds, [](Steps::Round const& round) { return round.steps.empty(); });
     return result;
   }
 
  private:
+  [[nodiscard]] std::uint32_t round_of(std::uint32_t i) const {
+    auto const after = std::upper_bound(program_.round_begin.begin(), program_.round_begin.end(), i);
+    return static_cast<std::uint32_t>(after - program_.round_begin.begin()) - 1;
+  }
   [[nodiscard]] std::uint32_t count() const { return static_cast<std::uint32_t>(program_.instructions.size()); }
   [[nodiscard]] Instruction const& at(std::uint32_t i) const { return program_.instructions[i]; }
 
@@ -124,6 +131,15 @@ class Compiler {
     return false;
   }
 
+  // Whether i overwrites what this rank sends. Messages that are received in the same step would then be read only after
+  // others have read this rank's, and two ranks could wait for each other.
+  [[nodiscard]] bool overwrites_messages(std::uint32_t i) const {
+    auto const dependencies = program_.dependencies_of(i);
+    return at(i).writes_dst() && std::any_of(dependencies.begin(), dependencies.end(), [&](auto const& dependency) {
+             return at(dependency.instruction).op == Opcode::send;
+           });
+  }
+
   void extend(Joined& joined) const {
     auto const first = joined.chain.front();
     auto range = destination_of(at(first));
@@ -134,7 +150,8 @@ class Compiler {
       auto const& next = at(j);
       if (group_of_[j] != nowhere) continue;
       bool const is_new_peer = !next.receives() || std::find(peers.begin(), peers.end(), next.peer) == peers.end();
-      if (is_new_peer && continues(j, at(joined.chain.back()), range)) {
+      bool const waits_longer = !peers.empty() && overwrites_messages(j);
+      if (is_new_peer && !waits_longer && continues(j, at(joined.chain.back()), range)) {
         joined.chain.push_back(j);
         range = destination_of(next);
         if (next.receives()) peers.push_back(next.peer);
@@ -151,7 +168,8 @@ class Compiler {
           next.reads_src() && std::find(held.begin(), held.end(), source_of(next)) != held.end();
       if (next.op == Opcode::send && is_held) {
         joined.sends.push_back(j);
-      } else if (next.op == Opcode::copy && is_held && source_of(next) == range && !next.is_final()) {
+      } else if (next.op == Opcode::copy && is_held && source_of(next) == range && !next.is_final() &&
+                 (peers.empty() || !overwrites_messages(j))) {
         joined.copies.push_back(j);
         held.push_back(destination_of(next));
       } else if (std::any_of(held.begin(), held.end(), [&](Slice const& s) { return writes(next, s); })) {
@@ -200,7 +218,7 @@ class Compiler {
     }
   }
 
-  [[nodiscard]] Step step_of(Joined const& joined, std::uint32_t first_of_round) const {
+  [[nodiscard]] Step step_of(Joined const& joined, std::uint32_t begins) const {
     Step step;
     auto const& last = at(joined.place());
     step.bytes = totals_[joined.place()];
@@ -215,11 +233,11 @@ class Compiler {
       for (auto const i : joined.sends) step.sends.push_back(message_of(at(i)));
       step.is_final = last.is_final();
     }
-    add_dependencies(step, joined, first_of_round);
+    add_dependencies(step, joined, begins);
     return step;
   }
 
-  void add_dependencies(Step& step, Joined const& joined, std::uint32_t first_of_round) const {
+  void add_dependencies(Step& step, Joined const& joined, std::uint32_t begins) const {
     auto const group = group_of_[joined.place()];
     bool const lands = joined.chain.size() == 1 && last_is_plain_receive(joined) && step.destinations.size() == 1 &&
                        step.destinations[0].pieces.size() == 1 && !step.destinations[0].wide;
@@ -228,8 +246,8 @@ class Compiler {
       for (auto const i : *part)
         for (auto const& [before, segmentwise] : program_.dependencies_of(i)) {
           if (group_of_[before] == group) continue;
-          auto const position = position_[group_of_[before]];
-          if (position >= first_of_round) step.after.push_back(position);
+          auto const earlier = group_of_[before];
+          if (round_of(joined_[earlier].last()) >= begins) step.after.push_back(position_[earlier]);
           bool const is_overwritten = at(before).op == Opcode::send && at(i).writes_dst();
           if (is_overwritten) step.overwrites.push_back(message_of(at(before)));
           bool const same_peer = is_overwritten && at(before).peer == at(joined.place()).peer && segmentwise;

@@ -1,0 +1,111 @@
+// The collective suite over shared memory, and what only shared memory can show.
+#include <doctest/doctest.h>
+
+#include "collectives/algorithms/catalogue.hpp"
+#include "collectives/algorithms/representative.hpp"
+#include "worker/engine/shared_steps.hpp"
+#include "worker/engine/testing/shared_fleet.hpp"
+#include "worker/engine/testing/suite.hpp"
+
+using namespace chorus;
+using namespace chorus::engine;
+using namespace chorus::engine::testing;
+
+namespace {
+
+std::unique_ptr<Fleet> in_arenas(std::uint32_t ranks) {
+  return std::make_unique<SharedFleet>(SharedFleetOptions{.ranks = ranks, .seed = ranks});
+}
+
+std::unique_ptr<Fleet> outside(std::uint32_t ranks) {
+  return std::make_unique<SharedFleet>(SharedFleetOptions{.ranks = ranks, .in_arena = false, .seed = ranks});
+}
+
+std::unique_ptr<Fleet> with_large_records(std::uint32_t ranks) {
+  return std::make_unique<SharedFleet>(SharedFleetOptions{.ranks = ranks, .block_bytes = 8192, .seed = ranks});
+}
+
+struct Compiled {
+  Compiled(plan::Algorithm const& algorithm, plan::Spec const& spec, plan::Rank rank, Dtype dtype = Dtype::f32)
+      : program(plan::build(algorithm, spec, rank).value()),
+        addresses(program, plan::Sizes{spec.ranks * 100, {}, {}}, element_bytes(dtype)),
+        steps(to_steps(program, addresses, dtype)) {}
+  plan::Program program;
+  Addresses addresses;
+  Steps steps;
+};
+
+plan::Spec all_reduce_by(char const* algorithm, std::uint32_t ranks, bool in_place = false) {
+  return {.op = Op::all_reduce, .algorithm = algorithm, .ranks = ranks, .in_place = in_place};
+}
+
+}  // namespace
+
+TEST_CASE("in shared arenas, every algorithm is exact for every group, count and operation") {
+  check_every_shape(in_arenas, Depth::telling);
+}
+
+TEST_CASE("from memory of one's own, every algorithm is exact for every group, count and operation") {
+  check_every_shape(outside, Depth::telling);
+}
+
+TEST_CASE("with payloads inside of records, every algorithm is exact for every group, count and operation") {
+  check_every_shape(with_large_records, Depth::telling);
+}
+
+TEST_CASE("over shared memory, a hundred runs in a row") { check_hundred_in_a_row(in_arenas); }
+
+TEST_CASE("over shared memory, ranks may start in any order, long after the others") { check_late_starters(in_arenas); }
+
+TEST_CASE("an owner of allpairs reads everybody's chunk once and puts the sum where everybody wants it") {
+  for (bool const in_place : {false, true}) {
+    CAPTURE(in_place);
+    Compiled const c(algorithms::allpairs, all_reduce_by("allpairs", 4, in_place), 2);
+    auto const folds = std::count_if(c.steps.steps.begin(), c.steps.steps.end(),
+                                     [](Step const& step) { return step.operands.size() == 4; });
+    CHECK(folds == 1);
+    for (auto const& step : c.steps.steps) {
+      if (step.operands.size() != 4) continue;
+      CHECK(step.sends.size() == 3);
+      CHECK(step.destinations.size() == 1);
+      CHECK(step.destinations[0].pieces[0].buffer == plan::Buffer::output);
+      CHECK(step.is_final);
+    }
+    auto const landing = std::count_if(c.steps.steps.begin(), c.steps.steps.end(),
+                                       [](Step const& step) { return step.may_land; });
+    CHECK(landing == 3);
+  }
+}
+
+TEST_CASE("a member of mesh reduces all vectors in one pass") {
+  Compiled const c(algorithms::mesh, all_reduce_by("mesh", 5), 3);
+  auto const& last = c.steps.steps.back();
+  CHECK(last.operands.size() == 5);
+  CHECK(last.destinations.size() == 1);
+  CHECK(last.steps == 5);
+}
+
+TEST_CASE("both ends of a message meet in the same round") {
+  for (auto const* algorithm : algorithms::all())
+    for (auto const op : all_ops)
+      for (std::uint32_t ranks : {2u, 3u, 5u, 8u, 12u})
+        for (auto const& spec : algorithms::representative_specs(*algorithm, op, ranks)) {
+          std::vector<plan::Program> programs;
+          for (plan::Rank rank = 0; rank < ranks; ++rank)
+            programs.push_back(plan::build(*algorithm, spec, rank).value());
+          auto const rounds_of = [&](plan::Rank rank, plan::Rank peer, bool sends) {
+            std::vector<std::uint32_t> rounds;
+            auto const& program = programs[rank];
+            for (std::uint32_t round = 0; round + 1 < program.round_begin.size(); ++round)
+              for (auto i = program.round_begin[round]; i < program.round_begin[round + 1]; ++i) {
+                auto const& each = program.instructions[i];
+                bool const counts = sends ? each.op == plan::Opcode::send : each.receives();
+                if (counts && each.peer == peer) rounds.push_back(round);
+              }
+            return rounds;
+          };
+          for (plan::Rank from = 0; from < ranks; ++from)
+            for (plan::Rank to = 0; to < ranks; ++to)
+              if (from != to) REQUIRE(rounds_of(from, to, true) == rounds_of(to, from, false));
+        }
+}

@@ -1,0 +1,62 @@
+// Ranks that call over shared memory, all in one thread: each takes a turn when a seed says so.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "worker/engine/shared_call.hpp"
+#include "worker/engine/testing/case.hpp"
+#include "worker/memory/arena.hpp"
+
+namespace chorus::engine::testing {
+
+struct SharedFleetOptions {
+  std::uint32_t ranks = 2;
+  bool in_arena = true;            // the vectors; otherwise they are the test's own
+  std::uint32_t block_bytes = 64;  // the largest payload inside a record: smaller than in earnest, so that both ways are gone
+  std::uint32_t slot_bytes = 4096;
+  std::uint64_t seed = 1;
+};
+
+class SharedFleet final : public Fleet {
+ public:
+  explicit SharedFleet(SharedFleetOptions options);
+  ~SharedFleet() override;
+
+  [[nodiscard]] std::uint32_t ranks() const override { return options_.ranks; }
+  [[nodiscard]] Peer peer(plan::Rank rank) const override;
+  // A rank makes one call after the other.
+  void start(plan::Rank rank, RunSpec spec, RunDone done) override;
+  bool run_until(std::atomic<std::size_t> const& ended, std::size_t count) override;
+  void let_move() override;
+
+  [[nodiscard]] memory::Arena& arena(plan::Rank rank) { return *members_[rank]->arena; }
+
+ private:
+  struct Call {
+    RunSpec spec;
+    RunDone done;
+    std::unique_ptr<SharedCall> call;
+    std::span<std::byte> input, output;  // in the arena; empty if the test's own are used
+    bool begun = false;
+  };
+  struct Member {
+    std::unique_ptr<memory::Arena> arena;
+    std::span<std::byte> board;
+    std::vector<std::unique_ptr<SharedLane>> lanes;
+    std::deque<Call> calls;
+    std::uint64_t made = 0;
+  };
+
+  bool take_turn(Member& member);
+  void begin(Member& member, Call& call);
+  void end(Member& member, Call& call, Status status);
+
+  SharedFleetOptions const options_;
+  std::mt19937_64 random_;
+  std::vector<std::unique_ptr<Member>> members_;
+};
+
+}  // namespace chorus::engine::testing
