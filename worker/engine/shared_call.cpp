@@ -1,6 +1,7 @@
 #include "worker/engine/shared_call.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 #include "collectives/core/assert.hpp"
 #include "worker/engine/run_identity.hpp"
@@ -75,7 +76,7 @@ Status SharedCall::prepare_memory() {
     shared_scratch_ = arena_.offset_of(scratch_);
   }
   auto const keeps_wide = [&](Buffer buffer) {
-    return std::any_of(steps_.steps.begin(), steps_.steps.end(), [&](Step const& step) {
+    return std::any_of(steps_.begin(), steps_.end(), [&](Step const& step) {
       return std::any_of(step.destinations.begin(), step.destinations.end(), [&](Range const& range) {
         return range.wide && !range.pieces.empty() && range.pieces[0].buffer == buffer;
       });
@@ -91,7 +92,7 @@ Status SharedCall::prepare_memory() {
 
 void SharedCall::prepare_progress() {
   std::size_t sources = 1, destinations = 1;
-  for (auto const& step : steps_.steps) {
+  for (auto const& step : steps_) {
     Progress progress;
     progress.cursors.resize(step.operands.size() + step.destinations.size() + 1);
     progress.landings.resize(step.sends.size());
@@ -134,14 +135,14 @@ void SharedCall::begin(std::uint64_t call, std::span<std::unique_ptr<SharedLane>
     std::fill(channel.referred.begin(), channel.referred.end(), 0);
   }
   for (auto& progress : progress_) {
-    progress.started = progress.done = false;
+    progress.started = false;
     progress.moved = progress.sent = 0;
     progress.sends_done = 0;
     std::fill(progress.cursors.begin(), progress.cursors.end(), Cursor{});
     std::fill(progress.landings.begin(), progress.landings.end(), nullptr);
   }
-  round_ = 0;
-  enter_round();
+  pending_.resize(steps_.size());
+  std::iota(pending_.begin(), pending_.end(), 0);
   has_offered_ = false;
   instructions_done_ = 0;
   bytes_sent_ = bytes_received_ = 0;
@@ -150,7 +151,7 @@ void SharedCall::begin(std::uint64_t call, std::span<std::unique_ptr<SharedLane>
 
 void SharedCall::offer_landings() {
   if (!shared_output_) return;
-  for (auto const& step : steps_.steps) {
+  for (auto const& step : steps_) {
     if (!step.may_land || step.bytes == 0) continue;
     auto const [c, number] = *step.operands[0].message;
     auto const& piece = step.destinations[0].pieces[0];
@@ -162,29 +163,20 @@ void SharedCall::offer_landings() {
   }
 }
 
-void SharedCall::enter_round() {
-  left_in_round_ = round_ < steps_.rounds.size() ? steps_.rounds[round_].ends.size() : 0;
-}
-
 SharedCall::Turn SharedCall::turn() {
   bool moved = false;
-  while (round_ < steps_.rounds.size()) {
-    for (auto const s : steps_.rounds[round_].steps) {
-      if (progress_[s].done) continue;
-      auto const result = advance(s);
-      if (result == Turn::failed) return result;
-      moved = moved || result != Turn::waits;
-      if (result == Turn::done) {
-        progress_[s].done = true;
-        instructions_done_ += steps_.steps[s].steps;
-      }
-    }
-    while (left_in_round_ != 0 && progress_[steps_.rounds[round_].ends[left_in_round_ - 1]].done) --left_in_round_;
-    if (left_in_round_ != 0) return moved ? Turn::moved : Turn::waits;
-    ++round_;
-    enter_round();
+  std::size_t kept = 0;
+  for (auto const s : pending_) {
+    auto const result = advance(s);
+    if (result == Turn::failed) return result;
+    moved = moved || result != Turn::waits;
+    if (result == Turn::done)
+      instructions_done_ += steps_[s].steps;
+    else
+      pending_[kept++] = s;
   }
-  if (all_consumed()) return Turn::done;
+  pending_.resize(kept);
+  if (kept == 0 && all_consumed()) return Turn::done;
   return moved ? Turn::moved : Turn::waits;
 }
 
@@ -194,7 +186,7 @@ bool SharedCall::all_consumed() {
 }
 
 SharedCall::Turn SharedCall::advance(std::uint32_t s) {
-  auto const& step = steps_.steps[s];
+  auto const& step = steps_[s];
   auto& progress = progress_[s];
   bool moved = false;
   if (!progress.started) {
@@ -221,10 +213,8 @@ SharedCall::Turn SharedCall::advance(std::uint32_t s) {
 }
 
 bool SharedCall::may_start(Step const& step) const {
-  for (auto const before : step.after) {
-    bool const computes = !steps_.steps[before].destinations.empty();
-    if (computes && (!progress_[before].started || progress_[before].moved != steps_.steps[before].bytes)) return false;
-  }
+  for (auto const before : step.after)
+    if (!progress_[before].started || progress_[before].moved != steps_[before].bytes) return false;
   for (auto const& [c, number] : step.overwrites)
     if (!is_read(c, number)) return false;
   for (auto const& operand : step.operands)
@@ -395,24 +385,23 @@ std::vector<SharedCall::Awaited> SharedCall::awaited() const {
   auto const wait_for = [&](std::uint32_t c, std::string where) {
     result.push_back({program_->channels[c].peer, std::move(where)});
   };
-  if (round_ >= steps_.rounds.size()) {
+  if (pending_.empty()) {
     for (std::uint32_t c = 0; c < channels_.size(); ++c)
       if (!channels_[c].lane->has_consumed(channels_[c].lane->referred())) wait_for(c, "reading what was sent");
     return result;
   }
-  for (auto const s : steps_.rounds[round_].steps) {
-    if (progress_[s].done) continue;
-    for (auto const& operand : steps_.steps[s].operands)
-      if (operand.message && channels_[operand.message->channel].lane->arrived(steps_.steps[s].bytes).bytes == 0)
+  for (auto const s : pending_) {
+    for (auto const& operand : steps_[s].operands)
+      if (operand.message && channels_[operand.message->channel].lane->arrived(steps_[s].bytes).bytes == 0)
         wait_for(operand.message->channel,
                  "receiving message " + std::to_string(operand.message->number + 1) + " of " +
                      std::to_string(program_->channels[operand.message->channel].receives));
-    for (auto const& [c, number] : steps_.steps[s].overwrites)
+    for (auto const& [c, number] : steps_[s].overwrites)
       if (!is_read(c, number)) wait_for(c, "reading what was sent");
-    bool const sends = steps_.steps[s].destinations.empty() || progress_[s].moved == steps_.steps[s].bytes;
+    bool const sends = steps_[s].destinations.empty() || progress_[s].moved == steps_[s].bytes;
     if (progress_[s].started && sends)
-      for (auto k = progress_[s].sends_done; k < steps_.steps[s].sends.size(); ++k)
-        wait_for(steps_.steps[s].sends[k].channel, "taking what is sent");
+      for (auto k = progress_[s].sends_done; k < steps_[s].sends.size(); ++k)
+        wait_for(steps_[s].sends[k].channel, "taking what is sent");
   }
   return result;
 }

@@ -60,7 +60,6 @@ class SharedCall {
   };
   struct Progress {
     bool started = false;
-    bool done = false;
     std::uint64_t moved = 0;
     std::uint32_t sends_done = 0;
     std::uint64_t sent = 0;            // of the message being sent
@@ -80,7 +79,6 @@ class SharedCall {
   void prepare_progress();
   void offer_landings();
 
-  void enter_round();
   [[nodiscard]] Turn advance(std::uint32_t s);
   [[nodiscard]] bool may_start(Step const& step) const;
   // Whether an own message was sent, and what it refers to is not needed any more.
@@ -102,7 +100,7 @@ class SharedCall {
   std::size_t const element_bytes_;
   devices::Folder const folder_, copier_;
   memory::Arena& arena_;
-  Steps const steps_;
+  std::vector<Step> const steps_;
 
   std::span<std::byte> scratch_;  // in the arena
   std::unique_ptr<std::byte[]> wide_output_, wide_scratch_;
@@ -115,8 +113,7 @@ class SharedCall {
   std::byte const* input_ = nullptr;
   std::byte* output_ = nullptr;
   std::optional<std::uint64_t> shared_input_, shared_output_, shared_scratch_;  // their places in the arena
-  std::uint32_t round_ = 0;
-  std::size_t left_in_round_ = 0;  // the first so many of those that end in the round are not all done
+  std::vector<std::uint32_t> pending_;  // steps that are not done, in order
   bool has_offered_ = false;
   std::uint32_t instructions_done_ = 0;
   std::uint64_t bytes_sent_ = 0, bytes_received_ = 0;

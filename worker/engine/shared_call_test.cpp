@@ -32,7 +32,7 @@ struct Compiled {
         steps(to_steps(program, addresses, dtype)) {}
   plan::Program program;
   Addresses addresses;
-  Steps steps;
+  std::vector<Step> steps;
 };
 
 plan::Spec all_reduce_by(char const* algorithm, std::uint32_t ranks, bool in_place = false) {
@@ -61,17 +61,17 @@ TEST_CASE("an owner of allpairs reads everybody's chunk once and puts the sum wh
   for (bool const in_place : {false, true}) {
     CAPTURE(in_place);
     Compiled const c(algorithms::allpairs, all_reduce_by("allpairs", 4, in_place), 2);
-    auto const folds = std::count_if(c.steps.steps.begin(), c.steps.steps.end(),
+    auto const folds = std::count_if(c.steps.begin(), c.steps.end(),
                                      [](Step const& step) { return step.operands.size() == 4; });
     CHECK(folds == 1);
-    for (auto const& step : c.steps.steps) {
+    for (auto const& step : c.steps) {
       if (step.operands.size() != 4) continue;
       CHECK(step.sends.size() == 3);
       CHECK(step.destinations.size() == 1);
       CHECK(step.destinations[0].pieces[0].buffer == plan::Buffer::output);
       CHECK(step.is_final);
     }
-    auto const landing = std::count_if(c.steps.steps.begin(), c.steps.steps.end(),
+    auto const landing = std::count_if(c.steps.begin(), c.steps.end(),
                                        [](Step const& step) { return step.may_land; });
     CHECK(landing == 3);
   }
@@ -79,7 +79,7 @@ TEST_CASE("an owner of allpairs reads everybody's chunk once and puts the sum wh
 
 TEST_CASE("a member of mesh reduces all vectors in one pass") {
   Compiled const c(algorithms::mesh, all_reduce_by("mesh", 5), 3);
-  auto const& last = c.steps.steps.back();
+  auto const& last = c.steps.back();
   CHECK(last.operands.size() == 5);
   CHECK(last.destinations.size() == 1);
   CHECK(last.steps == 5);

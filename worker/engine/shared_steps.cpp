@@ -41,7 +41,6 @@ struct Joined {
   std::vector<std::uint32_t> sends;   // of the range, or of a copy
 
   [[nodiscard]] std::uint32_t place() const { return chain.back(); }
-  [[nodiscard]] std::uint32_t last() const { return sends.empty() ? place() : std::max(place(), sends.back()); }
 };
 
 class Compiler {
@@ -91,26 +90,13 @@ class Compiler {
     return true;
   }
 
-  [[nodiscard]] Steps steps() const {
-    Steps result;
-    result.rounds.resize(program_.round_begin.size() - 1);
-    for (std::uint32_t s = 0; s < order_.size(); ++s) {
-      auto const& joined = joined_[order_[s]];
-      auto const begins = round_of(joined.chain.front());
-      auto const ends = round_of(joined.last());
-      result.steps.push_back(step_of(joined, begins));
-      for (auto round = begins; round <= ends; ++round) result.rounds[round].steps.push_back(s);
-      result.rounds[ends].ends.push_back(s);
-    }
-    std::erase_if(result.rounds, [](Steps::Round const& round) { return round.steps.empty(); });
+  [[nodiscard]] std::vector<Step> steps() const {
+    std::vector<Step> result;
+    for (auto const g : order_) result.push_back(step_of(joined_[g]));
     return result;
   }
 
  private:
-  [[nodiscard]] std::uint32_t round_of(std::uint32_t i) const {
-    auto const after = std::upper_bound(program_.round_begin.begin(), program_.round_begin.end(), i);
-    return static_cast<std::uint32_t>(after - program_.round_begin.begin()) - 1;
-  }
   [[nodiscard]] std::uint32_t count() const { return static_cast<std::uint32_t>(program_.instructions.size()); }
   [[nodiscard]] Instruction const& at(std::uint32_t i) const { return program_.instructions[i]; }
 
@@ -218,7 +204,7 @@ class Compiler {
     }
   }
 
-  [[nodiscard]] Step step_of(Joined const& joined, std::uint32_t begins) const {
+  [[nodiscard]] Step step_of(Joined const& joined) const {
     Step step;
     auto const& last = at(joined.place());
     step.bytes = totals_[joined.place()];
@@ -233,11 +219,11 @@ class Compiler {
       for (auto const i : joined.sends) step.sends.push_back(message_of(at(i)));
       step.is_final = last.is_final();
     }
-    add_dependencies(step, joined, begins);
+    add_dependencies(step, joined);
     return step;
   }
 
-  void add_dependencies(Step& step, Joined const& joined, std::uint32_t begins) const {
+  void add_dependencies(Step& step, Joined const& joined) const {
     auto const group = group_of_[joined.place()];
     bool const lands = joined.chain.size() == 1 && last_is_plain_receive(joined) && step.destinations.size() == 1 &&
                        step.destinations[0].pieces.size() == 1 && !step.destinations[0].wide;
@@ -246,8 +232,7 @@ class Compiler {
       for (auto const i : *part)
         for (auto const& [before, segmentwise] : program_.dependencies_of(i)) {
           if (group_of_[before] == group) continue;
-          auto const earlier = group_of_[before];
-          if (round_of(joined_[earlier].last()) >= begins) step.after.push_back(position_[earlier]);
+          if (at(before).writes_dst()) step.after.push_back(position_[group_of_[before]]);
           bool const is_overwritten = at(before).op == Opcode::send && at(i).writes_dst();
           if (is_overwritten) step.overwrites.push_back(message_of(at(before)));
           bool const same_peer = is_overwritten && at(before).peer == at(joined.place()).peer && segmentwise;
@@ -273,7 +258,7 @@ class Compiler {
 
 }  // namespace
 
-Steps to_steps(plan::Program const& program, Addresses const& addresses, Dtype dtype, bool fuses) {
+std::vector<Step> to_steps(plan::Program const& program, Addresses const& addresses, Dtype dtype, bool fuses) {
   Compiler compiler(program, addresses, dtype);
   compiler.join(fuses);
   if (!compiler.is_sound()) {

@@ -50,7 +50,7 @@ struct Step {
   std::vector<Range> destinations;
   std::vector<MessageName> sends;
   std::vector<MessageName> overwrites;  // own messages that must have been sent, and read where they lie, before
-  std::vector<std::uint32_t> after;     // steps whose results must be there before, but those of earlier rounds
+  std::vector<std::uint32_t> after;     // steps whose results must be there before
   bool is_final = false;                // completes a reduction
   // The peer may put the message where it belongs, by itself, once it has read its first `land_after` messages from
   // here (the last of them element for element): nothing else touches that range before.
@@ -59,20 +59,8 @@ struct Step {
   std::uint32_t steps = 1;  // instructions in it
 };
 
-struct Steps {
-  std::vector<Step> steps;
-  // A rank goes on to the next round when all steps that end in this one are done. What a step joins may begin in an
-  // earlier round, and its messages may belong to a later one: it may be run in all of them, for whoever sends to it may
-  // be waiting, and whoever receives from it may not be there yet.
-  struct Round {
-    std::vector<std::uint32_t> steps;  // that may be run
-    std::vector<std::uint32_t> ends;   // of them
-  };
-  std::vector<Round> rounds;
-};
-
 // `fuses`: whether instructions are joined. They never are where that would change what a rank waits for in a way that
 // the program's dependencies forbid.
-[[nodiscard]] Steps to_steps(plan::Program const& program, Addresses const& addresses, Dtype dtype, bool fuses = true);
+[[nodiscard]] std::vector<Step> to_steps(plan::Program const& program, Addresses const& addresses, Dtype dtype, bool fuses = true);
 
 }  // namespace chorus::engine
