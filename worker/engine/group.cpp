@@ -208,8 +208,7 @@ engine::RunResult Group::run_shared(plan::Algorithm const& algorithm, Request co
                         "buffers of " + std::to_string(input.size()) + " and " + std::to_string(output.size()) +
                             " bytes for " + std::to_string(call.input_bytes()) + " and " +
                             std::to_string(call.output_bytes())));
-  auto result = shared_->run(call, (*prepared)->description, input, output,
-                             std::chrono::steady_clock::now() + options.timeout);
+  auto result = shared_->run(call, (*prepared)->description, input, output, options.timeout);
   if (result.status.has_error()) broken_ = result.status.error();
   return result;
 }

@@ -38,7 +38,10 @@ SharedGroup::SharedGroup(memory::Arena& arena, plan::Rank rank, std::vector<Peer
   for (std::uint32_t sender = 0; sender < layout_.ranks; ++sender) new (board_.data() + layout_.lane_at(sender)) Lane{};
 }
 
-SharedGroup::~SharedGroup() { arena_.retire(board_); }
+// After a failure the board stays: others may not have read there yet why.
+SharedGroup::~SharedGroup() {
+  if (own().failed.load(std::memory_order_relaxed) == 0) arena_.retire(board_);
+}
 
 SharedCard SharedGroup::card() const {
   SharedCard card;
@@ -71,8 +74,9 @@ std::string SharedGroup::name_of(plan::Rank rank) const {
 }
 
 RunResult SharedGroup::run(SharedCall& call, std::string const& description, std::span<std::byte const> input,
-                           std::span<std::byte> output, TimePoint deadline) {
+                           std::span<std::byte> output, std::chrono::milliseconds timeout) {
   started_ = looked_for_life_ = std::chrono::steady_clock::now();
+  deadline_ = started_ + timeout;
   describe(description);
   own().entered.store(calls_ + 1, std::memory_order_release);
   call.begin(calls_, lanes_, input, output);
@@ -86,7 +90,7 @@ RunResult SharedGroup::run(SharedCall& call, std::string const& description, std
         wait.moved();
         break;
       case SharedCall::Turn::waits:
-        if (wait.pause()) failure = look_around(call, deadline);
+        if (wait.pause()) failure = look_around(call);
         break;
       case SharedCall::Turn::failed:
         failure = call.failure();
@@ -170,17 +174,17 @@ std::optional<Failure> SharedGroup::lost(SharedCall const& call) const {
   return std::nullopt;
 }
 
-std::optional<Failure> SharedGroup::expired(SharedCall const& call, TimePoint deadline, TimePoint now) const {
-  if (now < deadline) return std::nullopt;
+std::optional<Failure> SharedGroup::expired(SharedCall const& call, TimePoint now) const {
+  if (now < deadline_) return std::nullopt;
   std::vector<SharedCall::Awaited> silent, slow;
   for (auto& awaited : call.awaited()) {
     bool const has_called = lanes_[awaited.rank]->board().entered.load(std::memory_order_acquire) > calls_;
     (has_called ? slow : silent).push_back(std::move(awaited));
   }
-  if (silent.empty() && members_.size() > 2 && now < deadline + grace) return std::nullopt;
+  if (silent.empty() && members_.size() > 2 && now < deadline_ + grace) return std::nullopt;
   Failure failure;
   failure.code = EngineErrc::deadline_exceeded;
-  auto const allowed = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - started_).count();
+  auto const allowed = std::chrono::duration_cast<std::chrono::milliseconds>(deadline_ - started_).count();
   failure.text = "not finished after " + std::to_string(allowed) + " ms";
   for (auto const& [rank, where] : silent.empty() ? slow : silent) {
     if (std::find(failure.culprits.begin(), failure.culprits.end(), rank) != failure.culprits.end()) continue;
@@ -192,10 +196,10 @@ std::optional<Failure> SharedGroup::expired(SharedCall const& call, TimePoint de
   return failure;
 }
 
-std::optional<Failure> SharedGroup::look_around(SharedCall const& call, TimePoint deadline) {
+std::optional<Failure> SharedGroup::look_around(SharedCall const& call) {
   if (auto told = told_by_others()) return told;
   auto const now = std::chrono::steady_clock::now();
-  if (auto too_late = expired(call, deadline, now)) return too_late;
+  if (auto too_late = expired(call, now)) return too_late;
   if (now - looked_for_life_ < life_every) return std::nullopt;
   looked_for_life_ = now;
   return lost(call);

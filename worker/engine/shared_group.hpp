@@ -43,19 +43,19 @@ class SharedGroup {
 
   // Every member has met all. The call was made for this group's arena.
   [[nodiscard]] RunResult run(SharedCall& call, std::string const& description, std::span<std::byte const> input,
-                              std::span<std::byte> output, std::chrono::steady_clock::time_point deadline);
+                              std::span<std::byte> output, std::chrono::milliseconds timeout);
 
  private:
   using TimePoint = std::chrono::steady_clock::time_point;
 
   SharedGroup(memory::Arena& arena, plan::Rank rank, std::vector<Peer> members, BoardLayout layout,
               std::span<std::byte> board);
-  [[nodiscard]] std::optional<Failure> look_around(SharedCall const& call, TimePoint deadline);
+  [[nodiscard]] std::optional<Failure> look_around(SharedCall const& call);
   [[nodiscard]] std::optional<Failure> told_by_others() const;
   [[nodiscard]] Failure disagreement(plan::Rank other) const;
   void describe(std::string const& description);
   [[nodiscard]] std::optional<Failure> lost(SharedCall const& call) const;
-  [[nodiscard]] std::optional<Failure> expired(SharedCall const& call, TimePoint deadline, TimePoint now) const;
+  [[nodiscard]] std::optional<Failure> expired(SharedCall const& call, TimePoint now) const;
   [[nodiscard]] bool sees_all() const;
   void tell(Failure const& failure);
   [[nodiscard]] std::string name_of(plan::Rank rank) const;
@@ -70,7 +70,7 @@ class SharedGroup {
   bool const shares_cores_;
   std::uint64_t calls_ = 0;
   std::string description_;  // of the call at hand
-  TimePoint started_;
+  TimePoint started_, deadline_;
   TimePoint looked_for_life_;
 };
 

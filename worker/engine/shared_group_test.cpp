@@ -1,0 +1,266 @@
+// Groups over shared memory: how they find each other, and every way in which a call can fail.
+#include "worker/engine/shared_group.hpp"
+
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+#include <thread>
+
+#include "collectives/algorithms/catalogue.hpp"
+#include "worker/engine/group.hpp"
+#include "worker/engine/testing/tcp_fleet.hpp"
+
+using namespace chorus;
+using namespace chorus::engine;
+using namespace chorus::engine::testing;
+using namespace std::chrono_literals;
+
+namespace {
+
+bool contains(std::string const& text, std::string_view part) { return text.find(part) != std::string::npos; }
+
+std::unique_ptr<memory::Arena> make_arena() {
+  auto region = memory::SharedRegion::create(memory::random_ticket(1u << 30));
+  return std::make_unique<memory::Arena>(std::move(region.value()));
+}
+
+// Members that have met, each of which is called by the test.
+class Members {
+ public:
+  explicit Members(std::uint32_t ranks) {
+    std::vector<Peer> peers;
+    for (plan::Rank rank = 0; rank < ranks; ++rank) peers.push_back({rank, "w" + std::to_string(rank), rank + 1, ""});
+    std::vector<SharedCard> cards;
+    for (plan::Rank rank = 0; rank < ranks; ++rank) {
+      arenas.push_back(make_arena());
+      groups.push_back(SharedGroup::make(*arenas[rank], rank, peers).value());
+      cards.push_back(groups[rank]->card());
+    }
+    for (auto& group : groups) REQUIRE(group->meet(cards, regions).has_value());
+    cards_ = cards;
+  }
+
+  // Memory of the arena, all elements with this value.
+  std::span<float> vector(plan::Rank rank, std::size_t elements, float value) {
+    auto const block = arenas[rank]->allocate(elements * sizeof(float)).value();
+    std::span const numbers(reinterpret_cast<float*>(block.data()), elements);
+    std::fill(numbers.begin(), numbers.end(), value);
+    return numbers;
+  }
+
+  RunResult all_reduce(plan::Rank rank, std::span<float> input, std::span<float> output,
+                       plan::Algorithm const& algorithm, std::chrono::milliseconds timeout = 20s) {
+    plan::Spec const spec{.op = Op::all_reduce,
+                          .algorithm = std::string(algorithm.name),
+                          .ranks = static_cast<std::uint32_t>(groups.size())};
+    auto program = std::make_shared<plan::Program const>(plan::build(algorithm, spec, rank).value());
+    auto const call = SharedCall::make(program, {input.size(), {}, {}}, Dtype::f32, ReduceOp::sum, input.size(),
+                                       *arenas[rank])
+                          .value();
+    return groups[rank]->run(*call, "a sum of " + std::to_string(input.size()), std::as_bytes(input),
+                             std::as_writable_bytes(output), timeout);
+  }
+
+  // The lane that carries what `sender` says to `receiver`.
+  Lane& lane(plan::Rank sender, plan::Rank receiver) {
+    BoardLayout const layout(static_cast<std::uint32_t>(groups.size()));
+    auto const at = cards_[receiver].board_offset + layout.lane_at(sender);
+    return *reinterpret_cast<Lane*>(arenas[receiver]->mapping().at(at, layout.lane_bytes()).data());
+  }
+
+  std::vector<std::unique_ptr<memory::Arena>> arenas;
+  memory::RegionBook regions;
+  std::vector<std::unique_ptr<SharedGroup>> groups;
+
+ private:
+  std::vector<SharedCard> cards_;
+};
+
+void on_threads(std::uint32_t ranks, std::function<void(plan::Rank)> const& what) {
+  std::vector<std::thread> threads;
+  for (plan::Rank rank = 0; rank < ranks; ++rank) threads.emplace_back([&what, rank] { what(rank); });
+  for (auto& thread : threads) thread.join();
+}
+
+struct Meeting {
+  explicit Meeting(std::uint32_t ranks) : fleet(ranks, {}) {}
+  std::unique_ptr<Group> join(plan::Rank rank, memory::Arena* arena) {
+    GroupMembership membership;
+    membership.name = "g";
+    membership.rank = rank;
+    for (plan::Rank r = 0; r < fleet.ranks(); ++r) membership.members.push_back(fleet.peer(r));
+    return std::make_unique<Group>(membership, fleet.plane(rank), cache, GroupMemory{&algorithms::direct, arena, &regions});
+  }
+  TcpFleet fleet;
+  plan::Cache cache{1 << 20};
+  memory::RegionBook regions;
+};
+
+CallOptions by(plan::Algorithm const& algorithm) {
+  CallOptions options;
+  options.algorithm = &algorithm;
+  return options;
+}
+
+}  // namespace
+
+TEST_CASE("members that share memory call over it, and a disagreement breaks the group") {
+  Meeting meeting(3);
+  std::atomic<int> right{0}, told{0}, broken{0}, shared{0};
+  on_threads(3, [&](plan::Rank rank) {
+    auto const arena = make_arena();
+    auto const group = meeting.join(rank, arena.get());
+    for (int call = 0; call < 60; ++call) {
+      auto const elements = call % 3 == 0 ? 1u : call % 3 == 1 ? 5000u : 100000u;
+      std::vector<float> x(elements, static_cast<float>(rank + 1)), y(elements);
+      bool const in_place = call % 2 == 1;
+      auto& to = in_place ? x : y;
+      auto const result = group->all_reduce(std::as_bytes(std::span(x)), std::as_writable_bytes(std::span(to)),
+                                            Dtype::f32, ReduceOp::sum,
+                                            by(call % 5 == 0 ? algorithms::ring : algorithms::allpairs));
+      if (result.status.has_value() && to == std::vector<float>(elements, 6)) ++right;
+    }
+    if (group->path() == "shm") ++shared;
+    std::vector<float> x(rank == 2 ? 50 : 100, 1);
+    auto const bytes = std::as_writable_bytes(std::span(x));
+    auto const odd = group->all_reduce(bytes, bytes, Dtype::f32, ReduceOp::sum, by(algorithms::ring));
+    if (odd.status.has_error() && odd.status.error().code == EngineErrc::plan_mismatch &&
+        contains(odd.status.error().detail, "f32[50]") && contains(odd.status.error().detail, "f32[100]"))
+      ++told;
+    auto const after = group->all_reduce(bytes, bytes, Dtype::f32, ReduceOp::sum, by(algorithms::ring));
+    if (after.status.has_error() && contains(after.status.error().detail, "broken")) ++broken;
+  });
+  CHECK(right == 180);
+  CHECK(shared == 3);
+  CHECK(told == 3);
+  CHECK(broken == 3);
+}
+
+TEST_CASE("where one member has no memory to share, all use links and know why") {
+  Meeting meeting(3);
+  std::atomic<int> right{0}, knows{0};
+  on_threads(3, [&](plan::Rank rank) {
+    auto const arena = make_arena();
+    auto const group = meeting.join(rank, rank == 1 ? nullptr : arena.get());
+    CHECK(group->path() == "unknown");
+    std::vector<float> x(100, 1), y(100);
+    auto const result = group->all_reduce(std::as_bytes(std::span(x)), std::as_writable_bytes(std::span(y)), Dtype::f32,
+                                          ReduceOp::sum, by(algorithms::ring));
+    if (result.status.has_value() && y[99] == 3 && group->path() == "links") ++right;
+    auto const why = rank == 1 ? "this member has no memory" : "rank 1 (w1)";
+    if (contains(group->why_not_shared(), why)) ++knows;
+  });
+  CHECK(right == 3);
+  CHECK(knows == 3);
+}
+
+TEST_CASE("a member that never calls is named when the time is over") {
+  Members members(3);
+  std::array<RunResult, 2> results;
+  on_threads(2, [&](plan::Rank rank) {
+    results[rank] = members.all_reduce(rank, members.vector(rank, 100, 1), members.vector(rank, 100, 0),
+                                       algorithms::mesh, 50ms);
+  });
+  for (auto const& result : results) {
+    REQUIRE(result.status.has_error());
+    CHECK(result.status.error().code == EngineErrc::deadline_exceeded);
+    CHECK(contains(result.status.error().detail, "not finished after 50 ms: rank 2 (w2) never called"));
+    CHECK(result.culprits == std::vector<plan::Rank>{2});
+  }
+}
+
+TEST_CASE("a member whose process ends is named long before the time is over") {
+  Members members(2);
+  auto const input = members.vector(0, 100, 1), output = members.vector(0, 100, 0);
+  members.groups[1].reset();
+  members.arenas[1].reset();  // its lock goes with it, as in a process that is killed
+  auto const result = members.all_reduce(0, input, output, algorithms::mesh);
+  REQUIRE(result.status.has_error());
+  CHECK(result.status.error().code == EngineErrc::peer_lost);
+  CHECK(contains(result.status.error().detail, "lost rank 1 (w1) while receiving message 1 of 1: its process has ended"));
+  CHECK(result.culprits == std::vector<plan::Rank>{1});
+}
+
+TEST_CASE("memory that is truncated under a call is an error, not a crash") {
+  Members members(2);
+  std::array<RunResult, 2> results;
+  std::array<std::span<float>, 2> inputs, outputs;
+  for (plan::Rank rank = 0; rank < 2; ++rank) {
+    inputs[rank] = members.vector(rank, 1 << 20, 1);
+    outputs[rank] = members.vector(rank, 1 << 20, 0);
+  }
+  REQUIRE(ftruncate(members.arenas[1]->mapping().descriptor(), 1 << 20) == 0);
+  on_threads(2, [&](plan::Rank rank) {
+    results[rank] = members.all_reduce(rank, inputs[rank], outputs[rank], algorithms::mesh, 5s);
+  });
+  for (auto const& result : results) {
+    REQUIRE(result.status.has_error());
+    CHECK(contains(result.status.error().detail, "truncated"));
+    CHECK(result.culprits == std::vector<plan::Rank>{1});
+  }
+}
+
+TEST_CASE("what cannot be in a record ends the call with what it was") {
+  struct Wrong {
+    RecordKind kind;
+    std::uint32_t bytes;
+    std::uint64_t offset;
+  };
+  for (auto const& wrong : {Wrong{RecordKind::reference, 400, ~std::uint64_t{0} - 10},
+                            Wrong{RecordKind::reference, 400, 1u << 30}, Wrong{RecordKind::inside, 401, 0},
+                            Wrong{RecordKind::inside, 0, 0}, Wrong{RecordKind::inside, 398, 0},
+                            Wrong{RecordKind::landed, 400, 0}, Wrong{RecordKind{77}, 400, 0}}) {
+    Members members(2);
+    auto const input = members.vector(0, 100, 1), output = members.vector(0, 100, 0);
+    std::thread liar([&] {
+      // What a sound peer says of the call, with something else in it.
+      auto result = members.all_reduce(1, members.vector(1, 100, 1), members.vector(1, 100, 0), algorithms::mesh, 20ms);
+    });
+    liar.join();  // it has given up; its record is still there
+    auto& record = members.lane(1, 0).records[0];
+    REQUIRE(record.sequence == 1);
+    record.kind = wrong.kind;
+    record.bytes = wrong.bytes;
+    record.offset = wrong.offset;
+    auto const result = members.all_reduce(0, input, output, algorithms::mesh, 1s);
+    REQUIRE(result.status.has_error());
+    CHECK(result.status.error().code == EngineErrc::protocol_error);
+    CHECK(contains(result.status.error().detail, std::to_string(wrong.bytes) + " bytes at"));
+    CHECK(result.culprits == std::vector<plan::Rank>{1});
+  }
+}
+
+TEST_CASE("after a failure nobody reaches the output any more, and its contents are still there") {
+  Members members(2);
+  constexpr std::size_t elements = 1 << 20;
+  auto const input = members.vector(0, elements, 1), output = members.vector(0, elements, 5);
+  auto const offset = members.arenas[0]->offset_of(std::as_bytes(output)).value();
+  auto const there = members.regions.open(members.arenas[0]->ticket()).value()->mapping().at(offset, elements * 4);
+  auto const result = members.all_reduce(0, input, output, algorithms::allpairs, 10ms);
+  REQUIRE(result.status.has_error());
+  std::fill(there.begin(), there.end(), std::byte{7});
+  CHECK(std::all_of(output.begin(), output.end(), [](float x) { return x == 5; }));
+}
+
+TEST_CASE("members meet only those whose memory is what they say") {
+  auto const arena = make_arena(), other = make_arena();
+  std::vector<Peer> const peers{{0, "w0", 1, ""}, {1, "w1", 2, ""}};
+  auto const group = SharedGroup::make(*arena, 0, peers).value();
+  auto const theirs = SharedGroup::make(*other, 1, peers).value();
+  memory::RegionBook regions;
+  auto const refused = [&](std::function<void(SharedCard&)> const& change) {
+    std::vector<SharedCard> cards{group->card(), theirs->card()};
+    change(cards[1]);
+    auto const met = group->meet(cards, regions);
+    REQUIRE(met.has_error());
+    CHECK(contains(met.error().detail, "rank 1 (w1): "));
+  };
+  refused([](SharedCard& card) { card.ticket = {}; });
+  refused([](SharedCard& card) { card.ticket.nonce[0] ^= 1; });
+  refused([](SharedCard& card) { card.layout = 99; });
+  refused([](SharedCard& card) { card.board_offset = ~std::uint64_t{0}; });
+  refused([](SharedCard& card) { card.board_offset += 8; });
+}
