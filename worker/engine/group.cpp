@@ -27,12 +27,41 @@ struct Group::Call {
   engine::RunResult result;
 };
 
+struct Group::Request {
+  Op op;
+  Dtype dtype;
+  ReduceOp reduce;
+  std::uint64_t elements;
+  CallOptions const& options;
+
+  [[nodiscard]] plan::Spec spec(std::size_t ranks) const {
+    return {op,           std::string(options.algorithm->name), static_cast<std::uint32_t>(ranks),
+            options.root, options.arity,                        options.in_place,
+            options.shape};
+  }
+  [[nodiscard]] plan::Sizes sizes() const {
+    return {options.counts.empty() ? elements : 0, options.counts, options.receive_counts};
+  }
+};
+
 // A kind of call that was made before, ready to be made again.
 struct Group::Prepared {
   plan::Algorithm const* algorithm;
-  Request request;
+  plan::Spec spec;
+  Dtype dtype;
+  ReduceOp reduce;
+  plan::Sizes sizes;
   std::string description;
   std::unique_ptr<engine::SharedCall> call;
+
+  // Compared part by part: to make a spec would cost a small call as much as the call itself.
+  [[nodiscard]] bool is(Request const& r) const {
+    auto const& o = r.options;
+    return algorithm == o.algorithm && spec.op == r.op && dtype == r.dtype && reduce == r.reduce &&
+           sizes.elements == (o.counts.empty() ? r.elements : 0) && spec.in_place == o.in_place &&
+           spec.root == o.root && spec.arity == o.arity && spec.shape == o.shape && sizes.counts == o.counts &&
+           sizes.receive_counts == o.receive_counts;
+  }
 };
 
 Group::Group(GroupMembership membership, engine::DataPlane& plane, plan::Cache& cache, GroupMemory memory)
@@ -73,34 +102,25 @@ engine::RunResult Group::run(Op op, std::span<std::byte const> input, std::span<
       broken_ = met.status.error();
       return met;
     }
-  Request request{{op,
-                   std::string(options.algorithm->name),
-                   static_cast<std::uint32_t>(membership_.members.size()),
-                   options.root,
-                   options.arity,
-                   options.in_place,
-                   options.shape},
-                  dtype,
-                  reduce,
-                  {options.counts.empty() ? elements : 0, options.counts, options.receive_counts}};
-  if (shared_) return run_shared(*options.algorithm, request, input, output, options);
-  return run_over_links(*options.algorithm, std::move(request), input, output, options);
+  Request const request{op, dtype, reduce, elements, options};
+  return shared_ ? run_shared(request, input, output) : run_over_links(request, input, output);
 }
 
-engine::RunResult Group::run_over_links(plan::Algorithm const& algorithm, Request request,
-                                        std::span<std::byte const> input, std::span<std::byte> output,
-                                        CallOptions const& options) {
-  auto program = cache_.get(algorithm, request.spec, membership_.rank);
+engine::RunResult Group::run_over_links(Request const& request, std::span<std::byte const> input,
+                                        std::span<std::byte> output) {
+  auto const& options = request.options;
+  auto const plan_spec = request.spec(membership_.members.size());
+  auto program = cache_.get(*options.algorithm, plan_spec, membership_.rank);
   if (program.has_error()) return failed(program.error());
 
   engine::RunSpec spec;
-  spec.sizes = std::move(request.sizes);
+  spec.sizes = request.sizes();
   if (auto const status = plan::check(**program, spec.sizes); status.has_error()) return failed(status.error());
   spec.run = engine::local_run_number(membership_.name, membership_.epoch, sequence_++);
   spec.epoch = membership_.epoch;
   spec.token = membership_.token;
-  spec.description = engine::describe(request.spec, request.dtype, spec.sizes, request.reduce);
-  spec.fingerprint = engine::fingerprint(request.spec, request.dtype, spec.sizes, request.reduce);
+  spec.description = engine::describe(plan_spec, request.dtype, spec.sizes, request.reduce);
+  spec.fingerprint = engine::fingerprint(plan_spec, request.dtype, spec.sizes, request.reduce);
   spec.program = std::move(*program);
   spec.members = membership_.members;
   spec.dtype = request.dtype;
@@ -129,13 +149,9 @@ engine::RunResult Group::start_and_wait(engine::RunSpec spec) {
 
 engine::RunResult Group::gather(std::span<std::byte const> own, std::span<std::byte> all, CallOptions const& options) {
   CallOptions how;
+  how.algorithm = memory_.introduction;
   how.timeout = options.timeout;
-  Request request{{Op::all_gather, std::string(memory_.introduction->name),
-                   static_cast<std::uint32_t>(membership_.members.size())},
-                  Dtype::u8,
-                  ReduceOp::sum,
-                  {all.size(), {}, {}}};
-  return run_over_links(*memory_.introduction, std::move(request), own, all, how);
+  return run_over_links({Op::all_gather, Dtype::u8, ReduceOp::sum, all.size(), how}, own, all);
 }
 
 // Two rounds: everybody tells where its memory is, then whether it sees everybody's.
@@ -175,32 +191,34 @@ engine::RunResult Group::introduce(CallOptions const& options) {
   return told;
 }
 
-Result<Group::Prepared*> Group::prepare(plan::Algorithm const& algorithm, Request const& request) {
+Result<Group::Prepared*> Group::prepare(Request const& request) {
   for (std::size_t i = 0; i < prepared_.size(); ++i)
-    if (prepared_[i]->algorithm == &algorithm && prepared_[i]->request == request) {
-      if (i != 0) std::rotate(prepared_.begin(), prepared_.begin() + static_cast<std::ptrdiff_t>(i),
-                              prepared_.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+    if (prepared_[i]->is(request)) {
+      auto const found = prepared_.begin() + static_cast<std::ptrdiff_t>(i);
+      if (i != 0) std::rotate(prepared_.begin(), found, found + 1);
       return prepared_.front().get();
     }
-  auto program = cache_.get(algorithm, request.spec, membership_.rank);
+  auto const& algorithm = *request.options.algorithm;
+  auto spec = request.spec(membership_.members.size());
+  auto sizes = request.sizes();
+  auto program = cache_.get(algorithm, spec, membership_.rank);
   if (program.has_error()) return program.error();
-  if (auto const status = plan::check(**program, request.sizes); status.has_error()) return status.error();
-  auto const fingerprint = engine::fingerprint(request.spec, request.dtype, request.sizes, request.reduce);
-  auto call = engine::SharedCall::make(std::move(*program), request.sizes, request.dtype, request.reduce, fingerprint,
+  if (auto const status = plan::check(**program, sizes); status.has_error()) return status.error();
+  auto const fingerprint = engine::fingerprint(spec, request.dtype, sizes, request.reduce);
+  auto call = engine::SharedCall::make(std::move(*program), sizes, request.dtype, request.reduce, fingerprint,
                                        *memory_.arena);
   if (call.has_error()) return call.error();
+  auto description = engine::describe(spec, request.dtype, sizes, request.reduce);
   if (prepared_.size() == prepared_max) prepared_.pop_back();
   prepared_.insert(prepared_.begin(), std::make_unique<Prepared>(Prepared{
-                                          &algorithm, request,
-                                          engine::describe(request.spec, request.dtype, request.sizes, request.reduce),
-                                          std::move(*call)}));
+                                          &algorithm, std::move(spec), request.dtype, request.reduce, std::move(sizes),
+                                          std::move(description), std::move(*call)}));
   return prepared_.front().get();
 }
 
-engine::RunResult Group::run_shared(plan::Algorithm const& algorithm, Request const& request,
-                                    std::span<std::byte const> input, std::span<std::byte> output,
-                                    CallOptions const& options) {
-  auto const prepared = prepare(algorithm, request);
+engine::RunResult Group::run_shared(Request const& request, std::span<std::byte const> input,
+                                    std::span<std::byte> output) {
+  auto const prepared = prepare(request);
   if (prepared.has_error()) return failed(prepared.error());
   auto& call = *(*prepared)->call;
   if (input.size() != call.input_bytes() || output.size() != call.output_bytes())
@@ -208,7 +226,7 @@ engine::RunResult Group::run_shared(plan::Algorithm const& algorithm, Request co
                         "buffers of " + std::to_string(input.size()) + " and " + std::to_string(output.size()) +
                             " bytes for " + std::to_string(call.input_bytes()) + " and " +
                             std::to_string(call.output_bytes())));
-  auto result = shared_->run(call, (*prepared)->description, input, output, options.timeout);
+  auto result = shared_->run(call, (*prepared)->description, input, output, request.options.timeout);
   if (result.status.has_error()) broken_ = result.status.error();
   return result;
 }

@@ -91,22 +91,14 @@ class Group {
 
  private:
   struct Call;  // the one that is under way
-  struct Request {
-    plan::Spec spec;
-    Dtype dtype;
-    ReduceOp reduce;
-    plan::Sizes sizes;
-    friend bool operator==(Request const&, Request const&) = default;
-  };
+  struct Request;
   struct Prepared;
 
-  [[nodiscard]] engine::RunResult run_over_links(plan::Algorithm const& algorithm, Request request,
-                                                 std::span<std::byte const> input, std::span<std::byte> output,
-                                                 CallOptions const& options);
-  [[nodiscard]] engine::RunResult run_shared(plan::Algorithm const& algorithm, Request const& request,
-                                             std::span<std::byte const> input, std::span<std::byte> output,
-                                             CallOptions const& options);
-  [[nodiscard]] Result<Prepared*> prepare(plan::Algorithm const& algorithm, Request const& request);
+  [[nodiscard]] engine::RunResult run_over_links(Request const& request, std::span<std::byte const> input,
+                                                 std::span<std::byte> output);
+  [[nodiscard]] engine::RunResult run_shared(Request const& request, std::span<std::byte const> input,
+                                             std::span<std::byte> output);
+  [[nodiscard]] Result<Prepared*> prepare(Request const& request);
   [[nodiscard]] engine::RunResult start_and_wait(engine::RunSpec spec);
   [[nodiscard]] engine::RunResult introduce(CallOptions const& options);
   [[nodiscard]] engine::RunResult gather(std::span<std::byte const> own, std::span<std::byte> all,

@@ -1,5 +1,6 @@
 #include "worker/memory/arena.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "collectives/core/assert.hpp"
@@ -60,9 +61,33 @@ void Arena::give_back(std::uint64_t offset, std::uint64_t size) {
   free_.emplace(offset, size);
 }
 
+Status Arena::use_units(std::uint64_t offset, std::uint64_t size) {
+  auto const first = offset / region_unit_bytes * region_unit_bytes;
+  // From the first to the last unit that is not in use: those between are given memory again, which does nothing.
+  std::uint64_t from = 0, to = 0;
+  for (auto unit = first; unit < offset + size; unit += region_unit_bytes) {
+    if (blocks_in_unit_.contains(unit)) continue;
+    if (to == 0) from = unit;
+    to = unit + region_unit_bytes;
+  }
+  if (to != 0)
+    if (auto backed = region_->back(from, std::min(to, top_) - from); backed.has_error()) return backed;
+  for (auto unit = first; unit < offset + size; unit += region_unit_bytes) ++blocks_in_unit_[unit];
+  return ok();
+}
+
+void Arena::leave_units(std::uint64_t offset, std::uint64_t size) {
+  for (auto unit = offset / region_unit_bytes * region_unit_bytes; unit < offset + size; unit += region_unit_bytes) {
+    auto const found = blocks_in_unit_.find(unit);
+    if (--found->second != 0) continue;
+    blocks_in_unit_.erase(found);
+    region_->release(std::max(unit, region_head_bytes), unit + region_unit_bytes - std::max(unit, region_head_bytes));
+  }
+}
+
 Result<std::span<std::byte>> Arena::allocate(std::uint64_t size_bytes) {
   auto const capacity = region_->ticket().capacity_bytes;
-  std::unique_lock lock(mutex_);
+  std::lock_guard const lock(mutex_);
   auto const full = [&] {
     return Error(MemoryErrc::unavailable, std::to_string(size_bytes) + " bytes asked for, " +
                                               std::to_string(used_bytes_) + " of " + std::to_string(capacity) +
@@ -73,15 +98,13 @@ Result<std::span<std::byte>> Arena::allocate(std::uint64_t size_bytes) {
   auto const size = rounded(std::max<std::uint64_t>(size_bytes, 1), unit);
   auto const offset = take(size, alignment_of(size));
   if (!offset) return full();
-  used_.emplace(*offset, Extent{size, false});
-  used_bytes_ += size;
-  lock.unlock();
-  auto const block = region_->mapping().at(*offset, size);
-  if (auto backed = region_->back(*offset, size); backed.has_error()) {
-    free(block.data());
+  if (auto backed = use_units(*offset, size); backed.has_error()) {
+    give_back(*offset, size);
     return backed.error();
   }
-  return block.first(size_bytes);
+  used_.emplace(*offset, Extent{size, false});
+  used_bytes_ += size;
+  return region_->mapping().at(*offset, size).first(size_bytes);
 }
 
 void Arena::free(std::byte* block) {
@@ -91,26 +114,24 @@ void Arena::free(std::byte* block) {
   auto const [offset, extent] = *found;
   used_.erase(found);
   used_bytes_ -= extent.size;
-  if (extent.size >= page_bytes) region_->release(offset, extent.size);
+  leave_units(offset, extent.size);
   if (!extent.is_withdrawn) return give_back(offset, extent.size);
   --withdrawn_;
 }
 
 Result<std::span<std::byte>> Arena::allocate_once(std::uint64_t size_bytes) {
   auto const size = rounded(std::max<std::uint64_t>(size_bytes, 1), page_bytes);
-  std::unique_lock lock(mutex_);
+  auto const room = rounded(size, region_unit_bytes);
+  std::lock_guard const lock(mutex_);
   auto const last = free_.empty() ? free_.end() : std::prev(free_.end());
-  if (last == free_.end() || last->first + last->second != top_ || size > last->second)
+  if (last == free_.end() || last->first + last->second != top_ || room > last->second)
     return Error(MemoryErrc::unavailable, "no room for " + std::to_string(size) + " bytes at the end of the region");
-  top_ -= size;
-  last->second -= size;
+  top_ -= room;
+  last->second -= room;
   if (last->second == 0) free_.erase(last);
-  auto const offset = top_;
+  if (auto backed = region_->back(top_, size); backed.has_error()) return backed.error();
   used_bytes_ += size;
-  lock.unlock();
-  auto const block = region_->mapping().at(offset, size);
-  if (auto backed = region_->back(offset, size); backed.has_error()) return backed.error();
-  return block.first(size_bytes);
+  return region_->mapping().at(top_, size).first(size_bytes);
 }
 
 void Arena::retire(std::span<std::byte> block) {

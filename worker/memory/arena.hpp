@@ -47,6 +47,9 @@ class Arena {
   // With the lock held.
   [[nodiscard]] std::optional<std::uint64_t> take(std::uint64_t size, std::uint64_t alignment);
   void give_back(std::uint64_t offset, std::uint64_t size);
+  // Memory comes and goes in whole units, so that small blocks share huge pages too.
+  [[nodiscard]] Status use_units(std::uint64_t offset, std::uint64_t size);
+  void leave_units(std::uint64_t offset, std::uint64_t size);
 
   struct Extent {
     std::uint64_t size = 0;
@@ -57,7 +60,8 @@ class Arena {
   mutable std::mutex mutex_;
   std::map<std::uint64_t, std::uint64_t> free_;  // offset to size; neighbours are merged
   std::map<std::uint64_t, Extent> used_;
-  std::uint64_t top_;  // blocks of allocate_once() lie above
+  std::map<std::uint64_t, std::uint64_t> blocks_in_unit_;
+  std::uint64_t top_;  // blocks of allocate_once() lie above, each in units of its own
   std::uint64_t used_bytes_ = 0;
   std::uint64_t withdrawn_ = 0;
 };
