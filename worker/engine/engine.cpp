@@ -5,6 +5,7 @@
 
 #include "collectives/core/assert.hpp"
 #include "worker/links/errc.hpp"
+#include "worker/memory/arena.hpp"
 
 namespace chorus::engine {
 namespace {
@@ -229,6 +230,12 @@ void Engine::check_deadlines() {
   settle();
 }
 
+// A result whose memory lost its pages on the way is none.
+std::optional<Failure> Engine::unsound_memory() const {
+  if (options_.arena == nullptr || !options_.arena->mapping().is_broken()) return std::nullopt;
+  return Failure{EngineErrc::aborted, "the shared memory of " + options_.worker + " was truncated", {}, {}};
+}
+
 void Engine::settle() {
   if (held_) return;
   held_ = true;
@@ -241,7 +248,7 @@ void Engine::settle() {
         work_left = true;
         dirty_runs_.push(run);
       } else if (run.finished()) {
-        end_run(run, std::nullopt);
+        end_run(run, unsound_memory());
       }
     }
     for (auto left = dirty_connections_.size(); left != 0; --left) dirty_connections_.pop().flush();

@@ -62,6 +62,10 @@ Status Puppet::frame_arrives(links::FrameHeader const& header) {
 
 std::span<std::byte> Puppet::payload_space() { return std::span(received_.back().payload).subspan(filled_); }
 
+void Puppet::payload_at(std::span<std::byte const> payload) {
+  received_.back().payload.assign(payload.begin(), payload.end());
+}
+
 Status Puppet::payload_arrived(std::size_t bytes) {
   filled_ += bytes;
   return ok();

@@ -38,6 +38,8 @@ class Puppet final : public links::LinkHandler {
   Status frame_arrives(links::FrameHeader const& header) override;
   std::span<std::byte> payload_space() override;
   Status payload_arrived(std::size_t bytes) override;
+  void payload_at(std::span<std::byte const> payload) override;
+  void payload_withdrawn() override { received_.pop_back(); }
   void link_rests() override {}
   void link_closed(Error) override { closed_ = true; }
 
