@@ -137,7 +137,7 @@ TEST_CASE("one direction may go through shared memory and the other not") {
 TEST_CASE("an arena that is too small for a link leaves TCP") {
   TcpFleet fleet(2, {}, make_arenas(2, 2u << 20), Tensors::elsewhere);
   std::vector<Buffer> all;
-  all.push_back(allocate_in(std::shared_ptr<memory::Arena>(std::shared_ptr<void>(), &fleet.arena(0)), 2000000));
+  all.push_back(allocate_in(std::shared_ptr<memory::Arena>(std::shared_ptr<void>(), &fleet.arena(0)), 2040000));
   check_run(fleet, case_of(algorithms::ring, 30000));
   CHECK(only_traffic(fleet, 0).link == "shm and tcp");
   CHECK(contains(only_traffic(fleet, 0).why_not_shm, "no shared memory here"));
