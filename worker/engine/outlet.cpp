@@ -38,7 +38,7 @@ SendChannel* Outlet::find(std::uint64_t run) {
 
 bool Outlet::next_frame(links::OutFrame& frame) {
   if (next_verdict(frame)) return true;
-  if (is_closing()) return false;
+  if (is_closing() || engine_.memory_is_unsound()) return false;
   while (!scheduled_.empty()) {
     auto& channel = scheduled_.pop();
     if (!channel.next_frame(frame)) continue;

@@ -31,13 +31,15 @@ Result<bool> ShmLinks::is_accepted(Peer const& peer, http::Fields const& fields)
 
 Result<ShmLinks::Accepted> ShmLinks::accept(links::Introduction const& peer) {
   if (!peer.shared_memory || arena_ == nullptr) return Accepted{};
+  auto const decline = [&](Error const& why) {
+    traffic_.set_why_not_shm(peer.worker, why.detail);
+    return Accepted{nullptr, {false, why.detail}};
+  };
   auto region = regions_.open(peer.shared_memory->ticket);
-  if (region.has_error()) {
-    traffic_.set_why_not_shm(peer.worker, region.error().detail);
-    return Accepted{nullptr, {false, region.error().detail}};
-  }
+  if (region.has_error()) return decline(region.error());
   auto loan = links::ShmLoan::take(std::move(*region), peer.shared_memory->offset);
-  if (loan.has_error()) return loan.error();
+  if (loan.has_error() && loan.error().code == links::LinkErrc::bad_handshake) return loan.error();
+  if (loan.has_error()) return decline(loan.error());
   traffic_.set_why_not_shm(peer.worker, "");
   return Accepted{std::make_shared<links::ShmLoan>(std::move(*loan)), {true, {}}};
 }

@@ -117,7 +117,7 @@ void ShmLink::peer_left() {
 }
 
 void ShmLink::fail(Error why) {
-  if (closed_) return;
+  if (closed_ || closing_) return;
   if (is_broken()) why = Error(LinkErrc::closed, "the shared memory of the link was truncated");
   auto* const handler = handler_;
   close();
@@ -125,9 +125,9 @@ void ShmLink::fail(Error why) {
 }
 
 void ShmLink::close() {
-  if (closed_) return;
+  if (closed_ || closing_) return;
+  closing_ = true;
   flush();
-  if (closed_) return;
   closed_ = true;
   handler_ = nullptr;
   for (auto i = pending_begin_; i != pending_end_; ++i) {

@@ -90,6 +90,7 @@ class ShmLink final : public Link, public std::enable_shared_from_this<ShmLink> 
   std::atomic<std::uint32_t>& peer_sleep_;
 
   LinkHandler* handler_ = nullptr;  // null before start() and once closed
+  bool closing_ = false;   // writes its last words: nothing fails any more
   bool closed_ = false;
   bool gone_ = false;
   bool listens_ = false;  // waits for bells

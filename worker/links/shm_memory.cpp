@@ -4,6 +4,7 @@
 
 #include "collectives/core/assert.hpp"
 #include "worker/links/errc.hpp"
+#include "worker/memory/errc.hpp"
 
 namespace chorus::links {
 
@@ -52,7 +53,10 @@ Result<ShmLoan> ShmLoan::take(std::shared_ptr<memory::PeerRegion const> region, 
   auto const bytes = region->mapping().at(offset, sizeof(ShmControl));
   if (bytes.empty()) return bad("the region ends before the rings");
   auto const& control = *reinterpret_cast<ShmControl const*>(bytes.data());
-  if (control.magic != shm_control_magic || control.layout != shm_control_layout) return bad("no rings of this kind");
+  bool const is_right = control.magic == shm_control_magic && control.layout == shm_control_layout;
+  if (region->mapping().is_broken())
+    return Error(memory::MemoryErrc::damaged, "the peer's shared memory was truncated");
+  if (!is_right) return bad("no rings of this kind");
   return ShmLoan{std::move(region), bytes};
 }
 
@@ -60,7 +64,8 @@ Result<std::shared_ptr<memory::PeerRegion const>> PeerRegions::open(memory::Tick
   std::lock_guard const lock(mutex_);
   std::erase_if(open_, [](auto const& entry) { return entry.second.expired(); });
   if (auto const known = open_.find(ticket.id); known != open_.end())
-    if (auto region = known->second.lock(); region && region->ticket() == ticket) return region;
+    if (auto region = known->second.lock(); region && region->ticket() == ticket && !region->mapping().is_broken())
+      return region;
   auto opened = memory::PeerRegion::open(ticket);
   if (opened.has_value()) open_[ticket.id] = *opened;
   return opened;

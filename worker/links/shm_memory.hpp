@@ -48,7 +48,7 @@ struct ShmOffer {
 
 // The acceptor's: the dialer's memory as it is mapped here.
 struct ShmLoan {
-  // Errors: LinkErrc::bad_handshake: the region is the dialer's, but what it says is there is not.
+  // Errors: LinkErrc::bad_handshake: the region is the dialer's, but what it says is there is not. MemoryErrc::damaged.
   [[nodiscard]] static Result<ShmLoan> take(std::shared_ptr<memory::PeerRegion const> region, std::uint64_t offset);
 
   std::shared_ptr<memory::PeerRegion const> region;

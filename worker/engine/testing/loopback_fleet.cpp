@@ -19,7 +19,10 @@ std::pair<tcp::socket, tcp::socket> socket_pair(boost::asio::io_context& io) {
 }  // namespace
 
 LoopbackFleet::LoopbackFleet(FleetOptions options)
-    : network_(options.network), arenas_(std::move(options.arenas)), random_(options.network.seed) {
+    : network_(options.network),
+      arenas_(std::move(options.arenas)),
+      tensors_(options.tensors),
+      random_(options.network.seed) {
   for (plan::Rank rank = 0; rank < options.ranks; ++rank) {
     DataPlaneOptions plane;
     plane.worker = "w" + std::to_string(rank);
@@ -37,7 +40,8 @@ LoopbackFleet::~LoopbackFleet() {
 }
 
 Buffer LoopbackFleet::allocate(plan::Rank rank, std::size_t bytes) {
-  return arenas_.empty() ? Fleet::allocate(rank, bytes) : allocate_in(arenas_[rank], bytes);
+  bool const in_arena = tensors_ == Tensors::in_arenas && !arenas_.empty();
+  return in_arena ? allocate_in(arenas_[rank], bytes) : Fleet::allocate(rank, bytes);
 }
 
 Peer LoopbackFleet::peer(plan::Rank rank) const {
@@ -106,12 +110,9 @@ void LoopbackFleet::Member::settle_soon() {
 void LoopbackFleet::connect(Member& from, std::uint64_t outlet, Peer const& peer) {
   auto& to = *members_[peer.rank];
   if (to.dead) return from.engine.dialed(outlet, Error(links::LinkErrc::closed, peer.url + ": connection refused"));
-  if (!arenas_.empty()) {
-    auto const pair = shm_pair(from.rank);
-    shm_ends_.push_back({from.rank, pair.dialer});
-    shm_ends_.push_back({peer.rank, pair.acceptor});
-    to.engine.adopt(pair.acceptor, {"w" + std::to_string(from.rank), 100 + from.rank});
-    return from.engine.dialed(outlet, std::shared_ptr<links::Link>(pair.dialer));
+  if (auto const pair = shm_pair(from.rank, peer.rank)) {
+    to.engine.adopt(pair->acceptor, {"w" + std::to_string(from.rank), 100 + from.rank});
+    return from.engine.dialed(outlet, std::shared_ptr<links::Link>(pair->dialer));
   }
   auto [here, there] = network_.connect();
   wires_.push_back({from.rank, peer.rank, here});
@@ -122,16 +123,27 @@ void LoopbackFleet::connect(Member& from, std::uint64_t outlet, Peer const& peer
   from.engine.dialed(outlet, std::move(here));
 }
 
-LoopbackFleet::Pair LoopbackFleet::shm_pair(plan::Rank from) {
-  auto [here, there] = socket_pair(io_);
+std::optional<LoopbackFleet::Pair> LoopbackFleet::shm_pair(plan::Rank from, plan::Rank to) {
+  if (arenas_.empty()) return std::nullopt;
   auto offer = links::ShmOffer::make(*arenas_[from]).value();
   auto const described = offer.described();
-  auto loan = links::ShmLoan::take(regions_.open(described.ticket).value(), described.offset).value();
-  return {std::make_shared<links::ShmLink>(std::move(here), std::move(offer)),
-          std::make_shared<links::ShmLink>(std::move(there), std::move(loan))};
+  auto region = regions_.open(described.ticket);
+  if (region.has_error()) return std::nullopt;
+  auto loan = links::ShmLoan::take(std::move(*region), described.offset);
+  if (loan.has_error()) return std::nullopt;
+  auto [here, there] = socket_pair(io_);
+  Pair pair{std::make_shared<links::ShmLink>(std::move(here), std::move(offer)),
+            std::make_shared<links::ShmLink>(std::move(there), std::move(*loan))};
+  shm_ends_.push_back({from, pair.dialer});
+  shm_ends_.push_back({to, pair.acceptor});
+  return pair;
 }
 
 std::shared_ptr<links::Link> LoopbackFleet::connect_stranger(plan::Rank to, Identity who) {
+  if (auto const pair = shm_pair(static_cast<plan::Rank>(who.incarnation - 100), to)) {
+    members_[to]->engine.adopt(pair->acceptor, std::move(who));
+    return pair->dialer;
+  }
   auto [here, there] = network_.connect();
   members_[to]->engine.adopt(std::move(there), std::move(who));
   return here;

@@ -26,7 +26,8 @@ struct FleetOptions {
   links::LoopbackOptions network;
   std::uint64_t eager_bytes = 65536;
   std::size_t early_runs = 64;
-  Arenas arenas;  // of all ranks: they hold the tensors, too
+  Arenas arenas;  // of all ranks
+  Tensors tensors = Tensors::in_arenas;
 };
 
 class LoopbackFleet final : public Fleet {
@@ -55,11 +56,6 @@ class LoopbackFleet final : public Fleet {
   void stop(plan::Rank rank) { stopped_.insert(rank); }
   // The other end of a link that a rank is to adopt, or has dialed, in the hands of the test.
   std::shared_ptr<links::Link> connect_stranger(plan::Rank to, Identity who);
-  // With arenas: both ends of a new link, the dialer's with memory of that rank's arena; the test polls them.
-  struct Pair {
-    std::shared_ptr<links::ShmLink> dialer, acceptor;
-  };
-  Pair shm_pair(plan::Rank from);
   // From now on this handler gets the link when somebody dials the rank.
   std::function<void(std::shared_ptr<links::Link>)> on_dial;
   std::optional<plan::Rank> impersonated;
@@ -82,6 +78,11 @@ class LoopbackFleet final : public Fleet {
 
   bool step();
   bool step_shm();
+  struct Pair {
+    std::shared_ptr<links::ShmLink> dialer, acceptor;
+  };
+  // Nothing: without arenas, or the acceptor does not find it.
+  std::optional<Pair> shm_pair(plan::Rank from, plan::Rank to);
   void connect(Member& from, std::uint64_t outlet, Peer const& peer);
 
   TimePoint now_{std::chrono::hours(1)};
@@ -94,6 +95,7 @@ class LoopbackFleet final : public Fleet {
   };
   std::vector<Wire> wires_;
   Arenas const arenas_;
+  Tensors const tensors_;
   std::mt19937_64 random_;
   boost::asio::io_context io_{1};
   links::PeerRegions regions_;

@@ -15,8 +15,6 @@
 
 namespace chorus::engine::testing {
 
-enum class Tensors : bool { in_arenas, elsewhere };
-
 class TcpFleet final : public Fleet {
  public:
   TcpFleet(std::uint32_t ranks, DataPlaneOptions options, Arenas arenas = {}, Tensors tensors = Tensors::in_arenas);
