@@ -143,6 +143,11 @@ TEST_CASE("memory that is truncated under a run fails it, and never a result tha
       fleet.let_move(steps);
       REQUIRE(ftruncate(options.arenas[1]->mapping().descriptor(), 4096) == 0);
       fleet.let_move();
+      if (steps == 0) {  // its links are not made yet: others are used
+        REQUIRE(collective.has_ended(1));
+        CHECK(contains(collective.result(1).status.error().detail, "the shared memory of w1 was truncated"));
+        CHECK(collective.ended() == 3);
+      }
       fleet.pass(1000ms);
       fleet.pass(200ms);
       fleet.let_move();
