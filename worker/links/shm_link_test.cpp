@@ -457,8 +457,7 @@ TEST_CASE("memory that is truncated is never believed, at whatever moment, and t
        {Moment::before_it_is_sent, Moment::before_it_is_seen, Moment::before_it_is_read, Moment::after_it_was_read}) {
     CAPTURE(static_cast<int>(moment));
     Pair pair;
-    auto const bytes = bytes_of(5000, 1);
-    auto const block = pair.in_arena(bytes);
+    auto const block = pair.in_arena(bytes_of(5000, 1));
     auto const truncate = [&] { REQUIRE(ftruncate(pair.arena.mapping().descriptor(), 4096) == 0); };
     if (moment == Moment::before_it_is_read) pair.b.before_reading = truncate;
     if (moment == Moment::after_it_was_read) pair.b.while_reading = truncate;
@@ -469,7 +468,7 @@ TEST_CASE("memory that is truncated is never believed, at whatever moment, and t
     pair.b.before_reading = pair.b.while_reading = [] {};
     pair.send(header_of(2, 5000), block);  // the dialer notices at the latest when it sends again
     pair.move();
-    CHECK(pair.b.arrived == (moment == Moment::after_it_was_read ? bytes : Bytes()));
+    CHECK(pair.b.arrived.empty());  // what was read before might count, but the ring is gone, too
     REQUIRE((pair.a.closed && pair.b.closed));
     auto const says_so = [](Worker const& worker) {
       return worker.closed->code == LinkErrc::closed &&
