@@ -35,7 +35,6 @@ ShmLink::ShmLink(asio::ip::tcp::socket socket, PeerBlock&& control, ShmLoan&& lo
     : socket_(std::move(socket)),
       control_(std::move(control)),
       region_(std::move(loan.region)),
-      shared_(shared),
       out_(dials ? shared.forward : shared.back,
            dials ? std::span<RingLine>(shared.forward_ring) : std::span<RingLine>(shared.back_ring)),
       in_(dials ? shared.back : shared.forward,

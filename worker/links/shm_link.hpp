@@ -83,14 +83,13 @@ class ShmLink final : public Link, public std::enable_shared_from_this<ShmLink> 
   PeerBlock control_;                                 // the dialer's own
   PeerBlock staging_;                                 // likewise; made when it is first needed
   std::shared_ptr<memory::PeerRegion const> region_;  // the dialer's, as the acceptor sees it
-  ShmControl& shared_;
   RingSender out_;
   RingReceiver in_;
   std::atomic<std::uint32_t>& own_sleep_;
   std::atomic<std::uint32_t>& peer_sleep_;
 
   LinkHandler* handler_ = nullptr;  // null before start() and once closed
-  bool closing_ = false;   // writes its last words: nothing fails any more
+  bool closing_ = false;            // writes its last words: nothing fails any more
   bool closed_ = false;
   bool gone_ = false;
   bool listens_ = false;  // waits for bells
