@@ -13,7 +13,7 @@ std::optional<links::ShmOffer> ShmLinks::offer(Peer const& peer) {
     return std::nullopt;
   auto made = links::ShmOffer::make(*arena_);
   if (made.has_value()) return std::move(*made);
-  traffic_.set_why_not_shm(peer.worker, "no shared memory here: " + made.error().detail);
+  traffic_.set_why_not_shm(peer.worker, Direction::to_peer, "no shared memory here: " + made.error().detail);
   return std::nullopt;
 }
 
@@ -21,18 +21,18 @@ Result<bool> ShmLinks::is_accepted(Peer const& peer, http::Fields const& fields)
   auto const answer = links::read_answer(fields);
   if (answer.has_error()) return Error(answer.error().code, peer.url + ": " + answer.error().detail);
   if (answer->accepted) {
-    traffic_.set_why_not_shm(peer.worker, "");
+    traffic_.set_why_not_shm(peer.worker, Direction::to_peer, "");
     return true;
   }
   declined_by_[peer.worker] = peer.incarnation;
-  traffic_.set_why_not_shm(peer.worker, answer->why_not);
+  traffic_.set_why_not_shm(peer.worker, Direction::to_peer, answer->why_not);
   return false;
 }
 
 Result<ShmLinks::Accepted> ShmLinks::accept(links::Introduction const& peer) {
   if (!peer.shared_memory || arena_ == nullptr) return Accepted{};
   auto const decline = [&](Error const& why) {
-    traffic_.set_why_not_shm(peer.worker, why.detail);
+    traffic_.set_why_not_shm(peer.worker, Direction::from_peer, why.detail);
     return Accepted{nullptr, {false, why.detail}};
   };
   auto region = regions_.open(peer.shared_memory->ticket);
@@ -40,7 +40,7 @@ Result<ShmLinks::Accepted> ShmLinks::accept(links::Introduction const& peer) {
   auto loan = links::ShmLoan::take(std::move(*region), peer.shared_memory->offset);
   if (loan.has_error() && loan.error().code == links::LinkErrc::bad_handshake) return loan.error();
   if (loan.has_error()) return decline(loan.error());
-  traffic_.set_why_not_shm(peer.worker, "");
+  traffic_.set_why_not_shm(peer.worker, Direction::from_peer, "");
   return Accepted{std::make_shared<links::ShmLoan>(std::move(*loan)), {true, {}}};
 }
 

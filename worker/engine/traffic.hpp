@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "worker/engine/data_plane.hpp"
@@ -51,6 +52,8 @@ class PeerCounters {
   Counter shm_connections_{0}, other_connections_{0};
 };
 
+enum class Direction : std::uint8_t { to_peer, from_peer };  // of the data on a link
+
 // Thread-safe. Counters live as long as the book.
 class TrafficBook {
  public:
@@ -64,19 +67,24 @@ class TrafficBook {
     all.reserve(peers_.size());
     for (auto const& [worker, counters] : peers_) {
       auto& traffic = all.emplace_back(counters.read(worker));
-      if (auto const why = why_not_shm_.find(worker); why != why_not_shm_.end()) traffic.why_not_shm = why->second;
+      for (auto const direction : {Direction::from_peer, Direction::to_peer})
+        if (auto const why = why_not_shm_.find({worker, direction}); why != why_not_shm_.end())
+          traffic.why_not_shm = why->second;
     }
     return all;
   }
-  // Why frames to this worker do not go through shared memory; empty: they may.
-  void set_why_not_shm(std::string const& worker, std::string why) {
+  // Why a link to or from this worker does not go through shared memory; empty: it does.
+  void set_why_not_shm(std::string const& worker, Direction direction, std::string why) {
     std::lock_guard const lock(mutex_);
-    why_not_shm_[worker] = std::move(why);
+    if (why.empty())
+      why_not_shm_.erase({worker, direction});
+    else
+      why_not_shm_[{worker, direction}] = std::move(why);
   }
 
  private:
   mutable std::mutex mutex_;
-  std::map<std::string, std::string> why_not_shm_;
+  std::map<std::pair<std::string, Direction>, std::string> why_not_shm_;
   std::map<std::string, PeerCounters> peers_;
 };
 
