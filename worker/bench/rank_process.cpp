@@ -53,9 +53,7 @@ class Worker {
   asio::awaitable<http::Response> link(http::Request const& request, http::Body&) {
     auto peer = links::read_introduction(request.fields);
     if (peer.has_error()) co_return http::Problem(http::ProblemCode::bad_request, peer.error().detail);
-    co_return links::switch_protocols([this, who = *peer](asio::ip::tcp::socket socket, std::string early_bytes) {
-      plane_.adopt(std::move(socket), std::move(early_bytes), who.worker, who.incarnation);
-    });
+    co_return plane_.welcome(*peer);
   }
 
   engine::DataPlane plane_;

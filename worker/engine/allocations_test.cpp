@@ -45,12 +45,14 @@ std::size_t allocations_of(LoopbackFleet& fleet, plan::Algorithm const& algorith
 
 }  // namespace
 
-TEST_CASE("a run with a thousand times the segments allocates as often") {
+void check_allocations(Arenas const& arenas, Tensors tensors) {
   for (auto const* algorithm : algorithms::all_for(Op::all_reduce)) {
     FleetOptions options;
     options.ranks = 4;
     options.network = {1, 200000, 200000};
     options.eager_bytes = 0;  // whether a stage is needed depends on timing
+    options.arenas = arenas;
+    options.tensors = tensors;
     LoopbackFleet fleet(options);
     static_cast<void>(allocations_of(fleet, *algorithm, 64, 1));  // dials, and grows what is kept
     auto const few = allocations_of(fleet, *algorithm, 160000, 2);
@@ -58,4 +60,11 @@ TEST_CASE("a run with a thousand times the segments allocates as often") {
     CHECK_MESSAGE(few == many, algorithm->name);
     CHECK(few > 0);
   }
+}
+
+TEST_CASE("a run with a thousand times the segments allocates as often") { check_allocations({}, Tensors::elsewhere); }
+
+TEST_CASE("and so it does through shared memory") {
+  check_allocations(make_arenas(4), Tensors::in_arenas);
+  check_allocations(make_arenas(4), Tensors::elsewhere);
 }

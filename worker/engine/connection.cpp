@@ -11,7 +11,7 @@ Connection::Connection(Engine& engine, Identity peer)
 
 void Connection::attach(std::shared_ptr<links::Link> link) {
   link_ = std::move(link);
-  counters_.connected();
+  counters_.connected(is_shm());
   link_->start(*this);
   touch();
 }
@@ -59,7 +59,7 @@ void Connection::link_rests() { engine_.settle(); }
 void Connection::link_closed(Error why) {
   if (closed_) return;
   closed_ = true;
-  if (link_) counters_.disconnected();
+  if (link_) counters_.disconnected(is_shm());
   lost(why);
   engine_.settle();
 }

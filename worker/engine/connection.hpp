@@ -78,6 +78,8 @@ class Connection : public links::LinkHandler {
     links::VerdictBytes bytes;
   };
 
+  [[nodiscard]] bool is_shm() const { return link_->kind() == "shm"; }
+
   Identity const peer_;
   std::shared_ptr<links::Link> link_;
   bool closing_ = false;

@@ -4,7 +4,6 @@
 // Knows no algorithms and no REST: it is handed programs and memory, and reports how each run ended.
 #pragma once
 
-#include <boost/asio/ip/tcp.hpp>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -19,6 +18,12 @@
 #include "collectives/core/result.hpp"
 #include "collectives/plan/program.hpp"
 #include "collectives/plan/sizes.hpp"
+#include "http/message.hpp"
+#include "worker/links/handshake.hpp"
+
+namespace chorus::memory {
+class Arena;
+}
 
 namespace chorus::engine {
 
@@ -73,6 +78,8 @@ struct PeerTraffic {
   double send_busy_seconds = 0;     // time with something queued to the peer
   double receive_busy_seconds = 0;  // time between the first and last byte of payloads
   std::uint32_t connections = 0;
+  std::string link;         // how: "shm", "tcp", "shm and tcp" while the directions differ, empty without connections
+  std::string why_not_shm;  // one line, if shared memory was tried and is not used
 };
 
 struct DataPlaneOptions {
@@ -82,6 +89,9 @@ struct DataPlaneOptions {
   std::uint64_t eager_bytes =
       65536;                    // per run and link: sent without waiting for the receiver's grant; equal everywhere
   std::size_t early_runs = 64;  // runs of peers that may wait here for this rank's own call, per link
+  // What lies in it reaches workers on the same host without a copy, and everything else through it. Null: tcp only.
+  // Outlives the data plane.
+  memory::Arena* arena = nullptr;
 };
 
 class DataPlane {
@@ -97,10 +107,9 @@ class DataPlane {
   // Any thread. Ends the run on this rank with `why` and tells its peers; nothing if it has ended.
   void abort(std::uint64_t run, Error why);
 
-  // Any thread. An inbound link: the socket after `101 Switching Protocols` on GET /v1/link, with the identity from the
-  // peer's handshake fields and the bytes that were read past the request.
-  void adopt(boost::asio::ip::tcp::socket socket, std::string early_bytes, std::string peer_worker,
-             std::uint64_t peer_incarnation);
+  // Any thread. The answer to GET /v1/link of a peer that introduced itself: 101, which brings the connection here, or
+  // a problem. The data plane outlives its sending.
+  [[nodiscard]] http::Response welcome(links::Introduction const& peer);
 
   // Any thread. Links of older incarnations of this worker id are closed and refused from now on.
   void fence(std::string const& worker, std::uint64_t incarnation);

@@ -5,6 +5,7 @@
 
 #include "collectives/core/assert.hpp"
 #include "worker/links/errc.hpp"
+#include "worker/memory/arena.hpp"
 
 namespace chorus::engine {
 namespace {
@@ -212,6 +213,12 @@ void Engine::end_run(Run& run, std::optional<Failure> failure) {
   dead.end(failure, surroundings_.now());
 }
 
+void Engine::fail_all(Failure const& failure) {
+  std::vector<std::uint64_t> ids;
+  for (auto const& [id, run] : runs_) ids.push_back(id);
+  for (auto const id : ids) fail_run(id, failure);
+}
+
 Engine::TimePoint Engine::next_deadline() const {
   auto next = TimePoint::max();
   for (auto const& [id, run] : runs_) next = std::min(next, run->next_deadline());
@@ -229,6 +236,14 @@ void Engine::check_deadlines() {
   settle();
 }
 
+bool Engine::memory_is_unsound() const { return options_.arena != nullptr && options_.arena->mapping().is_broken(); }
+
+// What was computed from memory that lost its pages is neither a result nor sent to others.
+std::optional<Failure> Engine::unsound_memory() const {
+  if (!memory_is_unsound()) return std::nullopt;
+  return Failure{EngineErrc::aborted, "the shared memory of " + options_.worker + " was truncated", {}, {}};
+}
+
 void Engine::settle() {
   if (held_) return;
   held_ = true;
@@ -241,9 +256,10 @@ void Engine::settle() {
         work_left = true;
         dirty_runs_.push(run);
       } else if (run.finished()) {
-        end_run(run, std::nullopt);
+        end_run(run, unsound_memory());
       }
     }
+    if (auto const why = unsound_memory()) fail_all(*why);
     for (auto left = dirty_connections_.size(); left != 0; --left) dirty_connections_.pop().flush();
     if (work_left && turn >= turns_max) {
       surroundings_.settle_soon();
@@ -263,9 +279,7 @@ void Engine::bury() {
 void Engine::shut_down() {
   std::optional<Hold> hold(std::in_place, *this);
   shut_down_ = true;
-  std::vector<std::uint64_t> ids;
-  for (auto const& [id, run] : runs_) ids.push_back(id);
-  for (auto const id : ids) fail_run(id, {EngineErrc::aborted, options_.worker + " stops", {}, {}});
+  fail_all({EngineErrc::aborted, options_.worker + " stops", {}, {}});
   for (auto& [id, outlet] : outlets_) outlet->fail(Error(links::LinkErrc::closed, "the worker stops"));
   for (auto& inlet : inlets_) inlet->fail(Error(links::LinkErrc::closed, "the worker stops"));
   hold.reset();

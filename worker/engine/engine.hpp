@@ -91,6 +91,9 @@ class Engine {
   // The link to this rank ended while it was needed for `where`.
   void fail_for(Error const& why, std::uint64_t run, plan::Rank rank, std::string const& where);
   void end_run(Run& run, std::optional<Failure> failure);
+  void fail_all(Failure const& failure);
+  [[nodiscard]] bool memory_is_unsound() const;
+  [[nodiscard]] std::optional<Failure> unsound_memory() const;
   void try_start(RunSpec spec, RunDone done);
   void reject(RunDone const& done, Failure const& why);
   [[nodiscard]] Outlet& outlet_to(Peer const& peer, TimePoint deadline);

@@ -5,7 +5,6 @@
 #include <functional>
 
 #include "collectives/algorithms/catalogue.hpp"
-#include "worker/engine/run_identity.hpp"
 #include "worker/engine/testing/loopback_fleet.hpp"
 #include "worker/engine/testing/puppet.hpp"
 
@@ -18,17 +17,6 @@ using links::FrameType;
 namespace {
 
 bool contains(std::string const& text, std::string_view part) { return text.find(part) != std::string::npos; }
-
-// Of rank 1's only channel.
-std::uint64_t digest_of(RunSpec const& spec) {
-  auto const vector = plan::layouts(*spec.program, spec.sizes).input;
-  std::vector<std::uint64_t> message_bytes;
-  for (auto const& instruction : spec.program->instructions)
-    if (instruction.op == plan::Opcode::send)
-      message_bytes.push_back(vector.range(instruction.src_chunk, instruction.chunks).size() *
-                              element_bytes(spec.dtype));
-  return channel_digest(spec.program->channels[0].send_digest, message_bytes);
-}
 
 // Rank 0 is real; the test plays rank 1. Messages of 6000 bytes each way, none of them eager.
 class Impostor {

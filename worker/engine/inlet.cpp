@@ -13,6 +13,8 @@ using links::FrameHeader;
 using links::FrameType;
 
 constexpr std::size_t refused_max = 64;
+// Using a smaller payload where it lies takes no time that is worth a look at the clock.
+constexpr std::size_t timed_bytes = 16384;
 
 // What an early run may keep: twice its budget covers headers and padding (EagerBudget charges for every chunk, and a
 // frame that is not a chunk's last has at least 64 bytes).
@@ -101,6 +103,7 @@ Status Inlet::frame_arrives(FrameHeader const& header) {
   if (auto checked = links::check(header); checked.has_error()) return bad(checked.error().detail);
   left_ = header.length;
   timing_ = false;
+  taken_ = false;
   switch (header.type) {
     case FrameType::open:
     case FrameType::abort:
@@ -181,11 +184,33 @@ Status Inlet::payload_arrived(std::size_t bytes) {
     counters_.was_receiving(engine_.surroundings_.now() - since_);
   }
   if (sink_ == Sink::channel) {
-    channel_->filled(bytes);
+    if (taken_)
+      channel_->took();
+    else
+      channel_->filled(bytes);
     if (left_ == 0) engine_.touch(channel_->run());
   }
   if (sink_ == Sink::early && left_ == 0) return early_frame_ended();
   return ok();
+}
+
+void Inlet::payload_at(std::span<std::byte const> payload) {
+  taken_ = true;
+  if (sink_ == Sink::nowhere) return;
+  if (sink_ != Sink::channel) {
+    auto const space = payload_space();
+    std::memcpy(space.data(), payload.data(), payload.size());
+    return;
+  }
+  timing_ = payload.size() >= timed_bytes;
+  if (timing_) since_ = engine_.surroundings_.now();
+  channel_->take(payload);
+}
+
+void Inlet::payload_withdrawn() {
+  if (sink_ == Sink::channel) channel_->withdrawn();
+  if (sink_ == Sink::early) arriving_early_->frames.resize(early_at_);
+  sink_ = Sink::nowhere;
 }
 
 Status Inlet::open_arrived() {

@@ -34,6 +34,8 @@ class Inlet final : public Connection {
   Status frame_arrives(links::FrameHeader const& header) override;
   std::span<std::byte> payload_space() override;
   Status payload_arrived(std::size_t bytes) override;
+  void payload_at(std::span<std::byte const> payload) override;
+  void payload_withdrawn() override;
 
  private:
   // A run of the peer's that waits for this rank's own start.
@@ -74,7 +76,8 @@ class Inlet final : public Connection {
   ReceiveChannel* channel_ = nullptr;
   Early* arriving_early_ = nullptr;
   std::size_t early_at_ = 0;  // where the frame at hand begins in Early::frames
-  bool timing_ = false;       // the payload comes in several parts
+  bool timing_ = false;       // the payload takes a while
+  bool taken_ = false;        // the payload was used where it lay
   std::chrono::steady_clock::time_point since_;
   struct alignas(64) Memory : std::array<std::byte, scratch_bytes> {};
   std::unique_ptr<Memory> scratch_;

@@ -1,6 +1,7 @@
 #include "worker/engine/outlet.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 #include "worker/engine/engine.hpp"
 #include "worker/links/errc.hpp"
@@ -37,7 +38,7 @@ SendChannel* Outlet::find(std::uint64_t run) {
 
 bool Outlet::next_frame(links::OutFrame& frame) {
   if (next_verdict(frame)) return true;
-  if (is_closing()) return false;
+  if (is_closing() || engine_.memory_is_unsound()) return false;
   while (!scheduled_.empty()) {
     auto& channel = scheduled_.pop();
     if (!channel.next_frame(frame)) continue;
@@ -86,6 +87,10 @@ Status Outlet::frame_arrives(FrameHeader const& header) {
 }
 
 Status Outlet::payload_arrived(std::size_t bytes) { return collected(bytes) ? verdict_arrived() : ok(); }
+
+void Outlet::payload_at(std::span<std::byte const> payload) {
+  std::memcpy(collecting_space().data(), payload.data(), payload.size());
+}
 
 Status Outlet::verdict_arrived() {
   auto const verdict = links::decode_verdict(control_payload());

@@ -29,6 +29,8 @@ class Outlet final : public Connection {
   Status frame_arrives(links::FrameHeader const& header) override;
   std::span<std::byte> payload_space() override { return collecting_space(); }
   Status payload_arrived(std::size_t bytes) override;
+  void payload_at(std::span<std::byte const> payload) override;
+  void payload_withdrawn() override {}  // verdicts never are
 
  private:
   void lost(Error const& why) override;

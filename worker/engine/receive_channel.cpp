@@ -1,6 +1,7 @@
 #include "worker/engine/receive_channel.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 #include "worker/links/errc.hpp"
 
@@ -65,6 +66,7 @@ Status ReceiveChannel::begin(FrameHeader const& header, Scratch scratch) {
   };
   if (header.message >= messages_.size())
     return refuse("the run has " + std::to_string(messages_.size()) + " messages in this direction");
+  if (is_withdrawn_) return refuse("it was given up");
   if (header.epoch != state_.epoch) return refuse("epoch " + std::to_string(header.epoch));
   auto& message = messages_[header.message];
   auto const total = state_.board.total(message.instruction);
@@ -117,6 +119,27 @@ void ReceiveChannel::filled(std::size_t bytes) {
     }
   }
   if (frame_left_ == 0) end_frame();
+}
+
+void ReceiveChannel::take(std::span<std::byte const> payload) {
+  auto const& message = messages_[message_];
+  if (way_ == Way::stage) {
+    std::memcpy(stage_.get() + message.stage_at + message.arrived, payload.data(), payload.size());
+    return;
+  }
+  auto const at = reinterpret_cast<std::uintptr_t>(payload.data());
+  if (at % state_.workspace.element_bytes() == 0) return state_.workspace.take_in(message.instruction, payload);
+  while (!payload.empty()) {
+    auto const part = payload.first(std::min(payload.size(), scratch_bytes));
+    std::memcpy(scratch_, part.data(), part.size());
+    state_.workspace.take_in(message.instruction, {scratch_, part.size()});
+    payload = payload.subspan(part.size());
+  }
+}
+
+void ReceiveChannel::took() {
+  frame_left_ = 0;
+  end_frame();
 }
 
 void ReceiveChannel::end_frame() {

@@ -55,6 +55,11 @@ class ReceiveChannel {
   [[nodiscard]] Status begin(links::FrameHeader const& header, Scratch scratch);
   [[nodiscard]] std::span<std::byte> space();
   void filled(std::size_t bytes);
+  // Instead of space() and filled(), for a payload that lies somewhere already: used at once, but counted only by
+  // took(). After withdrawn() the channel takes no more.
+  void take(std::span<std::byte const> payload);
+  void took();
+  void withdrawn() { is_withdrawn_ = true; }
 
  private:
   enum class Way : std::uint8_t { direct, reduce, stage };
@@ -78,6 +83,7 @@ class ReceiveChannel {
   std::uint64_t stage_bytes_ = 0;
   std::uint32_t unreceived_ = 0;  // messages
   bool opened_ = false;
+  bool is_withdrawn_ = false;
 
   // The frame at hand.
   Way way_ = Way::direct;

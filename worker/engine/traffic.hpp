@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "worker/engine/data_plane.hpp"
@@ -21,8 +22,8 @@ class PeerCounters {
   void received(std::uint64_t bytes) { add(received_bytes_, bytes); }
   void was_sending(std::chrono::steady_clock::duration time) { add(send_busy_ns_, nanoseconds(time)); }
   void was_receiving(std::chrono::steady_clock::duration time) { add(receive_busy_ns_, nanoseconds(time)); }
-  void connected() { add(connections_, 1); }
-  void disconnected() { add(connections_, std::uint64_t{0} - 1); }
+  void connected(bool is_shm) { add(is_shm ? shm_connections_ : other_connections_, 1); }
+  void disconnected(bool is_shm) { add(is_shm ? shm_connections_ : other_connections_, std::uint64_t{0} - 1); }
 
   [[nodiscard]] PeerTraffic read(std::string worker) const {
     PeerTraffic traffic;
@@ -31,7 +32,10 @@ class PeerCounters {
     traffic.received_bytes = received_bytes_.load(std::memory_order_relaxed);
     traffic.send_busy_seconds = static_cast<double>(send_busy_ns_.load(std::memory_order_relaxed)) * 1e-9;
     traffic.receive_busy_seconds = static_cast<double>(receive_busy_ns_.load(std::memory_order_relaxed)) * 1e-9;
-    traffic.connections = static_cast<std::uint32_t>(connections_.load(std::memory_order_relaxed));
+    auto const shm = shm_connections_.load(std::memory_order_relaxed);
+    auto const other = other_connections_.load(std::memory_order_relaxed);
+    traffic.connections = static_cast<std::uint32_t>(shm + other);
+    if (shm + other != 0) traffic.link = other == 0 ? "shm" : shm == 0 ? "tcp" : "shm and tcp";
     return traffic;
   }
 
@@ -44,8 +48,11 @@ class PeerCounters {
     return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(time).count());
   }
 
-  Counter sent_bytes_{0}, received_bytes_{0}, send_busy_ns_{0}, receive_busy_ns_{0}, connections_{0};
+  Counter sent_bytes_{0}, received_bytes_{0}, send_busy_ns_{0}, receive_busy_ns_{0};
+  Counter shm_connections_{0}, other_connections_{0};
 };
+
+enum class Direction : std::uint8_t { to_peer, from_peer };  // of the data on a link
 
 // Thread-safe. Counters live as long as the book.
 class TrafficBook {
@@ -58,12 +65,26 @@ class TrafficBook {
     std::lock_guard const lock(mutex_);
     std::vector<PeerTraffic> all;
     all.reserve(peers_.size());
-    for (auto const& [worker, counters] : peers_) all.push_back(counters.read(worker));
+    for (auto const& [worker, counters] : peers_) {
+      auto& traffic = all.emplace_back(counters.read(worker));
+      for (auto const direction : {Direction::from_peer, Direction::to_peer})
+        if (auto const why = why_not_shm_.find({worker, direction}); why != why_not_shm_.end())
+          traffic.why_not_shm = why->second;
+    }
     return all;
+  }
+  // Why a link to or from this worker does not go through shared memory; empty: it does.
+  void set_why_not_shm(std::string const& worker, Direction direction, std::string why) {
+    std::lock_guard const lock(mutex_);
+    if (why.empty())
+      why_not_shm_.erase({worker, direction});
+    else
+      why_not_shm_[{worker, direction}] = std::move(why);
   }
 
  private:
   mutable std::mutex mutex_;
+  std::map<std::pair<std::string, Direction>, std::string> why_not_shm_;
   std::map<std::string, PeerCounters> peers_;
 };
 

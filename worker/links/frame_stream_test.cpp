@@ -53,6 +53,8 @@ class Recorder final : public LinkHandler {
     space_.resize(std::min<std::size_t>(space_max, arrived.back().header.length - arrived.back().payload.size()));
     return space_;
   }
+  void payload_at(std::span<std::byte const>) override { FAIL("a stream has no payloads in memory"); }
+  void payload_withdrawn() override { FAIL("a stream goes on"); }
   Status payload_arrived(std::size_t bytes) override {
     REQUIRE(bytes <= space_.size());
     arrived.back().payload.insert(arrived.back().payload.end(), space_.begin(),

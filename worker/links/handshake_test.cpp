@@ -17,14 +17,14 @@ http::Fields request_of(Introduction const& self) {
 }  // namespace
 
 TEST_CASE("a worker introduces itself and is understood") {
-  Introduction const self{"w7", 0x1234abcd};
+  Introduction const self{"w7", 0x1234abcd, {}};
   CHECK(*to_fields(self).find("Chorus-Incarnation") == "000000001234abcd");
   CHECK(read_introduction(request_of(self)).value() == self);
 }
 
 TEST_CASE("a request to upgrade that lacks something is refused with its name") {
   auto const refusal = [](std::string const& name, std::string const& value) {
-    auto fields = request_of({"w7", 1});
+    auto fields = request_of({"w7", 1, {}});
     fields.set(name, value);
     auto const read = read_introduction(fields);
     return read.has_error() ? read.error().detail : "accepted";
@@ -37,4 +37,33 @@ TEST_CASE("a request to upgrade that lacks something is refused with its name") 
   CHECK(refusal("Chorus-Incarnation", "000000000000000g") ==
         "Chorus-Incarnation is missing or not 16 hexadecimal digits");
   CHECK(refusal("Connection", "keep-alive, Upgrade") == "accepted");
+}
+
+TEST_CASE("an offer of shared memory is understood, and what cannot be one is refused") {
+  Introduction const self{"w7", 1, SharedMemory{{0x12, {0x34, ~std::uint64_t{0}}, 2u << 20}, 4096}};
+  auto const text = std::string(*to_fields(self).find("Chorus-Shared-Memory"));
+  CHECK(text == "0000000000000012;0000000000000034;ffffffffffffffff;0000000000200000;0000000000001000");
+  CHECK(read_introduction(request_of(self)).value() == self);
+  for (auto const& bad : {std::string(), std::string("x"), text + ";", ";" + text, text + "0", text.substr(1),
+                          text.substr(17), text + ";0000000000000000", std::string(84, ';')}) {
+    auto fields = request_of(self);
+    fields.set("Chorus-Shared-Memory", bad);
+    auto const read = read_introduction(fields);
+    REQUIRE(read.has_error());
+    CHECK(read.error().detail.starts_with("Chorus-Shared-Memory is not five numbers"));
+  }
+}
+
+TEST_CASE("the answer to an offer is understood") {
+  auto const answered = [](SharedMemoryAnswer const& answer) {
+    return read_answer(switch_protocols({}, answer).fields).value();
+  };
+  CHECK(answered({true, {}}) == SharedMemoryAnswer{true, {}});
+  CHECK(answered({false, "another host"}) == SharedMemoryAnswer{false, "another host"});
+  CHECK(answered({false, "a\nb"}).why_not == "a?b");
+  CHECK(answered({false, std::string(1000, 'x')}).why_not.size() == 200);
+  CHECK(answered({}) == SharedMemoryAnswer{false, "the peer does not share memory"});
+  http::Fields fields;
+  fields.set("Chorus-Shared-Memory", "perhaps");
+  CHECK(read_answer(fields).has_error());
 }

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 #include "collectives/core/result.hpp"
 #include "worker/links/frame.hpp"
@@ -36,6 +37,13 @@ class LinkHandler {
   // `bytes` were put at the beginning of that space; never more than it had or the payload has. Errors as above.
   virtual Status payload_arrived(std::size_t bytes) = 0;
 
+  // Instead of payload_space(), where the whole payload lies in memory already: it is to be used before the call
+  // returns. The memory is the sender's: it may change meanwhile. What was read counts only once payload_arrived() has
+  // been called for all of it, which happens next; or payload_withdrawn(), and then it never does.
+  virtual void payload_at(std::span<std::byte const> payload) = 0;
+  // The sender has given up the run whose payload was read: what was read may be anything. An abort follows.
+  virtual void payload_withdrawn() = 0;
+
   // The link has handled what was there for now: a good moment to act on it.
   virtual void link_rests() = 0;
   // Called once. Errors: LinkErrc, or the one that a method above returned.
@@ -64,6 +72,8 @@ class Link {
 
   // Makes one attempt to write what next_frame() gives, then ends both directions. The handler is called no more.
   virtual void close() = 0;
+
+  [[nodiscard]] virtual std::string_view kind() const = 0;  // "tcp", "shm", "loopback"
 };
 
 }  // namespace chorus::links

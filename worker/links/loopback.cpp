@@ -51,6 +51,7 @@ class LoopbackNetwork::End final : public Link, public std::enable_shared_from_t
     in_->ended = out_->ended = true;
     in_->held = 0;
   }
+  [[nodiscard]] std::string_view kind() const override { return "loopback"; }
 
   [[nodiscard]] bool is_closed() const { return closed_; }
 

@@ -24,6 +24,7 @@ class TcpLink final : public Link, public std::enable_shared_from_this<TcpLink> 
   void flush() override;
   void release(std::uint64_t run) override;
   void close() override;
+  [[nodiscard]] std::string_view kind() const override { return "tcp"; }
 
  private:
   void wait_readable();

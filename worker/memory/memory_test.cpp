@@ -120,6 +120,16 @@ TEST_CASE("a region that is truncated under its readers is broken, and nobody cr
   CHECK(arena.mapping().is_broken());
 }
 
+TEST_CASE("a region that is truncated before it is read is broken, also if something is allocated in between") {
+  Arena arena(make_region());
+  auto const block = allocated(arena, 3 * mebi);
+  fill(block, 7);
+  REQUIRE(ftruncate(arena.mapping().descriptor(), 4096) == 0);
+  REQUIRE(arena.allocate_once(100).has_value());
+  CHECK(block[2 * mebi] == std::byte{0});
+  CHECK(arena.mapping().is_broken());
+}
+
 TEST_CASE("an unlinked region still works for those who have it, and is not found by others") {
   auto const region = make_region();
   auto const peer = opened(region->ticket());

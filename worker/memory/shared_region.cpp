@@ -120,7 +120,9 @@ Result<std::unique_ptr<SharedRegion>> SharedRegion::create(Ticket ticket) {
 Status SharedRegion::back(std::uint64_t offset, std::uint64_t size) {
   auto const from = offset / page_bytes * page_bytes;
   auto const to = (offset + size + page_bytes - 1) / page_bytes * page_bytes;
-  while (fallocate(mapping_.descriptor(), 0, static_cast<off_t>(from), static_cast<off_t>(to - from)) != 0)
+  // The size is kept: a file that was truncated is not made to look whole again.
+  while (fallocate(mapping_.descriptor(), FALLOC_FL_KEEP_SIZE, static_cast<off_t>(from),
+                   static_cast<off_t>(to - from)) != 0)
     if (errno != EINTR)
       return system_error(MemoryErrc::unavailable, std::to_string(size) + " bytes of shared memory", errno);
   auto const huge_from = (from + region_unit_bytes - 1) / region_unit_bytes * region_unit_bytes;
@@ -173,8 +175,8 @@ Result<std::shared_ptr<PeerRegion const>> PeerRegion::open(Ticket const& ticket)
   if (fstat(descriptor, &found) != 0) return give_up(MemoryErrc::damaged, std::generic_category().message(errno));
   bool const sound = ticket.capacity_bytes >= region_unit_bytes && ticket.capacity_bytes % region_unit_bytes == 0;
   if (!sound || static_cast<std::uint64_t>(found.st_size) != ticket.capacity_bytes)
-    return give_up(MemoryErrc::damaged, std::to_string(found.st_size) + " bytes instead of " +
-                                            std::to_string(ticket.capacity_bytes));
+    return give_up(MemoryErrc::damaged,
+                   std::to_string(found.st_size) + " bytes instead of " + std::to_string(ticket.capacity_bytes));
   auto const mapped = map(descriptor, ticket.capacity_bytes, name);
   if (mapped.has_error()) return give_up(MemoryErrc::unavailable, mapped.error().detail);
   auto region = std::make_shared<PeerRegion const>(ticket, descriptor, *mapped);

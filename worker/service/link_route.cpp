@@ -27,9 +27,7 @@ void LinkRoute::add_to(http::Router& router) {
 boost::asio::awaitable<http::Response> LinkRoute::upgrade(http::Request const& request) {
   auto const peer = introduction_of(request, identity_);
   if (!peer) co_return peer.error();
-  co_return links::switch_protocols([this, peer = *peer](boost::asio::ip::tcp::socket socket, std::string early_bytes) {
-    plane_.adopt(std::move(socket), std::move(early_bytes), peer.worker, peer.incarnation);
-  });
+  co_return plane_.welcome(*peer);
 }
 
 }  // namespace chorus::service

@@ -116,6 +116,11 @@ class Elements {
 
 }  // namespace
 
+Buffer Fleet::allocate(plan::Rank, std::size_t bytes) {
+  auto const memory = std::make_shared<std::vector<std::byte>>(bytes);
+  return {std::shared_ptr<std::byte>(memory, memory->data()), *memory};
+}
+
 Collective::Collective(Fleet& fleet, Case c, std::chrono::steady_clock::time_point now)
     : fleet_(fleet), case_(std::move(c)) {
   auto const ranks = fleet.ranks();
@@ -128,8 +133,7 @@ Collective::Collective(Fleet& fleet, Case c, std::chrono::steady_clock::time_poi
     auto program = std::make_shared<plan::Program>(plan::build(*case_.algorithm, plan_spec, rank).value());
     auto const sizes = sizes_of(case_, rank, ranks);
     auto const layouts = plan::layouts(*program, sizes);
-    auto& input = state_->inputs[rank];
-    auto& output = state_->outputs[rank];
+    std::vector<std::byte> input;
     auto& expected = expected_[rank];
     with_type(case_.dtype, [&](auto zero) {
       using T = decltype(zero);
@@ -141,7 +145,9 @@ Collective::Collective(Fleet& fleet, Case c, std::chrono::steady_clock::time_poi
       });
     });
     auto const width = element_bytes(case_.dtype);
-    output.resize(plan::output_elements(*program, layouts) * width, std::byte{0x5a});
+    state_->outputs[rank] = fleet.allocate(rank, plan::output_elements(*program, layouts) * width);
+    auto const output = state_->outputs[rank].bytes;
+    std::fill(output.begin(), output.end(), std::byte{0x5a});
     bool const one_buffer = case_.in_place && !program->input.empty() && !program->output.empty();
     if (one_buffer) {
       auto const held = plan::holding(plan_spec, rank, program->chunks);
@@ -151,6 +157,9 @@ Collective::Collective(Fleet& fleet, Case c, std::chrono::steady_clock::time_poi
       std::copy(input.begin(), input.end(),
                 output.begin() + static_cast<std::ptrdiff_t>(offset(held.input, program->input, layouts.input)));
       expected.offset = offset(held.output, program->output, layouts.output);
+    } else {
+      state_->inputs[rank] = fleet.allocate(rank, input.size());
+      std::copy(input.begin(), input.end(), state_->inputs[rank].bytes.begin());
     }
     auto& spec = state_->specs.emplace_back();
     spec.run = case_.run;
@@ -167,7 +176,7 @@ Collective::Collective(Fleet& fleet, Case c, std::chrono::steady_clock::time_poi
     spec.window = case_.window;
     spec.deadline = now + case_.timeout;
     spec.output = output;
-    spec.input = one_buffer ? std::span<std::byte const>(output) : std::span<std::byte const>(input);
+    spec.input = one_buffer ? output : state_->inputs[rank].bytes;
   }
 }
 

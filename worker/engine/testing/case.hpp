@@ -14,9 +14,16 @@
 
 namespace chorus::engine::testing {
 
+struct Buffer {
+  std::shared_ptr<std::byte> owner;
+  std::span<std::byte> bytes;
+};
+
 // Ranks that can run programs, whatever connects them.
 class Fleet {
  public:
+  // Memory for a rank's input or output.
+  [[nodiscard]] virtual Buffer allocate(plan::Rank rank, std::size_t bytes);
   [[nodiscard]] virtual std::uint32_t ranks() const = 0;
   [[nodiscard]] virtual Peer peer(plan::Rank rank) const = 0;
   virtual void start(plan::Rank rank, RunSpec spec, RunDone done) = 0;
@@ -73,7 +80,7 @@ class Collective {
   Case const case_;
   struct State {
     std::vector<RunSpec> specs;
-    std::vector<std::vector<std::byte>> inputs, outputs;  // in place the outputs hold the inputs too
+    std::vector<Buffer> inputs, outputs;  // in place the outputs hold the inputs too
     std::vector<std::optional<RunResult>> results;
     std::atomic<std::size_t> ended{0};
   };

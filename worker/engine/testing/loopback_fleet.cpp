@@ -4,19 +4,44 @@
 
 namespace chorus::engine::testing {
 
-LoopbackFleet::LoopbackFleet(FleetOptions options) : network_(options.network) {
+namespace {
+
+using boost::asio::ip::tcp;
+
+std::pair<tcp::socket, tcp::socket> socket_pair(boost::asio::io_context& io) {
+  tcp::acceptor acceptor(io, tcp::endpoint(boost::asio::ip::address_v4::loopback(), 0));
+  tcp::socket here(io);
+  here.connect(acceptor.local_endpoint());
+  auto there = acceptor.accept();
+  return {std::move(here), std::move(there)};
+}
+
+}  // namespace
+
+LoopbackFleet::LoopbackFleet(FleetOptions options)
+    : network_(options.network),
+      arenas_(std::move(options.arenas)),
+      tensors_(options.tensors),
+      random_(options.network.seed) {
   for (plan::Rank rank = 0; rank < options.ranks; ++rank) {
     DataPlaneOptions plane;
     plane.worker = "w" + std::to_string(rank);
     plane.incarnation = 100 + rank;
     plane.eager_bytes = options.eager_bytes;
     plane.early_runs = options.early_runs;
+    if (!arenas_.empty()) plane.arena = arenas_[rank].get();
     members_.push_back(std::make_unique<Member>(*this, rank, std::move(plane)));
   }
 }
 
 LoopbackFleet::~LoopbackFleet() {
   for (auto& member : members_) member->engine.shut_down();
+  for (auto& end : shm_ends_) end.link->let_go();
+}
+
+Buffer LoopbackFleet::allocate(plan::Rank rank, std::size_t bytes) {
+  bool const in_arena = tensors_ == Tensors::in_arenas && !arenas_.empty();
+  return in_arena ? allocate_in(arenas_[rank], bytes) : Fleet::allocate(rank, bytes);
 }
 
 Peer LoopbackFleet::peer(plan::Rank rank) const {
@@ -28,11 +53,22 @@ void LoopbackFleet::start(plan::Rank rank, RunSpec spec, RunDone done) {
 }
 
 bool LoopbackFleet::step() {
-  if (later_.empty()) return network_.step();
+  if (later_.empty()) return network_.step() || step_shm() || io_.poll() != 0;
   auto const next = std::move(later_.front());
   later_.pop_front();
   next();
   return true;
+}
+
+bool LoopbackFleet::step_shm() {
+  std::erase_if(shm_ends_, [](auto const& end) { return end.link->is_gone(); });
+  auto const from = shm_ends_.empty() ? 0 : random_() % shm_ends_.size();
+  auto const count = shm_ends_.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    auto const end = shm_ends_[(from + i) % count];
+    if (!stopped_.contains(end.rank) && end.link->poll()) return true;
+  }
+  return false;
 }
 
 bool LoopbackFleet::run_until(std::atomic<std::size_t> const& ended, std::size_t count) {
@@ -59,6 +95,8 @@ void LoopbackFleet::kill(plan::Rank rank) {
   members_[rank]->dead = true;
   for (auto const& wire : wires_)
     if (auto const link = wire.link.lock(); link && (wire.from == rank || wire.to == rank)) network_.cut(*link);
+  for (auto& end : shm_ends_)
+    if (end.rank == rank) end.link->let_go();
 }
 
 void LoopbackFleet::Member::dial(std::uint64_t outlet, Peer const& peer, TimePoint) {
@@ -72,6 +110,10 @@ void LoopbackFleet::Member::settle_soon() {
 void LoopbackFleet::connect(Member& from, std::uint64_t outlet, Peer const& peer) {
   auto& to = *members_[peer.rank];
   if (to.dead) return from.engine.dialed(outlet, Error(links::LinkErrc::closed, peer.url + ": connection refused"));
+  if (auto const pair = shm_pair(from.rank, peer.rank)) {
+    to.engine.adopt(pair->acceptor, {"w" + std::to_string(from.rank), 100 + from.rank});
+    return from.engine.dialed(outlet, std::shared_ptr<links::Link>(pair->dialer));
+  }
   auto [here, there] = network_.connect();
   wires_.push_back({from.rank, peer.rank, here});
   if (impersonated == peer.rank)
@@ -81,7 +123,27 @@ void LoopbackFleet::connect(Member& from, std::uint64_t outlet, Peer const& peer
   from.engine.dialed(outlet, std::move(here));
 }
 
+std::optional<LoopbackFleet::Pair> LoopbackFleet::shm_pair(plan::Rank from, plan::Rank to) {
+  if (arenas_.empty()) return std::nullopt;
+  auto offer = links::ShmOffer::make(*arenas_[from]).value();
+  auto const described = offer.described();
+  auto region = regions_.open(described.ticket);
+  if (region.has_error()) return std::nullopt;
+  auto loan = links::ShmLoan::take(std::move(*region), described.offset);
+  if (loan.has_error()) return std::nullopt;
+  auto [here, there] = socket_pair(io_);
+  Pair pair{std::make_shared<links::ShmLink>(std::move(here), std::move(offer)),
+            std::make_shared<links::ShmLink>(std::move(there), std::move(*loan))};
+  shm_ends_.push_back({from, pair.dialer});
+  shm_ends_.push_back({to, pair.acceptor});
+  return pair;
+}
+
 std::shared_ptr<links::Link> LoopbackFleet::connect_stranger(plan::Rank to, Identity who) {
+  if (auto const pair = shm_pair(static_cast<plan::Rank>(who.incarnation - 100), to)) {
+    members_[to]->engine.adopt(pair->acceptor, std::move(who));
+    return pair->dialer;
+  }
   auto [here, there] = network_.connect();
   members_[to]->engine.adopt(std::move(there), std::move(who));
   return here;

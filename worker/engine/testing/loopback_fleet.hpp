@@ -1,6 +1,9 @@
-// Engines of many ranks in one thread, connected in memory, with a clock that the test moves.
+// Engines of many ranks in one thread, with a clock that the test moves, connected in memory: by pipes of the test's
+// own, or, with arenas, by links through shared memory.
 #pragma once
 
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -11,8 +14,10 @@
 #include <vector>
 
 #include "worker/engine/engine.hpp"
+#include "worker/engine/testing/arenas.hpp"
 #include "worker/engine/testing/case.hpp"
 #include "worker/links/loopback.hpp"
+#include "worker/links/shm_link.hpp"
 
 namespace chorus::engine::testing {
 
@@ -21,6 +26,8 @@ struct FleetOptions {
   links::LoopbackOptions network;
   std::uint64_t eager_bytes = 65536;
   std::size_t early_runs = 64;
+  Arenas arenas;  // of all ranks
+  Tensors tensors = Tensors::in_arenas;
 };
 
 class LoopbackFleet final : public Fleet {
@@ -32,6 +39,7 @@ class LoopbackFleet final : public Fleet {
 
   [[nodiscard]] std::uint32_t ranks() const override { return static_cast<std::uint32_t>(members_.size()); }
   [[nodiscard]] Peer peer(plan::Rank rank) const override;
+  [[nodiscard]] Buffer allocate(plan::Rank rank, std::size_t bytes) override;
   void start(plan::Rank rank, RunSpec spec, RunDone done) override;
   bool run_until(std::atomic<std::size_t> const& ended, std::size_t count) override;
 
@@ -44,6 +52,8 @@ class LoopbackFleet final : public Fleet {
   void pass(std::chrono::milliseconds time);  // and lets deadlines expire
   // As a process that is killed: its links break without a word, and nobody can connect to it any more.
   void kill(plan::Rank rank);
+  // As a process that is stopped: it does nothing any more. With arenas only.
+  void stop(plan::Rank rank) { stopped_.insert(rank); }
   // The other end of a link that a rank is to adopt, or has dialed, in the hands of the test.
   std::shared_ptr<links::Link> connect_stranger(plan::Rank to, Identity who);
   // From now on this handler gets the link when somebody dials the rank.
@@ -67,6 +77,12 @@ class LoopbackFleet final : public Fleet {
   };
 
   bool step();
+  bool step_shm();
+  struct Pair {
+    std::shared_ptr<links::ShmLink> dialer, acceptor;
+  };
+  // Nothing: without arenas, or the acceptor does not find it.
+  std::optional<Pair> shm_pair(plan::Rank from, plan::Rank to);
   void connect(Member& from, std::uint64_t outlet, Peer const& peer);
 
   TimePoint now_{std::chrono::hours(1)};
@@ -78,6 +94,17 @@ class LoopbackFleet final : public Fleet {
     std::weak_ptr<links::Link> link;
   };
   std::vector<Wire> wires_;
+  Arenas const arenas_;
+  Tensors const tensors_;
+  std::mt19937_64 random_;
+  boost::asio::io_context io_{1};
+  links::PeerRegions regions_;
+  struct ShmEnd {
+    plan::Rank rank;
+    std::shared_ptr<links::ShmLink> link;
+  };
+  std::vector<ShmEnd> shm_ends_;
+  std::set<plan::Rank> stopped_;
 };
 
 }  // namespace chorus::engine::testing

@@ -1,6 +1,22 @@
 #include "worker/engine/testing/puppet.hpp"
 
+#include "worker/engine/run_identity.hpp"
+
 namespace chorus::engine::testing {
+
+std::uint64_t digest_of(RunSpec const& spec) {
+  auto const vector = plan::layouts(*spec.program, spec.sizes).input;
+  std::vector<std::uint64_t> message_bytes;
+  for (auto const& instruction : spec.program->instructions)
+    if (instruction.op == plan::Opcode::send)
+      message_bytes.push_back(vector.range(instruction.src_chunk, instruction.chunks).size() *
+                              element_bytes(spec.dtype));
+  return channel_digest(spec.program->channels[0].send_digest, message_bytes);
+}
+
+links::Open open_of(RunSpec const& spec, std::uint64_t eager_bytes) {
+  return {spec.token, spec.fingerprint, digest_of(spec), 100, eager_bytes, 1, 0};
+}
 
 void Puppet::hold(std::shared_ptr<links::Link> link) {
   link_ = std::move(link);
@@ -10,6 +26,11 @@ void Puppet::hold(std::shared_ptr<links::Link> link) {
 
 void Puppet::send(links::FrameHeader header, std::vector<std::byte> payload) {
   sent_.push_back({header, std::move(payload)});
+  refer(header, sent_.back().payload);
+}
+
+void Puppet::refer(links::FrameHeader header, std::span<std::byte const> payload) {
+  to_send_.push_back({header, payload});
   if (link_) link_->flush();
 }
 
@@ -48,9 +69,9 @@ std::optional<links::Verdict> Puppet::verdict(links::FrameType type) const {
 }
 
 bool Puppet::next_frame(links::OutFrame& frame) {
-  if (given_ == sent_.size()) return false;
-  frame = {sent_[given_].header, sent_[given_].payload};
-  ++given_;
+  if (to_send_.empty()) return false;
+  frame = to_send_.front();
+  to_send_.pop_front();
   return true;
 }
 
@@ -61,6 +82,10 @@ Status Puppet::frame_arrives(links::FrameHeader const& header) {
 }
 
 std::span<std::byte> Puppet::payload_space() { return std::span(received_.back().payload).subspan(filled_); }
+
+void Puppet::payload_at(std::span<std::byte const> payload) {
+  received_.back().payload.assign(payload.begin(), payload.end());
+}
 
 Status Puppet::payload_arrived(std::size_t bytes) {
   filled_ += bytes;

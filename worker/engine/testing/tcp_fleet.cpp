@@ -9,11 +9,13 @@ namespace chorus::engine::testing {
 
 namespace asio = boost::asio;
 
-TcpFleet::TcpFleet(std::uint32_t ranks, DataPlaneOptions options) : work_(asio::make_work_guard(io_)) {
+TcpFleet::TcpFleet(std::uint32_t ranks, DataPlaneOptions options, Arenas arenas, Tensors tensors)
+    : arenas_(std::move(arenas)), tensors_(tensors), work_(asio::make_work_guard(io_)) {
   for (plan::Rank rank = 0; rank < ranks; ++rank) {
     auto& member = *members_.emplace_back(std::make_unique<Member>());
     options.worker = "w" + std::to_string(rank);
     options.incarnation = 100 + rank;
+    options.arena = rank < arenas_.size() ? arenas_[rank].get() : nullptr;
     member.plane = std::make_unique<DataPlane>(options);
     member.router.add(http::Method::get, links::link_path,
                       [&member](http::Request const& request, http::Body& body) { return member.link(request, body); });
@@ -41,13 +43,16 @@ asio::awaitable<void> TcpFleet::stop_servers() {
 asio::awaitable<http::Response> TcpFleet::Member::link(http::Request const& request, http::Body&) {
   auto peer = links::read_introduction(request.fields);
   if (peer.has_error()) co_return http::Problem(http::ProblemCode::bad_request, peer.error().detail);
-  co_return links::switch_protocols([this, who = *peer](asio::ip::tcp::socket socket, std::string early_bytes) {
-    plane->adopt(std::move(socket), std::move(early_bytes), who.worker, who.incarnation);
-  });
+  co_return plane->welcome(*peer);
 }
 
 Peer TcpFleet::peer(plan::Rank rank) const {
   return {rank, "w" + std::to_string(rank), 100 + rank, "http://127.0.0.1:" + std::to_string(members_[rank]->port)};
+}
+
+Buffer TcpFleet::allocate(plan::Rank rank, std::size_t bytes) {
+  bool const in_arena = tensors_ == Tensors::in_arenas && rank < arenas_.size() && arenas_[rank] != nullptr;
+  return in_arena ? allocate_in(arenas_[rank], bytes) : Fleet::allocate(rank, bytes);
 }
 
 void TcpFleet::start(plan::Rank rank, RunSpec spec, RunDone done) {

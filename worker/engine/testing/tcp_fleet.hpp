@@ -1,4 +1,5 @@
-// Data planes of many ranks in one process, connected over TCP on 127.0.0.1 through real HTTP upgrades.
+// Data planes of many ranks in one process, connected through real HTTP upgrades on 127.0.0.1: over TCP, or, with
+// arenas, through shared memory.
 #pragma once
 
 #include <boost/asio/executor_work_guard.hpp>
@@ -9,21 +10,24 @@
 #include <vector>
 
 #include "http/server.hpp"
+#include "worker/engine/testing/arenas.hpp"
 #include "worker/engine/testing/case.hpp"
 
 namespace chorus::engine::testing {
 
 class TcpFleet final : public Fleet {
  public:
-  TcpFleet(std::uint32_t ranks, DataPlaneOptions options);
+  TcpFleet(std::uint32_t ranks, DataPlaneOptions options, Arenas arenas = {}, Tensors tensors = Tensors::in_arenas);
   ~TcpFleet() override;
 
   [[nodiscard]] std::uint32_t ranks() const override { return static_cast<std::uint32_t>(members_.size()); }
   [[nodiscard]] Peer peer(plan::Rank rank) const override;
+  [[nodiscard]] Buffer allocate(plan::Rank rank, std::size_t bytes) override;
   void start(plan::Rank rank, RunSpec spec, RunDone done) override;
   bool run_until(std::atomic<std::size_t> const& ended, std::size_t count) override;
 
   [[nodiscard]] DataPlane& plane(plan::Rank rank) { return *members_[rank]->plane; }
+  [[nodiscard]] memory::Arena& arena(plan::Rank rank) { return *arenas_[rank]; }
 
  private:
   struct Member {
@@ -35,6 +39,8 @@ class TcpFleet final : public Fleet {
   };
   boost::asio::awaitable<void> stop_servers();
 
+  Arenas const arenas_;  // of some ranks only, perhaps
+  Tensors const tensors_;
   boost::asio::io_context io_{1};
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_;
   std::vector<std::unique_ptr<Member>> members_;
