@@ -29,7 +29,7 @@ void add(prometheus::MetricFamily& family, std::vector<prometheus::ClientMetric:
 std::vector<LinkTraffic> LinkFamilies::folded(std::span<LinkTraffic const> links) {
   std::vector<LinkTraffic> rows;
   LinkTraffic other;
-  other.peer = "other";
+  other.peer = other.link = "other";
   bool any_other = false;
   for (auto const& link : links) {
     bool const has_series = named_.contains(link.peer) || named_.size() < max_peers_;
@@ -59,7 +59,7 @@ std::vector<prometheus::MetricFamily> LinkFamilies::collect(std::span<LinkTraffi
     add(received, {{"peer", row.peer}}, static_cast<double>(row.received_bytes));
     add(busy, {{"peer", row.peer}, {"direction", "sent"}}, row.send_busy_seconds);
     add(busy, {{"peer", row.peer}, {"direction", "received"}}, row.receive_busy_seconds);
-    add(connections, {{"peer", row.peer}}, static_cast<double>(row.connections));
+    add(connections, {{"peer", row.peer}, {"link", row.link}}, static_cast<double>(row.connections));
   }
   return {std::move(sent), std::move(received), std::move(busy), std::move(connections)};
 }

@@ -114,7 +114,7 @@ TEST_CASE("links are read at the scrape, one series per peer and direction") {
   CHECK(has_line(text, R"(chorus_link_sent_bytes_total{peer="w1"} 7)"));
   CHECK(has_line(text, R"(chorus_link_busy_seconds_total{peer="w1",direction="sent"} 0.5)"));
   CHECK(has_line(text, R"(chorus_link_busy_seconds_total{peer="w1",direction="received"} 0.25)"));
-  CHECK(has_line(text, R"(chorus_link_connections{peer="w1"} 1)"));
+  CHECK(has_line(text, R"(chorus_link_connections{peer="w1",link="tcp"} 1)"));
 }
 
 TEST_CASE("the 65th peer is folded into other, and who has a series keeps it") {

@@ -33,6 +33,7 @@ struct LinkTraffic {
   double send_busy_seconds = 0;
   double receive_busy_seconds = 0;
   std::uint32_t connections = 0;
+  std::string link = "tcp";  // "shm", "tcp", or "none" while there is no connection
 };
 
 // What is not counted but read when somebody scrapes.

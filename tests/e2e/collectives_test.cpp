@@ -187,6 +187,7 @@ TEST_CASE("metrics tell of bytes per peer, latencies and results") {
   CHECK(worker.metric("chorus_link_sent_bytes_total{") >= 4 * 100000);
   CHECK(worker.metric("chorus_link_received_bytes_total{") >= 4 * 100000);
   CHECK(worker.metric("chorus_link_busy_seconds_total{") > 0);
+  CHECK(worker.metric("chorus_link_connections{peer=\"w1\",link=\"shm\"}") >= 1);
   CHECK(worker.metric("chorus_collective_duration_seconds_count{") == 1);
   CHECK(worker.metric("chorus_collective_step_duration_seconds_count{") == 1);
   CHECK(cluster.coordinator.metric("chorus_members{state=\"ready\"}") == 3);

@@ -124,7 +124,8 @@ class Bench {
     batch.cpu_seconds += cpu_seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu_before;
     std::ostringstream answer;
     answer.precision(9);
-    answer << "times " << (group_.path() == "shm" ? "shm " : "tcp ") << (batch.right ? 1 : 0) << ' ' << batch.cpu_seconds;
+    answer << "times " << (group_.path() == "shm" ? "shm " : "tcp ") << (batch.right ? 1 : 0) << ' '
+           << batch.cpu_seconds;
     for (auto const seconds : batch.seconds) answer << ' ' << seconds;
     return answer.str();
   }

@@ -17,8 +17,9 @@ namespace chorus::bench {
 //   <- prepare all_reduce f32 16777216 0   the task: see orders.hpp
 //   -> ready all_reduce
 //   <- iterate 80 ring 0 2 -               any number of times
-//   -> times shm 1 0.9 0.0121 0.0119 ...   the link that was used, 1 if every result was right, CPU seconds of the process in all iterations
-//   <- end                                 (without the check), and seconds of each
+//   -> times shm 1 0.9 0.0121 0.0119 ...   the link that was used, 1 if every result was right, CPU seconds of the
+//                                          process in all iterations (without the check), and seconds of each
+//   <- end
 // `failed TEXT` instead of an answer ends the benchmark.
 [[nodiscard]] int run_rank(Options const& options, plan::Rank rank, LineReader orders, LineWriter answers,
                            StartLine start_line);

@@ -20,7 +20,9 @@ class Vectors {
   Vectors(Task const& task, plan::Rank rank, std::uint32_t ranks, memory::Arena* arena = nullptr);
 
   // Empty where the operation gives the rank none; none of them of a size that depends on the iteration.
-  [[nodiscard]] std::span<std::byte const> input(std::uint64_t iteration) const { return inputs_[iteration % 2].bytes(); }
+  [[nodiscard]] std::span<std::byte const> input(std::uint64_t iteration) const {
+    return inputs_[iteration % 2].bytes();
+  }
   [[nodiscard]] std::span<std::byte> output() { return output_.bytes(); }
   [[nodiscard]] bool is_right(std::uint64_t iteration) const;
 

@@ -27,7 +27,8 @@ using Fold = void (*)(Folding const& folding);
 // Null where find_combine is, and for f16 and bf16: see Folder.
 [[nodiscard]] Fold find_fold(ReduceOp op, Dtype dtype);
 
-// A reduction with everything that belongs to it: avg divides, f16 and bf16 are summed in f32 and rounded once. A value.
+// A reduction with everything that belongs to it: avg divides, f16 and bf16 are summed in f32 and rounded once. A
+// value.
 class Folder {
  public:
   // find_combine(op, dtype) is not null.
@@ -36,9 +37,9 @@ class Folder {
   [[nodiscard]] static Folder copier(Dtype dtype);
 
   struct How {
-    std::uint32_t divisor = 1;   // of the result; ignored unless the operation is avg
-    bool wide_source = false;    // f16, bf16: the first source is f32
-    bool wide_results = false;   // f16, bf16: the destinations are f32
+    std::uint32_t divisor = 1;  // of the result; ignored unless the operation is avg
+    bool wide_source = false;   // f16, bf16: the first source is f32
+    bool wide_results = false;  // f16, bf16: the destinations are f32
   };
   void run(Folding const& folding, How how) const;
 

@@ -53,7 +53,8 @@ struct Memory {
   Memory(Dtype dtype, Shape shape) : shape_(shape), size_(element_bytes(dtype)) {
     for (std::size_t s = 0; s < shape.sources; ++s) inputs.push_back(elements_of(dtype, shape.elements, s));
     for (auto const& input : inputs) sources.push_back(input.data());
-    for (std::size_t d = 0; d < shape.destinations; ++d) outputs.emplace_back((shape.elements + 2 * shape.shift) * size_ + 64);
+    for (std::size_t d = 0; d < shape.destinations; ++d)
+      outputs.emplace_back((shape.elements + 2 * shape.shift) * size_ + 64);
     for (auto& output : outputs) destinations.push_back(aligned(output) + shape.shift * size_);
   }
   static std::byte* aligned(Bytes& bytes) {

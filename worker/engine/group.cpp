@@ -35,8 +35,12 @@ struct Group::Request {
   CallOptions const& options;
 
   [[nodiscard]] plan::Spec spec(std::size_t ranks) const {
-    return {op,           std::string(options.algorithm->name), static_cast<std::uint32_t>(ranks),
-            options.root, options.arity,                        options.in_place,
+    return {op,
+            std::string(options.algorithm->name),
+            static_cast<std::uint32_t>(ranks),
+            options.root,
+            options.arity,
+            options.in_place,
             options.shape};
   }
   [[nodiscard]] plan::Sizes sizes() const {
@@ -183,8 +187,8 @@ engine::RunResult Group::introduce(CallOptions const& options) {
   has_met_ = true;
   for (std::size_t rank = 0; rank < size && shared; ++rank) {
     if (all[rank] == std::byte{1}) continue;
-    why_not_shared_ = "rank " + std::to_string(rank) + " (" + membership_.members[rank].worker +
-                      ") does not see everybody's memory";
+    why_not_shared_ =
+        "rank " + std::to_string(rank) + " (" + membership_.members[rank].worker + ") does not see everybody's memory";
     shared.reset();
   }
   shared_ = std::move(shared);
@@ -205,14 +209,14 @@ Result<Group::Prepared*> Group::prepare(Request const& request) {
   if (program.has_error()) return program.error();
   if (auto const status = plan::check(**program, sizes); status.has_error()) return status.error();
   auto const fingerprint = engine::fingerprint(spec, request.dtype, sizes, request.reduce);
-  auto call = engine::SharedCall::make(std::move(*program), sizes, request.dtype, request.reduce, fingerprint,
-                                       *memory_.arena);
+  auto call =
+      engine::SharedCall::make(std::move(*program), sizes, request.dtype, request.reduce, fingerprint, *memory_.arena);
   if (call.has_error()) return call.error();
   auto description = engine::describe(spec, request.dtype, sizes, request.reduce);
   if (prepared_.size() == prepared_max) prepared_.pop_back();
-  prepared_.insert(prepared_.begin(), std::make_unique<Prepared>(Prepared{
-                                          &algorithm, std::move(spec), request.dtype, request.reduce, std::move(sizes),
-                                          std::move(description), std::move(*call)}));
+  prepared_.insert(prepared_.begin(),
+                   std::make_unique<Prepared>(Prepared{&algorithm, std::move(spec), request.dtype, request.reduce,
+                                                       std::move(sizes), std::move(description), std::move(*call)}));
   return prepared_.front().get();
 }
 
@@ -222,10 +226,10 @@ engine::RunResult Group::run_shared(Request const& request, std::span<std::byte 
   if (prepared.has_error()) return failed(prepared.error());
   auto& call = *(*prepared)->call;
   if (input.size() != call.input_bytes() || output.size() != call.output_bytes())
-    return failed(Error(engine::EngineErrc::aborted,
-                        "buffers of " + std::to_string(input.size()) + " and " + std::to_string(output.size()) +
-                            " bytes for " + std::to_string(call.input_bytes()) + " and " +
-                            std::to_string(call.output_bytes())));
+    return failed(Error(engine::EngineErrc::aborted, "buffers of " + std::to_string(input.size()) + " and " +
+                                                         std::to_string(output.size()) + " bytes for " +
+                                                         std::to_string(call.input_bytes()) + " and " +
+                                                         std::to_string(call.output_bytes())));
   auto result = shared_->run(call, (*prepared)->description, input, output, request.options.timeout);
   if (result.status.has_error()) broken_ = result.status.error();
   return result;

@@ -115,8 +115,8 @@ class Group {
   GroupMemory const memory_;
   bool has_met_ = false;
   std::string why_not_shared_;
-  std::unique_ptr<engine::SharedGroup> shared_;       // null unless all members share memory
-  std::vector<std::unique_ptr<Prepared>> prepared_;   // the last one used first
+  std::unique_ptr<engine::SharedGroup> shared_;      // null unless all members share memory
+  std::vector<std::unique_ptr<Prepared>> prepared_;  // the last one used first
 };
 
 }  // namespace chorus

@@ -1,8 +1,8 @@
 // What the members of a group on one host share while they call: one board per member, in its own arena.
 //
-// The board of member r has a lane from every other member. A lane carries messages one way, in order: a ring of records
-// that the sender fills, each with its payload in it if it is small, or saying where in the sender's arena it lies. The
-// layout is described in docs/shared_memory.md.
+// The board of member r has a lane from every other member. A lane carries messages one way, in order: a ring of
+// records that the sender fills, each with its payload in it if it is small, or saying where in the sender's arena it
+// lies. The layout is described in docs/shared_memory.md.
 #pragma once
 
 #include <algorithm>
@@ -60,7 +60,7 @@ static_assert(sizeof(Lane) == 64 + 256 + 512);
 
 // The first part of a board; the lanes follow, by the rank of their sender, the owner's own too.
 struct alignas(line_bytes) BoardHead {
-  std::atomic<std::uint64_t> entered;  // calls that the member has begun
+  std::atomic<std::uint64_t> entered;                     // calls that the member has begun
   alignas(line_bytes) std::atomic<std::uint64_t> failed;  // n + 1 if its n-th call failed: the verdict says why
   std::uint32_t verdict_bytes;
   links::VerdictBytes verdict;
@@ -79,7 +79,9 @@ struct BoardLayout {
   std::uint32_t block_bytes;  // the largest payload inside a record
   std::uint32_t slot_bytes;   // of the two slots per lane through which memory passes that is in no arena
 
-  [[nodiscard]] std::uint64_t lane_bytes() const { return sizeof(Lane) + std::uint64_t{records_per_lane} * block_bytes; }
+  [[nodiscard]] std::uint64_t lane_bytes() const {
+    return sizeof(Lane) + std::uint64_t{records_per_lane} * block_bytes;
+  }
   [[nodiscard]] std::uint64_t lane_at(std::uint32_t sender) const { return sizeof(BoardHead) + sender * lane_bytes(); }
   // The slots for what this member sends to that one.
   [[nodiscard]] std::uint64_t slots_at(std::uint32_t receiver) const {

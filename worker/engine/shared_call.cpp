@@ -304,8 +304,8 @@ SharedCall::Turn SharedCall::fold(Step const& step, Progress& progress) {
       if (landing != nullptr) destinations_[destinations++] = landing + progress.moved;
 
     if (destinations != 0) {
-      devices::Folding const folding{sources_.data(),     operands,
-                                     destinations_.data(), destinations,
+      devices::Folding const folding{sources_.data(),        operands,
+                                     destinations_.data(),   destinations,
                                      bytes / element_bytes_, step.bytes >= streams_from_bytes};
       bool const wide_source = !step.operands[0].message && step.operands[0].local.wide;
       bool const computes = operands > 1 || step.is_final || step.destinations[0].wide || wide_source;
@@ -393,9 +393,8 @@ std::vector<SharedCall::Awaited> SharedCall::awaited() const {
   for (auto const s : pending_) {
     for (auto const& operand : steps_[s].operands)
       if (operand.message && channels_[operand.message->channel].lane->arrived(steps_[s].bytes).bytes == 0)
-        wait_for(operand.message->channel,
-                 "receiving message " + std::to_string(operand.message->number + 1) + " of " +
-                     std::to_string(program_->channels[operand.message->channel].receives));
+        wait_for(operand.message->channel, "receiving message " + std::to_string(operand.message->number + 1) + " of " +
+                                               std::to_string(program_->channels[operand.message->channel].receives));
     for (auto const& [c, number] : steps_[s].overwrites)
       if (!is_read(c, number)) wait_for(c, "reading what was sent");
     bool const sends = steps_[s].destinations.empty() || progress_[s].moved == steps_[s].bytes;

@@ -113,7 +113,7 @@ class SharedCall {
   std::byte const* input_ = nullptr;
   std::byte* output_ = nullptr;
   std::optional<std::uint64_t> shared_input_, shared_output_, shared_scratch_;  // their places in the arena
-  std::vector<std::uint32_t> pending_;  // steps that are not done, in order
+  std::vector<std::uint32_t> pending_;                                          // steps that are not done, in order
   bool has_offered_ = false;
   std::uint32_t instructions_done_ = 0;
   std::uint64_t bytes_sent_ = 0, bytes_received_ = 0;

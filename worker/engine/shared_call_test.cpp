@@ -61,8 +61,8 @@ TEST_CASE("an owner of allpairs reads everybody's chunk once and puts the sum wh
   for (bool const in_place : {false, true}) {
     CAPTURE(in_place);
     Compiled const c(algorithms::allpairs, all_reduce_by("allpairs", 4, in_place), 2);
-    auto const folds = std::count_if(c.steps.begin(), c.steps.end(),
-                                     [](Step const& step) { return step.operands.size() == 4; });
+    auto const folds =
+        std::count_if(c.steps.begin(), c.steps.end(), [](Step const& step) { return step.operands.size() == 4; });
     CHECK(folds == 1);
     for (auto const& step : c.steps) {
       if (step.operands.size() != 4) continue;
@@ -71,8 +71,7 @@ TEST_CASE("an owner of allpairs reads everybody's chunk once and puts the sum wh
       CHECK(step.destinations[0].pieces[0].buffer == plan::Buffer::output);
       CHECK(step.is_final);
     }
-    auto const landing = std::count_if(c.steps.begin(), c.steps.end(),
-                                       [](Step const& step) { return step.may_land; });
+    auto const landing = std::count_if(c.steps.begin(), c.steps.end(), [](Step const& step) { return step.may_land; });
     CHECK(landing == 3);
   }
 }

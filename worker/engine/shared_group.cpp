@@ -156,7 +156,8 @@ std::optional<Failure> SharedGroup::told_by_others() const {
     auto const copy = lane->board().verdict;
     auto const verdict = links::decode_verdict(std::span(copy).first(bytes));
     if (verdict.has_value()) return from_verdict(*verdict, name_of(lane->peer()));
-    return Failure{EngineErrc::protocol_error, name_of(lane->peer()) + " failed and does not say why", {lane->peer()}, {}};
+    return Failure{
+        EngineErrc::protocol_error, name_of(lane->peer()) + " failed and does not say why", {lane->peer()}, {}};
   }
   return std::nullopt;
 }
@@ -166,7 +167,8 @@ std::optional<Failure> SharedGroup::lost(SharedCall const& call) const {
     return Failure{EngineErrc::peer_lost, "lost " + name_of(rank) + " while " + where + ": " + why, {rank}, {}};
   };
   for (auto const& lane : lanes_)
-    if (lane && lane->region().mapping().is_broken()) return gone(lane->peer(), "reading its memory", "it was truncated");
+    if (lane && lane->region().mapping().is_broken())
+      return gone(lane->peer(), "reading its memory", "it was truncated");
   if (arena_.mapping().is_broken())
     return Failure{EngineErrc::aborted, "the shared memory of " + name_of(rank_) + " was truncated", {rank_}, {}};
   for (auto const& [rank, where] : call.awaited())

@@ -57,9 +57,9 @@ class Members {
                           .algorithm = std::string(algorithm.name),
                           .ranks = static_cast<std::uint32_t>(groups.size())};
     auto program = std::make_shared<plan::Program const>(plan::build(algorithm, spec, rank).value());
-    auto const call = SharedCall::make(program, {input.size(), {}, {}}, Dtype::f32, ReduceOp::sum, input.size(),
-                                       *arenas[rank])
-                          .value();
+    auto const call =
+        SharedCall::make(program, {input.size(), {}, {}}, Dtype::f32, ReduceOp::sum, input.size(), *arenas[rank])
+            .value();
     return groups[rank]->run(*call, "a sum of " + std::to_string(input.size()), std::as_bytes(input),
                              std::as_writable_bytes(output), timeout);
   }
@@ -92,7 +92,8 @@ struct Meeting {
     membership.name = "g";
     membership.rank = rank;
     for (plan::Rank r = 0; r < fleet.ranks(); ++r) membership.members.push_back(fleet.peer(r));
-    return std::make_unique<Group>(membership, fleet.plane(rank), cache, GroupMemory{&algorithms::direct, arena, &regions});
+    return std::make_unique<Group>(membership, fleet.plane(rank), cache,
+                                   GroupMemory{&algorithms::direct, arena, &regions});
   }
   TcpFleet fleet;
   plan::Cache cache{1 << 20};
@@ -118,9 +119,9 @@ TEST_CASE("members that share memory call over it, and a disagreement breaks the
       std::vector<float> x(elements, static_cast<float>(rank + 1)), y(elements);
       bool const in_place = call % 2 == 1;
       auto& to = in_place ? x : y;
-      auto const result = group->all_reduce(std::as_bytes(std::span(x)), std::as_writable_bytes(std::span(to)),
-                                            Dtype::f32, ReduceOp::sum,
-                                            by(call % 5 == 0 ? algorithms::ring : algorithms::allpairs));
+      auto const result =
+          group->all_reduce(std::as_bytes(std::span(x)), std::as_writable_bytes(std::span(to)), Dtype::f32,
+                            ReduceOp::sum, by(call % 5 == 0 ? algorithms::ring : algorithms::allpairs));
       if (result.status.has_value() && to == std::vector<float>(elements, 6)) ++right;
     }
     if (group->path() == "shm") ++shared;
@@ -161,8 +162,8 @@ TEST_CASE("a member that never calls is named when the time is over") {
   Members members(3);
   std::array<RunResult, 2> results;
   on_threads(2, [&](plan::Rank rank) {
-    results[rank] = members.all_reduce(rank, members.vector(rank, 100, 1), members.vector(rank, 100, 0),
-                                       algorithms::mesh, 50ms);
+    results[rank] =
+        members.all_reduce(rank, members.vector(rank, 100, 1), members.vector(rank, 100, 0), algorithms::mesh, 50ms);
   });
   for (auto const& result : results) {
     REQUIRE(result.status.has_error());
@@ -180,7 +181,8 @@ TEST_CASE("a member whose process ends is named long before the time is over") {
   auto const result = members.all_reduce(0, input, output, algorithms::mesh);
   REQUIRE(result.status.has_error());
   CHECK(result.status.error().code == EngineErrc::peer_lost);
-  CHECK(contains(result.status.error().detail, "lost rank 1 (w1) while receiving message 1 of 1: its process has ended"));
+  CHECK(
+      contains(result.status.error().detail, "lost rank 1 (w1) while receiving message 1 of 1: its process has ended"));
   CHECK(result.culprits == std::vector<plan::Rank>{1});
 }
 
@@ -209,10 +211,10 @@ TEST_CASE("what cannot be in a record ends the call with what it was") {
     std::uint32_t bytes;
     std::uint64_t offset;
   };
-  for (auto const& wrong : {Wrong{RecordKind::reference, 400, ~std::uint64_t{0} - 10},
-                            Wrong{RecordKind::reference, 400, 1u << 30}, Wrong{RecordKind::inside, 401, 0},
-                            Wrong{RecordKind::inside, 0, 0}, Wrong{RecordKind::inside, 398, 0},
-                            Wrong{RecordKind::landed, 400, 0}, Wrong{RecordKind{77}, 400, 0}}) {
+  for (auto const& wrong :
+       {Wrong{RecordKind::reference, 400, ~std::uint64_t{0} - 10}, Wrong{RecordKind::reference, 400, 1u << 30},
+        Wrong{RecordKind::inside, 401, 0}, Wrong{RecordKind::inside, 0, 0}, Wrong{RecordKind::inside, 398, 0},
+        Wrong{RecordKind::landed, 400, 0}, Wrong{RecordKind{77}, 400, 0}}) {
     Members members(2);
     auto const input = members.vector(0, 100, 1), output = members.vector(0, 100, 0);
     std::thread liar([&] {

@@ -83,8 +83,8 @@ class SharedLane {
   memory::RegionHead& peer_head_;
 
   std::uint32_t call_ = 0, sends_agreement_ = 0, receives_agreement_ = 0;
-  std::uint64_t sent_ = 0;      // records
-  std::uint64_t seen_ = 0;      // of them consumed, as last looked up
+  std::uint64_t sent_ = 0;  // records
+  std::uint64_t seen_ = 0;  // of them consumed, as last looked up
   std::uint64_t referred_ = 0;
   std::uint64_t slot_free_at_[2] = {0, 0};  // records to be consumed before the slot is used again
   std::uint32_t next_slot_ = 0;

@@ -117,8 +117,8 @@ class Compiler {
     return false;
   }
 
-  // Whether i overwrites what this rank sends. Messages that are received in the same step would then be read only after
-  // others have read this rank's, and two ranks could wait for each other.
+  // Whether i overwrites what this rank sends. Messages that are received in the same step would then be read only
+  // after others have read this rank's, and two ranks could wait for each other.
   [[nodiscard]] bool overwrites_messages(std::uint32_t i) const {
     auto const dependencies = program_.dependencies_of(i);
     return at(i).writes_dst() && std::any_of(dependencies.begin(), dependencies.end(), [&](auto const& dependency) {
@@ -150,8 +150,7 @@ class Compiler {
     for (; j < count(); ++j) {
       auto const& next = at(j);
       if (group_of_[j] != nowhere) continue;
-      bool const is_held =
-          next.reads_src() && std::find(held.begin(), held.end(), source_of(next)) != held.end();
+      bool const is_held = next.reads_src() && std::find(held.begin(), held.end(), source_of(next)) != held.end();
       if (next.op == Opcode::send && is_held) {
         joined.sends.push_back(j);
       } else if (next.op == Opcode::copy && is_held && source_of(next) == range && !next.is_final() &&

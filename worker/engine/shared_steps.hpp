@@ -2,9 +2,9 @@
 //
 // The engine's scoreboard follows every segment of every instruction, since it never knows which link moves next. Where
 // the peers' memory lies at hand that is more work than the work itself: here the program becomes a list of steps that
-// are run in their order, and what belongs together is one step. A chain of receives that add to one range, the copies of
-// its result, and the messages that send it on become one pass over all of their memory, in which each element is read
-// once and written once: that is the least traffic there can be.
+// are run in their order, and what belongs together is one step. A chain of receives that add to one range, the copies
+// of its result, and the messages that send it on become one pass over all of their memory, in which each element is
+// read once and written once: that is the least traffic there can be.
 #pragma once
 
 #include <cstdint>
@@ -61,6 +61,7 @@ struct Step {
 
 // `fuses`: whether instructions are joined. They never are where that would change what a rank waits for in a way that
 // the program's dependencies forbid.
-[[nodiscard]] std::vector<Step> to_steps(plan::Program const& program, Addresses const& addresses, Dtype dtype, bool fuses = true);
+[[nodiscard]] std::vector<Step> to_steps(plan::Program const& program, Addresses const& addresses, Dtype dtype,
+                                         bool fuses = true);
 
 }  // namespace chorus::engine

@@ -10,6 +10,7 @@
 #include "worker/engine/data_plane.hpp"
 #include "worker/engine/traffic.hpp"
 #include "worker/links/shm_link.hpp"
+#include "worker/memory/region_book.hpp"
 
 namespace chorus::engine {
 
@@ -46,7 +47,7 @@ class ShmLinks {
  private:
   memory::Arena* const arena_;
   TrafficBook& traffic_;
-  links::PeerRegions regions_;
+  memory::RegionBook regions_;
   std::map<std::string, std::uint64_t> declined_by_;  // worker to its incarnation: it will not change its mind
   std::vector<std::shared_ptr<links::ShmLink>> links_;
 };

@@ -10,6 +10,7 @@
 #include <functional>
 
 #include "worker/links/errc.hpp"
+#include "worker/memory/region_book.hpp"
 
 using namespace chorus;
 using namespace chorus::links;
@@ -120,7 +121,7 @@ class Pair {
 
   boost::asio::io_context io{1};
   memory::Arena arena;
-  PeerRegions regions;
+  memory::RegionBook regions;
   Worker a, b;
   ShmControl* control = nullptr;
   std::shared_ptr<ShmLink> dialer, acceptor_;

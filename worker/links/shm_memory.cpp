@@ -60,15 +60,4 @@ Result<ShmLoan> ShmLoan::take(std::shared_ptr<memory::PeerRegion const> region, 
   return ShmLoan{std::move(region), bytes};
 }
 
-Result<std::shared_ptr<memory::PeerRegion const>> PeerRegions::open(memory::Ticket const& ticket) {
-  std::lock_guard const lock(mutex_);
-  std::erase_if(open_, [](auto const& entry) { return entry.second.expired(); });
-  if (auto const known = open_.find(ticket.id); known != open_.end())
-    if (auto region = known->second.lock(); region && region->ticket() == ticket && !region->mapping().is_broken())
-      return region;
-  auto opened = memory::PeerRegion::open(ticket);
-  if (opened.has_value()) open_[ticket.id] = *opened;
-  return opened;
-}
-
 }  // namespace chorus::links

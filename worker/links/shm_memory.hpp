@@ -3,9 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <span>
 
 #include "collectives/core/result.hpp"
@@ -53,17 +51,6 @@ struct ShmLoan {
 
   std::shared_ptr<memory::PeerRegion const> region;
   std::span<std::byte> control;
-};
-
-// Maps every peer's region once, for as long as somebody uses it. Thread-safe.
-class PeerRegions {
- public:
-  // Errors: MemoryErrc, see PeerRegion::open.
-  [[nodiscard]] Result<std::shared_ptr<memory::PeerRegion const>> open(memory::Ticket const& ticket);
-
- private:
-  std::mutex mutex_;
-  std::map<std::uint64_t, std::weak_ptr<memory::PeerRegion const>> open_;  // by id
 };
 
 }  // namespace chorus::links

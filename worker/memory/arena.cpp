@@ -141,6 +141,12 @@ void Arena::retire(std::span<std::byte> block) {
   used_bytes_ -= size;
 }
 
+bool Arena::owns(std::byte const* block) const {
+  auto const all = region_->mapping().bytes();
+  auto const begin = reinterpret_cast<std::uintptr_t>(all.data()), at = reinterpret_cast<std::uintptr_t>(block);
+  return at >= begin && at - begin < all.size();
+}
+
 std::optional<std::uint64_t> Arena::offset_of(std::span<std::byte const> bytes) const {
   auto const all = region_->mapping().bytes();
   auto const begin = reinterpret_cast<std::uintptr_t>(all.data());

@@ -33,6 +33,9 @@ class Arena {
   [[nodiscard]] Result<std::span<std::byte>> allocate_once(std::uint64_t size_bytes);
   void retire(std::span<std::byte> block);
 
+  // Whether the block is one of this arena's, withdrawn or not.
+  [[nodiscard]] bool owns(std::byte const* block) const;
+
   // Where in the region these bytes are; nothing if they are elsewhere, or were withdrawn.
   [[nodiscard]] std::optional<std::uint64_t> offset_of(std::span<std::byte const> bytes) const;
 

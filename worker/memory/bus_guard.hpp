@@ -1,7 +1,7 @@
 // What happens when a file that is mapped here is truncated by somebody else: reading it raises SIGBUS.
 //
-// A guarded range does not end the process. The missing pages are replaced by zeros that nobody shares, and the range is
-// marked: whoever reads it asks is_broken() before it believes what it read.
+// A guarded range does not end the process. The missing pages are replaced by zeros that nobody shares, and the range
+// is marked: whoever reads it asks is_broken() before it believes what it read.
 #pragma once
 
 #include <cstddef>

@@ -1,8 +1,8 @@
 // Memory of one process that others on the same host map: a sparse file in /dev/shm.
 //
-// Whoever knows the ticket finds the file by its name and knows by the nonce in it that it is the one that is meant, and
-// not a namesake in another container. The owner holds a lock on the file as long as it lives, so the others can tell
-// when it has died, whatever process namespaces are between them.
+// Whoever knows the ticket finds the file by its name and knows by the nonce in it that it is the one that is meant,
+// and not a namesake in another container. The owner holds a lock on the file as long as it lives, so the others can
+// tell when it has died, whatever process namespaces are between them.
 #pragma once
 
 #include <array>

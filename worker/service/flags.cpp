@@ -49,7 +49,7 @@ std::optional<Flags> parse_flags(int argc, char const* const* argv, int& exit_st
   Flags flags;
   auto& options = flags.options;
   options.memory_limit_bytes = default_memory_limit();
-  std::string locality;
+  std::string locality, shm = "on";
   std::uint32_t spin_us = 0, drain_ms = static_cast<std::uint32_t>(options.drain_timeout.count());
 
   CLI::App app(
@@ -71,6 +71,7 @@ std::optional<Flags> parse_flags(int argc, char const* const* argv, int& exit_st
   flag("--tensor-limit-bytes", options.tensor_limit_bytes, "largest tensor")->check(check_bytes);
   flag("--memory-limit-bytes", options.memory_limit_bytes, "all tensors and results (default: 3/4 of the memory)")
       ->check(check_bytes);
+  flag("--shm", shm, "share tensors' memory with other workers of the host")->check(CLI::IsMember({"on", "off"}));
   flag("--spin-us", spin_us, "how long the idle data thread polls before it blocks")->check(CLI::Range(0, 1000000));
   flag("--drain-ms", drain_ms, "how long a worker that is told to stop waits for what runs");
   flag("--log-level", flags.log_level, "what is logged")
@@ -82,6 +83,7 @@ std::optional<Flags> parse_flags(int argc, char const* const* argv, int& exit_st
     return std::nullopt;
   }
   if (!locality.empty()) options.locality = parse_locality(locality).value();
+  options.shares_memory = shm == "on";
   options.spin = std::chrono::microseconds(spin_us);
   options.drain_timeout = std::chrono::milliseconds(drain_ms);
   return flags;

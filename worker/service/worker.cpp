@@ -40,6 +40,20 @@ http::ServerLimits limits_of(WorkerOptions const& options) {
   return limits;
 }
 
+// Addresses for twice what may be in use: blocks leave gaps.
+std::shared_ptr<memory::Arena> make_arena(WorkerOptions const& options, spdlog::logger& log) {
+  if (!options.shares_memory) return nullptr;
+  if (auto const removed = memory::remove_abandoned(); removed != 0)
+    log.info("removed the shared memory of {} workers that have died", removed);
+  auto const capacity = std::min(options.memory_limit_bytes, std::uint64_t{1} << 44) * 2;
+  auto region = memory::SharedRegion::create(memory::random_ticket(std::max(capacity, memory::region_unit_bytes * 16)));
+  if (region.has_error()) {
+    log.warn("no shared memory, other workers are reached over tcp: {}", region.error().detail);
+    return nullptr;
+  }
+  return std::make_shared<memory::Arena>(std::move(*region));
+}
+
 std::size_t kept_bytes(WorkerOptions const& options) { return options.memory_limit_bytes / 4; }
 
 }  // namespace
@@ -47,8 +61,10 @@ std::size_t kept_bytes(WorkerOptions const& options) { return options.memory_lim
 // What runs collectives, with its routes.
 struct Worker::Runs {
   Runs(boost::asio::any_io_executor executor, Worker& worker)
-      : plane(
-            {.worker = worker.identity_.id, .incarnation = worker.identity_.incarnation, .spin = worker.options_.spin}),
+      : plane({.worker = worker.identity_.id,
+               .incarnation = worker.identity_.incarnation,
+               .spin = worker.options_.spin,
+               .arena = worker.arena_.get()}),
         runner({executor, plane, worker.plans_, worker.store_, worker.pool_, worker.helper_, worker.metrics_,
                 worker.flights_}),
         book(executor, runner, {}),
@@ -80,7 +96,8 @@ Worker::Worker(boost::asio::io_context& control, WorkerOptions options, std::sha
       log_(std::move(log)),
       fenced_(std::move(fenced)),
       metrics_(metrics::this_build(), options_.start_time_seconds),
-      pool_(kept_bytes(options_), options_.memory_limit_bytes),
+      arena_(make_arena(options_, *log_)),
+      pool_(kept_bytes(options_), options_.memory_limit_bytes, arena_),
       plans_(plan_cache_bytes),
       helper_(executor_),
       client_(executor_),
@@ -138,7 +155,7 @@ std::string Worker::metrics_text() {
   metrics::Scrape scrape;
   for (auto const& peer : runs_->plane.traffic())
     scrape.links.push_back({peer.worker, peer.sent_bytes, peer.received_bytes, peer.send_busy_seconds,
-                            peer.receive_busy_seconds, peer.connections});
+                            peer.receive_busy_seconds, peer.connections, peer.link.empty() ? "none" : peer.link});
   scrape.tensors = store_.count();
   scrape.tensor_bytes = store_.total_bytes();
   scrape.http_connections = server_.open_connections();

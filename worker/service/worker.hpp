@@ -64,6 +64,7 @@ class Worker {
   bool draining_ = false;
 
   metrics::WorkerMetrics metrics_;
+  std::shared_ptr<memory::Arena> arena_;  // null: no memory is shared
   tensors::Pool pool_;
   tensors::Store store_;
   plan::Cache plans_;

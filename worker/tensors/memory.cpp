@@ -28,7 +28,7 @@ std::size_t capacity_of(std::size_t size_bytes) {
   return size_bytes == 0 ? unit : (size_bytes + unit - 1) / unit * unit;
 }
 
-std::byte* allocate(std::size_t capacity) {
+std::byte* allocate_alone(std::size_t capacity) {
   auto const alignment = alignment_of(capacity);
   void* memory = nullptr;
   if (posix_memalign(&memory, alignment, capacity) != 0) return nullptr;
@@ -46,12 +46,25 @@ struct Pool::State {
     std::multimap<std::size_t, std::list<Kept>::iterator>::iterator by_capacity;
   };
 
-  State(std::size_t keep, std::size_t limit) : keep_bytes(keep), limit_bytes(limit) {}
+  State(std::size_t keep, std::size_t limit, std::shared_ptr<memory::Arena> shared)
+      : keep_bytes(keep), limit_bytes(limit), arena(std::move(shared)) {}
   ~State() {
-    for (auto const& block : kept) std::free(block.data);
+    for (auto const& block : kept) free(block.data);
   }
   State(State const&) = delete;
   State& operator=(State const&) = delete;
+
+  [[nodiscard]] std::byte* allocate(std::size_t capacity) const {
+    if (arena != nullptr)
+      if (auto const block = arena->allocate(capacity); block.has_value()) return block->data();
+    return allocate_alone(capacity);
+  }
+  void free(std::byte* data) const {
+    if (arena != nullptr && arena->owns(data))
+      arena->free(data);
+    else
+      std::free(data);
+  }
 
   // Below: with the lock held.
 
@@ -74,7 +87,7 @@ struct Pool::State {
 
   void free_oldest() {
     auto const oldest = std::prev(kept.end());
-    std::free(oldest->data);
+    free(oldest->data);
     remove(oldest);
   }
 
@@ -88,6 +101,7 @@ struct Pool::State {
   std::mutex mutex;
   std::size_t const keep_bytes;
   std::size_t const limit_bytes;
+  std::shared_ptr<memory::Arena> const arena;
   std::size_t in_use_bytes = 0;
   std::size_t kept_bytes = 0;
   bool closed = false;
@@ -113,7 +127,7 @@ struct GiveBack {
       return;
     }
     lock.unlock();
-    std::free(data);
+    state->free(data);
   }
 };
 
@@ -124,8 +138,8 @@ Error out_of_memory(std::size_t size, std::size_t in_use, std::size_t limit) {
 
 }  // namespace
 
-Pool::Pool(std::size_t keep_bytes, std::size_t limit_bytes)
-    : state_(std::make_shared<State>(keep_bytes, limit_bytes)) {}
+Pool::Pool(std::size_t keep_bytes, std::size_t limit_bytes, std::shared_ptr<memory::Arena> arena)
+    : state_(std::make_shared<State>(keep_bytes, limit_bytes, std::move(arena))) {}
 
 Pool::~Pool() {
   std::scoped_lock lock(state_->mutex);
@@ -148,7 +162,7 @@ Result<std::shared_ptr<Block>> Pool::acquire(std::size_t size_bytes) {
   auto const in_use = state_->in_use_bytes;
   lock.unlock();
 
-  if (data == nullptr) data = allocate(capacity);
+  if (data == nullptr) data = state_->allocate(capacity);
   if (data == nullptr) {
     lock.lock();
     state_->in_use_bytes -= capacity;

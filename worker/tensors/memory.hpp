@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "collectives/core/result.hpp"
+#include "worker/memory/arena.hpp"
 
 namespace chorus::tensors {
 
@@ -35,7 +36,8 @@ class Block {
 class Pool {
  public:
   // keep_bytes: how much free memory is kept for reuse. limit_bytes: total in use and kept; above it acquire fails.
-  Pool(std::size_t keep_bytes, std::size_t limit_bytes);
+  // Blocks lie in the arena, if there is one, as far as it has room, so that others on the host read them in place.
+  Pool(std::size_t keep_bytes, std::size_t limit_bytes, std::shared_ptr<memory::Arena> arena = nullptr);
   ~Pool();
   Pool(Pool const&) = delete;
   Pool& operator=(Pool const&) = delete;

@@ -18,6 +18,7 @@
 #include "worker/engine/testing/case.hpp"
 #include "worker/links/loopback.hpp"
 #include "worker/links/shm_link.hpp"
+#include "worker/memory/region_book.hpp"
 
 namespace chorus::engine::testing {
 
@@ -98,7 +99,7 @@ class LoopbackFleet final : public Fleet {
   Tensors const tensors_;
   std::mt19937_64 random_;
   boost::asio::io_context io_{1};
-  links::PeerRegions regions_;
+  memory::RegionBook regions_;
   struct ShmEnd {
     plan::Rank rank;
     std::shared_ptr<links::ShmLink> link;

@@ -33,8 +33,8 @@ SharedFleet::SharedFleet(SharedFleetOptions options) : options_(options), random
       auto const& there = *members_[other];
       auto const region = memory::PeerRegion::open(there.arena->ticket()).value();
       auto const board = region->mapping().at(*there.arena->offset_of(there.board), layout.board_bytes());
-      lane = std::make_unique<SharedLane>(layout, rank, other, members_[rank]->board,
-                                          members_[rank]->arena->mapping(), region, board);
+      lane = std::make_unique<SharedLane>(layout, rank, other, members_[rank]->board, members_[rank]->arena->mapping(),
+                                          region, board);
     }
 }
 
@@ -55,7 +55,8 @@ void SharedFleet::start(plan::Rank rank, RunSpec spec, RunDone done) {
 void SharedFleet::begin(Member& member, Call& call) {
   auto const& spec = call.spec;
   call.begun = true;
-  call.call = SharedCall::make(spec.program, spec.sizes, spec.dtype, spec.reduce, spec.fingerprint, *member.arena).value();
+  call.call =
+      SharedCall::make(spec.program, spec.sizes, spec.dtype, spec.reduce, spec.fingerprint, *member.arena).value();
   auto input = spec.input;
   auto output = spec.output;
   if (options_.in_arena) {

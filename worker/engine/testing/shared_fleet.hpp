@@ -14,8 +14,9 @@ namespace chorus::engine::testing {
 
 struct SharedFleetOptions {
   std::uint32_t ranks = 2;
-  bool in_arena = true;            // the vectors; otherwise they are the test's own
-  std::uint32_t block_bytes = 64;  // the largest payload inside a record: smaller than in earnest, so that both ways are gone
+  bool in_arena = true;  // the vectors; otherwise they are the test's own
+  std::uint32_t block_bytes =
+      64;  // the largest payload inside a record: smaller than in earnest, so that both ways are gone
   std::uint32_t slot_bytes = 4096;
   std::uint64_t seed = 1;
 };
