@@ -119,7 +119,7 @@ TEST_CASE("a new epoch ends the calls of the old one") {
   group.put_everywhere("x");
   Answer waiting;
   std::thread call([&] { waiting = group.at(0).post("/v1/groups/g/all_reduce", sum_of_x); });
-  while (!mentions(group.at(1).metrics(), R"(chorus_link_connections{peer="w0"} 1)")) continue;
+  while (!mentions(group.at(1).metrics(), R"(chorus_link_connections{peer="w0",link="shm"} 1)")) continue;
   group.assign(2);
   call.join();
   INFO(waiting.body);
