@@ -11,6 +11,8 @@ namespace {
 
 constexpr std::uint64_t line_bytes = 64;
 constexpr std::uint64_t page_bytes = 4096;
+// Memory that is kept for the next block: to get it costs much more than to use it.
+constexpr std::size_t empty_units_max = 16;
 
 std::uint64_t rounded(std::uint64_t size, std::uint64_t unit) { return (size + unit - 1) / unit * unit; }
 
@@ -66,13 +68,16 @@ Status Arena::use_units(std::uint64_t offset, std::uint64_t size) {
   // From the first to the last unit that is not in use: those between are given memory again, which does nothing.
   std::uint64_t from = 0, to = 0;
   for (auto unit = first; unit < offset + size; unit += region_unit_bytes) {
-    if (blocks_in_unit_.contains(unit)) continue;
+    if (blocks_in_unit_.contains(unit) || empty_units_.contains(unit)) continue;
     if (to == 0) from = unit;
     to = unit + region_unit_bytes;
   }
   if (to != 0)
     if (auto backed = region_->back(from, std::min(to, top_) - from); backed.has_error()) return backed;
-  for (auto unit = first; unit < offset + size; unit += region_unit_bytes) ++blocks_in_unit_[unit];
+  for (auto unit = first; unit < offset + size; unit += region_unit_bytes) {
+    ++blocks_in_unit_[unit];
+    empty_units_.erase(unit);
+  }
   return ok();
 }
 
@@ -81,6 +86,10 @@ void Arena::leave_units(std::uint64_t offset, std::uint64_t size) {
     auto const found = blocks_in_unit_.find(unit);
     if (--found->second != 0) continue;
     blocks_in_unit_.erase(found);
+    if (empty_units_.size() < empty_units_max) {
+      empty_units_.insert(unit);
+      continue;
+    }
     region_->release(std::max(unit, region_head_bytes), unit + region_unit_bytes - std::max(unit, region_head_bytes));
   }
 }

@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <span>
 
 #include "worker/memory/shared_region.hpp"
@@ -64,7 +65,8 @@ class Arena {
   std::map<std::uint64_t, std::uint64_t> free_;  // offset to size; neighbours are merged
   std::map<std::uint64_t, Extent> used_;
   std::map<std::uint64_t, std::uint64_t> blocks_in_unit_;
-  std::uint64_t top_;  // blocks of allocate_once() lie above, each in units of its own
+  std::set<std::uint64_t> empty_units_;  // that still have memory
+  std::uint64_t top_;                    // blocks of allocate_once() lie above, each in units of its own
   std::uint64_t used_bytes_ = 0;
   std::uint64_t withdrawn_ = 0;
 };

@@ -90,7 +90,7 @@ TEST_CASE("an abort ends a run that waits for its peers") {
   Answer report;
   std::thread launch([&] { report = group.launch(0, group.request(0, 7)); });
   // The run has begun when its link to the peer stands.
-  while (!mentions(group.at(1).metrics(), R"(chorus_link_connections{peer="w0"} 1)")) continue;
+  while (!mentions(group.at(1).metrics(), R"(chorus_link_connections{peer="w0",link="shm"} 1)")) continue;
   CHECK(group.abort(0, 7).status == 204);
   launch.join();
   CHECK(state_of(report) == "failed");
@@ -229,7 +229,7 @@ TEST_CASE("a worker that is told to stop refuses new runs and ends those that wa
   group.put_everywhere("x");
   Answer report;
   std::thread launch([&] { report = group.launch(0, group.request(0, 7)); });
-  while (!mentions(group.at(1).metrics(), R"(chorus_link_connections{peer="w0"} 1)")) continue;
+  while (!mentions(group.at(1).metrics(), R"(chorus_link_connections{peer="w0",link="shm"} 1)")) continue;
   group.at(0).stop();
   launch.join();
   CHECK((report.status == 0 || report.json().at("error").at("code") == "cancelled"));

@@ -87,6 +87,7 @@ class EveryPlan {
 void check_every_shape(MakeFleet const& make_fleet, Depth depth) {
   std::uint64_t n = 0;
   for (std::uint32_t ranks : {1u, 2u, 3u, 4u, 5u, 6u, 7u, 8u, 9u, 13u, 16u}) {
+    if (depth == Depth::few && ranks != 2 && ranks != 3 && ranks != 5 && ranks != 8) continue;
     auto const fleet = make_fleet(ranks);
     EveryPlan every(*fleet);
     for (std::uint64_t elements : {0ul, 1ul, ranks - 1ul, 0ul + ranks, ranks + 1ul, 1009ul, 100003ul})
@@ -94,7 +95,8 @@ void check_every_shape(MakeFleet const& make_fleet, Depth depth) {
         if (elements == 100003 && segment_bytes != 4096) continue;  // a million frames teach no more
         bool const tells = (elements == 1009 && segment_bytes == 64) ||
                            ((elements == ranks + 1 || elements == 100003) && segment_bytes == 4096);
-        if (depth == Depth::telling && !tells) continue;
+        if (depth != Depth::every && !tells) continue;
+        if (depth == Depth::few && elements == 1009) continue;
         every.check_all(elements, segment_bytes, n);
       }
   }

@@ -10,7 +10,8 @@ namespace chorus::engine::testing {
 
 using MakeFleet = std::function<std::unique_ptr<Fleet>(std::uint32_t ranks)>;
 
-enum class Depth : bool { telling, every };  // counts and segments: three pairs that tell most, or all
+// Counts and segments: the two pairs that tell most, on fewer ranks; three pairs; or all.
+enum class Depth : std::uint8_t { few, telling, every };
 void check_every_shape(MakeFleet const& make_fleet, Depth depth);
 void check_hundred_in_a_row(MakeFleet const& make_fleet);
 void check_several_at_once(MakeFleet const& make_fleet);
