@@ -89,8 +89,11 @@ def last_line(words):
 
 
 def end(process, patience=5):
-    """Politely first: mpirun then ends its ranks by itself. Whatever else is left of the process group goes after it."""
+    """Politely first: mpirun then ends its ranks by itself. Whatever else is left of the process group goes after it,
+    and the memory that it shared."""
+    shared = set()
     if process.poll() is None:
+        shared = shared_files_of(process.pid)
         process.terminate()
         try:
             process.wait(patience)
@@ -103,6 +106,24 @@ def end(process, patience=5):
     process.wait()
     if process.stdout:
         process.stdout.close()
+    for file in shared:
+        file.unlink(missing_ok=True)
+
+
+def shared_files_of(group):
+    """Files in /dev/shm that the group's processes have mapped: who is killed cannot remove them any more."""
+    found = set()
+    for directory in Path("/proc").glob("[0-9]*"):
+        try:
+            if os.getpgid(int(directory.name)) != group:
+                continue
+            for line in (directory / "maps").read_text().splitlines():
+                name = line.split(maxsplit=5)[-1]
+                if name.startswith("/dev/shm/") and not name.endswith(" (deleted)"):
+                    found.add(Path(name))
+        except OSError:
+            continue
+    return found
 
 
 def run(command, timeout, environment=None):
@@ -111,7 +132,7 @@ def run(command, timeout, environment=None):
     with tempfile.TemporaryFile() as errors:
         try:
             process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors,
-                                       start_new_session=True, env={**os.environ, **(environment or {})})
+                                       env={**os.environ, **(environment or {})}, start_new_session=True)
         except OSError as error:
             return "", f"{command[0]}: {error.strerror}"
         output, problem = b"", None

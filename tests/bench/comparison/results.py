@@ -70,9 +70,8 @@ def cells(rows, links):
     Gloo does over tcp is also what it has to offer on one host (`also`: further links)."""
     grouped = {}
     for row in rows:
-        for link in [row["link"], *row.get("also", [])]:
-            if link in links:
-                grouped.setdefault((link, row["ranks"], row["bytes"]), {}).setdefault(system_of(row), []).append(row)
+        for link in {row["link"], *row.get("also", [])} & set(links):
+            grouped.setdefault((link, row["ranks"], row["bytes"]), {}).setdefault(system_of(row), []).append(row)
     found = []
     for link, ranks, size in sorted(grouped, key=lambda key: (links.index(key[0]), key[1:])):
         systems = grouped[link, ranks, size]
@@ -107,7 +106,7 @@ def best_peer(cell):
 
 
 def ratio(cell, peer=None):
-    """How many times as long the peer (the best one, if none is named) takes as Chorus; None where either is missing."""
+    """How many times as long as Chorus the peer takes (the best one, if none is named); None where either is missing."""
     peer = peer or best_peer(cell)
     if OWN not in cell.times or peer not in cell.times:
         return None

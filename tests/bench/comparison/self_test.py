@@ -1,4 +1,7 @@
 """Tests of what needs no machine to measure: arithmetic, targets, tables, plot, and what happens when a child fails."""
+import os
+import sys
+import tempfile
 import time
 import unittest
 import xml.dom.minidom
@@ -207,6 +210,14 @@ class Processes(unittest.TestCase):
         output, problem = run(["sh", "-c", "echo begun; sleep 60 & sleep 60"], timeout=0.3)
         self.assertEqual((output, problem), ("begun\n", "not finished after 0.3 s"))
         self.assertLess(time.monotonic() - began, 10)
+
+    def test_memory_that_a_killed_child_shared_is_removed(self):
+        with tempfile.NamedTemporaryFile(dir="/dev/shm", delete=False) as file:
+            file.write(b"shared")
+        script = (f"import mmap, time; f = open({file.name!r}, 'r+b'); m = mmap.mmap(f.fileno(), 0); "
+                  "print('mapped', flush=True); time.sleep(60)")
+        self.assertEqual(run([sys.executable, "-c", script], timeout=1), ("mapped\n", "not finished after 1 s"))
+        self.assertFalse(os.path.exists(file.name))
 
     def test_a_missing_program_is_said(self):
         self.assertIn("No such file", run(["/nonexistent/program"], timeout=1)[1])
