@@ -15,7 +15,7 @@ from .tables import all_reduce_table, notes, order_of
 from .targets import count
 
 ITERATIONS, WARMUP = 10000, 5
-HTTP_ROUNDS, HTTP_CALLS = 5, 8
+HTTP_ROUNDS, HTTP_CALLS, HTTP_QUICK_ROUNDS = 12, 5, 3
 
 
 class Comparison:
@@ -67,8 +67,9 @@ class Comparison:
     def _http(self, title):
         progress("http: PUT and GET of one tensor")
         options = self._options
-        times, resident = tensors.measure(self._workplace, self._programs, options.bin,
-                                          1 if options.quick else HTTP_ROUNDS, HTTP_CALLS, options.timeout)
+        rounds = HTTP_QUICK_ROUNDS if options.quick else HTTP_ROUNDS
+        times, resident = tensors.measure(self._workplace, self._programs, options.bin, rounds, HTTP_CALLS,
+                                          options.timeout)
         for (system, method), values in times.items():
             self._report.row({"kind": "http", "system": system, "method": method, "bytes": tensors.TENSOR_BYTES,
                               "round_medians_us": values})

@@ -106,7 +106,7 @@ def best_peer(cell):
 
 
 def ratio(cell, peer=None):
-    """How many times as long as Chorus the peer takes (the best one, if none is named); None where either is missing."""
+    """How many times as long as Chorus a peer takes, the best one unless it is named; None where one is missing."""
     peer = peer or best_peer(cell)
     if OWN not in cell.times or peer not in cell.times:
         return None

@@ -1,10 +1,10 @@
 """Tests of what needs no machine to measure: arithmetic, targets, tables, plot, and what happens when a child fails."""
-import os
 import sys
 import tempfile
 import time
 import unittest
 import xml.dom.minidom
+from pathlib import Path
 
 from . import launches, plot, tensors
 from .options import parse
@@ -214,10 +214,11 @@ class Processes(unittest.TestCase):
     def test_memory_that_a_killed_child_shared_is_removed(self):
         with tempfile.NamedTemporaryFile(dir="/dev/shm", delete=False) as file:
             file.write(b"shared")
+        self.addCleanup(Path(file.name).unlink, missing_ok=True)
         script = (f"import mmap, time; f = open({file.name!r}, 'r+b'); m = mmap.mmap(f.fileno(), 0); "
                   "print('mapped', flush=True); time.sleep(60)")
         self.assertEqual(run([sys.executable, "-c", script], timeout=1), ("mapped\n", "not finished after 1 s"))
-        self.assertFalse(os.path.exists(file.name))
+        self.assertFalse(Path(file.name).exists())
 
     def test_a_missing_program_is_said(self):
         self.assertIn("No such file", run(["/nonexistent/program"], timeout=1)[1])

@@ -2,6 +2,7 @@
 from . import nginx
 from .processes import Failure, need_json
 from .results import median, readable_size
+from .rounds import rotated
 from .service import Cluster, port_of
 
 TENSOR_BYTES = 64 << 20
@@ -18,13 +19,21 @@ class Contest:
         self.times_us = {(system, method): [] for system in SYSTEMS for method in ("PUT", "GET")}
 
     def round(self, number):
+        for turn in rotated([self._socket, self._worker, self._nginx], number):
+            turn(number)
+
+    def _socket(self, _):
         for line in need_json([self._programs.path("raw_socket"), "--bytes", TENSOR_BYTES, "--count", self._calls],
                               self._timeout):
             self._take("raw socket", line)
+
+    def _worker(self, number):
         headers = f"Content-Type: application/octet-stream\\nTensor-Dtype: f32\\nTensor-Shape: {TENSOR_BYTES // 4}"
-        for method in ("PUT", "GET"):
-            self._take("chorus", self._client(port_of(self._cluster.workers[0]), method, "/v1/tensors/x", number,
-                                              headers if method == "PUT" else ""))
+        port = port_of(self._cluster.workers[0])
+        self._take("chorus", self._client(port, "PUT", "/v1/tensors/x", number, headers))
+        self._take("chorus", self._client(port, "GET", "/v1/tensors/x", number, ""))
+
+    def _nginx(self, number):
         for method in ("PUT", "GET"):
             self._take("nginx", self._client(self._nginx_port, method, "/x", number, ""))
 

@@ -10,6 +10,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+/* Of one call: larger pieces are not faster, as the receiver then works in fewer, longer turns. */
+static size_t const piece_bytes = (size_t)1 << 20;
+
+static inline size_t piece_of(size_t bytes) { return bytes < piece_bytes ? bytes : piece_bytes; }
+
 static inline void end_with(char const* what) {
   perror(what);
   exit(1);
@@ -41,14 +46,14 @@ static inline int connect_to(uint16_t port) {
 
 static inline void send_all(int descriptor, void const* data, size_t bytes) {
   for (size_t sent = 0; sent < bytes;) {
-    ssize_t const now = send(descriptor, (char const*)data + sent, bytes - sent, MSG_NOSIGNAL);
+    ssize_t const now = send(descriptor, (char const*)data + sent, piece_of(bytes - sent), MSG_NOSIGNAL);
     if (now <= 0) end_with("send");
     sent += (size_t)now;
   }
 }
 
 static inline size_t receive_some(int descriptor, void* data, size_t bytes) {
-  ssize_t const now = recv(descriptor, data, bytes, 0);
+  ssize_t const now = recv(descriptor, data, piece_of(bytes), 0);
   if (now < 0) end_with("receive");
   if (now == 0) {
     fprintf(stderr, "the other side closed the connection\n");
