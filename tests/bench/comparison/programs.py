@@ -1,0 +1,48 @@
+"""The small programs of tests/bench/peers, built where they are out of date."""
+import shutil
+from pathlib import Path
+
+from .processes import Failure, run
+
+SOURCES = Path(__file__).resolve().parent.parent / "peers"
+FLAGS = ["-O3", "-march=native", "-Wall", "-Wextra", "-D_GNU_SOURCE"]
+
+# What is built: compiler, source, what comes behind it.
+RECIPES = {
+    "openmpi_all_reduce": ("mpicc.openmpi", "mpi_all_reduce.c", []),
+    "mpich_all_reduce": ("mpicc.mpich", "mpi_all_reduce.c", []),
+    "gloo_all_reduce": ("g++", "gloo_all_reduce.cpp", ["-std=c++20", "-lgloo", "-pthread"]),
+    "raw_socket": ("gcc", "raw_socket.c", []),
+    "http_client": ("gcc", "http_client.c", []),
+    "memory_bandwidth": ("gcc", "memory_bandwidth.c", ["-pthread"]),
+}
+
+
+class Programs:
+    def __init__(self, directory):
+        self._directory = Path(directory)
+
+    def path(self, name):
+        """Builds the program first where its sources are newer."""
+        compiler, source, behind = RECIPES[name]
+        binary = self._directory / name
+        newest = max(file.stat().st_mtime for file in [*SOURCES.glob("*.h"), SOURCES / source])
+        if binary.exists() and binary.stat().st_mtime > newest:
+            return binary
+        if not shutil.which(compiler):
+            raise Failure(f"{compiler} is not installed: docker/install-deps bench installs it")
+        self._directory.mkdir(parents=True, exist_ok=True)
+        unfinished = binary.with_suffix(".new")
+        _, problem = run([compiler, *FLAGS, SOURCES / source, "-o", unfinished, *behind], timeout=120)
+        if problem:
+            raise Failure(f"{source} does not compile with {compiler}: {problem}")
+        unfinished.replace(binary)
+        return binary
+
+
+def chorus_binary(directory, name):
+    path = Path(directory) / name
+    if not path.exists():
+        raise Failure(f"{path} is missing: build it with `cmake --preset release && cmake --build --preset release "
+                      f"--target {name}`, or say where it is with --bin")
+    return path
