@@ -38,6 +38,16 @@ Constants Constants::defaults() {
   return constants;
 }
 
+// As `chorus bench --calibrate --link shm` measures on a current server core: a message is two lines of memory that
+// change hands, a byte is read from the other core's cache.
+Constants Constants::shared_memory() {
+  auto constants = defaults();
+  constants.level[host] = {0.2e-6, gbyte_per_s(45)};
+  constants.message_cpu_s = 0.05e-6;
+  constants.byte_cpu_s = gbyte_per_s(200);
+  return constants;
+}
+
 Constants overridden(Constants constants, topology::ShapeSpec const& shape) {
   for (std::size_t level = 0; level < all_levels.size(); ++level)
     if (auto const& link = shape.links[level])

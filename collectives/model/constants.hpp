@@ -36,6 +36,8 @@ struct Constants {
 
   // Orders of magnitude to choose by until links have been measured: see constants.cpp for where each comes from.
   [[nodiscard]] static Constants defaults();
+  // The same where the ranks of a host are C++ callers that read each other's memory.
+  [[nodiscard]] static Constants shared_memory();
 };
 
 // The constants with what a topology says of its links and uplinks. A host whose card it does not mention has one as

@@ -1,4 +1,5 @@
 #include "collectives/model/select.hpp"
+#include "collectives/model/shared_memory.hpp"
 
 #include <doctest/doctest.h>
 
@@ -26,6 +27,14 @@ std::vector<Locality> hosts(std::uint32_t count, std::uint32_t workers_each) {
 }
 
 }  // namespace
+
+TEST_CASE("callers that read each other's memory read it all while it is little, and share the work when it is much") {
+  CHECK(model::shared_memory_all_reduce(2, 524288) == "mesh");
+  CHECK(model::shared_memory_all_reduce(2, 524289) == "allpairs");
+  CHECK(model::shared_memory_all_reduce(8, 65536) == "allpairs");
+  CHECK(model::shared_memory_all_reduce(1, 1 << 20) == "mesh");
+  CHECK(model::shared_memory_all_reduce(65536, 4) == "allpairs");
+}
 
 TEST_CASE("long vectors go where nobody sends more than he must, short ones in few steps") {
   for (std::uint32_t const p : {8u, 16u, 64u, 1000u}) {

@@ -1,6 +1,8 @@
 #include "worker/bench/options.hpp"
 
+#include <algorithm>
 #include <charconv>
+#include <thread>
 
 namespace chorus::bench {
 namespace {
@@ -65,6 +67,13 @@ auto parse_list(std::string_view text, Parse parse) {
 }
 
 }  // namespace
+
+model::Constants constants_of(Options const& options) {
+  if (options.constants) return *options.constants;
+  auto constants = options.link == "tcp" ? model::Constants::defaults() : model::Constants::shared_memory();
+  constants.host_cores = std::max(1U, std::thread::hardware_concurrency());
+  return constants;
+}
 
 model::Wish wish_of(Options const& options, Op op, std::string algorithm) {
   model::Wish wish;

@@ -25,8 +25,8 @@ struct Options {
   std::optional<std::uint32_t> arity;
   std::optional<std::vector<std::uint32_t>> shape;
   Dtype dtype = Dtype::f32;
-  model::Constants constants = model::Constants::defaults();
-  double seconds = 1;  // about, per size and algorithm
+  std::optional<model::Constants> constants;  // not given: the defaults of the link
+  double seconds = 1;                         // about, per size and algorithm
   std::uint32_t iterations_max = 10000;
   std::uint32_t warmup = 5;
   std::uint64_t segment_bytes = 0;     // 0: the data plane's default
@@ -36,6 +36,9 @@ struct Options {
   bool json = false;
   bool details = false;
 };
+
+// What `auto` chooses by.
+[[nodiscard]] model::Constants constants_of(Options const& options);
 
 // What is left open is chosen.
 [[nodiscard]] model::Wish wish_of(Options const& options, Op op, std::string algorithm);

@@ -73,7 +73,7 @@ static_assert(std::is_trivially_destructible_v<BoardHead> && std::is_trivially_d
 // How the boards of a group of so many members are laid out: the same on all of them.
 struct BoardLayout {
   explicit BoardLayout(std::uint32_t members)
-      : ranks(members), block_bytes(members <= 16 ? 8192 : 1024), slot_bytes(slot_for(members)) {}
+      : ranks(members), block_bytes(members <= 16 ? 2048 : 512), slot_bytes(slot_for(members)) {}
 
   std::uint32_t ranks;
   std::uint32_t block_bytes;  // the largest payload inside a record

@@ -34,7 +34,6 @@ SharedCall::SharedCall(std::shared_ptr<plan::Program const> program, plan::Sizes
                        ReduceOp reduce, std::uint64_t fingerprint, memory::Arena& arena)
     : program_(std::move(program)),
       addresses_(*program_, sizes, chorus::element_bytes(dtype)),
-      dtype_(dtype),
       element_bytes_(chorus::element_bytes(dtype)),
       folder_(folder_of(*program_, reduce, dtype)),
       copier_(devices::Folder::copier(dtype)),

@@ -96,7 +96,6 @@ class SharedCall {
 
   std::shared_ptr<plan::Program const> const program_;
   Addresses const addresses_;
-  Dtype const dtype_;
   std::size_t const element_bytes_;
   devices::Folder const folder_, copier_;
   memory::Arena& arena_;

@@ -24,7 +24,6 @@ SharedLane::SharedLane(BoardLayout const& layout, plan::Rank self, plan::Rank pe
     : peer_(peer),
       block_bytes_(layout.block_bytes),
       slot_bytes_(layout.slot_bytes),
-      own_memory_(own_memory),
       region_(std::move(region)),
       board_(*reinterpret_cast<BoardHead const*>(board.data())),
       out_(*reinterpret_cast<Lane*>(board.data() + layout.lane_at(self))),

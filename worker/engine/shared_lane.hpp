@@ -17,8 +17,8 @@ namespace chorus::engine {
 // One thread at a time. What the peer wrote is checked before it is used: a sound peer never fails a check.
 class SharedLane {
  public:
-  // `own` is the board in this member's arena (whose region is `own_memory`), `board_offset` where the peer's is in its
-  // region. Both mappings and the own board outlive the lane.
+  // `own` is the board in this member's arena, whose region is `own_memory`; `board` is the peer's, in `region`. The
+  // own board outlives the lane.
   SharedLane(BoardLayout const& layout, plan::Rank self, plan::Rank peer, std::span<std::byte> own,
              memory::Mapping const& own_memory, std::shared_ptr<memory::PeerRegion const> region,
              std::span<std::byte> board);
@@ -73,7 +73,6 @@ class SharedLane {
 
   plan::Rank const peer_;
   std::uint32_t const block_bytes_, slot_bytes_;
-  memory::Mapping const& own_memory_;
   std::shared_ptr<memory::PeerRegion const> const region_;
   BoardHead const& board_;
   Lane& out_;
