@@ -185,6 +185,7 @@ int run_rank(Options const& options, plan::Rank rank, LineReader orders, LineWri
   memory::RegionBook regions;
   std::optional<memory::Arena> arena;
   if (options.link != "tcp") {
+    memory::remove_abandoned();
     auto region = memory::SharedRegion::create(memory::random_ticket(arena_bytes));
     if (region.has_value()) arena.emplace(std::move(*region));
   }

@@ -24,7 +24,11 @@ void relax() {
 bool SharedWait::pause() {
   ++idle_;
   if (idle_ <= spins_) {
-    relax();
+    // The peer may have been put on this same processor, idle others or not.
+    if (idle_ % burst == 0)
+      sched_yield();
+    else
+      relax();
     return idle_ % looks_every == 0;
   }
   if (idle_ <= spins_ + yields) {

@@ -30,6 +30,7 @@ class SharedWait {
 
  private:
   static constexpr std::uint32_t spins_alone = 4000;
+  static constexpr std::uint32_t burst = 64;
   static constexpr std::uint32_t yields = 400;
   static constexpr std::uint32_t looks_every = 256;
 
