@@ -235,6 +235,17 @@ TEST_CASE("what cannot be in a record ends the call with what it was") {
   }
 }
 
+TEST_CASE("a record lies in memory as docs/shared_memory.md shows") {
+  Members members(2);
+  auto const alone = members.all_reduce(1, members.vector(1, 1, 2), members.vector(1, 1, 0), algorithms::mesh, 20ms);
+  CHECK(alone.status.error().code == EngineErrc::deadline_exceeded);
+  auto const bytes = std::as_bytes(std::span(&members.lane(1, 0).records[0], 1));
+  std::array<unsigned char, 36> shown{1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0,
+                                      0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x40};
+  std::copy_n(reinterpret_cast<unsigned char const*>(bytes.data()) + 12, 4, shown.begin() + 12);  // the agreement
+  CHECK(std::equal(shown.begin(), shown.end(), reinterpret_cast<unsigned char const*>(bytes.data())));
+}
+
 TEST_CASE("after a failure nobody reaches the output any more, and its contents are still there") {
   Members members(2);
   constexpr std::size_t elements = 1 << 20;
