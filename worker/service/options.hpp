@@ -18,7 +18,7 @@ struct WorkerOptions {
   Locality locality;        // an empty host becomes `host_name`
   std::uint64_t tensor_limit_bytes = std::uint64_t{16} << 30;
   std::uint64_t memory_limit_bytes = std::uint64_t{16} << 30;  // of all tensors and results
-  bool shares_memory = true;  // with other workers of the host
+  bool shares_memory = true;                                   // with other workers of the host
   std::chrono::microseconds spin{0};
   std::chrono::milliseconds drain_timeout{5000};
   std::size_t connections = 16384;  // accepted at once
