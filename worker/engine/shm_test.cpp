@@ -84,7 +84,7 @@ TEST_CASE("through shared memory, a vector much larger than the memory that copi
     auto const fleet = make(3);
     std::uint64_t run = 0;
     for (auto const* algorithm : algorithms::all_for(Op::all_reduce)) {
-      auto c = case_of(*algorithm, 5000011, ++run);
+      auto c = case_of(*algorithm, 1000011, ++run);
       c.in_place = run % 2 == 0;
       if (run % 3 == 0) c.segment_bytes = 5u << 20;
       check_run(*fleet, c);

@@ -42,7 +42,7 @@ TEST_CASE("over TCP, a vector much larger than the socket buffers") {
   TcpFleet fleet(3, {});
   std::uint64_t run = 0;
   for (auto const* algorithm : algorithms::all_for(Op::all_reduce)) {
-    auto c = case_of(*algorithm, 5000011, ++run);
+    auto c = case_of(*algorithm, 2000011, ++run);
     c.in_place = true;
     Collective collective(fleet, c);
     REQUIRE(collective.run());
