@@ -260,6 +260,13 @@ SharedCall::Turn SharedCall::wrong(SharedLane const& lane, std::uint64_t bytes_w
   return Turn::failed;
 }
 
+std::byte* SharedCall::contiguous(Range const& range, Cursor const& cursor, std::uint64_t& bytes) const {
+  auto const& piece = range.pieces[cursor.piece];
+  bytes = std::min(bytes, piece.bytes - cursor.at);
+  auto const offset = piece.at + cursor.at;
+  return base(piece.buffer, range.wide) + (range.wide ? offset / element_bytes_ * sizeof(float) : offset);
+}
+
 SharedCall::Turn SharedCall::fold(Step const& step, Progress& progress) {
   auto const operands = step.operands.size();
   while (progress.moved != step.bytes) {
@@ -277,24 +284,12 @@ SharedCall::Turn SharedCall::fold(Step const& step, Progress& progress) {
         bytes = std::min(bytes, arrived.bytes);
         sources_[k] = arrived.data;
       } else {
-        auto const& [piece, at] = progress.cursors[k];
-        auto const& here = operand.local.pieces[piece];
-        bytes = std::min(bytes, here.bytes - at);
-        auto const offset = here.at + at;
-        sources_[k] = operand.local.wide ? base(here.buffer, true) + offset / element_bytes_ * sizeof(float)
-                                         : base(here.buffer, false) + offset;
+        sources_[k] = contiguous(operand.local, progress.cursors[k], bytes);
       }
     }
     std::size_t destinations = 0;
-    for (std::size_t d = 0; d < step.destinations.size(); ++d) {
-      auto const& range = step.destinations[d];
-      auto const& [piece, at] = progress.cursors[operands + d];
-      auto const& here = range.pieces[piece];
-      bytes = std::min(bytes, here.bytes - at);
-      auto const offset = here.at + at;
-      destinations_[destinations++] = range.wide ? base(here.buffer, true) + offset / element_bytes_ * sizeof(float)
-                                                 : base(here.buffer, false) + offset;
-    }
+    for (std::size_t d = 0; d < step.destinations.size(); ++d)
+      destinations_[destinations++] = contiguous(step.destinations[d], progress.cursors[operands + d], bytes);
     if (landed) {
       sources_[0] = destinations_[0];
       destinations = 0;

@@ -85,6 +85,8 @@ class SharedCall {
   [[nodiscard]] bool is_read(std::uint32_t channel, std::uint32_t message) const;
   [[nodiscard]] Turn look_for_operands(Step const& step);
   void find_landings(Step const& step, Progress& progress);
+  // Where the cursor stands in the range; `bytes` becomes what is contiguous from there, if that is less.
+  [[nodiscard]] std::byte* contiguous(Range const& range, Cursor const& cursor, std::uint64_t& bytes) const;
   [[nodiscard]] Turn fold(Step const& step, Progress& progress);
   [[nodiscard]] Turn send(Step const& step, Progress& progress);
   [[nodiscard]] std::uint64_t send_some(SharedLane& lane, Range const& range, Cursor& cursor) const;

@@ -257,9 +257,9 @@ class Compiler {
 
 }  // namespace
 
-std::vector<Step> to_steps(plan::Program const& program, Addresses const& addresses, Dtype dtype, bool fuses) {
+std::vector<Step> to_steps(plan::Program const& program, Addresses const& addresses, Dtype dtype) {
   Compiler compiler(program, addresses, dtype);
-  compiler.join(fuses);
+  compiler.join(true);
   if (!compiler.is_sound()) {
     compiler.join(false);
     CHORUS_ASSERT(compiler.is_sound(), "an instruction depends only on earlier ones");

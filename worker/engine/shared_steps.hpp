@@ -59,9 +59,8 @@ struct Step {
   std::uint32_t steps = 1;  // instructions in it
 };
 
-// `fuses`: whether instructions are joined. They never are where that would change what a rank waits for in a way that
-// the program's dependencies forbid.
-[[nodiscard]] std::vector<Step> to_steps(plan::Program const& program, Addresses const& addresses, Dtype dtype,
-                                         bool fuses = true);
+// Instructions are not joined where that would change what a rank waits for in a way that the program's dependencies
+// forbid.
+[[nodiscard]] std::vector<Step> to_steps(plan::Program const& program, Addresses const& addresses, Dtype dtype);
 
 }  // namespace chorus::engine
