@@ -20,7 +20,7 @@ double card_s_per_byte(Constants const& constants) { return constants.link(Level
 // flow across regions; the latencies are half of usual round trips: about 50 us under one switch, 200 us across a data
 // hall, 1 ms between the zones of a region, 60 ms between regions. Gamma is one core adding two streams from memory. A
 // message keeps a core busy for a system call and the way through the engine, a byte for one copy to or from the
-// kernel.
+// kernel. Waking a thread is a futex or epoll wake-up, a switch and what the caches lose.
 Constants Constants::defaults() {
   Constants constants;
   constants.level = {{
@@ -35,6 +35,7 @@ Constants Constants::defaults() {
   constants.host_cores = 8;
   constants.message_cpu_s = 4e-6;
   constants.byte_cpu_s = gbyte_per_s(8);
+  constants.wake_s = 10e-6;
   return constants;
 }
 
@@ -45,6 +46,7 @@ Constants Constants::shared_memory() {
   constants.level[host] = {0.2e-6, gbyte_per_s(45)};
   constants.message_cpu_s = 0.05e-6;
   constants.byte_cpu_s = gbyte_per_s(200);
+  constants.wake_s = 1e-6;
   return constants;
 }
 

@@ -26,13 +26,22 @@ struct Constants {
   // the links.
   std::array<double, uplink_levels> uplink_s_per_byte{};
 
-  // All ranks of a host share its cores. A message takes message_cpu_s + m * byte_cpu_s of a core at each of its ends,
-  // a reduction gamma. 0 cores: no limit.
+  // All ranks of a host share its cores, and a rank moves its messages on one of them. A message takes
+  // message_cpu_s + m * byte_cpu_s of a core at each of its ends, a reduction gamma. 0 cores: no limit.
   double host_cores = 0;
   double message_cpu_s = 0;
   double byte_cpu_s = 0;
+  // More latency where a host has more ranks than cores: then nobody can afford to poll, and every message wakes its
+  // receiver.
+  double wake_s = 0;
 
   [[nodiscard]] LinkCost const& link(Level l) const { return level[static_cast<std::size_t>(l)]; }
+
+  // Of a message's latency, what keeps each end from its next message: its work for this one, or all of it where that
+  // is not known.
+  [[nodiscard]] double overhead_s(LinkCost const& cost) const {
+    return message_cpu_s > 0 && message_cpu_s < cost.alpha_s ? message_cpu_s : cost.alpha_s;
+  }
 
   // Orders of magnitude to choose by until links have been measured: see constants.cpp for where each comes from.
   [[nodiscard]] static Constants defaults();

@@ -2,11 +2,13 @@
 //
 // A message of m bytes over a link of level l takes alpha[l] + m * beta[l]; reducing m bytes takes m * gamma. A rank
 // sends one message at a time and receives one message at a time, in the order in which they become ready; a receiver
-// reduces before it takes the next. A message starts when both ends are ready (rendezvous). Long messages flow in
-// segments, so that a tree is a pipeline here as it is in the engine. Left out: what a segment costs beyond its bytes.
+// reduces before it takes the next. Only a part of alpha keeps the ends from their next messages
+// (Constants::overhead_s). A message starts when both ends are ready (rendezvous). Long messages flow in segments, so
+// that a tree is a pipeline here as it is in the engine. Left out: what a segment costs beyond its bytes.
 //
 // Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", IJHPCA 2005,
-// applied to the instructions instead of to a closed formula: summed up by fold(), followed by simulate().
+// with the overhead of Culler et al., "LogP: Towards a Realistic Model of Parallel Computation", PPoPP 1993; applied to
+// the instructions instead of to a closed formula: summed up by fold(), followed by simulate().
 #pragma once
 
 #include <cstdint>

@@ -91,7 +91,8 @@ struct Crossing {
 // What one rank does, in one round or in all.
 struct Work {
   double send_s = 0, receive_s = 0, local_s = 0;  // of its ports and its reductions
-  double core_s = 0;                              // of its host's cores
+  double latency_s = 0;                           // what its sends had to wait for, beyond what keeps ports busy
+  double core_s = 0;                              // of its host's cores, and of its own thread on one of them
   std::array<Crossing, uplink_levels> crossing;
   std::uint64_t sent_bytes = 0;
 };
@@ -106,7 +107,12 @@ class Fold : public plan::Sink {
         volume_(volume),
         sample_(std::move(sample)),
         segment_bytes_(static_cast<double>(constants_.segment_bytes)),
-        rest_(sample_.ranks.size()) {}
+        rest_(sample_.ranks.size()),
+        fresh_(sample_.ranks.size()) {
+    auto scratch = std::uint32_t{0};
+    for (auto const rank : sample_.ranks) scratch = std::max(scratch, algorithm_.scratch_chunks(spec_, rank));
+    for (auto& chunks : fresh_) chunks.resize(2 * std::size_t{volume_.chunks()} + scratch);
+  }
 
   Cost operator()() {
     auto filled_s = 0.0, before_s = 0.0;
@@ -134,6 +140,7 @@ class Fold : public plan::Sink {
       cost.rounds += unseen;
     }
     auto const scale = static_cast<double>(sample_.step);
+    if (seen_any) filled_s += longest_wait_s_ / scale;  // of the last message
     cost.rounds = std::min(cost.rounds * sample_.step, sample_.rounds);
     finish(cost, filled_s * scale, scale);
     return cost;
@@ -165,10 +172,13 @@ class Fold : public plan::Sink {
     local_s_ = 0;
     for (nth_ = 0; nth_ < sample_.ranks.size(); ++nth_) {
       first_ = {};
+      received_.clear();
       algorithm_.emit(spec_, sample_.ranks[nth_], round, *this);
-      slowest_s = std::max(slowest_s, std::max(first_.send_s, first_.receive_s) + first_.local_s);
+      for (auto const chunk : received_) fresh_[nth_][chunk] = true;
+      slowest_s = std::max(slowest_s, std::max(first_.send_s, first_.receive_s) + first_.latency_s + first_.local_s);
+      if (network_.shares_cores()) slowest_s = std::max(slowest_s, first_.core_s);
       auto const weight = weight_of(nth_);
-      core_s += first_.core_s * weight;
+      core_s += (first_.core_s + (first_.receive_s > 0 ? network_.wake_s() : 0)) * weight;
       for (auto const level : network_.limited_levels()) {
         auto const at = static_cast<std::size_t>(level);
         crossing[at].add(first_.crossing[at], weight);
@@ -181,6 +191,16 @@ class Fold : public plan::Sink {
     return slowest_s;
   }
 
+  [[nodiscard]] std::size_t place(plan::Buffer buffer, std::size_t chunk) const {
+    return std::min(static_cast<std::size_t>(buffer) * volume_.chunks() + chunk, fresh_[nth_].size() - 1);
+  }
+  // A message's range is known by its first and its last chunk.
+  [[nodiscard]] std::array<std::size_t, 2> ends_of(Instruction const& i) const {
+    auto const buffer = i.receives() ? i.dst : i.src;
+    auto const chunk = i.receives() ? i.dst_chunk : i.src_chunk;
+    return {place(buffer, chunk), place(buffer, chunk + (std::size_t{i.chunks} - 1) * i.stride)};
+  }
+
   // First segments are summed up by round, the rest for the whole plan.
   void put(Instruction const& i) override {
     auto const writes = i.writes_dst();
@@ -191,6 +211,7 @@ class Fold : public plan::Sink {
     auto& all = rest_[nth_];
     auto const gamma = constants_.gamma_s_per_byte;
     if (i.op != Opcode::send && !i.receives()) {
+      if (fresh_[nth_][place(i.src, i.src_chunk)]) received_.push_back(place(i.dst, i.dst_chunk));
       if (i.op == Opcode::reduce) first_.local_s += first * gamma;
       all.local_s += bytes * gamma;
       first_.core_s += first * gamma;
@@ -203,7 +224,22 @@ class Fold : public plan::Sink {
     auto const& link = constants_.link(level);
     auto const reduced = i.op == Opcode::recv_reduce ? gamma : 0;
     auto const byte_s = link.beta_s_per_byte + reduced, core_byte_s = constants_.byte_cpu_s + reduced;
-    (i.receives() ? first_.receive_s : first_.send_s) += link.alpha_s + first * byte_s;
+    auto const overhead_s = constants_.overhead_s(link);
+    (i.receives() ? first_.receive_s : first_.send_s) += overhead_s + first * byte_s;
+    // Rounds overlap where nobody waits for what earlier ones have brought.
+    auto const waits_s = link.alpha_s - overhead_s;
+    longest_wait_s_ = std::max(longest_wait_s_, waits_s);
+    auto const ends = ends_of(i);
+    if (i.receives()) {
+      received_.insert(received_.end(), ends.begin(), ends.end());
+    } else {
+      // Where rounds are left out nobody knows what they brought.
+      bool const unknown = sample_.step != 1;
+      for (auto const end : ends) {
+        if (unknown || fresh_[nth_][end]) first_.latency_s = std::max(first_.latency_s, waits_s);
+        fresh_[nth_][end] = false;
+      }
+    }
     (i.receives() ? all.receive_s : all.send_s) += rest * byte_s;
     first_.core_s += constants_.message_cpu_s + first * core_byte_s;
     all.core_s += rest * core_byte_s;
@@ -226,6 +262,7 @@ class Fold : public plan::Sink {
       rest_s = std::max({rest_s, work.send_s * scale, work.receive_s * scale});
       local_s = std::max(local_s, work.local_s * scale);
       core_s += work.core_s * weight;
+      if (network_.shares_cores()) rest_s = std::max(rest_s, work.core_s * scale);
       sent_bytes = std::max(sent_bytes, work.sent_bytes);
       for (std::size_t level = 0; level < uplink_levels; ++level) crossing[level].add(work.crossing[level], weight);
     }
@@ -244,11 +281,14 @@ class Fold : public plan::Sink {
   Volume const& volume_;
   Sample const sample_;
   double segment_bytes_;
-  std::vector<Work> rest_;  // per sampled rank
-  Work first_;              // of the rank that emits, in this round
-  std::size_t nth_ = 0;     // which of the sampled ranks emits
-  bool sends_ = false;      // somebody in this round
-  double local_s_ = 0;      // of a round in which nobody does
+  std::vector<Work> rest_;                // per sampled rank
+  std::vector<std::vector<bool>> fresh_;  // per sampled rank and chunk: received in earlier rounds, and not sent since
+  std::vector<std::size_t> received_;     // in this round, by the rank that emits
+  double longest_wait_s_ = 0;
+  Work first_;           // of the rank that emits, in this round
+  std::size_t nth_ = 0;  // which of the sampled ranks emits
+  bool sends_ = false;   // somebody in this round
+  double local_s_ = 0;   // of a round in which nobody does
 };
 
 }  // namespace

@@ -61,6 +61,7 @@ class Simulation {
     std::uint32_t segments = 1;
     std::uint32_t done = 0;
     bool offered = false;  // the segment `done` is under way, or waits for its other end
+    double offered_s = 0;
   };
   struct Dependent {
     std::uint32_t instruction;
@@ -136,14 +137,20 @@ class Simulation {
     if (!communicates(i)) return finish_at(now_ + step(at).segment_bytes * constants_.gamma_s_per_byte, at);
     auto const message = matching_.message(at.rank, i);
     first_end_ready_[message] = !first_end_ready_[message];
-    if (!first_end_ready_[message]) transfer(matching_.sender(message), matching_.receiver(message));
+    auto const from = matching_.sender(message), to = matching_.receiver(message);
+    step(at).offered_s = now_;
+    if (!first_end_ready_[message]) transfer(from, to);
   }
 
   void transfer(Endpoint from, Endpoint to) {
     auto const& link = network_.link(from.rank, to.rank);
     auto const bytes = step(from).segment_bytes;
     auto &send_free_s = ports_[from.rank].send_free_s, &receive_free_s = ports_[to.rank].receive_free_s;
-    auto start_s = std::max({now_, send_free_s, receive_free_s});
+    bool const begins = step(from).done == 0;
+    auto const overhead_s = begins ? constants_.overhead_s(link) : 0;
+    auto const on_its_way_s = begins ? link.alpha_s - overhead_s : 0;
+    // The receiver need not be ready before the message is there.
+    auto start_s = std::max({step(from).offered_s, step(to).offered_s - on_its_way_s, send_free_s, receive_free_s});
     auto byte_s = link.beta_s_per_byte;
     for (auto& [level, groups] : uplinks_) {
       auto const leaves = network_.group(level, from.rank), enters = network_.group(level, to.rank);
@@ -156,12 +163,11 @@ class Simulation {
       if (leaves == enters) continue;
       groups[leaves].send_free_s = groups[enters].receive_free_s = start_s + bytes * network_.uplink_s_per_byte(level);
     }
-    auto const arrived_s = start_s + (step(from).done == 0 ? link.alpha_s : 0) + bytes * byte_s;
-    send_free_s = arrived_s;
-    receive_free_s = arrived_s;
+    send_free_s = start_s + overhead_s + bytes * byte_s;
+    receive_free_s = send_free_s;
     if (instruction(to).op == Opcode::recv_reduce) receive_free_s += bytes * constants_.gamma_s_per_byte;
     finish_at(send_free_s, from);
-    finish_at(receive_free_s, to);
+    finish_at(receive_free_s + on_its_way_s, to);
   }
 
   void finish_at(double at_s, Endpoint who) { events_.push({at_s, place_[begin_[who.rank] + who.instruction], who}); }

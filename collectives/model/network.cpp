@@ -31,6 +31,10 @@ Network::Network(std::span<Locality const> localities, Constants const& constant
     if (shared_s > 0 && sizes.size() > 1 && (largest_group_[i] > 1 || shared_s > fastest_beyond(constants, i)))
       limited_levels_.push_back(level);
   }
+  if (constants.host_cores > 0 && largest_group(Level::host) > constants.host_cores) {
+    for (auto& link : constants_.level) link.alpha_s += constants.wake_s;
+    wake_s_ = constants.wake_s;
+  }
 }
 
 std::vector<std::uint32_t> Network::group_sizes(Level level) const {

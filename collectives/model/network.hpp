@@ -52,6 +52,10 @@ class Network {
   // Whether hosts have several ranks and a number of cores.
   [[nodiscard]] bool shares_cores() const { return constants_.host_cores > 0 && largest_group(Level::host) > 1; }
 
+  // Of a core, for every receiver in every round; links have it in their latencies. 0 unless a host has more ranks than
+  // cores.
+  [[nodiscard]] double wake_s() const { return wake_s_; }
+
   // "host h1", "rack r0/r3": the label, and the labels around it where they are not empty.
   [[nodiscard]] std::string name_of_group(Level level, plan::Rank group) const;
 
@@ -61,6 +65,7 @@ class Network {
   std::vector<topology::LocalityGroups> groups_;
   std::array<std::uint32_t, uplink_levels> largest_group_{};
   std::vector<Level> limited_levels_;
+  double wake_s_ = 0;
   std::optional<Level> only_level_;  // of all pairs of different ranks
 };
 

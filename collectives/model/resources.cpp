@@ -19,12 +19,12 @@ class Resources::Message {
     through_.last_s = std::max(through_.first_s + (bytes_ - first_bytes_) * byte_s, ready_.last_s + segment_s);
   }
 
-  void occupy(Port& port, double alpha_s, double byte_s) {
+  void occupy(Port& port, double alpha_s, double overhead_s, double byte_s) {
     auto const bytes_s = bytes_ * byte_s;
-    port.first_free_s = start_s_ + alpha_s + first_bytes_ * byte_s;
-    port.last_free_s = std::max(port.last_free_s, start_s_) + alpha_s + bytes_s;
+    port.first_free_s = start_s_ + overhead_s + first_bytes_ * byte_s;
+    port.last_free_s = std::max(port.last_free_s, start_s_) + overhead_s + bytes_s;
     port.busy_s += bytes_s;
-    through_.last_s = std::max(through_.last_s, port.last_free_s);
+    through_.last_s = std::max(through_.last_s, port.last_free_s + alpha_s - overhead_s);
   }
 
   void share(Shared& shared, std::uint32_t round, double message_s, double byte_s) {
@@ -63,38 +63,44 @@ Resources::Resources(Network const& network)
     std::vector<Shared> const idle(network.ranks());
     uplinks_.push_back({level, network.uplink_s_per_byte(level), idle, idle});
   }
-  if (network.shares_cores()) cores_.resize(network.ranks());
+  if (!network.shares_cores()) return;
+  cores_.resize(network.ranks());
+  threads_.resize(network.ranks());
+  woken_.resize(network.ranks());
 }
 
 // The same for a message of one segment that shares nothing but its ports: most of all messages, where they are many.
-Interval Resources::carry_segment(Port& sender, Port& receiver, double alpha_s, double sent_s, double received_s,
+Interval Resources::carry_segment(Port& sender, Port& receiver, Latency latency, double sent_s, double received_s,
                                   double ready_s) {
   auto const start_s = std::max({ready_s, sender.first_free_s, receiver.first_free_s});
   auto const occupy = [&](Port& port, double bytes_s) {
-    port.first_free_s = start_s + alpha_s + bytes_s;
-    port.last_free_s = std::max(port.last_free_s, start_s) + alpha_s + bytes_s;
+    port.first_free_s = start_s + latency.overhead_s + bytes_s;
+    port.last_free_s = std::max(port.last_free_s, start_s) + latency.overhead_s + bytes_s;
     port.busy_s += bytes_s;
   };
   occupy(sender, sent_s);
   occupy(receiver, received_s);
-  return {receiver.first_free_s, receiver.first_free_s};
+  auto const done_s = start_s + latency.alpha_s + received_s;
+  return {done_s, done_s};
 }
 
 Interval Resources::carry(plan::Rank from, plan::Rank to, std::uint64_t bytes, Interval ready, bool reduces) {
   auto const& constants = network_.constants();
-  auto const& [alpha_s, beta] = network_.link(from, to);
+  auto const& link = network_.link(from, to);
+  auto const& [alpha_s, beta] = link;
+  auto const overhead_s = constants.overhead_s(link);
   auto const gamma = reduces ? constants.gamma_s_per_byte : 0;
   send_ports_[from].bytes += bytes;
   if (static_cast<double>(bytes) <= segment_bytes_ && !shares_anything())
-    return carry_segment(send_ports_[from], receive_ports_[to], alpha_s, static_cast<double>(bytes) * beta,
-                         static_cast<double>(bytes) * (beta + gamma), ready.first_s);
+    return carry_segment(send_ports_[from], receive_ports_[to], {alpha_s, overhead_s},
+                         static_cast<double>(bytes) * beta, static_cast<double>(bytes) * (beta + gamma), ready.first_s);
   Message message(static_cast<double>(bytes), segment_bytes_, ready);
   message.wait_for(send_ports_[from]);
   message.wait_for(receive_ports_[to]);
   message.start(alpha_s, beta + gamma);
   // The sender's next message may start while the receiver reduces; the receiver's may not.
-  message.occupy(send_ports_[from], alpha_s, beta);
-  message.occupy(receive_ports_[to], alpha_s, beta + gamma);
+  message.occupy(send_ports_[from], alpha_s, overhead_s, beta);
+  message.occupy(receive_ports_[to], alpha_s, overhead_s, beta + gamma);
   if (!shares_anything()) return message.through();
 
   for (auto& [level, s_per_byte, out, in] : uplinks_) {
@@ -105,9 +111,13 @@ Interval Resources::carry(plan::Rank from, plan::Rank to, std::uint64_t bytes, I
   }
   if (!cores_.empty()) {
     auto const share = 1 / constants.host_cores;
-    auto const message_s = constants.message_cpu_s * share, byte_s = constants.byte_cpu_s * share;
-    message.share(cores_[network_.host(from)], round_, message_s, byte_s);
-    message.share(cores_[network_.host(to)], round_, message_s, byte_s + gamma * share);
+    auto const message_s = constants.message_cpu_s, byte_s = constants.byte_cpu_s;
+    message.share(threads_[from], round_, message_s, byte_s);
+    message.share(threads_[to], round_, message_s, byte_s + gamma);
+    message.share(cores_[network_.host(from)], round_, message_s * share, byte_s * share);
+    auto const wake_s = woken_[to] == round_ ? 0 : network_.wake_s();
+    woken_[to] = round_;
+    message.share(cores_[network_.host(to)], round_, (message_s + wake_s) * share, (byte_s + gamma) * share);
   }
   return message.through();
 }
@@ -116,8 +126,10 @@ Interval Resources::work(plan::Rank rank, std::uint64_t bytes, Interval ready) {
   auto const& constants = network_.constants();
   Message message(static_cast<double>(bytes), segment_bytes_, ready);
   message.start(0, constants.gamma_s_per_byte);
-  if (!cores_.empty())
+  if (!cores_.empty()) {
+    message.share(threads_[rank], round_, 0, constants.gamma_s_per_byte);
     message.share(cores_[network_.host(rank)], round_, 0, constants.gamma_s_per_byte / constants.host_cores);
+  }
   return message.through();
 }
 
@@ -141,6 +153,7 @@ std::string Resources::bottleneck(double seconds) const {
   auto const of_shared = [](Shared const& shared) { return shared.work_s; };
   consider(send_ports_, of_port, [](auto rank) { return "port of rank " + std::to_string(rank) + " (send)"; });
   consider(receive_ports_, of_port, [](auto rank) { return "port of rank " + std::to_string(rank) + " (receive)"; });
+  consider(threads_, of_shared, [](auto rank) { return "data thread of rank " + std::to_string(rank); });
   consider(cores_, of_shared, [&](auto host) { return "cores of " + network_.name_of_group(Level::host, host); });
   for (auto const& uplinks : uplinks_) {
     auto const name_of = [&](plan::Rank group) {

@@ -1,4 +1,4 @@
-// What the messages of a simulation share: ports, network cards, uplinks, cores.
+// What the messages of a simulation share: ports, data threads, network cards, uplinks, cores.
 #pragma once
 
 #include <limits>
@@ -61,7 +61,10 @@ class Resources {
     double s_per_byte;
     std::vector<Shared> out, in;  // by group
   };
-  static Interval carry_segment(Port& sender, Port& receiver, double alpha_s, double sent_s, double received_s,
+  struct Latency {
+    double alpha_s, overhead_s;
+  };
+  static Interval carry_segment(Port& sender, Port& receiver, Latency latency, double sent_s, double received_s,
                                 double ready_s);
   [[nodiscard]] bool shares_anything() const { return !uplinks_.empty() || !cores_.empty(); }
 
@@ -70,7 +73,9 @@ class Resources {
   std::uint32_t round_ = 0;
   std::vector<Port> send_ports_, receive_ports_;  // by rank
   std::vector<Uplinks> uplinks_;
-  std::vector<Shared> cores_;  // by host; empty if they are no limit
+  std::vector<Shared> cores_;         // by host; empty if they are no limit
+  std::vector<Shared> threads_;       // by rank; empty with them
+  std::vector<std::uint32_t> woken_;  // by rank: the last round in which a message came
 };
 
 }  // namespace chorus::model

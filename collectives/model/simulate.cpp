@@ -28,6 +28,7 @@ class Run : private plan::Sink {
       : algorithm_(algorithm),
         spec_(spec),
         in_place_(spec.in_place),
+        network_(network),
         volume_(volume),
         readiness_(spec.ranks, volume.chunks(), most_scratch(algorithm, spec)),
         resources_(network),
@@ -143,13 +144,20 @@ class Run : private plan::Sink {
     CHORUS_ASSERT(false, "both ends of a message stand in the same round");
   }
 
+  // What a message is added to need not be there before the message is.
+  Interval awaited(Rank from, Rank to, Interval operand) {
+    auto const& link = network_.link(from, to);
+    auto const on_its_way_s = link.alpha_s - network_.constants().overhead_s(link);
+    return {operand.first_s - on_its_way_s, operand.last_s - on_its_way_s};
+  }
+
   void perform(Rank rank, Other const& i) {
     Interval done;
     if (i.op == Opcode::recv || i.op == Opcode::recv_reduce) {
       auto& send = matching_send(i.peer, rank);
       send.taken = true;
       bool const reduces = i.op == Opcode::recv_reduce;
-      auto const ready = reduces ? later(send.ready, readiness_.of(rank, i.read())) : send.ready;
+      auto const ready = reduces ? later(send.ready, awaited(i.peer, rank, readiness_.of(rank, i.read()))) : send.ready;
       done = resources_.carry(i.peer, rank, send.bytes, ready, reduces);
     } else {
       if (i.op == Opcode::copy && i.src == i.dst && i.src_chunk == i.dst_chunk) return;
@@ -164,6 +172,7 @@ class Run : private plan::Sink {
   Algorithm const& algorithm_;
   Spec const& spec_;
   bool const in_place_;
+  Network const& network_;
   Volume const& volume_;
   Readiness readiness_;
   Resources resources_;

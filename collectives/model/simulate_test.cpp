@@ -102,7 +102,7 @@ TEST_CASE("all algorithms take what following every segment of the programs says
   CHECK(quantile(0.15) > 0.85);
   CHECK(quantile(0.9) < 1.05);
   CHECK(ratios.front() > 0.1);
-  CHECK(ratios.back() < 2);
+  CHECK(ratios.back() < 2.3);
 }
 
 TEST_CASE("no algorithm stays under the lower bound, and the ring meets that of bytes") {
@@ -165,8 +165,9 @@ TEST_CASE("ranks of one host share its card, its cores and what leaves their rac
   few_cores.message_cpu_s = 1e-6;
   // Seven messages in and out of one core, whoever waits for whom.
   CHECK(microseconds(algorithms::ring, {.ranks = 8}, 0, few_cores) == approximately(14 * 8 * 2));
+  // Where there are cores for all a rank's fourteen messages out and fourteen in still are the work of one thread.
   few_cores.host_cores = 16;
-  CHECK(microseconds(algorithms::ring, {.ranks = 8}, 0, few_cores) == approximately(14));
+  CHECK(microseconds(algorithms::ring, {.ranks = 8}, 0, few_cores) == approximately(28));
 }
 
 TEST_CASE("data is late when a slow link brings it") {
@@ -204,4 +205,20 @@ TEST_CASE("all algorithms at p = 1024 in a small part of what 4096 may take") {
   auto const seconds = seconds_since(begin);
   MESSAGE("all operations and algorithms at p = 1024: " << seconds << " s");
   CHECK(seconds < 60);  // 1.5 s on an idle core; sanitizers take twenty times that
+}
+
+TEST_CASE("a latency that is not work keeps nobody from the next message") {
+  auto constants = round_numbers();
+  constants.message_cpu_s = 0.1e-6;
+  CHECK(microseconds(algorithms::centralized, {.op = Op::reduce, .ranks = 9}, 0, constants) ==
+        approximately(1 + 7 * 0.1));
+  CHECK(microseconds(algorithms::ring, {.ranks = 4}, 0, constants) == approximately(6));
+}
+
+TEST_CASE("with more ranks than cores every message wakes its receiver") {
+  auto constants = round_numbers();
+  constants.host_cores = 8;
+  constants.wake_s = 5e-6;
+  CHECK(microseconds(algorithms::ring, {.ranks = 8}, 0, constants) == approximately(14));
+  CHECK(microseconds(algorithms::ring, {.ranks = 9}, 0, constants) == approximately(16 * (1 + 5)));
 }

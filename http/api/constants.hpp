@@ -30,6 +30,7 @@ struct ModelConstants {
   std::optional<double> host_cores;     // that all ranks of a host share; 0: no limit
   std::optional<double> message_cpu_s;  // of a core, at each end of a message
   std::optional<double> byte_cpu_s;     // likewise, per byte
+  std::optional<double> wake_s;         // of a core and of the time, per receiver, with more ranks than cores
 };
 
 }  // namespace chorus::api

@@ -1,9 +1,13 @@
 #include "worker/bench/calibrate.hpp"
 
+#include <sched.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <thread>
 
+#include "collectives/core/assert.hpp"
 #include "worker/bench/measurements.hpp"
 #include "worker/bench/ranks.hpp"
 #include "worker/devices/reduce.hpp"
@@ -45,9 +49,9 @@ Result<std::vector<Observation>> observe(Ranks& ranks, Options const& options, s
   return observations;
 }
 
-// Seconds per byte of a segment that was just received, added to a vector that is too long for the cache.
+// Seconds per byte of a segment that was just received, added to a vector that is too long for a core's own cache.
 double measure_gamma(std::uint64_t segment_bytes) {
-  constexpr std::uint64_t vector_bytes = 64 << 20;
+  constexpr std::uint64_t vector_bytes = 4 << 20;
   std::vector<float> const segment(segment_bytes / sizeof(float), 1), operand(vector_bytes / sizeof(float), 2);
   std::vector<float> sum(operand.size());
   auto const add = devices::find_combine(ReduceOp::sum, Dtype::f32);
@@ -61,6 +65,49 @@ double measure_gamma(std::uint64_t segment_bytes) {
     seconds.push_back(std::chrono::duration<double>(Clock::now() - begin).count());
   }
   return *std::min_element(seconds.begin(), seconds.end()) / vector_bytes;  // the others were disturbed
+}
+
+// Seconds from one thread's writing until another one on the same core, which waits in the kernel, has read.
+double measure_wake() {
+  struct Pipes {
+    std::array<int, 2> there{}, back{};
+    Pipes() { CHORUS_ASSERT(pipe(there.data()) == 0 && pipe(back.data()) == 0, "there are descriptors"); }
+    ~Pipes() {
+      for (auto const fd : {there[0], there[1], back[0], back[1]}) close(fd);
+    }
+  } pipes;
+  constexpr int round_trips = 2000;
+  auto const run_on_first_core = [] {
+    cpu_set_t allowed, first;
+    CPU_ZERO(&first);
+    if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
+    int core = 0;
+    while (core < CPU_SETSIZE && !CPU_ISSET(core, &allowed)) ++core;
+    CPU_SET(core, &first);
+    sched_setaffinity(0, sizeof first, &first);  // of the calling thread; where it is refused, the figure is greater
+  };
+  auto const pass = [](int from, int to) {
+    char byte = 0;
+    return read(from, &byte, 1) == 1 && write(to, &byte, 1) == 1;
+  };
+  std::vector<double> seconds;
+  std::thread asker([&] {
+    run_on_first_core();
+    for (int i = 0; i < round_trips; ++i) {
+      auto const begin = Clock::now();
+      char byte = 0;
+      if (write(pipes.there[1], &byte, 1) != 1 || read(pipes.back[0], &byte, 1) != 1) return;
+      seconds.push_back(std::chrono::duration<double>(Clock::now() - begin).count() / 2);
+    }
+  });
+  std::thread answerer([&] {
+    run_on_first_core();
+    for (int i = 0; i < round_trips && pass(pipes.there[0], pipes.back[1]); ++i) {}
+  });
+  asker.join();
+  answerer.join();
+  CHORUS_ASSERT(!seconds.empty(), "pipes carry bytes");
+  return percentile(seconds, 0.5);
 }
 
 Status measure_pair(Options const& options, std::vector<std::string> const& arguments, Measurements& measurements) {
@@ -105,7 +152,8 @@ Result<Calibration> calibrate(Options const& options, std::vector<std::string> c
   result.constants.segment_bytes = segment_bytes;
   result.constants.gamma_s_per_byte = gamma;
   result.constants.host_cores = cores;
-  Measurements measurements(gamma, cores);
+  result.constants.wake_s = measure_wake();
+  Measurements measurements(gamma, *result.constants.wake_s, cores);
   if (auto const status = measure_pair(options, arguments, measurements); status.has_error()) return status.error();
   for (auto const count : {std::clamp(2 * cores, 4u, ranks_max), std::clamp(4 * cores, 8u, ranks_max)})
     if (auto const status = measure_group(options, arguments, count, measurements); status.has_error())

@@ -45,18 +45,19 @@ Status Measurements::add_group(Observation const& seen) {
   auto const reductions_s = static_cast<double>(traffic->reduced_bytes) * gamma_;
   auto const ranks = seen.spec.ranks;
   Line work;
-  work.coefficients[channel_cpu] = 2 * static_cast<double>(traffic->channels);
+  auto const wakes_s = ranks > cores_ ? static_cast<double>(traffic->wakes) * wake_s_ : 0;
   work.coefficients[message_cpu] = 2 * static_cast<double>(traffic->messages);
   work.coefficients[byte_cpu] = 2 * static_cast<double>(traffic->bytes);
   auto line = work;
   line.coefficients[call_cpu] = ranks;
-  line.seconds = seen.sample.cpu_seconds / static_cast<double>(seen.sample.seconds.size()) - reductions_s;
+  line.seconds = seen.sample.cpu_seconds / static_cast<double>(seen.sample.seconds.size()) - reductions_s - wakes_s;
   add(line);
   if (ranks <= cores_ || seen.task.bytes() > short_bytes) return ok();  // of few ranks nobody waits for a core
   for (auto& coefficient : work.coefficients) coefficient /= cores_;
-  work.coefficients[alpha] = depth_of(seen.spec, seen.task);
+  auto const depth = depth_of(seen.spec, seen.task);
+  work.coefficients[alpha] = depth;
   work.call_of = ranks;
-  work.seconds = undisturbed(seen.sample) - reductions_s / cores_;
+  work.seconds = undisturbed(seen.sample) - (reductions_s + wakes_s) / cores_ - depth * wake_s_;
   add(work);
   return ok();
 }
@@ -77,7 +78,7 @@ Found Measurements::fit() const {
     equations.push_back(std::move(equation));
   }
   auto const x = least_squares(equations);
-  return {x[alpha], x[beta], x[message_cpu], x[byte_cpu], x[channel_cpu], x[call_cpu], median_error(equations, x)};
+  return {x[alpha], x[beta], x[message_cpu], x[byte_cpu], x[call_cpu], median_error(equations, x)};
 }
 
 }  // namespace chorus::bench

@@ -24,17 +24,22 @@ Result<Traffic> traffic_of(plan::Spec const& spec, Task const& task) {
     auto const program = plan::build(**algorithm, spec, rank);
     if (program.has_error()) return program.error();
     auto const layout = plan::layouts(*program, {task.elements, {}, {}}).input;
-    for (auto const& channel : program->channels) traffic.channels += channel.sends != 0;
-    for (auto const& instruction : program->instructions) {
-      auto const bytes =
-          elements_of(layout, instruction.writes_dst() ? instruction.dst_chunk : instruction.src_chunk, instruction) *
-          element_bytes(task.dtype);
-      if (instruction.op == plan::Opcode::send) {
-        traffic.messages += bytes != 0;
-        traffic.bytes += bytes;
+    for (std::size_t round = 0; round + 1 < program->round_begin.size(); ++round) {
+      bool receives = false;
+      for (auto at = program->round_begin[round]; at < program->round_begin[round + 1]; ++at) {
+        auto const& instruction = program->instructions[at];
+        auto const bytes =
+            elements_of(layout, instruction.writes_dst() ? instruction.dst_chunk : instruction.src_chunk, instruction) *
+            element_bytes(task.dtype);
+        if (instruction.op == plan::Opcode::send) {
+          traffic.messages += bytes != 0;
+          traffic.bytes += bytes;
+        }
+        if (instruction.op == plan::Opcode::recv_reduce || instruction.op == plan::Opcode::reduce)
+          traffic.reduced_bytes += bytes;
+        receives |= instruction.receives() && bytes != 0;
       }
-      if (instruction.op == plan::Opcode::recv_reduce || instruction.op == plan::Opcode::reduce)
-        traffic.reduced_bytes += bytes;
+      traffic.wakes += receives;
     }
   }
   return traffic;

@@ -9,8 +9,8 @@
 namespace chorus::bench {
 
 struct Traffic {
-  std::uint64_t channels = 0;       // (sender, receiver) pairs: each is opened once, whatever it carries
   std::uint64_t messages = 0;       // with bytes; others are not sent
+  std::uint64_t wakes = 0;          // (receiver, round) pairs: what comes in one round may wake a receiver once
   std::uint64_t bytes = 0;          // of all messages
   std::uint64_t reduced_bytes = 0;  // received into a reduction, or reduced locally
 };

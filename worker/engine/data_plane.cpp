@@ -5,13 +5,17 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <optional>
+#include <semaphore>
 #include <thread>
 #include <utility>
 
 #include "http/client.hpp"
 #include "http/task_group.hpp"
 #include "worker/engine/engine.hpp"
+#include "worker/engine/loop_baton.hpp"
 #include "worker/engine/shm_links.hpp"
+#include "worker/engine/tcp_links.hpp"
 #include "worker/links/errc.hpp"
 #include "worker/links/handshake.hpp"
 #include "worker/links/tcp_link.hpp"
@@ -22,8 +26,9 @@ namespace asio = boost::asio;
 
 namespace {
 
-// How often a thread that polls looks at shared memory for every time that it asks the system for anything else.
-constexpr unsigned rounds_of_memory = 16;
+// How often a thread that polls looks at memory and at a few sockets for every time that it asks the system for
+// anything else.
+constexpr unsigned rounds_alone = 16;
 
 }  // namespace
 
@@ -37,10 +42,10 @@ class DataPlane::Impl final : public Surroundings {
         timer_(context_),
         shm_(options_.arena, traffic_),
         engine_(options_, *this, traffic_),
-        thread_([this] { run(); }) {}
+        thread_([this] { live(); }) {}
 
   void stop() {
-    asio::post(context_, [this] {
+    submit([this] {
       engine_.shut_down();
       shm_.let_go();
       tasks_.cancel();
@@ -52,13 +57,22 @@ class DataPlane::Impl final : public Surroundings {
   }
 
   void start(RunSpec spec, RunDone done) {
-    asio::post(context_, [this, spec = std::move(spec), done = std::move(done)]() mutable {
+    submit([this, spec = std::move(spec), done = std::move(done)]() mutable {
       engine_.start(std::move(spec), std::move(done));
     });
   }
 
+  RunResult run(RunSpec spec) {
+    if (!baton_.borrow()) return start_and_wait(std::move(spec));
+    std::optional<RunResult> result;
+    engine_.start(std::move(spec), [&result](RunResult ended) { result = std::move(ended); });
+    while (!result) serve([&result] { return result.has_value(); });
+    baton_.give_back(engine_.is_busy());
+    return std::move(*result);
+  }
+
   void abort(std::uint64_t run, Error why) {
-    asio::post(context_, [this, run, why = std::move(why)]() mutable { engine_.abort(run, std::move(why)); });
+    submit([this, run, why = std::move(why)]() mutable { engine_.abort(run, std::move(why)); });
   }
 
   http::Response welcome(links::Introduction const& peer) {
@@ -72,7 +86,7 @@ class DataPlane::Impl final : public Surroundings {
   }
 
   void fence(std::string worker, std::uint64_t incarnation) {
-    asio::post(context_, [this, worker = std::move(worker), incarnation] { engine_.fence(worker, incarnation); });
+    submit([this, worker = std::move(worker), incarnation] { engine_.fence(worker, incarnation); });
   }
 
   [[nodiscard]] std::vector<PeerTraffic> traffic() const { return traffic_.read(); }
@@ -94,42 +108,78 @@ class DataPlane::Impl final : public Surroundings {
 
  private:
   // Any thread.
+  template <typename Work>
+  void submit(Work work) {
+    asio::post(context_, std::move(work));
+    baton_.nudge();
+  }
+
+  // The caller may be gone with everything that it owns while the thread that ends the run is still about to return.
+  RunResult start_and_wait(RunSpec spec) {
+    struct Call {
+      std::binary_semaphore ended{0};  // half the system calls of a condition variable
+      RunResult result;
+    };
+    auto const call = std::make_shared<Call>();
+    start(std::move(spec), [call](RunResult result) {
+      call->result = std::move(result);
+      call->ended.release();
+    });
+    call->ended.acquire();
+    return std::move(call->result);
+  }
+
+  // Any thread.
   void adopt(asio::ip::tcp::socket socket, std::string early_bytes, Identity peer,
              std::shared_ptr<links::ShmLoan> loan) {
     boost::system::error_code error;
     auto const protocol = socket.local_endpoint(error).protocol();
     auto const handle = error ? -1 : socket.release(error);
     if (error) return;  // the peer has gone already; it dials again when it needs the link
-    asio::post(context_, [this, protocol, handle, early = std::move(early_bytes), peer = std::move(peer),
-                          loan = std::move(loan)]() mutable {
+    submit([this, protocol, handle, early = std::move(early_bytes), peer = std::move(peer),
+            loan = std::move(loan)]() mutable {
       asio::ip::tcp::socket here(context_, protocol, handle);
       if (loan)
         engine_.adopt(shm_.add(std::make_shared<links::ShmLink>(std::move(here), std::move(*loan))), std::move(peer));
       else
-        engine_.adopt(std::make_shared<links::TcpLink>(std::move(here), std::move(early)), std::move(peer));
+        engine_.adopt(
+            tcp_.add(std::make_shared<links::TcpLink>(std::move(here), std::move(early)), TcpLinks::Brings::data),
+            std::move(peer));
     });
   }
 
-  void run() {
+  void live() {
+    auto const gives_up = [this] { return context_.stopped() || baton_.is_wanted(); };
     while (!context_.stopped()) {
-      poll_for_a_while();
-      if (shm_.fall_asleep()) context_.run_one();
-      shm_.wake_up();
+      baton_.take();
+      while (!gives_up()) serve(gives_up);
+      baton_.give();
     }
   }
 
-  // Until nothing has moved for options_.spin.
-  void poll_for_a_while() {
+  // Whoever has the baton: polls, then sleeps until something happens.
+  template <typename Enough>
+  void serve(Enough const& is_enough) {
+    poll_for_a_while(is_enough);
+    if (is_enough()) return;
+    if (shm_.fall_asleep()) context_.run_one();
+    shm_.wake_up();
+  }
+
+  // Until it is enough, or nothing has moved for options_.spin.
+  template <typename Enough>
+  void poll_for_a_while(Enough const& is_enough) {
     auto until = now() + options_.spin;
-    for (unsigned round = 0; !context_.stopped(); ++round) {
-      bool const looks_further = shm_.empty() || round % rounds_of_memory == 0;
+    for (unsigned round = 0; !is_enough(); ++round) {
+      bool const looks_further = (shm_.empty() && !tcp_.are_few()) || round % rounds_alone == 0;
       bool moved = shm_.poll();
-      if (moved || looks_further) moved = context_.poll() != 0 || moved;
+      if (tcp_.are_few()) moved = tcp_.poll(round) || moved;
+      if (looks_further) moved = context_.poll() != 0 || moved;
       if (moved)
         until = now() + options_.spin;
       else if (now() >= until)
         return;
-      else if (looks_further)
+      else if (looks_further || shm_.empty())
         std::this_thread::yield();
     }
   }
@@ -158,7 +208,8 @@ class DataPlane::Impl final : public Surroundings {
       if (accepted.has_error()) return accepted.error();
       if (*accepted) return shm_.add(std::make_shared<links::ShmLink>(std::move(upgraded.socket), std::move(*offer)));
     }
-    return std::make_shared<links::TcpLink>(std::move(upgraded.socket), std::move(upgraded.early_bytes));
+    return tcp_.add(std::make_shared<links::TcpLink>(std::move(upgraded.socket), std::move(upgraded.early_bytes)),
+                    TcpLinks::Brings::answers);
   }
 
   void wait_for_deadline(TimePoint next) {
@@ -172,12 +223,14 @@ class DataPlane::Impl final : public Surroundings {
   }
 
   DataPlaneOptions const options_;
-  asio::io_context context_{1};
+  asio::io_context context_{1};  // run by one thread at a time: whoever has the baton
+  LoopBaton baton_{[this] { asio::post(context_, [] {}); }};
   asio::executor_work_guard<asio::io_context::executor_type> work_;
   http::Client client_;
   http::TaskGroup tasks_;
   asio::steady_timer timer_;
   TrafficBook traffic_;
+  TcpLinks tcp_;
   ShmLinks shm_;
   Engine engine_;
   std::thread thread_;
@@ -188,6 +241,8 @@ DataPlane::DataPlane(DataPlaneOptions options) : impl_(std::make_unique<Impl>(st
 DataPlane::~DataPlane() { impl_->stop(); }
 
 void DataPlane::start(RunSpec spec, RunDone done) { impl_->start(std::move(spec), std::move(done)); }
+
+RunResult DataPlane::run(RunSpec spec) { return impl_->run(std::move(spec)); }
 
 void DataPlane::abort(std::uint64_t run, Error why) { impl_->abort(run, std::move(why)); }
 

@@ -67,7 +67,8 @@ struct RunResult {
   std::uint32_t steps = 0;  // instructions completed
 };
 
-// Called once, on the data thread; posts elsewhere if it has more to do than a few microseconds.
+// Called once, on the data thread or one that does its work; posts elsewhere if it has more to do than a few
+// microseconds.
 using RunDone = std::function<void(RunResult)>;
 
 // Traffic with one peer since the start of the process, for metrics.
@@ -103,6 +104,10 @@ class DataPlane {
 
   // Any thread. `done` is called exactly once, also when the run fails at once or the data plane is destroyed.
   void start(RunSpec spec, RunDone done);
+
+  // Any thread but the data thread. The same, and waits for the end. Meanwhile this thread does the data thread's work,
+  // for all runs and links, unless another caller does so already.
+  [[nodiscard]] RunResult run(RunSpec spec);
 
   // Any thread. Ends the run on this rank with `why` and tells its peers; nothing if it has ended.
   void abort(std::uint64_t run, Error why);

@@ -64,6 +64,8 @@ class Engine {
   // Goes on with everything that can go on. Safe to call at any time, also from within.
   void settle();
 
+  // Something runs.
+  [[nodiscard]] bool is_busy() const { return !runs_.empty(); }
   [[nodiscard]] std::size_t links() const { return outlets_.size() + inlets_.size(); }
 
  private:

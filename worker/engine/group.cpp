@@ -1,7 +1,6 @@
 #include "worker/engine/group.hpp"
 
 #include <algorithm>
-#include <semaphore>
 #include <utility>
 
 #include "collectives/core/assert.hpp"
@@ -21,11 +20,6 @@ engine::RunResult failed(Error why) {
 }
 
 }  // namespace
-
-struct Group::Call {
-  std::binary_semaphore ended{0};  // half the system calls of a condition variable
-  engine::RunResult result;
-};
 
 struct Group::Request {
   Op op;
@@ -55,8 +49,10 @@ struct Group::Prepared {
   Dtype dtype;
   ReduceOp reduce;
   plan::Sizes sizes;
+  std::shared_ptr<plan::Program const> program;
+  std::uint64_t fingerprint;
   std::string description;
-  std::unique_ptr<engine::SharedCall> call;
+  std::unique_ptr<engine::SharedCall> call;  // null over links
 
   // Compared part by part: to make a spec would cost a small call as much as the call itself.
   [[nodiscard]] bool is(Request const& r) const {
@@ -69,11 +65,7 @@ struct Group::Prepared {
 };
 
 Group::Group(GroupMembership membership, engine::DataPlane& plane, plan::Cache& cache, GroupMemory memory)
-    : membership_(std::move(membership)),
-      plane_(plane),
-      cache_(cache),
-      call_(std::make_shared<Call>()),
-      memory_(memory) {}
+    : membership_(std::move(membership)), plane_(plane), cache_(cache), memory_(memory) {}
 
 Group::~Group() = default;
 
@@ -112,43 +104,29 @@ engine::RunResult Group::run(Op op, std::span<std::byte const> input, std::span<
 
 engine::RunResult Group::run_over_links(Request const& request, std::span<std::byte const> input,
                                         std::span<std::byte> output) {
-  auto const& options = request.options;
-  auto const plan_spec = request.spec(membership_.members.size());
-  auto program = cache_.get(*options.algorithm, plan_spec, membership_.rank);
-  if (program.has_error()) return failed(program.error());
-
+  auto const found = prepare(request);
+  if (found.has_error()) return failed(found.error());
+  auto const& prepared = **found;
   engine::RunSpec spec;
-  spec.sizes = request.sizes();
-  if (auto const status = plan::check(**program, spec.sizes); status.has_error()) return failed(status.error());
+  spec.sizes = prepared.sizes;
   spec.run = engine::local_run_number(membership_.name, membership_.epoch, sequence_++);
   spec.epoch = membership_.epoch;
   spec.token = membership_.token;
-  spec.description = engine::describe(plan_spec, request.dtype, spec.sizes, request.reduce);
-  spec.fingerprint = engine::fingerprint(plan_spec, request.dtype, spec.sizes, request.reduce);
-  spec.program = std::move(*program);
+  spec.description = prepared.description;
+  spec.fingerprint = prepared.fingerprint;
+  spec.program = prepared.program;
   spec.members = membership_.members;
   spec.dtype = request.dtype;
   spec.reduce = request.reduce;
   spec.input = input;
   spec.output = output;
-  spec.segment_bytes = options.segment_bytes;
-  spec.window = options.window;
-  spec.deadline = std::chrono::steady_clock::now() + options.timeout;
+  spec.segment_bytes = request.options.segment_bytes;
+  spec.window = request.options.window;
+  spec.deadline = std::chrono::steady_clock::now() + request.options.timeout;
 
-  auto result = start_and_wait(std::move(spec));
+  auto result = plane_.run(std::move(spec));
   if (result.status.has_error()) broken_ = result.status.error();
   return result;
-}
-
-// The call is shared: once the caller is awake it may destroy the group, while the data thread is still about to
-// return.
-engine::RunResult Group::start_and_wait(engine::RunSpec spec) {
-  plane_.start(std::move(spec), [call = call_](engine::RunResult result) {
-    call->result = std::move(result);
-    call->ended.release();
-  });
-  call_->ended.acquire();
-  return std::move(call_->result);
 }
 
 engine::RunResult Group::gather(std::span<std::byte const> own, std::span<std::byte> all, CallOptions const& options) {
@@ -192,6 +170,7 @@ engine::RunResult Group::introduce(CallOptions const& options) {
     shared.reset();
   }
   shared_ = std::move(shared);
+  prepared_.clear();  // for links
   return told;
 }
 
@@ -209,14 +188,17 @@ Result<Group::Prepared*> Group::prepare(Request const& request) {
   if (program.has_error()) return program.error();
   if (auto const status = plan::check(**program, sizes); status.has_error()) return status.error();
   auto const fingerprint = engine::fingerprint(spec, request.dtype, sizes, request.reduce);
-  auto call =
-      engine::SharedCall::make(std::move(*program), sizes, request.dtype, request.reduce, fingerprint, *memory_.arena);
-  if (call.has_error()) return call.error();
+  std::unique_ptr<engine::SharedCall> call;
+  if (shared_) {
+    auto made = engine::SharedCall::make(*program, sizes, request.dtype, request.reduce, fingerprint, *memory_.arena);
+    if (made.has_error()) return made.error();
+    call = std::move(*made);
+  }
   auto description = engine::describe(spec, request.dtype, sizes, request.reduce);
   if (prepared_.size() == prepared_max) prepared_.pop_back();
-  prepared_.insert(prepared_.begin(),
-                   std::make_unique<Prepared>(Prepared{&algorithm, std::move(spec), request.dtype, request.reduce,
-                                                       std::move(sizes), std::move(description), std::move(*call)}));
+  prepared_.insert(prepared_.begin(), std::make_unique<Prepared>(Prepared{
+                                          &algorithm, std::move(spec), request.dtype, request.reduce, std::move(sizes),
+                                          std::move(*program), fingerprint, std::move(description), std::move(call)}));
   return prepared_.front().get();
 }
 

@@ -90,7 +90,6 @@ class Group {
   [[nodiscard]] std::string const& why_not_shared() const { return why_not_shared_; }
 
  private:
-  struct Call;  // the one that is under way
   struct Request;
   struct Prepared;
 
@@ -99,7 +98,6 @@ class Group {
   [[nodiscard]] engine::RunResult run_shared(Request const& request, std::span<std::byte const> input,
                                              std::span<std::byte> output);
   [[nodiscard]] Result<Prepared*> prepare(Request const& request);
-  [[nodiscard]] engine::RunResult start_and_wait(engine::RunSpec spec);
   [[nodiscard]] engine::RunResult introduce(CallOptions const& options);
   [[nodiscard]] engine::RunResult gather(std::span<std::byte const> own, std::span<std::byte> all,
                                          CallOptions const& options);
@@ -110,8 +108,6 @@ class Group {
   std::mutex calling_;  // held for a whole call
   std::uint64_t sequence_ = 0;
   std::optional<Error> broken_;
-  std::shared_ptr<Call> const call_;
-
   GroupMemory const memory_;
   bool has_met_ = false;
   std::string why_not_shared_;

@@ -150,3 +150,29 @@ TEST_CASE("members of a group reduce by calling, and a disagreement breaks the g
   CHECK(told == 3);
   CHECK(broken == 3);
 }
+
+TEST_CASE("callers of several groups on one plane are all served, whoever of them does the plane's work") {
+  TcpFleet fleet(2, {});
+  plan::Cache cache(1 << 20);
+  std::vector<std::thread> callers;
+  std::atomic<int> right{0};
+  for (plan::Rank rank = 0; rank < 2; ++rank)
+    for (std::string const name : {"a", "b", "c"})
+      callers.emplace_back([&, rank, name] {
+        GroupMembership membership;
+        membership.name = name;
+        membership.rank = rank;
+        for (plan::Rank r = 0; r < 2; ++r) membership.members.push_back(fleet.peer(r));
+        Group group(membership, fleet.plane(rank), cache);
+        CallOptions options;
+        options.algorithm = &algorithms::mesh;
+        for (int call = 0; call < 200; ++call) {
+          std::vector<float> x(call % 50 == 0 ? 100'000 : 10, static_cast<float>(rank + 1)), y(x.size());
+          auto const result = group.all_reduce(std::as_bytes(std::span(x)), std::as_writable_bytes(std::span(y)),
+                                               Dtype::f32, ReduceOp::sum, options);
+          if (result.status.has_value() && y == std::vector<float>(x.size(), 3)) ++right;
+        }
+      });
+  for (auto& caller : callers) caller.join();
+  CHECK(right == 2 * 3 * 200);
+}

@@ -3,6 +3,7 @@
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/container/static_vector.hpp>
+#include <utility>
 
 #include "worker/links/errc.hpp"
 
@@ -15,6 +16,8 @@ using boost::system::error_code;
 // How much one connection may move before the others of its thread have their turn.
 constexpr std::size_t turn_bytes = 2u << 20;
 
+constexpr unsigned reads_per_wish = 64;
+
 }  // namespace
 
 TcpLink::TcpLink(asio::ip::tcp::socket socket, std::string early_bytes)
@@ -22,6 +25,14 @@ TcpLink::TcpLink(asio::ip::tcp::socket socket, std::string early_bytes)
   error_code ignored;  // a socket that refuses these options fails at its first read
   socket_.non_blocking(true, ignored);
   socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
+  delay_acknowledgements();
+}
+
+// Data goes one way on a link, so nothing carries acknowledgements back: the system would send a packet for every short
+// message, which takes a third of its time. It forgets the wish now and then.
+void TcpLink::delay_acknowledgements() {
+  error_code ignored;
+  socket_.set_option(asio::detail::socket_option::boolean<IPPROTO_TCP, TCP_QUICKACK>(false), ignored);
 }
 
 void TcpLink::start(LinkHandler& handler) {
@@ -57,10 +68,15 @@ void TcpLink::fail(Error why) {
 }
 
 void TcpLink::wait_readable() {
+  if (std::exchange(read_waits_, true)) return;
   socket_.async_wait(asio::ip::tcp::socket::wait_read, [self = shared_from_this()](error_code) {
+    self->read_waits_ = false;
     if (!self->closed_) self->read();
   });
 }
+
+// While it waits, so not before start(), and not between two turns of a long message.
+bool TcpLink::poll() { return !closed_ && read_waits_ && read(); }
 
 void TcpLink::wait_writable() {
   write_waits_ = true;
@@ -74,28 +90,38 @@ void TcpLink::write_again() {
   if (!closed_) handler_->link_rests();
 }
 
-void TcpLink::read() {
+bool TcpLink::read() {
+  if (++reads_ % reads_per_wish == 0) delay_acknowledgements();
   std::size_t budget = turn_bytes;
-  while (true) {
+  for (bool moved = false;; moved = true) {
     auto const space = reader_.space(*handler_);
     std::array<asio::mutable_buffer, 2> const buffers{asio::buffer(space[0].data(), space[0].size()),
                                                       asio::buffer(space[1].data(), space[1].size())};
     error_code error;
     auto const bytes = socket_.read_some(buffers, error);
-    if (error == asio::error::would_block || error == asio::error::try_again) return wait_readable();
-    if (error) return read_failed(error);
+    if (error == asio::error::would_block || error == asio::error::try_again) {
+      wait_readable();
+      return moved;
+    }
+    if (error) {
+      read_failed(error);
+      return true;
+    }
     auto const arrived = reader_.arrived(*handler_, bytes, closed_);
-    if (arrived.has_error()) return fail(arrived.error());
-    if (closed_) return;
+    if (arrived.has_error()) fail(arrived.error());
+    if (closed_) return true;
     handler_->link_rests();
-    if (closed_) return;
-    if (bytes < space[0].size() + space[1].size()) return wait_readable();
+    if (closed_) return true;
+    if (bytes < space[0].size() + space[1].size()) {
+      wait_readable();
+      return true;
+    }
     budget -= std::min(budget, bytes);
     if (budget == 0) break;
   }
-  asio::post(socket_.get_executor(), [self = shared_from_this()] {
-    if (!self->closed_) self->read();
-  });
+  // Readiness would come at once; the other connections go first.
+  wait_readable();
+  return true;
 }
 
 void TcpLink::read_failed(error_code error) {

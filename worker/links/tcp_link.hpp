@@ -26,10 +26,16 @@ class TcpLink final : public Link, public std::enable_shared_from_this<TcpLink> 
   void close() override;
   [[nodiscard]] std::string_view kind() const override { return "tcp"; }
 
+  // Reads what is there, without being told that there is something; false if there was nothing.
+  bool poll();
+  // Closed; nothing will move any more.
+  [[nodiscard]] bool is_gone() const { return closed_; }
+
  private:
+  void delay_acknowledgements();
   void wait_readable();
   void wait_writable();
-  void read();
+  bool read();  // false if there was nothing
   void write();
   void write_again();
   void read_failed(boost::system::error_code error);
@@ -40,7 +46,9 @@ class TcpLink final : public Link, public std::enable_shared_from_this<TcpLink> 
   std::string early_bytes_;
   LinkHandler* handler_ = nullptr;  // null once closed
   bool closed_ = false;
-  bool writing_ = false;      // inside write(): calls from within are answered by its loop
+  bool writing_ = false;  // inside write(): calls from within are answered by its loop
+  unsigned reads_ = 0;
+  bool read_waits_ = false;   // for readiness
   bool write_waits_ = false;  // for readiness, for its turn, or for good after an error
   boost::system::error_code write_error_;
   FrameReader reader_;

@@ -1,0 +1,51 @@
+// The TCP links of a data plane, for its thread to look at without asking the system which of them is ready.
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "worker/links/tcp_link.hpp"
+
+namespace chorus::engine {
+
+// On the data thread.
+class TcpLinks {
+ public:
+  enum class Brings { data, answers };
+
+  // What to expect on this link, and so how often to look.
+  std::shared_ptr<links::Link> add(std::shared_ptr<links::TcpLink> link, Brings brings) {
+    (brings == Brings::data ? bring_data_ : bring_answers_).push_back(link);
+    return link;
+  }
+
+  // To read from a few sockets costs less than to ask which are ready, and to wait for them again afterwards.
+  [[nodiscard]] bool are_few() const { return !bring_data_.empty() && bring_data_.size() <= few; }
+
+  // Reads what is there; false if there was nothing.
+  bool poll(unsigned round) {
+    bool const moved = poll(bring_data_);
+    return (round % rounds_per_answer == 0 && poll(bring_answers_)) || moved;
+  }
+
+ private:
+  using Links = std::vector<std::shared_ptr<links::TcpLink>>;
+  static constexpr std::size_t few = 8;
+  static constexpr unsigned rounds_per_answer = 4;
+
+  static bool poll(Links& links) {
+    bool moved = false;
+    bool any_gone = false;
+    for (auto const& link : links) {
+      moved = link->poll() || moved;
+      any_gone = any_gone || link->is_gone();
+    }
+    if (any_gone) std::erase_if(links, [](auto const& link) { return link->is_gone(); });
+    return moved;
+  }
+
+  Links bring_data_, bring_answers_;
+};
+
+}  // namespace chorus::engine
