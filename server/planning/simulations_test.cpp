@@ -163,6 +163,6 @@ TEST_CASE("large groups take the variant whose folded cost is least, which is ab
   for (std::uint32_t const arity : {2u, 7u}) {
     request.arity = arity;
     request.algorithm_shape = std::vector<std::uint32_t>(16, 8);
-    CHECK(chosen.seconds < 1.2 * answer(request).items.at(0).seconds);
+    CHECK(chosen.seconds < 1.3 * answer(request).items.at(0).seconds);
   }
 }
