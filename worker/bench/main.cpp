@@ -47,7 +47,7 @@ int run(int argc, char** argv) {
   options.sizes = parse_sizes("4,1K,1M,64M").value();
   std::uint32_t spin_us = 0;
   int rank_process = -1;
-  bool regret = false, calibrate = false, ceiling = false;
+  bool regret = false, calibrate = false, ceiling = false, reductions = false;
   CLI::App app("Measures collectives between processes of this machine", "chorus-bench");
   add_parsed(app, "--op", options.ops, parse_ops, "operations, like all_reduce,broadcast; or all");
   add_parsed(app, "--ranks", options.ranks, parse_counts, "processes to start, like 4; or several numbers of them");
@@ -76,6 +76,7 @@ int run(int argc, char** argv) {
       ->type_name("FILE");
   app.add_flag("--calibrate", calibrate, "print the constants of this machine, for such a file, instead");
   app.add_flag("--ceiling", ceiling, "measure the machine's TCP without Chorus instead");
+  app.add_flag("--reductions", reductions, "measure the reductions of one core beside loops written by hand instead");
   app.add_option("--rank-process", rank_process)->group("");
   try {
     app.parse(argc, argv);
@@ -95,6 +96,7 @@ int run(int argc, char** argv) {
                     std::move(*start_line));
   }
   if (ceiling) return run_ceiling(options);
+  if (reductions) return run_reductions(options);
   if (calibrate) return run_calibrate(options, arguments);
   if (regret) return run_regret(options, arguments);
   return run_measure(options, arguments);

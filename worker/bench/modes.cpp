@@ -9,6 +9,7 @@
 #include "worker/bench/ceiling.hpp"
 #include "worker/bench/format.hpp"
 #include "worker/bench/ranks.hpp"
+#include "worker/bench/reductions.hpp"
 #include "worker/bench/regret.hpp"
 #include "worker/bench/report.hpp"
 
@@ -141,6 +142,28 @@ int run_ceiling(Options const& options) {
                       ceiling->round_trip_us, ceiling->one_way_GBps, ceiling->both_ways_GBps)
             << std::endl;
   return 0;
+}
+
+int run_reductions(Options const& options) {
+  auto sizes = options.sizes;
+  constexpr std::uint64_t whole = 512;
+  for (auto& bytes : sizes) bytes = (bytes + whole - 1) / whole * whole;
+  auto const speeds = measure_reductions(sizes, options.seconds);
+  if (speeds.empty()) return fail(Error(std::make_error_code(std::errc::not_supported), "no loop for this processor"));
+  bool right = true;
+  if (!options.json) std::cout << "op   dtype       size  chorus GB/s  by hand GB/s  ratio  same bits" << std::endl;
+  for (auto const& speed : speeds) {
+    right = right && speed.same_bits;
+    std::cout << format(options.json ? R"({"op":"%s","dtype":"%s","bytes":%s,"chorus_GBps":%.2f,"by_hand_GBps":%.2f,)"
+                                       R"("ratio":%.3f,"same_bits":%s})"
+                                     : "%-4s %-5s %10s %12.2f %13.2f %6.2f  %s",
+                        std::string(name(speed.op)).c_str(), std::string(name(speed.dtype)).c_str(),
+                        (options.json ? std::to_string(speed.bytes) : readable_size(speed.bytes)).c_str(),
+                        speed.chorus_GBps, speed.hand_written_GBps, speed.chorus_GBps / speed.hand_written_GBps,
+                        options.json ? (speed.same_bits ? "true" : "false") : (speed.same_bits ? "yes" : "NO"))
+              << std::endl;
+  }
+  return right ? 0 : 1;
 }
 
 }  // namespace chorus::bench

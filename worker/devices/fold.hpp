@@ -27,6 +27,11 @@ using Fold = void (*)(Folding const& folding);
 // Null where find_combine is, and for f16 and bf16: see Folder.
 [[nodiscard]] Fold find_fold(ReduceOp op, Dtype dtype);
 
+// The same for f16 and bf16, computed in f32, divided and rounded once. The first source and the destinations are each
+// f32 (wide) or of the dtype, the other sources of the dtype. Null for other dtypes, and for bit operations.
+using FoldHalves = void (*)(Folding const& folding, float divisor);
+[[nodiscard]] FoldHalves find_fold_halves(ReduceOp op, Dtype dtype, Width source, Width results);
+
 // A reduction with everything that belongs to it: avg divides, f16 and bf16 are summed in f32 and rounded once. A
 // value.
 class Folder {
@@ -52,7 +57,7 @@ class Folder {
   Fold fold_;      // of the dtype, or, of halves, of their bits: to copy
   Fold fold_f32_;  // to copy partial sums
   Divide divide_;
-  Widen widen_;  // null unless f16 or bf16
+  bool is_half_;  // f16 or bf16
 };
 
 }  // namespace chorus::devices

@@ -16,6 +16,7 @@ struct Kernels {
   Fold fold[all_reduce_ops.size()][all_dtypes.size()] = {};
   Divide divide[all_dtypes.size()] = {};
   HalfCombine half_combine[all_reduce_ops.size()][all_dtypes.size()][2][2] = {};  // by the widths of a and dst
+  FoldHalves fold_halves[all_reduce_ops.size()][all_dtypes.size()][2][2] = {};    // by those of the source and results
   Widen widen[all_dtypes.size()] = {};
 };
 

@@ -8,7 +8,7 @@ std::array<Kernels const*, 3> const& runnable_kernels() {
   static std::array<Kernels const*, 3> const runnable = [] {
     std::array<Kernels const*, 3> found{&baseline_kernels(), nullptr, nullptr};
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx2")) found[1] = &avx2_kernels();
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c")) found[1] = &avx2_kernels();
     if (found[1] != nullptr && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
       found[2] = &avx512_kernels();
@@ -40,6 +40,11 @@ Fold find_fold(ReduceOp op, Dtype dtype) {
 HalfCombine find_half_combine(ReduceOp op, Dtype dtype, Width a, Width dst) {
   return best_kernels().half_combine[static_cast<std::size_t>(op)][static_cast<std::size_t>(dtype)]
                                     [static_cast<std::size_t>(a)][static_cast<std::size_t>(dst)];
+}
+
+FoldHalves find_fold_halves(ReduceOp op, Dtype dtype, Width source, Width results) {
+  return best_kernels().fold_halves[static_cast<std::size_t>(op)][static_cast<std::size_t>(dtype)]
+                                   [static_cast<std::size_t>(source)][static_cast<std::size_t>(results)];
 }
 
 Widen find_widen(Dtype dtype) { return best_kernels().widen[static_cast<std::size_t>(dtype)]; }
