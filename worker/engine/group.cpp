@@ -43,6 +43,12 @@ struct Group::Request {
             options.in_place,
             options.shape};
   }
+  [[nodiscard]] std::string description(plan::Spec const& spec, plan::Sizes const& sizes) const {
+    return engine::describe(spec, dtype, sizes, reduce, options.agreement);
+  }
+  [[nodiscard]] std::uint64_t fingerprint(plan::Spec const& spec, plan::Sizes const& sizes) const {
+    return engine::fingerprint(spec, dtype, sizes, reduce, options.agreement);
+  }
   [[nodiscard]] plan::Sizes sizes() const {
     return {options.counts.empty() ? elements : 0, options.counts, options.receive_counts};
   }
@@ -55,6 +61,7 @@ struct Group::Prepared {
   Dtype dtype;
   ReduceOp reduce;
   plan::Sizes sizes;
+  std::uint64_t agreement;
   std::string description;
   std::unique_ptr<engine::SharedCall> call;
 
@@ -63,8 +70,8 @@ struct Group::Prepared {
     auto const& o = r.options;
     return algorithm == o.algorithm && spec.op == r.op && dtype == r.dtype && reduce == r.reduce &&
            sizes.elements == (o.counts.empty() ? r.elements : 0) && spec.in_place == o.in_place &&
-           spec.root == o.root && spec.arity == o.arity && spec.shape == o.shape && sizes.counts == o.counts &&
-           sizes.receive_counts == o.receive_counts;
+           agreement == o.agreement && spec.root == o.root && spec.arity == o.arity && spec.shape == o.shape &&
+           sizes.counts == o.counts && sizes.receive_counts == o.receive_counts;
   }
 };
 
@@ -99,15 +106,36 @@ engine::RunResult Group::run(Op op, std::span<std::byte const> input, std::span<
                              ReduceOp reduce, std::uint64_t elements, CallOptions const& options) {
   CHORUS_ASSERT(options.algorithm != nullptr, "the caller chooses an algorithm");
   std::lock_guard const lock(calling_);
-  if (broken_)
-    return failed(Error(engine::EngineErrc::aborted, "the group is broken by an earlier failure: " + broken_->detail));
+  if (auto why = standing_error()) return failed(std::move(*why));
   if (!has_met_ && memory_.introduction != nullptr)
-    if (auto met = introduce(options); met.status.has_error()) {
+    if (auto met = introduce(options.timeout); met.status.has_error()) {
       broken_ = met.status.error();
       return met;
     }
   Request const request{op, dtype, reduce, elements, options};
   return shared_ ? run_shared(request, input, output) : run_over_links(request, input, output);
+}
+
+engine::RunResult Group::meet(std::chrono::milliseconds timeout) {
+  std::lock_guard const lock(calling_);
+  if (auto why = standing_error()) return failed(std::move(*why));
+  if (has_met_ || memory_.introduction == nullptr) return {};
+  auto met = introduce(timeout);
+  if (met.status.has_error()) broken_ = met.status.error();
+  return met;
+}
+
+void Group::interrupt(engine::EngineErrc code, std::string const& why) {
+  interruption_.interrupt(code, why);
+  std::lock_guard const lock(starting_);
+  if (running_ != 0) plane_.abort(running_, Error(code, why));
+}
+
+std::optional<Error> Group::standing_error() const {
+  if (auto const interrupted = interruption_.failure()) return Error(interrupted->code, interrupted->detail());
+  if (broken_)
+    return Error(engine::EngineErrc::aborted, "the group is broken by an earlier failure: " + broken_->detail);
+  return std::nullopt;
 }
 
 engine::RunResult Group::run_over_links(Request const& request, std::span<std::byte const> input,
@@ -123,8 +151,8 @@ engine::RunResult Group::run_over_links(Request const& request, std::span<std::b
   spec.run = engine::local_run_number(membership_.name, membership_.epoch, sequence_++);
   spec.epoch = membership_.epoch;
   spec.token = membership_.token;
-  spec.description = engine::describe(plan_spec, request.dtype, spec.sizes, request.reduce);
-  spec.fingerprint = engine::fingerprint(plan_spec, request.dtype, spec.sizes, request.reduce);
+  spec.description = request.description(plan_spec, spec.sizes);
+  spec.fingerprint = request.fingerprint(plan_spec, spec.sizes);
   spec.program = std::move(*program);
   spec.members = membership_.members;
   spec.dtype = request.dtype;
@@ -143,23 +171,32 @@ engine::RunResult Group::run_over_links(Request const& request, std::span<std::b
 // The call is shared: once the caller is awake it may destroy the group, while the data thread is still about to
 // return.
 engine::RunResult Group::start_and_wait(engine::RunSpec spec) {
-  plane_.start(std::move(spec), [call = call_](engine::RunResult result) {
-    call->result = std::move(result);
-    call->ended.release();
-  });
+  {
+    std::lock_guard const lock(starting_);
+    if (auto const interrupted = interruption_.failure())
+      return failed(Error(interrupted->code, interrupted->detail()));
+    running_ = spec.run;
+    plane_.start(std::move(spec), [call = call_](engine::RunResult result) {
+      call->result = std::move(result);
+      call->ended.release();
+    });
+  }
   call_->ended.acquire();
+  std::lock_guard const lock(starting_);
+  running_ = 0;
   return std::move(call_->result);
 }
 
-engine::RunResult Group::gather(std::span<std::byte const> own, std::span<std::byte> all, CallOptions const& options) {
+engine::RunResult Group::gather(std::span<std::byte const> own, std::span<std::byte> all,
+                                std::chrono::milliseconds timeout) {
   CallOptions how;
   how.algorithm = memory_.introduction;
-  how.timeout = options.timeout;
+  how.timeout = timeout;
   return run_over_links({Op::all_gather, Dtype::u8, ReduceOp::sum, all.size(), how}, own, all);
 }
 
 // Two rounds: everybody tells where its memory is, then whether it sees everybody's.
-engine::RunResult Group::introduce(CallOptions const& options) {
+engine::RunResult Group::introduce(std::chrono::milliseconds timeout) {
   auto const size = membership_.members.size();
   std::unique_ptr<engine::SharedGroup> shared;
   std::vector<engine::SharedCard> cards(size);
@@ -173,7 +210,7 @@ engine::RunResult Group::introduce(CallOptions const& options) {
     shared = std::move(*made);
     card = shared->card();
   }
-  auto told = gather(std::as_bytes(std::span(&card, 1)), std::as_writable_bytes(std::span(cards)), options);
+  auto told = gather(std::as_bytes(std::span(&card, 1)), std::as_writable_bytes(std::span(cards)), timeout);
   if (told.status.has_error()) return told;
   if (shared)
     if (auto const met = shared->meet(cards, *memory_.regions); met.has_error()) {
@@ -182,7 +219,7 @@ engine::RunResult Group::introduce(CallOptions const& options) {
     }
   std::byte const sees_all{static_cast<unsigned char>(shared ? 1 : 0)};
   std::vector<std::byte> all(size);
-  told = gather(std::span(&sees_all, 1), all, options);
+  told = gather(std::span(&sees_all, 1), all, timeout);
   if (told.status.has_error()) return told;
   has_met_ = true;
   for (std::size_t rank = 0; rank < size && shared; ++rank) {
@@ -208,15 +245,15 @@ Result<Group::Prepared*> Group::prepare(Request const& request) {
   auto program = cache_.get(algorithm, spec, membership_.rank);
   if (program.has_error()) return program.error();
   if (auto const status = plan::check(**program, sizes); status.has_error()) return status.error();
-  auto const fingerprint = engine::fingerprint(spec, request.dtype, sizes, request.reduce);
+  auto const fingerprint = request.fingerprint(spec, sizes);
   auto call =
       engine::SharedCall::make(std::move(*program), sizes, request.dtype, request.reduce, fingerprint, *memory_.arena);
   if (call.has_error()) return call.error();
-  auto description = engine::describe(spec, request.dtype, sizes, request.reduce);
+  auto description = request.description(spec, sizes);
   if (prepared_.size() == prepared_max) prepared_.pop_back();
-  prepared_.insert(prepared_.begin(),
-                   std::make_unique<Prepared>(Prepared{&algorithm, std::move(spec), request.dtype, request.reduce,
-                                                       std::move(sizes), std::move(description), std::move(*call)}));
+  prepared_.insert(prepared_.begin(), std::make_unique<Prepared>(Prepared{
+                                          &algorithm, std::move(spec), request.dtype, request.reduce, std::move(sizes),
+                                          request.options.agreement, std::move(description), std::move(*call)}));
   return prepared_.front().get();
 }
 
@@ -230,7 +267,7 @@ engine::RunResult Group::run_shared(Request const& request, std::span<std::byte 
                                                          std::to_string(output.size()) + " bytes for " +
                                                          std::to_string(call.input_bytes()) + " and " +
                                                          std::to_string(call.output_bytes())));
-  auto result = shared_->run(call, (*prepared)->description, input, output, request.options.timeout);
+  auto result = shared_->run(call, (*prepared)->description, input, output, request.options.timeout, &interruption_);
   if (result.status.has_error()) broken_ = result.status.error();
   return result;
 }

@@ -74,7 +74,9 @@ std::string SharedGroup::name_of(plan::Rank rank) const {
 }
 
 RunResult SharedGroup::run(SharedCall& call, std::string const& description, std::span<std::byte const> input,
-                           std::span<std::byte> output, std::chrono::milliseconds timeout) {
+                           std::span<std::byte> output, std::chrono::milliseconds timeout,
+                           Interruption const* interruption) {
+  interruption_ = interruption;
   started_ = looked_for_life_ = std::chrono::steady_clock::now();
   deadline_ = started_ + timeout;
   describe(description);
@@ -200,6 +202,8 @@ std::optional<Failure> SharedGroup::expired(SharedCall const& call, TimePoint no
 
 std::optional<Failure> SharedGroup::look_around(SharedCall const& call) {
   if (auto told = told_by_others()) return told;
+  if (interruption_ != nullptr)
+    if (auto interrupted = interruption_->failure()) return interrupted;
   auto const now = std::chrono::steady_clock::now();
   if (auto too_late = expired(call, now)) return too_late;
   if (now - looked_for_life_ < life_every) return std::nullopt;

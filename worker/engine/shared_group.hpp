@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "worker/engine/data_plane.hpp"
+#include "worker/engine/interruption.hpp"
 #include "worker/engine/shared_call.hpp"
 #include "worker/engine/shared_lane.hpp"
 #include "worker/engine/shared_wait.hpp"
@@ -41,9 +42,11 @@ class SharedGroup {
   // Finds everybody's board. Errors: MemoryErrc, the detail names the member whose memory is not to be seen.
   [[nodiscard]] Status meet(std::span<SharedCard const> cards, memory::RegionBook& regions);
 
-  // Every member has met all. The call was made for this group's arena.
+  // Every member has met all. The call was made for this group's arena. An interruption, if there is one to look at,
+  // ends the call here, and the others hear of it.
   [[nodiscard]] RunResult run(SharedCall& call, std::string const& description, std::span<std::byte const> input,
-                              std::span<std::byte> output, std::chrono::milliseconds timeout);
+                              std::span<std::byte> output, std::chrono::milliseconds timeout,
+                              Interruption const* interruption = nullptr);
 
  private:
   using TimePoint = std::chrono::steady_clock::time_point;
@@ -70,6 +73,7 @@ class SharedGroup {
   bool const shares_cores_;
   std::uint64_t calls_ = 0;
   std::string description_;  // of the call at hand
+  Interruption const* interruption_ = nullptr;
   TimePoint started_, deadline_;
   TimePoint looked_for_life_;
 };

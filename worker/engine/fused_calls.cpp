@@ -1,0 +1,92 @@
+#include "worker/engine/fused_calls.hpp"
+
+#include <algorithm>
+
+#include "collectives/core/assert.hpp"
+
+namespace chorus::engine {
+
+FusedCalls::FusedCalls(Group& group, plan::Rank rank, memory::Arena* arena, FusionLimits limits)
+    : group_(group), rank_(rank), arena_(arena), limits_(limits) {}
+
+FusedCalls::~FusedCalls() { give_back(); }
+
+void FusedCalls::give_back() {
+  if (!shared_.empty()) arena_->free(shared_.data());
+  shared_ = {};
+}
+
+std::span<std::byte> FusedCalls::staging(std::uint64_t bytes) {
+  if (shared_.size() >= bytes) return shared_.first(bytes);
+  if (own_.size() >= bytes) return std::span(own_).first(bytes);
+  give_back();
+  if (arena_ != nullptr)
+    if (auto const block = arena_->allocate(bytes); block.has_value()) {
+      shared_ = *block;
+      return shared_.first(bytes);
+    }
+  own_.resize(bytes);
+  return own_;
+}
+
+void FusedCalls::arrange(std::span<FusedTensor const> tensors) {
+  memory_.clear();
+  contents_.clear();
+  for (auto const& tensor : tensors) {
+    memory_.push_back(tensor.bytes);
+    contents_.emplace_back(tensor.bytes);
+  }
+  bool const known = std::equal(tensors.begin(), tensors.end(), items_.begin(), items_.end(),
+                                [](FusedTensor const& tensor, FusionItem const& item) {
+                                  return tensor.bytes.size() == item.bytes && tensor.dtype == item.dtype;
+                                });
+  if (known) return;
+  items_.clear();
+  for (auto const& tensor : tensors) items_.push_back({tensor.bytes.size(), tensor.dtype});
+  buckets_ = fuse(items_, limits_);
+  digests_.clear();
+  for (auto const& bucket : buckets_) digests_.push_back(fusion_digest(bucket));
+}
+
+RunResult FusedCalls::run(Op op, std::span<FusedTensor const> tensors, ReduceOp reduce, Choose const& choose) {
+  CHORUS_ASSERT(op == Op::all_reduce || op == Op::reduce || op == Op::broadcast, "operations without blocks");
+  arrange(tensors);
+  RunResult total;
+  for (std::size_t b = 0; b < buckets_.size(); ++b) {
+    auto const& bucket = buckets_[b];
+    auto options = choose(bucket.elements(), bucket.dtype);
+    if (options.has_error()) {
+      total.status = options.error();
+      return total;
+    }
+    options->in_place = true;
+    options->agreement = digests_[b];
+    bool const is_root = options->root == rank_;
+    bool const brings = op != Op::broadcast || is_root;
+    bool const gets = op != Op::reduce || is_root;
+    auto whole = in_one_piece(bucket, memory_);
+    bool const packs = whole.empty();
+    if (packs) {
+      whole = staging(bucket.bytes);
+      if (brings) pack(bucket, contents_, whole);
+    }
+    std::span<std::byte const> const input = brings ? whole : std::span<std::byte>();
+    auto const output = gets ? whole : std::span<std::byte>();
+    auto result = group_.run(op, input, output, bucket.dtype, reduce, bucket.elements(), *options);
+    total.seconds += result.seconds;
+    total.wait_seconds += result.wait_seconds;
+    total.bytes_sent += result.bytes_sent;
+    total.bytes_received += result.bytes_received;
+    total.steps += result.steps;
+    if (result.status.has_error()) {
+      total.status = std::move(result.status);
+      total.culprits = std::move(result.culprits);
+      return total;
+    }
+    bool const has_it_already = op == Op::broadcast && is_root;
+    if (packs && gets && !has_it_already) unpack(bucket, whole, memory_);
+  }
+  return total;
+}
+
+}  // namespace chorus::engine
