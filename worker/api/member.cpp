@@ -175,12 +175,8 @@ void Member::work() {
     auto job = std::move(jobs_.front());
     jobs_.pop_front();
     lock.unlock();
-    auto status = [&] {
-      Turn const turn(turns_, job.ticket);
-      return job.run();
-    }();
-    job.run = {};
-    job.pending->end(std::move(status));
+    Turn const turn(turns_, job.ticket);  // whoever has the next one finds this call done
+    job.pending->end(job.run());
   }
 }
 

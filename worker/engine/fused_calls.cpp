@@ -48,43 +48,49 @@ void FusedCalls::arrange(std::span<FusedTensor const> tensors) {
   for (auto const& bucket : buckets_) digests_.push_back(fusion_digest(bucket));
 }
 
+RunResult FusedCalls::run(Op op, FusionBucket const& bucket, ReduceOp reduce, CallOptions const& options) {
+  bool const is_root = options.root == rank_;
+  bool const brings = op != Op::broadcast || is_root;
+  bool const gets = op != Op::reduce || is_root;
+  auto whole = in_one_piece(bucket, memory_);
+  bool const packs = whole.empty();
+  if (packs && group_.path() == "shm") {
+    pieces_.clear();
+    for (auto const& piece : bucket.pieces) pieces_.push_back(memory_[piece.item]);
+    return group_.run_in_pieces(op, pieces_, bucket.dtype, reduce, bucket.elements(), options);
+  }
+  if (packs) {
+    whole = staging(bucket.bytes);
+    if (brings) pack(bucket, contents_, whole);
+  }
+  std::span<std::byte const> const input = brings ? whole : std::span<std::byte>();
+  auto const output = gets ? whole : std::span<std::byte>();
+  auto result = group_.run(op, input, output, bucket.dtype, reduce, bucket.elements(), options);
+  bool const has_it_already = op == Op::broadcast && is_root;
+  if (packs && gets && !has_it_already && result.status.has_value()) unpack(bucket, whole, memory_);
+  return result;
+}
+
 RunResult FusedCalls::run(Op op, std::span<FusedTensor const> tensors, ReduceOp reduce, Choose const& choose) {
   CHORUS_ASSERT(op == Op::all_reduce || op == Op::reduce || op == Op::broadcast, "operations without blocks");
   arrange(tensors);
   RunResult total;
-  for (std::size_t b = 0; b < buckets_.size(); ++b) {
-    auto const& bucket = buckets_[b];
-    auto options = choose(bucket.elements(), bucket.dtype);
+  for (std::size_t b = 0; b < buckets_.size() && total.status.has_value(); ++b) {
+    auto options = choose(buckets_[b].elements(), buckets_[b].dtype);
     if (options.has_error()) {
       total.status = options.error();
       return total;
     }
     options->in_place = true;
     options->agreement = digests_[b];
-    bool const is_root = options->root == rank_;
-    bool const brings = op != Op::broadcast || is_root;
-    bool const gets = op != Op::reduce || is_root;
-    auto whole = in_one_piece(bucket, memory_);
-    bool const packs = whole.empty();
-    if (packs) {
-      whole = staging(bucket.bytes);
-      if (brings) pack(bucket, contents_, whole);
-    }
-    std::span<std::byte const> const input = brings ? whole : std::span<std::byte>();
-    auto const output = gets ? whole : std::span<std::byte>();
-    auto result = group_.run(op, input, output, bucket.dtype, reduce, bucket.elements(), *options);
+    auto result = run(op, buckets_[b], reduce, *options);
     total.seconds += result.seconds;
     total.wait_seconds += result.wait_seconds;
     total.bytes_sent += result.bytes_sent;
     total.bytes_received += result.bytes_received;
     total.steps += result.steps;
-    if (result.status.has_error()) {
-      total.status = std::move(result.status);
-      total.culprits = std::move(result.culprits);
-      return total;
-    }
-    bool const has_it_already = op == Op::broadcast && is_root;
-    if (packs && gets && !has_it_already) unpack(bucket, whole, memory_);
+    total.status = std::move(result.status);
+    total.culprits = std::move(result.culprits);
   }
   return total;
 }

@@ -1,4 +1,5 @@
-// One call of a group for many tensors: packed, called for in few calls, unpacked.
+// One call of a group for many tensors: they are called for in few calls. Over links they are packed and unpacked;
+// where members share memory they are read and written where they lie.
 #pragma once
 
 #include <functional>
@@ -34,6 +35,7 @@ class FusedCalls {
 
  private:
   void arrange(std::span<FusedTensor const> tensors);
+  [[nodiscard]] RunResult run(Op op, FusionBucket const& bucket, ReduceOp reduce, CallOptions const& options);
   [[nodiscard]] std::span<std::byte> staging(std::uint64_t bytes);
   void give_back();
 
@@ -46,8 +48,9 @@ class FusedCalls {
   std::vector<std::uint64_t> digests_;  // by bucket
   std::vector<std::span<std::byte>> memory_;
   std::vector<std::span<std::byte const>> contents_;
-  std::span<std::byte> shared_;  // in the arena
-  std::vector<std::byte> own_;   // where there is no arena, or no room in it
+  std::vector<std::span<std::byte>> pieces_;  // of the bucket at hand
+  std::span<std::byte> shared_;               // in the arena
+  std::vector<std::byte> own_;                // where there is no arena, or no room in it
 };
 
 }  // namespace chorus::engine

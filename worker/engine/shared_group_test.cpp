@@ -277,3 +277,23 @@ TEST_CASE("members meet only those whose memory is what they say") {
   refused([](SharedCard& card) { card.board_offset = ~std::uint64_t{0}; });
   refused([](SharedCard& card) { card.board_offset += 8; });
 }
+
+TEST_CASE("a member that leaves right after its last call keeps nobody waiting") {
+  std::atomic<int> late{0};
+  for (int turn = 0; turn < 30; ++turn) {
+    Meeting meeting(3);
+    on_threads(3, [&](plan::Rank rank) {
+      auto const arena = make_arena();
+      auto const group = meeting.join(rank, arena.get());
+      std::vector<float> x(5000, 1);
+      auto const bytes = std::as_writable_bytes(std::span(x));
+      auto options = by(algorithms::tree);
+      options.in_place = true;
+      options.timeout = 5s;
+      auto const output = rank == 0 ? bytes : std::span<std::byte>();
+      if (group->run(Op::reduce, bytes, output, Dtype::f32, ReduceOp::sum, x.size(), options).status.has_error())
+        ++late;
+    });
+  }
+  CHECK(late == 0);
+}

@@ -73,8 +73,8 @@ void FakeCoordinator::assign(std::string const& name, std::uint32_t epoch, std::
   line("broadcast", {}, "tree");
   line("all_gather", {}, "ring");
   line("reduce_scatter", {}, "ring");
-  line("gather", {}, "direct");
-  line("scatter", {}, "direct");
+  line("gather", {}, "binomial");
+  line("scatter", {}, "binomial");
   line("all_to_all", {}, "direct");
   line("barrier", {}, "dissemination");
   if (change) change(group);
