@@ -144,17 +144,19 @@ class Bench {
     bool right = true;
   };
 
+  // Several tensors are reduced in place, by a call for each as by one for all: the inputs were put there.
   engine::RunResult call_for_each(std::uint64_t turn) {
     engine::RunResult result;
+    auto how = call_;
+    how.in_place = tensors_ > 1;
     for (auto& vectors : vectors_) {
-      result = group_.run(task_.op, vectors.input(turn), vectors.output(), task_.dtype, ReduceOp::sum, task_.elements,
-                          call_);
+      auto const input = how.in_place ? std::span<std::byte const>(vectors.output()) : vectors.input(turn);
+      result = group_.run(task_.op, input, vectors.output(), task_.dtype, ReduceOp::sum, task_.elements, how);
       if (result.status.has_error()) break;
     }
     return result;
   }
 
-  // In place: the inputs were put there.
   engine::RunResult call_for_all(std::uint64_t) {
     list_.clear();
     for (auto& vectors : vectors_) list_.push_back({vectors.output(), task_.dtype});
@@ -164,7 +166,7 @@ class Bench {
 
   Status call(Batch& batch, Call how) {
     auto const turn = calls_++;
-    if (how == &Bench::call_for_all)
+    if (tensors_ > 1)
       for (auto& vectors : vectors_) std::ranges::copy(vectors.input(turn), vectors.output().begin());
     start_line_.wait();
     auto const begin = Clock::now();

@@ -24,7 +24,6 @@ class FusedCalls {
 
   // Group and arena, which may be null, outlive it.
   FusedCalls(Group& group, plan::Rank rank, memory::Arena* arena, FusionLimits limits = {});
-  ~FusedCalls();
   FusedCalls(FusedCalls const&) = delete;
   FusedCalls& operator=(FusedCalls const&) = delete;
 
@@ -36,12 +35,11 @@ class FusedCalls {
  private:
   void arrange(std::span<FusedTensor const> tensors);
   [[nodiscard]] RunResult run(Op op, FusionBucket const& bucket, ReduceOp reduce, CallOptions const& options);
-  [[nodiscard]] std::span<std::byte> staging(std::uint64_t bytes);
-  void give_back();
+  [[nodiscard]] RunResult run_packed(Op op, FusionBucket const& bucket, ReduceOp reduce, CallOptions options);
+  [[nodiscard]] RunResult run_beside(Op op, FusionBucket const& bucket, ReduceOp reduce, CallOptions options);
 
   Group& group_;
   plan::Rank const rank_;
-  memory::Arena* const arena_;
   FusionLimits const limits_;
   std::vector<FusionItem> items_;  // of the list that the buckets are for
   std::vector<FusionBucket> buckets_;
@@ -49,8 +47,23 @@ class FusedCalls {
   std::vector<std::span<std::byte>> memory_;
   std::vector<std::span<std::byte const>> contents_;
   std::vector<std::span<std::byte>> pieces_;  // of the bucket at hand
-  std::span<std::byte> shared_;               // in the arena
-  std::vector<std::byte> own_;                // where there is no arena, or no room in it
+
+  // Memory in the arena; of the process where there is none, or no room in it.
+  class Staging {
+   public:
+    explicit Staging(memory::Arena* arena) : arena_(arena) {}
+    ~Staging() { give_back(); }
+    Staging(Staging const&) = delete;
+    Staging& operator=(Staging const&) = delete;
+    [[nodiscard]] std::span<std::byte> take(std::uint64_t bytes);
+
+   private:
+    void give_back();
+    memory::Arena* const arena_;
+    std::span<std::byte> shared_;
+    std::vector<std::byte> own_;
+  };
+  Staging packed_, results_;
 };
 
 }  // namespace chorus::engine

@@ -116,7 +116,7 @@ std::byte* SharedCall::base(Buffer buffer, bool wide) const {
 }
 
 std::byte* SharedCall::locate(Buffer buffer, std::uint64_t offset, std::uint64_t& bytes) const {
-  if (pieces_.empty() || buffer == Buffer::scratch) return base(buffer, false) + offset;
+  if (pieces_.empty() || buffer != Buffer::output) return base(buffer, false) + offset;
   auto const next = std::upper_bound(piece_starts_.begin(), piece_starts_.end(), offset);
   auto const i = static_cast<std::size_t>(next - piece_starts_.begin()) - 1;
   auto const within = offset - piece_starts_[i];
@@ -139,7 +139,7 @@ void SharedCall::begin(std::uint64_t call, std::span<std::unique_ptr<SharedLane>
 }
 
 void SharedCall::begin_in_pieces(std::uint64_t call, std::span<std::unique_ptr<SharedLane> const> lanes,
-                                 std::span<std::span<std::byte> const> pieces) {
+                                 std::span<std::byte const> input, std::span<std::span<std::byte> const> pieces) {
   pieces_ = pieces;
   piece_starts_.clear();
   std::uint64_t start_of_piece = 0;
@@ -147,8 +147,10 @@ void SharedCall::begin_in_pieces(std::uint64_t call, std::span<std::unique_ptr<S
     piece_starts_.push_back(start_of_piece);
     start_of_piece += piece.size();
   }
-  input_ = output_ = nullptr;
-  shared_input_ = shared_output_ = std::nullopt;
+  input_ = input.data();
+  output_ = nullptr;
+  shared_input_ = arena_.offset_of(input);
+  shared_output_ = std::nullopt;
   start(call, lanes);
 }
 
@@ -397,7 +399,7 @@ std::uint64_t SharedCall::send_some(SharedLane& lane, Range const& range, Cursor
   std::span<std::byte const> const bytes(data, left);
   auto shared = shared_base(piece.buffer);
   if (shared) *shared += piece.at + cursor.at;
-  if (!pieces_.empty() && piece.buffer != Buffer::scratch) shared = arena_.offset_of(bytes);
+  if (!pieces_.empty() && piece.buffer == Buffer::output) shared = arena_.offset_of(bytes);
   auto const sent = left <= lane.inside_max() ? lane.send_inside(bytes)
                     : shared                  ? lane.send_reference(*shared, left)
                                               : lane.send_through_slot(bytes);

@@ -36,10 +36,10 @@ class SharedCall {
   void begin(std::uint64_t call, std::span<std::unique_ptr<SharedLane> const> lanes, std::span<std::byte const> input,
              std::span<std::byte> output);
 
-  // The same in place on a vector that lies in several pieces, one behind the other in the plan's eyes and anywhere in
-  // memory: nobody packs it. Whole elements each, none empty; together as large as those two say, where they are not 0.
+  // The same with an output that lies in several pieces, one behind the other in the plan's eyes and anywhere in
+  // memory: nobody unpacks it. Whole elements each, none empty, together output_bytes(). Not in place.
   void begin_in_pieces(std::uint64_t call, std::span<std::unique_ptr<SharedLane> const> lanes,
-                       std::span<std::span<std::byte> const> pieces);
+                       std::span<std::byte const> input, std::span<std::span<std::byte> const> pieces);
 
   enum class Turn : std::uint8_t { done, moved, waits, failed };
   [[nodiscard]] Turn turn();
@@ -121,7 +121,7 @@ class SharedCall {
   // The call at hand.
   std::byte const* input_ = nullptr;
   std::byte* output_ = nullptr;
-  std::span<std::span<std::byte> const> pieces_;  // of both, if there are any
+  std::span<std::span<std::byte> const> pieces_;  // of the output, if there are any
   std::vector<std::uint64_t> piece_starts_;
   std::optional<std::uint64_t> shared_input_, shared_output_, shared_scratch_;  // their places in the arena
   std::vector<std::uint32_t> pending_;                                          // steps that are not done, in order

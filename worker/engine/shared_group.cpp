@@ -101,11 +101,11 @@ RunResult SharedGroup::run(SharedCall& call, std::string const& description, std
   return go_on(call, output);
 }
 
-RunResult SharedGroup::run_in_pieces(SharedCall& call, std::string const& description,
+RunResult SharedGroup::run_in_pieces(SharedCall& call, std::string const& description, std::span<std::byte const> input,
                                      std::span<std::span<std::byte> const> pieces, std::chrono::milliseconds timeout,
                                      Interruption const* interruption) {
   enter(description, timeout, interruption);
-  call.begin_in_pieces(calls_, lanes_, pieces);
+  call.begin_in_pieces(calls_, lanes_, input, pieces);
   return go_on(call, {});
 }
 

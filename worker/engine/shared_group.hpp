@@ -49,8 +49,8 @@ class SharedGroup {
                               Interruption const* interruption = nullptr);
   // See SharedCall::begin_in_pieces.
   [[nodiscard]] RunResult run_in_pieces(SharedCall& call, std::string const& description,
-                                        std::span<std::span<std::byte> const> pieces, std::chrono::milliseconds timeout,
-                                        Interruption const* interruption);
+                                        std::span<std::byte const> input, std::span<std::span<std::byte> const> pieces,
+                                        std::chrono::milliseconds timeout, Interruption const* interruption);
 
  private:
   using TimePoint = std::chrono::steady_clock::time_point;
