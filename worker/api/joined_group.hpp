@@ -137,8 +137,8 @@ class JoinedGroup {
   Status barrier(Options const& options = {});
   Handle barrier_async(Options options = {});
 
-  // Many tensors in place, of any sizes and dtypes, the same list on every member: small ones share a call. Much faster
-  // than a call for each. After a failure some may have their results and others not.
+  // Many tensors in place, of any sizes and dtypes, the same list on every member: small ones share a call. After a
+  // failure some may have their results and others not.
   Status all_reduce(std::span<TensorView const> tensors, Options const& options = {});
   Status reduce(std::span<TensorView const> tensors, Options const& options = {});
   Status broadcast(std::span<TensorView const> tensors, Options const& options = {});
