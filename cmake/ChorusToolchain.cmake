@@ -51,7 +51,11 @@ endif()
 add_library(chorus_flags INTERFACE)
 target_include_directories(chorus_flags INTERFACE ${chorus_SOURCE_DIR})
 target_compile_options(chorus_flags INTERFACE
-  -Wall -Wextra -Wno-missing-field-initializers -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Wold-style-cast -Werror)
+  -Wall -Wextra -Wno-missing-field-initializers -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Wold-style-cast)
+# With a consumer's own flags compilers warn of other things: that must not break its build.
+if(PROJECT_IS_TOP_LEVEL)
+  target_compile_options(chorus_flags INTERFACE -Werror)
+endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_compile_options(chorus_flags INTERFACE -fcoroutines -Wno-mismatched-new-delete -Wno-maybe-uninitialized)
 endif()

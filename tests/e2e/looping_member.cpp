@@ -14,7 +14,8 @@ int main(int argc, char** argv) {
   auto worker = chorus::Worker::start(options).value();
   auto group = worker.join("g", std::chrono::steady_clock::now() + std::chrono::seconds(60)).value();
   std::vector<float> x(10000, 1);
-  for (bool is_first = true; group.all_reduce(x, {.reduce = chorus::ReduceOp::max}).has_value(); is_first = false) {
+  for (bool is_first = true; group.all_reduce(x, {.reduce = chorus::ReduceOp::max, .algorithm = "ring"}).has_value();
+       is_first = false) {
     if (!is_first) continue;
     std::puts("calling");
     std::fflush(stdout);
