@@ -3,7 +3,7 @@ set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
-set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${chorus_BINARY_DIR}/bin)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 
 find_program(CHORUS_CCACHE ccache)
@@ -20,6 +20,8 @@ if(CHORUS_MOLD)
   add_link_options(-fuse-ld=mold)
 endif()
 
+# So that a project that brings in this one finds what chorus::worker links.
+set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL ON)
 find_package(Threads REQUIRED)
 find_package(OpenSSL REQUIRED)
 find_package(Boost 1.81 REQUIRED COMPONENTS json)
@@ -47,20 +49,24 @@ else()
 endif()
 
 add_library(chorus_flags INTERFACE)
-target_include_directories(chorus_flags INTERFACE ${CMAKE_SOURCE_DIR})
+target_include_directories(chorus_flags INTERFACE ${chorus_SOURCE_DIR})
 target_compile_options(chorus_flags INTERFACE
-  -Wall -Wextra -Wno-missing-field-initializers -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Wold-style-cast -Werror)
+  -Wall -Wextra -Wno-missing-field-initializers -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Wold-style-cast)
+# With a consumer's own flags compilers warn of other things: that must not break its build.
+if(PROJECT_IS_TOP_LEVEL)
+  target_compile_options(chorus_flags INTERFACE -Werror)
+endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_compile_options(chorus_flags INTERFACE -fcoroutines -Wno-mismatched-new-delete -Wno-maybe-uninitialized)
 endif()
 
 # Asio and Beast are compiled once, into this library, instead of into every file that includes them.
-add_library(chorus_boost STATIC ${CMAKE_SOURCE_DIR}/cmake/boost_sources.cpp)
+add_library(chorus_boost STATIC ${chorus_SOURCE_DIR}/cmake/boost_sources.cpp)
 target_compile_definitions(chorus_boost PUBLIC
   BOOST_ASIO_SEPARATE_COMPILATION BOOST_BEAST_SEPARATE_COMPILATION BOOST_ASIO_NO_DEPRECATED
   # Coroutine frames up to 1020 bytes are recycled per thread; more slots let several connections share a thread.
   BOOST_ASIO_RECYCLING_ALLOCATOR_CACHE_SIZE=16)
 target_link_libraries(chorus_boost PUBLIC Boost::headers Boost::json OpenSSL::SSL OpenSSL::Crypto Threads::Threads)
 # One precompiled header for every module that speaks Asio.
-target_precompile_headers(chorus_boost PRIVATE ${CMAKE_SOURCE_DIR}/cmake/boost_precompiled.hpp)
+target_precompile_headers(chorus_boost PRIVATE ${chorus_SOURCE_DIR}/cmake/boost_precompiled.hpp)
 target_link_libraries(chorus_boost PRIVATE chorus_flags)

@@ -36,6 +36,8 @@ std::string check(Options const& options) {
   for (auto const bytes : options.sizes)
     if (bytes % element_bytes(options.dtype) != 0)
       return std::to_string(bytes) + " bytes are no whole number of " + std::string(name(options.dtype)) + " elements";
+  if (options.fused != 0 && (options.ops != std::vector{Op::all_reduce} || options.algorithms.size() != 1))
+    return "--fused is for all_reduce, by one --algorithm";
   bool const one_named =
       options.algorithms.size() == 1 && options.algorithms[0] != "auto" && options.algorithms[0] != "all";
   if (options.shape && !one_named) return "--shape is for one --algorithm, by name";
@@ -68,6 +70,8 @@ int run(int argc, char** argv) {
   app.add_option("--window", options.window, "segments per link that are handed over at a time");
   app.add_option("--eager-bytes", options.eager_bytes, "sent without waiting for a grant, per link and run");
   auto const* const spin = app.add_option("--spin-us", spin_us, "how long an idle data plane polls before it blocks");
+  app.add_option("--fused", options.fused, "all_reduce of so many tensors of a size: a call for each, and one for all")
+      ->check(CLI::Range(2, 100000));
   app.add_flag("--json", options.json, "one JSON object per line");
   app.add_flag("--regret", regret, "measure all algorithms, and how much worse what auto takes is than the best");
   app.add_flag("--details", options.details, "with --regret --json: every algorithm's time, measured and predicted");
@@ -97,6 +101,7 @@ int run(int argc, char** argv) {
   }
   if (ceiling) return run_ceiling(options);
   if (reductions) return run_reductions(options);
+  if (options.fused != 0) return run_fused(options, arguments);
   if (calibrate) return run_calibrate(options, arguments);
   if (regret) return run_regret(options, arguments);
   return run_measure(options, arguments);

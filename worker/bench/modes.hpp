@@ -11,6 +11,8 @@ namespace chorus::bench {
 
 // `arguments` start this program again, as a rank. The exit code: 0, or 1 for errors and wrong results.
 [[nodiscard]] int run_measure(Options const& options, std::vector<std::string> const& arguments);
+// One call for each of many tensors, and one for all of them, in turns.
+[[nodiscard]] int run_fused(Options const& options, std::vector<std::string> const& arguments);
 [[nodiscard]] int run_regret(Options const& options, std::vector<std::string> const& arguments);
 [[nodiscard]] int run_calibrate(Options const& options, std::vector<std::string> const& arguments);
 [[nodiscard]] int run_ceiling(Options const& options);

@@ -1,5 +1,6 @@
 #include "worker/bench/rank_process.hpp"
 
+#include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/use_future.hpp>
 #include <ctime>
@@ -9,6 +10,7 @@
 #include "collectives/algorithms/catalogue.hpp"
 #include "http/server.hpp"
 #include "worker/bench/vectors.hpp"
+#include "worker/engine/fused_calls.hpp"
 #include "worker/engine/group.hpp"
 #include "worker/links/handshake.hpp"
 
@@ -80,7 +82,9 @@ class Bench {
         must_share_(options.link == "shm"),
         start_line_(start_line),
         rank_(rank),
-        ranks_(ranks) {
+        ranks_(ranks),
+        tensors_(std::max(options.fused, 1U)),
+        fused_(group, rank, arena) {
     call_.timeout = std::chrono::minutes(1);
     if (options.segment_bytes != 0) call_.segment_bytes = options.segment_bytes;
     if (options.window != 0) call_.window = options.window;
@@ -91,7 +95,8 @@ class Bench {
     std::string verb;
     order >> verb;
     if (verb == "prepare") return prepare(order);
-    if (verb == "iterate") return iterate(order);
+    if (verb == "iterate") return iterate(order, &Bench::call_for_each);
+    if (verb == "iterate_fused") return iterate(order, &Bench::call_for_all);
     return Error(std::make_error_code(std::errc::invalid_argument), "unknown order " + verb);
   }
 
@@ -100,12 +105,15 @@ class Bench {
     auto const task = read_task(order);
     if (task.has_error()) return task.error();
     task_ = *task;
-    vectors_.reset();
-    vectors_.emplace(task_, rank_, ranks_, arena_);
+    vectors_.clear();
+    vectors_.reserve(tensors_);
+    for (std::uint32_t i = 0; i < tensors_; ++i) vectors_.emplace_back(task_, rank_, ranks_, arena_);
     return "ready " + std::string(name(task_.op));
   }
 
-  Result<std::string> iterate(std::istringstream& order) {
+  using Call = engine::RunResult (Bench::*)(std::uint64_t turn);
+
+  Result<std::string> iterate(std::istringstream& order, Call how) {
     std::uint64_t iterations = 0;
     order >> iterations;
     auto const spec = read_spec(order, task_.op, ranks_);
@@ -120,7 +128,7 @@ class Bench {
     Batch batch;
     auto const cpu_before = cpu_seconds(CLOCK_PROCESS_CPUTIME_ID);
     for (std::uint64_t i = 0; i < iterations; ++i)
-      if (auto const status = call(batch); status.has_error()) return status.error();
+      if (auto const status = call(batch, how); status.has_error()) return status.error();
     batch.cpu_seconds += cpu_seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu_before;
     std::ostringstream answer;
     answer.precision(9);
@@ -136,19 +144,40 @@ class Bench {
     bool right = true;
   };
 
-  Status call(Batch& batch) {
+  // Several tensors are reduced in place, by a call for each as by one for all: the inputs were put there.
+  engine::RunResult call_for_each(std::uint64_t turn) {
+    engine::RunResult result;
+    auto how = call_;
+    how.in_place = tensors_ > 1;
+    for (auto& vectors : vectors_) {
+      auto const input = how.in_place ? std::span<std::byte const>(vectors.output()) : vectors.input(turn);
+      result = group_.run(task_.op, input, vectors.output(), task_.dtype, ReduceOp::sum, task_.elements, how);
+      if (result.status.has_error()) break;
+    }
+    return result;
+  }
+
+  engine::RunResult call_for_all(std::uint64_t) {
+    list_.clear();
+    for (auto& vectors : vectors_) list_.push_back({vectors.output(), task_.dtype});
+    return fused_.run(task_.op, list_, ReduceOp::sum,
+                      [this](std::uint64_t, Dtype) -> Result<CallOptions> { return call_; });
+  }
+
+  Status call(Batch& batch, Call how) {
     auto const turn = calls_++;
+    if (tensors_ > 1)
+      for (auto& vectors : vectors_) std::ranges::copy(vectors.input(turn), vectors.output().begin());
     start_line_.wait();
     auto const begin = Clock::now();
-    auto const result = group_.run(task_.op, vectors_->input(turn), vectors_->output(), task_.dtype, ReduceOp::sum,
-                                   task_.elements, call_);
+    auto const result = (this->*how)(turn);
     auto const end = Clock::now();
     if (result.status.has_error()) return result.status.error();
     if (must_share_ && group_.path() != "shm")
       return Error(std::make_error_code(std::errc::not_supported), "no shared memory: " + group_.why_not_shared());
     batch.seconds.push_back(std::chrono::duration<double>(end - begin).count());
     auto const cpu_before = cpu_seconds(CLOCK_THREAD_CPUTIME_ID);
-    batch.right = batch.right && vectors_->is_right(turn);
+    for (auto const& vectors : vectors_) batch.right = batch.right && vectors.is_right(turn);
     batch.cpu_seconds -= cpu_seconds(CLOCK_THREAD_CPUTIME_ID) - cpu_before;
     return ok();
   }
@@ -161,7 +190,10 @@ class Bench {
   std::uint32_t const ranks_;
   CallOptions call_;
   Task task_;
-  std::optional<Vectors> vectors_;
+  std::uint32_t const tensors_;
+  std::vector<Vectors> vectors_;
+  engine::FusedCalls fused_;
+  std::vector<engine::FusedTensor> list_;
   std::uint64_t calls_ = 0;
 };
 

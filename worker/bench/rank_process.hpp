@@ -19,6 +19,7 @@ namespace chorus::bench {
 //   <- iterate 80 ring 0 2 -               any number of times
 //   -> times shm 1 0.9 0.0121 0.0119 ...   the link that was used, 1 if every result was right, CPU seconds of the
 //                                          process in all iterations (without the check), and seconds of each
+//   <- iterate_fused 80 ring 0 2 -         the same of all tensors in one call, where options.fused says how many
 //   <- end
 // `failed TEXT` instead of an answer ends the benchmark.
 [[nodiscard]] int run_rank(Options const& options, plan::Rank rank, LineReader orders, LineWriter answers,

@@ -23,7 +23,15 @@ Status Ranks::prepare(Task const& task) {
 }
 
 Result<Sample> Ranks::iterate(plan::Spec const& spec, std::uint64_t iterations) {
-  fleet_.tell("iterate " + std::to_string(iterations) + ' ' + to_words(spec));
+  return iterate("iterate ", spec, iterations);
+}
+
+Result<Sample> Ranks::iterate_fused(plan::Spec const& spec, std::uint64_t iterations) {
+  return iterate("iterate_fused ", spec, iterations);
+}
+
+Result<Sample> Ranks::iterate(std::string const& verb, plan::Spec const& spec, std::uint64_t iterations) {
+  fleet_.tell(verb + std::to_string(iterations) + ' ' + to_words(spec));
   auto const answers = fleet_.hear("times");
   if (answers.has_error()) return answers.error();
   Sample sample;

@@ -20,10 +20,14 @@ class Ranks {
   [[nodiscard]] Status prepare(Task const& task);
   // Does the task that was prepared last, so many times; the slowest rank's times.
   [[nodiscard]] Result<Sample> iterate(plan::Spec const& spec, std::uint64_t iterations);
+  // The same of all tensors of the task together, where there are several.
+  [[nodiscard]] Result<Sample> iterate_fused(plan::Spec const& spec, std::uint64_t iterations);
   void finish() { fleet_.finish(); }
 
  private:
   Ranks(Fleet fleet, std::uint32_t size) : fleet_(std::move(fleet)), size_(size) {}
+  [[nodiscard]] Result<Sample> iterate(std::string const& verb, plan::Spec const& spec, std::uint64_t iterations);
+
   Fleet fleet_;
   std::uint32_t size_;
 };

@@ -13,6 +13,7 @@
 #include "http/client.hpp"
 #include "http/task_group.hpp"
 #include "worker/engine/engine.hpp"
+#include "worker/engine/interruption.hpp"
 #include "worker/engine/loop_baton.hpp"
 #include "worker/engine/shm_links.hpp"
 #include "worker/engine/tcp_links.hpp"
@@ -62,10 +63,10 @@ class DataPlane::Impl final : public Surroundings {
     });
   }
 
-  RunResult run(RunSpec spec) {
-    if (!baton_.borrow()) return start_and_wait(std::move(spec));
+  RunResult run(RunSpec spec, Interruption const* interruption) {
+    if (!baton_.borrow()) return start_and_wait(std::move(spec), interruption);
     std::optional<RunResult> result;
-    engine_.start(std::move(spec), [&result](RunResult ended) { result = std::move(ended); });
+    begin(std::move(spec), interruption, [&result](RunResult ended) { result = std::move(ended); });
     while (!result) serve([&result] { return result.has_value(); });
     baton_.give_back(engine_.is_busy());
     return std::move(*result);
@@ -115,18 +116,29 @@ class DataPlane::Impl final : public Surroundings {
   }
 
   // The caller may be gone with everything that it owns while the thread that ends the run is still about to return.
-  RunResult start_and_wait(RunSpec spec) {
+  RunResult start_and_wait(RunSpec spec, Interruption const* interruption) {
     struct Call {
       std::binary_semaphore ended{0};  // half the system calls of a condition variable
       RunResult result;
     };
     auto const call = std::make_shared<Call>();
-    start(std::move(spec), [call](RunResult result) {
-      call->result = std::move(result);
-      call->ended.release();
+    submit([this, spec = std::move(spec), interruption, call]() mutable {
+      begin(std::move(spec), interruption, [call](RunResult result) {
+        call->result = std::move(result);
+        call->ended.release();
+      });
     });
     call->ended.acquire();
     return std::move(call->result);
+  }
+
+  // With the loop in hand, so that an abort which follows the interruption finds the run, or nothing to end.
+  void begin(RunSpec spec, Interruption const* interruption, RunDone done) {
+    auto const why = interruption != nullptr ? interruption->failure() : std::nullopt;
+    if (!why) return engine_.start(std::move(spec), std::move(done));
+    RunResult result;
+    result.status = Error(why->code, why->detail());
+    done(std::move(result));
   }
 
   // Any thread.
@@ -242,7 +254,9 @@ DataPlane::~DataPlane() { impl_->stop(); }
 
 void DataPlane::start(RunSpec spec, RunDone done) { impl_->start(std::move(spec), std::move(done)); }
 
-RunResult DataPlane::run(RunSpec spec) { return impl_->run(std::move(spec)); }
+RunResult DataPlane::run(RunSpec spec, Interruption const* interruption) {
+  return impl_->run(std::move(spec), interruption);
+}
 
 void DataPlane::abort(std::uint64_t run, Error why) { impl_->abort(run, std::move(why)); }
 

@@ -27,6 +27,8 @@ class Arena;
 
 namespace chorus::engine {
 
+class Interruption;
+
 struct Peer {
   plan::Rank rank = 0;
   std::string worker;
@@ -106,8 +108,9 @@ class DataPlane {
   void start(RunSpec spec, RunDone done);
 
   // Any thread but the data thread. The same, and waits for the end. Meanwhile this thread does the data thread's work,
-  // for all runs and links, unless another caller does so already.
-  [[nodiscard]] RunResult run(RunSpec spec);
+  // for all runs and links, unless another caller does so already. A run that is interrupted before it begins does not
+  // begin; whoever interrupts it later aborts it as well. The interruption, if there is one, outlives the call.
+  [[nodiscard]] RunResult run(RunSpec spec, Interruption const* interruption = nullptr);
 
   // Any thread. Ends the run on this rank with `why` and tells its peers; nothing if it has ended.
   void abort(std::uint64_t run, Error why);

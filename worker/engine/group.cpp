@@ -37,6 +37,12 @@ struct Group::Request {
             options.in_place,
             options.shape};
   }
+  [[nodiscard]] std::string description(plan::Spec const& spec, plan::Sizes const& sizes) const {
+    return engine::describe(spec, dtype, sizes, reduce, options.agreement);
+  }
+  [[nodiscard]] std::uint64_t fingerprint(plan::Spec const& spec, plan::Sizes const& sizes) const {
+    return engine::fingerprint(spec, dtype, sizes, reduce, options.agreement);
+  }
   [[nodiscard]] plan::Sizes sizes() const {
     return {options.counts.empty() ? elements : 0, options.counts, options.receive_counts};
   }
@@ -51,6 +57,7 @@ struct Group::Prepared {
   plan::Sizes sizes;
   std::shared_ptr<plan::Program const> program;
   std::uint64_t fingerprint;
+  std::uint64_t agreement;
   std::string description;
   std::unique_ptr<engine::SharedCall> call;  // null over links
 
@@ -59,8 +66,8 @@ struct Group::Prepared {
     auto const& o = r.options;
     return algorithm == o.algorithm && spec.op == r.op && dtype == r.dtype && reduce == r.reduce &&
            sizes.elements == (o.counts.empty() ? r.elements : 0) && spec.in_place == o.in_place &&
-           spec.root == o.root && spec.arity == o.arity && spec.shape == o.shape && sizes.counts == o.counts &&
-           sizes.receive_counts == o.receive_counts;
+           agreement == o.agreement && spec.root == o.root && spec.arity == o.arity && spec.shape == o.shape &&
+           sizes.counts == o.counts && sizes.receive_counts == o.receive_counts;
   }
 };
 
@@ -91,15 +98,52 @@ engine::RunResult Group::run(Op op, std::span<std::byte const> input, std::span<
                              ReduceOp reduce, std::uint64_t elements, CallOptions const& options) {
   CHORUS_ASSERT(options.algorithm != nullptr, "the caller chooses an algorithm");
   std::lock_guard const lock(calling_);
-  if (broken_)
-    return failed(Error(engine::EngineErrc::aborted, "the group is broken by an earlier failure: " + broken_->detail));
+  if (auto why = standing_error()) return failed(std::move(*why));
   if (!has_met_ && memory_.introduction != nullptr)
-    if (auto met = introduce(options); met.status.has_error()) {
+    if (auto met = introduce(options.timeout); met.status.has_error()) {
       broken_ = met.status.error();
       return met;
     }
   Request const request{op, dtype, reduce, elements, options};
   return shared_ ? run_shared(request, input, output) : run_over_links(request, input, output);
+}
+
+engine::RunResult Group::all_reduce_into_pieces(std::span<std::byte const> input,
+                                                std::span<std::span<std::byte> const> pieces, Dtype dtype,
+                                                ReduceOp reduce, CallOptions const& options) {
+  CHORUS_ASSERT(!options.in_place, "the output is elsewhere");
+  std::lock_guard const lock(calling_);
+  CHORUS_ASSERT(shared_ != nullptr, "members share memory");
+  if (auto why = standing_error()) return failed(std::move(*why));
+  Request const request{Op::all_reduce, dtype, reduce, input.size() / element_bytes(dtype), options};
+  auto const prepared = prepare(request);
+  if (prepared.has_error()) return failed(prepared.error());
+  auto result = shared_->run_in_pieces(*(*prepared)->call, (*prepared)->description, input, pieces, options.timeout,
+                                       &interruption_);
+  if (result.status.has_error()) broken_ = result.status.error();
+  return result;
+}
+
+engine::RunResult Group::meet(std::chrono::milliseconds timeout) {
+  std::lock_guard const lock(calling_);
+  if (auto why = standing_error()) return failed(std::move(*why));
+  if (has_met_ || memory_.introduction == nullptr) return {};
+  auto met = introduce(timeout);
+  if (met.status.has_error()) broken_ = met.status.error();
+  return met;
+}
+
+void Group::interrupt(engine::EngineErrc code, std::string const& why) {
+  interruption_.interrupt(code, why);
+  std::lock_guard const lock(running_mutex_);
+  if (running_ != 0) plane_.abort(running_, Error(code, why));
+}
+
+std::optional<Error> Group::standing_error() const {
+  if (auto const interrupted = interruption_.failure()) return Error(interrupted->code, interrupted->detail());
+  if (broken_)
+    return Error(engine::EngineErrc::aborted, "the group is broken by an earlier failure: " + broken_->detail);
+  return std::nullopt;
 }
 
 engine::RunResult Group::run_over_links(Request const& request, std::span<std::byte const> input,
@@ -124,20 +168,29 @@ engine::RunResult Group::run_over_links(Request const& request, std::span<std::b
   spec.window = request.options.window;
   spec.deadline = std::chrono::steady_clock::now() + request.options.timeout;
 
-  auto result = plane_.run(std::move(spec));
+  {
+    std::lock_guard const lock(running_mutex_);
+    running_ = spec.run;
+  }
+  auto result = plane_.run(std::move(spec), &interruption_);
+  {
+    std::lock_guard const lock(running_mutex_);
+    running_ = 0;
+  }
   if (result.status.has_error()) broken_ = result.status.error();
   return result;
 }
 
-engine::RunResult Group::gather(std::span<std::byte const> own, std::span<std::byte> all, CallOptions const& options) {
+engine::RunResult Group::gather(std::span<std::byte const> own, std::span<std::byte> all,
+                                std::chrono::milliseconds timeout) {
   CallOptions how;
   how.algorithm = memory_.introduction;
-  how.timeout = options.timeout;
+  how.timeout = timeout;
   return run_over_links({Op::all_gather, Dtype::u8, ReduceOp::sum, all.size(), how}, own, all);
 }
 
 // Two rounds: everybody tells where its memory is, then whether it sees everybody's.
-engine::RunResult Group::introduce(CallOptions const& options) {
+engine::RunResult Group::introduce(std::chrono::milliseconds timeout) {
   auto const size = membership_.members.size();
   std::unique_ptr<engine::SharedGroup> shared;
   std::vector<engine::SharedCard> cards(size);
@@ -151,7 +204,7 @@ engine::RunResult Group::introduce(CallOptions const& options) {
     shared = std::move(*made);
     card = shared->card();
   }
-  auto told = gather(std::as_bytes(std::span(&card, 1)), std::as_writable_bytes(std::span(cards)), options);
+  auto told = gather(std::as_bytes(std::span(&card, 1)), std::as_writable_bytes(std::span(cards)), timeout);
   if (told.status.has_error()) return told;
   if (shared)
     if (auto const met = shared->meet(cards, *memory_.regions); met.has_error()) {
@@ -160,7 +213,7 @@ engine::RunResult Group::introduce(CallOptions const& options) {
     }
   std::byte const sees_all{static_cast<unsigned char>(shared ? 1 : 0)};
   std::vector<std::byte> all(size);
-  told = gather(std::span(&sees_all, 1), all, options);
+  told = gather(std::span(&sees_all, 1), all, timeout);
   if (told.status.has_error()) return told;
   has_met_ = true;
   for (std::size_t rank = 0; rank < size && shared; ++rank) {
@@ -187,18 +240,19 @@ Result<Group::Prepared*> Group::prepare(Request const& request) {
   auto program = cache_.get(algorithm, spec, membership_.rank);
   if (program.has_error()) return program.error();
   if (auto const status = plan::check(**program, sizes); status.has_error()) return status.error();
-  auto const fingerprint = engine::fingerprint(spec, request.dtype, sizes, request.reduce);
+  auto const fingerprint = request.fingerprint(spec, sizes);
   std::unique_ptr<engine::SharedCall> call;
   if (shared_) {
     auto made = engine::SharedCall::make(*program, sizes, request.dtype, request.reduce, fingerprint, *memory_.arena);
     if (made.has_error()) return made.error();
     call = std::move(*made);
   }
-  auto description = engine::describe(spec, request.dtype, sizes, request.reduce);
+  auto description = request.description(spec, sizes);
   if (prepared_.size() == prepared_max) prepared_.pop_back();
   prepared_.insert(prepared_.begin(), std::make_unique<Prepared>(Prepared{
                                           &algorithm, std::move(spec), request.dtype, request.reduce, std::move(sizes),
-                                          std::move(*program), fingerprint, std::move(description), std::move(call)}));
+                                          std::move(*program), fingerprint, request.options.agreement,
+                                          std::move(description), std::move(call)}));
   return prepared_.front().get();
 }
 
@@ -212,7 +266,7 @@ engine::RunResult Group::run_shared(Request const& request, std::span<std::byte 
                                                          std::to_string(output.size()) + " bytes for " +
                                                          std::to_string(call.input_bytes()) + " and " +
                                                          std::to_string(call.output_bytes())));
-  auto result = shared_->run(call, (*prepared)->description, input, output, request.options.timeout);
+  auto result = shared_->run(call, (*prepared)->description, input, output, request.options.timeout, &interruption_);
   if (result.status.has_error()) broken_ = result.status.error();
   return result;
 }

@@ -15,6 +15,7 @@
 #include "collectives/plan/algorithm.hpp"
 #include "collectives/plan/cache.hpp"
 #include "worker/engine/data_plane.hpp"
+#include "worker/engine/interruption.hpp"
 #include "worker/memory/arena.hpp"
 #include "worker/memory/region_book.hpp"
 
@@ -43,6 +44,9 @@ struct CallOptions {
   // Elements per block, where blocks are not as equal as can be; the same on every member, but for all_to_all.
   std::vector<std::uint64_t> counts;
   std::vector<std::uint64_t> receive_counts;  // all_to_all with counts only
+  // What else members must agree on, such as of which pieces the vector consists (fusion_digest); 0: nothing. Members
+  // that differ all fail with plan_mismatch.
+  std::uint64_t agreement = 0;
   std::chrono::milliseconds timeout{30000};
   std::uint64_t segment_bytes = engine::RunSpec{}.segment_bytes;
   std::uint32_t window = engine::RunSpec{}.window;
@@ -82,6 +86,20 @@ class Group {
                                       ReduceOp reduce, std::uint64_t elements, CallOptions const& options);
   [[nodiscard]] engine::RunResult barrier(CallOptions const& options);
 
+  // As all_reduce(), with an output that lies in several pieces: nobody unpacks it. Not in place; only after meet(),
+  // and only if path() is "shm"; other members may have theirs in one piece, or in others.
+  [[nodiscard]] engine::RunResult all_reduce_into_pieces(std::span<std::byte const> input,
+                                                         std::span<std::span<std::byte> const> pieces, Dtype dtype,
+                                                         ReduceOp reduce, CallOptions const& options);
+
+  // Finds out whether all members share memory, which the first call does otherwise; every member calls it then.
+  // Nothing after the first time.
+  [[nodiscard]] engine::RunResult meet(std::chrono::milliseconds timeout);
+
+  // Any thread, also during a call: the call that is under way ends with this error, here and then at the others, and
+  // so does every later one.
+  void interrupt(engine::EngineErrc code, std::string const& why);
+
   // Memory that calls read and write without a copy where members share memory: see memory::Arena. Memory that comes
   // from elsewhere works as well, and is copied once on its way to others.
 
@@ -98,9 +116,11 @@ class Group {
   [[nodiscard]] engine::RunResult run_shared(Request const& request, std::span<std::byte const> input,
                                              std::span<std::byte> output);
   [[nodiscard]] Result<Prepared*> prepare(Request const& request);
-  [[nodiscard]] engine::RunResult introduce(CallOptions const& options);
+  [[nodiscard]] engine::RunResult introduce(std::chrono::milliseconds timeout);
   [[nodiscard]] engine::RunResult gather(std::span<std::byte const> own, std::span<std::byte> all,
-                                         CallOptions const& options);
+                                         std::chrono::milliseconds timeout);
+  // What makes every later call fail; with the lock held.
+  [[nodiscard]] std::optional<Error> standing_error() const;
 
   GroupMembership const membership_;
   engine::DataPlane& plane_;
@@ -108,6 +128,10 @@ class Group {
   std::mutex calling_;  // held for a whole call
   std::uint64_t sequence_ = 0;
   std::optional<Error> broken_;
+  engine::Interruption interruption_;
+  std::mutex running_mutex_;   // one that is interrupted has not begun, or is known
+  std::uint64_t running_ = 0;  // over links
+
   GroupMemory const memory_;
   bool has_met_ = false;
   std::string why_not_shared_;

@@ -13,10 +13,12 @@ std::uint64_t local_run_number(std::string_view group, std::uint32_t epoch, std:
   return number | std::uint64_t{1} << 63;
 }
 
-std::uint64_t fingerprint(plan::Spec const& spec, Dtype dtype, plan::Sizes const& sizes, ReduceOp reduce) {
+std::uint64_t fingerprint(plan::Spec const& spec, Dtype dtype, plan::Sizes const& sizes, ReduceOp reduce,
+                          std::uint64_t agreement) {
   std::array<std::uint64_t, 3> const operation{static_cast<std::uint64_t>(dtype), sizes.elements,
                                                reduces(spec.op) ? static_cast<std::uint64_t>(reduce) : 0};
-  auto const whole = plan::digest(operation.data(), sizeof operation, plan::hash(spec));
+  auto whole = plan::digest(operation.data(), sizeof operation, plan::hash(spec));
+  if (agreement != 0) whole = plan::digest(&agreement, sizeof agreement, whole);
   if (sizes.counts.empty() || spec.op == Op::all_to_all) return whole;
   return plan::digest(sizes.counts.data(), sizes.counts.size() * sizeof sizes.counts.front(), whole);
 }
@@ -25,7 +27,8 @@ std::uint64_t channel_digest(std::uint64_t plan_digest, std::span<std::uint64_t 
   return plan::digest(message_bytes.data(), message_bytes.size_bytes(), plan_digest);
 }
 
-std::string describe(plan::Spec const& spec, Dtype dtype, plan::Sizes const& sizes, ReduceOp reduce) {
+std::string describe(plan::Spec const& spec, Dtype dtype, plan::Sizes const& sizes, ReduceOp reduce,
+                     std::uint64_t agreement) {
   auto text = std::string(name(spec.op)) + ' ';
   if (reduces(spec.op)) text += std::string(name(reduce)) + ' ';
   if (sizes.counts.empty()) {
@@ -39,6 +42,7 @@ std::string describe(plan::Spec const& spec, Dtype dtype, plan::Sizes const& siz
   if (spec.arity != 2) text += " arity " + std::to_string(spec.arity);
   if (!spec.shape.empty()) text += " shaped";
   if (spec.in_place) text += " in place";
+  if (agreement != 0) text += " pieces " + std::to_string(agreement);
   return text;
 }
 

@@ -18,13 +18,17 @@ namespace chorus::engine {
 [[nodiscard]] std::uint64_t local_run_number(std::string_view group, std::uint32_t epoch, std::uint64_t sequence);
 
 // Over everything that the ranks of a run must agree on beside the plan's messages.
+// `agreement`: what the callers agreed on beside, such as fusion_digest(); 0: nothing.
 // The counts of all_to_all differ from rank to rank: there the sizes of the channels agree, or the run is refused.
-[[nodiscard]] std::uint64_t fingerprint(plan::Spec const& spec, Dtype dtype, plan::Sizes const& sizes, ReduceOp reduce);
+[[nodiscard]] std::uint64_t fingerprint(plan::Spec const& spec, Dtype dtype, plan::Sizes const& sizes, ReduceOp reduce,
+                                        std::uint64_t agreement = 0);
 
 // The digest of a channel (plan::Channel) with the bytes of its messages in it: ranks whose counts differ are refused.
 [[nodiscard]] std::uint64_t channel_digest(std::uint64_t plan_digest, std::span<std::uint64_t const> message_bytes);
 
-// The same for people: "all_reduce sum f32[4096] ring of 4"; with root, arity and "in place" where they matter.
-[[nodiscard]] std::string describe(plan::Spec const& spec, Dtype dtype, plan::Sizes const& sizes, ReduceOp reduce);
+// The same for people: "all_reduce sum f32[4096] ring of 4"; with root, arity and "in place" where they matter,
+// and "pieces 4711" for what else was agreed.
+[[nodiscard]] std::string describe(plan::Spec const& spec, Dtype dtype, plan::Sizes const& sizes, ReduceOp reduce,
+                                   std::uint64_t agreement = 0);
 
 }  // namespace chorus::engine

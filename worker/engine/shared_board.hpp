@@ -16,7 +16,7 @@
 
 namespace chorus::engine {
 
-inline constexpr std::uint32_t board_layout = 1;
+inline constexpr std::uint32_t board_layout = 2;
 inline constexpr std::size_t line_bytes = 64;
 inline constexpr std::uint32_t records_per_lane = 8;
 inline constexpr std::uint32_t landings_per_lane = 8;
@@ -61,6 +61,7 @@ static_assert(sizeof(Lane) == 64 + 256 + 512);
 // The first part of a board; the lanes follow, by the rank of their sender, the owner's own too.
 struct alignas(line_bytes) BoardHead {
   std::atomic<std::uint64_t> entered;                     // calls that the member has begun
+  std::atomic<std::uint64_t> ended;                       // and those that it has ended, whatever others still do
   alignas(line_bytes) std::atomic<std::uint64_t> failed;  // n + 1 if its n-th call failed: the verdict says why
   std::uint32_t verdict_bytes;
   links::VerdictBytes verdict;

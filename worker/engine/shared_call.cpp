@@ -115,16 +115,46 @@ std::byte* SharedCall::base(Buffer buffer, bool wide) const {
   return const_cast<std::byte*>(input_);  // no destination is in the input
 }
 
+std::byte* SharedCall::locate(Buffer buffer, std::uint64_t offset, std::uint64_t& bytes) const {
+  if (pieces_.empty() || buffer != Buffer::output) return base(buffer, false) + offset;
+  auto const next = std::upper_bound(piece_starts_.begin(), piece_starts_.end(), offset);
+  auto const i = static_cast<std::size_t>(next - piece_starts_.begin()) - 1;
+  auto const within = offset - piece_starts_[i];
+  bytes = std::min(bytes, pieces_[i].size() - within);
+  return pieces_[i].data() + within;
+}
+
 std::optional<std::uint64_t> SharedCall::shared_base(Buffer buffer) const {
   return buffer == Buffer::input ? shared_input_ : buffer == Buffer::output ? shared_output_ : shared_scratch_;
 }
 
 void SharedCall::begin(std::uint64_t call, std::span<std::unique_ptr<SharedLane> const> lanes,
                        std::span<std::byte const> input, std::span<std::byte> output) {
+  pieces_ = {};
   input_ = input.data();
   output_ = output.data();
   shared_input_ = arena_.offset_of(input);
   shared_output_ = arena_.offset_of(output);
+  start(call, lanes);
+}
+
+void SharedCall::begin_in_pieces(std::uint64_t call, std::span<std::unique_ptr<SharedLane> const> lanes,
+                                 std::span<std::byte const> input, std::span<std::span<std::byte> const> pieces) {
+  pieces_ = pieces;
+  piece_starts_.clear();
+  std::uint64_t start_of_piece = 0;
+  for (auto const& piece : pieces) {
+    piece_starts_.push_back(start_of_piece);
+    start_of_piece += piece.size();
+  }
+  input_ = input.data();
+  output_ = nullptr;
+  shared_input_ = arena_.offset_of(input);
+  shared_output_ = std::nullopt;
+  start(call, lanes);
+}
+
+void SharedCall::start(std::uint64_t call, std::span<std::unique_ptr<SharedLane> const> lanes) {
   for (std::size_t c = 0; c < channels_.size(); ++c) {
     auto& channel = channels_[c];
     channel.lane = lanes[program_->channels[c].peer].get();
@@ -264,7 +294,8 @@ std::byte* SharedCall::contiguous(Range const& range, Cursor const& cursor, std:
   auto const& piece = range.pieces[cursor.piece];
   bytes = std::min(bytes, piece.bytes - cursor.at);
   auto const offset = piece.at + cursor.at;
-  return base(piece.buffer, range.wide) + (range.wide ? offset / element_bytes_ * sizeof(float) : offset);
+  if (range.wide) return base(piece.buffer, true) + offset / element_bytes_ * sizeof(float);
+  return locate(piece.buffer, offset, bytes);
 }
 
 SharedCall::Turn SharedCall::fold(Step const& step, Progress& progress) {
@@ -363,11 +394,14 @@ SharedCall::Turn SharedCall::send(Step const& step, Progress& progress) {
 
 std::uint64_t SharedCall::send_some(SharedLane& lane, Range const& range, Cursor& cursor) const {
   auto const& piece = range.pieces[cursor.piece];
-  auto const left = piece.bytes - cursor.at;
-  std::span<std::byte const> const bytes(base(piece.buffer, false) + piece.at + cursor.at, left);
-  auto const shared = shared_base(piece.buffer);
+  auto left = piece.bytes - cursor.at;
+  auto const* const data = locate(piece.buffer, piece.at + cursor.at, left);
+  std::span<std::byte const> const bytes(data, left);
+  auto shared = shared_base(piece.buffer);
+  if (shared) *shared += piece.at + cursor.at;
+  if (!pieces_.empty() && piece.buffer == Buffer::output) shared = arena_.offset_of(bytes);
   auto const sent = left <= lane.inside_max() ? lane.send_inside(bytes)
-                    : shared                  ? lane.send_reference(*shared + piece.at + cursor.at, left)
+                    : shared                  ? lane.send_reference(*shared, left)
                                               : lane.send_through_slot(bytes);
   cursor.at += sent;
   if (cursor.at == piece.bytes) cursor = {cursor.piece + 1, 0};

@@ -36,6 +36,11 @@ class SharedCall {
   void begin(std::uint64_t call, std::span<std::unique_ptr<SharedLane> const> lanes, std::span<std::byte const> input,
              std::span<std::byte> output);
 
+  // The same with an output that lies in several pieces, one behind the other in the plan's eyes and anywhere in
+  // memory: nobody unpacks it. Whole elements each, none empty, together output_bytes(). Not in place.
+  void begin_in_pieces(std::uint64_t call, std::span<std::unique_ptr<SharedLane> const> lanes,
+                       std::span<std::byte const> input, std::span<std::span<std::byte> const> pieces);
+
   enum class Turn : std::uint8_t { done, moved, waits, failed };
   [[nodiscard]] Turn turn();
   [[nodiscard]] Failure const& failure() const { return failure_; }  // after Turn::failed
@@ -78,6 +83,7 @@ class SharedCall {
   Status prepare_memory();
   void prepare_progress();
   void offer_landings();
+  void start(std::uint64_t call, std::span<std::unique_ptr<SharedLane> const> lanes);
 
   [[nodiscard]] Turn advance(std::uint32_t s);
   [[nodiscard]] bool may_start(Step const& step) const;
@@ -94,6 +100,8 @@ class SharedCall {
   [[nodiscard]] bool all_consumed();
 
   [[nodiscard]] std::byte* base(plan::Buffer buffer, bool wide) const;
+  // What lies at an offset of a buffer, not wide; `bytes` becomes what is contiguous from there, if that is less.
+  [[nodiscard]] std::byte* locate(plan::Buffer buffer, std::uint64_t offset, std::uint64_t& bytes) const;
   [[nodiscard]] std::optional<std::uint64_t> shared_base(plan::Buffer buffer) const;
 
   std::shared_ptr<plan::Program const> const program_;
@@ -113,6 +121,8 @@ class SharedCall {
   // The call at hand.
   std::byte const* input_ = nullptr;
   std::byte* output_ = nullptr;
+  std::span<std::span<std::byte> const> pieces_;  // of the output, if there are any
+  std::vector<std::uint64_t> piece_starts_;
   std::optional<std::uint64_t> shared_input_, shared_output_, shared_scratch_;  // their places in the arena
   std::vector<std::uint32_t> pending_;                                          // steps that are not done, in order
   bool has_offered_ = false;

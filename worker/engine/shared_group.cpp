@@ -12,6 +12,7 @@ namespace chorus::engine {
 namespace {
 
 constexpr std::chrono::milliseconds life_every{50};
+constexpr std::chrono::milliseconds patience_with_the_last{10};
 // As Run::grace: those who know who is silent say so first.
 constexpr std::chrono::milliseconds grace{100};
 
@@ -38,9 +39,28 @@ SharedGroup::SharedGroup(memory::Arena& arena, plan::Rank rank, std::vector<Peer
   for (std::uint32_t sender = 0; sender < layout_.ranks; ++sender) new (board_.data() + layout_.lane_at(sender)) Lane{};
 }
 
-// After a failure the board stays: others may not have read there yet why.
+// After a failure the board stays: others may not have read there yet why. So it does while one of them is still in a
+// call that has ended here, and has not seen yet that its messages were read; its memory is back when the arena goes.
 SharedGroup::~SharedGroup() {
-  if (own().failed.load(std::memory_order_relaxed) == 0) arena_.retire(board_);
+  if (own().failed.load(std::memory_order_relaxed) == 0 && is_left_by_all()) arena_.retire(board_);
+}
+
+bool SharedGroup::is_left_by_all() const {
+  auto const give_up = std::chrono::steady_clock::now() + patience_with_the_last;
+  return std::all_of(lanes_.begin(), lanes_.end(), [&](auto const& lane) {
+    if (lane == nullptr) return true;
+    auto const& board = lane->board();
+    // A board that was retired reads as zeros; its owner did so when this member had ended its last call.
+    auto const has_left = [&] {
+      return board.ended.load(std::memory_order_acquire) >= calls_ ||
+             board.entered.load(std::memory_order_acquire) == 0;
+    };
+    while (!has_left()) {
+      if (std::chrono::steady_clock::now() >= give_up) return false;
+      std::this_thread::yield();
+    }
+    return true;
+  });
 }
 
 SharedCard SharedGroup::card() const {
@@ -74,12 +94,31 @@ std::string SharedGroup::name_of(plan::Rank rank) const {
 }
 
 RunResult SharedGroup::run(SharedCall& call, std::string const& description, std::span<std::byte const> input,
-                           std::span<std::byte> output, std::chrono::milliseconds timeout) {
+                           std::span<std::byte> output, std::chrono::milliseconds timeout,
+                           Interruption const* interruption) {
+  enter(description, timeout, interruption);
+  call.begin(calls_, lanes_, input, output);
+  return go_on(call, output);
+}
+
+RunResult SharedGroup::run_in_pieces(SharedCall& call, std::string const& description, std::span<std::byte const> input,
+                                     std::span<std::span<std::byte> const> pieces, std::chrono::milliseconds timeout,
+                                     Interruption const* interruption) {
+  enter(description, timeout, interruption);
+  call.begin_in_pieces(calls_, lanes_, input, pieces);
+  return go_on(call, {});
+}
+
+void SharedGroup::enter(std::string const& description, std::chrono::milliseconds timeout,
+                        Interruption const* interruption) {
+  interruption_ = interruption;
   started_ = looked_for_life_ = std::chrono::steady_clock::now();
   deadline_ = started_ + timeout;
   describe(description);
   own().entered.store(calls_ + 1, std::memory_order_release);
-  call.begin(calls_, lanes_, input, output);
+}
+
+RunResult SharedGroup::go_on(SharedCall& call, std::span<std::byte> output) {
   std::optional<Failure> failure;
   SharedWait wait(arena_.mapping().head(), shares_cores_);
   for (bool goes_on = true; goes_on && !failure;) switch (call.turn()) {
@@ -106,7 +145,7 @@ RunResult SharedGroup::run(SharedCall& call, std::string const& description, std
     result.status = Error(failure->code, failure->detail());
     result.culprits = failure->culprits;
   }
-  ++calls_;
+  own().ended.store(++calls_, std::memory_order_release);
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count();
   result.bytes_sent = call.bytes_sent();
   result.bytes_received = call.bytes_received();
@@ -200,6 +239,8 @@ std::optional<Failure> SharedGroup::expired(SharedCall const& call, TimePoint no
 
 std::optional<Failure> SharedGroup::look_around(SharedCall const& call) {
   if (auto told = told_by_others()) return told;
+  if (interruption_ != nullptr)
+    if (auto interrupted = interruption_->failure()) return interrupted;
   auto const now = std::chrono::steady_clock::now();
   if (auto too_late = expired(call, now)) return too_late;
   if (now - looked_for_life_ < life_every) return std::nullopt;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "worker/engine/data_plane.hpp"
+#include "worker/engine/interruption.hpp"
 #include "worker/engine/shared_call.hpp"
 #include "worker/engine/shared_lane.hpp"
 #include "worker/engine/shared_wait.hpp"
@@ -41,15 +42,23 @@ class SharedGroup {
   // Finds everybody's board. Errors: MemoryErrc, the detail names the member whose memory is not to be seen.
   [[nodiscard]] Status meet(std::span<SharedCard const> cards, memory::RegionBook& regions);
 
-  // Every member has met all. The call was made for this group's arena.
+  // Every member has met all. The call was made for this group's arena. An interruption, if there is one to look at,
+  // ends the call here, and the others hear of it.
   [[nodiscard]] RunResult run(SharedCall& call, std::string const& description, std::span<std::byte const> input,
-                              std::span<std::byte> output, std::chrono::milliseconds timeout);
+                              std::span<std::byte> output, std::chrono::milliseconds timeout,
+                              Interruption const* interruption = nullptr);
+  // See SharedCall::begin_in_pieces.
+  [[nodiscard]] RunResult run_in_pieces(SharedCall& call, std::string const& description,
+                                        std::span<std::byte const> input, std::span<std::span<std::byte> const> pieces,
+                                        std::chrono::milliseconds timeout, Interruption const* interruption);
 
  private:
   using TimePoint = std::chrono::steady_clock::time_point;
 
   SharedGroup(memory::Arena& arena, plan::Rank rank, std::vector<Peer> members, BoardLayout layout,
               std::span<std::byte> board);
+  void enter(std::string const& description, std::chrono::milliseconds timeout, Interruption const* interruption);
+  [[nodiscard]] RunResult go_on(SharedCall& call, std::span<std::byte> output);
   [[nodiscard]] std::optional<Failure> look_around(SharedCall const& call);
   [[nodiscard]] std::optional<Failure> told_by_others() const;
   [[nodiscard]] Failure disagreement(plan::Rank other) const;
@@ -57,6 +66,8 @@ class SharedGroup {
   [[nodiscard]] std::optional<Failure> lost(SharedCall const& call) const;
   [[nodiscard]] std::optional<Failure> expired(SharedCall const& call, TimePoint now) const;
   [[nodiscard]] bool sees_all() const;
+  // Whether nobody looks at the own board any more: waits a moment for those who are about to.
+  [[nodiscard]] bool is_left_by_all() const;
   void tell(Failure const& failure);
   [[nodiscard]] std::string name_of(plan::Rank rank) const;
   [[nodiscard]] BoardHead& own() const { return *reinterpret_cast<BoardHead*>(board_.data()); }
@@ -70,6 +81,7 @@ class SharedGroup {
   bool const shares_cores_;
   std::uint64_t calls_ = 0;
   std::string description_;  // of the call at hand
+  Interruption const* interruption_ = nullptr;
   TimePoint started_, deadline_;
   TimePoint looked_for_life_;
 };

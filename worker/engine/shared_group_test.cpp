@@ -71,6 +71,11 @@ class Members {
     return *reinterpret_cast<Lane*>(arenas[receiver]->mapping().at(at, layout.lane_bytes()).data());
   }
 
+  BoardHead& board(plan::Rank rank) {
+    auto const bytes = arenas[rank]->mapping().at(cards_[rank].board_offset, sizeof(BoardHead));
+    return *reinterpret_cast<BoardHead*>(bytes.data());
+  }
+
   std::vector<std::unique_ptr<memory::Arena>> arenas;
   memory::RegionBook regions;
   std::vector<std::unique_ptr<SharedGroup>> groups;
@@ -276,4 +281,19 @@ TEST_CASE("members meet only those whose memory is what they say") {
   refused([](SharedCard& card) { card.layout = 99; });
   refused([](SharedCard& card) { card.board_offset = ~std::uint64_t{0}; });
   refused([](SharedCard& card) { card.board_offset += 8; });
+}
+
+TEST_CASE("a member that leaves keeps its board while another is still in the call that has ended here") {
+  for (bool const other_has_ended : {true, false}) {
+    Members members(2);
+    on_threads(2, [&](plan::Rank rank) {
+      auto const x = members.vector(rank, 100, 1), y = members.vector(rank, 100, 0);
+      static_cast<void>(members.all_reduce(rank, x, y, algorithms::mesh));
+    });
+    REQUIRE(members.board(1).ended == 1);
+    if (!other_has_ended) members.board(1).ended = 0;
+    members.groups[0].reset();
+    // A board that was given back reads as zeros.
+    CHECK(members.board(0).entered == (other_has_ended ? 0 : 1));
+  }
 }

@@ -1,7 +1,5 @@
 #include "worker/service/flags.hpp"
 
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
 #include <charconv>
 
@@ -9,16 +7,10 @@
 #include "http/environment.hpp"
 #include "metrics/build.hpp"
 #include "worker/service/identity.hpp"
+#include "worker/service/surroundings.hpp"
 
 namespace chorus::service {
 namespace {
-
-// Three quarters of the machine's memory.
-std::uint64_t default_memory_limit() {
-  auto const pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
-  if (pages <= 0 || page_bytes <= 0) return WorkerOptions().memory_limit_bytes;
-  return static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(page_bytes) / 4 * 3;
-}
 
 // What CLI11 shows as the reason, or "".
 std::string check_id(std::string const& id) {

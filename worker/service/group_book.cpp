@@ -53,6 +53,17 @@ class Counted {
 }  // namespace
 
 std::optional<Problem> GroupBook::assign(api::GroupAssignment const& message) {
+  auto problem = accept(message);
+  if (!problem && listener_) listener_(message.group.name);
+  return problem;
+}
+
+std::shared_ptr<GroupEpoch const> GroupBook::epoch_of(std::string const& name) const {
+  auto const found = entries_.find(name);
+  return found == entries_.end() ? nullptr : found->second.epoch;
+}
+
+std::optional<Problem> GroupBook::accept(api::GroupAssignment const& message) {
   auto const& name = message.group.name;
   if (!is_valid_worker_id(name)) return invalid_field("/group/name", "is not 1 to 64 letters, digits and ._-");
   auto const incarnation = check_hex("/incarnation", message.incarnation);

@@ -1,6 +1,7 @@
 // The groups that this worker is a member of, and the calls of its own clients on them: no coordinator takes part.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -24,6 +25,13 @@ class GroupBook {
 
   [[nodiscard]] std::vector<api::Group> list(std::string const& after, std::size_t limit) const;
   [[nodiscard]] http::Checked<api::Group> get(std::string const& name) const;  // unknown_group
+
+  // Called on the control thread whenever what this worker knows of a group may have changed: for a program that has
+  // the worker in its own process. One listener; before the first assignment.
+  using Listener = std::function<void(std::string const& name)>;
+  void listen(Listener listener) { listener_ = std::move(listener); }
+  // Null when this worker is no member.
+  [[nodiscard]] std::shared_ptr<GroupEpoch const> epoch_of(std::string const& name) const;
 
   // epoch_fenced for an epoch below the highest seen of this name. Groups that are not known have no opinion.
   [[nodiscard]] std::optional<http::Problem> check_epoch(std::string const& name, std::uint32_t epoch) const;
@@ -50,6 +58,7 @@ class GroupBook {
   [[nodiscard]] http::Checked<RunOrder> to_order(GroupEpoch const& epoch, std::uint64_t sequence, Op op,
                                                  ReduceOp reduce, std::chrono::steady_clock::time_point deadline,
                                                  api::LocalCall const& call);
+  [[nodiscard]] std::optional<http::Problem> accept(api::GroupAssignment const& message);
   [[nodiscard]] http::Checked<EpochPtr> find(std::string const& name) const;
   void end(GroupEpoch& epoch, Error why);
 
@@ -58,6 +67,7 @@ class GroupBook {
   engine::DataPlane& plane_;
   Identity const& identity_;
   std::map<std::string, Entry> entries_;
+  Listener listener_;
   bool draining_ = false;
   std::size_t calls_ = 0;
   http::Condition call_ended_{executor_};

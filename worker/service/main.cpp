@@ -4,37 +4,24 @@
 #include <spdlog/logger.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
-#include <unistd.h>
 
-#include <array>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <csignal>
 #include <cstdio>
 #include <ctime>
-#include <random>
 
 #include "http/environment.hpp"
 #include "http/task_group.hpp"
 #include "worker/service/flags.hpp"
+#include "worker/service/surroundings.hpp"
 #include "worker/service/worker.hpp"
 
 namespace {
 
 namespace asio = boost::asio;
 using chorus::service::Worker;
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  if (gethostname(name.data(), name.size() - 1) != 0) return "localhost";
-  return name.data();
-}
-
-std::uint64_t draw_incarnation() {
-  std::random_device device;
-  return (std::uint64_t{device()} << 32) | device();
-}
 
 // Waits for a reason to stop, and stops. A second signal ends the process at once.
 asio::awaitable<void> run_until_told(Worker& worker, asio::signal_set& signals, std::shared_ptr<spdlog::logger> log) {
@@ -51,8 +38,8 @@ int main(int argc, char** argv) {
   int exit_status = 0;
   auto flags = chorus::service::parse_flags(argc, argv, exit_status);
   if (!flags) return exit_status;
-  flags->options.host_name = host_name();
-  flags->options.incarnation = draw_incarnation();
+  flags->options.host_name = chorus::service::host_name();
+  flags->options.incarnation = chorus::service::draw_incarnation();
   flags->options.start_time_seconds = static_cast<double>(std::time(nullptr));
 
   auto const log = std::make_shared<spdlog::logger>("worker", std::make_shared<spdlog::sinks::stderr_sink_mt>());

@@ -121,6 +121,9 @@ Status Worker::open() {
   return ok();
 }
 
+GroupBook& Worker::groups() { return runs_->groups; }
+engine::DataPlane& Worker::plane() { return runs_->plane; }
+
 void Worker::add_routes() {
   health_routes_.emplace(identity_, metrics::this_build().version,
                          HealthRoutes::Sources{[this] { return unready(); }, [this] { return metrics_text(); }});

@@ -46,6 +46,15 @@ class Worker {
 
   [[nodiscard]] Identity const& identity() const { return identity_; }
 
+  // Why this worker does not belong to a coordinator at the moment, or nothing.
+  [[nodiscard]] std::optional<std::string> unready() const;
+
+  // For a program that calls collectives from this process; after open(). Groups on the control thread alone.
+  [[nodiscard]] GroupBook& groups();
+  [[nodiscard]] engine::DataPlane& plane();
+  [[nodiscard]] tensors::Pool& pool() { return pool_; }
+  [[nodiscard]] std::shared_ptr<memory::Arena> const& arena() const { return arena_; }
+
   // Not ready from now on; waits for what runs as long as the drain timeout allows, leaves the coordinator, ends the
   // rest.
   boost::asio::awaitable<void> stop();
@@ -53,7 +62,6 @@ class Worker {
  private:
   void start_agent();
   void add_routes();
-  [[nodiscard]] std::optional<std::string> unready() const;
   [[nodiscard]] std::string metrics_text();
 
   boost::asio::any_io_executor executor_;

@@ -1,0 +1,39 @@
+// Which buffers an operation takes from a rank, and how large they are.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "collectives/core/op.hpp"
+#include "collectives/plan/spec.hpp"
+#include "worker/api/joined_group.hpp"
+
+namespace chorus::embedded {
+
+// The place of the caller.
+struct Place {
+  std::uint32_t rank = 0;
+  std::uint32_t size = 1;
+};
+
+// A call as the engine takes it: what this rank does not have is empty, and in place both are the same memory.
+struct Buffers {
+  std::span<std::byte const> input;
+  std::span<std::byte> output;
+  Dtype dtype = Dtype::f32;
+  std::uint64_t elements = 0;  // Group::run
+  // What `auto` goes by: the same on all ranks, which of uneven all_to_all only a constant is.
+  std::uint64_t chosen_by_bytes = 0;
+  bool in_place = false;
+};
+
+// Checked: roots, counts and sizes fit the operation and each other. In place `output` is the tensor, and `input` is
+// not used. What a rank passes and the operation does not take from it is ignored, as the output of reduce but on the
+// root. Errors: WorkerErrc::bad_argument, naming what the rank has to pass.
+[[nodiscard]] Result<Buffers> to_buffers(Op op, Place place, ConstTensorView input, TensorView output, bool in_place,
+                                         CollectiveOptions const& options);
+
+// Whether there is a reduction of the dtype, for operations that reduce. Errors: WorkerErrc::bad_argument.
+[[nodiscard]] Status check_reduction(Op op, ReduceOp reduce, Dtype dtype);
+
+}  // namespace chorus::embedded

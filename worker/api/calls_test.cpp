@@ -1,0 +1,273 @@
+// Every operation of a joined group, over shared memory and over links.
+#include <doctest/doctest.h>
+
+#include <array>
+#include <future>
+#include <numeric>
+
+#include "collectives/core/errc.hpp"
+#include "worker/api/testing/embedded_group.hpp"
+#include "worker/engine/errc.hpp"
+
+using namespace chorus;
+using namespace chorus::embedded::testing;
+using engine::EngineErrc;
+
+namespace {
+
+// Failures in a rank's thread are exceptions, which the test's thread sees.
+void must(Status const& status) {
+  if (status.has_error()) throw UnexpectedError(status.error());
+}
+void must(bool condition, char const* what) {
+  if (!condition) throw std::runtime_error(what);
+}
+#define MUST(condition) must(condition, #condition)
+
+std::vector<std::int32_t> counting(std::int32_t from, std::size_t count) {
+  std::vector<std::int32_t> values(count);
+  std::iota(values.begin(), values.end(), from);
+  return values;
+}
+
+bool mentions(std::string const& text, std::string const& part) { return text.find(part) != std::string::npos; }
+
+void do_everything(JoinedGroup& group, std::size_t r) {
+  auto const rank = static_cast<std::int32_t>(r), p = static_cast<std::int32_t>(group.size());
+  std::size_t const n = 12, size = group.size();
+  auto const sum_of = [&](std::size_t i) { return p * static_cast<std::int32_t>(i) + 100 * p * (p - 1) / 2; };
+  auto const own = counting(100 * rank, n);
+  std::vector<std::int32_t> sums(n);
+  for (std::size_t i = 0; i < n; ++i) sums[i] = sum_of(i);
+
+  auto x = own;
+  must(group.all_reduce(x));
+  MUST(x == sums);
+  std::vector<std::int32_t> y(n);
+  must(group.all_reduce(own, y, {.reduce = ReduceOp::max}));
+  MUST(y == counting(100 * (p - 1), n));
+
+  x = own;
+  must(group.reduce(x, {.root = 1}));
+  MUST(x == (rank == 1 ? sums : own));
+  must(group.reduce(own, y, {.root = 2}));
+  MUST(rank != 2 || y == sums);
+  x = own;
+  must(group.broadcast(x, {.root = 1}));
+  MUST(x == counting(100, n));
+
+  std::vector<std::int32_t> whole(n * size);
+  must(group.all_gather(own, whole));
+  for (std::size_t s = 0; s < size; ++s) MUST(whole[s * n + 3] == static_cast<std::int32_t>(100 * s + 3));
+  auto const expected = whole;
+  std::fill(whole.begin(), whole.end(), -1);
+  auto const [begin, elements] = group.block(group.rank(), whole.size());
+  MUST(elements == n);
+  std::copy(own.begin(), own.end(), whole.begin() + static_cast<std::ptrdiff_t>(begin));
+  must(group.all_gather(whole));
+  MUST(whole == expected);
+
+  std::vector<std::int32_t> block(n);
+  must(group.reduce_scatter(whole, block));
+  for (std::size_t i = 0; i < n; ++i) MUST(block[i] == p * expected[r * n + i]);
+  must(group.reduce_scatter(whole));
+  MUST(std::equal(block.begin(), block.end(), whole.begin() + static_cast<std::ptrdiff_t>(r * n)));
+
+  std::vector<std::int32_t> gathered(rank == 1 ? n * size : 0);
+  must(group.gather(own, gathered, {.root = 1}));
+  MUST(rank != 1 || gathered == expected);
+  must(group.scatter(gathered, block, {.root = 1}));
+  MUST(block == own);
+
+  std::vector<std::int32_t> const sent = counting(1000 * rank, size);
+  std::vector<std::int32_t> received(size);
+  must(group.all_to_all(sent, received));
+  for (std::size_t s = 0; s < size; ++s) MUST(received[s] == static_cast<std::int32_t>(1000 * s) + rank);
+  auto exchanged = sent;
+  must(group.all_to_all(exchanged));
+  MUST(exchanged == received);
+  must(group.barrier());
+
+  CollectiveOptions uneven;
+  for (std::size_t s = 0; s < size; ++s) uneven.counts.push_back(s);  // rank 0 brings nothing
+  auto const some = counting(10 * rank, r);
+  std::vector<std::int32_t> all(size * (size - 1) / 2);
+  must(group.all_gather(some, all, uneven));
+  for (std::size_t s = 1, at = 0; s < size; at += s++) MUST(all[at] == static_cast<std::int32_t>(10 * s));
+}
+
+}  // namespace
+
+TEST_CASE("every operation, in place and not, over shared memory") {
+  EmbeddedGroup fleet(3);
+  fleet.everywhere([](JoinedGroup& group, std::size_t rank) {
+    do_everything(group, rank);
+    MUST(group.path() == "shm");
+  });
+}
+
+TEST_CASE("every operation over links, where a member has no memory to share") {
+  EmbeddedGroup fleet(3, Memory::own);
+  fleet.everywhere([](JoinedGroup& group, std::size_t rank) {
+    do_everything(group, rank);
+    MUST(group.path() == "links");
+  });
+}
+
+TEST_CASE("every dtype, memory of the arena and from elsewhere, and by name") {
+  EmbeddedGroup fleet(2);
+  fleet.everywhere([&](JoinedGroup& group, std::size_t rank) {
+    auto tensor = fleet.workers[rank].allocate<double>(1000).value();
+    std::fill(tensor.begin(), tensor.end(), 1.5);
+    must(group.all_reduce(tensor, {.algorithm = "ring"}));
+    MUST(tensor[999] == 3.0);
+    std::array<std::uint8_t, 3> bytes{1, 2, 4};
+    must(group.all_reduce(bytes, {.reduce = ReduceOp::sum}));
+    MUST(bytes == (std::array<std::uint8_t, 3>{2, 4, 8}));
+    std::vector<BFloat16> halves(7, BFloat16{0x3f80});  // 1
+    must(group.all_reduce(halves));
+    MUST(halves[6] == BFloat16{0x4000});  // 2
+    for (auto const dtype : all_dtypes) {
+      std::vector<std::byte> zeros(64);
+      must(group.all_reduce(TensorView(zeros, dtype)));
+      MUST(zeros == std::vector<std::byte>(64));
+    }
+    std::vector<float> nothing;
+    must(group.all_reduce(nothing));
+  });
+}
+
+TEST_CASE("what cannot be is refused before anything is sent, and a corrected call still fits the others'") {
+  EmbeddedGroup fleet(2);
+  fleet.everywhere([](JoinedGroup& group, std::size_t rank) {
+    std::vector<float> x(10, 1), y(10), z(9);
+    if (rank == 0) {
+      auto const refused = [&](Status const& status, std::error_code code, std::string const& part) {
+        MUST(status.has_error());
+        MUST(status.error().code == code);
+        must(mentions(status.error().detail, part), status.error().detail.c_str());
+      };
+      auto const bad = make_error_code(WorkerErrc::bad_argument);
+      refused(group.all_reduce(x, {.algorithm = "rign"}), make_error_code(PlanErrc::unknown_algorithm), "ring");
+      refused(group.all_reduce(x, {.algorithm = "bruck"}), make_error_code(PlanErrc::unsupported_operation), "bruck");
+      refused(group.all_reduce(x, {.reduce = ReduceOp::band}), bad, "band of f32");
+      refused(group.all_reduce(x, z), bad, "10 and 9");
+      refused(group.all_reduce(x, {.counts = {5, 5}}), bad, "counts");
+      refused(group.reduce(x, y, {.root = 2}), bad, "root 2");
+      refused(group.all_gather(z, y), bad, "input of 5");
+      refused(group.all_gather(std::span(x).first(5), x), bad, "overlap");
+      refused(group.all_to_all(z), bad, "equal blocks");
+      std::vector<std::int32_t> numbers(10);
+      refused(group.all_reduce(x, numbers), bad, "i32");
+      refused(group.all_reduce(TensorView(std::as_writable_bytes(std::span(x)).first(7), Dtype::f32)), bad, "whole");
+    }
+    must(group.all_reduce(x));
+    MUST(x == std::vector<float>(10, 2));
+  });
+}
+
+TEST_CASE("asynchronous calls run in the order in which they were issued, and blocking ones behind them") {
+  for (auto const memory : {Memory::shared, Memory::own}) {
+    EmbeddedGroup fleet(2, memory);
+    fleet.everywhere([](JoinedGroup& group, std::size_t rank) {
+      std::vector<std::vector<float>> tensors;
+      for (std::size_t i = 0; i < 20; ++i) tensors.emplace_back(100 * (i + 1), static_cast<float>(rank + i));
+      std::vector<Handle> handles;
+      for (auto& tensor : tensors) handles.push_back(group.all_reduce_async(tensor));
+      // Doubles what the first call leaves there: only if it has ended.
+      must(group.all_reduce(tensors[0]));
+      for (auto const& handle : handles) MUST(handle.is_done());
+      for (auto const& handle : handles) must(handle.wait());
+      MUST(tensors[0] == std::vector<float>(100, 2));
+      for (std::size_t i = 1; i < 20; ++i)
+        MUST(tensors[i] == std::vector<float>(100 * (i + 1), static_cast<float>(2 * i + 1)));
+    });
+  }
+}
+
+TEST_CASE("a handle waits to a deadline and no longer, and one that is dropped waits for its call") {
+  EmbeddedGroup fleet(2);
+  std::promise<void> looked;
+  auto const may_go_on = looked.get_future().share();
+  fleet.everywhere([&](JoinedGroup& group, std::size_t rank) {
+    std::vector<float> x(10, 1), y(10, 1);
+    if (rank == 0) {
+      auto const handle = group.all_reduce_async(x);
+      MUST(!handle.wait_until(std::chrono::steady_clock::now() + std::chrono::milliseconds(1)).has_value());
+      MUST(!handle.is_done());
+      looked.set_value();
+      must(handle.wait_until(soon()).value());
+      must(handle.wait());
+      { auto const dropped = group.all_reduce_async(y); }
+    } else {
+      may_go_on.wait();
+      must(group.all_reduce(x));
+      must(group.all_reduce(y));
+    }
+    MUST(y == std::vector<float>(10, 2));
+  });
+}
+
+TEST_CASE("a list of tensors of mixed sizes and dtypes, with empty ones, is one call") {
+  for (auto const memory : {Memory::shared, Memory::own}) {
+    EmbeddedGroup fleet(3, memory);
+    fleet.everywhere([&](JoinedGroup& group, std::size_t rank) {
+      auto const mine = static_cast<float>(rank + 1);
+      std::vector<std::size_t> const sizes{0, 1, 1000, 7, 0, 100000, 3};
+      std::vector<std::vector<float>> floats;
+      for (auto const size : sizes) floats.emplace_back(size, mine);
+      std::vector<std::int64_t> longs(5, static_cast<std::int64_t>(rank));
+      auto flat = fleet.workers[rank].allocate<float>(64).value();
+      std::fill(flat.begin(), flat.end(), mine);
+
+      std::vector<TensorView> list(floats.begin(), floats.end());
+      list.insert(list.begin() + 2, TensorView(longs));
+      must(group.all_reduce(list));
+      for (auto const& tensor : floats) MUST(tensor == std::vector<float>(tensor.size(), 6));
+      MUST(longs == std::vector<std::int64_t>(5, 3));
+
+      std::vector<TensorView> const halves{std::span(flat.data(), 32), std::span(flat.data() + 32, 32)};
+      must(group.all_reduce_async(halves, {.reduce = ReduceOp::avg}).wait());
+      MUST(std::all_of(flat.begin(), flat.end(), [](float value) { return value == 2; }));
+
+      for (auto& tensor : floats) std::fill(tensor.begin(), tensor.end(), mine);
+      must(group.broadcast(list, {.root = 2}));
+      for (auto const& tensor : floats) MUST(tensor == std::vector<float>(tensor.size(), 3));
+      must(group.reduce(list, {.root = 1}));
+      for (auto const& tensor : floats) MUST(tensor == std::vector<float>(tensor.size(), rank == 1 ? 9 : 3));
+      must(group.all_reduce(std::span<TensorView const>()));
+    });
+  }
+}
+
+TEST_CASE("lists of the same total but of other tensors are refused on all members") {
+  EmbeddedGroup fleet(2);
+  fleet.everywhere([](JoinedGroup& group, std::size_t rank) {
+    std::vector<float> a(rank == 0 ? 10 : 20, 1), b(rank == 0 ? 20 : 10, 1);
+    std::vector<TensorView> const list{a, b};
+    auto const status = group.all_reduce(list);
+    MUST(status.has_error());
+    MUST(status.error().code == EngineErrc::plan_mismatch);
+    MUST(mentions(status.error().detail, "pieces"));
+  });
+}
+
+TEST_CASE("calls over HTTP on the same group do not meet those of the program") {
+  EmbeddedGroup fleet(2);
+  fleet.everywhere([&](JoinedGroup& group, std::size_t rank) {
+    httplib::Client client(fleet.workers[rank].url());
+    std::vector<float> x(1000, 1);
+    auto const bytes = std::string(reinterpret_cast<char const*>(x.data()), 4 * x.size());
+    MUST(client
+             .Put("/v1/tensors/x", {{"Tensor-Dtype", "f32"}, {"Tensor-Shape", "1000"}}, bytes,
+                  "application/octet-stream")
+             ->status == 201);
+    for (int i = 0; i < 3; ++i) {
+      auto const handle = group.all_reduce_async(x);
+      auto const answer = client.Post("/v1/groups/g/all_reduce", R"({"tensor":"x"})", "application/json");
+      must(answer->status == 200, answer->body.c_str());
+      must(handle.wait());
+    }
+    MUST(x == std::vector<float>(1000, 8));
+  });
+}

@@ -1,0 +1,82 @@
+#include "worker/api/chooser.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include "collectives/algorithms/catalogue.hpp"
+#include "collectives/core/errc.hpp"
+#include "collectives/model/select.hpp"
+#include "collectives/model/shared_memory.hpp"
+#include "worker/service/group.hpp"
+
+namespace chorus::embedded {
+namespace {
+
+constexpr std::size_t known_max = 64;
+constexpr std::uint64_t largest_bytes = std::uint64_t{1} << 40;
+
+}  // namespace
+
+Result<CallOptions> Chooser::choose(Op op, std::uint64_t bytes, std::string_view path,
+                                    CollectiveOptions const& options) {
+  auto const choice = find(op, bytes, path == "shm", options);
+  if (choice.has_error()) return choice.error();
+  CallOptions call;
+  call.algorithm = (*choice)->algorithm;
+  call.root = is_rooted(op) ? options.root : (*choice)->root;
+  call.arity = options.arity.value_or((*choice)->arity);
+  call.shape = options.algorithm_shape.empty() ? (*choice)->shape : options.algorithm_shape;
+  call.counts = options.counts;
+  call.receive_counts = options.receive_counts;
+  call.timeout = options.timeout;
+  return call;
+}
+
+Result<Chooser::Choice const*> Chooser::find(Op op, std::uint64_t bytes, bool shares_memory,
+                                             CollectiveOptions const& options) {
+  auto const root = is_rooted(op) ? options.root : 0;
+  for (auto known = known_.begin(); known != known_.end(); ++known)
+    if (known->op == op && known->bytes == bytes && known->root == root && known->algorithm == options.algorithm) {
+      if (known != known_.begin()) std::rotate(known_.begin(), known, known + 1);
+      return &known_.front().choice;
+    }
+  auto choice = decide(op, bytes, shares_memory, options);
+  if (choice.has_error()) return choice.error();
+  if (known_.size() == known_max) known_.pop_back();
+  known_.insert(known_.begin(), Known{op, bytes, root, options.algorithm, std::move(*choice)});
+  return &known_.front().choice;
+}
+
+Result<Chooser::Choice> Chooser::decide(Op op, std::uint64_t bytes, bool shares_memory,
+                                        CollectiveOptions const& options) const {
+  if (options.algorithm == "auto" && shares_memory)
+    return for_shared_memory(op, bytes, is_rooted(op) ? options.root : 0);
+  auto line = service::select(group_, name(op), bytes, options.algorithm);
+  if (!line) return Error(PlanErrc::unsupported_operation, line.error().detail);
+  auto const algorithm = algorithms::find(line->algorithm);
+  if (algorithm.has_error()) return algorithm.error();
+  return Choice{*algorithm, line->root, line->arity, std::move(line->algorithm_shape)};
+}
+
+// Sizes are rounded up to powers of two, so that a program with many of them does not cost the model every time.
+Result<Chooser::Choice> Chooser::for_shared_memory(Op op, std::uint64_t bytes, std::uint32_t root) const {
+  auto const ranks = static_cast<std::uint32_t>(group_.members.size());
+  if (op == Op::all_reduce) {
+    auto const algorithm = algorithms::find(model::shared_memory_all_reduce(ranks, bytes));
+    if (algorithm.has_error()) return algorithm.error();
+    return Choice{*algorithm, 0, 2, {}};
+  }
+  std::vector<Locality> const one_host(ranks, Locality{"", "", "", "localhost"});
+  model::Wish wish;
+  wish.op = op;
+  if (is_rooted(op)) wish.root = root;
+  wish.uneven = has_blocks(op);
+  auto const rounded = std::bit_ceil(std::clamp<std::uint64_t>(bytes, 1, largest_bytes));
+  auto chosen = model::select(wish, one_host, rounded, 1, model::Constants::shared_memory());
+  if (chosen.has_error()) return chosen.error();
+  auto const algorithm = algorithms::find(chosen->spec.algorithm);
+  if (algorithm.has_error()) return algorithm.error();
+  return Choice{*algorithm, chosen->spec.root, chosen->spec.arity, std::move(chosen->spec.shape)};
+}
+
+}  // namespace chorus::embedded

@@ -1,0 +1,51 @@
+// Which algorithm does a call: alike on all members, for members that choose differently refuse each other.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "http/api/groups.hpp"
+#include "worker/api/joined_group.hpp"
+#include "worker/engine/group.hpp"
+
+namespace chorus::embedded {
+
+// One call at a time.
+class Chooser {
+ public:
+  // The group as the coordinator described it: its table is what members choose by over links.
+  explicit Chooser(::chorus::api::Group group) : group_(std::move(group)) {}
+
+  // `path`: of Group::path(). Where members share memory nothing is sent, so the coordinator's table, which prices
+  // links, does not apply: they choose by rules that are the same in every build of a release. Whoever names an
+  // algorithm gets it. Errors: PlanErrc, naming the algorithms that there are.
+  [[nodiscard]] Result<CallOptions> choose(Op op, std::uint64_t bytes, std::string_view path,
+                                           CollectiveOptions const& options);
+
+ private:
+  struct Choice {
+    plan::Algorithm const* algorithm = nullptr;
+    std::uint32_t root = 0;
+    std::uint32_t arity = 2;
+    std::vector<std::uint32_t> shape;
+  };
+  struct Known {
+    Op op;
+    std::uint64_t bytes;
+    std::uint32_t root;
+    std::string algorithm;
+    Choice choice;
+  };
+
+  [[nodiscard]] Result<Choice const*> find(Op op, std::uint64_t bytes, bool shares_memory,
+                                           CollectiveOptions const& options);
+  [[nodiscard]] Result<Choice> decide(Op op, std::uint64_t bytes, bool shares_memory,
+                                      CollectiveOptions const& options) const;
+  [[nodiscard]] Result<Choice> for_shared_memory(Op op, std::uint64_t bytes, std::uint32_t root) const;
+
+  ::chorus::api::Group const group_;
+  std::vector<Known> known_;  // the last one used first
+};
+
+}  // namespace chorus::embedded

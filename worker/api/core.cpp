@@ -1,0 +1,183 @@
+#include "worker/api/core.hpp"
+
+#include <spdlog/logger.h>
+#include <spdlog/sinks/stdout_sinks.h>
+
+#include <algorithm>
+#include <array>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/use_future.hpp>
+#include <ctime>
+#include <future>
+#include <string_view>
+
+#include "http/client.hpp"
+#include "http/environment.hpp"
+#include "worker/service/surroundings.hpp"
+
+namespace chorus::embedded {
+namespace {
+
+constexpr std::size_t plan_cache_bytes = 64 << 20;
+
+std::shared_ptr<spdlog::logger> make_log(std::string const& level) {
+  auto log = std::make_shared<spdlog::logger>("worker", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+  log->set_level(spdlog::level::from_str(level));
+  log->flush_on(spdlog::level::info);
+  return log;
+}
+
+Status check(WorkerOptions const& options) {
+  constexpr std::array<std::string_view, 6> levels{"trace", "debug", "info", "warn", "error", "off"};
+  if (!options.coordinator.empty())
+    if (auto const url = http::parse_url(options.coordinator); url.has_error())
+      return Error(WorkerErrc::bad_argument, "coordinator: " + url.error().detail);
+  if (!options.id.empty() && !service::is_valid_worker_id(options.id))
+    return Error(WorkerErrc::bad_argument, "id: '" + options.id + "' is not 1 to 64 letters, digits and ._-");
+  if (std::find(levels.begin(), levels.end(), options.log_level) == levels.end())
+    return Error(WorkerErrc::bad_argument, "log_level: '" + options.log_level + "' is none");
+  return ok();
+}
+
+service::WorkerOptions to_service(WorkerOptions options) {
+  service::WorkerOptions to;
+  to.host = std::move(options.host);
+  to.port = options.port;
+  to.advertise = std::move(options.advertise);
+  to.coordinator = std::move(options.coordinator);
+  to.id = std::move(options.id);
+  to.locality = std::move(options.locality);
+  to.tensor_limit_bytes = options.tensor_limit_bytes;
+  to.memory_limit_bytes =
+      options.memory_limit_bytes != 0 ? options.memory_limit_bytes : service::default_memory_limit();
+  to.shares_memory = options.shares_memory;
+  to.spin = options.spin;
+  to.drain_timeout = options.drain_timeout;
+  to.connections = http::prepare_for_connections(options.connections);
+  to.host_name = service::host_name();
+  to.incarnation = service::draw_incarnation();
+  to.start_time_seconds = static_cast<double>(std::time(nullptr));
+  return to;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Core>> Core::start(WorkerOptions options) {
+  if (auto const checked = check(options); checked.has_error()) return checked.error();
+  http::ignore_broken_pipes();
+  auto const log_level = options.log_level;
+  auto core = std::make_shared<Core>(to_service(std::move(options)), log_level);
+  if (auto const opened = core->open(); opened.has_error()) return opened.error();
+  return core;
+}
+
+Core::Core(service::WorkerOptions options, std::string const& log_level)
+    : has_coordinator_(!options.coordinator.empty()),
+      service_(control_, std::move(options), make_log(log_level),
+               [this](std::string const& why) { end(Error(WorkerErrc::fenced, why)); }),
+      plans_(plan_cache_bytes) {}
+
+Core::~Core() = default;
+
+Status Core::open() {
+  if (auto opened = service_.open(); opened.has_error()) return opened;
+  service_.groups().listen([this](std::string const& group) { note(group); });
+  thread_ = std::thread([this] { control_.run(); });
+  return ok();
+}
+
+void Core::stop() {
+  end(Error(WorkerErrc::stopped, "the worker has stopped"));
+  boost::asio::co_spawn(control_, service_.stop(), boost::asio::use_future).get();
+  thread_.join();
+}
+
+void Core::end(Error why) {
+  std::map<std::string, Known> groups;
+  {
+    std::lock_guard const lock(mutex_);
+    groups.swap(groups_);  // their members hold this object
+    if (!ended_) ended_ = why;
+    changed_.notify_all();
+  }
+  for (auto const& [name, known] : groups)
+    if (known.member) known.member->interrupt(engine::EngineErrc::aborted, why.detail);
+}
+
+void Core::note(std::string const& group) {
+  auto const epoch = service_.groups().epoch_of(group);
+  auto const assignment = epoch != nullptr ? std::make_shared<service::Assignment const>(epoch->assignment()) : nullptr;
+  std::shared_ptr<Member> member;
+  {
+    std::lock_guard const lock(mutex_);
+    if (ended_) return;
+    auto& known = groups_[group];
+    known.assignment = assignment;
+    member = known.member;
+    changed_.notify_all();
+  }
+  if (member) member->follow(assignment.get());
+}
+
+Machinery Core::machinery() {
+  return {shared_from_this(), &service_.plane(), &plans_, &regions_, service_.arena().get()};
+}
+
+Result<std::shared_ptr<Member>> Core::join(std::string const& group, TimePoint deadline) {
+  if (!service::is_valid_worker_id(group))
+    return Error(WorkerErrc::bad_argument,
+                 "'" + group.substr(0, 80) + "' is no name of a group: 1 to 64 letters, digits and ._-");
+  if (!has_coordinator_)
+    return Error(WorkerErrc::no_coordinator, "this worker was started without a coordinator: nobody makes groups");
+  std::shared_ptr<Member> former;  // outlives the lock: its end may take a moment
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    if (ended_) return *ended_;
+    if (auto const found = groups_.find(group); found != groups_.end() && found->second.assignment) {
+      auto& [assignment, member] = found->second;
+      bool const is_new = !member || member->epoch() != assignment->group.epoch;
+      if (is_new && assignment->group.lost.empty()) {
+        former = std::move(member);
+        member = std::make_shared<Member>(machinery(), *assignment);
+      }
+      if (member && member->epoch() == assignment->group.epoch && !member->is_over()) return member;
+    }
+    if (std::chrono::steady_clock::now() >= deadline) break;
+    changed_.wait_until(lock, deadline);
+  }
+  lock.unlock();
+  return why_not(group);
+}
+
+std::optional<std::string> Core::unready() {
+  std::promise<std::optional<std::string>> answer;
+  boost::asio::post(control_, [this, &answer] { answer.set_value(service_.unready()); });
+  return answer.get_future().get();
+}
+
+Error Core::why_not(std::string const& group) {
+  if (auto const why = unready()) return {WorkerErrc::no_coordinator, *why};
+  std::lock_guard const lock(mutex_);
+  if (ended_) return *ended_;
+  auto const found = groups_.find(group);
+  if (found == groups_.end() || !found->second.assignment)
+    return {WorkerErrc::not_assigned,
+            "nobody has made a group " + group + " with " + identity().id + " in it until the deadline"};
+  auto const& [assignment, member] = found->second;
+  auto text = "epoch " + std::to_string(assignment->group.epoch) + " of group " + group;
+  if (member && member->is_over())
+    text += " has failed (" + member->why_over() + ")";
+  else
+    text += " has lost members";
+  return {WorkerErrc::no_new_epoch, text + ", and there was no newer one until the deadline"};
+}
+
+Result<Worker::Memory> Core::allocate(std::size_t bytes) {
+  auto block = service_.pool().acquire(bytes);
+  if (block.has_error()) return block.error();
+  auto const memory = (*block)->bytes();
+  return Worker::Memory{std::move(*block), memory};
+}
+
+}  // namespace chorus::embedded

@@ -1,0 +1,65 @@
+// A worker and its threads, as long as anybody uses something of it.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "collectives/plan/cache.hpp"
+#include "worker/api/member.hpp"
+#include "worker/api/worker.hpp"
+#include "worker/memory/region_book.hpp"
+#include "worker/service/worker.hpp"
+
+namespace chorus::embedded {
+
+// Held by the Worker, which stops it, and by members, which may outlive that.
+class Core : public std::enable_shared_from_this<Core> {
+ public:
+  using TimePoint = std::chrono::steady_clock::time_point;
+
+  // See Worker.
+  [[nodiscard]] static Result<std::shared_ptr<Core>> start(WorkerOptions options);
+  explicit Core(service::WorkerOptions options, std::string const& log_level);
+  ~Core();  // after stop(), if open() succeeded
+  Core(Core const&) = delete;
+  Core& operator=(Core const&) = delete;
+
+  void stop();
+  [[nodiscard]] Result<std::shared_ptr<Member>> join(std::string const& group, TimePoint deadline);
+  [[nodiscard]] Result<Worker::Memory> allocate(std::size_t bytes);
+  [[nodiscard]] service::Identity const& identity() const { return service_.identity(); }
+
+ private:
+  // What is known of a group of this name.
+  struct Known {
+    std::shared_ptr<service::Assignment const> assignment;  // null: this worker is no member
+    std::shared_ptr<Member> member;                         // of the last epoch that was joined
+  };
+
+  [[nodiscard]] Status open();
+  void note(std::string const& group);  // on the control thread
+  void end(Error why);
+  [[nodiscard]] std::optional<std::string> unready();
+  [[nodiscard]] Error why_not(std::string const& group);
+  [[nodiscard]] Machinery machinery();
+
+  bool const has_coordinator_;
+  boost::asio::io_context control_{1};
+  service::Worker service_;
+  plan::Cache plans_;
+  memory::RegionBook regions_;
+  std::thread thread_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<std::string, Known> groups_;
+  std::optional<Error> ended_;
+};
+
+}  // namespace chorus::embedded

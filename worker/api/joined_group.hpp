@@ -1,0 +1,154 @@
+// A group that this process is a member of, in one epoch: the collectives.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "collectives/core/op.hpp"
+#include "collectives/core/reduce_op.hpp"
+#include "collectives/core/result.hpp"
+#include "worker/api/element.hpp"
+
+namespace chorus {
+
+namespace embedded {
+class Member;
+class PendingCall;
+}  // namespace embedded
+
+// Every member passes the same, but for the timeout, and for the counts of all_to_all.
+struct CollectiveOptions {
+  ReduceOp reduce = ReduceOp::sum;             // of all_reduce, reduce and reduce_scatter
+  std::uint32_t root = 0;                      // of reduce, broadcast, gather and scatter
+  std::string algorithm = "auto";              // or a name out of docs/algorithms.md
+  std::optional<std::uint32_t> arity;          // of an algorithm that was named and takes one
+  std::vector<std::uint32_t> algorithm_shape;  // likewise
+  std::vector<std::uint64_t> counts;           // elements per block, where blocks are not as equal as can be
+  std::vector<std::uint64_t> receive_counts;   // of all_to_all with counts: elements from each rank
+  std::chrono::milliseconds timeout{30000};    // from when the call begins, which is when those before it have ended
+};
+
+// A call that was begun. Dropping it waits for the call's end, for until then its buffers are in use; that takes no
+// longer than the timeouts of the calls that were issued before it and its own. May outlive the group object. One
+// thread.
+class [[nodiscard]] Handle {
+ public:
+  using TimePoint = std::chrono::steady_clock::time_point;
+
+  explicit Handle(std::shared_ptr<embedded::PendingCall> call);
+  ~Handle();
+  Handle(Handle&&) noexcept;
+  Handle& operator=(Handle&&) noexcept;  // waits for the one that is replaced
+
+  [[nodiscard]] bool is_done() const;
+  // How it ended. As often as one likes.
+  [[nodiscard]] Status wait() const;
+  // The same, or nothing if it has not ended by then.
+  [[nodiscard]] std::optional<Status> wait_until(TimePoint deadline) const;
+
+ private:
+  std::shared_ptr<embedded::PendingCall> call_;
+};
+
+// Calls of all members are matched by their order: the n-th call of each is one collective, whether it blocks or not.
+// Calls of one object and its copies run one after the other, in the order in which they were issued, from any thread.
+//
+// A call that is refused before anything is sent (WorkerErrc::bad_argument, PlanErrc) has no place in that order: a
+// corrected one fits. Any other failure ends the epoch for this object: every later call says why, and Worker::join
+// gives the next epoch once the coordinator has made one. Until its call has ended memory is neither written nor freed
+// by the caller, and not read if the call writes to it. After a failure the contents of what a call writes to are
+// unspecified.
+//
+// A value: copies are the same member. May outlive the worker, and then fails every call.
+class JoinedGroup {
+ public:
+  explicit JoinedGroup(std::shared_ptr<embedded::Member> member);
+
+  [[nodiscard]] std::string const& name() const;
+  [[nodiscard]] std::uint32_t rank() const;
+  [[nodiscard]] std::uint32_t size() const;
+  [[nodiscard]] std::uint32_t epoch() const;
+
+  // "shm" where all members share memory, "links" where not; "unknown" before the first call.
+  [[nodiscard]] std::string path() const;
+
+  // Elements of block `rank` of a vector of so many, where no counts say otherwise.
+  struct Block {
+    std::uint64_t begin = 0;
+    std::uint64_t elements = 0;
+  };
+  [[nodiscard]] Block block(std::uint32_t rank, std::uint64_t elements) const;
+
+  using Options = CollectiveOptions;
+
+  // In place: `tensor` becomes the reduction of all members' tensors. The other form leaves the input as it is; both
+  // are of the same size, and the same memory for both, on every member, is in place.
+  Status all_reduce(TensorView tensor, Options const& options = {});
+  Status all_reduce(ConstTensorView input, TensorView output, Options const& options = {});
+  Handle all_reduce_async(TensorView tensor, Options options = {});
+  Handle all_reduce_async(ConstTensorView input, TensorView output, Options options = {});
+
+  // The same, but only at the root; the others' tensors stay as they are, and they pass no output.
+  Status reduce(TensorView tensor, Options const& options = {});
+  Status reduce(ConstTensorView input, TensorView output, Options const& options = {});
+  Handle reduce_async(TensorView tensor, Options options = {});
+  Handle reduce_async(ConstTensorView input, TensorView output, Options options = {});
+
+  // Everybody's tensor becomes the root's.
+  Status broadcast(TensorView tensor, Options const& options = {});
+  Handle broadcast_async(TensorView tensor, Options options = {});
+
+  // Everybody gets the blocks of all, in rank order. In place: `tensor` is the whole, and holds the own block where it
+  // belongs.
+  Status all_gather(TensorView tensor, Options const& options = {});
+  Status all_gather(ConstTensorView own, TensorView whole, Options const& options = {});
+  Handle all_gather_async(TensorView tensor, Options options = {});
+  Handle all_gather_async(ConstTensorView own, TensorView whole, Options options = {});
+
+  // Everybody gets its own block of the reduction. In place: it is left where it belongs in `tensor`, and the rest of
+  // that is unspecified.
+  Status reduce_scatter(TensorView tensor, Options const& options = {});
+  Status reduce_scatter(ConstTensorView whole, TensorView own, Options const& options = {});
+  Handle reduce_scatter_async(TensorView tensor, Options options = {});
+  Handle reduce_scatter_async(ConstTensorView whole, TensorView own, Options options = {});
+
+  // The root gets the blocks of all, in rank order; the others pass no `whole`. Without counts blocks are of one size.
+  Status gather(ConstTensorView own, TensorView whole, Options const& options = {});
+  Handle gather_async(ConstTensorView own, TensorView whole, Options options = {});
+
+  // Everybody gets its own block of what the root has; the others pass no `whole`. Without counts blocks are of one
+  // size.
+  Status scatter(ConstTensorView whole, TensorView own, Options const& options = {});
+  Handle scatter_async(ConstTensorView whole, TensorView own, Options options = {});
+
+  // Block d of the input goes to rank d, block s of the output comes from rank s. In place: of equal blocks only.
+  Status all_to_all(TensorView tensor, Options const& options = {});
+  Status all_to_all(ConstTensorView input, TensorView output, Options const& options = {});
+  Handle all_to_all_async(TensorView tensor, Options options = {});
+  Handle all_to_all_async(ConstTensorView input, TensorView output, Options options = {});
+
+  // Returns when every member has called it.
+  Status barrier(Options const& options = {});
+  Handle barrier_async(Options options = {});
+
+  // Many tensors in place, of any sizes and dtypes, the same list on every member: small ones share a call. After a
+  // failure some may have their results and others not.
+  Status all_reduce(std::span<TensorView const> tensors, Options const& options = {});
+  Status reduce(std::span<TensorView const> tensors, Options const& options = {});
+  Status broadcast(std::span<TensorView const> tensors, Options const& options = {});
+  // The list is copied, what it refers to is not.
+  Handle all_reduce_async(std::span<TensorView const> tensors, Options options = {});
+  Handle reduce_async(std::span<TensorView const> tensors, Options options = {});
+  Handle broadcast_async(std::span<TensorView const> tensors, Options options = {});
+
+ private:
+  std::shared_ptr<embedded::Member> member_;
+};
+
+}  // namespace chorus

@@ -1,0 +1,183 @@
+#include "worker/api/member.hpp"
+
+#include "collectives/algorithms/catalogue.hpp"
+#include "collectives/core/errc.hpp"
+#include "worker/api/errc.hpp"
+
+namespace chorus::embedded {
+namespace {
+
+// The calls of the group's REST interface have run numbers of their own: no group's name has a slash.
+GroupMembership membership_of(service::Assignment const& assignment) {
+  GroupMembership membership;
+  membership.name = assignment.group.name + "/embedded";
+  membership.epoch = assignment.group.epoch;
+  membership.rank = assignment.rank;
+  membership.members = assignment.members;
+  membership.token = assignment.token;
+  return membership;
+}
+
+GroupMemory memory_of(Machinery const& machinery) { return {&algorithms::direct, machinery.arena, machinery.regions}; }
+
+std::string lost_of(::chorus::api::Group const& group) {
+  std::string text;
+  for (auto const& worker : group.lost) text += (text.empty() ? "" : ", ") + worker;
+  return text;
+}
+
+}  // namespace
+
+Member::Member(Machinery machinery, service::Assignment const& assignment)
+    : name_(assignment.group.name),
+      epoch_(assignment.group.epoch),
+      place_{assignment.rank, static_cast<std::uint32_t>(assignment.members.size())},
+      machinery_(std::move(machinery)),
+      group_(membership_of(assignment), *machinery_.plane, *machinery_.plans, memory_of(machinery_)),
+      fused_(group_, place_.rank, machinery_.arena),
+      chooser_(assignment.group) {}
+
+Member::~Member() {
+  interrupt(engine::EngineErrc::aborted, "the group was left");
+  {
+    std::lock_guard const lock(queueing_);
+    ends_ = true;
+    queued_.notify_all();
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+std::string Member::path() {
+  Turn const turn(turns_);
+  return std::string(group_.path());
+}
+
+std::string Member::why_over() const {
+  std::lock_guard const lock(ending_);
+  return over_ ? over_->detail : "";
+}
+
+void Member::end_with(Error why) {
+  std::lock_guard const lock(ending_);
+  if (!over_) over_ = std::move(why);
+  is_over_.store(true, std::memory_order_release);
+}
+
+void Member::interrupt(engine::EngineErrc code, std::string const& why) {
+  end_with(Error(code, why));
+  group_.interrupt(code, why);
+}
+
+void Member::follow(service::Assignment const* assignment) {
+  auto const here = "epoch " + std::to_string(epoch_) + " of group " + name_;
+  if (assignment == nullptr)
+    return interrupt(engine::EngineErrc::epoch_fenced, here + " is over: this worker is no member any more");
+  auto const& group = assignment->group;
+  if (group.epoch != epoch_)
+    return interrupt(engine::EngineErrc::epoch_fenced,
+                     here + " is over: the group went on to epoch " + std::to_string(group.epoch));
+  if (!group.lost.empty()) interrupt(engine::EngineErrc::peer_lost, here + " has lost " + lost_of(group));
+}
+
+Status Member::finish(engine::RunResult result) {
+  if (result.status.has_value()) return ok();
+  auto const& why = result.status.error();
+  // Refused before anything was sent: the others wait for a corrected call.
+  if (why.code.category() != plan_category()) end_with(why);
+  return why;
+}
+
+Status Member::meet(Options const& options) {
+  if (is_over()) {
+    std::lock_guard const lock(ending_);
+    return *over_;
+  }
+  if (has_met_) return ok();
+  auto met = group_.meet(options.timeout);
+  has_met_ = met.status.has_value();
+  return finish(std::move(met));
+}
+
+Status Member::run(Op op, ConstTensorView input, TensorView output, bool in_place, Options const& options) {
+  auto const buffers = to_buffers(op, place_, input, output, in_place, options);
+  if (buffers.has_error()) return buffers.error();
+  if (options.algorithm != "auto")
+    if (auto const known = algorithms::find(options.algorithm); known.has_error()) return known.error();
+  if (auto met = meet(options); met.has_error()) return met;
+  auto call = chooser_.choose(op, buffers->chosen_by_bytes, group_.path(), options);
+  if (call.has_error()) return call.error();
+  call->in_place = buffers->in_place;
+  if (op == Op::barrier) return finish(group_.barrier(*call));
+  return finish(
+      group_.run(op, buffers->input, buffers->output, buffers->dtype, options.reduce, buffers->elements, *call));
+}
+
+Status Member::run(Op op, std::span<TensorView const> tensors, Options const& options) {
+  if (is_rooted(op) && options.root >= place_.size)
+    return Error(WorkerErrc::bad_argument,
+                 "root " + std::to_string(options.root) + " in a group of " + std::to_string(place_.size));
+  if (!options.counts.empty() || !options.receive_counts.empty())
+    return Error(WorkerErrc::bad_argument, std::string(chorus::name(op)) + " takes no counts");
+  std::vector<engine::FusedTensor> list;
+  list.reserve(tensors.size());
+  for (auto const& tensor : tensors) {
+    if (tensor.bytes.size() % element_bytes(tensor.dtype) != 0)
+      return Error(WorkerErrc::bad_argument, "a tensor is no whole number of elements");
+    if (auto status = check_reduction(op, options.reduce, tensor.dtype); status.has_error()) return status;
+    list.push_back({tensor.bytes, tensor.dtype});
+  }
+  if (options.algorithm != "auto")
+    if (auto const known = algorithms::find(options.algorithm); known.has_error()) return known.error();
+  if (auto met = meet(options); met.has_error()) return met;
+  auto const path = group_.path();
+  return finish(fused_.run(op, list, options.reduce, [&](std::uint64_t elements, Dtype dtype) {
+    return chooser_.choose(op, elements * element_bytes(dtype), path, options);
+  }));
+}
+
+Status Member::call(Op op, ConstTensorView input, TensorView output, bool in_place, Options const& options) {
+  Turn const turn(turns_);
+  return run(op, input, output, in_place, options);
+}
+
+Status Member::call(Op op, std::span<TensorView const> tensors, Options const& options) {
+  Turn const turn(turns_);
+  return run(op, tensors, options);
+}
+
+std::shared_ptr<PendingCall> Member::begin(Op op, ConstTensorView input, TensorView output, bool in_place,
+                                           Options options) {
+  return submit([this, op, input, output, in_place, options = std::move(options)] {
+    return run(op, input, output, in_place, options);
+  });
+}
+
+std::shared_ptr<PendingCall> Member::begin(Op op, std::span<TensorView const> tensors, Options options) {
+  return submit([this, op, list = std::vector<TensorView>(tensors.begin(), tensors.end()),
+                 options = std::move(options)] { return run(op, list, options); });
+}
+
+// Numbers are drawn here, in the order of the calls; whoever calls without waiting is behind.
+std::shared_ptr<PendingCall> Member::submit(std::function<Status()> run) {
+  auto pending = std::make_shared<PendingCall>();
+  std::lock_guard const lock(queueing_);
+  jobs_.push_back({turns_.draw(), std::move(run), pending});
+  if (!thread_.joinable()) thread_ = std::thread([this] { work(); });
+  queued_.notify_one();
+  return pending;
+}
+
+void Member::work() {
+  for (;;) {
+    std::unique_lock lock(queueing_);
+    queued_.wait(lock, [this] { return ends_ || !jobs_.empty(); });
+    if (jobs_.empty()) return;
+    auto job = std::move(jobs_.front());
+    jobs_.pop_front();
+    lock.unlock();
+    Turn const turn(turns_, job.ticket);  // whoever has the next one finds this call done
+    job.pending->end(job.run());
+  }
+}
+
+}  // namespace chorus::embedded

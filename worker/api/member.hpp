@@ -1,0 +1,98 @@
+// One worker's place in one epoch of a group, and its calls.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "worker/api/buffers.hpp"
+#include "worker/api/chooser.hpp"
+#include "worker/api/pending_call.hpp"
+#include "worker/api/turns.hpp"
+#include "worker/engine/fused_calls.hpp"
+#include "worker/engine/group.hpp"
+#include "worker/service/group.hpp"
+
+namespace chorus::embedded {
+
+// What the calls of a worker's members share; `owner` keeps it all alive.
+struct Machinery {
+  std::shared_ptr<void const> owner;
+  engine::DataPlane* plane = nullptr;
+  plan::Cache* plans = nullptr;
+  memory::RegionBook* regions = nullptr;
+  memory::Arena* arena = nullptr;  // null: no memory is shared
+};
+
+// All functions from any thread.
+class Member {
+ public:
+  Member(Machinery machinery, service::Assignment const& assignment);
+  ~Member();  // interrupts what is queued, and joins the thread
+  Member(Member const&) = delete;
+  Member& operator=(Member const&) = delete;
+
+  [[nodiscard]] std::string const& name() const { return name_; }
+  [[nodiscard]] std::uint32_t epoch() const { return epoch_; }
+  [[nodiscard]] Place place() const { return place_; }
+  [[nodiscard]] std::string path();
+
+  // A call has failed, or the epoch has ended: no call will succeed any more.
+  [[nodiscard]] bool is_over() const { return is_over_.load(std::memory_order_acquire); }
+  [[nodiscard]] std::string why_over() const;
+
+  // What the worker now knows of the group; null if it is no member any more.
+  void follow(service::Assignment const* assignment);
+  void interrupt(engine::EngineErrc code, std::string const& why);
+
+  using Options = CollectiveOptions;
+  [[nodiscard]] Status call(Op op, ConstTensorView input, TensorView output, bool in_place, Options const& options);
+  [[nodiscard]] Status call(Op op, std::span<TensorView const> tensors, Options const& options);
+  [[nodiscard]] std::shared_ptr<PendingCall> begin(Op op, ConstTensorView input, TensorView output, bool in_place,
+                                                   Options options);
+  [[nodiscard]] std::shared_ptr<PendingCall> begin(Op op, std::span<TensorView const> tensors, Options options);
+
+ private:
+  struct Job {
+    std::uint64_t ticket;
+    std::function<Status()> run;
+    std::shared_ptr<PendingCall> pending;
+  };
+
+  // When it is their turn.
+  [[nodiscard]] Status run(Op op, ConstTensorView input, TensorView output, bool in_place, Options const& options);
+  [[nodiscard]] Status run(Op op, std::span<TensorView const> tensors, Options const& options);
+  [[nodiscard]] Status meet(Options const& options);
+  [[nodiscard]] Status finish(engine::RunResult result);
+  void end_with(Error why);
+
+  [[nodiscard]] std::shared_ptr<PendingCall> submit(std::function<Status()> run);
+  void work();
+
+  std::string const name_;
+  std::uint32_t const epoch_;
+  Place const place_;
+  Machinery const machinery_;
+  Group group_;
+  engine::FusedCalls fused_;
+  Chooser chooser_;
+  Turns turns_;
+  bool has_met_ = false;  // on one's turn
+
+  std::atomic<bool> is_over_{false};
+  mutable std::mutex ending_;
+  std::optional<Error> over_;  // the first reason
+
+  std::mutex queueing_;
+  std::condition_variable queued_;
+  std::deque<Job> jobs_;
+  bool ends_ = false;
+  std::thread thread_;  // from the first asynchronous call on
+};
+
+}  // namespace chorus::embedded

@@ -1,0 +1,97 @@
+// Chorus in a C++ program: the one header to include. See docs/cpp_api.md.
+//
+//   chorus::WorkerOptions options;
+//   options.coordinator = "http://127.0.0.1:7070";
+//   auto worker = chorus::Worker::start(options);
+//   auto group = worker->join("training", std::chrono::steady_clock::now() + std::chrono::seconds(60));
+//   std::vector<float> gradient = ...;
+//   chorus::Status status = group->all_reduce(gradient);
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "collectives/core/locality.hpp"
+#include "collectives/core/result.hpp"
+#include "worker/api/element.hpp"
+#include "worker/api/errc.hpp"
+#include "worker/api/joined_group.hpp"
+#include "worker/api/tensor.hpp"
+
+namespace chorus {
+
+namespace embedded {
+class Core;
+}  // namespace embedded
+
+// As the flags of chorus-worker.
+struct WorkerOptions {
+  std::string coordinator;         // URL; "" for a worker that stands alone, and joins no group
+  std::string host = "127.0.0.1";  // to bind
+  std::uint16_t port = 0;          // 0 picks one
+  std::string
+      advertise;      // host name or address that others use; "" for `host`, or the host's name if that is a wildcard
+  std::string id;     // "" for "<host name>-<port>"
+  Locality locality;  // an empty host becomes the host's name
+  std::uint64_t tensor_limit_bytes = std::uint64_t{16} << 30;  // of one that comes over HTTP
+  std::uint64_t memory_limit_bytes = 0;  // of all tensors and results; 0: three quarters of the machine's memory
+  bool shares_memory = true;             // with other workers of the host
+  std::chrono::microseconds spin{20};    // how long the idle data thread polls before it blocks
+  std::chrono::milliseconds drain_timeout{5000};  // how long the destructor waits for what others run on this worker
+  std::size_t connections = 16384;                // accepted at once
+  std::string log_level = "warn";                 // trace, debug, info, warn, error, off: to standard error
+};
+
+// A whole worker in this process: its HTTP service, its lease at the coordinator, its data plane, on two threads of its
+// own. A process may have several. All functions from any thread.
+class Worker {
+ public:
+  using TimePoint = std::chrono::steady_clock::time_point;
+
+  // Binds, and begins to join the coordinator; does not wait for it. SIGPIPE is ignored from then on, and the limit of
+  // open descriptors raised. Errors: WorkerErrc::bad_argument, HttpErrc::bind_failed.
+  [[nodiscard]] static Result<Worker> start(WorkerOptions options);
+
+  // Calls that are under way on groups of this worker end with EngineErrc::aborted, and so do later ones; then the
+  // worker leaves the coordinator, and its threads end. No other function of the worker is under way.
+  ~Worker();
+  Worker(Worker&&) noexcept;
+  Worker& operator=(Worker&&) noexcept;
+
+  [[nodiscard]] std::string const& id() const;
+  [[nodiscard]] std::string const& url() const;
+
+  // Waits until the coordinator has assigned this worker to a group of that name (PUT /v1/groups/{name}), in an epoch
+  // in which no call of this worker has failed and no member is lost. The same epoch, joined again, is the same member,
+  // in the same order of calls. Errors: WorkerErrc, all of them; the detail says what was missing at the deadline.
+  [[nodiscard]] Result<JoinedGroup> join(std::string const& group, TimePoint deadline);
+
+  // Elements, not initialized, where the other workers of the host see them; where that cannot be, in memory of the
+  // process's own, which works as well and is copied once on its way. Errors: TensorErrc::out_of_memory.
+  template <Element T>
+  [[nodiscard]] Result<Tensor<T>> allocate(std::size_t elements) {
+    if (elements > SIZE_MAX / sizeof(T))
+      return Error(WorkerErrc::bad_argument, "more elements than there are addresses");
+    auto block = allocate_bytes(elements * sizeof(T));
+    if (block.has_error()) return block.error();
+    return Tensor<T>(std::move(block->owner), {reinterpret_cast<T*>(block->bytes.data()), elements});
+  }
+
+  // The same without a type.
+  struct Memory {
+    std::shared_ptr<void> owner;  // the bytes are valid as long as it lives
+    std::span<std::byte> bytes;   // aligned to 64 bytes
+  };
+  [[nodiscard]] Result<Memory> allocate_bytes(std::size_t bytes);
+
+ private:
+  explicit Worker(std::shared_ptr<embedded::Core> core);
+  std::shared_ptr<embedded::Core> core_;
+};
+
+}  // namespace chorus

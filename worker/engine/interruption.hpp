@@ -1,0 +1,34 @@
+// Why a call that is under way is to end, told from another thread.
+#pragma once
+
+#include <atomic>
+#include <mutex>
+#include <optional>
+
+#include "worker/engine/failure.hpp"
+
+namespace chorus::engine {
+
+// Thread-safe. The first reason stays.
+class Interruption {
+ public:
+  void interrupt(EngineErrc code, std::string why) {
+    std::lock_guard const lock(mutex_);
+    if (failure_) return;
+    failure_ = Failure{code, std::move(why), {}, {}};
+    is_set_.store(true, std::memory_order_release);
+  }
+  // Cheap where there is none.
+  [[nodiscard]] std::optional<Failure> failure() const {
+    if (!is_set_.load(std::memory_order_acquire)) return std::nullopt;
+    std::lock_guard const lock(mutex_);
+    return failure_;
+  }
+
+ private:
+  std::atomic<bool> is_set_{false};
+  mutable std::mutex mutex_;
+  std::optional<Failure> failure_;
+};
+
+}  // namespace chorus::engine
