@@ -31,17 +31,27 @@ std::optional<Problem> ClientMemory::refusal() const {
   return Problem(ProblemCode::forbidden, "this worker uses no client's memory: start it with --allow-client-shm");
 }
 
-api::Region ClientMemory::describe(memory::ClientRegion const& region) const {
-  api::Region shown{
-      region.name(), region.key(), region.offset(), region.bytes().size(), region.is_whole() ? "ready" : "damaged", {}};
+ClientMemory::Residents ClientMemory::residents() const {
+  Residents residents;
   for (auto const& tensor : store_.list("", std::numeric_limits<std::size_t>::max()))
-    if (tensor.data->region() == &region) shown.tensors.push_back(tensor.name);
+    if (auto const* region = tensor.data->region(); region != nullptr) residents[region].push_back(tensor.name);
+  return residents;
+}
+
+api::Region ClientMemory::describe(memory::ClientRegion const& region, Residents const& residents) {
+  api::Region shown;
+  shown.name = region.name();
+  shown.key = region.key();
+  shown.offset = region.offset();
+  shown.bytes = region.bytes().size();
+  shown.state = region.is_whole() ? "ready" : "damaged";
+  if (auto const found = residents.find(&region); found != residents.end()) shown.tensors = found->second;
   return shown;
 }
 
 Problem ClientMemory::in_use(memory::ClientRegion const& region) const {
   Problem problem(ProblemCode::region_in_use, "region " + region.name());
-  auto const tensors = describe(region).tensors;
+  auto const tensors = describe(region, residents()).tensors;
   if (tensors.empty()) problem.detail += " is being read";
   for (std::size_t i = 0; i < tensors.size() && i < tensors_shown; ++i)
     problem.detail += (i == 0 ? " holds " : ", ") + tensors[i];
@@ -58,25 +68,27 @@ Checked<ClientMemory::Registered> ClientMemory::put(std::string const& name, api
     if (regions_.size() == max_regions)
       return Problem(ProblemCode::unavailable, std::to_string(max_regions) + " regions are registered already");
     regions_.emplace(name, *region);
-    return Registered{describe(**region), true};
+    return Registered{describe(**region, residents()), true};
   }
   auto& now = found->second;
-  if (now->is_same(**region) && now->key() == request.key && now->is_whole()) return Registered{describe(*now), false};
+  if (now->is_same(**region) && now->key() == request.key && now->is_whole())
+    return Registered{describe(*now, residents()), false};
   if (now.use_count() != 1) return in_use(*now);
   now = std::move(*region);
-  return Registered{describe(*now), false};
+  return Registered{describe(*now, residents()), false};
 }
 
 Checked<api::Region> ClientMemory::get(std::string const& name) const {
   auto const found = regions_.find(name);
   if (found == regions_.end()) return unknown_region(name);
-  return describe(*found->second);
+  return describe(*found->second, residents());
 }
 
 std::vector<api::Region> ClientMemory::list(std::string const& after, std::size_t limit) const {
   std::vector<api::Region> regions;
+  auto const living = residents();
   for (auto region = regions_.upper_bound(after); region != regions_.end() && regions.size() < limit; ++region)
-    regions.push_back(describe(*region->second));
+    regions.push_back(describe(*region->second, living));
   return regions;
 }
 

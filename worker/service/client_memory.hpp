@@ -43,7 +43,10 @@ class ClientMemory {
 
  private:
   using RegionPtr = std::shared_ptr<memory::ClientRegion const>;
-  [[nodiscard]] api::Region describe(memory::ClientRegion const& region) const;
+  // Names of tensors by where they lie.
+  using Residents = std::map<memory::ClientRegion const*, std::vector<std::string>>;
+  [[nodiscard]] Residents residents() const;
+  [[nodiscard]] static api::Region describe(memory::ClientRegion const& region, Residents const& residents);
   [[nodiscard]] http::Problem in_use(memory::ClientRegion const& region) const;
 
   bool const is_allowed_;

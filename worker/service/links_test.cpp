@@ -41,4 +41,9 @@ TEST_CASE("a worker whose peer shares no memory says why it uses tcp") {
   INFO(boost::json::serialize(link));
   CHECK(link.at("link") == "tcp");
   CHECK(link.at("why_not_shm").as_string().find("does not share memory") != std::string::npos);
+  auto const logged = group.at(0).logged();
+  std::string const line = "the link with w1 goes over tcp: the peer does not share memory";
+  CHECK_MESSAGE(logged.find(line) != std::string::npos, logged);
+  for (auto const& answer : group.all_reduce(R"({"tensor":"x"})")) REQUIRE(answer.status == 200);
+  CHECK_MESSAGE(group.at(0).logged().find(line, logged.find(line) + 1) == std::string::npos, "once is enough");
 }
