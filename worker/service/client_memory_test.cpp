@@ -266,6 +266,23 @@ TEST_CASE("memory that is truncated before a call is refused, and the others' ca
   for (auto const& again : pair.group.all_reduce(R"({"tensor":"x"})")) CHECK(again.status == 200);
 }
 
+TEST_CASE("memory that is truncated during a call fails it here, with the cause, and nothing is committed here") {
+  Pair pair("during");
+  Answer failed;
+  std::thread call(
+      [&] { failed = pair.group.at(0).post("/v1/groups/g/all_reduce", R"({"tensor":"x","timeout_ms":20000})"); });
+  while (pair.group.at(1).metrics().find(R"(chorus_link_connections{peer="w0",link="shm"} 1)") == std::string::npos)
+    continue;
+  pair.object.resize(4096);
+  pair.group.at(1).post("/v1/groups/g/all_reduce", R"({"tensor":"x","timeout_ms":20000})");
+  call.join();
+  INFO(failed.body);
+  CHECK(failed.code() == "region_damaged");
+  CHECK(failed.json().at("ranks").at(0) == 0);
+  CHECK(pair.group.at(0).get("/readyz").status == 200);
+  CHECK(pair.group.at(0).get("/v1/tensors").json().at("items").at(0).at("version") == 1);
+}
+
 TEST_CASE("memory that is truncated before the commit fails the commit and not the worker") {
   Pair pair("late", 1000);
   for (auto const& answer : pair.group.run(7)) REQUIRE(answer.status == 200);

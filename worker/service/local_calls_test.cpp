@@ -114,7 +114,7 @@ TEST_CASE("counts make blocks uneven, and all_to_all of different sizes finds on
   Calls calls;
   calls.group.assign(2, [](auto& message) {
     message.group.selection.push_back({"all_to_all", {}, "direct", 0, 2, {}, "large"});
-    message.group.selection[message.group.selection.size() - 3].max_bytes = 24;  // pairwise
+    message.group.selection[message.group.selection.size() - 3].max_bytes = 16;  // pairwise
   });
   calls.put_all(4);
   calls.call("reduce_scatter", R"({"tensor":"x","output":"part","counts":[3,0,1]})");
