@@ -266,21 +266,26 @@ TEST_CASE("memory that is truncated before a call is refused, and the others' ca
   for (auto const& again : pair.group.all_reduce(R"({"tensor":"x"})")) CHECK(again.status == 200);
 }
 
-TEST_CASE("memory that is truncated during a call fails it here, with the cause, and nothing is committed here") {
-  Pair pair("during");
-  Answer failed;
-  std::thread call(
-      [&] { failed = pair.group.at(0).post("/v1/groups/g/all_reduce", R"({"tensor":"x","timeout_ms":20000})"); });
-  while (pair.group.at(1).metrics().find(R"(chorus_link_connections{peer="w0",link="shm"} 1)") == std::string::npos)
-    continue;
-  pair.object.resize(4096);
-  pair.group.at(1).post("/v1/groups/g/all_reduce", R"({"tensor":"x","timeout_ms":20000})");
-  call.join();
-  INFO(failed.body);
-  CHECK(failed.code() == "region_damaged");
-  CHECK(failed.json().at("ranks").at(0) == 0);
-  CHECK(pair.group.at(0).get("/readyz").status == 200);
-  CHECK(pair.group.at(0).get("/v1/tensors").json().at("items").at(0).at("version") == 1);
+TEST_CASE("memory that is truncated during a call fails it here, with the cause") {
+  for (bool const in_place : {false, true}) {
+    CAPTURE(in_place);
+    Pair pair("during");
+    std::string const body =
+        R"({"tensor":"x","timeout_ms":20000,"in_place":)" + std::string(in_place ? "true}" : "false}");
+    Answer failed;
+    std::thread call([&] { failed = pair.group.at(0).post("/v1/groups/g/all_reduce", body); });
+    while (pair.group.at(1).metrics().find(R"(chorus_link_connections{peer="w0",link="shm"} 1)") == std::string::npos)
+      continue;
+    pair.object.resize(4096);
+    pair.group.at(1).post("/v1/groups/g/all_reduce", body);
+    call.join();
+    INFO(failed.body);
+    CHECK(failed.code() == "region_damaged");
+    CHECK(failed.json().at("ranks").at(0) == 0);
+    CHECK(pair.group.at(0).get("/readyz").status == 200);
+    // In place it is another version, whatever became of it.
+    CHECK(pair.group.at(0).get("/v1/tensors").json().at("items").at(0).at("version") == (in_place ? 2 : 1));
+  }
 }
 
 TEST_CASE("memory that is truncated before the commit fails the commit and not the worker") {
