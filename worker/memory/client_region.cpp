@@ -117,15 +117,16 @@ ClientRegion::ClientRegion(std::string name, std::string key, File file, std::ui
       offset_(offset),
       mapped_(mapped),
       bytes_(bytes),
-      guard_(mapped) {}
+      guard_(std::in_place, mapped) {}
 
 ClientRegion::~ClientRegion() {
+  guard_.reset();  // before somebody else gets these addresses
   munmap(mapped_.data(), mapped_.size());
   close(file_.descriptor);
 }
 
 bool ClientRegion::is_whole() const {
-  if (guard_.is_broken()) return false;
+  if (guard_->is_broken()) return false;
   struct stat now {};
   return fstat(file_.descriptor, &now) == 0 && static_cast<std::uint64_t>(now.st_size) >= offset_ + bytes_.size();
 }

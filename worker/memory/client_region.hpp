@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -64,7 +65,7 @@ class ClientRegion {
   std::uint64_t const offset_;
   std::span<std::byte> const mapped_;  // whole pages
   std::span<std::byte> const bytes_;
-  BusGuard const guard_;
+  std::optional<BusGuard> guard_;
 };
 
 }  // namespace chorus::memory

@@ -170,8 +170,8 @@ awaitable<Checked<RunEnd>> Runner::run(RunOrder order) {
     problem->ranks = {order.rank};
     end.problem = std::move(*problem);
   }
-  if (end.problem) end.result.drop();
   record(order, *memory, end);
+  if (end.problem) end.result.drop();  // in place the memory is not ours any more from here on
   co_return end;
 }
 
