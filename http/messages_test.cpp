@@ -1,9 +1,11 @@
 // Every message keeps every field: the texts below give each field a value that is not its default.
 #include <doctest/doctest.h>
 
+#include "http/api/client_memory.hpp"
 #include "http/api/collectives.hpp"
 #include "http/api/constants.hpp"
 #include "http/api/groups.hpp"
+#include "http/api/links.hpp"
 #include "http/api/membership.hpp"
 #include "http/api/runs.hpp"
 #include "http/api/simulations.hpp"
@@ -102,13 +104,29 @@ TEST_CASE("runs read back as written") {
   CHECK(echoed<api::RunRequest>(request) == request);
   CHECK(echoed<api::RunReport>(report) == report);
   CHECK(echoed<api::CommitAnswer>(R"({"version":3})") == R"({"version":3})");
-  auto const call = R"({"tensor":"t","output":"u","root":1,"counts":[1],"receive_counts":[2],)"
-                    R"("reduce":"min","in_place":true,"algorithm":"ring","timeout_ms":9,"schedule":)" +
-                    schedule + "}";
+  auto const call =
+      R"({"tensor":"t","tensors":["a","b"],"output":"u","dtype":"f32","shape":[2],"root":1,"counts":[1],)"
+      R"("receive_counts":[2],"reduce":"min","in_place":true,"algorithm":"ring","local_algorithm":"tree",)"
+      R"("contributions":3,"timeout_ms":9,"schedule":)" +
+      schedule + "}";
   CHECK(echoed<api::LocalCall>(call) == call);
   auto const local = R"({"group":"g","epoch":1,"sequence":2,"rank":3,"algorithm":"ring","seconds":0.5,"bytes_sent":4,)"
-                     R"("bytes_received":5,"version":6})";
+                     R"("bytes_received":5,"version":6,"tensors":7})";
   CHECK(echoed<api::LocalReport>(local) == local);
+}
+
+TEST_CASE("regions, placements and links read back as written") {
+  auto const asked = R"({"key":"/psm_1","offset":4096,"bytes":18446744073709551615})";
+  CHECK(echoed<api::RegionRequest>(asked) == asked);
+  std::string const region = R"({"name":"r","key":"/psm_1","offset":1,"bytes":2,"state":"ready","tensors":["t"]})";
+  CHECK(echoed<api::Region>(region) == region);
+  check_list<api::RegionList>(region);
+  auto const placement = R"({"dtype":"f32","shape":[2,3],"shm":{"region":"r","offset":8}})";
+  CHECK(echoed<api::Placement>(placement) == placement);
+  std::string const link =
+      R"({"worker":"w","link":"tcp","connections":1,"why_not_shm":"no","sent_bytes":2,"received_bytes":3})";
+  CHECK(echoed<api::PeerLink>(link) == link);
+  check_list<api::PeerLinkList>(link);
 }
 
 TEST_CASE("collectives read back as written") {

@@ -22,6 +22,7 @@ enum class ProblemCode : std::uint8_t {
   unknown_tensor,          // 404
   unknown_collective,      // 404
   unknown_run,             // 404
+  unknown_region,          // 404
   method_not_allowed,      // 405, with Allow
   request_timeout,         // 408 a slow or silent client
   mismatch,                // 409 admission: dtype, shape, ... differ between ranks
@@ -32,6 +33,8 @@ enum class ProblemCode : std::uint8_t {
   already_exists,          // 409
   busy,                    // 409 the tensor is being written by a collective
   cancelled,               // 409
+  region_in_use,           // 409 tensors lie in the client's shared memory
+  region_damaged,          // 409 the client's shared memory was truncated
   length_required,         // 411
   precondition_failed,     // 412
   payload_too_large,       // 413

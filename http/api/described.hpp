@@ -2,6 +2,7 @@
 #pragma once
 
 #include "collectives/core/locality.hpp"
+#include "http/api/client_memory.hpp"
 #include "http/api/collectives.hpp"
 #include "http/api/runs.hpp"
 #include "http/codec.hpp"
@@ -13,11 +14,13 @@ BOOST_DESCRIBE_STRUCT(Locality, (), (region, zone, rack, host))
 namespace api {
 
 BOOST_DESCRIBE_STRUCT(Schedule, (), (segment_bytes, window))
+BOOST_DESCRIBE_STRUCT(Place, (), (region, offset))
 BOOST_DESCRIBE_STRUCT(LowerBound, (), (rounds, bytes_per_rank))
 BOOST_DESCRIBE_STRUCT(RunReport, (),
                       (run, rank, worker, state, started_us, seconds, wait_seconds, bytes_sent, bytes_received, steps,
                        input_digest, output_digest, version, error))
 
+constexpr auto required(Place const*) { return std::array<std::string_view, 1>{"region"}; }
 constexpr auto required(RunReport const*) { return std::array<std::string_view, 3>{"run", "rank", "state"}; }
 
 }  // namespace api

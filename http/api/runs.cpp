@@ -12,9 +12,10 @@ BOOST_DESCRIBE_STRUCT(RunRequest, (),
                        reduce, in_place, digests, schedule, timeout_ms))
 BOOST_DESCRIBE_STRUCT(CommitAnswer, (), (version))
 BOOST_DESCRIBE_STRUCT(LocalCall, (),
-                      (tensor, output, root, counts, receive_counts, reduce, in_place, algorithm, timeout_ms, schedule))
+                      (tensor, tensors, output, dtype, shape, root, counts, receive_counts, reduce, in_place, algorithm,
+                       local_algorithm, contributions, timeout_ms, schedule))
 BOOST_DESCRIBE_STRUCT(LocalReport, (),
-                      (group, epoch, sequence, rank, algorithm, seconds, bytes_sent, bytes_received, version))
+                      (group, epoch, sequence, rank, algorithm, seconds, bytes_sent, bytes_received, version, tensors))
 
 constexpr auto required(Peer const*) { return std::array<std::string_view, 4>{"rank", "worker", "incarnation", "url"}; }
 constexpr auto required(RunResult const*) { return std::array<std::string_view, 2>{"tensor", "shape"}; }

@@ -87,14 +87,25 @@ struct CommitAnswer {
 // matched by order; each carries a fingerprint of (op, dtype, elements, reduce, in_place), and ranks that differ all
 // fail with plan_mismatch. After a failure the group answers group_broken until the coordinator has made a new epoch.
 struct LocalCall {
-  std::string tensor;                         // "" for a barrier
-  std::optional<std::string> output;          // the tensor that takes the result; none: the same
+  std::string
+      tensor;  // "" for a barrier; of a worker that has x/0, x/1, ... and no x these are brought together as "x"
+  // Instead of `tensor`, to all_reduce, reduce and broadcast: many small tensors as one vector. The same list
+  // everywhere.
+  std::vector<std::string> tensors;
+  std::optional<std::string> output;  // the tensor that takes the result; none: the same
+  // Of a tensor that this worker does not have: where it is only told, in broadcast and scatter, but at the root. The
+  // shape is that of what it gets.
+  std::optional<std::string> dtype;
+  std::optional<std::vector<std::uint64_t>> shape;
   std::uint32_t root = 0;                     // of operations that have one
   std::vector<std::uint64_t> counts;          // rows per rank where they are uneven; all_to_all: sent to each rank,
   std::vector<std::uint64_t> receive_counts;  // and received from each
   std::string reduce = "sum";
   bool in_place = false;
   std::optional<std::string> algorithm;  // none: the group's selection table
+  std::string local_algorithm = "auto";  // among x/0, x/1, ...
+  // Tensors of all workers together, where avg is taken over several per worker; none: as many everywhere as here.
+  std::optional<std::uint64_t> contributions;
   std::uint64_t timeout_ms = 30000;
   Schedule schedule;
 };
@@ -107,7 +118,8 @@ struct LocalReport {
   double seconds = 0;
   std::uint64_t bytes_sent = 0;
   std::uint64_t bytes_received = 0;
-  std::uint64_t version = 0;
+  std::uint64_t version = 0;  // of several tensors the sum
+  std::uint32_t tensors = 0;  // that this worker brought
 };
 
 }  // namespace chorus::api

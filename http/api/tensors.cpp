@@ -1,10 +1,10 @@
 #include "http/api/tensors.hpp"
 
-#include "http/codec.hpp"
+#include "http/api/described.hpp"
 
 namespace chorus::api {
 
-BOOST_DESCRIBE_STRUCT(TensorInfo, (), (name, dtype, shape, version, bytes, device))
+BOOST_DESCRIBE_STRUCT(TensorInfo, (), (name, dtype, shape, version, bytes, device, shm))
 BOOST_DESCRIBE_STRUCT(TensorList, (), (items, next_cursor))
 
 constexpr auto required(TensorInfo const*) { return std::array<std::string_view, 2>{"name", "dtype"}; }

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "http/api/client_memory.hpp"
+
 namespace chorus::api {
 
 struct TensorInfo {
@@ -15,6 +17,7 @@ struct TensorInfo {
   std::uint64_t version = 0;
   std::uint64_t bytes = 0;
   std::string device = "cpu";
+  std::optional<Place> shm;  // none: the worker's own memory
 };
 
 struct TensorList {

@@ -32,6 +32,9 @@ char const* advice(http::ProblemCode code) {
       return "No such collective runs, and it is not among the last ones that ended.";
     case unknown_run:
       return "The worker does not know this run: it has ended long ago, or never began there.";
+    case unknown_region:
+      return "No client has registered a region of this name at this worker. PUT /v1/shm/system/{name} "
+             "with key, offset and bytes does.";
     case method_not_allowed:
       return "The path exists, with other methods: see the Allow field.";
     case request_timeout:
@@ -59,6 +62,13 @@ char const* advice(http::ProblemCode code) {
       return "A collective is writing this tensor now. Wait for it, or ask again.";
     case cancelled:
       return "It was cancelled before it ended. Tensors are as they were.";
+    case region_in_use:
+      return "Tensors lie in this region, or are being read from it. Delete them, or PUT them elsewhere; "
+             "the detail names some.";
+    case region_damaged:
+      return "A client's shared memory object has become shorter than the region that was registered. "
+             "What was read from it may be zeros; the collective failed. Tensors that do not lie in it "
+             "are as they were. Make the object anew, register it and place the tensors again.";
     case length_required:
       return "This request needs a Content-Length.";
     case precondition_failed:

@@ -244,6 +244,17 @@ TEST_CASE("members call every operation at their own workers") {
   call_all("all_to_all", R"({"tensor":"x"})");
   CHECK(fleet.at(0) == joined({rows_of(0, 0, 2), rows_of(1, 0, 2), rows_of(2, 0, 2)}));
   for (int again = 0; again < 20; ++again) call_all("barrier", "{}");
+  fleet.put_all(6);
+  call_all("gather", R"({"tensor":"x","output":"all","root":2})");
+  CHECK(fleet.at(2, "all") == joined({rows_of(0, 0, 6), rows_of(1, 0, 6), rows_of(2, 0, 6)}));
+  call_all("scatter", R"({"tensor":"x","root":1,"counts":[1,2,3]})");
+  CHECK(fleet.at(0) == rows_of(1, 0, 1));
+  CHECK(fleet.at(2) == rows_of(1, 3, 6));
+  for (std::size_t w = 0; w < 3; ++w)
+    for (auto const* name : {"a", "b"})
+      fleet.cluster.worker(w).put_tensor(name, "f32", std::vector<float>(1000, static_cast<float>(w + 1)));
+  call_all("all_reduce", R"({"tensors":["a","b"],"reduce":"avg"})");
+  CHECK(fleet.cluster.worker(1).get_tensor<float>("b") == std::vector<float>(1000, 2));
 }
 
 TEST_CASE("reproducible: the same bits from every algorithm, size, segment, order of ranks and repeat") {

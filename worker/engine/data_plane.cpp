@@ -41,6 +41,7 @@ class DataPlane::Impl final : public Surroundings {
         client_(context_.get_executor()),
         tasks_(context_.get_executor()),
         timer_(context_),
+        traffic_(options_.on_link_without_shm),
         shm_(options_.arena, traffic_),
         engine_(options_, *this, traffic_),
         thread_([this] { live(); }) {}

@@ -95,6 +95,9 @@ struct DataPlaneOptions {
   // What lies in it reaches workers on the same host without a copy, and everything else through it. Null: tcp only.
   // Outlives the data plane.
   memory::Arena* arena = nullptr;
+  // Called when a link with this worker turns out to go without shared memory, and with each new reason. From several
+  // threads, one at a time; calls nothing of the data plane.
+  std::function<void(std::string const& worker, std::string const& why)> on_link_without_shm;
 };
 
 class DataPlane {

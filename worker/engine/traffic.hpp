@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -57,6 +58,9 @@ enum class Direction : std::uint8_t { to_peer, from_peer };  // of the data on a
 // Thread-safe. Counters live as long as the book.
 class TrafficBook {
  public:
+  using WithoutShm = std::function<void(std::string const& worker, std::string const& why)>;
+  explicit TrafficBook(WithoutShm on_link_without_shm = {}) : on_link_without_shm_(std::move(on_link_without_shm)) {}
+
   [[nodiscard]] PeerCounters& of(std::string const& worker) {
     std::lock_guard const lock(mutex_);
     return peers_[worker];
@@ -76,13 +80,18 @@ class TrafficBook {
   // Why a link to or from this worker does not go through shared memory; empty: it does.
   void set_why_not_shm(std::string const& worker, Direction direction, std::string why) {
     std::lock_guard const lock(mutex_);
-    if (why.empty())
+    if (why.empty()) {
       why_not_shm_.erase({worker, direction});
-    else
-      why_not_shm_[{worker, direction}] = std::move(why);
+      return;
+    }
+    auto& known = why_not_shm_[{worker, direction}];
+    if (known == why) return;
+    known = std::move(why);
+    if (on_link_without_shm_) on_link_without_shm_(worker, known);
   }
 
  private:
+  WithoutShm const on_link_without_shm_;
   mutable std::mutex mutex_;
   std::map<std::pair<std::string, Direction>, std::string> why_not_shm_;
   std::map<std::string, PeerCounters> peers_;

@@ -16,6 +16,10 @@ class MemoryCategory final : public std::error_category {
         return "memory is not shared";
       case MemoryErrc::damaged:
         return "shared memory is damaged";
+      case MemoryErrc::bad_key:
+        return "not the name of a shared memory object";
+      case MemoryErrc::out_of_range:
+        return "beyond the shared memory object";
     }
     return "unknown memory error";
   }

@@ -13,7 +13,6 @@
 #include <ctime>
 #include <new>
 #include <random>
-#include <string_view>
 
 #include "worker/memory/errc.hpp"
 
@@ -24,11 +23,9 @@
 namespace chorus::memory {
 namespace {
 
-constexpr std::uint64_t region_magic = 0x316e6f6967657263;  // "cregion1"
 constexpr std::uint64_t region_layout = 1;
 constexpr std::uint64_t page_bytes = 4096;
 constexpr std::string_view directory = "/dev/shm";
-constexpr std::string_view prefix = "chorus-";
 constexpr std::time_t unfinished_seconds = 60;
 
 std::string shm_name(Ticket const& ticket) { return '/' + file_name(ticket); }
@@ -71,7 +68,7 @@ Ticket random_ticket(std::uint64_t capacity_bytes) {
 std::string file_name(Ticket const& ticket) {
   std::string digits(16, '0');
   for (std::size_t i = 0; i < digits.size(); ++i) digits[i] = "0123456789abcdef"[ticket.id >> (60 - 4 * i) & 15];
-  return std::string(prefix) + digits;
+  return std::string(region_file_prefix) + digits;
 }
 
 Mapping::Mapping(int descriptor, std::span<std::byte> bytes) : descriptor_(descriptor), bytes_(bytes), guard_(bytes) {}
@@ -201,7 +198,7 @@ std::size_t remove_abandoned() {
   if (listing == nullptr) return 0;
   while (auto const* const entry = readdir(listing)) {
     std::string const name = entry->d_name;
-    if (name.substr(0, prefix.size()) != prefix) continue;
+    if (!name.starts_with(region_file_prefix)) continue;
     auto const descriptor = shm_open(('/' + name).c_str(), O_RDWR | O_CLOEXEC, 0);
     if (descriptor < 0) continue;
     struct stat found {};

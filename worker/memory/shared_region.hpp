@@ -12,6 +12,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <type_traits>
 
 #include "collectives/core/result.hpp"
@@ -35,6 +36,9 @@ static_assert(sizeof(Ticket) == 32 && std::has_unique_object_representations_v<T
 
 // Capacities are multiples of this, and regions begin at one, so that huge pages fit.
 inline constexpr std::uint64_t region_unit_bytes = 2u << 20;
+// What is first in a region, and in the names of their files.
+inline constexpr std::uint64_t region_magic = 0x316e6f6967657263;  // "cregion1"
+inline constexpr std::string_view region_file_prefix = "chorus-";
 // What the region itself uses at its beginning.
 inline constexpr std::uint64_t region_head_bytes = 4096;
 

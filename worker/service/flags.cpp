@@ -64,6 +64,9 @@ std::optional<Flags> parse_flags(int argc, char const* const* argv, int& exit_st
   flag("--memory-limit-bytes", options.memory_limit_bytes, "all tensors and results (default: 3/4 of the memory)")
       ->check(check_bytes);
   flag("--shm", shm, "share tensors' memory with other workers of the host")->check(CLI::IsMember({"on", "off"}));
+  app.add_flag("--allow-client-shm", options.allows_client_shm,
+               "let clients of this host register shared memory (/v1/shm/system) and place tensors there")
+      ->envname("CHORUS_ALLOW_CLIENT_SHM");
   flag("--spin-us", spin_us, "how long the idle data thread polls before it blocks")->check(CLI::Range(0, 1000000));
   flag("--drain-ms", drain_ms, "how long a worker that is told to stop waits for what runs");
   flag("--log-level", flags.log_level, "what is logged")

@@ -40,6 +40,15 @@ TEST_CASE("flags may come from the environment") {
   CHECK(flags->options.port == 7071);
 }
 
+TEST_CASE("clients' shared memory is used only if it is allowed") {
+  int exit_status = -1;
+  CHECK_FALSE(parse({}, exit_status)->options.allows_client_shm);
+  CHECK(parse({"--allow-client-shm"}, exit_status)->options.allows_client_shm);
+  setenv("CHORUS_ALLOW_CLIENT_SHM", "true", 1);
+  CHECK(parse({}, exit_status)->options.allows_client_shm);
+  unsetenv("CHORUS_ALLOW_CLIENT_SHM");
+}
+
 TEST_CASE("what is mistyped is refused with exit status 2") {
   for (auto const& arguments : std::vector<std::vector<char const*>>{{"--prot", "1"},
                                                                      {"--port", "x"},

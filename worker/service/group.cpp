@@ -17,8 +17,8 @@ std::string of_epoch(api::Group const& group) {
   return "epoch " + std::to_string(group.epoch) + " of group " + group.name;
 }
 
-bool fits(api::Selection const& line, std::string_view op, std::uint64_t bytes) {
-  return line.op == op && (!line.max_bytes || bytes <= *line.max_bytes);
+bool fits(api::Selection const& line, std::string_view op, std::optional<std::uint64_t> bytes) {
+  return line.op == op && (!line.max_bytes || (bytes && *bytes <= *line.max_bytes));
 }
 
 }  // namespace
@@ -49,7 +49,7 @@ http::Checked<std::optional<Assignment>> Assignment::from(api::GroupAssignment c
   return std::optional(std::move(assignment));
 }
 
-http::Checked<api::Selection> select(api::Group const& group, std::string_view op, std::uint64_t bytes,
+http::Checked<api::Selection> select(api::Group const& group, std::string_view op, std::optional<std::uint64_t> bytes,
                                      std::optional<std::string> const& algorithm) {
   bool const by_name = algorithm && *algorithm != "auto";
   if (by_name) {
@@ -62,8 +62,11 @@ http::Checked<api::Selection> select(api::Group const& group, std::string_view o
   }
   for (auto const& line : group.selection)
     if (fits(line, op, bytes)) return line;
-  return Problem(ProblemCode::unsupported, of_epoch(group) + " has no algorithm for " + std::string(op) + " of " +
-                                               std::to_string(bytes) + " bytes");
+  Problem problem(ProblemCode::unsupported,
+                  of_epoch(group) + " has no algorithm for " + std::string(op) +
+                      (bytes ? " of " + std::to_string(*bytes) + " bytes" : std::string(" of any size")));
+  problem.errors.push_back({"/algorithm", "the table of the group has no line for this: name one"});
+  return problem;
 }
 
 std::optional<Problem> GroupEpoch::unusable() const {

@@ -26,9 +26,11 @@ struct Assignment {
                                                                      Identity const& self);
 };
 
-// Which algorithm for an operation of this size: the first line of the group's table that fits, or the one asked for by
-// name with the root and arity of its line, if it has one. Problem unsupported where the table has no line for it.
-[[nodiscard]] http::Checked<api::Selection> select(api::Group const& group, std::string_view op, std::uint64_t bytes,
+// Which algorithm for an operation of this size: the first line of the group's table that fits (the one without a
+// limit, if members cannot tell the size alike), or the one asked for by name with the root and arity of its line, if
+// it has one. Problem unsupported where the table has no line for it.
+[[nodiscard]] http::Checked<api::Selection> select(api::Group const& group, std::string_view op,
+                                                   std::optional<std::uint64_t> bytes,
                                                    std::optional<std::string> const& algorithm);
 
 // Calls run one after the other in the order of their arrival, which must be the same on all members. One that fails
@@ -39,6 +41,8 @@ class GroupEpoch {
       : assignment_(std::move(assignment)), turns_(std::move(executor)) {}
 
   [[nodiscard]] Assignment const& assignment() const { return assignment_; }
+  // Of the next call.
+  [[nodiscard]] std::uint64_t next_sequence() const { return next_; }
   // The coordinator says something new about the same epoch: a member is lost, another table.
   void update(api::Group group) { assignment_.group = std::move(group); }
 
@@ -56,6 +60,8 @@ class GroupEpoch {
     Turn& operator=(Turn const&) = delete;
 
     [[nodiscard]] std::uint64_t sequence() const { return sequence_; }
+    // Whether no earlier call is to be waited for.
+    [[nodiscard]] bool has_come() const { return epoch_.serving_ == sequence_ && epoch_.broken_.empty(); }
     // When all earlier calls have ended; nothing, or why it will never be.
     boost::asio::awaitable<std::optional<http::Problem>> wait(std::chrono::steady_clock::time_point deadline);
     void finished() { finished_ = true; }

@@ -2,8 +2,7 @@
 
 #include "collectives/core/op.hpp"
 #include "worker/engine/errc.hpp"
-#include "worker/engine/run_identity.hpp"
-#include "worker/service/local_shape.hpp"
+#include "worker/service/local_order.hpp"
 #include "worker/service/problems.hpp"
 
 namespace chorus::service {
@@ -49,6 +48,12 @@ class Counted {
   std::size_t& count_;
   http::Condition& changed_;
 };
+
+std::uint32_t tensors_of(RunOrder const& order) {
+  if (!order.fused.empty()) return static_cast<std::uint32_t>(order.fused.size());
+  if (order.parts > 0) return order.parts;
+  return order.tensor.empty() || (order.admitted && order.admitted->version == 0) ? 0 : 1;
+}
 
 }  // namespace
 
@@ -136,95 +141,62 @@ std::optional<Problem> GroupBook::check_epoch(std::string const& name, std::uint
 awaitable<Checked<api::LocalReport>> GroupBook::call(std::string group, std::string op, api::LocalCall call) {
   auto const parsed = parse_op(op);
   if (!parsed) co_return Problem(ProblemCode::not_found, "there is no operation " + op.substr(0, 80));
-  if (call.tensor.empty() && *parsed != Op::barrier) co_return invalid_field("/tensor", "is missing");
+  if (auto problem = check_call(*parsed, call)) co_return std::move(*problem);
   auto const epoch = find(group);
   if (!epoch) co_return epoch.error();
-  auto const reduce = check_reduce(call.reduce);
-  if (!reduce) co_return reduce.error();
   auto const timeout = check_timeout(call.timeout_ms);
   if (!timeout) co_return timeout.error();
-  if (auto problem = check_schedule(call.schedule)) co_return std::move(*problem);
   if (draining_) co_return Problem(ProblemCode::unavailable, "the worker is shutting down");
+  if (auto problem = (*epoch)->unusable()) co_return std::move(*problem);
   // What only this member can see is refused before a number is drawn: the others wait, and a corrected call still
   // fits.
-  if (auto problem = (*epoch)->unusable()) co_return std::move(*problem);
-  if (auto const order = to_order(**epoch, 0, *parsed, *reduce, {}, call); !order) co_return order.error();
+  auto const deadline = steady_clock::now() + *timeout;
+  auto order = checked_order(**epoch, (*epoch)->next_sequence(), *parsed, deadline, call);
+  if (!order) co_return order.error();
   Counted const counted(calls_, call_ended_);
-  co_return co_await run(*epoch, *parsed, *reduce, steady_clock::now() + *timeout, std::move(call));
+  co_return co_await run(*epoch, *parsed, std::move(*order), std::move(call));
 }
 
-Checked<RunOrder> GroupBook::to_order(GroupEpoch const& epoch, std::uint64_t sequence, Op op, ReduceOp reduce,
-                                      steady_clock::time_point deadline, api::LocalCall const& call) {
-  auto const& assignment = epoch.assignment();
-  auto const ranks = static_cast<std::uint32_t>(assignment.members.size());
-  std::optional<tensors::Tensor> tensor;
-  if (op != Op::barrier) {
-    auto found = runner_.store().get(call.tensor);
-    if (!found) return to_problem(found.error(), {assignment.rank});
-    tensor = std::move(*found);
-  }
-  if (call.root >= ranks)
-    return invalid_field("/root", "is " + std::to_string(call.root) + " in a group of " + std::to_string(ranks));
-  auto local = tensor ? shape_local_call(op, ranks, call.root, assignment.rank, *tensor, call)
-                      : Checked<LocalShape>(LocalShape{{ranks, {}, {}}, {}, ranks});
-  if (!local) return local.error();
-  auto const bytes = local->elements * (tensor ? element_bytes(tensor->dtype) : 1);
-  auto const selection = select(assignment.group, name(op), bytes, call.algorithm);
-  if (!selection) return selection.error();
-
-  RunOrder order;
-  order.run = engine::local_run_number(assignment.group.name, assignment.group.epoch, sequence);
-  order.group = assignment.group.name;
-  order.epoch = assignment.group.epoch;
-  order.token = assignment.token;
-  order.spec = {op,
-                selection->algorithm,
-                ranks,
-                is_rooted(op) ? call.root : selection->root,
-                selection->arity,
-                call.in_place,
-                selection->algorithm_shape};
-  order.sizes = std::move(local->sizes);
-  order.result = std::move(local->result);
-  order.rank = assignment.rank;
-  order.members = assignment.members;
-  order.tensor = call.tensor;
-  if (tensor) order.admitted = Admitted{tensor->version, tensor->dtype};
-  order.reduce = reduce;
-  order.schedule = call.schedule;
-  order.deadline = deadline;
-  if (auto problem = runner_.refusal(order, tensor ? &*tensor : nullptr)) return std::move(*problem);
+Checked<RunOrder> GroupBook::checked_order(GroupEpoch const& epoch, std::uint64_t sequence, Op op,
+                                           steady_clock::time_point deadline, api::LocalCall const& call) {
+  auto order = to_order(epoch.assignment(), sequence, op, deadline, call, runner_.store());
+  if (!order) return order.error();
+  if (auto problem = runner_.refusal(*order)) return std::move(*problem);
   return order;
 }
 
-awaitable<Checked<api::LocalReport>> GroupBook::run(EpochPtr epoch, Op op, ReduceOp reduce,
-                                                    steady_clock::time_point deadline, api::LocalCall call) {
+// `order` is the one of the next number; whoever has to wait for a turn looks at the tensors again.
+awaitable<Checked<api::LocalReport>> GroupBook::run(EpochPtr epoch, Op op, RunOrder order, api::LocalCall call) {
   GroupEpoch::Turn turn(*epoch);
-  if (auto problem = co_await turn.wait(deadline)) co_return std::move(*problem);
-  auto order = to_order(*epoch, turn.sequence(), op, reduce, deadline, call);
-  if (!order) {
-    epoch->break_epoch(order.error().detail);
-    co_return order.error();
+  if (!turn.has_come()) {
+    auto const deadline = order.deadline;
+    if (auto problem = co_await turn.wait(deadline)) co_return std::move(*problem);
+    auto again = checked_order(*epoch, turn.sequence(), op, deadline, call);
+    if (!again) {
+      epoch->break_epoch(again.error().detail);
+      co_return again.error();
+    }
+    order = std::move(*again);
   }
-  auto const algorithm = order->spec.algorithm;
-  epoch->running = order->run;
-  auto ended = co_await runner_.run(std::move(*order));
+  api::LocalReport report;
+  report.group = epoch->assignment().group.name;
+  report.epoch = epoch->assignment().group.epoch;
+  report.sequence = turn.sequence();
+  report.rank = epoch->assignment().rank;
+  report.algorithm = order.spec.algorithm;
+  report.tensors = tensors_of(order);
+  epoch->running = order.run;
+  auto ended = co_await runner_.run(std::move(order));
   epoch->running = 0;
   if (!ended || ended->problem) {
     auto problem = ended ? *ended->problem : ended.error();
     epoch->break_epoch(problem.detail);
     co_return problem;
   }
+  // The next call may read what this one has made: its turn is when that stands.
+  auto const version = co_await runner_.commit(std::move(ended->result));
   turn.finished();
-  auto const version = ended->result.commit(runner_.store());
-  if (!version) co_return to_problem(version.error(), {epoch->assignment().rank});
-
-  api::LocalReport report;
-  report.group = epoch->assignment().group.name;
-  report.epoch = epoch->assignment().group.epoch;
-  report.sequence = turn.sequence();
-  report.rank = epoch->assignment().rank;
-  report.algorithm = algorithm;
+  if (!version) co_return to_problem(version.error(), {report.rank});
   report.seconds = ended->seconds;
   report.bytes_sent = ended->bytes_sent;
   report.bytes_received = ended->bytes_received;

@@ -52,12 +52,11 @@ class GroupBook {
     EpochPtr epoch;  // null when this worker is no member
   };
 
-  boost::asio::awaitable<http::Checked<api::LocalReport>> run(EpochPtr epoch, Op op, ReduceOp reduce,
-                                                              std::chrono::steady_clock::time_point deadline,
+  boost::asio::awaitable<http::Checked<api::LocalReport>> run(EpochPtr epoch, Op op, RunOrder order,
                                                               api::LocalCall call);
-  [[nodiscard]] http::Checked<RunOrder> to_order(GroupEpoch const& epoch, std::uint64_t sequence, Op op,
-                                                 ReduceOp reduce, std::chrono::steady_clock::time_point deadline,
-                                                 api::LocalCall const& call);
+  [[nodiscard]] http::Checked<RunOrder> checked_order(GroupEpoch const& epoch, std::uint64_t sequence, Op op,
+                                                      std::chrono::steady_clock::time_point deadline,
+                                                      api::LocalCall const& call);
   [[nodiscard]] std::optional<http::Problem> accept(api::GroupAssignment const& message);
   [[nodiscard]] http::Checked<EpochPtr> find(std::string const& name) const;
   void end(GroupEpoch& epoch, Error why);

@@ -44,7 +44,7 @@ awaitable<http::Response> HealthRoutes::hello() {
   co_return json({{"name", "chorus-worker"},
                   {"worker", identity_.id},
                   {"version", version_},
-                  {"see", {"/v1", "/v1/tensors", "/v1/groups", "/v1/flight", "/readyz", "/metrics"}}});
+                  {"see", {"/v1", "/v1/tensors", "/v1/groups", "/v1/links", "/v1/flight", "/readyz", "/metrics"}}});
 }
 
 awaitable<http::Response> HealthRoutes::about() {

@@ -1,8 +1,72 @@
 #include "worker/service/held_result.hpp"
 
+#include <cstring>
+
 #include "collectives/core/assert.hpp"
+#include "worker/memory/errc.hpp"
+#include "worker/tensors/errc.hpp"
 
 namespace chorus::service {
+namespace {
+
+using boost::asio::awaitable;
+using tensors::Store;
+
+// Results on their way to clients' regions. Whoever copies holds them, also when nobody waits for it any more.
+struct Homecoming {
+  struct One {
+    Store::Exclusive home;
+    std::shared_ptr<tensors::Block const> result;
+  };
+  std::vector<One> all;
+
+  void copy() {
+    for (auto& [home, result] : all)
+      if (!home.bytes().empty()) std::memcpy(home.bytes().data(), result->data(), home.bytes().size());
+  }
+};
+
+// Nothing for a tensor that does not lie in a region.
+Result<std::optional<Store::Exclusive>> lock_home(Store& store, Store::NewVersion const& version) {
+  auto const now = store.get(version.name);
+  if (!now || now->data->region() == nullptr) return std::optional<Store::Exclusive>();
+  if (now->dtype != version.dtype || now->shape != version.shape)
+    return Error(tensors::TensorErrc::version_changed,
+                 "tensor " + version.name + " has come to lie in region " + now->data->region()->name());
+  auto home = store.lock(version.name, version.expected.value_or(now->version));
+  if (!home) return home.error();
+  return std::optional(std::move(*home));
+}
+
+awaitable<Result<std::uint64_t>> commit_all(Store& store, Helper& helper, std::vector<Store::NewVersion> versions) {
+  auto const coming = std::make_shared<Homecoming>();
+  std::vector<Store::NewVersion> others;
+  for (auto& version : versions) {
+    auto home = lock_home(store, version);
+    if (!home) co_return home.error();
+    if (*home)
+      coming->all.push_back({std::move(**home), std::move(version.data)});
+    else
+      others.push_back(std::move(version));
+  }
+  auto sum = store.put_all(std::move(others));
+  if (!sum || coming->all.empty()) co_return sum;
+  auto const copy = [coming] {
+    coming->copy();
+    return std::string();
+  };
+  static_cast<void>(co_await helper.compute(copy));
+  for (auto& [home, result] : coming->all) {
+    auto const& region = *home.tensor().data->region();
+    if (!region.is_whole())
+      co_return Error(memory::MemoryErrc::damaged, "region " + region.name() + ": " + region.key() +
+                                                       " was truncated while the result was copied there");
+    *sum += home.release_changed();
+  }
+  co_return sum;
+}
+
+}  // namespace
 
 HeldResult HeldResult::unchanged(std::uint64_t version) {
   HeldResult held;
@@ -10,17 +74,17 @@ HeldResult HeldResult::unchanged(std::uint64_t version) {
   return held;
 }
 
-Result<std::uint64_t> HeldResult::commit(tensors::Store& store) {
+awaitable<Result<std::uint64_t>> HeldResult::commit(Store& store, Helper& helper) && {
   CHORUS_ASSERT(!empty(), "a result is committed once");
   auto held = std::exchange(held_, std::monostate());
-  if (auto const* overwritten = std::get_if<std::shared_ptr<tensors::Store::Exclusive>>(&held))
-    return (*overwritten)->release_changed();
-  if (auto const* unchanged = std::get_if<Unchanged>(&held)) return unchanged->version;
-  return store.put_all(std::move(std::get<Beside>(held).versions));
+  if (auto const* overwritten = std::get_if<std::shared_ptr<Store::Exclusive>>(&held))
+    co_return (*overwritten)->release_changed();
+  if (auto const* unchanged = std::get_if<Unchanged>(&held)) co_return unchanged->version;
+  co_return co_await commit_all(store, helper, std::move(std::get<Beside>(held).versions));
 }
 
 void HeldResult::drop() {
-  if (auto const* overwritten = std::get_if<std::shared_ptr<tensors::Store::Exclusive>>(&held_))
+  if (auto const* overwritten = std::get_if<std::shared_ptr<Store::Exclusive>>(&held_))
     (*overwritten)->release_changed();
   held_ = std::monostate();
 }

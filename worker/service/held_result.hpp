@@ -1,6 +1,7 @@
 // The result of a run that has ended well, until it becomes the tensor's next version or is dropped.
 #pragma once
 
+#include <boost/asio/awaitable.hpp>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "collectives/core/result.hpp"
+#include "worker/service/helper.hpp"
 #include "worker/tensors/store.hpp"
 
 namespace chorus::service {
@@ -33,9 +35,11 @@ class HeldResult {
 
   [[nodiscard]] bool empty() const { return std::holds_alternative<std::monostate>(held_); }
 
-  // Gives the new version, of several the sum. Errors: TensorErrc version_changed, unknown, busy when somebody changed
-  // the tensor meanwhile. Empty afterwards.
-  [[nodiscard]] Result<std::uint64_t> commit(tensors::Store& store);
+  // Gives the new version, of several the sum. What lies in a client's region gets its result there, copied by the
+  // helper: only then does this suspend. All or none, unless a region is damaged meanwhile. Errors: TensorErrc
+  // version_changed, unknown, busy when somebody changed the tensor meanwhile; MemoryErrc::damaged. Store and helper
+  // outlive the call.
+  boost::asio::awaitable<Result<std::uint64_t>> commit(tensors::Store& store, Helper& helper) &&;
   void drop();
 
  private:

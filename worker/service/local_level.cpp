@@ -46,14 +46,16 @@ LocalLevel::LocalLevel(RunOrder const& order, std::vector<tensors::Tensor> parts
   for (auto const& part : parts_) version_ += part.version;
 }
 
-Checked<std::shared_ptr<LocalLevel>> LocalLevel::make(RunOrder const& order, tensors::Store& store,
-                                                      tensors::Pool& pool) {
+Checked<std::shared_ptr<LocalLevel>> LocalLevel::make(RunOrder const& order, tensors::Store const& store) {
   if (order.parts > max_parts)
     return invalid_field("/parts", "is " + std::to_string(order.parts) + ", expected at most 64");
-  if (order.spec.op != Op::all_reduce && order.spec.op != Op::reduce && order.spec.op != Op::broadcast)
-    return Problem(ProblemCode::unsupported, std::string(name(order.spec.op)) +
-                                                 " takes one tensor per worker; all_reduce, reduce and broadcast take "
-                                                 "several of one name");
+  if (order.spec.op != Op::all_reduce && order.spec.op != Op::reduce && order.spec.op != Op::broadcast) {
+    Problem problem(ProblemCode::unsupported,
+                    std::string(name(order.spec.op)) +
+                        " takes one tensor per worker; all_reduce, reduce and broadcast take several of one name");
+    problem.errors.push_back({"/tensor", "is " + part_name(order.tensor, 0) + " and so on"});
+    return problem;
+  }
   std::vector<tensors::Tensor> parts;
   for (std::uint32_t part = 0; part < order.parts; ++part) {
     auto tensor = store.get(part_name(order.tensor, part));
@@ -74,19 +76,32 @@ Checked<std::shared_ptr<LocalLevel>> LocalLevel::make(RunOrder const& order, ten
     auto reduction = level->plan(Op::reduce);
     if (!reduction) return reduction.error();
     level->reduction_ = std::move(*reduction);
-    auto block = pool.acquire(level->parts_.front().data->size_bytes());
-    if (!block) return to_problem(block.error(), {order.rank});
-    level->combined_ = std::move(*block);
   }
   auto distribution = level->plan(Op::broadcast);
   if (!distribution) return distribution.error();
   level->distribution_ = std::move(*distribution);
-  for (auto const& part : level->parts_) {
-    auto block = pool.acquire(part.data->size_bytes());
-    if (!block) return to_problem(block.error(), {order.rank});
-    level->results_.push_back(std::move(*block));
-  }
   return level;
+}
+
+std::vector<std::shared_ptr<tensors::Block const>> LocalLevel::blocks() const {
+  std::vector<std::shared_ptr<tensors::Block const>> blocks;
+  for (auto const& part : parts_) blocks.push_back(part.data);
+  return blocks;
+}
+
+Status LocalLevel::allocate(tensors::Pool& pool, bool brings, bool gets) {
+  if (brings && !reduction_.empty()) {
+    auto block = pool.acquire(parts_.front().data->size_bytes());
+    if (!block) return block.error();
+    combined_ = std::move(*block);
+  }
+  if (!gets) return ok();
+  for (auto const& part : parts_) {
+    auto block = pool.acquire(part.data->size_bytes());
+    if (!block) return block.error();
+    results_.push_back(std::move(*block));
+  }
+  return ok();
 }
 
 // An algorithm that reduces but does not broadcast (ring) leaves the copying to centralized.

@@ -1,5 +1,5 @@
-// The lower level of a collective on a worker that holds several tensors of one name, grad/0, grad/1, ...: what is done
-// in this worker's memory before the worker takes part in the collective as one rank, and after.
+// The lower level of a collective on a worker that holds several tensors of one name, grad/0, grad/1, ...: they are
+// reduced here first, and all of them get the result.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 
 #include "http/problem.hpp"
 #include "worker/engine/local_collective.hpp"
-#include "worker/service/held_result.hpp"
+#include "worker/service/lower_level.hpp"
 #include "worker/service/run_order.hpp"
 #include "worker/tensors/memory.hpp"
 #include "worker/tensors/store.hpp"
@@ -21,28 +21,30 @@ inline constexpr std::uint32_t max_parts = 64;
 // "grad/3"
 [[nodiscard]] std::string part_name(std::string const& tensor, std::uint32_t part);
 
-// Made and asked on the control thread; combine() and spread() run on any one thread at a time. Holds the parts as they
-// were, and memory for what they become.
-class LocalLevel {
+class LocalLevel final : public LowerLevel {
  public:
   // Problems: unknown_tensor, mismatch between the parts or with what was admitted (the version is the sum of the
-  // parts'), unsupported for an operation that has no lower level, invalid_field at /local_algorithm, out of memory.
-  [[nodiscard]] static http::Checked<std::shared_ptr<LocalLevel>> make(RunOrder const& order, tensors::Store& store,
-                                                                       tensors::Pool& pool);
+  // parts'), unsupported for an operation that has no lower level, invalid_field at /local_algorithm.
+  [[nodiscard]] static http::Checked<std::shared_ptr<LocalLevel>> make(RunOrder const& order,
+                                                                       tensors::Store const& store);
 
-  [[nodiscard]] Dtype dtype() const { return parts_.front().dtype; }
-  [[nodiscard]] std::uint64_t elements() const { return parts_.front().elements(); }  // of each part
-  [[nodiscard]] std::uint64_t version() const { return version_; }
+  [[nodiscard]] Dtype dtype() const override { return parts_.front().dtype; }
+  [[nodiscard]] std::uint64_t elements() const override { return parts_.front().elements(); }  // of each part
+  [[nodiscard]] std::uint64_t version() const override { return version_; }
+  [[nodiscard]] std::vector<std::shared_ptr<tensors::Block const>> blocks() const override;
+  // Workers may have different numbers of parts; what avg divides by, all have been told.
+  [[nodiscard]] std::uint64_t agreement() const override { return 0; }
+  [[nodiscard]] std::string agreement_text() const override { return ""; }
+  [[nodiscard]] Status allocate(tensors::Pool& pool, bool brings, bool gets) override;
 
-  // Reduces the parts to one; for broadcast there is nothing to reduce. Divides nothing.
-  void combine();
+  // Reduces the parts to one; for broadcast there is nothing to reduce.
+  void combine() override;
   // What combine() made, or the first part.
-  [[nodiscard]] std::span<std::byte const> combined() const;
+  [[nodiscard]] std::span<std::byte const> combined() const override;
 
   // Divides (for avg, by all contributions of all workers) and copies the result to every part's next version.
-  void spread(std::span<std::byte> result);
-  // What spread() has made.
-  [[nodiscard]] HeldResult results() const;
+  void spread(std::span<std::byte> result) override;
+  [[nodiscard]] HeldResult results() const override;
 
  private:
   LocalLevel(RunOrder const& order, std::vector<tensors::Tensor> parts);

@@ -27,10 +27,17 @@ std::optional<http::Problem> check_counts(char const* pointer, std::vector<std::
   return std::nullopt;
 }
 
+std::optional<http::Problem> check_rows(std::string const& what, std::uint64_t rows, LocalTensor const& tensor,
+                                        std::uint64_t expected) {
+  if (rows == expected) return std::nullopt;
+  return invalid_field("/counts", what + std::to_string(rows) + "; the tensor " + tensor.name + " has " +
+                                      std::to_string(expected) + " rows");
+}
+
 }  // namespace
 
 Checked<LocalShape> shape_local_call(Op op, std::uint32_t ranks, plan::Rank root, plan::Rank rank,
-                                     tensors::Tensor const& tensor, api::LocalCall const& call) {
+                                     LocalTensor const& tensor, api::LocalCall const& call) {
   auto const rows = plan::rows_of(tensor.shape);
   LocalShape local;
   auto const result_of = [&](std::uint64_t result_rows) {
@@ -49,8 +56,8 @@ Checked<LocalShape> shape_local_call(Op op, std::uint32_t ranks, plan::Rank root
     case Op::all_reduce:
     case Op::reduce:
     case Op::broadcast:
-      local.sizes = {tensor.elements(), {}, {}};
-      local.elements = tensor.elements();
+      local.sizes = {tensor.elements, {}, {}};
+      local.elements = tensor.elements;
       if (call.output || (op == Op::broadcast && rank != root && !call.in_place)) result_of(rows.count);
       return local;
     case Op::all_gather:
@@ -61,6 +68,12 @@ Checked<LocalShape> shape_local_call(Op op, std::uint32_t ranks, plan::Rank root
       auto const blocks = !call.counts.empty() ? call.counts
                           : whole              ? plan::split_rows(rows.count, ranks)
                                                : std::vector<std::uint64_t>(ranks, rows.count);
+      // With counts it does not matter what a rank has that is only told.
+      bool const is_told = op == Op::scatter && !whole;
+      auto const own = whole ? sum(blocks) : blocks[rank];
+      if (!is_told)
+        if (auto problem = check_rows(whole ? "sum up to " : "say of this rank ", own, tensor, rows.count))
+          return std::move(*problem);
       local.sizes = plan::sizes_of_blocks(blocks, rows.elements);
       local.elements = sum(blocks) * rows.elements;
       result_of(op == Op::all_gather || op == Op::gather ? sum(blocks) : blocks[rank]);
@@ -72,8 +85,9 @@ Checked<LocalShape> shape_local_call(Op op, std::uint32_t ranks, plan::Rank root
       auto const sent = call.counts.empty() ? plan::split_rows(rows.count, ranks) : call.counts;
       auto const received = call.counts.empty() ? std::vector<std::uint64_t>(ranks, sent[rank]) : call.receive_counts;
       if (auto problem = check_counts("/receive_counts", received, ranks)) return std::move(*problem);
+      if (auto problem = check_rows("sum up to ", sum(sent), tensor, rows.count)) return std::move(*problem);
       local.sizes = plan::sizes_of_exchange(sent, received, rows.elements);
-      local.elements = tensor.elements();
+      if (call.counts.empty()) local.elements = tensor.elements;
       if (!call.in_place) result_of(sum(received));
       return local;
     }

@@ -2,6 +2,7 @@
 
 #include "collectives/core/errc.hpp"
 #include "worker/engine/errc.hpp"
+#include "worker/memory/errc.hpp"
 #include "worker/tensors/errc.hpp"
 
 namespace chorus::service {
@@ -60,12 +61,28 @@ ProblemCode of(engine::EngineErrc code) {
   return ProblemCode::internal;
 }
 
+ProblemCode of(memory::MemoryErrc code) {
+  using enum memory::MemoryErrc;
+  switch (code) {
+    case unavailable:
+      return ProblemCode::unavailable;
+    case damaged:
+      return ProblemCode::region_damaged;
+    case not_shared:
+    case bad_key:
+    case out_of_range:
+      return ProblemCode::invalid_field;
+  }
+  return ProblemCode::internal;
+}
+
 }  // namespace
 
 ProblemCode problem_code(std::error_code code) {
   if (code.category() == tensors::tensor_category()) return of(static_cast<tensors::TensorErrc>(code.value()));
   if (code.category() == plan_category()) return of(static_cast<PlanErrc>(code.value()));
   if (code.category() == engine::engine_category()) return of(static_cast<engine::EngineErrc>(code.value()));
+  if (code.category() == memory::memory_category()) return of(static_cast<memory::MemoryErrc>(code.value()));
   return ProblemCode::internal;
 }
 

@@ -104,30 +104,42 @@ void RunBook::end(std::uint64_t run, Record& record, State state) {
   ended_.pop_front();
 }
 
-Checked<std::uint64_t> RunBook::commit(std::uint64_t run) {
+awaitable<Checked<std::uint64_t>> RunBook::commit(std::uint64_t run) {
   auto const record = find(run);
-  if (record == nullptr) return unknown_run(run);
+  if (record == nullptr) co_return unknown_run(run);
+  while (record->state == State::committing) co_await record->changed.wait_until(http::Condition::TimePoint::max());
   switch (record->state) {
     case State::running:
-      return Problem(ProblemCode::busy, of_run(run) + " has not ended yet");
+    case State::committing:
+      co_return Problem(ProblemCode::busy, of_run(run) + " has not ended yet");
     case State::committed:
-      return record->version;
+      co_return record->version;
     case State::dropped:
-      return was_aborted(run);
+      co_return was_aborted(run);
     case State::failed:
-      return *record->outcome->value().error;
+      co_return *record->outcome->value().error;
     case State::held:
       break;
   }
-  auto const version = record->result.commit(runner_.store());
+  record->state = State::committing;
+  record->changed.notify_all();
+  // As a task of the book: it ends also when the one who asked goes away.
+  tasks_.spawn(of_run(run), finish(run, record));
+  while (record->state == State::committing) co_await record->changed.wait_until(http::Condition::TimePoint::max());
+  if (record->state == State::committed) co_return record->version;
+  co_return *record->refusal;
+}
+
+awaitable<void> RunBook::finish(std::uint64_t run, RecordPtr record) {
+  auto const version = co_await runner_.commit(std::move(record->result));
   if (!version) {
+    record->refusal = to_problem(version.error());
     end(run, *record, State::dropped);
-    return to_problem(version.error());
+    co_return;
   }
   record->version = *version;
   record->outcome->value().version = *version;
   end(run, *record, State::committed);
-  return *version;
 }
 
 std::optional<Problem> RunBook::drop(std::uint64_t run) {
@@ -141,6 +153,8 @@ std::optional<Problem> RunBook::drop(std::uint64_t run) {
     return std::nullopt;
   }
   switch (record->state) {
+    case State::committing:
+      return Problem(ProblemCode::mismatch, of_run(run) + " is being committed");
     case State::committed:
       return Problem(ProblemCode::mismatch,
                      of_run(run) + " is committed as version " + std::to_string(record->version));

@@ -32,9 +32,10 @@ class RunBook {
 
   // Gives the new version, each time. Problems: unknown_run, busy while it runs, cancelled, and why it failed; mismatch
   // if the tensor was changed meanwhile.
-  [[nodiscard]] http::Checked<std::uint64_t> commit(std::uint64_t run);
+  boost::asio::awaitable<http::Checked<std::uint64_t>> commit(std::uint64_t run);
 
-  // Ends the run, drops its result, or sees to it that it will not start. Problem mismatch if it was committed.
+  // Ends the run, drops its result, or sees to it that it will not start. Problem mismatch if it was committed, or is
+  // about to be.
   [[nodiscard]] std::optional<http::Problem> drop(std::uint64_t run);
 
   // From now on no new run. drained() returns when none runs or waits for its commit, or at the deadline.
@@ -45,7 +46,7 @@ class RunBook {
   boost::asio::awaitable<void> stop();
 
  private:
-  enum class State { running, held, committed, failed, dropped };
+  enum class State { running, held, committing, committed, failed, dropped };
   struct Record {
     explicit Record(boost::asio::any_io_executor executor) : changed(std::move(executor)) {}
     std::string request;
@@ -53,12 +54,14 @@ class RunBook {
     bool drop_asked = false;
     std::optional<http::Checked<api::RunReport>> outcome;
     HeldResult result;
-    std::uint64_t version = 0;  // once committed
+    std::uint64_t version = 0;             // once committed
+    std::optional<http::Problem> refusal;  // why it could not be
     http::Condition changed;
   };
   using RecordPtr = std::shared_ptr<Record>;
 
   boost::asio::awaitable<void> live(std::uint64_t run, RecordPtr record, RunOrder order, std::string worker);
+  boost::asio::awaitable<void> finish(std::uint64_t run, RecordPtr record);
   void end(std::uint64_t run, Record& record, State state);
   [[nodiscard]] RecordPtr find(std::uint64_t run) const;
 

@@ -40,7 +40,8 @@ struct RunOrder {
   plan::Spec spec;
   plan::Rank rank = 0;
   std::vector<engine::Peer> members;  // in rank order
-  std::string tensor;                 // "" for a barrier
+  std::string tensor;                 // "" for a barrier, and with `fused`
+  std::vector<std::string> fused;     // tensors that are packed into one vector, if there are any
   std::optional<Admitted> admitted;
   plan::Sizes sizes;
   std::optional<ResultPlace> result;            // none: the next version of the tensor, with its shape

@@ -49,7 +49,7 @@ awaitable<http::Response> RunRoutes::put(http::Request const& request, http::Bod
 awaitable<http::Response> RunRoutes::commit(http::Request const& request) {
   auto const run = run_number(request);
   if (!run) co_return run.error();
-  auto const version = runs_.commit(*run);
+  auto const version = co_await runs_.commit(*run);
   if (!version) co_return version.error();
   co_return http::Response::json(200, http::encode(api::CommitAnswer{*version}));
 }

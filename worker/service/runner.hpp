@@ -32,6 +32,10 @@ struct RunEnd {
   HeldResult result;  // empty when it failed
 };
 
+class LowerLevel;
+struct RunMemory;
+struct RunPart;
+
 // On the control thread. Everything that it refers to outlives it and its runs.
 class Runner {
  public:
@@ -55,25 +59,30 @@ class Runner {
   // Ends the run with `why`, whether it is still being prepared here or runs already; nothing if it has ended.
   void abort(std::uint64_t run, Error why);
 
-  // What run() would refuse at once, of an order over this tensor; null where the rank has none to bring.
-  [[nodiscard]] std::optional<http::Problem> refusal(RunOrder const& order, tensors::Tensor const* tensor);
+  // What run() would refuse at once.
+  [[nodiscard]] std::optional<http::Problem> refusal(RunOrder const& order);
 
-  [[nodiscard]] tensors::Store& store() { return parts_.store; }
+  // See HeldResult::commit.
+  boost::asio::awaitable<Result<std::uint64_t>> commit(HeldResult result);
+
+  [[nodiscard]] tensors::Store const& store() const { return parts_.store; }
 
  private:
-  struct Memory;
-
-  struct Part;
-
-  boost::asio::awaitable<http::Checked<Memory>> acquire(RunOrder const& order);
+  boost::asio::awaitable<http::Checked<RunMemory>> acquire(RunOrder const& order);
   boost::asio::awaitable<http::Checked<std::shared_ptr<tensors::Store::Exclusive>>> overwrite(RunOrder const& order,
                                                                                               std::uint64_t version);
-  [[nodiscard]] http::Checked<Memory> acquire_parts(RunOrder const& order, Memory memory);
-  [[nodiscard]] http::Checked<Part> part_of(RunOrder const& order);
+  [[nodiscard]] http::Checked<RunMemory> acquire_level(RunOrder const& order, RunMemory memory);
+  [[nodiscard]] http::Checked<std::shared_ptr<LowerLevel>> level_of(RunOrder const& order, RunPart const& part);
+  [[nodiscard]] http::Checked<RunPart> part_of(RunOrder const& order);
+  [[nodiscard]] std::optional<http::Problem> refusal(RunOrder const& order, RunPart const& part,
+                                                     tensors::Tensor const* tensor);
+  [[nodiscard]] std::optional<http::Problem> check_home(RunOrder const& order, Dtype dtype) const;
   [[nodiscard]] http::Checked<std::shared_ptr<plan::Program const>> find_program(RunOrder const& order);
-  [[nodiscard]] engine::RunSpec to_spec(RunOrder const& order, Memory const& memory);
+  [[nodiscard]] engine::RunSpec to_spec(RunOrder const& order, RunMemory const& memory);
+  boost::asio::awaitable<void> combine(std::shared_ptr<LowerLevel> level);
+  boost::asio::awaitable<void> spread(std::shared_ptr<LowerLevel> level, std::shared_ptr<tensors::Block> result);
   boost::asio::awaitable<std::string> digest_of(std::shared_ptr<void const> owner, std::span<std::byte const> bytes);
-  void record(RunOrder const& order, Memory const& memory, RunEnd const& end);
+  void record(RunOrder const& order, RunMemory const& memory, RunEnd const& end);
 
   class Preparation;
 

@@ -14,11 +14,19 @@ http::Problem precondition_failed(std::string_view field, std::string const& nam
 
 }  // namespace
 
+std::string tag_of(tensors::Tensor const& tensor, Identity const& identity) {
+  return tensor.data->region() != nullptr ? "" : entity_tag(identity.incarnation, tensor.version);
+}
+
 void describe(tensors::Tensor const& tensor, Identity const& identity, http::Fields& fields) {
   fields.set("Tensor-Dtype", std::string(name(tensor.dtype)));
   fields.set("Tensor-Shape", tensors::to_string(tensor.shape));
   fields.set("Tensor-Version", std::to_string(tensor.version));
-  fields.set("ETag", entity_tag(identity.incarnation, tensor.version));
+  if (auto const tag = tag_of(tensor, identity); !tag.empty()) fields.set("ETag", tag);
+  if (auto const* region = tensor.data->region()) {
+    fields.set("Tensor-Shm-Region", region->name());
+    fields.set("Tensor-Shm-Offset", std::to_string(tensor.data->region_offset()));
+  }
   fields.set("Accept-Ranges", "bytes");
 }
 
@@ -29,6 +37,7 @@ api::TensorInfo to_info(tensors::Tensor const& tensor) {
   info.shape = tensor.shape;
   info.version = tensor.version;
   info.bytes = tensor.data->size_bytes();
+  if (auto const* region = tensor.data->region()) info.shm = api::Place{region->name(), tensor.data->region_offset()};
   return info;
 }
 
@@ -57,12 +66,12 @@ http::Checked<std::optional<std::uint64_t>> expected_version(http::Fields const&
   std::optional<std::uint64_t> expected;
   if (*match) {
     if (!tensor) return precondition_failed("If-Match", name, "does not exist");
-    if (!(*match)->matches_strongly(entity_tag(identity.incarnation, tensor->version)))
+    if (!(*match)->matches_strongly(tag_of(*tensor, identity)))
       return precondition_failed("If-Match", name, "is at version " + std::to_string(tensor->version));
     expected = tensor->version;
   }
   if (*none_match) {
-    if (tensor && (*none_match)->matches_weakly(entity_tag(identity.incarnation, tensor->version)))
+    if (tensor && (*none_match)->matches_weakly(tag_of(*tensor, identity)))
       return precondition_failed("If-None-Match", name, "is at version " + std::to_string(tensor->version));
     expected = tensor ? tensor->version : 0;
   }

@@ -94,8 +94,11 @@ awaitable<http::Response> TensorRoutes::get(http::Request const& request) {
   if (!name) co_return name.error();
   auto const tensor = store_.get(*name);
   if (!tensor) co_return to_problem(tensor.error());
-  auto const etag = entity_tag(identity_.incarnation, tensor->version);
+  auto const etag = tag_of(*tensor, identity_);
 
+  if (auto const* region = tensor->data->region(); region != nullptr && !region->is_whole())
+    co_return http::Problem(http::ProblemCode::region_damaged,
+                            "region " + region->name() + ": " + region->key() + " no longer reaches to its end");
   auto const match = find_tags(request.fields, "If-Match");
   if (!match) co_return match.error();
   if (*match && !(*match)->matches_strongly(etag))

@@ -5,6 +5,7 @@
 #include "http/ascii.hpp"
 #include "http/json.hpp"
 #include "worker/service/digest.hpp"
+#include "worker/service/json_body.hpp"
 #include "worker/service/problems.hpp"
 #include "worker/service/single_field.hpp"
 #include "worker/service/tensor_description.hpp"
@@ -31,13 +32,22 @@ struct Announced {
 
 std::string shortened(std::string_view text) { return std::string(text.substr(0, 80)); }
 
+std::string_view media_type_of(std::string_view content_type) {
+  return http::trimmed(content_type.substr(0, content_type.find(';')));
+}
+
+bool is_json(http::Fields const& fields) {
+  auto const type = fields.find("Content-Type");
+  return type && http::equals_ignoring_case(media_type_of(*type), "application/json");
+}
+
 std::optional<Problem> check_media(http::Fields const& fields) {
   if (auto const encoding = fields.find("Content-Encoding");
       encoding && !http::equals_ignoring_case(*encoding, "identity"))
     return Problem(ProblemCode::unsupported_media_type,
                    "Content-Encoding is " + shortened(*encoding) + ": send the bytes as they are");
   auto const type = fields.find("Content-Type");
-  if (type && !http::equals_ignoring_case(http::trimmed(type->substr(0, type->find(';'))), media_type))
+  if (type && !http::equals_ignoring_case(media_type_of(*type), media_type))
     return Problem(ProblemCode::unsupported_media_type,
                    "Content-Type is " + shortened(*type) +
                        ", expected application/octet-stream or none (with curl: -T FILE, "
@@ -107,11 +117,16 @@ void TensorUpload::add_to(http::Router& router) {
 }
 
 awaitable<http::Response> TensorUpload::put(http::Request const& request, http::Body& body) {
-  auto const name = tensor_name(request);
+  auto name = tensor_name(request);
   if (!name) co_return name.error();
+  if (is_json(request.fields)) co_return co_await place(request, body, std::move(*name));
+  co_return co_await upload(request, body, std::move(*name));
+}
+
+awaitable<http::Response> TensorUpload::upload(http::Request const& request, http::Body& body, std::string name) {
   auto announced = check_announced(request, body.length(), tensor_limit_bytes_);
   if (!announced) co_return announced.error();
-  auto const expected = expected_version(request.fields, store_, *name, identity_);
+  auto const expected = expected_version(request.fields, store_, name, identity_);
   if (!expected) co_return expected.error();
   auto const block = pool_.acquire(announced->bytes);
   if (!block) co_return to_problem(block.error());
@@ -128,15 +143,38 @@ awaitable<http::Response> TensorUpload::put(http::Request const& request, http::
                                                           ", the body has " +
                                                           to_field({announced->digest->algorithm, found}));
   }
+  co_return store({std::move(name), announced->dtype, std::move(announced->shape), 0, *block}, *expected);
+}
 
-  bool const existed = store_.get(*name).has_value();
-  auto const version = store_.put(*name, announced->dtype, announced->shape, *block, *expected);
-  if (!version) co_return to_condition_problem(version.error());
-  tensors::Tensor const tensor{*name, announced->dtype, std::move(announced->shape), *version, *block};
+awaitable<http::Response> TensorUpload::place(http::Request const& request, http::Body& body, std::string name) {
+  if (auto const refusal = clients_.refusal()) co_return *refusal;
+  auto asked = co_await read_json<api::Placement>(body);
+  if (!asked) co_return asked.error();
+  auto& placement = asked->message;
+  auto const dtype = parse_dtype(placement.dtype);
+  if (!dtype) co_return invalid_field("/dtype", "is " + shortened(placement.dtype) + ", which is no dtype");
+  auto const elements = tensors::element_count(placement.shape, *dtype);
+  if (!elements) co_return invalid_field("/shape", elements.error().detail);
+  auto const bytes = *elements * element_bytes(*dtype);
+  if (bytes > tensor_limit_bytes_)
+    co_return invalid_field("/shape", "makes " + std::to_string(bytes) + " bytes: a tensor has at most " +
+                                          std::to_string(tensor_limit_bytes_) + " here");
+  auto const expected = expected_version(request.fields, store_, name, identity_);
+  if (!expected) co_return expected.error();
+  auto block = clients_.block(placement.shm, bytes, *dtype);
+  if (!block) co_return block.error();
+  co_return store({std::move(name), *dtype, std::move(placement.shape), 0, std::move(*block)}, *expected);
+}
+
+http::Response TensorUpload::store(tensors::Tensor tensor, std::optional<std::uint64_t> expected) {
+  bool const existed = store_.get(tensor.name).has_value();
+  auto const version = store_.put(tensor.name, tensor.dtype, tensor.shape, tensor.data, expected);
+  if (!version) return to_condition_problem(version.error());
+  tensor.version = *version;
   auto response = http::Response::json(existed ? 200 : 201, http::encode(to_info(tensor)));
   describe(tensor, identity_, response.fields);
-  if (!existed) response.fields.set("Location", tensor_path(*name));
-  co_return response;
+  if (!existed) response.fields.set("Location", tensor_path(tensor.name));
+  return response;
 }
 
 }  // namespace chorus::service

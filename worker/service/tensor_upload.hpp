@@ -1,8 +1,11 @@
-// PUT of tensors: everything that can be refused is refused before the body is read, and the body goes straight into
+// PUT of tensors: their bytes, or, as JSON, where in a client's shared memory they lie.
+//
+// Everything that can be refused is refused before the body is read, and the body goes straight into
 // the block that will be the tensor. A tensor changes only when all of it has arrived and fits its digest.
 #pragma once
 
 #include "http/router.hpp"
+#include "worker/service/client_memory.hpp"
 #include "worker/service/helper.hpp"
 #include "worker/service/identity.hpp"
 #include "worker/tensors/memory.hpp"
@@ -13,17 +16,26 @@ namespace chorus::service {
 // On the control thread. What it is given outlives it, and it outlives the server's stop().
 class TensorUpload {
  public:
-  TensorUpload(tensors::Store& store, tensors::Pool& pool, Helper& helper, Identity const& identity,
-               std::uint64_t tensor_limit_bytes)
-      : store_(store), pool_(pool), helper_(helper), identity_(identity), tensor_limit_bytes_(tensor_limit_bytes) {}
+  TensorUpload(tensors::Store& store, tensors::Pool& pool, ClientMemory const& clients, Helper& helper,
+               Identity const& identity, std::uint64_t tensor_limit_bytes)
+      : store_(store),
+        pool_(pool),
+        clients_(clients),
+        helper_(helper),
+        identity_(identity),
+        tensor_limit_bytes_(tensor_limit_bytes) {}
 
   void add_to(http::Router& router);
 
  private:
   boost::asio::awaitable<http::Response> put(http::Request const& request, http::Body& body);
+  boost::asio::awaitable<http::Response> upload(http::Request const& request, http::Body& body, std::string name);
+  boost::asio::awaitable<http::Response> place(http::Request const& request, http::Body& body, std::string name);
+  [[nodiscard]] http::Response store(tensors::Tensor tensor, std::optional<std::uint64_t> expected);
 
   tensors::Store& store_;
   tensors::Pool& pool_;
+  ClientMemory const& clients_;
   Helper& helper_;
   Identity const& identity_;
   std::uint64_t const tensor_limit_bytes_;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "metrics/build.hpp"
+#include "worker/service/link_list.hpp"
 #include "worker/service/probe_routes.hpp"
 
 namespace chorus::service {
@@ -64,7 +65,11 @@ struct Worker::Runs {
       : plane({.worker = worker.identity_.id,
                .incarnation = worker.identity_.incarnation,
                .spin = worker.options_.spin,
-               .arena = worker.arena_.get()}),
+               .arena = worker.arena_.get(),
+               .on_link_without_shm =
+                   [log = worker.log_](std::string const& peer, std::string const& why) {
+                     log->info("the link with {} goes over tcp: {}", peer, why);
+                   }}),
         runner({executor, plane, worker.plans_, worker.store_, worker.pool_, worker.helper_, worker.metrics_,
                 worker.flights_}),
         book(executor, runner, {}),
@@ -72,10 +77,12 @@ struct Worker::Runs {
         run_routes(book, groups, worker.identity_),
         group_routes(groups),
         link_route(plane, worker.identity_),
+        link_list(plane),
         probe_routes(worker.client_, worker.identity_) {
     run_routes.add_to(worker.router_);
     group_routes.add_to(worker.router_);
     link_route.add_to(worker.router_);
+    link_list.add_to(worker.router_);
     probe_routes.add_to(worker.router_);
   }
 
@@ -86,6 +93,7 @@ struct Worker::Runs {
   RunRoutes run_routes;
   GroupRoutes group_routes;
   LinkRoute link_route;
+  LinkList link_list;
   ProbeRoutes probe_routes;
 };
 
@@ -98,6 +106,7 @@ Worker::Worker(boost::asio::io_context& control, WorkerOptions options, std::sha
       metrics_(metrics::this_build(), options_.start_time_seconds),
       arena_(make_arena(options_, *log_)),
       pool_(kept_bytes(options_), options_.memory_limit_bytes, arena_),
+      clients_(options_.allows_client_shm, store_),
       plans_(plan_cache_bytes),
       helper_(executor_),
       client_(executor_),
@@ -128,10 +137,11 @@ void Worker::add_routes() {
   health_routes_.emplace(identity_, metrics::this_build().version,
                          HealthRoutes::Sources{[this] { return unready(); }, [this] { return metrics_text(); }});
   tensor_routes_.emplace(store_, helper_, identity_);
-  tensor_upload_.emplace(store_, pool_, helper_, identity_, options_.tensor_limit_bytes);
+  tensor_upload_.emplace(store_, pool_, clients_, helper_, identity_, options_.tensor_limit_bytes);
   health_routes_->add_to(router_);
   tensor_routes_->add_to(router_);
   tensor_upload_->add_to(router_);
+  shm_routes_.add_to(router_);
   flights_.add_to(router_);
 }
 

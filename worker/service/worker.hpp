@@ -13,6 +13,7 @@
 #include "metrics/worker_metrics.hpp"
 #include "worker/engine/data_plane.hpp"
 #include "worker/service/agent.hpp"
+#include "worker/service/client_memory.hpp"
 #include "worker/service/flight.hpp"
 #include "worker/service/group_book.hpp"
 #include "worker/service/group_routes.hpp"
@@ -24,6 +25,7 @@
 #include "worker/service/run_book.hpp"
 #include "worker/service/run_routes.hpp"
 #include "worker/service/runner.hpp"
+#include "worker/service/shm_routes.hpp"
 #include "worker/service/tensor_routes.hpp"
 #include "worker/service/tensor_upload.hpp"
 
@@ -75,6 +77,7 @@ class Worker {
   std::shared_ptr<memory::Arena> arena_;  // null: no memory is shared
   tensors::Pool pool_;
   tensors::Store store_;
+  ClientMemory clients_;
   plan::Cache plans_;
   Helper helper_;
   FlightRecorder flights_;
@@ -89,6 +92,7 @@ class Worker {
   std::optional<HealthRoutes> health_routes_;
   std::optional<TensorRoutes> tensor_routes_;
   std::optional<TensorUpload> tensor_upload_;
+  ShmRoutes shm_routes_{clients_};
 };
 
 }  // namespace chorus::service

@@ -11,13 +11,17 @@
 
 #include "collectives/core/result.hpp"
 #include "worker/memory/arena.hpp"
+#include "worker/memory/client_region.hpp"
 
 namespace chorus::tensors {
 
-// Owned bytes at a fixed place. Immovable; shared by std::shared_ptr.
+// Bytes at a fixed place: the pool's, or of a client's region, which the block then holds. Immovable; shared by
+// std::shared_ptr.
 class Block {
  public:
   Block(std::byte* data, std::size_t size_bytes) : data_(data), size_bytes_(size_bytes) {}
+  Block(std::shared_ptr<memory::ClientRegion const> region, std::span<std::byte> bytes)
+      : data_(bytes.data()), size_bytes_(bytes.size()), region_(std::move(region)) {}
   Block(Block const&) = delete;
   Block& operator=(Block const&) = delete;
 
@@ -27,9 +31,17 @@ class Block {
   [[nodiscard]] std::span<std::byte> bytes() { return {data_, size_bytes_}; }
   [[nodiscard]] std::span<std::byte const> bytes() const { return {data_, size_bytes_}; }
 
+  // Null for the pool's. What lies in a region may change at any time.
+  [[nodiscard]] memory::ClientRegion const* region() const { return region_.get(); }
+  // Of a block in a region: where it begins there.
+  [[nodiscard]] std::uint64_t region_offset() const {
+    return static_cast<std::uint64_t>(data_ - region_->bytes().data());
+  }
+
  private:
   std::byte* data_;
   std::size_t size_bytes_;
+  std::shared_ptr<memory::ClientRegion const> region_;
 };
 
 // Thread-safe. Blocks may outlive the pool; they are then freed instead of kept.

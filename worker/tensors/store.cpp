@@ -129,7 +129,8 @@ Result<Store::Exclusive> Store::lock(std::string_view name, std::uint64_t expect
   auto& slot = found->second;
   if (slot.exclusive) return busy(name, being_written);
   if (auto const fits = check_version(name, expected, slot.tensor.version); !fits) return fits.error();
-  if (slot.tensor.data.use_count() != 1) return busy(name, "is being read");
+  bool const is_clients = slot.tensor.data->region() != nullptr;
+  if (!is_clients && slot.tensor.data.use_count() != 1) return busy(name, "is being read");
   // Snapshots are only taken under this lock, so there is no reader and will be none. Copying the pointer after the
   // look at its count is a read-modify-write of that count: what the last reader read happened before we write.
   auto block = std::const_pointer_cast<Block>(slot.tensor.data);

@@ -1,5 +1,5 @@
 // The worker's tensors: named, typed, shaped, versioned. Readers hold snapshots; a new version never changes an old
-// one.
+// one, except of tensors that lie in a client's region: those stay at their place, and the client writes there too.
 #pragma once
 
 #include <cstdint>
@@ -72,7 +72,7 @@ class Store {
 
   // Exclusive use of a tensor's own memory for a collective in place: others get busy until it is released. Releasing
   // with `changed` makes a new version. Errors: unknown, busy, version_changed; busy also while a reader holds a
-  // snapshot.
+  // snapshot, unless the tensor lies in a client's region, where nobody is promised that it stays as it is.
   class Exclusive {
    public:
     Exclusive(Exclusive&& other) noexcept;

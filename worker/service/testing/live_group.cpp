@@ -20,9 +20,12 @@ std::vector<Answer> at_once(std::size_t count, std::function<Answer(std::size_t)
   return answers;
 }
 
-LiveGroup::LiveGroup(std::size_t ranks) {
-  for (std::size_t rank = 0; rank < ranks; ++rank)
-    workers_.push_back(std::make_unique<LiveWorker>(test_options("w" + std::to_string(rank), incarnation_of(rank))));
+LiveGroup::LiveGroup(std::size_t ranks, std::function<void(WorkerOptions&)> const& change) {
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    auto options = test_options("w" + std::to_string(rank), incarnation_of(rank));
+    if (change) change(options);
+    workers_.push_back(std::make_unique<LiveWorker>(std::move(options)));
+  }
 }
 
 void LiveGroup::assign(std::uint32_t epoch, Change const& change) {
@@ -46,6 +49,15 @@ Answer LiveGroup::assign(std::size_t rank, std::uint32_t epoch, Change const& ch
   api::Selection small{"all_reduce", 1024, "tree", 0, 2, {}, "small"},
       large{"all_reduce", {}, "ring", 0, 2, {}, "large"};
   message.group.selection = {small, large};
+  for (auto const& [op, algorithm] : {std::pair{"reduce", "tree"},
+                                      {"broadcast", "tree"},
+                                      {"all_gather", "ring"},
+                                      {"reduce_scatter", "ring"},
+                                      {"gather", "binomial"},
+                                      {"scatter", "binomial"},
+                                      {"all_to_all", "pairwise"},
+                                      {"barrier", "dissemination"}})
+    message.group.selection.push_back({op, {}, algorithm, 0, 2, {}, "all"});
   message.worker = workers_[rank]->identity().id;
   message.incarnation = api::to_hex(incarnation_of(rank));
   message.token = "00000000000000ff";
@@ -106,8 +118,12 @@ std::vector<float> LiveGroup::sum(std::size_t count) const {
   return std::vector<float>(count, static_cast<float>(sum));
 }
 
-std::vector<Answer> LiveGroup::all_reduce(std::string const& body) {
-  return at_once(ranks(), [&](std::size_t rank) { return at(rank).post("/v1/groups/g/all_reduce", body); });
+std::vector<Answer> LiveGroup::call(std::string const& op, std::string const& body) {
+  return call(op, [&](std::size_t) { return body; });
+}
+
+std::vector<Answer> LiveGroup::call(std::string const& op, std::function<std::string(std::size_t)> const& body) {
+  return at_once(ranks(), [&](std::size_t rank) { return at(rank).post("/v1/groups/g/" + op, body(rank)); });
 }
 
 }  // namespace chorus::service::testing

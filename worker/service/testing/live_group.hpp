@@ -14,8 +14,8 @@ namespace chorus::service::testing {
 
 class LiveGroup {
  public:
-  // Workers w0, w1, ... of incarnations 0x10, 0x11, ...; no epoch has been assigned.
-  explicit LiveGroup(std::size_t ranks);
+  // Workers w0, w1, ... of incarnations 0x10, 0x11, ...; no epoch has been assigned. `change` edits their options.
+  explicit LiveGroup(std::size_t ranks, std::function<void(WorkerOptions&)> const& change = {});
 
   LiveWorker& at(std::size_t rank) { return *workers_.at(rank); }
   [[nodiscard]] std::size_t ranks() const { return workers_.size(); }
@@ -38,8 +38,10 @@ class LiveGroup {
   // The sum of what put_everywhere() put.
   [[nodiscard]] std::vector<float> sum(std::size_t count = 1000) const;
 
-  // POST /v1/groups/g/all_reduce at all ranks at once.
-  std::vector<Answer> all_reduce(std::string const& body);
+  // POST /v1/groups/g/{op} at all ranks at once.
+  std::vector<Answer> call(std::string const& op, std::string const& body);
+  std::vector<Answer> call(std::string const& op, std::function<std::string(std::size_t rank)> const& body);
+  std::vector<Answer> all_reduce(std::string const& body) { return call("all_reduce", body); }
 
  private:
   std::vector<std::unique_ptr<LiveWorker>> workers_;

@@ -1,7 +1,6 @@
 #include "worker/service/testing/live_worker.hpp"
 
 #include <spdlog/logger.h>
-#include <spdlog/sinks/null_sink.h>
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/use_future.hpp>
@@ -45,7 +44,7 @@ WorkerOptions test_options(std::string id, std::uint64_t incarnation) {
 }
 
 LiveWorker::LiveWorker(WorkerOptions options) {
-  auto const log = std::make_shared<spdlog::logger>("worker", std::make_shared<spdlog::sinks::null_sink_mt>());
+  auto const log = std::make_shared<spdlog::logger>("worker", log_);
   worker_ = std::make_unique<Worker>(control_, std::move(options), log,
                                      [this](std::string const& why) { fenced_.set_value(why); });
   if (auto const opened = worker_->open(); !opened) throw std::runtime_error(opened.error().detail);
@@ -96,6 +95,12 @@ Answer LiveWorker::put_bytes(std::string const& name, std::string const& bytes, 
   headers.emplace("Tensor-Dtype", "u8");
   headers.emplace("Tensor-Shape", std::to_string(bytes.size()));
   return put("/v1/tensors/" + name, bytes, headers, "application/octet-stream");
+}
+
+std::string LiveWorker::logged() const {
+  std::string lines;
+  for (auto const& line : log_->last_formatted()) lines += line;
+  return lines;
 }
 
 std::uint64_t LiveWorker::version_of(std::string const& name) const {

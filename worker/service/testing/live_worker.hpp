@@ -3,6 +3,7 @@
 #pragma once
 
 #include <httplib.h>
+#include <spdlog/sinks/ringbuffer_sink.h>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/json.hpp>
@@ -62,6 +63,7 @@ class LiveWorker {
     return values;
   }
   [[nodiscard]] std::uint64_t version_of(std::string const& name) const;  // 0 if it does not exist
+  [[nodiscard]] std::string logged() const;                               // the last lines, one behind the other
   [[nodiscard]] std::string metrics() const { return get("/metrics").body; }
 
  private:
@@ -69,6 +71,8 @@ class LiveWorker {
 
   boost::asio::io_context control_{1};
   std::promise<std::string> fenced_;
+  std::shared_ptr<spdlog::sinks::ringbuffer_sink_mt> const log_ =
+      std::make_shared<spdlog::sinks::ringbuffer_sink_mt>(100);
   std::unique_ptr<Worker> worker_;
   std::thread thread_;
 };

@@ -1,0 +1,22 @@
+#include "http/api/client_memory.hpp"
+
+#include "http/api/described.hpp"
+
+namespace chorus::api {
+
+BOOST_DESCRIBE_STRUCT(RegionRequest, (), (key, offset, bytes))
+BOOST_DESCRIBE_STRUCT(Region, (), (name, key, offset, bytes, state, tensors))
+BOOST_DESCRIBE_STRUCT(RegionList, (), (items, next_cursor))
+BOOST_DESCRIBE_STRUCT(Placement, (), (dtype, shape, shm))
+
+constexpr auto required(RegionRequest const*) { return std::array<std::string_view, 2>{"key", "bytes"}; }
+constexpr auto required(Region const*) { return std::array<std::string_view, 2>{"name", "key"}; }
+constexpr auto required(RegionList const*) { return std::array<std::string_view, 1>{"items"}; }
+constexpr auto required(Placement const*) { return std::array<std::string_view, 3>{"dtype", "shape", "shm"}; }
+
+}  // namespace chorus::api
+
+CHORUS_HTTP_MESSAGE(chorus::api::RegionRequest)
+CHORUS_HTTP_MESSAGE(chorus::api::Region)
+CHORUS_HTTP_MESSAGE(chorus::api::RegionList)
+CHORUS_HTTP_MESSAGE(chorus::api::Placement)

@@ -1,0 +1,16 @@
+#include "http/api/links.hpp"
+
+#include "http/codec.hpp"
+
+namespace chorus::api {
+
+BOOST_DESCRIBE_STRUCT(PeerLink, (), (worker, link, connections, why_not_shm, sent_bytes, received_bytes))
+BOOST_DESCRIBE_STRUCT(PeerLinkList, (), (items, next_cursor))
+
+constexpr auto required(PeerLink const*) { return std::array<std::string_view, 2>{"worker", "link"}; }
+constexpr auto required(PeerLinkList const*) { return std::array<std::string_view, 1>{"items"}; }
+
+}  // namespace chorus::api
+
+CHORUS_HTTP_MESSAGE(chorus::api::PeerLink)
+CHORUS_HTTP_MESSAGE(chorus::api::PeerLinkList)

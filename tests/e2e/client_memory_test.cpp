@@ -1,0 +1,49 @@
+// A client program in another language, with tensors in its own shared memory: the example that the docs show.
+#include <doctest/doctest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "tests/support/cluster.hpp"
+
+using namespace chorus::testing;
+
+namespace {
+
+// The one block of Python on the page.
+std::string python_of(std::string const& page) {
+  std::ifstream file(std::string(CHORUS_SOURCE_DIR) + "/docs/" + page);
+  std::ostringstream text;
+  text << file.rdbuf();
+  auto const all = text.str();
+  std::string const begin = "```python\n";
+  auto const from = all.find(begin);
+  REQUIRE(from != std::string::npos);
+  auto const to = all.find("```", from + begin.size());
+  REQUIRE(to != std::string::npos);
+  return all.substr(from + begin.size(), to - from - begin.size());
+}
+
+}  // namespace
+
+TEST_CASE("the example of the docs: two Python programs reduce what lies in their own memory") {
+  Cluster cluster(0);
+  for (auto const* id : {"a", "b"}) cluster.add_worker(id, "host=h0", {"--allow-client-shm"});
+  cluster.make_group("g");
+  auto const code = python_of("client_shared_memory.md");
+  Process first({"/usr/bin/env", "python3", "-c", code, cluster.worker(0).url, "1.5"});
+  Process second({"/usr/bin/env", "python3", "-c", code, cluster.worker(1).url, "40"});
+  for (auto* client : {&first, &second}) {
+    auto const output = client->read_all();
+    CHECK_MESSAGE(output.find(" 41.5 41.5\n") != std::string::npos, output);
+    CHECK(client->wait() == 0);
+  }
+  // The clients have gone, and their objects' names too: what lies there is still the worker's to use.
+  CHECK(cluster.worker(0).get_tensor<float>("grad") == std::vector<float>(1 << 20, 41.5F));
+  auto const again = cluster.run({{"group", "g"}, {"tensor", "grad"}});
+  CHECK(again.at("state") == "succeeded");
+  CHECK(cluster.worker(1).get_tensor<float>("grad").back() == 83);
+  CHECK(cluster.worker(0).erase("/v1/shm/system/mine").code() == "region_in_use");
+  CHECK(cluster.worker(0).erase("/v1/tensors/grad").status == 204);
+  CHECK(cluster.worker(0).erase("/v1/shm/system/mine").status == 204);
+}

@@ -1,0 +1,71 @@
+// Memory of a client program on this host that it lets the worker use: a part of a POSIX shared memory object.
+//
+// Nobody is asked to trust the client: the object is opened only if it is a plain file that the worker may read and
+// write by its permissions, sizes are held against the file's, and a file that is truncated later is an error.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "collectives/core/result.hpp"
+#include "worker/memory/bus_guard.hpp"
+
+namespace chorus::memory {
+
+// "/psm_1234": a slash and a file name in /dev/shm, 2 to 255 visible ASCII characters, not of a Chorus process.
+[[nodiscard]] bool is_client_key(std::string_view key);
+
+// Whether a process may be lent this file: it is one's own, or its permissions say so. Root gets no more than others,
+// so that a worker that runs as root does not open everybody's memory for anybody.
+struct FileRights {
+  uid_t owner = 0;
+  gid_t group = 0;
+  mode_t mode = 0;
+};
+[[nodiscard]] bool may_use(FileRights const& file, uid_t user, std::span<gid_t const> groups);
+
+// Immovable; threads may share it. What lies in it is the client's too: it may change at any time.
+class ClientRegion {
+ public:
+  // Errors: MemoryErrc bad_key, not_shared (there is none, or it may not be used), out_of_range, unavailable.
+  [[nodiscard]] static Result<std::shared_ptr<ClientRegion const>> open(std::string name, std::string key,
+                                                                        std::uint64_t offset, std::uint64_t size_bytes);
+  ~ClientRegion();
+  ClientRegion(ClientRegion const&) = delete;
+  ClientRegion& operator=(ClientRegion const&) = delete;
+
+  [[nodiscard]] std::string const& name() const { return name_; }  // that the client has given it here
+  [[nodiscard]] std::string const& key() const { return key_; }
+  [[nodiscard]] std::uint64_t offset() const { return offset_; }  // in the object
+  [[nodiscard]] std::span<std::byte> bytes() const { return bytes_; }
+
+  // Whether the object still reaches to the end of the region, and always has when it was used. A system call.
+  [[nodiscard]] bool is_whole() const;
+  // Whether the other one is the same part of the same object: a key may have come to name another one.
+  [[nodiscard]] bool is_same(ClientRegion const& other) const;
+
+ private:
+  struct File {
+    int descriptor = -1;
+    dev_t device = 0;
+    ino_t inode = 0;
+  };
+  ClientRegion(std::string name, std::string key, File file, std::uint64_t offset, std::span<std::byte> mapped,
+               std::span<std::byte> bytes);
+  std::string const name_;
+  std::string const key_;
+  File const file_;
+  std::uint64_t const offset_;
+  std::span<std::byte> const mapped_;  // whole pages
+  std::span<std::byte> const bytes_;
+  std::optional<BusGuard> guard_;
+};
+
+}  // namespace chorus::memory

@@ -1,0 +1,71 @@
+#include "worker/service/shm_routes.hpp"
+
+#include <algorithm>
+
+#include "worker/service/identity.hpp"
+#include "worker/service/json_body.hpp"
+#include "worker/service/problems.hpp"
+
+namespace chorus::service {
+namespace {
+
+using boost::asio::awaitable;
+
+constexpr std::uint64_t default_list_length = 100;
+constexpr std::uint64_t max_list_length = 1000;
+
+}  // namespace
+
+void ShmRoutes::add_to(http::Router& router) {
+  router.add(http::Method::get, "/v1/shm/system",
+             [this](http::Request const& request, http::Body&) { return list(request); });
+  router.add(http::Method::get, "/v1/shm/system/{name}",
+             [this](http::Request const& request, http::Body&) { return get(request); });
+  router.add(http::Method::put, "/v1/shm/system/{name}",
+             [this](http::Request const& request, http::Body& body) { return put(request, body); });
+  router.add(http::Method::delete_, "/v1/shm/system/{name}",
+             [this](http::Request const& request, http::Body&) { return erase(request); });
+}
+
+awaitable<http::Response> ShmRoutes::list(http::Request const& request) {
+  if (auto const refusal = memory_.refusal()) co_return *refusal;
+  auto const limit = request.query_number("limit", max_list_length);
+  if (!limit) co_return limit.error();
+  auto const length = std::max<std::uint64_t>(limit->value_or(default_list_length), 1);
+  api::RegionList list;
+  list.items = memory_.list(std::string(request.query_value("cursor").value_or("")), length + 1);
+  if (list.items.size() > length) {
+    list.items.pop_back();
+    list.next_cursor = list.items.back().name;
+  }
+  co_return http::Response::json(200, http::encode(list));
+}
+
+awaitable<http::Response> ShmRoutes::get(http::Request const& request) {
+  if (auto const refusal = memory_.refusal()) co_return *refusal;
+  auto const region = memory_.get(request.parameter("name"));
+  if (!region) co_return region.error();
+  co_return http::Response::json(200, http::encode(*region));
+}
+
+awaitable<http::Response> ShmRoutes::put(http::Request const& request, http::Body& body) {
+  if (auto const refusal = memory_.refusal()) co_return *refusal;
+  auto const& name = request.parameter("name");
+  if (!is_valid_worker_id(name))
+    co_return http::Problem(http::ProblemCode::bad_request, "region names are 1 to 64 letters, digits and ._-");
+  auto const asked = co_await read_json<api::RegionRequest>(body);
+  if (!asked) co_return asked.error();
+  auto const registered = memory_.put(name, asked->message);
+  if (!registered) co_return registered.error();
+  auto response = http::Response::json(registered->is_new ? 201 : 200, http::encode(registered->region));
+  if (registered->is_new) response.fields.set("Location", "/v1/shm/system/" + name);
+  co_return response;
+}
+
+awaitable<http::Response> ShmRoutes::erase(http::Request const& request) {
+  if (auto const refusal = memory_.refusal()) co_return *refusal;
+  if (auto const problem = memory_.erase(request.parameter("name"))) co_return *problem;
+  co_return http::Response(204);
+}
+
+}  // namespace chorus::service
