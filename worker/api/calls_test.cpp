@@ -271,3 +271,28 @@ TEST_CASE("calls over HTTP on the same group do not meet those of the program") 
     MUST(x == std::vector<float>(1000, 8));
   });
 }
+
+TEST_CASE("a timeout may be as long as can be, and not nothing") {
+  EmbeddedGroup group(2);
+  group.everywhere([](JoinedGroup& member, std::size_t) {
+    auto x = counting(1, 5);
+    must(member.all_reduce(x, {.timeout = std::chrono::milliseconds::max()}));
+    auto const none = member.all_reduce(x, {.timeout = std::chrono::milliseconds(0)});
+    MUST(none.has_error() && none.error().code == WorkerErrc::bad_argument);
+    must(member.all_reduce(x));
+  });
+}
+
+TEST_CASE("vectors of nothing agree, wherever they lie") {
+  EmbeddedGroup group(2, Memory::own);
+  group.everywhere([](JoinedGroup& member, std::size_t rank) {
+    std::vector<std::int32_t> in, out;
+    if (rank == 1) {
+      in.reserve(10);
+      out.reserve(10);
+    }
+    must(member.all_reduce(in, out));
+    auto x = counting(1, 5);
+    must(member.all_reduce(x));
+  });
+}

@@ -130,7 +130,7 @@ Result<std::shared_ptr<Member>> Core::join(std::string const& group, TimePoint d
                  "'" + group.substr(0, 80) + "' is no name of a group: 1 to 64 letters, digits and ._-");
   if (!has_coordinator_)
     return Error(WorkerErrc::no_coordinator, "this worker was started without a coordinator: nobody makes groups");
-  std::shared_ptr<Member> former;  // outlives the lock: its end may take a moment
+  std::vector<std::shared_ptr<Member>> former;  // outlive the lock: their ends may take a moment
   std::unique_lock lock(mutex_);
   for (;;) {
     if (ended_) return *ended_;
@@ -138,7 +138,7 @@ Result<std::shared_ptr<Member>> Core::join(std::string const& group, TimePoint d
       auto& [assignment, member] = found->second;
       bool const is_new = !member || member->epoch() != assignment->group.epoch;
       if (is_new && assignment->group.lost.empty()) {
-        former = std::move(member);
+        former.push_back(std::move(member));
         member = std::make_shared<Member>(machinery(), *assignment);
       }
       if (member && member->epoch() == assignment->group.epoch && !member->is_over()) return member;

@@ -20,6 +20,18 @@ GroupMembership membership_of(service::Assignment const& assignment) {
 
 GroupMemory memory_of(Machinery const& machinery) { return {&algorithms::direct, machinery.arena, machinery.regions}; }
 
+// More is never meant, and would not fit into a point of time.
+constexpr std::chrono::milliseconds timeout_max = std::chrono::hours(24 * 365);
+
+Status check_timeout(CollectiveOptions const& options) {
+  if (options.timeout.count() > 0) return ok();
+  return Error(WorkerErrc::bad_argument, "a timeout of " + std::to_string(options.timeout.count()) + " ms");
+}
+
+std::chrono::steady_clock::time_point deadline_of(CollectiveOptions const& options) {
+  return std::chrono::steady_clock::now() + std::min(options.timeout, timeout_max);
+}
+
 std::string lost_of(::chorus::api::Group const& group) {
   std::string text;
   for (auto const& worker : group.lost) text += (text.empty() ? "" : ", ") + worker;
@@ -93,12 +105,14 @@ Status Member::meet(Options const& options) {
     return *over_;
   }
   if (has_met_) return ok();
-  auto met = group_.meet(options.timeout);
+  auto met = group_.meet(time_left(deadline_of(options)));
   has_met_ = met.status.has_value();
   return finish(std::move(met));
 }
 
 Status Member::run(Op op, ConstTensorView input, TensorView output, bool in_place, Options const& options) {
+  if (auto status = check_timeout(options); status.has_error()) return status;
+  auto const deadline = deadline_of(options);
   auto const buffers = to_buffers(op, place_, input, output, in_place, options);
   if (buffers.has_error()) return buffers.error();
   if (options.algorithm != "auto")
@@ -107,12 +121,15 @@ Status Member::run(Op op, ConstTensorView input, TensorView output, bool in_plac
   auto call = chooser_.choose(op, buffers->chosen_by_bytes, group_.path(), options);
   if (call.has_error()) return call.error();
   call->in_place = buffers->in_place;
+  call->timeout = time_left(deadline);
   if (op == Op::barrier) return finish(group_.barrier(*call));
   return finish(
       group_.run(op, buffers->input, buffers->output, buffers->dtype, options.reduce, buffers->elements, *call));
 }
 
 Status Member::run(Op op, std::span<TensorView const> tensors, Options const& options) {
+  if (auto status = check_timeout(options); status.has_error()) return status;
+  auto const deadline = deadline_of(options);
   if (is_rooted(op) && options.root >= place_.size)
     return Error(WorkerErrc::bad_argument,
                  "root " + std::to_string(options.root) + " in a group of " + std::to_string(place_.size));
@@ -130,8 +147,11 @@ Status Member::run(Op op, std::span<TensorView const> tensors, Options const& op
     if (auto const known = algorithms::find(options.algorithm); known.has_error()) return known.error();
   if (auto met = meet(options); met.has_error()) return met;
   auto const path = group_.path();
+  auto const timeout = time_left(deadline);
   return finish(fused_.run(op, list, options.reduce, [&](std::uint64_t elements, Dtype dtype) {
-    return chooser_.choose(op, elements * element_bytes(dtype), path, options);
+    auto call = chooser_.choose(op, elements * element_bytes(dtype), path, options);
+    if (call.has_value()) call->timeout = timeout;
+    return call;
   }));
 }
 
@@ -161,8 +181,9 @@ std::shared_ptr<PendingCall> Member::begin(Op op, std::span<TensorView const> te
 std::shared_ptr<PendingCall> Member::submit(std::function<Status()> run) {
   auto pending = std::make_shared<PendingCall>();
   std::lock_guard const lock(queueing_);
-  jobs_.push_back({turns_.draw(), std::move(run), pending});
   if (!thread_.joinable()) thread_ = std::thread([this] { work(); });
+  jobs_.push_back({0, std::move(run), pending});
+  jobs_.back().ticket = turns_.draw();  // once nothing can fail any more: a number that nobody serves stops all others
   queued_.notify_one();
   return pending;
 }

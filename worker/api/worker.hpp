@@ -58,7 +58,8 @@ class Worker {
   [[nodiscard]] static Result<Worker> start(WorkerOptions options);
 
   // Calls that are under way on groups of this worker end with EngineErrc::aborted, and so do later ones; then the
-  // worker leaves the coordinator, and its threads end. No other function of the worker is under way.
+  // worker leaves the coordinator, and its threads end; the data thread only with the last JoinedGroup of the worker.
+  // No other function of the worker is under way.
   ~Worker();
   Worker(Worker&&) noexcept;
   Worker& operator=(Worker&&) noexcept;

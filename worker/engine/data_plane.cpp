@@ -64,7 +64,8 @@ class DataPlane::Impl final : public Surroundings {
     });
   }
 
-  RunResult run(RunSpec spec, Interruption const* interruption) {
+  // What a handler throws ends the process here as it does on the data thread: the loop is not left half way.
+  RunResult run(RunSpec spec, Interruption const* interruption) noexcept {
     if (!baton_.borrow()) return start_and_wait(std::move(spec), interruption);
     std::optional<RunResult> result;
     begin(std::move(spec), interruption, [&result](RunResult ended) { result = std::move(ended); });
@@ -85,6 +86,10 @@ class DataPlane::Impl final : public Surroundings {
       adopt(std::move(socket), std::move(early_bytes), who, loan);
     };
     return links::switch_protocols(std::move(take_over), loan->answer);
+  }
+
+  void give_up(RunSpec spec, plan::Rank rank, Error why) {
+    submit([this, spec = std::move(spec), rank, why = std::move(why)] { engine_.give_up(spec, rank, why); });
   }
 
   void fence(std::string worker, std::uint64_t incarnation) {
@@ -175,8 +180,18 @@ class DataPlane::Impl final : public Surroundings {
   void serve(Enough const& is_enough) {
     poll_for_a_while(is_enough);
     if (is_enough()) return;
+    tcp_.sweep();
     if (shm_.fall_asleep()) context_.run_one();
     shm_.wake_up();
+  }
+
+  // Some of what is ready: handlers that go on with a long transfer put themselves behind the others, for ever if need
+  // be.
+  bool run_some() {
+    constexpr int at_once = 16;
+    int ran = 0;
+    while (ran < at_once && context_.poll_one() != 0) ++ran;
+    return ran != 0;
   }
 
   // Until it is enough, or nothing has moved for options_.spin.
@@ -187,7 +202,7 @@ class DataPlane::Impl final : public Surroundings {
       bool const looks_further = (shm_.empty() && !tcp_.are_few()) || round % rounds_alone == 0;
       bool moved = shm_.poll();
       if (tcp_.are_few()) moved = tcp_.poll(round) || moved;
-      if (looks_further) moved = context_.poll() != 0 || moved;
+      if (looks_further) moved = run_some() || moved;
       if (moved)
         until = now() + options_.spin;
       else if (now() >= until)
@@ -258,6 +273,8 @@ void DataPlane::start(RunSpec spec, RunDone done) { impl_->start(std::move(spec)
 RunResult DataPlane::run(RunSpec spec, Interruption const* interruption) {
   return impl_->run(std::move(spec), interruption);
 }
+
+void DataPlane::give_up(RunSpec const& spec, plan::Rank rank, Error const& why) { impl_->give_up(spec, rank, why); }
 
 void DataPlane::abort(std::uint64_t run, Error why) { impl_->abort(run, std::move(why)); }
 

@@ -115,6 +115,10 @@ class DataPlane {
   // begin; whoever interrupts it later aborts it as well. The interruption, if there is one, outlives the call.
   [[nodiscard]] RunResult run(RunSpec spec, Interruption const* interruption = nullptr);
 
+  // Any thread. This rank will not start the run after all: its members are told why, and those that wait for it end.
+  // Of the spec only what identifies the run counts: run, epoch, token, members, and the own rank.
+  void give_up(RunSpec const& spec, plan::Rank rank, Error const& why);
+
   // Any thread. Ends the run on this rank with `why` and tells its peers; nothing if it has ended.
   void abort(std::uint64_t run, Error why);
 

@@ -99,6 +99,25 @@ void Engine::abort(std::uint64_t run, Error why) {
   settle();
 }
 
+void Engine::give_up(RunSpec const& spec, plan::Rank rank, Error const& why) {
+  if (shut_down_ || find_run(spec.run) != nullptr || find_ended(spec.run) != nullptr) return;
+  {
+    Hold const hold(*this);
+    Failure const failure{EngineErrc::aborted, why.detail, {rank}, {}};
+    Ended ended;
+    ended.token = spec.token;
+    ended.failure = failure;
+    ended.was_started = true;
+    remember(spec.run, std::move(ended));
+    auto const verdict = to_verdict(failure, spec.token);
+    for (auto const& peer : spec.members)
+      if (peer.rank != rank && !is_fenced({peer.worker, peer.incarnation}))
+        outlet_to(peer, spec.deadline).send_verdict(links::FrameType::abort, spec.run, spec.epoch, verdict);
+    for (auto& inlet : inlets_) inlet->forget(spec.run, spec.epoch, verdict);
+  }
+  settle();
+}
+
 bool Engine::is_fenced(Identity const& peer) const {
   auto const current = current_incarnation_.find(peer.worker);
   return current != current_incarnation_.end() && current->second != peer.incarnation;

@@ -49,6 +49,7 @@ class Engine {
   // See DataPlane.
   void start(RunSpec spec, RunDone done);
   void abort(std::uint64_t run, Error why);
+  void give_up(RunSpec const& spec, plan::Rank rank, Error const& why);
   void adopt(std::shared_ptr<links::Link> link, Identity peer);
   void fence(std::string const& worker, std::uint64_t incarnation);
   // All runs end with `aborted`, all links close, everything later fails at once.

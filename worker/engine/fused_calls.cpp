@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "collectives/core/assert.hpp"
+#include "collectives/plan/digest.hpp"
 
 namespace chorus::engine {
 
@@ -43,7 +44,14 @@ void FusedCalls::arrange(std::span<FusedTensor const> tensors) {
   for (auto const& tensor : tensors) items_.push_back({tensor.bytes.size(), tensor.dtype});
   buckets_ = fuse(items_, limits_);
   digests_.clear();
-  for (auto const& bucket : buckets_) digests_.push_back(fusion_digest(bucket));
+  // A bucket stands for its whole list, so that members with other lists do not agree on a part of them.
+  std::vector<std::uint64_t> list;
+  if (buckets_.size() > 1)
+    for (auto const& item : items_) list.insert(list.end(), {item.bytes, static_cast<std::uint64_t>(item.dtype)});
+  for (auto const& bucket : buckets_) {
+    auto const own = fusion_digest(bucket);
+    digests_.push_back(list.empty() ? own : plan::digest(list.data(), list.size() * sizeof list.front(), own) | 1);
+  }
 }
 
 // Over links: one copy there and one back, or none.
@@ -103,6 +111,7 @@ RunResult FusedCalls::run(Op op, std::span<FusedTensor const> tensors, ReduceOp 
   arrange(tensors);
   RunResult total;
   if (buckets_.empty()) return total;
+  auto const began = std::chrono::steady_clock::now();
   for (std::size_t b = 0; b < buckets_.size() && total.status.has_value(); ++b) {
     auto options = choose(buckets_[b].elements(), buckets_[b].dtype);
     if (options.has_error()) {
@@ -110,6 +119,7 @@ RunResult FusedCalls::run(Op op, std::span<FusedTensor const> tensors, ReduceOp 
       return total;
     }
     options->agreement = digests_[b];
+    options->timeout = time_left(began + options->timeout);  // of all buckets together
     if (auto met = group_.meet(options->timeout); met.status.has_error()) return met;
     auto result = run(op, buckets_[b], reduce, *options);
     total.seconds += result.seconds;

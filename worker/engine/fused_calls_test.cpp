@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "collectives/algorithms/catalogue.hpp"
+#include "worker/engine/errc.hpp"
 #include "worker/engine/testing/tcp_fleet.hpp"
 
 using namespace chorus;
@@ -118,8 +119,40 @@ int wrong_results(bool shares_memory) {
   return wrong;
 }
 
+// A member has the other one's list, and a tensor more.
+int refusals_of_a_longer_list() {
+  TcpFleet fleet(2, {});
+  plan::Cache cache(1 << 20);
+  std::atomic<int> refused{0};
+  std::vector<std::thread> threads;
+  for (plan::Rank rank = 0; rank < 2; ++rank)
+    threads.emplace_back([&, rank] {
+      GroupMembership membership;
+      membership.name = "g";
+      membership.rank = rank;
+      for (plan::Rank r = 0; r < 2; ++r) membership.members.push_back(fleet.peer(r));
+      Group group(membership, fleet.plane(rank), cache);
+      FusedCalls calls(group, rank, nullptr, {.bucket_bytes = 4096, .alone_bytes = 3000});
+      auto const sizes = rank == 0 ? std::vector<std::size_t>{1000, 1000} : std::vector<std::size_t>{1000, 1000, 1000};
+      Tensors tensors(sizes, Lie::elsewhere, nullptr);
+      auto const result =
+          calls.run(Op::all_reduce, tensors.list(), ReduceOp::sum, [](auto, auto) -> Result<CallOptions> {
+            CallOptions options;
+            options.algorithm = &algorithms::mesh;
+            return options;
+          });
+      if (result.status.has_error() && result.status.error().code == EngineErrc::plan_mismatch) ++refused;
+    });
+  for (auto& thread : threads) thread.join();
+  return refused;
+}
+
 }  // namespace
 
 TEST_CASE("lists of tensors over shared memory, wherever each member's lie") { CHECK(wrong_results(true) == 0); }
 
 TEST_CASE("lists of tensors over links") { CHECK(wrong_results(false) == 0); }
+
+TEST_CASE("a list that begins as another one is refused in its first part, not taken for it") {
+  CHECK(refusals_of_a_longer_list() == 2);
+}

@@ -71,6 +71,11 @@ struct Group::Prepared {
   }
 };
 
+std::chrono::milliseconds time_left(std::chrono::steady_clock::time_point deadline) {
+  auto const left = deadline - std::chrono::steady_clock::now();
+  return std::max(std::chrono::duration_cast<std::chrono::milliseconds>(left), std::chrono::milliseconds(1));
+}
+
 Group::Group(GroupMembership membership, engine::DataPlane& plane, plan::Cache& cache, GroupMemory memory)
     : membership_(std::move(membership)), plane_(plane), cache_(cache), memory_(memory) {}
 
@@ -99,12 +104,21 @@ engine::RunResult Group::run(Op op, std::span<std::byte const> input, std::span<
   CHORUS_ASSERT(options.algorithm != nullptr, "the caller chooses an algorithm");
   std::lock_guard const lock(calling_);
   if (auto why = standing_error()) return failed(std::move(*why));
-  if (!has_met_ && memory_.introduction != nullptr)
+  if (!has_met_ && memory_.introduction != nullptr) {
+    auto const deadline = std::chrono::steady_clock::now() + options.timeout;
     if (auto met = introduce(options.timeout); met.status.has_error()) {
       broken_ = met.status.error();
       return met;
     }
-  Request const request{op, dtype, reduce, elements, options};
+    auto rest = options;
+    rest.timeout = time_left(deadline);
+    return run_prepared({op, dtype, reduce, elements, rest}, input, output);
+  }
+  return run_prepared({op, dtype, reduce, elements, options}, input, output);
+}
+
+engine::RunResult Group::run_prepared(Request const& request, std::span<std::byte const> input,
+                                      std::span<std::byte> output) {
   return shared_ ? run_shared(request, input, output) : run_over_links(request, input, output);
 }
 
@@ -191,6 +205,7 @@ engine::RunResult Group::gather(std::span<std::byte const> own, std::span<std::b
 
 // Two rounds: everybody tells where its memory is, then whether it sees everybody's.
 engine::RunResult Group::introduce(std::chrono::milliseconds timeout) {
+  auto const deadline = std::chrono::steady_clock::now() + timeout;
   auto const size = membership_.members.size();
   std::unique_ptr<engine::SharedGroup> shared;
   std::vector<engine::SharedCard> cards(size);
@@ -213,7 +228,7 @@ engine::RunResult Group::introduce(std::chrono::milliseconds timeout) {
     }
   std::byte const sees_all{static_cast<unsigned char>(shared ? 1 : 0)};
   std::vector<std::byte> all(size);
-  told = gather(std::span(&sees_all, 1), all, timeout);
+  told = gather(std::span(&sees_all, 1), all, time_left(deadline));
   if (told.status.has_error()) return told;
   has_met_ = true;
   for (std::size_t rank = 0; rank < size && shared; ++rank) {

@@ -52,6 +52,9 @@ struct CallOptions {
   std::uint32_t window = engine::RunSpec{}.window;
 };
 
+// For a call that is a part of another one, which has to end then. At least a millisecond: the call says what is late.
+[[nodiscard]] std::chrono::milliseconds time_left(std::chrono::steady_clock::time_point deadline);
+
 // What a group needs so that members on one host use each other's memory instead of the network. Members that have an
 // `introduction` all have the same one; then they find out before the first call whether all of them can.
 struct GroupMemory {
@@ -111,6 +114,8 @@ class Group {
   struct Request;
   struct Prepared;
 
+  [[nodiscard]] engine::RunResult run_prepared(Request const& request, std::span<std::byte const> input,
+                                               std::span<std::byte> output);
   [[nodiscard]] engine::RunResult run_over_links(Request const& request, std::span<std::byte const> input,
                                                  std::span<std::byte> output);
   [[nodiscard]] engine::RunResult run_shared(Request const& request, std::span<std::byte const> input,

@@ -7,7 +7,8 @@ void LoopBaton::take() {
   // Callers wake nobody when they give the loop back, so this thread looks after every rest.
   for (auto rested = std::uint64_t{0}; !is_free() || (borrowed_ != rested && !nudged_);) {
     rested = borrowed_;
-    changed_.wait_for(lock, rest, [this] { return is_free() && nudged_; });
+    bool const is_borrowed = holder_ == Holder::caller;
+    changed_.wait_for(lock, is_borrowed ? long_rest : rest, [this] { return is_free() && nudged_; });
   }
   nudged_ = false;
   holder_ = Holder::data_thread;
@@ -32,6 +33,7 @@ bool LoopBaton::borrow() {
   if (holder_ == Holder::caller) return false;
   holder_ = Holder::caller;
   ++borrowed_;
+  borrowed_at_ = std::chrono::steady_clock::now();
   return true;
 }
 
@@ -40,7 +42,9 @@ void LoopBaton::give_back(bool work_left) {
   {
     std::lock_guard const lock(mutex_);
     holder_ = Holder::nobody;
-    goes_on = nudged_ = nudged_ || work_left;
+    // After a long call the data thread is in a long rest.
+    bool const was_long = std::chrono::steady_clock::now() - borrowed_at_ > rest;
+    goes_on = nudged_ = nudged_ || work_left || was_long;
   }
   if (goes_on) changed_.notify_all();
 }
@@ -48,7 +52,8 @@ void LoopBaton::give_back(bool work_left) {
 void LoopBaton::nudge() {
   {
     std::lock_guard const lock(mutex_);
-    if (holder_ == Holder::data_thread) return;
+    // Who waits for the data thread may take the loop and give it back without having looked.
+    if (holder_ == Holder::data_thread && waiting_ == 0) return;
     nudged_ = true;
   }
   changed_.notify_all();

@@ -11,12 +11,12 @@
 
 namespace chorus::engine {
 
-// One holder at a time. After a caller has given the loop back the data thread leaves it alone for up to `rest`, in
-// which the next call of a training loop takes it without waking anybody; what arrives meanwhile waits in sockets and
-// queues, unless somebody nudges.
+// One holder at a time. After a caller has given the loop back the data thread leaves it alone for one to two times
+// `rest`, in which the next call of a training loop takes it without waking anybody; what arrives meanwhile waits in
+// sockets and queues, unless somebody nudges.
 class LoopBaton {
  public:
-  static constexpr std::chrono::microseconds rest{1000};
+  static constexpr std::chrono::microseconds rest{1000}, long_rest{50000};
 
   // interrupt: makes the data thread return from whatever it waits for in the loop; from any thread.
   explicit LoopBaton(std::function<void()> interrupt) : interrupt_(std::move(interrupt)) {}
@@ -47,6 +47,7 @@ class LoopBaton {
   std::atomic<unsigned> waiting_{0};  // callers
   bool nudged_ = false;
   std::uint64_t borrowed_ = 0;  // times
+  std::chrono::steady_clock::time_point borrowed_at_;
 };
 
 }  // namespace chorus::engine

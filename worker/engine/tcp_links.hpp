@@ -16,8 +16,15 @@ class TcpLinks {
 
   // What to expect on this link, and so how often to look.
   std::shared_ptr<links::Link> add(std::shared_ptr<links::TcpLink> link, Brings brings) {
+    sweep();
     (brings == Brings::data ? bring_data_ : bring_answers_).push_back(link);
     return link;
+  }
+
+  // Lets go of links that were closed.
+  void sweep() {
+    for (auto* links : {&bring_data_, &bring_answers_})
+      std::erase_if(*links, [](auto const& link) { return link->is_gone(); });
   }
 
   // To read from a few sockets costs less than to ask which are ready, and to wait for them again afterwards.
@@ -34,14 +41,9 @@ class TcpLinks {
   static constexpr std::size_t few = 8;
   static constexpr unsigned rounds_per_answer = 4;
 
-  static bool poll(Links& links) {
+  static bool poll(Links const& links) {
     bool moved = false;
-    bool any_gone = false;
-    for (auto const& link : links) {
-      moved = link->poll() || moved;
-      any_gone = any_gone || link->is_gone();
-    }
-    if (any_gone) std::erase_if(links, [](auto const& link) { return link->is_gone(); });
+    for (auto const& link : links) moved = link->poll() || moved;
     return moved;
   }
 

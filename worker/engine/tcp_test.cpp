@@ -176,3 +176,19 @@ TEST_CASE("callers of several groups on one plane are all served, whoever of the
   for (auto& caller : callers) caller.join();
   CHECK(right == 2 * 3 * 200);
 }
+
+TEST_CASE("who does not begin after all tells the others, whether they have begun or not") {
+  TcpFleet fleet(3, {});
+  Collective collective(fleet, case_of(algorithms::ring, 100));
+  collective.start(0);
+  fleet.plane(1).give_up(collective.spec(1), 1, Error(EngineErrc::aborted, "no memory here"));
+  collective.start(2);
+  REQUIRE(collective.finish());
+  for (plan::Rank const rank : {0U, 2U}) {
+    auto const& result = collective.result(rank);
+    REQUIRE(result.status.has_error());
+    CHECK(result.status.error().code == EngineErrc::aborted);
+    CHECK(contains(result.status.error().detail, "no memory here"));
+    CHECK(result.culprits == std::vector<plan::Rank>{1});
+  }
+}

@@ -18,6 +18,15 @@ constexpr std::size_t turn_bytes = 2u << 20;
 
 constexpr unsigned reads_per_wish = 64;
 
+// The system refuses memory whose pages somebody has truncated, where an access of our own brings the signal that puts
+// others there (memory/bus_guard.hpp): the link goes on, and whoever owns the memory sees that it is broken.
+void touch(std::span<std::byte const> bytes) {
+  constexpr std::size_t page_bytes = 4096;
+  auto const* const memory = static_cast<std::byte const volatile*>(bytes.data());
+  for (std::size_t at = 0; at < bytes.size(); at += page_bytes) static_cast<void>(memory[at]);
+  if (!bytes.empty()) static_cast<void>(memory[bytes.size() - 1]);
+}
+
 }  // namespace
 
 TcpLink::TcpLink(asio::ip::tcp::socket socket, std::string early_bytes)
@@ -45,7 +54,7 @@ void TcpLink::start(LinkHandler& handler) {
 }
 
 void TcpLink::flush() {
-  if (!closed_ && !writing_ && !write_waits_) write();
+  if (handler_ != nullptr && !closed_ && !writing_ && !write_waits_) write();
 }
 
 void TcpLink::release(std::uint64_t run) { writer_.release(run); }
@@ -103,6 +112,11 @@ bool TcpLink::read() {
       wait_readable();
       return moved;
     }
+    if (error == boost::system::errc::bad_address) {
+      touch(space[0]);
+      touch(space[1]);
+      continue;
+    }
     if (error) {
       read_failed(error);
       return true;
@@ -143,6 +157,11 @@ void TcpLink::write() {
     buffers.clear();
     for (auto const& bytes : writer_.gather()) buffers.emplace_back(bytes.data(), bytes.size());
     auto const bytes = socket_.write_some(buffers, error);
+    if (error == boost::system::errc::bad_address) {
+      for (auto const& piece : buffers) touch({static_cast<std::byte const*>(piece.data()), piece.size()});
+      error.clear();
+      continue;
+    }
     writer_.wrote(*handler_, bytes);
     budget -= std::min(budget, bytes);
   }

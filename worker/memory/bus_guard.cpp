@@ -29,8 +29,8 @@ struct sigaction before_us;
 void on_bus_error(int signal, siginfo_t* info, void* context) {
   auto const at = reinterpret_cast<std::uintptr_t>(info->si_addr);
   for (auto& slot : slots) {
-    auto const begin = slot.begin.load(std::memory_order_acquire);
     auto const end = slot.end.load(std::memory_order_acquire);
+    auto const begin = slot.begin.load(std::memory_order_acquire);
     if (at < begin || at >= end) continue;
     slot.broken.store(true, std::memory_order_release);
     auto const from = at / page_bytes * page_bytes;
@@ -62,8 +62,8 @@ BusGuard::BusGuard(std::span<std::byte> range) : slot_(0) {
   CHORUS_ASSERT(slot_ < slots.size(), "so many regions are never mapped");
   auto const begin = reinterpret_cast<std::uintptr_t>(range.data());
   slots[slot_].broken = false;
+  slots[slot_].begin = begin;  // while the end is 0 nothing lies between
   slots[slot_].end = begin + range.size();
-  slots[slot_].begin = begin;
 }
 
 BusGuard::~BusGuard() {

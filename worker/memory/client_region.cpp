@@ -88,6 +88,8 @@ Result<std::shared_ptr<ClientRegion const>> ClientRegion::open(std::string name,
   auto const refused = [&](std::string const& why) {
     return Error(MemoryErrc::not_shared, directory + key + ": " + why);
   };
+  if (file.get() < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM))
+    return Error(MemoryErrc::unavailable, directory + key + ": " + system_message());
   if (file.get() < 0) return refused(system_message());
   struct stat found {};
   if (fstat(file.get(), &found) != 0) return refused(system_message());

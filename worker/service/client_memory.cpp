@@ -1,5 +1,8 @@
 #include "worker/service/client_memory.hpp"
 
+#include <sys/resource.h>
+
+#include <algorithm>
 #include <limits>
 
 #include "worker/memory/errc.hpp"
@@ -13,6 +16,13 @@ using http::Problem;
 using http::ProblemCode;
 
 constexpr std::size_t tensors_shown = 5;
+
+// Each keeps a descriptor, of which connections need most.
+std::size_t region_limit() {
+  rlimit descriptors{};
+  if (getrlimit(RLIMIT_NOFILE, &descriptors) != 0) return ClientMemory::max_regions;
+  return std::min<std::uint64_t>(ClientMemory::max_regions, std::max<std::uint64_t>(descriptors.rlim_cur / 4, 1));
+}
 
 Problem unknown_region(std::string const& name) {
   return {ProblemCode::unknown_region, "no region " + name.substr(0, 80) + " is registered here"};
@@ -65,8 +75,8 @@ Checked<ClientMemory::Registered> ClientMemory::put(std::string const& name, api
   if (!region) return to_field_problem(region.error());
   auto const found = regions_.find(name);
   if (found == regions_.end()) {
-    if (regions_.size() == max_regions)
-      return Problem(ProblemCode::unavailable, std::to_string(max_regions) + " regions are registered already");
+    if (auto const most = region_limit(); regions_.size() >= most)
+      return Problem(ProblemCode::unavailable, std::to_string(most) + " regions are registered already");
     regions_.emplace(name, *region);
     return Registered{describe(**region, residents()), true};
   }

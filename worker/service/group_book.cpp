@@ -195,8 +195,11 @@ awaitable<Checked<api::LocalReport>> GroupBook::run(EpochPtr epoch, Op op, RunOr
   }
   // The next call may read what this one has made: its turn is when that stands.
   auto const version = co_await runner_.commit(std::move(ended->result));
+  if (!version) {
+    epoch->break_epoch(version.error().detail);
+    co_return to_problem(version.error(), {report.rank});
+  }
   turn.finished();
-  if (!version) co_return to_problem(version.error(), {report.rank});
   report.seconds = ended->seconds;
   report.bytes_sent = ended->bytes_sent;
   report.bytes_received = ended->bytes_received;

@@ -49,21 +49,26 @@ awaitable<Result<std::uint64_t>> commit_all(Store& store, Helper& helper, std::v
     else
       others.push_back(std::move(version));
   }
-  auto sum = store.put_all(std::move(others));
-  if (!sum || coming->all.empty()) co_return sum;
+  if (coming->all.empty()) co_return store.put_all(std::move(others));
   auto const copy = [coming] {
     coming->copy();
     return std::string();
   };
   static_cast<void>(co_await helper.compute(copy));
+  // What was copied is there, whatever becomes of the rest: others see a new version rather than other bytes in an old.
+  auto sum_of_homes = std::uint64_t{0};
+  std::optional<Error> damage;
   for (auto& [home, result] : coming->all) {
     auto const& region = *home.tensor().data->region();
     if (!region.is_whole())
-      co_return Error(memory::MemoryErrc::damaged, "region " + region.name() + ": " + region.key() +
-                                                       " was truncated while the result was copied there");
-    *sum += home.release_changed();
+      damage = Error(memory::MemoryErrc::damaged,
+                     "region " + region.name() + ": " + region.key() + " was truncated before the result was there");
+    sum_of_homes += home.release_changed();
   }
-  co_return sum;
+  if (damage) co_return *damage;
+  auto sum = store.put_all(std::move(others));
+  if (!sum) co_return sum;
+  co_return *sum + sum_of_homes;
 }
 
 }  // namespace

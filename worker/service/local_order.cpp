@@ -3,6 +3,7 @@
 #include <limits>
 #include <unordered_set>
 
+#include "collectives/algorithms/catalogue.hpp"
 #include "collectives/core/op.hpp"
 #include "worker/engine/run_identity.hpp"
 #include "worker/service/fused_level.hpp"
@@ -44,7 +45,8 @@ std::optional<Problem> check_names(Op op, api::LocalCall const& call) {
   if (is_barrier && !call.tensors.empty()) return invalid_field("/tensors", "a barrier has none");
   if (is_barrier && call.output) return invalid_field("/output", "a barrier has none");
   if (is_barrier) return std::nullopt;
-  if (call.tensor.empty() && call.tensors.empty()) return invalid_field("/tensor", "is missing");
+  if (call.tensor.empty() && call.tensors.empty())
+    return invalid_field("/tensor", "is missing, and tensors names none");
   if (!call.tensor.empty() && !call.tensors.empty()) return invalid_field("/tensors", "does not go with tensor");
   if (!call.tensors.empty()) return check_fused(op, call);
   if (!tensors::is_valid_name(call.tensor)) return invalid_field("/tensor", quoted(call.tensor) + " is no tensor name");
@@ -69,6 +71,14 @@ std::optional<Problem> check_root(Op op, std::uint32_t ranks, api::LocalCall con
     return invalid_field("/root", "is " + std::to_string(call.root) + " in a group of " + std::to_string(ranks));
   if (call.root != 0 && !is_rooted(op)) return invalid_field("/root", std::string(name(op)) + " has none");
   return std::nullopt;
+}
+
+std::optional<Problem> check_local_algorithm(api::LocalCall const& call) {
+  if (call.local_algorithm == "auto") return std::nullopt;
+  if (!call.tensors.empty()) return invalid_field("/local_algorithm", "is for the parts of one tensor");
+  auto const known = algorithms::find(call.local_algorithm);
+  if (known) return std::nullopt;
+  return invalid_field("/local_algorithm", known.error().detail);
 }
 
 std::optional<Problem> check_contributions(Op op, ReduceOp reduce, api::LocalCall const& call) {
@@ -165,7 +175,7 @@ std::optional<Problem> check_call(Op op, api::LocalCall const& call) {
   auto const reduce = check_reduce(call.reduce);
   if (!reduce) return reduce.error();
   for (auto problem : {check_schedule(call.schedule), check_names(op, call), check_in_place(op, call),
-                       check_contributions(op, *reduce, call)})
+                       check_local_algorithm(call), check_contributions(op, *reduce, call)})
     if (problem) return problem;
   return std::nullopt;
 }

@@ -1,5 +1,6 @@
 #include "worker/service/local_shape.hpp"
 
+#include <algorithm>
 #include <numeric>
 
 #include "collectives/plan/rows.hpp"
@@ -15,13 +16,14 @@ std::uint64_t sum(std::vector<std::uint64_t> const& values) {
 }
 
 std::optional<http::Problem> check_counts(char const* pointer, std::vector<std::uint64_t> const& counts,
-                                          std::uint32_t ranks) {
+                                          std::uint32_t ranks, std::uint64_t row_elements) {
+  auto const rows_max = (std::uint64_t{1} << 48) / std::max<std::uint64_t>(row_elements, 1);
   if (counts.size() != ranks)
     return invalid_field(pointer,
                          "has " + std::to_string(counts.size()) + " numbers for " + std::to_string(ranks) + " ranks");
   auto rows = std::uint64_t{0};
   for (auto const count : counts) {
-    if (count > (std::uint64_t{1} << 48) - rows) return invalid_field(pointer, "sum up to more rows than can be");
+    if (count > rows_max || count > rows_max - rows) return invalid_field(pointer, "sum up to more rows than can be");
     rows += count;
   }
   return std::nullopt;
@@ -48,7 +50,7 @@ Checked<LocalShape> shape_local_call(Op op, std::uint32_t ranks, plan::Rank root
   if (!call.counts.empty() && !has_blocks(op))
     return invalid_field("/counts", std::string(name(op)) + " takes no counts");
   if (!call.counts.empty())
-    if (auto problem = check_counts("/counts", call.counts, ranks)) return std::move(*problem);
+    if (auto problem = check_counts("/counts", call.counts, ranks, rows.elements)) return std::move(*problem);
   if (op != Op::all_to_all && !call.receive_counts.empty())
     return invalid_field("/receive_counts", std::string(name(op)) + " takes none");
 
@@ -84,7 +86,7 @@ Checked<LocalShape> shape_local_call(Op op, std::uint32_t ranks, plan::Rank root
         return invalid_field("/receive_counts", "goes together with counts");
       auto const sent = call.counts.empty() ? plan::split_rows(rows.count, ranks) : call.counts;
       auto const received = call.counts.empty() ? std::vector<std::uint64_t>(ranks, sent[rank]) : call.receive_counts;
-      if (auto problem = check_counts("/receive_counts", received, ranks)) return std::move(*problem);
+      if (auto problem = check_counts("/receive_counts", received, ranks, rows.elements)) return std::move(*problem);
       if (auto problem = check_rows("sum up to ", sum(sent), tensor, rows.count)) return std::move(*problem);
       local.sizes = plan::sizes_of_exchange(sent, received, rows.elements);
       if (call.counts.empty()) local.elements = tensor.elements;

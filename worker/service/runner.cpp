@@ -2,6 +2,7 @@
 
 #include "collectives/plan/digest.hpp"
 #include "worker/devices/reduce.hpp"
+#include "worker/engine/errc.hpp"
 #include "worker/engine/run_identity.hpp"
 #include "worker/service/digest.hpp"
 #include "worker/service/pending.hpp"
@@ -124,11 +125,34 @@ awaitable<Result<std::uint64_t>> Runner::commit(HeldResult result) {
   co_return co_await std::move(result).commit(parts_.store, parts_.helper);
 }
 
+// The other members' calls have begun: they need not wait for this one until their deadline. What the coordinator
+// launches it ends itself.
+void Runner::give_up(RunOrder const& order, Problem const& why) {
+  bool const is_call_of_members = order.run >> 63 != 0;
+  if (!is_call_of_members) return;
+  engine::RunSpec spec;
+  spec.run = order.run;
+  spec.epoch = order.epoch;
+  spec.token = order.token;
+  spec.members = order.members;
+  spec.deadline = order.deadline;
+  auto const& self = order.members.at(order.rank);
+  parts_.plane.give_up(spec, order.rank,
+                       Error(engine::EngineErrc::aborted, "rank " + std::to_string(order.rank) + " (" + self.worker +
+                                                              ") could not begin: " + why.detail));
+}
+
 awaitable<Checked<RunEnd>> Runner::run(RunOrder order) {
   Preparation preparation(*this, order.run);
   auto memory = co_await acquire(order);
-  if (!memory) co_return memory.error();
-  if (auto problem = memory->damage()) co_return std::move(*problem);
+  if (!memory) {
+    give_up(order, memory.error());
+    co_return memory.error();
+  }
+  if (auto problem = memory->damage()) {
+    give_up(order, *problem);
+    co_return std::move(*problem);
+  }
   if (memory->level && memory->part.brings) co_await combine(memory->level);
   auto spec = to_spec(order, *memory);
 

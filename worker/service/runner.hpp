@@ -82,6 +82,7 @@ class Runner {
   boost::asio::awaitable<void> combine(std::shared_ptr<LowerLevel> level);
   boost::asio::awaitable<void> spread(std::shared_ptr<LowerLevel> level, std::shared_ptr<tensors::Block> result);
   boost::asio::awaitable<std::string> digest_of(std::shared_ptr<void const> owner, std::span<std::byte const> bytes);
+  void give_up(RunOrder const& order, http::Problem const& why);
   void record(RunOrder const& order, RunMemory const& memory, RunEnd const& end);
 
   class Preparation;

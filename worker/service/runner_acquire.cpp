@@ -128,6 +128,9 @@ awaitable<Checked<RunMemory>> Runner::acquire(RunOrder const& order) {
   auto block = parts_.pool.acquire(memory.part.output_elements * width);
   if (!block) co_return to_problem(block.error(), {order.rank});
   memory.beside = std::move(*block);
+  // Where the result is to go when it is committed.
+  if (memory.part.gets && !memory.place.tensor.empty())
+    if (auto const home = parts_.store.get(memory.place.tensor)) memory.note(home->data);
   co_return memory;
 }
 

@@ -51,7 +51,7 @@ awaitable<http::Response> ShmRoutes::get(http::Request const& request) {
 awaitable<http::Response> ShmRoutes::put(http::Request const& request, http::Body& body) {
   if (auto const refusal = memory_.refusal()) co_return *refusal;
   auto const& name = request.parameter("name");
-  if (!is_valid_worker_id(name))
+  if (!is_valid_worker_id(name) || name == "." || name == "..")  // clients take those for directories
     co_return http::Problem(http::ProblemCode::bad_request, "region names are 1 to 64 letters, digits and ._-");
   auto const asked = co_await read_json<api::RegionRequest>(body);
   if (!asked) co_return asked.error();

@@ -11,7 +11,9 @@ def measure(programs, bin_directory, seconds, timeout):
                          "tcp", "--bytes", 4, "--ceiling", "--json"], timeout)[0]
     memory = need_json([programs.path("memory_bandwidth"), "--bytes", "131072,1048576,67108864", "--seconds", seconds,
                         "--threads", os.cpu_count()], timeout)
-    return {"sockets": sockets, "memory": memory}
+    pair = need_json([programs.path("bare_pair"), "--bytes", "131072,1048576,8388608,67108864", "--seconds", seconds],
+                     timeout)
+    return {"sockets": sockets, "memory": memory, "pair": pair}
 
 
 def table(found):
@@ -23,4 +25,10 @@ def table(found):
     for line in found["memory"]:
         who = "one thread" if line["threads"] == 1 else f"{line['threads']} threads"
         rows.append([f"{words[line['what']]}, {readable_size(line['bytes'])}, {who}", f"{line['GBps']:.1f}", "GB/s"])
+    for line in found["pair"]:
+        if line["what"] == "exchange":
+            what = f"bare exchange of {line['bytes']} bytes over loopback TCP, connections: {line['connections']}"
+        else:
+            what = f"bare all_reduce between two processes, {readable_size(line['bytes'])}, {line['stores']} stores"
+        rows.append([what, f"{line['us']:.2f}", "us"])
     return ["what", "figure", "unit"], rows

@@ -15,6 +15,7 @@ RECIPES = {
     "raw_socket": ("gcc", "raw_socket.c", []),
     "http_client": ("gcc", "http_client.c", []),
     "memory_bandwidth": ("gcc", "memory_bandwidth.c", ["-pthread"]),
+    "bare_pair": ("gcc", "bare_pair.c", []),
 }
 
 
