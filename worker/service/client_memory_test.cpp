@@ -288,6 +288,22 @@ TEST_CASE("memory that is truncated during a call fails it here, with the cause"
   }
 }
 
+TEST_CASE("a result whose place is gone at the end fails the call, and the group has to begin anew") {
+  Pair pair("nowhere");
+  for (std::size_t rank = 0; rank < 2; ++rank) pair.group.at(rank).put_tensor("own", "f32", Floats(pair.elements, 1));
+  std::string const body = R"({"tensor":"own","output":"x","timeout_ms":20000})";
+  Answer failed;
+  std::thread call([&] { failed = pair.group.at(0).post("/v1/groups/g/all_reduce", body); });
+  while (pair.group.at(1).metrics().find(R"(chorus_link_connections{peer="w0",link="shm"} 1)") == std::string::npos)
+    continue;
+  pair.object.resize(4096);
+  pair.group.at(1).post("/v1/groups/g/all_reduce", body);
+  call.join();
+  INFO(failed.body);
+  CHECK(failed.code() == "region_damaged");
+  CHECK(pair.group.at(0).post("/v1/groups/g/barrier", "{}").code() == "group_broken");
+}
+
 TEST_CASE("memory that is truncated before the commit fails the commit and not the worker") {
   Pair pair("late", 1000);
   for (auto const& answer : pair.group.run(7)) REQUIRE(answer.status == 200);
