@@ -80,11 +80,11 @@ class Tensors {
 int wrong_results(bool shares_memory) {
   TcpFleet fleet(ranks, {}, shares_memory ? make_arenas(ranks) : Arenas());
   plan::Cache cache(1 << 20);
-  memory::RegionBook regions;
   std::atomic<int> wrong{0};
   std::vector<std::thread> threads;
   for (plan::Rank rank = 0; rank < ranks; ++rank)
     threads.emplace_back([&, rank] {
+      memory::RegionBook regions;  // of its own, as in a process of its own: others' memory lies at other addresses
       GroupMembership membership;
       membership.name = "g";
       membership.rank = rank;
