@@ -75,6 +75,8 @@ TEST_CASE("a URL at which nobody listens is in the error") {
 
 TEST_CASE("the deadline holds over real clocks, and abort from another thread ends a run") {
   TcpFleet fleet(2, {});
+  Collective connects(fleet, case_of(algorithms::ring, 100, 3));  // to open links may take longer than that
+  REQUIRE(connects.run());
   auto c = case_of(algorithms::ring, 100);
   c.timeout = 50ms;
   Collective lonely(fleet, c);
