@@ -222,3 +222,12 @@ TEST_CASE("with more ranks than cores every message wakes its receiver") {
   CHECK(microseconds(algorithms::ring, {.ranks = 8}, 0, constants) == approximately(14));
   CHECK(microseconds(algorithms::ring, {.ranks = 9}, 0, constants) == approximately(16 * (1 + 5)));
 }
+
+TEST_CASE("of a host's message the first piece is copied in and then out, the rest both at once") {
+  auto constants = round_numbers();
+  constants.host_cores = 8;
+  constants.byte_cpu_s = 1e-9;
+  plan::Spec const pair{.op = Op::broadcast, .ranks = 2, .in_place = true};
+  CHECK(microseconds(algorithms::centralized, pair, 1000, constants) == approximately(1 + 2 * 1));
+  CHECK(microseconds(algorithms::centralized, pair, 165'536, constants) == approximately(1 + 165.536 + 65.536));
+}
