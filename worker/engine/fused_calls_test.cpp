@@ -85,12 +85,9 @@ int wrong_results(bool shares_memory) {
   for (plan::Rank rank = 0; rank < ranks; ++rank)
     threads.emplace_back([&, rank] {
       memory::RegionBook regions;  // of its own, as in a process of its own: others' memory lies at other addresses
-      GroupMembership membership;
-      membership.name = "g";
-      membership.rank = rank;
-      for (plan::Rank r = 0; r < ranks; ++r) membership.members.push_back(fleet.peer(r));
       auto* const arena = shares_memory ? &fleet.arena(rank) : nullptr;
-      Group group(membership, fleet.plane(rank), cache, GroupMemory{&algorithms::direct, arena, &regions});
+      Group group(fleet.membership("g", rank), fleet.plane(rank), cache,
+                  GroupMemory{&algorithms::direct, arena, &regions});
       FusedCalls calls(group, rank, arena, {.bucket_bytes = 40000, .alone_bytes = 30000});
       std::vector<std::size_t> const sizes{1, 700, 0, 1000, 3, 9000, 2500, 1024, 1, 1, 6000, 512};
       for (unsigned turn = 0; turn < 9; ++turn) {
@@ -127,11 +124,7 @@ int refusals_of_a_longer_list() {
   std::vector<std::thread> threads;
   for (plan::Rank rank = 0; rank < 2; ++rank)
     threads.emplace_back([&, rank] {
-      GroupMembership membership;
-      membership.name = "g";
-      membership.rank = rank;
-      for (plan::Rank r = 0; r < 2; ++r) membership.members.push_back(fleet.peer(r));
-      Group group(membership, fleet.plane(rank), cache);
+      Group group(fleet.membership("g", rank), fleet.plane(rank), cache);
       FusedCalls calls(group, rank, nullptr, {.bucket_bytes = 4096, .alone_bytes = 3000});
       auto const sizes = rank == 0 ? std::vector<std::size_t>{1000, 1000} : std::vector<std::size_t>{1000, 1000, 1000};
       Tensors tensors(sizes, Lie::elsewhere, nullptr);

@@ -93,11 +93,7 @@ void on_threads(std::uint32_t ranks, std::function<void(plan::Rank)> const& what
 struct Meeting {
   explicit Meeting(std::uint32_t ranks) : fleet(ranks, {}) {}
   std::unique_ptr<Group> join(plan::Rank rank, memory::Arena* arena) {
-    GroupMembership membership;
-    membership.name = "g";
-    membership.rank = rank;
-    for (plan::Rank r = 0; r < fleet.ranks(); ++r) membership.members.push_back(fleet.peer(r));
-    return std::make_unique<Group>(membership, fleet.plane(rank), cache,
+    return std::make_unique<Group>(fleet.membership("g", rank), fleet.plane(rank), cache,
                                    GroupMemory{&algorithms::direct, arena, &regions});
   }
   TcpFleet fleet;

@@ -126,11 +126,7 @@ TEST_CASE("members of a group reduce by calling, and a disagreement breaks the g
   std::atomic<int> right{0}, told{0}, broken{0};
   for (plan::Rank rank = 0; rank < 3; ++rank)
     callers.emplace_back([&, rank] {
-      GroupMembership membership;
-      membership.name = "g";
-      membership.rank = rank;
-      for (plan::Rank r = 0; r < 3; ++r) membership.members.push_back(fleet.peer(r));
-      Group group(membership, fleet.plane(rank), cache);
+      Group group(fleet.membership("g", rank), fleet.plane(rank), cache);
       CallOptions options;
       options.algorithm = &algorithms::ring;
       for (int call = 0; call < 20; ++call) {
@@ -161,11 +157,7 @@ TEST_CASE("callers of several groups on one plane are all served, whoever of the
   for (plan::Rank rank = 0; rank < 2; ++rank)
     for (std::string const name : {"a", "b", "c"})
       callers.emplace_back([&, rank, name] {
-        GroupMembership membership;
-        membership.name = name;
-        membership.rank = rank;
-        for (plan::Rank r = 0; r < 2; ++r) membership.members.push_back(fleet.peer(r));
-        Group group(membership, fleet.plane(rank), cache);
+        Group group(fleet.membership(name, rank), fleet.plane(rank), cache);
         CallOptions options;
         options.algorithm = &algorithms::mesh;
         for (int call = 0; call < 200; ++call) {

@@ -80,6 +80,18 @@ struct Pair {
     REQUIRE(place(group.at(0), "x", 0, count).status == 201);
     REQUIRE(group.at(1).put_tensor("x", "f32", Floats(count, 2)).status == 201);
   }
+  // What the first member's all_reduce answers when its client truncates the memory while it waits for the second's.
+  Answer truncated_during(std::string const& body) {
+    Answer answer;
+    std::thread call([&] { answer = group.at(0).post("/v1/groups/g/all_reduce", body); });
+    while (group.at(1).metrics().find(R"(chorus_link_connections{peer="w0",link="shm"} 1)") == std::string::npos)
+      continue;
+    object.resize(4096);
+    group.at(1).post("/v1/groups/g/all_reduce", body);
+    call.join();
+    return answer;
+  }
+
   ClientObject object;
   std::size_t const elements;
   LiveGroup group{2, allow};
@@ -272,13 +284,7 @@ TEST_CASE("memory that is truncated during a call fails it here, with the cause"
     Pair pair("during");
     std::string const body =
         R"({"tensor":"x","timeout_ms":20000,"in_place":)" + std::string(in_place ? "true}" : "false}");
-    Answer failed;
-    std::thread call([&] { failed = pair.group.at(0).post("/v1/groups/g/all_reduce", body); });
-    while (pair.group.at(1).metrics().find(R"(chorus_link_connections{peer="w0",link="shm"} 1)") == std::string::npos)
-      continue;
-    pair.object.resize(4096);
-    pair.group.at(1).post("/v1/groups/g/all_reduce", body);
-    call.join();
+    auto const failed = pair.truncated_during(body);
     INFO(failed.body);
     CHECK(failed.code() == "region_damaged");
     CHECK(failed.json().at("ranks").at(0) == 0);
@@ -292,13 +298,7 @@ TEST_CASE("a result whose place is gone at the end fails the call, and the group
   Pair pair("nowhere");
   for (std::size_t rank = 0; rank < 2; ++rank) pair.group.at(rank).put_tensor("own", "f32", Floats(pair.elements, 1));
   std::string const body = R"({"tensor":"own","output":"x","timeout_ms":20000})";
-  Answer failed;
-  std::thread call([&] { failed = pair.group.at(0).post("/v1/groups/g/all_reduce", body); });
-  while (pair.group.at(1).metrics().find(R"(chorus_link_connections{peer="w0",link="shm"} 1)") == std::string::npos)
-    continue;
-  pair.object.resize(4096);
-  pair.group.at(1).post("/v1/groups/g/all_reduce", body);
-  call.join();
+  auto const failed = pair.truncated_during(body);
   INFO(failed.body);
   CHECK(failed.code() == "region_damaged");
   CHECK(pair.group.at(0).post("/v1/groups/g/barrier", "{}").code() == "group_broken");

@@ -1,15 +1,13 @@
 #include "worker/service/group_routes.hpp"
 
 #include "worker/service/json_body.hpp"
+#include "worker/service/list_page.hpp"
 #include "worker/service/problems.hpp"
 
 namespace chorus::service {
 namespace {
 
 using boost::asio::awaitable;
-
-constexpr std::uint64_t default_list_length = 100;
-constexpr std::uint64_t max_list_length = 1000;
 
 }  // namespace
 
@@ -25,15 +23,11 @@ void GroupRoutes::add_to(http::Router& router) {
 }
 
 awaitable<http::Response> GroupRoutes::list(http::Request const& request) {
-  auto const limit = request.query_number("limit", max_list_length);
-  if (!limit) co_return limit.error();
-  auto const length = std::max<std::uint64_t>(limit->value_or(default_list_length), 1);
+  auto const page = ListPage::of(request);
+  if (!page) co_return page.error();
   api::GroupList list;
-  list.items = groups_.list(std::string(request.query_value("cursor").value_or("")), length + 1);
-  if (list.items.size() > length) {
-    list.items.pop_back();
-    list.next_cursor = list.items.back().name;
-  }
+  list.items = groups_.list(page->after, page->length + 1);
+  page->cut(list);
   co_return http::Response::json(200, http::encode(list));
 }
 

@@ -4,6 +4,7 @@
 #include "http/range.hpp"
 #include "worker/service/digest.hpp"
 #include "worker/service/entity_tag.hpp"
+#include "worker/service/list_page.hpp"
 #include "worker/service/problems.hpp"
 #include "worker/service/single_field.hpp"
 #include "worker/service/tensor_description.hpp"
@@ -12,9 +13,6 @@ namespace chorus::service {
 namespace {
 
 using boost::asio::awaitable;
-
-constexpr std::uint64_t default_list_length = 100;
-constexpr std::uint64_t max_list_length = 1000;
 
 // Comes after every name that comes before those with this prefix, and before these.
 std::string just_before(std::string_view prefix) {
@@ -68,24 +66,19 @@ void TensorRoutes::add_to(http::Router& router) {
 }
 
 awaitable<http::Response> TensorRoutes::list(http::Request const& request) {
-  auto const limit = request.query_number("limit", max_list_length);
-  if (!limit) co_return limit.error();
+  auto const page = ListPage::of(request);
+  if (!page) co_return page.error();
   auto const cursor = request.query_value("cursor");
   if (cursor && !tensors::is_valid_name(*cursor))
     co_return http::Problem(http::ProblemCode::bad_request, "cursor is not one that a list gave");
-  auto const length = std::max<std::uint64_t>(limit->value_or(default_list_length), 1);
   auto const prefix = request.query_value("prefix").value_or("");
 
   api::TensorList list;
-  auto const found = store_.list(std::max(std::string(cursor.value_or("")), just_before(prefix)), length + 1);
-  for (auto const& tensor : found) {
+  for (auto const& tensor : store_.list(std::max(page->after, just_before(prefix)), page->length + 1)) {
     if (!tensor.name.starts_with(prefix)) break;
-    if (list.items.size() == length) {
-      list.next_cursor = list.items.back().name;
-      break;
-    }
     list.items.push_back(to_info(tensor));
   }
+  page->cut(list);
   co_return http::Response::json(200, http::encode(list));
 }
 

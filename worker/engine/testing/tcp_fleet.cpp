@@ -46,6 +46,14 @@ asio::awaitable<http::Response> TcpFleet::Member::link(http::Request const& requ
   co_return plane->welcome(*peer);
 }
 
+GroupMembership TcpFleet::membership(std::string name, plan::Rank rank) const {
+  GroupMembership membership;
+  membership.name = std::move(name);
+  membership.rank = rank;
+  for (plan::Rank r = 0; r < ranks(); ++r) membership.members.push_back(peer(r));
+  return membership;
+}
+
 Peer TcpFleet::peer(plan::Rank rank) const {
   return {rank, "w" + std::to_string(rank), 100 + rank, "http://127.0.0.1:" + std::to_string(members_[rank]->port)};
 }

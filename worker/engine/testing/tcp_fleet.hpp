@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "http/server.hpp"
+#include "worker/engine/group.hpp"
 #include "worker/engine/testing/arenas.hpp"
 #include "worker/engine/testing/case.hpp"
 
@@ -26,6 +27,8 @@ class TcpFleet final : public Fleet {
   void start(plan::Rank rank, RunSpec spec, RunDone done) override;
   bool run_until(std::atomic<std::size_t> const& ended, std::size_t count) override;
 
+  // Of a group of all ranks.
+  [[nodiscard]] GroupMembership membership(std::string name, plan::Rank rank) const;
   [[nodiscard]] DataPlane& plane(plan::Rank rank) { return *members_[rank]->plane; }
   [[nodiscard]] memory::Arena& arena(plan::Rank rank) { return *arenas_[rank]; }
 
