@@ -58,10 +58,11 @@ void Events::publish(api::Event event) {
   event.sequence = next_++;
   event.at = rfc3339(wall_seconds());
   if (ring_.size() == limits_.kept) {
-    journal_.write(without_event(ring_.front().event.sequence));
+    if (journal_.on_disk()) journal_.write(without_event(ring_.front().event.sequence));
     ring_.pop_front();
   }
-  auto row = row_of(event);
+  // Only a journal with a file reads rows.
+  auto row = journal_.on_disk() ? row_of(event) : Row{Table::events, "", std::nullopt};
   ring_.push_back({std::move(event), journal_.written() + 1});
   journal_.write(std::move(row));
   if (streams_ > 0) journal_.hurry();

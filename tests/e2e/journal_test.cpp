@@ -129,7 +129,9 @@ TEST_CASE("killed at every point of a collective's life: one version everywhere,
   }
   MESSAGE("killed at " << point - 2 << " points");
   CHECK(point > 12);
-  CHECK(outcomes == std::set<std::string>{"failed", "succeeded"});
+  CHECK(outcomes.contains(""));  // before it was on the disk, and before a worker had heard of it
+  CHECK(outcomes.contains("failed"));
+  CHECK(outcomes.contains("succeeded"));
 }
 
 TEST_CASE("killed fifty times at random: one version everywhere, and nothing runs twice") {
