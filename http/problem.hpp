@@ -35,6 +35,7 @@ enum class ProblemCode : std::uint8_t {
   cancelled,               // 409
   region_in_use,           // 409 tensors lie in the client's shared memory
   region_damaged,          // 409 the client's shared memory was truncated
+  compacted,               // 410 events so old are not kept any more
   length_required,         // 411
   precondition_failed,     // 412
   payload_too_large,       // 413
@@ -50,6 +51,7 @@ enum class ProblemCode : std::uint8_t {
   peer_lost,               // 502 a worker died or closed its link during a collective
   worker_unreachable,      // 502 a worker did not answer the coordinator
   unavailable,             // 503 draining, or over a limit; with Retry-After
+  interrupted,             // 503 the coordinator was started again in the middle of a collective
   deadline_exceeded,       // 504
 };
 

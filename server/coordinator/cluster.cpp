@@ -1,13 +1,11 @@
 #include "server/coordinator/cluster.hpp"
 
 #include <algorithm>
-#include <cmath>
-
-#include <algorithm>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <charconv>
+#include <cmath>
 
 #include "http/errc.hpp"
 #include "server/coordinator/identifier.hpp"
@@ -80,7 +78,9 @@ asio::awaitable<void> Cluster::watch_leases() {
   auto const pause = std::max(membership_.lease() / 10, std::chrono::milliseconds(1));
   asio::steady_timer timer(tools_.executor);
   for (;;) {
-    for (auto const& worker : membership_.expire(Clock::now())) lose(worker, "its lease has passed");
+    auto const expired = membership_.expire(Clock::now());
+    for (auto const& worker : expired.lost) lose(worker, "its lease has passed");
+    for (auto const& id : expired.forgotten) keep_worker(id);
     count_members();
     timer.expires_after(pause);
     co_await timer.async_wait(asio::as_tuple(asio::use_awaitable));
@@ -89,10 +89,62 @@ asio::awaitable<void> Cluster::watch_leases() {
 
 void Cluster::lose(Worker const& worker, std::string const& why) {
   tools_.log.warn("worker {} incarnation={} lost: {}", worker.id, api::to_hex(worker.incarnation), on_one_line(why));
-  for (auto const& name : groups_.worker_lost(worker.id, worker.incarnation))
-    tools_.log.warn("group {} degraded: worker {} is lost", name, worker.id);
+  keep_worker(worker.id);
+  tell_of(worker, "worker.lost", why);
+  degrade_groups_of(worker, "is lost");
   count_members();
   if (on_lost_) on_lost_(worker.id, api::to_hex(worker.incarnation), why);
+}
+
+void Cluster::degrade_groups_of(Worker const& worker, char const* why) {
+  for (auto const& name : groups_.worker_lost(worker.id, worker.incarnation)) {
+    tools_.log.warn("group {} degraded: worker {} {}", name, worker.id, why);
+    keep_group(name);
+    tell_of(groups_.find(name).value(), "group.degraded", "worker " + worker.id + " " + why);
+  }
+}
+
+void Cluster::keep_worker(std::string const& id) {
+  auto const kept = membership_.kept(id);
+  tools_.journal.write(kept ? row_of(*kept) : without(Table::workers, id));
+}
+
+void Cluster::keep_group(std::string const& name) {
+  auto const kept = groups_.kept(name);
+  tools_.journal.write(kept ? row_of(*kept) : without(Table::groups, name));
+}
+
+void Cluster::keep_epoch(std::string const& name, std::optional<std::string> const& forgotten) {
+  if (forgotten) {
+    tools_.journal.write(without(Table::epochs, *forgotten));
+    tools_.journal.write(row_of(Counter::epoch_floor, groups_.epochs().floor()));
+  }
+  if (forgotten != name) tools_.journal.write(row_of(name, groups_.epochs().kept(name)));
+}
+
+void Cluster::tell_of(Worker const& worker, char const* type, std::string const& why) {
+  api::Event event;
+  event.type = type;
+  event.worker = worker.id;
+  event.incarnation = api::to_hex(worker.incarnation);
+  if (!why.empty()) event.detail = why;
+  tools_.events.publish(std::move(event));
+}
+
+void Cluster::tell_of(api::Group const& group, char const* type, std::string const& why) {
+  api::Event event;
+  event.type = type;
+  event.group = group.name;
+  event.epoch = group.epoch;
+  if (!why.empty()) event.detail = why;
+  tools_.events.publish(std::move(event));
+}
+
+void Cluster::restore(KeptState state) {
+  membership_.restore(state.workers, Clock::now());
+  auto const floor = static_cast<std::uint32_t>(state.counters[Counter::epoch_floor]);
+  groups_.restore(std::move(state.groups), state.epochs, floor);
+  count_members();
 }
 
 void Cluster::count_members() {
@@ -115,14 +167,18 @@ asio::awaitable<http::Checked<Cluster::Joined>> Cluster::join(api::JoinRequest r
   if (auto const* present = membership_.find(request.id)) before = *present;
   auto const joined = membership_.join(newcomer.value(), Clock::now());
   if (joined.has_error()) co_return joined.error();
-  auto const& worker = *membership_.find(request.id);
+  auto const worker = *membership_.find(request.id);
   if (joined.value().fenced && before->ready) lose(*before, "a new incarnation has its name");
-  if (joined.value().created || joined.value().fenced || joined.value().revived)
+  if (joined.value().changed()) {
+    keep_worker(worker.id);
+    tell_of(worker, "worker.joined", "");
     tools_.log.info("worker {} joined incarnation={} url={} locality={} version={}", worker.id, request.incarnation,
                     worker.url, to_string(worker.locality), worker.version);
+  }
   count_members();
   if (!stopping_ && (joined.value().created || joined.value().fenced || joined.value().revived))
     watch_.spawn("links of " + worker.id, measure_links(worker));
+  if (auto problem = co_await tools_.journal.flush()) co_return std::move(*problem);
   co_return Joined{show(worker), joined.value().created};
 }
 
@@ -156,14 +212,17 @@ http::Checked<api::LeaseAnswer> Cluster::renew(std::string_view id, api::LeaseRe
   return api::LeaseAnswer{static_cast<std::uint32_t>(lease.value().count())};
 }
 
-std::optional<Problem> Cluster::leave(std::string_view id, std::optional<std::string_view> incarnation) {
+asio::awaitable<std::optional<Problem>> Cluster::leave(std::string id, std::optional<std::string> incarnation) {
   auto const left = membership_.leave(id, incarnation);
-  if (left.has_error()) return left.error();
+  if (left.has_error()) co_return left.error();
+  keep_worker(id);
+  tell_of(left.value(), "worker.left", "");
   tools_.log.info("worker {} left incarnation={}", left.value().id, api::to_hex(left.value().incarnation));
-  for (auto const& name : groups_.worker_lost(left.value().id, left.value().incarnation))
-    tools_.log.warn("group {} degraded: worker {} has left", name, left.value().id);
+  degrade_groups_of(left.value(), "has left");
   count_members();
-  return std::nullopt;
+  // Not durable is not wrong: it would come back as a member, and lose its lease.
+  static_cast<void>(co_await tools_.journal.flush());
+  co_return std::nullopt;
 }
 
 asio::awaitable<http::Checked<api::Group>> Cluster::put_group(std::string name, api::GroupRequest request) {
@@ -197,14 +256,23 @@ asio::awaitable<http::Checked<api::Group>> Cluster::make_epoch(std::shared_ptr<C
   if (arrangement.has_error()) co_return Problem(ProblemCode::internal, arrangement.error().detail);
   for (int attempt = 1;; ++attempt) {
     auto const epoch = groups_.draw_epoch(change->name);
+    keep_epoch(change->name);
+    if (auto problem = co_await tools_.journal.flush()) {
+      keep_epoch(change->name, groups_.drawn_in_vain(change->name));
+      co_return std::move(*problem);
+    }
     auto const group = make_group(change->name, epoch, members.value(), arrangement.value());
     auto const problem = co_await push(change, group);
     if (!problem) {
-      auto const& published = groups_.publish(group, membership_);
+      auto const published = groups_.publish(group, membership_);
+      keep_group(published.name);
+      tell_of(published, "group.epoch", "");
+      if (published.state != "ready") tell_of(published, "group.degraded", "a member was lost meanwhile");
       tools_.metrics.epoch_changed();
       tools_.log.info("group {} epoch={} members={} state={} stretch={:.2f} before={:.2f}", published.name, epoch,
                       published.members.size(), published.state, published.stretch.assigned,
                       published.stretch.arrival_order);
+      if (auto undurable = co_await tools_.journal.flush()) co_return std::move(*undurable);
       co_return published;
     }
     // Workers that outlived another coordinator have seen higher numbers of this name: go on above them.
@@ -212,7 +280,10 @@ asio::awaitable<http::Checked<api::Group>> Cluster::make_epoch(std::shared_ptr<C
       groups_.epoch_seen(change->name, change->epoch_seen);
       continue;
     }
-    groups_.change_failed(change->name, epoch);
+    keep_epoch(change->name, groups_.change_failed(change->name, epoch));
+    keep_group(change->name);
+    if (auto const kept = groups_.find(change->name); kept.has_value())
+      tell_of(kept.value(), "group.degraded", "epoch " + std::to_string(epoch) + " was not taken: " + problem->detail);
     tools_.log.warn("group {} epoch={} not taken: {}", change->name, epoch, on_one_line(problem->detail));
     co_return *problem;
   }
@@ -262,11 +333,15 @@ asio::awaitable<void> Cluster::push_to(std::shared_ptr<Change> change, api::Grou
   change->changed.notify_all();
 }
 
-std::optional<Problem> Cluster::erase_group(std::string_view name) {
+asio::awaitable<std::optional<Problem>> Cluster::erase_group(std::string name) {
   auto const erased = groups_.erase(name);
-  if (erased.has_error()) return erased.error();
-  tools_.log.info("group {} epoch={} deleted", erased.value().name, erased.value().epoch);
-  return std::nullopt;
+  if (erased.has_error()) co_return erased.error();
+  auto const& group = erased.value().group;
+  keep_epoch(name, erased.value().forgotten);
+  keep_group(name);
+  tell_of(group, "group.deleted", "");
+  tools_.log.info("group {} epoch={} deleted", group.name, group.epoch);
+  co_return co_await tools_.journal.flush();
 }
 
 void Cluster::suspect(std::string const& id, std::string const& incarnation) {

@@ -13,16 +13,6 @@ using http::Problem;
 using http::ProblemCode;
 using Clock = std::chrono::steady_clock;
 
-std::vector<std::string> lock_keys(api::Group const& group, api::CollectiveRequest const& request) {
-  std::vector<std::string> keys;
-  for (auto const& member : group.members) {
-    if (!request.tensor.empty()) keys.push_back("tensor:" + member.worker + "/" + request.tensor);
-    if (request.output && *request.output != request.tensor)
-      keys.push_back("tensor:" + member.worker + "/" + *request.output);
-  }
-  return keys;
-}
-
 std::vector<Locality> localities_of(api::Group const& group) {
   std::vector<Locality> localities;
   for (auto const& member : group.members) localities.push_back(member.locality);
@@ -197,11 +187,14 @@ Execution::Stage Execution::plan() {
     co_return Problem(ProblemCode::deadline_exceeded, "the time was over before the collective was planned");
   chosen_ = choice.value().spec;
   record_->plan(group_, *admitted_, choice.value(), Clock::now());
+  if (mode_ == Mode::launch) tools_.chronicle.planned(*record_);
   changed_.notify_all();
   co_return std::nullopt;
 }
 
 Execution::Stage Execution::launch() {
+  if (auto problem = co_await tools_.chronicle.launching(*record_)) co_return problem;
+  if (failing()) co_return cancelled_ ? cancelled_ : lost_;
   auto const left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline_ - Clock::now()).count();
   if (left < 1) co_return Problem(ProblemCode::deadline_exceeded, "the time was over before the collective began");
   auto const token = api::to_hex(tools_.random());
@@ -214,7 +207,11 @@ Execution::Stage Execution::launch() {
   changed_.notify_all();
   while (pending_ > 0 && !failing()) co_await changed_.wait_until(TimePoint::max());
   if (failing()) co_return Problem(ProblemCode::internal, "the collective failed");
-  co_return record_->check_digests();
+  if (auto problem = record_->check_digests()) co_return problem;
+  committing_ = true;  // what happens from here on comes too late
+  auto undecided = co_await tools_.chronicle.deciding(*record_);
+  committing_ = !undecided;
+  co_return undecided;
 }
 
 api::RunRequest Execution::run_request(std::uint32_t rank, std::string const& token, std::uint64_t timeout_ms) const {
@@ -307,7 +304,6 @@ asio::awaitable<void> Execution::abort_rank(std::uint32_t rank, TimePoint deadli
 }
 
 Execution::Stage Execution::commit() {
-  committing_ = true;
   commits_.resize(ranks());
   pending_ = ranks();
   auto const deadline = Clock::now() + patience_.commit;

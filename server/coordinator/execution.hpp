@@ -11,6 +11,7 @@
 #include "http/condition.hpp"
 #include "http/task_group.hpp"
 #include "server/coordinator/blame.hpp"
+#include "server/coordinator/chronicle.hpp"
 #include "server/coordinator/groups.hpp"
 #include "server/coordinator/lock_table.hpp"
 #include "server/coordinator/order.hpp"
@@ -28,6 +29,7 @@ struct ExecutionTools {
   Groups const& groups;
   LockTable& locks;
   http::Condition& locks_changed;
+  Chronicle& chronicle;
   Random random;
 };
 
@@ -37,6 +39,7 @@ struct ExecutionPatience {
   std::chrono::milliseconds report{1000};     // after the deadline: survivors report whom they waited for
   std::chrono::milliseconds abort{2000};      // for the ranks to stop
   std::chrono::milliseconds commit{5000};
+  std::chrono::milliseconds reconciliation{10000};  // after a restart: for workers that neither answer nor refuse
 };
 
 class Execution {

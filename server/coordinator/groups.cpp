@@ -125,11 +125,34 @@ api::Group const& Groups::publish(api::Group group, Membership const& membership
   return place;
 }
 
-void Groups::change_failed(std::string_view name, std::uint32_t epoch) {
+std::optional<KeptGroup> Groups::kept(std::string_view name) const {
+  auto const place = groups_.find(name);
+  if (place == groups_.end()) return std::nullopt;
+  KeptGroup kept{place->second, std::nullopt};
+  if (auto const half = half_changed_.find(name); half != half_changed_.end()) kept.half_changed = half->second;
+  return kept;
+}
+
+void Groups::restore(std::vector<KeptGroup> groups, std::map<std::string, KeptEpoch> const& epochs,
+                     std::uint32_t floor) {
+  epochs_.restore(epochs, floor);
+  for (auto& kept : groups) {
+    auto const name = kept.group.name;
+    if (kept.half_changed) half_changed_[name] = *kept.half_changed;
+    groups_.insert_or_assign(name, std::move(kept.group));
+  }
+}
+
+std::optional<std::string> Groups::drawn_in_vain(std::string const& name) {
+  return groups_.contains(name) ? std::nullopt : epochs_.retire(name);
+}
+
+std::optional<std::string> Groups::change_failed(std::string_view name, std::uint32_t epoch) {
   auto const place = groups_.find(name);
   if (place == groups_.end()) return epochs_.retire(std::string(name));
   place->second.state = "degraded";
   half_changed_[place->first] = epoch;
+  return std::nullopt;
 }
 
 std::vector<std::string> Groups::worker_lost(std::string_view id, std::uint64_t incarnation) {
@@ -150,14 +173,14 @@ http::Checked<api::Group> Groups::find(std::string_view name) const {
   return place->second;
 }
 
-http::Checked<api::Group> Groups::erase(std::string_view name) {
+http::Checked<Groups::Erased> Groups::erase(std::string_view name) {
   auto const place = groups_.find(name);
   if (place == groups_.end()) return unknown_group(name);
   auto group = std::move(place->second);
   groups_.erase(place);
   half_changed_.erase(group.name);
-  epochs_.retire(group.name);
-  return group;
+  auto forgotten = epochs_.retire(group.name);
+  return Erased{std::move(group), std::move(forgotten)};
 }
 
 std::optional<http::Problem> Groups::unusable(api::Group const& group) const {

@@ -173,7 +173,7 @@ TEST_CASE("a deleted group is unknown, and its name continues with higher epochs
   Groups groups;
   CHECK(group_of(groups, "g", membership, sized(1)).epoch == 1);
   CHECK(groups.names_with("a") == std::vector<std::string>{"g"});
-  CHECK(groups.erase("g").value().epoch == 1);
+  CHECK(groups.erase("g").value().group.epoch == 1);
   CHECK(groups.find("g").error().code == ProblemCode::unknown_group);
   CHECK(groups.erase("g").error().code == ProblemCode::unknown_group);
   CHECK(group_of(groups, "g", membership, sized(1)).epoch == 2);

@@ -168,4 +168,14 @@ std::optional<http::Problem> check_order_for(api::CollectiveRequest const& reque
   return check_shape(order.wish, group.members.size());
 }
 
+std::vector<std::string> lock_keys(api::Group const& group, api::CollectiveRequest const& request) {
+  std::vector<std::string> keys;
+  for (auto const& member : group.members) {
+    if (!request.tensor.empty()) keys.push_back("tensor:" + member.worker + "/" + request.tensor);
+    if (request.output && *request.output != request.tensor)
+      keys.push_back("tensor:" + member.worker + "/" + *request.output);
+  }
+  return keys;
+}
+
 }  // namespace chorus::coordinator

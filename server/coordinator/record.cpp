@@ -102,6 +102,8 @@ bool Record::ended() const {
   return view_.state == "succeeded" || view_.state == "failed" || view_.state == "cancelled";
 }
 
+bool Record::may_be_repeated() const { return refused_ && http::kind(view_.error->code).retryable; }
+
 std::optional<http::Problem> Record::check_digests() const {
   if (!has_one_result_) return std::nullopt;
   std::map<std::string, std::vector<std::uint32_t>> ranks_by_digest;

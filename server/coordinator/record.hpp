@@ -22,6 +22,8 @@ using http::TimePoint;
 class Record {
  public:
   Record(std::string id, std::uint64_t run, api::CollectiveRequest request, std::string created_at);
+  // As it was kept.
+  Record(api::Collective view, bool refused) : view_(std::move(view)), refused_(refused) {}
 
   // pending -> planned. Seconds count from `now` on.
   void plan(api::Group const& group, Admitted const& admitted, model::Choice const& choice, TimePoint now);
@@ -44,6 +46,8 @@ class Record {
   [[nodiscard]] bool ended() const;
   // It failed before anything was launched: a launch is answered with the problem itself.
   [[nodiscard]] bool refused() const { return refused_; }
+  // The same, and it may succeed when it is repeated: a repetition is a new launch.
+  [[nodiscard]] bool may_be_repeated() const;
   [[nodiscard]] api::Collective const& view() const { return view_; }
 
  private:

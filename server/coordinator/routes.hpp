@@ -57,6 +57,17 @@ class CollectiveRoutes {
   Collectives& collectives_;
 };
 
+class EventRoutes {
+ public:
+  explicit EventRoutes(Events& events) : events_(events) {}
+  void add_to(http::Router& router);
+
+ private:
+  boost::asio::awaitable<http::Response> get(http::Request const& request, http::Body& body);
+  boost::asio::awaitable<http::Response> page(http::Request const& request, std::optional<std::uint64_t> since);
+  Events& events_;
+};
+
 // Everything that is asked of the model alone.
 class SimulationRoutes {
  public:
@@ -76,6 +87,7 @@ class ServiceRoutes {
     Collectives& collectives;
     Planner& planner;
     metrics::CoordinatorMetrics& metrics;
+    Journal const& journal;
     std::function<std::size_t()> open_connections;
     std::function<bool()> draining;
   };

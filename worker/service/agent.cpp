@@ -167,7 +167,7 @@ awaitable<void> Agent::leave(TimePoint deadline) {
   complaint_ = "the worker has left";
   http::Call call;
   call.method = http::Method::delete_;
-  call.url = own_url();
+  call.url = own_url() + "?incarnation=" + options_.self.incarnation;
   auto const answer = co_await client_.send(std::move(call), deadline);
   if (!answer)
     log_->warn("could not tell {} of the leave: {}", options_.coordinator, answer.error().detail);
