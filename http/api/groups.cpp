@@ -4,7 +4,6 @@
 
 namespace chorus::api {
 
-BOOST_DESCRIBE_STRUCT(GroupRequest, (), (workers, size))
 BOOST_DESCRIBE_STRUCT(GroupAssignment, (), (group, worker, incarnation, token))
 BOOST_DESCRIBE_STRUCT(GroupList, (), (items, next_cursor))
 

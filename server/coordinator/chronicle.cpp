@@ -16,7 +16,7 @@ api::Group without_roles(api::Group group) {
 
 }  // namespace
 
-void Chronicle::tell(char const* what, Record const& record) {
+void Chronicle::tell(char const* what, Record const& record, http::Problem const* why) {
   auto const& view = record.view();
   api::Event event;
   event.type = std::string("collective.") + what;
@@ -24,14 +24,15 @@ void Chronicle::tell(char const* what, Record const& record) {
   event.group = view.request.group;
   if (view.epoch != 0) event.epoch = view.epoch;
   event.run = view.run;
-  if (view.error) {
-    event.code = http::kind(view.error->code).name;
-    event.detail = view.error->detail;
+  if (view.error) why = &*view.error;
+  if (why != nullptr) {
+    event.code = http::kind(why->code).name;
+    event.detail = why->detail;
   }
   events_.publish(std::move(event));
 }
 
-void Chronicle::begun(Records const& records, Record const& record, api::Group const& group) {
+void Chronicle::keep_begun(Records const& records, Record const& record, api::Group const& group) {
   auto kept = records.kept(record);
   kept.stage = "begun";
   if (journal_.on_disk()) {
@@ -40,8 +41,18 @@ void Chronicle::begun(Records const& records, Record const& record, api::Group c
     journal_.write(row_of(Counter::collective, records.last_sequence()));
     journal_.write(row_of(kept));
   }
-  open_.emplace(record.view().id, std::move(kept));
+  open_.insert_or_assign(record.view().id, std::move(kept));
+}
+
+void Chronicle::begun(Records const& records, Record const& record, api::Group const& group) {
+  keep_begun(records, record, group);
   tell("pending", record);
+}
+
+void Chronicle::begun_again(Records const& records, Record const& record, api::Group const& group) {
+  keep_begun(records, record, group);
+  auto const& why = record.view().attempts.back().error;
+  tell("begun_again", record, &why);
 }
 
 void Chronicle::planned(Record const& record) { tell("planned", record); }

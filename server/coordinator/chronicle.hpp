@@ -26,6 +26,8 @@ class Chronicle {
   boost::asio::awaitable<std::optional<http::Problem>> launching(Record const& record);
   // Durable: from now on workers may have committed.
   boost::asio::awaitable<std::optional<http::Problem>> deciding(Record const& record);
+  // An attempt has failed, and the record is pending again.
+  void begun_again(Records const& records, Record const& record, api::Group const& group);
   void ended(Records const& records, Record const& record);
   void forgotten(std::string const& id);
 
@@ -33,7 +35,9 @@ class Chronicle {
   void resumed(KeptCollective kept);
 
  private:
-  void tell(char const* what, Record const& record);
+  void keep_begun(Records const& records, Record const& record, api::Group const& group);
+  // `why`: of a record that has no error of its own.
+  void tell(char const* what, Record const& record, http::Problem const* why = nullptr);
 
   Journal& journal_;
   Events& events_;

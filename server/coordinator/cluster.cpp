@@ -44,6 +44,9 @@ struct Cluster::Change {
       : name(std::move(n)), request(std::move(r)), changed(std::move(executor)) {}
   std::string name;
   api::GroupRequest request;
+  // Not by a PUT, but to mend the group if it still needs it when its turn has come.
+  bool mends = false;
+  std::uint32_t broken_epoch = 0;
   http::Condition changed;
   std::optional<http::Checked<api::Group>> result;
   std::size_t pending = 0;
@@ -82,6 +85,7 @@ asio::awaitable<void> Cluster::watch_leases() {
     for (auto const& worker : expired.lost) lose(worker, "its lease has passed");
     for (auto const& id : expired.forgotten) keep_worker(id);
     count_members();
+    mend_groups();
     timer.expires_after(pause);
     co_await timer.async_wait(asio::as_tuple(asio::use_awaitable));
   }
@@ -93,7 +97,44 @@ void Cluster::lose(Worker const& worker, std::string const& why) {
   tell_of(worker, "worker.lost", why);
   degrade_groups_of(worker, "is lost");
   count_members();
+  mend_groups();
   if (on_lost_) on_lost_(worker.id, api::to_hex(worker.incarnation), why);
+}
+
+bool Cluster::needs_mending(api::Group const& group, std::uint32_t broken_epoch) const {
+  if (!may_shrink(group.requested)) return false;
+  if (group.epoch == broken_epoch) return true;
+  auto const wanted = group.requested.workers ? group.requested.workers->size() : *group.requested.size;
+  if (group.state == "ready" && group.members.size() == wanted) return false;
+  auto const members = pick_members(group.requested, membership_);
+  return members.has_value() && !(group.state == "ready" && has_members(group, members.value()));
+}
+
+void Cluster::mend_groups() {
+  if (stopping_) return;
+  std::vector<std::string> names;
+  for (auto const& [name, group] : groups_.all())
+    if (!mending_.contains(name) && needs_mending(group, 0)) names.push_back(name);
+  for (auto const& name : names) mend(name, 0);
+}
+
+void Cluster::mend(std::string const& name, std::uint32_t broken_epoch) {
+  auto const change = std::make_shared<Change>(tools_.executor, name, api::GroupRequest());
+  change->mends = true;
+  change->broken_epoch = broken_epoch;
+  if (broken_epoch == 0) mending_.insert(name);
+  changes_.spawn("mending group " + name, change_group(change));
+}
+
+asio::awaitable<void> Cluster::look_into(api::Trouble trouble) {
+  for (auto const& accused : trouble.accused) {
+    auto const* worker = membership_.find(accused.worker);
+    if (worker == nullptr || !worker->ready || api::to_hex(worker->incarnation) != accused.incarnation) continue;
+    co_await look_after(*worker);
+  }
+  auto const group = groups_.find(trouble.group);
+  if (stopping_ || group.has_error() || !may_shrink(group.value().requested)) co_return;
+  if (group.value().epoch == trouble.epoch) mend(trouble.group, trouble.epoch);
 }
 
 void Cluster::degrade_groups_of(Worker const& worker, char const* why) {
@@ -176,6 +217,7 @@ asio::awaitable<http::Checked<Cluster::Joined>> Cluster::join(api::JoinRequest r
                     worker.url, to_string(worker.locality), worker.version);
   }
   count_members();
+  mend_groups();
   if (!stopping_ && (joined.value().created || joined.value().fenced || joined.value().revived))
     watch_.spawn("links of " + worker.id, measure_links(worker));
   if (auto problem = co_await tools_.journal.flush()) co_return std::move(*problem);
@@ -209,6 +251,8 @@ asio::awaitable<void> Cluster::measure_links(Worker worker) {
 http::Checked<api::LeaseAnswer> Cluster::renew(std::string_view id, api::LeaseRequest const& request) {
   auto const lease = membership_.renew(id, request.incarnation, Clock::now());
   if (lease.has_error()) return lease.error();
+  if (!stopping_)
+    for (auto const& trouble : request.troubles) changes_.spawn("trouble in " + trouble.group, look_into(trouble));
   return api::LeaseAnswer{static_cast<std::uint32_t>(lease.value().count())};
 }
 
@@ -220,6 +264,7 @@ asio::awaitable<std::optional<Problem>> Cluster::leave(std::string id, std::opti
   tools_.log.info("worker {} left incarnation={}", left.value().id, api::to_hex(left.value().incarnation));
   degrade_groups_of(left.value(), "has left");
   count_members();
+  mend_groups();
   // Not durable is not wrong: it would come back as a member, and lose its lease.
   static_cast<void>(co_await tools_.journal.flush());
   co_return std::nullopt;
@@ -238,7 +283,14 @@ asio::awaitable<void> Cluster::change_group(std::shared_ptr<Change> change) {
   auto const ticket = tools_.locks.enter({"group:" + change->name});
   while (!tools_.locks.holds(ticket)) co_await tools_.locks_changed.wait_until(TimePoint::max());
   http::Checked<api::Group> result = Problem(ProblemCode::unavailable, "the coordinator is stopping");
-  if (!stopping_) result = co_await make_epoch(change);
+  auto const present = groups_.find(change->name);
+  if (change->mends) {
+    mending_.erase(change->name);
+    if (present.has_value()) change->request = present.value().requested;
+  }
+  bool const is_wanted =
+      !change->mends || (present.has_value() && needs_mending(present.value(), change->broken_epoch));
+  if (!stopping_ && is_wanted) result = co_await make_epoch(change);
   tools_.locks.leave(ticket);
   tools_.locks_changed.notify_all();
   change->result = std::move(result);
@@ -261,7 +313,7 @@ asio::awaitable<http::Checked<api::Group>> Cluster::make_epoch(std::shared_ptr<C
       keep_epoch(change->name, groups_.drawn_in_vain(change->name));
       co_return std::move(*problem);
     }
-    auto const group = make_group(change->name, epoch, members.value(), arrangement.value());
+    auto const group = make_group(change->name, epoch, change->request, members.value(), arrangement.value());
     auto const problem = co_await push(change, group);
     if (!problem) {
       auto const published = groups_.publish(group, membership_);

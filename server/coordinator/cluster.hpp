@@ -5,6 +5,7 @@
 
 #include <boost/asio/awaitable.hpp>
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -68,6 +69,8 @@ class Cluster {
   // Problems as Membership::join, worker_unreachable if nobody answers at the address, and those of Journal::flush: what
   // the journal forgets it could not fence.
   boost::asio::awaitable<http::Checked<Joined>> join(api::JoinRequest request);
+  // What the worker's own calls have met is looked into: who is accused is probed, and a group that may shrink gets a new
+  // epoch, for one in which a call has failed is over.
   [[nodiscard]] http::Checked<api::LeaseAnswer> renew(std::string_view id, api::LeaseRequest const& request);
   boost::asio::awaitable<std::optional<http::Problem>> leave(std::string id, std::optional<std::string> incarnation);
 
@@ -93,6 +96,11 @@ class Cluster {
 
   boost::asio::awaitable<void> watch_leases();
   boost::asio::awaitable<void> look_after(Worker worker);
+  boost::asio::awaitable<void> look_into(api::Trouble trouble);
+  void mend_groups();
+  void mend(std::string const& name, std::uint32_t broken_epoch);
+  // It may shrink, and other members should be in it than are, or the epoch in which a call has failed is its own.
+  [[nodiscard]] bool needs_mending(api::Group const& group, std::uint32_t broken_epoch) const;
   boost::asio::awaitable<void> measure_links(Worker worker);
   boost::asio::awaitable<void> change_group(std::shared_ptr<Change> change);
   boost::asio::awaitable<http::Checked<api::Group>> make_epoch(std::shared_ptr<Change> change);
@@ -114,6 +122,7 @@ class Cluster {
   Groups groups_;
   std::vector<api::MeasuredLink> links_;
   OnLost on_lost_;
+  std::set<std::string, std::less<>> mending_;  // groups
   bool stopping_ = false;
   http::TaskGroup watch_;    // ends by cancellation
   http::TaskGroup changes_;  // end by themselves

@@ -93,9 +93,10 @@ asio::awaitable<http::Checked<Collectives::Launched>> Collectives::launch(Record
     tools_.execution.chronicle.begun(records_, *record, checked.value().group);
     start(record, std::move(checked.value()));
   }
-  if (auto const execution = running(*record))
-    while (record->view().state == "pending" && !execution->in_line())
-      co_await execution->changed().wait_until(TimePoint::max());
+  for (auto execution = running(*record);
+       execution && record->view().state == "pending" && record->view().attempts.empty() && !execution->in_line();
+       execution = running(*record))
+    co_await execution->changed().wait_until(TimePoint::max());
   // What waits in line has not waited for the disk yet.
   if (!record->ended())
     if (auto problem = co_await tools_.journal.flush()) co_return std::move(*problem);
@@ -104,8 +105,10 @@ asio::awaitable<http::Checked<Collectives::Launched>> Collectives::launch(Record
 
 void Collectives::start(std::shared_ptr<Record> record, Ready ready) {
   auto const id = record->view().id;
+  auto const deadline =
+      std::chrono::steady_clock::now() + std::chrono::milliseconds(record->view().request.timeout_ms);
   auto execution = std::make_shared<Execution>(tools_.execution, patience_, std::move(record), std::move(ready.order),
-                                               std::move(ready.group), Execution::Mode::launch);
+                                               std::move(ready.group), Execution::Mode::launch, deadline);
   running_.emplace(id, execution);
   tasks_.spawn("collective " + id, execute(std::move(execution), Execution::Mode::launch));
 }
@@ -113,25 +116,63 @@ void Collectives::start(std::shared_ptr<Record> record, Ready ready) {
 asio::awaitable<http::Checked<std::shared_ptr<Record>>> Collectives::validate(api::CollectiveRequest request) {
   auto checked = check(request);
   if (checked.has_error()) co_return checked.error();
+  auto const deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(request.timeout_ms);
   auto const record = std::make_shared<Record>("", 0, std::move(request), rfc3339(wall_seconds()));
   auto const execution =
       std::make_shared<Execution>(tools_.execution, patience_, record, std::move(checked.value().order),
-                                  std::move(checked.value().group), Execution::Mode::validate_only);
+                                  std::move(checked.value().group), Execution::Mode::validate_only, deadline);
   tasks_.spawn("validation", execute(execution, Execution::Mode::validate_only));
   while (!execution->done()) co_await execution->changed().wait_until(TimePoint::max());
   co_return record;
 }
 
 asio::awaitable<void> Collectives::execute(std::shared_ptr<Execution> execution, Execution::Mode mode) {
-  co_await execution->run();
-  if (mode == Execution::Mode::launch) {
-    running_.erase(execution->record().view().id);
-    finished(execution->record());
+  while (execution) {
+    auto problem = co_await execution->run();
+    for (auto rank : execution->broken_ranks()) {
+      auto const& member = execution->group().members[rank];
+      tools_.suspect(member.worker, member.incarnation);
+    }
+    std::shared_ptr<Execution> next;
+    if (problem) next = co_await begin_again(execution, std::move(*problem));
+    if (!next && mode == Execution::Mode::launch) {
+      running_.erase(execution->record().view().id);
+      finished(execution->record());
+    }
+    execution = std::move(next);
   }
-  for (auto rank : execution->broken_ranks()) {
-    auto const& member = execution->group().members[rank];
-    tools_.suspect(member.worker, member.incarnation);
+}
+
+http::Checked<Collectives::Ready> Collectives::next_epoch(Execution const& failed) const {
+  auto ready = check(failed.record().view().request);
+  if (ready.has_value() && ready.value().group.epoch == failed.group().epoch)
+    return Problem(ProblemCode::group_broken, "the group has not left the epoch that failed");
+  return ready;
+}
+
+asio::awaitable<std::shared_ptr<Execution>> Collectives::begin_again(std::shared_ptr<Execution> failed,
+                                                                     Problem problem) {
+  auto const until = std::min(failed->deadline(), std::chrono::steady_clock::now() + patience_.next_epoch);
+  auto ready = next_epoch(*failed);
+  while (ready.has_error() && !draining_ && !failed->cancelled() && std::chrono::steady_clock::now() < until) {
+    co_await tools_.execution.locks_changed.wait_until(until);
+    ready = next_epoch(*failed);
   }
+  if (ready.has_error() || failed->cancelled()) {
+    failed->end(failed->cancelled() ? *failed->cancelled() : std::move(problem));
+    co_return nullptr;
+  }
+  auto const record = records_.find(failed->record().view().id).value();
+  tools_.log.warn("collective {} run={} begins again in epoch {}: {}", record->view().id, record->view().run,
+                  ready.value().group.epoch, on_one_line(problem.detail));
+  record->begin_again(records_.draw_run(), std::move(problem), failed->group().epoch);
+  tools_.execution.chronicle.begun_again(records_, *record, ready.value().group);
+  auto next =
+      std::make_shared<Execution>(tools_.execution, patience_, record, std::move(ready.value().order),
+                                  std::move(ready.value().group), Execution::Mode::launch, failed->deadline());
+  running_.insert_or_assign(record->view().id, next);
+  failed->superseded();
+  co_return next;
 }
 
 asio::awaitable<void> Collectives::reconcile(std::shared_ptr<Reconciliation> reconciliation) {
@@ -173,17 +214,15 @@ asio::awaitable<void> Collectives::wait(std::shared_ptr<Record> record, TimePoin
       co_await reconciliation->changed().wait_until(until);
     co_return;
   }
-  auto const execution = running(*record);
-  if (!execution) co_return;
-  while (!execution->done() && std::chrono::steady_clock::now() < until)
+  for (auto execution = running(*record); execution && !record->ended() && std::chrono::steady_clock::now() < until;
+       execution = running(*record))
     co_await execution->changed().wait_until(until);
 }
 
 asio::awaitable<void> Collectives::cancel(std::shared_ptr<Record> record) {
-  auto const execution = running(*record);
-  if (!execution) co_return co_await wait(std::move(record), TimePoint::max());
-  execution->cancel(Problem(ProblemCode::cancelled, "cancelled by DELETE /v1/collectives/" + record->view().id));
-  while (!execution->done()) co_await execution->changed().wait_until(TimePoint::max());
+  if (auto const execution = running(*record))
+    execution->cancel(Problem(ProblemCode::cancelled, "cancelled by DELETE /v1/collectives/" + record->view().id));
+  co_await wait(std::move(record), TimePoint::max());
 }
 
 void Collectives::worker_lost(std::string const& worker, std::string const& incarnation, std::string const& why) {

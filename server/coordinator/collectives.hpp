@@ -71,6 +71,11 @@ class Collectives {
   [[nodiscard]] http::Checked<Ready> check(api::CollectiveRequest const& request) const;
   [[nodiscard]] std::shared_ptr<Execution> running(Record const& record) const;
   boost::asio::awaitable<void> execute(std::shared_ptr<Execution> execution, Execution::Mode mode);
+  // The next attempt, in the group's next epoch; null if there is none, and then the record has ended.
+  boost::asio::awaitable<std::shared_ptr<Execution>> begin_again(std::shared_ptr<Execution> failed,
+                                                                 http::Problem problem);
+  // Why nothing can be begun in the group as it stands: it is still the one that failed, or cannot be used.
+  [[nodiscard]] http::Checked<Ready> next_epoch(Execution const& failed) const;
   boost::asio::awaitable<void> reconcile(std::shared_ptr<Reconciliation> reconciliation);
   void start(std::shared_ptr<Record> record, Ready ready);
   void resume(KeptCollective const& kept);

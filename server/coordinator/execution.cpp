@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "http/errc.hpp"
 
@@ -22,7 +23,7 @@ std::vector<Locality> localities_of(api::Group const& group) {
 }  // namespace
 
 Execution::Execution(ExecutionTools const& tools, ExecutionPatience patience, std::shared_ptr<Record> record,
-                     Order order, api::Group group, Mode mode)
+                     Order order, api::Group group, Mode mode, TimePoint deadline)
     : tools_(tools),
       patience_(patience),
       record_(std::move(record)),
@@ -30,7 +31,8 @@ Execution::Execution(ExecutionTools const& tools, ExecutionPatience patience, st
       group_(std::move(group)),
       mode_(mode),
       changed_(tools.executor),
-      calls_(tools.executor) {
+      calls_(tools.executor),
+      deadline_(deadline) {
   number_ranks();
 }
 
@@ -52,15 +54,30 @@ Problem Execution::in_group_ranks(Problem problem) const {
   return problem;
 }
 
-asio::awaitable<void> Execution::run() {
-  deadline_ = Clock::now() + std::chrono::milliseconds(record_->view().request.timeout_ms);
+asio::awaitable<std::optional<Problem>> Execution::run() {
   if (mode_ == Mode::launch) ticket_ = tools_.locks.enter(lock_keys(group_, record_->view().request));
   auto problem = co_await stages();
   calls_.cancel();
   co_await calls_.join();
   if (mode_ == Mode::launch) tools_.locks.leave(ticket_);
-  end(std::move(problem));
+  bool const goes_on = problem && may_go_on(*problem);
+  if (!goes_on) end(std::exchange(problem, std::nullopt));
   tools_.locks_changed.notify_all();
+  co_return problem;
+}
+
+bool Execution::may_go_on(Problem const& problem) const {
+  auto const& request = record_->view().request;
+  bool const is_loss = problem.code == ProblemCode::peer_lost || problem.code == ProblemCode::worker_unreachable ||
+                       problem.code == ProblemCode::group_broken || problem.code == ProblemCode::epoch_fenced;
+  bool const shrinks = may_shrink(group_.requested) && request.on_failure.value_or("shrink") == "shrink";
+  return mode_ == Mode::launch && shrinks && is_loss && !request.in_place && !request.epoch && !committing_ &&
+         !cancelled_ && Clock::now() < deadline_;
+}
+
+void Execution::superseded() {
+  done_ = true;
+  changed_.notify_all();
 }
 
 void Execution::end(std::optional<Problem> problem) {

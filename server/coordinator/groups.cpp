@@ -24,7 +24,8 @@ std::optional<http::Problem> wrong_count(std::size_t count, std::string const& p
   return std::nullopt;
 }
 
-http::Checked<std::vector<Worker>> pick_listed(std::vector<std::string> const& ids, Membership const& membership) {
+http::Checked<std::vector<Worker>> pick_listed(std::vector<std::string> const& ids, bool only_ready,
+                                               Membership const& membership) {
   if (auto problem = wrong_count(ids.size(), "/workers")) return std::move(*problem);
   std::vector<Worker> members;
   std::vector<http::FieldError> repeated, unknown, lost;
@@ -34,7 +35,9 @@ http::Checked<std::vector<Worker>> pick_listed(std::vector<std::string> const& i
     if (!is_identifier(ids[i]) || !seen.insert(ids[i]).second) {
       repeated.push_back(is_identifier(ids[i]) ? http::FieldError{pointer, "worker '" + ids[i] + "' is listed twice"}
                                                : not_an_identifier("worker id", ids[i], pointer).errors.front());
-    } else if (auto const* worker = membership.find(ids[i]); worker == nullptr) {
+    } else if (auto const* worker = membership.find(ids[i]); only_ready && (worker == nullptr || !worker->ready)) {
+      continue;
+    } else if (worker == nullptr) {
       unknown.push_back({pointer, "no worker '" + ids[i] + "' has joined"});
     } else if (!worker->ready) {
       lost.push_back({pointer, "worker '" + ids[i] + "' is lost"});
@@ -50,9 +53,10 @@ http::Checked<std::vector<Worker>> pick_listed(std::vector<std::string> const& i
 }
 
 // Sorted by locality, close workers are neighbours: the best window of n neighbours is the most compact choice.
-http::Checked<std::vector<Worker>> pick_closest(std::uint32_t size, Membership const& membership) {
+http::Checked<std::vector<Worker>> pick_closest(std::uint32_t size, bool or_fewer, Membership const& membership) {
   if (auto problem = wrong_count(size, "/size")) return std::move(*problem);
   auto const ready = membership.ready_in_order_of_arrival();
+  if (or_fewer && size > ready.size()) return ready;
   if (size > ready.size()) {
     auto detail = "a group of " + std::to_string(size) + " was asked for and " + std::to_string(ready.size()) +
                   " workers are ready";
@@ -97,12 +101,35 @@ http::Checked<std::vector<Worker>> pick_members(api::GroupRequest const& request
     std::string const detail = "exactly one of workers and size is expected";
     return pointed(http::ProblemCode::invalid_field, detail, {{"/workers", detail}, {"/size", detail}});
   }
-  return request.workers ? pick_listed(*request.workers, membership) : pick_closest(*request.size, membership);
+  bool const shrinks = may_shrink(request);
+  if (!shrinks && request.on_failure != "fail")
+    return invalid_field("/on_failure", "is " + quoted(request.on_failure) + "; expected fail or shrink");
+  auto const wanted = request.workers ? request.workers->size() : *request.size;
+  if (request.min_ranks == 0 || (request.min_ranks > wanted && wanted != 0))
+    return invalid_field("/min_ranks", "is " + std::to_string(request.min_ranks) + "; expected 1 to the " +
+                                           std::to_string(wanted) + " that are asked for");
+  auto members = request.workers ? pick_listed(*request.workers, shrinks, membership)
+                                 : pick_closest(*request.size, shrinks, membership);
+  if (members.has_value() && shrinks && members.value().size() < request.min_ranks) {
+    auto detail = std::to_string(members.value().size()) + " of the workers are ready, and min_ranks is " +
+                  std::to_string(request.min_ranks);
+    return pointed(http::ProblemCode::not_enough_workers, detail, {{"/min_ranks", detail}});
+  }
+  return members;
 }
 
-api::Group make_group(std::string name, std::uint32_t epoch, std::vector<Worker> const& as_listed,
-                      Arrangement const& arrangement) {
+bool has_members(api::Group const& group, std::vector<Worker> const& workers) {
+  return group.members.size() == workers.size() && std::ranges::all_of(workers, [&](Worker const& worker) {
+           return std::ranges::any_of(group.members, [&](api::Member const& member) {
+             return member.worker == worker.id && member.incarnation == api::to_hex(worker.incarnation);
+           });
+         });
+}
+
+api::Group make_group(std::string name, std::uint32_t epoch, api::GroupRequest requested,
+                      std::vector<Worker> const& as_listed, Arrangement const& arrangement) {
   api::Group group;
+  group.requested = std::move(requested);
   group.name = std::move(name);
   group.epoch = epoch;
   group.state = "ready";

@@ -43,7 +43,7 @@ void Record::plan(api::Group const& group, Admitted const& admitted, model::Choi
   view_.lower_bound = planning::show_lower_bound(choice.spec.op, choice.spec.ranks, admitted.bytes);
   for (auto const& member : group.members)
     view_.ranks.push_back({member.rank, member.worker, admitted.tensors[member.rank], "pending", std::nullopt});
-  admitted_ = now;
+  if (!admitted_) admitted_ = now;
 }
 
 void Record::run() {
@@ -79,6 +79,17 @@ void Record::succeed(std::vector<std::uint64_t> const& versions, TimePoint now) 
     rank.report->version = versions[rank.rank];
   }
   end("succeeded", std::nullopt, now);
+}
+
+void Record::begin_again(std::uint64_t run, http::Problem why, std::uint32_t epoch) {
+  CHORUS_ASSERT(!ended(), "what has ended is not begun again");
+  view_.attempts.push_back({view_.run, epoch, std::move(why)});
+  view_.state = "pending";
+  view_.run = run;
+  view_.ranks.clear();
+  view_.arrival_skew_seconds = 0;
+  first_start_.reset();
+  last_start_.reset();
 }
 
 void Record::fail(http::Problem problem, TimePoint now) {

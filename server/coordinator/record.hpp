@@ -39,6 +39,9 @@ class Record {
   void fail(http::Problem problem, TimePoint now);
   void cancel(http::Problem problem, TimePoint now);
 
+  // pending, planned, running -> pending: this attempt has failed, and another one is made as another run.
+  void begin_again(std::uint64_t run, http::Problem why, std::uint32_t epoch);
+
   // Nothing, or digest_mismatch naming the ranks whose result differs from that of most: the results of all_reduce,
   // broadcast and all_gather are equal on all ranks. Ranks without a digest are not compared.
   [[nodiscard]] std::optional<http::Problem> check_digests() const;

@@ -47,6 +47,9 @@ class Records {
   // Whether begin() would find a record under this name.
   [[nodiscard]] bool knows(Name const& name) const { return known(name) != nullptr; }
 
+  // The number of another run of a collective that is begun again.
+  [[nodiscard]] std::uint64_t draw_run() { return next_run_++; }
+
   // The record has ended: from now on it may be forgotten, with its key. Gives the id of one that is forgotten instead.
   [[nodiscard]] std::optional<std::string> keep_for_a_while(Record const& record);
 
