@@ -44,6 +44,7 @@ Member::Member(Machinery machinery, service::Assignment const& assignment)
     : name_(assignment.group.name),
       epoch_(assignment.group.epoch),
       place_{assignment.rank, static_cast<std::uint32_t>(assignment.members.size())},
+      assignment_(assignment),
       machinery_(std::move(machinery)),
       group_(membership_of(assignment), *machinery_.plane, *machinery_.plans, memory_of(machinery_)),
       fused_(group_, place_.rank, machinery_.arena),
@@ -95,7 +96,10 @@ Status Member::finish(engine::RunResult result) {
   if (result.status.has_value()) return ok();
   auto const& why = result.status.error();
   // Refused before anything was sent: the others wait for a corrected call.
-  if (why.code.category() != plan_category()) end_with(why);
+  if (why.code.category() == plan_category()) return why;
+  end_with(why);
+  if (why.code != engine::EngineErrc::epoch_fenced && why.code != engine::EngineErrc::aborted)
+    machinery_.report(service::trouble_of(assignment_, result.culprits));
   return why;
 }
 

@@ -49,6 +49,15 @@ http::Checked<std::optional<Assignment>> Assignment::from(api::GroupAssignment c
   return std::optional(std::move(assignment));
 }
 
+api::Trouble trouble_of(Assignment const& assignment, std::vector<plan::Rank> const& culprits) {
+  api::Trouble trouble{assignment.group.name, assignment.group.epoch, {}};
+  for (auto const rank : culprits)
+    if (rank < assignment.members.size() && rank != assignment.rank)
+      trouble.accused.push_back(
+          {assignment.members[rank].worker, api::to_hex(assignment.members[rank].incarnation)});
+  return trouble;
+}
+
 http::Checked<api::Selection> select(api::Group const& group, std::string_view op, std::optional<std::uint64_t> bytes,
                                      std::optional<std::string> const& algorithm) {
   bool const by_name = algorithm && *algorithm != "auto";

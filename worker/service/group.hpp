@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "http/api/groups.hpp"
+#include "http/api/membership.hpp"
 #include "http/condition.hpp"
 #include "http/problem.hpp"
 #include "worker/engine/data_plane.hpp"
@@ -25,6 +26,9 @@ struct Assignment {
   [[nodiscard]] static http::Checked<std::optional<Assignment>> from(api::GroupAssignment const& message,
                                                                      Identity const& self);
 };
+
+// What the coordinator is told of a call that failed because of these ranks.
+[[nodiscard]] api::Trouble trouble_of(Assignment const& assignment, std::vector<plan::Rank> const& culprits);
 
 // Which algorithm for an operation of this size: the first line of the group's table that fits (the one without a
 // limit, if members cannot tell the size alike), or the one asked for by name with the root and arity of its line, if

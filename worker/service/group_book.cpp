@@ -191,6 +191,7 @@ awaitable<Checked<api::LocalReport>> GroupBook::run(EpochPtr epoch, Op op, RunOr
   if (!ended || ended->problem) {
     auto problem = ended ? *ended->problem : ended.error();
     epoch->break_epoch(problem.detail);
+    if (problem.code != ProblemCode::epoch_fenced) on_trouble_(trouble_of(epoch->assignment(), problem.ranks));
     co_return problem;
   }
   // The next call may read what this one has made: its turn is when that stands.
