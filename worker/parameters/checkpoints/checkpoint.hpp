@@ -1,4 +1,4 @@
-// Checkpoints in a directory: DIRECTORY/checkpoint-NUMBER/ holds safetensors files and manifest.json.
+// Checkpoints in a directory that exists: DIRECTORY/checkpoint-NUMBER/ holds safetensors files and manifest.json.
 //
 // Every file is written under a temporary name, synced, renamed, and its directory synced; the manifest last. So a
 // crash at any point leaves what was committed before, and a manifest that is there means that all it names is there.
@@ -26,7 +26,9 @@ namespace chorus::checkpoints {
 struct ShardArray {
   std::string name;  // "values", or of the optimizer's state, or another
   Dtype dtype = Dtype::f32;
-  std::uint64_t elements_each = 1;  // begin and end of the shard are multiples of it
+  // Elements of the parameter per element of the array; begin and end of the shard are multiples of it. 0: the array
+  // belongs to the shard as a whole, has any length and cannot be cut: rows that exist, deduplication windows.
+  std::uint64_t elements_each = 1;
   std::span<std::byte const> bytes;
 };
 struct ShardContent {
@@ -70,12 +72,19 @@ class Checkpoint {
   [[nodiscard]] std::vector<ShardRecord> shards(std::string_view parameter, std::uint64_t begin,
                                                 std::uint64_t end) const;
 
+  // Of an array, those pieces that overlap these elements, in the order of their elements: for arrays that cannot be cut.
+  [[nodiscard]] std::vector<PieceRecord> pieces(std::string_view parameter, std::string_view array, std::uint64_t begin,
+                                                std::uint64_t end) const;
+  // A piece as it was written. Errors: out_of_range if it is none of this checkpoint, the operating system's.
+  [[nodiscard]] Result<std::vector<std::byte>> read_piece(PieceRecord const& piece) const;
+
   // The array's elements that belong to the parameter's elements from begin to end, from whatever files hold them, into
   // `into`, whose size fits exactly. Errors: out_of_range, the operating system's.
   [[nodiscard]] Status read(std::string_view parameter, std::string_view array, std::uint64_t begin, std::uint64_t end,
                             std::span<std::byte> into) const;
 
  private:
+  Checkpoint() = default;
   struct OpenFile {
     std::unique_ptr<InputFile> file;
     SafetensorsHeader header;

@@ -64,6 +64,8 @@ struct Manifest {
   friend bool operator==(Manifest const&, Manifest const&) = default;
 };
 
+// What workers send to whoever commits: http::encode and http::decode know FileRecord.
+
 // JSON, one object; its last member is the SHA-256 of all bytes before that member, so that a flipped byte anywhere is
 // seen.
 [[nodiscard]] std::string to_text(Manifest const& manifest);

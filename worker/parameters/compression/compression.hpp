@@ -45,9 +45,9 @@ class GradientEncoder {
 
  private:
   GradientEncoder(CompressionSettings settings, std::uint64_t elements);
-  void encode_halves(std::span<float> sum);
-  void encode_top_k(std::span<float> sum);
-  void encode_two_bit(std::span<float> sum);
+  void encode_halves(std::span<float> residual);
+  void encode_top_k(std::span<float> residual);
+  void encode_two_bit(std::span<float> residual);
 
   CompressionSettings settings_;
   std::vector<float> residual_;

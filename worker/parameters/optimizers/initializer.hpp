@@ -26,12 +26,13 @@ class Initializer {
  private:
   enum class Kind : std::uint8_t { constant, uniform, normal };
   [[nodiscard]] double draw(double fraction) const;
+  template <class Number>
+  void draw_all(std::uint64_t row, std::uint64_t first_column, std::span<Number> into) const;
 
   Kind kind_ = Kind::constant;
   Dtype dtype_ = Dtype::f32;
   double base_ = 0;   // the constant, the lower end, the mean
   double width_ = 0;  // upper end - lower end, the standard deviation
-  double high_ = 0;
   std::uint64_t seed_ = 0;
 };
 

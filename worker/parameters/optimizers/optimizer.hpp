@@ -13,6 +13,7 @@
 #include "collectives/core/dtype.hpp"
 #include "collectives/core/result.hpp"
 #include "http/api/optimizers.hpp"
+#include "worker/parameters/optimizers/kernels.hpp"
 
 namespace chorus::parameters {
 
@@ -34,7 +35,7 @@ struct StateArray {
 // One step that has been counted, with everything about it that is the same for all elements. A value.
 struct Step {
   std::uint64_t number = 0;  // from 1
-  float scale = 1;           // of the gradient: what clipping by the norm asks for
+  double scale = 1;          // of the gradient: what clipping by the norm asks for
 };
 
 // The method, its settings and its state for the elements of one shard. Movable; not for concurrent use, except that
@@ -62,7 +63,7 @@ class Optimizer {
 
   // Applies a part of a step to `values`, the elements from first_element on; the gradient has as many. Every element
   // at most once per step, in any order.
-  void apply(Step step, std::span<std::byte> values, std::uint64_t first_element, Gradient gradient);
+  void apply(Step const& step, std::span<std::byte> values, std::uint64_t first_element, Gradient gradient);
 
   // Both, for the whole shard. Without a norm, clipping by norm takes that of this gradient.
   void step(std::span<std::byte> values, Gradient gradient, std::optional<double> gradient_norm = std::nullopt);
@@ -95,22 +96,27 @@ class Optimizer {
     std::string_view name;
     Dtype dtype;
     std::uint64_t elements_each;
-    double initial;
+    double initial;  // of every element
     Bytes bytes;
   };
 
   Optimizer() = default;
-  void run(std::uint64_t number, double scale, std::span<std::byte> values, std::uint64_t first_element,
-           Gradient gradient);
-  [[nodiscard]] double clip_scale(std::optional<double> gradient_norm) const;
-  void extend(Slot& slot, std::uint64_t elements) const;
+  void add_slots();
+  void run(Step const& step, std::span<std::byte> values, std::uint64_t first_element, Gradient gradient);
+  void add(std::span<std::byte> values, Gradient gradient) const;
+  [[nodiscard]] Step make_step(std::uint64_t number, std::optional<double> gradient_norm) const;
+  [[nodiscard]] std::uint64_t row_steps(std::uint64_t row) const;
+  [[nodiscard]] std::byte* slot_at(std::size_t slot, std::uint64_t element);
 
   api::OptimizerSettings settings_;
   Dtype dtype_ = Dtype::f32;
   std::uint64_t elements_ = 0;
   std::uint64_t row_elements_ = 0;
   std::uint64_t steps_ = 0;
-  std::vector<Slot> slots_;
+  std::optional<Method> method_;  // none: none
+  std::vector<Slot> slots_;       // the method's own arrays first, then master and row_steps where they are kept
+  std::optional<std::size_t> master_;
+  std::optional<std::size_t> row_steps_;
 };
 
 // The sum of the squares, in double, in an order that is the same on every processor and for the same bounds: norms of
