@@ -21,17 +21,25 @@ FieldError only_error(Checked<api::OptimizerSettings> const& checked) {
 }
 
 // The part of docs/optimizers.md between two marks.
-std::string between(std::string const& page, std::string const& mark) {
-  auto const begin = page.find("<!-- " + mark + " -->\n"), end = page.find("<!-- end -->", begin);
+struct Part {
+  std::size_t begin, size;
+};
+Part find_part(std::string const& page, std::string const& mark) {
+  auto const opening = "<!-- " + mark + " -->\n";
+  auto const begin = page.find(opening), end = page.find("<!-- end -->", begin);
   REQUIRE(begin != std::string::npos);
   REQUIRE(end != std::string::npos);
-  auto const first = begin + mark.size() + 10;
-  return page.substr(first, end - first);
+  return {begin + opening.size(), end - begin - opening.size()};
 }
 
-std::string replaced(std::string page, std::string const& mark, std::string const& by) {
-  auto const old = between(page, mark);
-  return page.replace(page.find(old), old.size(), by);
+void replace(std::string& page, std::string const& mark, std::string const& by) {
+  auto const part = find_part(page, mark);
+  page.replace(part.begin, part.size, by);
+}
+
+std::string between(std::string const& page, std::string const& mark) {
+  auto const part = find_part(page, mark);
+  return page.substr(part.begin, part.size);
 }
 
 }  // namespace
@@ -52,9 +60,10 @@ TEST_CASE("what is not given has the default of its optimizer") {
 TEST_CASE("an unknown optimizer is refused with those that exist") {
   auto const error = only_error(api::parse_optimizer(R"({"name":"adan"})"));
   CHECK(error.pointer == "/name");
-  CHECK(error.detail ==
-        R"(there is no optimizer "adan"; there are none, sgd, momentum, nesterov, adagrad, adam, adamw; did you mean adam?)");
-  CHECK(only_error(api::parse_optimizer(R"({"name":"__import__('os')"})")).pointer == "/name");
+  CHECK(
+      error.detail ==
+      R"(there is no optimizer "adan"; there are none, sgd, momentum, nesterov, adagrad, adam, adamw; did you mean adam?)");
+  CHECK(only_error(api::parse_optimizer(R"({"name":"import os"})")).pointer == "/name");
   CHECK(only_error(api::parse_optimizer("{}")).pointer == "/name");
 }
 
@@ -74,8 +83,8 @@ TEST_CASE("a value out of range is refused, ends that are excluded too") {
   CHECK(api::parse_optimizer(R"({"name":"momentum","momentum":0})").has_value());
   for (auto const* wrong : {R"("learning_rate":-0.1)", R"("beta2":1)", R"("epsilon":0)", R"("weight_decay":2)",
                             R"("clip_norm":0)", R"("clip_value":-1)", R"("clip_value":1e39)"})
-    CHECK(only_error(api::parse_optimizer(R"({"name":"adam",)" + std::string(wrong) + "}")).detail.starts_with(
-        "expected a number from "));
+    CHECK(only_error(api::parse_optimizer(R"({"name":"adam",)" + std::string(wrong) + "}"))
+              .detail.starts_with("expected a number from "));
 }
 
 TEST_CASE("every mistake is told, with its place in the request") {
@@ -94,20 +103,20 @@ TEST_CASE("initializers are checked in the same way") {
   CHECK(encode(api::parse_initializer(R"({"name":"uniform","low":0})").value()) ==
         R"({"name":"uniform","low":0,"high":0.05,"seed":0})");
   CHECK(encode(api::parse_initializer(R"({"name":"zeros"})").value()) == R"({"name":"zeros"})");
-  for (auto const* wrong :
-       {R"({"name":"random"})", R"({"name":"zeros","value":1})", R"({"name":"constant","seed":1})",
-        R"({"name":"uniform","low":1,"high":0})", R"({"name":"normal","deviation":-1})", R"({"name":"normal","seed":-1})"})
+  for (auto const* wrong : {R"({"name":"random"})", R"({"name":"zeros","value":1})", R"({"name":"constant","seed":1})",
+                            R"({"name":"uniform","low":1,"high":0})", R"({"name":"normal","deviation":-1})",
+                            R"({"name":"normal","seed":-1})"})
     CHECK(api::parse_initializer(wrong).has_error());
 }
 
 TEST_CASE("docs/optimizers.md has the tables; CHORUS_WRITE_DOCS=1 writes them anew") {
-  auto const path = std::string(CHORUS_SOURCE_DIR) + "/docs/optimizers.md";
+  std::string const path = CHORUS_SOURCE_DIR "/docs/optimizers.md";
   std::ostringstream stream;
   stream << std::ifstream(path).rdbuf();
   auto page = stream.str();
   if (std::getenv("CHORUS_WRITE_DOCS") != nullptr) {
-    page = replaced(page, "optimizers", api::optimizers_table());
-    page = replaced(page, "initializers", api::initializers_table());
+    replace(page, "optimizers", api::optimizers_table());
+    replace(page, "initializers", api::initializers_table());
     std::ofstream(path) << page;
   }
   CHECK(between(page, "optimizers") == api::optimizers_table());

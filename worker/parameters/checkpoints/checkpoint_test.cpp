@@ -205,21 +205,23 @@ TEST_CASE("a reader in Python that knows only the formats reads every tensor") {
   TemporaryDirectory const directory;
   auto const files = posix_files();
   REQUIRE(Content(4).write(*files, directory.path(), 12, 2).has_value());
-  chorus::testing::Process python({"python3", std::string(CHORUS_SOURCE_DIR) + "/worker/parameters/checkpoints/testing/read_checkpoint.py",
-                                   directory.path() + "/checkpoint-000000000012"});
+  chorus::testing::Process python(
+      {"/usr/bin/env", "python3",
+       std::string(CHORUS_SOURCE_DIR) + "/worker/parameters/checkpoints/testing/read_checkpoint.py",
+       directory.path() + "/checkpoint-000000000012"});
   auto const printed = python.read_all();
   REQUIRE(python.wait() == 0);
-  auto const expected = [&](std::string const& tensor, std::string const& array, std::uint64_t at, std::uint64_t count) {
+  auto const expected = [&](std::string const& tensor, std::string const& array, std::uint64_t at,
+                            std::uint64_t count) {
     auto const bytes = checkpoints::testing::bytes_of(array, 4, at, count);
     return tensor + " " + sha256_of({reinterpret_cast<char const*>(bytes.data()), bytes.size()}) + "\n";
   };
   CHECK(std::count(printed.begin(), printed.end(), '\n') == 9);
-  for (auto const& line :
-       {expected("worker-0.safetensors weights F32 12,5", "values", 0, 240),
-        expected("worker-0.safetensors weights@momentum F32 60", "momentum", 0, 240),
-        expected("worker-0.safetensors bias F16 7", "bias", 0, 14),
-        expected("worker-1.safetensors weights F32 12,5", "values", 240, 240),
-        expected("worker-1.safetensors weights@row_steps U64 12", "row_steps", 96, 96)}) {
+  for (auto const& line : {expected("worker-0.safetensors weights F32 12,5", "values", 0, 240),
+                           expected("worker-0.safetensors weights@momentum F32 60", "momentum", 0, 240),
+                           expected("worker-0.safetensors bias F16 7", "bias", 0, 14),
+                           expected("worker-1.safetensors weights F32 12,5", "values", 240, 240),
+                           expected("worker-1.safetensors weights@row_steps U64 12", "row_steps", 96, 96)}) {
     INFO(line);
     CHECK(printed.find(line) != std::string::npos);
   }
@@ -237,5 +239,13 @@ TEST_CASE("the example of docs/checkpoints.md is what is written") {
   auto const text = page("checkpoints.md");
   CHECK(text.find(read("manifest.json")) != std::string::npos);
   auto const file = read("worker-a.safetensors");
-  CHECK(text.find(file.substr(8, file.find("}}") - 6)) != std::string::npos);
+  CHECK(text.find("\n" + file.substr(8, file.find("}}") - 6) + "\n") != std::string::npos);
+  std::string hex;
+  for (auto const c : file.substr(file.size() - 32)) {
+    constexpr std::string_view digits = "0123456789abcdef";
+    if (hex.size() % 9 == 8) hex += ' ';
+    hex += digits[static_cast<unsigned char>(c) >> 4];
+    hex += digits[static_cast<unsigned char>(c) & 15];
+  }
+  CHECK(text.find("\n" + hex + "\n") != std::string::npos);
 }
