@@ -34,10 +34,10 @@ Result<Manifest> read_manifest(Files& files, std::string const& own) {
   return manifest;
 }
 
-Status compare_digests(InputFile const& file, FileRecord const& record, Verify verify) {
+Status compare_digests(InputFile const& file, std::string const& path, FileRecord const& record, Verify verify) {
   if (file.size() != record.bytes)
-    return damaged(record.name, "has " + std::to_string(file.size()) + " bytes, the manifest says " +
-                                    std::to_string(record.bytes));
+    return damaged(path,
+                   "has " + std::to_string(file.size()) + " bytes, the manifest says " + std::to_string(record.bytes));
   Digests digests(verify == Verify::sha256);
   std::vector<std::byte> buffer(std::min<std::uint64_t>(read_bytes, record.bytes));
   for (std::uint64_t at = 0; at < record.bytes; at += buffer.size()) {
@@ -45,9 +45,9 @@ Status compare_digests(InputFile const& file, FileRecord const& record, Verify v
     if (auto const read = file.read(at, part); read.has_error()) return read;
     digests.add(part);
   }
-  if (digests.xxh3() != record.xxh3) return damaged(record.name, "is not what its digest says (xxh3)");
+  if (digests.xxh3() != record.xxh3) return damaged(path, "is not what its digest says (xxh3)");
   if (verify == Verify::sha256 && digests.sha256() != record.sha256)
-    return damaged(record.name, "is not what its digest says (sha256)");
+    return damaged(path, "is not what its digest says (sha256)");
   return ok();
 }
 
@@ -64,32 +64,14 @@ Result<SafetensorsHeader> read_header(InputFile const& file, std::string const& 
   return header;
 }
 
-// That the tensors are those of which the manifest speaks.
-Status match(FileRecord const& record, SafetensorsHeader const& header) {
-  std::unordered_map<std::string_view, TensorEntry const*> tensors;
-  for (auto const& tensor : header.tensors) tensors[tensor.name] = &tensor;
-  for (auto const& piece : record.pieces) {
-    auto const found = tensors.find(piece.tensor);
-    if (found == tensors.end()) return damaged(record.name, "has no tensor " + piece.tensor);
-    auto const& tensor = *found->second;
-    auto const bytes_each = element_bytes(tensor.dtype);
-    auto const fits = piece.elements_each == 0 ||
-                      (tensor.end - tensor.begin) / bytes_each == (piece.end - piece.begin) / piece.elements_each;
-    if (name(tensor.dtype) != piece.dtype || !fits)
-      return damaged(record.name, "has a tensor " + piece.tensor + " of another dtype or size");
-  }
-  return ok();
-}
-
 bool overlaps(std::uint64_t begin, std::uint64_t end, std::uint64_t other_begin, std::uint64_t other_end) {
   return begin < other_end && other_begin < end;
 }
 
 template <class Record>
 void sort_by_elements(std::vector<Record>& records) {
-  std::sort(records.begin(), records.end(), [](Record const& a, Record const& b) {
-    return std::tie(a.begin, a.end) < std::tie(b.begin, b.end);
-  });
+  std::sort(records.begin(), records.end(),
+            [](Record const& a, Record const& b) { return std::tie(a.begin, a.end) < std::tie(b.begin, b.end); });
 }
 
 }  // namespace
@@ -101,99 +83,124 @@ Result<Checkpoint> Checkpoint::open(Files& files, std::string const& directory, 
   if (manifest->number != number)
     return Error(CheckpointErrc::bad_manifest, own + " holds checkpoint " + std::to_string(manifest->number));
   Checkpoint checkpoint;
-  for (auto const& record : manifest->files) {
+  checkpoint.manifest_ = std::move(*manifest);
+  auto const& parameters = checkpoint.manifest_.parameters;
+  for (std::size_t i = 0; i < parameters.size(); ++i) checkpoint.entries_[parameters[i].name].parameter = i;
+  for (std::size_t i = 0; i < checkpoint.manifest_.files.size(); ++i) {
+    auto const& record = checkpoint.manifest_.files[i];
     auto const path = join(own, record.name);
     auto file = files.open(path);
     if (file.has_error() && is_missing(file.error())) return damaged(path, "is missing");
     if (file.has_error()) return file.error();
-    auto const compared = compare_digests(**file, record, verify);
-    if (compared.has_error()) return Error(compared.error().code, own + ": " + compared.error().detail);
-    auto header = read_header(**file, path);
+    if (auto const same = compare_digests(**file, path, record, verify); same.has_error()) return same.error();
+    auto const header = read_header(**file, path);
     if (header.has_error()) return header.error();
-    if (auto const matched = match(record, *header); matched.has_error()) return matched.error();
-    checkpoint.files_.push_back({std::move(*file), std::move(*header)});
+    if (auto const added = checkpoint.add(i, *header); added.has_error()) return added.error();
+    checkpoint.files_.push_back(std::move(*file));
   }
-  checkpoint.manifest_ = std::move(*manifest);
   return checkpoint;
 }
 
+// Notes where the pieces of a file lie, and that its tensors are those of which the manifest speaks.
+Status Checkpoint::add(std::size_t file, SafetensorsHeader const& header) {
+  auto const& record = manifest_.files[file];
+  std::unordered_map<std::string_view, TensorEntry const*> tensors;
+  for (auto const& tensor : header.tensors) tensors[tensor.name] = &tensor;
+  for (std::size_t i = 0; i < record.pieces.size(); ++i) {
+    auto const& piece = record.pieces[i];
+    auto const found = tensors.find(piece.tensor);
+    if (found == tensors.end()) return damaged(record.name, "has no tensor " + piece.tensor);
+    auto const& tensor = *found->second;
+    auto const elements = (tensor.end - tensor.begin) / element_bytes(tensor.dtype);
+    bool const fits = piece.elements_each == 0 || elements == (piece.end - piece.begin) / piece.elements_each;
+    if (name(tensor.dtype) != piece.dtype || !fits)
+      return damaged(record.name, "has a tensor " + piece.tensor + " of another dtype or size");
+    entries_[piece.parameter].places.push_back({file, i, header.data_begin + tensor.begin, tensor.end - tensor.begin});
+  }
+  for (auto const& shard : record.shards) entries_[shard.parameter].shards.push_back(shard);
+  return ok();
+}
+
+Checkpoint::Entry const* Checkpoint::entry(std::string_view parameter) const {
+  auto const found = entries_.find(parameter);
+  return found == entries_.end() ? nullptr : &found->second;
+}
+
 ParameterRecord const* Checkpoint::find(std::string_view parameter) const {
-  auto const& all = manifest_.parameters;
-  auto const found = std::find_if(all.begin(), all.end(), [&](auto const& record) { return record.name == parameter; });
-  return found == all.end() ? nullptr : &*found;
+  auto const* const found = entry(parameter);
+  return found == nullptr ? nullptr : &manifest_.parameters[found->parameter];
 }
 
 std::vector<std::string> Checkpoint::arrays(std::string_view parameter) const {
   std::vector<std::string> names;
-  for (auto const& file : manifest_.files)
-    for (auto const& piece : file.pieces)
-      if (piece.parameter == parameter) names.push_back(piece.array);
+  auto const* const found = entry(parameter);
+  if (found == nullptr) return names;
+  for (auto const& place : found->places) names.push_back(piece(place).array);
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());
   return names;
 }
 
 std::vector<ShardRecord> Checkpoint::shards(std::string_view parameter, std::uint64_t begin, std::uint64_t end) const {
-  std::vector<ShardRecord> found;
-  for (auto const& file : manifest_.files)
-    for (auto const& shard : file.shards)
-      if (shard.parameter == parameter && overlaps(shard.begin, shard.end, begin, end)) found.push_back(shard);
-  sort_by_elements(found);
-  return found;
+  std::vector<ShardRecord> overlapping;
+  auto const* const found = entry(parameter);
+  if (found == nullptr) return overlapping;
+  for (auto const& shard : found->shards)
+    if (overlaps(shard.begin, shard.end, begin, end)) overlapping.push_back(shard);
+  sort_by_elements(overlapping);
+  return overlapping;
 }
 
 std::vector<PieceRecord> Checkpoint::pieces(std::string_view parameter, std::string_view array, std::uint64_t begin,
                                             std::uint64_t end) const {
-  std::vector<PieceRecord> found;
-  for (auto const& file : manifest_.files)
-    for (auto const& piece : file.pieces)
-      if (piece.parameter == parameter && piece.array == array && overlaps(piece.begin, piece.end, begin, end))
-        found.push_back(piece);
-  sort_by_elements(found);
-  return found;
+  std::vector<PieceRecord> overlapping;
+  auto const* const found = entry(parameter);
+  if (found == nullptr) return overlapping;
+  for (auto const& place : found->places) {
+    auto const& candidate = piece(place);
+    if (candidate.array == array && overlaps(candidate.begin, candidate.end, begin, end))
+      overlapping.push_back(candidate);
+  }
+  sort_by_elements(overlapping);
+  return overlapping;
 }
 
 Result<std::vector<std::byte>> Checkpoint::read_piece(PieceRecord const& wanted) const {
-  for (std::size_t i = 0; i < files_.size(); ++i) {
-    auto const& pieces = manifest_.files[i].pieces;
-    if (std::find(pieces.begin(), pieces.end(), wanted) == pieces.end()) continue;
-    auto const& header = files_[i].header;
-    auto const* const tensor = header.find(wanted.tensor);
-    std::vector<std::byte> bytes(tensor->end - tensor->begin);
-    if (auto const read = files_[i].file->read(header.data_begin + tensor->begin, bytes); read.has_error())
-      return read.error();
-    return bytes;
-  }
+  auto const* const found = entry(wanted.parameter);
+  if (found != nullptr)
+    for (auto const& place : found->places) {
+      if (piece(place) != wanted) continue;
+      std::vector<std::byte> bytes(place.bytes);
+      if (auto const read = files_[place.file]->read(place.begin, bytes); read.has_error()) return read.error();
+      return bytes;
+    }
   return Error(CheckpointErrc::out_of_range, "there is no such piece of " + wanted.parameter);
 }
 
 Status Checkpoint::read(std::string_view parameter, std::string_view array, std::uint64_t begin, std::uint64_t end,
                         std::span<std::byte> into) const {
-  auto const what = std::string(array) + " of " + std::string(parameter);
-  auto const range = "elements " + std::to_string(begin) + " to " + std::to_string(end) + " of " + what;
+  auto const range = "elements " + std::to_string(begin) + " to " + std::to_string(end) + " of " + std::string(array) +
+                     " of " + std::string(parameter);
+  auto const refuse = [&](std::string const& why) { return Error(CheckpointErrc::out_of_range, range + why); };
+  auto const* const found = entry(parameter);
+  if (found == nullptr) return refuse(" are not there");
   std::uint64_t copied = 0;  // bytes
-  std::uint64_t wanted = 0;
-  for (std::size_t i = 0; i < files_.size(); ++i)
-    for (auto const& piece : manifest_.files[i].pieces) {
-      if (piece.parameter != parameter || piece.array != array || !overlaps(piece.begin, piece.end, begin, end)) continue;
-      auto const each = piece.elements_each;
-      if (each == 0) return Error(CheckpointErrc::out_of_range, what + " cannot be cut: it is read piece by piece");
-      if (begin % each != 0 || end % each != 0)
-        return Error(CheckpointErrc::out_of_range, range + ": they are " + std::to_string(each) + " by " +
-                                                       std::to_string(each));
-      auto const bytes_each = element_bytes(*parse_dtype(piece.dtype));
-      wanted = (end - begin) / each * bytes_each;
-      if (into.size() != wanted)
-        return Error(CheckpointErrc::out_of_range,
-                     range + " have " + std::to_string(wanted) + " bytes, not " + std::to_string(into.size()));
-      auto const from = std::max(begin, piece.begin), to = std::min(end, piece.end);
-      auto const target = into.subspan((from - begin) / each * bytes_each, (to - from) / each * bytes_each);
-      auto const& header = files_[i].header;
-      auto const at = header.data_begin + header.find(piece.tensor)->begin + (from - piece.begin) / each * bytes_each;
-      if (auto const read = files_[i].file->read(at, target); read.has_error()) return read;
-      copied += target.size();
-    }
-  if (copied != wanted || copied != into.size()) return Error(CheckpointErrc::out_of_range, "there are no " + range);
+  for (auto const& place : found->places) {
+    auto const& source = piece(place);
+    if (source.array != array || !overlaps(source.begin, source.end, begin, end)) continue;
+    auto const each = source.elements_each;
+    if (each == 0) return refuse(": the array cannot be cut, it is read piece by piece");
+    if (begin % each != 0 || end % each != 0) return refuse(": they are not cut within " + std::to_string(each));
+    auto const bytes_each = element_bytes(*parse_dtype(source.dtype));
+    if (into.size() != (end - begin) / each * bytes_each)
+      return refuse(" are not " + std::to_string(into.size()) + " bytes");
+    auto const from = std::max(begin, source.begin), to = std::min(end, source.end);
+    auto const target = into.subspan((from - begin) / each * bytes_each, (to - from) / each * bytes_each);
+    auto const at = place.begin + (from - source.begin) / each * bytes_each;
+    if (auto const read = files_[place.file]->read(at, target); read.has_error()) return read;
+    copied += target.size();
+  }
+  if (copied != into.size()) return refuse(" are not there");
   return ok();
 }
 

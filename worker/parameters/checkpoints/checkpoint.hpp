@@ -8,6 +8,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -72,7 +74,8 @@ class Checkpoint {
   [[nodiscard]] std::vector<ShardRecord> shards(std::string_view parameter, std::uint64_t begin,
                                                 std::uint64_t end) const;
 
-  // Of an array, those pieces that overlap these elements, in the order of their elements: for arrays that cannot be cut.
+  // Of an array, those pieces that overlap these elements, in the order of their elements: for arrays that cannot be
+  // cut.
   [[nodiscard]] std::vector<PieceRecord> pieces(std::string_view parameter, std::string_view array, std::uint64_t begin,
                                                 std::uint64_t end) const;
   // A piece as it was written. Errors: out_of_range if it is none of this checkpoint, the operating system's.
@@ -84,13 +87,28 @@ class Checkpoint {
                             std::span<std::byte> into) const;
 
  private:
-  Checkpoint() = default;
-  struct OpenFile {
-    std::unique_ptr<InputFile> file;
-    SafetensorsHeader header;
+  // Where a piece lies: in which file of the manifest it is which piece, and its tensor's bytes in that file.
+  struct Place {
+    std::size_t file, piece;
+    std::uint64_t begin, bytes;
   };
+  // What belongs to one parameter, so that loading thousands of them does not look at all for each.
+  struct Entry {
+    std::size_t parameter = 0;  // in the manifest
+    std::vector<Place> places;
+    std::vector<ShardRecord> shards;
+  };
+
+  Checkpoint() = default;
+  [[nodiscard]] Status add(std::size_t file, SafetensorsHeader const& header);
+  [[nodiscard]] Entry const* entry(std::string_view parameter) const;
+  [[nodiscard]] PieceRecord const& piece(Place const& place) const {
+    return manifest_.files[place.file].pieces[place.piece];
+  }
+
   Manifest manifest_;
-  std::vector<OpenFile> files_;  // as in the manifest
+  std::vector<std::unique_ptr<InputFile>> files_;  // as in the manifest
+  std::map<std::string, Entry, std::less<>> entries_;
 };
 
 // The newest that is good, and why each newer one is not.

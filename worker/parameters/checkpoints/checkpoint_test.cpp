@@ -201,6 +201,37 @@ TEST_CASE("the newest are kept, and what never was committed goes when it is old
   CHECK(numbers_in(disk) == std::vector<std::uint64_t>{5});
 }
 
+TEST_CASE("ten thousand parameters are written, opened and read, each once") {
+  SimulatedDisk disk;
+  constexpr std::uint64_t parameters = 10000;
+  std::vector<std::uint64_t> const values{1, 2};
+  Manifest manifest;
+  manifest.number = 1;
+  std::vector<ShardContent> halves[2];
+  for (std::uint64_t i = 0; i < parameters; ++i) {
+    auto const name = "layer/" + std::to_string(i);
+    manifest.parameters.push_back({name, "u64", {2}, "{}"});
+    for (std::uint64_t half : {0, 1})
+      halves[half].push_back({name,
+                              half,
+                              half + 1,
+                              {{"values", Dtype::u64, 1, std::as_bytes(std::span(values).subspan(half, 1))}},
+                              "{}",
+                              {}});
+  }
+  for (auto const* name : {"a", "b"})
+    manifest.files.push_back(write_file(disk, "disk", 1, name, halves[*name - 'a']).value());
+  REQUIRE(commit(disk, "disk", manifest).has_value());
+  auto const checkpoint = Checkpoint::open(disk, "disk", 1).value();
+  for (std::uint64_t i = 0; i < parameters; ++i) {
+    std::vector<std::uint64_t> found(2);
+    auto const name = "layer/" + std::to_string(i);
+    REQUIRE(checkpoint.read(name, "values", 0, 2, std::as_writable_bytes(std::span(found))).has_value());
+    REQUIRE(found == values);
+    REQUIRE(checkpoint.shards(name, 0, 2).size() == 2);
+  }
+}
+
 TEST_CASE("a reader in Python that knows only the formats reads every tensor") {
   TemporaryDirectory const directory;
   auto const files = posix_files();

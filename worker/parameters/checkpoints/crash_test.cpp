@@ -25,6 +25,11 @@ std::uint64_t newest_whole(SimulatedDisk& disk) {
   REQUIRE(newest.has_value());
   auto const number = newest->checkpoint.manifest().number;
   REQUIRE(Content(number).is_in(newest->checkpoint, 5));
+  // Nor is any other one there in part.
+  for (std::uint64_t other = 1; other <= number; ++other) {
+    auto const opened = Checkpoint::open(disk, "disk", other);
+    REQUIRE((opened.has_value() || opened.error().code == CheckpointErrc::not_found));
+  }
   return number;
 }
 
@@ -39,7 +44,8 @@ void check_next_one(SimulatedDisk& disk) {
   auto const next = next_number(disk, "disk").value();
   REQUIRE(write_and_tidy(disk, next, 2).has_value());
   REQUIRE(newest_whole(disk) == next);
-  for (auto const& path : disk.paths()) REQUIRE(path.starts_with("disk/checkpoint-" + std::string(11, '0') + std::to_string(next)));
+  for (auto const& path : disk.paths())
+    REQUIRE(path.starts_with("disk/checkpoint-" + std::string(11, '0') + std::to_string(next)));
 }
 
 }  // namespace

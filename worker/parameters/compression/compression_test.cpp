@@ -228,3 +228,22 @@ TEST_CASE("the example of the format's page is what is sent") {
     CHECK(encoded(client, {0.5F, -2, 0.0625F, 1, -0.25F}) == hex_of(compression));
   }
 }
+
+// Gradient descent on a quadratic whose curvatures differ a hundredfold, by what arrives at the server.
+TEST_CASE("training converges with every compression, as it does without") {
+  for (auto const& settings : {settings_of(Compression::f16), settings_of(Compression::bf16),
+                               settings_of(Compression::top_k, 0.05), settings_of(Compression::two_bit, 0, 0.25F)}) {
+    INFO(std::string(name(settings.compression)));
+    constexpr std::size_t elements = 100;
+    auto client = encoder(settings, elements);
+    Floats w(elements), gradient(elements);
+    auto const target = dyadic_gradient(elements, 1);
+    for (int step = 0; step < 20000; ++step) {
+      for (std::size_t i = 0; i < elements; ++i)
+        gradient[i] = (0.01F + static_cast<float>(i) / elements) * (w[i] - target[i]);
+      auto const received = decoded(settings.compression, encoded(client, gradient), elements);
+      for (std::size_t i = 0; i < elements; ++i) w[i] -= 0.05F * received[i];
+    }
+    for (std::size_t i = 0; i < elements; ++i) REQUIRE(std::abs(w[i] - target[i]) < 0.02F);
+  }
+}

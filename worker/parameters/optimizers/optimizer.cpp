@@ -5,7 +5,6 @@
 #include <cstring>
 #include <limits>
 #include <new>
-#include <stdexcept>
 
 #include "collectives/core/assert.hpp"
 #include "worker/devices/processor.hpp"
@@ -101,9 +100,7 @@ Result<Optimizer> Optimizer::make(api::OptimizerSettings const& settings, Dtype 
 void Optimizer::add_slots() {
   if (!method_) return;
   auto const wide = is_half(dtype_) ? Dtype::f32 : dtype_;
-  auto const add_slot = [&](std::string_view name, double initial) {
-    slots_.push_back({name, wide, 1, initial, {}});
-  };
+  auto const add_slot = [&](std::string_view name, double initial) { slots_.push_back({name, wide, 1, initial, {}}); };
   switch (*method_) {
     case Method::sgd:
       break;
@@ -134,6 +131,9 @@ void Optimizer::add_slots() {
 Status Optimizer::grow(std::uint64_t elements) {
   CHORUS_ASSERT(elements >= elements_, "a shard grows");
   CHORUS_ASSERT(row_elements_ == 0 || elements % row_elements_ == 0, "a shard has whole rows");
+  constexpr std::uint64_t elements_max = std::uint64_t{1} << 59;  // whose bytes can be counted
+  if (elements > elements_max)
+    return Error(OptimizerErrc::out_of_memory, std::to_string(elements) + " elements are more than memory can hold");
   try {
     // All memory first, so that a failure changes nothing; doubled, so that growing row by row is not quadratic.
     for (auto& slot : slots_) {
@@ -145,8 +145,6 @@ Status Optimizer::grow(std::uint64_t elements) {
   } catch (std::bad_alloc const&) {
     return Error(OptimizerErrc::out_of_memory,
                  "no memory for the state of " + settings_.name + " over " + std::to_string(elements) + " elements");
-  } catch (std::length_error const&) {
-    return Error(OptimizerErrc::out_of_memory, std::to_string(elements) + " elements are more than memory can hold");
   }
   for (auto& slot : slots_) {
     auto const from = slot.bytes.size();
