@@ -27,25 +27,13 @@ constexpr Setting weight_decay(double fallback, std::string_view meaning) {
 constexpr Setting decayed_gradient = weight_decay(0, "decay: g + decay w is taken for g");
 constexpr Setting momentum{"momentum", &OptimizerSettings::momentum, 0, 1, false, true, 0.9, "mu"};
 constexpr Setting beta1{"beta1", &OptimizerSettings::beta1, 0, 1, false, true, 0.9, "of the mean of gradients"};
-constexpr Setting beta2{"beta2",
-                        &OptimizerSettings::beta2,
-                        0,
-                        1,
-                        false,
-                        true,
-                        0.999,
-                        "of the mean of their squares"};
+constexpr Setting beta2{"beta2", &OptimizerSettings::beta2, 0, 1, false, true, 0.999, "of the mean of their squares"};
 constexpr Setting epsilon(double fallback) {
   return {"epsilon", &OptimizerSettings::epsilon, 1e-30, 1, false, false, fallback, "keeps the divisor from 0"};
 }
-constexpr Setting initial_accumulator{"initial_accumulator",
-                                      &OptimizerSettings::initial_accumulator,
-                                      0,
-                                      small_max,
-                                      false,
-                                      false,
-                                      0.0,
-                                      "what h begins with"};
+constexpr Setting initial_accumulator{
+    "initial_accumulator", &OptimizerSettings::initial_accumulator, 0, small_max, false, false, 0.0,
+    "what h begins with"};
 constexpr Setting clip_norm{"clip_norm",
                             &OptimizerSettings::clip_norm,
                             0,
@@ -54,9 +42,8 @@ constexpr Setting clip_norm{"clip_norm",
                             false,
                             std::nullopt,
                             "a push whose Euclidean norm is greater is scaled down to it"};
-constexpr Setting clip_value{
-    "clip_value", &OptimizerSettings::clip_value,         0, large_max, true, false,
-    std::nullopt, "then each element is limited to +-this"};
+constexpr Setting clip_value{"clip_value", &OptimizerSettings::clip_value,          0, large_max, true, false,
+                             std::nullopt, "then each element is limited to +-this"};
 
 constexpr std::array sgd_settings{learning_rate(0.01), decayed_gradient, clip_norm, clip_value};
 constexpr std::array momentum_settings{learning_rate(0.01), momentum, decayed_gradient, clip_norm, clip_value};
@@ -95,9 +82,9 @@ constexpr Draw finite(std::string_view name, std::optional<double> InitializerSe
 constexpr std::array constant_settings{finite("value", &InitializerSettings::value, 0, "of every element")};
 constexpr std::array uniform_settings{finite("low", &InitializerSettings::low, -0.05, "the lower end"),
                                       finite("high", &InitializerSettings::high, 0.05, "the upper end, not below low")};
-constexpr std::array normal_settings{finite("mean", &InitializerSettings::mean, 0, ""),
-                                     Draw{"deviation", &InitializerSettings::deviation, 0, large_max, false, false,
-                                          0.05, "standard deviation"}};
+constexpr std::array normal_settings{
+    finite("mean", &InitializerSettings::mean, 0, ""),
+    Draw{"deviation", &InitializerSettings::deviation, 0, large_max, false, false, 0.05, "standard deviation"}};
 
 constexpr std::array initializer_methods{
     Drawing{"zeros", "0", {}},
@@ -195,8 +182,8 @@ std::string table(std::string_view heading, std::span<MethodRule<Settings> const
   for (auto const& method : methods) {
     text += "| `" + std::string(method.name) + "` | | | | " + std::string(method.meaning) + " |\n";
     for (auto const& rule : method.settings)
-      text += "| | `" + std::string(rule.name) + "` | " + (rule.fallback ? number(*rule.fallback) : "not done") + " | " +
-              range_text(rule) + " | " + std::string(rule.meaning) + " |\n";
+      text += "| | `" + std::string(rule.name) + "` | " + (rule.fallback ? number(*rule.fallback) : "not done") +
+              " | " + range_text(rule) + " | " + std::string(rule.meaning) + " |\n";
   }
   return text;
 }

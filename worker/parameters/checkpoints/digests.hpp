@@ -1,5 +1,5 @@
-// The two digests of a file, computed as its bytes come. XXH3 finds what hardware and crashes do, at the speed of memory;
-// SHA-256 is what other tools know and nobody can forge.
+// The two digests of a file, computed as its bytes come. XXH3 finds what hardware and crashes do, at the speed of
+// memory; SHA-256 is what other tools know and nobody can forge.
 #pragma once
 
 #include <cstddef>

@@ -55,9 +55,8 @@ Result<std::uint64_t> element_count(ParameterRecord const& parameter) {
 
 // The pieces of one array, which together are the parameter.
 Status check_cover(std::string const& what, std::vector<PieceRecord const*> pieces, std::uint64_t elements) {
-  std::sort(pieces.begin(), pieces.end(), [](auto const* a, auto const* b) {
-    return std::tie(a->begin, a->end) < std::tie(b->begin, b->end);
-  });
+  std::sort(pieces.begin(), pieces.end(),
+            [](auto const* a, auto const* b) { return std::tie(a->begin, a->end) < std::tie(b->begin, b->end); });
   auto const& first = *pieces.front();
   if (!parse_dtype(first.dtype)) return bad(what + " has the unknown dtype " + first.dtype);
   std::uint64_t covered = 0;
@@ -98,8 +97,8 @@ Result<Manifest> parse_manifest(std::string_view text) {
     return bad("the manifest is not what its digest says");
   Manifest manifest;
   auto const json = std::string(body) + "}";
-  auto const problem = http::codec::read(http::codec::codec<Manifest>, &manifest, json, http::UnknownFields::ignore,
-                                         text_limit_bytes);
+  auto const problem =
+      http::codec::read(http::codec::codec<Manifest>, &manifest, json, http::UnknownFields::ignore, text_limit_bytes);
   if (problem) return bad("the manifest: " + problem->detail);
   if (manifest.format != format) return bad("the manifest has the format " + manifest.format.substr(0, 80));
   return manifest;

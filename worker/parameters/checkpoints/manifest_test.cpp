@@ -9,7 +9,8 @@ using namespace chorus::checkpoints;
 
 namespace {
 
-PieceRecord piece(std::uint64_t begin, std::uint64_t end, std::string array = "values", std::uint64_t elements_each = 1) {
+PieceRecord piece(std::uint64_t begin, std::uint64_t end, std::string array = "values",
+                  std::uint64_t elements_each = 1) {
   return {"w", std::move(array), "t", "f32", begin, end, elements_each};
 }
 
@@ -90,7 +91,10 @@ TEST_CASE("what contradicts itself or leads elsewhere is refused") {
   CHECK(refused([](Manifest& m) { m.parameters[0].shape = {std::uint64_t{1} << 32, std::uint64_t{1} << 32}; }));
   CHECK(refused([](Manifest& m) { m.files.push_back({"a.safetensors", 1, "", "", {}, {}}); }));
   CHECK(refused([](Manifest& m) { m.files[0].pieces[0].dtype = "x"; }));
-  CHECK(refused([](Manifest& m) { m.files[0].pieces.push_back(m.files[0].pieces[0]); m.files[0].pieces[1].parameter = "v"; }));
+  CHECK(refused([](Manifest& m) {
+    m.files[0].pieces.push_back(m.files[0].pieces[0]);
+    m.files[0].pieces[1].parameter = "v";
+  }));
   for (auto const* name : {"", "../a", "/etc/passwd", ".", "..", "a/b", ".hidden", "a b"})
     CHECK(refused([&](Manifest& m) { m.files[0].name = name; }));
 }

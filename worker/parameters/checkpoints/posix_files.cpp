@@ -34,9 +34,7 @@ class Descriptor {
 
 Descriptor open_file(std::string const& path, int flags) {
   int number = -1;
-  do {
-    number = ::open(path.c_str(), flags | O_CLOEXEC, 0644);
-  } while (number < 0 && errno == EINTR);
+  do { number = ::open(path.c_str(), flags | O_CLOEXEC, 0644); } while (number < 0 && errno == EINTR);
   return Descriptor(number);
 }
 

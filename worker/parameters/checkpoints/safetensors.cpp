@@ -43,7 +43,8 @@ Status place(TensorEntry& tensor, std::uint64_t begin) {
 }  // namespace
 
 TensorEntry const* SafetensorsHeader::find(std::string_view name) const {
-  auto const found = std::find_if(tensors.begin(), tensors.end(), [&](auto const& tensor) { return tensor.name == name; });
+  auto const found =
+      std::find_if(tensors.begin(), tensors.end(), [&](auto const& tensor) { return tensor.name == name; });
   return found == tensors.end() ? nullptr : &*found;
 }
 

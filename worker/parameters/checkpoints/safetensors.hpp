@@ -44,8 +44,9 @@ struct SafetensorsHeader {
 [[nodiscard]] Result<SafetensorsHeader> parse_safetensors(std::string_view text, std::uint64_t file_bytes);
 
 // Prefix and header of a file whose tensors follow in the given order: begin and end of the entries are set here, in
-// `tensors` too. The header is padded with spaces, so that data begins on a multiple of 64 bytes. Errors: bad_name (what
-// is not printable ASCII, "" and "__metadata__"; also of metadata), duplicate_name, size_overflow, header_too_large.
+// `tensors` too. The header is padded with spaces, so that data begins on a multiple of 64 bytes. Errors: bad_name
+// (what is not printable ASCII, "" and "__metadata__"; also of metadata), duplicate_name, size_overflow,
+// header_too_large.
 [[nodiscard]] Result<std::string> make_safetensors_header(
     std::vector<TensorEntry>& tensors, std::vector<std::pair<std::string, std::string>> const& metadata = {});
 

@@ -57,8 +57,8 @@ class Reader {
   bool on_object_end(std::size_t, error_code&) {
     if (place_ == Place::root) return enter(Place::outside);
     if (place_ == Place::tensor && fields_ != (has_dtype | has_shape | has_offsets))
-      return fail(SafetensorsErrc::bad_header, "the tensor " + quoted(header_.tensors.back().name) +
-                                                   " lacks dtype, shape or data_offsets");
+      return fail(SafetensorsErrc::bad_header,
+                  "the tensor " + quoted(header_.tensors.back().name) + " lacks dtype, shape or data_offsets");
     return enter(Place::root);
   }
   bool on_array_begin(error_code&) {
@@ -89,7 +89,8 @@ class Reader {
     if (place_ == Place::metadata) return header_.metadata.emplace_back(key_, std::move(text)), true;
     if (place_ != Place::tensor || key_ != "dtype") return unexpected("a string");
     auto const dtype = parse_upper_dtype(text);
-    if (!dtype) return fail(SafetensorsErrc::bad_dtype, "the dtype " + quoted(text) + " is not one of those stored here");
+    if (!dtype)
+      return fail(SafetensorsErrc::bad_dtype, "the dtype " + quoted(text) + " is not one of those stored here");
     header_.tensors.back().dtype = *dtype;
     return add_field(has_dtype);
   }
@@ -169,7 +170,8 @@ Status check_bytes(SafetensorsHeader const& header, std::uint64_t file_bytes) {
   for (auto const& tensor : header.tensors) {
     auto const name = "the tensor " + quoted(tensor.name);
     if (tensor.end < tensor.begin)
-      return Error(SafetensorsErrc::bad_offsets, name + " ends at " + std::to_string(tensor.end) + ", before it begins");
+      return Error(SafetensorsErrc::bad_offsets,
+                   name + " ends at " + std::to_string(tensor.end) + ", before it begins");
     auto const bytes = bytes_of(tensor);
     if (!bytes) return Error(SafetensorsErrc::size_overflow, name + " has a shape beyond 64 bits");
     if (*bytes != tensor.end - tensor.begin)
@@ -200,8 +202,8 @@ Result<std::uint64_t> safetensors_header_bytes(std::span<std::byte const> prefix
   if (header_bytes > safetensors_header_max)
     return Error(SafetensorsErrc::header_too_large, "a header of " + std::to_string(header_bytes) + " bytes");
   if (header_bytes > file_bytes - safetensors_prefix)
-    return Error(SafetensorsErrc::truncated, "a header of " + std::to_string(header_bytes) + " bytes in a file of " +
-                                                 std::to_string(file_bytes));
+    return Error(SafetensorsErrc::truncated,
+                 "a header of " + std::to_string(header_bytes) + " bytes in a file of " + std::to_string(file_bytes));
   return header_bytes;
 }
 

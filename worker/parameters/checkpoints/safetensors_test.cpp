@@ -42,10 +42,11 @@ Result<std::uint64_t> length_of(std::uint64_t header_bytes, std::uint64_t file_b
 }  // namespace
 
 TEST_CASE("a header is read as the format says") {
-  auto const header = parse("{" + tensor("b", "I64", "[]", "[8,16]") + "," + tensor("a", "F32", "[2,1]", "[0,8]") +
-                                R"(,"__metadata__":{"k":"v","e":""},)" + tensor("none", "U8", "[0,7]", "[16,16]") + "}   ",
-                            16)
-                          .value();
+  auto const header =
+      parse("{" + tensor("b", "I64", "[]", "[8,16]") + "," + tensor("a", "F32", "[2,1]", "[0,8]") +
+                R"(,"__metadata__":{"k":"v","e":""},)" + tensor("none", "U8", "[0,7]", "[16,16]") + "}   ",
+            16)
+          .value();
   REQUIRE(header.tensors.size() == 3);
   CHECK(header.tensors[0] == TensorEntry{"a", Dtype::f32, {2, 1}, 0, 8});
   CHECK(header.tensors[1] == TensorEntry{"b", Dtype::i64, {}, 8, 16});
@@ -68,7 +69,8 @@ TEST_CASE("every dtype that is stored has the format's name, in upper case") {
 }
 
 TEST_CASE("what is written is read again, aligned, with the tensors in their order") {
-  std::vector<TensorEntry> tensors{{"b", Dtype::f64, {3}, 0, 0}, {"a/\"quoted\"", Dtype::u8, {2, 2}, 0, 0}, {"e", Dtype::f32, {0}, 0, 0}};
+  std::vector<TensorEntry> tensors{
+      {"b", Dtype::f64, {3}, 0, 0}, {"a/\"quoted\"", Dtype::u8, {2, 2}, 0, 0}, {"e", Dtype::f32, {0}, 0, 0}};
   auto const file = make_safetensors_header(tensors, {{"made", "here"}}).value();
   CHECK(file.size() % 64 == 0);
   CHECK(tensors[1].begin == 24);
@@ -90,7 +92,8 @@ TEST_CASE("nothing is written that could not be read") {
   CHECK(refused({{"\xff", Dtype::f32, {}, 0, 0}}) == SafetensorsErrc::bad_name);
   CHECK(refused({{"a", Dtype::f32, {}, 0, 0}, {"a", Dtype::u8, {}, 0, 0}}) == SafetensorsErrc::duplicate_name);
   CHECK(refused({{"a", Dtype::f32, {std::uint64_t{1} << 62}, 0, 0}}) == SafetensorsErrc::size_overflow);
-  CHECK(refused({{"a", Dtype::u8, {~std::uint64_t{0}}, 0, 0}, {"b", Dtype::u8, {1}, 0, 0}}) == SafetensorsErrc::size_overflow);
+  CHECK(refused({{"a", Dtype::u8, {~std::uint64_t{0}}, 0, 0}, {"b", Dtype::u8, {1}, 0, 0}}) ==
+        SafetensorsErrc::size_overflow);
 }
 
 TEST_CASE("a length of the header that is not in the file, or beyond the format, is refused") {
@@ -105,20 +108,36 @@ TEST_CASE("a length of the header that is not in the file, or beyond the format,
 }
 
 TEST_CASE("a header that does not begin with { is refused") {
-  for (auto const* text : {"", " {}", "[]", "null", "\xef\xbb\xbf{}", "\"{}\""}) CHECK(refusal(text, 0) == SafetensorsErrc::bad_start);
+  for (auto const* text : {"", " {}", "[]", "null", "\xef\xbb\xbf{}", "\"{}\""})
+    CHECK(refusal(text, 0) == SafetensorsErrc::bad_start);
 }
 
 TEST_CASE("what is not JSON, or not of the form, is refused") {
-  for (std::string const text :
-       {"{", "{]", "{} x", "{}{}", "{\"a\"}", "{\"a\":}", "{\"\xff\":{}}", R"({"a":1})", R"({"a":"F32"})", R"({"a":[]})",
-        R"({"a":null})", R"({"a":true})", R"({"a":{}})", R"({"a":{"dtype":"F32"}})",
-        R"({"a":{"dtype":"F32","shape":[2]}})", R"({"a":{"shape":[2],"data_offsets":[0,8]}})",
-        R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8],"more":1}})", R"({"__metadata__":{"a":1}})",
-        R"({"__metadata__":{"a":{}}})", R"({"__metadata__":"a"})"}) {
+  for (std::string const text : {"{",
+                                 "{]",
+                                 "{} x",
+                                 "{}{}",
+                                 "{\"a\"}",
+                                 "{\"a\":}",
+                                 "{\"\xff\":{}}",
+                                 R"({"a":1})",
+                                 R"({"a":"F32"})",
+                                 R"({"a":[]})",
+                                 R"({"a":null})",
+                                 R"({"a":true})",
+                                 R"({"a":{}})",
+                                 R"({"a":{"dtype":"F32"}})",
+                                 R"({"a":{"dtype":"F32","shape":[2]}})",
+                                 R"({"a":{"shape":[2],"data_offsets":[0,8]}})",
+                                 R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8],"more":1}})",
+                                 R"({"__metadata__":{"a":1}})",
+                                 R"({"__metadata__":{"a":{}}})",
+                                 R"({"__metadata__":"a"})"}) {
     INFO(text);
     CHECK(refusal(text) == SafetensorsErrc::bad_header);
   }
-  for (auto const* shape : {"2", "[-2]", "[2.0]", "[2e0]", "[\"2\"]", "[[2]]", "[null]", "[18446744073709551616]", "{}"}) {
+  for (auto const* shape :
+       {"2", "[-2]", "[2.0]", "[2e0]", "[\"2\"]", "[[2]]", "[null]", "[18446744073709551616]", "{}"}) {
     INFO(std::string(shape));
     CHECK(refusal(one("F32", shape, "[0,8]")) == SafetensorsErrc::bad_header);
   }
@@ -170,5 +189,6 @@ TEST_CASE("no byte of a header can be changed into a crash, nor its end be cut o
       auto const parsed = parse(changed, 8);
       if (parsed.has_value()) CHECK(parsed->tensors.size() == 1);
     }
-  for (std::size_t size = 1; size < right.size(); ++size) CHECK(refusal(right.substr(0, size)) == SafetensorsErrc::bad_header);
+  for (std::size_t size = 1; size < right.size(); ++size)
+    CHECK(refusal(right.substr(0, size)) == SafetensorsErrc::bad_header);
 }

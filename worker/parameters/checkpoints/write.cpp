@@ -149,8 +149,8 @@ Status remove_checkpoint(Files& files, std::string const& directory, std::uint64
 
 }  // namespace
 
-Result<FileRecord> write_file(Files& files, std::string const& directory, std::uint64_t number,
-                              std::string const& name, std::span<ShardContent const> shards) {
+Result<FileRecord> write_file(Files& files, std::string const& directory, std::uint64_t number, std::string const& name,
+                              std::span<ShardContent const> shards) {
   FileRecord record;
   record.name = name + ".safetensors";
   if (!is_plain_name(record.name)) return bad_content("a file cannot be called that");
@@ -162,9 +162,8 @@ Result<FileRecord> write_file(Files& files, std::string const& directory, std::u
   auto const own = join(directory, directory_name(number));
   if (auto const made = files.make_directory(own); made.has_error()) return made.error();
   if (auto const free = refuse_committed(files, own, number); free.has_error()) return free.error();
-  auto const written = write_durably(files, own, record.name, [&](OutputFile& file) {
-    return write_planned(file, *planned, number, record);
-  });
+  auto const written = write_durably(files, own, record.name,
+                                     [&](OutputFile& file) { return write_planned(file, *planned, number, record); });
   if (written.has_error()) return written.error();
   return record;
 }

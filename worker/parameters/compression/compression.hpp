@@ -36,8 +36,8 @@ class GradientEncoder {
 
   // The bytes of gradient + residual, for the elements from first_element on: of one shard's part. What they do not say
   // becomes the residual, so a push that is repeated repeats these bytes and does not encode anew; they are valid until
-  // the next call. A NaN or an infinity is sent as it is, and leaves no residual; two_bit has no code for it. Errors:
-  // nonfinite (of two_bit); then the residual is as it was.
+  // the next call. A NaN or an infinity is sent as it is, by top_k before all others, and leaves no residual; two_bit
+  // has no code for it. Errors: nonfinite (of two_bit); then the residual is as it was.
   [[nodiscard]] Result<std::span<std::byte const>> encode(std::uint64_t first_element, std::span<float const> gradient);
 
   // What has not been sent yet, per element. To be kept with the client's own checkpoint, and restored.
@@ -52,7 +52,7 @@ class GradientEncoder {
   CompressionSettings settings_;
   std::vector<float> residual_;
   std::vector<float> sums_;
-  std::vector<std::uint64_t> order_;
+  std::vector<float> magnitudes_;
   std::vector<std::byte> encoded_;
 };
 

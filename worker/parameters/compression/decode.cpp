@@ -11,8 +11,8 @@ namespace chorus::parameters {
 namespace {
 
 Error wrong_length(std::string_view what, std::uint64_t wanted, std::uint64_t found) {
-  return {CompressionErrc::length_mismatch, std::string(what) + " has " + std::to_string(wanted) + " bytes, not " +
-                                                std::to_string(found)};
+  return {CompressionErrc::length_mismatch,
+          std::string(what) + " has " + std::to_string(wanted) + " bytes, not " + std::to_string(found)};
 }
 
 Status decode_halves(Dtype dtype, std::span<std::byte const> encoded, std::span<float> gradient) {
@@ -32,8 +32,8 @@ Status check_header(Compression compression, std::span<std::byte const> encoded,
                                                        std::to_string(encoded.size()));
   auto const said = wire::load<std::uint64_t>(encoded.data());
   if (said != elements)
-    return Error(CompressionErrc::bad_header, "the gradient has " + std::to_string(elements) +
-                                                  " elements, the header says " + std::to_string(said));
+    return Error(CompressionErrc::bad_header,
+                 "the gradient has " + std::to_string(elements) + " elements, the header says " + std::to_string(said));
   return ok();
 }
 
@@ -43,8 +43,8 @@ Status scatter(std::byte const* indices, std::byte const* values, std::uint64_t 
   for (std::uint64_t i = 0; i < count; ++i) {
     std::uint64_t const index = wire::load<Index>(indices + i * sizeof(Index));
     if (index >= gradient.size())
-      return Error(CompressionErrc::bad_index, "index " + std::to_string(index) + " of " +
-                                                   std::to_string(gradient.size()) + " elements");
+      return Error(CompressionErrc::bad_index,
+                   "index " + std::to_string(index) + " of " + std::to_string(gradient.size()) + " elements");
     if (index < least)
       return Error(CompressionErrc::bad_index, "index " + std::to_string(index) + " at place " + std::to_string(i) +
                                                    " does not follow a smaller one");

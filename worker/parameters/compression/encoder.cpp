@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <limits>
-#include <numeric>
 
 #include "collectives/core/assert.hpp"
 #include "worker/devices/fold.hpp"
@@ -94,16 +94,19 @@ void GradientEncoder::encode_halves(std::span<float> residual) {
 void GradientEncoder::encode_top_k(std::span<float> residual) {
   auto const elements = sums_.size();
   auto const count = count_to_send(settings_.fraction, elements);
-  order_.resize(elements);
-  std::iota(order_.begin(), order_.end(), std::uint64_t{0});
-  // Of equal magnitudes the first: what is sent is a function of the gradients alone.
-  auto const is_greater = [&](std::uint64_t a, std::uint64_t b) {
-    auto const left = magnitude(sums_[a]), right = magnitude(sums_[b]);
-    return left != right ? left > right : a < b;
-  };
-  auto const kept_end = order_.begin() + static_cast<std::ptrdiff_t>(count);
-  if (count < elements) std::nth_element(order_.begin(), kept_end, order_.end(), is_greater);
-  std::sort(order_.begin(), kept_end);
+  magnitudes_.resize(elements);
+  std::transform(sums_.begin(), sums_.end(), magnitudes_.begin(), magnitude);
+  // The least magnitude that is sent, and how many elements of just this one are: the first ones, so that what is sent
+  // is a function of the gradients alone.
+  float least = 0;
+  std::uint64_t of_least = 0;
+  if (count > 0) {
+    auto const last = magnitudes_.begin() + static_cast<std::ptrdiff_t>(count - 1);
+    std::nth_element(magnitudes_.begin(), last, magnitudes_.end(), std::greater<>());
+    least = *last;
+    auto const greater = std::count_if(magnitudes_.begin(), last, [&](float x) { return x > least; });
+    of_least = count - static_cast<std::uint64_t>(greater);
+  }
 
   auto const index_bytes = wire::index_bytes(elements);
   encoded_.resize(wire::header_bytes + count * (index_bytes + sizeof(float)));
@@ -112,14 +115,18 @@ void GradientEncoder::encode_top_k(std::span<float> residual) {
   auto* const indices = encoded_.data() + wire::header_bytes;
   auto* const values = indices + count * index_bytes;
   std::copy(sums_.begin(), sums_.end(), residual.begin());
-  for (std::uint64_t i = 0; i < count; ++i) {
-    auto const index = order_[i];
+  std::uint64_t sent = 0;
+  for (std::uint64_t index = 0; index < elements && sent < count; ++index) {
+    auto const size = magnitude(sums_[index]);
+    if (size < least || (size == least && of_least == 0)) continue;
+    if (size == least) --of_least;
     if (index_bytes == 4)
-      wire::store(indices + i * 4, static_cast<std::uint32_t>(index));
+      wire::store(indices + sent * 4, static_cast<std::uint32_t>(index));
     else
-      wire::store(indices + i * 8, index);
-    wire::store(values + i * sizeof(float), sums_[index]);
+      wire::store(indices + sent * 8, index);
+    wire::store(values + sent * sizeof(float), sums_[index]);
     residual[index] = 0;
+    ++sent;
   }
 }
 
@@ -132,9 +139,7 @@ void GradientEncoder::encode_two_bit(std::span<float> residual) {
   auto* const codes = encoded_.data() + wire::header_bytes;
   for (std::size_t i = 0; i < elements; ++i) {
     auto const sum = sums_[i];
-    auto const code = sum >= threshold    ? wire::Code::plus
-                      : sum <= -threshold ? wire::Code::minus
-                                          : wire::Code::zero;
+    auto const code = sum >= threshold ? wire::Code::plus : sum <= -threshold ? wire::Code::minus : wire::Code::zero;
     auto const sent = sum >= threshold ? threshold : sum <= -threshold ? -threshold : 0.0F;
     codes[i / 4] |= static_cast<std::byte>(static_cast<unsigned>(code) << (i % 4 * 2));
     residual[i] = sum - sent;

@@ -21,7 +21,10 @@ constexpr std::size_t count = 37;
 class Reference {
  public:
   Reference(api::OptimizerSettings settings, std::vector<double> values)
-      : s_(std::move(settings)), w_(std::move(values)), a_(w_.size(), s_.initial_accumulator.value_or(0)), b_(w_.size()) {}
+      : s_(std::move(settings)),
+        w_(std::move(values)),
+        a_(w_.size(), s_.initial_accumulator.value_or(0)),
+        b_(w_.size()) {}
 
   void step(std::vector<double> g) {
     ++t_;
@@ -93,8 +96,10 @@ std::vector<double> from_dtype(Dtype dtype, std::span<std::byte const> bytes) {
     std::memcpy(values.data(), bytes.data(), bytes.size());
     return values;
   }
-  if (dtype == Dtype::f32) std::memcpy(floats.data(), bytes.data(), bytes.size());
-  else devices::find_widen(dtype)(reinterpret_cast<std::byte*>(floats.data()), bytes.data(), floats.size());
+  if (dtype == Dtype::f32)
+    std::memcpy(floats.data(), bytes.data(), bytes.size());
+  else
+    devices::find_widen(dtype)(reinterpret_cast<std::byte*>(floats.data()), bytes.data(), floats.size());
   return {floats.begin(), floats.end()};
 }
 

@@ -21,8 +21,8 @@ double fraction_of(std::uint32_t high, std::uint32_t low) {
   return (static_cast<double>(bits) + 0.5) * 0x1p-52;
 }
 
-// Of a positive normal number, to within 2 units in the last place; from additions, multiplications and divisions alone,
-// since std::log may differ between processors.
+// Of a positive normal number, to within 2 units in the last place; from additions, multiplications and divisions
+// alone, since std::log may differ between processors.
 double natural_logarithm(double x) {
   int exponent = 0;
   double mantissa = std::frexp(x, &exponent);  // exact; in [0.5, 1)
@@ -48,23 +48,38 @@ double ratio(double x, std::array<double, 8> const& above, std::array<double, 8>
 
 // The standard normal number below which a share of `fraction` lies: algorithm AS 241 of Wichura (1988), to 1e-16.
 double normal_quantile(double fraction) {
-  constexpr std::array<double, 8> a{3.3871328727963666080e0, 1.3314166789178437745e+2, 1.9715909503065514427e+3,
+  constexpr std::array<double, 8> a{3.3871328727963666080e0,  1.3314166789178437745e+2, 1.9715909503065514427e+3,
                                     1.3731693765509461125e+4, 4.5921953931549871457e+4, 6.7265770927008700853e+4,
                                     3.3430575583588128105e+4, 2.5090809287301226727e+3};
-  constexpr std::array<double, 8> b{1.0, 4.2313330701600911252e+1, 6.8718700749205790830e+2, 5.3941960214247511077e+3,
-                                    2.1213794301586595867e+4, 3.9307895800092710610e+4, 2.8729085735721942674e+4,
+  constexpr std::array<double, 8> b{1.0,
+                                    4.2313330701600911252e+1,
+                                    6.8718700749205790830e+2,
+                                    5.3941960214247511077e+3,
+                                    2.1213794301586595867e+4,
+                                    3.9307895800092710610e+4,
+                                    2.8729085735721942674e+4,
                                     5.2264952788528545610e+3};
-  constexpr std::array<double, 8> c{1.42343711074968357734e0, 4.63033784615654529590e0, 5.76949722146069140550e0,
-                                    3.64784832476320460504e0, 1.27045825245236838258e0, 2.41780725177450611770e-1,
+  constexpr std::array<double, 8> c{1.42343711074968357734e0,  4.63033784615654529590e0, 5.76949722146069140550e0,
+                                    3.64784832476320460504e0,  1.27045825245236838258e0, 2.41780725177450611770e-1,
                                     2.27238449892691845833e-2, 7.74545014278341407640e-4};
-  constexpr std::array<double, 8> d{1.0, 2.05319162663775882187e0, 1.67638483018380384940e0, 6.89767334985100004550e-1,
-                                    1.48103976427480074590e-1, 1.51986665636164571966e-2, 5.47593808499534494600e-4,
+  constexpr std::array<double, 8> d{1.0,
+                                    2.05319162663775882187e0,
+                                    1.67638483018380384940e0,
+                                    6.89767334985100004550e-1,
+                                    1.48103976427480074590e-1,
+                                    1.51986665636164571966e-2,
+                                    5.47593808499534494600e-4,
                                     1.05075007164441684324e-9};
-  constexpr std::array<double, 8> e{6.65790464350110377720e0, 5.46378491116411436990e0, 1.78482653991729133580e0,
+  constexpr std::array<double, 8> e{6.65790464350110377720e0,  5.46378491116411436990e0,  1.78482653991729133580e0,
                                     2.96560571828504891230e-1, 2.65321895265761230930e-2, 1.24266094738807843860e-3,
                                     2.71155556874348757815e-5, 2.01033439929228813265e-7};
-  constexpr std::array<double, 8> f{1.0, 5.99832206555887937690e-1, 1.36929880922735805310e-1, 1.48753612908506148525e-2,
-                                    7.86869131145613259100e-4, 1.84631831751005468180e-5, 1.42151175831644588870e-7,
+  constexpr std::array<double, 8> f{1.0,
+                                    5.99832206555887937690e-1,
+                                    1.36929880922735805310e-1,
+                                    1.48753612908506148525e-2,
+                                    7.86869131145613259100e-4,
+                                    1.84631831751005468180e-5,
+                                    1.42151175831644588870e-7,
                                     2.04426310338993978564e-15};
   auto const q = fraction - 0.5;
   if (std::abs(q) <= 0.425) return q * ratio(0.180625 - q * q, a, b);
@@ -79,8 +94,7 @@ Result<Initializer> Initializer::make(api::InitializerSettings const& settings, 
   Initializer initializer;
   initializer.dtype_ = dtype;
   if (settings.name == "zeros") return initializer;
-  bool const is_float =
-      dtype == Dtype::f64 || dtype == Dtype::f32 || dtype == Dtype::f16 || dtype == Dtype::bf16;
+  bool const is_float = dtype == Dtype::f64 || dtype == Dtype::f32 || dtype == Dtype::f16 || dtype == Dtype::bf16;
   if (!is_float)
     return Error(OptimizerErrc::unsupported_dtype,
                  "rows of " + std::string(name(dtype)) + " begin with zeros only, not " + settings.name);
@@ -114,10 +128,11 @@ double Initializer::draw(double fraction) const {
 
 void Initializer::fill(std::uint64_t row, std::span<std::byte> values, std::uint64_t first_column) const {
   if (kind_ == Kind::constant && base_ == 0) return std::fill(values.begin(), values.end(), std::byte{0});
-  if (dtype_ == Dtype::f64) return draw_all<double>(row, first_column, {reinterpret_cast<double*>(values.data()),
-                                                                        values.size() / sizeof(double)});
-  if (dtype_ == Dtype::f32) return draw_all<float>(row, first_column, {reinterpret_cast<float*>(values.data()),
-                                                                       values.size() / sizeof(float)});
+  if (dtype_ == Dtype::f64)
+    return draw_all<double>(row, first_column,
+                            {reinterpret_cast<double*>(values.data()), values.size() / sizeof(double)});
+  if (dtype_ == Dtype::f32)
+    return draw_all<float>(row, first_column, {reinterpret_cast<float*>(values.data()), values.size() / sizeof(float)});
   devices::Folder const narrow(ReduceOp::sum, dtype_);
   std::array<float, 256> block{};
   auto const* const source = reinterpret_cast<std::byte const*>(block.data());

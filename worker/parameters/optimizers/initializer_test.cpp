@@ -38,7 +38,8 @@ Moments moments(std::vector<double> const& draws, double threshold) {
   Moments m;
   for (auto const x : draws) m.mean += x / n;
   for (auto const x : draws) m.variance += (x - m.mean) * (x - m.mean) / n;
-  m.below_one = static_cast<double>(std::count_if(draws.begin(), draws.end(), [&](double x) { return x < threshold; })) / n;
+  m.below_one =
+      static_cast<double>(std::count_if(draws.begin(), draws.end(), [&](double x) { return x < threshold; })) / n;
   return m;
 }
 
@@ -63,7 +64,8 @@ TEST_CASE("the counters are Philox 4x32-10: the vectors that its authors publish
 }
 
 TEST_CASE("a row is the same bits whenever and in whatever parts it is drawn") {
-  for (auto const* json : {R"({"name":"uniform","seed":3})", R"({"name":"normal","seed":3})", R"({"name":"constant","value":2})"}) {
+  for (auto const* json :
+       {R"({"name":"uniform","seed":3})", R"({"name":"normal","seed":3})", R"({"name":"constant","value":2})"}) {
     auto const whole = draw<float>(make(json, Dtype::f32), 77, 300);
     for (std::size_t const cut : {1, 2, 255, 299}) {
       auto left = draw<float>(make(json, Dtype::f32), 77, cut);
@@ -75,7 +77,9 @@ TEST_CASE("a row is the same bits whenever and in whatever parts it is drawn") {
 }
 
 TEST_CASE("rows, seeds and columns draw different numbers") {
-  auto const row = [](std::uint64_t number, char const* json) { return draw<float>(make(json, Dtype::f32), number, 8); };
+  auto const row = [](std::uint64_t number, char const* json) {
+    return draw<float>(make(json, Dtype::f32), number, 8);
+  };
   auto const first = row(0, R"({"name":"uniform","seed":1})");
   CHECK(first != row(1, R"({"name":"uniform","seed":1})"));
   CHECK(first != row(std::uint64_t{1} << 32, R"({"name":"uniform","seed":1})"));

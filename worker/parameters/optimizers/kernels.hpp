@@ -15,15 +15,15 @@ inline constexpr std::size_t float_dtypes_count = 4;  // Dtype's first four: f64
 
 // Computed in double and rounded to the type of the computation once per call.
 struct Coefficients {
-  double rate = 0;    // of the step; of adam and adamw with the correction of the first moment
-  double first = 0;   // mu, or beta1
-  double second = 0;  // beta2
+  double rate = 0;                         // of the step; of adam and adamw with the correction of the first moment
+  double first = 0;                        // mu, or beta1
+  double second = 0;                       // beta2
   double first_rest = 0, second_rest = 0;  // 1 - beta1, 1 - beta2
-  double root = 1;     // 1 / sqrt(1 - beta2^t)
+  double root = 1;                         // 1 / sqrt(1 - beta2^t)
   double epsilon = 0;
-  double decay = 0;    // weight decay; of adamw times the learning rate
-  double scale = 1;    // of the gradient, from the clipping by norm
-  double limit = 0;    // of each element's magnitude after that; infinity: none
+  double decay = 0;  // weight decay; of adamw times the learning rate
+  double scale = 1;  // of the gradient, from the clipping by norm
+  double limit = 0;  // of each element's magnitude after that; infinity: none
 };
 
 struct StepArguments {

@@ -21,17 +21,17 @@ constexpr std::array<std::size_t, 12> lengths{0, 1, 3, 7, 8, 15, 17, 31, 33, 64,
 
 bool is_half(Dtype dtype) { return dtype == Dtype::f16 || dtype == Dtype::bf16; }
 
-// A number of this dtype in (-2, 2), or not finite for one of many.
+// A number of this dtype in (-2, 2).
 void put_number(Dtype dtype, std::byte* at, std::uint64_t i, bool positive) {
   auto const mixed = (i + 1) * 0x9e3779b97f4a7c15u;
   auto value = static_cast<double>(static_cast<std::int64_t>(mixed) >> 12) * 0x1p-50;
   if (positive && value < 0) value = -value;
-  auto const bits16 = static_cast<std::uint16_t>((positive ? 0 : mixed >> 63 << 15) |
-                                                 (mixed >> 20) % (dtype == Dtype::f16 ? 0x4000u : 0x4000u));
   auto const single = static_cast<float>(value);
+  // Of both halves, those whose highest exponent bit is 0.
+  auto const half = static_cast<std::uint16_t>((positive ? 0 : mixed >> 63 << 15) | ((mixed >> 20) & 0x3fff));
   if (dtype == Dtype::f64) std::memcpy(at, &value, sizeof value);
   if (dtype == Dtype::f32) std::memcpy(at, &single, sizeof single);
-  if (is_half(dtype)) std::memcpy(at, &bits16, sizeof bits16);
+  if (is_half(dtype)) std::memcpy(at, &half, sizeof half);
 }
 
 // Elements that begin `shift` elements past a 64-byte boundary.
@@ -81,7 +81,8 @@ std::vector<std::byte> run(StepKernels const& kernels, Case const& c, std::size_
   Numbers second(wide, count, (shift + 2) % 7, 200, true);
   Numbers gradient(c.wide_gradient ? Dtype::f32 : c.dtype, count, (shift * 3 + 1) % 5, 300);
   if (c.method == static_cast<std::size_t>(Method::adagrad)) first = Numbers(wide, count, 1, 100, true);
-  auto const loop = kernels.step[c.method][static_cast<std::size_t>(c.dtype)][c.wide_gradient ? 1 : 0][c.shapes ? 1 : 0];
+  auto const loop =
+      kernels.step[c.method][static_cast<std::size_t>(c.dtype)][c.wide_gradient ? 1 : 0][c.shapes ? 1 : 0];
   for (auto const& [begin, end] : {std::pair(std::size_t{0}, cut), std::pair(cut, count)})
     loop({values.at(begin), gradient.at(begin), master.at(begin), first.at(begin), second.at(begin), end - begin,
           some_coefficients(c.shapes)});

@@ -48,7 +48,8 @@ class Shard {
 
 std::vector<float> some_gradient(std::size_t count, int seed) {
   std::vector<float> gradient(count);
-  for (std::size_t i = 0; i < count; ++i) gradient[i] = std::sin(static_cast<float>(i * 7 + static_cast<std::size_t>(seed)));
+  for (std::size_t i = 0; i < count; ++i)
+    gradient[i] = std::sin(static_cast<float>(i * 7 + static_cast<std::size_t>(seed)));
   return gradient;
 }
 
@@ -90,8 +91,8 @@ TEST_CASE("integers have no other optimizer") {
 }
 
 TEST_CASE("a state that no memory holds is an error") {
-  auto const made = Optimizer::make(api::parse_optimizer(R"({"name":"adam"})").value(), Dtype::f32,
-                                    std::uint64_t{1} << 60);
+  auto const made =
+      Optimizer::make(api::parse_optimizer(R"({"name":"adam"})").value(), Dtype::f32, std::uint64_t{1} << 60);
   REQUIRE(made.has_error());
   CHECK(made.error().code == OptimizerErrc::out_of_memory);
 }
@@ -115,9 +116,11 @@ TEST_CASE("a shard that is restored from its state goes on with the same bits") 
   for (int i = 0; i < 20; ++i) whole.step(some_gradient(50, i));
   Shard restored(json, whole.values());
   auto const from = whole.optimizer().state(), to = restored.optimizer().state();
-  for (std::size_t i = 0; i < from.size(); ++i) std::copy(from[i].bytes.begin(), from[i].bytes.end(), to[i].bytes.begin());
+  for (std::size_t i = 0; i < from.size(); ++i)
+    std::copy(from[i].bytes.begin(), from[i].bytes.end(), to[i].bytes.begin());
   restored.optimizer().set_steps(whole.optimizer().steps());
-  for (int i = 20; i < 40; ++i) CHECK(whole.step(some_gradient(50, i)).values() == restored.step(some_gradient(50, i)).values());
+  for (int i = 20; i < 40; ++i)
+    CHECK(whole.step(some_gradient(50, i)).values() == restored.step(some_gradient(50, i)).values());
 }
 
 TEST_CASE("a step that is applied in parts, in any order, ends with the same bits") {
@@ -167,8 +170,8 @@ TEST_CASE("dense steps count for every row") {
 }
 
 TEST_CASE("rows of other methods step as their elements would") {
-  for (auto const* json : {R"({"name":"none"})", R"({"name":"sgd"})", R"({"name":"momentum"})", R"({"name":"nesterov"})",
-                           R"({"name":"adagrad"})"}) {
+  for (auto const* json : {R"({"name":"none"})", R"({"name":"sgd"})", R"({"name":"momentum"})",
+                           R"({"name":"nesterov"})", R"({"name":"adagrad"})"}) {
     Shard rows(json, std::vector<float>(8, 1), 2), alone(json, std::vector<float>(4, 1));
     rows.step_rows({1, 3}, {1, 2, 3, 4}).step_rows({1, 3}, {1, 2, 3, 4});
     alone.step({1, 2, 3, 4}).step({1, 2, 3, 4});

@@ -71,9 +71,9 @@ bool Content::is_in(Checkpoint const& checkpoint, std::uint64_t shards) const {
     auto const first = rows * shard / shards, last = rows * (shard + 1) / shards;
     auto const begin = first * row_elements, end = last * row_elements;
     for (auto const* array : {"values", "momentum"})
-      same = same &&
-             holds("weights", array, begin, end, bytes_of(array, version_, begin * 4, (end - begin) * 4));
-    same = same && holds("weights", "row_steps", begin, end, bytes_of("row_steps", version_, first * 8, (last - first) * 8));
+      same = same && holds("weights", array, begin, end, bytes_of(array, version_, begin * 4, (end - begin) * 4));
+    same = same &&
+           holds("weights", "row_steps", begin, end, bytes_of("row_steps", version_, first * 8, (last - first) * 8));
   }
   auto const windows = checkpoint.pieces("weights", "window", 0, rows * row_elements);
   for (auto const& piece : windows) {

@@ -9,8 +9,8 @@
 
 namespace chorus::checkpoints::testing {
 
-// "weights": f32 of 24 rows of 5, with "momentum" and "row_steps" (one per row) and, per shard, a "window" that cannot be cut.
-// "bias": 7 elements of f16, on the first shard.
+// "weights": f32 of 24 rows of 5, with "momentum" and "row_steps" (one per row) and, per shard, a "window" that cannot
+// be cut. "bias": 7 elements of f16, on the first shard.
 class Content {
  public:
   explicit Content(std::uint64_t version) : version_(version) {}

@@ -1,5 +1,5 @@
-// A disk in memory that does what disks and file systems do at their worst: what was not synced may be lost, torn or there, one
-// entry of a directory without another, and any operation may fail.
+// A disk in memory that does what disks and file systems do at their worst: what was not synced may be lost, torn or
+// there, one entry of a directory without another, and any operation may fail.
 #pragma once
 
 #include <cstdint>
@@ -54,9 +54,9 @@ class SimulatedDisk final : public Files {
   // A change of a directory's entries that has not been synced.
   struct Change {
     std::string directory;
-    std::string gone;       // the entry that disappears, if any
-    std::string appears;    // the entry that appears, if any
-    NodePtr node;           // what appears
+    std::string gone;     // the entry that disappears, if any
+    std::string appears;  // the entry that appears, if any
+    NodePtr node;         // what appears
   };
 
   // Counts an operation. An error: it fails.
