@@ -41,8 +41,9 @@ struct ShardContent {
   std::vector<std::uint64_t> shape;  // of the values, for readers of the file; empty: one dimension
 };
 
-// Writes NAME.safetensors into the checkpoint `number`. When this has returned, the file survives a crash, and nobody
-// sees it before commit. Errors: bad_content, exists, the operating system's.
+// Writes NAME.safetensors into the checkpoint `number`; writers of one checkpoint have different names. When this has
+// returned, the file survives a crash, and nobody sees it before commit. Errors: bad_content, exists, the operating
+// system's.
 [[nodiscard]] Result<FileRecord> write_file(Files& files, std::string const& directory, std::uint64_t number,
                                             std::string const& name, std::span<ShardContent const> shards);
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <boost/json/basic_parser_impl.hpp>
 #include <cstring>
+#include <tuple>
 #include <unordered_set>
 
 #include "http/json_text.hpp"
@@ -223,8 +224,8 @@ Result<SafetensorsHeader> parse_safetensors(std::string_view text, std::uint64_t
     return Error(SafetensorsErrc::bad_header, "not JSON at byte " + std::to_string(consumed) + " of the header");
   auto header = parser.handler().take();
   header.data_begin = safetensors_prefix + text.size();
-  std::stable_sort(header.tensors.begin(), header.tensors.end(), [](TensorEntry const& a, TensorEntry const& b) {
-    return a.begin != b.begin ? a.begin < b.begin : a.end < b.end;
+  std::sort(header.tensors.begin(), header.tensors.end(), [](TensorEntry const& a, TensorEntry const& b) {
+    return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name);
   });
   if (auto const checked = check_bytes(header, file_bytes); checked.has_error()) return checked.error();
   return header;

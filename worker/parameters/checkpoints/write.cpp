@@ -68,8 +68,9 @@ Result<std::vector<Planned>> plan_all(std::span<ShardContent const> shards) {
     }
   }
   // The larger elements first, so that every tensor is aligned to its own.
-  std::stable_sort(planned.begin(), planned.end(), [](Planned const& a, Planned const& b) {
-    return element_bytes(a.tensor.dtype) > element_bytes(b.tensor.dtype);
+  std::sort(planned.begin(), planned.end(), [](Planned const& a, Planned const& b) {
+    auto const left = element_bytes(a.tensor.dtype), right = element_bytes(b.tensor.dtype);
+    return std::tie(right, a.tensor.name) < std::tie(left, b.tensor.name);
   });
   return planned;
 }

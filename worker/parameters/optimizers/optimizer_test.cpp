@@ -82,6 +82,17 @@ TEST_CASE("none sums, in every dtype, and integers wrap") {
   CHECK(values == std::vector<std::uint8_t>{4, 2});
 }
 
+TEST_CASE("none adds to a half in f32 and rounds once, whichever the gradient is") {
+  auto optimizer = Optimizer::make({}, Dtype::f16, 2).value();
+  std::vector<std::uint16_t> values{0x3c00, 0xc000};  // 1 and -2
+  std::vector<float> const wide{0.5F, 0x1.8p-11F};
+  std::vector<std::uint16_t> const narrow{0x3800, 0x3c00};
+  optimizer.step(std::as_writable_bytes(std::span(values)), {std::as_bytes(std::span(wide)), Dtype::f32});
+  CHECK(values == std::vector<std::uint16_t>{0x3e00, 0xbfff});
+  optimizer.step(std::as_writable_bytes(std::span(values)), {std::as_bytes(std::span(narrow)), Dtype::f16});
+  CHECK(values == std::vector<std::uint16_t>{0x4000, 0xbbfe});
+}
+
 TEST_CASE("integers have no other optimizer") {
   for (auto const* json : {R"({"name":"sgd"})", R"({"name":"adam"})"}) {
     auto const made = Optimizer::make(api::parse_optimizer(json).value(), Dtype::i32, 4);
