@@ -2,10 +2,12 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <fstream>
 #include <limits>
+#include <numeric>
 #include <sstream>
 #include <string>
 
@@ -104,6 +106,27 @@ TEST_CASE("top_k sends the largest, of equal ones the first, and the rest later"
   CHECK(decoded(Compression::top_k, encoded(client, {1, -5, 2, -2, 2, 0}), 6) == Floats{0, -5, 2, -2, 0, 0});
   CHECK(decoded(Compression::top_k, encoded(client, {1, 0, 0, 0, 0, 0}), 6) == Floats{2, 0, 0, 0, 2, 0});
   CHECK(Floats(client.residual().begin(), client.residual().end()) == Floats(6));
+}
+
+TEST_CASE("top_k sends what sorting would choose, whatever the ties") {
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    auto const elements = static_cast<std::size_t>(seed % 37 + 1);
+    auto gradient = dyadic_gradient(elements, seed);
+    for (auto& x : gradient) x = std::trunc(x);  // few different magnitudes
+    std::vector<std::size_t> order(elements);
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+      return std::pair(-std::abs(gradient[a]), a) < std::pair(-std::abs(gradient[b]), b);
+    });
+    auto const fraction = static_cast<double>(seed % 10 + 1) / 10;
+    Floats expected(elements);
+    auto const count = static_cast<std::size_t>(std::ceil(fraction * static_cast<double>(elements)));
+    for (std::size_t i = 0; i < count; ++i) expected[order[i]] = gradient[order[i]];
+    auto client = encoder(settings_of(Compression::top_k, fraction), elements);
+    auto const bytes = encoded(client, gradient);
+    CHECK(bytes.size() == 16 + 8 * count);
+    CHECK(decoded(Compression::top_k, bytes, elements) == expected);
+  }
 }
 
 TEST_CASE("two_bit sends one magnitude, and small gradients when they have added up") {
