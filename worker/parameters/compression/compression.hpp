@@ -45,13 +45,12 @@ class GradientEncoder {
 
  private:
   GradientEncoder(CompressionSettings settings, std::uint64_t elements);
-  void encode_halves(std::span<float> residual);
-  void encode_top_k(std::span<float> residual);
-  void encode_two_bit(std::span<float> residual);
+  void encode_halves(std::span<float const> gradient, std::span<float> residual);
+  void encode_top_k(std::span<float const> gradient, std::span<float> residual);
+  void encode_two_bit(std::span<float const> gradient, std::span<float> residual);
 
   CompressionSettings settings_;
   std::vector<float> residual_;
-  std::vector<float> sums_;
   std::vector<float> magnitudes_;
   std::vector<std::byte> encoded_;
 };

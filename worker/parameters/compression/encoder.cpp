@@ -15,6 +15,21 @@ namespace {
 
 constexpr std::array<std::string_view, all_compressions.size()> names{"f16", "bf16", "top_k", "two_bit"};
 
+constexpr std::size_t block_elements = 1024;
+
+// Without a call, so that loops over it are vectorized.
+bool is_finite(float x) { return std::abs(x) <= std::numeric_limits<float>::max(); }
+
+// The place of the first sum that is not finite, or the size.
+std::size_t find_nonfinite_sum(std::span<float const> a, std::span<float const> b) {
+  int wrong = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) wrong |= is_finite(a[i] + b[i]) ? 0 : 1;
+  if (wrong == 0) return a.size();
+  std::size_t first = 0;
+  while (is_finite(a[first] + b[first])) ++first;
+  return first;
+}
+
 // The largest finite number of the format: what is greater is sent as this, and the rest later.
 float largest(Compression compression) {
   constexpr float largest_bf16 = 3.38953139e38F;
@@ -57,45 +72,57 @@ Result<std::span<std::byte const>> GradientEncoder::encode(std::uint64_t first_e
   CHORUS_ASSERT(first_element <= residual_.size() && gradient.size() <= residual_.size() - first_element,
                 "the elements are the parameter's");
   auto const residual = std::span(residual_).subspan(first_element, gradient.size());
-  sums_.resize(gradient.size());
-  for (std::size_t i = 0; i < gradient.size(); ++i) sums_[i] = gradient[i] + residual[i];
-  if (settings_.compression == Compression::two_bit) {
-    auto const finite = [](float x) { return std::isfinite(x); };
-    auto const wrong = std::find_if_not(sums_.begin(), sums_.end(), finite);
-    if (wrong != sums_.end())
-      return Error(CompressionErrc::nonfinite, "element " + std::to_string(first_element + (wrong - sums_.begin())) +
-                                                   " is not finite, which two_bit has no code for");
-    encode_two_bit(residual);
-  } else if (settings_.compression == Compression::top_k) {
-    encode_top_k(residual);
-  } else {
-    encode_halves(residual);
+  switch (settings_.compression) {
+    case Compression::f16:
+    case Compression::bf16:
+      encode_halves(gradient, residual);
+      break;
+    case Compression::top_k:
+      encode_top_k(gradient, residual);
+      break;
+    case Compression::two_bit:
+      if (auto const wrong = find_nonfinite_sum(gradient, residual); wrong < gradient.size())
+        return Error(CompressionErrc::nonfinite, "element " + std::to_string(first_element + wrong) +
+                                                     " is not finite, which two_bit has no code for");
+      encode_two_bit(gradient, residual);
+      break;
   }
   return std::span<std::byte const>(encoded_);
 }
 
-void GradientEncoder::encode_halves(std::span<float> residual) {
+void GradientEncoder::encode_halves(std::span<float const> gradient, std::span<float> residual) {
   auto const dtype = settings_.compression == Compression::f16 ? Dtype::f16 : Dtype::bf16;
   auto const limit = largest(settings_.compression);
-  encoded_.resize(sums_.size() * element_bytes(dtype));
-  // What is sent is made from a limited copy, which lies in the residual's place until the difference is known.
-  for (std::size_t i = 0; i < sums_.size(); ++i)
-    residual[i] = std::isfinite(sums_[i]) ? std::clamp(sums_[i], -limit, limit) : sums_[i];
+  encoded_.resize(gradient.size() * element_bytes(dtype));
   devices::Folder const folder(ReduceOp::sum, dtype);
-  auto* wide = reinterpret_cast<std::byte*>(residual.data());
+  // The numbers of a block stay in the first-level cache until all is known of them.
+  std::array<float, block_elements> sums, sent;
+  auto* wide = reinterpret_cast<std::byte*>(sent.data());
   std::byte const* wide_source = wide;
-  auto* narrow = encoded_.data();
-  std::byte const* narrow_source = narrow;
-  folder.run({&wide_source, 1, &narrow, 1, sums_.size(), false}, {1, true, false});
-  folder.run({&narrow_source, 1, &wide, 1, sums_.size(), false}, {1, false, true});
-  for (std::size_t i = 0; i < sums_.size(); ++i) residual[i] = std::isfinite(sums_[i]) ? sums_[i] - residual[i] : 0;
+  for (std::size_t at = 0; at < gradient.size(); at += block_elements) {
+    auto const count = std::min(block_elements, gradient.size() - at);
+    for (std::size_t i = 0; i < count; ++i) {
+      auto const sum = gradient[at + i] + residual[at + i];
+      auto const limited = sum > limit ? limit : sum < -limit ? -limit : sum;
+      sums[i] = sum;
+      sent[i] = is_finite(sum) ? limited : sum;
+    }
+    auto* narrow = encoded_.data() + at * element_bytes(dtype);
+    std::byte const* narrow_source = narrow;
+    folder.run({&wide_source, 1, &narrow, 1, count, false}, {1, true, false});
+    folder.run({&narrow_source, 1, &wide, 1, count, false}, {1, false, true});
+    for (std::size_t i = 0; i < count; ++i) residual[at + i] = is_finite(sums[i]) ? sums[i] - sent[i] : 0;
+  }
 }
 
-void GradientEncoder::encode_top_k(std::span<float> residual) {
-  auto const elements = sums_.size();
+void GradientEncoder::encode_top_k(std::span<float const> gradient, std::span<float> residual) {
+  auto const elements = gradient.size();
   auto const count = count_to_send(settings_.fraction, elements);
   magnitudes_.resize(elements);
-  std::transform(sums_.begin(), sums_.end(), magnitudes_.begin(), magnitude);
+  for (std::size_t i = 0; i < elements; ++i) {
+    residual[i] += gradient[i];
+    magnitudes_[i] = magnitude(residual[i]);
+  }
   // The least magnitude that is sent, and how many elements of just this one are: the first ones, so that what is sent
   // is a function of the gradients alone.
   float least = 0;
@@ -114,35 +141,42 @@ void GradientEncoder::encode_top_k(std::span<float> residual) {
   wire::store<std::uint64_t>(encoded_.data() + 8, count);
   auto* const indices = encoded_.data() + wire::header_bytes;
   auto* const values = indices + count * index_bytes;
-  std::copy(sums_.begin(), sums_.end(), residual.begin());
   std::uint64_t sent = 0;
   for (std::uint64_t index = 0; index < elements && sent < count; ++index) {
-    auto const size = magnitude(sums_[index]);
+    auto const size = magnitude(residual[index]);
     if (size < least || (size == least && of_least == 0)) continue;
     if (size == least) --of_least;
     if (index_bytes == 4)
       wire::store(indices + sent * 4, static_cast<std::uint32_t>(index));
     else
       wire::store(indices + sent * 8, index);
-    wire::store(values + sent * sizeof(float), sums_[index]);
+    wire::store(values + sent * sizeof(float), residual[index]);
     residual[index] = 0;
     ++sent;
   }
 }
 
-void GradientEncoder::encode_two_bit(std::span<float> residual) {
-  auto const elements = sums_.size();
+void GradientEncoder::encode_two_bit(std::span<float const> gradient, std::span<float> residual) {
+  auto const elements = gradient.size();
   auto const threshold = settings_.threshold;
   encoded_.assign(wire::header_bytes + wire::code_bytes(elements), std::byte{0});
   wire::store<std::uint64_t>(encoded_.data(), elements);
   wire::store<float>(encoded_.data() + 8, threshold);
-  auto* const codes = encoded_.data() + wire::header_bytes;
-  for (std::size_t i = 0; i < elements; ++i) {
-    auto const sum = sums_[i];
-    auto const code = sum >= threshold ? wire::Code::plus : sum <= -threshold ? wire::Code::minus : wire::Code::zero;
-    auto const sent = sum >= threshold ? threshold : sum <= -threshold ? -threshold : 0.0F;
-    codes[i / 4] |= static_cast<std::byte>(static_cast<unsigned>(code) << (i % 4 * 2));
-    residual[i] = sum - sent;
+  std::array<std::uint8_t, block_elements> codes;
+  for (std::size_t at = 0; at < elements; at += block_elements) {
+    auto const count = std::min(block_elements, elements - at);
+    for (std::size_t i = 0; i < count; ++i) {
+      auto const sum = gradient[at + i] + residual[at + i];
+      auto const plus = sum >= threshold, minus = sum <= -threshold;
+      residual[at + i] = sum - (plus ? threshold : minus ? -threshold : 0.0F);
+      codes[i] = static_cast<std::uint8_t>(plus ? wire::Code::plus : minus ? wire::Code::minus : wire::Code::zero);
+    }
+    auto const bytes = wire::code_bytes(count);
+    for (std::size_t i = count; i < bytes * wire::codes_per_byte; ++i) codes[i] = 0;
+    auto* const packed = encoded_.data() + wire::header_bytes + at / wire::codes_per_byte;
+    for (std::size_t i = 0; i < bytes; ++i)
+      packed[i] =
+          static_cast<std::byte>(codes[4 * i] | codes[4 * i + 1] << 2 | codes[4 * i + 2] << 4 | codes[4 * i + 3] << 6);
   }
 }
 
