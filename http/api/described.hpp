@@ -7,6 +7,7 @@
 #include "http/api/events.hpp"
 #include "http/api/groups.hpp"
 #include "http/api/membership.hpp"
+#include "http/api/optimizers.hpp"
 #include "http/api/runs.hpp"
 #include "http/codec.hpp"
 
@@ -19,6 +20,10 @@ namespace api {
 BOOST_DESCRIBE_STRUCT(Schedule, (), (segment_bytes, window))
 BOOST_DESCRIBE_STRUCT(Place, (), (region, offset))
 BOOST_DESCRIBE_STRUCT(LowerBound, (), (rounds, bytes_per_rank))
+BOOST_DESCRIBE_STRUCT(OptimizerSettings, (),
+                      (name, learning_rate, momentum, beta1, beta2, epsilon, initial_accumulator, weight_decay,
+                       clip_norm, clip_value))
+BOOST_DESCRIBE_STRUCT(InitializerSettings, (), (name, value, low, high, mean, deviation, seed))
 BOOST_DESCRIBE_STRUCT(RunReport, (),
                       (run, rank, worker, state, started_us, seconds, wait_seconds, bytes_sent, bytes_received, steps,
                        input_digest, output_digest, version, error))
@@ -43,6 +48,8 @@ BOOST_DESCRIBE_STRUCT(Collective, (),
 BOOST_DESCRIBE_STRUCT(Event, (), (sequence, type, at, worker, incarnation, group, epoch, collective, run, code, detail))
 
 constexpr auto required(Place const*) { return std::array<std::string_view, 1>{"region"}; }
+constexpr auto required(OptimizerSettings const*) { return std::array<std::string_view, 1>{"name"}; }
+constexpr auto required(InitializerSettings const*) { return std::array<std::string_view, 1>{"name"}; }
 constexpr auto required(RunReport const*) { return std::array<std::string_view, 3>{"run", "rank", "state"}; }
 constexpr auto required(JoinRequest const*) { return std::array<std::string_view, 3>{"id", "incarnation", "url"}; }
 constexpr auto required(Member const*) { return std::array<std::string_view, 2>{"rank", "worker"}; }

@@ -49,7 +49,7 @@ int run(int argc, char** argv) {
   options.sizes = parse_sizes("4,1K,1M,64M").value();
   std::uint32_t spin_us = 0;
   int rank_process = -1;
-  bool regret = false, calibrate = false, ceiling = false, reductions = false;
+  bool regret = false, calibrate = false, ceiling = false, reductions = false, optimizers = false;
   CLI::App app("Measures collectives between processes of this machine", "chorus-bench");
   add_parsed(app, "--op", options.ops, parse_ops, "operations, like all_reduce,broadcast; or all");
   add_parsed(app, "--ranks", options.ranks, parse_counts, "processes to start, like 4; or several numbers of them");
@@ -84,6 +84,8 @@ int run(int argc, char** argv) {
   app.add_flag("--calibrate", calibrate, "print the constants of this machine, for such a file, instead");
   app.add_flag("--ceiling", ceiling, "measure the machine's TCP without Chorus instead");
   app.add_flag("--reductions", reductions, "measure the reductions of one core beside loops written by hand instead");
+  app.add_flag("--optimizers", optimizers,
+               "measure the optimizers' steps of one core beside loops written by hand instead");
   app.add_option("--rank-process", rank_process)->group("");
   try {
     app.parse(argc, argv);
@@ -104,6 +106,7 @@ int run(int argc, char** argv) {
   }
   if (ceiling) return run_ceiling(options);
   if (reductions) return run_reductions(options);
+  if (optimizers) return run_optimizers(options);
   if (options.fused != 0) return run_fused(options, arguments);
   if (calibrate) return run_calibrate(options, arguments);
   if (regret) return run_regret(options, arguments);

@@ -8,6 +8,7 @@
 #include "worker/bench/calibrate.hpp"
 #include "worker/bench/ceiling.hpp"
 #include "worker/bench/format.hpp"
+#include "worker/bench/optimizer_steps.hpp"
 #include "worker/bench/ranks.hpp"
 #include "worker/bench/reductions.hpp"
 #include "worker/bench/refine.hpp"
@@ -86,6 +87,14 @@ Status reconsider(Ranks& ranks, Pace pace, Cell& cell) {
     }
   }
   return ok();
+}
+
+// The sizes, rounded up to what loops written by hand take.
+std::vector<std::uint64_t> whole_sizes(Options const& options) {
+  auto sizes = options.sizes;
+  constexpr std::uint64_t whole = 512;
+  for (auto& bytes : sizes) bytes = (bytes + whole - 1) / whole * whole;
+  return sizes;
 }
 
 // Says which results were wrong.
@@ -176,10 +185,7 @@ int run_ceiling(Options const& options) {
 }
 
 int run_reductions(Options const& options) {
-  auto sizes = options.sizes;
-  constexpr std::uint64_t whole = 512;
-  for (auto& bytes : sizes) bytes = (bytes + whole - 1) / whole * whole;
-  auto const speeds = measure_reductions(sizes, options.seconds);
+  auto const speeds = measure_reductions(whole_sizes(options), options.seconds);
   if (speeds.empty()) return fail(Error(std::make_error_code(std::errc::not_supported), "no loop for this processor"));
   bool right = true;
   if (!options.json) std::cout << "op   dtype       size  chorus GB/s  by hand GB/s  ratio  same bits" << std::endl;
@@ -189,6 +195,25 @@ int run_reductions(Options const& options) {
                                        R"("ratio":%.3f,"same_bits":%s})"
                                      : "%-4s %-5s %10s %12.2f %13.2f %6.2f  %s",
                         std::string(name(speed.op)).c_str(), std::string(name(speed.dtype)).c_str(),
+                        (options.json ? std::to_string(speed.bytes) : readable_size(speed.bytes)).c_str(),
+                        speed.chorus_GBps, speed.hand_written_GBps, speed.chorus_GBps / speed.hand_written_GBps,
+                        options.json ? (speed.same_bits ? "true" : "false") : (speed.same_bits ? "yes" : "NO"))
+              << std::endl;
+  }
+  return right ? 0 : 1;
+}
+
+int run_optimizers(Options const& options) {
+  auto const speeds = measure_steps(whole_sizes(options), options.seconds);
+  if (speeds.empty()) return fail(Error(std::make_error_code(std::errc::not_supported), "no loop for this processor"));
+  bool right = true;
+  if (!options.json) std::cout << "optimizer       size  chorus GB/s  by hand GB/s  ratio  same bits" << std::endl;
+  for (auto const& speed : speeds) {
+    right = right && speed.same_bits;
+    std::cout << format(options.json ? R"({"optimizer":"%s","bytes":%s,"chorus_GBps":%.2f,"by_hand_GBps":%.2f,)"
+                                       R"("ratio":%.3f,"same_bits":%s})"
+                                     : "%-9s %10s %12.2f %13.2f %6.2f  %s",
+                        std::string(speed.optimizer).c_str(),
                         (options.json ? std::to_string(speed.bytes) : readable_size(speed.bytes)).c_str(),
                         speed.chorus_GBps, speed.hand_written_GBps, speed.chorus_GBps / speed.hand_written_GBps,
                         options.json ? (speed.same_bits ? "true" : "false") : (speed.same_bits ? "yes" : "NO"))

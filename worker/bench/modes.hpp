@@ -17,5 +17,6 @@ namespace chorus::bench {
 [[nodiscard]] int run_calibrate(Options const& options, std::vector<std::string> const& arguments);
 [[nodiscard]] int run_ceiling(Options const& options);
 [[nodiscard]] int run_reductions(Options const& options);
+[[nodiscard]] int run_optimizers(Options const& options);
 
 }  // namespace chorus::bench

@@ -1,21 +1,16 @@
 #include "worker/bench/reductions.hpp"
 
-#include <algorithm>
 #include <array>
 #include <bit>
-#include <chrono>
 #include <cstring>
+#include <span>
 
-#include "worker/bench/contest.hpp"
+#include "worker/bench/duel.hpp"
 #include "worker/bench/hand_written.hpp"
 #include "worker/devices/fold.hpp"
 
 namespace chorus::bench {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-constexpr std::size_t turns = 21;
 
 // Small whole numbers, so that no sum of two is rounded or too large in any dtype.
 template <typename Element>
@@ -47,27 +42,6 @@ void fill(Dtype dtype, std::span<std::byte> bytes) {
   }
 }
 
-// Aligned as tensors are.
-class Vector {
- public:
-  explicit Vector(std::size_t bytes) : storage_(bytes + alignment) {}
-  [[nodiscard]] std::byte* data() {
-    auto const address = reinterpret_cast<std::uintptr_t>(storage_.data());
-    return storage_.data() + (alignment - address % alignment) % alignment;
-  }
-
- private:
-  static constexpr std::size_t alignment = 4096;
-  std::vector<std::byte> storage_;
-};
-
-template <typename Pass>
-double seconds_of(std::uint64_t passes, Pass const& pass) {
-  auto const begin = Clock::now();
-  for (std::uint64_t i = 0; i < passes; ++i) pass();
-  return std::chrono::duration<double>(Clock::now() - begin).count() / static_cast<double>(passes);
-}
-
 ReductionSpeed measure(HandWritten const& by_hand, std::uint64_t bytes, double seconds) {
   Vector a(bytes), b(bytes), ours(bytes), theirs(bytes);
   fill(by_hand.dtype, {a.data(), bytes});
@@ -79,19 +53,13 @@ ReductionSpeed measure(HandWritten const& by_hand, std::uint64_t bytes, double s
   devices::Folding const folding{sources.data(), 2, destinations.data(), 1, elements, false};
   auto const chorus = [&] { folder.run(folding, {}); };
   auto const hand = [&] { by_hand.loop(theirs.data(), a.data(), b.data(), elements); };
-  auto const once = std::max(seconds_of(1, chorus), seconds_of(1, hand));
-  auto const passes = std::max<std::uint64_t>(static_cast<std::uint64_t>(seconds / (2 * turns) / once), 1);
-  std::vector<double> chorus_s, hand_s;
-  for (std::size_t turn = 0; turn < turns; ++turn) {
-    chorus_s.push_back(seconds_of(passes, chorus));
-    hand_s.push_back(seconds_of(passes, hand));
-  }
+  auto const result = duel(chorus, hand, seconds);
   auto const moved_GB = 3e-9 * static_cast<double>(bytes);
   return {by_hand.op,
           by_hand.dtype,
           bytes,
-          moved_GB / median(chorus_s),
-          moved_GB / median(hand_s),
+          moved_GB / result.ours_s,
+          moved_GB / result.theirs_s,
           std::memcmp(ours.data(), theirs.data(), bytes) == 0};
 }
 

@@ -9,7 +9,7 @@
 
 namespace chorus::devices {
 
-// Plain arrays: see the note on weak symbols in kernels.inc.
+// Plain arrays: see the note on weak symbols in lanes.inc.
 struct Kernels {
   char const* name = nullptr;
   Combine combine[all_reduce_ops.size()][all_dtypes.size()] = {};

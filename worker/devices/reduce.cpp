@@ -1,6 +1,7 @@
 #include "worker/devices/reduce.hpp"
 
 #include "worker/devices/kernels.hpp"
+#include "worker/devices/processor.hpp"
 
 namespace chorus::devices {
 
@@ -8,10 +9,9 @@ std::array<Kernels const*, 3> const& runnable_kernels() {
   static std::array<Kernels const*, 3> const runnable = [] {
     std::array<Kernels const*, 3> found{&baseline_kernels(), nullptr, nullptr};
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c")) found[1] = &avx2_kernels();
-    if (found[1] != nullptr && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
-      found[2] = &avx512_kernels();
+    auto const best = best_instruction_set();
+    if (best >= InstructionSet::avx2) found[1] = &avx2_kernels();
+    if (best >= InstructionSet::avx512) found[2] = &avx512_kernels();
 #endif
     return found;
   }();

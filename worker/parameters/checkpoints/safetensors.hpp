@@ -1,0 +1,53 @@
+// The safetensors format: 8 bytes of header length, a JSON header, the bytes of the tensors without gaps. What is read
+// is held to every rule of the format before anything of it is used.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "collectives/core/dtype.hpp"
+#include "collectives/core/result.hpp"
+
+namespace chorus::checkpoints {
+
+inline constexpr std::uint64_t safetensors_header_max = 100'000'000;  // as the format says
+inline constexpr std::size_t safetensors_prefix = 8;
+
+struct TensorEntry {
+  std::string name;
+  Dtype dtype = Dtype::f32;
+  std::vector<std::uint64_t> shape;
+  std::uint64_t begin = 0, end = 0;  // in bytes, from the end of the header
+
+  friend bool operator==(TensorEntry const&, TensorEntry const&) = default;
+};
+
+struct SafetensorsHeader {
+  std::vector<TensorEntry> tensors;                           // in the order of their bytes
+  std::vector<std::pair<std::string, std::string>> metadata;  // "__metadata__", in the order of the file
+  std::uint64_t data_begin = 0;                               // of the tensors' bytes, in the file
+
+  [[nodiscard]] TensorEntry const* find(std::string_view name) const;
+  friend bool operator==(SafetensorsHeader const&, SafetensorsHeader const&) = default;
+};
+
+// The length of the header, from the first 8 bytes of a file of file_bytes. Errors: truncated, header_too_large.
+[[nodiscard]] Result<std::uint64_t> safetensors_header_bytes(std::span<std::byte const> prefix,
+                                                             std::uint64_t file_bytes);
+
+// `text` is the header, without its prefix. Errors: any of SafetensorsErrc.
+[[nodiscard]] Result<SafetensorsHeader> parse_safetensors(std::string_view text, std::uint64_t file_bytes);
+
+// Prefix and header of a file whose tensors follow in the given order: begin and end of the entries are set here, in
+// `tensors` too. The header is padded with spaces, so that data begins on a multiple of 64 bytes. Errors: bad_name
+// (what is not printable ASCII, "" and "__metadata__"; also of metadata), duplicate_name, size_overflow,
+// header_too_large.
+[[nodiscard]] Result<std::string> make_safetensors_header(
+    std::vector<TensorEntry>& tensors, std::vector<std::pair<std::string, std::string>> const& metadata = {});
+
+}  // namespace chorus::checkpoints

@@ -1,0 +1,183 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <functional>
+#include <limits>
+
+#include "collectives/core/assert.hpp"
+#include "worker/devices/fold.hpp"
+#include "worker/parameters/compression/compression.hpp"
+#include "worker/parameters/compression/errc.hpp"
+#include "worker/parameters/compression/wire.hpp"
+
+namespace chorus::parameters {
+namespace {
+
+constexpr std::array<std::string_view, all_compressions.size()> names{"f16", "bf16", "top_k", "two_bit"};
+
+constexpr std::size_t block_elements = 1024;
+
+// Without a call, so that loops over it are vectorized.
+bool is_finite(float x) { return std::abs(x) <= std::numeric_limits<float>::max(); }
+
+// The place of the first sum that is not finite, or the size.
+std::size_t find_nonfinite_sum(std::span<float const> a, std::span<float const> b) {
+  int wrong = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) wrong |= is_finite(a[i] + b[i]) ? 0 : 1;
+  if (wrong == 0) return a.size();
+  std::size_t first = 0;
+  while (is_finite(a[first] + b[first])) ++first;
+  return first;
+}
+
+// The largest finite number of the format: what is greater is sent as this, and the rest later.
+float largest(Compression compression) {
+  constexpr float largest_bf16 = 3.38953139e38F;
+  return compression == Compression::f16 ? 65504.0F : largest_bf16;
+}
+
+// What to sort by: a NaN is the largest, so that it is sent and found, and not kept for ever.
+float magnitude(float x) { return std::isnan(x) ? std::numeric_limits<float>::infinity() : std::abs(x); }
+
+std::uint64_t count_to_send(double fraction, std::uint64_t elements) {
+  auto const wanted = static_cast<std::uint64_t>(std::ceil(fraction * static_cast<double>(elements)));
+  return std::clamp<std::uint64_t>(wanted, std::min<std::uint64_t>(1, elements), elements);
+}
+
+}  // namespace
+
+std::string_view name(Compression compression) { return names[static_cast<std::size_t>(compression)]; }
+
+std::optional<Compression> parse_compression(std::string_view text) {
+  for (auto const compression : all_compressions)
+    if (name(compression) == text) return compression;
+  return std::nullopt;
+}
+
+GradientEncoder::GradientEncoder(CompressionSettings settings, std::uint64_t elements)
+    : settings_(settings), residual_(elements) {}
+
+Result<GradientEncoder> GradientEncoder::make(CompressionSettings settings, std::uint64_t elements) {
+  if (settings.compression == Compression::top_k && !(settings.fraction > 0 && settings.fraction <= 1))
+    return Error(CompressionErrc::bad_settings,
+                 "top_k sends a fraction of more than 0 and at most 1, not " + std::to_string(settings.fraction));
+  if (settings.compression == Compression::two_bit && !(settings.threshold > 0 && std::isfinite(settings.threshold)))
+    return Error(CompressionErrc::bad_settings,
+                 "two_bit has a positive finite threshold, not " + std::to_string(settings.threshold));
+  return GradientEncoder(settings, elements);
+}
+
+Result<std::span<std::byte const>> GradientEncoder::encode(std::uint64_t first_element,
+                                                           std::span<float const> gradient) {
+  CHORUS_ASSERT(first_element <= residual_.size() && gradient.size() <= residual_.size() - first_element,
+                "the elements are the parameter's");
+  auto const residual = std::span(residual_).subspan(first_element, gradient.size());
+  switch (settings_.compression) {
+    case Compression::f16:
+    case Compression::bf16:
+      encode_halves(gradient, residual);
+      break;
+    case Compression::top_k:
+      encode_top_k(gradient, residual);
+      break;
+    case Compression::two_bit:
+      if (auto const wrong = find_nonfinite_sum(gradient, residual); wrong < gradient.size())
+        return Error(CompressionErrc::nonfinite, "element " + std::to_string(first_element + wrong) +
+                                                     " is not finite, which two_bit has no code for");
+      encode_two_bit(gradient, residual);
+      break;
+  }
+  return std::span<std::byte const>(encoded_);
+}
+
+void GradientEncoder::encode_halves(std::span<float const> gradient, std::span<float> residual) {
+  auto const dtype = settings_.compression == Compression::f16 ? Dtype::f16 : Dtype::bf16;
+  auto const limit = largest(settings_.compression);
+  encoded_.resize(gradient.size() * element_bytes(dtype));
+  devices::Folder const folder(ReduceOp::sum, dtype);
+  // The numbers of a block stay in the first-level cache until all is known of them.
+  std::array<float, block_elements> sums, sent;
+  auto* wide = reinterpret_cast<std::byte*>(sent.data());
+  std::byte const* wide_source = wide;
+  for (std::size_t at = 0; at < gradient.size(); at += block_elements) {
+    auto const count = std::min(block_elements, gradient.size() - at);
+    for (std::size_t i = 0; i < count; ++i) {
+      auto const sum = gradient[at + i] + residual[at + i];
+      auto const limited = sum > limit ? limit : sum < -limit ? -limit : sum;
+      sums[i] = sum;
+      sent[i] = is_finite(sum) ? limited : sum;
+    }
+    auto* narrow = encoded_.data() + at * element_bytes(dtype);
+    std::byte const* narrow_source = narrow;
+    folder.run({&wide_source, 1, &narrow, 1, count, false}, {1, true, false});
+    folder.run({&narrow_source, 1, &wide, 1, count, false}, {1, false, true});
+    for (std::size_t i = 0; i < count; ++i) residual[at + i] = is_finite(sums[i]) ? sums[i] - sent[i] : 0;
+  }
+}
+
+void GradientEncoder::encode_top_k(std::span<float const> gradient, std::span<float> residual) {
+  auto const elements = gradient.size();
+  auto const count = count_to_send(settings_.fraction, elements);
+  magnitudes_.resize(elements);
+  for (std::size_t i = 0; i < elements; ++i) {
+    residual[i] += gradient[i];
+    magnitudes_[i] = magnitude(residual[i]);
+  }
+  // The least magnitude that is sent, and how many elements of just this one are: the first ones, so that what is sent
+  // is a function of the gradients alone.
+  float least = 0;
+  std::uint64_t of_least = 0;
+  if (count > 0) {
+    auto const last = magnitudes_.begin() + static_cast<std::ptrdiff_t>(count - 1);
+    std::nth_element(magnitudes_.begin(), last, magnitudes_.end(), std::greater<>());
+    least = *last;
+    auto const greater = std::count_if(magnitudes_.begin(), last, [&](float x) { return x > least; });
+    of_least = count - static_cast<std::uint64_t>(greater);
+  }
+
+  auto const index_bytes = wire::index_bytes(elements);
+  encoded_.resize(wire::header_bytes + count * (index_bytes + sizeof(float)));
+  wire::store<std::uint64_t>(encoded_.data(), elements);
+  wire::store<std::uint64_t>(encoded_.data() + 8, count);
+  auto* const indices = encoded_.data() + wire::header_bytes;
+  auto* const values = indices + count * index_bytes;
+  std::uint64_t sent = 0;
+  for (std::uint64_t index = 0; index < elements && sent < count; ++index) {
+    auto const size = magnitude(residual[index]);
+    if (size < least || (size == least && of_least == 0)) continue;
+    if (size == least) --of_least;
+    if (index_bytes == 4)
+      wire::store(indices + sent * 4, static_cast<std::uint32_t>(index));
+    else
+      wire::store(indices + sent * 8, index);
+    wire::store(values + sent * sizeof(float), residual[index]);
+    residual[index] = 0;
+    ++sent;
+  }
+}
+
+void GradientEncoder::encode_two_bit(std::span<float const> gradient, std::span<float> residual) {
+  auto const elements = gradient.size();
+  auto const threshold = settings_.threshold;
+  encoded_.assign(wire::header_bytes + wire::code_bytes(elements), std::byte{0});
+  wire::store<std::uint64_t>(encoded_.data(), elements);
+  wire::store<float>(encoded_.data() + 8, threshold);
+  std::array<std::uint8_t, block_elements> codes;
+  for (std::size_t at = 0; at < elements; at += block_elements) {
+    auto const count = std::min(block_elements, elements - at);
+    for (std::size_t i = 0; i < count; ++i) {
+      auto const sum = gradient[at + i] + residual[at + i];
+      auto const plus = sum >= threshold, minus = sum <= -threshold;
+      residual[at + i] = sum - (plus ? threshold : minus ? -threshold : 0.0F);
+      codes[i] = static_cast<std::uint8_t>(plus ? wire::Code::plus : minus ? wire::Code::minus : wire::Code::zero);
+    }
+    auto const bytes = wire::code_bytes(count);
+    for (std::size_t i = count; i < bytes * wire::codes_per_byte; ++i) codes[i] = 0;
+    auto* const packed = encoded_.data() + wire::header_bytes + at / wire::codes_per_byte;
+    for (std::size_t i = 0; i < bytes; ++i)
+      packed[i] =
+          static_cast<std::byte>(codes[4 * i] | codes[4 * i + 1] << 2 | codes[4 * i + 2] << 4 | codes[4 * i + 3] << 6);
+  }
+}
+
+}  // namespace chorus::parameters

@@ -1,0 +1,39 @@
+// What rows contain before their first push, computed when a row is first touched: from the settings and the row's
+// number alone, by counters and exactly specified arithmetic, so that owner, backup and a restarted process make the
+// same bits.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "collectives/core/dtype.hpp"
+#include "collectives/core/result.hpp"
+#include "http/api/optimizers.hpp"
+
+namespace chorus::parameters {
+
+// A value. Draws are made in double and rounded once to f32 or f64; to f16 and bf16 through f32.
+class Initializer {
+ public:
+  // `settings` are complete. Errors: unsupported_dtype: integers begin with zeros only.
+  [[nodiscard]] static Result<Initializer> make(api::InitializerSettings const& settings, Dtype dtype);
+
+  // Fills `values`, whole aligned elements: the elements of row `row` (of the whole parameter, not of a shard) from
+  // column first_column on.
+  void fill(std::uint64_t row, std::span<std::byte> values, std::uint64_t first_column = 0) const;
+
+ private:
+  enum class Kind : std::uint8_t { constant, uniform, normal };
+  [[nodiscard]] double draw(double fraction) const;
+  template <class Number>
+  void draw_all(std::uint64_t row, std::uint64_t first_column, std::span<Number> into) const;
+
+  Kind kind_ = Kind::constant;
+  Dtype dtype_ = Dtype::f32;
+  double base_ = 0;   // the constant, the lower end, the mean
+  double width_ = 0;  // upper end - lower end, the standard deviation
+  std::uint64_t seed_ = 0;
+};
+
+}  // namespace chorus::parameters
