@@ -163,7 +163,9 @@ TEST_CASE("what auto takes is refined by runs") {
   CHECK(runs == 12);
   CHECK(contenders[0].spec.algorithm == "tree");
   CHECK(contenders[1].spec.algorithm == "ring");
-  auto const gone = [](plan::Spec const&) -> Result<double> { return Error(std::make_error_code(std::errc::broken_pipe), "gone"); };
+  auto const gone = [](plan::Spec const&) -> Result<double> {
+    return Error(std::make_error_code(std::errc::broken_pipe), "gone");
+  };
   CHECK(refine(contenders, task, 1, gone).error().detail == "gone");
 }
 

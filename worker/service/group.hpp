@@ -27,6 +27,11 @@ struct Assignment {
                                                                      Identity const& self);
 };
 
+// The ranks whose workers, of these incarnations, are no members of the next epoch any more, and the sentence that says so:
+// "group g went on to epoch 4 without rank 3 (w3)".
+[[nodiscard]] std::vector<plan::Rank> left_out(Assignment const& assignment, api::Group const& next);
+[[nodiscard]] std::string went_on(Assignment const& assignment, api::Group const& next);
+
 // What the coordinator is told of a call that failed because of these ranks.
 [[nodiscard]] api::Trouble trouble_of(Assignment const& assignment, std::vector<plan::Rank> const& culprits);
 
@@ -78,6 +83,8 @@ class GroupEpoch {
 
   // The run that has the turn, for abort(); 0 when there is none.
   std::uint64_t running = 0;
+  // Members that the next epoch has left out.
+  std::vector<plan::Rank> lost;
 
  private:
   Assignment assignment_;

@@ -68,6 +68,7 @@ class GroupBook {
                                                       api::LocalCall const& call);
   [[nodiscard]] std::optional<http::Problem> accept(api::GroupAssignment const& message);
   [[nodiscard]] http::Checked<EpochPtr> find(std::string const& name) const;
+  void go_on(GroupEpoch& epoch, api::Group const& next);
   void end(GroupEpoch& epoch, Error why);
 
   boost::asio::any_io_executor executor_;
