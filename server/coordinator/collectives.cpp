@@ -42,8 +42,8 @@ void Collectives::recover() {
     if (kept.stage == "begun") continue;
     auto const record = records_.find(kept.record.id).value();
     record->run();
-    auto const reconciliation = std::make_shared<Reconciliation>(
-        tools_.execution, patience_.reconciliation, record, kept.group.value_or(api::Group()), decided);
+    auto const reconciliation = std::make_shared<Reconciliation>(tools_.execution, patience_.reconciliation, record,
+                                                                 kept.group.value_or(api::Group()), decided);
     tools_.log.info("collective {} run={} was under way, {}: asking its workers", kept.record.id, kept.record.run,
                     decided ? "to be committed" : "undecided");
     reconciling_.emplace(kept.record.id, reconciliation);

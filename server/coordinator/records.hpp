@@ -44,8 +44,8 @@ class Records {
   [[nodiscard]] http::Checked<Begun> begin(Name const& name, api::CollectiveRequest const& request,
                                            std::string created_at);
 
-  // Whether begin() would find a record under this name.
-  [[nodiscard]] bool knows(Name const& name) const { return known(name) != nullptr; }
+  // Whether begin() would give a record that exists.
+  [[nodiscard]] bool knows(Name const& name) const { return known(name) != nullptr && !may_be_repeated(name); }
 
   // The record has ended: from now on it may be forgotten, with its key. Gives the id of one that is forgotten instead.
   [[nodiscard]] std::optional<std::string> keep_for_a_while(Record const& record);
@@ -70,6 +70,7 @@ class Records {
     std::optional<std::string> key;
   };
   [[nodiscard]] std::string const* known(Name const& name) const;  // its id
+  [[nodiscard]] bool may_be_repeated(Name const& name) const;      // of one that is known
   void forget_name(Name const& name);
   void forget(std::string const& id);
   Entry& add(Name const& name, api::CollectiveRequest const& request, std::string created_at);

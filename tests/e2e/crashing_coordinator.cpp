@@ -1,5 +1,6 @@
 // A coordinator that kills itself with SIGKILL at the n-th of the points where a crash matters: before and after every
-// write of its journal and whatever it says to workers about epochs, runs and commits. Otherwise it is chorus-coordinator.
+// write of its journal and whatever it says to workers about epochs, runs and commits. Otherwise it is
+// chorus-coordinator.
 //
 //   crashing_coordinator JOURNAL PORT N
 #include <signal.h>
