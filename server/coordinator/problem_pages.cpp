@@ -111,7 +111,8 @@ char const* advice(http::ProblemCode code) {
              "of the\n"
              "worker, name resolution and firewalls between the two.";
     case unavailable:
-      return "The service is stopping or at a limit. Ask again after Retry-After seconds.";
+      return "The service is stopping or at a limit, or the coordinator's journal cannot be written. Ask again after\n"
+             "Retry-After seconds.";
     case interrupted:
       return "The coordinator was started again while the collective ran, before it had been decided to commit it. It "
              "was "

@@ -181,3 +181,14 @@ TEST_CASE("killed fifty times at random: one version everywhere, and nothing run
   CHECK(succeeded > 0);
   for (std::size_t i = 0; i < workers_count; ++i) CHECK(fleet.incarnation_of(i) == incarnations[i]);
 }
+
+TEST_CASE("a coordinator does not start on what is no journal, and leaves it as it is") {
+  ScratchDirectory const here;
+  write_file(here / "journal", "not a database\n");
+  for (auto const& path : {here / "journal", here / "", here / "no/such/directory/journal"}) {
+    INFO(path);
+    Process coordinator({binary("chorus-coordinator"), "--port", "0", "--journal", path, "--log-level", "off"});
+    CHECK(coordinator.wait() == 1);
+  }
+  CHECK(content_of(here / "journal") == "not a database\n");
+}
