@@ -239,7 +239,7 @@ TEST_CASE("a body that comes about piece by piece is sent in chunks, and the con
     CHECK_FALSE(answer->has_header("Content-Length"));
   }
   CHECK(server.connections_used() == 1);
-  CHECK(server.open_streams() == 0);
+  CHECK(server.wait_for_the_end_of_streams());
 }
 
 TEST_CASE("a client of HTTP/1.0 gets a stream without chunks, to the end of the connection; HEAD gets none") {
@@ -263,7 +263,7 @@ TEST_CASE("a reader of a stream that takes nothing is dropped") {
   stuck.send(get("/stream/0"));
   CHECK(server.wait_until_seen(1));  // when its head is sent
   CHECK(server.wait_for_connections(0));
-  CHECK(server.open_streams() == 0);
+  CHECK(server.wait_for_the_end_of_streams());
 }
 
 TEST_CASE("streams end when the server stops") {
@@ -272,5 +272,5 @@ TEST_CASE("streams end when the server stops") {
   client.send(get("/stream/0"));
   CHECK(server.wait_until_seen(1));
   server.stop();
-  CHECK(server.open_streams() == 0);
+  CHECK(server.wait_for_the_end_of_streams());
 }

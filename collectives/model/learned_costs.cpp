@@ -61,12 +61,13 @@ Choice LearnedCosts::corrected(Place const& place, Choice choice, bool is_auto) 
   auto chosen = all.cbegin();
   bool is_trial = false;
   if (!is_auto) {
-    chosen = std::find_if(all.cbegin(), all.cend(), [&](auto const& seen) { return seen.candidate.spec == choice.spec; });
+    chosen =
+        std::find_if(all.cbegin(), all.cend(), [&](auto const& seen) { return seen.candidate.spec == choice.spec; });
     if (chosen == all.cend()) return choice;
   } else if (runs % runs_per_trial == runs_per_trial - 1) {
     auto const limit = worth_a_trial * all.front().candidate.cost.seconds;
-    auto const first_beyond =
-        std::find_if(all.cbegin(), all.cend(), [limit](auto const& seen) { return seen.candidate.cost.seconds > limit; });
+    auto const first_beyond = std::find_if(all.cbegin(), all.cend(),
+                                           [limit](auto const& seen) { return seen.candidate.cost.seconds > limit; });
     auto const least = std::min_element(all.cbegin(), first_beyond,
                                         [&](auto const& a, auto const& b) { return runs_of(a) < runs_of(b); });
     is_trial = runs_of(*least) < std::max(trials, runs / runs_until_tried_again) && least != all.cbegin();

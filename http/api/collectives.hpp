@@ -29,8 +29,8 @@ struct CollectiveRequest {
   std::optional<std::uint32_t> epoch;  // refuse with epoch_fenced unless the group stands at this one
   std::uint64_t timeout_ms = 30000;
   bool in_place = false;
-  // "shrink": when a member is lost it is begun again in the group's next epoch, from inputs that are intact, within the
-  // same timeout; "fail": it fails. Not given: as the group has it. What is in place fails.
+  // "shrink": when a member is lost it is begun again in the group's next epoch, from inputs that are intact, within
+  // the same timeout; "fail": it fails. Not given: as the group has it. What is in place fails.
   std::optional<std::string> on_failure;
   bool reproducible = false;
   Schedule schedule;

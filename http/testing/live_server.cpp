@@ -117,8 +117,14 @@ bool LiveServer::wait_for_waiting(std::size_t requests) {
   return changed_.wait_for(lock, patience, [&] { return waiting_ >= requests; });
 }
 
-std::size_t LiveServer::open_streams() {
-  return asio::post(io_, asio::use_future([this] { return static_cast<std::size_t>(stream_.use_count()); })).get();
+bool LiveServer::wait_for_the_end_of_streams() {
+  auto const until = std::chrono::steady_clock::now() + patience;
+  auto const has_ended = [this] { return stream_.expired(); };
+  while (!asio::post(io_, asio::use_future(has_ended)).get()) {
+    if (std::chrono::steady_clock::now() > until) return false;
+    std::this_thread::yield();
+  }
+  return true;
 }
 
 std::size_t LiveServer::connections_used() {

@@ -27,7 +27,8 @@ struct Seen {
 
 // Routes: GET /hello, PUT /echo (up to 1 MiB), PUT /exactly/{bytes} (echoes so many), PUT /store (keeps the body, any
 // size), GET /payload/{bytes} (the pattern), PUT /ignore (204, reads nothing), PUT /refuse (409, reads nothing), GET
-// /throw, GET /stream/{pieces} (text that comes about in so many pieces; 0: without end), GET /wait (until cancelled), GET /upgrade, GET /inject (a field with CR LF).
+// /throw, GET /stream/{pieces} (text that comes about in so many pieces; 0: without end), GET /wait (until cancelled),
+// GET /upgrade, GET /inject (a field with CR LF).
 class LiveServer {
  public:
   explicit LiveServer(ServerLimits limits = {});
@@ -43,7 +44,7 @@ class LiveServer {
   [[nodiscard]] std::vector<std::byte> take_stored();
   // Returns when a request waits in GET /wait.
   [[nodiscard]] bool wait_for_waiting(std::size_t requests);
-  [[nodiscard]] std::size_t open_streams();
+  [[nodiscard]] bool wait_for_the_end_of_streams();
   [[nodiscard]] std::size_t connections_used();  // peers that were ever seen by a handler
   std::function<void()> on_wait;                 // called on the server's thread when GET /wait begins
 

@@ -97,20 +97,20 @@ std::optional<Failure> Client::follow(Request const& request,
   int status = 0;
   std::string refusal;
   bool had_enough = false;
-  auto const answer = connection.Get(
-      (url.path == "/" ? "" : url.path) + request.path, {{"Accept", "text/event-stream"}},
-      [&](httplib::Response const& head) {
-        status = head.status;
-        return true;
-      },
-      [&](char const* data, std::size_t size) {
-        if (status / 100 == 2) {
-          had_enough = !on_bytes({data, size});
-          return !had_enough;
-        }
-        refusal.append(data, size);
-        return true;
-      });
+  auto const answer =
+      connection.Get((url.path == "/" ? "" : url.path) + request.path, {{"Accept", "text/event-stream"}},
+                     [&](httplib::Response const& head) {
+                       status = head.status;
+                       return true;
+                     },
+                     [&](char const* data, std::size_t size) {
+                       if (status / 100 == 2) {
+                         had_enough = !on_bytes({data, size});
+                         return !had_enough;
+                       }
+                       refusal.append(data, size);
+                       return true;
+                     });
   if (had_enough) return std::nullopt;
   if (!answer) return unreachable(origin, reason_of(answer.error(), request.patience));
   if (status / 100 != 2) return Failure{http::problem_from_json(refusal, static_cast<unsigned>(status))};

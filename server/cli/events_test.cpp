@@ -51,8 +51,7 @@ TEST_CASE("chorus events follows: it comes again after what it has seen") {
   coordinator.answer("GET /v1/events?since=7", 200, sent(event(8, "worker.lost")));
   auto const run = events(coordinator, {"--since", "6", "--count", "2"});
   CHECK(run.status == 0);
-  CHECK(run.out ==
-        "7  2026-01-01T00:00:00.000Z  worker.joined  w0\n8  2026-01-01T00:00:00.000Z  worker.lost  w0\n");
+  CHECK(run.out == "7  2026-01-01T00:00:00.000Z  worker.joined  w0\n8  2026-01-01T00:00:00.000Z  worker.lost  w0\n");
 }
 
 TEST_CASE("chorus events says why it cannot go on") {

@@ -55,9 +55,9 @@ TEST_CASE("a rank that fails on its own is the culprit, though its peers saw it 
 }
 
 TEST_CASE("where the accused lives, it is the network between it and its accusers") {
-  auto const one_way = culprit({ending(Kind::failed, 2, ProblemCode::peer_lost, {1}, "lost rank 1 (w1) while sending"),
-                                ending(Kind::failed, 0, ProblemCode::peer_lost, {1}, "rank 2 (w2) reports: lost rank 1"),
-                                aborted(1)});
+  auto const one_way =
+      culprit({ending(Kind::failed, 2, ProblemCode::peer_lost, {1}, "lost rank 1 (w1) while sending"),
+               ending(Kind::failed, 0, ProblemCode::peer_lost, {1}, "rank 2 (w2) reports: lost rank 1"), aborted(1)});
   CHECK(one_way.code == ProblemCode::peer_lost);
   CHECK(one_way.ranks == Ranks{1, 2});
   CHECK(one_way.detail ==

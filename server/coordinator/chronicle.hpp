@@ -14,8 +14,8 @@ namespace chorus::coordinator {
 
 // On the journal's thread; what it refers to outlives it. The order of the calls is that of the states of a record.
 //
-// A launch waits for the disk twice: before the first worker is told to run, and before the first is told to commit. What
-// was noted in between, and the end, travels with the next transaction.
+// A launch waits for the disk twice: before the first worker is told to run, and before the first is told to commit.
+// What was noted in between, and the end, travels with the next transaction.
 class Chronicle {
  public:
   Chronicle(Journal& journal, Events& events) : journal_(journal), events_(events) {}

@@ -66,17 +66,17 @@ class Cluster {
     api::Worker worker;
     bool created = false;
   };
-  // Problems as Membership::join, worker_unreachable if nobody answers at the address, and those of Journal::flush: what
-  // the journal forgets it could not fence.
+  // Problems as Membership::join, worker_unreachable if nobody answers at the address, and those of Journal::flush:
+  // what the journal forgets it could not fence.
   boost::asio::awaitable<http::Checked<Joined>> join(api::JoinRequest request);
-  // What the worker's own calls have met is looked into: who is accused is probed, and a group that may shrink gets a new
-  // epoch, for one in which a call has failed is over.
+  // What the worker's own calls have met is looked into: who is accused is probed, and a group that may shrink gets a
+  // new epoch, for one in which a call has failed is over.
   [[nodiscard]] http::Checked<api::LeaseAnswer> renew(std::string_view id, api::LeaseRequest const& request);
   boost::asio::awaitable<std::optional<http::Problem>> leave(std::string id, std::optional<std::string> incarnation);
 
   // Makes a new epoch, also for the same members, and returns when every member has taken it. Problems as pick_members;
-  // those of Journal::flush; worker_unreachable or what the member answered, naming the member: the group then keeps its former epoch and is
-  // degraded, for its members may have left it.
+  // those of Journal::flush; worker_unreachable or what the member answered, naming the member: the group then keeps
+  // its former epoch and is degraded, for its members may have left it.
   boost::asio::awaitable<http::Checked<api::Group>> put_group(std::string name, api::GroupRequest request);
   boost::asio::awaitable<std::optional<http::Problem>> erase_group(std::string name);
 

@@ -42,8 +42,8 @@ void Collectives::recover() {
     if (kept.stage == "begun") continue;
     auto const record = records_.find(kept.record.id).value();
     record->run();
-    auto const reconciliation = std::make_shared<Reconciliation>(
-        tools_.execution, patience_.reconciliation, record, kept.group.value_or(api::Group()), decided);
+    auto const reconciliation = std::make_shared<Reconciliation>(tools_.execution, patience_.reconciliation, record,
+                                                                 kept.group.value_or(api::Group()), decided);
     tools_.log.info("collective {} run={} was under way, {}: asking its workers", kept.record.id, kept.record.run,
                     decided ? "to be committed" : "undecided");
     reconciling_.emplace(kept.record.id, reconciliation);
@@ -105,8 +105,7 @@ asio::awaitable<http::Checked<Collectives::Launched>> Collectives::launch(Record
 
 void Collectives::start(std::shared_ptr<Record> record, Ready ready) {
   auto const id = record->view().id;
-  auto const deadline =
-      std::chrono::steady_clock::now() + std::chrono::milliseconds(record->view().request.timeout_ms);
+  auto const deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(record->view().request.timeout_ms);
   auto execution = std::make_shared<Execution>(tools_.execution, patience_, std::move(record), std::move(ready.order),
                                                std::move(ready.group), Execution::Mode::launch, deadline);
   running_.emplace(id, execution);
@@ -167,9 +166,8 @@ asio::awaitable<std::shared_ptr<Execution>> Collectives::begin_again(std::shared
                   ready.value().group.epoch, on_one_line(problem.detail));
   record->begin_again(records_.draw_run(), std::move(problem), failed->group().epoch);
   tools_.execution.chronicle.begun_again(records_, *record, ready.value().group);
-  auto next =
-      std::make_shared<Execution>(tools_.execution, patience_, record, std::move(ready.value().order),
-                                  std::move(ready.value().group), Execution::Mode::launch, failed->deadline());
+  auto next = std::make_shared<Execution>(tools_.execution, patience_, record, std::move(ready.value().order),
+                                          std::move(ready.value().group), Execution::Mode::launch, failed->deadline());
   running_.insert_or_assign(record->view().id, next);
   failed->superseded();
   co_return next;

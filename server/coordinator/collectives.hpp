@@ -30,8 +30,8 @@ class Collectives {
   Collectives(Collectives const&) = delete;
   Collectives& operator=(Collectives const&) = delete;
 
-  // What the journal has kept; recover() goes on with what had not ended: what no worker had been told runs, the rest is
-  // brought to one end. Both before the first launch, recover() on the executor.
+  // What the journal has kept; recover() goes on with what had not ended: what no worker had been told runs, the rest
+  // is brought to one end. Both before the first launch, recover() on the executor.
   void restore(KeptState const& state);
   void recover();
 
@@ -84,7 +84,7 @@ class Collectives {
   Tools const tools_;
   ExecutionPatience const patience_;
   Records records_;
-  std::map<std::string, std::shared_ptr<Execution>> running_;            // by id
+  std::map<std::string, std::shared_ptr<Execution>> running_;           // by id
   std::map<std::string, std::shared_ptr<Reconciliation>> reconciling_;  // by id
   std::vector<std::pair<KeptCollective, bool>> unfinished_;             // of the last life; whether it was decided
   bool draining_ = false;

@@ -40,8 +40,8 @@ Coordinator::Coordinator(boost::asio::any_io_executor executor, CoordinatorOptio
       collective_routes_(collectives_),
       event_routes_(events_),
       simulation_routes_(planner_),
-      service_routes_({cluster_, collectives_, planner_, metrics_, journal_, [this] { return server_.open_connections(); },
-                       [this] { return draining_; }}),
+      service_routes_({cluster_, collectives_, planner_, metrics_, journal_,
+                       [this] { return server_.open_connections(); }, [this] { return draining_; }}),
       server_(executor, router_, options.http, count_in(metrics_)) {
   worker_routes_.add_to(router_);
   group_routes_.add_to(router_);

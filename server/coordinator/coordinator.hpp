@@ -28,8 +28,8 @@ struct CoordinatorOptions {
 class Coordinator {
  public:
   // Without a journal everything is forgotten when the process ends.
-  Coordinator(boost::asio::any_io_executor executor, CoordinatorOptions options,
-              std::unique_ptr<JournalFile> journal, Random random, std::shared_ptr<spdlog::logger> log);
+  Coordinator(boost::asio::any_io_executor executor, CoordinatorOptions options, std::unique_ptr<JournalFile> journal,
+              Random random, std::shared_ptr<spdlog::logger> log);
   ~Coordinator();  // after stop(), or without a successful start()
   Coordinator(Coordinator const&) = delete;
   Coordinator& operator=(Coordinator const&) = delete;
@@ -38,8 +38,8 @@ class Coordinator {
   // HttpErrc::bind_failed.
   [[nodiscard]] Result<std::uint16_t> start(std::string const& host, std::uint16_t port);
 
-  // Is not ready any more and refuses new collectives, lets those that run end until `until`, cancels the others, writes
-  // the journal, ends the streams of events, closes every connection.
+  // Is not ready any more and refuses new collectives, lets those that run end until `until`, cancels the others,
+  // writes the journal, ends the streams of events, closes every connection.
   boost::asio::awaitable<void> stop(TimePoint until);
 
  private:

@@ -1,5 +1,5 @@
-// Groups that shrink and grow, and collectives that are begun again, over real sockets with workers that answer what the
-// story tells them to.
+// Groups that shrink and grow, and collectives that are begun again, over real sockets with workers that answer what
+// the story tells them to.
 #include <doctest/doctest.h>
 
 #include "server/coordinator/fake_worker.hpp"
@@ -102,7 +102,8 @@ awaitable<void> trouble_makes_an_epoch(World* world) {
   co_await stand_elastic(world, R"({"size":3,"on_failure":"shrink"})");
   auto const incarnation = (co_await world->get("/v1/workers/w0")).text("/incarnation");
   auto const tell = [&](std::string const& trouble) {
-    return world->put("/v1/workers/w0/lease", R"({"incarnation":")" + incarnation + R"(","troubles":[)" + trouble + "]}");
+    return world->put("/v1/workers/w0/lease",
+                      R"({"incarnation":")" + incarnation + R"(","troubles":[)" + trouble + "]}");
   };
   // A call failed and everybody lives: the members go on in a new epoch.
   CHECK((co_await tell(R"({"group":"g","epoch":2})")).status == 200);
@@ -112,8 +113,8 @@ awaitable<void> trouble_makes_an_epoch(World* world) {
   CHECK((co_await tell(R"({"group":"g","epoch":2},{"group":"h","epoch":1})")).status == 200);
   // An accused that is dead is out at once, long before its lease has passed.
   co_await world->workers[2]->die();
-  CHECK((co_await tell(R"({"group":"g","epoch":3,"accused":[{"worker":"w2","incarnation":"0000000000000001"}]})")).status ==
-        200);
+  CHECK((co_await tell(R"({"group":"g","epoch":3,"accused":[{"worker":"w2","incarnation":"0000000000000001"}]})"))
+            .status == 200);
   CHECK(co_await world->until("/v1/workers/w2", "/state", "lost"));
   CHECK(co_await world->until("/v1/groups/g", "/epoch", "4"));
   CHECK((co_await world->get("/v1/groups/g")).text("/members/2").empty());

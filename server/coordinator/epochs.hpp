@@ -38,7 +38,7 @@ class Epochs {
   std::size_t const names_kept_;
   std::uint32_t floor_ = 0;
   std::map<std::string, std::uint32_t> last_;
-  std::deque<std::string> retired_;  // oldest first; every name once
+  std::deque<std::string> retired_;                   // oldest first; every name once
   std::map<std::string, std::uint64_t> retirements_;  // the how-manieth it was
   std::uint64_t next_retirement_ = 1;
 };

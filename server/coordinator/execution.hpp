@@ -39,7 +39,7 @@ struct ExecutionPatience {
   std::chrono::milliseconds report{1000};     // after the deadline: survivors report whom they waited for
   std::chrono::milliseconds abort{2000};      // for the ranks to stop
   std::chrono::milliseconds commit{5000};
-  std::chrono::milliseconds next_epoch{15000};  // for a group that may shrink to do so
+  std::chrono::milliseconds next_epoch{15000};      // for a group that may shrink to do so
   std::chrono::milliseconds reconciliation{10000};  // after a restart: for workers that neither answer nor refuse
 };
 
@@ -52,8 +52,8 @@ class Execution {
             api::Group group, Mode mode, TimePoint deadline);
 
   // Runs once, to the end: it is not cancelled from outside but by cancel(), and ends within the request's timeout and
-  // the patience above. Its owner joins it. Gives the problem if the record has not ended, because a member was lost and
-  // may_go_on(): the owner ends this execution by end(), or by superseded() when another one has the record.
+  // the patience above. Its owner joins it. Gives the problem if the record has not ended, because a member was lost
+  // and may_go_on(): the owner ends this execution by end(), or by superseded() when another one has the record.
   boost::asio::awaitable<std::optional<http::Problem>> run();
   void end(std::optional<http::Problem> problem);
   void superseded();

@@ -183,8 +183,7 @@ World::World(std::size_t count, CoordinatorOptions options, std::string journal)
 void World::begin() {
   auto log = std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::null_sink_mt>());
   auto file = journal_.empty() ? nullptr : JournalFile::open(journal_).value();
-  coordinator =
-      std::make_unique<Coordinator>(io.get_executor(), options_, std::move(file), random_, std::move(log));
+  coordinator = std::make_unique<Coordinator>(io.get_executor(), options_, std::move(file), random_, std::move(log));
   port_ = coordinator->start("127.0.0.1", 0).value();
   url_ = "http://127.0.0.1:" + std::to_string(port_);
 }
@@ -221,7 +220,9 @@ asio::awaitable<void> World::stand() {
   if (group.status != 201) throw std::runtime_error("no group: " + group.body);
 }
 
-asio::awaitable<void> World::restart() { co_await restart_after([] {}); }
+asio::awaitable<void> World::restart() {
+  co_await restart_after([] {});
+}
 
 asio::awaitable<void> World::restart_after(std::function<void()> nobody_is_there) {
   co_await coordinator->stop(Clock::now());

@@ -67,7 +67,8 @@ asio::awaitable<std::optional<http::Problem>> Journal::flush() {
   auto const wanted = written_;
   auto const failures = failures_;
   hurry();
-  while (durable() < wanted && failures_ == failures && !stopping_) co_await changed_.wait_until(Clock::time_point::max());
+  while (durable() < wanted && failures_ == failures && !stopping_)
+    co_await changed_.wait_until(Clock::time_point::max());
   if (durable() >= wanted) co_return std::nullopt;
   if (auto problem = failure()) co_return problem;
   co_return http::Problem(http::ProblemCode::unavailable, "the coordinator is stopping");

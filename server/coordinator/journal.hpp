@@ -1,9 +1,9 @@
 // What the coordinator must not forget, on its way to the disk.
 //
-// Writing is asynchronous: write() notes a row, flush() returns when everything noted so far is on the disk. Rows of many
-// callers share a transaction: while one is being written, the next one fills. A thread of its own waits for the disk,
-// because a sync takes milliseconds, and seconds on a disk that is busy, while the thread that serves has leases to
-// renew.
+// Writing is asynchronous: write() notes a row, flush() returns when everything noted so far is on the disk. Rows of
+// many callers share a transaction: while one is being written, the next one fills. A thread of its own waits for the
+// disk, because a sync takes milliseconds, and seconds on a disk that is busy, while the thread that serves has leases
+// to renew.
 #pragma once
 
 #include <spdlog/logger.h>
@@ -25,7 +25,7 @@
 namespace chorus::coordinator {
 
 struct JournalPatience {
-  std::chrono::milliseconds lazy{100};   // until rows are written that nobody waits for
+  std::chrono::milliseconds lazy{100};    // until rows are written that nobody waits for
   std::chrono::milliseconds retry{1000};  // after a write has failed
 };
 

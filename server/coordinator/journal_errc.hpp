@@ -14,7 +14,9 @@ enum class JournalErrc {
 };
 
 [[nodiscard]] std::error_category const& journal_category();
-[[nodiscard]] inline std::error_code make_error_code(JournalErrc e) { return {static_cast<int>(e), journal_category()}; }
+[[nodiscard]] inline std::error_code make_error_code(JournalErrc e) {
+  return {static_cast<int>(e), journal_category()};
+}
 
 }  // namespace chorus::coordinator
 

@@ -114,8 +114,8 @@ Status JournalFile::make() {
   auto const draft = path_ + ".new";
   for (auto const* rest : {"", "-journal", "-wal"}) std::remove((draft + rest).c_str());
   sqlite3* opened = nullptr;
-  auto const code = sqlite3_open_v2(
-      draft.c_str(), &opened, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, nullptr);
+  auto const code = sqlite3_open_v2(draft.c_str(), &opened,
+                                    SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, nullptr);
   Database database(opened);
   if (code != SQLITE_OK) return failed(opened, code);
   auto sql = "PRAGMA synchronous=FULL; BEGIN; PRAGMA application_id=" + std::to_string(application_id) +
@@ -185,7 +185,8 @@ Result<JournalFile::Statement> JournalFile::compile(std::string const& sql) {
   sqlite3_stmt* compiled = nullptr;
   auto const code = sqlite3_prepare_v3(database_.get(), sql.c_str(), static_cast<int>(sql.size()),
                                        SQLITE_PREPARE_PERSISTENT, &compiled, nullptr);
-  if (code != SQLITE_OK) return code == SQLITE_ERROR ? damaged(sqlite3_errmsg(database_.get())) : failed(database_.get(), code);
+  if (code != SQLITE_OK)
+    return code == SQLITE_ERROR ? damaged(sqlite3_errmsg(database_.get())) : failed(database_.get(), code);
   return Statement(compiled);
 }
 
@@ -244,8 +245,7 @@ Status JournalFile::write(std::span<Row const> rows) {
   }
   if (done) done = run(database, "COMMIT");
   // Some failures have ended the transaction already.
-  if (!done && sqlite3_get_autocommit(database) == 0)
-    sqlite3_exec(database, "ROLLBACK", nullptr, nullptr, nullptr);
+  if (!done && sqlite3_get_autocommit(database) == 0) sqlite3_exec(database, "ROLLBACK", nullptr, nullptr, nullptr);
   if (!done) return Error(JournalErrc::cannot_write, done.error().detail);
   return ok();
 }

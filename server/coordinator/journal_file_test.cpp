@@ -23,7 +23,7 @@ Row row(int number, std::size_t bytes = 300) {
           R"({"n":")" + std::string(bytes, static_cast<char>('a' + number % 26)) + "\"}"};
 }
 
-std::unique_ptr<JournalFile> opened(std::string const& path) { return std::move(JournalFile::open(path).value()); }
+std::unique_ptr<JournalFile> opened(std::string const& path) { return JournalFile::open(path).value(); }
 Rows rows_of(std::string const& path) { return opened(path)->read().value(); }
 
 // What reading gives, or the error of opening or reading.

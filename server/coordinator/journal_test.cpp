@@ -22,8 +22,9 @@ constexpr JournalPatience lazy_for_ever{std::chrono::hours(1), 20ms};
 class Desk {
  public:
   explicit Desk(std::string const& path, JournalPatience patience = lazy_for_ever)
-      : journal(io.get_executor(), path.empty() ? nullptr : JournalFile::open(path).value(), patience,
-                [this](std::string_view point) { batches += point == "journal: before a write"; }, log) {}
+      : journal(
+            io.get_executor(), path.empty() ? nullptr : JournalFile::open(path).value(), patience,
+            [this](std::string_view point) { batches += point == "journal: before a write"; }, log) {}
 
   void tell(awaitable<void> story) {
     std::exception_ptr failure;

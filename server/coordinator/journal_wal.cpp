@@ -10,8 +10,8 @@
 namespace chorus::coordinator {
 namespace {
 
-// https://www.sqlite.org/fileformat2.html#the_write_ahead_log: numbers are big-endian; the lowest bit of the magic tells
-// in which order the checksum reads its words.
+// https://www.sqlite.org/fileformat2.html#the_write_ahead_log: numbers are big-endian; the lowest bit of the magic
+// tells in which order the checksum reads its words.
 constexpr std::size_t header_bytes = 32;
 constexpr std::size_t frame_header_bytes = 24;
 constexpr std::uint32_t magic = 0x377f0682;
@@ -84,7 +84,8 @@ std::optional<std::string> damage_of_log(std::string const& path) {
     if (same_salts(header, frame) && is_sound) continue;
     // The sum does not cover the salts: where it fits, the frame belongs here, and only they have changed.
     if (!is_sound && !holds_more_than_a_crash_leaves(header, rest, frame_bytes)) return std::nullopt;
-    return "frame " + std::to_string(whole) + " of its write-ahead log is damaged, and what follows is not the end of one "
+    return "frame " + std::to_string(whole) +
+           " of its write-ahead log is damaged, and what follows is not the end of one "
            "write";
   }
   return std::nullopt;

@@ -16,7 +16,9 @@ BOOST_DESCRIBE_STRUCT(KeptCounter, (), (value))
 constexpr auto required(KeptWorker const*) { return std::array<std::string_view, 2>{"self", "joined"}; }
 constexpr auto required(KeptEpoch const*) { return std::array<std::string_view, 1>{"last"}; }
 constexpr auto required(KeptGroup const*) { return std::array<std::string_view, 1>{"group"}; }
-constexpr auto required(KeptCollective const*) { return std::array<std::string_view, 3>{"sequence", "stage", "record"}; }
+constexpr auto required(KeptCollective const*) {
+  return std::array<std::string_view, 3>{"sequence", "stage", "record"};
+}
 constexpr auto required(KeptDecision const*) { return std::array<std::string_view, 1>{"run"}; }
 constexpr auto required(KeptCounter const*) { return std::array<std::string_view, 1>{"value"}; }
 
@@ -32,8 +34,8 @@ std::string key_of(std::uint64_t number) {
 }
 
 Error misread(Row const& row, std::string const& why) {
-  return {JournalErrc::damaged,
-          "row '" + row.key + "' of table " + std::string(name(row.table)) + " is not what this release writes: " + why};
+  return {JournalErrc::damaged, "row '" + row.key + "' of table " + std::string(name(row.table)) +
+                                    " is not what this release writes: " + why};
 }
 
 template <class Value, class Keep>

@@ -17,10 +17,10 @@
 namespace chorus::coordinator {
 
 struct KeptWorker {
-  api::JoinRequest self;             // as it joined
-  bool ready = true;                 // false: lost
-  std::uint64_t joined = 0;          // the order of arrival
-  std::vector<std::string> fenced;   // incarnations that it has replaced, oldest first
+  api::JoinRequest self;            // as it joined
+  bool ready = true;                // false: lost
+  std::uint64_t joined = 0;         // the order of arrival
+  std::vector<std::string> fenced;  // incarnations that it has replaced, oldest first
 };
 
 // By name of the group, also of groups that were deleted.

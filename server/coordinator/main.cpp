@@ -49,9 +49,10 @@ void add_flags(CLI::App& app, Flags& flags) {
   app.add_option("--constants", flags.constants, "the cost model's constants, as chorus-bench --calibrate writes them")
       ->envname("CHORUS_CONSTANTS")
       ->type_name("FILE");
-  app.add_option("--journal", flags.journal,
-                 "where groups, collectives and events are kept, so that a restart forgets nothing; made if it does not "
-                 "exist; without it everything is in memory")
+  app.add_option(
+         "--journal", flags.journal,
+         "where groups, collectives and events are kept, so that a restart forgets nothing; made if it does not "
+         "exist; without it everything is in memory")
       ->envname("CHORUS_JOURNAL")
       ->type_name("FILE");
   app.add_option("--drain-ms", flags.drain_ms, "how long a coordinator that is told to stop waits for what runs")

@@ -143,8 +143,9 @@ std::optional<KeptWorker> Membership::kept(std::string_view id) const {
 
 void Membership::restore(std::vector<KeptWorker> const& workers, TimePoint now) {
   for (auto const& [self, ready, joined, fenced] : workers) {
-    workers_[self.id] = {self.id,      api::from_hex(self.incarnation).value_or(0), self.url, self.locality,
-                         self.version, ready,                                       joined,   now};
+    workers_[self.id] = {
+        self.id, api::from_hex(self.incarnation).value_or(0), self.url, self.locality, self.version, ready, joined,
+        now};
     for (auto const& incarnation : fenced) fenced_[self.id].push_back(api::from_hex(incarnation).value_or(0));
     arrivals_ = std::max(arrivals_, joined + 1);
   }

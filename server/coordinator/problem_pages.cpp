@@ -70,7 +70,8 @@ char const* advice(http::ProblemCode code) {
              "What was read from it may be zeros; the collective failed. Tensors that do not lie in it "
              "are as they were. Make the object anew, register it and place the tensors again.";
     case compacted:
-      return "The events after `since` (or Last-Event-ID) are no longer all kept. Read the state again (workers, groups, "
+      return "The events after `since` (or Last-Event-ID) are no longer all kept. Read the state again (workers, "
+             "groups, "
              "collectives),\n"
              "then follow from the newest event: the detail says its number.";
     case length_required:
@@ -110,9 +111,11 @@ char const* advice(http::ProblemCode code) {
              "of the\n"
              "worker, name resolution and firewalls between the two.";
     case unavailable:
-      return "The service is stopping or at a limit. Ask again after Retry-After seconds.";
+      return "The service is stopping or at a limit, or the coordinator's journal cannot be written. Ask again after\n"
+             "Retry-After seconds.";
     case interrupted:
-      return "The coordinator was started again while the collective ran, before it had been decided to commit it. It was "
+      return "The coordinator was started again while the collective ran, before it had been decided to commit it. It "
+             "was "
              "aborted\n"
              "on every rank; tensors are as they were, unless it ran in place. Launch it again.";
     case deadline_exceeded:

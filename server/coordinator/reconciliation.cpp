@@ -59,7 +59,8 @@ asio::awaitable<void> Reconciliation::all(asio::awaitable<void> (Reconciliation:
   co_await calls_.join();
 }
 
-// Until it answers. A port that refuses belongs to nobody any more; one that is silent may be a worker that was stopped.
+// Until it answers. A port that refuses belongs to nobody any more; one that is silent may be a worker that was
+// stopped.
 asio::awaitable<void> Reconciliation::ask(std::uint32_t rank) {
   auto const& url = group_.members[rank].url;
   for (;;) {

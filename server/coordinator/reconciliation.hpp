@@ -1,9 +1,9 @@
 // A collective whose coordinator died in the middle: asks every worker what became of the run there, and brings it to
 // one end on all of them.
 //
-// The rule: what any rank has committed is committed everywhere; so is what was decided, unless a rank has let go of its
-// result and none has committed; anything else is aborted everywhere. Nobody commits what was not decided, so a rank
-// that cannot be asked and may have committed is one that the decision speaks for.
+// The rule: what any rank has committed is committed everywhere; so is what was decided, unless a rank has let go of
+// its result and none has committed; anything else is aborted everywhere. Nobody commits what was not decided, so a
+// rank that cannot be asked and may have committed is one that the decision speaks for.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -48,10 +48,10 @@ class Reconciliation {
   [[nodiscard]] http::Problem refused(std::uint32_t rank, http::ProblemCode code, std::string const& why) const;
 
   struct Rank {
-    std::optional<api::RunStatus> status;      // as it said
-    std::string unheard;                       // why it said nothing
-    std::optional<std::uint64_t> version;      // committed
-    std::optional<http::Problem> refusal;      // of the commit
+    std::optional<api::RunStatus> status;  // as it said
+    std::string unheard;                   // why it said nothing
+    std::optional<std::uint64_t> version;  // committed
+    std::optional<http::Problem> refusal;  // of the commit
   };
 
   ExecutionTools const& tools_;

@@ -174,6 +174,7 @@ TEST_CASE("what was refused for now and never began is run when it is repeated; 
     first->fail({ProblemCode::worker_unreachable, ""}, start);
     (void)records.keep_for_a_while(*first);
     CHECK(first->may_be_repeated());
+    CHECK_FALSE(records.knows(name));
     auto const second = records.begin(name, request(), "now").value();
     CHECK(second.created);
     second.record->fail({ProblemCode::mismatch, ""}, start);

@@ -43,8 +43,7 @@ KeptCollective Records::kept(Record const& record) const {
 
 http::Checked<Records::Begun> Records::begin(Name const& name, api::CollectiveRequest const& request,
                                              std::string created_at) {
-  if (auto const* known_id = known(name); known_id != nullptr && by_id_.find(*known_id)->second.record->may_be_repeated())
-    forget_name(name);
+  if (known(name) != nullptr && may_be_repeated(name)) forget_name(name);
   if (auto const* id = known(name)) {
     auto const& record = by_id_.find(*id)->second.record;
     if (same_body(record->view().request, request)) return Begun{record, false};
@@ -83,6 +82,10 @@ Records::Entry& Records::add(Name const& name, api::CollectiveRequest const& req
   return entry;
 }
 
+bool Records::may_be_repeated(Name const& name) const {
+  return by_id_.find(*known(name))->second.record->may_be_repeated();
+}
+
 // A key is free again, and its record stays in the list. An id is the record's own.
 void Records::forget_name(Name const& name) {
   if (!name.id) {
@@ -97,7 +100,8 @@ void Records::forget(std::string const& id) {
   auto const entry = by_id_.find(id);
   id_by_sequence_.erase(entry->second.sequence);
   if (auto const& key = entry->second.key)
-    if (auto const named = id_by_key_.find(*key); named != id_by_key_.end() && named->second == id) id_by_key_.erase(named);
+    if (auto const named = id_by_key_.find(*key); named != id_by_key_.end() && named->second == id)
+      id_by_key_.erase(named);
   by_id_.erase(entry);
 }
 

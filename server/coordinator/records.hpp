@@ -44,8 +44,8 @@ class Records {
   [[nodiscard]] http::Checked<Begun> begin(Name const& name, api::CollectiveRequest const& request,
                                            std::string created_at);
 
-  // Whether begin() would find a record under this name.
-  [[nodiscard]] bool knows(Name const& name) const { return known(name) != nullptr; }
+  // Whether begin() would give a record that exists.
+  [[nodiscard]] bool knows(Name const& name) const { return known(name) != nullptr && !may_be_repeated(name); }
 
   // The number of another run of a collective that is begun again.
   [[nodiscard]] std::uint64_t draw_run() { return next_run_++; }
@@ -73,6 +73,7 @@ class Records {
     std::optional<std::string> key;
   };
   [[nodiscard]] std::string const* known(Name const& name) const;  // its id
+  [[nodiscard]] bool may_be_repeated(Name const& name) const;      // of one that is known
   void forget_name(Name const& name);
   void forget(std::string const& id);
   Entry& add(Name const& name, api::CollectiveRequest const& request, std::string created_at);

@@ -100,12 +100,15 @@ awaitable<void> refused_for_now(World* world) {
   auto const refused = co_await post_with_key(world, "k");
   CHECK(refused.code() == "worker_unreachable");
   CHECK((co_await world->put("/v1/collectives/c", body)).code() == "worker_unreachable");
+  CHECK((co_await world->put("/v1/collectives/d", body)).code() == "worker_unreachable");
   co_await world->restart();
   tired.deaf_to_heads = false;
   CHECK((co_await post_with_key(world, "k")).text("/state") == "succeeded");
   CHECK((co_await post_with_key(world, "k")).text("/state") == "succeeded");
   CHECK((co_await world->put("/v1/collectives/c?wait=5s", body)).text("/state") == "succeeded");
   CHECK(tired.runs.size() == 2);
+  CHECK((co_await world->call(Method::delete_, "/v1/groups/g")).status == 204);
+  CHECK((co_await world->put("/v1/collectives/d", body)).code() == "unknown_group");
 }
 
 // What a coordinator leaves that is killed while collective "c" runs: the journal as it is then, with other rows.

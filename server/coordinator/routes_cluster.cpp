@@ -75,8 +75,8 @@ awaitable<Response> GroupRoutes::list(Request const& request, Body&) {
   auto const page = http::page_of(request);
   if (page.has_error()) co_return page.error();
   auto const show = [](api::Group const& group) { return group; };
-  co_return Response::json(200,
-                           http::encode(http::page_through<api::GroupList>(cluster_.groups().all(), page.value(), show)));
+  co_return Response::json(
+      200, http::encode(http::page_through<api::GroupList>(cluster_.groups().all(), page.value(), show)));
 }
 
 awaitable<Response> GroupRoutes::get(Request const& request, Body&) {

@@ -1,5 +1,6 @@
 // A coordinator that kills itself with SIGKILL at the n-th of the points where a crash matters: before and after every
-// write of its journal and whatever it says to workers about epochs, runs and commits. Otherwise it is chorus-coordinator.
+// write of its journal and whatever it says to workers about epochs, runs and commits. Otherwise it is
+// chorus-coordinator.
 //
 //   crashing_coordinator JOURNAL PORT N
 #include <signal.h>
@@ -37,8 +38,8 @@ int main(int argc, char** argv) {
   std::random_device device;
   auto const random = [&device] { return std::uint64_t{device()} << 32 | device(); };
   auto const log = std::make_shared<spdlog::logger>("coordinator", std::make_shared<spdlog::sinks::null_sink_mt>());
-  coordinator::Coordinator coordinator(io.get_executor(), options,
-                                       std::move(coordinator::JournalFile::open(argv[1]).value()), random, log);
+  coordinator::Coordinator coordinator(io.get_executor(), options, coordinator::JournalFile::open(argv[1]).value(),
+                                       random, log);
   auto const port = coordinator.start("127.0.0.1", static_cast<std::uint16_t>(number(argv[2]))).value();
   std::cout << "listening on http://127.0.0.1:" << port << std::endl;
   io.run();  // until it is killed

@@ -29,9 +29,9 @@ class Fleet {
     port_ = coordinator().port();
     for (std::size_t i = 0; i < workers_count; ++i)
       workers_.push_back(std::make_unique<Service>(
-          "w" + std::to_string(i), std::vector<std::string>{binary("chorus-worker"), "--port", "0", "--coordinator",
-                                                            coordinator().url, "--id", "w" + std::to_string(i),
-                                                            "--locality", "host=h0", "--log-level", "error"}));
+          "w" + std::to_string(i),
+          std::vector<std::string>{binary("chorus-worker"), "--port", "0", "--coordinator", coordinator().url, "--id",
+                                   "w" + std::to_string(i), "--locality", "host=h0", "--log-level", "error"}));
     for (auto const& worker : workers_) REQUIRE(eventually([&] { return worker->get("/readyz").status == 200; }));
     REQUIRE(coordinator().put("/v1/groups/g", R"({"workers":["w0","w1","w2"]})").status == 201);
     for (std::size_t i = 0; i < workers_count; ++i)
@@ -39,7 +39,8 @@ class Fleet {
   }
 
   void start() {
-    run({binary("chorus-coordinator"), "--port", std::to_string(port_), "--journal", journal(), "--log-level", "error"});
+    run({binary("chorus-coordinator"), "--port", std::to_string(port_), "--journal", journal(), "--log-level",
+         "error"});
   }
   void start_one_that_dies_at(int point) {
     run({binary("crashing_coordinator"), journal(), std::to_string(port_), std::to_string(point)});
@@ -51,6 +52,13 @@ class Fleet {
 
   Service& coordinator() { return *coordinator_; }
   Service& worker(std::size_t i) { return *workers_.at(i); }
+
+  // Of a worker, as the coordinator knows it.
+  std::string incarnation_of(std::size_t i) {
+    auto const worker = coordinator().get("/v1/workers/w" + std::to_string(i)).json();
+    REQUIRE(worker.at("state") == "ready");
+    return std::string(worker.at("incarnation").as_string());
+  }
 
   // The version that all ranks have; each holds what belongs to it. Sums of u64 are exact, also where they wrap.
   std::uint64_t version() {
@@ -140,7 +148,8 @@ TEST_CASE("killed fifty times at random: one version everywhere, and nothing run
   MESSAGE("seed " << seed);
   std::mt19937 random(seed);
   constexpr int kills = 50, most_per_life = 15;
-  std::vector<std::string> ids;
+  std::vector<std::string> ids, incarnations;
+  for (std::size_t i = 0; i < workers_count; ++i) incarnations.push_back(fleet.incarnation_of(i));
   for (int life = 0; life < kills; ++life) {
     std::thread launches([&] {
       for (int number = 0; number < most_per_life; ++number) {
@@ -149,7 +158,8 @@ TEST_CASE("killed fifty times at random: one version everywhere, and nothing run
         if (put_if_alive(fleet.coordinator(), id).empty()) return;
       }
     });
-    std::this_thread::sleep_for(std::chrono::microseconds(random() % 100000));
+    auto const moment = std::chrono::steady_clock::now() + std::chrono::microseconds(random() % 100000);
+    eventually([&] { return std::chrono::steady_clock::now() >= moment; });
     fleet.coordinator().process.signal(SIGKILL);
     launches.join();
     fleet.coordinator().process.wait();
@@ -169,4 +179,16 @@ TEST_CASE("killed fifty times at random: one version everywhere, and nothing run
   CHECK(fleet.version() == succeeded + unheard.size() + 1);
   MESSAGE(ids.size() << " collectives, " << succeeded << " succeeded, " << unheard.size() << " never heard of");
   CHECK(succeeded > 0);
+  for (std::size_t i = 0; i < workers_count; ++i) CHECK(fleet.incarnation_of(i) == incarnations[i]);
+}
+
+TEST_CASE("a coordinator does not start on what is no journal, and leaves it as it is") {
+  ScratchDirectory const here;
+  write_file(here / "journal", "not a database\n");
+  for (auto const& path : {here / "journal", here / "", here / "no/such/directory/journal"}) {
+    INFO(path);
+    Process coordinator({binary("chorus-coordinator"), "--port", "0", "--journal", path, "--log-level", "off"});
+    CHECK(coordinator.wait() == 1);
+  }
+  CHECK(content_of(here / "journal") == "not a database\n");
 }

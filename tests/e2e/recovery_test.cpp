@@ -1,5 +1,5 @@
-// Members of a group that may shrink are killed and stopped under calls between them: the survivors are told who it was,
-// go on without it by themselves, and take its successor in.
+// Members of a group that may shrink are killed and stopped under calls between them: the survivors are told who it
+// was, go on without it by themselves, and take its successor in.
 //
 //   CHORUS_KILLS=100 build/release/tests/test_e2e_recovery    measures: docs/reliability.md
 #include <doctest/doctest.h>
@@ -7,10 +7,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <charconv>
 #include <chrono>
 #include <cstdlib>
 #include <iostream>
 #include <stdexcept>
+#include <string_view>
 #include <thread>
 
 #include "tests/support/cluster.hpp"
@@ -24,8 +26,10 @@ namespace {
 constexpr char const* call = R"({"tensor":"x","output":"y","timeout_ms":20000})";
 
 int wanted(char const* variable, int otherwise) {
-  auto const* const text = std::getenv(variable);
-  return text == nullptr ? otherwise : std::atoi(text);
+  std::string_view const text(std::getenv(variable) == nullptr ? "" : std::getenv(variable));
+  int number = otherwise;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return std::clamp(number, 1, 1000);
 }
 
 // w<i> contributes 2^i: the sum says who took part.
@@ -97,8 +101,9 @@ std::string spread(std::vector<double> values) {
 }
 
 void print(char const* fault, Times const& times) {
-  std::cout << times.told_ms.size() << " workers " << fault << "; ms until the last survivor was told (min, median, max) "
-            << spread(times.told_ms) << "; until it had the next result " << spread(times.well_ms) << std::endl;
+  std::cout << times.told_ms.size() << " workers " << fault
+            << "; ms until the last survivor was told (min, median, max) " << spread(times.told_ms)
+            << "; until it had the next result " << spread(times.well_ms) << std::endl;
 }
 
 // The group of four loses one while all of them call; gives what the other three saw.
@@ -148,8 +153,8 @@ void lose_many(int times, char const* what, std::vector<std::string> coordinator
     auto const victim = static_cast<std::size_t>(round) % members.size();
     auto const id = members[victim]->id;
     Clock::time_point when;
-    auto const seen =
-        lose_one(cluster, members, victim, [signal](Service& worker) { worker.process.signal(signal); }, when);
+    auto const seen = lose_one(
+        cluster, members, victim, [signal](Service& worker) { worker.process.signal(signal); }, when);
     check(seen, id);
     add(measured, seen, when);
     members[victim] = &cluster.add_worker(id, "host=h0");

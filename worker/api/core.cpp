@@ -121,8 +121,8 @@ void Core::note(std::string const& group) {
 }
 
 Machinery Core::machinery() {
-  return {shared_from_this(), &service_.plane(), &plans_, &regions_, service_.arena().get(),
-          [this](api::Trouble trouble) { report(std::move(trouble)); }};
+  return {shared_from_this(), &service_.plane(),      &plans_,
+          &regions_,          service_.arena().get(), [this](api::Trouble trouble) { report(std::move(trouble)); }};
 }
 
 void Core::report(api::Trouble trouble) {

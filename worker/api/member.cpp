@@ -84,7 +84,7 @@ void Member::interrupt(engine::EngineErrc code, std::string const& why) {
 void Member::follow(service::Assignment const* assignment) {
   if (assignment != nullptr && assignment->group.epoch != epoch_)
     return interrupt(service::left_out(assignment_, assignment->group).empty() ? engine::EngineErrc::epoch_fenced
-                                                                              : engine::EngineErrc::peer_lost,
+                                                                               : engine::EngineErrc::peer_lost,
                      service::went_on(assignment_, assignment->group));
   auto const here = "epoch " + std::to_string(epoch_) + " of group " + name_;
   if (assignment == nullptr)

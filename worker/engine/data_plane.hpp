@@ -90,7 +90,7 @@ struct DataPlaneOptions {
   std::uint64_t incarnation = 0;
   std::chrono::microseconds spin{20};  // how long the idle thread polls before it blocks; 0 blocks at once
   std::uint64_t eager_bytes =
-      65536;                    // per run and link: sent without waiting for the receiver's grant; equal everywhere
+      65536;  // per run and link: sent without waiting for the receiver's grant; equal everywhere
   // How often a run asks those that it waits for whether they live, and whom they wait for themselves; and how long one
   // may stay silent until it is lost. A peer that is stopped, cut off or gone without a word is found like that.
   std::chrono::milliseconds inquiry{200};

@@ -82,9 +82,7 @@ void Engine::try_start(RunSpec spec, RunDone done) {
     return reject(done, *ended->failure);
   }
 
-  auto& run = *runs_
-                   .emplace(id, std::make_unique<Run>(std::move(spec), std::move(done), options_,
-                                                      surroundings_.now()))
+  auto& run = *runs_.emplace(id, std::make_unique<Run>(std::move(spec), std::move(done), options_, surroundings_.now()))
                    .first->second;
   for (auto& channel : run.sends()) outlet_to(run.spec().members[channel.peer()], run.spec().deadline).add(channel);
   dirty_runs_.push(run);

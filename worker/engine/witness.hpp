@@ -1,5 +1,5 @@
-// What a rank knows of those that its run waits for, from asking them now and then: who is silent, who never called, who
-// only waits for another one.
+// What a rank knows of those that its run waits for, from asking them now and then: who is silent, who never called,
+// who only waits for another one.
 #pragma once
 
 #include <chrono>
@@ -37,8 +37,8 @@ class Witness {
 
   // For how long the rank has owed an answer; zero if it does not.
   [[nodiscard]] std::chrono::microseconds owing(plan::Rank rank, TimePoint now) const;
-  // Whom to suspect while `self` waits for `rank`: itself, or whom it says. `text` is what this rank says of it if it is
-  // the first to. Nothing before the first answer is due, or where it says that it waits for `self`.
+  // Whom to suspect while `self` waits for `rank`: itself, or whom it says. `text` is what this rank says of it if it
+  // is the first to. Nothing before the first answer is due, or where it says that it waits for `self`.
   [[nodiscard]] std::optional<Suspect> suspect(plan::Rank rank, plan::Rank self, std::string text, TimePoint now) const;
 
  private:

@@ -28,11 +28,12 @@ TEST_CASE("ask and tell come back as they were, and lie as the page says") {
   CHECK(*decode_tell(encoded(tell)) == tell);
   auto const bytes = encoded(tell);
   std::vector<std::byte> const head(bytes.begin(), bytes.begin() + 24);
-  CHECK(head == std::vector<std::byte>{
-                    std::byte{0xef}, std::byte{0xcd}, std::byte{0xab}, std::byte{0x89}, std::byte{0x67}, std::byte{0x45},
-                    std::byte{0x23}, std::byte{0x01}, std::byte{0xa0}, std::byte{0x25}, std::byte{0x26}, std::byte{0x00},
-                    std::byte{0},    std::byte{0},    std::byte{0},    std::byte{0},    std::byte{3},    std::byte{0},
-                    std::byte{0},    std::byte{0},    std::byte{2},    std::byte{3},    std::byte{0},    std::byte{0}});
+  CHECK(head == std::vector<std::byte>{std::byte{0xef}, std::byte{0xcd}, std::byte{0xab}, std::byte{0x89},
+                                       std::byte{0x67}, std::byte{0x45}, std::byte{0x23}, std::byte{0x01},
+                                       std::byte{0xa0}, std::byte{0x25}, std::byte{0x26}, std::byte{0x00},
+                                       std::byte{0},    std::byte{0},    std::byte{0},    std::byte{0},
+                                       std::byte{3},    std::byte{0},    std::byte{0},    std::byte{0},
+                                       std::byte{2},    std::byte{3},    std::byte{0},    std::byte{0}});
 }
 
 TEST_CASE("a long text is cut, and an unprintable one made printable") {

@@ -39,8 +39,8 @@ TcpLink::TcpLink(asio::ip::tcp::socket socket, std::string early_bytes)
 }
 
 // A process that dies closes its connections; a host that loses its power or its network does not. Its system is asked
-// for a sign of life where nothing is sent, and where something is, it has so long to acknowledge it. (A process that is
-// stopped is found by the runs that wait for it: its system goes on answering.)
+// for a sign of life where nothing is sent, and where something is, it has so long to acknowledge it. (A process that
+// is stopped is found by the runs that wait for it: its system goes on answering.)
 void TcpLink::notice_a_host_that_is_gone() {
   constexpr int idle_s = 5, between_s = 2, probes = 3, unacknowledged_ms = 10000;
   error_code ignored;

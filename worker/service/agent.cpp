@@ -3,10 +3,10 @@
 #include <spdlog/logger.h>
 
 #include <algorithm>
-#include <utility>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <utility>
 
 #include "http/json.hpp"
 
@@ -101,8 +101,7 @@ awaitable<bool> Agent::join() {
 awaitable<void> Agent::hold_lease() {
   auto renewal = Renewal::renewed;
   while (renewal == Renewal::renewed || renewal == Renewal::failed) {
-    auto const until =
-        steady_clock::now() + std::max(lease_ / (renewal == Renewal::renewed ? 3 : 10), milliseconds(1));
+    auto const until = steady_clock::now() + std::max(lease_ / (renewal == Renewal::renewed ? 3 : 10), milliseconds(1));
     // After a failure trouble waits as well: the coordinator does not answer.
     while (steady_clock::now() < until && (troubles_.empty() || renewal == Renewal::failed))
       co_await troubled_.wait_until(until);

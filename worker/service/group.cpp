@@ -75,8 +75,7 @@ api::Trouble trouble_of(Assignment const& assignment, std::vector<plan::Rank> co
   api::Trouble trouble{assignment.group.name, assignment.group.epoch, {}};
   for (auto const rank : culprits)
     if (rank < assignment.members.size() && rank != assignment.rank)
-      trouble.accused.push_back(
-          {assignment.members[rank].worker, api::to_hex(assignment.members[rank].incarnation)});
+      trouble.accused.push_back({assignment.members[rank].worker, api::to_hex(assignment.members[rank].incarnation)});
   return trouble;
 }
 

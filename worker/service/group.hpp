@@ -27,8 +27,8 @@ struct Assignment {
                                                                      Identity const& self);
 };
 
-// The ranks whose workers, of these incarnations, are no members of the next epoch any more, and the sentence that says so:
-// "group g went on to epoch 4 without rank 3 (w3)".
+// The ranks whose workers, of these incarnations, are no members of the next epoch any more, and the sentence that says
+// so: "group g went on to epoch 4 without rank 3 (w3)".
 [[nodiscard]] std::vector<plan::Rank> left_out(Assignment const& assignment, api::Group const& next);
 [[nodiscard]] std::string went_on(Assignment const& assignment, api::Group const& next);
 

@@ -95,8 +95,7 @@ std::optional<Problem> GroupBook::accept(api::GroupAssignment const& message) {
     return std::nullopt;
   }
   entry.highest_epoch = epoch;
-  if (entry.epoch != nullptr)
-    go_on(*entry.epoch, message.group);
+  if (entry.epoch != nullptr) go_on(*entry.epoch, message.group);
   entry.epoch.reset();
   if (!*assignment) return std::nullopt;
   for (auto const& member : (*assignment)->members)
