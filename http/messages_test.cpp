@@ -29,7 +29,7 @@ std::string const group =
     R"("locality":)" +
     locality +
     R"(,"roles":[{"algorithm":"tree","role":"interior","sends_to":[0],"receives_from":[3,4]}]}],)"
-    R"("lost":["x"],"stretch":{"arrival_order":1.5,"assigned":0.1},"selection":[{"op":"all_reduce","max_bytes":4096,)"
+    R"("lost":["x"],"requested":{"size":2,"on_failure":"shrink","min_ranks":1},"stretch":{"arrival_order":1.5,"assigned":0.1},"selection":[{"op":"all_reduce","max_bytes":4096,)"
     R"("algorithm":"torus_2d","root":1,"arity":3,"algorithm_shape":[2,4],"reason":"small"},{"op":"all_reduce",)"
     R"("algorithm":"ring","root":0,"arity":2,"algorithm_shape":[],"reason":"large"}]})";
 std::string const report =
@@ -40,7 +40,7 @@ std::string const report =
 std::string const collective_request =
     R"({"group":"g","op":"reduce","tensor":"t","output":"u","reduce":"max","counts":[1,2],"local_algorithm":"tree",)"
     R"("algorithm":"ring","root":1,"arity":4,"algorithm_shape":[2,2],"epoch":2,)"
-    R"("timeout_ms":5,"in_place":true,"reproducible":true,"schedule":)" +
+    R"("timeout_ms":5,"in_place":true,"on_failure":"shrink","reproducible":true,"schedule":)" +
     schedule + "}";
 std::string const considered =
     R"({"algorithm":"ring","root":1,"arity":3,"algorithm_shape":[],"predicted_seconds":0.001,"rounds":6,"bytes_per_rank":12})";
@@ -52,7 +52,9 @@ std::string const collective =
     considered + R"(],"predicted_seconds":0.5,"lower_bound":)" + lower_bound +
     R"(,"created_at":"2026-01-01T00:00:00Z","seconds":2.5,"arrival_skew_seconds":0.125,"ranks":[{"rank":1,"worker":"w",)"
     R"("parts":2,"state":"failed","report":)" +
-    report + R"(},{"rank":2,"worker":"v","parts":0,"state":"pending"}],"error":)" + problem + "}";
+    report + R"(},{"rank":2,"worker":"v","parts":0,"state":"pending"}],)"
+    R"("attempts":[{"run":8,"epoch":1,"error":)" +
+    problem + R"(}],"error":)" + problem + "}";
 std::string const tensor = R"({"name":"grad/0","dtype":"bf16","shape":[2,3],"version":7,"bytes":12,"device":"cuda:1"})";
 
 // The text, read and written again.
@@ -77,15 +79,19 @@ TEST_CASE("membership reads back as written") {
       R"({"id":"w","incarnation":"00","url":"http://w:1","locality":)" + locality + R"(,"version":"0.1"})";
   CHECK(echoed<api::JoinRequest>(join) == join);
   CHECK(echoed<api::Worker>(worker) == worker);
-  CHECK(echoed<api::LeaseRequest>(R"({"incarnation":"ff"})") == R"({"incarnation":"ff"})");
+  CHECK(echoed<api::LeaseRequest>(R"({"incarnation":"ff"})") == R"({"incarnation":"ff","troubles":[]})");
+  auto const trouble =
+      R"({"incarnation":"ff","troubles":[{"group":"g","epoch":3,"accused":[{"worker":"w","incarnation":"ee"}]}]})";
+  CHECK(echoed<api::LeaseRequest>(trouble) == trouble);
   CHECK(echoed<api::LeaseAnswer>(R"({"lease_ms":12})") == R"({"lease_ms":12})");
   check_list<api::WorkerList>(worker);
 }
 
 TEST_CASE("groups read back as written") {
-  CHECK(echoed<api::GroupRequest>(R"({"workers":["a","b"]})") == R"({"workers":["a","b"]})");
-  CHECK(echoed<api::GroupRequest>(R"({"size":4})") == R"({"size":4})");
-  CHECK(echoed<api::GroupRequest>("{}") == "{}");
+  auto const listed = R"({"workers":["a","b"],"on_failure":"shrink","min_ranks":2})";
+  CHECK(echoed<api::GroupRequest>(listed) == listed);
+  CHECK(echoed<api::GroupRequest>(R"({"size":4})") == R"({"size":4,"on_failure":"fail","min_ranks":1})");
+  CHECK(echoed<api::GroupRequest>("{}") == R"({"on_failure":"fail","min_ranks":1})");
   CHECK(echoed<api::Group>(group) == group);
   auto const assignment = R"({"group":)" + group + R"(,"worker":"w","incarnation":"ab","token":"cd"})";
   CHECK(echoed<api::GroupAssignment>(assignment) == assignment);

@@ -46,6 +46,14 @@ class FakeCoordinator {
     return changed_.wait_for(lock, std::chrono::seconds(20),
                              [&] { return std::count(log_.begin(), log_.end(), what) >= times; });
   }
+  void lease(int ms) {
+    std::scoped_lock lock(mutex_);
+    lease_ms_ = ms;
+  }
+  boost::json::value last_renewal() {
+    std::scoped_lock lock(mutex_);
+    return boost::json::parse(last_renewal_);
+  }
   boost::json::value last_join() {
     std::scoped_lock lock(mutex_);
     return boost::json::parse(last_join_);
@@ -65,7 +73,7 @@ class FakeCoordinator {
     }
     auto worker = boost::json::parse(request.body).as_object();
     worker["state"] = "ready";
-    worker["lease_ms"] = 300;
+    worker["lease_ms"] = lease_ms_;
     worker["a_field_of_a_later_release"] = true;
     response.set_content(boost::json::serialize(worker), "application/json");
     note("join");
@@ -74,10 +82,13 @@ class FakeCoordinator {
     {
       std::scoped_lock lock(mutex_);
       response.status = renewal_status_;
+      last_renewal_ = request.body;
     }
     auto const known = boost::json::parse(request.body).as_object().contains("incarnation");
-    response.set_content(known ? R"({"lease_ms":300,"code":"epoch_fenced","detail":"another process"})" : "{}",
-                         "application/json");
+    auto const lease = std::to_string(lease_ms_);
+    response.set_content(
+        known ? R"({"lease_ms":)" + lease + R"(,"code":"epoch_fenced","detail":"another process"})" : "{}",
+        "application/json");
     note("renew");
   }
 
@@ -88,7 +99,8 @@ class FakeCoordinator {
   std::condition_variable changed_;
   int join_status_ = 201;
   int renewal_status_ = 200;
-  std::string last_join_;
+  std::string last_join_, last_renewal_;
+  int lease_ms_ = 300;
   std::vector<std::string> log_;
 };
 
@@ -176,6 +188,20 @@ TEST_CASE("a worker whose name a newer process has taken gives up") {
   CHECK(why.find("another process") != std::string::npos);
   CHECK(worker.get("/readyz").status == 503);
   worker.stop();
+}
+
+TEST_CASE("trouble is told at once, and again if it was not heard") {
+  FakeCoordinator coordinator;
+  coordinator.lease(30000);
+  LiveWorker worker(member_of(coordinator));
+  REQUIRE(coordinator.asked("join", 1));
+  CHECK(becomes(worker, 200));
+  worker.report({"g", 4, {{"w3", "00000000000000aa"}}});
+  REQUIRE(coordinator.asked("renew", 1));  // long before the lease wants it
+  CHECK(coordinator.last_renewal().at("troubles").at(0).at("accused").at(0).at("worker") == "w3");
+  worker.report({"g", 5, {}});
+  REQUIRE(coordinator.asked("renew", 2));
+  CHECK(coordinator.last_renewal().at("troubles").as_array().size() == 1);
 }
 
 TEST_CASE("a worker that stops says goodbye") {

@@ -120,6 +120,7 @@ void LoopbackFleet::Member::settle_soon() {
 }
 
 void LoopbackFleet::connect(Member& from, std::uint64_t outlet, Peer const& peer) {
+  if (from.dead) return;
   auto& to = *members_[peer.rank];
   if (to.dead) return from.engine.dialed(outlet, Error(links::LinkErrc::closed, peer.url + ": connection refused"));
   if (stopped_.contains(peer.rank)) return;  // the system accepts, and nobody ever answers

@@ -3,6 +3,7 @@
 #include <spdlog/logger.h>
 
 #include <boost/asio/co_spawn.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/use_future.hpp>
 #include <charconv>
 #include <stdexcept>
@@ -58,6 +59,10 @@ LiveWorker::~LiveWorker() {
 void LiveWorker::stop() {
   boost::asio::co_spawn(control_, worker_->stop(), boost::asio::use_future).get();
   thread_.join();
+}
+
+void LiveWorker::report(api::Trouble trouble) {
+  boost::asio::post(control_, [this, trouble = std::move(trouble)]() mutable { worker_->report(std::move(trouble)); });
 }
 
 std::string LiveWorker::fenced() { return fenced_.get_future().get(); }

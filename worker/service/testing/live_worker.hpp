@@ -34,7 +34,8 @@ class LiveWorker {
   LiveWorker(LiveWorker const&) = delete;
   LiveWorker& operator=(LiveWorker const&) = delete;
 
-  void stop();                         // returns when the worker has stopped
+  void stop();  // returns when the worker has stopped
+  void report(api::Trouble trouble);
   [[nodiscard]] std::string fenced();  // waits until a newer process has taken the name; why
 
   [[nodiscard]] Identity const& identity() const { return worker_->identity(); }

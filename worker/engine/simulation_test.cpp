@@ -1,0 +1,212 @@
+// Whole lives of groups from one number each: which collectives are called, who calls late, how the bytes are cut and
+// interleaved, who is killed, stopped or cut off, and when; on a clock that only the test moves. A seed that fails is
+// printed, and fails again:
+//
+//   CHORUS_SEEDS=100000 build/release/tests/test_engine_simulation     that many; for ever with 0
+//   CHORUS_SEED=4711 build/release/tests/test_engine_simulation        this one alone
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <deque>
+#include <iostream>
+#include <set>
+#include <string_view>
+
+#include "collectives/algorithms/catalogue.hpp"
+#include "collectives/algorithms/representative.hpp"
+#include "worker/engine/testing/loopback_fleet.hpp"
+
+using namespace chorus;
+using namespace chorus::engine;
+using namespace chorus::engine::testing;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr std::chrono::milliseconds timeout = 8s;
+constexpr std::chrono::milliseconds tick = 50ms;
+
+class Life {
+ public:
+  explicit Life(std::uint64_t seed) : random_(seed), fleet_(options()) {}
+
+  // Empty, or which promise was broken.
+  std::string live() {
+    prepare();
+    auto const end = fleet_.now() + 2 * timeout + 1s;
+    while (!everybody_has_ended() && fleet_.now() < end) {
+      happen();
+      if (below(3) != 0) fleet_.let_move(below(below(10) == 0 ? 100000 : 200));
+      fleet_.pass(below(4) == 0 ? tick : 1ms);
+    }
+    fleet_.let_move();
+    return broken_promise();
+  }
+
+  [[nodiscard]] std::size_t faults() const { return faults_; }
+
+ private:
+  struct Call {
+    Case what;
+    std::unique_ptr<Collective> collective;
+    std::vector<bool> called;  // by rank
+  };
+
+  std::uint64_t below(std::uint64_t limit) { return random_() % limit; }
+
+  FleetOptions options() {
+    FleetOptions options;
+    options.ranks = static_cast<std::uint32_t>(2 + below(5));
+    options.network = {random_(), 200 + below(20000), 1 + below(5000)};
+    options.eager_bytes = below(2) == 0 ? 0 : below(8192);
+    return options;
+  }
+
+  Case some_case(std::uint64_t run) {
+    Case c;
+    c.op = all_ops[below(all_ops.size())];
+    auto const able = algorithms::all_for(c.op);
+    std::vector<plan::Spec> specs;
+    while (specs.empty()) {
+      c.algorithm = able[below(able.size())];
+      specs = algorithms::representative_specs(*c.algorithm, c.op, fleet_.ranks());
+    }
+    auto const& spec = specs[below(specs.size())];
+    c.root = spec.root;
+    c.arity = spec.arity;
+    c.shape = spec.shape;
+    // Whole blocks: some algorithms need equal ones.
+    c.elements = fleet_.ranks() * (c.op == Op::barrier ? 1 : below(3) == 0 ? below(3) : below(1500));
+    c.dtype = Dtype::i32;
+    c.segment_bytes = 64 << below(7);
+    c.window = static_cast<std::uint32_t>(1 + below(4));
+    c.timeout = timeout;
+    c.run = run;
+    return c;
+  }
+
+  void prepare() {
+    auto const count = 1 + below(3);
+    for (std::uint64_t run = 1; run <= count; ++run) {
+      auto& call = calls_.emplace_back();
+      call.what = some_case(run);
+      call.collective = std::make_unique<Collective>(fleet_, call.what, fleet_.now());
+      call.called.resize(fleet_.ranks());
+    }
+    fault_free_ = below(5) == 0;
+  }
+
+  void happen() {
+    // Some member calls what it has not called yet; the dead and the stopped do not.
+    auto& call = calls_[below(calls_.size())];
+    auto const rank = static_cast<plan::Rank>(below(fleet_.ranks()));
+    if (!call.called[rank] && !dead_.contains(rank) && !stopped_.contains(rank)) {
+      call.called[rank] = true;
+      call.collective->start(rank);
+    }
+    if (fault_free_ || below(15) != 0) return;
+    ++faults_;
+    auto const victim = static_cast<plan::Rank>(below(fleet_.ranks()));
+    switch (below(4)) {
+      case 0:
+        if (dead_.size() + 1 < fleet_.ranks()) kill(victim);
+        break;
+      case 1:
+        fleet_.stop(victim);
+        stopped_.insert(victim);
+        ever_stopped_.insert(victim);
+        break;
+      case 2:
+        fleet_.go_on(victim);
+        stopped_.erase(victim);
+        break;
+      default:
+        fleet_.network().cut_at_step(1 + below(100));
+        has_cut_ = true;
+    }
+  }
+
+  void kill(plan::Rank victim) {
+    fleet_.go_on(victim);
+    stopped_.erase(victim);
+    dead_.insert(victim);
+    fleet_.kill(victim);
+  }
+
+  [[nodiscard]] bool lives(plan::Rank rank) const { return !dead_.contains(rank) && !stopped_.contains(rank); }
+
+  [[nodiscard]] bool everybody_has_ended() const {
+    for (auto const& call : calls_)
+      for (plan::Rank rank = 0; rank < fleet_.ranks(); ++rank)
+        if (lives(rank) && !(call.called[rank] && call.collective->has_ended(rank))) return false;
+    return true;
+  }
+
+  std::string broken_promise() const {
+    for (auto const& call : calls_)
+      for (plan::Rank rank = 0; rank < fleet_.ranks(); ++rank) {
+        auto const who = to_string(call.what) + ", rank " + std::to_string(rank);
+        if (!lives(rank) || !call.called[rank]) continue;
+        if (!call.collective->has_ended(rank)) return who + " hangs";
+        auto const& result = call.collective->result(rank);
+        if (result.status.has_value()) {
+          if (auto wrong = call.collective->wrong(rank); !wrong.empty()) return "wrong: " + wrong;
+          continue;
+        }
+        auto const& why = result.status.error();
+        if (faults_ == 0) return who + " failed without a fault: " + why.detail;
+        if (auto broken = unjust(result); !broken.empty()) return who + " " + broken + ": " + why.detail;
+      }
+    return {};
+  }
+
+  // Who is named has done something, as far as that is certain.
+  std::string unjust(RunResult const& result) const {
+    auto const code = result.status.error().code;
+    if (code != EngineErrc::peer_lost) return {};
+    if (result.culprits.empty()) return "names nobody";
+    if (has_cut_) return {};
+    for (auto const rank : result.culprits)
+      if (!dead_.contains(rank) && !ever_stopped_.contains(rank)) return "names an innocent";
+    return {};
+  }
+
+  std::mt19937_64 random_;
+  LoopbackFleet fleet_;
+  std::deque<Call> calls_;
+  std::set<plan::Rank> dead_, stopped_, ever_stopped_;
+  std::size_t faults_ = 0;
+  bool has_cut_ = false;
+  bool fault_free_ = false;
+};
+
+std::optional<std::uint64_t> number(char const* variable) {
+  auto const* const text = std::getenv(variable);
+  if (text == nullptr) return std::nullopt;
+  std::string_view const digits(text);
+  std::uint64_t value = 0;
+  std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  return value;
+}
+
+}  // namespace
+
+TEST_CASE("whatever happens, everybody who lives ends in time, with the right result or with a name") {
+  if (auto const seed = number("CHORUS_SEED")) {
+    auto const broken = Life(*seed).live();
+    CHECK_MESSAGE(broken.empty(), broken);
+    return;
+  }
+  auto const wanted = number("CHORUS_SEEDS").value_or(1500);
+  std::size_t faults = 0, seeds = 0, failed = 0;
+  for (std::uint64_t seed = 1; (wanted == 0 || seed <= wanted) && failed < 5; ++seed, ++seeds) {
+    Life life(seed);
+    auto const broken = life.live();
+    faults += life.faults();
+    failed += broken.empty() ? 0 : 1;
+    CHECK_MESSAGE(broken.empty(), "CHORUS_SEED=", seed, ": ", broken);
+  }
+  std::cout << seeds << " lives, " << faults << " faults" << std::endl;
+}
