@@ -52,7 +52,8 @@ std::string const collective =
     considered + R"(],"predicted_seconds":0.5,"lower_bound":)" + lower_bound +
     R"(,"created_at":"2026-01-01T00:00:00Z","seconds":2.5,"arrival_skew_seconds":0.125,"ranks":[{"rank":1,"worker":"w",)"
     R"("parts":2,"state":"failed","report":)" +
-    report + R"(},{"rank":2,"worker":"v","parts":0,"state":"pending"}],)"
+    report +
+    R"(},{"rank":2,"worker":"v","parts":0,"state":"pending"}],)"
     R"("attempts":[{"run":8,"epoch":1,"error":)" +
     problem + R"(}],"error":)" + problem + "}";
 std::string const tensor = R"({"name":"grad/0","dtype":"bf16","shape":[2,3],"version":7,"bytes":12,"device":"cuda:1"})";

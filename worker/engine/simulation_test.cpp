@@ -51,7 +51,8 @@ class Life {
   struct Call {
     Case what;
     std::unique_ptr<Collective> collective;
-    std::vector<bool> called;  // by rank
+    std::vector<bool> called;             // by rank
+    std::optional<plan::Rank> is_absent;  // never calls
   };
 
   std::uint64_t below(std::uint64_t limit) { return random_() % limit; }
@@ -96,20 +97,27 @@ class Life {
       call.called.resize(fleet_.ranks());
     }
     fault_free_ = below(5) == 0;
+    rarity_ = 10 + below(500);  // some live until their deadlines
+    kinds_ = below(16);
+    if (fault_free_ || below(4) != 0) return;
+    ++faults_;
+    calls_[below(count)].is_absent = static_cast<plan::Rank>(below(fleet_.ranks()));
   }
 
   void happen() {
     // Some member calls what it has not called yet; the dead and the stopped do not.
     auto& call = calls_[below(calls_.size())];
     auto const rank = static_cast<plan::Rank>(below(fleet_.ranks()));
-    if (!call.called[rank] && !dead_.contains(rank) && !stopped_.contains(rank)) {
+    if (!call.called[rank] && call.is_absent != rank && !dead_.contains(rank) && !stopped_.contains(rank)) {
       call.called[rank] = true;
       call.collective->start(rank);
     }
-    if (fault_free_ || below(15) != 0) return;
-    ++faults_;
+    if (fault_free_ || below(rarity_) != 0) return;
     auto const victim = static_cast<plan::Rank>(below(fleet_.ranks()));
-    switch (below(4)) {
+    auto const kind = below(4);
+    if ((kinds_ >> kind & 1) == 0) return;
+    ++faults_;
+    switch (kind) {
       case 0:
         if (dead_.size() + 1 < fleet_.ranks()) kill(victim);
         break;
@@ -140,7 +148,8 @@ class Life {
   [[nodiscard]] bool everybody_has_ended() const {
     for (auto const& call : calls_)
       for (plan::Rank rank = 0; rank < fleet_.ranks(); ++rank)
-        if (lives(rank) && !(call.called[rank] && call.collective->has_ended(rank))) return false;
+        if (lives(rank) && call.is_absent != rank && !(call.called[rank] && call.collective->has_ended(rank)))
+          return false;
     return true;
   }
 
@@ -180,6 +189,7 @@ class Life {
   std::size_t faults_ = 0;
   bool has_cut_ = false;
   bool fault_free_ = false;
+  std::uint64_t rarity_ = 0, kinds_ = 0;
 };
 
 std::optional<std::uint64_t> number(char const* variable) {
