@@ -14,7 +14,7 @@ BOOST_DESCRIBE_STRUCT(Parameter, (),
 BOOST_DESCRIBE_STRUCT(ParameterList, (), (items, next_cursor))
 BOOST_DESCRIBE_STRUCT(ShardPeer, (), (worker, incarnation, url))
 BOOST_DESCRIBE_STRUCT(ShardAssignment, (),
-                      (parameter, shard, begin, end, epoch, role, worker, incarnation, fresh, backups))
+                      (parameter, shard, begin, end, epoch, role, worker, incarnation, fresh, continues, backups))
 BOOST_DESCRIBE_STRUCT(ShardStatus, (),
                       (parameter, shard, begin, end, epoch, role, complete, version, position, backups_complete))
 BOOST_DESCRIBE_STRUCT(ShardStatusList, (), (items, next_cursor))

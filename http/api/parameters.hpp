@@ -83,6 +83,7 @@ struct ShardAssignment {
   std::string worker;              // the addressee, with
   std::string incarnation;         // ... this incarnation
   bool fresh = false;              // a new parameter: the shard begins here, and does not wait for a copy
+  bool continues = false;          // of a backup: its owner is the same as before, and so is what it has
   std::vector<ShardPeer> backups;  // of an owner: who is to have what it has
 };
 

@@ -62,8 +62,8 @@ Cluster::Cluster(Tools tools, ClusterPatience patience, std::chrono::millisecond
 
 Cluster::~Cluster() = default;
 
-void Cluster::start(OnLost on_lost) {
-  on_lost_ = std::move(on_lost);
+void Cluster::start(Listeners listeners) {
+  listeners_ = std::move(listeners);
   watch_.spawn("leases", watch_leases());
 }
 
@@ -92,7 +92,7 @@ void Cluster::lose(Worker const& worker, std::string const& why) {
   for (auto const& name : groups_.worker_lost(worker.id, worker.incarnation))
     tools_.log.warn("group {} degraded: worker {} is lost", name, worker.id);
   count_members();
-  if (on_lost_) on_lost_(worker.id, api::to_hex(worker.incarnation), why);
+  if (listeners_.lost) listeners_.lost(worker.id, api::to_hex(worker.incarnation), why);
 }
 
 void Cluster::count_members() {
@@ -163,6 +163,7 @@ std::optional<Problem> Cluster::leave(std::string_view id, std::optional<std::st
   for (auto const& name : groups_.worker_lost(left.value().id, left.value().incarnation))
     tools_.log.warn("group {} degraded: worker {} has left", name, left.value().id);
   count_members();
+  if (listeners_.left) listeners_.left(left.value().id, api::to_hex(left.value().incarnation));
   return std::nullopt;
 }
 
@@ -205,7 +206,9 @@ asio::awaitable<http::Checked<api::Group>> Cluster::make_epoch(std::shared_ptr<C
       tools_.log.info("group {} epoch={} members={} state={} stretch={:.2f} before={:.2f}", published.name, epoch,
                       published.members.size(), published.state, published.stretch.assigned,
                       published.stretch.arrival_order);
-      co_return published;
+      auto const as_published = published;
+      if (listeners_.group_changed) listeners_.group_changed(as_published.name);
+      co_return as_published;
     }
     // Workers that outlived another coordinator have seen higher numbers of this name: go on above them.
     if (problem->code == ProblemCode::epoch_fenced && attempt < most_attempts) {

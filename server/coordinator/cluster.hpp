@@ -48,8 +48,14 @@ class Cluster {
   Cluster(Cluster const&) = delete;
   Cluster& operator=(Cluster const&) = delete;
 
-  // Watches the leases from now on, and tells `on_lost`.
-  void start(OnLost on_lost);
+  // Who wants to know; any of them may be empty.
+  struct Listeners {
+    OnLost lost;
+    std::function<void(std::string const& worker, std::string const& incarnation)> left;  // by its own will
+    std::function<void(std::string const& group)> group_changed;                          // it has a new epoch
+  };
+  // Watches the leases from now on, and tells.
+  void start(Listeners listeners);
   // From now on changes of groups are refused, also those that wait for their turn.
   void drain();
   boost::asio::awaitable<void> stop();
@@ -99,7 +105,7 @@ class Cluster {
   Membership membership_;
   Groups groups_;
   std::vector<api::MeasuredLink> links_;
-  OnLost on_lost_;
+  Listeners listeners_;
   bool stopping_ = false;
   http::TaskGroup watch_;    // ends by cancellation
   http::TaskGroup changes_;  // end by themselves

@@ -31,9 +31,11 @@ Coordinator::Coordinator(boost::asio::any_io_executor executor, CoordinatorOptio
                       cluster_.suspect(worker, incarnation);
                     }},
                    options.execution, options.records),
+      parameters_({executor, workers_, cluster_, *log_}, options.directory),
       worker_routes_(cluster_),
       group_routes_(cluster_),
       collective_routes_(collectives_),
+      parameter_routes_(parameters_, cluster_),
       simulation_routes_(planner_),
       service_routes_({cluster_, collectives_, planner_, metrics_, [this] { return server_.open_connections(); },
                        [this] { return draining_; }}),
@@ -41,6 +43,7 @@ Coordinator::Coordinator(boost::asio::any_io_executor executor, CoordinatorOptio
   worker_routes_.add_to(router_);
   group_routes_.add_to(router_);
   collective_routes_.add_to(router_);
+  parameter_routes_.add_to(router_);
   simulation_routes_.add_to(router_);
   service_routes_.add_to(router_);
 }
@@ -50,9 +53,14 @@ Coordinator::~Coordinator() = default;
 Result<std::uint16_t> Coordinator::start(std::string const& host, std::uint16_t port) {
   auto const listening = server_.listen(host, port);
   if (listening.has_value())
-    cluster_.start([this](std::string const& worker, std::string const& incarnation, std::string const& why) {
-      collectives_.worker_lost(worker, incarnation, why);
-    });
+    cluster_.start({[this](std::string const& worker, std::string const& incarnation, std::string const& why) {
+                      collectives_.worker_lost(worker, incarnation, why);
+                      parameters_.worker_lost(worker, incarnation);
+                    },
+                    [this](std::string const& worker, std::string const& incarnation) {
+                      parameters_.worker_lost(worker, incarnation);
+                    },
+                    [this](std::string const& group) { parameters_.group_changed(group); }});
   return listening;
 }
 
@@ -60,6 +68,7 @@ boost::asio::awaitable<void> Coordinator::stop(TimePoint until) {
   draining_ = true;
   cluster_.drain();
   co_await collectives_.stop(until);
+  co_await parameters_.stop();
   co_await cluster_.stop();
   co_await server_.stop();
   client_.close();

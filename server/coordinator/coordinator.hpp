@@ -18,6 +18,7 @@ struct CoordinatorOptions {
   ClusterPatience cluster;
   ExecutionPatience execution;
   RecordLimits records;
+  DirectoryPatience directory;
   http::ServerLimits http;
 };
 
@@ -47,9 +48,11 @@ class Coordinator {
   http::Condition locks_changed_;
   Cluster cluster_;
   Collectives collectives_;
+  ParameterDirectory parameters_;
   WorkerRoutes worker_routes_;
   GroupRoutes group_routes_;
   CollectiveRoutes collective_routes_;
+  ParameterRoutes parameter_routes_;
   SimulationRoutes simulation_routes_;
   ServiceRoutes service_routes_;
   http::Router router_;

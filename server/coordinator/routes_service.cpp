@@ -81,7 +81,7 @@ awaitable<Response> ServiceRoutes::version(Request const&, Body&) {
   boost::json::object answer;
   answer["name"] = "chorus-coordinator";
   answer["version"] = chorus::metrics::this_build().version;
-  answer["extensions"] = boost::json::array{"workers", "groups", "collectives", "plans", "simulations"};
+  answer["extensions"] = boost::json::array{"workers", "groups", "collectives", "plans", "simulations", "parameters"};
   co_return Response::json(200, boost::json::serialize(answer));
 }
 

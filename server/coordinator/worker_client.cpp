@@ -23,6 +23,15 @@ http::Checked<Message> read(http::Answer const& answer) {
   return http::decode<Message>(answer.body, http::UnknownFields::ignore);
 }
 
+std::string shard_url(std::string const& url, std::string const& parameter, std::uint32_t shard) {
+  return url + api::parameter_path(parameter) + "/shards/" + std::to_string(shard);
+}
+
+http::Checked<bool> read_nothing(http::Answer const& answer) {
+  if (!answer.ok()) return answer.problem();
+  return true;
+}
+
 }  // namespace
 
 std::string percent_encoded(std::string_view text) {
@@ -126,6 +135,39 @@ asio::awaitable<WorkerClient::Said<bool>> WorkerClient::assign(std::string url, 
   if (answer.has_error()) co_return answer.error();
   if (!answer.value().ok()) co_return http::Checked<bool>(answer.value().problem());
   co_return http::Checked<bool>(true);
+}
+
+asio::awaitable<WorkerClient::Said<bool>> WorkerClient::assign_shard(std::string url, api::ShardAssignment assignment,
+                                                                     http::TimePoint deadline) {
+  http::Call call;
+  call.method = http::Method::put;
+  call.url = shard_url(url, assignment.parameter.name, assignment.shard);
+  call.body = http::encode(assignment);
+  auto const answer = co_await client_.send(std::move(call), deadline);
+  if (answer.has_error()) co_return answer.error();
+  co_return read_nothing(answer.value());
+}
+
+asio::awaitable<WorkerClient::Said<api::ShardStatus>> WorkerClient::look_at_shard(std::string url,
+                                                                                  std::string parameter,
+                                                                                  std::uint32_t shard,
+                                                                                  http::TimePoint deadline) {
+  http::Call call;
+  call.url = shard_url(url, parameter, shard);
+  auto const answer = co_await client_.send(std::move(call), deadline);
+  if (answer.has_error()) co_return answer.error();
+  co_return read<api::ShardStatus>(answer.value());
+}
+
+asio::awaitable<WorkerClient::Said<bool>> WorkerClient::drop_shard(std::string url, std::string parameter,
+                                                                   std::uint32_t shard, std::uint32_t epoch,
+                                                                   http::TimePoint deadline) {
+  http::Call call;
+  call.method = http::Method::delete_;
+  call.url = shard_url(url, parameter, shard) + "?epoch=" + std::to_string(epoch);
+  auto const answer = co_await client_.send(std::move(call), deadline);
+  if (answer.has_error()) co_return answer.error();
+  co_return read_nothing(answer.value());
 }
 
 }  // namespace chorus::coordinator

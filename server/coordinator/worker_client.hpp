@@ -6,6 +6,7 @@
 
 #include "collectives/core/result.hpp"
 #include "http/api/groups.hpp"
+#include "http/api/parameters.hpp"
 #include "http/api/probes.hpp"
 #include "http/api/runs.hpp"
 #include "http/api/tensors.hpp"
@@ -46,6 +47,14 @@ class WorkerClient {
 
   // PUT /v1/groups/{name}
   boost::asio::awaitable<Said<bool>> assign(std::string url, api::GroupAssignment assignment, http::TimePoint deadline);
+
+  // PUT, GET and DELETE /v1/parameters/{name}/shards/{shard}
+  boost::asio::awaitable<Said<bool>> assign_shard(std::string url, api::ShardAssignment assignment,
+                                                  http::TimePoint deadline);
+  boost::asio::awaitable<Said<api::ShardStatus>> look_at_shard(std::string url, std::string parameter,
+                                                               std::uint32_t shard, http::TimePoint deadline);
+  boost::asio::awaitable<Said<bool>> drop_shard(std::string url, std::string parameter, std::uint32_t shard,
+                                                std::uint32_t epoch, http::TimePoint deadline);
 
  private:
   http::Client& client_;

@@ -115,7 +115,11 @@ awaitable<Checked<parameters::Push>> PushReader::read_compressed(parameters::Pus
     return status ? std::string() : status.error().detail;
   };
   constexpr std::uint64_t inline_elements = 65536;
-  auto const wrong = target.elements <= inline_elements ? decode() : co_await helper_.compute(decode);
+  auto wrong = std::string();
+  if (target.elements <= inline_elements)
+    wrong = decode();
+  else
+    wrong = co_await helper_.compute(decode);
   if (!wrong.empty()) co_return Problem(ProblemCode::invalid_field, "the compressed gradient: " + wrong);
   push.dtype = Dtype::f32;
   push.data = block;

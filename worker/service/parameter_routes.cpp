@@ -322,9 +322,11 @@ awaitable<http::Response> ParameterRoutes::push_everywhere(Target target, parame
     if (!block) co_return to_problem(block.error());
     room = {*block, (*block)->bytes()};
   }
-  auto const is_rows = push.kind == PushKind::rows;
-  auto const outcome = is_rows ? co_await access_.push_rows(placement, std::move(push), target.deadline)
-                               : co_await access_.push(placement, std::move(push), room, target.deadline);
+  auto outcome = Checked<Access::Outcome>(Problem());
+  if (push.kind == PushKind::rows)
+    outcome = co_await access_.push_rows(placement, std::move(push), target.deadline);
+  else
+    outcome = co_await access_.push(placement, std::move(push), room, target.deadline);
   if (!outcome) co_return outcome.error();
   auto response = pushed({outcome->version, outcome->epoch, outcome->next_sequence, outcome->duplicate});
   Described const what{joined(outcome->tags), outcome->version, outcome->epoch};

@@ -36,8 +36,8 @@ class Follower {
     fenced,      // it has seen a newer epoch: whoever sends is no owner any more
   };
 
-  Follower(http::Client& client, api::ShardPeer peer, FollowerAddress address, Stage stage)
-      : stage(stage), client_(client), peer_(std::move(peer)), address_(std::move(address)) {}
+  Follower(http::Client& client, api::ShardPeer peer, FollowerAddress address, Stage first)
+      : stage(first), client_(client), peer_(std::move(peer)), address_(std::move(address)) {}
   Follower(Follower const&) = delete;
   Follower& operator=(Follower const&) = delete;
 

@@ -36,15 +36,6 @@ Problem to_problem(Error const& error) {
 
 }  // namespace
 
-struct ShardHost::Job {
-  Push push;
-  std::optional<std::uint64_t> position;  // of a push from the owner
-  steady_clock::time_point begun = steady_clock::now();
-  bool is_withdrawn = false;
-  bool has_waited = false;
-  std::optional<http::Checked<api::PushAnswer>> answer;
-};
-
 ShardHost::ShardHost(ShardTools const& tools, std::unique_ptr<Shard> shard, api::ShardAssignment const& assignment)
     : tools_(tools),
       spec_(shard->spec()),
@@ -124,7 +115,7 @@ std::optional<Problem> ShardHost::assign(api::ShardAssignment const& assignment)
     return Problem(ProblemCode::parameter_lost, "this worker does not have all of " + title());
   epoch_ = assignment.epoch;
   if (!becomes_owner) {
-    step_down();
+    if (!assignment.continues || role_ == Role::owner) step_down();
     return std::nullopt;
   }
   role_ = Role::owner;

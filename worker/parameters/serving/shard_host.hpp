@@ -100,7 +100,15 @@ class ShardHost : public std::enable_shared_from_this<ShardHost> {
   [[nodiscard]] std::size_t backups_behind() const;  // that are not in step
 
  private:
-  struct Job;
+  // A push that waits for its turn; its requester waits for the answer.
+  struct Job {
+    Push push;
+    std::optional<std::uint64_t> position;  // of a push from the owner
+    http::TimePoint begun = std::chrono::steady_clock::now();
+    bool is_withdrawn = false;
+    bool has_waited = false;
+    std::optional<http::Checked<api::PushAnswer>> answer;
+  };
   using JobPtr = std::shared_ptr<Job>;
   using FollowerPtr = std::shared_ptr<Follower>;
 
