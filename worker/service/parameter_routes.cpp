@@ -383,10 +383,11 @@ awaitable<http::Response> ParameterRoutes::pull_rows(http::Request const& reques
     auto const outcome =
         co_await access_.pull_rows(target->placement, wish, *numbers, *rows, room, target->deadline);
     if (!outcome) co_return outcome.error();
-    what = {joined(outcome->tags), outcome->version, outcome->epoch};
+    what = {"", outcome->version, outcome->epoch};
   }
   http::Response response(200);
-  describe_in(response.fields, what);
+  response.fields.set("Parameter-Version", std::to_string(what.version));
+  response.fields.set("Parameter-Epoch", std::to_string(what.epoch));
   describe_values(response.fields, where.dtype, {**count, where.row_elements});
   response.payload = {*block, (*block)->bytes()};
   co_return response;

@@ -231,14 +231,13 @@ asio::awaitable<http::Checked<Access::Outcome>> Access::pull(PlacementPtr placem
   Make make = [wish, range, into, size, has_tags](api::ParameterEndpoint const& owner) -> std::optional<http::Call> {
     auto const begin = owner.elements[0] * size, end = owner.elements[1] * size;
     auto const first = std::max(begin, range.first), last = std::min(end, range.first + range.length);
-    // Of an empty parameter, or an empty range, the version is wanted all the same.
     auto const is_empty = first >= last;
-    if (is_empty && !(range.length == 0 && owner.shard == 0)) return std::nullopt;
     http::Call call;
     call.url = "/value?" + wish_query(wish);
     if (wish.clock) call.fields.set("Chorus-Clock", std::to_string(*wish.clock));
     if (has_tags && !wish.tags[owner.shard].empty())
       call.fields.set("If-None-Match", '"' + wish.tags[owner.shard] + '"');
+    // The tag is that of all shards, also of those that the range does not touch.
     if (is_empty) {
       call.method = http::Method::head;
       return call;
