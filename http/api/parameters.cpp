@@ -4,9 +4,10 @@
 
 namespace chorus::api {
 
+BOOST_DESCRIBE_STRUCT(CheckpointName, (), (name, number))
 BOOST_DESCRIBE_STRUCT(ParameterRequest, (),
                       (dtype, shape, group, optimizer, initializer, staleness, reduce, replicas, nonfinite, shards,
-                       clients))
+                       clients, checkpoint))
 BOOST_DESCRIBE_STRUCT(ParameterEndpoint, (), (shard, elements, role, worker, incarnation, url, epoch))
 BOOST_DESCRIBE_STRUCT(Parameter, (),
                       (name, dtype, shape, group, optimizer, initializer, staleness, reduce, replicas, nonfinite,
@@ -14,7 +15,7 @@ BOOST_DESCRIBE_STRUCT(Parameter, (),
 BOOST_DESCRIBE_STRUCT(ParameterList, (), (items, next_cursor))
 BOOST_DESCRIBE_STRUCT(ShardPeer, (), (worker, incarnation, url))
 BOOST_DESCRIBE_STRUCT(ShardAssignment, (),
-                      (parameter, shard, begin, end, epoch, role, worker, incarnation, fresh, continues, backups))
+                      (parameter, shard, begin, end, epoch, role, worker, incarnation, fresh, continues, checkpoint, backups))
 BOOST_DESCRIBE_STRUCT(ShardStatus, (),
                       (parameter, shard, begin, end, epoch, role, complete, version, position, backups_complete))
 BOOST_DESCRIBE_STRUCT(ShardStatusList, (), (items, next_cursor))
@@ -22,8 +23,18 @@ BOOST_DESCRIBE_STRUCT(ShardClient, (), (name, incarnation, next_sequence))
 BOOST_DESCRIBE_STRUCT(ShardClock, (), (client, clocks_done))
 BOOST_DESCRIBE_STRUCT(ShardHeld, (), (client, sequence, dtype, rows))
 BOOST_DESCRIBE_STRUCT(ShardState, (), (version, position, steps, clients, clocks, held))
+BOOST_DESCRIBE_STRUCT(CheckpointRequest, (), (name, parameters, keep))
+BOOST_DESCRIBE_STRUCT(CheckpointAnswer, (), (name, number, parameters, files, seconds))
+BOOST_DESCRIBE_STRUCT(CheckpointNumber, (), (number))
+BOOST_DESCRIBE_STRUCT(CheckpointShard, (), (parameter, shard))
+BOOST_DESCRIBE_STRUCT(CheckpointFile, (), (number, shards))
+BOOST_DESCRIBE_STRUCT(CheckpointPart, (), (manifest))
+BOOST_DESCRIBE_STRUCT(CheckpointCommit, (), (number, keep, parts))
 BOOST_DESCRIBE_STRUCT(PushAnswer, (), (version, epoch, next_sequence, duplicate))
 
+constexpr auto required(CheckpointName const*) { return std::array<std::string_view, 1>{"name"}; }
+constexpr auto required(CheckpointRequest const*) { return std::array<std::string_view, 1>{"name"}; }
+constexpr auto required(CheckpointShard const*) { return std::array<std::string_view, 2>{"parameter", "shard"}; }
 constexpr auto required(ParameterRequest const*) { return std::array<std::string_view, 2>{"shape", "group"}; }
 constexpr auto required(Parameter const*) { return std::array<std::string_view, 3>{"name", "dtype", "shape"}; }
 constexpr auto required(ParameterEndpoint const*) {
@@ -71,4 +82,10 @@ CHORUS_HTTP_MESSAGE(chorus::api::ShardAssignment)
 CHORUS_HTTP_MESSAGE(chorus::api::ShardStatus)
 CHORUS_HTTP_MESSAGE(chorus::api::ShardStatusList)
 CHORUS_HTTP_MESSAGE(chorus::api::ShardState)
+CHORUS_HTTP_MESSAGE(chorus::api::CheckpointRequest)
+CHORUS_HTTP_MESSAGE(chorus::api::CheckpointAnswer)
+CHORUS_HTTP_MESSAGE(chorus::api::CheckpointNumber)
+CHORUS_HTTP_MESSAGE(chorus::api::CheckpointFile)
+CHORUS_HTTP_MESSAGE(chorus::api::CheckpointPart)
+CHORUS_HTTP_MESSAGE(chorus::api::CheckpointCommit)
 CHORUS_HTTP_MESSAGE(chorus::api::PushAnswer)

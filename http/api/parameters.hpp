@@ -12,6 +12,14 @@
 
 namespace chorus::api {
 
+// A checkpoint under the directory that workers were started with.
+struct CheckpointName {
+  std::string name;                     // [A-Za-z0-9._-]{1,64}
+  std::optional<std::uint64_t> number;  // absent: the newest that is good
+
+  friend bool operator==(CheckpointName const&, CheckpointName const&) = default;
+};
+
 // PUT /v1/parameters/{name} at the coordinator.
 struct ParameterRequest {
   std::string dtype = "f32";
@@ -27,6 +35,7 @@ struct ParameterRequest {
   // Whose clocks count where staleness is not -1, in the order in which gradients are summed; absent: the group's
   // workers in rank order.
   std::optional<std::vector<std::string>> clients;
+  std::optional<CheckpointName> checkpoint;  // begins with what this checkpoint says of a parameter of this name
 
   friend bool operator==(ParameterRequest const&, ParameterRequest const&) = default;
 };
@@ -84,6 +93,7 @@ struct ShardAssignment {
   std::string incarnation;         // ... this incarnation
   bool fresh = false;              // a new parameter: the shard begins here, and does not wait for a copy
   bool continues = false;          // of a backup: its owner is the same as before, and so is what it has
+  std::optional<CheckpointName> checkpoint;  // of a fresh shard
   std::vector<ShardPeer> backups;  // of an owner: who is to have what it has
 };
 
@@ -129,6 +139,43 @@ struct ShardState {
   std::vector<ShardClient> clients;
   std::vector<ShardClock> clocks;
   std::vector<ShardHeld> held;
+};
+
+// POST /v1/checkpoints at the coordinator: all parameters, or those that are named, of any groups.
+struct CheckpointRequest {
+  std::string name;
+  std::optional<std::vector<std::string>> parameters;
+  std::uint32_t keep = 0;  // the newest so many stay; 0: all of them
+};
+// Its answer.
+struct CheckpointAnswer {
+  std::string name;
+  std::uint64_t number = 0;
+  std::uint64_t parameters = 0;
+  std::uint64_t files = 0;
+  double seconds = 0;
+};
+
+// POST /v1/checkpoints/{name}/numbers at a worker draws the next number; .../files writes a file of shards that the
+// worker owns, and gives its part of the manifest; .../commit makes a checkpoint of the files.
+struct CheckpointNumber {
+  std::uint64_t number = 0;
+};
+struct CheckpointShard {
+  std::string parameter;
+  std::uint32_t shard = 0;
+};
+struct CheckpointFile {
+  std::uint64_t number = 0;
+  std::vector<CheckpointShard> shards;
+};
+struct CheckpointPart {
+  std::string manifest;
+};
+struct CheckpointCommit {
+  std::uint64_t number = 0;
+  std::uint32_t keep = 0;
+  std::vector<std::string> parts;
 };
 
 // The answer to a push.

@@ -32,10 +32,11 @@ Coordinator::Coordinator(boost::asio::any_io_executor executor, CoordinatorOptio
                     }},
                    options.execution, options.records),
       parameters_({executor, workers_, cluster_, *log_}, options.directory),
+      checkpoints_({executor, workers_, parameters_, *log_}, options.checkpoints),
       worker_routes_(cluster_),
       group_routes_(cluster_),
       collective_routes_(collectives_),
-      parameter_routes_(parameters_, cluster_),
+      parameter_routes_(parameters_, checkpoints_, cluster_),
       simulation_routes_(planner_),
       service_routes_({cluster_, collectives_, planner_, metrics_, [this] { return server_.open_connections(); },
                        [this] { return draining_; }}),
@@ -61,6 +62,7 @@ Result<std::uint16_t> Coordinator::start(std::string const& host, std::uint16_t 
                       parameters_.worker_lost(worker, incarnation);
                     },
                     [this](std::string const& group) { parameters_.group_changed(group); }});
+  if (listening.has_value()) checkpoints_.start();
   return listening;
 }
 
@@ -68,6 +70,7 @@ boost::asio::awaitable<void> Coordinator::stop(TimePoint until) {
   draining_ = true;
   cluster_.drain();
   co_await collectives_.stop(until);
+  co_await checkpoints_.stop();
   co_await parameters_.stop();
   co_await cluster_.stop();
   co_await server_.stop();

@@ -19,6 +19,7 @@ struct CoordinatorOptions {
   ExecutionPatience execution;
   RecordLimits records;
   DirectoryPatience directory;
+  Checkpoints::Schedule checkpoints;
   http::ServerLimits http;
 };
 
@@ -49,6 +50,7 @@ class Coordinator {
   Cluster cluster_;
   Collectives collectives_;
   ParameterDirectory parameters_;
+  Checkpoints checkpoints_;
   WorkerRoutes worker_routes_;
   GroupRoutes group_routes_;
   CollectiveRoutes collective_routes_;

@@ -190,7 +190,26 @@ ParameterDirectory::RecordPtr ParameterDirectory::place(CheckedParameter checked
   return record;
 }
 
+// Every shard is to come from the same checkpoint: somebody says which is the newest.
+asio::awaitable<std::optional<Problem>> ParameterDirectory::settle_checkpoint(RecordPtr record) {
+  record->checkpoint = record->request.checkpoint;
+  if (!record->checkpoint || record->checkpoint->number) co_return std::nullopt;
+  auto const member = *record->shards.front().owner;
+  auto const said = co_await tools_.workers.newest_checkpoint(member.url, record->checkpoint->name,
+                                                              Clock::now() + patience_.loading);
+  if (said.has_error())
+    co_return Problem(ProblemCode::worker_unreachable, "worker '" + member.worker + "': " + said.error().detail);
+  if (said.value().has_error()) co_return said.value().error();
+  record->checkpoint->number = said.value().value();
+  co_return std::nullopt;
+}
+
 asio::awaitable<void> ParameterDirectory::establish(RecordPtr record) {
+  if (auto problem = co_await settle_checkpoint(record)) {
+    record->problems.push_back(std::move(*problem));
+    remove(record);
+    co_return;
+  }
   record->pending = record->shards.size();
   for (std::uint32_t i = 0; i < record->shards.size(); ++i)
     tasks_.spawn("shard of " + record->parameter.name, establish_shard(record, i));

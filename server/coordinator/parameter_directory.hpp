@@ -27,6 +27,7 @@ namespace chorus::coordinator {
 
 struct DirectoryPatience {
   std::chrono::milliseconds assignment{5000};   // for a worker to take a shard
+  std::chrono::milliseconds loading{600'000};   // ... that is read from a checkpoint
   std::chrono::milliseconds repetition{100};    // between attempts to repair a placement
   std::size_t most_takeovers = 32;              // at a time
   std::chrono::milliseconds settling{600'000};  // for a new copy of a shard to be complete
@@ -71,6 +72,7 @@ class ParameterDirectory {
     Record(boost::asio::any_io_executor executor) : changed(std::move(executor)) {}
     api::ParameterRequest request;
     api::Parameter parameter;  // without endpoints
+    std::optional<api::CheckpointName> checkpoint;  // with its number
     std::vector<Shard> shards;
     std::uint32_t clients_epoch = 0;
     bool is_established = false, is_deleted = false;
@@ -96,6 +98,7 @@ class ParameterDirectory {
                                 std::vector<api::Member> const& members);
   void remove(RecordPtr const& record);
   boost::asio::awaitable<void> establish(RecordPtr record);
+  boost::asio::awaitable<std::optional<http::Problem>> settle_checkpoint(RecordPtr record);
   boost::asio::awaitable<void> establish_shard(RecordPtr record, std::uint32_t shard);
   boost::asio::awaitable<void> drop(api::Member member, std::string name, std::uint32_t shard, std::uint32_t epoch);
 

@@ -244,10 +244,12 @@ asio::awaitable<std::optional<Problem>> ParameterDirectory::tell(RecordPtr recor
   assignment.incarnation = member.incarnation;
   assignment.fresh = fresh;
   assignment.continues = continues;
+  if (fresh) assignment.checkpoint = record->checkpoint;
   if (as_owner && shard.backup && shard.backup->worker != member.worker)
     assignment.backups.push_back({shard.backup->worker, shard.backup->incarnation, shard.backup->url});
+  auto const patience = assignment.checkpoint ? patience_.loading : patience_.assignment;
   auto const said =
-      co_await tools_.workers.assign_shard(member.url, std::move(assignment), Clock::now() + patience_.assignment);
+      co_await tools_.workers.assign_shard(member.url, std::move(assignment), Clock::now() + patience);
   auto const title = "worker '" + member.worker + "', shard " + std::to_string(number) + ": ";
   if (said.has_error()) {
     tools_.cluster.suspect(member.worker, member.incarnation);

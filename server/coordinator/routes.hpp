@@ -7,6 +7,7 @@
 #include "http/json.hpp"
 #include "http/router.hpp"
 #include "metrics/coordinator_metrics.hpp"
+#include "server/coordinator/checkpoints.hpp"
 #include "server/coordinator/cluster.hpp"
 #include "server/coordinator/collectives.hpp"
 #include "server/coordinator/parameter_directory.hpp"
@@ -60,7 +61,8 @@ class CollectiveRoutes {
 
 class ParameterRoutes {
  public:
-  ParameterRoutes(ParameterDirectory& directory, Cluster& cluster) : directory_(directory), cluster_(cluster) {}
+  ParameterRoutes(ParameterDirectory& directory, Checkpoints& checkpoints, Cluster& cluster)
+      : directory_(directory), checkpoints_(checkpoints), cluster_(cluster) {}
   void add_to(http::Router& router);
 
  private:
@@ -68,8 +70,10 @@ class ParameterRoutes {
   boost::asio::awaitable<http::Response> get(http::Request const& request, http::Body& body);
   boost::asio::awaitable<http::Response> put(http::Request const& request, http::Body& body);
   boost::asio::awaitable<http::Response> erase(http::Request const& request, http::Body& body);
+  boost::asio::awaitable<http::Response> checkpoint(http::Request const& request, http::Body& body);
   void heed_suspicion(http::Request const& request);
   ParameterDirectory& directory_;
+  Checkpoints& checkpoints_;
   Cluster& cluster_;
 };
 

@@ -17,6 +17,7 @@ void ParameterRoutes::add_to(http::Router& router) {
   router.add(Method::get, "/v1/parameters/{name}", handler(this, &ParameterRoutes::get));
   router.add(Method::put, "/v1/parameters/{name}", handler(this, &ParameterRoutes::put));
   router.add(Method::delete_, "/v1/parameters/{name}", handler(this, &ParameterRoutes::erase));
+  router.add(Method::post, "/v1/checkpoints", handler(this, &ParameterRoutes::checkpoint));
 }
 
 // ?suspect=w1&incarnation=..: who asks could not reach that worker, and another placement may be due.
@@ -54,6 +55,14 @@ awaitable<Response> ParameterRoutes::put(Request const& request, Body& body) {
 awaitable<Response> ParameterRoutes::erase(Request const& request, Body&) {
   if (auto const problem = directory_.erase(request.parameter("name"))) co_return *problem;
   co_return Response(204);
+}
+
+awaitable<Response> ParameterRoutes::checkpoint(Request const&, Body& body) {
+  auto message = co_await read_message<api::CheckpointRequest>(body);
+  if (message.has_error()) co_return message.error();
+  auto const made = co_await checkpoints_.make(std::move(message.value()));
+  if (made.has_error()) co_return made.error();
+  co_return Response::json(201, http::encode(made.value()));
 }
 
 }  // namespace chorus::coordinator

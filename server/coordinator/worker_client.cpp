@@ -170,4 +170,53 @@ asio::awaitable<WorkerClient::Said<bool>> WorkerClient::drop_shard(std::string u
   co_return read_nothing(answer.value());
 }
 
+asio::awaitable<WorkerClient::Said<std::uint64_t>> WorkerClient::next_checkpoint(std::string url, std::string name,
+                                                                                 http::TimePoint deadline) {
+  http::Call call;
+  call.method = http::Method::post;
+  call.url = url + "/v1/checkpoints/" + name + "/numbers";
+  co_return co_await number(std::move(call), deadline);
+}
+
+asio::awaitable<WorkerClient::Said<std::uint64_t>> WorkerClient::newest_checkpoint(std::string url, std::string name,
+                                                                                   http::TimePoint deadline) {
+  http::Call call;
+  call.url = url + "/v1/checkpoints/" + percent_encoded(name);
+  co_return co_await number(std::move(call), deadline);
+}
+
+asio::awaitable<WorkerClient::Said<std::uint64_t>> WorkerClient::number(http::Call call, http::TimePoint deadline) {
+  auto const answer = co_await client_.send(std::move(call), deadline);
+  if (answer.has_error()) co_return answer.error();
+  auto const read_number = read<api::CheckpointNumber>(answer.value());
+  if (read_number.has_error()) co_return http::Checked<std::uint64_t>(read_number.error());
+  co_return http::Checked<std::uint64_t>(read_number.value().number);
+}
+
+asio::awaitable<WorkerClient::Said<std::string>> WorkerClient::write_checkpoint(std::string url, std::string name,
+                                                                                api::CheckpointFile file,
+                                                                                http::TimePoint deadline) {
+  http::Call call;
+  call.method = http::Method::post;
+  call.url = url + "/v1/checkpoints/" + name + "/files";
+  call.body = http::encode(file);
+  auto const answer = co_await client_.send(std::move(call), deadline);
+  if (answer.has_error()) co_return answer.error();
+  auto part = read<api::CheckpointPart>(answer.value());
+  if (part.has_error()) co_return http::Checked<std::string>(part.error());
+  co_return http::Checked<std::string>(std::move(part.value().manifest));
+}
+
+asio::awaitable<WorkerClient::Said<bool>> WorkerClient::commit_checkpoint(std::string url, std::string name,
+                                                                          api::CheckpointCommit commit,
+                                                                          http::TimePoint deadline) {
+  http::Call call;
+  call.method = http::Method::post;
+  call.url = url + "/v1/checkpoints/" + name + "/commit";
+  call.body = http::encode(commit);
+  auto const answer = co_await client_.send(std::move(call), deadline);
+  if (answer.has_error()) co_return answer.error();
+  co_return read_nothing(answer.value());
+}
+
 }  // namespace chorus::coordinator

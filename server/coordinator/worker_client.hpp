@@ -56,7 +56,20 @@ class WorkerClient {
   boost::asio::awaitable<Said<bool>> drop_shard(std::string url, std::string parameter, std::uint32_t shard,
                                                 std::uint32_t epoch, http::TimePoint deadline);
 
+  // GET /v1/checkpoints/{name}: the number of the newest that is good
+  boost::asio::awaitable<Said<std::uint64_t>> newest_checkpoint(std::string url, std::string name,
+                                                                http::TimePoint deadline);
+  // POST /v1/checkpoints/{name}/numbers, .../files, .../commit
+  boost::asio::awaitable<Said<std::uint64_t>> next_checkpoint(std::string url, std::string name,
+                                                              http::TimePoint deadline);
+  boost::asio::awaitable<Said<std::string>> write_checkpoint(std::string url, std::string name,
+                                                             api::CheckpointFile file, http::TimePoint deadline);
+  boost::asio::awaitable<Said<bool>> commit_checkpoint(std::string url, std::string name,
+                                                       api::CheckpointCommit commit, http::TimePoint deadline);
+
  private:
+  boost::asio::awaitable<Said<std::uint64_t>> number(http::Call call, http::TimePoint deadline);
+
   http::Client& client_;
 };
 

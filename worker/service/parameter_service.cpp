@@ -21,9 +21,11 @@ ParameterService::ParameterService(Parts parts)
       access_(parts.executor, parts.client, parts.coordinator),
       book_({parts.executor, threads_, parts.client, parts.pool, events()}, parts.identity.id,
             api::to_hex(parts.identity.incarnation)),
+      checkpoints_(parts.checkpoint_directory, *files_, book_, parts.pool),
       routes_(book_, access_, parts.pool, parts.helper,
               {[this] { metrics_.parameter_pulled("sent"); }, [this] { metrics_.parameter_pulled("unchanged"); }}),
-      shard_routes_(book_, parts.pool, parts.helper),
+      shard_routes_(book_, checkpoints_, parts.pool, parts.helper),
+      checkpoint_routes_(checkpoints_, parts.identity),
       tasks_(parts.executor) {}
 
 ParameterService::~ParameterService() {
@@ -34,6 +36,7 @@ ParameterService::~ParameterService() {
 void ParameterService::add_to(http::Router& router) {
   routes_.add_to(router);
   shard_routes_.add_to(router);
+  checkpoint_routes_.add_to(router);
 }
 
 parameters::ShardEvents ParameterService::events() {

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "metrics/worker_metrics.hpp"
+#include "worker/service/checkpoint_routes.hpp"
 #include "worker/service/identity.hpp"
 #include "worker/service/parameter_routes.hpp"
 #include "worker/service/shard_routes.hpp"
@@ -26,6 +27,7 @@ class ParameterService {
     Identity const& identity;
     metrics::WorkerMetrics& metrics;
     std::string coordinator;
+    std::string checkpoint_directory;  // "" : no checkpoints
   };
   explicit ParameterService(Parts parts);
   ~ParameterService();
@@ -47,8 +49,11 @@ class ParameterService {
   boost::asio::thread_pool threads_;
   parameters::Access access_;
   parameters::ShardBook book_;
+  std::unique_ptr<checkpoints::Files> files_ = checkpoints::posix_files();
+  CheckpointStore checkpoints_;
   ParameterRoutes routes_;
   ShardRoutes shard_routes_;
+  CheckpointRoutes checkpoint_routes_;
   std::set<std::string> suspected_;  // that the coordinator is being told of
   http::TaskGroup tasks_;
 };

@@ -62,7 +62,11 @@ awaitable<http::Response> ShardRoutes::assign(http::Request const& request, http
   if (!shard) co_return shard.error();
   auto const assignment = co_await read_json<api::ShardAssignment>(body);
   if (!assignment) co_return assignment.error();
-  co_return answer(book_.assign(*name, *shard, assignment->message));
+  auto const& message = assignment->message;
+  if (!message.checkpoint || !message.fresh) co_return answer(book_.assign(*name, *shard, message));
+  auto loaded = co_await checkpoints_.load(message);
+  if (!loaded) co_return loaded.error();
+  co_return answer(book_.assign(*name, *shard, message, std::move(*loaded)));
 }
 
 awaitable<http::Response> ShardRoutes::show(http::Request const& request, http::Body&) {

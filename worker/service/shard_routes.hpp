@@ -3,6 +3,7 @@
 
 #include "http/router.hpp"
 #include "worker/parameters/serving/shard_book.hpp"
+#include "worker/service/checkpoint_store.hpp"
 #include "worker/service/parameter_request.hpp"
 
 namespace chorus::service {
@@ -10,8 +11,8 @@ namespace chorus::service {
 // On the control thread. What it is given outlives it, and it outlives the server's stop().
 class ShardRoutes {
  public:
-  ShardRoutes(parameters::ShardBook& book, tensors::Pool& pool, Helper& helper)
-      : book_(book), reader_(pool, helper) {}
+  ShardRoutes(parameters::ShardBook& book, CheckpointStore& checkpoints, tensors::Pool& pool, Helper& helper)
+      : book_(book), checkpoints_(checkpoints), reader_(pool, helper) {}
 
   void add_to(http::Router& router);
 
@@ -33,6 +34,7 @@ class ShardRoutes {
   [[nodiscard]] http::Checked<Target> target_of(http::Request const& request) const;
 
   parameters::ShardBook& book_;
+  CheckpointStore& checkpoints_;
   PushReader reader_;
 };
 

@@ -8,7 +8,9 @@
 
 #include "http/errc.hpp"
 #include "http/json.hpp"
+#include "worker/parameters/optimizers/nonfinite.hpp"
 #include "worker/parameters/serving/push_fields.hpp"
+#include "worker/parameters/shard/step.hpp"
 
 namespace chorus::parameters {
 namespace {
@@ -183,10 +185,17 @@ asio::awaitable<void> Access::ask(AskedPtr asked, std::size_t shard) {
     part.is_concerned = call.has_value();
     if (!call) break;
     call->repeatable = true;
+    auto const wanted_bytes = call->destination.size();
     call->url = part.owner.url + api::parameter_path(name) + call->url + "shard=" + std::to_string(shard) +
                 timeout_query(asked->deadline);
     auto answer = co_await client_.send(std::move(*call), asked->deadline);
     std::string query;
+    if (answer && answer->status != 304 && answer->ok() && answer->received_bytes != wanted_bytes) {
+      // A parameter that was deleted and made anew, of another size.
+      part.problem = Problem(ProblemCode::length_mismatch, "shard " + std::to_string(shard) + " of " + name + " has " +
+                                                               "another size now");
+      break;
+    }
     if (answer && (answer->ok() || answer->status == 304)) {
       part.status = answer->status;
       part.fields = std::move(answer->fields);
@@ -215,11 +224,11 @@ asio::awaitable<void> Access::ask(AskedPtr asked, std::size_t shard) {
         (*placed)->owners[shard].elements == part.owner.elements)
       part.owner = (*placed)->owners[shard];
     else if (!placed && placed.error().code == ProblemCode::unknown_parameter) {
-      known_.erase(name);
       part.problem = placed.error();
       break;
     }
   }
+  if (part.problem) known_.erase(name);  // what was known of it may be the reason
   --asked->pending;
   asked->ended.notify_all();
 }
@@ -255,8 +264,18 @@ asio::awaitable<http::Checked<Access::Outcome>> Access::pull(PlacementPtr placem
   co_return co_await pull(std::move(placement), std::move(wish), range, std::move(into), deadline);
 }
 
+// Before any shard has a part of it: what one of them refused the others would have applied.
+std::optional<Problem> Access::refuse(Placement const& placement, Push const& push) {
+  if (placement.parameter.nonfinite != "reject" || placement.owners.size() < 2) return std::nullopt;
+  auto const found = count_nonfinite(push.dtype, gradient_of(push).bytes);
+  if (found == 0) return std::nullopt;
+  return Problem(ProblemCode::non_finite,
+                 std::to_string(found) + " elements for " + placement.parameter.name + " are NaN or infinite");
+}
+
 asio::awaitable<http::Checked<Access::Outcome>> Access::push(PlacementPtr placement, Push push, Room answer,
                                                              http::TimePoint deadline) {
+  if (auto problem = refuse(*placement, push)) co_return std::move(*problem);
   auto const size = element_bytes(push.dtype), answer_size = element_bytes(placement->dtype);
   Make make = [push, answer, size, answer_size](api::ParameterEndpoint const& owner) -> std::optional<http::Call> {
     http::Call call;
@@ -277,6 +296,7 @@ asio::awaitable<http::Checked<Access::Outcome>> Access::push_rows(PlacementPtr p
   auto const width = placement->row_elements;
   auto const row_bytes = width * element_bytes(push.dtype);
   std::span const numbers(reinterpret_cast<std::uint64_t const*>(push.data->data()), push.rows);
+  if (auto problem = refuse(*placement, push)) co_return std::move(*problem);
   // Every shard gets every sequence, also without a row: so each knows what is next.
   std::vector<std::shared_ptr<std::string const>> bodies;
   std::vector<std::uint64_t> counts;

@@ -98,6 +98,7 @@ class Access {
   using Make = std::function<std::optional<http::Call>(api::ParameterEndpoint const& owner)>;
 
   boost::asio::awaitable<http::Checked<Outcome>> ask_all(PlacementPtr placement, Make make, http::TimePoint deadline);
+  [[nodiscard]] static std::optional<http::Problem> refuse(Placement const& placement, Push const& push);
   boost::asio::awaitable<void> ask(AskedPtr asked, std::size_t shard);
   boost::asio::awaitable<http::Checked<PlacementPtr>> fetch(std::string name, std::string query,
                                                             http::TimePoint deadline);

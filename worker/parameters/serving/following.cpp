@@ -23,6 +23,22 @@ std::uint64_t backlog_bytes(Follower const& follower) {
   return bytes;
 }
 
+// As long as somebody waits, also when its coroutine is cancelled.
+class Waiting {
+ public:
+  Waiting(std::size_t& count, http::Condition& changed) : count_(count), changed_(changed) { ++count_; }
+  ~Waiting() {
+    --count_;
+    changed_.notify_all();
+  }
+  Waiting(Waiting const&) = delete;
+  Waiting& operator=(Waiting const&) = delete;
+
+ private:
+  std::size_t& count_;
+  http::Condition& changed_;
+};
+
 }  // namespace
 
 // Between two pushes: images are taken here, and here a backup comes into step, so that no push falls in between.
@@ -89,6 +105,18 @@ asio::awaitable<void> ShardHost::fill(FollowerPtr follower) {
   }
 }
 
+asio::awaitable<http::Checked<ShardImage>> ShardHost::image(http::TimePoint deadline) {
+  auto const self = shared_from_this();
+  Waiting const waiting(images_wanted_, changed_);
+  while (is_working_ && !closed_ && steady_clock::now() < deadline) co_await changed_.wait_until(deadline);
+  if (closed_) co_return *closed_;
+  if (role_ != Role::owner) co_return misdirected();
+  if (is_working_) co_return Problem(ProblemCode::deadline_exceeded, title() + " is applying a push");
+  auto taken = shard_->image();
+  if (!taken) co_return Problem(ProblemCode::unavailable, taken.error().detail);
+  co_return std::move(*taken);
+}
+
 std::size_t ShardHost::backups_behind() const {
   auto const behind = [](FollowerPtr const& follower) { return follower->stage != Follower::Stage::in_step; };
   return static_cast<std::size_t>(std::ranges::count_if(followers_, behind));
@@ -117,6 +145,8 @@ asio::awaitable<std::optional<Problem>> ShardHost::follow(Push push, std::uint64
                                                           http::TimePoint deadline) {
   auto const self = shared_from_this();
   if (auto problem = not_following(epoch)) co_return problem;
+  if (push.kind != PushKind::clients)
+    if (auto problem = shard_->refuse(push)) co_return problem;
   auto const job = std::make_shared<Job>();
   job->push = std::move(push);
   job->position = position;

@@ -26,7 +26,8 @@ ShardBook::ShardBook(ShardTools tools, std::string worker, std::string incarnati
 ShardBook::~ShardBook() = default;
 
 std::optional<Problem> ShardBook::assign(std::string const& parameter, std::uint32_t shard,
-                                         api::ShardAssignment const& assignment) {
+                                         api::ShardAssignment const& assignment,
+                                         std::unique_ptr<Shard> loaded) {
   if (is_stopping_) return Problem(ProblemCode::unavailable, "the worker is stopping");
   if (assignment.worker != worker_ || assignment.incarnation != incarnation_)
     return Problem(ProblemCode::epoch_fenced, "meant for " + assignment.worker.substr(0, 80) + " of incarnation " +
@@ -52,9 +53,12 @@ std::optional<Problem> ShardBook::assign(std::string const& parameter, std::uint
                                                     " is to be owned by a worker that does not have it");
   if (hosts_.size() >= most_shards)
     return Problem(ProblemCode::unavailable, std::to_string(most_shards) + " shards are here already");
-  auto made = Shard::make(std::move(*spec), tools_.pool);
-  if (!made) return Problem(ProblemCode::unavailable, made.error().detail);
-  hosts_.emplace(key, std::make_shared<ShardHost>(tools_, std::move(*made), assignment));
+  if (!loaded) {
+    auto made = Shard::make(std::move(*spec), tools_.pool);
+    if (!made) return Problem(ProblemCode::unavailable, made.error().detail);
+    loaded = std::move(*made);
+  }
+  hosts_.emplace(key, std::make_shared<ShardHost>(tools_, std::move(loaded), assignment));
   return std::nullopt;
 }
 

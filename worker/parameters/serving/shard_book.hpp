@@ -22,8 +22,10 @@ class ShardBook {
 
   // Problems: epoch_fenced, also for another worker or incarnation; invalid_field; unavailable without memory;
   // parameter_lost for a shard that is to be owned and never was here.
+  // loaded: what a fresh shard begins with, if not with its initial values.
   [[nodiscard]] std::optional<http::Problem> assign(std::string const& parameter, std::uint32_t shard,
-                                                    api::ShardAssignment const& assignment);
+                                                    api::ShardAssignment const& assignment,
+                                                    std::unique_ptr<Shard> loaded = nullptr);
   // Problems: unknown_parameter; epoch_fenced if it has been placed here since.
   [[nodiscard]] std::optional<http::Problem> erase(std::string const& parameter, std::uint32_t shard,
                                                    std::uint32_t epoch);

@@ -48,6 +48,8 @@ ShardHost::ShardHost(ShardTools const& tools, std::unique_ptr<Shard> shard, api:
   set_followers(assignment);
   if (assignment.fresh)
     for (auto const& follower : followers_) follower->stage = Follower::Stage::in_step;
+  // What was loaded may have counted others.
+  if (role_ == Role::owner) heed_clients(assignment.parameter.clients);
   tasks_.spawn(title(), work());
 }
 
@@ -120,17 +122,21 @@ std::optional<Problem> ShardHost::assign(api::ShardAssignment const& assignment)
   }
   role_ = Role::owner;
   set_followers(assignment);
+  heed_clients(assignment.parameter.clients);
+  return std::nullopt;
+}
+
+// As a push among the others, so that backups make the change at the same place.
+void ShardHost::heed_clients(std::vector<std::string> const& clients) {
   auto const counts = shard_->clocks().count();
   std::vector<std::string> present;
   for (auto const& client : shard_->clocks().progress()) present.push_back(client.client);
-  if (counts && present != assignment.parameter.clients) {
-    auto job = std::make_shared<Job>();
-    job->push.kind = PushKind::clients;
-    job->push.dtype = spec_.dtype;
-    job->push.clients = assignment.parameter.clients;
-    enqueue(job);
-  }
-  return std::nullopt;
+  if (!counts || present == clients) return;
+  auto const job = std::make_shared<Job>();
+  job->push.kind = PushKind::clients;
+  job->push.dtype = spec_.dtype;
+  job->push.clients = clients;
+  enqueue(job);
 }
 
 Problem ShardHost::misdirected() const {
@@ -226,6 +232,7 @@ ShardHost::JobPtr ShardHost::next_job() {
 
 asio::awaitable<void> ShardHost::work() {
   while (!closed_) {
+    while (images_wanted_ > 0) co_await changed_.wait_until(http::TimePoint::max());
     co_await look_after_followers();
     if (auto const job = backlog_is_long() ? nullptr : next_job()) {
       is_working_ = true;
@@ -263,7 +270,7 @@ asio::awaitable<void> ShardHost::serve(JobPtr job) {
     co_return;
   }
   // Whoever is told that there is no memory must not find later that the backups have applied it.
-  if (auto const tried = shard_->prepare(job->push); !tried) {
+  if (auto const tried = shard_->prepare(job->push); !tried && job->push.kind != PushKind::clients) {
     finish(*job, to_problem(tried.error()));
     co_return;
   }

@@ -87,10 +87,8 @@ class ShardHost : public std::enable_shared_from_this<ShardHost> {
                                                        std::uint32_t epoch);
   [[nodiscard]] std::optional<http::Problem> complete(std::uint64_t position, std::uint32_t epoch);
 
-  // An image at one position between two pushes, with everything that it refers to.
-  boost::asio::awaitable<Result<ShardImage>> image(http::TimePoint deadline);
-  // Before it is served for the first time: what a checkpoint says.
-  [[nodiscard]] Shard& shard() { return *shard_; }
+  // Of an owner: as it is between two pushes. Problems: misdirected, deadline_exceeded, unavailable without memory.
+  boost::asio::awaitable<http::Checked<ShardImage>> image(http::TimePoint deadline);
 
   [[nodiscard]] ShardSpec const& spec() const { return spec_; }
   [[nodiscard]] Role role() const { return role_; }
@@ -128,6 +126,7 @@ class ShardHost : public std::enable_shared_from_this<ShardHost> {
   [[nodiscard]] bool backlog_is_long() const;
   void set_followers(api::ShardAssignment const& assignment);
   void step_down();
+  void heed_clients(std::vector<std::string> const& clients);
   [[nodiscard]] http::Problem misdirected() const;
   [[nodiscard]] std::optional<http::Problem> not_following(std::uint32_t epoch);
   [[nodiscard]] std::string title() const;
@@ -143,6 +142,7 @@ class ShardHost : public std::enable_shared_from_this<ShardHost> {
   std::uint64_t arriving_image_ = 0;  // 0: none
   bool is_writing_ = false;           // the values, in place
   bool is_working_ = false;           // on a push
+  std::size_t images_wanted_ = 0;     // for which pushes wait
   std::list<JobPtr> queue_;
   std::list<FollowerPtr> followers_;
   http::Condition changed_;

@@ -68,6 +68,13 @@ std::span<std::byte> Shard::place_for(std::string_view array, std::uint64_t byte
   return block->bytes();
 }
 
+std::optional<std::span<std::byte>> Shard::place_for(std::string_view array) {
+  if (array == "values") return values_->bytes();
+  for (auto const& own : optimizer_.state())
+    if (own.name == array) return own.bytes;
+  return std::nullopt;
+}
+
 bool Shard::restore(api::ShardState const& state) {
   Window::Entries entries;
   for (auto const& client : state.clients) {
@@ -96,7 +103,7 @@ bool Shard::restore(api::ShardState const& state) {
   held_ = std::move(held);
   arriving_.clear();
   for (auto const& push : held_)
-    if (refuse(push).value_or(http::Problem()).code == http::ProblemCode::length_mismatch) return false;
+    if (has_misfit(push)) return false;
   version_ = state.version;
   position_ = state.position;
   optimizer_.set_steps(state.steps);

@@ -62,7 +62,7 @@ Result<std::unique_ptr<Shard>> Shard::make(ShardSpec spec, tensors::Pool& pool) 
   return shard;
 }
 
-std::optional<Problem> Shard::refuse(Push const& push) const {
+std::optional<Problem> Shard::has_misfit(Push const& push) const {
   auto const bytes = push.data->size_bytes();
   if (push.kind == PushKind::rows) {
     if (spec_.row_elements == 0)
@@ -76,6 +76,11 @@ std::optional<Problem> Shard::refuse(Push const& push) const {
                        " to " + std::to_string(spec_.end) + " of " + std::string(name(push.dtype)) + " have " +
                        std::to_string(expected));
   }
+  return std::nullopt;
+}
+
+std::optional<Problem> Shard::refuse(Push const& push) const {
+  if (auto problem = has_misfit(push)) return problem;
   if (push.kind == PushKind::value || !clocks_.count()) return std::nullopt;
   if (!push.clock)
     return Problem(ProblemCode::bad_request, "clocks count here (staleness " + std::to_string(spec_.staleness) +

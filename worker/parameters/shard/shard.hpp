@@ -119,10 +119,13 @@ class Shard {
   // The other way round, into a shard that was just made: the memory of an array by its name, `bytes` long, to be
   // filled; then the rest. Empty, or false: an array or a state that this shard does not have.
   [[nodiscard]] std::span<std::byte> place_for(std::string_view array, std::uint64_t bytes);
+  // Of an array that has elements as the shard has. Nothing: there is none of that name.
+  [[nodiscard]] std::optional<std::span<std::byte>> place_for(std::string_view array);
   [[nodiscard]] bool restore(api::ShardState const& state);
 
  private:
   Shard(ShardSpec spec, tensors::Pool& pool, Optimizer optimizer);
+  [[nodiscard]] std::optional<http::Problem> has_misfit(Push const& push) const;  // of its data
   [[nodiscard]] bool completes_round(Push const& push) const;
   [[nodiscard]] Status prepare_values(Change& change);
   [[nodiscard]] Status prepare_round(Change& change, Push const* last);
