@@ -100,7 +100,7 @@ asio::awaitable<Result<std::string>> receive_body(Wire& wire, BodyReader& reader
 }
 
 asio::awaitable<Result<std::size_t>> receive_into(Wire& wire, BodyReader& reader, std::span<std::byte> destination,
-                                                   std::string url) {
+                                                  std::string url) {
   std::size_t filled = 0;
   if (reader.framing().length > destination.size()) co_return failure(wire, HttpErrc::too_large, url);
   while (!reader.finished()) {

@@ -243,8 +243,8 @@ class Reader {
   }
 
   void store_integer(Slot slot, bool positive, std::uint64_t value) {
-    auto const fits = positive ? value <= slot.type->integer_max
-                               : static_cast<std::int64_t>(value) >= slot.type->integer_min;
+    auto const fits =
+        positive ? value <= slot.type->integer_max : static_cast<std::int64_t>(value) >= slot.type->integer_min;
     if (slot.type->shape == Shape::integer && fits)
       slot.type->store_integer(slot.value, value);
     else if (slot.type->shape == Shape::real)

@@ -42,6 +42,8 @@ enum class Id : std::uint8_t {
   parameter_shards,
   parameter_bytes,
   parameter_backups_behind,
+  checkpoint_duration,
+  checkpoint_timestamp,
   http_request_duration,
   http_connections,
 };

@@ -44,8 +44,8 @@ struct Training {
 
 // One client: pulls, computes the gradient of its images, pushes. The first also sets the weights, and measures.
 std::vector<Line> train(Training const& training, std::size_t client) {
-  auto parameters = must(chorus::Parameters::connect(
-      {.coordinator = training.coordinator, .client = "w" + std::to_string(client)}));
+  auto parameters =
+      must(chorus::Parameters::connect({.coordinator = training.coordinator, .client = "w" + std::to_string(client)}));
   auto shared = must(parameters.open(training.parameter, Clock::now() + std::chrono::seconds(10)));
   auto const& images = training.dataset.training;
   auto const steps = images.size() / (clients * images_per_push);

@@ -15,7 +15,8 @@ BOOST_DESCRIBE_STRUCT(Parameter, (),
 BOOST_DESCRIBE_STRUCT(ParameterList, (), (items, next_cursor))
 BOOST_DESCRIBE_STRUCT(ShardPeer, (), (worker, incarnation, url))
 BOOST_DESCRIBE_STRUCT(ShardAssignment, (),
-                      (parameter, shard, begin, end, epoch, role, worker, incarnation, fresh, continues, checkpoint, backups))
+                      (parameter, shard, begin, end, epoch, role, worker, incarnation, fresh, continues, checkpoint,
+                       backups))
 BOOST_DESCRIBE_STRUCT(ShardStatus, (),
                       (parameter, shard, begin, end, epoch, role, complete, version, position, backups_complete))
 BOOST_DESCRIBE_STRUCT(ShardStatusList, (), (items, next_cursor))
@@ -43,7 +44,7 @@ constexpr auto required(ParameterEndpoint const*) {
 constexpr auto required(ParameterList const*) { return std::array<std::string_view, 1>{"items"}; }
 constexpr auto required(ShardPeer const*) { return std::array<std::string_view, 3>{"worker", "incarnation", "url"}; }
 constexpr auto required(ShardAssignment const*) {
-  return std::array<std::string_view, 8>{"parameter", "shard", "begin", "end",
+  return std::array<std::string_view, 8>{"parameter", "shard", "begin",  "end",
                                          "epoch",     "role",  "worker", "incarnation"};
 }
 constexpr auto required(ShardStatus const*) { return std::array<std::string_view, 2>{"role", "complete"}; }

@@ -27,10 +27,10 @@ struct ParameterRequest {
   std::string group;                 // whose workers hold the shards
   OptimizerSettings optimizer;
   InitializerSettings initializer;
-  std::int64_t staleness = -1;         // -1: asynchronous; 0: bulk-synchronous; N: a reader is at most N clocks ahead
-  std::string reduce = "sum";          // of the clients' gradients where staleness is 0: "sum" or "avg"
-  std::uint32_t replicas = 1;          // 2: a push is acknowledged when two workers have it
-  std::string nonfinite = "accept";    // NaN and infinity in gradients: "accept", "reject" or "zero"
+  std::int64_t staleness = -1;          // -1: asynchronous; 0: bulk-synchronous; N: a reader is at most N clocks ahead
+  std::string reduce = "sum";           // of the clients' gradients where staleness is 0: "sum" or "avg"
+  std::uint32_t replicas = 1;           // 2: a push is acknowledged when two workers have it
+  std::string nonfinite = "accept";     // NaN and infinity in gradients: "accept", "reject" or "zero"
   std::optional<std::uint32_t> shards;  // absent: as many as the group has members, fewer for small ones
   // Whose clocks count where staleness is not -1, in the order in which gradients are summed; absent: the group's
   // workers in rank order.
@@ -88,13 +88,13 @@ struct ShardAssignment {
   std::uint32_t shard = 0;
   std::uint64_t begin = 0, end = 0;  // elements
   std::uint32_t epoch = 0;
-  std::string role;                // "owner" or "backup"
-  std::string worker;              // the addressee, with
-  std::string incarnation;         // ... this incarnation
-  bool fresh = false;              // a new parameter: the shard begins here, and does not wait for a copy
-  bool continues = false;          // of a backup: its owner is the same as before, and so is what it has
+  std::string role;                          // "owner" or "backup"
+  std::string worker;                        // the addressee, with
+  std::string incarnation;                   // ... this incarnation
+  bool fresh = false;                        // a new parameter: the shard begins here, and does not wait for a copy
+  bool continues = false;                    // of a backup: its owner is the same as before, and so is what it has
   std::optional<CheckpointName> checkpoint;  // of a fresh shard
-  std::vector<ShardPeer> backups;  // of an owner: who is to have what it has
+  std::vector<ShardPeer> backups;            // of an owner: who is to have what it has
 };
 
 // GET /v1/parameters/{name}/shards/{shard} at a worker.

@@ -4,6 +4,7 @@
 #include <boost/asio/use_awaitable.hpp>
 
 #include "server/coordinator/identifier.hpp"
+#include "server/coordinator/wall_clock.hpp"
 
 namespace chorus::coordinator {
 namespace {
@@ -110,7 +111,11 @@ asio::awaitable<http::Checked<api::CheckpointAnswer>> Checkpoints::make(api::Che
   if (in_the_making_.contains(request.name))
     co_return Problem(ProblemCode::busy, "checkpoint " + request.name + " is being made");
   Making const making(in_the_making_, request.name);
-  co_return co_await write(std::move(request), std::move(owners.value()), names.size());
+  auto const begun = Clock::now();
+  auto const made = co_await write(std::move(request), std::move(owners.value()), names.size());
+  tools_.metrics.checkpoint_ended(made.has_value() ? "succeeded" : "failed",
+                                  std::chrono::duration<double>(Clock::now() - begun).count(), wall_seconds());
+  co_return made;
 }
 
 asio::awaitable<http::Checked<api::CheckpointAnswer>> Checkpoints::write(api::CheckpointRequest request,

@@ -22,11 +22,12 @@ class Checkpoints {
     boost::asio::any_io_executor executor;
     WorkerClient& workers;
     ParameterDirectory& directory;
+    metrics::CoordinatorMetrics& metrics;
     spdlog::logger& log;
   };
   // By itself, again and again.
   struct Schedule {
-    std::string name;                     // "" : only when asked for
+    std::string name;  // "" : only when asked for
     std::chrono::seconds interval{300};
     std::uint32_t keep = 3;
   };

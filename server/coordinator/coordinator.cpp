@@ -32,7 +32,7 @@ Coordinator::Coordinator(boost::asio::any_io_executor executor, CoordinatorOptio
                     }},
                    options.execution, options.records),
       parameters_({executor, workers_, cluster_, *log_}, options.directory),
-      checkpoints_({executor, workers_, parameters_, *log_}, options.checkpoints),
+      checkpoints_({executor, workers_, parameters_, metrics_, *log_}, options.checkpoints),
       worker_routes_(cluster_),
       group_routes_(cluster_),
       collective_routes_(collectives_),

@@ -22,8 +22,8 @@ Problem unknown(std::string_view name) {
   return {ProblemCode::unknown_parameter, "no parameter" + shown + "; make one with PUT /v1/parameters/{name}"};
 }
 
-api::ParameterEndpoint endpoint(ParameterDirectory::Shard const& shard, std::uint32_t number,
-                                api::Member const& member, bool is_owner) {
+api::ParameterEndpoint endpoint(ParameterDirectory::Shard const& shard, std::uint32_t number, api::Member const& member,
+                                bool is_owner) {
   api::ParameterEndpoint shown;
   shown.shard = number;
   shown.elements = {shard.range.begin, shard.range.end};
@@ -67,7 +67,8 @@ std::vector<api::Member> ParameterDirectory::ready_members(std::string const& gr
   return members;
 }
 
-// Whose clocks count: as asked for, otherwise the group's workers, those that are lost too until the group is PUT again.
+// Whose clocks count: as asked for, otherwise the group's workers, those that are lost too until the group is PUT
+// again.
 void ParameterDirectory::update_clients(Record& record) const {
   if (record.parameter.staleness < 0) return record.parameter.clients.clear();
   if (record.request.clients) return;
@@ -102,7 +103,6 @@ void ParameterDirectory::set(RecordPtr const& record, std::uint32_t shard, bool 
   if (place) load_[place->worker] += bytes;
   if (!owner) record->shards[shard].is_backup_complete = false;
 }
-
 
 http::Checked<api::Parameter> ParameterDirectory::find(std::string_view name) const {
   auto const found = records_.find(name);
@@ -195,8 +195,8 @@ asio::awaitable<std::optional<Problem>> ParameterDirectory::settle_checkpoint(Re
   record->checkpoint = record->request.checkpoint;
   if (!record->checkpoint || record->checkpoint->number) co_return std::nullopt;
   auto const member = *record->shards.front().owner;
-  auto const said = co_await tools_.workers.newest_checkpoint(member.url, record->checkpoint->name,
-                                                              Clock::now() + patience_.loading);
+  auto const said =
+      co_await tools_.workers.newest_checkpoint(member.url, record->checkpoint->name, Clock::now() + patience_.loading);
   if (said.has_error())
     co_return Problem(ProblemCode::worker_unreachable, "worker '" + member.worker + "': " + said.error().detail);
   if (said.value().has_error()) co_return said.value().error();

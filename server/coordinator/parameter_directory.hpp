@@ -1,8 +1,8 @@
 // Which parameters there are, and which workers have their shards: placed when they are made, placed anew when a worker
 // is lost or a group changes. The bytes never come here.
 //
-// A change of a shard's placement is a new epoch, told to the workers that are concerned. A backup that takes over knows
-// by itself whether it has everything that was acknowledged, and refuses otherwise.
+// A change of a shard's placement is a new epoch, told to the workers that are concerned. A backup that takes over
+// knows by itself whether it has everything that was acknowledged, and refuses otherwise.
 #pragma once
 
 #include <spdlog/logger.h>
@@ -66,17 +66,17 @@ class ParameterDirectory {
     std::optional<api::Member> owner, backup;
     bool is_backup_complete = false;
     bool is_busy = false, is_urgently_busy = false;  // somebody repairs it
-    std::uint32_t clients_epoch = 0;  // of the clients that its owner knows
+    std::uint32_t clients_epoch = 0;                 // of the clients that its owner knows
   };
   struct Record {
     Record(boost::asio::any_io_executor executor) : changed(std::move(executor)) {}
     api::ParameterRequest request;
-    api::Parameter parameter;  // without endpoints
+    api::Parameter parameter;                       // without endpoints
     std::optional<api::CheckpointName> checkpoint;  // with its number
     std::vector<Shard> shards;
     std::uint32_t clients_epoch = 0;
     bool is_established = false, is_deleted = false;
-    std::size_t pending = 0;               // shards that are being established
+    std::size_t pending = 0;              // shards that are being established
     std::vector<http::Problem> problems;  // why that failed
     http::Condition changed;
   };
@@ -124,7 +124,7 @@ class ParameterDirectory {
   Tools const tools_;
   DirectoryPatience const patience_;
   std::map<std::string, RecordPtr, std::less<>> records_;
-  std::map<std::string, std::set<Key>, std::less<>> shards_on_;     // by worker, whatever the role
+  std::map<std::string, std::set<Key>, std::less<>> shards_on_;  // by worker, whatever the role
   std::map<std::string, std::set<std::string>, std::less<>> of_group_;
   Epochs epochs_{names_kept};
   Load load_;

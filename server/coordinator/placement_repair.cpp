@@ -54,8 +54,7 @@ void ParameterDirectory::look_again(Key const& key) {
   if (found == records_.end() || is_stopping_) return;
   auto const& shard = found->second->shards[key.second];
   // Without its owner a shard answers nobody, and with a dead backup its owner acknowledges nothing.
-  auto const is_urgent =
-      (shard.owner && !is_ready(*shard.owner)) || (shard.backup && !is_ready(*shard.backup));
+  auto const is_urgent = (shard.owner && !is_ready(*shard.owner)) || (shard.backup && !is_ready(*shard.backup));
   auto& queue = is_urgent ? urgent_ : later_;
   auto& working = is_urgent ? working_urgently_ : working_later_;
   queue.push_back(key);
@@ -248,8 +247,7 @@ asio::awaitable<std::optional<Problem>> ParameterDirectory::tell(RecordPtr recor
   if (as_owner && shard.backup && shard.backup->worker != member.worker)
     assignment.backups.push_back({shard.backup->worker, shard.backup->incarnation, shard.backup->url});
   auto const patience = assignment.checkpoint ? patience_.loading : patience_.assignment;
-  auto const said =
-      co_await tools_.workers.assign_shard(member.url, std::move(assignment), Clock::now() + patience);
+  auto const said = co_await tools_.workers.assign_shard(member.url, std::move(assignment), Clock::now() + patience);
   auto const title = "worker '" + member.worker + "', shard " + std::to_string(number) + ": ";
   if (said.has_error()) {
     tools_.cluster.suspect(member.worker, member.incarnation);

@@ -31,8 +31,7 @@ awaitable<Response> ParameterRoutes::list(Request const& request, Body&) {
   auto const page = page_of(request);
   if (page.has_error()) co_return page.error();
   auto const show = [this](ParameterDirectory::RecordPtr const& record) { return directory_.show(*record); };
-  co_return Response::json(200,
-                           http::encode(page_through<api::ParameterList>(directory_.all(), page.value(), show)));
+  co_return Response::json(200, http::encode(page_through<api::ParameterList>(directory_.all(), page.value(), show)));
 }
 
 awaitable<Response> ParameterRoutes::get(Request const& request, Body&) {

@@ -64,8 +64,8 @@ class WorkerClient {
                                                               http::TimePoint deadline);
   boost::asio::awaitable<Said<std::string>> write_checkpoint(std::string url, std::string name,
                                                              api::CheckpointFile file, http::TimePoint deadline);
-  boost::asio::awaitable<Said<bool>> commit_checkpoint(std::string url, std::string name,
-                                                       api::CheckpointCommit commit, http::TimePoint deadline);
+  boost::asio::awaitable<Said<bool>> commit_checkpoint(std::string url, std::string name, api::CheckpointCommit commit,
+                                                       http::TimePoint deadline);
 
  private:
   boost::asio::awaitable<Said<std::uint64_t>> number(http::Call call, http::TimePoint deadline);

@@ -154,16 +154,20 @@ TEST_CASE("bounded staleness: the fast one runs ahead as far as it may") {
 TEST_CASE("rows are pulled and pushed by themselves, over all shards") {
   Cluster cluster(3);
   cluster.make_group("g");
-  make(cluster, "embedding", {{"shape", {30, 2}}, {"shards", 3}, {"initializer", {{"name", "constant"}, {"value", 0.5}}}});
+  make(cluster, "embedding",
+       {{"shape", {30, 2}}, {"shards", 3}, {"initializer", {{"name", "constant"}, {"value", 0.5}}}});
   ParameterClient client(cluster.worker(1).url, "c");
   std::vector<std::uint64_t> const numbers{0, 10, 10, 29};
   auto const body = ParameterClient::bytes(numbers) + bytes({1, 2, 3, 4, 5, 6, 7, 8});
   CHECK(client.push("embedding", body, {}, "rows/gradient", {{"Chorus-Rows", "4"}}).status == 200);
   std::vector<std::uint64_t> const wanted{0, 10, 11, 29};
-  auto const answer = client.post("/v1/parameters/embedding/rows", ParameterClient::bytes(wanted), {{"Chorus-Rows", "4"}});
+  auto const answer =
+      client.post("/v1/parameters/embedding/rows", ParameterClient::bytes(wanted), {{"Chorus-Rows", "4"}});
   CHECK(ParameterClient::values<float>(answer.body) == Floats{1.5, 2.5, 8.5, 10.5, 0.5, 0.5, 7.5, 8.5});
-  CHECK(client.push("embedding", ParameterClient::bytes(std::vector<std::uint64_t>{30}) + bytes({1, 2}), {}, "rows/gradient",
-                    {{"Chorus-Rows", "1"}}).code() == "invalid_field");
+  CHECK(client
+            .push("embedding", ParameterClient::bytes(std::vector<std::uint64_t>{30}) + bytes({1, 2}), {},
+                  "rows/gradient", {{"Chorus-Rows", "1"}})
+            .code() == "invalid_field");
 }
 
 TEST_CASE("bad pushes are refused, counted, and everybody else goes on") {
@@ -185,7 +189,8 @@ TEST_CASE("bad pushes are refused, counted, and everybody else goes on") {
   CHECK(client.push("z", bytes({nan, 2})).status == 200);
   CHECK(pulled(client, "z") == Floats{0, 2});
   double counted = 0;
-  for (std::size_t i = 0; i < 2; ++i) counted += std::max(0.0, cluster.worker(i).metric("chorus_parameter_nonfinite_total"));
+  for (std::size_t i = 0; i < 2; ++i)
+    counted += std::max(0.0, cluster.worker(i).metric("chorus_parameter_nonfinite_total"));
   CHECK(counted == 2);
 }
 
@@ -194,7 +199,8 @@ TEST_CASE("requests for parameters that cannot be") {
   cluster.make_group("g");
   auto const refused = [&](std::string const& body) { return cluster.coordinator.put("/v1/parameters/w", body); };
   CHECK(refused(R"({"group":"g","shape":[2],"optimizer":{"name":"sdg"}})").code() == "invalid_field");
-  CHECK(refused(R"({"group":"g","shape":[2],"optimizer":{"name":"adam","beta1":2}})").body.find("/optimizer/beta1") != std::string::npos);
+  CHECK(refused(R"({"group":"g","shape":[2],"optimizer":{"name":"adam","beta1":2}})").body.find("/optimizer/beta1") !=
+        std::string::npos);
   CHECK(refused(R"({"group":"g","shape":[4294967296,4294967296]})").code() == "invalid_field");
   CHECK(refused(R"({"group":"g","shape":[2],"staleness":-2})").code() == "invalid_field");
   CHECK(refused(R"({"group":"g","shape":[2],"replicas":3})").code() == "invalid_field");
@@ -213,7 +219,8 @@ TEST_CASE("requests for parameters that cannot be") {
 TEST_CASE("a killed owner: the backup goes on within two seconds, nothing acknowledged is lost, nothing counts twice") {
   Cluster cluster(4, {"host=h0", "host=h1", "host=h2", "host=h3"});
   cluster.make_group("g");
-  auto const made = make(cluster, "w", {{"shape", {1000}}, {"replicas", 2}, {"shards", 2}, {"optimizer", {{"name", "none"}}}});
+  auto const made =
+      make(cluster, "w", {{"shape", {1000}}, {"replicas", 2}, {"shards", 2}, {"optimizer", {{"name", "none"}}}});
   auto const victim = index_of(worker_with(made, "owner"));
   auto const entry = victim == 0 ? std::size_t{1} : std::size_t{0};
 

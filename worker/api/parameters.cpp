@@ -1,11 +1,11 @@
 #include "worker/api/parameters.hpp"
 
+#include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/use_future.hpp>
-#include <algorithm>
 #include <cstring>
 #include <thread>
 
@@ -117,7 +117,8 @@ struct Parameter::State {
                                                    std::string(chorus::name(placement->dtype)));
   }
 
-  [[nodiscard]] parameters::Push make_push(parameters::PushKind kind, ConstTensorView view, PushOptions const& options) {
+  [[nodiscard]] parameters::Push make_push(parameters::PushKind kind, ConstTensorView view,
+                                           PushOptions const& options) {
     parameters::Push push;
     push.kind = kind;
     push.client = owner->client();
@@ -187,8 +188,7 @@ struct Parameter::State {
     auto const placement = co_await place(state, deadline);
     Access::Wish const wish{options.min_version, options.clock, {}};
     parameters::Room const room{nullptr, into.bytes};
-    auto const outcome =
-        co_await state->owner->access().pull_rows(placement, wish, nullptr, rows, room, deadline);
+    auto const outcome = co_await state->owner->access().pull_rows(placement, wish, nullptr, rows, room, deadline);
     if (!outcome) co_return to_error(outcome.error());
     co_return Pulled{outcome->version, false};
   }
@@ -196,7 +196,8 @@ struct Parameter::State {
 
 Result<Parameters> Parameters::connect(ParametersOptions options) {
   if (!parameters::is_client_name(options.client))
-    return Error(ParametersErrc::bad_argument, "client '" + options.client + "' is not 1 to 64 letters, digits and ._-");
+    return Error(ParametersErrc::bad_argument,
+                 "client '" + options.client + "' is not 1 to 64 letters, digits and ._-");
   if (auto const url = http::parse_url(options.coordinator); !url)
     return Error(ParametersErrc::bad_argument, "coordinator: " + url.error().detail);
   if (options.incarnation == 0)
@@ -206,11 +207,6 @@ Result<Parameters> Parameters::connect(ParametersOptions options) {
   http::ignore_broken_pipes();
   return Parameters(std::make_shared<Impl>(std::move(options)));
 }
-
-Parameters::Parameters(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
-Parameters::~Parameters() = default;
-Parameters::Parameters(Parameters&&) noexcept = default;
-Parameters& Parameters::operator=(Parameters&&) noexcept = default;
 
 Parameters::Parameters(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Parameters::~Parameters() = default;

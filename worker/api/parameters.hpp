@@ -1,5 +1,5 @@
-// Parameters of a parameter server in a C++ program: pulled and pushed in parallel at the workers that own their shards,
-// repeated when one of them is lost. See docs/parameters.md.
+// Parameters of a parameter server in a C++ program: pulled and pushed in parallel at the workers that own their
+// shards, repeated when one of them is lost. See docs/parameters.md.
 //
 //   auto parameters = chorus::Parameters::connect({.coordinator = "http://127.0.0.1:7070", .client = "trainer-0"});
 //   auto weights = parameters->open("weights", deadline);
@@ -44,20 +44,20 @@ struct ParametersOptions {
 
 class Parameters;
 
+struct PullOptions {
+  std::optional<std::uint64_t> min_version;  // wait for it
+  std::optional<std::uint64_t> clock;        // wait for what a reader at this clock is to see
+  // max: in 30 seconds
+  std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
+};
+struct PushOptions {
+  std::optional<std::uint64_t> clock;  // of this push, where clocks count
+  std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
+};
+
 // One parameter. Functions from any thread, pushes of one handle from one thread at a time. The Parameters outlives it.
 class Parameter {
  public:
-  using TimePoint = std::chrono::steady_clock::time_point;
-
-  struct PullOptions {
-    std::optional<std::uint64_t> min_version;  // wait for it
-    std::optional<std::uint64_t> clock;        // wait for what a reader at this clock is to see
-    TimePoint deadline = TimePoint::max();     // max: in 30 seconds
-  };
-  struct PushOptions {
-    std::optional<std::uint64_t> clock;  // of this push, where clocks count
-    TimePoint deadline = TimePoint::max();
-  };
   struct Pulled {
     std::uint64_t version = 0;
     bool unchanged = false;  // since the last pull of this handle into the same memory: nothing was received
@@ -117,8 +117,9 @@ class Parameters {
   [[nodiscard]] Result<Parameter> open(std::string const& name, std::chrono::steady_clock::time_point deadline,
                                        std::uint64_t next_sequence = 0);
 
- private:
   class Impl;
+
+ private:
   friend class Parameter;
   explicit Parameters(std::shared_ptr<Impl> impl);
   std::shared_ptr<Impl> impl_;

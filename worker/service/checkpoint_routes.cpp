@@ -39,8 +39,7 @@ awaitable<http::Response> CheckpointRoutes::write(http::Request const& request, 
   auto file = co_await read_json<api::CheckpointFile>(body);
   if (!file) co_return file.error();
   auto const deadline = std::chrono::steady_clock::now() + patience;
-  auto manifest =
-      co_await store_.write(request.parameter("name"), identity_.id, std::move(file->message), deadline);
+  auto manifest = co_await store_.write(request.parameter("name"), identity_.id, std::move(file->message), deadline);
   if (!manifest) co_return manifest.error();
   api::CheckpointPart part;
   part.manifest = std::move(*manifest);

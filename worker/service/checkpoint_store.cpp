@@ -83,6 +83,7 @@ asio::awaitable<std::optional<Problem>> commit_there(checkpoints::Files& files, 
 }
 
 asio::awaitable<Checked<std::uint64_t>> number_there(checkpoints::Files& files, std::string directory) {
+  if (auto const made = files.make_directory(directory); !made) co_return to_problem(made.error());
   auto const number = checkpoints::next_number(files, directory);
   if (!number) co_return to_problem(number.error());
   co_return *number;
@@ -133,8 +134,7 @@ asio::awaitable<std::optional<Problem>> load_there(checkpoints::Files& files, st
   if (!checkpoint) co_return checkpoint.error();
   auto const& spec = shard->spec();
   auto const* record = checkpoint->find(spec.parameter);
-  if (record == nullptr)
-    co_return Problem(ProblemCode::not_found, "the checkpoint has no parameter " + spec.parameter);
+  if (record == nullptr) co_return Problem(ProblemCode::not_found, "the checkpoint has no parameter " + spec.parameter);
   if (record->dtype != name(spec.dtype) || record->shape != spec.shape)
     co_return Problem(ProblemCode::mismatch, "the checkpoint has " + spec.parameter + " with another dtype or shape");
   auto const state = state_of(checkpoint->shards(spec.parameter, spec.begin, spec.end), spec);
@@ -170,8 +170,7 @@ CheckpointStore::CheckpointStore(std::string root, checkpoints::Files& files, pa
 CheckpointStore::~CheckpointStore() { thread_.join(); }
 
 Checked<std::string> CheckpointStore::directory(std::string const& name) const {
-  if (root_.empty())
-    return Problem(ProblemCode::unsupported, "this worker was started without --checkpoint-directory");
+  if (root_.empty()) return Problem(ProblemCode::unsupported, "this worker was started without --checkpoint-directory");
   if (!is_valid_worker_id(name) || name == "." || name == "..")
     return Problem(ProblemCode::bad_request, "a checkpoint's name is 1 to 64 letters, digits and ._-");
   return root_ + "/" + name;

@@ -15,12 +15,12 @@ using http::Problem;
 using http::ProblemCode;
 
 std::optional<Problem> check_media(http::Fields const& fields) {
-  for (auto const& [field, expected] : {std::pair{"Content-Encoding", "identity"},
-                                        std::pair{"Content-Type", "application/octet-stream"}})
+  for (auto const& [field, expected] :
+       {std::pair{"Content-Encoding", "identity"}, std::pair{"Content-Type", "application/octet-stream"}})
     if (auto const given = fields.find(field); given && !http::equals_ignoring_case(http::trimmed(*given), expected))
-      return Problem(ProblemCode::unsupported_media_type, std::string(field) + " is " +
-                                                              std::string(given->substr(0, 80)) + ", expected " +
-                                                              expected + " or none");
+      return Problem(
+          ProblemCode::unsupported_media_type,
+          std::string(field) + " is " + std::string(given->substr(0, 80)) + ", expected " + expected + " or none");
   return std::nullopt;
 }
 
@@ -111,7 +111,8 @@ awaitable<Checked<parameters::Push>> PushReader::read_compressed(parameters::Pus
   auto const block = *decoded;
   auto const decode = [compression = *compression, from = *encoded, block] {
     auto const elements = block->size_bytes() / sizeof(float);
-    auto const status = parameters::decode(compression, from->bytes(), {reinterpret_cast<float*>(block->data()), elements});
+    auto const status =
+        parameters::decode(compression, from->bytes(), {reinterpret_cast<float*>(block->data()), elements});
     return status ? std::string() : status.error().detail;
   };
   constexpr std::uint64_t inline_elements = 65536;

@@ -380,8 +380,7 @@ awaitable<http::Response> ParameterRoutes::pull_rows(http::Request const& reques
     wish.min_version = conditions->min_version;
     wish.clock = conditions->clock;
     parameters::Room const room{*block, (*block)->bytes()};
-    auto const outcome =
-        co_await access_.pull_rows(target->placement, wish, *numbers, *rows, room, target->deadline);
+    auto const outcome = co_await access_.pull_rows(target->placement, wish, *numbers, *rows, room, target->deadline);
     if (!outcome) co_return outcome.error();
     what = {"", outcome->version, outcome->epoch};
   }

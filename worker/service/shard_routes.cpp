@@ -41,10 +41,9 @@ http::Response answer(std::optional<Problem> problem) {
 void ShardRoutes::add_to(http::Router& router) {
   auto const add = [&](http::Method method, std::string const& path,
                        Answering (ShardRoutes::*member)(http::Request const&, http::Body&)) {
-    router.add(method, "/v1/parameters/{name}/shards/{shard}" + path,
-               [this, member](http::Request const& request, http::Body& body) {
-                 return (this->*member)(request, body);
-               });
+    router.add(
+        method, "/v1/parameters/{name}/shards/{shard}" + path,
+        [this, member](http::Request const& request, http::Body& body) { return (this->*member)(request, body); });
   };
   add(http::Method::put, "", &ShardRoutes::assign);
   add(http::Method::get, "", &ShardRoutes::show);

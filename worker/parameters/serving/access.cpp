@@ -50,8 +50,7 @@ std::string wish_query(Access::Wish const& wish) {
 
 // The owner may be another one, or the same one later.
 bool is_worth_repeating(ProblemCode code) {
-  return code == ProblemCode::misdirected || code == ProblemCode::unknown_parameter ||
-         code == ProblemCode::unavailable;
+  return code == ProblemCode::misdirected || code == ProblemCode::unknown_parameter || code == ProblemCode::unavailable;
 }
 
 }  // namespace
@@ -75,8 +74,8 @@ http::Checked<PlacementPtr> Placement::from(api::Parameter parameter) {
   for (std::size_t i = 0; i < placement->owners.size(); ++i) {
     auto const& owner = placement->owners[i];
     if (owner.shard != i || owner.elements.size() != 2 || owner.elements[0] != next || owner.elements[1] < next)
-      return Problem(ProblemCode::parameter_lost, "shard " + std::to_string(i) + " of " + parameter.name +
-                                                      " has no owner");
+      return Problem(ProblemCode::parameter_lost,
+                     "shard " + std::to_string(i) + " of " + parameter.name + " has no owner");
     next = owner.elements[1];
   }
   if (next != placement->elements || placement->owners.empty())
@@ -192,8 +191,8 @@ asio::awaitable<void> Access::ask(AskedPtr asked, std::size_t shard) {
     std::string query;
     if (answer && answer->status != 304 && answer->ok() && answer->received_bytes != wanted_bytes) {
       // A parameter that was deleted and made anew, of another size.
-      part.problem = Problem(ProblemCode::length_mismatch, "shard " + std::to_string(shard) + " of " + name + " has " +
-                                                               "another size now");
+      part.problem = Problem(ProblemCode::length_mismatch,
+                             "shard " + std::to_string(shard) + " of " + name + " has " + "another size now");
       break;
     }
     if (answer && (answer->ok() || answer->status == 304)) {
@@ -220,8 +219,7 @@ asio::awaitable<void> Access::ask(AskedPtr asked, std::size_t shard) {
     asio::steady_timer timer(executor_, pause);
     co_await timer.async_wait(asio::use_awaitable);
     auto const placed = co_await fetch(name, std::move(query), asked->deadline);
-    if (placed && shard < (*placed)->owners.size() &&
-        (*placed)->owners[shard].elements == part.owner.elements)
+    if (placed && shard < (*placed)->owners.size() && (*placed)->owners[shard].elements == part.owner.elements)
       part.owner = (*placed)->owners[shard];
     else if (!placed && placed.error().code == ProblemCode::unknown_parameter) {
       part.problem = placed.error();
@@ -252,8 +250,7 @@ asio::awaitable<http::Checked<Access::Outcome>> Access::pull(PlacementPtr placem
       return call;
     }
     if (last - first < end - begin)
-      call.fields.set("Range",
-                      "bytes=" + std::to_string(first - begin) + "-" + std::to_string(last - begin - 1));
+      call.fields.set("Range", "bytes=" + std::to_string(first - begin) + "-" + std::to_string(last - begin - 1));
     call.destination = into.bytes.subspan(first - range.first, last - first);
     return call;
   };
@@ -331,8 +328,8 @@ asio::awaitable<http::Checked<Access::Outcome>> Access::pull_rows(PlacementPtr p
                                                                   http::TimePoint deadline) {
   auto const width = placement->row_elements;
   auto const row_bytes = width * element_bytes(placement->dtype);
-  Make make = [=, wish = std::move(wish),
-               owner_of_numbers = std::move(numbers_owner)](api::ParameterEndpoint const& owner) -> std::optional<http::Call> {
+  Make make = [=, wish = std::move(wish), owner_of_numbers = std::move(numbers_owner)](
+                  api::ParameterEndpoint const& owner) -> std::optional<http::Call> {
     auto const part = part_of(numbers, {owner.elements[0] / width, owner.elements[1] / width});
     if (part.count == 0) return std::nullopt;
     http::Call call;

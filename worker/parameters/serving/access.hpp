@@ -1,5 +1,5 @@
-// A parameter as its users see it, wherever its shards are: asks the coordinator where they stand, talks to the owners in
-// parallel, and goes on with the next owner when one is lost.
+// A parameter as its users see it, wherever its shards are: asks the coordinator where they stand, talks to the owners
+// in parallel, and goes on with the next owner when one is lost.
 #pragma once
 
 #include <functional>
@@ -58,12 +58,12 @@ class Access {
 
   // What became of it at every owner.
   struct Outcome {
-    std::uint32_t epoch = 0;         // the highest
-    std::uint64_t version = 0;       // the lowest
-    std::vector<std::string> tags;   // of each shard, without quotes: "epoch.version"
+    std::uint32_t epoch = 0;          // the highest
+    std::uint64_t version = 0;        // the lowest
+    std::vector<std::string> tags;    // of each shard, without quotes: "epoch.version"
     std::uint64_t next_sequence = 0;  // of a push
-    bool duplicate = false;          // of a push: at every owner
-    bool unchanged = false;          // of a pull: none has changed; nothing was received
+    bool duplicate = false;           // of a push: at every owner
+    bool unchanged = false;           // of a pull: none has changed; nothing was received
   };
   // Of every owner alike.
   struct Wish {
@@ -83,8 +83,7 @@ class Access {
                                                       http::TimePoint deadline);
 
   // Rows: push.data is as in rows.hpp, of the whole parameter, and has been checked.
-  boost::asio::awaitable<http::Checked<Outcome>> push_rows(PlacementPtr placement, Push push,
-                                                           http::TimePoint deadline);
+  boost::asio::awaitable<http::Checked<Outcome>> push_rows(PlacementPtr placement, Push push, http::TimePoint deadline);
   // `numbers`, checked, belong to numbers_owner. `into` has room for as many rows.
   boost::asio::awaitable<http::Checked<Outcome>> pull_rows(PlacementPtr placement, Wish wish,
                                                            std::shared_ptr<void const> numbers_owner,

@@ -31,9 +31,9 @@ class Follower {
   enum class Stage { unfit, wants_image, filling, wants_step, in_step };
   enum class Sent {
     taken,
-    refused,     // not now: it has lost what it had, or never got it
+    refused,  // not now: it has lost what it had, or never got it
     unreachable,
-    fenced,      // it has seen a newer epoch: whoever sends is no owner any more
+    fenced,  // it has seen a newer epoch: whoever sends is no owner any more
   };
 
   Follower(http::Client& client, api::ShardPeer peer, FollowerAddress address, Stage first)
@@ -53,9 +53,9 @@ class Follower {
 
   Stage stage;
   std::optional<std::uint64_t> sent_position;  // of the last push that it took in step
-  std::deque<LogEntry> backlog;            // since the image, not sent yet
-  std::shared_ptr<ShardImage const> image;  // to be sent
-  bool is_dropped = false;                 // by a newer placement
+  std::deque<LogEntry> backlog;                // since the image, not sent yet
+  std::shared_ptr<ShardImage const> image;     // to be sent
+  bool is_dropped = false;                     // by a newer placement
 
  private:
   boost::asio::awaitable<Sent> call(http::Call call, http::TimePoint deadline);

@@ -65,8 +65,7 @@ asio::awaitable<void> ShardHost::look_after_followers() {
       }
       if (sent == Follower::Sent::taken)
         sent = co_await follower->complete(shard_->position(), steady_clock::now() + step_patience);
-      follower->stage =
-          sent == Follower::Sent::taken ? Follower::Stage::in_step : Follower::Stage::filling;
+      follower->stage = sent == Follower::Sent::taken ? Follower::Stage::in_step : Follower::Stage::filling;
       changed_.notify_all();
     }
   }
@@ -130,15 +129,14 @@ bool ShardHost::backlog_is_long() const {
   });
 }
 
-
 std::optional<Problem> ShardHost::not_following(std::uint32_t epoch) {
   if (closed_) return *closed_;
   if (epoch == epoch_ && role_ == Role::backup) return std::nullopt;
   if (epoch > epoch_)
     return Problem(ProblemCode::unavailable,
                    title() + " has not been placed here in epoch " + std::to_string(epoch) + " yet");
-  return Problem(ProblemCode::epoch_fenced, "epoch " + std::to_string(epoch) + " of " + title() + " is over: " +
-                                                std::to_string(epoch_) + " has begun");
+  return Problem(ProblemCode::epoch_fenced, "epoch " + std::to_string(epoch) + " of " + title() +
+                                                " is over: " + std::to_string(epoch_) + " has begun");
 }
 
 asio::awaitable<std::optional<Problem>> ShardHost::follow(Push push, std::uint64_t position, std::uint32_t epoch,

@@ -13,8 +13,8 @@ using http::Problem;
 using http::ProblemCode;
 
 Problem malformed(std::string_view field, std::string_view found, std::string_view expected) {
-  return {ProblemCode::bad_request, std::string(field) + " is '" + std::string(found.substr(0, 80)) + "', expected " +
-                                        std::string(expected)};
+  return {ProblemCode::bad_request,
+          std::string(field) + " is '" + std::string(found.substr(0, 80)) + "', expected " + std::string(expected)};
 }
 
 http::Checked<std::optional<std::string_view>> single(http::Fields const& fields, std::string_view field) {
@@ -33,8 +33,9 @@ http::Checked<Client> read_client(http::Fields const& fields) {
   auto const name = single(fields, "Chorus-Client");
   if (!name) return name.error();
   if (!*name)
-    return Problem(ProblemCode::bad_request, "the header field Chorus-Client is missing: who pushes, under a name of "
-                                             "its own");
+    return Problem(ProblemCode::bad_request,
+                   "the header field Chorus-Client is missing: who pushes, under a name of "
+                   "its own");
   if (!is_client_name(**name)) return malformed("Chorus-Client", **name, "1 to 64 letters, digits and ._-");
   Client client{std::string(**name), 0};
   auto const incarnation = single(fields, "Chorus-Incarnation");
@@ -82,8 +83,9 @@ http::Checked<Push> read_push(http::Fields const& fields, PushKind kind, Dtype d
     auto const sequence = number_field(fields, "Chorus-Sequence");
     if (!sequence) return sequence.error();
     if (!*sequence)
-      return Problem(ProblemCode::bad_request, "the header field Chorus-Sequence is missing: from 0, one more with "
-                                               "each push of this client");
+      return Problem(ProblemCode::bad_request,
+                     "the header field Chorus-Sequence is missing: from 0, one more with "
+                     "each push of this client");
     push.sequence = **sequence;
   }
   auto const clock = number_field(fields, "Chorus-Clock");

@@ -26,8 +26,7 @@ ShardBook::ShardBook(ShardTools tools, std::string worker, std::string incarnati
 ShardBook::~ShardBook() = default;
 
 std::optional<Problem> ShardBook::assign(std::string const& parameter, std::uint32_t shard,
-                                         api::ShardAssignment const& assignment,
-                                         std::unique_ptr<Shard> loaded) {
+                                         api::ShardAssignment const& assignment, std::unique_ptr<Shard> loaded) {
   if (is_stopping_) return Problem(ProblemCode::unavailable, "the worker is stopping");
   if (assignment.worker != worker_ || assignment.incarnation != incarnation_)
     return Problem(ProblemCode::epoch_fenced, "meant for " + assignment.worker.substr(0, 80) + " of incarnation " +
@@ -66,8 +65,8 @@ std::optional<Problem> ShardBook::erase(std::string const& parameter, std::uint3
   auto const found = hosts_.find(Key(parameter, shard));
   if (found == hosts_.end()) return unknown(parameter);
   if (epoch < found->second->epoch())
-    return Problem(ProblemCode::epoch_fenced, "the shard has been placed here again since, under epoch " +
-                                                  std::to_string(found->second->epoch()));
+    return Problem(ProblemCode::epoch_fenced,
+                   "the shard has been placed here again since, under epoch " + std::to_string(found->second->epoch()));
   retiring_.spawn("retire", retire(found->second));
   hosts_.erase(found);
   return std::nullopt;

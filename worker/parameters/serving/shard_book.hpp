@@ -31,8 +31,7 @@ class ShardBook {
                                                    std::uint32_t epoch);
 
   // Problems: unknown_parameter, and misdirected where other shards of the parameter are here.
-  [[nodiscard]] http::Checked<std::shared_ptr<ShardHost>> find(std::string const& parameter,
-                                                               std::uint32_t shard) const;
+  [[nodiscard]] http::Checked<std::shared_ptr<ShardHost>> find(std::string const& parameter, std::uint32_t shard) const;
   // In the order of names and numbers, those behind (`after`, all of its shards).
   [[nodiscard]] std::vector<api::ShardStatus> list(std::string const& after, std::size_t limit) const;
 

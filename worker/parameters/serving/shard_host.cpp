@@ -71,7 +71,6 @@ asio::awaitable<void> ShardHost::stop() {
   co_await tasks_.join();
 }
 
-
 void ShardHost::set_followers(api::ShardAssignment const& assignment) {
   std::list<FollowerPtr> followers;
   for (auto const& peer : assignment.backups) {
@@ -83,8 +82,8 @@ void ShardHost::set_followers(api::ShardAssignment const& assignment) {
       followers.push_back(*found);
       continue;
     }
-    FollowerAddress address{
-        peer.url + api::parameter_path(spec_.parameter) + "/shards/" + std::to_string(spec_.index), epoch_};
+    FollowerAddress address{peer.url + api::parameter_path(spec_.parameter) + "/shards/" + std::to_string(spec_.index),
+                            epoch_};
     followers.push_back(
         std::make_shared<Follower>(tools_.client, peer, std::move(address), Follower::Stage::wants_image));
     if (!assignment.fresh) tasks_.spawn(title() + " to " + peer.worker, fill(followers.back()));
@@ -160,7 +159,6 @@ api::ShardStatus ShardHost::status() const {
   return status;
 }
 
-
 void ShardHost::enqueue(JobPtr const& job) {
   queue_.push_back(job);
   changed_.notify_all();
@@ -210,8 +208,8 @@ ShardHost::JobPtr ShardHost::next_job() {
       if (*job->position < shard_->position())
         finish(*job, api::PushAnswer{});
       else
-        finish(*job, Problem(ProblemCode::out_of_order, title() + " is at position " +
-                                                            std::to_string(shard_->position()) + " here"));
+        finish(*job, Problem(ProblemCode::out_of_order,
+                             title() + " is at position " + std::to_string(shard_->position()) + " here"));
       continue;
     }
     auto const turn = role_ == Role::owner ? shard_->turn(job->push) : http::Checked<Shard::Turn>(misdirected());
@@ -242,8 +240,8 @@ asio::awaitable<void> ShardHost::work() {
       continue;
     }
     auto const wanted = [](FollowerPtr const& follower) {
-      return !follower->is_dropped && (follower->stage == Follower::Stage::wants_image ||
-                                       follower->stage == Follower::Stage::wants_step);
+      return !follower->is_dropped &&
+             (follower->stage == Follower::Stage::wants_image || follower->stage == Follower::Stage::wants_step);
     };
     if (std::ranges::none_of(followers_, wanted)) co_await changed_.wait_until(http::TimePoint::max());
   }
@@ -257,7 +255,8 @@ std::optional<Problem> ShardHost::settle_nonfinite(Push const& push) {
   if (found == 0) return std::nullopt;
   if (tools_.events.nonfinite) tools_.events.nonfinite(found);
   if (spec_.nonfinite == NonFinite::reject)
-    return Problem(ProblemCode::non_finite, std::to_string(found) + " elements for " + title() + " are NaN or infinite");
+    return Problem(ProblemCode::non_finite,
+                   std::to_string(found) + " elements for " + title() + " are NaN or infinite");
   // The block was made for this push, and nobody else has seen it yet.
   auto* const bytes = const_cast<std::byte*>(gradient.bytes.data());
   zero_nonfinite(push.dtype, {bytes, gradient.bytes.size()});
@@ -336,7 +335,6 @@ asio::awaitable<void> ShardHost::pause(std::chrono::milliseconds duration) {
   asio::steady_timer timer(tools_.executor, duration);
   co_await timer.async_wait(asio::use_awaitable);
 }
-
 
 asio::awaitable<http::Checked<ShardHost::View>> ShardHost::view(Wish wish, http::TimePoint deadline) {
   auto const self = shared_from_this();

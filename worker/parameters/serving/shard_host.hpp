@@ -1,4 +1,5 @@
-// A shard that is served: pushes come one after the other, readers wait for what they may see, backups are kept in step.
+// A shard that is served: pushes come one after the other, readers wait for what they may see, backups are kept in
+// step.
 #pragma once
 
 #include <boost/asio/thread_pool.hpp>

@@ -30,7 +30,8 @@ TEST_CASE("the largest clock does not overflow") {
   CHECK(clocks.awaited(UINT64_MAX) == std::vector<std::string>{"a"});
 }
 
-TEST_CASE("other clients: who stays keeps its clock, a newcomer begins with the slowest, nobody waits for who has left") {
+TEST_CASE(
+    "other clients: who stays keeps its clock, a newcomer begins with the slowest, nobody waits for who has left") {
   Clocks clocks(0, {"a", "b", "c"});
   for (std::uint64_t clock = 0; clock < 5; ++clock) {
     clocks.advance(0, clock);

@@ -28,9 +28,9 @@ struct Push {
   std::optional<std::uint64_t> clock;
   Dtype dtype = Dtype::f32;  // of the gradient: the shard's or, where that is f16 or bf16, also f32
   std::shared_ptr<tensors::Block const> data;
-  std::uint64_t rows = 0;              // of a push of rows
-  std::optional<double> norm;          // of the whole push, where the shard has only a part of it
-  std::vector<std::string> clients;    // of PushKind::clients
+  std::uint64_t rows = 0;            // of a push of rows
+  std::optional<double> norm;        // of the whole push, where the shard has only a part of it
+  std::vector<std::string> clients;  // of PushKind::clients
 };
 
 }  // namespace chorus::parameters

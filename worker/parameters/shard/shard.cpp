@@ -71,10 +71,10 @@ std::optional<Problem> Shard::has_misfit(Push const& push) const {
         check_rows(push.data->bytes(), push.rows, spec_.row_elements * element_bytes(push.dtype), spec_.rows());
     if (!checked) return checked.error();
   } else if (auto const expected = spec_.elements() * element_bytes(push.dtype); bytes != expected) {
-    return Problem(ProblemCode::length_mismatch,
-                   "the body has " + std::to_string(bytes) + " bytes; elements " + std::to_string(spec_.begin) +
-                       " to " + std::to_string(spec_.end) + " of " + std::string(name(push.dtype)) + " have " +
-                       std::to_string(expected));
+    return Problem(ProblemCode::length_mismatch, "the body has " + std::to_string(bytes) + " bytes; elements " +
+                                                     std::to_string(spec_.begin) + " to " + std::to_string(spec_.end) +
+                                                     " of " + std::string(name(push.dtype)) + " have " +
+                                                     std::to_string(expected));
   }
   return std::nullopt;
 }
@@ -88,8 +88,8 @@ std::optional<Problem> Shard::refuse(Push const& push) const {
   if (clocks_.place(push.client.name)) return std::nullopt;
   std::vector<std::string> names;
   for (auto const& client : clocks_.progress()) names.push_back(client.client);
-  return Problem(ProblemCode::bad_request, "Chorus-Client is " + quoted(push.client.name) +
-                                               "; those whose clocks count are " + listed(names));
+  return Problem(ProblemCode::bad_request,
+                 "Chorus-Client is " + quoted(push.client.name) + "; those whose clocks count are " + listed(names));
 }
 
 http::Checked<Shard::Turn> Shard::turn(Push const& push) const {
@@ -193,8 +193,8 @@ std::vector<Push const*> Shard::in_client_order(Push const* last) const {
 Status Shard::prepare_round(Change& change, Push const* last) {
   std::vector<Push> gradients;
   for (auto const* push : in_client_order(last)) {
-    auto const leaves = last == nullptr && std::ranges::find(change.push_.clients, push->client.name) ==
-                                               change.push_.clients.end();
+    auto const leaves =
+        last == nullptr && std::ranges::find(change.push_.clients, push->client.name) == change.push_.clients.end();
     if (!leaves) gradients.push_back(*push);
   }
   return prepare_step(change, std::move(gradients));
@@ -205,8 +205,7 @@ Status Shard::prepare_step(Change& change, std::vector<Push> gradients) {
   auto const& first = gradients.front();
   auto const source = values_;
   auto const begin = [source, target = change.target_] {
-    if (source != target && source->size_bytes() > 0)
-      std::memcpy(target->data(), source->data(), source->size_bytes());
+    if (source != target && source->size_bytes() > 0) std::memcpy(target->data(), source->data(), source->size_bytes());
   };
   auto* const optimizer = &optimizer_;
   auto const target = change.target_;

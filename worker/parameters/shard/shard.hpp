@@ -1,5 +1,5 @@
-// One shard: values, optimizer, the window of pushes that were seen, clocks. A state machine without sockets, threads or
-// time: what waits is asked about again by who waits.
+// One shard: values, optimizer, the window of pushes that were seen, clocks. A state machine without sockets, threads
+// or time: what waits is asked about again by who waits.
 #pragma once
 
 #include <functional>
@@ -95,7 +95,7 @@ class Shard {
     void compute() {
       if (work_) work_();
     }
-    [[nodiscard]] std::uint64_t bytes() const { return bytes_; }      // that compute() goes through, about
+    [[nodiscard]] std::uint64_t bytes() const { return bytes_; }     // that compute() goes through, about
     [[nodiscard]] bool is_in_place() const { return is_in_place_; }  // values() are being written
 
    private:
@@ -140,7 +140,7 @@ class Shard {
   std::uint64_t position_ = 0;
   Window window_;
   Clocks clocks_;
-  std::vector<Push> held_;  // of the open round
+  std::vector<Push> held_;                                 // of the open round
   std::vector<std::shared_ptr<tensors::Block>> arriving_;  // held, of an image that comes in
 };
 
