@@ -96,9 +96,10 @@ class Parameters::Impl {
   std::thread thread_;
 };
 
-// Shared with what runs on the control thread.
+// What a handle and its calls on the control thread share.
 struct Parameter::State {
-  using Ptr = std::shared_ptr<State>;
+  // Coroutines do not own it: what ended its thread would run there.
+  using Ptr = State*;
 
   std::shared_ptr<Parameters::Impl> owner;
   parameters::PlacementPtr placement;  // of the time of open(): what never changes of it
@@ -239,7 +240,7 @@ std::future<Result<Parameter::Pulled>> Parameter::prefetch(TensorView into, Pull
     refused.set_value(std::move(*wrong));
     return refused.get_future();
   }
-  return state_->owner->begin(State::pull(state_, into, options));
+  return state_->owner->begin(State::pull(state_.get(), into, options));
 }
 
 Result<Parameter::Pulled> Parameter::pull(TensorView into, PullOptions options) {
@@ -250,21 +251,21 @@ Result<Parameter::Pushed> Parameter::push(ConstTensorView gradient, PushOptions 
   if (auto wrong = state_->misfit(gradient, elements(), true)) return std::move(*wrong);
   auto push = state_->make_push(parameters::PushKind::gradient, gradient, options);
   return state_->settle(
-      state_->owner->begin(State::push(state_, std::move(push), TensorView(), options.deadline)).get());
+      state_->owner->begin(State::push(state_.get(), std::move(push), TensorView(), options.deadline)).get());
 }
 
 Result<Parameter::Pushed> Parameter::push_pull(ConstTensorView gradient, TensorView into, PushOptions options) {
   if (auto wrong = state_->misfit(gradient, elements(), true)) return std::move(*wrong);
   if (auto wrong = state_->misfit(into, elements(), false)) return std::move(*wrong);
   auto push = state_->make_push(parameters::PushKind::gradient, gradient, options);
-  return state_->settle(state_->owner->begin(State::push(state_, std::move(push), into, options.deadline)).get());
+  return state_->settle(state_->owner->begin(State::push(state_.get(), std::move(push), into, options.deadline)).get());
 }
 
 Result<Parameter::Pushed> Parameter::put(ConstTensorView values, PushOptions options) {
   if (auto wrong = state_->misfit(values, elements(), false)) return std::move(*wrong);
   auto push = state_->make_push(parameters::PushKind::value, values, options);
   return state_->settle(
-      state_->owner->begin(State::push(state_, std::move(push), TensorView(), options.deadline)).get());
+      state_->owner->begin(State::push(state_.get(), std::move(push), TensorView(), options.deadline)).get());
 }
 
 Result<Parameter::Pulled> Parameter::pull_rows(std::span<std::uint64_t const> rows, TensorView into,
@@ -273,7 +274,7 @@ Result<Parameter::Pulled> Parameter::pull_rows(std::span<std::uint64_t const> ro
   if (auto wrong = state_->misfit(into, rows.size() * width, false)) return std::move(*wrong);
   auto const checked = parameters::check_rows(std::as_bytes(rows), rows.size(), 0, state_->rows());
   if (!checked) return Error(ParametersErrc::bad_argument, checked.error().detail);
-  return state_->owner->begin(State::pull_rows(state_, rows, into, options)).get();
+  return state_->owner->begin(State::pull_rows(state_.get(), rows, into, options)).get();
 }
 
 Result<Parameter::Pushed> Parameter::push_rows(std::span<std::uint64_t const> rows, ConstTensorView gradient,
@@ -289,7 +290,7 @@ Result<Parameter::Pushed> Parameter::push_rows(std::span<std::uint64_t const> ro
   }
   auto push = state_->make_push(parameters::PushKind::rows, {body, gradient.dtype}, options);
   push.rows = rows.size();
-  return state_->settle(state_->owner->begin(State::push_rows(state_, std::move(push), options.deadline)).get());
+  return state_->settle(state_->owner->begin(State::push_rows(state_.get(), std::move(push), options.deadline)).get());
 }
 
 }  // namespace chorus

@@ -75,8 +75,8 @@ class Parameter {
   // `into` has all elements, of the parameter's dtype. Where nothing has changed since the last pull into the same
   // memory, nothing is sent.
   [[nodiscard]] Result<Pulled> pull(TensorView into, PullOptions options = {});
-  // The same in the background: pulls for the next step while this one computes. `into` stays until the future is
-  // ready.
+  // The same in the background: pulls for the next step while this one computes. `into` and the handle stay until
+  // the future is ready.
   [[nodiscard]] std::future<Result<Pulled>> prefetch(TensorView into, PullOptions options = {});
 
   // Applied exactly once, whatever is repeated on the way. All elements, of the parameter's dtype or, where that is f16

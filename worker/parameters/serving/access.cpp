@@ -92,6 +92,7 @@ struct Access::Asked {
     unsigned status = 0;
     http::Fields fields;
     std::optional<Problem> problem;
+    bool has_ended = false;
   };
   Asked(asio::any_io_executor executor, PlacementPtr p, Make m, http::TimePoint d)
       : placement(std::move(p)), make(std::move(m)), deadline(d), ended(std::move(executor)) {}
@@ -101,6 +102,23 @@ struct Access::Asked {
   std::vector<Part> parts;
   std::size_t pending = 0;
   http::Condition ended;
+};
+
+// Whoever waits for a part hears of its end, also when it was cancelled.
+class Access::Ending {
+ public:
+  Ending(Asked& asked, Asked::Part& part) : asked_(asked), part_(part) {}
+  ~Ending() {
+    if (!part_.has_ended) part_.problem = Problem(ProblemCode::unavailable, "the request was given up");
+    --asked_.pending;
+    asked_.ended.notify_all();
+  }
+  Ending(Ending const&) = delete;
+  Ending& operator=(Ending const&) = delete;
+
+ private:
+  Asked& asked_;
+  Asked::Part& part_;
 };
 
 Access::Access(asio::any_io_executor executor, http::Client& client, std::string coordinator)
@@ -146,7 +164,7 @@ asio::awaitable<void> Access::suspect(std::string worker, std::string incarnatio
 asio::awaitable<http::Checked<Access::Outcome>> Access::ask_all(PlacementPtr placement, Make make,
                                                                 http::TimePoint deadline) {
   auto const asked = std::make_shared<Asked>(executor_, placement, std::move(make), deadline);
-  for (auto const& owner : placement->owners) asked->parts.push_back({owner, false, 0, {}, std::nullopt});
+  for (auto const& owner : placement->owners) asked->parts.push_back({owner, false, 0, {}, std::nullopt, false});
   asked->pending = asked->parts.size();
   for (std::size_t shard = 0; shard < asked->parts.size(); ++shard)
     tasks_.spawn("ask for " + placement->parameter.name, ask(asked, shard));
@@ -177,6 +195,7 @@ asio::awaitable<http::Checked<Access::Outcome>> Access::ask_all(PlacementPtr pla
 asio::awaitable<void> Access::ask(AskedPtr asked, std::size_t shard) {
   constexpr milliseconds first_pause{10}, longest_pause{200};
   auto& part = asked->parts[shard];
+  Ending const ending(*asked, part);
   auto const name = asked->placement->parameter.name;
   auto why = std::string("the deadline has passed");
   for (auto pause = first_pause;; pause = std::min(pause * 2, longest_pause)) {
@@ -227,8 +246,7 @@ asio::awaitable<void> Access::ask(AskedPtr asked, std::size_t shard) {
     }
   }
   if (part.problem) known_.erase(name);  // what was known of it may be the reason
-  --asked->pending;
-  asked->ended.notify_all();
+  part.has_ended = true;
 }
 
 asio::awaitable<http::Checked<Access::Outcome>> Access::pull(PlacementPtr placement, Wish wish, http::ByteRange range,

@@ -92,6 +92,7 @@ class Access {
 
  private:
   struct Asked;
+  class Ending;
   using AskedPtr = std::shared_ptr<Asked>;
   // What is asked of an owner; nothing: it is not concerned.
   using Make = std::function<std::optional<http::Call>(api::ParameterEndpoint const& owner)>;

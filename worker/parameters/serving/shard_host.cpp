@@ -338,11 +338,11 @@ asio::awaitable<void> ShardHost::pause(std::chrono::milliseconds duration) {
 
 asio::awaitable<http::Checked<ShardHost::View>> ShardHost::view(Wish wish, http::TimePoint deadline) {
   auto const self = shared_from_this();
-  auto const& clocks = shard_->clocks();
+  // The shard may be another one after each wait.
   for (bool has_waited = false;; has_waited = true) {
     if (closed_) co_return *closed_;
     if (role_ != Role::owner) co_return misdirected();
-    auto const is_open = !wish.clock || clocks.is_open(*wish.clock);
+    auto const is_open = !wish.clock || shard_->clocks().is_open(*wish.clock);
     auto const is_new = !wish.min_version || shard_->version() >= *wish.min_version;
     if (is_open && is_new && !is_writing_) break;
     if (steady_clock::now() >= deadline) {
@@ -354,6 +354,7 @@ asio::awaitable<http::Checked<ShardHost::View>> ShardHost::view(Wish wish, http:
     if (!has_waited && !is_writing_ && tools_.events.waited) tools_.events.waited("pull");
     co_await changed_.wait_until(deadline);
   }
+  auto const& clocks = shard_->clocks();
   if (wish.clock && clocks.count() && tools_.events.read_behind)
     tools_.events.read_behind(*wish.clock - std::min(*wish.clock, clocks.slowest()));
   co_return View{shard_->values(), shard_->version(), epoch_};
