@@ -194,6 +194,44 @@ TEST_CASE("bad pushes are refused, counted, and everybody else goes on") {
   CHECK(counted == 2);
 }
 
+TEST_CASE("what owners say to backups is checked too: rows beyond the end, arrays beyond their size, other epochs") {
+  Cluster cluster(2);
+  cluster.make_group("g");
+  auto const made = make(cluster, "w", {{"shape", {4, 2}}, {"replicas", 2}});
+  auto& backup = cluster.worker(index_of(worker_with(made, "backup")));
+  ParameterClient client(backup.url, "c");
+  std::string const shard = "/v1/parameters/w/shards/0";
+  auto const log = [&](std::uint64_t row, std::string const& epoch, std::string const& position) {
+    auto const body = ParameterClient::bytes(std::vector<std::uint64_t>{row}) + bytes({1, 2});
+    return client
+        .post(shard + "/log", body,
+              {{"Chorus-Epoch", epoch},
+               {"Chorus-Position", position},
+               {"Chorus-Kind", "rows"},
+               {"Chorus-Rows", "1"},
+               {"Chorus-Client", "c"},
+               {"Chorus-Sequence", "0"}})
+        .code();
+  };
+  CHECK(log(std::uint64_t{1} << 60, "1", "0") == "invalid_field");
+  CHECK(log(0, "0", "0") == "epoch_fenced");
+  CHECK(log(0, "2", "0") == "unavailable");
+  CHECK(log(0, "1", "7") == "out_of_order");
+  CHECK(client.push("w", bytes(Floats(8, 1))).status == 200);
+  CHECK(pulled(client, "w") == Floats(8, 1));
+
+  auto const array = [&](std::string const& query) {
+    httplib::Client raw(backup.url);
+    auto const answer = raw.Put(shard + "/arrays/values?image=9&" + query, {{"Chorus-Epoch", "1"}}, bytes({1, 2}),
+                                "application/octet-stream");
+    return answer->status;
+  };
+  CHECK(array("bytes=32&offset=28") == 409);
+  CHECK(array("bytes=32&offset=18446744073709551612") == 409);
+  CHECK(array("bytes=18446744073709551615&offset=0") == 409);
+  CHECK(backup.get("/livez").status == 200);
+}
+
 TEST_CASE("requests for parameters that cannot be") {
   Cluster cluster(2);
   cluster.make_group("g");
