@@ -13,7 +13,8 @@ namespace {
 using Floats = std::vector<float>;
 
 chorus::Parameters connect(Cluster const& cluster, std::string const& name) {
-  auto parameters = chorus::Parameters::connect({.coordinator = cluster.coordinator.url, .client = name});
+  auto parameters =
+      chorus::Parameters::connect({.coordinator = cluster.coordinator.url, .client = name, .incarnation = 1});
   REQUIRE(parameters.has_value());
   return std::move(*parameters);
 }

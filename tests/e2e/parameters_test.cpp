@@ -1,7 +1,8 @@
 // The parameter server as its users see it: a coordinator and workers as processes, curl's view of them.
 #include <doctest/doctest.h>
 
-#include <cmath>
+#include <atomic>
+#include <charconv>
 #include <future>
 #include <limits>
 #include <numeric>
@@ -36,7 +37,12 @@ std::string worker_with(boost::json::value const& parameter, std::string_view ro
   return "";
 }
 
-std::size_t index_of(std::string const& worker) { return static_cast<std::size_t>(std::stoul(worker.substr(1))); }
+// Of "w7".
+std::size_t index_of(std::string const& worker) {
+  std::size_t index = 0;
+  std::from_chars(worker.data() + 1, worker.data() + worker.size(), index);
+  return index;
+}
 
 Floats counting(std::size_t count) {
   Floats values(count);

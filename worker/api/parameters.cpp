@@ -202,9 +202,8 @@ Result<Parameters> Parameters::connect(ParametersOptions options) {
   if (auto const url = http::parse_url(options.coordinator); !url)
     return Error(ParametersErrc::bad_argument, "coordinator: " + url.error().detail);
   if (options.incarnation == 0)
-    options.incarnation = static_cast<std::uint64_t>(
-        std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::system_clock::now().time_since_epoch())
-            .count());
+    return Error(ParametersErrc::bad_argument,
+                 "incarnation is 0: the pushes of a program that starts again would be taken for repetitions");
   http::ignore_broken_pipes();
   return Parameters(std::make_shared<Impl>(std::move(options)));
 }

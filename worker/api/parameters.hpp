@@ -1,11 +1,10 @@
 // Parameters of a parameter server in a C++ program: pulled and pushed in parallel at the workers that own their
 // shards, repeated when one of them is lost. See docs/parameters.md.
 //
-//   auto parameters = chorus::Parameters::connect({.coordinator = "http://127.0.0.1:7070", .client = "trainer-0"});
-//   auto weights = parameters->open("weights", deadline);
-//   std::vector<float> w = ..., g = ...;
-//   auto version = weights->pull(w, {.deadline = deadline});
-//   auto pushed = weights->push(g, {.deadline = deadline});
+//   auto parameters = chorus::Parameters::connect({.coordinator = "http://127.0.0.1:7070", .client = "trainer-0",
+//   .incarnation = started}); auto weights = parameters->open("weights", deadline); std::vector<float> w = ..., g =
+//   ...; auto version = weights->pull(w, {.deadline = deadline}); auto pushed = weights->push(g, {.deadline =
+//   deadline});
 #pragma once
 
 #include <chrono>
@@ -37,9 +36,10 @@ enum class ParametersErrc {
 }
 
 struct ParametersOptions {
-  std::string coordinator;        // URL
-  std::string client;             // [A-Za-z0-9._-]{1,64}: one name per program that pushes
-  std::uint64_t incarnation = 0;  // higher than that of the program that had the name before; 0: the wall clock
+  std::string coordinator;  // URL
+  std::string client;       // [A-Za-z0-9._-]{1,64}: one name per program that pushes
+  // Higher than that of any program that had the name before, such as the time of its start. Not 0.
+  std::uint64_t incarnation = 0;
 };
 
 class Parameters;
