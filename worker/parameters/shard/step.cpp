@@ -10,6 +10,7 @@ namespace {
 
 struct Occurrence {
   std::uint64_t row;
+  std::size_t order;  // of its sum
   std::byte const* gradient;
 };
 
@@ -19,11 +20,12 @@ std::vector<Occurrence> occurrences_of(std::span<Push const> pushes, std::uint64
   for (auto const& push : pushes) {
     auto const* gradient = gradient_of(push).bytes.data();
     for (auto const row : rows_of(push)) {
-      all.push_back({row, gradient});
+      all.push_back({row, all.size(), gradient});
       gradient += row_bytes;
     }
   }
-  std::ranges::stable_sort(all, {}, &Occurrence::row);
+  std::ranges::sort(
+      all, [](Occurrence const& a, Occurrence const& b) { return a.row != b.row ? a.row < b.row : a.order < b.order; });
   return all;
 }
 
