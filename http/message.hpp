@@ -76,11 +76,17 @@ struct SharedBytes {
 // Takes over the connection after a 101: the socket, and the bytes that the client sent after its request.
 using Upgrade = std::function<void(boost::asio::ip::tcp::socket socket, std::string early_bytes)>;
 
+// The next piece of a body that is sent as it comes about, "" at its end. Called again when the piece before has been
+// sent: a reader that is slow is one that calls late. It and what it owns are destroyed when the last piece has been
+// sent, or the reader has gone or takes nothing for the server's body_stall_timeout.
+using Stream = std::function<boost::asio::awaitable<std::string>()>;
+
 struct Response {
   unsigned status = 200;
   Fields fields;
   std::string body;  // used when payload is empty
   SharedBytes payload;
+  Stream stream;  // instead of both: chunked, or until the connection closes to a client of HTTP/1.0
   std::optional<std::uint64_t> head_length;  // Content-Length of an answer to HEAD
   Upgrade upgrade;                           // with status 101
   std::optional<Problem> problem;  // what `body` says, if it was made from one; the session fills in the instance

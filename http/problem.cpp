@@ -36,6 +36,7 @@ constexpr std::array kinds{
     ProblemKind{"out_of_order", 409, "Not its turn", false},
     ProblemKind{"region_in_use", 409, "The region is in use", false},
     ProblemKind{"region_damaged", 409, "The region is damaged", false},
+    ProblemKind{"compacted", 410, "No longer kept", false},
     ProblemKind{"length_required", 411, "Content-Length required", false},
     ProblemKind{"precondition_failed", 412, "Precondition failed", false},
     ProblemKind{"payload_too_large", 413, "The body is too large", false},
@@ -54,6 +55,7 @@ constexpr std::array kinds{
     ProblemKind{"worker_unreachable", 502, "A worker is unreachable", true},
     ProblemKind{"unavailable", 503, "Unavailable", true},
     ProblemKind{"parameter_lost", 503, "The parameter is lost", false},
+    ProblemKind{"interrupted", 503, "Interrupted by a restart", true},
     ProblemKind{"deadline_exceeded", 504, "Deadline exceeded", true},
 };
 static_assert(kinds.size() == static_cast<std::size_t>(ProblemCode::deadline_exceeded) + 1);

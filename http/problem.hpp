@@ -37,6 +37,7 @@ enum class ProblemCode : std::uint8_t {
   out_of_order,            // 409 a sequence or clock that cannot come now
   region_in_use,           // 409 tensors lie in the client's shared memory
   region_damaged,          // 409 the client's shared memory was truncated
+  compacted,               // 410 events so old are not kept any more
   length_required,         // 411
   precondition_failed,     // 412
   payload_too_large,       // 413
@@ -55,6 +56,7 @@ enum class ProblemCode : std::uint8_t {
   worker_unreachable,      // 502 a worker did not answer the coordinator
   unavailable,             // 503 draining, or over a limit; with Retry-After
   parameter_lost,          // 503 no worker has this shard any more
+  interrupted,             // 503 the coordinator was started again in the middle of a collective
   deadline_exceeded,       // 504
 };
 

@@ -226,3 +226,51 @@ TEST_CASE("an independent client agrees") {
   CHECK(client.Put("/refuse", std::string(1 << 20, 'x'), "text/plain")->status == 409);
   CHECK(client.Get("/hello")->body == "hello\n");
 }
+
+TEST_CASE("a body that comes about piece by piece is sent in chunks, and the connection goes on") {
+  LiveServer server;
+  httplib::Client client("127.0.0.1", server.port());
+  client.set_keep_alive(true);
+  for (int time = 0; time < 2; ++time) {
+    auto const answer = client.Get("/stream/3");
+    REQUIRE(answer);
+    CHECK(answer->body == "piece 3\npiece 2\npiece 1\n");
+    CHECK(answer->get_header_value("Transfer-Encoding") == "chunked");
+    CHECK_FALSE(answer->has_header("Content-Length"));
+  }
+  CHECK(server.connections_used() == 1);
+  CHECK(server.wait_for_the_end_of_streams());
+}
+
+TEST_CASE("a client of HTTP/1.0 gets a stream without chunks, to the end of the connection; HEAD gets none") {
+  LiveServer server;
+  RawClient old(server.port());
+  old.send("GET /stream/2 HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
+  auto const all = old.rest();
+  CHECK(all.find("chunked") == std::string::npos);
+  CHECK(all.ends_with("\r\n\r\npiece 2\npiece 1\n"));
+  RawClient client(server.port());
+  client.send("HEAD /stream/2 HTTP/1.1\r\nHost: h\r\n\r\n" + get("/hello"));
+  CHECK(client.reply(true).fields.at("transfer-encoding") == "chunked");
+  CHECK(client.reply().body == "hello\n");
+}
+
+TEST_CASE("a reader of a stream that takes nothing is dropped") {
+  ServerLimits limits;
+  limits.body_stall_timeout = std::chrono::milliseconds(50);
+  LiveServer server(limits);
+  RawClient stuck(server.port(), 4096);
+  stuck.send(get("/stream/0"));
+  CHECK(server.wait_until_seen(1));  // when its head is sent
+  CHECK(server.wait_for_connections(0));
+  CHECK(server.wait_for_the_end_of_streams());
+}
+
+TEST_CASE("streams end when the server stops") {
+  LiveServer server;
+  RawClient client(server.port(), 4096);
+  client.send(get("/stream/0"));
+  CHECK(server.wait_until_seen(1));
+  server.stop();
+  CHECK(server.wait_for_the_end_of_streams());
+}

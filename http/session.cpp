@@ -6,6 +6,7 @@
 #include <boost/asio/error.hpp>
 #include <boost/beast/http/empty_body.hpp>
 #include <boost/beast/http/status.hpp>
+#include <charconv>
 
 #include "collectives/core/assert.hpp"
 #include "http/ascii.hpp"
@@ -58,10 +59,19 @@ std::span<std::byte const> content_of(Response const& response) {
   return std::as_bytes(std::span(response.body));
 }
 
+std::string chunk_head(std::size_t bytes) {
+  std::array<char, 2 * sizeof bytes> digits;
+  auto const end = std::to_chars(digits.data(), digits.data() + digits.size(), bytes, 16).ptr;
+  return std::string(digits.data(), end) + "\r\n";
+}
+
 std::string head_of(Response const& response, bool old_version, bool keep_alive) {
   auto head = status_line(response.status);
   for (auto const& [name, value] : response.fields) append_field(head, name, value);
-  if (response.status != 101) {
+  if (response.stream) {
+    if (!old_version) append_field(head, "Transfer-Encoding", "chunked");
+    if (!keep_alive) append_field(head, "Connection", "close");
+  } else if (response.status != 101) {
     auto const bytes = response.head_length.value_or(content_of(response).size());
     if (!has_no_body(response.status)) append_field(head, "Content-Length", std::to_string(bytes));
     if (!has_no_body(response.status) && !response.fields.find("Content-Type") && bytes > 0)
@@ -139,9 +149,12 @@ asio::awaitable<Session::Next> Session::exchange() {
     co_return co_await hand_over(incoming, std::move(response));
   }
   auto const unread_limit = context_.limits.unread_body_bytes;
-  auto const keep_alive = incoming.keep_alive && body.can_be_skipped(unread_limit);
+  auto const keep_alive = incoming.keep_alive && body.can_be_skipped(unread_limit) &&
+                          !(response.stream && incoming.old_version);  // the end of its body is that of the connection
+  auto const is_stream = static_cast<bool>(response.stream);
+  if (is_stream) observe(method, route, status, started_);  // how long it is followed says nothing about the service
   auto const sent = co_await send(incoming, std::move(response), keep_alive);
-  observe(method, route, status, started_);
+  if (!is_stream) observe(method, route, status, started_);
   if (!sent) co_return Next::close;
   if (!body.finished() && !(keep_alive && co_await body.skip(unread_limit))) co_return Next::linger;
   co_return keep_alive ? Next::request : Next::linger;
@@ -229,12 +242,33 @@ asio::awaitable<bool> Session::send(Incoming const& incoming, Response response,
   auto const head = head_of(response, incoming.old_version, keep_alive);
   auto const without_body = incoming.request.method == Method::head || has_no_body(response.status);
   auto const sent = co_await wire_.write(head, without_body ? std::span<std::byte const>() : content_of(response));
-  if (sent.error == HttpErrc::timed_out) {
-    // Otherwise the system would keep megabytes that nobody reads, and try for minutes.
-    boost::system::error_code ignored;
-    wire_.socket().set_option(asio::ip::tcp::socket::linger(true, 0), ignored);
-  }
+  if (!sent.error && response.stream && !without_body)
+    co_return co_await send_stream(incoming.old_version, std::move(response.stream));
+  if (sent.error == HttpErrc::timed_out) drop_unsent();
   co_return !sent.error;
+}
+
+asio::awaitable<bool> Session::send_stream(bool old_version, Stream stream) {
+  constexpr std::string_view last_chunk = "0\r\n\r\n";
+  for (;;) {
+    auto piece = co_await stream();
+    // Each piece has its own patience: what lies between two of them is nobody's slowness.
+    wire_.set_patience(body_patience());
+    if (piece.empty()) break;
+    auto const head = old_version ? std::string() : chunk_head(piece.size());
+    if (!old_version) piece += "\r\n";
+    auto const sent = co_await wire_.write(head, std::as_bytes(std::span(piece)));
+    if (sent.error == HttpErrc::timed_out) drop_unsent();
+    if (sent.error) co_return false;
+  }
+  if (old_version) co_return true;
+  co_return !(co_await wire_.write(last_chunk, {})).error;
+}
+
+// Otherwise the system would keep megabytes that nobody reads, and try for minutes.
+void Session::drop_unsent() {
+  boost::system::error_code ignored;
+  wire_.socket().set_option(asio::ip::tcp::socket::linger(true, 0), ignored);
 }
 
 asio::awaitable<Session::Next> Session::hand_over(Incoming const& incoming, Response response) {

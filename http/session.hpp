@@ -49,7 +49,9 @@ class Session {
   boost::asio::awaitable<Checked<std::optional<Incoming>>> receive_header();
   boost::asio::awaitable<Response> respond(Incoming& incoming, Body& body, std::string_view& route);
   boost::asio::awaitable<bool> send(Incoming const& incoming, Response response, bool keep_alive);
+  boost::asio::awaitable<bool> send_stream(bool old_version, Stream stream);
   boost::asio::awaitable<Next> hand_over(Incoming const& incoming, Response response);
+  void drop_unsent();
   boost::asio::awaitable<void> linger();
   void observe(Method method, std::string_view route, unsigned status, TimePoint started) const;
   [[nodiscard]] Patience body_patience() const;

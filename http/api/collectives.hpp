@@ -29,6 +29,9 @@ struct CollectiveRequest {
   std::optional<std::uint32_t> epoch;  // refuse with epoch_fenced unless the group stands at this one
   std::uint64_t timeout_ms = 30000;
   bool in_place = false;
+  // "shrink": when a member is lost it is begun again in the group's next epoch, from inputs that are intact, within
+  // the same timeout; "fail": it fails. Not given: as the group has it. What is in place fails.
+  std::optional<std::string> on_failure;
   bool reproducible = false;
   Schedule schedule;
 };
@@ -56,6 +59,13 @@ struct RankRecord {
   std::optional<RunReport> report;
 };
 
+// One that failed, and was followed by another.
+struct Attempt {
+  std::uint64_t run = 0;
+  std::uint32_t epoch = 0;
+  http::Problem error;
+};
+
 struct Collective {
   std::string id;
   std::string state;  // pending planned running succeeded failed cancelled
@@ -78,6 +88,7 @@ struct Collective {
   double seconds = 0;               // admission to commit
   double arrival_skew_seconds = 0;  // last minus first launch confirmed
   std::vector<RankRecord> ranks;
+  std::vector<Attempt> attempts;  // before this one
   std::optional<http::Problem> error;
 };
 

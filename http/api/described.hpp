@@ -4,6 +4,9 @@
 #include "collectives/core/locality.hpp"
 #include "http/api/client_memory.hpp"
 #include "http/api/collectives.hpp"
+#include "http/api/events.hpp"
+#include "http/api/groups.hpp"
+#include "http/api/membership.hpp"
 #include "http/api/optimizers.hpp"
 #include "http/api/runs.hpp"
 #include "http/codec.hpp"
@@ -24,11 +27,37 @@ BOOST_DESCRIBE_STRUCT(InitializerSettings, (), (name, value, low, high, mean, de
 BOOST_DESCRIBE_STRUCT(RunReport, (),
                       (run, rank, worker, state, started_us, seconds, wait_seconds, bytes_sent, bytes_received, steps,
                        input_digest, output_digest, version, error))
+BOOST_DESCRIBE_STRUCT(JoinRequest, (), (id, incarnation, url, locality, version))
+BOOST_DESCRIBE_STRUCT(RoleInAlgorithm, (), (algorithm, role, sends_to, receives_from))
+BOOST_DESCRIBE_STRUCT(Member, (), (rank, worker, incarnation, url, locality, roles))
+BOOST_DESCRIBE_STRUCT(Selection, (), (op, max_bytes, algorithm, root, arity, algorithm_shape, reason))
+BOOST_DESCRIBE_STRUCT(Stretch, (), (arrival_order, assigned))
+BOOST_DESCRIBE_STRUCT(GroupRequest, (), (workers, size, on_failure, min_ranks))
+BOOST_DESCRIBE_STRUCT(Group, (), (name, epoch, state, members, lost, requested, stretch, selection))
+BOOST_DESCRIBE_STRUCT(CollectiveRequest, (),
+                      (group, op, tensor, output, reduce, counts, local_algorithm, algorithm, root, arity,
+                       algorithm_shape, epoch, timeout_ms, in_place, on_failure, reproducible, schedule))
+BOOST_DESCRIBE_STRUCT(Attempt, (), (run, epoch, error))
+BOOST_DESCRIBE_STRUCT(Considered, (),
+                      (algorithm, root, arity, algorithm_shape, predicted_seconds, rounds, bytes_per_rank))
+BOOST_DESCRIBE_STRUCT(RankRecord, (), (rank, worker, parts, state, report))
+BOOST_DESCRIBE_STRUCT(Collective, (),
+                      (id, state, request, run, epoch, dtype, shape, bytes, algorithm, root, arity, algorithm_shape,
+                       local_algorithm, reason, considered, predicted_seconds, lower_bound, created_at, seconds,
+                       arrival_skew_seconds, ranks, attempts, error))
+BOOST_DESCRIBE_STRUCT(Event, (), (sequence, type, at, worker, incarnation, group, epoch, collective, run, code, detail))
 
 constexpr auto required(Place const*) { return std::array<std::string_view, 1>{"region"}; }
 constexpr auto required(OptimizerSettings const*) { return std::array<std::string_view, 1>{"name"}; }
 constexpr auto required(InitializerSettings const*) { return std::array<std::string_view, 1>{"name"}; }
 constexpr auto required(RunReport const*) { return std::array<std::string_view, 3>{"run", "rank", "state"}; }
+constexpr auto required(JoinRequest const*) { return std::array<std::string_view, 3>{"id", "incarnation", "url"}; }
+constexpr auto required(Member const*) { return std::array<std::string_view, 2>{"rank", "worker"}; }
+constexpr auto required(Selection const*) { return std::array<std::string_view, 2>{"op", "algorithm"}; }
+constexpr auto required(Group const*) { return std::array<std::string_view, 3>{"name", "epoch", "members"}; }
+constexpr auto required(CollectiveRequest const*) { return std::array<std::string_view, 1>{"group"}; }
+constexpr auto required(Collective const*) { return std::array<std::string_view, 2>{"id", "state"}; }
+constexpr auto required(Event const*) { return std::array<std::string_view, 2>{"sequence", "type"}; }
 
 }  // namespace api
 }  // namespace chorus

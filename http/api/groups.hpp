@@ -14,6 +14,13 @@ namespace chorus::api {
 struct GroupRequest {
   std::optional<std::vector<std::string>> workers;  // ids, in any order: ranks are assigned by locality
   std::optional<std::uint32_t> size;                // any n ready workers
+  // What becomes of the group when a member is lost: "fail" leaves it degraded until it is PUT again. "shrink" makes a
+  // new epoch of those that are ready, at least min_ranks of them, and another one when more of those that were asked
+  // for are there; also at the PUT. A collective that loses a member is begun again in the next epoch.
+  std::string on_failure = "fail";
+  std::uint32_t min_ranks = 1;
+
+  friend bool operator==(GroupRequest const&, GroupRequest const&) = default;
 };
 
 struct RoleInAlgorithm {
@@ -57,6 +64,7 @@ struct Group {
   std::string state;        // "ready", or "degraded" when a member is lost
   std::vector<Member> members;
   std::vector<std::string> lost;  // ids of members that are lost
+  GroupRequest requested;         // by the PUT
   Stretch stretch;
   std::vector<Selection> selection;
 };

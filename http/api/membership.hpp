@@ -38,8 +38,19 @@ struct Worker {
 };
 
 // PUT /v1/workers/{id}/lease. 404 unknown_worker: join again. 409 epoch_fenced: a newer incarnation has the name.
+// `troubles`: calls between members that have failed since the last renewal.
+struct Accused {
+  std::string worker;
+  std::string incarnation;
+};
+struct Trouble {
+  std::string group;
+  std::uint32_t epoch = 0;
+  std::vector<Accused> accused;  // whom this member has lost
+};
 struct LeaseRequest {
   std::string incarnation;
+  std::vector<Trouble> troubles;
 };
 struct LeaseAnswer {
   std::uint32_t lease_ms = 0;

@@ -10,6 +10,7 @@ BOOST_DESCRIBE_STRUCT(RunRequest, (),
                       (run, group, epoch, token, op, algorithm, root, arity, algorithm_shape, rank, members, tensor,
                        version, dtype, elements, counts, receive_counts, result, parts, local_algorithm, contributions,
                        reduce, in_place, digests, schedule, timeout_ms))
+BOOST_DESCRIBE_STRUCT(RunStatus, (), (run, state, report))
 BOOST_DESCRIBE_STRUCT(CommitAnswer, (), (version))
 BOOST_DESCRIBE_STRUCT(LocalCall, (),
                       (tensor, tensors, output, dtype, shape, root, counts, receive_counts, reduce, in_place, algorithm,
@@ -23,6 +24,7 @@ constexpr auto required(RunRequest const*) {
   return std::array<std::string_view, 13>{"run",     "group",  "epoch",   "token", "op",       "algorithm", "rank",
                                           "members", "tensor", "version", "dtype", "elements", "reduce"};
 }
+constexpr auto required(RunStatus const*) { return std::array<std::string_view, 2>{"run", "state"}; }
 constexpr auto required(CommitAnswer const*) { return std::array<std::string_view, 1>{"version"}; }
 constexpr auto required(LocalReport const*) { return std::array<std::string_view, 2>{"group", "rank"}; }
 
@@ -30,6 +32,7 @@ constexpr auto required(LocalReport const*) { return std::array<std::string_view
 
 CHORUS_HTTP_MESSAGE(chorus::api::RunRequest)
 CHORUS_HTTP_MESSAGE(chorus::api::RunReport)
+CHORUS_HTTP_MESSAGE(chorus::api::RunStatus)
 CHORUS_HTTP_MESSAGE(chorus::api::CommitAnswer)
 CHORUS_HTTP_MESSAGE(chorus::api::LocalCall)
 CHORUS_HTTP_MESSAGE(chorus::api::LocalReport)

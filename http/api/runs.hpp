@@ -2,7 +2,8 @@
 //
 // PUT /v1/runs/{run} with a RunRequest starts it and is answered with a RunReport when it has ended on this rank; the
 // result is held beside the old version. POST /v1/runs/{run}/commit makes it the tensor's next version; DELETE
-// /v1/runs/{run} aborts, or drops the held result. Both are idempotent.
+// /v1/runs/{run} aborts, or drops the held result. Both are idempotent. GET /v1/runs/{run} tells a coordinator that was
+// started again what became of it.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +35,7 @@ struct RunResult {
 };
 
 struct RunRequest {
-  std::uint64_t run = 0;  // unique within the coordinator's life
+  std::uint64_t run = 0;  // never given twice
   std::string group;
   std::uint32_t epoch = 0;
   std::string token;  // hex; every link of the run presents it
@@ -77,6 +78,13 @@ struct RunReport {
   std::optional<std::string> output_digest;  // equal on all ranks of an all_reduce
   std::uint64_t version = 0;                 // after commit
   std::optional<http::Problem> error;
+};
+
+// GET /v1/runs/{run} at a worker: what became of it there. 404 unknown_run if it never came, or ended long ago.
+struct RunStatus {
+  std::uint64_t run = 0;
+  std::string state;                // running, held, committing, committed, failed, dropped
+  std::optional<RunReport> report;  // once it has ended; with the new version once committed
 };
 
 struct CommitAnswer {

@@ -61,6 +61,7 @@ LiveServer::LiveServer(ServerLimits limits)
   add(Method::put, "/ignore", &LiveServer::ignore);
   add(Method::put, "/refuse", &LiveServer::refuse);
   add(Method::get, "/throw", &LiveServer::fail);
+  add(Method::get, "/stream/{pieces}", &LiveServer::stream);
   add(Method::get, "/wait", &LiveServer::wait);
   add(Method::get, "/upgrade", &LiveServer::upgrade);
   add(Method::get, "/inject", &LiveServer::inject);
@@ -114,6 +115,16 @@ std::vector<std::byte> LiveServer::take_stored() {
 bool LiveServer::wait_for_waiting(std::size_t requests) {
   std::unique_lock lock(mutex_);
   return changed_.wait_for(lock, patience, [&] { return waiting_ >= requests; });
+}
+
+bool LiveServer::wait_for_the_end_of_streams() {
+  auto const until = std::chrono::steady_clock::now() + patience;
+  auto const has_ended = [this] { return stream_.expired(); };
+  while (!asio::post(io_, asio::use_future(has_ended)).get()) {
+    if (std::chrono::steady_clock::now() > until) return false;
+    std::this_thread::yield();
+  }
+  return true;
 }
 
 std::size_t LiveServer::connections_used() {
@@ -178,6 +189,24 @@ asio::awaitable<Response> LiveServer::refuse(Request const&, Body&) {
 asio::awaitable<Response> LiveServer::fail(Request const&, Body&) {
   if (port_ != 0) throw std::runtime_error("the secret of the handler");
   co_return Response(200);
+}
+
+asio::awaitable<Response> LiveServer::stream(Request const& request, Body&) {
+  auto const left = std::make_shared<std::size_t>(number(request.parameter("pieces")));
+  stream_ = left;
+  Response response(200);
+  response.fields.set("Content-Type", "text/plain");
+  response.stream = [this, left, endless = *left == 0] { return piece(left, endless); };
+  co_return response;
+}
+
+asio::awaitable<std::string> LiveServer::piece(std::shared_ptr<std::size_t> left, bool endless) {
+  constexpr std::size_t endless_piece_bytes = 100000;
+  if (endless) co_return std::string(endless_piece_bytes, 'x');
+  if (*left == 0) co_return "";
+  asio::steady_timer soon(io_, std::chrono::milliseconds(1));  // as if it had come about only now
+  co_await soon.async_wait(asio::use_awaitable);
+  co_return "piece " + std::to_string((*left)--) + "\n";
 }
 
 asio::awaitable<Response> LiveServer::wait(Request const&, Body&) {

@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -26,7 +27,8 @@ struct Seen {
 
 // Routes: GET /hello, PUT /echo (up to 1 MiB), PUT /exactly/{bytes} (echoes so many), PUT /store (keeps the body, any
 // size), GET /payload/{bytes} (the pattern), PUT /ignore (204, reads nothing), PUT /refuse (409, reads nothing), GET
-// /throw, GET /wait (until cancelled), GET /upgrade, GET /inject (a field with CR LF).
+// /throw, GET /stream/{pieces} (text that comes about in so many pieces; 0: without end), GET /wait (until cancelled),
+// GET /upgrade, GET /inject (a field with CR LF).
 class LiveServer {
  public:
   explicit LiveServer(ServerLimits limits = {});
@@ -42,6 +44,7 @@ class LiveServer {
   [[nodiscard]] std::vector<std::byte> take_stored();
   // Returns when a request waits in GET /wait.
   [[nodiscard]] bool wait_for_waiting(std::size_t requests);
+  [[nodiscard]] bool wait_for_the_end_of_streams();
   [[nodiscard]] std::size_t connections_used();  // peers that were ever seen by a handler
   std::function<void()> on_wait;                 // called on the server's thread when GET /wait begins
 
@@ -56,6 +59,8 @@ class LiveServer {
   boost::asio::awaitable<Response> ignore(Request const& request, Body& body);
   boost::asio::awaitable<Response> refuse(Request const& request, Body& body);
   boost::asio::awaitable<Response> fail(Request const& request, Body& body);
+  boost::asio::awaitable<Response> stream(Request const& request, Body& body);
+  boost::asio::awaitable<std::string> piece(std::shared_ptr<std::size_t> left, bool endless);
   boost::asio::awaitable<Response> wait(Request const& request, Body& body);
   boost::asio::awaitable<Response> upgrade(Request const& request, Body& body);
   boost::asio::awaitable<Response> inject(Request const& request, Body& body);
@@ -76,6 +81,7 @@ class LiveServer {
   std::vector<std::string> peers_;
   std::vector<std::byte> stored_;
   std::size_t waiting_ = 0;
+  std::weak_ptr<std::size_t> stream_;  // the last one; touched on the server's thread
   std::thread thread_;
 };
 

@@ -86,6 +86,37 @@ Reply<std::string> Client::send(Request const& request) const {
   return answer->body;
 }
 
+std::optional<Failure> Client::follow(Request const& request,
+                                      std::function<bool(std::string_view)> const& on_bytes) const {
+  auto const url = http::parse_url(coordinator_).value();
+  auto const origin = origin_of(url);
+  httplib::Client connection(origin);
+  connection.set_url_encode(false);
+  connection.set_connection_timeout(connect_patience);
+  connection.set_read_timeout(request.patience);
+  int status = 0;
+  std::string refusal;
+  bool had_enough = false;
+  auto const answer =
+      connection.Get((url.path == "/" ? "" : url.path) + request.path, {{"Accept", "text/event-stream"}},
+                     [&](httplib::Response const& head) {
+                       status = head.status;
+                       return true;
+                     },
+                     [&](char const* data, std::size_t size) {
+                       if (status / 100 == 2) {
+                         had_enough = !on_bytes({data, size});
+                         return !had_enough;
+                       }
+                       refusal.append(data, size);
+                       return true;
+                     });
+  if (had_enough) return std::nullopt;
+  if (!answer) return unreachable(origin, reason_of(answer.error(), request.patience));
+  if (status / 100 != 2) return Failure{http::problem_from_json(refusal, static_cast<unsigned>(status))};
+  return std::nullopt;
+}
+
 Failure Client::not_understood(Request const& request, http::Problem const& why) {
   Failure failure{.problem = why};
   failure.problem.code = http::ProblemCode::internal;

@@ -4,6 +4,7 @@
 #include <boost/system/result.hpp>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -47,6 +48,11 @@ class Client {
 
   // The body of a 2xx answer. Failures: the problem of any other answer; `unavailable`, not reachable, without one.
   [[nodiscard]] Reply<std::string> send(Request const& request) const;
+
+  // Hands over the body of a 2xx answer as it comes, until the coordinator ends it or `on_bytes` returns false: then
+  // nothing. Failures as send(), also when it breaks off.
+  [[nodiscard]] std::optional<Failure> follow(Request const& request,
+                                              std::function<bool(std::string_view)> const& on_bytes) const;
 
   // The answer as a message; one that does not parse is a failure, fields of a newer release are skipped.
   template <class Message>

@@ -18,6 +18,7 @@ void add_commands(CLI::App& root, cli::Commands& commands) {
   cli::add_status(root, commands);
   cli::add_workers(root, commands);
   cli::add_groups(root, commands);
+  cli::add_events(root, commands);
   cli::add_run(root, commands);
   cli::add_plan(root, commands);
   cli::add_simulate(root, commands);

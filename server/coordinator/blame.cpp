@@ -85,10 +85,44 @@ std::optional<Problem> own_failure(std::span<RankEnding const> endings) {
   return problem;
 }
 
+// Whether the rank's worker answered the coordinator that its part had ended: whatever its peers say, it lives.
+bool lives(std::uint32_t rank, std::span<RankEnding const> endings) {
+  auto const found = std::ranges::find(endings, rank, &RankEnding::rank);
+  return found != endings.end() && found->kind == Kind::failed;
+}
+
+// A rank that only passes on what a peer told begins with "rank 2 (w2) reports: ".
+bool is_hearsay(Problem const& problem) { return problem.detail.find(" reports: ") != std::string::npos; }
+
+// The accused lives: what is lost is the network, its own if several have lost it, otherwise what connects the two.
+std::optional<Problem> link_between(std::vector<std::uint32_t> const& accused, std::span<RankEnding const> endings) {
+  if (accused.empty() || !std::ranges::all_of(accused, [&](auto rank) { return lives(rank, endings); }))
+    return std::nullopt;
+  std::vector<std::uint32_t> witnesses;
+  std::string said;
+  for (auto const& ending : endings) {
+    auto const& named = ending.problem.ranks;
+    bool const is_witness =
+        ending.kind == Kind::failed && ending.problem.code == ProblemCode::peer_lost && !is_hearsay(ending.problem) &&
+        std::ranges::any_of(accused, [&](auto rank) { return std::ranges::find(named, rank) != named.end(); });
+    if (!is_witness) continue;
+    if (std::ranges::find(accused, ending.rank) == accused.end()) witnesses.push_back(ending.rank);
+    said += "; " + title(ending) + " reported: " + ending.problem.detail;
+  }
+  auto ends = accused;
+  if (witnesses.size() == 1) ends.push_back(witnesses.front());
+  std::ranges::sort(ends);
+  return problem_of(ProblemCode::peer_lost,
+                    std::string("the network ") + (ends.size() == 1 ? "of " : "between ") + titles(ends, endings) +
+                        " failed, and the coordinator has their answers" + said,
+                    ends);
+}
+
 std::optional<Problem> named_by_survivors(std::span<RankEnding const> endings) {
   auto const* report = first(endings, ProblemCode::peer_lost);
   if (report == nullptr) return std::nullopt;
   auto const ranks = most_named(endings, ProblemCode::peer_lost);
+  if (auto link = link_between(ranks, endings)) return link;
   auto const said = "; " + title(*report) + " reported: " + report->problem.detail;
   if (ranks.empty()) return problem_of(ProblemCode::peer_lost, "a link broke" + said, {});
   return problem_of(ProblemCode::peer_lost, titles(ranks, endings) + lost_in_it(ranks) + said, ranks);

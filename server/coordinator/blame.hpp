@@ -27,7 +27,8 @@ struct RankEnding {
 // In this order, for survivors mostly report consequences:
 //  1. ranks that the coordinator itself saw disappear: peer_lost;
 //  2. failures that a rank has of its own (no memory, another version, another plan): as reported, the earliest first;
-//  3. what most survivors say of each other: peer_lost, naming the ranks with the most votes;
+//  3. what most survivors say of each other: peer_lost, naming the ranks with the most votes; or, if these
+//     answer the coordinator, their network: with the one that has lost them, if it is only one;
 //  4. deadline_exceeded, naming the ranks that most waited for, or else the silent ones;
 //  5. the first rank that gave up without being asked: peer_lost.
 // `in_order` is the order in which the endings became known; at least one is not a success.

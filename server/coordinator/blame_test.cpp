@@ -54,6 +54,25 @@ TEST_CASE("a rank that fails on its own is the culprit, though its peers saw it 
   CHECK(problem.detail == "rank 1 ('w1') failed: no memory");
 }
 
+TEST_CASE("where the accused lives, it is the network between it and its accusers") {
+  auto const one_way =
+      culprit({ending(Kind::failed, 2, ProblemCode::peer_lost, {1}, "lost rank 1 (w1) while sending"),
+               ending(Kind::failed, 0, ProblemCode::peer_lost, {1}, "rank 2 (w2) reports: lost rank 1"), aborted(1)});
+  CHECK(one_way.code == ProblemCode::peer_lost);
+  CHECK(one_way.ranks == Ranks{1, 2});
+  CHECK(one_way.detail ==
+        "the network between rank 1 ('w1'), rank 2 ('w2') failed, and the coordinator has their answers; rank 2 ('w2') "
+        "reported: lost rank 1 (w1) while sending");
+  CHECK(culprit({says_lost(0, {1}), says_lost(1, {0})}).ranks == Ranks{0, 1});
+  auto const cut_off = culprit({says_lost(0, {1}), says_lost(2, {1}), aborted(1)});
+  CHECK(cut_off.ranks == Ranks{1});
+  CHECK(cut_off.detail.starts_with("the network of rank 1 ('w1') failed"));
+}
+
+TEST_CASE("an accused that does not answer the coordinator is the culprit") {
+  CHECK(culprit({says_lost(0, {1}), silent(1), says_lost(2, {1})}).ranks == Ranks{1});
+}
+
 TEST_CASE("ranks that a failure names itself are kept") {
   CHECK(culprit({ending(Kind::failed, 0, ProblemCode::plan_mismatch, {0, 2})}).ranks == Ranks{0, 2});
 }

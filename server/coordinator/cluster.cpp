@@ -1,13 +1,11 @@
 #include "server/coordinator/cluster.hpp"
 
 #include <algorithm>
-#include <cmath>
-
-#include <algorithm>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <charconv>
+#include <cmath>
 
 #include "http/errc.hpp"
 #include "server/coordinator/identifier.hpp"
@@ -46,6 +44,9 @@ struct Cluster::Change {
       : name(std::move(n)), request(std::move(r)), changed(std::move(executor)) {}
   std::string name;
   api::GroupRequest request;
+  // Not by a PUT, but to mend the group if it still needs it when its turn has come.
+  bool mends = false;
+  std::uint32_t broken_epoch = 0;
   http::Condition changed;
   std::optional<http::Checked<api::Group>> result;
   std::size_t pending = 0;
@@ -80,8 +81,11 @@ asio::awaitable<void> Cluster::watch_leases() {
   auto const pause = std::max(membership_.lease() / 10, std::chrono::milliseconds(1));
   asio::steady_timer timer(tools_.executor);
   for (;;) {
-    for (auto const& worker : membership_.expire(Clock::now())) lose(worker, "its lease has passed");
+    auto const expired = membership_.expire(Clock::now());
+    for (auto const& worker : expired.lost) lose(worker, "its lease has passed");
+    for (auto const& id : expired.forgotten) keep_worker(id);
     count_members();
+    mend_groups();
     timer.expires_after(pause);
     co_await timer.async_wait(asio::as_tuple(asio::use_awaitable));
   }
@@ -89,10 +93,99 @@ asio::awaitable<void> Cluster::watch_leases() {
 
 void Cluster::lose(Worker const& worker, std::string const& why) {
   tools_.log.warn("worker {} incarnation={} lost: {}", worker.id, api::to_hex(worker.incarnation), on_one_line(why));
-  for (auto const& name : groups_.worker_lost(worker.id, worker.incarnation))
-    tools_.log.warn("group {} degraded: worker {} is lost", name, worker.id);
+  keep_worker(worker.id);
+  tell_of(worker, "worker.lost", why);
+  degrade_groups_of(worker, "is lost");
   count_members();
+  mend_groups();
   if (listeners_.lost) listeners_.lost(worker.id, api::to_hex(worker.incarnation), why);
+}
+
+bool Cluster::needs_mending(api::Group const& group, std::uint32_t broken_epoch) const {
+  if (!may_shrink(group.requested)) return false;
+  if (group.epoch == broken_epoch) return true;
+  auto const wanted = group.requested.workers ? group.requested.workers->size() : *group.requested.size;
+  if (group.state == "ready" && group.members.size() == wanted) return false;
+  auto const members = pick_members(group.requested, membership_);
+  return members.has_value() && !(group.state == "ready" && has_members(group, members.value()));
+}
+
+void Cluster::mend_groups() {
+  if (stopping_) return;
+  std::vector<std::string> names;
+  for (auto const& [name, group] : groups_.all())
+    if (!mending_.contains(name) && needs_mending(group, 0)) names.push_back(name);
+  for (auto const& name : names) mend(name, 0);
+}
+
+void Cluster::mend(std::string const& name, std::uint32_t broken_epoch) {
+  auto const change = std::make_shared<Change>(tools_.executor, name, api::GroupRequest());
+  change->mends = true;
+  change->broken_epoch = broken_epoch;
+  if (broken_epoch == 0) mending_.insert(name);
+  changes_.spawn("mending group " + name, change_group(change));
+}
+
+asio::awaitable<void> Cluster::look_into(api::Trouble trouble) {
+  for (auto const& accused : trouble.accused) {
+    auto const* worker = membership_.find(accused.worker);
+    if (worker == nullptr || !worker->ready || api::to_hex(worker->incarnation) != accused.incarnation) continue;
+    co_await look_after(*worker);
+  }
+  auto const group = groups_.find(trouble.group);
+  if (stopping_ || group.has_error() || !may_shrink(group.value().requested)) co_return;
+  if (group.value().epoch == trouble.epoch) mend(trouble.group, trouble.epoch);
+}
+
+void Cluster::degrade_groups_of(Worker const& worker, char const* why) {
+  for (auto const& name : groups_.worker_lost(worker.id, worker.incarnation)) {
+    tools_.log.warn("group {} degraded: worker {} {}", name, worker.id, why);
+    keep_group(name);
+    tell_of(groups_.find(name).value(), "group.degraded", "worker " + worker.id + " " + why);
+  }
+}
+
+void Cluster::keep_worker(std::string const& id) {
+  auto const kept = membership_.kept(id);
+  tools_.journal.write(kept ? row_of(*kept) : without(Table::workers, id));
+}
+
+void Cluster::keep_group(std::string const& name) {
+  auto const kept = groups_.kept(name);
+  tools_.journal.write(kept ? row_of(*kept) : without(Table::groups, name));
+}
+
+void Cluster::keep_epoch(std::string const& name, std::optional<std::string> const& forgotten) {
+  if (forgotten) {
+    tools_.journal.write(without(Table::epochs, *forgotten));
+    tools_.journal.write(row_of(Counter::epoch_floor, groups_.epochs().floor()));
+  }
+  if (forgotten != name) tools_.journal.write(row_of(name, groups_.epochs().kept(name)));
+}
+
+void Cluster::tell_of(Worker const& worker, char const* type, std::string const& why) {
+  api::Event event;
+  event.type = type;
+  event.worker = worker.id;
+  event.incarnation = api::to_hex(worker.incarnation);
+  if (!why.empty()) event.detail = why;
+  tools_.events.publish(std::move(event));
+}
+
+void Cluster::tell_of(api::Group const& group, char const* type, std::string const& why) {
+  api::Event event;
+  event.type = type;
+  event.group = group.name;
+  event.epoch = group.epoch;
+  if (!why.empty()) event.detail = why;
+  tools_.events.publish(std::move(event));
+}
+
+void Cluster::restore(KeptState state) {
+  membership_.restore(state.workers, Clock::now());
+  auto const floor = static_cast<std::uint32_t>(state.counters[Counter::epoch_floor]);
+  groups_.restore(std::move(state.groups), state.epochs, floor);
+  count_members();
 }
 
 void Cluster::count_members() {
@@ -115,14 +208,19 @@ asio::awaitable<http::Checked<Cluster::Joined>> Cluster::join(api::JoinRequest r
   if (auto const* present = membership_.find(request.id)) before = *present;
   auto const joined = membership_.join(newcomer.value(), Clock::now());
   if (joined.has_error()) co_return joined.error();
-  auto const& worker = *membership_.find(request.id);
+  auto const worker = *membership_.find(request.id);
   if (joined.value().fenced && before->ready) lose(*before, "a new incarnation has its name");
-  if (joined.value().created || joined.value().fenced || joined.value().revived)
+  if (joined.value().changed()) {
+    keep_worker(worker.id);
+    tell_of(worker, "worker.joined", "");
     tools_.log.info("worker {} joined incarnation={} url={} locality={} version={}", worker.id, request.incarnation,
                     worker.url, to_string(worker.locality), worker.version);
+  }
   count_members();
+  mend_groups();
   if (!stopping_ && (joined.value().created || joined.value().fenced || joined.value().revived))
     watch_.spawn("links of " + worker.id, measure_links(worker));
+  if (auto problem = co_await tools_.journal.flush()) co_return std::move(*problem);
   co_return Joined{show(worker), joined.value().created};
 }
 
@@ -153,18 +251,24 @@ asio::awaitable<void> Cluster::measure_links(Worker worker) {
 http::Checked<api::LeaseAnswer> Cluster::renew(std::string_view id, api::LeaseRequest const& request) {
   auto const lease = membership_.renew(id, request.incarnation, Clock::now());
   if (lease.has_error()) return lease.error();
+  if (!stopping_)
+    for (auto const& trouble : request.troubles) changes_.spawn("trouble in " + trouble.group, look_into(trouble));
   return api::LeaseAnswer{static_cast<std::uint32_t>(lease.value().count())};
 }
 
-std::optional<Problem> Cluster::leave(std::string_view id, std::optional<std::string_view> incarnation) {
+asio::awaitable<std::optional<Problem>> Cluster::leave(std::string id, std::optional<std::string> incarnation) {
   auto const left = membership_.leave(id, incarnation);
-  if (left.has_error()) return left.error();
+  if (left.has_error()) co_return left.error();
+  keep_worker(id);
+  tell_of(left.value(), "worker.left", "");
   tools_.log.info("worker {} left incarnation={}", left.value().id, api::to_hex(left.value().incarnation));
-  for (auto const& name : groups_.worker_lost(left.value().id, left.value().incarnation))
-    tools_.log.warn("group {} degraded: worker {} has left", name, left.value().id);
+  degrade_groups_of(left.value(), "has left");
   count_members();
+  mend_groups();
   if (listeners_.left) listeners_.left(left.value().id, api::to_hex(left.value().incarnation));
-  return std::nullopt;
+  // Not durable is not wrong: it would come back as a member, and lose its lease.
+  static_cast<void>(co_await tools_.journal.flush());
+  co_return std::nullopt;
 }
 
 asio::awaitable<http::Checked<api::Group>> Cluster::put_group(std::string name, api::GroupRequest request) {
@@ -180,7 +284,14 @@ asio::awaitable<void> Cluster::change_group(std::shared_ptr<Change> change) {
   auto const ticket = tools_.locks.enter({"group:" + change->name});
   while (!tools_.locks.holds(ticket)) co_await tools_.locks_changed.wait_until(TimePoint::max());
   http::Checked<api::Group> result = Problem(ProblemCode::unavailable, "the coordinator is stopping");
-  if (!stopping_) result = co_await make_epoch(change);
+  auto const present = groups_.find(change->name);
+  if (change->mends) {
+    mending_.erase(change->name);
+    if (present.has_value()) change->request = present.value().requested;
+  }
+  bool const is_wanted =
+      !change->mends || (present.has_value() && needs_mending(present.value(), change->broken_epoch));
+  if (!stopping_ && is_wanted) result = co_await make_epoch(change);
   tools_.locks.leave(ticket);
   tools_.locks_changed.notify_all();
   change->result = std::move(result);
@@ -198,16 +309,25 @@ asio::awaitable<http::Checked<api::Group>> Cluster::make_epoch(std::shared_ptr<C
   if (arrangement.has_error()) co_return Problem(ProblemCode::internal, arrangement.error().detail);
   for (int attempt = 1;; ++attempt) {
     auto const epoch = groups_.draw_epoch(change->name);
-    auto const group = make_group(change->name, epoch, members.value(), arrangement.value());
+    keep_epoch(change->name);
+    if (auto problem = co_await tools_.journal.flush()) {
+      keep_epoch(change->name, groups_.drawn_in_vain(change->name));
+      co_return std::move(*problem);
+    }
+    auto const group = make_group(change->name, epoch, change->request, members.value(), arrangement.value());
     auto const problem = co_await push(change, group);
     if (!problem) {
-      auto const& published = groups_.publish(group, membership_);
+      auto const published = groups_.publish(group, membership_);
+      keep_group(published.name);
+      tell_of(published, "group.epoch", "");
+      if (published.state != "ready") tell_of(published, "group.degraded", "a member was lost meanwhile");
       tools_.metrics.epoch_changed();
       tools_.log.info("group {} epoch={} members={} state={} stretch={:.2f} before={:.2f}", published.name, epoch,
                       published.members.size(), published.state, published.stretch.assigned,
                       published.stretch.arrival_order);
       auto const as_published = published;
       if (listeners_.group_changed) listeners_.group_changed(as_published.name);
+      if (auto undurable = co_await tools_.journal.flush()) co_return std::move(*undurable);
       co_return as_published;
     }
     // Workers that outlived another coordinator have seen higher numbers of this name: go on above them.
@@ -215,7 +335,10 @@ asio::awaitable<http::Checked<api::Group>> Cluster::make_epoch(std::shared_ptr<C
       groups_.epoch_seen(change->name, change->epoch_seen);
       continue;
     }
-    groups_.change_failed(change->name, epoch);
+    keep_epoch(change->name, groups_.change_failed(change->name, epoch));
+    keep_group(change->name);
+    if (auto const kept = groups_.find(change->name); kept.has_value())
+      tell_of(kept.value(), "group.degraded", "epoch " + std::to_string(epoch) + " was not taken: " + problem->detail);
     tools_.log.warn("group {} epoch={} not taken: {}", change->name, epoch, on_one_line(problem->detail));
     co_return *problem;
   }
@@ -265,11 +388,15 @@ asio::awaitable<void> Cluster::push_to(std::shared_ptr<Change> change, api::Grou
   change->changed.notify_all();
 }
 
-std::optional<Problem> Cluster::erase_group(std::string_view name) {
+asio::awaitable<std::optional<Problem>> Cluster::erase_group(std::string name) {
   auto const erased = groups_.erase(name);
-  if (erased.has_error()) return erased.error();
-  tools_.log.info("group {} epoch={} deleted", erased.value().name, erased.value().epoch);
-  return std::nullopt;
+  if (erased.has_error()) co_return erased.error();
+  auto const& group = erased.value().group;
+  keep_epoch(name, erased.value().forgotten);
+  keep_group(name);
+  tell_of(group, "group.deleted", "");
+  tools_.log.info("group {} epoch={} deleted", group.name, group.epoch);
+  co_return co_await tools_.journal.flush();
 }
 
 void Cluster::suspect(std::string const& id, std::string const& incarnation) {

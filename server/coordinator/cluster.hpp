@@ -5,13 +5,16 @@
 
 #include <boost/asio/awaitable.hpp>
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "http/condition.hpp"
 #include "http/task_group.hpp"
 #include "metrics/coordinator_metrics.hpp"
+#include "server/coordinator/events.hpp"
 #include "server/coordinator/groups.hpp"
+#include "server/coordinator/journal.hpp"
 #include "server/coordinator/lock_table.hpp"
 #include "server/coordinator/membership.hpp"
 #include "server/coordinator/planner.hpp"
@@ -36,6 +39,8 @@ class Cluster {
     LockTable& locks;  // changes of one group happen one after the other
     http::Condition& locks_changed;
     metrics::CoordinatorMetrics& metrics;
+    Journal& journal;
+    Events& events;
     spdlog::logger& log;
     Random random;
   };
@@ -47,6 +52,9 @@ class Cluster {
   ~Cluster();  // after stop()
   Cluster(Cluster const&) = delete;
   Cluster& operator=(Cluster const&) = delete;
+
+  // What the journal has kept. Before start().
+  void restore(KeptState state);
 
   // Who wants to know; any of them may be empty.
   struct Listeners {
@@ -64,16 +72,19 @@ class Cluster {
     api::Worker worker;
     bool created = false;
   };
-  // Problems as Membership::join, and worker_unreachable if nobody answers at the address.
+  // Problems as Membership::join, worker_unreachable if nobody answers at the address, and those of Journal::flush:
+  // what the journal forgets it could not fence.
   boost::asio::awaitable<http::Checked<Joined>> join(api::JoinRequest request);
+  // What the worker's own calls have met is looked into: who is accused is probed, and a group that may shrink gets a
+  // new epoch, for one in which a call has failed is over.
   [[nodiscard]] http::Checked<api::LeaseAnswer> renew(std::string_view id, api::LeaseRequest const& request);
-  [[nodiscard]] std::optional<http::Problem> leave(std::string_view id, std::optional<std::string_view> incarnation);
+  boost::asio::awaitable<std::optional<http::Problem>> leave(std::string id, std::optional<std::string> incarnation);
 
   // Makes a new epoch, also for the same members, and returns when every member has taken it. Problems as pick_members;
-  // worker_unreachable or what the member answered, naming the member: the group then keeps its former epoch and is
-  // degraded, for its members may have left it.
+  // those of Journal::flush; worker_unreachable or what the member answered, naming the member: the group then keeps
+  // its former epoch and is degraded, for its members may have left it.
   boost::asio::awaitable<http::Checked<api::Group>> put_group(std::string name, api::GroupRequest request);
-  [[nodiscard]] std::optional<http::Problem> erase_group(std::string_view name);
+  boost::asio::awaitable<std::optional<http::Problem>> erase_group(std::string name);
 
   // A connection to that incarnation broke: if its address refuses connections it is lost, without waiting for the
   // lease.
@@ -91,6 +102,11 @@ class Cluster {
 
   boost::asio::awaitable<void> watch_leases();
   boost::asio::awaitable<void> look_after(Worker worker);
+  boost::asio::awaitable<void> look_into(api::Trouble trouble);
+  void mend_groups();
+  void mend(std::string const& name, std::uint32_t broken_epoch);
+  // It may shrink, and other members should be in it than are, or the epoch in which a call has failed is its own.
+  [[nodiscard]] bool needs_mending(api::Group const& group, std::uint32_t broken_epoch) const;
   boost::asio::awaitable<void> measure_links(Worker worker);
   boost::asio::awaitable<void> change_group(std::shared_ptr<Change> change);
   boost::asio::awaitable<http::Checked<api::Group>> make_epoch(std::shared_ptr<Change> change);
@@ -98,6 +114,12 @@ class Cluster {
   boost::asio::awaitable<void> push_to(std::shared_ptr<Change> change, api::GroupAssignment assignment,
                                        api::Member member, TimePoint deadline);
   void lose(Worker const& worker, std::string const& why);
+  void degrade_groups_of(Worker const& worker, char const* why);
+  void keep_worker(std::string const& id);
+  void keep_group(std::string const& name);
+  void keep_epoch(std::string const& name, std::optional<std::string> const& forgotten = std::nullopt);
+  void tell_of(Worker const& worker, char const* type, std::string const& why);
+  void tell_of(api::Group const& group, char const* type, std::string const& why);
   void count_members();
 
   Tools const tools_;
@@ -106,6 +128,7 @@ class Cluster {
   Groups groups_;
   std::vector<api::MeasuredLink> links_;
   Listeners listeners_;
+  std::set<std::string, std::less<>> mending_;  // groups
   bool stopping_ = false;
   http::TaskGroup watch_;    // ends by cancellation
   http::TaskGroup changes_;  // end by themselves

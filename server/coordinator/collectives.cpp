@@ -1,5 +1,7 @@
 #include "server/coordinator/collectives.hpp"
 
+#include <algorithm>
+
 #include "server/coordinator/identifier.hpp"
 #include "server/coordinator/wall_clock.hpp"
 
@@ -21,12 +23,55 @@ Collectives::Collectives(Tools tools, ExecutionPatience patience, RecordLimits l
 
 Collectives::~Collectives() = default;
 
+void Collectives::restore(KeptState const& state) {
+  auto kept = state.collectives;
+  std::ranges::sort(kept, {}, &KeptCollective::sequence);
+  auto const number = [&state](Counter counter) {
+    auto const found = state.counters.find(counter);
+    return found == state.counters.end() ? 0 : found->second;
+  };
+  records_.restore(kept, number(Counter::run), number(Counter::collective));
+  for (auto& one : kept)
+    if (one.stage != "ended") unfinished_.emplace_back(std::move(one), state.decisions.contains(one.record.id));
+}
+
+// In the order in which they were asked for; those that workers may know of first.
+void Collectives::recover() {
+  for (auto& [kept, decided] : unfinished_) {
+    tools_.execution.chronicle.resumed(kept);
+    if (kept.stage == "begun") continue;
+    auto const record = records_.find(kept.record.id).value();
+    record->run();
+    auto const reconciliation = std::make_shared<Reconciliation>(tools_.execution, patience_.reconciliation, record,
+                                                                 kept.group.value_or(api::Group()), decided);
+    tools_.log.info("collective {} run={} was under way, {}: asking its workers", kept.record.id, kept.record.run,
+                    decided ? "to be committed" : "undecided");
+    reconciling_.emplace(kept.record.id, reconciliation);
+    tasks_.spawn("reconciliation " + kept.record.id, reconcile(reconciliation));
+  }
+  for (auto const& [kept, decided] : unfinished_)
+    if (kept.stage == "begun") resume(kept);
+  unfinished_.clear();
+}
+
+void Collectives::resume(KeptCollective const& kept) {
+  auto const record = records_.find(kept.record.id).value();
+  auto order = check_order(kept.record.request);
+  if (order.has_error()) {  // of a release that knew more
+    record->fail(order.error(), std::chrono::steady_clock::now());
+    return finished(*record);
+  }
+  tools_.log.info("collective {} run={} had not been launched: it goes on", kept.record.id, kept.record.run);
+  start(record, {std::move(order.value()), kept.group.value_or(api::Group())});
+}
+
 http::Checked<Collectives::Ready> Collectives::check(api::CollectiveRequest const& request) const {
   if (draining_) {
     Problem problem(ProblemCode::unavailable, "the coordinator is stopping");
     problem.retry_after_s = 5;
     return problem;
   }
+  if (auto problem = tools_.journal.failure()) return std::move(*problem);
   auto order = check_order(request);
   if (order.has_error()) return order.error();
   auto group = tools_.execution.groups.find(request.group);
@@ -45,40 +90,101 @@ asio::awaitable<http::Checked<Collectives::Launched>> Collectives::launch(Record
   if (begun.has_error()) co_return begun.error();
   auto const record = begun.value().record;
   if (begun.value().created) {
-    auto execution = std::make_shared<Execution>(tools_.execution, patience_, record, std::move(checked.value().order),
-                                                 std::move(checked.value().group), Execution::Mode::launch);
-    running_.emplace(record->view().id, execution);
-    tasks_.spawn("collective " + record->view().id, execute(execution, Execution::Mode::launch));
+    tools_.execution.chronicle.begun(records_, *record, checked.value().group);
+    start(record, std::move(checked.value()));
   }
-  if (auto const execution = running(*record))
-    while (record->view().state == "pending" && !execution->in_line())
-      co_await execution->changed().wait_until(TimePoint::max());
+  for (auto execution = running(*record);
+       execution && record->view().state == "pending" && record->view().attempts.empty() && !execution->in_line();
+       execution = running(*record))
+    co_await execution->changed().wait_until(TimePoint::max());
+  // What waits in line has not waited for the disk yet.
+  if (!record->ended())
+    if (auto problem = co_await tools_.journal.flush()) co_return std::move(*problem);
   co_return Launched{record, begun.value().created};
+}
+
+void Collectives::start(std::shared_ptr<Record> record, Ready ready) {
+  auto const id = record->view().id;
+  auto const deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(record->view().request.timeout_ms);
+  auto execution = std::make_shared<Execution>(tools_.execution, patience_, std::move(record), std::move(ready.order),
+                                               std::move(ready.group), Execution::Mode::launch, deadline);
+  running_.emplace(id, execution);
+  tasks_.spawn("collective " + id, execute(std::move(execution), Execution::Mode::launch));
 }
 
 asio::awaitable<http::Checked<std::shared_ptr<Record>>> Collectives::validate(api::CollectiveRequest request) {
   auto checked = check(request);
   if (checked.has_error()) co_return checked.error();
+  auto const deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(request.timeout_ms);
   auto const record = std::make_shared<Record>("", 0, std::move(request), rfc3339(wall_seconds()));
   auto const execution =
       std::make_shared<Execution>(tools_.execution, patience_, record, std::move(checked.value().order),
-                                  std::move(checked.value().group), Execution::Mode::validate_only);
+                                  std::move(checked.value().group), Execution::Mode::validate_only, deadline);
   tasks_.spawn("validation", execute(execution, Execution::Mode::validate_only));
   while (!execution->done()) co_await execution->changed().wait_until(TimePoint::max());
   co_return record;
 }
 
 asio::awaitable<void> Collectives::execute(std::shared_ptr<Execution> execution, Execution::Mode mode) {
-  co_await execution->run();
-  if (mode == Execution::Mode::launch) finished(*execution);
-  for (auto rank : execution->broken_ranks()) {
-    auto const& member = execution->group().members[rank];
+  while (execution) {
+    auto problem = co_await execution->run();
+    for (auto rank : execution->broken_ranks()) {
+      auto const& member = execution->group().members[rank];
+      tools_.suspect(member.worker, member.incarnation);
+    }
+    std::shared_ptr<Execution> next;
+    if (problem) next = co_await begin_again(execution, std::move(*problem));
+    if (!next && mode == Execution::Mode::launch) {
+      running_.erase(execution->record().view().id);
+      finished(execution->record());
+    }
+    execution = std::move(next);
+  }
+}
+
+http::Checked<Collectives::Ready> Collectives::next_epoch(Execution const& failed) const {
+  auto ready = check(failed.record().view().request);
+  if (ready.has_value() && ready.value().group.epoch == failed.group().epoch)
+    return Problem(ProblemCode::group_broken, "the group has not left the epoch that failed");
+  return ready;
+}
+
+asio::awaitable<std::shared_ptr<Execution>> Collectives::begin_again(std::shared_ptr<Execution> failed,
+                                                                     Problem problem) {
+  auto const until = std::min(failed->deadline(), std::chrono::steady_clock::now() + patience_.next_epoch);
+  auto ready = next_epoch(*failed);
+  while (ready.has_error() && !draining_ && !failed->cancelled() && std::chrono::steady_clock::now() < until) {
+    co_await tools_.execution.locks_changed.wait_until(until);
+    ready = next_epoch(*failed);
+  }
+  if (ready.has_error() || failed->cancelled()) {
+    failed->end(failed->cancelled() ? *failed->cancelled() : std::move(problem));
+    co_return nullptr;
+  }
+  auto const record = records_.find(failed->record().view().id).value();
+  tools_.log.warn("collective {} run={} begins again in epoch {}: {}", record->view().id, record->view().run,
+                  ready.value().group.epoch, on_one_line(problem.detail));
+  record->begin_again(records_.draw_run(), std::move(problem), failed->group().epoch);
+  tools_.execution.chronicle.begun_again(records_, *record, ready.value().group);
+  auto next = std::make_shared<Execution>(tools_.execution, patience_, record, std::move(ready.value().order),
+                                          std::move(ready.value().group), Execution::Mode::launch, failed->deadline());
+  running_.insert_or_assign(record->view().id, next);
+  failed->superseded();
+  co_return next;
+}
+
+asio::awaitable<void> Collectives::reconcile(std::shared_ptr<Reconciliation> reconciliation) {
+  co_await reconciliation->run();
+  reconciling_.erase(reconciliation->record().view().id);
+  if (reconciliation->record().ended()) finished(reconciliation->record());
+  for (auto rank : reconciliation->broken_ranks()) {
+    auto const& member = reconciliation->group().members[rank];
     tools_.suspect(member.worker, member.incarnation);
   }
 }
 
-void Collectives::finished(Execution const& execution) {
-  auto const& view = execution.record().view();
+void Collectives::finished(Record const& record) {
+  auto const& view = record.view();
   auto const algorithm = view.algorithm.empty() ? "none" : view.algorithm;
   tools_.metrics.collective_finished(view.request.op, algorithm, view.state, view.seconds, view.bytes,
                                      view.arrival_skew_seconds);
@@ -89,8 +195,8 @@ void Collectives::finished(Execution const& execution) {
       "collective {} run={} group={} epoch={} op={} tensor={} bytes={} algorithm={} seconds={:.6f} result={}{}{}",
       view.id, view.run, view.request.group, view.epoch, view.request.op, view.request.tensor, view.bytes, algorithm,
       view.seconds, view.state, view.error ? ": " : "", view.error ? on_one_line(view.error->detail) : "");
-  records_.keep_for_a_while(execution.record());
-  running_.erase(view.id);
+  tools_.execution.chronicle.ended(records_, record);
+  if (auto const forgotten = records_.keep_for_a_while(record)) tools_.execution.chronicle.forgotten(*forgotten);
   one_ended_.notify_all();
 }
 
@@ -100,17 +206,21 @@ std::shared_ptr<Execution> Collectives::running(Record const& record) const {
 }
 
 asio::awaitable<void> Collectives::wait(std::shared_ptr<Record> record, TimePoint until) {
-  auto const execution = running(*record);
-  if (!execution) co_return;
-  while (!execution->done() && std::chrono::steady_clock::now() < until)
+  if (auto const found = reconciling_.find(record->view().id); found != reconciling_.end()) {
+    auto const reconciliation = found->second;
+    while (!reconciliation->done() && std::chrono::steady_clock::now() < until)
+      co_await reconciliation->changed().wait_until(until);
+    co_return;
+  }
+  for (auto execution = running(*record); execution && !record->ended() && std::chrono::steady_clock::now() < until;
+       execution = running(*record))
     co_await execution->changed().wait_until(until);
 }
 
 asio::awaitable<void> Collectives::cancel(std::shared_ptr<Record> record) {
-  auto const execution = running(*record);
-  if (!execution) co_return;
-  execution->cancel(Problem(ProblemCode::cancelled, "cancelled by DELETE /v1/collectives/" + record->view().id));
-  while (!execution->done()) co_await execution->changed().wait_until(TimePoint::max());
+  if (auto const execution = running(*record))
+    execution->cancel(Problem(ProblemCode::cancelled, "cancelled by DELETE /v1/collectives/" + record->view().id));
+  co_await wait(std::move(record), TimePoint::max());
 }
 
 void Collectives::worker_lost(std::string const& worker, std::string const& incarnation, std::string const& why) {
@@ -122,6 +232,7 @@ asio::awaitable<void> Collectives::stop(TimePoint until) {
   while (!running_.empty() && std::chrono::steady_clock::now() < until) co_await one_ended_.wait_until(until);
   for (auto const& [id, execution] : running_)
     execution->cancel(Problem(ProblemCode::cancelled, "the coordinator is stopping"));
+  for (auto const& [id, reconciliation] : reconciling_) reconciliation->give_up();
   co_await tasks_.join();
 }
 

@@ -9,6 +9,7 @@
 
 #include "metrics/coordinator_metrics.hpp"
 #include "server/coordinator/execution.hpp"
+#include "server/coordinator/reconciliation.hpp"
 
 namespace chorus::coordinator {
 
@@ -17,6 +18,7 @@ class Collectives {
   struct Tools {
     ExecutionTools execution;
     metrics::CoordinatorMetrics& metrics;
+    Journal& journal;
     spdlog::logger& log;
     // A worker whose connection broke: called with its id and incarnation.
     std::function<void(std::string const&, std::string const&)> suspect;
@@ -28,6 +30,11 @@ class Collectives {
   Collectives(Collectives const&) = delete;
   Collectives& operator=(Collectives const&) = delete;
 
+  // What the journal has kept; recover() goes on with what had not ended: what no worker had been told runs, the rest
+  // is brought to one end. Both before the first launch, recover() on the executor.
+  void restore(KeptState const& state);
+  void recover();
+
   struct Launched {
     std::shared_ptr<Record> record;
     bool created = false;
@@ -35,6 +42,7 @@ class Collectives {
   // Checks, begins, and returns when admission and planning are over, or the collective waits in line for another one
   // on the same tensor; the record tells which. Problems as in order.hpp, groups.hpp and records.hpp; unavailable while
   // stopping.
+  // Problems of Journal::flush mean that it is not known to survive a crash: ask again.
   boost::asio::awaitable<http::Checked<Launched>> launch(Records::Name name, api::CollectiveRequest request);
 
   // The same without launching, and without a trace in the list.
@@ -52,7 +60,7 @@ class Collectives {
 
   // Refuses launches from now on.
   void drain() { draining_ = true; }
-  // Cancels what still runs at `until`, and returns when nothing runs.
+  // Cancels what still runs at `until`, and returns when nothing runs. What is being reconciled is left to the journal.
   boost::asio::awaitable<void> stop(TimePoint until);
 
  private:
@@ -63,12 +71,22 @@ class Collectives {
   [[nodiscard]] http::Checked<Ready> check(api::CollectiveRequest const& request) const;
   [[nodiscard]] std::shared_ptr<Execution> running(Record const& record) const;
   boost::asio::awaitable<void> execute(std::shared_ptr<Execution> execution, Execution::Mode mode);
-  void finished(Execution const& execution);
+  // The next attempt, in the group's next epoch; null if there is none, and then the record has ended.
+  boost::asio::awaitable<std::shared_ptr<Execution>> begin_again(std::shared_ptr<Execution> failed,
+                                                                 http::Problem problem);
+  // Why nothing can be begun in the group as it stands: it is still the one that failed, or cannot be used.
+  [[nodiscard]] http::Checked<Ready> next_epoch(Execution const& failed) const;
+  boost::asio::awaitable<void> reconcile(std::shared_ptr<Reconciliation> reconciliation);
+  void start(std::shared_ptr<Record> record, Ready ready);
+  void resume(KeptCollective const& kept);
+  void finished(Record const& record);
 
   Tools const tools_;
   ExecutionPatience const patience_;
   Records records_;
-  std::map<std::string, std::shared_ptr<Execution>> running_;  // by id
+  std::map<std::string, std::shared_ptr<Execution>> running_;           // by id
+  std::map<std::string, std::shared_ptr<Reconciliation>> reconciling_;  // by id
+  std::vector<std::pair<KeptCollective, bool>> unfinished_;             // of the last life; whether it was decided
   bool draining_ = false;
   http::Condition one_ended_;
   http::TaskGroup tasks_;

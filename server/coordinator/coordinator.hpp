@@ -20,30 +20,42 @@ struct CoordinatorOptions {
   RecordLimits records;
   DirectoryPatience directory;
   Checkpoints::Schedule checkpoints;
+  JournalPatience journal;
+  EventLimits events;
+  Failpoint failpoint;  // for tests
   http::ServerLimits http;
 };
 
 // One thread runs the executor and makes every call.
 class Coordinator {
  public:
-  Coordinator(boost::asio::any_io_executor executor, CoordinatorOptions options, Random random,
-              std::shared_ptr<spdlog::logger> log);
+  // Without a journal everything is forgotten when the process ends.
+  Coordinator(boost::asio::any_io_executor executor, CoordinatorOptions options, std::unique_ptr<JournalFile> journal,
+              Random random, std::shared_ptr<spdlog::logger> log);
   ~Coordinator();  // after stop(), or without a successful start()
   Coordinator(Coordinator const&) = delete;
   Coordinator& operator=(Coordinator const&) = delete;
 
-  // Serves and watches leases. Gives the port. Errors: HttpErrc::bind_failed.
+  // Takes up what the journal has kept, serves and watches leases. Gives the port. Once. Errors: JournalErrc,
+  // HttpErrc::bind_failed.
   [[nodiscard]] Result<std::uint16_t> start(std::string const& host, std::uint16_t port);
 
-  // Refuses new collectives, lets those that run end until `until`, cancels the others, closes every connection.
+  // Is not ready any more and refuses new collectives, lets those that run end until `until`, cancels the others,
+  // writes the journal, ends the streams of events, closes every connection.
   boost::asio::awaitable<void> stop(TimePoint until);
 
  private:
+  [[nodiscard]] Status restore();
+  void tell(char const* type);
+
   std::shared_ptr<spdlog::logger> log_;
   bool draining_ = false;
   metrics::CoordinatorMetrics metrics_;
   http::Client client_;
   WorkerClient workers_;
+  Journal journal_;
+  Events events_;
+  Chronicle chronicle_;
   Planner planner_;
   LockTable locks_;
   http::Condition locks_changed_;
@@ -55,6 +67,7 @@ class Coordinator {
   GroupRoutes group_routes_;
   CollectiveRoutes collective_routes_;
   ParameterRoutes parameter_routes_;
+  EventRoutes event_routes_;
   SimulationRoutes simulation_routes_;
   ServiceRoutes service_routes_;
   http::Router router_;

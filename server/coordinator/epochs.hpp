@@ -5,7 +5,10 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <optional>
 #include <string>
+
+#include "server/coordinator/kept.hpp"
 
 namespace chorus::coordinator {
 
@@ -21,8 +24,13 @@ class Epochs {
   // A member has seen this number: continue above it.
   void seen(std::string const& name, std::uint32_t epoch);
 
-  // The group was deleted.
-  void retire(std::string const& name);
+  // The group was deleted. Gives the name that is forgotten instead, if there is one: the floor has then changed.
+  std::optional<std::string> retire(std::string const& name);
+
+  // For the journal, and back, in any order.
+  [[nodiscard]] KeptEpoch kept(std::string const& name) const;
+  [[nodiscard]] std::uint32_t floor() const { return floor_; }
+  void restore(std::map<std::string, KeptEpoch> const& kept, std::uint32_t floor);
 
  private:
   std::uint32_t& last(std::string const& name);
@@ -30,7 +38,9 @@ class Epochs {
   std::size_t const names_kept_;
   std::uint32_t floor_ = 0;
   std::map<std::string, std::uint32_t> last_;
-  std::deque<std::string> retired_;  // oldest first; every name once
+  std::deque<std::string> retired_;                   // oldest first; every name once
+  std::map<std::string, std::uint64_t> retirements_;  // the how-manieth it was
+  std::uint64_t next_retirement_ = 1;
 };
 
 }  // namespace chorus::coordinator

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "http/errc.hpp"
 
@@ -13,16 +14,6 @@ using http::Problem;
 using http::ProblemCode;
 using Clock = std::chrono::steady_clock;
 
-std::vector<std::string> lock_keys(api::Group const& group, api::CollectiveRequest const& request) {
-  std::vector<std::string> keys;
-  for (auto const& member : group.members) {
-    if (!request.tensor.empty()) keys.push_back("tensor:" + member.worker + "/" + request.tensor);
-    if (request.output && *request.output != request.tensor)
-      keys.push_back("tensor:" + member.worker + "/" + *request.output);
-  }
-  return keys;
-}
-
 std::vector<Locality> localities_of(api::Group const& group) {
   std::vector<Locality> localities;
   for (auto const& member : group.members) localities.push_back(member.locality);
@@ -32,7 +23,7 @@ std::vector<Locality> localities_of(api::Group const& group) {
 }  // namespace
 
 Execution::Execution(ExecutionTools const& tools, ExecutionPatience patience, std::shared_ptr<Record> record,
-                     Order order, api::Group group, Mode mode)
+                     Order order, api::Group group, Mode mode, TimePoint deadline)
     : tools_(tools),
       patience_(patience),
       record_(std::move(record)),
@@ -40,7 +31,8 @@ Execution::Execution(ExecutionTools const& tools, ExecutionPatience patience, st
       group_(std::move(group)),
       mode_(mode),
       changed_(tools.executor),
-      calls_(tools.executor) {
+      calls_(tools.executor),
+      deadline_(deadline) {
   number_ranks();
 }
 
@@ -62,15 +54,30 @@ Problem Execution::in_group_ranks(Problem problem) const {
   return problem;
 }
 
-asio::awaitable<void> Execution::run() {
-  deadline_ = Clock::now() + std::chrono::milliseconds(record_->view().request.timeout_ms);
+asio::awaitable<std::optional<Problem>> Execution::run() {
   if (mode_ == Mode::launch) ticket_ = tools_.locks.enter(lock_keys(group_, record_->view().request));
   auto problem = co_await stages();
   calls_.cancel();
   co_await calls_.join();
   if (mode_ == Mode::launch) tools_.locks.leave(ticket_);
-  end(std::move(problem));
+  bool const goes_on = problem && may_go_on(*problem);
+  if (!goes_on) end(std::exchange(problem, std::nullopt));
   tools_.locks_changed.notify_all();
+  co_return problem;
+}
+
+bool Execution::may_go_on(Problem const& problem) const {
+  auto const& request = record_->view().request;
+  bool const is_loss = problem.code == ProblemCode::peer_lost || problem.code == ProblemCode::worker_unreachable ||
+                       problem.code == ProblemCode::group_broken || problem.code == ProblemCode::epoch_fenced;
+  bool const shrinks = may_shrink(group_.requested) && request.on_failure.value_or("shrink") == "shrink";
+  return mode_ == Mode::launch && shrinks && is_loss && !request.in_place && !request.epoch && !committing_ &&
+         !cancelled_ && Clock::now() < deadline_;
+}
+
+void Execution::superseded() {
+  done_ = true;
+  changed_.notify_all();
 }
 
 void Execution::end(std::optional<Problem> problem) {
@@ -197,11 +204,14 @@ Execution::Stage Execution::plan() {
     co_return Problem(ProblemCode::deadline_exceeded, "the time was over before the collective was planned");
   chosen_ = choice.value().spec;
   record_->plan(group_, *admitted_, choice.value(), Clock::now());
+  if (mode_ == Mode::launch) tools_.chronicle.planned(*record_);
   changed_.notify_all();
   co_return std::nullopt;
 }
 
 Execution::Stage Execution::launch() {
+  if (auto problem = co_await tools_.chronicle.launching(*record_)) co_return problem;
+  if (failing()) co_return cancelled_ ? cancelled_ : lost_;
   auto const left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline_ - Clock::now()).count();
   if (left < 1) co_return Problem(ProblemCode::deadline_exceeded, "the time was over before the collective began");
   auto const token = api::to_hex(tools_.random());
@@ -214,7 +224,11 @@ Execution::Stage Execution::launch() {
   changed_.notify_all();
   while (pending_ > 0 && !failing()) co_await changed_.wait_until(TimePoint::max());
   if (failing()) co_return Problem(ProblemCode::internal, "the collective failed");
-  co_return record_->check_digests();
+  if (auto problem = record_->check_digests()) co_return problem;
+  committing_ = true;  // what happens from here on comes too late
+  auto undecided = co_await tools_.chronicle.deciding(*record_);
+  committing_ = !undecided;
+  co_return undecided;
 }
 
 api::RunRequest Execution::run_request(std::uint32_t rank, std::string const& token, std::uint64_t timeout_ms) const {
@@ -307,7 +321,6 @@ asio::awaitable<void> Execution::abort_rank(std::uint32_t rank, TimePoint deadli
 }
 
 Execution::Stage Execution::commit() {
-  committing_ = true;
   commits_.resize(ranks());
   pending_ = ranks();
   auto const deadline = Clock::now() + patience_.commit;

@@ -11,6 +11,7 @@
 #include "http/condition.hpp"
 #include "http/task_group.hpp"
 #include "server/coordinator/blame.hpp"
+#include "server/coordinator/chronicle.hpp"
 #include "server/coordinator/groups.hpp"
 #include "server/coordinator/lock_table.hpp"
 #include "server/coordinator/order.hpp"
@@ -28,6 +29,7 @@ struct ExecutionTools {
   Groups const& groups;
   LockTable& locks;
   http::Condition& locks_changed;
+  Chronicle& chronicle;
   Random random;
 };
 
@@ -37,19 +39,24 @@ struct ExecutionPatience {
   std::chrono::milliseconds report{1000};     // after the deadline: survivors report whom they waited for
   std::chrono::milliseconds abort{2000};      // for the ranks to stop
   std::chrono::milliseconds commit{5000};
+  std::chrono::milliseconds next_epoch{15000};      // for a group that may shrink to do so
+  std::chrono::milliseconds reconciliation{10000};  // after a restart: for workers that neither answer nor refuse
 };
 
 class Execution {
  public:
   enum class Mode { launch, validate_only };
 
-  // `group` is as it stood when the collective was asked for, and was usable.
+  // `group` is as it stood when the collective was asked for, and was usable. At the deadline it fails.
   Execution(ExecutionTools const& tools, ExecutionPatience patience, std::shared_ptr<Record> record, Order order,
-            api::Group group, Mode mode);
+            api::Group group, Mode mode, TimePoint deadline);
 
   // Runs once, to the end: it is not cancelled from outside but by cancel(), and ends within the request's timeout and
-  // the patience above. Its owner joins it.
-  boost::asio::awaitable<void> run();
+  // the patience above. Its owner joins it. Gives the problem if the record has not ended, because a member was lost
+  // and may_go_on(): the owner ends this execution by end(), or by superseded() when another one has the record.
+  boost::asio::awaitable<std::optional<http::Problem>> run();
+  void end(std::optional<http::Problem> problem);
+  void superseded();
 
   // False if it is too late: the commit has begun.
   bool cancel(http::Problem why);
@@ -65,6 +72,8 @@ class Execution {
   // Ranks whose worker refused a connection, or whose connection broke.
   [[nodiscard]] std::vector<std::uint32_t> const& broken_ranks() const { return broken_; }
   [[nodiscard]] api::Group const& group() const { return group_; }
+  [[nodiscard]] TimePoint deadline() const { return deadline_; }
+  [[nodiscard]] std::optional<http::Problem> const& cancelled() const { return cancelled_; }
 
  private:
   using Stage = boost::asio::awaitable<std::optional<http::Problem>>;
@@ -93,7 +102,8 @@ class Execution {
   [[nodiscard]] std::string title(std::uint32_t rank) const;
   void settle(RankEnding::Kind kind, std::uint32_t rank, http::Problem problem);
   [[nodiscard]] bool failing() const { return cancelled_ || lost_ || failures_ > 0; }
-  void end(std::optional<http::Problem> problem);
+  // The group may shrink, what the ranks brought is intact, and there is time.
+  [[nodiscard]] bool may_go_on(http::Problem const& problem) const;
 
   ExecutionTools const& tools_;
   ExecutionPatience const patience_;
@@ -103,7 +113,7 @@ class Execution {
   Mode const mode_;
   http::Condition changed_;
   http::TaskGroup calls_;
-  TimePoint deadline_;
+  TimePoint const deadline_;
   LockTable::Ticket ticket_ = 0;
 
   bool in_line_ = false;

@@ -27,8 +27,9 @@ std::uint64_t run_of(Request const& request) {
   return run;
 }
 
+// Of one world, also over restarts: ids of collectives are drawn, too.
 Random counting() {
-  return [next = std::uint64_t{100}]() mutable { return ++next; };
+  return [next = std::make_shared<std::uint64_t>(100)] { return ++*next; };
 }
 
 }  // namespace
@@ -39,6 +40,7 @@ FakeWorker::FakeWorker(asio::any_io_executor executor, std::string name, std::ui
   router_.add(http::Method::get, "/livez", handler(this, &FakeWorker::live));
   router_.add(http::Method::get, "/v1/tensors/{name}", handler(this, &FakeWorker::look));
   router_.add(http::Method::put, "/v1/runs/{run}", handler(this, &FakeWorker::run));
+  router_.add(http::Method::get, "/v1/runs/{run}", handler(this, &FakeWorker::status));
   router_.add(http::Method::delete_, "/v1/runs/{run}", handler(this, &FakeWorker::drop));
   router_.add(http::Method::post, "/v1/runs/{run}/commit", handler(this, &FakeWorker::commit));
   router_.add(http::Method::put, "/v1/groups/{name}", handler(this, &FakeWorker::assign));
@@ -116,9 +118,30 @@ asio::awaitable<Response> FakeWorker::run(Request const&, Body& body) {
   co_return Response::json(200, http::encode(report));
 }
 
+asio::awaitable<Response> FakeWorker::status(Request const& request, Body&) {
+  auto const run = run_of(request);
+  auto const order = std::ranges::find(runs, run, &api::RunRequest::run);
+  if (order == runs.end()) co_return http::Problem(http::ProblemCode::unknown_run, "no such run");
+  api::RunStatus status;
+  status.run = run;
+  auto const is_committed = std::ranges::find(committed, run) != committed.end();
+  status.state = is_committed ? "committed" : is_dropped(run) ? "dropped" : "held";
+  api::RunReport report;
+  report.run = run;
+  report.rank = order->rank;
+  report.worker = id;
+  report.state = "succeeded";
+  report.version = tensors[order->tensor].version;
+  status.report = report;
+  co_return Response::json(200, http::encode(status));
+}
+
 asio::awaitable<Response> FakeWorker::commit(Request const& request, Body&) {
   if (refuse_commits) co_return *refuse_commits;
   auto const run = run_of(request);
+  for (auto const& order : runs)
+    if (order.run == run && repeats_commits && std::ranges::find(committed, run) != committed.end())
+      co_return Response::json(200, http::encode(api::CommitAnswer{tensors[order.tensor].version}));
   for (auto const& order : runs)
     if (order.run == run && std::ranges::find(committed, run) == committed.end()) {
       committed.push_back(run);
@@ -150,12 +173,19 @@ asio::awaitable<Response> FakeWorker::assign(Request const&, Body& body) {
   co_return Response(204);
 }
 
-World::World(std::size_t count, CoordinatorOptions options) : client_(io.get_executor()) {
+World::World(std::size_t count, CoordinatorOptions options, std::string journal)
+    : options_(std::move(options)), journal_(std::move(journal)), random_(counting()), client_(io.get_executor()) {
   for (std::size_t i = 0; i < count; ++i)
     workers.push_back(std::make_unique<FakeWorker>(io.get_executor(), "w" + std::to_string(i)));
+  begin();
+}
+
+void World::begin() {
   auto log = std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::null_sink_mt>());
-  coordinator = std::make_unique<Coordinator>(io.get_executor(), options, counting(), std::move(log));
-  url_ = "http://127.0.0.1:" + std::to_string(coordinator->start("127.0.0.1", 0).value());
+  auto file = journal_.empty() ? nullptr : JournalFile::open(journal_).value();
+  coordinator = std::make_unique<Coordinator>(io.get_executor(), options_, std::move(file), random_, std::move(log));
+  port_ = coordinator->start("127.0.0.1", 0).value();
+  url_ = "http://127.0.0.1:" + std::to_string(port_);
 }
 
 std::string World::Said::text(std::string const& pointer) const {
@@ -188,6 +218,17 @@ asio::awaitable<void> World::stand() {
     if ((co_await join(i)).status != 201) throw std::runtime_error("a worker could not join");
   auto const group = co_await put("/v1/groups/g", R"({"size":)" + std::to_string(workers.size()) + "}");
   if (group.status != 201) throw std::runtime_error("no group: " + group.body);
+}
+
+asio::awaitable<void> World::restart() {
+  co_await restart_after([] {});
+}
+
+asio::awaitable<void> World::restart_after(std::function<void()> nobody_is_there) {
+  co_await coordinator->stop(Clock::now());
+  coordinator.reset();
+  nobody_is_there();
+  begin();
 }
 
 asio::awaitable<bool> World::until(std::string path, std::string pointer, std::string value) {

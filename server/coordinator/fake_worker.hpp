@@ -4,6 +4,7 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/json/value.hpp>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -33,6 +34,7 @@ class FakeWorker {
   bool hold_runs = false;
   std::optional<http::Problem> fail_runs;
   std::optional<http::Problem> refuse_commits;
+  bool repeats_commits = false;  // gives the version again; otherwise a second commit is unknown
   std::string digest = "00000000000000dd";
   std::map<std::string, std::uint32_t> epochs_seen;  // by group: assignments up to this are fenced
   bool deaf_to_heads = false;                        // takes the requests, and never answers
@@ -55,6 +57,7 @@ class FakeWorker {
   boost::asio::awaitable<http::Response> live(http::Request const& request, http::Body& body);
   boost::asio::awaitable<http::Response> look(http::Request const& request, http::Body& body);
   boost::asio::awaitable<http::Response> run(http::Request const& request, http::Body& body);
+  boost::asio::awaitable<http::Response> status(http::Request const& request, http::Body& body);
   boost::asio::awaitable<http::Response> commit(http::Request const& request, http::Body& body);
   boost::asio::awaitable<http::Response> drop(http::Request const& request, http::Body& body);
   boost::asio::awaitable<http::Response> assign(http::Request const& request, http::Body& body);
@@ -73,7 +76,8 @@ class FakeWorker {
 // A coordinator with fake workers w0, w1, ... that have not joined yet.
 class World {
  public:
-  explicit World(std::size_t workers, CoordinatorOptions options = {});
+  // `journal`: its file, "" for none.
+  explicit World(std::size_t workers, CoordinatorOptions options = {}, std::string journal = "");
 
   struct Said {
     unsigned status = 0;
@@ -96,8 +100,14 @@ class World {
   boost::asio::awaitable<Said> join_as(FakeWorker& worker);
   // All workers join, and become a group "g" in the order of their ids.
   boost::asio::awaitable<void> stand();
+  // Stops the coordinator, and starts another one with the same options and journal.
+  boost::asio::awaitable<void> restart();
+  boost::asio::awaitable<void> restart_after(std::function<void()> nobody_is_there);
+  [[nodiscard]] std::string const& journal() const { return journal_; }
   // GETs `path` until the string at `pointer` is `value`; false after five seconds.
   boost::asio::awaitable<bool> until(std::string path, std::string pointer, std::string value);
+
+  [[nodiscard]] std::uint16_t port() const { return port_; }  // the coordinator's
 
   // Runs the story to its end, then stops everything. Rethrows what the story threw.
   void tell(boost::asio::awaitable<void> story);
@@ -108,8 +118,13 @@ class World {
 
  private:
   boost::asio::awaitable<void> live(boost::asio::awaitable<void> story);
+  void begin();
 
+  CoordinatorOptions const options_;
+  std::string const journal_;
+  Random const random_;
   http::Client client_;
+  std::uint16_t port_ = 0;
   std::string url_;
 };
 

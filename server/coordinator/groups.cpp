@@ -24,7 +24,8 @@ std::optional<http::Problem> wrong_count(std::size_t count, std::string const& p
   return std::nullopt;
 }
 
-http::Checked<std::vector<Worker>> pick_listed(std::vector<std::string> const& ids, Membership const& membership) {
+http::Checked<std::vector<Worker>> pick_listed(std::vector<std::string> const& ids, bool only_ready,
+                                               Membership const& membership) {
   if (auto problem = wrong_count(ids.size(), "/workers")) return std::move(*problem);
   std::vector<Worker> members;
   std::vector<http::FieldError> repeated, unknown, lost;
@@ -34,7 +35,9 @@ http::Checked<std::vector<Worker>> pick_listed(std::vector<std::string> const& i
     if (!is_identifier(ids[i]) || !seen.insert(ids[i]).second) {
       repeated.push_back(is_identifier(ids[i]) ? http::FieldError{pointer, "worker '" + ids[i] + "' is listed twice"}
                                                : not_an_identifier("worker id", ids[i], pointer).errors.front());
-    } else if (auto const* worker = membership.find(ids[i]); worker == nullptr) {
+    } else if (auto const* worker = membership.find(ids[i]); only_ready && (worker == nullptr || !worker->ready)) {
+      continue;
+    } else if (worker == nullptr) {
       unknown.push_back({pointer, "no worker '" + ids[i] + "' has joined"});
     } else if (!worker->ready) {
       lost.push_back({pointer, "worker '" + ids[i] + "' is lost"});
@@ -50,9 +53,10 @@ http::Checked<std::vector<Worker>> pick_listed(std::vector<std::string> const& i
 }
 
 // Sorted by locality, close workers are neighbours: the best window of n neighbours is the most compact choice.
-http::Checked<std::vector<Worker>> pick_closest(std::uint32_t size, Membership const& membership) {
+http::Checked<std::vector<Worker>> pick_closest(std::uint32_t size, bool or_fewer, Membership const& membership) {
   if (auto problem = wrong_count(size, "/size")) return std::move(*problem);
   auto const ready = membership.ready_in_order_of_arrival();
+  if (or_fewer && size > ready.size()) return ready;
   if (size > ready.size()) {
     auto detail = "a group of " + std::to_string(size) + " was asked for and " + std::to_string(ready.size()) +
                   " workers are ready";
@@ -97,12 +101,35 @@ http::Checked<std::vector<Worker>> pick_members(api::GroupRequest const& request
     std::string const detail = "exactly one of workers and size is expected";
     return pointed(http::ProblemCode::invalid_field, detail, {{"/workers", detail}, {"/size", detail}});
   }
-  return request.workers ? pick_listed(*request.workers, membership) : pick_closest(*request.size, membership);
+  bool const shrinks = may_shrink(request);
+  if (!shrinks && request.on_failure != "fail")
+    return invalid_field("/on_failure", "is " + quoted(request.on_failure) + "; expected fail or shrink");
+  auto const wanted = request.workers ? request.workers->size() : *request.size;
+  if (request.min_ranks == 0 || (request.min_ranks > wanted && wanted != 0))
+    return invalid_field("/min_ranks", "is " + std::to_string(request.min_ranks) + "; expected 1 to the " +
+                                           std::to_string(wanted) + " that are asked for");
+  auto members = request.workers ? pick_listed(*request.workers, shrinks, membership)
+                                 : pick_closest(*request.size, shrinks, membership);
+  if (members.has_value() && shrinks && members.value().size() < request.min_ranks) {
+    auto detail = std::to_string(members.value().size()) + " of the workers are ready, and min_ranks is " +
+                  std::to_string(request.min_ranks);
+    return pointed(http::ProblemCode::not_enough_workers, detail, {{"/min_ranks", detail}});
+  }
+  return members;
 }
 
-api::Group make_group(std::string name, std::uint32_t epoch, std::vector<Worker> const& as_listed,
-                      Arrangement const& arrangement) {
+bool has_members(api::Group const& group, std::vector<Worker> const& workers) {
+  return group.members.size() == workers.size() && std::ranges::all_of(workers, [&](Worker const& worker) {
+           return std::ranges::any_of(group.members, [&](api::Member const& member) {
+             return member.worker == worker.id && member.incarnation == api::to_hex(worker.incarnation);
+           });
+         });
+}
+
+api::Group make_group(std::string name, std::uint32_t epoch, api::GroupRequest requested,
+                      std::vector<Worker> const& as_listed, Arrangement const& arrangement) {
   api::Group group;
+  group.requested = std::move(requested);
   group.name = std::move(name);
   group.epoch = epoch;
   group.state = "ready";
@@ -125,11 +152,34 @@ api::Group const& Groups::publish(api::Group group, Membership const& membership
   return place;
 }
 
-void Groups::change_failed(std::string_view name, std::uint32_t epoch) {
+std::optional<KeptGroup> Groups::kept(std::string_view name) const {
+  auto const place = groups_.find(name);
+  if (place == groups_.end()) return std::nullopt;
+  KeptGroup kept{place->second, std::nullopt};
+  if (auto const half = half_changed_.find(name); half != half_changed_.end()) kept.half_changed = half->second;
+  return kept;
+}
+
+void Groups::restore(std::vector<KeptGroup> groups, std::map<std::string, KeptEpoch> const& epochs,
+                     std::uint32_t floor) {
+  epochs_.restore(epochs, floor);
+  for (auto& kept : groups) {
+    auto const name = kept.group.name;
+    if (kept.half_changed) half_changed_[name] = *kept.half_changed;
+    groups_.insert_or_assign(name, std::move(kept.group));
+  }
+}
+
+std::optional<std::string> Groups::drawn_in_vain(std::string const& name) {
+  return groups_.contains(name) ? std::nullopt : epochs_.retire(name);
+}
+
+std::optional<std::string> Groups::change_failed(std::string_view name, std::uint32_t epoch) {
   auto const place = groups_.find(name);
   if (place == groups_.end()) return epochs_.retire(std::string(name));
   place->second.state = "degraded";
   half_changed_[place->first] = epoch;
+  return std::nullopt;
 }
 
 std::vector<std::string> Groups::worker_lost(std::string_view id, std::uint64_t incarnation) {
@@ -150,14 +200,14 @@ http::Checked<api::Group> Groups::find(std::string_view name) const {
   return place->second;
 }
 
-http::Checked<api::Group> Groups::erase(std::string_view name) {
+http::Checked<Groups::Erased> Groups::erase(std::string_view name) {
   auto const place = groups_.find(name);
   if (place == groups_.end()) return unknown_group(name);
   auto group = std::move(place->second);
   groups_.erase(place);
   half_changed_.erase(group.name);
-  epochs_.retire(group.name);
-  return group;
+  auto forgotten = epochs_.retire(group.name);
+  return Erased{std::move(group), std::move(forgotten)};
 }
 
 std::optional<http::Problem> Groups::unusable(api::Group const& group) const {

@@ -22,13 +22,18 @@ namespace chorus::coordinator {
 inline constexpr std::size_t most_members = 256;
 
 // The workers that a PUT asks for, as listed; for `size`, those n ready ones that stand closest together, in order of
-// arrival. Problems: invalid_field, unknown_worker, not_enough_workers, each with a pointer.
+// arrival. Where the group may shrink, those of them that are ready. Problems: invalid_field, unknown_worker,
+// not_enough_workers, each with a pointer.
 [[nodiscard]] http::Checked<std::vector<Worker>> pick_members(api::GroupRequest const& request,
                                                               Membership const& membership);
 
 // What becomes of a group when an epoch is drawn for these members.
-[[nodiscard]] api::Group make_group(std::string name, std::uint32_t epoch, std::vector<Worker> const& as_listed,
-                                    Arrangement const& arrangement);
+[[nodiscard]] api::Group make_group(std::string name, std::uint32_t epoch, api::GroupRequest requested,
+                                    std::vector<Worker> const& as_listed, Arrangement const& arrangement);
+
+[[nodiscard]] inline bool may_shrink(api::GroupRequest const& request) { return request.on_failure == "shrink"; }
+// Whether these incarnations are its members.
+[[nodiscard]] bool has_members(api::Group const& group, std::vector<Worker> const& workers);
 
 class Groups {
  public:
@@ -39,16 +44,29 @@ class Groups {
   // once.
   api::Group const& publish(api::Group group, Membership const& membership);
 
+  // For the journal, and back.
+  [[nodiscard]] std::optional<KeptGroup> kept(std::string_view name) const;
+  [[nodiscard]] Epochs const& epochs() const { return epochs_; }
+  void restore(std::vector<KeptGroup> groups, std::map<std::string, KeptEpoch> const& epochs, std::uint32_t floor);
+
+  // No member has heard of the epoch that was drawn. Gives a forgotten name as erase().
+  std::optional<std::string> drawn_in_vain(std::string const& name);
+
   // A push reached some members and not others: the group stays as it was, but its members may have left its epoch, so
-  // nothing runs in it until it is PUT again.
-  void change_failed(std::string_view name, std::uint32_t epoch);
+  // nothing runs in it until it is PUT again. Gives a forgotten name as erase().
+  std::optional<std::string> change_failed(std::string_view name, std::uint32_t epoch);
 
   // This incarnation is no longer a member of anything; gives the groups that became degraded by it.
   std::vector<std::string> worker_lost(std::string_view id, std::uint64_t incarnation);
 
   // Problems: unknown_group.
   [[nodiscard]] http::Checked<api::Group> find(std::string_view name) const;
-  [[nodiscard]] http::Checked<api::Group> erase(std::string_view name);
+  // Gives it, and the name of a group deleted long ago whose epochs are forgotten instead, if there is one.
+  struct Erased {
+    api::Group group;
+    std::optional<std::string> forgotten;
+  };
+  [[nodiscard]] http::Checked<Erased> erase(std::string_view name);
 
   // Nothing, or why no collective may start in the group now: group_broken with the lost ranks.
   [[nodiscard]] std::optional<http::Problem> unusable(api::Group const& group) const;

@@ -37,8 +37,13 @@ http::Problem refused(api::GroupRequest const& request, Membership const& member
   return workers.error();
 }
 
-api::GroupRequest listed(std::vector<std::string> ids) { return {std::move(ids), std::nullopt}; }
-api::GroupRequest sized(std::uint32_t size) { return {std::nullopt, size}; }
+api::GroupRequest listed(std::vector<std::string> ids) { return {.workers = std::move(ids)}; }
+api::GroupRequest sized(std::uint32_t size) { return {.size = size}; }
+api::GroupRequest elastic(api::GroupRequest request, std::uint32_t min_ranks) {
+  request.on_failure = "shrink";
+  request.min_ranks = min_ranks;
+  return request;
+}
 
 Arrangement arranged(std::vector<Worker> const& workers) {
   std::vector<Locality> localities;
@@ -49,10 +54,26 @@ Arrangement arranged(std::vector<Worker> const& workers) {
 api::Group group_of(Groups& groups, std::string const& name, Membership const& membership,
                     api::GroupRequest const& request) {
   auto const workers = pick_members(request, membership).value();
-  return groups.publish(make_group(name, groups.draw_epoch(name), workers, arranged(workers)), membership);
+  return groups.publish(make_group(name, groups.draw_epoch(name), request, workers, arranged(workers)), membership);
 }
 
 }  // namespace
+
+TEST_CASE("a group that may shrink takes those that are ready, down to its least") {
+  auto membership = members({{"a", "r"}, {"b", "r"}, {"c", "r"}});
+  CHECK(membership.mark_lost("c", 1));
+  CHECK(picked(elastic(listed({"b", "c", "a", "later"}), 2), membership) == std::vector<std::string>{"b", "a"});
+  CHECK(picked(elastic(sized(5), 2), membership) == std::vector<std::string>{"a", "b"});
+  auto const few = refused(elastic(listed({"b", "c", "a"}), 3), membership);
+  CHECK(few.code == ProblemCode::not_enough_workers);
+  CHECK(few.errors.front().pointer == "/min_ranks");
+  CHECK(refused(elastic(sized(5), 3), membership).code == ProblemCode::not_enough_workers);
+  CHECK(refused(elastic(sized(5), 6), membership).errors.front().pointer == "/min_ranks");
+  CHECK(refused(elastic(sized(5), 0), membership).errors.front().pointer == "/min_ranks");
+  auto unclear = sized(2);
+  unclear.on_failure = "shrnk";
+  CHECK(refused(unclear, membership).errors.front().pointer == "/on_failure");
+}
 
 TEST_CASE("listed members are taken as listed, and every wrong entry has its pointer") {
   auto membership = members({{"a", "r"}, {"b", "r"}, {"c", "r"}});
@@ -149,7 +170,7 @@ TEST_CASE("a member that was lost or replaced while its group was being made is 
   Groups groups;
   auto const workers = pick_members(sized(2), membership).value();
   CHECK(membership.join({"b", 2, "http://b:1", {}, "1"}, start).value().fenced == 1);
-  auto const group = groups.publish(make_group("g", 1, workers, arranged(workers)), membership);
+  auto const group = groups.publish(make_group("g", 1, sized(2), workers, arranged(workers)), membership);
   CHECK(group.state == "degraded");
   CHECK(group.lost == std::vector<std::string>{"b"});
 }
@@ -173,7 +194,7 @@ TEST_CASE("a deleted group is unknown, and its name continues with higher epochs
   Groups groups;
   CHECK(group_of(groups, "g", membership, sized(1)).epoch == 1);
   CHECK(groups.names_with("a") == std::vector<std::string>{"g"});
-  CHECK(groups.erase("g").value().epoch == 1);
+  CHECK(groups.erase("g").value().group.epoch == 1);
   CHECK(groups.find("g").error().code == ProblemCode::unknown_group);
   CHECK(groups.erase("g").error().code == ProblemCode::unknown_group);
   CHECK(group_of(groups, "g", membership, sized(1)).epoch == 2);

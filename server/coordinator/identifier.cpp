@@ -41,4 +41,8 @@ http::Problem invalid_field(std::string pointer, std::string detail) {
   return problem;
 }
 
+std::string quoted(std::string_view text) {
+  return is_showable(text, 64) ? "'" + std::string(text) + "'" : "of " + std::to_string(text.size()) + " bytes";
+}
+
 }  // namespace chorus::coordinator

@@ -19,6 +19,9 @@ namespace chorus::coordinator {
 // For log lines: control characters become spaces.
 [[nodiscard]] std::string on_one_line(std::string text);
 
+// In quotes, for an answer that says what is wrong with it.
+[[nodiscard]] std::string quoted(std::string_view text);
+
 // invalid_field with one error, the commonest problem of this module.
 [[nodiscard]] http::Problem invalid_field(std::string pointer, std::string detail);
 

@@ -24,7 +24,6 @@ namespace {
 using namespace chorus;
 
 constexpr int usage_error = 2;  // exit status
-constexpr auto time_to_drain = std::chrono::seconds(10);
 
 struct Flags {
   std::string host = "127.0.0.1";
@@ -34,7 +33,9 @@ struct Flags {
   std::string checkpoint;
   std::uint32_t checkpoint_interval_s = 300;
   std::uint32_t checkpoint_keep = 3;
+  std::uint32_t drain_ms = 10000;
   std::string constants;  // file
+  std::string journal;    // file
 };
 
 void add_flags(CLI::App& app, Flags& flags) {
@@ -62,6 +63,16 @@ void add_flags(CLI::App& app, Flags& flags) {
       ->envname("CHORUS_CHECKPOINT_KEEP")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
+  app.add_option(
+         "--journal", flags.journal,
+         "where groups, collectives and events are kept, so that a restart forgets nothing; made if it does not "
+         "exist; without it everything is in memory")
+      ->envname("CHORUS_JOURNAL")
+      ->type_name("FILE");
+  app.add_option("--drain-ms", flags.drain_ms, "how long a coordinator that is told to stop waits for what runs")
+      ->envname("CHORUS_DRAIN_MS")
+      ->check(CLI::Range(0, 3600000))
+      ->capture_default_str();
   app.set_version_flag("--version", metrics::this_build().version);
 }
 
@@ -84,7 +95,8 @@ boost::asio::awaitable<void> wait_for_signal(std::shared_ptr<spdlog::logger> log
   if (!error) log->info("signal {}: stopping", number);
 }
 
-boost::asio::awaitable<void> serve(coordinator::Coordinator* coordinator, std::shared_ptr<spdlog::logger> log) {
+boost::asio::awaitable<void> serve(coordinator::Coordinator* coordinator, std::chrono::milliseconds time_to_drain,
+                                   std::shared_ptr<spdlog::logger> log) {
   co_await wait_for_signal(log);
   co_await coordinator->stop(std::chrono::steady_clock::now() + time_to_drain);
   log->info("stopped");
@@ -113,7 +125,18 @@ int run(Flags const& flags) {
     options.constants = *constants;
   }
   options.http.connections = http::prepare_for_connections(options.http.connections);
-  coordinator::Coordinator coordinator(io.get_executor(), options, system_random(), log);
+  std::unique_ptr<coordinator::JournalFile> journal;
+  if (flags.journal.empty()) {
+    log->warn("no --journal: groups, collectives and Idempotency-Keys are forgotten when this process ends");
+  } else {
+    auto opened = coordinator::JournalFile::open(flags.journal);
+    if (!opened) {
+      log->error("{}", opened.error().detail);
+      return 1;
+    }
+    journal = std::move(*opened);
+  }
+  coordinator::Coordinator coordinator(io.get_executor(), options, std::move(journal), system_random(), log);
   auto const port = coordinator.start(flags.host, flags.port);
   if (port.has_error()) {
     log->error("{}", port.error().detail);
@@ -121,7 +144,7 @@ int run(Flags const& flags) {
   }
   log->info("chorus-coordinator {} lease_ms={}", metrics::this_build().version, flags.lease_ms);
   std::cout << "listening on " << url_of(flags.host, port.value()) << std::endl;
-  boost::asio::co_spawn(io, serve(&coordinator, log), rethrow);
+  boost::asio::co_spawn(io, serve(&coordinator, std::chrono::milliseconds(flags.drain_ms), log), rethrow);
   io.run();
   return 0;
 }

@@ -93,6 +93,8 @@ http::Checked<Membership::Joined> Membership::join(Newcomer const& newcomer, Tim
     if (fenced.size() > fenced_remembered) fenced.pop_front();
   }
   joined.revived = !created && !worker.ready;
+  joined.moved = !created && (worker.url != newcomer.url || worker.locality != newcomer.locality ||
+                              worker.version != newcomer.version);
   auto const joined_at = created || joined.fenced ? arrivals_++ : worker.joined;
   worker = {newcomer.id, newcomer.incarnation, newcomer.url, newcomer.locality, newcomer.version, true, joined_at, now};
   return joined;
@@ -127,25 +129,48 @@ http::Checked<Worker> Membership::leave(std::string_view id, std::optional<std::
   return left;
 }
 
-std::vector<Worker> Membership::expire(TimePoint now) {
+std::optional<KeptWorker> Membership::kept(std::string_view id) const {
+  auto const* worker = find(id);
+  if (worker == nullptr) return std::nullopt;
+  KeptWorker kept{{worker->id, api::to_hex(worker->incarnation), worker->url, worker->locality, worker->version},
+                  worker->ready,
+                  worker->joined,
+                  {}};
+  if (auto const fenced = fenced_.find(id); fenced != fenced_.end())
+    for (auto const incarnation : fenced->second) kept.fenced.push_back(api::to_hex(incarnation));
+  return kept;
+}
+
+void Membership::restore(std::vector<KeptWorker> const& workers, TimePoint now) {
+  for (auto const& [self, ready, joined, fenced] : workers) {
+    workers_[self.id] = {
+        self.id, api::from_hex(self.incarnation).value_or(0), self.url, self.locality, self.version, ready, joined,
+        now};
+    for (auto const& incarnation : fenced) fenced_[self.id].push_back(api::from_hex(incarnation).value_or(0));
+    arrivals_ = std::max(arrivals_, joined + 1);
+  }
+}
+
+Membership::Expired Membership::expire(TimePoint now) {
   auto const slept = last_expire_ && now - *last_expire_ > lease_ / 2;
   last_expire_ = now;
-  std::vector<Worker> lost;
+  Expired expired;
   for (auto next = workers_.begin(); next != workers_.end();) {
     auto& worker = next->second;
     if (slept && worker.ready) worker.heard = now;
     if (worker.ready && now - worker.heard > lease_) {
       worker.ready = false;
-      lost.push_back(worker);
+      expired.lost.push_back(worker);
     }
     if (!worker.ready && now - worker.heard > forget_after) {
       fenced_.erase(next->first);
+      expired.forgotten.push_back(next->first);
       next = workers_.erase(next);
     } else {
       ++next;
     }
   }
-  return lost;
+  return expired;
 }
 
 bool Membership::mark_lost(std::string_view id, std::uint64_t incarnation) {

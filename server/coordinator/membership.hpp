@@ -13,6 +13,7 @@
 #include "collectives/core/locality.hpp"
 #include "http/api/membership.hpp"
 #include "http/message.hpp"
+#include "server/coordinator/kept.hpp"
 
 namespace chorus::coordinator {
 
@@ -50,7 +51,14 @@ class Membership {
     bool created = false;                 // the id was not there
     bool revived = false;                 // it was lost
     std::optional<std::uint64_t> fenced;  // this incarnation was replaced
+    bool moved = false;                   // the same incarnation has another address, locality or version
+    [[nodiscard]] bool changed() const { return created || revived || fenced || moved; }
   };
+
+  // For the journal, and back: a worker that was ready gets a whole lease from `now` on, in which it renews without
+  // having noticed anything.
+  [[nodiscard]] std::optional<KeptWorker> kept(std::string_view id) const;
+  void restore(std::vector<KeptWorker> const& workers, TimePoint now);
 
   // A repeated join of the same incarnation renews its lease. A new incarnation replaces the old one, which is fenced:
   // it can neither renew nor join again. Problems: epoch_fenced; unavailable above 65536 workers.
@@ -65,10 +73,14 @@ class Membership {
   // Problems: unknown_worker; epoch_fenced if `incarnation` is given and is not the present one.
   [[nodiscard]] http::Checked<Worker> leave(std::string_view id, std::optional<std::string_view> incarnation);
 
+  struct Expired {
+    std::vector<Worker> lost;
+    std::vector<std::string> forgotten;  // ids
+  };
   // Makes every worker lost whose lease has passed, and gives those that it made lost. If this process itself did not
   // run for half a lease since the last call, renewals may be waiting unread: everybody gets a fresh lease instead.
   // Workers that have been lost for ten minutes are forgotten.
-  [[nodiscard]] std::vector<Worker> expire(TimePoint now);
+  [[nodiscard]] Expired expire(TimePoint now);
 
   // For evidence other than a lease, such as a refused connection. False if that incarnation is not ready.
   bool mark_lost(std::string_view id, std::uint64_t incarnation);

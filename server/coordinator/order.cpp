@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "collectives/algorithms/catalogue.hpp"
+#include "server/coordinator/groups.hpp"
 #include "server/coordinator/identifier.hpp"
 
 namespace chorus::coordinator {
@@ -12,10 +13,6 @@ constexpr std::uint64_t longest_timeout_ms = 3600 * 1000;
 constexpr std::uint64_t least_segment_bytes = 4096;
 constexpr std::uint64_t most_segment_bytes = std::uint64_t{64} << 20;
 constexpr std::uint32_t most_window = 64;
-
-std::string quoted(std::string_view text) {
-  return is_showable(text, 64) ? "'" + std::string(text) + "'" : "of " + std::to_string(text.size()) + " bytes";
-}
 
 std::string names_of_algorithms() {
   std::string names = "auto";
@@ -144,6 +141,8 @@ http::Checked<Order> check_order(api::CollectiveRequest const& request) {
   if (!reduce)
     return invalid_field("/reduce",
                          "unknown reduction " + quoted(request.reduce) + "; there are " + names_of(all_reduce_ops));
+  if (request.on_failure && *request.on_failure != "fail" && *request.on_failure != "shrink")
+    return invalid_field("/on_failure", "is " + quoted(*request.on_failure) + "; expected fail or shrink");
   if (request.timeout_ms == 0 || request.timeout_ms > longest_timeout_ms)
     return invalid_field("/timeout_ms", std::to_string(request.timeout_ms) + "; expected 1 to 3600000");
   if (auto problem = check_schedule(request.schedule)) return std::move(*problem);
@@ -164,8 +163,20 @@ std::optional<http::Problem> check_order_for(api::CollectiveRequest const& reque
     problem.errors.push_back({"/epoch", detail});
     return problem;
   }
+  if (request.on_failure == "shrink" && !may_shrink(group.requested))
+    return invalid_field("/on_failure", "is 'shrink', and group '" + group.name + "' was PUT with on_failure 'fail'");
   if (auto problem = check_root(request.root, group.members.size())) return problem;
   return check_shape(order.wish, group.members.size());
+}
+
+std::vector<std::string> lock_keys(api::Group const& group, api::CollectiveRequest const& request) {
+  std::vector<std::string> keys;
+  for (auto const& member : group.members) {
+    if (!request.tensor.empty()) keys.push_back("tensor:" + member.worker + "/" + request.tensor);
+    if (request.output && *request.output != request.tensor)
+      keys.push_back("tensor:" + member.worker + "/" + *request.output);
+  }
+  return keys;
 }
 
 }  // namespace chorus::coordinator

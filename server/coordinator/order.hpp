@@ -23,6 +23,9 @@ struct Order {
 [[nodiscard]] std::optional<http::Problem> check_order_for(api::CollectiveRequest const& request, Order const& order,
                                                            api::Group const& group);
 
+// What the collective writes, as keys of the lock table.
+[[nodiscard]] std::vector<std::string> lock_keys(api::Group const& group, api::CollectiveRequest const& request);
+
 // Shared with dry runs. Problems at /op, /algorithm, /root, /arity and /algorithm_shape.
 struct WishText {
   std::string const& op;

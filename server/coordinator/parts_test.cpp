@@ -1,12 +1,12 @@
 // The small pure parts: durations, names, locks, epochs, paging, text for people.
 #include <doctest/doctest.h>
 
+#include "http/paging.hpp"
 #include "server/coordinator/duration.hpp"
 #include "server/coordinator/epochs.hpp"
 #include "server/coordinator/identifier.hpp"
 #include "server/coordinator/lock_table.hpp"
 #include "server/coordinator/order.hpp"
-#include "server/coordinator/paging.hpp"
 #include "server/coordinator/problem_pages.hpp"
 #include "server/coordinator/status_page.hpp"
 #include "server/coordinator/wall_clock.hpp"
@@ -105,14 +105,14 @@ TEST_CASE("a page begins after its cursor, also after one that nobody issued") {
     std::optional<std::string> next_cursor;
   };
   auto const show = [](int number) { return number; };
-  auto const first = page_through<List>(numbers, {"", 2}, show);
+  auto const first = http::page_through<List>(numbers, {"", 2}, show);
   CHECK(first.items == std::vector{1, 2});
   CHECK(first.next_cursor == "b");
-  auto const second = page_through<List>(numbers, {"b", 2}, show);
+  auto const second = http::page_through<List>(numbers, {"b", 2}, show);
   CHECK(second.items == std::vector{4});
   CHECK_FALSE(second.next_cursor.has_value());
-  CHECK(page_through<List>(numbers, {"c", 9}, show).items == std::vector{4});
-  CHECK(page_through<List>(numbers, {"zzz", 9}, show).items.empty());
+  CHECK(http::page_through<List>(numbers, {"c", 9}, show).items == std::vector{4});
+  CHECK(http::page_through<List>(numbers, {"zzz", 9}, show).items.empty());
 }
 
 TEST_CASE("what comes from outside is shown, not interpreted") {

@@ -38,7 +38,7 @@ asio::awaitable<http::Checked<api::SimulationAnswer>> simulate_there(api::Simula
   co_return planning::simulate(request, constants);
 }
 
-LearnedCosts::Place place_of(Planner::Question const& question) {
+model::LearnedCosts::Place place_of(Planner::Question const& question) {
   return {question.group, question.epoch, question.wish.op, question.elements * question.element_bytes};
 }
 

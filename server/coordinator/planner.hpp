@@ -11,12 +11,12 @@
 #include <string>
 #include <vector>
 
+#include "collectives/model/learned_costs.hpp"
 #include "collectives/model/select.hpp"
 #include "http/api/collectives.hpp"
 #include "http/api/simulations.hpp"
 #include "http/problem.hpp"
 #include "server/coordinator/arrangement.hpp"
-#include "server/coordinator/learned_costs.hpp"
 
 namespace chorus::coordinator {
 
@@ -86,7 +86,7 @@ class Planner {
 
   model::Constants constants_;
   std::array<bool, all_levels.size()> is_measured_{};
-  LearnedCosts learned_;
+  model::LearnedCosts learned_;
   std::map<Key, Kept> kept_;
   std::list<Key> recent_;  // most recent first
   std::size_t previews_waiting_ = 0;

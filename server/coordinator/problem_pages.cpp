@@ -74,6 +74,11 @@ char const* advice(http::ProblemCode code) {
       return "A client's shared memory object has become shorter than the region that was registered. "
              "What was read from it may be zeros; the collective failed. Tensors that do not lie in it "
              "are as they were. Make the object anew, register it and place the tensors again.";
+    case compacted:
+      return "The events after `since` (or Last-Event-ID) are no longer all kept. Read the state again (workers, "
+             "groups, "
+             "collectives),\n"
+             "then follow from the newest event: the detail says its number.";
     case length_required:
       return "This request needs a Content-Length.";
     case precondition_failed:
@@ -121,6 +126,13 @@ char const* advice(http::ProblemCode code) {
     case parameter_lost:
       return "Every worker that had this shard is gone. Load a checkpoint, or delete the parameter and make it anew; "
              "with replicas: 2 it survives one worker.";
+      return "The service is stopping or at a limit, or the coordinator's journal cannot be written. Ask again after\n"
+             "Retry-After seconds.";
+    case interrupted:
+      return "The coordinator was started again while the collective ran, before it had been decided to commit it. It "
+             "was "
+             "aborted\n"
+             "on every rank; tensors are as they were, unless it ran in place. Launch it again.";
     case deadline_exceeded:
       return "It did not end within its timeout_ms. `ranks` names those that the others waited for. Tensors are as "
              "they were.";

@@ -43,7 +43,7 @@ void Record::plan(api::Group const& group, Admitted const& admitted, model::Choi
   view_.lower_bound = planning::show_lower_bound(choice.spec.op, choice.spec.ranks, admitted.bytes);
   for (auto const& member : group.members)
     view_.ranks.push_back({member.rank, member.worker, admitted.tensors[member.rank], "pending", std::nullopt});
-  admitted_ = now;
+  if (!admitted_) admitted_ = now;
 }
 
 void Record::run() {
@@ -81,6 +81,17 @@ void Record::succeed(std::vector<std::uint64_t> const& versions, TimePoint now) 
   end("succeeded", std::nullopt, now);
 }
 
+void Record::begin_again(std::uint64_t run, http::Problem why, std::uint32_t epoch) {
+  CHORUS_ASSERT(!ended(), "what has ended is not begun again");
+  view_.attempts.push_back({view_.run, epoch, std::move(why)});
+  view_.state = "pending";
+  view_.run = run;
+  view_.ranks.clear();
+  view_.arrival_skew_seconds = 0;
+  first_start_.reset();
+  last_start_.reset();
+}
+
 void Record::fail(http::Problem problem, TimePoint now) {
   refused_ = view_.state == "pending" || view_.state == "planned";
   end("failed", std::move(problem), now);
@@ -101,6 +112,8 @@ void Record::end(char const* state, std::optional<http::Problem> problem, TimePo
 bool Record::ended() const {
   return view_.state == "succeeded" || view_.state == "failed" || view_.state == "cancelled";
 }
+
+bool Record::may_be_repeated() const { return refused_ && http::kind(view_.error->code).retryable; }
 
 std::optional<http::Problem> Record::check_digests() const {
   if (!has_one_result_) return std::nullopt;

@@ -22,6 +22,8 @@ using http::TimePoint;
 class Record {
  public:
   Record(std::string id, std::uint64_t run, api::CollectiveRequest request, std::string created_at);
+  // As it was kept.
+  Record(api::Collective view, bool refused) : view_(std::move(view)), refused_(refused) {}
 
   // pending -> planned. Seconds count from `now` on.
   void plan(api::Group const& group, Admitted const& admitted, model::Choice const& choice, TimePoint now);
@@ -37,6 +39,9 @@ class Record {
   void fail(http::Problem problem, TimePoint now);
   void cancel(http::Problem problem, TimePoint now);
 
+  // pending, planned, running -> pending: this attempt has failed, and another one is made as another run.
+  void begin_again(std::uint64_t run, http::Problem why, std::uint32_t epoch);
+
   // Nothing, or digest_mismatch naming the ranks whose result differs from that of most: the results of all_reduce,
   // broadcast and all_gather are equal on all ranks. Ranks without a digest are not compared.
   [[nodiscard]] std::optional<http::Problem> check_digests() const;
@@ -44,6 +49,8 @@ class Record {
   [[nodiscard]] bool ended() const;
   // It failed before anything was launched: a launch is answered with the problem itself.
   [[nodiscard]] bool refused() const { return refused_; }
+  // The same, and it may succeed when it is repeated: a repetition is a new launch.
+  [[nodiscard]] bool may_be_repeated() const;
   [[nodiscard]] api::Collective const& view() const { return view_; }
 
  private:

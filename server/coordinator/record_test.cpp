@@ -158,13 +158,34 @@ TEST_CASE("the last that ended are kept with their keys, older ones are forgotte
   for (auto const* key : {"a", "b", "c"}) {
     auto const record = records.begin({std::nullopt, key}, request(), "now").value().record;
     record->cancel({ProblemCode::cancelled, ""}, start);
-    records.keep_for_a_while(*record);
+    (void)records.keep_for_a_while(*record);
   }
   CHECK(records.running() == 0);
   CHECK_FALSE(records.knows({std::nullopt, "a"}));
   CHECK(records.knows({std::nullopt, "b"}));
   CHECK(records.list(10, "").value().items.size() == 2);
   CHECK(records.begin({std::nullopt, "a"}, request("other"), "now").value().created);
+}
+
+TEST_CASE("what was refused for now and never began is run when it is repeated; everything else is not") {
+  Records records(counting(), {});
+  for (auto const& name : {Records::Name{"mine", std::nullopt}, Records::Name{std::nullopt, "key"}}) {
+    auto const first = records.begin(name, request(), "now").value().record;
+    first->fail({ProblemCode::worker_unreachable, ""}, start);
+    (void)records.keep_for_a_while(*first);
+    CHECK(first->may_be_repeated());
+    CHECK_FALSE(records.knows(name));
+    auto const second = records.begin(name, request(), "now").value();
+    CHECK(second.created);
+    second.record->fail({ProblemCode::mismatch, ""}, start);
+    (void)records.keep_for_a_while(*second.record);
+    CHECK_FALSE(records.begin(name, request(), "now").value().created);
+  }
+  CHECK(records.running() == 0);
+  CHECK(records.list(10, "").value().items.size() == 3);
+  auto launched = running_record(2);
+  launched.fail({ProblemCode::peer_lost, ""}, start);
+  CHECK_FALSE(launched.may_be_repeated());
 }
 
 TEST_CASE("too many at once are refused, with the time to come back") {

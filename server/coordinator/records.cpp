@@ -21,8 +21,29 @@ bool same_body(api::CollectiveRequest const& a, api::CollectiveRequest const& b)
 Records::Records(Random random, RecordLimits limits)
     : random_(std::move(random)), limits_(limits), next_run_(first_run(random_())) {}
 
+void Records::restore(std::vector<KeptCollective> const& kept, std::uint64_t last_run, std::uint64_t last_sequence) {
+  if (last_run != 0) next_run_ = last_run + 1;
+  next_sequence_ = last_sequence + 1;
+  for (auto const& one : kept) {
+    auto const& id = one.record.id;
+    auto& entry = by_id_[id];
+    entry.record = std::make_shared<Record>(one.record, one.refused);
+    entry.sequence = one.sequence;
+    entry.key = one.key;
+    id_by_sequence_.emplace(one.sequence, id);
+    if (one.key && !entry.record->may_be_repeated()) id_by_key_.emplace(*one.key, id);
+    if (entry.record->ended()) ended_.push_back(id);
+  }
+}
+
+KeptCollective Records::kept(Record const& record) const {
+  auto const& entry = by_id_.find(record.view().id)->second;
+  return {entry.sequence, entry.key, "", record.refused(), std::nullopt, record.view()};
+}
+
 http::Checked<Records::Begun> Records::begin(Name const& name, api::CollectiveRequest const& request,
                                              std::string created_at) {
+  if (known(name) != nullptr && may_be_repeated(name)) forget_name(name);
   if (auto const* id = known(name)) {
     auto const& record = by_id_.find(*id)->second.record;
     if (same_body(record->view().request, request)) return Begun{record, false};
@@ -61,14 +82,36 @@ Records::Entry& Records::add(Name const& name, api::CollectiveRequest const& req
   return entry;
 }
 
-void Records::keep_for_a_while(Record const& record) {
+bool Records::may_be_repeated(Name const& name) const {
+  return by_id_.find(*known(name))->second.record->may_be_repeated();
+}
+
+// A key is free again, and its record stays in the list. An id is the record's own.
+void Records::forget_name(Name const& name) {
+  if (!name.id) {
+    id_by_key_.erase(*name.key);
+    return;
+  }
+  std::erase(ended_, *name.id);
+  forget(*name.id);
+}
+
+void Records::forget(std::string const& id) {
+  auto const entry = by_id_.find(id);
+  id_by_sequence_.erase(entry->second.sequence);
+  if (auto const& key = entry->second.key)
+    if (auto const named = id_by_key_.find(*key); named != id_by_key_.end() && named->second == id)
+      id_by_key_.erase(named);
+  by_id_.erase(entry);
+}
+
+std::optional<std::string> Records::keep_for_a_while(Record const& record) {
   ended_.push_back(record.view().id);
-  if (ended_.size() <= limits_.ended) return;
-  auto const oldest = by_id_.find(ended_.front());
-  id_by_sequence_.erase(oldest->second.sequence);
-  if (oldest->second.key) id_by_key_.erase(*oldest->second.key);
-  by_id_.erase(oldest);
+  if (ended_.size() <= limits_.ended) return std::nullopt;
+  auto oldest = std::move(ended_.front());
   ended_.pop_front();
+  forget(oldest);
+  return oldest;
 }
 
 http::Checked<std::shared_ptr<Record>> Records::find(std::string_view id) const {

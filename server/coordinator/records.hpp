@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "server/coordinator/kept.hpp"
 #include "server/coordinator/record.hpp"
 
 namespace chorus::coordinator {
@@ -25,6 +26,9 @@ class Records {
  public:
   Records(Random random, RecordLimits limits);
 
+  // What was kept, in the order of the list, and the numbers that were given last, 0: none. Before everything else.
+  void restore(std::vector<KeptCollective> const& kept, std::uint64_t last_run, std::uint64_t last_sequence);
+
   // How a launch names itself: by the id of a PUT, by the Idempotency-Key of a POST, or not at all.
   struct Name {
     std::optional<std::string> id;
@@ -35,15 +39,24 @@ class Records {
     bool created = false;  // false: a repetition, nothing is to be launched
   };
   // Problems: already_exists for an id, idempotency_reused for a key, whose record has another body; unavailable above
-  // the limit of running ones. Bodies are compared as decoded: white space and defaults make no difference.
+  // the limit of running ones. Bodies are compared as decoded: white space and defaults make no difference. What was
+  // refused and may be repeated counts as never asked for.
   [[nodiscard]] http::Checked<Begun> begin(Name const& name, api::CollectiveRequest const& request,
                                            std::string created_at);
 
-  // Whether begin() would find a record under this name.
-  [[nodiscard]] bool knows(Name const& name) const { return known(name) != nullptr; }
+  // Whether begin() would give a record that exists.
+  [[nodiscard]] bool knows(Name const& name) const { return known(name) != nullptr && !may_be_repeated(name); }
 
-  // The record has ended: from now on it may be forgotten, with its key.
-  void keep_for_a_while(Record const& record);
+  // The number of another run of a collective that is begun again.
+  [[nodiscard]] std::uint64_t draw_run() { return next_run_++; }
+
+  // The record has ended: from now on it may be forgotten, with its key. Gives the id of one that is forgotten instead.
+  [[nodiscard]] std::optional<std::string> keep_for_a_while(Record const& record);
+
+  // What the journal keeps of it, but for stage and group. The record is known.
+  [[nodiscard]] KeptCollective kept(Record const& record) const;
+  [[nodiscard]] std::uint64_t last_run() const { return next_run_ - 1; }
+  [[nodiscard]] std::uint64_t last_sequence() const { return next_sequence_ - 1; }
 
   // Problems: unknown_collective.
   [[nodiscard]] http::Checked<std::shared_ptr<Record>> find(std::string_view id) const;
@@ -60,6 +73,9 @@ class Records {
     std::optional<std::string> key;
   };
   [[nodiscard]] std::string const* known(Name const& name) const;  // its id
+  [[nodiscard]] bool may_be_repeated(Name const& name) const;      // of one that is known
+  void forget_name(Name const& name);
+  void forget(std::string const& id);
   Entry& add(Name const& name, api::CollectiveRequest const& request, std::string created_at);
 
   Random random_;

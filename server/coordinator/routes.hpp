@@ -77,6 +77,17 @@ class ParameterRoutes {
   Cluster& cluster_;
 };
 
+class EventRoutes {
+ public:
+  explicit EventRoutes(Events& events) : events_(events) {}
+  void add_to(http::Router& router);
+
+ private:
+  boost::asio::awaitable<http::Response> get(http::Request const& request, http::Body& body);
+  boost::asio::awaitable<http::Response> page(http::Request const& request, std::optional<std::uint64_t> since);
+  Events& events_;
+};
+
 // Everything that is asked of the model alone.
 class SimulationRoutes {
  public:
@@ -96,6 +107,7 @@ class ServiceRoutes {
     Collectives& collectives;
     Planner& planner;
     metrics::CoordinatorMetrics& metrics;
+    Journal const& journal;
     std::function<std::size_t()> open_connections;
     std::function<bool()> draining;
   };

@@ -1,4 +1,4 @@
-#include "server/coordinator/paging.hpp"
+#include "http/paging.hpp"
 #include "server/coordinator/routes.hpp"
 
 namespace chorus::coordinator {
@@ -22,11 +22,11 @@ void WorkerRoutes::add_to(http::Router& router) {
 }
 
 awaitable<Response> WorkerRoutes::list(Request const& request, Body&) {
-  auto const page = page_of(request);
+  auto const page = http::page_of(request);
   if (page.has_error()) co_return page.error();
   auto const show = [this](Worker const& worker) { return cluster_.show(worker); };
   co_return Response::json(
-      200, http::encode(page_through<api::WorkerList>(cluster_.membership().all(), page.value(), show)));
+      200, http::encode(http::page_through<api::WorkerList>(cluster_.membership().all(), page.value(), show)));
 }
 
 awaitable<Response> WorkerRoutes::links(Request const&, Body&) {
@@ -50,8 +50,9 @@ awaitable<Response> WorkerRoutes::get(Request const& request, Body&) {
 }
 
 awaitable<Response> WorkerRoutes::leave(Request const& request, Body&) {
-  if (auto const problem = cluster_.leave(request.parameter("id"), request.query_value("incarnation")))
-    co_return *problem;
+  std::optional<std::string> incarnation;
+  if (auto const given = request.query_value("incarnation")) incarnation = *given;
+  if (auto const problem = co_await cluster_.leave(request.parameter("id"), std::move(incarnation))) co_return *problem;
   co_return Response(204);
 }
 
@@ -71,11 +72,11 @@ void GroupRoutes::add_to(http::Router& router) {
 }
 
 awaitable<Response> GroupRoutes::list(Request const& request, Body&) {
-  auto const page = page_of(request);
+  auto const page = http::page_of(request);
   if (page.has_error()) co_return page.error();
   auto const show = [](api::Group const& group) { return group; };
-  co_return Response::json(200,
-                           http::encode(page_through<api::GroupList>(cluster_.groups().all(), page.value(), show)));
+  co_return Response::json(
+      200, http::encode(http::page_through<api::GroupList>(cluster_.groups().all(), page.value(), show)));
 }
 
 awaitable<Response> GroupRoutes::get(Request const& request, Body&) {
@@ -95,7 +96,7 @@ awaitable<Response> GroupRoutes::put(Request const& request, Body& body) {
 }
 
 awaitable<Response> GroupRoutes::erase(Request const& request, Body&) {
-  if (auto const problem = cluster_.erase_group(request.parameter("name"))) co_return *problem;
+  if (auto const problem = co_await cluster_.erase_group(request.parameter("name"))) co_return *problem;
   co_return Response(204);
 }
 

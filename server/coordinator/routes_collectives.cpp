@@ -1,6 +1,6 @@
+#include "http/paging.hpp"
 #include "server/coordinator/duration.hpp"
 #include "server/coordinator/identifier.hpp"
-#include "server/coordinator/paging.hpp"
 #include "server/coordinator/routes.hpp"
 
 namespace chorus::coordinator {
@@ -48,7 +48,7 @@ void CollectiveRoutes::add_to(http::Router& router) {
 }
 
 awaitable<Response> CollectiveRoutes::list(Request const& request, Body&) {
-  auto const page = page_of(request);
+  auto const page = http::page_of(request);
   if (page.has_error()) co_return page.error();
   auto const list = collectives_.records().list(page.value().limit, page.value().after);
   if (list.has_error()) co_return list.error();

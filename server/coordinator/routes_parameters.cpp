@@ -1,4 +1,4 @@
-#include "server/coordinator/paging.hpp"
+#include "http/paging.hpp"
 #include "server/coordinator/routes.hpp"
 
 namespace chorus::coordinator {
@@ -28,10 +28,11 @@ void ParameterRoutes::heed_suspicion(Request const& request) {
 
 awaitable<Response> ParameterRoutes::list(Request const& request, Body&) {
   heed_suspicion(request);
-  auto const page = page_of(request);
+  auto const page = http::page_of(request);
   if (page.has_error()) co_return page.error();
   auto const show = [this](ParameterDirectory::RecordPtr const& record) { return directory_.show(*record); };
-  co_return Response::json(200, http::encode(page_through<api::ParameterList>(directory_.all(), page.value(), show)));
+  co_return Response::json(200,
+                           http::encode(http::page_through<api::ParameterList>(directory_.all(), page.value(), show)));
 }
 
 awaitable<Response> ParameterRoutes::get(Request const& request, Body&) {

@@ -66,6 +66,10 @@ awaitable<Response> ServiceRoutes::page(Request const&, Body&) {
 awaitable<Response> ServiceRoutes::live(Request const&, Body&) { co_return Response::text(200, "ok\n"); }
 
 awaitable<Response> ServiceRoutes::ready(Request const&, Body&) {
+  // A journal that cannot be written leaves reads, leases and what runs as they are: a load balancer that took this
+  // coordinator out would end them too.
+  if (auto const failure = parts_.journal.failure(); failure && !parts_.draining())
+    co_return Response::text(200, "ready, but nothing can be launched: " + failure->detail + "\n");
   if (!parts_.draining()) co_return Response::text(200, "ready\n");
   Problem problem(ProblemCode::unavailable, "the coordinator is stopping");
   problem.retry_after_s = 5;
@@ -81,7 +85,8 @@ awaitable<Response> ServiceRoutes::version(Request const&, Body&) {
   boost::json::object answer;
   answer["name"] = "chorus-coordinator";
   answer["version"] = chorus::metrics::this_build().version;
-  answer["extensions"] = boost::json::array{"workers", "groups", "collectives", "plans", "simulations", "parameters"};
+  answer["extensions"] =
+      boost::json::array{"workers", "groups", "collectives", "events", "plans", "simulations", "parameters"};
   co_return Response::json(200, boost::json::serialize(answer));
 }
 

@@ -95,7 +95,9 @@ asio::awaitable<WorkerClient::Said<api::RunReport>> WorkerClient::run(std::strin
   call.method = http::Method::put;
   call.url = run_url(url, request.run);
   call.body = http::encode(request);
+  at("run: before it is sent");
   auto const answer = co_await client_.send(std::move(call), deadline);
+  at("run: answered");
   if (answer.has_error()) co_return answer.error();
   co_return read<api::RunReport>(answer.value());
 }
@@ -106,7 +108,9 @@ asio::awaitable<WorkerClient::Said<std::uint64_t>> WorkerClient::commit(std::str
     http::Call call;
     call.method = http::Method::post;
     call.url = run_url(url, run) + "/commit";
+    at("commit: before it is sent");
     auto const answer = co_await client_.send(std::move(call), deadline);
+    at("commit: answered");
     if (answer.has_value()) {
       auto const committed = read<api::CommitAnswer>(answer.value());
       if (committed.has_error()) co_return http::Checked<std::uint64_t>(committed.error());
@@ -118,10 +122,20 @@ asio::awaitable<WorkerClient::Said<std::uint64_t>> WorkerClient::commit(std::str
   }
 }
 
+asio::awaitable<WorkerClient::Said<api::RunStatus>> WorkerClient::look_at_run(std::string url, std::uint64_t run,
+                                                                              http::TimePoint deadline) {
+  http::Call call;
+  call.url = run_url(url, run);
+  auto const answer = co_await client_.send(std::move(call), deadline);
+  if (answer.has_error()) co_return answer.error();
+  co_return read<api::RunStatus>(answer.value());
+}
+
 asio::awaitable<void> WorkerClient::abort(std::string url, std::uint64_t run, http::TimePoint deadline) {
   http::Call call;
   call.method = http::Method::delete_;
   call.url = run_url(url, run);
+  at("abort: before it is sent");
   (void)co_await client_.send(std::move(call), deadline);
 }
 
@@ -131,6 +145,7 @@ asio::awaitable<WorkerClient::Said<bool>> WorkerClient::assign(std::string url, 
   call.method = http::Method::put;
   call.url = url + "/v1/groups/" + percent_encoded(assignment.group.name);
   call.body = http::encode(assignment);
+  at("epoch: before it is sent");
   auto const answer = co_await client_.send(std::move(call), deadline);
   if (answer.has_error()) co_return answer.error();
   if (!answer.value().ok()) co_return http::Checked<bool>(answer.value().problem());

@@ -11,6 +11,7 @@
 #include "http/api/runs.hpp"
 #include "http/api/tensors.hpp"
 #include "http/client.hpp"
+#include "server/coordinator/failpoint.hpp"
 
 namespace chorus::coordinator {
 
@@ -21,7 +22,7 @@ class WorkerClient {
   template <class T>
   using Said = Result<http::Checked<T>>;
 
-  explicit WorkerClient(http::Client& client) : client_(client) {}
+  WorkerClient(http::Client& client, Failpoint failpoint) : client_(client), failpoint_(std::move(failpoint)) {}
 
   // GET /livez: does anybody answer at this address?
   boost::asio::awaitable<Status> probe(std::string url, http::TimePoint deadline);
@@ -42,6 +43,9 @@ class WorkerClient {
   boost::asio::awaitable<Said<api::RunReport>> run(std::string url, api::RunRequest request, http::TimePoint deadline);
   // POST /v1/runs/{run}/commit, again until it is answered or the deadline is reached; gives the new version.
   boost::asio::awaitable<Said<std::uint64_t>> commit(std::string url, std::uint64_t run, http::TimePoint deadline);
+  // GET /v1/runs/{run}: what became of it there.
+  boost::asio::awaitable<Said<api::RunStatus>> look_at_run(std::string url, std::uint64_t run,
+                                                           http::TimePoint deadline);
   // DELETE /v1/runs/{run}. Nobody can do anything about a failure.
   boost::asio::awaitable<void> abort(std::string url, std::uint64_t run, http::TimePoint deadline);
 
@@ -68,9 +72,15 @@ class WorkerClient {
                                                        http::TimePoint deadline);
 
  private:
+  // Before it is said, and when it has been answered.
+  void at(std::string_view point) const {
+    if (failpoint_) failpoint_(point);
+  }
+
   boost::asio::awaitable<Said<std::uint64_t>> number(http::Call call, http::TimePoint deadline);
 
   http::Client& client_;
+  Failpoint const failpoint_;
 };
 
 // For one segment of a path.

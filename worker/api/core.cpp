@@ -121,7 +121,12 @@ void Core::note(std::string const& group) {
 }
 
 Machinery Core::machinery() {
-  return {shared_from_this(), &service_.plane(), &plans_, &regions_, service_.arena().get()};
+  return {shared_from_this(), &service_.plane(),      &plans_,
+          &regions_,          service_.arena().get(), [this](api::Trouble trouble) { report(std::move(trouble)); }};
+}
+
+void Core::report(api::Trouble trouble) {
+  boost::asio::post(control_, [this, trouble = std::move(trouble)]() mutable { service_.report(std::move(trouble)); });
 }
 
 Result<std::shared_ptr<Member>> Core::join(std::string const& group, TimePoint deadline) {

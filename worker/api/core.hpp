@@ -48,6 +48,7 @@ class Core : public std::enable_shared_from_this<Core> {
   [[nodiscard]] std::optional<std::string> unready();
   [[nodiscard]] Error why_not(std::string const& group);
   [[nodiscard]] Machinery machinery();
+  void report(api::Trouble trouble);
 
   bool const has_coordinator_;
   boost::asio::io_context control_{1};

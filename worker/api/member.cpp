@@ -44,6 +44,7 @@ Member::Member(Machinery machinery, service::Assignment const& assignment)
     : name_(assignment.group.name),
       epoch_(assignment.group.epoch),
       place_{assignment.rank, static_cast<std::uint32_t>(assignment.members.size())},
+      assignment_(assignment),
       machinery_(std::move(machinery)),
       group_(membership_of(assignment), *machinery_.plane, *machinery_.plans, memory_of(machinery_)),
       fused_(group_, place_.rank, machinery_.arena),
@@ -81,13 +82,14 @@ void Member::interrupt(engine::EngineErrc code, std::string const& why) {
 }
 
 void Member::follow(service::Assignment const* assignment) {
+  if (assignment != nullptr && assignment->group.epoch != epoch_)
+    return interrupt(service::left_out(assignment_, assignment->group).empty() ? engine::EngineErrc::epoch_fenced
+                                                                               : engine::EngineErrc::peer_lost,
+                     service::went_on(assignment_, assignment->group));
   auto const here = "epoch " + std::to_string(epoch_) + " of group " + name_;
   if (assignment == nullptr)
     return interrupt(engine::EngineErrc::epoch_fenced, here + " is over: this worker is no member any more");
   auto const& group = assignment->group;
-  if (group.epoch != epoch_)
-    return interrupt(engine::EngineErrc::epoch_fenced,
-                     here + " is over: the group went on to epoch " + std::to_string(group.epoch));
   if (!group.lost.empty()) interrupt(engine::EngineErrc::peer_lost, here + " has lost " + lost_of(group));
 }
 
@@ -95,7 +97,10 @@ Status Member::finish(engine::RunResult result) {
   if (result.status.has_value()) return ok();
   auto const& why = result.status.error();
   // Refused before anything was sent: the others wait for a corrected call.
-  if (why.code.category() != plan_category()) end_with(why);
+  if (why.code.category() == plan_category()) return why;
+  end_with(why);
+  if (why.code != engine::EngineErrc::epoch_fenced && why.code != engine::EngineErrc::aborted)
+    machinery_.report(service::trouble_of(assignment_, result.culprits));
   return why;
 }
 

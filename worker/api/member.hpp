@@ -27,6 +27,8 @@ struct Machinery {
   plan::Cache* plans = nullptr;
   memory::RegionBook* regions = nullptr;
   memory::Arena* arena = nullptr;  // null: no memory is shared
+  // Tells the coordinator of a call that failed. Any thread.
+  std::function<void(::chorus::api::Trouble)> report;
 };
 
 // All functions from any thread.
@@ -77,6 +79,7 @@ class Member {
   std::string const name_;
   std::uint32_t const epoch_;
   Place const place_;
+  service::Assignment const assignment_;
   Machinery const machinery_;
   Group group_;
   engine::FusedCalls fused_;

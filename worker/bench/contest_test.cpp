@@ -5,6 +5,7 @@
 
 #include "collectives/algorithms/catalogue.hpp"
 #include "worker/bench/contest.hpp"
+#include "worker/bench/refine.hpp"
 #include "worker/bench/regret.hpp"
 
 using namespace chorus;
@@ -144,6 +145,28 @@ TEST_CASE("regret compares medians, and is nothing where auto is the best") {
   CHECK(all.max == doctest::Approx(0.2));
   CHECK(all.cells == 3);
   CHECK(summarize({}).cells == 0);
+}
+
+TEST_CASE("what auto takes is refined by runs") {
+  std::vector<Contender> contenders{{{.algorithm = "ring", .ranks = 4}, 10e-6},
+                                    {{.algorithm = "tree", .ranks = 4}, 11e-6},
+                                    {{.algorithm = "mesh", .ranks = 4}, 90e-6}};
+  Task const task{.op = Op::all_reduce, .elements = 1024};
+  std::uint32_t runs = 0;
+  auto const tree_is_best = [&](plan::Spec const& spec) -> Result<double> {
+    ++runs;
+    return spec.algorithm == "tree" ? 8e-6 : 12e-6;
+  };
+  REQUIRE(refine(contenders, task, 0, tree_is_best).has_value());
+  CHECK(contenders[0].spec.algorithm == "ring");
+  REQUIRE(refine(contenders, task, 12, tree_is_best).has_value());
+  CHECK(runs == 12);
+  CHECK(contenders[0].spec.algorithm == "tree");
+  CHECK(contenders[1].spec.algorithm == "ring");
+  auto const gone = [](plan::Spec const&) -> Result<double> {
+    return Error(std::make_error_code(std::errc::broken_pipe), "gone");
+  };
+  CHECK(refine(contenders, task, 1, gone).error().detail == "gone");
 }
 
 TEST_CASE("a cell and the summary are lines of JSON") {

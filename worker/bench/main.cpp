@@ -74,6 +74,9 @@ int run(int argc, char** argv) {
       ->check(CLI::Range(2, 100000));
   app.add_flag("--json", options.json, "one JSON object per line");
   app.add_flag("--regret", regret, "measure all algorithms, and how much worse what auto takes is than the best");
+  app.add_option("--refine", options.refine,
+                 "with --regret: auto learns from so many runs first, as a coordinator does")
+      ->check(CLI::Range(1, 10000));
   app.add_flag("--details", options.details, "with --regret --json: every algorithm's time, measured and predicted");
   add_parsed(app, "--constants", options.constants, calibration::read_constants,
              "file of constants by which auto chooses")

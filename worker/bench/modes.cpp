@@ -11,6 +11,7 @@
 #include "worker/bench/optimizer_steps.hpp"
 #include "worker/bench/ranks.hpp"
 #include "worker/bench/reductions.hpp"
+#include "worker/bench/refine.hpp"
 #include "worker/bench/regret.hpp"
 #include "worker/bench/report.hpp"
 
@@ -18,6 +19,8 @@ namespace chorus::bench {
 namespace {
 
 constexpr std::uint64_t regret_turns_min = 7;
+// A loop calls again and again: what the first call after a pause takes says little of the others.
+constexpr std::uint64_t iterations_per_lesson = 11;
 
 int fail(Error const& error) {
   std::cerr << "chorus-bench: " << error.detail << "\n";
@@ -137,6 +140,12 @@ int run_regret(Options const& options, std::vector<std::string> const& arguments
   auto const status = for_each_task(options, arguments, [&](Ranks& ranks, Task const& task) -> Status {
     auto contenders = all_contenders(options, task, ranks.size());
     if (contenders.has_error()) return contenders.error();
+    auto const run_once = [&](plan::Spec const& spec) -> Result<double> {
+      auto const sample = ranks.iterate(spec, iterations_per_lesson);
+      if (sample.has_error()) return sample.error();
+      return median(sample->seconds);
+    };
+    if (auto const refined = refine(*contenders, task, options.refine, run_once); refined.has_error()) return refined;
     auto samples = measure(ranks, *contenders, pace);
     if (samples.has_error()) return samples.error();
     cells.push_back({task, ranks.size(), std::move(*contenders), std::move(*samples)});

@@ -1,10 +1,17 @@
 #include "worker/engine/connection.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "worker/engine/engine.hpp"
 
 namespace chorus::engine {
+namespace {
+
+// A peer that does not read has to live with fewer answers, and in the end without the link.
+constexpr std::size_t inquiries_max = 64, notes_max = 4096;
+
+}  // namespace
 
 Connection::Connection(Engine& engine, Identity peer)
     : engine_(engine), counters_(engine.traffic_.of(peer.worker)), peer_(std::move(peer)) {}
@@ -16,26 +23,62 @@ void Connection::attach(std::shared_ptr<links::Link> link) {
   touch();
 }
 
-void Connection::send_verdict(links::FrameType type, std::uint64_t run, std::uint32_t epoch,
-                              links::Verdict const& verdict) {
-  auto& queued = verdicts_.emplace_back();
+Connection::Queued& Connection::queue(links::FrameType type, std::uint64_t run, std::uint32_t epoch) {
+  auto& queued = notes_.emplace_back();
   queued.header.type = type;
   queued.header.run = run;
   queued.header.epoch = epoch;
-  queued.header.length = links::encode(verdict, queued.bytes);
   touch();
+  return queued;
 }
 
-bool Connection::next_verdict(links::OutFrame& frame) {
-  if (given_ == verdicts_.size()) return false;
-  auto const& queued = verdicts_[given_++];
+void Connection::send_verdict(links::FrameType type, std::uint64_t run, std::uint32_t epoch,
+                              links::Verdict const& verdict) {
+  auto& queued = queue(type, run, epoch);
+  queued.header.length = links::encode(verdict, queued.bytes);
+}
+
+void Connection::send_ask(std::uint64_t run, std::uint32_t epoch, links::Ask const& ask) {
+  if (notes_.size() >= inquiries_max) return;
+  auto& queued = queue(links::FrameType::ask, run, epoch);
+  queued.header.length = links::encode(ask, queued.bytes);
+}
+
+void Connection::send_tell(std::uint64_t run, std::uint32_t epoch, links::Tell const& tell) {
+  if (notes_.size() >= inquiries_max) return;
+  auto& queued = queue(links::FrameType::tell, run, epoch);
+  queued.header.length = links::encode(tell, queued.bytes);
+}
+
+void Connection::depends(std::uint64_t run) {
+  if (std::find(dependents_.begin(), dependents_.end(), run) == dependents_.end()) dependents_.push_back(run);
+}
+
+Status Connection::inquiry_arrived() {
+  auto const& header = control_header();
+  if (header.type == links::FrameType::ask) {
+    auto const ask = links::decode_ask(control_payload());
+    if (ask.has_error()) return ask.error();
+    engine_.asked(*this, header.run, header.epoch, *ask);
+    return ok();
+  }
+  auto tell = links::decode_tell(control_payload());
+  if (tell.has_error()) return tell.error();
+  std::erase(dependents_, header.run);
+  engine_.told(peer_, header.run, std::move(*tell));
+  return ok();
+}
+
+bool Connection::next_note(links::OutFrame& frame) {
+  if (given_ == notes_.size()) return false;
+  auto const& queued = notes_[given_++];
   frame.header = queued.header;
   frame.payload = std::span(queued.bytes).first(queued.header.length);
   return true;
 }
 
-void Connection::verdict_sent() {
-  verdicts_.pop_front();
+void Connection::note_sent() {
+  notes_.pop_front();
   --given_;
 }
 
@@ -44,6 +87,8 @@ void Connection::touch() {
 }
 
 void Connection::flush() {
+  if (notes_.size() > notes_max)
+    return fail(Error(EngineErrc::protocol_error, peer_.worker + " does not read what it is told"));
   if (link_ && !closed_) link_->flush();
 }
 
@@ -61,6 +106,7 @@ void Connection::link_closed(Error why) {
   closed_ = true;
   if (link_) counters_.disconnected(is_shm());
   lost(why);
+  for (auto const run : std::exchange(dependents_, {})) engine_.lost_touch(peer_, run, why);
   engine_.settle();
 }
 

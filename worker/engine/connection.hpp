@@ -1,5 +1,5 @@
-// What both ends of a link have in common: verdicts to write and to read, and a place in the engine's list of links
-// that have something to write.
+// What both ends of a link have in common: notes (verdicts, asks and tells) to write and to read, and a place in the
+// engine's list of links that have something to write.
 #pragma once
 
 #include <array>
@@ -9,8 +9,10 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "worker/engine/failure.hpp"
+#include "worker/links/inquiry.hpp"
 #include "worker/links/link.hpp"
 
 namespace chorus::engine {
@@ -39,10 +41,17 @@ class Connection : public links::LinkHandler {
   // The link exists now. May fail at once.
   void attach(std::shared_ptr<links::Link> link);
 
-  // Queues a verdict; it overtakes whatever else is to be written.
+  // Queue a note; it overtakes whatever else is to be written.
+  void send_ask(std::uint64_t run, std::uint32_t epoch, links::Ask const& ask);
+  void send_tell(std::uint64_t run, std::uint32_t epoch, links::Tell const& tell);
   void send_verdict(links::FrameType type, std::uint64_t run, std::uint32_t epoch, links::Verdict const& verdict);
 
-  // Writes what there is to write.
+  // The run has no channel on this link, and asks its peer all the same: if the link ends it is told.
+  void depends(std::uint64_t run);
+  // Grows with every frame that came or went.
+  [[nodiscard]] std::uint64_t moved() const { return moved_; }
+
+  // Writes what there is to write. Ends the link if the peer does not read its notes.
   void flush();
   // Ends the link after an attempt to write the queued verdicts; its runs fail.
   void fail(Error why);
@@ -53,8 +62,11 @@ class Connection : public links::LinkHandler {
   bool is_queued = false;  // with the engine, to be flushed
 
  protected:
-  [[nodiscard]] bool next_verdict(links::OutFrame& frame);
-  void verdict_sent();
+  [[nodiscard]] bool next_note(links::OutFrame& frame);
+  void note_sent();
+  void frame_moved() { ++moved_; }
+  // The ask or tell that was collected.
+  [[nodiscard]] Status inquiry_arrived();
   [[nodiscard]] bool is_closing() const { return closing_; }
   void touch();
   [[nodiscard]] links::Link* link() { return link_.get(); }
@@ -77,6 +89,9 @@ class Connection : public links::LinkHandler {
     links::FrameHeader header;
     links::VerdictBytes bytes;
   };
+  static_assert(links::tell_bytes_max <= links::verdict_bytes_max);
+
+  Queued& queue(links::FrameType type, std::uint64_t run, std::uint32_t epoch);
 
   [[nodiscard]] bool is_shm() const { return link_->kind() == "shm"; }
 
@@ -84,8 +99,10 @@ class Connection : public links::LinkHandler {
   std::shared_ptr<links::Link> link_;
   bool closing_ = false;
   bool closed_ = false;
-  std::deque<Queued> verdicts_;  // the first given_ are with the link
+  std::deque<Queued> notes_;  // the first given_ are with the link
   std::size_t given_ = 0;
+  std::uint64_t moved_ = 0;
+  std::vector<std::uint64_t> dependents_;  // runs
   links::FrameHeader control_header_;
   std::array<std::byte, links::control_bytes_max> control_{};
   std::size_t control_filled_ = 0;

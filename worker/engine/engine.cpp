@@ -82,9 +82,7 @@ void Engine::try_start(RunSpec spec, RunDone done) {
     return reject(done, *ended->failure);
   }
 
-  auto& run = *runs_
-                   .emplace(id, std::make_unique<Run>(std::move(spec), std::move(done), options_.eager_bytes,
-                                                      surroundings_.now()))
+  auto& run = *runs_.emplace(id, std::make_unique<Run>(std::move(spec), std::move(done), options_, surroundings_.now()))
                    .first->second;
   for (auto& channel : run.sends()) outlet_to(run.spec().members[channel.peer()], run.spec().deadline).add(channel);
   dirty_runs_.push(run);
@@ -249,10 +247,71 @@ void Engine::check_deadlines() {
   std::vector<std::uint64_t> ids;
   for (auto const& [id, run] : runs_)
     if (run->next_deadline() <= now) ids.push_back(id);
-  for (auto const id : ids)
-    if (auto* const run = find_run(id))
-      if (auto failure = run->expired(now)) end_run(*run, std::move(failure));
+  {
+    Hold const hold(*this);
+    for (auto const id : ids) {
+      if (auto* const run = find_run(id))
+        if (auto failure = run->expired(now)) end_run(*run, std::move(failure));
+      if (auto* const run = find_run(id); run != nullptr && run->wants_to_ask(now)) inquire(*run, now);
+    }
+  }
   settle();
+}
+
+void Engine::inquire(Run& run, TimePoint now) {
+  if (auto failure = run.lost_in_silence(now)) return end_run(run, std::move(failure));
+  auto const& spec = run.spec();
+  for (auto const rank : run.begin_inquiry(now)) {
+    auto& connection = connection_to(run, rank);
+    run.witness().asked(rank, connection.moved(), now);
+    connection.send_ask(spec.run, spec.epoch, {spec.token});
+  }
+}
+
+Connection& Engine::connection_to(Run& run, plan::Rank rank) {
+  for (auto& channel : run.receives())
+    if (channel.peer() == rank && channel.inlet != nullptr) return *channel.inlet;
+  for (auto& channel : run.sends())
+    if (channel.peer() == rank && channel.outlet != nullptr) return *channel.outlet;
+  auto const& peer = run.spec().members[rank];
+  auto& outlet = outlet_to(peer, run.spec().deadline);
+  outlet.depends(run.spec().run);
+  return outlet;
+}
+
+void Engine::asked(Connection& by, std::uint64_t id, std::uint32_t epoch, links::Ask const& ask) {
+  links::Tell tell;
+  tell.head.token = ask.token;
+  if (auto const* const run = find_run(id)) {
+    if (run->spec().token != ask.token) return;
+    if (auto const suspect = run->suspect(surroundings_.now())) {
+      tell.head.suspicion = suspect->kind;
+      tell.head.suspect = suspect->rank;
+      tell.head.since_us = static_cast<std::uint64_t>(suspect->lasting.count());
+      tell.text = suspect->text;
+    }
+  } else if (auto const* const ended = find_ended(id)) {
+    if (ended->token != ask.token) return;
+    tell.head.doing = links::Doing::ended;
+  } else {
+    tell.head.doing = links::Doing::not_called;
+  }
+  by.send_tell(id, epoch, tell);
+}
+
+void Engine::told(Identity const& by, std::uint64_t id, links::Tell tell) {
+  auto* const run = find_run(id);
+  if (run == nullptr || !run->has_asked() || run->spec().token != tell.head.token) return;
+  if (auto const rank = run->rank_of(by.worker, by.incarnation))
+    run->witness().told(*rank, std::move(tell), surroundings_.now());
+}
+
+void Engine::lost_touch(Identity const& peer, std::uint64_t id, Error const& why) {
+  auto* const run = find_run(id);
+  if (run == nullptr) return;
+  auto const rank = run->rank_of(peer.worker, peer.incarnation);
+  auto const where = rank ? run->waits_where(*rank) : std::nullopt;
+  if (where) fail_for(why, id, *rank, *where);
 }
 
 bool Engine::memory_is_unsound() const { return options_.arena != nullptr && options_.arena->mapping().is_broken(); }

@@ -90,6 +90,13 @@ class Engine {
   void remember(std::uint64_t run, Ended ended);
   void touch(std::uint64_t run);
   void heard(std::uint64_t run, plan::Rank rank);
+  // A peer wants to know what this rank does in the run; one answers; the link on which it was asked ends.
+  void asked(Connection& by, std::uint64_t run, std::uint32_t epoch, links::Ask const& ask);
+  void told(Identity const& by, std::uint64_t run, links::Tell tell);
+  void lost_touch(Identity const& peer, std::uint64_t run, Error const& why);
+  // Asks those that the run waits for, and ends it if one of them has been silent for too long.
+  void inquire(Run& run, TimePoint now);
+  [[nodiscard]] Connection& connection_to(Run& run, plan::Rank rank);
   void fail_run(std::uint64_t run, Failure failure);
   // The link to this rank ended while it was needed for `where`.
   void fail_for(Error const& why, std::uint64_t run, plan::Rank rank, std::string const& where);

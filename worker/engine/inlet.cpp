@@ -58,7 +58,7 @@ void Inlet::remove(ReceiveChannel& channel) {
 }
 
 bool Inlet::next_frame(links::OutFrame& frame) {
-  if (next_verdict(frame)) return true;
+  if (next_note(frame)) return true;
   if (is_closing()) return false;
   while (!scheduled_.empty()) {
     auto& channel = scheduled_.pop();
@@ -71,7 +71,7 @@ bool Inlet::next_frame(links::OutFrame& frame) {
 }
 
 void Inlet::frame_sent(FrameHeader const& header) {
-  if (header.type != FrameType::grant) verdict_sent();
+  if (header.type != FrameType::grant) note_sent();
 }
 
 Status Inlet::bad(std::string why) {
@@ -104,9 +104,12 @@ Status Inlet::frame_arrives(FrameHeader const& header) {
   left_ = header.length;
   timing_ = false;
   taken_ = false;
+  frame_moved();
   switch (header.type) {
     case FrameType::open:
     case FrameType::abort:
+    case FrameType::ask:
+    case FrameType::tell:
       sink_ = Sink::control;
       collect(header);
       return ok();
@@ -171,6 +174,10 @@ Status Inlet::payload_arrived(std::size_t bytes) {
   if (sink_ == Sink::control) {
     if (!collected(bytes)) return ok();
     if (control_header().type == FrameType::open) return open_arrived();
+    if (control_header().type != FrameType::abort) {
+      auto const understood = inquiry_arrived();
+      return understood.has_error() ? bad(understood.error().detail) : understood;
+    }
     auto const verdict = links::decode_verdict(control_payload());
     if (verdict.has_error()) return bad(verdict.error().detail);
     abort_arrived(*verdict);

@@ -37,7 +37,7 @@ SendChannel* Outlet::find(std::uint64_t run) {
 }
 
 bool Outlet::next_frame(links::OutFrame& frame) {
-  if (next_verdict(frame)) return true;
+  if (next_note(frame)) return true;
   if (is_closing() || engine_.memory_is_unsound()) return false;
   while (!scheduled_.empty()) {
     auto& channel = scheduled_.pop();
@@ -50,7 +50,8 @@ bool Outlet::next_frame(links::OutFrame& frame) {
 }
 
 void Outlet::frame_sent(FrameHeader const& header) {
-  if (header.type == FrameType::abort) return verdict_sent();
+  if (header.type != FrameType::data && header.type != FrameType::open) return note_sent();
+  frame_moved();
   if (header.type == FrameType::data) {
     counters_.sent(header.length);
     if (--in_flight_ == 0) counters_.was_sending(engine_.surroundings_.now() - busy_since_);
@@ -64,6 +65,7 @@ void Outlet::frame_sent(FrameHeader const& header) {
 
 Status Outlet::frame_arrives(FrameHeader const& header) {
   if (auto checked = links::check(header); checked.has_error()) return checked;
+  frame_moved();
   auto const bad = [&](std::string const& why) { return Error(links::LinkErrc::bad_frame, why); };
   switch (header.type) {
     case FrameType::open:
@@ -71,6 +73,8 @@ Status Outlet::frame_arrives(FrameHeader const& header) {
       return bad(std::string(name(header.type)) + " frame from the receiving side");
     case FrameType::abort:
     case FrameType::refuse:
+    case FrameType::ask:
+    case FrameType::tell:
       collect(header);
       return ok();
     case FrameType::grant:
@@ -86,7 +90,11 @@ Status Outlet::frame_arrives(FrameHeader const& header) {
   return bad("grant for run " + std::to_string(header.run) + ", which was never opened on this link");
 }
 
-Status Outlet::payload_arrived(std::size_t bytes) { return collected(bytes) ? verdict_arrived() : ok(); }
+Status Outlet::payload_arrived(std::size_t bytes) {
+  if (!collected(bytes)) return ok();
+  auto const type = control_header().type;
+  return type == FrameType::ask || type == FrameType::tell ? inquiry_arrived() : verdict_arrived();
+}
 
 void Outlet::payload_at(std::span<std::byte const> payload) {
   std::memcpy(collecting_space().data(), payload.data(), payload.size());

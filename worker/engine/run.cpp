@@ -71,14 +71,17 @@ Status check(RunSpec const& spec) {
   return ok();
 }
 
-Run::Run(RunSpec spec, RunDone done, std::uint64_t eager_bytes, TimePoint now)
+Run::Run(RunSpec spec, RunDone done, DataPlaneOptions const& options, TimePoint now)
     : spec_(std::move(spec)),
       done_(std::move(done)),
       started_(now),
       first_heard_(now),
-      state_(make_state(spec_, eager_bytes)),
+      state_(make_state(spec_, options.eager_bytes)),
       places_(spec_.program->instructions.size()),
-      heard_(spec_.members.size()) {
+      heard_(spec_.members.size()),
+      inquiry_(options.inquiry),
+      silence_(options.silence),
+      next_inquiry_(now + inquiry_) {
   prepare_channels();
 }
 
@@ -213,34 +216,97 @@ void Run::heard(plan::Rank rank, TimePoint now) {
   first_heard_ = now;
 }
 
-Run::TimePoint Run::next_deadline() const { return in_grace_ ? spec_.deadline + grace : spec_.deadline; }
+Run::TimePoint Run::next_deadline() const {
+  return std::min(in_grace_ ? spec_.deadline + grace : spec_.deadline, next_inquiry_);
+}
 
-std::optional<Failure> Run::expired(TimePoint now) {
-  if (now < next_deadline()) return std::nullopt;
-  std::vector<std::pair<plan::Rank, std::string>> silent, slow;
-  auto const blame = [&](auto const& channel) {
-    (heard_[channel.peer()] ? slow : silent).emplace_back(channel.peer(), channel.where());
+std::vector<Run::Wait> Run::waits() const {
+  std::vector<Wait> waits;
+  auto const add = [&waits](auto const& channel) {
+    if (!channel.waits_for_peer()) return;
+    bool const is_known =
+        std::any_of(waits.begin(), waits.end(), [&](Wait const& wait) { return wait.rank == channel.peer(); });
+    if (!is_known) waits.push_back({channel.peer(), channel.where()});
   };
   // A rank that only waits in turn is not to blame: what it lacks is this rank's to send.
-  for (auto const& channel : receives_)
-    if (channel.waits_for_peer()) blame(channel);
-  for (auto const& channel : sends_)
-    if (channel.waits_for_peer()) blame(channel);
-  // Somebody else may know who is silent, and says so at this same deadline.
-  if (silent.empty() && !in_grace_ && spec_.members.size() > 2) {
+  for (auto const& channel : receives_) add(channel);
+  for (auto const& channel : sends_) add(channel);
+  return waits;
+}
+
+std::optional<std::string> Run::waits_where(plan::Rank rank) const {
+  for (auto& wait : waits())
+    if (wait.rank == rank) return std::move(wait.where);
+  return std::nullopt;
+}
+
+std::vector<plan::Rank> Run::begin_inquiry(TimePoint now) {
+  next_inquiry_ = now + inquiry_;
+  if (!witness_) witness_.emplace(spec_.members.size());
+  std::vector<plan::Rank> ranks;
+  for (auto const& wait : waits()) ranks.push_back(wait.rank);
+  return ranks;
+}
+
+std::optional<Failure> Run::lost_in_silence(TimePoint now) const {
+  if (!witness_) return std::nullopt;
+  for (auto const& wait : waits()) {
+    auto const owing = witness_->owing(wait.rank, now);
+    if (owing < silence_) continue;
+    return Failure{EngineErrc::peer_lost,
+                   "lost " + name_of(wait.rank) + " while " + wait.where + ": it has not answered for " +
+                       std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(owing).count()) + " ms",
+                   {wait.rank},
+                   {}};
+  }
+  return std::nullopt;
+}
+
+std::optional<Suspect> Run::suspect(Wait const& wait, TimePoint now) const {
+  if (!witness_) return std::nullopt;
+  auto const self = spec_.program->rank;
+  return witness_->suspect(wait.rank, self, name_of(self) + " waits for it, " + wait.where, now);
+}
+
+// The gravest, and of equals the one that has been like that for the longest time.
+std::optional<Suspect> Run::suspect(TimePoint now) const {
+  std::optional<Suspect> worst;
+  for (auto const& wait : waits())
+    if (auto found = suspect(wait, now))
+      if (!worst || std::pair(found->kind, found->lasting) > std::pair(worst->kind, worst->lasting))
+        worst = std::move(found);
+  return worst;
+}
+
+std::optional<Failure> Run::expired(TimePoint now) {
+  if (now < (in_grace_ ? spec_.deadline + grace : spec_.deadline)) return std::nullopt;
+  using links::Suspicion;
+  std::vector<Suspect> suspects;
+  for (auto const& wait : waits()) {
+    // Without an answer there is what was heard of it before.
+    auto const kind = heard_[wait.rank] ? Suspicion::slow : Suspicion::not_called;
+    suspects.push_back(suspect(wait, now).value_or(Suspect{wait.rank, kind, {}, wait.where}));
+  }
+  auto worst = Suspicion::nobody;
+  for (auto const& suspect : suspects) worst = std::max(worst, suspect.kind);
+  // Somebody else may know better, and says so at this same deadline.
+  if (worst <= Suspicion::slow && !in_grace_ && spec_.members.size() > 2) {
     in_grace_ = true;
     return std::nullopt;
   }
-  auto const& waited_for = silent.empty() ? slow : silent;
   Failure failure;
   failure.code = EngineErrc::deadline_exceeded;
   auto const allowed = std::chrono::duration_cast<std::chrono::milliseconds>(spec_.deadline - started_).count();
   failure.text = "not finished after " + std::to_string(allowed) + " ms";
-  for (auto const& [rank, where] : waited_for) {
+  for (auto const& [rank, kind, lasting, text] : suspects) {
+    if (kind != worst) continue;
     if (std::find(failure.culprits.begin(), failure.culprits.end(), rank) != failure.culprits.end()) continue;
     failure.culprits.push_back(rank);
-    failure.text += (failure.culprits.size() == 1 ? ": " : ", ") + name_of(rank) +
-                    (silent.empty() ? " was slow, " + where : std::string(" never called"));
+    auto const ms = std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(lasting).count()) + " ms";
+    failure.text += (failure.culprits.size() == 1 ? ": " : ", ") + name_of(rank);
+    if (kind == Suspicion::not_called) failure.text += " never called";
+    if (kind == Suspicion::slow) failure.text += " was slow, " + text;
+    if (kind == Suspicion::silent) failure.text += " has not answered for " + ms + "; " + text;
   }
   std::sort(failure.culprits.begin(), failure.culprits.end());
   return failure;

@@ -13,6 +13,7 @@
 #include "worker/engine/receive_channel.hpp"
 #include "worker/engine/run_state.hpp"
 #include "worker/engine/send_channel.hpp"
+#include "worker/engine/witness.hpp"
 
 namespace chorus::engine {
 
@@ -28,7 +29,7 @@ class Run {
   static constexpr std::chrono::milliseconds grace{100};
 
   // check(spec) is ok.
-  Run(RunSpec spec, RunDone done, std::uint64_t eager_bytes, TimePoint now);
+  Run(RunSpec spec, RunDone done, DataPlaneOptions const& options, TimePoint now);
   Run(Run const&) = delete;
   Run& operator=(Run const&) = delete;
 
@@ -55,9 +56,21 @@ class Run {
 
   // A sign of life of a peer: its first open, grant or byte.
   void heard(plan::Rank rank, TimePoint now);
-  // When to ask expired() next.
+  // When to ask expired() or lost_in_silence() next.
   [[nodiscard]] TimePoint next_deadline() const;
   [[nodiscard]] std::optional<Failure> expired(TimePoint now);
+
+  // Whether the ranks that the run waits for are to be asked again.
+  [[nodiscard]] bool wants_to_ask(TimePoint now) const { return now >= next_inquiry_; }
+  [[nodiscard]] std::vector<plan::Rank> begin_inquiry(TimePoint now);
+  [[nodiscard]] Witness& witness() { return *witness_; }  // after begin_inquiry()
+  [[nodiscard]] bool has_asked() const { return witness_.has_value(); }
+  // One of them has owed an answer for too long.
+  [[nodiscard]] std::optional<Failure> lost_in_silence(TimePoint now) const;
+  // Who keeps it from ending, as far as is known; what a peer is told that asks.
+  [[nodiscard]] std::optional<Suspect> suspect(TimePoint now) const;
+  // What it waits for `rank` to do; nothing if it does not.
+  [[nodiscard]] std::optional<std::string> waits_where(plan::Rank rank) const;
 
   // "rank 2 (w2)"
   [[nodiscard]] std::string name_of(plan::Rank rank) const;
@@ -71,6 +84,13 @@ class Run {
  private:
   void prepare_channels();
   void go_on(std::uint32_t instruction);
+  struct Wait {
+    plan::Rank rank = 0;
+    std::string where;
+  };
+  // Each rank once.
+  [[nodiscard]] std::vector<Wait> waits() const;
+  [[nodiscard]] std::optional<Suspect> suspect(Wait const& wait, TimePoint now) const;
 
   RunSpec spec_;
   RunDone done_;
@@ -87,6 +107,9 @@ class Run {
   std::vector<bool> heard_;    // by rank
   bool anybody_heard_ = false;
   bool in_grace_ = false;
+  std::chrono::milliseconds const inquiry_, silence_;
+  TimePoint next_inquiry_;
+  std::optional<Witness> witness_;  // once somebody was asked
   bool ended_ = false;
 };
 

@@ -4,6 +4,8 @@
 #include <cstring>
 
 #include "worker/links/errc.hpp"
+#include "worker/links/inquiry.hpp"
+#include "worker/links/printable.hpp"
 
 namespace chorus::links {
 namespace {
@@ -12,13 +14,6 @@ Error bad(std::string what) { return {LinkErrc::bad_frame, std::move(what)}; }
 
 Error bad_length(FrameHeader const& header) {
   return bad(std::string(name(header.type)) + " frame with a length of " + std::to_string(header.length) + " bytes");
-}
-
-std::string printable(std::span<std::byte const> bytes) {
-  std::string text(reinterpret_cast<char const*>(bytes.data()), bytes.size());
-  for (char& c : text)
-    if (c < ' ' || c > '~') c = '?';
-  return text;
 }
 
 bool length_fits(FrameHeader const& header) {
@@ -33,6 +28,10 @@ bool length_fits(FrameHeader const& header) {
     case FrameType::abort:
     case FrameType::refuse:
       return length >= verdict_head_bytes && length <= verdict_bytes_max;
+    case FrameType::ask:
+      return length == sizeof(Ask);
+    case FrameType::tell:
+      return length >= sizeof(TellHead) && length <= tell_bytes_max;
   }
   return false;
 }
@@ -51,13 +50,17 @@ std::string_view name(FrameType type) {
       return "abort";
     case FrameType::refuse:
       return "refuse";
+    case FrameType::ask:
+      return "ask";
+    case FrameType::tell:
+      return "tell";
   }
   return "unknown";
 }
 
 Status check(FrameHeader const& header) {
   if (header.magic != frame_magic) return bad("magic " + std::to_string(header.magic) + " instead of 19523");
-  if (header.type < FrameType::open || header.type > FrameType::refuse)
+  if (header.type < FrameType::open || header.type > FrameType::tell)
     return bad("frame type " + std::to_string(static_cast<unsigned>(header.type)));
   if (header.flags != 0)
     return bad("flags " + std::to_string(header.flags) + " in a " + std::string(name(header.type)));

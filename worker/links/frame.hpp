@@ -24,6 +24,8 @@ enum class FrameType : std::uint8_t {
   data,      // sender -> receiver: `length` bytes of `message` at byte `offset`
   abort,     // either way: the run has failed; payload Verdict
   refuse,    // receiver -> sender: this open is not accepted; payload Verdict. run 0: the whole link is not
+  ask,       // either way: what do you do in this run? payload Ask (inquiry.hpp)
+  tell,      // either way: the answer; payload Tell
 };
 
 inline constexpr std::uint16_t frame_magic = 0x4c43;  // "CL" on the wire

@@ -62,9 +62,11 @@ class LoopbackNetwork::End final : public Link, public std::enable_shared_from_t
     return true;
   }
 
+  void stop(bool stopped) { stopped_ = stopped; }
+
   // Tries to move in one direction, then in the other. Handlers are called.
   bool step(bool write_first) {
-    if (handler_ == nullptr) return false;
+    if (handler_ == nullptr || stopped_) return false;
     auto const alive = shared_from_this();
     return write_first ? write() || read() : read() || write();
   }
@@ -133,6 +135,7 @@ class LoopbackNetwork::End final : public Link, public std::enable_shared_from_t
   LinkHandler* handler_ = nullptr;
   bool closed_ = false;
   bool wants_to_write_ = false;
+  bool stopped_ = false;
   FrameReader reader_;
   FrameWriter writer_;
 };
@@ -160,6 +163,9 @@ bool LoopbackNetwork::step() {
 }
 
 void LoopbackNetwork::cut(Link& end) { static_cast<End&>(end).cut(); }
+
+void LoopbackNetwork::stop(Link& end) { static_cast<End&>(end).stop(true); }
+void LoopbackNetwork::go_on(Link& end) { static_cast<End&>(end).stop(false); }
 
 std::size_t LoopbackNetwork::some_of(std::size_t bytes) {
   constexpr std::size_t few = 64;

@@ -40,6 +40,10 @@ class LoopbackNetwork {
   // Breaks the connection now. Either of its ends.
   void cut(Link& end);
 
+  // Its process is stopped: this end reads and writes nothing, until it goes on.
+  void stop(Link& end);
+  void go_on(Link& end);
+
  private:
   class End;
   struct Pipe;

@@ -34,7 +34,22 @@ TcpLink::TcpLink(asio::ip::tcp::socket socket, std::string early_bytes)
   error_code ignored;  // a socket that refuses these options fails at its first read
   socket_.non_blocking(true, ignored);
   socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
+  notice_a_host_that_is_gone();
   delay_acknowledgements();
+}
+
+// A process that dies closes its connections; a host that loses its power or its network does not. Its system is asked
+// for a sign of life where nothing is sent, and where something is, it has so long to acknowledge it. (A process that
+// is stopped is found by the runs that wait for it: its system goes on answering.)
+void TcpLink::notice_a_host_that_is_gone() {
+  constexpr int idle_s = 5, between_s = 2, probes = 3, unacknowledged_ms = 10000;
+  error_code ignored;
+  using asio::detail::socket_option::integer;
+  socket_.set_option(asio::socket_base::keep_alive(true), ignored);
+  socket_.set_option(integer<IPPROTO_TCP, TCP_KEEPIDLE>(idle_s), ignored);
+  socket_.set_option(integer<IPPROTO_TCP, TCP_KEEPINTVL>(between_s), ignored);
+  socket_.set_option(integer<IPPROTO_TCP, TCP_KEEPCNT>(probes), ignored);
+  socket_.set_option(integer<IPPROTO_TCP, TCP_USER_TIMEOUT>(unacknowledged_ms), ignored);
 }
 
 // Data goes one way on a link, so nothing carries acknowledgements back: the system would send a packet for every short

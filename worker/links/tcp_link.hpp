@@ -32,6 +32,7 @@ class TcpLink final : public Link, public std::enable_shared_from_this<TcpLink> 
   [[nodiscard]] bool is_gone() const { return closed_; }
 
  private:
+  void notice_a_host_that_is_gone();
   void delay_acknowledgements();
   void wait_readable();
   void wait_writable();

@@ -6,6 +6,7 @@
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <utility>
 
 #include "http/json.hpp"
 
@@ -15,6 +16,9 @@ namespace {
 using boost::asio::awaitable;
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
+
+// Of as many groups at once as one hears of; the others go on when their members' renewals tell, or the lease ends.
+constexpr std::size_t troubles_max = 64;
 
 std::string without_trailing_slash(std::string url) {
   while (url.ends_with('/')) url.pop_back();
@@ -97,7 +101,10 @@ awaitable<bool> Agent::join() {
 awaitable<void> Agent::hold_lease() {
   auto renewal = Renewal::renewed;
   while (renewal == Renewal::renewed || renewal == Renewal::failed) {
-    co_await pause(std::max(lease_ / (renewal == Renewal::renewed ? 3 : 10), milliseconds(1)));
+    auto const until = steady_clock::now() + std::max(lease_ / (renewal == Renewal::renewed ? 3 : 10), milliseconds(1));
+    // After a failure trouble waits as well: the coordinator does not answer.
+    while (steady_clock::now() < until && (troubles_.empty() || renewal == Renewal::failed))
+      co_await troubled_.wait_until(until);
     renewal = co_await renew();
   }
   if (renewal != Renewal::renewed) lease_ends_ = {};
@@ -107,11 +114,13 @@ awaitable<Agent::Renewal> Agent::renew() {
   http::Call call;
   call.method = http::Method::put;
   call.url = own_url() + "/lease";
-  call.body = http::encode(api::LeaseRequest{options_.self.incarnation});
+  auto const troubles = std::exchange(troubles_, {});
+  call.body = http::encode(api::LeaseRequest{options_.self.incarnation, troubles});
   auto const begun = steady_clock::now();
   auto const answer = co_await client_.send(std::move(call), begun + std::max(lease_ / 3, milliseconds(100)));
   if (!answer) {
     metrics_.lease_renewal("unreachable");
+    for (auto const& trouble : troubles) report(trouble);
     complain("cannot renew the lease: " + answer.error().detail);
     co_return Renewal::failed;
   }
@@ -138,6 +147,12 @@ awaitable<Agent::Renewal> Agent::renew() {
   if (lease && lease->lease_ms > 0) lease_ = milliseconds(lease->lease_ms);
   lease_ends_ = begun + lease_;
   co_return Renewal::renewed;
+}
+
+void Agent::report(api::Trouble trouble) {
+  if (troubles_.size() == troubles_max) return;
+  troubles_.push_back(std::move(trouble));
+  troubled_.notify_all();
 }
 
 awaitable<void> Agent::pause(milliseconds duration) {
@@ -167,7 +182,7 @@ awaitable<void> Agent::leave(TimePoint deadline) {
   complaint_ = "the worker has left";
   http::Call call;
   call.method = http::Method::delete_;
-  call.url = own_url();
+  call.url = own_url() + "?incarnation=" + options_.self.incarnation;
   auto const answer = co_await client_.send(std::move(call), deadline);
   if (!answer)
     log_->warn("could not tell {} of the leave: {}", options_.coordinator, answer.error().detail);

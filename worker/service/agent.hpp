@@ -7,9 +7,11 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <vector>
 
 #include "http/api/membership.hpp"
 #include "http/client.hpp"
+#include "http/condition.hpp"
 #include "http/task_group.hpp"
 #include "metrics/worker_metrics.hpp"
 
@@ -42,6 +44,9 @@ class Agent {
   // Why this worker does not belong to the coordinator at the moment, or nothing if its lease lives.
   [[nodiscard]] std::optional<std::string> unready() const;
 
+  // A call between members has failed: the coordinator is told with the next renewal, which is made at once.
+  void report(api::Trouble trouble);
+
   // Tells the coordinator that the worker goes. Call stop() first, or the agent joins again.
   boost::asio::awaitable<void> leave(TimePoint deadline);
   boost::asio::awaitable<void> stop();
@@ -70,6 +75,8 @@ class Agent {
   TimePoint lease_ends_{};
   bool is_fenced_ = false;
   std::string complaint_ = "not joined yet";
+  std::vector<api::Trouble> troubles_;
+  http::Condition troubled_{executor_};
   http::TaskGroup tasks_;
 };
 

@@ -49,6 +49,36 @@ http::Checked<std::optional<Assignment>> Assignment::from(api::GroupAssignment c
   return std::optional(std::move(assignment));
 }
 
+std::vector<plan::Rank> left_out(Assignment const& assignment, api::Group const& next) {
+  std::vector<plan::Rank> ranks;
+  for (auto const& peer : assignment.members) {
+    auto const incarnation = api::to_hex(peer.incarnation);
+    bool const stays = std::any_of(next.members.begin(), next.members.end(), [&](auto const& member) {
+      return member.worker == peer.worker && member.incarnation == incarnation;
+    });
+    if (!stays) ranks.push_back(peer.rank);
+  }
+  return ranks;
+}
+
+std::string went_on(Assignment const& assignment, api::Group const& next) {
+  auto text = "group " + assignment.group.name + " went on to epoch " + std::to_string(next.epoch);
+  char const* separator = " without ";
+  for (auto const rank : left_out(assignment, next)) {
+    text += separator + ("rank " + std::to_string(rank)) + " (" + assignment.members[rank].worker + ")";
+    separator = ", ";
+  }
+  return text;
+}
+
+api::Trouble trouble_of(Assignment const& assignment, std::vector<plan::Rank> const& culprits) {
+  api::Trouble trouble{assignment.group.name, assignment.group.epoch, {}};
+  for (auto const rank : culprits)
+    if (rank < assignment.members.size() && rank != assignment.rank)
+      trouble.accused.push_back({assignment.members[rank].worker, api::to_hex(assignment.members[rank].incarnation)});
+  return trouble;
+}
+
 http::Checked<api::Selection> select(api::Group const& group, std::string_view op, std::optional<std::uint64_t> bytes,
                                      std::optional<std::string> const& algorithm) {
   bool const by_name = algorithm && *algorithm != "auto";

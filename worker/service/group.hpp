@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "http/api/groups.hpp"
+#include "http/api/membership.hpp"
 #include "http/condition.hpp"
 #include "http/problem.hpp"
 #include "worker/engine/data_plane.hpp"
@@ -25,6 +26,14 @@ struct Assignment {
   [[nodiscard]] static http::Checked<std::optional<Assignment>> from(api::GroupAssignment const& message,
                                                                      Identity const& self);
 };
+
+// The ranks whose workers, of these incarnations, are no members of the next epoch any more, and the sentence that says
+// so: "group g went on to epoch 4 without rank 3 (w3)".
+[[nodiscard]] std::vector<plan::Rank> left_out(Assignment const& assignment, api::Group const& next);
+[[nodiscard]] std::string went_on(Assignment const& assignment, api::Group const& next);
+
+// What the coordinator is told of a call that failed because of these ranks.
+[[nodiscard]] api::Trouble trouble_of(Assignment const& assignment, std::vector<plan::Rank> const& culprits);
 
 // Which algorithm for an operation of this size: the first line of the group's table that fits (the one without a
 // limit, if members cannot tell the size alike), or the one asked for by name with the root and arity of its line, if
@@ -74,6 +83,8 @@ class GroupEpoch {
 
   // The run that has the turn, for abort(); 0 when there is none.
   std::uint64_t running = 0;
+  // Members that the next epoch has left out.
+  std::vector<plan::Rank> lost;
 
  private:
   Assignment assignment_;

@@ -95,15 +95,22 @@ std::optional<Problem> GroupBook::accept(api::GroupAssignment const& message) {
     return std::nullopt;
   }
   entry.highest_epoch = epoch;
-  if (entry.epoch != nullptr)
-    end(*entry.epoch,
-        {engine::EngineErrc::epoch_fenced, "group " + name + " went on to epoch " + std::to_string(epoch)});
+  if (entry.epoch != nullptr) go_on(*entry.epoch, message.group);
   entry.epoch.reset();
   if (!*assignment) return std::nullopt;
   for (auto const& member : (*assignment)->members)
     if (member.worker != identity_.id) plane_.fence(member.worker, member.incarnation);
   entry.epoch = std::make_shared<GroupEpoch>(executor_, std::move(**assignment));
   return std::nullopt;
+}
+
+// A call that is under way is told whom it has lost, if that is why.
+void GroupBook::go_on(GroupEpoch& epoch, api::Group const& next) {
+  auto const& old = epoch.assignment();
+  auto lost = left_out(old, next);
+  auto const code = lost.empty() ? engine::EngineErrc::epoch_fenced : engine::EngineErrc::peer_lost;
+  epoch.lost = std::move(lost);
+  end(epoch, {code, went_on(old, next)});
 }
 
 void GroupBook::end(GroupEpoch& epoch, Error why) {
@@ -191,6 +198,8 @@ awaitable<Checked<api::LocalReport>> GroupBook::run(EpochPtr epoch, Op op, RunOr
   if (!ended || ended->problem) {
     auto problem = ended ? *ended->problem : ended.error();
     epoch->break_epoch(problem.detail);
+    if (problem.ranks.empty()) problem.ranks = epoch->lost;
+    if (problem.code != ProblemCode::epoch_fenced) on_trouble_(trouble_of(epoch->assignment(), problem.ranks));
     co_return problem;
   }
   // The next call may read what this one has made: its turn is when that stands.

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "http/api/membership.hpp"
 #include "worker/service/group.hpp"
 #include "worker/service/runner.hpp"
 
@@ -15,8 +16,16 @@ namespace chorus::service {
 // On the control thread. Runner, data plane and identity outlive it and the calls.
 class GroupBook {
  public:
-  GroupBook(boost::asio::any_io_executor executor, Runner& runner, engine::DataPlane& plane, Identity const& identity)
-      : executor_(std::move(executor)), runner_(runner), plane_(plane), identity_(identity) {}
+  // A call has failed, and its epoch is broken.
+  using OnTrouble = std::function<void(api::Trouble)>;
+
+  GroupBook(boost::asio::any_io_executor executor, Runner& runner, engine::DataPlane& plane, Identity const& identity,
+            OnTrouble on_trouble)
+      : executor_(std::move(executor)),
+        runner_(runner),
+        plane_(plane),
+        identity_(identity),
+        on_trouble_(std::move(on_trouble)) {}
 
   // From the coordinator. A new epoch ends the calls of the old one and closes links of members that were replaced; one
   // without this worker ends its membership. Problems: epoch_fenced for another addressee, an epoch below the highest
@@ -59,12 +68,14 @@ class GroupBook {
                                                       api::LocalCall const& call);
   [[nodiscard]] std::optional<http::Problem> accept(api::GroupAssignment const& message);
   [[nodiscard]] http::Checked<EpochPtr> find(std::string const& name) const;
+  void go_on(GroupEpoch& epoch, api::Group const& next);
   void end(GroupEpoch& epoch, Error why);
 
   boost::asio::any_io_executor executor_;
   Runner& runner_;
   engine::DataPlane& plane_;
   Identity const& identity_;
+  OnTrouble const on_trouble_;
   std::map<std::string, Entry> entries_;
   Listener listener_;
   bool draining_ = false;

@@ -1,7 +1,7 @@
 #include "worker/service/group_routes.hpp"
 
+#include "http/paging.hpp"
 #include "worker/service/json_body.hpp"
-#include "worker/service/list_page.hpp"
 #include "worker/service/problems.hpp"
 
 namespace chorus::service {
@@ -23,11 +23,11 @@ void GroupRoutes::add_to(http::Router& router) {
 }
 
 awaitable<http::Response> GroupRoutes::list(http::Request const& request) {
-  auto const page = ListPage::of(request);
+  auto const page = http::page_of(request);
   if (!page) co_return page.error();
   api::GroupList list;
-  list.items = groups_.list(page->after, page->length + 1);
-  page->cut(list);
+  list.items = groups_.list(page->after, page->limit + 1);
+  http::cut(list, *page);
   co_return http::Response::json(200, http::encode(list));
 }
 

@@ -5,10 +5,10 @@
 #include <cstring>
 
 #include "http/json.hpp"
+#include "http/paging.hpp"
 #include "http/range.hpp"
 #include "worker/parameters/shard/step.hpp"
 #include "worker/service/entity_tag.hpp"
-#include "worker/service/list_page.hpp"
 #include "worker/service/problems.hpp"
 #include "worker/service/single_field.hpp"
 #include "worker/tensors/store.hpp"
@@ -137,12 +137,12 @@ void ParameterRoutes::add_to(http::Router& router) {
 }
 
 awaitable<http::Response> ParameterRoutes::list(http::Request const& request, http::Body&) {
-  auto const page = ListPage::of(request);
+  auto const page = http::page_of(request);
   if (!page) co_return page.error();
   // A page ends between two parameters: the cursor names one, with all of its shards.
   api::ShardStatusList list;
-  list.items = book_.list(page->after, page->length + 1);
-  if (list.items.size() > page->length) {
+  list.items = book_.list(page->after, page->limit + 1);
+  if (list.items.size() > page->limit) {
     auto const& last = list.items.back().parameter;
     auto const begin = std::ranges::find(list.items, last, &api::ShardStatus::parameter);
     if (begin != list.items.begin()) list.items.erase(begin, list.items.end());

@@ -1,5 +1,7 @@
 #include "worker/service/run_book.hpp"
 
+#include <array>
+
 #include "collectives/core/assert.hpp"
 #include "worker/engine/errc.hpp"
 #include "worker/service/problems.hpp"
@@ -171,6 +173,16 @@ std::optional<Problem> RunBook::drop(std::uint64_t run) {
       break;
   }
   return std::nullopt;
+}
+
+std::optional<api::RunStatus> RunBook::status(std::uint64_t run) const {
+  constexpr std::array names{"running", "held", "committing", "committed", "failed", "dropped"};
+  static_assert(names.size() == static_cast<std::size_t>(State::dropped) + 1);
+  auto const record = find(run);
+  if (record == nullptr) return std::nullopt;
+  api::RunStatus status{run, names.at(static_cast<std::size_t>(record->state)), std::nullopt};
+  if (record->outcome && record->outcome->has_value()) status.report = record->outcome->value();
+  return status;
 }
 
 awaitable<void> RunBook::drained(steady_clock::time_point deadline) {

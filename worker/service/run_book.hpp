@@ -38,6 +38,9 @@ class RunBook {
   // about to be.
   [[nodiscard]] std::optional<http::Problem> drop(std::uint64_t run);
 
+  // What became of it; nothing if it never came, or ended long ago.
+  [[nodiscard]] std::optional<api::RunStatus> status(std::uint64_t run) const;
+
   // From now on no new run. drained() returns when none runs or waits for its commit, or at the deadline.
   void drain() { draining_ = true; }
   boost::asio::awaitable<void> drained(std::chrono::steady_clock::time_point deadline);

@@ -96,6 +96,22 @@ TEST_CASE("an abort that comes while the result is on its way drops it") {
   CHECK(b.store.get("x").value().version == 1);
 }
 
+TEST_CASE("a coordinator that was started again is told what became of a run") {
+  Book b({.hold = std::chrono::milliseconds(100), .remembered = 8});
+  CHECK_FALSE(b.book.status(7).has_value());
+  b.launch(7, std::chrono::seconds(20));
+  b.step_to_the_result();
+  b.control.poll();
+  CHECK(b.book.status(7)->state == "held");
+  CHECK(b.book.status(7)->report->state == "succeeded");
+  CHECK(b.commit(7).value() == 2);
+  CHECK(b.book.status(7)->state == "committed");
+  CHECK(b.book.status(7)->report->version == 2);
+  CHECK_FALSE(b.book.drop(8).has_value());
+  CHECK(b.book.status(8)->state == "dropped");
+  CHECK_FALSE(b.book.status(8)->report.has_value());
+}
+
 TEST_CASE("of what has ended, so many runs are remembered") {
   Book b({.hold = std::chrono::milliseconds(1), .remembered = 2});
   for (std::uint64_t run : {1, 2, 3}) CHECK_FALSE(b.book.drop(run).has_value());

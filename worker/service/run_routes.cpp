@@ -24,6 +24,8 @@ http::Checked<std::uint64_t> run_number(http::Request const& request) {
 void RunRoutes::add_to(http::Router& router) {
   router.add(http::Method::put, "/v1/runs/{run}",
              [this](http::Request const& request, http::Body& body) { return put(request, body); });
+  router.add(http::Method::get, "/v1/runs/{run}",
+             [this](http::Request const& request, http::Body&) { return get(request); });
   router.add(http::Method::post, "/v1/runs/{run}/commit",
              [this](http::Request const& request, http::Body&) { return commit(request); });
   router.add(http::Method::delete_, "/v1/runs/{run}",
@@ -44,6 +46,13 @@ awaitable<http::Response> RunRoutes::put(http::Request const& request, http::Bod
   auto const report = co_await runs_.put(std::move(*order), identity_.id, std::move(asked->text));
   if (!report) co_return report.error();
   co_return http::Response::json(200, http::encode(*report));
+}
+
+awaitable<http::Response> RunRoutes::get(http::Request const& request) {
+  auto const run = run_number(request);
+  if (!run) co_return run.error();
+  if (auto const status = runs_.status(*run)) co_return http::Response::json(200, http::encode(*status));
+  co_return http::Problem(http::ProblemCode::unknown_run, "run " + std::to_string(*run) + " is not known here");
 }
 
 awaitable<http::Response> RunRoutes::commit(http::Request const& request) {

@@ -1,4 +1,4 @@
-// PUT, commit and DELETE of /v1/runs/{run}: what the coordinator says to a worker about a collective.
+// PUT, GET, commit and DELETE of /v1/runs/{run}: what the coordinator says to a worker about a collective.
 #pragma once
 
 #include "http/router.hpp"
@@ -18,6 +18,7 @@ class RunRoutes {
 
  private:
   boost::asio::awaitable<http::Response> put(http::Request const& request, http::Body& body);
+  boost::asio::awaitable<http::Response> get(http::Request const& request);
   boost::asio::awaitable<http::Response> commit(http::Request const& request);
   boost::asio::awaitable<http::Response> erase(http::Request const& request);
 

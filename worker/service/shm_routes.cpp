@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "http/paging.hpp"
 #include "worker/service/identity.hpp"
 #include "worker/service/json_body.hpp"
-#include "worker/service/list_page.hpp"
 #include "worker/service/problems.hpp"
 
 namespace chorus::service {
@@ -27,11 +27,11 @@ void ShmRoutes::add_to(http::Router& router) {
 
 awaitable<http::Response> ShmRoutes::list(http::Request const& request) {
   if (auto const refusal = memory_.refusal()) co_return *refusal;
-  auto const page = ListPage::of(request);
+  auto const page = http::page_of(request);
   if (!page) co_return page.error();
   api::RegionList list;
-  list.items = memory_.list(page->after, page->length + 1);
-  page->cut(list);
+  list.items = memory_.list(page->after, page->limit + 1);
+  http::cut(list, *page);
   co_return http::Response::json(200, http::encode(list));
 }
 

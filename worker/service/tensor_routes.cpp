@@ -1,10 +1,10 @@
 #include "worker/service/tensor_routes.hpp"
 
 #include "http/json.hpp"
+#include "http/paging.hpp"
 #include "http/range.hpp"
 #include "worker/service/digest.hpp"
 #include "worker/service/entity_tag.hpp"
-#include "worker/service/list_page.hpp"
 #include "worker/service/problems.hpp"
 #include "worker/service/single_field.hpp"
 #include "worker/service/tensor_description.hpp"
@@ -66,7 +66,7 @@ void TensorRoutes::add_to(http::Router& router) {
 }
 
 awaitable<http::Response> TensorRoutes::list(http::Request const& request) {
-  auto const page = ListPage::of(request);
+  auto const page = http::page_of(request);
   if (!page) co_return page.error();
   auto const cursor = request.query_value("cursor");
   if (cursor && !tensors::is_valid_name(*cursor))
@@ -74,11 +74,11 @@ awaitable<http::Response> TensorRoutes::list(http::Request const& request) {
   auto const prefix = request.query_value("prefix").value_or("");
 
   api::TensorList list;
-  for (auto const& tensor : store_.list(std::max(page->after, just_before(prefix)), page->length + 1)) {
+  for (auto const& tensor : store_.list(std::max(page->after, just_before(prefix)), page->limit + 1)) {
     if (!tensor.name.starts_with(prefix)) break;
     list.items.push_back(to_info(tensor));
   }
-  page->cut(list);
+  http::cut(list, *page);
   co_return http::Response::json(200, http::encode(list));
 }
 

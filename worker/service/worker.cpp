@@ -73,7 +73,8 @@ struct Worker::Runs {
         runner({executor, plane, worker.plans_, worker.store_, worker.pool_, worker.helper_, worker.metrics_,
                 worker.flights_}),
         book(executor, runner, {}),
-        groups(executor, runner, plane, worker.identity_),
+        groups(executor, runner, plane, worker.identity_,
+               [&worker](api::Trouble trouble) { worker.report(std::move(trouble)); }),
         run_routes(book, groups, worker.identity_),
         group_routes(groups),
         link_route(plane, worker.identity_),
@@ -132,6 +133,10 @@ Status Worker::open() {
 
 GroupBook& Worker::groups() { return runs_->groups; }
 engine::DataPlane& Worker::plane() { return runs_->plane; }
+
+void Worker::report(api::Trouble trouble) {
+  if (agent_) agent_->report(std::move(trouble));
+}
 
 void Worker::add_routes() {
   health_routes_.emplace(identity_, metrics::this_build().version,

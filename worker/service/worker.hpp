@@ -54,6 +54,8 @@ class Worker {
 
   // For a program that calls collectives from this process; after open(). Groups on the control thread alone.
   [[nodiscard]] GroupBook& groups();
+  // A call of such a program has failed. On the control thread.
+  void report(api::Trouble trouble);
   [[nodiscard]] engine::DataPlane& plane();
   [[nodiscard]] tensors::Pool& pool() { return pool_; }
   [[nodiscard]] std::shared_ptr<memory::Arena> const& arena() const { return arena_; }

@@ -88,7 +88,19 @@ void LoopbackFleet::let_move(std::size_t steps) {
 void LoopbackFleet::pass(std::chrono::milliseconds time) {
   now_ += time;
   for (auto& member : members_)
-    if (!member->dead) member->engine.check_deadlines();
+    if (!member->dead && !stopped_.contains(member->rank)) member->engine.check_deadlines();
+}
+
+void LoopbackFleet::stop(plan::Rank rank) {
+  stopped_.insert(rank);
+  for (auto const& end : network_ends_)
+    if (auto const link = end.link.lock(); link && end.rank == rank) network_.stop(*link);
+}
+
+void LoopbackFleet::go_on(plan::Rank rank) {
+  stopped_.erase(rank);
+  for (auto const& end : network_ends_)
+    if (auto const link = end.link.lock(); link && end.rank == rank) network_.go_on(*link);
 }
 
 void LoopbackFleet::kill(plan::Rank rank) {
@@ -110,12 +122,15 @@ void LoopbackFleet::Member::settle_soon() {
 void LoopbackFleet::connect(Member& from, std::uint64_t outlet, Peer const& peer) {
   auto& to = *members_[peer.rank];
   if (to.dead) return from.engine.dialed(outlet, Error(links::LinkErrc::closed, peer.url + ": connection refused"));
+  if (stopped_.contains(peer.rank)) return;  // the system accepts, and nobody ever answers
   if (auto const pair = shm_pair(from.rank, peer.rank)) {
     to.engine.adopt(pair->acceptor, {"w" + std::to_string(from.rank), 100 + from.rank});
     return from.engine.dialed(outlet, std::shared_ptr<links::Link>(pair->dialer));
   }
   auto [here, there] = network_.connect();
   wires_.push_back({from.rank, peer.rank, here});
+  network_ends_.push_back({from.rank, here});
+  network_ends_.push_back({peer.rank, there});
   if (impersonated == peer.rank)
     on_dial(std::move(there));
   else

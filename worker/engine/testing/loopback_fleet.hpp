@@ -53,8 +53,9 @@ class LoopbackFleet final : public Fleet {
   void pass(std::chrono::milliseconds time);  // and lets deadlines expire
   // As a process that is killed: its links break without a word, and nobody can connect to it any more.
   void kill(plan::Rank rank);
-  // As a process that is stopped: it does nothing any more. With arenas only.
-  void stop(plan::Rank rank) { stopped_.insert(rank); }
+  // As a process that is stopped: it does nothing any more, until it goes on.
+  void stop(plan::Rank rank);
+  void go_on(plan::Rank rank);
   // The other end of a link that a rank is to adopt, or has dialed, in the hands of the test.
   std::shared_ptr<links::Link> connect_stranger(plan::Rank to, Identity who);
   // From now on this handler gets the link when somebody dials the rank.
@@ -95,6 +96,11 @@ class LoopbackFleet final : public Fleet {
     std::weak_ptr<links::Link> link;
   };
   std::vector<Wire> wires_;
+  struct NetworkEnd {
+    plan::Rank rank;
+    std::weak_ptr<links::Link> link;
+  };
+  std::vector<NetworkEnd> network_ends_;
   Arenas const arenas_;
   Tensors const tensors_;
   std::mt19937_64 random_;

@@ -8,7 +8,7 @@
 
 #include "collectives/model/select.hpp"
 
-namespace chorus::coordinator {
+namespace chorus::model {
 
 // A value without clock; not thread-safe. Remembers the last `places_max` pairs of a group's epoch, operation, size
 // class (powers of four) and plan.
@@ -17,6 +17,14 @@ class LearnedCosts {
   static constexpr std::size_t places_max = 4096;
   // How much the newest run counts against all before it, once there were a few.
   static constexpr double newest_weight = 0.25;
+
+  // Predictions within a factor of each other are equals as far as the model can tell. One in so many runs is a trial
+  // of the one that ran least, until each of them ran `trials` times; then again as the runs become more, since what
+  // was tried may have had bad luck.
+  static constexpr double worth_a_trial = 1.5;
+  static constexpr std::uint64_t runs_per_trial = 4;
+  static constexpr std::uint64_t trials = 4;
+  static constexpr std::uint64_t runs_until_tried_again = 64;
 
   struct Place {
     std::string group;
@@ -30,9 +38,9 @@ class LearnedCosts {
 
   // The choice with every prediction corrected: by what was seen of the same plan at this size, or, of plans that were
   // not seen yet, by the middle of what was seen of others, so that one slow machine does not make them all look
-  // better. Sorted again; with auto the new first one is chosen, and the reason says that it was refined. Without
-  // anything seen the choice stays as it is.
-  [[nodiscard]] model::Choice corrected(Place const& place, model::Choice choice, bool is_auto) const;
+  // better. Sorted again; with auto the new first one is chosen, or one whose turn it is to be tried, and the reason
+  // says so. Without anything seen the choice stays as it is.
+  [[nodiscard]] Choice corrected(Place const& place, Choice choice, bool is_auto) const;
 
  private:
   struct Key {
@@ -54,4 +62,4 @@ class LearnedCosts {
   std::list<Key> recent_;  // most recent first
 };
 
-}  // namespace chorus::coordinator
+}  // namespace chorus::model

@@ -1,4 +1,4 @@
-#include "server/coordinator/learned_costs.hpp"
+#include "collectives/model/learned_costs.hpp"
 
 #include <algorithm>
 #include <array>
@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace chorus::coordinator {
+namespace chorus::model {
 
 LearnedCosts::Key LearnedCosts::key_of(Place const& place, plan::Spec const& spec) {
   auto const size_class = static_cast<unsigned>(std::bit_width(place.bytes)) / 2;
@@ -34,45 +34,56 @@ void LearnedCosts::finished(Place const& place, plan::Spec const& spec, double p
   recent_.pop_back();
 }
 
-model::Choice LearnedCosts::corrected(Place const& place, model::Choice choice, bool is_auto) const {
+Choice LearnedCosts::corrected(Place const& place, Choice choice, bool is_auto) const {
   struct Seen {
-    model::Candidate candidate;
+    Candidate candidate;
     Learned const* learned;
     std::size_t position;  // in the model's order: decides between equals
   };
   std::vector<Seen> all;
   std::vector<double> ratios;
   auto runs = std::uint64_t{0};
-  for (auto& candidate : choice.considered) {
+  for (auto const& candidate : choice.considered) {
     auto const found = learned_.find(key_of(place, candidate.spec));
-    all.push_back({std::move(candidate), found == learned_.end() ? nullptr : &found->second, all.size()});
+    all.push_back({candidate, found == learned_.end() ? nullptr : &found->second, all.size()});
     if (found == learned_.end()) continue;
     ratios.push_back(found->second.ratio);
     runs += found->second.runs;
   }
-  if (ratios.empty()) {
-    for (std::size_t i = 0; i < all.size(); ++i) choice.considered[i] = std::move(all[i].candidate);
-    return choice;
-  }
+  if (ratios.empty()) return choice;
   std::ranges::nth_element(ratios, ratios.begin() + static_cast<std::ptrdiff_t>(ratios.size() / 2));
   auto const middle = ratios[ratios.size() / 2];
   for (auto& seen : all) seen.candidate.cost.seconds *= seen.learned != nullptr ? seen.learned->ratio : middle;
   std::ranges::sort(all, {}, [](Seen const& seen) { return std::pair(seen.candidate.cost.seconds, seen.position); });
-  for (std::size_t i = 0; i < all.size(); ++i) choice.considered[i] = std::move(all[i].candidate);
+  for (std::size_t i = 0; i < all.size(); ++i) choice.considered[i] = all[i].candidate;
 
-  auto const chosen =
-      is_auto ? choice.considered.begin()
-              : std::ranges::find(choice.considered, choice.spec, [](model::Candidate const& c) { return c.spec; });
-  if (chosen == choice.considered.end()) return choice;
-  bool const changed = chosen->spec != choice.spec;
-  choice.spec = chosen->spec;
-  choice.cost = chosen->cost;
-  std::array<char, 96> text{};
-  std::snprintf(text.data(), text.size(), "; refined by %llu finished %s%s: %.3g ms",
+  auto const runs_of = [](Seen const& seen) { return seen.learned == nullptr ? 0 : seen.learned->runs; };
+  auto chosen = all.cbegin();
+  bool is_trial = false;
+  if (!is_auto) {
+    chosen =
+        std::find_if(all.cbegin(), all.cend(), [&](auto const& seen) { return seen.candidate.spec == choice.spec; });
+    if (chosen == all.cend()) return choice;
+  } else if (runs % runs_per_trial == runs_per_trial - 1) {
+    auto const limit = worth_a_trial * all.front().candidate.cost.seconds;
+    auto const first_beyond = std::find_if(all.cbegin(), all.cend(),
+                                           [limit](auto const& seen) { return seen.candidate.cost.seconds > limit; });
+    auto const least = std::min_element(all.cbegin(), first_beyond,
+                                        [&](auto const& a, auto const& b) { return runs_of(a) < runs_of(b); });
+    is_trial = runs_of(*least) < std::max(trials, runs / runs_until_tried_again) && least != all.cbegin();
+    if (is_trial) chosen = least;
+  }
+  auto const& taken = chosen->candidate;
+  bool const changed = taken.spec != choice.spec;
+  choice.spec = taken.spec;
+  choice.cost = taken.cost;
+  std::array<char, 128> text{};
+  std::snprintf(text.data(), text.size(), "; refined by %llu finished %s%s: %.3g ms%s",
                 static_cast<unsigned long long>(runs), runs == 1 ? "run" : "runs",
-                changed ? (" to " + chosen->spec.algorithm).c_str() : "", chosen->cost.seconds * 1e3);
+                changed ? (" to " + taken.spec.algorithm).c_str() : "", taken.cost.seconds * 1e3,
+                is_trial ? ", to see whether it is better" : "");
   choice.reason += text.data();
   return choice;
 }
 
-}  // namespace chorus::coordinator
+}  // namespace chorus::model

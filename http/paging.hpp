@@ -8,7 +8,7 @@
 
 #include "http/message.hpp"
 
-namespace chorus::coordinator {
+namespace chorus::http {
 
 inline constexpr std::size_t page_limit = 1000;
 
@@ -18,7 +18,7 @@ struct Page {
 };
 
 // ?limit=1..1000&cursor=.. Problems: bad_request.
-[[nodiscard]] http::Checked<Page> page_of(http::Request const& request);
+[[nodiscard]] Checked<Page> page_of(Request const& request);
 
 // `sorted` maps names to values; `show` makes an item of an entry.
 template <class List, class Map, class Show>
@@ -33,4 +33,12 @@ template <class List, class Map, class Show>
   return list;
 }
 
-}  // namespace chorus::coordinator
+// Of a list that was filled with one named item more than the page has, if there is one more.
+template <class List>
+void cut(List& list, Page const& page) {
+  if (list.items.size() <= page.limit) return;
+  list.items.resize(page.limit);
+  list.next_cursor = list.items.back().name;
+}
+
+}  // namespace chorus::http

@@ -1,9 +1,13 @@
-#include "server/coordinator/learned_costs.hpp"
+#include "collectives/model/learned_costs.hpp"
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <string>
+#include <vector>
+
 using namespace chorus;
-using coordinator::LearnedCosts;
+using model::LearnedCosts;
 
 namespace {
 
@@ -73,6 +77,53 @@ TEST_CASE("one outlier does not undo many runs, and a change for good is followe
   CHECK(costs.corrected(place, choice(), true).spec.algorithm == "ring");
   for (int run = 0; run < 10; ++run) costs.finished(place, spec_of("ring"), 1e-3, 10e-3);
   CHECK(costs.corrected(place, choice(), true).spec.algorithm == "tree");
+}
+
+TEST_CASE("what looks as good as the best is tried now and then, until it is known") {
+  auto equals = choice();
+  equals.considered[1].cost.seconds = 1.2e-3;  // tree: truly 0.8 ms, and the model puts ring before it
+  LearnedCosts costs;
+  std::vector<std::string> taken;
+  for (int run = 0; run < 16; ++run) {
+    auto const now = costs.corrected(place, equals, true);
+    auto const& algorithm = taken.emplace_back(now.spec.algorithm);
+    auto const is_ring = algorithm == "ring";
+    costs.finished(place, now.spec, is_ring ? 1e-3 : 1.2e-3, is_ring ? 1e-3 : 0.8e-3);
+    if (run == 3) CHECK(now.reason.ends_with("tree: 1.2 ms, to see whether it is better"));
+  }
+  CHECK(std::ranges::find(taken, "mesh") == taken.end());  // ten times slower than the best is not worth a trial
+  CHECK(taken[2] == "ring");
+  CHECK(taken[3] == "tree");
+  CHECK(std::ranges::count(taken, "ring") == LearnedCosts::trials);
+}
+
+TEST_CASE("trials become rare, and never end") {
+  auto equals = choice();
+  equals.considered[1].cost.seconds = 1.2e-3;
+  LearnedCosts costs;
+  std::size_t trials = 0;
+  for (int run = 0; run < 100; ++run) {
+    auto const now = costs.corrected(place, equals, true);
+    auto const is_ring = now.spec.algorithm == "ring";
+    trials += is_ring ? 0 : 1;
+    costs.finished(place, now.spec, is_ring ? 1e-3 : 1.2e-3, is_ring ? 1e-3 : 1.2e-3);
+  }
+  CHECK(trials == LearnedCosts::trials);
+  for (int run = 100; run < 1000; ++run) {
+    auto const now = costs.corrected(place, equals, true);
+    auto const is_ring = now.spec.algorithm == "ring";
+    trials += is_ring ? 0 : 1;
+    costs.finished(place, now.spec, is_ring ? 1e-3 : 1.2e-3, is_ring ? 1e-3 : 1.2e-3);
+  }
+  CHECK(trials == 1000 / LearnedCosts::runs_until_tried_again);
+}
+
+TEST_CASE("what was asked for by name is never swapped for a trial") {
+  LearnedCosts costs;
+  for (int run = 0; run < 8; ++run) {
+    costs.finished(place, spec_of("ring"), 1e-3, 1e-3);
+    CHECK(costs.corrected(place, choice(), false).spec.algorithm == "ring");
+  }
 }
 
 TEST_CASE("what is remembered is bounded") {

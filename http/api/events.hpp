@@ -1,0 +1,31 @@
+// What happens at the coordinator, in order: GET /v1/events.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace chorus::api {
+
+struct Event {
+  std::uint64_t sequence = 0;  // from 1; every event one more, also across restarts of a coordinator with a journal
+  std::string type;            // docs/events.md lists them
+  std::string at;              // RFC 3339, for people
+  // What it is about; those that apply.
+  std::optional<std::string> worker;
+  std::optional<std::string> incarnation;
+  std::optional<std::string> group;
+  std::optional<std::uint32_t> epoch;
+  std::optional<std::string> collective;
+  std::optional<std::uint64_t> run;
+  std::optional<std::string> code;    // of the problem with which a collective failed
+  std::optional<std::string> detail;  // why, for people
+};
+
+struct EventList {
+  std::vector<Event> items;
+  std::optional<std::string> next_cursor;
+};
+
+}  // namespace chorus::api

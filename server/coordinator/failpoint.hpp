@@ -1,0 +1,12 @@
+// Where a test may stop the process: called with the name of the point, before and after whatever must survive a crash.
+// What main() makes has none.
+#pragma once
+
+#include <functional>
+#include <string_view>
+
+namespace chorus::coordinator {
+
+using Failpoint = std::function<void(std::string_view point)>;
+
+}  // namespace chorus::coordinator

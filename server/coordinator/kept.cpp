@@ -1,0 +1,96 @@
+#include "server/coordinator/kept.hpp"
+
+#include <array>
+
+#include "http/api/described.hpp"
+
+namespace chorus::coordinator {
+
+BOOST_DESCRIBE_STRUCT(KeptWorker, (), (self, ready, joined, fenced))
+BOOST_DESCRIBE_STRUCT(KeptEpoch, (), (last, retired))
+BOOST_DESCRIBE_STRUCT(KeptGroup, (), (group, half_changed))
+BOOST_DESCRIBE_STRUCT(KeptCollective, (), (sequence, key, stage, refused, group, record))
+BOOST_DESCRIBE_STRUCT(KeptDecision, (), (run))
+BOOST_DESCRIBE_STRUCT(KeptCounter, (), (value))
+
+constexpr auto required(KeptWorker const*) { return std::array<std::string_view, 2>{"self", "joined"}; }
+constexpr auto required(KeptEpoch const*) { return std::array<std::string_view, 1>{"last"}; }
+constexpr auto required(KeptGroup const*) { return std::array<std::string_view, 1>{"group"}; }
+constexpr auto required(KeptCollective const*) {
+  return std::array<std::string_view, 3>{"sequence", "stage", "record"};
+}
+constexpr auto required(KeptDecision const*) { return std::array<std::string_view, 1>{"run"}; }
+constexpr auto required(KeptCounter const*) { return std::array<std::string_view, 1>{"value"}; }
+
+namespace {
+
+constexpr std::array<std::pair<Counter, std::string_view>, 3> counters{
+    {{Counter::run, "run"}, {Counter::collective, "collective"}, {Counter::epoch_floor, "epoch_floor"}}};
+
+// Sorts as a text like the number.
+std::string key_of(std::uint64_t number) {
+  auto const digits = std::to_string(number);
+  return std::string(20 - digits.size(), '0') + digits;
+}
+
+Error misread(Row const& row, std::string const& why) {
+  return {JournalErrc::damaged, "row '" + row.key + "' of table " + std::string(name(row.table)) +
+                                    " is not what this release writes: " + why};
+}
+
+template <class Value, class Keep>
+Status parse(Row const& row, Keep const& keep) {
+  auto value = http::decode<Value>(*row.body, http::UnknownFields::ignore);
+  if (!value) return misread(row, value.error().detail);
+  keep(std::move(*value));
+  return ok();
+}
+
+Status parse(Row const& row, KeptState& state) {
+  switch (row.table) {
+    case Table::workers:
+      return parse<KeptWorker>(row, [&](KeptWorker worker) { state.workers.push_back(std::move(worker)); });
+    case Table::epochs:
+      return parse<KeptEpoch>(row, [&](KeptEpoch epoch) { state.epochs.emplace(row.key, epoch); });
+    case Table::groups:
+      return parse<KeptGroup>(row, [&](KeptGroup group) { state.groups.push_back(std::move(group)); });
+    case Table::collectives:
+      return parse<KeptCollective>(row, [&](KeptCollective kept) { state.collectives.push_back(std::move(kept)); });
+    case Table::decisions:
+      return parse<KeptDecision>(row, [&](KeptDecision) { state.decisions.insert(row.key); });
+    case Table::events:
+      return parse<api::Event>(row, [&](api::Event event) { state.events.push_back(std::move(event)); });
+    case Table::counters:
+      break;
+  }
+  return parse<KeptCounter>(row, [&](KeptCounter counter) {
+    for (auto const& [which, text] : counters)
+      if (text == row.key) state.counters[which] = counter.value;
+  });
+}
+
+}  // namespace
+
+Row row_of(KeptWorker const& worker) { return {Table::workers, worker.self.id, http::encode(worker)}; }
+Row row_of(std::string const& group, KeptEpoch const& epoch) { return {Table::epochs, group, http::encode(epoch)}; }
+Row row_of(KeptGroup const& group) { return {Table::groups, group.group.name, http::encode(group)}; }
+Row row_of(KeptCollective const& kept) { return {Table::collectives, kept.record.id, http::encode(kept)}; }
+Row row_of(std::string const& collective, KeptDecision const& decision) {
+  return {Table::decisions, collective, http::encode(decision)};
+}
+Row row_of(api::Event const& event) { return {Table::events, key_of(event.sequence), http::encode(event)}; }
+Row row_of(Counter counter, std::uint64_t value) {
+  auto const& text = counters.at(static_cast<std::size_t>(counter)).second;
+  return {Table::counters, std::string(text), http::encode(KeptCounter{value})};
+}
+Row without(Table table, std::string key) { return {table, std::move(key), std::nullopt}; }
+Row without_event(std::uint64_t sequence) { return without(Table::events, key_of(sequence)); }
+
+Result<KeptState> parse_rows(std::span<Row const> rows) {
+  KeptState state;
+  for (auto const& row : rows)
+    if (auto done = parse(row, state); !done) return done.error();
+  return state;
+}
+
+}  // namespace chorus::coordinator

@@ -1,0 +1,81 @@
+// What the journal keeps, as values: one struct per table. docs/journal.md shows them.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "http/api/collectives.hpp"
+#include "http/api/events.hpp"
+#include "http/api/groups.hpp"
+#include "http/api/membership.hpp"
+#include "server/coordinator/journal_file.hpp"
+
+namespace chorus::coordinator {
+
+struct KeptWorker {
+  api::JoinRequest self;            // as it joined
+  bool ready = true;                // false: lost
+  std::uint64_t joined = 0;         // the order of arrival
+  std::vector<std::string> fenced;  // incarnations that it has replaced, oldest first
+};
+
+// By name of the group, also of groups that were deleted.
+struct KeptEpoch {
+  std::uint32_t last = 0;                // that was drawn
+  std::optional<std::uint64_t> retired;  // the group was deleted: the how-manieth
+};
+
+struct KeptGroup {
+  api::Group group;
+  std::optional<std::uint32_t> half_changed;  // the epoch that reached only some members
+};
+
+// `stage` is begun, before any worker was told; launched, from before the first to the end; or ended.
+struct KeptCollective {
+  std::uint64_t sequence = 0;      // its place in the list
+  std::optional<std::string> key;  // Idempotency-Key
+  std::string stage;
+  bool refused = false;             // it ended before anything was launched
+  std::optional<api::Group> group;  // until it has ended: members and epoch, without roles and selection
+  api::Collective record;
+};
+
+// That a collective is to be committed, by its id. Gone when the collective has ended.
+struct KeptDecision {
+  std::uint64_t run = 0;
+};
+
+enum class Counter : std::uint8_t { run, collective, epoch_floor };
+
+struct KeptCounter {
+  std::uint64_t value = 0;
+};
+
+struct KeptState {
+  std::vector<KeptWorker> workers;
+  std::map<std::string, KeptEpoch> epochs;
+  std::vector<KeptGroup> groups;
+  std::vector<KeptCollective> collectives;
+  std::set<std::string> decisions;
+  std::vector<api::Event> events;  // in order
+  std::map<Counter, std::uint64_t> counters;
+};
+
+[[nodiscard]] Row row_of(KeptWorker const& worker);
+[[nodiscard]] Row row_of(std::string const& group, KeptEpoch const& epoch);
+[[nodiscard]] Row row_of(KeptGroup const& group);
+[[nodiscard]] Row row_of(KeptCollective const& collective);
+[[nodiscard]] Row row_of(std::string const& collective, KeptDecision const& decision);
+[[nodiscard]] Row row_of(api::Event const& event);
+[[nodiscard]] Row row_of(Counter counter, std::uint64_t value);
+[[nodiscard]] Row without(Table table, std::string key);
+[[nodiscard]] Row without_event(std::uint64_t sequence);
+
+// Errors: JournalErrc::damaged for a row that is not what its table holds.
+[[nodiscard]] Result<KeptState> parse_rows(std::span<Row const> rows);
+
+}  // namespace chorus::coordinator

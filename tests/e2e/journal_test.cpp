@@ -1,0 +1,194 @@
+// A coordinator that is killed: no collective is lost, none runs twice, and every rank is at the same version with the
+// sum that belongs to it.
+#include <doctest/doctest.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <random>
+#include <set>
+#include <thread>
+
+#include "tests/support/cluster.hpp"
+#include "tests/support/scratch_directory.hpp"
+
+using namespace chorus::testing;
+namespace json = boost::json;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr char const* body = R"({"group":"g","tensor":"x","timeout_ms":20000})";
+constexpr std::size_t workers_count = 3;
+constexpr std::size_t elements = 5000;
+
+// Workers that stay, and one coordinator after the other on one journal and port.
+class Fleet {
+ public:
+  Fleet() {
+    start();
+    port_ = coordinator().port();
+    for (std::size_t i = 0; i < workers_count; ++i)
+      workers_.push_back(std::make_unique<Service>(
+          "w" + std::to_string(i),
+          std::vector<std::string>{binary("chorus-worker"), "--port", "0", "--coordinator", coordinator().url, "--id",
+                                   "w" + std::to_string(i), "--locality", "host=h0", "--log-level", "error"}));
+    for (auto const& worker : workers_) REQUIRE(eventually([&] { return worker->get("/readyz").status == 200; }));
+    REQUIRE(coordinator().put("/v1/groups/g", R"({"workers":["w0","w1","w2"]})").status == 201);
+    for (std::size_t i = 0; i < workers_count; ++i)
+      REQUIRE(workers_[i]->put_tensor("x", "u64", std::vector<std::uint64_t>(elements, i + 1)).status / 100 == 2);
+  }
+
+  void start() {
+    run({binary("chorus-coordinator"), "--port", std::to_string(port_), "--journal", journal(), "--log-level",
+         "error"});
+  }
+  void start_one_that_dies_at(int point) {
+    run({binary("crashing_coordinator"), journal(), std::to_string(port_), std::to_string(point)});
+  }
+  void kill() {
+    coordinator().process.signal(SIGKILL);
+    coordinator().process.wait();
+  }
+
+  Service& coordinator() { return *coordinator_; }
+  Service& worker(std::size_t i) { return *workers_.at(i); }
+
+  // Of a worker, as the coordinator knows it.
+  std::string incarnation_of(std::size_t i) {
+    auto const worker = coordinator().get("/v1/workers/w" + std::to_string(i)).json();
+    REQUIRE(worker.at("state") == "ready");
+    return std::string(worker.at("incarnation").as_string());
+  }
+
+  // The version that all ranks have; each holds what belongs to it. Sums of u64 are exact, also where they wrap.
+  std::uint64_t version() {
+    auto const version = workers_[0]->tensor_version("x");
+    std::uint64_t sum = 1 + 2 + 3;
+    for (std::uint64_t v = 2; v < version; ++v) sum *= workers_count;
+    for (std::size_t i = 0; i < workers_count; ++i) {
+      REQUIRE(workers_[i]->tensor_version("x") == version);
+      auto const expected = version == 1 ? i + 1 : sum;
+      REQUIRE(workers_[i]->get_tensor<std::uint64_t>("x") == std::vector<std::uint64_t>(elements, expected));
+    }
+    return version;
+  }
+
+  // How a collective has ended; "" if there is none.
+  std::string state_of(std::string const& id) {
+    auto const record = coordinator().get("/v1/collectives/" + id + "?wait=20s");
+    if (record.status == 404) return "";
+    return std::string(record.json().at("state").as_string());
+  }
+
+ private:
+  [[nodiscard]] std::string journal() const { return directory_ / "journal"; }
+  void run(std::vector<std::string> arguments) {
+    coordinator_.reset();
+    coordinator_ = std::make_unique<Service>("coordinator", std::move(arguments));
+  }
+
+  ScratchDirectory const directory_;
+  std::uint16_t port_ = 0;
+  std::unique_ptr<Service> coordinator_;
+  std::vector<std::unique_ptr<Service>> workers_;
+};
+
+// A PUT to a coordinator that may be killed meanwhile; "" then.
+std::string put_if_alive(Service const& coordinator, std::string const& id) {
+  try {
+    auto const answer = coordinator.put("/v1/collectives/" + id + "?wait=20s", body);
+    return answer.status == 200 ? std::string(answer.json().at("state").as_string()) : answer.code();
+  } catch (std::runtime_error const&) { return ""; }
+}
+
+bool has_died(Service& coordinator) {
+  siginfo_t info{};
+  return ::waitid(P_PID, static_cast<id_t>(coordinator.process.pid()), &info, WEXITED | WNOWAIT | WNOHANG) == 0 &&
+         info.si_pid != 0;
+}
+
+}  // namespace
+
+TEST_CASE("killed at every point of a collective's life: one version everywhere, and nothing runs twice") {
+  Fleet fleet;
+  std::uint64_t succeeded = 0;
+  std::set<std::string> outcomes;
+  int point = 1;
+  for (bool dies = true; dies; ++point) {
+    INFO("killed at point " << point);
+    auto const id = "c" + std::to_string(point);
+    fleet.kill();
+    fleet.start_one_that_dies_at(point);
+    auto const told = put_if_alive(fleet.coordinator(), id);
+    dies = eventually([&] { return has_died(fleet.coordinator()); }, 500ms);
+    if (dies) fleet.start();
+    auto const state = fleet.state_of(id);
+    INFO("told " << told << ", then " << state);
+    outcomes.insert(state);
+    if (told == "succeeded") CHECK(state == "succeeded");
+    succeeded += state == "succeeded";
+    CHECK(fleet.version() == succeeded + 1);
+    // What had begun is not begun again; what had not been heard of is.
+    auto const again = put_if_alive(fleet.coordinator(), id);
+    CHECK(again == (state.empty() ? "succeeded" : state));
+    succeeded += state.empty() && again == "succeeded";
+    CHECK(fleet.version() == succeeded + 1);
+    REQUIRE(point < 100);
+  }
+  MESSAGE("killed at " << point - 2 << " points");
+  CHECK(point > 12);
+  CHECK(outcomes.contains(""));  // before it was on the disk, and before a worker had heard of it
+  CHECK(outcomes.contains("failed"));
+  CHECK(outcomes.contains("succeeded"));
+}
+
+TEST_CASE("killed fifty times at random: one version everywhere, and nothing runs twice") {
+  Fleet fleet;
+  auto const seed = std::random_device()();
+  MESSAGE("seed " << seed);
+  std::mt19937 random(seed);
+  constexpr int kills = 50, most_per_life = 15;
+  std::vector<std::string> ids, incarnations;
+  for (std::size_t i = 0; i < workers_count; ++i) incarnations.push_back(fleet.incarnation_of(i));
+  for (int life = 0; life < kills; ++life) {
+    std::thread launches([&] {
+      for (int number = 0; number < most_per_life; ++number) {
+        auto const id = "c" + std::to_string(life) + "-" + std::to_string(number);
+        ids.push_back(id);
+        if (put_if_alive(fleet.coordinator(), id).empty()) return;
+      }
+    });
+    auto const moment = std::chrono::steady_clock::now() + std::chrono::microseconds(random() % 100000);
+    eventually([&] { return std::chrono::steady_clock::now() >= moment; });
+    fleet.coordinator().process.signal(SIGKILL);
+    launches.join();
+    fleet.coordinator().process.wait();
+    fleet.start();
+  }
+  std::uint64_t succeeded = 0;
+  std::vector<std::string> unheard;
+  for (auto const& id : ids) {
+    auto const state = fleet.state_of(id);
+    CHECK(state != "pending");
+    CHECK(state != "running");
+    succeeded += state == "succeeded";
+    if (state.empty()) unheard.push_back(id);
+  }
+  CHECK(fleet.version() == succeeded + 1);
+  for (auto const& id : ids) put_if_alive(fleet.coordinator(), id);
+  CHECK(fleet.version() == succeeded + unheard.size() + 1);
+  MESSAGE(ids.size() << " collectives, " << succeeded << " succeeded, " << unheard.size() << " never heard of");
+  CHECK(succeeded > 0);
+  for (std::size_t i = 0; i < workers_count; ++i) CHECK(fleet.incarnation_of(i) == incarnations[i]);
+}
+
+TEST_CASE("a coordinator does not start on what is no journal, and leaves it as it is") {
+  ScratchDirectory const here;
+  write_file(here / "journal", "not a database\n");
+  for (auto const& path : {here / "journal", here / "", here / "no/such/directory/journal"}) {
+    INFO(path);
+    Process coordinator({binary("chorus-coordinator"), "--port", "0", "--journal", path, "--log-level", "off"});
+    CHECK(coordinator.wait() == 1);
+  }
+  CHECK(content_of(here / "journal") == "not a database\n");
+}
