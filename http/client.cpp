@@ -37,16 +37,22 @@ std::string authority_of(Url const& url) {
 
 bool idempotent(Method method) { return method != Method::post && method != Method::other; }
 
+std::span<std::byte const> content_of(Call const& call) {
+  return call.payload.empty() ? std::as_bytes(std::span(call.body)) : call.payload;
+}
+
 std::string head_of(Call const& call, Url const& url) {
+  auto const content_bytes = content_of(call).size();
   std::string head(name(call.method));
   head += ' ';
   head += url.path.empty() ? "/" : url.path;
   head += " HTTP/1.1\r\n";
   append_field(head, "Host", authority_of(url));
   for (auto const& [name, value] : call.fields) append_field(head, name, value);
-  if (!call.body.empty() || call.method == Method::put || call.method == Method::post)
-    append_field(head, "Content-Length", std::to_string(call.body.size()));
-  if (!call.body.empty() && !call.fields.find("Content-Type")) append_field(head, "Content-Type", "application/json");
+  if (content_bytes > 0 || call.method == Method::put || call.method == Method::post)
+    append_field(head, "Content-Length", std::to_string(content_bytes));
+  if (content_bytes > 0 && !call.fields.find("Content-Type"))
+    append_field(head, "Content-Type", call.payload.empty() ? "application/json" : "application/octet-stream");
   head += "\r\n";
   return head;
 }
@@ -91,6 +97,21 @@ asio::awaitable<Result<std::string>> receive_body(Wire& wire, BodyReader& reader
   }
   body.resize(filled);
   co_return body;
+}
+
+asio::awaitable<Result<std::size_t>> receive_into(Wire& wire, BodyReader& reader, std::span<std::byte> destination,
+                                                  std::string url) {
+  std::size_t filled = 0;
+  if (reader.framing().length > destination.size()) co_return failure(wire, HttpErrc::too_large, url);
+  while (!reader.finished()) {
+    std::byte beyond{};
+    auto const is_full = filled == destination.size();
+    auto const moved = co_await reader.read_some(is_full ? std::span(&beyond, 1) : destination.subspan(filled));
+    if (moved.error) co_return failure(wire, moved.error, url);
+    if (is_full && moved.bytes > 0) co_return failure(wire, HttpErrc::too_large, url);
+    filled += moved.bytes;
+  }
+  co_return filled;
 }
 
 bool is_local_limit(boost::system::error_code error) {
@@ -159,7 +180,7 @@ asio::awaitable<Result<std::unique_ptr<Wire>>> Client::Impl::connect(Url url, st
 
 asio::awaitable<Result<Answer>> Client::Impl::exchange(Call const& call, Url const& url, Wire& wire, bool& reusable) {
   auto const head = head_of(call, url);
-  auto const sent = co_await wire.write(head, std::as_bytes(std::span(call.body)));
+  auto const sent = co_await wire.write(head, content_of(call));
   // A peer that refuses may answer and close before it has read everything: its answer counts.
   if (sent.error && (sent.error != HttpErrc::peer_closed || wire.cancelled()))
     co_return failure(wire, sent.error, call.url);
@@ -171,9 +192,15 @@ asio::awaitable<Result<Answer>> Client::Impl::exchange(Call const& call, Url con
   auto const framing = answer_framing(call.method, answer.status, answer.fields);
   if (!framing) co_return Error(HttpErrc::malformed, call.url + ": " + framing.error().detail);
   BodyReader reader(wire, *framing);
-  auto body = co_await receive_body(wire, reader, call.answer_limit_bytes, call.url);
-  if (!body) co_return std::move(body).error();
-  answer.body = std::move(*body);
+  if (answer.ok() && !call.destination.empty()) {
+    auto const received = co_await receive_into(wire, reader, call.destination, call.url);
+    if (!received) co_return received.error();
+    answer.received_bytes = *received;
+  } else {
+    auto body = co_await receive_body(wire, reader, call.answer_limit_bytes, call.url);
+    if (!body) co_return std::move(body).error();
+    answer.body = std::move(*body);
+  }
   reusable =
       answer_head->keep_alive && !sent.error && framing->kind != Framing::Kind::until_close && wire.buffered().empty();
   co_return answer;
@@ -202,7 +229,7 @@ asio::awaitable<Result<Answer>> Client::Impl::send(Call call, TimePoint deadline
     }
     auto const closed_while_idle =
         kept && answer.error().code == HttpErrc::peer_closed && !wire->anything_received() && !wire->cancelled();
-    if (!closed_while_idle || !idempotent(call.method)) co_return answer;
+    if (!closed_while_idle || !(idempotent(call.method) || call.repeatable)) co_return answer;
   }
 }
 

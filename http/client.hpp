@@ -6,6 +6,7 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "collectives/core/result.hpp"
@@ -27,12 +28,20 @@ struct Call {
   Fields fields;
   std::string body;  // sent with Content-Length; Content-Type application/json unless set
   std::size_t answer_limit_bytes = 16 << 20;
+
+  // Bytes that are sent instead of `body` from where they lie, and memory that takes the body of an answer with status
+  // 2xx instead of Answer::body; a longer one is too_large. Both are left alone once send() has returned.
+  std::span<std::byte const> payload;
+  std::span<std::byte> destination;
+  // A POST that may be sent twice, because who receives it knows it again.
+  bool repeatable = false;
 };
 
 struct Answer {
   unsigned status = 0;
   Fields fields;
   std::string body;
+  std::size_t received_bytes = 0;  // in Call::destination
   [[nodiscard]] bool ok() const { return status >= 200 && status < 300; }
   [[nodiscard]] Problem problem() const;  // of a status that is not ok
 };

@@ -122,6 +122,29 @@ TEST_CASE("a large answer and a large body are exact") {
   CHECK(server.take_stored() == bytes);
 }
 
+TEST_CASE("bytes are sent from where they lie, and received where they belong") {
+  LiveServer server;
+  Desk desk;
+  auto const bytes = pattern(1 << 20);
+  auto request = call(Method::put, server.url("/store"));
+  request.payload = bytes;
+  CHECK(desk.send(request)->status == 204);
+  CHECK(server.take_stored() == bytes);
+
+  std::vector<std::byte> place(1 << 20);
+  request = call(Method::get, server.url("/payload/1048576"));
+  request.destination = place;
+  auto const answer = desk.send(request);
+  CHECK(answer->received_bytes == place.size());
+  CHECK(answer->body.empty());
+  CHECK(place == bytes);
+  request.url = server.url("/payload/1048577");
+  CHECK(code_of(desk.send(request)) == HttpErrc::too_large);
+  request.url = server.url("/refuse");
+  request.method = Method::put;
+  CHECK(desk.send(request)->problem().code == ProblemCode::busy);
+}
+
 TEST_CASE("an answer above its limit is an error") {
   LiveServer server;
   Desk desk;
@@ -193,6 +216,12 @@ TEST_CASE("a request on a kept connection that closes without an answer is sent 
   CHECK(desk.get(once.url())->body == "hello");
   CHECK(code_of(desk.send(call(Method::post, once.url(), "x"))) == HttpErrc::peer_closed);
   CHECK(once.requests().size() == 2);
+
+  ScriptedServer repeatable({{ok_hello, ""}, {ok_hello}});
+  CHECK(desk.get(repeatable.url())->body == "hello");
+  auto push = call(Method::post, repeatable.url(), "x");
+  push.repeatable = true;
+  CHECK(desk.send(push)->body == "hello");
 
   ScriptedServer begun({{ok_hello, "H"}});
   CHECK(desk.get(begun.url())->body == "hello");

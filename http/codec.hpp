@@ -35,6 +35,7 @@ struct FieldCodec;
 struct TypeCodec {
   Shape shape;
   std::uint64_t integer_max = 0;
+  std::int64_t integer_min = 0;  // below 0: the type is signed, and the words below are its two's complement
   void (*store_integer)(void* integer, std::uint64_t value) = nullptr;
   std::uint64_t (*load_integer)(void const* integer) = nullptr;
   TypeCodec const* element = nullptr;       // of a list or an optional, which is a list of at most one
@@ -86,6 +87,21 @@ struct CodecOf<T> {
   static constexpr TypeCodec make() {
     return {.shape = Shape::integer,
             .integer_max = std::numeric_limits<T>::max(),
+            .store_integer = &store,
+            .load_integer = &load};
+  }
+};
+
+template <std::signed_integral T>
+struct CodecOf<T> {
+  static void store(void* integer, std::uint64_t value) { *static_cast<T*>(integer) = static_cast<T>(value); }
+  static std::uint64_t load(void const* integer) {
+    return static_cast<std::uint64_t>(static_cast<std::int64_t>(*static_cast<T const*>(integer)));
+  }
+  static constexpr TypeCodec make() {
+    return {.shape = Shape::integer,
+            .integer_max = static_cast<std::uint64_t>(std::numeric_limits<T>::max()),
+            .integer_min = std::numeric_limits<T>::min(),
             .store_integer = &store,
             .load_integer = &load};
   }

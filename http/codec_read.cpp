@@ -23,7 +23,7 @@ std::string expectation(TypeCodec const& type) {
     case Shape::boolean:
       return "true or false";
     case Shape::integer:
-      return "an integer from 0 to " + std::to_string(type.integer_max);
+      return "an integer from " + std::to_string(type.integer_min) + " to " + std::to_string(type.integer_max);
     case Shape::real:
       return "a number";
     case Shape::text:
@@ -243,7 +243,9 @@ class Reader {
   }
 
   void store_integer(Slot slot, bool positive, std::uint64_t value) {
-    if (slot.type->shape == Shape::integer && positive && value <= slot.type->integer_max)
+    auto const fits =
+        positive ? value <= slot.type->integer_max : static_cast<std::int64_t>(value) >= slot.type->integer_min;
+    if (slot.type->shape == Shape::integer && fits)
       slot.type->store_integer(slot.value, value);
     else if (slot.type->shape == Shape::real)
       store_real(slot, positive ? static_cast<double>(value) : static_cast<double>(static_cast<std::int64_t>(value)));

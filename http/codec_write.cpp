@@ -41,7 +41,8 @@ void write(TypeCodec const& type, void const* message, std::string& out) {
       out += *static_cast<bool const*>(message) ? "true" : "false";
       return;
     case Shape::integer:
-      out += std::to_string(type.load_integer(message));
+      out += type.integer_min < 0 ? std::to_string(static_cast<std::int64_t>(type.load_integer(message)))
+                                  : std::to_string(type.load_integer(message));
       return;
     case Shape::real:
       append_number(out, *static_cast<double const*>(message));

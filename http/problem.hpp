@@ -23,6 +23,7 @@ enum class ProblemCode : std::uint8_t {
   unknown_collective,      // 404
   unknown_run,             // 404
   unknown_region,          // 404
+  unknown_parameter,       // 404
   method_not_allowed,      // 405, with Allow
   request_timeout,         // 408 a slow or silent client
   mismatch,                // 409 admission: dtype, shape, ... differ between ranks
@@ -33,6 +34,7 @@ enum class ProblemCode : std::uint8_t {
   already_exists,          // 409
   busy,                    // 409 the tensor is being written by a collective
   cancelled,               // 409
+  out_of_order,            // 409 a sequence or clock that cannot come now
   region_in_use,           // 409 tensors lie in the client's shared memory
   region_damaged,          // 409 the client's shared memory was truncated
   compacted,               // 410 events so old are not kept any more
@@ -41,16 +43,19 @@ enum class ProblemCode : std::uint8_t {
   payload_too_large,       // 413
   unsupported_media_type,  // 415
   range_not_satisfiable,   // 416
+  misdirected,             // 421 another worker has this shard now
   invalid_field,           // 422 well-formed, but a field is unknown, missing, of the wrong type or out of range
   length_mismatch,         // 422 body length is not shape x dtype
   digest_mismatch,         // 422 Content-Digest does not fit the body
   idempotency_reused,      // 422 same Idempotency-Key, different body
+  non_finite,              // 422 NaN or infinity where the parameter does not take them
   header_too_large,        // 431
   internal,                // 500
   unsupported,             // 501 known, but not in this build
   peer_lost,               // 502 a worker died or closed its link during a collective
   worker_unreachable,      // 502 a worker did not answer the coordinator
   unavailable,             // 503 draining, or over a limit; with Retry-After
+  parameter_lost,          // 503 no worker has this shard any more
   interrupted,             // 503 the coordinator was started again in the middle of a collective
   deadline_exceeded,       // 504
 };

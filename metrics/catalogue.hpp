@@ -33,6 +33,17 @@ enum class Id : std::uint8_t {
   lease_renewals,
   tensors,
   tensor_bytes,
+  parameter_pushes,
+  parameter_push_duration,
+  parameter_pulls,
+  parameter_staleness,
+  parameter_waits,
+  parameter_nonfinite,
+  parameter_shards,
+  parameter_bytes,
+  parameter_backups_behind,
+  checkpoint_duration,
+  checkpoint_timestamp,
   http_request_duration,
   http_connections,
 };
@@ -47,6 +58,7 @@ enum class Buckets : std::uint8_t {
   http_seconds,                // 5 ms .. 10 s
   payload_bytes,               // 1 KiB * 4^k, k = 0..11
   bandwidth_bytes_per_second,  // 10 MB/s * 2^k, k = 0..15
+  clocks,                      // 0, 1, 2, 4 .. 64
 };
 
 inline constexpr std::size_t max_labels = 3;

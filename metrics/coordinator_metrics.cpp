@@ -15,7 +15,9 @@ class CoordinatorMetrics::Impl {
         skews(registry, Id::collective_arrival_skew),
         errors(registry, Id::collective_errors),
         members(registry, Id::members),
-        membership_changes(registry, Id::membership_changes) {
+        membership_changes(registry, Id::membership_changes),
+        checkpoint_durations(registry, Id::checkpoint_duration),
+        checkpoint_timestamp(registry, Id::checkpoint_timestamp) {
     members.with({"ready"}).Set(0);
     members.with({"lost"}).Set(0);
     membership_changes.with({});
@@ -30,6 +32,8 @@ class CoordinatorMetrics::Impl {
   Series<prometheus::Counter> errors;
   Series<prometheus::Gauge> members;
   Series<prometheus::Counter> membership_changes;
+  Series<prometheus::Histogram> checkpoint_durations;
+  Series<prometheus::Gauge> checkpoint_timestamp;
 };
 
 CoordinatorMetrics::CoordinatorMetrics(Build const& build, double start_time_seconds)
@@ -56,6 +60,11 @@ void CoordinatorMetrics::members(std::size_t ready, std::size_t lost) {
 }
 
 void CoordinatorMetrics::epoch_changed() { impl_->membership_changes.with({}).Increment(); }
+
+void CoordinatorMetrics::checkpoint_ended(std::string_view result, double seconds, double wall_seconds) {
+  impl_->checkpoint_durations.with({result}).Observe(seconds);
+  if (result == "succeeded") impl_->checkpoint_timestamp.with({}).Set(wall_seconds);
+}
 
 void CoordinatorMetrics::request(std::string_view method, std::string_view route, unsigned status, double seconds) {
   impl_->service.request(method, route, status, seconds);

@@ -31,6 +31,8 @@ class CoordinatorMetrics {
 
   void members(std::size_t ready, std::size_t lost);
   void epoch_changed();
+  // result: succeeded, failed. wall_seconds: now, since 1970.
+  void checkpoint_ended(std::string_view result, double seconds, double wall_seconds);
 
   // Of http::Exchange, as plain values; `route` "" when none matched.
   void request(std::string_view method, std::string_view route, unsigned status, double seconds);

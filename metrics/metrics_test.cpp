@@ -78,13 +78,19 @@ TEST_CASE("a worker exports exactly what the catalogue says of it") {
   metrics.run_finished({Op::all_reduce, "ring", "failed", "peer_lost", 4, 4000, 0.5, 3});
   metrics.lease_renewal("renewed");
   metrics.request("GET", "/v1/tensors/{name}", 200, 0.001);
-  CHECK(exported_names(metrics.text({{traffic("w1", 1)}, 1, 4, 1})) == catalogue_names(&Metric::on_worker));
+  metrics.parameter_pushed("gradient", "applied", 0.001);
+  metrics.parameter_pulled("sent");
+  metrics.parameter_staleness(1);
+  metrics.parameter_waited("pull");
+  metrics.parameter_nonfinite(3);
+  CHECK(exported_names(metrics.text({{traffic("w1", 1)}, 1, 4, 1, {}, {}, 0})) == catalogue_names(&Metric::on_worker));
 }
 
 TEST_CASE("a coordinator exports exactly what the catalogue says of it") {
   CoordinatorMetrics metrics(build, 1700000000);
   metrics.collective_finished("all_reduce", "ring", "succeeded", 0.5, 4096, 0.01);
   metrics.collective_failed("all_reduce", "peer_lost");
+  metrics.checkpoint_ended("succeeded", 0.5, 1700000001);
   metrics.request("GET", "", 404, 0.001);
   CHECK(exported_names(metrics.text()) == catalogue_names(&Metric::on_coordinator));
 }
@@ -98,6 +104,18 @@ TEST_CASE("a run that succeeded is counted, timed per step and rated as nccl-tes
   CHECK(has_line(text, R"(chorus_collective_step_duration_seconds_sum{algorithm="ring",op="all_reduce"} 0.05)"));
   CHECK(has_line(text,
                  R"(chorus_collective_bus_bandwidth_bytes_per_second_sum{algorithm="ring",op="all_reduce"} 12000)"));
+}
+
+TEST_CASE("only pushes that were applied have a duration, and only checkpoints that were made an age") {
+  WorkerMetrics worker(build, 0);
+  worker.parameter_pushed("rows", "duplicate", 0.25);
+  worker.parameter_pushed("rows", "applied", 0.5);
+  auto const text = worker.text({});
+  CHECK(has_line(text, R"(chorus_parameter_pushes_total{kind="rows",result="duplicate"} 1)"));
+  CHECK(has_line(text, R"(chorus_parameter_push_duration_seconds_sum{kind="rows"} 0.5)"));
+  CoordinatorMetrics coordinator(build, 0);
+  coordinator.checkpoint_ended("failed", 3, 5);
+  CHECK(coordinator.text().find("chorus_checkpoint_timestamp_seconds") == std::string::npos);
 }
 
 TEST_CASE("a run that failed is counted by kind and enters no histogram") {

@@ -21,6 +21,15 @@ class WorkerMetrics::Impl {
         lease_renewals(registry, Id::lease_renewals),
         tensors(registry, Id::tensors),
         tensor_bytes(registry, Id::tensor_bytes),
+        pushes(registry, Id::parameter_pushes),
+        push_durations(registry, Id::parameter_push_duration),
+        pulls(registry, Id::parameter_pulls),
+        staleness(registry, Id::parameter_staleness),
+        waits(registry, Id::parameter_waits),
+        nonfinite(registry, Id::parameter_nonfinite),
+        shards(registry, Id::parameter_shards),
+        shard_bytes(registry, Id::parameter_bytes),
+        backups_behind(registry, Id::parameter_backups_behind),
         links(max_peers) {}
 
   prometheus::Registry registry;
@@ -33,6 +42,15 @@ class WorkerMetrics::Impl {
   Series<prometheus::Counter> lease_renewals;
   Series<prometheus::Gauge> tensors;
   Series<prometheus::Gauge> tensor_bytes;
+  Series<prometheus::Counter> pushes;
+  Series<prometheus::Histogram> push_durations;
+  Series<prometheus::Counter> pulls;
+  Series<prometheus::Histogram> staleness;
+  Series<prometheus::Counter> waits;
+  Series<prometheus::Counter> nonfinite;
+  Series<prometheus::Gauge> shards;
+  Series<prometheus::Gauge> shard_bytes;
+  Series<prometheus::Gauge> backups_behind;
   std::mutex mutex;  // links
   LinkFamilies links;
 };
@@ -57,6 +75,23 @@ void WorkerMetrics::run_finished(FinishedRun const& run) {
 
 void WorkerMetrics::lease_renewal(std::string_view result) { impl_->lease_renewals.with({result}).Increment(); }
 
+void WorkerMetrics::parameter_pushed(std::string_view kind, std::string_view result, double seconds) {
+  impl_->pushes.with({kind, result}).Increment();
+  if (result == "applied") impl_->push_durations.with({kind}).Observe(seconds);
+}
+
+void WorkerMetrics::parameter_pulled(std::string_view result) { impl_->pulls.with({result}).Increment(); }
+
+void WorkerMetrics::parameter_staleness(std::uint64_t clocks) {
+  impl_->staleness.with({}).Observe(static_cast<double>(clocks));
+}
+
+void WorkerMetrics::parameter_waited(std::string_view what) { impl_->waits.with({what}).Increment(); }
+
+void WorkerMetrics::parameter_nonfinite(std::uint64_t elements) {
+  impl_->nonfinite.with({}).Increment(static_cast<double>(elements));
+}
+
 void WorkerMetrics::request(std::string_view method, std::string_view route, unsigned status, double seconds) {
   impl_->service.request(method, route, status, seconds);
 }
@@ -65,6 +100,11 @@ std::string WorkerMetrics::text(Scrape const& scrape) {
   impl_->tensors.with({}).Set(static_cast<double>(scrape.tensors));
   impl_->tensor_bytes.with({}).Set(static_cast<double>(scrape.tensor_bytes));
   impl_->service.http_connections.with({}).Set(static_cast<double>(scrape.http_connections));
+  for (auto const& [role, shards] : {std::pair{"owner", scrape.owned}, {"backup", scrape.backups}}) {
+    impl_->shards.with({role}).Set(static_cast<double>(shards.count));
+    impl_->shard_bytes.with({role}).Set(static_cast<double>(shards.bytes));
+  }
+  impl_->backups_behind.with({}).Set(static_cast<double>(scrape.backups_behind));
   auto families = impl_->registry.Collect();
   std::scoped_lock lock(impl_->mutex);
   for (auto& family : impl_->links.collect(scrape.links)) families.push_back(std::move(family));

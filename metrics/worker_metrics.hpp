@@ -42,6 +42,12 @@ struct Scrape {
   std::size_t tensors = 0;
   std::uint64_t tensor_bytes = 0;
   std::size_t http_connections = 0;
+  struct Shards {
+    std::size_t count = 0;
+    std::uint64_t bytes = 0;
+  };
+  Shards owned, backups;
+  std::size_t backups_behind = 0;
 };
 
 class WorkerMetrics {
@@ -57,6 +63,13 @@ class WorkerMetrics {
 
   void run_finished(FinishedRun const& run);
   void lease_renewal(std::string_view result);  // renewed, unreachable, refused, forgotten, fenced
+
+  // kind: gradient, rows, value; result: applied, duplicate, refused.
+  void parameter_pushed(std::string_view kind, std::string_view result, double seconds);
+  void parameter_pulled(std::string_view result);  // sent, unchanged
+  void parameter_staleness(std::uint64_t clocks);
+  void parameter_waited(std::string_view what);  // pull, push
+  void parameter_nonfinite(std::uint64_t elements);
 
   // Of http::Exchange, as plain values; `route` "" when none matched.
   void request(std::string_view method, std::string_view route, unsigned status, double seconds);

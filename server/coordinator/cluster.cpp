@@ -63,8 +63,8 @@ Cluster::Cluster(Tools tools, ClusterPatience patience, std::chrono::millisecond
 
 Cluster::~Cluster() = default;
 
-void Cluster::start(OnLost on_lost) {
-  on_lost_ = std::move(on_lost);
+void Cluster::start(Listeners listeners) {
+  listeners_ = std::move(listeners);
   watch_.spawn("leases", watch_leases());
 }
 
@@ -98,7 +98,7 @@ void Cluster::lose(Worker const& worker, std::string const& why) {
   degrade_groups_of(worker, "is lost");
   count_members();
   mend_groups();
-  if (on_lost_) on_lost_(worker.id, api::to_hex(worker.incarnation), why);
+  if (listeners_.lost) listeners_.lost(worker.id, api::to_hex(worker.incarnation), why);
 }
 
 bool Cluster::needs_mending(api::Group const& group, std::uint32_t broken_epoch) const {
@@ -265,6 +265,7 @@ asio::awaitable<std::optional<Problem>> Cluster::leave(std::string id, std::opti
   degrade_groups_of(left.value(), "has left");
   count_members();
   mend_groups();
+  if (listeners_.left) listeners_.left(left.value().id, api::to_hex(left.value().incarnation));
   // Not durable is not wrong: it would come back as a member, and lose its lease.
   static_cast<void>(co_await tools_.journal.flush());
   co_return std::nullopt;
@@ -324,8 +325,10 @@ asio::awaitable<http::Checked<api::Group>> Cluster::make_epoch(std::shared_ptr<C
       tools_.log.info("group {} epoch={} members={} state={} stretch={:.2f} before={:.2f}", published.name, epoch,
                       published.members.size(), published.state, published.stretch.assigned,
                       published.stretch.arrival_order);
+      auto const as_published = published;
+      if (listeners_.group_changed) listeners_.group_changed(as_published.name);
       if (auto undurable = co_await tools_.journal.flush()) co_return std::move(*undurable);
-      co_return published;
+      co_return as_published;
     }
     // Workers that outlived another coordinator have seen higher numbers of this name: go on above them.
     if (problem->code == ProblemCode::epoch_fenced && attempt < most_attempts) {

@@ -56,8 +56,14 @@ class Cluster {
   // What the journal has kept. Before start().
   void restore(KeptState state);
 
-  // Watches the leases from now on, and tells `on_lost`.
-  void start(OnLost on_lost);
+  // Who wants to know; any of them may be empty.
+  struct Listeners {
+    OnLost lost;
+    std::function<void(std::string const& worker, std::string const& incarnation)> left;  // by its own will
+    std::function<void(std::string const& group)> group_changed;                          // it has a new epoch
+  };
+  // Watches the leases from now on, and tells.
+  void start(Listeners listeners);
   // From now on changes of groups are refused, also those that wait for their turn.
   void drain();
   boost::asio::awaitable<void> stop();
@@ -121,7 +127,7 @@ class Cluster {
   Membership membership_;
   Groups groups_;
   std::vector<api::MeasuredLink> links_;
-  OnLost on_lost_;
+  Listeners listeners_;
   std::set<std::string, std::less<>> mending_;  // groups
   bool stopping_ = false;
   http::TaskGroup watch_;    // ends by cancellation

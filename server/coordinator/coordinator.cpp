@@ -35,9 +35,12 @@ Coordinator::Coordinator(boost::asio::any_io_executor executor, CoordinatorOptio
                       cluster_.suspect(worker, incarnation);
                     }},
                    options.execution, options.records),
+      parameters_({executor, workers_, cluster_, *log_}, options.directory),
+      checkpoints_({executor, workers_, parameters_, metrics_, *log_}, options.checkpoints),
       worker_routes_(cluster_),
       group_routes_(cluster_),
       collective_routes_(collectives_),
+      parameter_routes_(parameters_, checkpoints_, cluster_),
       event_routes_(events_),
       simulation_routes_(planner_),
       service_routes_({cluster_, collectives_, planner_, metrics_, journal_,
@@ -46,6 +49,7 @@ Coordinator::Coordinator(boost::asio::any_io_executor executor, CoordinatorOptio
   worker_routes_.add_to(router_);
   group_routes_.add_to(router_);
   collective_routes_.add_to(router_);
+  parameter_routes_.add_to(router_);
   event_routes_.add_to(router_);
   simulation_routes_.add_to(router_);
   service_routes_.add_to(router_);
@@ -80,9 +84,15 @@ Result<std::uint16_t> Coordinator::start(std::string const& host, std::uint16_t 
   if (!listening) return listening;
   journal_.start();
   tell("coordinator.started");
-  cluster_.start([this](std::string const& worker, std::string const& incarnation, std::string const& why) {
-    collectives_.worker_lost(worker, incarnation, why);
-  });
+  cluster_.start({[this](std::string const& worker, std::string const& incarnation, std::string const& why) {
+                    collectives_.worker_lost(worker, incarnation, why);
+                    parameters_.worker_lost(worker, incarnation);
+                  },
+                  [this](std::string const& worker, std::string const& incarnation) {
+                    parameters_.worker_lost(worker, incarnation);
+                  },
+                  [this](std::string const& group) { parameters_.group_changed(group); }});
+  checkpoints_.start();
   collectives_.recover();
   return listening;
 }
@@ -93,6 +103,8 @@ boost::asio::awaitable<void> Coordinator::stop(TimePoint until) {
   tell("coordinator.stopping");
   cluster_.drain();
   co_await collectives_.stop(until);
+  co_await checkpoints_.stop();
+  co_await parameters_.stop();
   co_await cluster_.stop();
   co_await journal_.stop();
   co_await events_.close(std::chrono::steady_clock::now() + time_to_read_the_last_events);

@@ -18,6 +18,8 @@ struct CoordinatorOptions {
   ClusterPatience cluster;
   ExecutionPatience execution;
   RecordLimits records;
+  DirectoryPatience directory;
+  Checkpoints::Schedule checkpoints;
   JournalPatience journal;
   EventLimits events;
   Failpoint failpoint;  // for tests
@@ -59,9 +61,12 @@ class Coordinator {
   http::Condition locks_changed_;
   Cluster cluster_;
   Collectives collectives_;
+  ParameterDirectory parameters_;
+  Checkpoints checkpoints_;
   WorkerRoutes worker_routes_;
   GroupRoutes group_routes_;
   CollectiveRoutes collective_routes_;
+  ParameterRoutes parameter_routes_;
   EventRoutes event_routes_;
   SimulationRoutes simulation_routes_;
   ServiceRoutes service_routes_;

@@ -30,6 +30,9 @@ struct Flags {
   std::uint16_t port = 7070;
   std::uint32_t lease_ms = 5000;
   std::string log_level = "info";
+  std::string checkpoint;
+  std::uint32_t checkpoint_interval_s = 300;
+  std::uint32_t checkpoint_keep = 3;
   std::uint32_t drain_ms = 10000;
   std::string constants;  // file
   std::string journal;    // file
@@ -49,6 +52,17 @@ void add_flags(CLI::App& app, Flags& flags) {
   app.add_option("--constants", flags.constants, "the cost model's constants, as chorus-bench --calibrate writes them")
       ->envname("CHORUS_CONSTANTS")
       ->type_name("FILE");
+  app.add_option("--checkpoint", flags.checkpoint, "name of a checkpoint of all parameters that is made by itself")
+      ->envname("CHORUS_CHECKPOINT")
+      ->type_name("NAME");
+  app.add_option("--checkpoint-interval-s", flags.checkpoint_interval_s, "how often")
+      ->envname("CHORUS_CHECKPOINT_INTERVAL_S")
+      ->check(CLI::Range(1, 1000000))
+      ->capture_default_str();
+  app.add_option("--checkpoint-keep", flags.checkpoint_keep, "how many of them stay")
+      ->envname("CHORUS_CHECKPOINT_KEEP")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
   app.add_option(
          "--journal", flags.journal,
          "where groups, collectives and events are kept, so that a restart forgets nothing; made if it does not "
@@ -101,6 +115,7 @@ int run(Flags const& flags) {
   boost::asio::io_context io(1);
   coordinator::CoordinatorOptions options;
   options.lease = std::chrono::milliseconds(flags.lease_ms);
+  options.checkpoints = {flags.checkpoint, std::chrono::seconds(flags.checkpoint_interval_s), flags.checkpoint_keep};
   if (!flags.constants.empty()) {
     auto constants = calibration::read_constants(flags.constants);
     if (!constants) {

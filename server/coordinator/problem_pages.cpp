@@ -35,6 +35,8 @@ char const* advice(http::ProblemCode code) {
     case unknown_region:
       return "No client has registered a region of this name at this worker. PUT /v1/shm/system/{name} "
              "with key, offset and bytes does.";
+    case unknown_parameter:
+      return "Parameters are made with PUT /v1/parameters/{name} at the coordinator; GET /v1/parameters lists them.";
     case method_not_allowed:
       return "The path exists, with other methods: see the Allow field.";
     case request_timeout:
@@ -62,6 +64,9 @@ char const* advice(http::ProblemCode code) {
       return "A collective is writing this tensor now. Wait for it, or ask again.";
     case cancelled:
       return "It was cancelled before it ended. Tensors are as they were.";
+    case out_of_order:
+      return "The sequence or the clock of a push cannot come now: pushes before it are missing, or its clock has "
+             "passed. The detail says which number is next.";
     case region_in_use:
       return "Tensors lie in this region, or are being read from it. Delete them, or PUT them elsewhere; "
              "the detail names some.";
@@ -84,6 +89,9 @@ char const* advice(http::ProblemCode code) {
       return "The body has a Content-Type or Content-Encoding that this route does not read.";
     case range_not_satisfiable:
       return "The Range lies outside the tensor, or is of a form that is not served.";
+    case misdirected:
+      return "The worker does not own this shard, or no longer: GET /v1/parameters/{name} at the coordinator says who "
+             "does.";
     case invalid_field:
       return "The JSON is well-formed, but a field is unknown, missing, of the wrong type or out of range. `errors` "
              "holds a\n"
@@ -96,6 +104,9 @@ char const* advice(http::ProblemCode code) {
              "never committed: it means memory, network or software corrupted data on the ranks named.";
     case idempotency_reused:
       return "This Idempotency-Key was used with another body. Draw a new key for a new request.";
+    case non_finite:
+      return "The gradient has a NaN or an infinity, and the parameter was made with nonfinite: reject. Nothing of it "
+             "was applied; its sequence number is still the next one.";
     case header_too_large:
       return "The header of the request is longer than 8 KiB.";
     case internal:
@@ -111,6 +122,10 @@ char const* advice(http::ProblemCode code) {
              "of the\n"
              "worker, name resolution and firewalls between the two.";
     case unavailable:
+      return "The service is stopping or at a limit. Ask again after Retry-After seconds.";
+    case parameter_lost:
+      return "Every worker that had this shard is gone. Load a checkpoint, or delete the parameter and make it anew; "
+             "with replicas: 2 it survives one worker.";
       return "The service is stopping or at a limit, or the coordinator's journal cannot be written. Ask again after\n"
              "Retry-After seconds.";
     case interrupted:

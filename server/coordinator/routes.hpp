@@ -7,8 +7,10 @@
 #include "http/json.hpp"
 #include "http/router.hpp"
 #include "metrics/coordinator_metrics.hpp"
+#include "server/coordinator/checkpoints.hpp"
 #include "server/coordinator/cluster.hpp"
 #include "server/coordinator/collectives.hpp"
+#include "server/coordinator/parameter_directory.hpp"
 #include "server/coordinator/planner.hpp"
 
 namespace chorus::coordinator {
@@ -55,6 +57,24 @@ class CollectiveRoutes {
   boost::asio::awaitable<http::Response> cancel(http::Request const& request, http::Body& body);
   boost::asio::awaitable<http::Response> launch(http::Request const& request, http::Body& body, Records::Name name);
   Collectives& collectives_;
+};
+
+class ParameterRoutes {
+ public:
+  ParameterRoutes(ParameterDirectory& directory, Checkpoints& checkpoints, Cluster& cluster)
+      : directory_(directory), checkpoints_(checkpoints), cluster_(cluster) {}
+  void add_to(http::Router& router);
+
+ private:
+  boost::asio::awaitable<http::Response> list(http::Request const& request, http::Body& body);
+  boost::asio::awaitable<http::Response> get(http::Request const& request, http::Body& body);
+  boost::asio::awaitable<http::Response> put(http::Request const& request, http::Body& body);
+  boost::asio::awaitable<http::Response> erase(http::Request const& request, http::Body& body);
+  boost::asio::awaitable<http::Response> checkpoint(http::Request const& request, http::Body& body);
+  void heed_suspicion(http::Request const& request);
+  ParameterDirectory& directory_;
+  Checkpoints& checkpoints_;
+  Cluster& cluster_;
 };
 
 class EventRoutes {

@@ -85,7 +85,8 @@ awaitable<Response> ServiceRoutes::version(Request const&, Body&) {
   boost::json::object answer;
   answer["name"] = "chorus-coordinator";
   answer["version"] = chorus::metrics::this_build().version;
-  answer["extensions"] = boost::json::array{"workers", "groups", "collectives", "events", "plans", "simulations"};
+  answer["extensions"] =
+      boost::json::array{"workers", "groups", "collectives", "events", "plans", "simulations", "parameters"};
   co_return Response::json(200, boost::json::serialize(answer));
 }
 

@@ -23,6 +23,15 @@ http::Checked<Message> read(http::Answer const& answer) {
   return http::decode<Message>(answer.body, http::UnknownFields::ignore);
 }
 
+std::string shard_url(std::string const& url, std::string const& parameter, std::uint32_t shard) {
+  return url + api::parameter_path(parameter) + "/shards/" + std::to_string(shard);
+}
+
+http::Checked<bool> read_nothing(http::Answer const& answer) {
+  if (!answer.ok()) return answer.problem();
+  return true;
+}
+
 }  // namespace
 
 std::string percent_encoded(std::string_view text) {
@@ -141,6 +150,88 @@ asio::awaitable<WorkerClient::Said<bool>> WorkerClient::assign(std::string url, 
   if (answer.has_error()) co_return answer.error();
   if (!answer.value().ok()) co_return http::Checked<bool>(answer.value().problem());
   co_return http::Checked<bool>(true);
+}
+
+asio::awaitable<WorkerClient::Said<bool>> WorkerClient::assign_shard(std::string url, api::ShardAssignment assignment,
+                                                                     http::TimePoint deadline) {
+  http::Call call;
+  call.method = http::Method::put;
+  call.url = shard_url(url, assignment.parameter.name, assignment.shard);
+  call.body = http::encode(assignment);
+  auto const answer = co_await client_.send(std::move(call), deadline);
+  if (answer.has_error()) co_return answer.error();
+  co_return read_nothing(answer.value());
+}
+
+asio::awaitable<WorkerClient::Said<api::ShardStatus>> WorkerClient::look_at_shard(std::string url,
+                                                                                  std::string parameter,
+                                                                                  std::uint32_t shard,
+                                                                                  http::TimePoint deadline) {
+  http::Call call;
+  call.url = shard_url(url, parameter, shard);
+  auto const answer = co_await client_.send(std::move(call), deadline);
+  if (answer.has_error()) co_return answer.error();
+  co_return read<api::ShardStatus>(answer.value());
+}
+
+asio::awaitable<WorkerClient::Said<bool>> WorkerClient::drop_shard(std::string url, std::string parameter,
+                                                                   std::uint32_t shard, std::uint32_t epoch,
+                                                                   http::TimePoint deadline) {
+  http::Call call;
+  call.method = http::Method::delete_;
+  call.url = shard_url(url, parameter, shard) + "?epoch=" + std::to_string(epoch);
+  auto const answer = co_await client_.send(std::move(call), deadline);
+  if (answer.has_error()) co_return answer.error();
+  co_return read_nothing(answer.value());
+}
+
+asio::awaitable<WorkerClient::Said<std::uint64_t>> WorkerClient::next_checkpoint(std::string url, std::string name,
+                                                                                 http::TimePoint deadline) {
+  http::Call call;
+  call.method = http::Method::post;
+  call.url = url + "/v1/checkpoints/" + name + "/numbers";
+  co_return co_await number(std::move(call), deadline);
+}
+
+asio::awaitable<WorkerClient::Said<std::uint64_t>> WorkerClient::newest_checkpoint(std::string url, std::string name,
+                                                                                   http::TimePoint deadline) {
+  http::Call call;
+  call.url = url + "/v1/checkpoints/" + percent_encoded(name);
+  co_return co_await number(std::move(call), deadline);
+}
+
+asio::awaitable<WorkerClient::Said<std::uint64_t>> WorkerClient::number(http::Call call, http::TimePoint deadline) {
+  auto const answer = co_await client_.send(std::move(call), deadline);
+  if (answer.has_error()) co_return answer.error();
+  auto const read_number = read<api::CheckpointNumber>(answer.value());
+  if (read_number.has_error()) co_return http::Checked<std::uint64_t>(read_number.error());
+  co_return http::Checked<std::uint64_t>(read_number.value().number);
+}
+
+asio::awaitable<WorkerClient::Said<std::string>> WorkerClient::write_checkpoint(std::string url, std::string name,
+                                                                                api::CheckpointFile file,
+                                                                                http::TimePoint deadline) {
+  http::Call call;
+  call.method = http::Method::post;
+  call.url = url + "/v1/checkpoints/" + name + "/files";
+  call.body = http::encode(file);
+  auto const answer = co_await client_.send(std::move(call), deadline);
+  if (answer.has_error()) co_return answer.error();
+  auto part = read<api::CheckpointPart>(answer.value());
+  if (part.has_error()) co_return http::Checked<std::string>(part.error());
+  co_return http::Checked<std::string>(std::move(part.value().manifest));
+}
+
+asio::awaitable<WorkerClient::Said<bool>> WorkerClient::commit_checkpoint(std::string url, std::string name,
+                                                                          api::CheckpointCommit commit,
+                                                                          http::TimePoint deadline) {
+  http::Call call;
+  call.method = http::Method::post;
+  call.url = url + "/v1/checkpoints/" + name + "/commit";
+  call.body = http::encode(commit);
+  auto const answer = co_await client_.send(std::move(call), deadline);
+  if (answer.has_error()) co_return answer.error();
+  co_return read_nothing(answer.value());
 }
 
 }  // namespace chorus::coordinator

@@ -6,6 +6,7 @@
 
 #include "collectives/core/result.hpp"
 #include "http/api/groups.hpp"
+#include "http/api/parameters.hpp"
 #include "http/api/probes.hpp"
 #include "http/api/runs.hpp"
 #include "http/api/tensors.hpp"
@@ -51,11 +52,32 @@ class WorkerClient {
   // PUT /v1/groups/{name}
   boost::asio::awaitable<Said<bool>> assign(std::string url, api::GroupAssignment assignment, http::TimePoint deadline);
 
+  // PUT, GET and DELETE /v1/parameters/{name}/shards/{shard}
+  boost::asio::awaitable<Said<bool>> assign_shard(std::string url, api::ShardAssignment assignment,
+                                                  http::TimePoint deadline);
+  boost::asio::awaitable<Said<api::ShardStatus>> look_at_shard(std::string url, std::string parameter,
+                                                               std::uint32_t shard, http::TimePoint deadline);
+  boost::asio::awaitable<Said<bool>> drop_shard(std::string url, std::string parameter, std::uint32_t shard,
+                                                std::uint32_t epoch, http::TimePoint deadline);
+
+  // GET /v1/checkpoints/{name}: the number of the newest that is good
+  boost::asio::awaitable<Said<std::uint64_t>> newest_checkpoint(std::string url, std::string name,
+                                                                http::TimePoint deadline);
+  // POST /v1/checkpoints/{name}/numbers, .../files, .../commit
+  boost::asio::awaitable<Said<std::uint64_t>> next_checkpoint(std::string url, std::string name,
+                                                              http::TimePoint deadline);
+  boost::asio::awaitable<Said<std::string>> write_checkpoint(std::string url, std::string name,
+                                                             api::CheckpointFile file, http::TimePoint deadline);
+  boost::asio::awaitable<Said<bool>> commit_checkpoint(std::string url, std::string name, api::CheckpointCommit commit,
+                                                       http::TimePoint deadline);
+
  private:
   // Before it is said, and when it has been answered.
   void at(std::string_view point) const {
     if (failpoint_) failpoint_(point);
   }
+
+  boost::asio::awaitable<Said<std::uint64_t>> number(http::Call call, http::TimePoint deadline);
 
   http::Client& client_;
   Failpoint const failpoint_;

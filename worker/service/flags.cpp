@@ -67,6 +67,8 @@ std::optional<Flags> parse_flags(int argc, char const* const* argv, int& exit_st
   app.add_flag("--allow-client-shm", options.allows_client_shm,
                "let clients of this host register shared memory (/v1/shm/system) and place tensors there")
       ->envname("CHORUS_ALLOW_CLIENT_SHM");
+  flag("--checkpoint-directory", options.checkpoint_directory,
+       "where checkpoints of parameters are, the same for all workers (default: none are written or read)");
   flag("--spin-us", spin_us, "how long the idle data thread polls before it blocks")->check(CLI::Range(0, 1000000));
   flag("--drain-ms", drain_ms, "how long a worker that is told to stop waits for what runs");
   flag("--log-level", flags.log_level, "what is logged")

@@ -143,7 +143,10 @@ void Worker::add_routes() {
                          HealthRoutes::Sources{[this] { return unready(); }, [this] { return metrics_text(); }});
   tensor_routes_.emplace(store_, helper_, identity_);
   tensor_upload_.emplace(store_, pool_, clients_, helper_, identity_, options_.tensor_limit_bytes);
+  parameters_ = std::make_unique<ParameterService>(ParameterService::Parts{
+      executor_, client_, pool_, helper_, identity_, metrics_, options_.coordinator, options_.checkpoint_directory});
   health_routes_->add_to(router_);
+  parameters_->add_to(router_);
   tensor_routes_->add_to(router_);
   tensor_upload_->add_to(router_);
   shm_routes_.add_to(router_);
@@ -177,6 +180,10 @@ std::string Worker::metrics_text() {
   scrape.tensors = store_.count();
   scrape.tensor_bytes = store_.total_bytes();
   scrape.http_connections = server_.open_connections();
+  auto const shards = parameters_->book().totals();
+  scrape.owned = {shards.owned, shards.owned_bytes};
+  scrape.backups = {shards.backups, shards.backup_bytes};
+  scrape.backups_behind = shards.backups_behind;
   return metrics_.text(scrape);
 }
 
@@ -195,6 +202,7 @@ awaitable<void> Worker::stop() {
   runs_->groups.stop("the worker is shutting down");
   co_await runs_->groups.drained(steady_clock::now() + abort_timeout);
   co_await runs_->book.stop();
+  co_await parameters_->stop();
   co_await server_.stop();
   client_.close();
 }

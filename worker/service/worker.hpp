@@ -22,6 +22,7 @@
 #include "worker/service/identity.hpp"
 #include "worker/service/link_route.hpp"
 #include "worker/service/options.hpp"
+#include "worker/service/parameter_service.hpp"
 #include "worker/service/run_book.hpp"
 #include "worker/service/run_routes.hpp"
 #include "worker/service/runner.hpp"
@@ -91,6 +92,7 @@ class Worker {
   struct Runs;
   std::unique_ptr<Runs> runs_;
   std::unique_ptr<Agent> agent_;
+  std::unique_ptr<ParameterService> parameters_;
   std::optional<HealthRoutes> health_routes_;
   std::optional<TensorRoutes> tensor_routes_;
   std::optional<TensorUpload> tensor_upload_;

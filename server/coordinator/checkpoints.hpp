@@ -1,0 +1,65 @@
+// Checkpoints of parameters: every owner writes its shards into one directory, and one of them commits.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <chrono>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "http/task_group.hpp"
+#include "server/coordinator/parameter_directory.hpp"
+#include "server/coordinator/worker_client.hpp"
+
+namespace chorus::coordinator {
+
+// On one thread. What the tools refer to outlives stop().
+class Checkpoints {
+ public:
+  struct Tools {
+    boost::asio::any_io_executor executor;
+    WorkerClient& workers;
+    ParameterDirectory& directory;
+    metrics::CoordinatorMetrics& metrics;
+    spdlog::logger& log;
+  };
+  // By itself, again and again.
+  struct Schedule {
+    std::string name;  // "" : only when asked for
+    std::chrono::seconds interval{300};
+    std::uint32_t keep = 3;
+  };
+  Checkpoints(Tools tools, Schedule schedule);
+  Checkpoints(Checkpoints const&) = delete;
+  Checkpoints& operator=(Checkpoints const&) = delete;
+
+  void start();
+  boost::asio::awaitable<void> stop();
+
+  // One at a time of each name. Problems: invalid_field for a name; unknown_parameter; parameter_lost for one that
+  // cannot be written; busy; worker_unreachable and what a worker answered. Then the checkpoints that there were are
+  // as they were.
+  boost::asio::awaitable<http::Checked<api::CheckpointAnswer>> make(api::CheckpointRequest request);
+
+ private:
+  struct Owner {
+    std::string url;
+    std::vector<api::CheckpointShard> shards;
+  };
+  struct Writing;
+  boost::asio::awaitable<void> repeat();
+  boost::asio::awaitable<http::Checked<api::CheckpointAnswer>> write(api::CheckpointRequest request,
+                                                                     std::map<std::string, Owner> owners,
+                                                                     std::uint64_t parameters);
+  boost::asio::awaitable<void> write_file(std::shared_ptr<Writing> writing, std::string worker, Owner owner);
+  [[nodiscard]] http::Checked<std::map<std::string, Owner>> owners_of(std::vector<std::string> const& names) const;
+
+  Tools const tools_;
+  Schedule const schedule_;
+  std::set<std::string> in_the_making_;
+  http::TaskGroup tasks_;
+};
+
+}  // namespace chorus::coordinator

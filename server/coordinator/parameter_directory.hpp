@@ -1,0 +1,139 @@
+// Which parameters there are, and which workers have their shards: placed when they are made, placed anew when a worker
+// is lost or a group changes. The bytes never come here.
+//
+// A change of a shard's placement is a new epoch, told to the workers that are concerned. A backup that takes over
+// knows by itself whether it has everything that was acknowledged, and refuses otherwise.
+#pragma once
+
+#include <spdlog/logger.h>
+
+#include <boost/asio/awaitable.hpp>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "http/condition.hpp"
+#include "http/task_group.hpp"
+#include "server/coordinator/cluster.hpp"
+#include "server/coordinator/epochs.hpp"
+#include "server/coordinator/placement.hpp"
+#include "server/coordinator/worker_client.hpp"
+
+namespace chorus::coordinator {
+
+struct DirectoryPatience {
+  std::chrono::milliseconds assignment{5000};   // for a worker to take a shard
+  std::chrono::milliseconds loading{600'000};   // ... that is read from a checkpoint
+  std::chrono::milliseconds repetition{100};    // between attempts to repair a placement
+  std::size_t most_takeovers = 32;              // at a time
+  std::chrono::milliseconds settling{600'000};  // for a new copy of a shard to be complete
+  std::size_t most_moves = 2;                   // shards that are copied at a time because a group has changed
+};
+
+// On one thread. What the tools refer to outlives stop().
+class ParameterDirectory {
+ public:
+  struct Tools {
+    boost::asio::any_io_executor executor;
+    WorkerClient& workers;
+    Cluster& cluster;
+    spdlog::logger& log;
+  };
+  ParameterDirectory(Tools tools, DirectoryPatience patience);
+  ~ParameterDirectory();
+  ParameterDirectory(ParameterDirectory const&) = delete;
+  ParameterDirectory& operator=(ParameterDirectory const&) = delete;
+
+  struct Made {
+    api::Parameter parameter;
+    bool created = false;
+  };
+  // Returns when all shards are in place. The same request again finds what it made. Problems: those of
+  // check_parameter; unknown_group, group_broken; already_exists for another request under the name; worker_unreachable
+  // and what a worker answered: then nothing is left of it.
+  boost::asio::awaitable<http::Checked<Made>> put(std::string name, api::ParameterRequest request);
+  // Problems: unknown_parameter.
+  [[nodiscard]] std::optional<http::Problem> erase(std::string const& name);
+  [[nodiscard]] http::Checked<api::Parameter> find(std::string_view name) const;
+
+  struct Shard {
+    ElementRange range;
+    std::uint32_t epoch = 0;
+    std::optional<api::Member> owner, backup;
+    bool is_backup_complete = false;
+    bool is_busy = false, is_urgently_busy = false;  // somebody repairs it
+    std::uint32_t clients_epoch = 0;                 // of the clients that its owner knows
+  };
+  struct Record {
+    Record(boost::asio::any_io_executor executor) : changed(std::move(executor)) {}
+    api::ParameterRequest request;
+    api::Parameter parameter;                       // without endpoints
+    std::optional<api::CheckpointName> checkpoint;  // with its number
+    std::vector<Shard> shards;
+    std::uint32_t clients_epoch = 0;
+    bool is_established = false, is_deleted = false;
+    std::size_t pending = 0;              // shards that are being established
+    std::vector<http::Problem> problems;  // why that failed
+    http::Condition changed;
+  };
+  using RecordPtr = std::shared_ptr<Record>;
+  [[nodiscard]] std::map<std::string, RecordPtr, std::less<>> const& all() const { return records_; }
+  [[nodiscard]] api::Parameter show(Record const& record) const;
+
+  // That incarnation is gone: its backups take over.
+  void worker_lost(std::string const& worker, std::string const& incarnation);
+  // The group has other members: shards move to them, and their clocks count.
+  void group_changed(std::string const& group);
+
+  boost::asio::awaitable<void> stop();
+
+ private:
+  using Key = std::pair<std::string, std::uint32_t>;  // a parameter and the number of a shard
+
+  [[nodiscard]] RecordPtr place(CheckedParameter checked, api::ParameterRequest request,
+                                std::vector<api::Member> const& members);
+  void remove(RecordPtr const& record);
+  boost::asio::awaitable<void> establish(RecordPtr record);
+  boost::asio::awaitable<std::optional<http::Problem>> settle_checkpoint(RecordPtr record);
+  boost::asio::awaitable<void> establish_shard(RecordPtr record, std::uint32_t shard);
+  boost::asio::awaitable<void> drop(api::Member member, std::string name, std::uint32_t shard, std::uint32_t epoch);
+
+  // Repairs: those without an owner first, and many at a time; copies and moves few at a time.
+  void look_again(Key const& key);
+  boost::asio::awaitable<void> work_off(bool urgent);
+  boost::asio::awaitable<void> settle_losses(RecordPtr record, std::uint32_t shard);
+  boost::asio::awaitable<void> restore_replicas(RecordPtr record, std::uint32_t shard);
+  boost::asio::awaitable<bool> add_backup(RecordPtr record, std::uint32_t shard, api::Member backup);
+  boost::asio::awaitable<std::optional<http::Problem>> promote(RecordPtr record, std::uint32_t shard);
+  boost::asio::awaitable<std::optional<http::Problem>> tell(RecordPtr record, std::uint32_t shard, api::Member member,
+                                                            bool as_owner, bool fresh, bool continues = false);
+  void heed_epoch(std::string const& name, std::string const& seen);
+  boost::asio::awaitable<bool> until_complete(RecordPtr record, std::uint32_t shard, api::Member backup);
+  boost::asio::awaitable<void> pause(std::chrono::milliseconds duration);
+
+  void set(RecordPtr const& record, std::uint32_t shard, bool owner, std::optional<api::Member> member);
+  void draw_epoch(Record& record, std::uint32_t shard);
+  [[nodiscard]] bool is_ready(api::Member const& member) const;
+  [[nodiscard]] std::vector<api::Member> ready_members(std::string const& group) const;
+  void update_clients(Record& record) const;
+
+  Tools const tools_;
+  DirectoryPatience const patience_;
+  std::map<std::string, RecordPtr, std::less<>> records_;
+  std::map<std::string, std::set<Key>, std::less<>> shards_on_;  // by worker, whatever the role
+  std::map<std::string, std::set<std::string>, std::less<>> of_group_;
+  Epochs epochs_{names_kept};
+  Load load_;
+  std::deque<Key> urgent_, later_;
+  std::size_t working_urgently_ = 0, working_later_ = 0;
+  bool is_stopping_ = false;
+  http::TaskGroup tasks_;
+
+  static constexpr std::size_t names_kept = 4096;
+};
+
+}  // namespace chorus::coordinator

@@ -1,0 +1,149 @@
+#include "server/coordinator/placement.hpp"
+
+#include <algorithm>
+
+#include "collectives/core/dtype.hpp"
+#include "server/coordinator/identifier.hpp"
+
+namespace chorus::coordinator {
+namespace {
+
+constexpr std::size_t dimensions_max = 32;
+constexpr std::uint64_t bytes_max = std::uint64_t{1} << 62;
+constexpr std::uint64_t shard_bytes_min = 256 << 10;
+constexpr std::uint32_t shards_max = 1024;
+constexpr std::uint32_t replicas_max = 2;
+constexpr std::int64_t staleness_max = 1'000'000;
+constexpr std::size_t clients_max = 4096;
+
+// Product of the dimensions from `first` on; nothing beyond bytes_max.
+std::optional<std::uint64_t> product(std::vector<std::uint64_t> const& shape, std::size_t first) {
+  std::uint64_t all = 1;
+  for (auto i = first; i < shape.size(); ++i) {
+    if (shape[i] != 0 && all > bytes_max / shape[i]) return std::nullopt;
+    all *= shape[i];
+  }
+  return all;
+}
+
+bool is_one_of(std::string_view text, std::initializer_list<std::string_view> known) {
+  return std::ranges::find(known, text) != known.end();
+}
+
+// Whose clocks count, as asked for.
+void check_clients(std::vector<std::string> const& clients, std::vector<http::FieldError>& errors) {
+  if (clients.empty() || clients.size() > clients_max)
+    errors.push_back({"/clients", "1 to " + std::to_string(clients_max) + " names are expected"});
+  auto sorted = clients;
+  std::ranges::sort(sorted);
+  if (auto const twice = std::ranges::adjacent_find(sorted); twice != sorted.end())
+    errors.push_back({"/clients", "a name is listed twice"});
+  for (std::size_t i = 0; i < clients.size(); ++i)
+    if (!is_identifier(clients[i]))
+      errors.push_back({"/clients/" + std::to_string(i), "is not 1 to 64 letters, digits and ._-"});
+}
+
+}  // namespace
+
+http::Checked<CheckedParameter> check_parameter(std::string name, api::ParameterRequest request) {
+  if (!api::is_parameter_name(name))
+    return http::Problem(http::ProblemCode::bad_request,
+                         "parameter names are 1 to 255 letters, digits and ._~/- without empty, . or .. parts");
+  std::vector<http::FieldError> errors;
+  CheckedParameter checked;
+  auto& parameter = checked.parameter;
+  auto const dtype = parse_dtype(request.dtype);
+  if (!dtype) errors.push_back({"/dtype", "is no dtype"});
+  auto const each = dtype ? element_bytes(*dtype) : 8;
+  auto const elements = product(request.shape, 0), row = product(request.shape, 1);
+  if (request.shape.size() > dimensions_max || !elements || !row || *elements > bytes_max / each)
+    errors.push_back({"/shape", "has more than 32 dimensions, or more than 2^62 bytes"});
+  if (request.staleness < -1 || request.staleness > staleness_max)
+    errors.push_back({"/staleness", "expected -1 to " + std::to_string(staleness_max)});
+  if (!is_one_of(request.reduce, {"sum", "avg"})) errors.push_back({"/reduce", "expected sum or avg"});
+  if (!is_one_of(request.nonfinite, {"accept", "reject", "zero"}))
+    errors.push_back({"/nonfinite", "expected accept, reject or zero"});
+  if (request.replicas < 1 || request.replicas > replicas_max) errors.push_back({"/replicas", "expected 1 or 2"});
+  if (request.shards && (*request.shards < 1 || *request.shards > shards_max))
+    errors.push_back({"/shards", "expected 1 to " + std::to_string(shards_max)});
+  if (request.clients) check_clients(*request.clients, errors);
+  if (!is_identifier(request.group)) errors.push_back({"/group", "is no name of a group"});
+  auto optimizer = api::complete(request.optimizer, "/optimizer");
+  if (!optimizer) std::ranges::copy(optimizer.error().errors, std::back_inserter(errors));
+  auto initializer = api::complete(request.initializer, "/initializer");
+  if (!initializer) std::ranges::copy(initializer.error().errors, std::back_inserter(errors));
+  // Integers know sums alone.
+  auto const is_integer = dtype && *dtype >= Dtype::i64;
+  if (is_integer && optimizer && optimizer->name != "none")
+    errors.push_back({"/optimizer/name", "is " + optimizer->name + "; of " + request.dtype + " there is only none"});
+  if (is_integer && initializer && initializer->name != "zeros")
+    errors.push_back({"/initializer/name", "is " + initializer->name + "; " + request.dtype + " begins with zeros"});
+  // In rounds nobody knows the norm of the sum of all gradients but a shard that has all elements.
+  if (optimizer && optimizer->clip_norm && request.staleness == 0) {
+    if (request.shards.value_or(1) != 1)
+      errors.push_back({"/optimizer/clip_norm", "needs shards: 1 where staleness is 0"});
+    request.shards = 1;
+  }
+  if (!errors.empty()) {
+    http::Problem problem(http::ProblemCode::invalid_field, errors.front().pointer + ": " + errors.front().detail);
+    problem.errors = std::move(errors);
+    return problem;
+  }
+  parameter.name = std::move(name);
+  parameter.dtype = std::move(request.dtype);
+  parameter.shape = std::move(request.shape);
+  parameter.group = std::move(request.group);
+  parameter.optimizer = std::move(*optimizer);
+  parameter.initializer = std::move(*initializer);
+  parameter.staleness = request.staleness;
+  parameter.reduce = std::move(request.reduce);
+  parameter.replicas = request.replicas;
+  parameter.nonfinite = std::move(request.nonfinite);
+  parameter.clients = std::move(request.clients).value_or(std::vector<std::string>());
+  parameter.bytes = *elements * each;
+  checked.elements = *elements;
+  checked.row_elements = *row;
+  checked.shards = request.shards;
+  return checked;
+}
+
+std::vector<ElementRange> cut(CheckedParameter const& checked, std::size_t members) {
+  auto const by_size = std::max<std::uint64_t>(checked.parameter.bytes / shard_bytes_min, 1);
+  auto const shards =
+      checked.shards.value_or(static_cast<std::uint32_t>(std::min<std::uint64_t>({members, by_size, shards_max})));
+  auto const row = std::max<std::uint64_t>(checked.row_elements, 1);
+  auto const unit = checked.elements / row >= shards ? row : 1;
+  auto const units = checked.elements / unit;
+  std::vector<ElementRange> ranges;
+  std::uint64_t begin = 0;
+  for (std::uint32_t i = 0; i < shards; ++i) {
+    auto const share = units / shards + (i < units % shards ? 1 : 0);
+    ranges.push_back({begin, begin + share * unit});
+    begin = ranges.back().end;
+  }
+  return ranges;
+}
+
+api::Member const& least_loaded(std::vector<api::Member> const& members, Load const& load,
+                                std::vector<std::string> const& avoided) {
+  auto const cost = [&](api::Member const& member) {
+    auto const found = load.find(member.worker);
+    auto const is_avoided = std::ranges::find(avoided, member.worker) != avoided.end();
+    return std::pair(is_avoided, found == load.end() ? std::uint64_t{0} : found->second);
+  };
+  return *std::ranges::min_element(members, {}, cost);
+}
+
+api::Member const* pick_backup(std::vector<api::Member> const& members, api::Member const& owner, Load const& load) {
+  api::Member const* best = nullptr;
+  auto const merit = [&](api::Member const& member) {
+    auto const found = load.find(member.worker);
+    auto const bytes = found == load.end() ? std::uint64_t{0} : found->second;
+    return std::pair(static_cast<int>(shared_level(member.locality, owner.locality)), ~bytes);
+  };
+  for (auto const& member : members)
+    if (member.worker != owner.worker && (best == nullptr || merit(member) > merit(*best))) best = &member;
+  return best;
+}
+
+}  // namespace chorus::coordinator

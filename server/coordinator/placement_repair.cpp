@@ -1,0 +1,266 @@
+// How the directory keeps every shard where it should be, while it is used.
+#include <algorithm>
+#include <boost/asio/use_awaitable.hpp>
+#include <charconv>
+
+#include "http/errc.hpp"
+#include "server/coordinator/parameter_directory.hpp"
+
+namespace chorus::coordinator {
+namespace {
+
+namespace asio = boost::asio;
+using http::Problem;
+using http::ProblemCode;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::uint32_t highest_epoch_believed = 1U << 31;  // that a worker claims to have seen
+
+bool is_among(std::vector<api::Member> const& members, api::Member const& member) {
+  return std::ranges::any_of(members, [&](auto const& other) {
+    return other.worker == member.worker && other.incarnation == member.incarnation;
+  });
+}
+
+}  // namespace
+
+void ParameterDirectory::heed_epoch(std::string const& name, std::string const& seen) {
+  std::uint32_t epoch = 0;
+  auto const* const end = seen.data() + seen.size();
+  auto const [rest, failure] = std::from_chars(seen.data(), end, epoch);
+  if (failure == std::errc() && rest == end && epoch < highest_epoch_believed) epochs_.seen(name, epoch);
+}
+
+void ParameterDirectory::worker_lost(std::string const& worker, std::string const& incarnation) {
+  auto const found = shards_on_.find(worker);
+  if (found == shards_on_.end()) return;
+  tools_.log.warn("worker {} incarnation={} had {} shards of parameters", worker, incarnation, found->second.size());
+  auto const keys = found->second;
+  for (auto const& key : keys) look_again(key);
+}
+
+void ParameterDirectory::group_changed(std::string const& group) {
+  auto const found = of_group_.find(group);
+  if (found == of_group_.end()) return;
+  for (auto const& name : found->second) {
+    auto const& record = records_.at(name);
+    update_clients(*record);
+    for (std::uint32_t i = 0; i < record->shards.size(); ++i) look_again({name, i});
+  }
+}
+
+void ParameterDirectory::look_again(Key const& key) {
+  auto const found = records_.find(key.first);
+  if (found == records_.end() || is_stopping_) return;
+  auto const& shard = found->second->shards[key.second];
+  // Without its owner a shard answers nobody, and with a dead backup its owner acknowledges nothing.
+  auto const is_urgent = (shard.owner && !is_ready(*shard.owner)) || (shard.backup && !is_ready(*shard.backup));
+  auto& queue = is_urgent ? urgent_ : later_;
+  auto& working = is_urgent ? working_urgently_ : working_later_;
+  queue.push_back(key);
+  if (working >= (is_urgent ? patience_.most_takeovers : patience_.most_moves)) return;
+  ++working;
+  tasks_.spawn("placements", work_off(is_urgent));
+}
+
+asio::awaitable<void> ParameterDirectory::work_off(bool urgent) {
+  auto& queue = urgent ? urgent_ : later_;
+  while (!queue.empty()) {
+    auto const [name, shard] = queue.front();
+    queue.pop_front();
+    auto const found = records_.find(name);
+    if (found == records_.end() || !found->second->is_established) continue;
+    auto const record = found->second;
+    auto& busy = urgent ? record->shards[shard].is_urgently_busy : record->shards[shard].is_busy;
+    if (busy) continue;
+    busy = true;
+    if (urgent)
+      co_await settle_losses(record, shard);
+    else
+      co_await restore_replicas(record, shard);
+    busy = false;
+    if (urgent) look_again({name, shard});
+  }
+  --(urgent ? working_urgently_ : working_later_);
+}
+
+// An owner is followed by its backup, if that has everything; a backup that is lost is waited for no longer.
+asio::awaitable<void> ParameterDirectory::settle_losses(RecordPtr record, std::uint32_t number) {
+  auto& shard = record->shards[number];
+  auto const& name = record->parameter.name;
+  auto const give_up = [&](std::string const& why) {
+    set(record, number, true, std::nullopt);
+    set(record, number, false, std::nullopt);
+    tools_.log.error("parameter {} shard={} is lost: {}", name, number, why);
+  };
+  while (!record->is_deleted && shard.owner) {
+    auto problem = std::optional<Problem>();
+    if (is_ready(*shard.owner)) {
+      if (!shard.backup || is_ready(*shard.backup)) co_return;
+      set(record, number, false, std::nullopt);
+      draw_epoch(*record, number);
+      problem = co_await tell(record, number, *shard.owner, true, false);
+      if (!problem) co_return;
+    } else if (!shard.backup || !is_ready(*shard.backup)) {
+      co_return give_up("nobody else has it");
+    } else {
+      problem = co_await promote(record, number);
+      if (problem && problem->code == ProblemCode::parameter_lost) co_return give_up(problem->detail);
+    }
+    if (!problem) continue;
+    tools_.log.warn("parameter {} shard={}: {}", name, number, problem->detail);
+    co_await pause(patience_.repetition);
+  }
+}
+
+// The backup becomes the owner, and has no backup.
+asio::awaitable<std::optional<Problem>> ParameterDirectory::promote(RecordPtr record, std::uint32_t number) {
+  auto& shard = record->shards[number];
+  auto const heir = *shard.backup;
+  auto const before = shard.owner;
+  draw_epoch(*record, number);
+  auto const epoch = shard.epoch;
+  auto problem = co_await tell(record, number, heir, true, false);
+  if (problem || record->is_deleted || shard.epoch != epoch) co_return problem;
+  set(record, number, false, std::nullopt);
+  set(record, number, true, heir);
+  tools_.log.info("parameter {} shard={} epoch={} owner={} before={}", record->parameter.name, number, shard.epoch,
+                  heir.worker, before ? before->worker : "-");
+  co_return std::nullopt;
+}
+
+// As many copies as asked for, on members of the group, and an owner that knows whose clocks count.
+asio::awaitable<void> ParameterDirectory::restore_replicas(RecordPtr record, std::uint32_t number) {
+  auto& shard = record->shards[number];
+  auto const& name = record->parameter.name;
+  while (!record->is_deleted && !is_stopping_ && shard.owner) {
+    if (!is_ready(*shard.owner)) co_return look_again({name, number});
+    auto const members = ready_members(record->parameter.group);
+    auto const stays = members.empty() || is_among(members, *shard.owner);
+    auto const backup_stays =
+        shard.backup && is_ready(*shard.backup) && (members.empty() || is_among(members, *shard.backup));
+    if (!stays && backup_stays && shard.is_backup_complete) {
+      auto const before = *shard.owner;
+      if (auto const problem = co_await promote(record, number))
+        co_await pause(patience_.repetition);
+      else
+        tasks_.spawn("drop a shard of " + name, drop(before, name, number, shard.epoch));
+      continue;
+    }
+    auto const wanted = record->parameter.replicas > 1 || !stays;
+    if (wanted && !(backup_stays && shard.is_backup_complete)) {
+      auto const* heir = backup_stays ? &*shard.backup : pick_backup(members, *shard.owner, load_);
+      if (heir != nullptr) {
+        auto const chosen = *heir;
+        if (!co_await add_backup(record, number, chosen)) co_await pause(patience_.repetition);
+        continue;
+      }
+    }
+    if (shard.backup && (!wanted || !backup_stays)) {
+      auto const before = *shard.backup;
+      set(record, number, false, std::nullopt);
+      draw_epoch(*record, number);
+      auto const epoch = shard.epoch;
+      auto const problem = co_await tell(record, number, *shard.owner, true, false);
+      shard.clients_epoch = problem ? UINT32_MAX : record->clients_epoch;  // told again below, if it has not heard
+      tasks_.spawn("drop a shard of " + name, drop(before, name, number, epoch));
+      continue;
+    }
+    if (shard.clients_epoch != record->clients_epoch) {
+      draw_epoch(*record, number);
+      auto const told = record->clients_epoch;
+      // The owner first: it asks the backup until that has heard of the epoch too.
+      auto problem = co_await tell(record, number, *shard.owner, true, false);
+      if (!problem && shard.backup) problem = co_await tell(record, number, *shard.backup, false, false, true);
+      if (problem)
+        co_await pause(patience_.repetition);
+      else
+        shard.clients_epoch = told;
+      continue;
+    }
+    co_return;
+  }
+}
+
+// Made at the backup first, then known to the owner, which fills it while it goes on.
+asio::awaitable<bool> ParameterDirectory::add_backup(RecordPtr record, std::uint32_t number, api::Member backup) {
+  auto& shard = record->shards[number];
+  auto const before = shard.backup;
+  set(record, number, false, backup);
+  draw_epoch(*record, number);
+  auto problem = co_await tell(record, number, backup, false, false);
+  if (!problem && shard.owner) problem = co_await tell(record, number, *shard.owner, true, false);
+  auto const& name = record->parameter.name;
+  if (before && before->worker != backup.worker)
+    tasks_.spawn("drop a shard of " + name, drop(*before, name, number, shard.epoch));
+  if (problem) {
+    tools_.log.warn("parameter {} shard={} has no backup yet: {}", name, number, problem->detail);
+    co_return false;
+  }
+  shard.clients_epoch = record->clients_epoch;
+  auto const is_filled = co_await until_complete(record, number, backup);
+  auto const complete = is_filled && shard.backup && shard.backup->worker == backup.worker;
+  if (complete) {
+    shard.is_backup_complete = true;
+    tools_.log.info("parameter {} shard={} epoch={} owner={} backup={}", name, number, shard.epoch,
+                    shard.owner ? shard.owner->worker : "-", backup.worker);
+  }
+  co_return complete;
+}
+
+asio::awaitable<bool> ParameterDirectory::until_complete(RecordPtr record, std::uint32_t number, api::Member backup) {
+  constexpr std::chrono::milliseconds first_pause{5}, longest_pause{250};
+  auto const deadline = Clock::now() + patience_.settling;
+  auto& shard = record->shards[number];
+  for (auto between = first_pause; Clock::now() < deadline; between = std::min(between * 2, longest_pause)) {
+    if (record->is_deleted || !shard.owner || !is_ready(*shard.owner) || !is_ready(backup)) co_return false;
+    auto const owner = *shard.owner;
+    auto const said = co_await tools_.workers.look_at_shard(owner.url, record->parameter.name, number,
+                                                            Clock::now() + patience_.assignment);
+    if (said.has_error()) {
+      tools_.cluster.suspect(owner.worker, owner.incarnation);
+    } else if (said.value().has_value()) {
+      auto const& complete = said.value().value().backups_complete;
+      if (std::ranges::find(complete, backup.worker) != complete.end()) co_return true;
+    }
+    co_await pause(between);
+  }
+  co_return false;
+}
+
+asio::awaitable<std::optional<Problem>> ParameterDirectory::tell(RecordPtr record, std::uint32_t number,
+                                                                 api::Member member, bool as_owner, bool fresh,
+                                                                 bool continues) {
+  auto const& shard = record->shards[number];
+  api::ShardAssignment assignment;
+  assignment.parameter = record->parameter;
+  assignment.shard = number;
+  assignment.begin = shard.range.begin;
+  assignment.end = shard.range.end;
+  assignment.epoch = shard.epoch;
+  assignment.role = as_owner ? "owner" : "backup";
+  assignment.worker = member.worker;
+  assignment.incarnation = member.incarnation;
+  assignment.fresh = fresh;
+  assignment.continues = continues;
+  if (fresh) assignment.checkpoint = record->checkpoint;
+  if (as_owner && shard.backup && shard.backup->worker != member.worker)
+    assignment.backups.push_back({shard.backup->worker, shard.backup->incarnation, shard.backup->url});
+  auto const patience = assignment.checkpoint ? patience_.loading : patience_.assignment;
+  auto const said = co_await tools_.workers.assign_shard(member.url, std::move(assignment), Clock::now() + patience);
+  auto const title = "worker '" + member.worker + "', shard " + std::to_string(number) + ": ";
+  if (said.has_error()) {
+    tools_.cluster.suspect(member.worker, member.incarnation);
+    co_return Problem(ProblemCode::worker_unreachable, title + said.error().detail);
+  }
+  if (said.value().has_value()) co_return std::nullopt;
+  auto problem = said.value().error();
+  // Workers that outlived another coordinator have seen higher numbers of this name: go on above them.
+  if (problem.code == ProblemCode::epoch_fenced)
+    for (auto const& error : problem.errors)
+      if (error.pointer == "/epoch") heed_epoch(record->parameter.name, error.detail);
+  problem.detail = title + problem.detail;
+  co_return problem;
+}
+
+}  // namespace chorus::coordinator

@@ -1,0 +1,110 @@
+#include <doctest/doctest.h>
+
+#include <numeric>
+
+#include "server/coordinator/placement.hpp"
+
+namespace chorus::coordinator {
+namespace {
+
+api::ParameterRequest request(std::vector<std::uint64_t> shape) {
+  api::ParameterRequest asked;
+  asked.shape = std::move(shape);
+  asked.group = "g";
+  return asked;
+}
+
+CheckedParameter checked(std::vector<std::uint64_t> shape, std::optional<std::uint32_t> shards = std::nullopt) {
+  auto asked = request(std::move(shape));
+  asked.shards = shards;
+  auto const result = check_parameter("w", asked);
+  REQUIRE(result.has_value());
+  return result.value();
+}
+
+api::Member member(std::string const& worker, Locality locality = {}) {
+  api::Member made;
+  made.worker = worker;
+  made.locality = std::move(locality);
+  return made;
+}
+
+}  // namespace
+
+TEST_CASE("shards cover all elements, end between rows, and differ by one row at most") {
+  for (std::uint64_t const rows : {1, 2, 7, 64, 1000, 1001})
+    for (std::uint64_t const width : {1, 3, 128})
+      for (std::uint32_t const shards : {1, 2, 3, 7}) {
+        auto const ranges = cut(checked({rows, width}, shards), 4);
+        REQUIRE(ranges.size() == shards);
+        std::uint64_t next = 0, least = UINT64_MAX, most = 0;
+        for (auto const& range : ranges) {
+          CHECK(range.begin == next);
+          next = range.end;
+          least = std::min(least, range.end - range.begin);
+          most = std::max(most, range.end - range.begin);
+          if (rows >= shards) CHECK(range.end % width == 0);
+        }
+        CHECK(next == rows * width);
+        CHECK(most - least <= (rows >= shards ? width : 1));
+      }
+}
+
+TEST_CASE("small parameters stay whole, large ones have a shard per member") {
+  CHECK(cut(checked({1000}), 4).size() == 1);
+  CHECK(cut(checked({200, 1000}), 4).size() == 3);
+  CHECK(cut(checked({1 << 20}), 4).size() == 4);
+  CHECK(cut(checked({0}), 4).size() == 1);
+}
+
+TEST_CASE("owners are those with the least load") {
+  std::vector const members{member("a"), member("b"), member("c")};
+  Load const load{{"a", 100}, {"b", 10}};
+  CHECK(least_loaded(members, load, {}).worker == "c");
+  CHECK(least_loaded(members, load, {"c"}).worker == "b");
+  CHECK(least_loaded(members, load, {"a", "b", "c"}).worker == "c");
+}
+
+TEST_CASE("a backup stands as far away as it can, then where there is the least load") {
+  auto const owner = member("a", {"r", "z0", "k0", "h0"});
+  auto const same_host = member("b", {"r", "z0", "k0", "h0"}), same_rack = member("c", {"r", "z0", "k0", "h1"});
+  auto const far = member("d", {"r", "z1", "k1", "h2"}), as_far = member("e", {"r", "z1", "k1", "h3"});
+  CHECK(pick_backup({owner}, owner, {}) == nullptr);
+  CHECK(pick_backup({owner, same_host}, owner, {})->worker == "b");
+  CHECK(pick_backup({owner, same_host, same_rack}, owner, {{"c", 100}})->worker == "c");
+  CHECK(pick_backup({owner, same_rack, far, as_far}, owner, {{"d", 1}})->worker == "e");
+}
+
+TEST_CASE("every field that is wrong is named") {
+  auto asked = request({4, 4});
+  asked.dtype = "f31";
+  asked.staleness = -7;
+  asked.reduce = "max";
+  asked.replicas = 3;
+  asked.nonfinite = "maybe";
+  asked.shards = 0;
+  asked.clients = std::vector<std::string>{"a", "a"};
+  asked.optimizer.name = "magic";
+  asked.initializer.name = "ones";
+  auto const refused = check_parameter("w", asked);
+  REQUIRE(refused.has_error());
+  std::vector<std::string> pointers;
+  for (auto const& error : refused.error().errors) pointers.push_back(error.pointer);
+  for (auto const* const pointer : {"/dtype", "/staleness", "/reduce", "/replicas", "/nonfinite", "/shards", "/clients",
+                                    "/optimizer/name", "/initializer/name"})
+    CHECK_MESSAGE(std::ranges::find(pointers, pointer) != pointers.end(), pointer);
+  CHECK(check_parameter("a//b", request({1})).has_error());
+  CHECK(check_parameter("w", request(std::vector<std::uint64_t>(33, 1))).has_error());
+}
+
+TEST_CASE("clipping by norm in rounds needs all elements in one place") {
+  auto asked = request({1 << 20});
+  asked.staleness = 0;
+  asked.optimizer.name = "sgd";
+  asked.optimizer.clip_norm = 1;
+  CHECK(cut(check_parameter("w", asked).value(), 4).size() == 1);
+  asked.shards = 2;
+  CHECK(check_parameter("w", asked).has_error());
+}
+
+}  // namespace chorus::coordinator

@@ -1,0 +1,68 @@
+#include "http/paging.hpp"
+#include "server/coordinator/routes.hpp"
+
+namespace chorus::coordinator {
+namespace {
+
+using boost::asio::awaitable;
+using http::Body;
+using http::Method;
+using http::Request;
+using http::Response;
+
+}  // namespace
+
+void ParameterRoutes::add_to(http::Router& router) {
+  router.add(Method::get, "/v1/parameters", handler(this, &ParameterRoutes::list));
+  router.add(Method::get, "/v1/parameters/{name}", handler(this, &ParameterRoutes::get));
+  router.add(Method::put, "/v1/parameters/{name}", handler(this, &ParameterRoutes::put));
+  router.add(Method::delete_, "/v1/parameters/{name}", handler(this, &ParameterRoutes::erase));
+  router.add(Method::post, "/v1/checkpoints", handler(this, &ParameterRoutes::checkpoint));
+}
+
+// ?suspect=w1&incarnation=..: who asks could not reach that worker, and another placement may be due.
+void ParameterRoutes::heed_suspicion(Request const& request) {
+  auto const worker = request.query_value("suspect"), incarnation = request.query_value("incarnation");
+  if (worker && incarnation) cluster_.suspect(std::string(*worker), std::string(*incarnation));
+}
+
+awaitable<Response> ParameterRoutes::list(Request const& request, Body&) {
+  heed_suspicion(request);
+  auto const page = http::page_of(request);
+  if (page.has_error()) co_return page.error();
+  auto const show = [this](ParameterDirectory::RecordPtr const& record) { return directory_.show(*record); };
+  co_return Response::json(200,
+                           http::encode(http::page_through<api::ParameterList>(directory_.all(), page.value(), show)));
+}
+
+awaitable<Response> ParameterRoutes::get(Request const& request, Body&) {
+  heed_suspicion(request);
+  auto const parameter = directory_.find(request.parameter("name"));
+  if (parameter.has_error()) co_return parameter.error();
+  co_return Response::json(200, http::encode(parameter.value()));
+}
+
+awaitable<Response> ParameterRoutes::put(Request const& request, Body& body) {
+  auto message = co_await read_message<api::ParameterRequest>(body);
+  if (message.has_error()) co_return message.error();
+  auto const made = co_await directory_.put(request.parameter("name"), std::move(message.value()));
+  if (made.has_error()) co_return made.error();
+  auto response = Response::json(made.value().created ? 201 : 200, http::encode(made.value().parameter));
+  response.fields.set("Location", api::parameter_path(made.value().parameter.name));
+  co_return response;
+}
+
+awaitable<Response> ParameterRoutes::erase(Request const& request, Body&) {
+  if (auto const problem = directory_.erase(request.parameter("name"))) co_return *problem;
+  co_return Response(204);
+}
+
+awaitable<Response> ParameterRoutes::checkpoint(Request const&, Body& body) {
+  auto message = co_await read_message<api::CheckpointRequest>(body);
+  if (message.has_error()) co_return message.error();
+  auto const made = co_await checkpoints_.make(std::move(message.value()));
+  if (made.has_error()) co_return made.error();
+  co_return Response::json(201, http::encode(made.value()));
+}
+
+}  // namespace chorus::coordinator

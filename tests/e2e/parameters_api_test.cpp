@@ -1,0 +1,99 @@
+// chorus::Parameters in this process, coordinator and workers in theirs.
+#include <doctest/doctest.h>
+
+#include <numeric>
+
+#include "tests/support/parameters.hpp"
+#include "worker/api/parameters.hpp"
+
+using namespace chorus::testing;
+
+namespace {
+
+using Floats = std::vector<float>;
+
+chorus::Parameters connect(Cluster const& cluster, std::string const& name) {
+  auto parameters =
+      chorus::Parameters::connect({.coordinator = cluster.coordinator.url, .client = name, .incarnation = 1});
+  REQUIRE(parameters.has_value());
+  return std::move(*parameters);
+}
+
+chorus::Parameter open(chorus::Parameters& parameters, std::string const& name) {
+  auto parameter = parameters.open(name, std::chrono::steady_clock::now() + std::chrono::seconds(10));
+  REQUIRE(parameter.has_value());
+  return std::move(*parameter);
+}
+
+void make(Cluster& cluster, std::string const& request) {
+  auto const answer = cluster.coordinator.put("/v1/parameters/w", request);
+  REQUIRE_MESSAGE(answer.status == 201, answer.body);
+}
+
+}  // namespace
+
+TEST_CASE("push, pull, and what has not changed is not sent again") {
+  Cluster cluster(3);
+  cluster.make_group("g");
+  make(cluster, R"({"group":"g","shape":[300000]})");
+  auto parameters = connect(cluster, "a");
+  auto w = open(parameters, "w");
+  CHECK(w.elements() == 300000);
+  Floats gradient(300000), values(300000);
+  std::iota(gradient.begin(), gradient.end(), 0.0F);
+  auto const pushed = w.push(gradient);
+  REQUIRE(pushed.has_value());
+  CHECK(pushed->version == 1);
+  CHECK_FALSE(pushed->duplicate);
+  REQUIRE(w.pull(values).has_value());
+  CHECK(values == gradient);
+  values[5] = -1;
+  auto const again = w.pull(values);
+  REQUIRE(again.has_value());
+  CHECK(again->unchanged);
+  CHECK(values[5] == -1);
+  auto const both = w.push_pull(gradient, values);
+  REQUIRE(both.has_value());
+  CHECK(values[5] == 10);
+  REQUIRE(w.put(gradient).has_value());
+  auto later = w.prefetch(values, {.min_version = 3});
+  REQUIRE(later.get().has_value());
+  CHECK(values == gradient);
+}
+
+TEST_CASE("rows, and what cannot be is refused before anything is sent") {
+  Cluster cluster(2);
+  cluster.make_group("g");
+  make(cluster, R"({"group":"g","shape":[10,2],"shards":2})");
+  auto parameters = connect(cluster, "a");
+  auto w = open(parameters, "w");
+  std::vector<std::uint64_t> const rows{1, 8};
+  REQUIRE(w.push_rows(rows, Floats{1, 2, 3, 4}).has_value());
+  Floats some(4);
+  REQUIRE(w.pull_rows(rows, some).has_value());
+  CHECK(some == Floats{1, 2, 3, 4});
+  std::vector<std::uint64_t> const beyond{10}, unsorted{8, 1};
+  CHECK(w.push_rows(beyond, Floats{1, 2}).error().code == chorus::ParametersErrc::bad_argument);
+  CHECK(w.pull_rows(unsorted, some).error().code == chorus::ParametersErrc::bad_argument);
+  CHECK(w.push(Floats(19)).error().code == chorus::ParametersErrc::bad_argument);
+  CHECK(w.push(std::vector<double>(20)).error().code == chorus::ParametersErrc::bad_argument);
+  auto const soon = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+  CHECK(parameters.open("none", soon).error().code == chorus::ParametersErrc::unknown_parameter);
+}
+
+TEST_CASE("a program that pushes does not notice the death of an owner") {
+  Cluster cluster(3, {"host=h0", "host=h1", "host=h2"});
+  cluster.make_group("g");
+  make(cluster, R"({"group":"g","shape":[999],"replicas":2,"shards":3})");
+  auto parameters = connect(cluster, "a");
+  auto w = open(parameters, "w");
+  Floats const one(999, 1);
+  for (int i = 0; i < 30; ++i) {
+    if (i == 10) cluster.kill_worker(1);
+    auto const pushed = w.push(one);
+    REQUIRE_MESSAGE(pushed.has_value(), pushed.error().detail);
+  }
+  Floats values(999);
+  REQUIRE(w.pull(values).has_value());
+  CHECK(values == Floats(999, 30));
+}

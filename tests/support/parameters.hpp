@@ -1,0 +1,50 @@
+// What a client of parameters says over HTTP: through any worker, with an independent client.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tests/support/cluster.hpp"
+
+namespace chorus::testing {
+
+class ParameterClient {
+ public:
+  // `entry` is the URL of the worker that is asked; `name` that of this client.
+  ParameterClient(std::string entry, std::string name) : entry_(std::move(entry)), name_(std::move(name)) {}
+
+  void ask(std::string entry) { entry_ = std::move(entry); }
+
+  template <class T>
+  static std::string bytes(std::vector<T> const& values) {
+    return {reinterpret_cast<char const*>(values.data()), values.size() * sizeof(T)};
+  }
+  template <class T>
+  static std::vector<T> values(std::string const& bytes) {
+    std::vector<T> all(bytes.size() / sizeof(T));
+    std::copy_n(bytes.data(), all.size() * sizeof(T), reinterpret_cast<char*>(all.data()));
+    return all;
+  }
+
+  // POST .../{what} with this client's next sequence number; the number grows when the push was acknowledged.
+  Answer push(std::string const& parameter, std::string const& bytes, std::optional<std::uint64_t> clock = {},
+              std::string const& what = "gradient", httplib::Headers headers = {});
+  // The same push again.
+  Answer repeat(std::string const& parameter, std::string const& bytes, std::uint64_t sequence,
+                std::optional<std::uint64_t> clock = {}) const;
+  Answer put_value(std::string const& parameter, std::string const& bytes);
+  Answer pull(std::string const& parameter, httplib::Headers const& headers = {}, std::string const& query = "") const;
+  Answer post(std::string const& path, std::string const& bytes, httplib::Headers const& headers) const;
+  [[nodiscard]] std::uint64_t sequence(std::string const& parameter) { return sequences_[parameter]; }
+
+ private:
+  [[nodiscard]] httplib::Headers identity(std::uint64_t sequence, std::optional<std::uint64_t> clock) const;
+
+  std::string entry_;
+  std::string const name_;
+  std::map<std::string, std::uint64_t> sequences_;
+};
+
+}  // namespace chorus::testing

@@ -1,0 +1,295 @@
+#include "worker/api/parameters.hpp"
+
+#include <algorithm>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/use_future.hpp>
+#include <cstring>
+#include <thread>
+
+#include "http/environment.hpp"
+#include "worker/parameters/serving/access.hpp"
+#include "worker/parameters/serving/push_fields.hpp"
+
+namespace chorus {
+namespace {
+
+namespace asio = boost::asio;
+using parameters::Access;
+using std::chrono::steady_clock;
+using TimePoint = steady_clock::time_point;
+
+class Category final : public std::error_category {
+ public:
+  [[nodiscard]] char const* name() const noexcept override { return "parameters"; }
+  [[nodiscard]] std::string message(int code) const override {
+    switch (static_cast<ParametersErrc>(code)) {
+      case ParametersErrc::bad_argument:
+        return "bad argument";
+      case ParametersErrc::unknown_parameter:
+        return "unknown parameter";
+      case ParametersErrc::lost:
+        return "the parameter is lost";
+      case ParametersErrc::refused:
+        return "refused";
+      case ParametersErrc::deadline_exceeded:
+        return "deadline exceeded";
+    }
+    return "unknown error";
+  }
+};
+
+Error to_error(http::Problem const& problem) {
+  using http::ProblemCode;
+  auto const code = problem.code == ProblemCode::unknown_parameter   ? ParametersErrc::unknown_parameter
+                    : problem.code == ProblemCode::parameter_lost    ? ParametersErrc::lost
+                    : problem.code == ProblemCode::deadline_exceeded ? ParametersErrc::deadline_exceeded
+                    : problem.code == ProblemCode::unavailable       ? ParametersErrc::deadline_exceeded
+                                                                     : ParametersErrc::refused;
+  return {code, std::string(http::kind(problem.code).name) + ": " + problem.detail};
+}
+
+TimePoint settled(TimePoint deadline) {
+  constexpr std::chrono::seconds otherwise{30};
+  return deadline == TimePoint::max() ? steady_clock::now() + otherwise : deadline;
+}
+
+}  // namespace
+
+std::error_category const& parameters_category() {
+  static Category const category;
+  return category;
+}
+
+class Parameters::Impl {
+ public:
+  explicit Impl(ParametersOptions options)
+      : client_{std::move(options.client), options.incarnation},
+        http_(control_.get_executor()),
+        access_(control_.get_executor(), http_, std::move(options.coordinator)),
+        stays_(asio::make_work_guard(control_)),
+        thread_([this] { control_.run(); }) {}
+  ~Impl() {
+    asio::co_spawn(control_, access_.stop(), asio::use_future).get();
+    stays_.reset();
+    thread_.join();
+  }
+  Impl(Impl const&) = delete;
+  Impl& operator=(Impl const&) = delete;
+
+  template <class T>
+  std::future<T> begin(asio::awaitable<T> work) {
+    return asio::co_spawn(control_, std::move(work), asio::use_future);
+  }
+
+  [[nodiscard]] Access& access() { return access_; }
+  [[nodiscard]] parameters::Client const& client() const { return client_; }
+
+ private:
+  parameters::Client const client_;
+  asio::io_context control_{1};
+  http::Client http_;
+  Access access_;
+  asio::executor_work_guard<asio::io_context::executor_type> stays_;
+  std::thread thread_;
+};
+
+// What a handle and its calls on the control thread share.
+struct Parameter::State {
+  // Coroutines do not own it: what ended its thread would run there.
+  using Ptr = State*;
+
+  std::shared_ptr<Parameters::Impl> owner;
+  parameters::PlacementPtr placement;  // of the time of open(): what never changes of it
+  std::uint64_t next_sequence = 0;
+  // Of the last pull, on the control thread.
+  std::vector<std::string> tags;
+  std::byte const* pulled_into = nullptr;
+
+  [[nodiscard]] std::optional<Error> misfit(ConstTensorView view, std::uint64_t elements, bool may_be_f32) const {
+    auto const is_half = placement->dtype == Dtype::f16 || placement->dtype == Dtype::bf16;
+    auto const fits = view.dtype == placement->dtype || (may_be_f32 && is_half && view.dtype == Dtype::f32);
+    if (fits && view.bytes.size() == elements * element_bytes(view.dtype)) return std::nullopt;
+    return Error(ParametersErrc::bad_argument, placement->parameter.name + ": " + std::to_string(view.elements()) +
+                                                   " elements of " + std::string(chorus::name(view.dtype)) +
+                                                   " were given, expected " + std::to_string(elements) + " of " +
+                                                   std::string(chorus::name(placement->dtype)));
+  }
+
+  [[nodiscard]] parameters::Push make_push(parameters::PushKind kind, ConstTensorView view,
+                                           PushOptions const& options) {
+    parameters::Push push;
+    push.kind = kind;
+    push.client = owner->client();
+    push.sequence = next_sequence;
+    push.clock = options.clock;
+    push.dtype = view.dtype;
+    // The caller's own memory: nobody writes there, and the call outlasts all that reads it.
+    push.data = std::make_shared<tensors::Block const>(const_cast<std::byte*>(view.bytes.data()), view.bytes.size());
+    return push;
+  }
+
+  [[nodiscard]] parameters::RowRange rows() const {
+    return {0, placement->elements / std::max<std::uint64_t>(placement->row_elements, 1)};
+  }
+
+  // A push that ended. One that may have been applied keeps its number, and is to be repeated.
+  [[nodiscard]] Result<Pushed> settle(Result<Access::Outcome> const& outcome) {
+    if (!outcome) return outcome.error();
+    ++next_sequence;
+    return Pushed{outcome->version, outcome->duplicate};
+  }
+
+  // Where it stands now, as far as anybody knows.
+  static asio::awaitable<parameters::PlacementPtr> place(Ptr state, TimePoint deadline) {
+    auto const placed = co_await state->owner->access().placement(state->placement->parameter.name, deadline);
+    if (placed) co_return *placed;
+    co_return state->placement;
+  }
+
+  static asio::awaitable<Result<Pulled>> pull(Ptr state, TensorView into, PullOptions options) {
+    auto const deadline = settled(options.deadline);
+    auto const placement = co_await place(state, deadline);
+    Access::Wish wish{options.min_version, options.clock, {}};
+    if (state->pulled_into == into.bytes.data()) wish.tags = state->tags;
+    state->pulled_into = nullptr;
+    http::ByteRange const range{0, into.bytes.size()};
+    parameters::Room const room{nullptr, into.bytes};
+    auto const outcome = co_await state->owner->access().pull(placement, wish, range, room, deadline);
+    if (!outcome) co_return to_error(outcome.error());
+    state->tags = outcome->tags;
+    state->pulled_into = into.bytes.data();
+    co_return Pulled{outcome->version, outcome->unchanged};
+  }
+
+  static asio::awaitable<Result<Access::Outcome>> push(Ptr state, parameters::Push push, TensorView answer,
+                                                       TimePoint until) {
+    auto const deadline = settled(until);
+    auto const placement = co_await place(state, deadline);
+    state->pulled_into = nullptr;
+    parameters::Room const room{nullptr, answer.bytes};
+    auto const outcome = co_await state->owner->access().push(placement, std::move(push), room, deadline);
+    if (!outcome) co_return to_error(outcome.error());
+    co_return *outcome;
+  }
+
+  static asio::awaitable<Result<Access::Outcome>> push_rows(Ptr state, parameters::Push push, TimePoint until) {
+    auto const deadline = settled(until);
+    auto const placement = co_await place(state, deadline);
+    auto const outcome = co_await state->owner->access().push_rows(placement, std::move(push), deadline);
+    if (!outcome) co_return to_error(outcome.error());
+    co_return *outcome;
+  }
+
+  static asio::awaitable<Result<Pulled>> pull_rows(Ptr state, std::span<std::uint64_t const> rows, TensorView into,
+                                                   PullOptions options) {
+    auto const deadline = settled(options.deadline);
+    auto const placement = co_await place(state, deadline);
+    Access::Wish const wish{options.min_version, options.clock, {}};
+    parameters::Room const room{nullptr, into.bytes};
+    auto const outcome = co_await state->owner->access().pull_rows(placement, wish, nullptr, rows, room, deadline);
+    if (!outcome) co_return to_error(outcome.error());
+    co_return Pulled{outcome->version, false};
+  }
+};
+
+Result<Parameters> Parameters::connect(ParametersOptions options) {
+  if (!parameters::is_client_name(options.client))
+    return Error(ParametersErrc::bad_argument,
+                 "client '" + options.client + "' is not 1 to 64 letters, digits and ._-");
+  if (auto const url = http::parse_url(options.coordinator); !url)
+    return Error(ParametersErrc::bad_argument, "coordinator: " + url.error().detail);
+  if (options.incarnation == 0)
+    return Error(ParametersErrc::bad_argument,
+                 "incarnation is 0: the pushes of a program that starts again would be taken for repetitions");
+  http::ignore_broken_pipes();
+  return Parameters(std::make_shared<Impl>(std::move(options)));
+}
+
+Parameters::Parameters(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Parameters::~Parameters() = default;
+Parameters::Parameters(Parameters&&) noexcept = default;
+Parameters& Parameters::operator=(Parameters&&) noexcept = default;
+
+Result<Parameter> Parameters::open(std::string const& name, TimePoint deadline, std::uint64_t next_sequence) {
+  auto placed = impl_->begin(impl_->access().placement(name, settled(deadline))).get();
+  if (!placed) return to_error(placed.error());
+  auto state = std::make_shared<Parameter::State>();
+  state->owner = impl_;
+  state->placement = std::move(*placed);
+  state->next_sequence = next_sequence;
+  return Parameter(std::move(state));
+}
+
+Parameter::Parameter(std::shared_ptr<State> state) : state_(std::move(state)) {}
+Parameter::Parameter(Parameter&&) noexcept = default;
+Parameter& Parameter::operator=(Parameter&&) noexcept = default;
+Parameter::~Parameter() = default;
+
+std::string const& Parameter::name() const { return state_->placement->parameter.name; }
+Dtype Parameter::dtype() const { return state_->placement->dtype; }
+std::vector<std::uint64_t> const& Parameter::shape() const { return state_->placement->parameter.shape; }
+std::uint64_t Parameter::elements() const { return state_->placement->elements; }
+
+std::future<Result<Parameter::Pulled>> Parameter::prefetch(TensorView into, PullOptions options) {
+  if (auto wrong = state_->misfit(into, elements(), false)) {
+    std::promise<Result<Pulled>> refused;
+    refused.set_value(std::move(*wrong));
+    return refused.get_future();
+  }
+  return state_->owner->begin(State::pull(state_.get(), into, options));
+}
+
+Result<Parameter::Pulled> Parameter::pull(TensorView into, PullOptions options) {
+  return prefetch(into, options).get();
+}
+
+Result<Parameter::Pushed> Parameter::push(ConstTensorView gradient, PushOptions options) {
+  if (auto wrong = state_->misfit(gradient, elements(), true)) return std::move(*wrong);
+  auto push = state_->make_push(parameters::PushKind::gradient, gradient, options);
+  return state_->settle(
+      state_->owner->begin(State::push(state_.get(), std::move(push), TensorView(), options.deadline)).get());
+}
+
+Result<Parameter::Pushed> Parameter::push_pull(ConstTensorView gradient, TensorView into, PushOptions options) {
+  if (auto wrong = state_->misfit(gradient, elements(), true)) return std::move(*wrong);
+  if (auto wrong = state_->misfit(into, elements(), false)) return std::move(*wrong);
+  auto push = state_->make_push(parameters::PushKind::gradient, gradient, options);
+  return state_->settle(state_->owner->begin(State::push(state_.get(), std::move(push), into, options.deadline)).get());
+}
+
+Result<Parameter::Pushed> Parameter::put(ConstTensorView values, PushOptions options) {
+  if (auto wrong = state_->misfit(values, elements(), false)) return std::move(*wrong);
+  auto push = state_->make_push(parameters::PushKind::value, values, options);
+  return state_->settle(
+      state_->owner->begin(State::push(state_.get(), std::move(push), TensorView(), options.deadline)).get());
+}
+
+Result<Parameter::Pulled> Parameter::pull_rows(std::span<std::uint64_t const> rows, TensorView into,
+                                               PullOptions options) {
+  auto const width = state_->placement->row_elements;
+  if (auto wrong = state_->misfit(into, rows.size() * width, false)) return std::move(*wrong);
+  auto const checked = parameters::check_rows(std::as_bytes(rows), rows.size(), 0, state_->rows());
+  if (!checked) return Error(ParametersErrc::bad_argument, checked.error().detail);
+  return state_->owner->begin(State::pull_rows(state_.get(), rows, into, options)).get();
+}
+
+Result<Parameter::Pushed> Parameter::push_rows(std::span<std::uint64_t const> rows, ConstTensorView gradient,
+                                               PushOptions options) {
+  auto const width = state_->placement->row_elements;
+  if (auto wrong = state_->misfit(gradient, rows.size() * width, true)) return std::move(*wrong);
+  auto const checked = parameters::check_rows(std::as_bytes(rows), rows.size(), 0, state_->rows());
+  if (!checked) return Error(ParametersErrc::bad_argument, checked.error().detail);
+  std::vector<std::byte> body(rows.size_bytes() + gradient.bytes.size());
+  if (!rows.empty()) {
+    std::memcpy(body.data(), rows.data(), rows.size_bytes());
+    std::memcpy(body.data() + rows.size_bytes(), gradient.bytes.data(), gradient.bytes.size());
+  }
+  auto push = state_->make_push(parameters::PushKind::rows, {body, gradient.dtype}, options);
+  push.rows = rows.size();
+  return state_->settle(state_->owner->begin(State::push_rows(state_.get(), std::move(push), options.deadline)).get());
+}
+
+}  // namespace chorus

@@ -1,0 +1,119 @@
+#include "worker/parameters/serving/shard_book.hpp"
+
+#include <boost/asio/use_awaitable.hpp>
+
+namespace chorus::parameters {
+namespace {
+
+namespace asio = boost::asio;
+using http::Problem;
+using http::ProblemCode;
+
+constexpr std::size_t most_shards = 100'000;
+
+Problem unknown(std::string const& parameter) {
+  return {ProblemCode::unknown_parameter, "no shard of a parameter " + parameter.substr(0, 80) + " is here"};
+}
+
+}  // namespace
+
+ShardBook::ShardBook(ShardTools tools, std::string worker, std::string incarnation)
+    : tools_(std::move(tools)),
+      worker_(std::move(worker)),
+      incarnation_(std::move(incarnation)),
+      retiring_(tools_.executor) {}
+
+ShardBook::~ShardBook() = default;
+
+std::optional<Problem> ShardBook::assign(std::string const& parameter, std::uint32_t shard,
+                                         api::ShardAssignment const& assignment, std::unique_ptr<Shard> loaded) {
+  if (is_stopping_) return Problem(ProblemCode::unavailable, "the worker is stopping");
+  if (assignment.worker != worker_ || assignment.incarnation != incarnation_)
+    return Problem(ProblemCode::epoch_fenced, "meant for " + assignment.worker.substr(0, 80) + " of incarnation " +
+                                                  assignment.incarnation.substr(0, 80) + ", this is another one");
+  if (assignment.parameter.name != parameter || assignment.shard != shard)
+    return Problem(ProblemCode::invalid_field, "/parameter/name and /shard are not what the path says");
+  auto spec = ShardSpec::from(assignment);
+  if (!spec) return spec.error();
+  Key const key(parameter, shard);
+  auto const found = hosts_.find(key);
+  if (found != hosts_.end()) {
+    auto const& before = found->second->spec();
+    if (before.begin == spec->begin && before.end == spec->end && before.dtype == spec->dtype)
+      return found->second->assign(assignment);
+    // The parameter was deleted while nobody could tell this worker, and made anew.
+    if (assignment.epoch <= found->second->epoch())
+      return Problem(ProblemCode::epoch_fenced, "a shard of other elements is here under a newer epoch");
+    retiring_.spawn("retire", retire(found->second));
+    hosts_.erase(found);
+  }
+  if (assignment.role == "owner" && !assignment.fresh)
+    return Problem(ProblemCode::parameter_lost, "shard " + std::to_string(shard) + " of " + parameter +
+                                                    " is to be owned by a worker that does not have it");
+  if (hosts_.size() >= most_shards)
+    return Problem(ProblemCode::unavailable, std::to_string(most_shards) + " shards are here already");
+  if (!loaded) {
+    auto made = Shard::make(std::move(*spec), tools_.pool);
+    if (!made) return Problem(ProblemCode::unavailable, made.error().detail);
+    loaded = std::move(*made);
+  }
+  hosts_.emplace(key, std::make_shared<ShardHost>(tools_, std::move(loaded), assignment));
+  return std::nullopt;
+}
+
+std::optional<Problem> ShardBook::erase(std::string const& parameter, std::uint32_t shard, std::uint32_t epoch) {
+  auto const found = hosts_.find(Key(parameter, shard));
+  if (found == hosts_.end()) return unknown(parameter);
+  if (epoch < found->second->epoch())
+    return Problem(ProblemCode::epoch_fenced,
+                   "the shard has been placed here again since, under epoch " + std::to_string(found->second->epoch()));
+  retiring_.spawn("retire", retire(found->second));
+  hosts_.erase(found);
+  return std::nullopt;
+}
+
+asio::awaitable<void> ShardBook::retire(std::shared_ptr<ShardHost> host) {
+  host->close(Problem(ProblemCode::misdirected,
+                      "shard " + std::to_string(host->spec().index) + " of " + host->spec().parameter + " has gone"));
+  co_await host->stop();
+}
+
+http::Checked<std::shared_ptr<ShardHost>> ShardBook::find(std::string const& parameter, std::uint32_t shard) const {
+  auto const found = hosts_.find(Key(parameter, shard));
+  if (found != hosts_.end()) return found->second;
+  auto const other = hosts_.lower_bound(Key(parameter, 0));
+  if (other != hosts_.end() && other->first.first == parameter)
+    return Problem(ProblemCode::misdirected,
+                   "shard " + std::to_string(shard) + " of " + parameter + " is not on this worker");
+  return unknown(parameter);
+}
+
+std::vector<api::ShardStatus> ShardBook::list(std::string const& after, std::size_t limit) const {
+  std::vector<api::ShardStatus> items;
+  auto next = after.empty() ? hosts_.begin() : hosts_.upper_bound(Key(after, UINT32_MAX));
+  for (; next != hosts_.end() && items.size() < limit; ++next) items.push_back(next->second->status());
+  return items;
+}
+
+ShardBook::Totals ShardBook::totals() const {
+  Totals totals;
+  for (auto const& [key, host] : hosts_) {
+    if (host->role() == ShardHost::Role::owner) {
+      ++totals.owned;
+      totals.owned_bytes += host->spec().bytes();
+      totals.backups_behind += host->backups_behind();
+    } else {
+      ++totals.backups;
+      totals.backup_bytes += host->spec().bytes();
+    }
+  }
+  return totals;
+}
+
+asio::awaitable<void> ShardBook::stop() {
+  is_stopping_ = true;
+  for (auto const& [key, host] : hosts_) retiring_.spawn("stop", host->stop());
+  co_await retiring_.join();
+}
+
+}  // namespace chorus::parameters

@@ -1,0 +1,153 @@
+// A shard that is served: pushes come one after the other, readers wait for what they may see, backups are kept in
+// step.
+#pragma once
+
+#include <boost/asio/thread_pool.hpp>
+#include <functional>
+#include <list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "http/client.hpp"
+#include "http/condition.hpp"
+#include "http/task_group.hpp"
+#include "worker/parameters/serving/follower.hpp"
+#include "worker/parameters/shard/shard.hpp"
+
+namespace chorus::parameters {
+
+// What happens to shards, for whoever counts. On the control thread; any of them may be empty.
+struct ShardEvents {
+  std::function<void(std::string_view kind, std::string_view result, double seconds)> pushed;
+  std::function<void(std::uint64_t clocks)> read_behind;  // how far the slowest client is behind the reader
+  std::function<void(std::string_view what)> waited;      // "pull" or "push"
+  std::function<void(std::uint64_t elements)> nonfinite;
+  // A backup does not answer. Whoever hears of it finds out whether it lives.
+  std::function<void(std::string const& worker, std::string const& incarnation)> unreachable;
+};
+
+// What all hosts of a worker share; outlives them.
+struct ShardTools {
+  boost::asio::any_io_executor executor;  // of the control thread
+  boost::asio::thread_pool& threads;      // for arithmetic on large shards
+  http::Client& client;
+  tensors::Pool& pool;
+  ShardEvents events;
+  std::uint64_t fill_bytes_per_second = 256 << 20;  // to a new backup
+};
+
+// On the control thread. Stopped before it is destroyed; held by std::shared_ptr by everything that awaits it.
+class ShardHost : public std::enable_shared_from_this<ShardHost> {
+ public:
+  enum class Role { owner, backup };
+
+  ShardHost(ShardTools const& tools, std::unique_ptr<Shard> shard, api::ShardAssignment const& assignment);
+  ~ShardHost();
+  ShardHost(ShardHost const&) = delete;
+  ShardHost& operator=(ShardHost const&) = delete;
+
+  // Ends what waits with `why`, then everything else.
+  void close(http::Problem why);
+  boost::asio::awaitable<void> stop();
+
+  // A newer placement, of a spec that differs in nothing but its clients. Problems: epoch_fenced; parameter_lost if it
+  // is to own what it does not have.
+  [[nodiscard]] std::optional<http::Problem> assign(api::ShardAssignment const& assignment);
+
+  // Of an owner: when it returns without a problem, every backup that is in step has the push. Problems: those of
+  // Shard, misdirected, non_finite, unavailable, deadline_exceeded: the push may come to be applied nevertheless, and
+  // is to be repeated.
+  boost::asio::awaitable<http::Checked<api::PushAnswer>> push(Push push, http::TimePoint deadline);
+
+  struct Wish {
+    std::optional<std::uint64_t> min_version;
+    std::optional<std::uint64_t> clock;
+  };
+  struct View {
+    std::shared_ptr<tensors::Block const> values;
+    std::uint64_t version = 0;
+    std::uint32_t epoch = 0;
+  };
+  // Of an owner. Problems: misdirected, deadline_exceeded.
+  boost::asio::awaitable<http::Checked<View>> view(Wish wish, http::TimePoint deadline);
+
+  // From the owner to a backup. Problems: epoch_fenced, out_of_order for a gap, deadline_exceeded.
+  boost::asio::awaitable<std::optional<http::Problem>> follow(Push push, std::uint64_t position, std::uint32_t epoch,
+                                                              http::TimePoint deadline);
+  struct Piece {
+    std::string array;
+    std::uint64_t image = 0, offset = 0, bytes = 0;
+  };
+  // A piece of an image; all of them count once end_image() has been called. Problems: epoch_fenced, unavailable,
+  // mismatch for what this shard does not have.
+  [[nodiscard]] std::optional<http::Problem> put_piece(Piece const& piece, std::span<std::byte const> content,
+                                                       std::uint32_t epoch);
+  [[nodiscard]] std::optional<http::Problem> end_image(std::uint64_t image, api::ShardState const& state,
+                                                       std::uint32_t epoch);
+  [[nodiscard]] std::optional<http::Problem> complete(std::uint64_t position, std::uint32_t epoch);
+
+  // Of an owner: as it is between two pushes. Problems: misdirected, deadline_exceeded, unavailable without memory.
+  boost::asio::awaitable<http::Checked<ShardImage>> image(http::TimePoint deadline);
+
+  [[nodiscard]] ShardSpec const& spec() const { return spec_; }
+  [[nodiscard]] Role role() const { return role_; }
+  [[nodiscard]] std::uint32_t epoch() const { return epoch_; }
+  [[nodiscard]] bool is_complete() const { return is_complete_; }
+  [[nodiscard]] api::ShardStatus status() const;
+  [[nodiscard]] std::size_t backups_behind() const;  // that are not in step
+
+ private:
+  // A push that waits for its turn; its requester waits for the answer.
+  struct Job {
+    Push push;
+    std::optional<std::uint64_t> position;  // of a push from the owner
+    http::TimePoint begun = std::chrono::steady_clock::now();
+    bool is_withdrawn = false;
+    bool has_waited = false;
+    std::optional<http::Checked<api::PushAnswer>> answer;
+  };
+  using JobPtr = std::shared_ptr<Job>;
+  using FollowerPtr = std::shared_ptr<Follower>;
+
+  boost::asio::awaitable<void> work();
+  boost::asio::awaitable<void> serve(JobPtr job);
+  boost::asio::awaitable<bool> replicate(LogEntry entry);
+  boost::asio::awaitable<void> apply(Push push);
+  boost::asio::awaitable<void> look_after_followers();
+  boost::asio::awaitable<void> fill(FollowerPtr follower);
+  boost::asio::awaitable<void> pause(std::chrono::milliseconds duration);
+  boost::asio::awaitable<void> until_done(JobPtr job, http::TimePoint deadline);
+
+  [[nodiscard]] JobPtr next_job();
+  void enqueue(JobPtr const& job);
+  void finish(Job& job, http::Checked<api::PushAnswer> answer);
+  [[nodiscard]] std::optional<http::Problem> settle_nonfinite(Push const& push);
+  [[nodiscard]] bool backlog_is_long() const;
+  void set_followers(api::ShardAssignment const& assignment);
+  void step_down();
+  void heed_clients(std::vector<std::string> const& clients);
+  [[nodiscard]] http::Problem misdirected() const;
+  [[nodiscard]] std::optional<http::Problem> not_following(std::uint32_t epoch);
+  [[nodiscard]] std::string title() const;
+
+  ShardTools const& tools_;
+  ShardSpec const spec_;
+  std::unique_ptr<Shard> shard_;
+  Role role_ = Role::backup;
+  std::uint32_t epoch_ = 0;
+  std::string owner_;  // as the last placement said, for people
+  bool is_complete_ = false;
+  std::optional<http::Problem> closed_;
+  std::uint64_t arriving_image_ = 0;  // 0: none
+  bool is_writing_ = false;           // the values, in place
+  bool is_working_ = false;           // on a push
+  std::size_t images_wanted_ = 0;     // for which pushes wait
+  std::list<JobPtr> queue_;
+  std::list<FollowerPtr> followers_;
+  http::Condition changed_;
+  http::TaskGroup tasks_;
+};
+
+}  // namespace chorus::parameters

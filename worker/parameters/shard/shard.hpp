@@ -1,0 +1,147 @@
+// One shard: values, optimizer, the window of pushes that were seen, clocks. A state machine without sockets, threads
+// or time: what waits is asked about again by who waits.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "http/api/parameters.hpp"
+#include "http/message.hpp"
+#include "worker/parameters/optimizers/optimizer.hpp"
+#include "worker/parameters/shard/clocks.hpp"
+#include "worker/parameters/shard/push.hpp"
+#include "worker/parameters/shard/rows.hpp"
+#include "worker/tensors/memory.hpp"
+
+namespace chorus::parameters {
+
+enum class NonFinite : std::uint8_t { accept, reject, zero };
+
+// What a shard is, and never changes.
+struct ShardSpec {
+  std::string parameter;
+  std::uint32_t index = 0;
+  Dtype dtype = Dtype::f32;
+  std::uint64_t begin = 0, end = 0;  // elements of the parameter
+  std::vector<std::uint64_t> shape;  // of the parameter
+  std::uint64_t whole = 0;           // elements of the parameter
+  std::uint64_t row_elements = 0;    // 0: the shard does not consist of whole rows, and rows cannot be selected
+  std::int64_t staleness = -1;
+  bool averages = false;  // in rounds: the mean of the gradients, not their sum
+  NonFinite nonfinite = NonFinite::accept;
+  api::OptimizerSettings optimizer;
+  api::InitializerSettings initializer;
+  std::uint64_t initial_row_elements = 1;  // of a row as the initializer counts them, also where shards cut rows
+  std::vector<std::string> clients;        // at the beginning
+
+  [[nodiscard]] std::uint64_t elements() const { return end - begin; }
+  [[nodiscard]] bool is_whole() const { return elements() == whole; }
+  [[nodiscard]] std::uint64_t bytes() const { return elements() * element_bytes(dtype); }
+  [[nodiscard]] RowRange rows() const {
+    return row_elements == 0 ? RowRange{} : RowRange{begin / row_elements, end / row_elements};
+  }
+  // Problems: invalid_field for what no coordinator would send.
+  [[nodiscard]] static http::Checked<ShardSpec> from(api::ShardAssignment const& assignment);
+};
+
+// All that a shard is beside its spec, at one position; what its arrays refer to does not change any more.
+struct ShardImage {
+  struct Array {
+    std::string name;  // "values", of the optimizer's state, "held/0", ...
+    Dtype dtype = Dtype::u8;
+    std::uint64_t elements_each = 0;  // elements of the shard per element; 0: it is not cut with the elements
+    http::SharedBytes content;
+  };
+  api::ShardState state;
+  std::vector<Array> arrays;
+};
+
+// For one thread; see Change for the exception.
+class Shard {
+ public:
+  // Fresh: initial values, version 0. The pool outlives it. Errors: those of Optimizer::make, Initializer::make and
+  // Pool::acquire.
+  [[nodiscard]] static Result<std::unique_ptr<Shard>> make(ShardSpec spec, tensors::Pool& pool);
+  Shard(Shard const&) = delete;
+  Shard& operator=(Shard const&) = delete;
+
+  [[nodiscard]] ShardSpec const& spec() const { return spec_; }
+  [[nodiscard]] std::uint64_t version() const { return version_; }    // of the values: one more with each change
+  [[nodiscard]] std::uint64_t position() const { return position_; }  // pushes that were taken
+  [[nodiscard]] Window const& window() const { return window_; }
+  [[nodiscard]] Clocks const& clocks() const { return clocks_; }
+  // Valid as they are for as long as they are held: later versions are written elsewhere meanwhile. Not to be taken
+  // between prepare() of a change in place and finish().
+  [[nodiscard]] std::shared_ptr<tensors::Block const> values() const { return values_; }
+
+  // What a push from outside is refused for, before anything is known of its turn. Problems: length_mismatch,
+  // invalid_field (rows), bad_request (no clock, or a client whose clock does not count).
+  [[nodiscard]] std::optional<http::Problem> refuse(Push const& push) const;
+
+  enum class Turn { now, seen, later };
+  // Problems: epoch_fenced from a former life of the client; out_of_order for a clock that has passed; mismatch for
+  // rows in a round of whole gradients; unavailable above the most clients that are remembered.
+  [[nodiscard]] http::Checked<Turn> turn(Push const& push) const;
+  // Of a push that is told `later`: what it waits for, for people.
+  [[nodiscard]] std::string why_later(Push const& push) const;
+
+  // A push whose turn is now, on its way in. compute() may run on any thread while the shard is left alone otherwise.
+  class Change {
+   public:
+    void compute() {
+      if (work_) work_();
+    }
+    [[nodiscard]] std::uint64_t bytes() const { return bytes_; }     // that compute() goes through, about
+    [[nodiscard]] bool is_in_place() const { return is_in_place_; }  // values() are being written
+
+   private:
+    friend class Shard;
+    Push push_;
+    std::function<void()> work_;
+    std::uint64_t bytes_ = 0;
+    bool is_in_place_ = false;
+    std::shared_ptr<tensors::Block> target_;  // the values afterwards; null: as they were
+  };
+  // Takes the memory that it needs; changes nothing yet. Errors: TensorErrc::out_of_memory.
+  [[nodiscard]] Result<Change> prepare(Push push);
+  void finish(Change change);
+
+  // What a reader at this clock waits for, for people.
+  [[nodiscard]] std::string why_clock_waits(std::uint64_t clock) const;
+
+  // A copy of all that it is. Errors: out_of_memory.
+  [[nodiscard]] Result<ShardImage> image();
+
+  // The other way round, into a shard that was just made: the memory of an array by its name, `bytes` long, to be
+  // filled; then the rest. Empty, or false: an array or a state that this shard does not have.
+  [[nodiscard]] std::span<std::byte> place_for(std::string_view array, std::uint64_t bytes);
+  // Of an array that has elements as the shard has. Nothing: there is none of that name.
+  [[nodiscard]] std::optional<std::span<std::byte>> place_for(std::string_view array);
+  [[nodiscard]] bool restore(api::ShardState const& state);
+
+ private:
+  Shard(ShardSpec spec, tensors::Pool& pool, Optimizer optimizer);
+  [[nodiscard]] std::optional<http::Problem> has_misfit(Push const& push) const;  // of its data
+  [[nodiscard]] bool completes_round(Push const& push) const;
+  [[nodiscard]] Status prepare_values(Change& change);
+  [[nodiscard]] Status prepare_round(Change& change, Push const* last);
+  [[nodiscard]] std::vector<Push const*> in_client_order(Push const* last) const;
+  [[nodiscard]] Status prepare_step(Change& change, std::vector<Push> gradients);
+
+  ShardSpec const spec_;
+  tensors::Pool& pool_;
+  Optimizer optimizer_;
+  std::shared_ptr<tensors::Block> values_;
+  std::uint64_t version_ = 0;
+  std::uint64_t position_ = 0;
+  Window window_;
+  Clocks clocks_;
+  std::vector<Push> held_;                                 // of the open round
+  std::vector<std::shared_ptr<tensors::Block>> arriving_;  // held, of an image that comes in
+};
+
+}  // namespace chorus::parameters

@@ -1,0 +1,83 @@
+#include "worker/parameters/shard/step.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "worker/devices/fold.hpp"
+
+namespace chorus::parameters {
+namespace {
+
+struct Occurrence {
+  std::uint64_t row;
+  std::size_t order;  // of its sum
+  std::byte const* gradient;
+};
+
+// Every row of every push; equal rows stand together, in the order in which they are to be summed.
+std::vector<Occurrence> occurrences_of(std::span<Push const> pushes, std::uint64_t row_bytes) {
+  std::vector<Occurrence> all;
+  for (auto const& push : pushes) {
+    auto const* gradient = gradient_of(push).bytes.data();
+    for (auto const row : rows_of(push)) {
+      all.push_back({row, all.size(), gradient});
+      gradient += row_bytes;
+    }
+  }
+  std::ranges::sort(
+      all, [](Occurrence const& a, Occurrence const& b) { return a.row != b.row ? a.row < b.row : a.order < b.order; });
+  return all;
+}
+
+}  // namespace
+
+void sum_gradients(std::span<Push const> gradients, bool averages, std::span<std::byte> sum) {
+  std::vector<std::byte const*> sources;
+  for (auto const& push : gradients) sources.push_back(push.data->data());
+  auto* const destination = sum.data();
+  auto const dtype = gradients.front().dtype;
+  devices::Folder const folder(averages ? ReduceOp::avg : ReduceOp::sum, dtype);
+  folder.run({.sources = sources.data(),
+              .source_count = sources.size(),
+              .destinations = &destination,
+              .destination_count = 1,
+              .elements = sum.size() / element_bytes(dtype)},
+             {.divisor = static_cast<std::uint32_t>(gradients.size())});
+}
+
+MergedRows merge_rows(std::span<Push const> pushes, bool averages, std::uint64_t row_elements, RowRange range) {
+  auto const dtype = pushes.front().dtype;
+  auto const row_bytes = row_elements * element_bytes(dtype);
+  auto const all = occurrences_of(pushes, row_bytes);
+  devices::Folder const folder(averages ? ReduceOp::avg : ReduceOp::sum, dtype);
+  MergedRows merged;
+  merged.gradient.resize(all.size() * row_bytes);
+  std::vector<std::byte const*> sources;
+  auto* destination = merged.gradient.data();
+  for (std::size_t i = 0; i < all.size();) {
+    sources.clear();
+    auto const row = all[i].row;
+    for (; i < all.size() && all[i].row == row; ++i) sources.push_back(all[i].gradient);
+    folder.run({.sources = sources.data(),
+                .source_count = sources.size(),
+                .destinations = &destination,
+                .destination_count = 1,
+                .elements = row_elements},
+               {.divisor = static_cast<std::uint32_t>(pushes.size())});
+    merged.rows.push_back(row - range.begin);
+    destination += row_bytes;
+  }
+  merged.gradient.resize(merged.rows.size() * row_bytes);
+  return merged;
+}
+
+std::span<std::uint64_t const> rows_of(Push const& push) {
+  return {reinterpret_cast<std::uint64_t const*>(push.data->data()), push.rows};
+}
+
+Gradient gradient_of(Push const& push) {
+  auto const numbers = push.kind == PushKind::rows ? push.rows * sizeof(std::uint64_t) : 0;
+  return {push.data->bytes().subspan(numbers), push.dtype};
+}
+
+}  // namespace chorus::parameters

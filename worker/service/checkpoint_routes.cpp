@@ -1,0 +1,59 @@
+#include "worker/service/checkpoint_routes.hpp"
+
+#include "http/json.hpp"
+#include "worker/service/json_body.hpp"
+
+namespace chorus::service {
+namespace {
+
+using boost::asio::awaitable;
+
+constexpr std::chrono::seconds patience{60};  // for a moment between two pushes of a shard
+
+}  // namespace
+
+void CheckpointRoutes::add_to(http::Router& router) {
+  router.add(http::Method::get, "/v1/checkpoints/{name}",
+             [this](http::Request const& request, http::Body&) { return newest(request); });
+  router.add(http::Method::post, "/v1/checkpoints/{name}/numbers",
+             [this](http::Request const& request, http::Body&) { return next_number(request); });
+  router.add(http::Method::post, "/v1/checkpoints/{name}/files",
+             [this](http::Request const& request, http::Body& body) { return write(request, body); });
+  router.add(http::Method::post, "/v1/checkpoints/{name}/commit",
+             [this](http::Request const& request, http::Body& body) { return commit(request, body); });
+}
+
+awaitable<http::Response> CheckpointRoutes::next_number(http::Request const& request) {
+  auto const number = co_await store_.next_number(request.parameter("name"));
+  if (!number) co_return number.error();
+  co_return http::Response::json(200, http::encode(api::CheckpointNumber{*number}));
+}
+
+awaitable<http::Response> CheckpointRoutes::newest(http::Request const& request) {
+  auto const number = co_await store_.newest_number(request.parameter("name"));
+  if (!number) co_return number.error();
+  co_return http::Response::json(200, http::encode(api::CheckpointNumber{*number}));
+}
+
+awaitable<http::Response> CheckpointRoutes::write(http::Request const& request, http::Body& body) {
+  auto file = co_await read_json<api::CheckpointFile>(body);
+  if (!file) co_return file.error();
+  auto const deadline = std::chrono::steady_clock::now() + patience;
+  auto manifest = co_await store_.write(request.parameter("name"), identity_.id, std::move(file->message), deadline);
+  if (!manifest) co_return manifest.error();
+  api::CheckpointPart part;
+  part.manifest = std::move(*manifest);
+  co_return http::Response::json(200, http::encode(part));
+}
+
+awaitable<http::Response> CheckpointRoutes::commit(http::Request const& request, http::Body& body) {
+  // The manifests of many files: more than other requests have.
+  auto const text = co_await body.read_all(http::json_answer_limit_bytes);
+  if (!text) co_return text.error();
+  auto asked = http::decode<api::CheckpointCommit>(*text, http::UnknownFields::ignore);
+  if (!asked) co_return asked.error();
+  if (auto const problem = co_await store_.commit(request.parameter("name"), std::move(*asked))) co_return *problem;
+  co_return http::Response(204);
+}
+
+}  // namespace chorus::service

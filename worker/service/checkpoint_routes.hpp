@@ -1,0 +1,27 @@
+// What the coordinator says to workers when a checkpoint is made.
+#pragma once
+
+#include "http/router.hpp"
+#include "worker/service/checkpoint_store.hpp"
+#include "worker/service/identity.hpp"
+
+namespace chorus::service {
+
+// On the control thread. What it is given outlives it, and it outlives the server's stop().
+class CheckpointRoutes {
+ public:
+  CheckpointRoutes(CheckpointStore& store, Identity const& identity) : store_(store), identity_(identity) {}
+
+  void add_to(http::Router& router);
+
+ private:
+  boost::asio::awaitable<http::Response> next_number(http::Request const& request);
+  boost::asio::awaitable<http::Response> newest(http::Request const& request);
+  boost::asio::awaitable<http::Response> write(http::Request const& request, http::Body& body);
+  boost::asio::awaitable<http::Response> commit(http::Request const& request, http::Body& body);
+
+  CheckpointStore& store_;
+  Identity const& identity_;
+};
+
+}  // namespace chorus::service

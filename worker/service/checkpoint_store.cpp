@@ -1,0 +1,226 @@
+#include "worker/service/checkpoint_store.hpp"
+
+#include <algorithm>
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include "http/json.hpp"
+#include "worker/parameters/checkpoints/errc.hpp"
+#include "worker/service/identity.hpp"
+
+namespace chorus::service {
+namespace {
+
+namespace asio = boost::asio;
+using checkpoints::CheckpointErrc;
+using http::Checked;
+using http::Problem;
+using http::ProblemCode;
+using parameters::Shard;
+
+// What has begun there is waited for.
+auto until_done() { return asio::bind_cancellation_slot(asio::cancellation_slot(), asio::use_awaitable); }
+
+Problem to_problem(Error const& error) {
+  auto code = ProblemCode::unavailable;
+  if (error.code == CheckpointErrc::not_found) code = ProblemCode::not_found;
+  if (error.code == CheckpointErrc::damaged || error.code == CheckpointErrc::bad_manifest ||
+      error.code.category() == checkpoints::safetensors_category())
+    code = ProblemCode::digest_mismatch;
+  if (error.code == CheckpointErrc::exists) code = ProblemCode::already_exists;
+  if (error.code == CheckpointErrc::out_of_range || error.code == CheckpointErrc::bad_content)
+    code = ProblemCode::mismatch;
+  return {code, error.detail};
+}
+
+struct Written {
+  parameters::ShardSpec spec;
+  parameters::ShardImage image;
+};
+
+// These run on the store's thread.
+asio::awaitable<Checked<std::string>> write_there(checkpoints::Files& files, std::string directory,
+                                                  std::uint64_t number, std::string file,
+                                                  std::vector<Written> written) {
+  std::vector<checkpoints::ShardContent> contents;
+  checkpoints::Manifest part;
+  part.number = number;
+  for (auto const& [spec, image] : written) {
+    checkpoints::ShardContent content{spec.parameter, spec.begin, spec.end, {}, http::encode(image.state), {}};
+    for (auto const& array : image.arrays)
+      content.arrays.push_back({array.name, array.dtype, array.elements_each, array.content.bytes});
+    contents.push_back(std::move(content));
+    checkpoints::ParameterRecord record{spec.parameter, std::string(name(spec.dtype)), spec.shape, "{}"};
+    if (std::ranges::find(part.parameters, record) == part.parameters.end())
+      part.parameters.push_back(std::move(record));
+  }
+  auto record = checkpoints::write_file(files, directory, number, file, contents);
+  if (!record) co_return to_problem(record.error());
+  part.files.push_back(std::move(*record));
+  co_return checkpoints::to_text(part);
+}
+
+asio::awaitable<std::optional<Problem>> commit_there(checkpoints::Files& files, std::string directory,
+                                                     api::CheckpointCommit request) {
+  checkpoints::Manifest whole;
+  whole.number = request.number;
+  for (auto const& text : request.parts) {
+    auto part = checkpoints::parse_manifest(text);
+    if (!part) co_return Problem(ProblemCode::invalid_field, "a part of the manifest: " + part.error().detail);
+    std::ranges::move(part->files, std::back_inserter(whole.files));
+    for (auto& parameter : part->parameters)
+      if (std::ranges::find(whole.parameters, parameter.name, &checkpoints::ParameterRecord::name) ==
+          whole.parameters.end())
+        whole.parameters.push_back(std::move(parameter));
+  }
+  if (auto const committed = checkpoints::commit(files, directory, whole); !committed)
+    co_return to_problem(committed.error());
+  if (request.keep > 0)
+    if (auto const removed = checkpoints::remove_old(files, directory, request.keep); !removed)
+      co_return to_problem(removed.error());
+  co_return std::nullopt;
+}
+
+asio::awaitable<Checked<std::uint64_t>> number_there(checkpoints::Files& files, std::string directory) {
+  if (auto const made = files.make_directory(directory); !made) co_return to_problem(made.error());
+  auto const number = checkpoints::next_number(files, directory);
+  if (!number) co_return to_problem(number.error());
+  co_return *number;
+}
+
+asio::awaitable<Checked<std::uint64_t>> newest_there(checkpoints::Files& files, std::string directory) {
+  auto const newest = checkpoints::open_newest(files, directory);
+  if (!newest) co_return to_problem(newest.error());
+  co_return newest->checkpoint.manifest().number;
+}
+
+Checked<checkpoints::Checkpoint> open(checkpoints::Files& files, std::string const& directory,
+                                      std::optional<std::uint64_t> number) {
+  if (number) {
+    auto one = checkpoints::Checkpoint::open(files, directory, *number);
+    if (!one) return to_problem(one.error());
+    return std::move(*one);
+  }
+  auto newest = checkpoints::open_newest(files, directory);
+  if (!newest) return to_problem(newest.error());
+  return std::move(newest->checkpoint);
+}
+
+// One state for a shard that takes the elements of several: possible where all of them had seen the same.
+Checked<api::ShardState> state_of(std::vector<checkpoints::ShardRecord> const& records,
+                                  parameters::ShardSpec const& spec) {
+  auto const same_cut = records.size() == 1 && records[0].begin == spec.begin && records[0].end == spec.end;
+  std::optional<api::ShardState> common;
+  for (auto const& record : records) {
+    auto state = http::decode<api::ShardState>(record.metadata, http::UnknownFields::ignore);
+    if (!state) return state.error();
+    if (same_cut) return std::move(*state);
+    if (!state->held.empty())
+      return Problem(ProblemCode::mismatch, "it was written in the middle of a round: make " + spec.parameter +
+                                                " with the same number of shards");
+    if (common && http::encode(*common) != http::encode(*state))
+      return Problem(ProblemCode::mismatch, "its shards were written while pushes went on: make " + spec.parameter +
+                                                " with the same number of shards");
+    common = std::move(*state);
+  }
+  if (!common) return Problem(ProblemCode::mismatch, "it has no shard for these elements of " + spec.parameter);
+  return std::move(*common);
+}
+
+asio::awaitable<std::optional<Problem>> load_there(checkpoints::Files& files, std::string directory,
+                                                   std::optional<std::uint64_t> number, Shard* shard) {
+  auto const checkpoint = open(files, directory, number);
+  if (!checkpoint) co_return checkpoint.error();
+  auto const& spec = shard->spec();
+  auto const* record = checkpoint->find(spec.parameter);
+  if (record == nullptr) co_return Problem(ProblemCode::not_found, "the checkpoint has no parameter " + spec.parameter);
+  if (record->dtype != name(spec.dtype) || record->shape != spec.shape)
+    co_return Problem(ProblemCode::mismatch, "the checkpoint has " + spec.parameter + " with another dtype or shape");
+  auto const state = state_of(checkpoint->shards(spec.parameter, spec.begin, spec.end), spec);
+  if (!state) co_return state.error();
+  for (auto const& array : checkpoint->arrays(spec.parameter)) {
+    auto const pieces = checkpoint->pieces(spec.parameter, array, spec.begin, spec.end);
+    auto const is_whole = !pieces.empty() && pieces.front().elements_each == 0;
+    if (is_whole) {
+      auto const content = checkpoint->read_piece(pieces.front());
+      if (!content) co_return to_problem(content.error());
+      auto const place = shard->place_for(array, content->size());
+      if (place.size() != content->size())
+        co_return Problem(ProblemCode::mismatch, "array " + array + " does not fit " + spec.parameter);
+      std::ranges::copy(*content, place.begin());
+      continue;
+    }
+    auto const place = shard->place_for(array);
+    if (!place) co_return Problem(ProblemCode::mismatch, "the optimizer has no array " + array);
+    if (auto const read = checkpoint->read(spec.parameter, array, spec.begin, spec.end, *place); !read)
+      co_return to_problem(read.error());
+  }
+  if (!shard->restore(*state))
+    co_return Problem(ProblemCode::mismatch, "the checkpoint's state does not fit " + spec.parameter);
+  co_return std::nullopt;
+}
+
+}  // namespace
+
+CheckpointStore::CheckpointStore(std::string root, checkpoints::Files& files, parameters::ShardBook& book,
+                                 tensors::Pool& pool)
+    : root_(std::move(root)), files_(files), book_(book), pool_(pool) {}
+
+CheckpointStore::~CheckpointStore() { thread_.join(); }
+
+Checked<std::string> CheckpointStore::directory(std::string const& name) const {
+  if (root_.empty()) return Problem(ProblemCode::unsupported, "this worker was started without --checkpoint-directory");
+  if (!is_valid_worker_id(name) || name == "." || name == "..")
+    return Problem(ProblemCode::bad_request, "a checkpoint's name is 1 to 64 letters, digits and ._-");
+  return root_ + "/" + name;
+}
+
+asio::awaitable<Checked<std::uint64_t>> CheckpointStore::next_number(std::string name) {
+  auto const where = directory(name);
+  if (!where) co_return where.error();
+  co_return co_await asio::co_spawn(thread_, number_there(files_, *where), until_done());
+}
+
+asio::awaitable<Checked<std::uint64_t>> CheckpointStore::newest_number(std::string name) {
+  auto const where = directory(name);
+  if (!where) co_return where.error();
+  co_return co_await asio::co_spawn(thread_, newest_there(files_, *where), until_done());
+}
+
+asio::awaitable<Checked<std::string>> CheckpointStore::write(std::string name, std::string file,
+                                                             api::CheckpointFile request, http::TimePoint deadline) {
+  auto const where = directory(name);
+  if (!where) co_return where.error();
+  std::vector<Written> written;
+  for (auto const& wanted : request.shards) {
+    auto const host = book_.find(wanted.parameter, wanted.shard);
+    if (!host) co_return host.error();
+    auto image = co_await (*host)->image(deadline);
+    if (!image) co_return image.error();
+    written.push_back({(*host)->spec(), std::move(*image)});
+  }
+  co_return co_await asio::co_spawn(
+      thread_, write_there(files_, *where, request.number, std::move(file), std::move(written)), until_done());
+}
+
+asio::awaitable<std::optional<Problem>> CheckpointStore::commit(std::string name, api::CheckpointCommit request) {
+  auto const where = directory(name);
+  if (!where) co_return where.error();
+  co_return co_await asio::co_spawn(thread_, commit_there(files_, *where, std::move(request)), until_done());
+}
+
+asio::awaitable<Checked<std::unique_ptr<Shard>>> CheckpointStore::load(api::ShardAssignment assignment) {
+  auto const where = directory(assignment.checkpoint->name);
+  if (!where) co_return where.error();
+  auto spec = parameters::ShardSpec::from(assignment);
+  if (!spec) co_return spec.error();
+  auto shard = Shard::make(std::move(*spec), pool_);
+  if (!shard) co_return Problem(ProblemCode::unavailable, shard.error().detail);
+  auto problem = co_await asio::co_spawn(
+      thread_, load_there(files_, *where, assignment.checkpoint->number, shard->get()), until_done());
+  if (problem) co_return std::move(*problem);
+  co_return std::move(*shard);
+}
+
+}  // namespace chorus::service

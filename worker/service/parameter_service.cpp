@@ -1,0 +1,76 @@
+#include "worker/service/parameter_service.hpp"
+
+#include <algorithm>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <thread>
+
+#include "http/api/membership.hpp"
+
+namespace chorus::service {
+namespace {
+
+std::size_t thread_count() { return std::clamp<std::size_t>(std::thread::hardware_concurrency() / 2, 1, 4); }
+
+}  // namespace
+
+ParameterService::ParameterService(Parts parts)
+    : metrics_(parts.metrics),
+      executor_(parts.executor),
+      threads_(thread_count()),
+      access_(parts.executor, parts.client, parts.coordinator),
+      book_({parts.executor, threads_, parts.client, parts.pool, events()}, parts.identity.id,
+            api::to_hex(parts.identity.incarnation)),
+      checkpoints_(parts.checkpoint_directory, *files_, book_, parts.pool),
+      routes_(book_, access_, parts.pool, parts.helper,
+              {[this] { metrics_.parameter_pulled("sent"); }, [this] { metrics_.parameter_pulled("unchanged"); }}),
+      shard_routes_(book_, checkpoints_, parts.pool, parts.helper),
+      checkpoint_routes_(checkpoints_, parts.identity),
+      tasks_(parts.executor) {}
+
+ParameterService::~ParameterService() {
+  threads_.stop();
+  threads_.join();
+}
+
+void ParameterService::add_to(http::Router& router) {
+  routes_.add_to(router);
+  shard_routes_.add_to(router);
+  checkpoint_routes_.add_to(router);
+}
+
+parameters::ShardEvents ParameterService::events() {
+  parameters::ShardEvents events;
+  events.pushed = [this](std::string_view kind, std::string_view result, double seconds) {
+    metrics_.parameter_pushed(kind, result, seconds);
+  };
+  events.read_behind = [this](std::uint64_t clocks) { metrics_.parameter_staleness(clocks); };
+  events.waited = [this](std::string_view what) { metrics_.parameter_waited(what); };
+  events.nonfinite = [this](std::uint64_t elements) { metrics_.parameter_nonfinite(elements); };
+  events.unreachable = [this](std::string const& worker, std::string const& incarnation) {
+    suspect(worker, incarnation);
+  };
+  return events;
+}
+
+void ParameterService::suspect(std::string const& worker, std::string const& incarnation) {
+  if (suspected_.insert(worker).second) tasks_.spawn("suspect " + worker, tell(worker, incarnation));
+}
+
+boost::asio::awaitable<void> ParameterService::tell(std::string worker, std::string incarnation) {
+  constexpr std::chrono::seconds patience{2};
+  constexpr std::chrono::milliseconds before_repeating{200};
+  co_await access_.suspect(worker, incarnation, std::chrono::steady_clock::now() + patience);
+  boost::asio::steady_timer timer(executor_, before_repeating);
+  co_await timer.async_wait(boost::asio::use_awaitable);
+  suspected_.erase(worker);
+}
+
+boost::asio::awaitable<void> ParameterService::stop() {
+  co_await book_.stop();
+  tasks_.cancel();
+  co_await tasks_.join();
+  co_await access_.stop();
+}
+
+}  // namespace chorus::service

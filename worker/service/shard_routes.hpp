@@ -1,0 +1,41 @@
+// What the coordinator and other owners say to the shards of this worker.
+#pragma once
+
+#include "http/router.hpp"
+#include "worker/parameters/serving/shard_book.hpp"
+#include "worker/service/checkpoint_store.hpp"
+#include "worker/service/parameter_request.hpp"
+
+namespace chorus::service {
+
+// On the control thread. What it is given outlives it, and it outlives the server's stop().
+class ShardRoutes {
+ public:
+  ShardRoutes(parameters::ShardBook& book, CheckpointStore& checkpoints, tensors::Pool& pool, Helper& helper)
+      : book_(book), checkpoints_(checkpoints), reader_(pool, helper) {}
+
+  void add_to(http::Router& router);
+
+ private:
+  using Answering = boost::asio::awaitable<http::Response>;
+
+  Answering assign(http::Request const& request, http::Body& body);
+  Answering show(http::Request const& request, http::Body& body);
+  Answering erase(http::Request const& request, http::Body& body);
+  Answering log(http::Request const& request, http::Body& body);
+  Answering array(http::Request const& request, http::Body& body);
+  Answering state(http::Request const& request, http::Body& body);
+  Answering complete(http::Request const& request, http::Body& body);
+
+  struct Target {
+    std::shared_ptr<parameters::ShardHost> host;
+    std::uint32_t epoch = 0;
+  };
+  [[nodiscard]] http::Checked<Target> target_of(http::Request const& request) const;
+
+  parameters::ShardBook& book_;
+  CheckpointStore& checkpoints_;
+  PushReader reader_;
+};
+
+}  // namespace chorus::service
