@@ -29,7 +29,8 @@ std::string const group =
     R"("locality":)" +
     locality +
     R"(,"roles":[{"algorithm":"tree","role":"interior","sends_to":[0],"receives_from":[3,4]}]}],)"
-    R"("lost":["x"],"requested":{"size":2,"on_failure":"shrink","min_ranks":1},"stretch":{"arrival_order":1.5,"assigned":0.1},"selection":[{"op":"all_reduce","max_bytes":4096,)"
+    R"("lost":["x"],"requested":{"size":2,"on_failure":"shrink","min_ranks":1},)"
+    R"("stretch":{"arrival_order":1.5,"assigned":0.1},"selection":[{"op":"all_reduce","max_bytes":4096,)"
     R"("algorithm":"torus_2d","root":1,"arity":3,"algorithm_shape":[2,4],"reason":"small"},{"op":"all_reduce",)"
     R"("algorithm":"ring","root":0,"arity":2,"algorithm_shape":[],"reason":"large"}]})";
 std::string const report =
