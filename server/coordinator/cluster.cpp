@@ -54,6 +54,13 @@ struct Cluster::Change {
   std::uint32_t epoch_seen = 0;   // by any member that refused
 };
 
+// Probes that somebody waits for.
+struct Cluster::Looks {
+  explicit Looks(asio::any_io_executor executor) : changed(std::move(executor)) {}
+  std::size_t pending = 0;
+  http::Condition changed;
+};
+
 Cluster::Cluster(Tools tools, ClusterPatience patience, std::chrono::milliseconds lease)
     : tools_(std::move(tools)),
       patience_(patience),
@@ -126,12 +133,27 @@ void Cluster::mend(std::string const& name, std::uint32_t broken_epoch) {
   changes_.spawn("mending group " + name, change_group(change));
 }
 
+asio::awaitable<void> Cluster::look_at_member(Worker worker, std::shared_ptr<Looks> looks) {
+  co_await look_after(std::move(worker));
+  --looks->pending;
+  looks->changed.notify_all();
+}
+
 asio::awaitable<void> Cluster::look_into(api::Trouble trouble) {
-  for (auto const& accused : trouble.accused) {
-    auto const* worker = membership_.find(accused.worker);
-    if (worker == nullptr || !worker->ready || api::to_hex(worker->incarnation) != accused.incarnation) continue;
-    co_await look_after(*worker);
-  }
+  // All members: the accused may only have passed on what a third one did, and an epoch with a dead member is none.
+  auto const looks = std::make_shared<Looks>(tools_.executor);
+  auto const look_at = [&](std::string const& id, std::string const& incarnation) {
+    auto const* worker = membership_.find(id);
+    if (worker == nullptr || !worker->ready || api::to_hex(worker->incarnation) != incarnation) return;
+    ++looks->pending;
+    changes_.spawn("look at " + id, look_at_member(*worker, looks));
+  };
+  auto const before = groups_.find(trouble.group);
+  if (before.has_value() && before.value().epoch == trouble.epoch)
+    for (auto const& member : before.value().members) look_at(member.worker, member.incarnation);
+  else
+    for (auto const& accused : trouble.accused) look_at(accused.worker, accused.incarnation);
+  while (looks->pending > 0) co_await looks->changed.wait_until(TimePoint::max());
   auto const group = groups_.find(trouble.group);
   if (stopping_ || group.has_error() || !may_shrink(group.value().requested)) co_return;
   if (group.value().epoch == trouble.epoch) mend(trouble.group, trouble.epoch);
@@ -406,9 +428,21 @@ void Cluster::suspect(std::string const& id, std::string const& incarnation) {
 }
 
 asio::awaitable<void> Cluster::look_after(Worker worker) {
-  auto const reached = co_await tools_.workers.probe(worker.url, Clock::now() + patience_.suspicion);
-  if (reached.has_value() || reached.error().code != http::HttpErrc::connect_failed) co_return;
-  if (membership_.mark_lost(worker.id, worker.incarnation)) lose(worker, reached.error().detail);
+  auto const deadline = Clock::now() + patience_.suspicion;
+  asio::steady_timer timer(tools_.executor);
+  for (;;) {
+    auto const reached = co_await tools_.workers.probe(worker.url, deadline);
+    if (reached.has_value()) co_return;
+    auto const& why = reached.error();
+    if (why.code == http::HttpErrc::connect_failed) {
+      if (membership_.mark_lost(worker.id, worker.incarnation)) lose(worker, why.detail);
+      co_return;
+    }
+    // A process that is being ended closes its links before its port: it takes the connection, and drops it.
+    if (why.code == http::HttpErrc::timed_out || Clock::now() >= deadline) co_return;
+    timer.expires_after(std::chrono::milliseconds(1));
+    co_await timer.async_wait(asio::as_tuple(asio::use_awaitable));
+  }
 }
 
 http::Checked<api::Worker> Cluster::find(std::string_view id) const {

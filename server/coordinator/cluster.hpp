@@ -99,9 +99,11 @@ class Cluster {
 
  private:
   struct Change;
+  struct Looks;
 
   boost::asio::awaitable<void> watch_leases();
   boost::asio::awaitable<void> look_after(Worker worker);
+  boost::asio::awaitable<void> look_at_member(Worker worker, std::shared_ptr<Looks> looks);
   boost::asio::awaitable<void> look_into(api::Trouble trouble);
   void mend_groups();
   void mend(std::string const& name, std::uint32_t broken_epoch);

@@ -14,7 +14,10 @@
 
 namespace chorus::testing {
 
-RawConnection::RawConnection(std::uint16_t port) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+RawConnection::RawConnection(std::uint16_t port, int receive_buffer_bytes)
+    : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+  if (receive_buffer_bytes != 0)
+    ::setsockopt(socket_, SOL_SOCKET, SO_RCVBUF, &receive_buffer_bytes, sizeof receive_buffer_bytes);
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(port);

@@ -10,7 +10,8 @@ namespace chorus::testing {
 
 class RawConnection {
  public:
-  explicit RawConnection(std::uint16_t port);  // to 127.0.0.1
+  // To 127.0.0.1. receive_buffer_bytes: what the system takes before it is read; 0: as much as it likes.
+  explicit RawConnection(std::uint16_t port, int receive_buffer_bytes = 0);
   ~RawConnection();
   RawConnection(RawConnection const&) = delete;
   RawConnection& operator=(RawConnection const&) = delete;

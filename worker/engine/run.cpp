@@ -81,7 +81,8 @@ Run::Run(RunSpec spec, RunDone done, DataPlaneOptions const& options, TimePoint 
       heard_(spec_.members.size()),
       inquiry_(options.inquiry),
       silence_(options.silence),
-      next_inquiry_(now + inquiry_) {
+      until_inquiry_(std::max(inquiry_ / 16, std::chrono::milliseconds(1))),
+      next_inquiry_(now + until_inquiry_) {
   prepare_channels();
 }
 
@@ -241,7 +242,8 @@ std::optional<std::string> Run::waits_where(plan::Rank rank) const {
 }
 
 std::vector<plan::Rank> Run::begin_inquiry(TimePoint now) {
-  next_inquiry_ = now + inquiry_;
+  until_inquiry_ = std::min(until_inquiry_ * 2, inquiry_);
+  next_inquiry_ = now + until_inquiry_;
   if (!witness_) witness_.emplace(spec_.members.size());
   std::vector<plan::Rank> ranks;
   for (auto const& wait : waits()) ranks.push_back(wait.rank);

@@ -108,6 +108,7 @@ class Run {
   bool anybody_heard_ = false;
   bool in_grace_ = false;
   std::chrono::milliseconds const inquiry_, silence_;
+  std::chrono::milliseconds until_inquiry_;  // doubles up to inquiry_
   TimePoint next_inquiry_;
   std::optional<Witness> witness_;  // once somebody was asked
   bool ended_ = false;

@@ -101,6 +101,8 @@ Result<bool> RingReceiver::look(Record& record) {
     auto const contiguous = std::min<std::uint64_t>(published, ring_.size() - at);
     record.head = copy_of(ring_[at]);
     record.in_ring = std::as_bytes(ring_.subspan(at, contiguous)).subspan(record_head_bytes);
+    // Beside the kind in its word: one that is not 0 would read as withdrawn, and the abort after that never come.
+    if (record.head.zero != 0) return bad("a record with " + std::to_string(record.head.zero) + " where 0 belongs");
     switch (record.head.kind) {
       case RecordKind::in_ring:
       case RecordKind::reference:

@@ -117,6 +117,13 @@ TEST_CASE("marks and records that cannot be are refused") {
   }
 }
 
+TEST_CASE("a reference with a word that is not quite its kind is refused, instead of read as withdrawn for ever") {
+  Ring ring;
+  REQUIRE(ring.sender.put_reference(header_of(1, 8), 0));
+  ring.lines[0].words[5] = std::uint64_t{3} << 32 | static_cast<std::uint64_t>(RecordKind::reference);
+  CHECK(contains(ring.refusal(), "3 where 0 belongs"));
+}
+
 TEST_CASE("the worked example of docs/wire.md") {
   Ring ring;
   FrameHeader header;

@@ -31,16 +31,24 @@ void append_numbers(std::string& out, std::span<std::uint64_t const> numbers) {
 
 // Sets begin and end.
 Status place(TensorEntry& tensor, std::uint64_t begin) {
-  std::uint64_t bytes = element_bytes(tensor.dtype);
-  bool overflows = false;
-  for (auto const dimension : tensor.shape) overflows |= __builtin_mul_overflow(bytes, dimension, &bytes);
+  auto const bytes = data_bytes(tensor);
   tensor.begin = begin;
-  overflows |= __builtin_add_overflow(begin, bytes, &tensor.end);
-  if (overflows) return Error(SafetensorsErrc::size_overflow, tensor.name + " does not fit into a file");
+  if (!bytes || __builtin_add_overflow(begin, *bytes, &tensor.end))
+    return Error(SafetensorsErrc::size_overflow, tensor.name + " does not fit into a file");
   return ok();
 }
 
 }  // namespace
+
+std::optional<std::uint64_t> data_bytes(TensorEntry const& tensor) {
+  std::uint64_t bytes = element_bytes(tensor.dtype);
+  bool empty = false;
+  for (auto const dimension : tensor.shape) {
+    empty |= dimension == 0;
+    if (dimension != 0 && __builtin_mul_overflow(bytes, dimension, &bytes)) return std::nullopt;
+  }
+  return empty ? 0 : bytes;
+}
 
 TensorEntry const* SafetensorsHeader::find(std::string_view name) const {
   auto const found =

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -26,6 +27,10 @@ struct TensorEntry {
 
   friend bool operator==(TensorEntry const&, TensorEntry const&) = default;
 };
+
+// What dtype and shape ask for; nothing if it does not fit into 64 bits. A dimension of 0 makes a tensor empty, but the
+// others must still fit: readers multiply them in different orders.
+[[nodiscard]] std::optional<std::uint64_t> data_bytes(TensorEntry const& tensor);
 
 struct SafetensorsHeader {
   std::vector<TensorEntry> tensors;                           // in the order of their bytes

@@ -153,27 +153,16 @@ class Reader {
   std::optional<Error> error_;
 };
 
-// Nothing if it does not fit into 64 bits.
-std::optional<std::uint64_t> bytes_of(TensorEntry const& tensor) {
-  std::uint64_t bytes = element_bytes(tensor.dtype);
-  bool overflows = false;
-  for (auto const dimension : tensor.shape) {
-    if (dimension == 0) return 0;
-    overflows = overflows || __builtin_mul_overflow(bytes, dimension, &bytes);
-  }
-  return overflows ? std::nullopt : std::optional(bytes);
-}
-
 // Every tensor has the bytes that its shape asks for, and every byte one tensor.
 Status check_bytes(SafetensorsHeader const& header, std::uint64_t file_bytes) {
   std::uint64_t covered = 0;
-  auto const data_bytes = file_bytes - header.data_begin;
+  auto const room = file_bytes - header.data_begin;
   for (auto const& tensor : header.tensors) {
     auto const name = "the tensor " + quoted(tensor.name);
     if (tensor.end < tensor.begin)
       return Error(SafetensorsErrc::bad_offsets,
                    name + " ends at " + std::to_string(tensor.end) + ", before it begins");
-    auto const bytes = bytes_of(tensor);
+    auto const bytes = data_bytes(tensor);
     if (!bytes) return Error(SafetensorsErrc::size_overflow, name + " has a shape beyond 64 bits");
     if (*bytes != tensor.end - tensor.begin)
       return Error(SafetensorsErrc::size_mismatch, name + " has " + std::to_string(tensor.end - tensor.begin) +
@@ -185,11 +174,11 @@ Status check_bytes(SafetensorsHeader const& header, std::uint64_t file_bytes) {
                                               std::to_string(tensor.begin) + " belong to no tensor");
     covered = tensor.end;
   }
-  if (covered > data_bytes)
+  if (covered > room)
     return Error(SafetensorsErrc::truncated, "the tensors have " + std::to_string(covered) +
-                                                 " bytes, the file has room for " + std::to_string(data_bytes));
-  if (covered < data_bytes)
-    return Error(SafetensorsErrc::hole, std::to_string(data_bytes - covered) + " bytes after the last tensor");
+                                                 " bytes, the file has room for " + std::to_string(room));
+  if (covered < room)
+    return Error(SafetensorsErrc::hole, std::to_string(room - covered) + " bytes after the last tensor");
   return ok();
 }
 

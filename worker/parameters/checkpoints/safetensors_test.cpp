@@ -180,6 +180,16 @@ TEST_CASE("offsets that end early, do not fit the shape, overflow, overlap or le
   CHECK(refusal(two("[0,4]", "[5,9]"), 9) == SafetensorsErrc::hole);
 }
 
+TEST_CASE("an empty tensor with a shape beyond 64 bits is refused, and not written either, wherever the 0 stands") {
+  for (auto const* shape : {"[9223372036854775807,9,0]", "[0,9223372036854775807,9]"})
+    CHECK(refusal(one("F32", shape, "[0,0]"), 0) == SafetensorsErrc::size_overflow);
+  constexpr std::uint64_t large = std::uint64_t{1} << 62;
+  for (auto const& shape : {std::vector<std::uint64_t>{large, 9, 0}, std::vector<std::uint64_t>{0, large, 9}}) {
+    std::vector<TensorEntry> tensors{{"a", Dtype::f32, shape, 0, 0}};
+    CHECK(make_safetensors_header(tensors).error().code == SafetensorsErrc::size_overflow);
+  }
+}
+
 TEST_CASE("no byte of a header can be changed into a crash, nor its end be cut off") {
   auto const right = "{" + tensor("a", "F32", "[2]", "[0,8]") + R"(,"__metadata__":{"k":"v"}})";
   for (std::size_t at = 0; at < right.size(); ++at)

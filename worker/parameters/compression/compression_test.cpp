@@ -220,6 +220,19 @@ TEST_CASE("two_bit refuses the code that it does not have, bits beyond the end a
 }
 
 // Every byte of a small message, changed to every value: it is refused, or it is some gradient.
+TEST_CASE("halves at an odd address are decoded like any others") {
+  for (auto const compression : {Compression::f16, Compression::bf16}) {
+    auto const gradient = dyadic_gradient(5000, 3);  // more than are moved at once
+    auto sender = encoder(settings_of(compression), gradient.size());
+    auto const bytes = encoded(sender, gradient);
+    Bytes shifted(bytes.size() + 1);
+    std::copy(bytes.begin(), bytes.end(), shifted.begin() + 1);
+    Floats result(gradient.size(), not_a_number);
+    REQUIRE(decode(compression, std::span(shifted).subspan(1), result).has_value());
+    CHECK(result == decoded(compression, bytes, gradient.size()));
+  }
+}
+
 TEST_CASE("no byte can be changed into a crash") {
   for (auto const compression : {Compression::top_k, Compression::two_bit}) {
     auto client = encoder(settings_of(compression, 0.5), 7);

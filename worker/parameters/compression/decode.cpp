@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstring>
 #include <string>
 
 #include "worker/devices/reduce.hpp"
@@ -20,7 +22,22 @@ Status decode_halves(Dtype dtype, std::span<std::byte const> encoded, std::span<
   if (encoded.size() != wanted)
     return wrong_length(std::to_string(gradient.size()) + " elements of " + std::string(name(dtype)), wanted,
                         encoded.size());
-  devices::find_widen(dtype)(reinterpret_cast<std::byte*>(gradient.data()), encoded.data(), gradient.size());
+  auto const widen = devices::find_widen(dtype);
+  auto* to = reinterpret_cast<std::byte*>(gradient.data());
+  if (reinterpret_cast<std::uintptr_t>(encoded.data()) % element_bytes(dtype) == 0) {
+    widen(to, encoded.data(), gradient.size());
+    return ok();
+  }
+  // A body may lie anywhere; the loop reads whole elements.
+  alignas(64) std::array<std::byte, 4096> block;
+  for (auto rest = encoded; !rest.empty();) {
+    auto const bytes = std::min(rest.size(), block.size());
+    std::memcpy(block.data(), rest.data(), bytes);
+    auto const elements = bytes / element_bytes(dtype);
+    widen(to, block.data(), elements);
+    to += elements * sizeof(float);
+    rest = rest.subspan(bytes);
+  }
   return ok();
 }
 

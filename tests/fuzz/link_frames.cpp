@@ -1,0 +1,143 @@
+// The bytes of a link, as a peer may send them: cut into frames in the same way however they arrive, no payload placed
+// outside of its frame, and every control frame that is accepted is written and read back as it was.
+#include <vector>
+
+#include "tests/fuzz/input.hpp"
+#include "worker/links/frame_stream.hpp"
+#include "worker/links/inquiry.hpp"
+
+using namespace chorus;
+using namespace chorus::links;
+
+namespace {
+
+struct Frame {
+  FrameHeader header;
+  std::vector<std::byte> payload;
+  friend bool operator==(Frame const&, Frame const&) = default;
+};
+
+// Takes what check() allows, and gives the payloads as much space at once as it is told to.
+class Reader final : public LinkHandler {
+ public:
+  explicit Reader(std::size_t space_bytes) : space_bytes_(space_bytes) {}
+
+  bool next_frame(OutFrame&) override { return false; }
+  void frame_sent(FrameHeader const&) override {}
+  Status frame_arrives(FrameHeader const& header) override {
+    CHORUS_ASSERT(left_bytes() == 0, "a frame begins where the one before it ends");
+    if (auto const checked = check(header); checked.has_error()) return checked;
+    frames.push_back({header, {}});
+    return ok();
+  }
+  std::span<std::byte> payload_space() override {
+    CHORUS_ASSERT(left_bytes() > 0, "space is asked for a payload only");
+    space_.resize(std::min(space_bytes_, left_bytes()));
+    return space_;
+  }
+  Status payload_arrived(std::size_t bytes) override {
+    CHORUS_ASSERT(bytes <= space_.size() && bytes <= left_bytes(), "no more arrives than there was space for");
+    auto& payload = frames.back().payload;
+    payload.insert(payload.end(), space_.begin(), space_.begin() + static_cast<std::ptrdiff_t>(bytes));
+    return ok();
+  }
+  void payload_at(std::span<std::byte const>) override { CHORUS_ASSERT(false, "a stream has no memory to show"); }
+  void payload_withdrawn() override { CHORUS_ASSERT(false, "a stream takes nothing back"); }
+  void link_rests() override {}
+  void link_closed(Error) override {}
+
+  std::vector<Frame> frames;
+
+ private:
+  [[nodiscard]] std::size_t left_bytes() const {
+    return frames.empty() ? 0 : frames.back().header.length - frames.back().payload.size();
+  }
+
+  std::size_t space_bytes_;
+  std::vector<std::byte> space_;
+};
+
+struct Outcome {
+  std::vector<Frame> frames;
+  std::string error;
+  bool within_frame = false;
+  friend bool operator==(Outcome const&, Outcome const&) = default;
+};
+
+Outcome fed(std::string_view stream) {
+  Reader handler(64);
+  FrameReader reader;
+  bool const closed = false;
+  auto const read = reader.feed(handler, stream, closed);
+  auto error = read.has_error() ? read.error().detail : "";
+  return {std::move(handler.frames), std::move(error), read.has_value() && reader.within_frame()};
+}
+
+// As a socket delivers it: into the spaces, `piece_bytes` at most at a time.
+Outcome received(std::span<std::byte const> stream, std::size_t piece_bytes) {
+  Reader handler(piece_bytes);
+  FrameReader reader;
+  bool const closed = false;
+  while (!stream.empty()) {
+    std::size_t filled = 0;
+    for (auto const space : reader.space(handler)) {
+      auto const bytes = std::min({space.size(), stream.size(), piece_bytes - filled});
+      std::copy_n(stream.begin(), bytes, space.begin());
+      stream = stream.subspan(bytes);
+      filled += bytes;
+      if (bytes < space.size()) break;
+    }
+    CHORUS_ASSERT(filled > 0, "a stream that goes on has space");
+    if (auto const read = reader.arrived(handler, filled, closed); read.has_error())
+      return {std::move(handler.frames), read.error().detail, false};
+  }
+  return {std::move(handler.frames), "", reader.within_frame()};
+}
+
+std::span<std::byte const> first(std::span<std::byte const> bytes, std::size_t count) { return bytes.first(count); }
+
+void check_payload(Frame const& frame) {
+  std::span<std::byte const> const payload(frame.payload);
+  switch (frame.header.type) {
+    case FrameType::open:
+      if (auto const open = decode_open(payload); open.has_value()) {
+        OpenBytes bytes;
+        auto const again = decode_open(first(bytes, encode(open->open, open->description, bytes)));
+        CHORUS_ASSERT(again.has_value() && again->open == open->open && again->description == open->description,
+                      "an open is written and read back");
+      }
+      return;
+    case FrameType::abort:
+    case FrameType::refuse:
+      if (auto const verdict = decode_verdict(payload); verdict.has_value()) {
+        VerdictBytes bytes;
+        auto const again = decode_verdict(first(bytes, encode(*verdict, bytes)));
+        CHORUS_ASSERT(again.has_value() && *again == *verdict, "a verdict is written and read back");
+      }
+      return;
+    case FrameType::ask:
+      CHORUS_ASSERT(decode_ask(payload).has_value(), "an ask is a token");
+      return;
+    case FrameType::tell:
+      if (auto const tell = decode_tell(payload); tell.has_value()) {
+        std::array<std::byte, tell_bytes_max> bytes;
+        auto const again = decode_tell(first(bytes, encode(*tell, bytes)));
+        CHORUS_ASSERT(again.has_value() && *again == *tell, "a tell is written and read back");
+      }
+      return;
+    default:
+      return;
+  }
+}
+
+}  // namespace
+
+int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
+  fuzz::Input input(data, size);
+  auto const piece_bytes = std::size_t{1} + input.number<std::uint16_t>() % 8192;
+  auto const whole = fed(input.text());
+  CHORUS_ASSERT(received(input.bytes(), piece_bytes) == whole, "how the bytes arrive does not matter");
+  for (auto const& frame : whole.frames)
+    if (frame.payload.size() == frame.header.length) check_payload(frame);
+  return 0;
+}
