@@ -58,8 +58,8 @@ std::pair<double, double> cold_start(bool workers_first) {
   std::vector<Process> worker_processes;
   for (std::size_t i = 0; i < workers_count; ++i)
     worker_processes.emplace_back(std::vector<std::string>{binary("chorus-worker"), "--port", "0", "--coordinator",
-                                                           "http://127.0.0.1:" + port, "--id",
-                                                           "w" + std::to_string(i), "--log-level", "error"});
+                                                           "http://127.0.0.1:" + port, "--id", "w" + std::to_string(i),
+                                                           "--log-level", "error"});
   if (workers_first) start_coordinator();
   Service const coordinator("coordinator", std::move(*coordinator_process));
   std::vector<std::unique_ptr<Service>> workers;
@@ -72,7 +72,8 @@ std::pair<double, double> cold_start(bool workers_first) {
   auto const record = coordinator.post("/v1/collectives?wait=10s", R"({"group":"g","tensor":"x"})");
   auto const summed = since();
   CHECK_MESSAGE(record.json().at("state") == "succeeded", record.body);
-  for (auto const& worker : workers) CHECK(worker->get_tensor<std::uint64_t>("x") == std::vector<std::uint64_t>(100, 15));
+  for (auto const& worker : workers)
+    CHECK(worker->get_tensor<std::uint64_t>("x") == std::vector<std::uint64_t>(100, 15));
   return {stood, summed};
 }
 

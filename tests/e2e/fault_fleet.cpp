@@ -82,8 +82,8 @@ FaultFleet::FaultFleet(std::uint64_t seed)
       workers_(workers_count) {
   for (std::size_t i = 0; i < workers_count; ++i) proxies_.push_back(std::make_unique<FaultProxy>(seed + i));
   for (std::size_t i = 0; i < workers_count; ++i) start(i);
-  auto const made = coordinator_->put("/v1/groups/g",
-                                      R"({"workers":["w0","w1","w2","w3"],"on_failure":"shrink","min_ranks":2})");
+  auto const made =
+      coordinator_->put("/v1/groups/g", R"({"workers":["w0","w1","w2","w3"],"on_failure":"shrink","min_ranks":2})");
   REQUIRE_MESSAGE(made.status == 201, made.body);
 }
 
@@ -130,10 +130,7 @@ bool FaultFleet::stands_again() {
 }
 
 json::value FaultFleet::run(std::string const& op, bool goes_on) {
-  json::object request{{"group", "g"},
-                       {"op", op},
-                       {"timeout_ms", 2500},
-                       {"on_failure", goes_on ? "shrink" : "fail"}};
+  json::object request{{"group", "g"}, {"op", op}, {"timeout_ms", 2500}, {"on_failure", goes_on ? "shrink" : "fail"}};
   if (op != "barrier") {
     request["tensor"] = "x";
     request["output"] = "y";
@@ -154,9 +151,8 @@ std::string FaultFleet::judge(json::value const& record, std::string const& op, 
     if (i == restarted) continue;
     INFO("w" << i << " had version " << before[i].version << ", has " << now[i].version);
     auto const place = std::ranges::find(members, i);
-    auto const gets = place == members.end()
-                          ? std::nullopt
-                          : expected(op, members, static_cast<std::size_t>(place - members.begin()));
+    auto const gets = place == members.end() ? std::nullopt
+                                             : expected(op, members, static_cast<std::size_t>(place - members.begin()));
     bool const is_old = now[i] == before[i];
     bool const is_new = gets && now[i].version == before[i].version + 1 && now[i].values == *gets;
     CHECK((succeeded && gets ? is_new : undecided && gets ? is_old || is_new : is_old));

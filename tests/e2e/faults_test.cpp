@@ -1,5 +1,6 @@
 // One operation after the other, each with a fault at some moment of it: the health of every service before and after,
-// every result against an oracle, every tensor at its old version bit for bit or at the new one, by what the record says.
+// every result against an oracle, every tensor at its old version bit for bit or at the new one, by what the record
+// says.
 //
 //   CHORUS_FAULTS=500 CHORUS_SEED=1 build/release/tests/test_e2e_faults    docs/reliability.md
 #include <doctest/doctest.h>
@@ -62,7 +63,10 @@ Round draw(std::mt19937_64& random) {
   Round round;
   round.op = ops.at(random() % ops.size());
   auto const kind = random() % 10;
-  round.fault = kind < 2 ? Fault::kill : kind == 2 ? Fault::stop : kind == 3 ? Fault::stop_beyond_the_lease : Fault::harm;
+  round.fault = kind < 2    ? Fault::kill
+                : kind == 2 ? Fault::stop
+                : kind == 3 ? Fault::stop_beyond_the_lease
+                            : Fault::harm;
   round.harm = harms.at(random() % harms.size());
   round.victim = random() % FaultFleet::workers_count;
   round.moment = std::chrono::microseconds(random() % 20000);
@@ -74,12 +78,12 @@ Round draw(std::mt19937_64& random) {
 class Injection {
  public:
   Injection(FaultFleet& fleet, Round const& round) : fleet_(fleet), round_(round) {
-    std::this_thread::sleep_for(round.moment);  // the moment is what varies; nothing waits for anything here
+    std::this_thread::sleep_until(Clock::now() + round.moment);  // the moment is what varies: it waits for nothing
     auto& victim = fleet_.worker(round.victim);
     if (round.fault == Fault::kill) victim.process.signal(SIGKILL);
     if (is_stop()) victim.process.signal(SIGSTOP);
     if (round.fault == Fault::harm) fleet_.proxy(round.victim).suffer(round.harm);
-    if (round.fault == Fault::stop) std::this_thread::sleep_for(300ms);  // less than its lease
+    if (round.fault == Fault::stop) std::this_thread::sleep_until(Clock::now() + 300ms);  // of its lease
     if (round.fault == Fault::stop) victim.process.signal(SIGCONT);
   }
   void end() {
@@ -126,7 +130,8 @@ TEST_CASE("whatever operation is hit by whatever fault: it is right everywhere o
     injection.end();
     REQUIRE(fleet.stands_again());
     auto const well = Clock::now();
-    auto const outcome = fleet.judge(record, round.op, before, round.fault == Fault::kill ? round.victim : FaultFleet::nobody);
+    auto const outcome =
+        fleet.judge(record, round.op, before, round.fault == Fault::kill ? round.victim : FaultFleet::nobody);
     CHECK(ended - begun < 12s);
     auto const then = fleet.look();
     auto const clean = fleet.run("all_reduce", true);

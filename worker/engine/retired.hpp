@@ -1,5 +1,5 @@
-// Epochs of groups that are over: whoever still opens a run of one, having been stopped or cut off meanwhile, is told so
-// at once, instead of waiting for members that will never come.
+// Epochs of groups that are over: whoever still opens a run of one, having been stopped or cut off meanwhile, is told
+// so at once, instead of waiting for members that will never come.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 namespace chorus::engine {
 
 struct Retired {
-  std::uint64_t token = 0;  // that the epoch's runs present
-  Failure failure;          // for members that the group went on with
+  std::uint64_t token = 0;            // that the epoch's runs present
+  Failure failure;                    // for members that the group went on with
   std::vector<std::string> left_out;  // ids of the workers it went on without: they are told epoch_fenced
 
   [[nodiscard]] Failure told_to(std::string const& worker) const;
