@@ -49,7 +49,8 @@ class Address {
  public:
   Address() {
     server_.set_tcp_nodelay(true);
-    server_.Get("/livez", [](httplib::Request const&, httplib::Response& answer) { answer.set_content("ok\n", "text/plain"); });
+    server_.Get("/livez",
+                [](httplib::Request const&, httplib::Response& answer) { answer.set_content("ok\n", "text/plain"); });
     port_ = server_.bind_to_any_port("127.0.0.1");
     thread_ = std::thread([this] { server_.listen_after_bind(); });
   }
@@ -123,7 +124,8 @@ TEST_CASE("five thousand workers hold their leases at one coordinator with less 
   int rounds = 0;
   auto slowest = Clock::duration::zero();
   for (auto next = joined; rounds < 3; ++rounds) {
-    CHECK(for_all_agents(coordinator.url, [](auto& client, int agent) { return renew(client, agent); }) == agents_count);
+    CHECK(for_all_agents(coordinator.url, [](auto& client, int agent) { return renew(client, agent); }) ==
+          agents_count);
     auto const asked = Clock::now();
     CHECK(coordinator.get("/healthz").status == 200);
     slowest = std::max(slowest, Clock::now() - asked);
@@ -133,11 +135,10 @@ TEST_CASE("five thousand workers hold their leases at one coordinator with less 
   auto const seconds = std::chrono::duration<double>(Clock::now() - joined).count();
   auto const share = (cpu_seconds(coordinator.process) - cpu_before) / seconds;
   auto const mib = resident_mib(coordinator.process);
-  std::cout << agents_count << " workers joined in "
-            << std::chrono::duration<double>(joined - begun).count() << " s; " << rounds * agents_count / seconds
-            << " renewals a second take " << share * 100 << " % of a core; resident " << mib << " MiB, " << empty_mib
-            << " before; slowest /healthz " << std::chrono::duration<double, std::milli>(slowest).count() << " ms"
-            << std::endl;
+  std::cout << agents_count << " workers joined in " << std::chrono::duration<double>(joined - begun).count() << " s; "
+            << rounds * agents_count / seconds << " renewals a second take " << share * 100 << " % of a core; resident "
+            << mib << " MiB, " << empty_mib << " before; slowest /healthz "
+            << std::chrono::duration<double, std::milli>(slowest).count() << " ms" << std::endl;
   CHECK(share < 1);
   CHECK(mib - empty_mib < 100);
   CHECK(coordinator.metric("chorus_members{state=\"ready\"}") == agents_count);

@@ -88,7 +88,9 @@ class Engine {
   [[nodiscard]] DataPlaneOptions const& options() const { return options_; }
   [[nodiscard]] Run* find_run(std::uint64_t run);
   [[nodiscard]] Ended const* find_ended(std::uint64_t run) const;
-  [[nodiscard]] Retired const* find_retired(std::uint64_t token) const { return retired_.find(token); }
+  [[nodiscard]] Retired const* find_retired(std::uint64_t token, std::uint32_t epoch) const {
+    return retired_.find(token, epoch);
+  }
   void remember(std::uint64_t run, Ended ended);
   void touch(std::uint64_t run);
   void heard(std::uint64_t run, plan::Rank rank);

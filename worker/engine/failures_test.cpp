@@ -204,7 +204,10 @@ TEST_CASE("who opens a run of an epoch that is over is told so at once, before a
       CAPTURE(left_out);
       LoopbackFleet fleet(options_of(2));
       Collective collective(fleet, case_of(algorithms::ring), fleet.now());
-      Retired over{collective.spec(0).token, {EngineErrc::peer_lost, "g went on without rank 1 (w1)", {1}, {}}, {}};
+      Retired over{collective.spec(0).token,
+                   collective.spec(0).epoch,
+                   {EngineErrc::peer_lost, "g went on without rank 1 (w1)", {1}, {}},
+                   {}};
       if (left_out) over.left_out = {"w1"};
       if (!waits_already) fleet.engine(0).retire(over);
       collective.start(1);

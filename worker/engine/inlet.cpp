@@ -102,7 +102,7 @@ void Inlet::forget(std::uint64_t run, std::uint32_t epoch, links::Verdict const&
 void Inlet::retire(Retired const& epoch) {
   if (is_closed()) return;
   for (std::size_t i = early_.size(); i-- > 0;) {
-    if (early_[i]->open.token != epoch.token) continue;
+    if (early_[i]->open.token != epoch.token || early_[i]->epoch != epoch.epoch) continue;
     refuse(early_[i]->run, early_[i]->epoch, epoch.token, epoch.told_to(peer().worker));
     forget_early(i);
   }
@@ -256,7 +256,7 @@ Status Inlet::open_arrived() {
     return ok();
   }
   if (ended == nullptr || ended->token != open.token) {
-    auto const* const retired = engine_.find_retired(open.token);
+    auto const* const retired = engine_.find_retired(open.token, header.epoch);
     if (retired == nullptr) return keep_early(std::move(*decoded));
     refuse(header.run, header.epoch, open.token, retired->told_to(peer().worker));
     return ok();

@@ -14,8 +14,10 @@ Retired const& RetiredEpochs::add(Retired epoch) {
   return epochs_.emplace_back(std::move(epoch));
 }
 
-Retired const* RetiredEpochs::find(std::uint64_t token) const {
-  auto const found = std::find_if(epochs_.begin(), epochs_.end(), [token](auto const& e) { return e.token == token; });
+Retired const* RetiredEpochs::find(std::uint64_t token, std::uint32_t epoch) const {
+  auto const found = std::find_if(epochs_.begin(), epochs_.end(), [&](auto const& retired) {
+    return retired.token == token && retired.epoch == epoch;
+  });
   return found == epochs_.end() ? nullptr : &*found;
 }
 

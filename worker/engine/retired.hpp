@@ -12,7 +12,8 @@
 namespace chorus::engine {
 
 struct Retired {
-  std::uint64_t token = 0;            // that the epoch's runs present
+  std::uint64_t token = 0;  // that the epoch's runs present
+  std::uint32_t epoch = 0;
   Failure failure;                    // for members that the group went on with
   std::vector<std::string> left_out;  // ids of the workers it went on without: they are told epoch_fenced
 
@@ -23,7 +24,7 @@ struct Retired {
 class RetiredEpochs {
  public:
   Retired const& add(Retired epoch);  // valid until the next
-  [[nodiscard]] Retired const* find(std::uint64_t token) const;
+  [[nodiscard]] Retired const* find(std::uint64_t token, std::uint32_t epoch) const;
 
  private:
   static constexpr std::size_t remembered = 1024;
