@@ -44,7 +44,10 @@ std::string Answer::header(std::string const& name) const {
 }
 
 Service::Service(std::string name, std::vector<std::string> arguments)
-    : process(std::move(arguments)), id(std::move(name)), url(announced_url(process)) {}
+    : Service(std::move(name), Process(std::move(arguments))) {}
+
+Service::Service(std::string name, Process started)
+    : process(std::move(started)), id(std::move(name)), url(announced_url(process)) {}
 
 std::uint16_t Service::port() const {
   std::uint16_t port = 0;

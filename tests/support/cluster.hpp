@@ -32,6 +32,7 @@ struct Answer {
 class Service {
  public:
   Service(std::string id, std::vector<std::string> arguments);  // waits for "listening on"
+  Service(std::string id, Process started);                     // likewise
 
   Answer get(std::string const& path) const;
   Answer put(std::string const& path, std::string const& json) const;

@@ -33,6 +33,9 @@ Status check(WorkerOptions const& options) {
   if (!options.coordinator.empty())
     if (auto const url = http::parse_url(options.coordinator); url.has_error())
       return Error(WorkerErrc::bad_argument, "coordinator: " + url.error().detail);
+  if (!options.advertise.empty())
+    if (auto const url = service::advertised_url(options.advertise, 7071); url.has_error())
+      return Error(WorkerErrc::bad_argument, "advertise: " + url.error().detail);
   if (!options.id.empty() && !service::is_valid_worker_id(options.id))
     return Error(WorkerErrc::bad_argument, "id: '" + options.id + "' is not 1 to 64 letters, digits and ._-");
   if (std::find(levels.begin(), levels.end(), options.log_level) == levels.end())

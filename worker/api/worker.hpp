@@ -34,10 +34,9 @@ struct WorkerOptions {
   std::string coordinator;         // URL; "" for a worker that stands alone, and joins no group
   std::string host = "127.0.0.1";  // to bind
   std::uint16_t port = 0;          // 0 picks one
-  std::string
-      advertise;      // host name or address that others use; "" for `host`, or the host's name if that is a wildcard
-  std::string id;     // "" for "<host name>-<port>"
-  Locality locality;  // an empty host becomes the host's name
+  std::string advertise;           // HOST[:PORT] that others use; "": `host`, or the host's name if that is a wildcard
+  std::string id;                  // "" for "<host name>-<port>"
+  Locality locality;               // an empty host becomes the host's name
   std::uint64_t tensor_limit_bytes = std::uint64_t{16} << 30;  // of one that comes over HTTP
   std::uint64_t memory_limit_bytes = 0;  // of all tensors and results; 0: three quarters of the machine's memory
   bool shares_memory = true;             // with other workers of the host

@@ -96,6 +96,10 @@ class DataPlane::Impl final : public Surroundings {
     submit([this, worker = std::move(worker), incarnation] { engine_.fence(worker, incarnation); });
   }
 
+  void retire(Retired epoch) {
+    submit([this, epoch = std::move(epoch)]() mutable { engine_.retire(std::move(epoch)); });
+  }
+
   [[nodiscard]] std::vector<PeerTraffic> traffic() const { return traffic_.read(); }
 
   TimePoint now() override { return std::chrono::steady_clock::now(); }
@@ -281,6 +285,8 @@ void DataPlane::abort(std::uint64_t run, Error why) { impl_->abort(run, std::mov
 http::Response DataPlane::welcome(links::Introduction const& peer) { return impl_->welcome(peer); }
 
 void DataPlane::fence(std::string const& worker, std::uint64_t incarnation) { impl_->fence(worker, incarnation); }
+
+void DataPlane::retire(Retired epoch) { impl_->retire(std::move(epoch)); }
 
 std::vector<PeerTraffic> DataPlane::traffic() const { return impl_->traffic(); }
 

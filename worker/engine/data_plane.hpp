@@ -19,6 +19,7 @@
 #include "collectives/plan/program.hpp"
 #include "collectives/plan/sizes.hpp"
 #include "http/message.hpp"
+#include "worker/engine/retired.hpp"
 #include "worker/links/handshake.hpp"
 
 namespace chorus::memory {
@@ -133,6 +134,9 @@ class DataPlane {
 
   // Any thread. Links of older incarnations of this worker id are closed and refused from now on.
   void fence(std::string const& worker, std::uint64_t incarnation);
+
+  // Any thread. An epoch of a group is over: who opens a run of it here, or waits with one, is refused from now on.
+  void retire(Retired epoch);
 
   // Any thread.
   [[nodiscard]] std::vector<PeerTraffic> traffic() const;

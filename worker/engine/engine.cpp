@@ -148,6 +148,15 @@ void Engine::fence(std::string const& worker, std::uint64_t incarnation) {
   settle();
 }
 
+void Engine::retire(Retired epoch) {
+  {
+    Hold const hold(*this);
+    auto const& retired = retired_.add(std::move(epoch));
+    for (auto& inlet : inlets_) inlet->retire(retired);
+  }
+  settle();
+}
+
 Outlet& Engine::outlet_to(Peer const& peer, TimePoint deadline) {
   for (auto& [id, outlet] : outlets_)
     if (!outlet->is_closed() && outlet->peer().worker == peer.worker &&

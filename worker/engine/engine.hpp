@@ -52,6 +52,7 @@ class Engine {
   void give_up(RunSpec const& spec, plan::Rank rank, Error const& why);
   void adopt(std::shared_ptr<links::Link> link, Identity peer);
   void fence(std::string const& worker, std::uint64_t incarnation);
+  void retire(Retired epoch);
   // All runs end with `aborted`, all links close, everything later fails at once.
   void shut_down();
 
@@ -87,6 +88,9 @@ class Engine {
   [[nodiscard]] DataPlaneOptions const& options() const { return options_; }
   [[nodiscard]] Run* find_run(std::uint64_t run);
   [[nodiscard]] Ended const* find_ended(std::uint64_t run) const;
+  [[nodiscard]] Retired const* find_retired(std::uint64_t token, std::uint32_t epoch) const {
+    return retired_.find(token, epoch);
+  }
   void remember(std::uint64_t run, Ended ended);
   void touch(std::uint64_t run);
   void heard(std::uint64_t run, plan::Rank rank);
@@ -131,6 +135,7 @@ class Engine {
   std::vector<std::unique_ptr<Inlet>> inlets_;
   std::uint64_t next_outlet_ = 1;
   std::map<std::string, std::uint64_t> current_incarnation_;  // of fenced workers
+  RetiredEpochs retired_;
   std::unordered_map<std::uint64_t, Ended> ended_;
   std::vector<std::uint64_t> ended_order_;  // a ring once it is full
   std::size_t oldest_ended_ = 0;

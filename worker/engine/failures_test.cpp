@@ -197,6 +197,30 @@ TEST_CASE("a rank of an older epoch is fenced, and the deadline names it") {
   CHECK(contains(collective.result(1).status.error().detail, "epoch 7"));
 }
 
+TEST_CASE("who opens a run of an epoch that is over is told so at once, before and after the others heard of it") {
+  for (bool const waits_already : {true, false}) {
+    for (bool const left_out : {true, false}) {
+      CAPTURE(waits_already);
+      CAPTURE(left_out);
+      LoopbackFleet fleet(options_of(2));
+      Collective collective(fleet, case_of(algorithms::ring), fleet.now());
+      Retired over{collective.spec(0).token,
+                   collective.spec(0).epoch,
+                   {EngineErrc::peer_lost, "g went on without rank 1 (w1)", {1}, {}},
+                   {}};
+      if (left_out) over.left_out = {"w1"};
+      if (!waits_already) fleet.engine(0).retire(over);
+      collective.start(1);
+      fleet.let_move();
+      if (waits_already) fleet.engine(0).retire(over);
+      fleet.let_move();
+      REQUIRE(collective.has_ended(1));
+      CHECK(code_of(collective.result(1)) == (left_out ? EngineErrc::epoch_fenced : EngineErrc::peer_lost));
+      CHECK(contains(collective.result(1).status.error().detail, "g went on without rank 1 (w1)"));
+    }
+  }
+}
+
 TEST_CASE("an abort reaches every rank with its reason and without a culprit") {
   LoopbackFleet fleet(options_of(5));
   Collective collective(fleet, case_of(algorithms::ring, 30000), fleet.now());

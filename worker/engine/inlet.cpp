@@ -99,6 +99,15 @@ void Inlet::forget(std::uint64_t run, std::uint32_t epoch, links::Verdict const&
   forget_early(early);
 }
 
+void Inlet::retire(Retired const& epoch) {
+  if (is_closed()) return;
+  for (std::size_t i = early_.size(); i-- > 0;) {
+    if (early_[i]->open.token != epoch.token || early_[i]->epoch != epoch.epoch) continue;
+    refuse(early_[i]->run, early_[i]->epoch, epoch.token, epoch.told_to(peer().worker));
+    forget_early(i);
+  }
+}
+
 Status Inlet::frame_arrives(FrameHeader const& header) {
   if (auto checked = links::check(header); checked.has_error()) return bad(checked.error().detail);
   left_ = header.length;
@@ -246,7 +255,12 @@ Status Inlet::open_arrived() {
             {}});
     return ok();
   }
-  if (ended == nullptr || ended->token != open.token) return keep_early(std::move(*decoded));
+  if (ended == nullptr || ended->token != open.token) {
+    auto const* const retired = engine_.find_retired(open.token, header.epoch);
+    if (retired == nullptr) return keep_early(std::move(*decoded));
+    refuse(header.run, header.epoch, open.token, retired->told_to(peer().worker));
+    return ok();
+  }
   if (ended->failure) {
     send_verdict(FrameType::abort, header.run, header.epoch, to_verdict(*ended->failure, open.token));
   } else if (ended->fingerprint != open.fingerprint) {

@@ -9,6 +9,7 @@
 #include "worker/engine/connection.hpp"
 #include "worker/engine/once_queue.hpp"
 #include "worker/engine/receive_channel.hpp"
+#include "worker/engine/retired.hpp"
 
 namespace chorus::engine {
 
@@ -24,6 +25,8 @@ class Inlet final : public Connection {
   void refuse_link(EngineErrc code, std::string why);
   // The run has failed here: if an open waits for it, the peer is told.
   void forget(std::uint64_t run, std::uint32_t epoch, links::Verdict const& verdict);
+  // An epoch is over: opens of its runs that wait here are refused.
+  void retire(Retired const& epoch);
   // The run has ended; none of its memory is used any more.
   void remove(ReceiveChannel& channel);
   // The channel has grants to send.

@@ -29,6 +29,11 @@ std::string check_url(std::string const& url) {
   return parsed ? "" : parsed.error().detail;
 }
 
+std::string check_advertise(std::string const& text) {
+  auto const url = advertised_url(text, 7071);
+  return url ? "" : url.error().detail;
+}
+
 std::string check_locality(std::string const& text) {
   auto const locality = parse_locality(text);
   return locality ? "" : locality.error().detail;
@@ -54,7 +59,9 @@ std::optional<Flags> parse_flags(int argc, char const* const* argv, int& exit_st
   };
   flag("--host", options.host, "address to bind");
   flag("--port", options.port, "port to bind; 0 picks one");
-  flag("--advertise", options.advertise, "host name or address that others use (default: --host, or the host's name)");
+  flag("--advertise", options.advertise,
+       "HOST or HOST:PORT that others use (default: --host, or the host's name; and the port that was bound)")
+      ->check(check_advertise);
   flag("--coordinator", options.coordinator, "URL of the coordinator; without it the worker stands alone")
       ->check(check_url);
   flag("--id", options.id, "name of this worker (default: host name and port)")->check(check_id);

@@ -56,6 +56,7 @@ TEST_CASE("what is mistyped is refused with exit status 2") {
                                                                      {"--port", "-1"},
                                                                      {"--coordinator", "ftp://c"},
                                                                      {"--coordinator", "c:7070"},
+                                                                     {"--advertise", "http://node7:7071"},
                                                                      {"--id", "a/b"},
                                                                      {"--locality", "hots=h"},
                                                                      {"--spin-us", "9999999"},

@@ -109,8 +109,11 @@ void GroupBook::go_on(GroupEpoch& epoch, api::Group const& next) {
   auto const& old = epoch.assignment();
   auto lost = left_out(old, next);
   auto const code = lost.empty() ? engine::EngineErrc::epoch_fenced : engine::EngineErrc::peer_lost;
+  engine::Retired retired{old.token, old.group.epoch, {code, went_on(old, next), lost, {}}, {}};
+  for (auto const rank : lost) retired.left_out.push_back(old.members[rank].worker);
   epoch.lost = std::move(lost);
   end(epoch, {code, went_on(old, next)});
+  plane_.retire(std::move(retired));
 }
 
 void GroupBook::end(GroupEpoch& epoch, Error why) {

@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "collectives/core/result.hpp"
+
 namespace chorus::service {
 
 struct Identity {
@@ -14,5 +16,9 @@ struct Identity {
 };
 
 [[nodiscard]] bool is_valid_worker_id(std::string_view id);
+
+// The URL for a worker that advertises HOST or HOST:PORT (an IPv6 address alone needs no brackets); without a port it
+// is the one that was bound. Errors: HttpErrc::bad_url, with the text.
+[[nodiscard]] Result<std::string> advertised_url(std::string_view advertise, std::uint16_t bound_port);
 
 }  // namespace chorus::service

@@ -60,7 +60,7 @@ int main(int argc, char** argv) {
     log->error("{}", opened.error().detail);
     return 1;
   }
-  std::printf("listening on %s\n", worker.identity().url.c_str());
+  std::printf("listening on %s\n", worker.listens_on().c_str());
   std::fflush(stdout);
 
   chorus::http::TaskGroup tasks(control.get_executor());

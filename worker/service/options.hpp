@@ -12,10 +12,10 @@ namespace chorus::service {
 struct WorkerOptions {
   std::string host = "127.0.0.1";  // to bind
   std::uint16_t port = 7071;       // 0 picks one
-  std::string advertise;    // host name or address that others use; "" for `host`, or `host_name` if that is a wildcard
-  std::string coordinator;  // URL; "" for a worker that stands alone
-  std::string id;           // "" for "<host_name>-<port>"
-  Locality locality;        // an empty host becomes `host_name`
+  std::string advertise;           // HOST[:PORT] that others use; "" for `host`, or `host_name` if that is a wildcard
+  std::string coordinator;         // URL; "" for a worker that stands alone
+  std::string id;                  // "" for "<host_name>-<port>"
+  Locality locality;               // an empty host becomes `host_name`
   std::uint64_t tensor_limit_bytes = std::uint64_t{16} << 30;
   std::uint64_t memory_limit_bytes = std::uint64_t{16} << 30;  // of all tensors and results
   bool shares_memory = true;                                   // with other workers of the host

@@ -20,9 +20,9 @@ constexpr std::chrono::seconds abort_timeout{2};
 
 bool is_wildcard(std::string const& host) { return host == "0.0.0.0" || host == "::"; }
 
-std::string url_of(WorkerOptions const& options, std::uint16_t port) {
-  auto host = options.advertise;
-  if (host.empty()) host = is_wildcard(options.host) ? options.host_name : options.host;
+// Where the worker is reached if nothing maps its address.
+std::string bound_url(WorkerOptions const& options, std::uint16_t port) {
+  auto const& host = is_wildcard(options.host) ? options.host_name : options.host;
   bool const is_ipv6 = host.find(':') != std::string::npos && !host.starts_with('[');
   return "http://" + (is_ipv6 ? '[' + host + ']' : host) + ":" + std::to_string(port);
 }
@@ -121,12 +121,16 @@ Worker::~Worker() = default;
 Status Worker::open() {
   auto const port = server_.listen(options_.host, options_.port);
   if (!port) return port.error();
-  identity_.url = url_of(options_, *port);
+  bound_url_ = bound_url(options_, *port);
+  auto const url = options_.advertise.empty() ? bound_url_ : advertised_url(options_.advertise, *port);
+  if (!url) return url.error();
+  identity_.url = *url;
   identity_.id = options_.id.empty() ? default_id(options_.host_name, *port) : options_.id;
   identity_.incarnation = options_.incarnation;
   runs_ = std::make_unique<Runs>(executor_, *this);
   add_routes();
-  log_->info("{} of incarnation {} listens on {}", identity_.id, api::to_hex(identity_.incarnation), identity_.url);
+  log_->info("{} of incarnation {} listens on {}, others use {}", identity_.id, api::to_hex(identity_.incarnation),
+             bound_url_, identity_.url);
   start_agent();
   return ok();
 }

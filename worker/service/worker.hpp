@@ -44,10 +44,11 @@ class Worker {
   Worker(Worker const&) = delete;
   Worker& operator=(Worker const&) = delete;
 
-  // Binds, and starts to join. Errors: HttpErrc::bind_failed.
+  // Binds, and starts to join. Errors: HttpErrc::bind_failed; bad_url for an address to advertise that is none.
   [[nodiscard]] Status open();
 
   [[nodiscard]] Identity const& identity() const { return identity_; }
+  [[nodiscard]] std::string const& listens_on() const { return bound_url_; }  // its URL, as it was bound
 
   // Why this worker does not belong to a coordinator at the moment, or nothing.
   [[nodiscard]] std::optional<std::string> unready() const;
@@ -74,6 +75,7 @@ class Worker {
   std::shared_ptr<spdlog::logger> log_;
   Fenced const fenced_;
   Identity identity_;
+  std::string bound_url_;
   bool draining_ = false;
 
   metrics::WorkerMetrics metrics_;

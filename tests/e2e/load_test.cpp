@@ -1,0 +1,173 @@
+// One coordinator with the leases of thousands of workers, and with as many connections as it takes. The workers are
+// simulated here; what they say goes over loopback as theirs does.
+#include <arpa/inet.h>
+#include <doctest/doctest.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <fstream>
+#include <iostream>
+#include <sstream>
+#include <thread>
+
+#include "tests/support/cluster.hpp"
+#include "tests/support/raw_http.hpp"
+
+using namespace chorus::testing;
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+namespace {
+
+constexpr int agents_count = 5000;
+constexpr int callers = 4;  // threads that speak for the agents
+
+double cpu_seconds(Process const& process) {
+  std::ifstream stat("/proc/" + std::to_string(process.pid()) + "/stat");
+  std::string text;
+  std::getline(stat, text);
+  std::istringstream fields(text.substr(text.rfind(')') + 2));
+  std::string skipped;
+  for (int field = 3; field < 14; ++field) fields >> skipped;
+  double user = 0, system = 0;
+  fields >> user >> system;
+  return (user + system) / static_cast<double>(::sysconf(_SC_CLK_TCK));
+}
+
+double resident_mib(Process const& process) {
+  std::ifstream statm("/proc/" + std::to_string(process.pid()) + "/statm");
+  double total = 0, resident = 0;
+  statm >> total >> resident;
+  return resident * static_cast<double>(::sysconf(_SC_PAGESIZE)) / (1 << 20);
+}
+
+// Answers the coordinator's look at the address of whoever joins.
+class Address {
+ public:
+  Address() {
+    server_.set_tcp_nodelay(true);
+    server_.Get("/livez",
+                [](httplib::Request const&, httplib::Response& answer) { answer.set_content("ok\n", "text/plain"); });
+    port_ = server_.bind_to_any_port("127.0.0.1");
+    thread_ = std::thread([this] { server_.listen_after_bind(); });
+  }
+  ~Address() {
+    server_.stop();
+    thread_.join();
+  }
+  Address(Address const&) = delete;
+  Address& operator=(Address const&) = delete;
+  [[nodiscard]] std::string url() const { return "http://127.0.0.1:" + std::to_string(port_); }
+
+ private:
+  httplib::Server server_;
+  int port_ = 0;
+  std::thread thread_;
+};
+
+// Calls act(client, agent) for every agent, from several threads; gives how many it was right for.
+template <class Act>
+int for_all_agents(std::string const& url, Act act) {
+  std::atomic<int> right{0};
+  std::vector<std::thread> threads;
+  for (int caller = 0; caller < callers; ++caller)
+    threads.emplace_back([&, caller] {
+      httplib::Client client(url);
+      client.set_keep_alive(true);
+      client.set_tcp_nodelay(true);
+      for (int agent = caller; agent < agents_count; agent += callers)
+        if (act(client, agent)) ++right;
+    });
+  for (auto& thread : threads) thread.join();
+  return right;
+}
+
+bool join(httplib::Client& client, int agent, std::string const& address) {
+  auto const body = R"({"id":"a)" + std::to_string(agent) + R"(","incarnation":"0123456789abcdef","url":")" + address +
+                    R"(","locality":{"region":"","zone":"","rack":"","host":"h0"},"version":"0.1.0"})";
+  auto const answer = client.Post("/v1/workers", body, "application/json");
+  return answer && answer->status == 201;
+}
+
+bool renew(httplib::Client& client, int agent) {
+  auto const path = "/v1/workers/a" + std::to_string(agent) + "/lease";
+  auto const answer = client.Put(path, R"({"incarnation":"0123456789abcdef"})", "application/json");
+  return answer && answer->status == 200;
+}
+
+// How many connections a service takes, as http/environment has it.
+std::size_t connections_taken() {
+  rlimit limit{};
+  REQUIRE(::getrlimit(RLIMIT_NOFILE, &limit) == 0);
+  limit.rlim_cur = limit.rlim_max;
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &limit) == 0);
+  return std::min<std::size_t>(16384, limit.rlim_max / 2);
+}
+
+}  // namespace
+
+TEST_CASE("five thousand workers hold their leases at one coordinator with less than one core") {
+  Cluster cluster(0, {}, {"--lease-ms", "15000"});
+  auto& coordinator = cluster.coordinator;
+  Address const address;
+  auto const url = address.url();
+  auto const empty_mib = resident_mib(coordinator.process);
+  auto const begun = Clock::now();
+  CHECK(for_all_agents(coordinator.url, [&](auto& client, int agent) { return join(client, agent, url); }) ==
+        agents_count);
+  auto const joined = Clock::now();
+  auto const cpu_before = cpu_seconds(coordinator.process);
+  // Everybody renews three times in a lease.
+  int rounds = 0;
+  auto slowest = Clock::duration::zero();
+  for (auto next = joined; rounds < 3; ++rounds) {
+    CHECK(for_all_agents(coordinator.url, [](auto& client, int agent) { return renew(client, agent); }) ==
+          agents_count);
+    auto const asked = Clock::now();
+    CHECK(coordinator.get("/healthz").status == 200);
+    slowest = std::max(slowest, Clock::now() - asked);
+    next += 5s;
+    std::this_thread::sleep_until(next);  // the pace is the load
+  }
+  auto const seconds = std::chrono::duration<double>(Clock::now() - joined).count();
+  auto const share = (cpu_seconds(coordinator.process) - cpu_before) / seconds;
+  auto const mib = resident_mib(coordinator.process);
+  std::cout << agents_count << " workers joined in " << std::chrono::duration<double>(joined - begun).count() << " s; "
+            << rounds * agents_count / seconds << " renewals a second take " << share * 100 << " % of a core; resident "
+            << mib << " MiB, " << empty_mib << " before; slowest /healthz "
+            << std::chrono::duration<double, std::milli>(slowest).count() << " ms" << std::endl;
+  CHECK(share < 1);
+  CHECK(mib - empty_mib < 100);
+  CHECK(coordinator.metric("chorus_members{state=\"ready\"}") == agents_count);
+}
+
+TEST_CASE("as many idle connections as are taken do not keep health from answering, and one more is told 503") {
+  auto const limit = connections_taken();
+  Cluster cluster(0);
+  auto& coordinator = cluster.coordinator;
+  auto const empty_mib = resident_mib(coordinator.process);
+  std::vector<std::unique_ptr<RawConnection>> idle;
+  auto const held = limit - 8;
+  for (std::size_t i = 0; i < held; ++i) idle.push_back(std::make_unique<RawConnection>(coordinator.port()));
+  REQUIRE(eventually([&] { return coordinator.metric("chorus_http_connections") >= static_cast<double>(held); }));
+  CHECK(coordinator.get("/healthz").status == 200);
+  auto const mib = resident_mib(coordinator.process);
+  std::cout << held << " idle connections: resident " << mib << " MiB, " << empty_mib << " before" << std::endl;
+  CHECK(mib - empty_mib < 400);
+
+  for (std::size_t i = held; i < limit; ++i) idle.push_back(std::make_unique<RawConnection>(coordinator.port()));
+  Answer refused;
+  CHECK(eventually([&] {
+    refused = coordinator.get("/healthz");
+    return refused.status == 503;
+  }));
+  CHECK(refused.code() == "unavailable");
+  CHECK(refused.header("Retry-After") == "1");
+  idle.front()->send("GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n");
+  CHECK(status_of(idle.front()->read_answer(5s)) == 200);
+  idle.clear();
+  CHECK(eventually([&] { return coordinator.get("/healthz").status == 200; }));
+}

@@ -1,0 +1,226 @@
+#include "tests/support/fault_proxy.hpp"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <stdexcept>
+#include <vector>
+
+namespace chorus::testing {
+namespace {
+
+constexpr std::size_t piece_bytes = 65536;
+constexpr std::size_t held_max = 1 << 20;  // of a way; more waits in the sockets
+constexpr std::size_t frame_header_bytes = 32;
+constexpr std::chrono::milliseconds delay{20};
+
+sockaddr_in loopback(std::uint16_t port) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  return address;
+}
+
+void prepare(int socket) {
+  int const on = 1;
+  ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  ::fcntl(socket, F_SETFL, O_NONBLOCK);
+}
+
+}  // namespace
+
+std::string to_string(Harm harm) {
+  constexpr std::array names{"none", "delay", "cut", "deaf", "mute", "silent", "truncate", "corrupt_frame"};
+  return names.at(static_cast<std::size_t>(harm));
+}
+
+FaultProxy::FaultProxy(std::uint64_t seed) : random_(seed) {
+  listener_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  auto address = loopback(0);
+  socklen_t size = sizeof address;
+  if (listener_ < 0 || ::bind(listener_, reinterpret_cast<sockaddr*>(&address), size) != 0 ||
+      ::listen(listener_, 256) != 0 || ::pipe2(bell_, O_CLOEXEC | O_NONBLOCK) != 0)
+    throw std::runtime_error(std::string("no proxy: ") + std::strerror(errno));
+  ::getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size);
+  port_ = ntohs(address.sin_port);
+  thread_ = std::thread([this] { serve(); });
+}
+
+FaultProxy::~FaultProxy() {
+  stops_ = true;
+  wake();
+  thread_.join();
+  for (auto& pair : pairs_) end(pair, false);
+  for (int const descriptor : {listener_, bell_[0], bell_[1]}) ::close(descriptor);
+}
+
+void FaultProxy::wake() const {
+  char const byte = 0;
+  static_cast<void>(::write(bell_[1], &byte, 1));
+}
+
+void FaultProxy::suffer(Harm harm) {
+  wanted_ = harm;
+  wake();
+}
+
+void FaultProxy::end(Pair& pair, bool with_reset) {
+  linger const at_once{1, 0};
+  for (int const socket : {pair.outside, pair.inside}) {
+    if (with_reset) ::setsockopt(socket, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    ::close(socket);
+  }
+  pair.is_over = true;
+}
+
+bool FaultProxy::is_kept_back(Way const& way) const {
+  return harm_ == Harm::silent || (harm_ == Harm::deaf && way.is_inward) || (harm_ == Harm::mute && !way.is_inward);
+}
+
+void FaultProxy::serve() {
+  while (!stops_) {
+    if (auto const wanted = wanted_.load(); wanted != harm_) {
+      harm_ = wanted;
+      for (auto& pair : pairs_) pair.inward.was_harmed = pair.outward.was_harmed = false;
+      if (harm_ == Harm::cut)
+        for (auto& pair : pairs_) end(pair, true), ++harmed_;
+    }
+    std::erase_if(pairs_, [](Pair const& pair) { return pair.is_over; });
+    std::vector<pollfd> waits{{listener_, POLLIN, 0}, {bell_[0], POLLIN, 0}};
+    auto const now = Clock::now();
+    int timeout_ms = 1000;
+    for (auto& pair : pairs_)
+      for (auto* way : {&pair.inward, &pair.outward}) {
+        bool const reads = !way->has_ended && way->held.size() < held_max;
+        bool const is_late = way->due > now;
+        bool const writes = !way->held.empty() && !is_kept_back(*way) && !is_late;
+        if (is_late && !way->held.empty()) timeout_ms = 2;
+        waits.push_back({reads ? way->from : -1, POLLIN, 0});
+        waits.push_back({writes ? way->to : -1, POLLOUT, 0});
+      }
+    ::poll(waits.data(), waits.size(), timeout_ms);
+    for (char rings[64]; ::read(bell_[0], rings, sizeof rings) > 0;) {}
+    if (wanted_ != harm_) continue;
+    std::size_t at = 2;
+    for (auto& pair : pairs_)
+      for (auto* way : {&pair.inward, &pair.outward}) {
+        if (!pair.is_over && waits[at].revents != 0) read(pair, *way);
+        if (!pair.is_over && waits[at + 1].revents != 0) write(pair, *way);
+        at += 2;
+      }
+    if (waits[0].revents != 0) accept_one();
+  }
+}
+
+void FaultProxy::accept_one() {
+  int const outside = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
+  if (outside < 0) return;
+  Pair pair;
+  pair.outside = outside;
+  pair.inside = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  auto const address = loopback(target_);
+  bool const is_cut = harm_ == Harm::cut;
+  if (is_cut || ::connect(pair.inside, reinterpret_cast<sockaddr const*>(&address), sizeof address) != 0) {
+    if (is_cut) ++harmed_;
+    end(pair, true);
+    return;
+  }
+  prepare(pair.outside);
+  prepare(pair.inside);
+  begin(pair.inward, pair.outside, pair.inside, true);
+  begin(pair.outward, pair.inside, pair.outside, false);
+  pairs_.push_back(std::move(pair));
+}
+
+void FaultProxy::begin(Way& way, int from, int to, bool is_inward) {
+  way.from = from;
+  way.to = to;
+  way.is_inward = is_inward;
+}
+
+void FaultProxy::read(Pair& pair, Way& way) {
+  std::string piece(piece_bytes, '\0');
+  auto const got = ::read(way.from, piece.data(), piece.size());
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (got < 0) return end(pair, true);
+  if (got == 0) {
+    way.has_ended = true;
+    if (way.held.empty()) ::shutdown(way.to, SHUT_WR);
+    if (pair.inward.has_ended && pair.outward.has_ended && pair.inward.held.empty() && pair.outward.held.empty())
+      end(pair, false);
+    return;
+  }
+  piece.resize(static_cast<std::size_t>(got));
+  follow_frames(way, piece, harm_ == Harm::corrupt_frame && way.is_inward && !way.was_harmed);
+  strike(pair, way, piece);
+  if (!pair.is_over) way.held += piece;
+}
+
+void FaultProxy::strike(Pair& pair, Way& way, std::string& piece) {
+  if (is_kept_back(way)) ++harmed_;
+  if (harm_ == Harm::delay) {
+    ++harmed_;
+    way.due = Clock::now() + delay;
+  }
+  if (harm_ == Harm::truncate && !way.was_harmed) {
+    ++harmed_;
+    piece.resize(random_() % piece.size());
+    static_cast<void>(::write(way.to, piece.data(), piece.size()));
+    end(pair, false);
+  }
+}
+
+// A link begins like a request, to its blank line; then frames, whose length stands at bytes 20-23 of their headers.
+void FaultProxy::follow_frames(Way& way, std::string& piece, bool corrupts) {
+  constexpr std::string_view link = "GET /v1/link ";
+  std::size_t at = 0;
+  if (!way.is_inward) return;
+  if (!way.is_link) {
+    if (way.head.size() > 16384) return;
+    auto const before = way.head.size();
+    way.head += piece;
+    auto const blank = way.head.find("\r\n\r\n");
+    if (!way.head.starts_with(link) || blank == std::string::npos) return;
+    way.is_link = true;
+    at = blank + 4 - before;
+  }
+  while (at < piece.size()) {
+    if (way.to_payload_end > 0) {
+      auto const skipped = std::min(way.to_payload_end, piece.size() - at);
+      way.to_payload_end -= skipped;
+      at += skipped;
+      continue;
+    }
+    way.header += piece[at];
+    if (corrupts && !way.was_harmed && way.header.size() > random_() % frame_header_bytes) {
+      piece[at] = static_cast<char>(piece[at] ^ (1 << random_() % 8));
+      way.was_harmed = true;
+      ++harmed_;
+    }
+    ++at;
+    if (way.header.size() < frame_header_bytes) continue;
+    std::uint32_t length = 0;
+    std::memcpy(&length, way.header.data() + 20, sizeof length);
+    way.to_payload_end = length;
+    way.header.clear();
+  }
+}
+
+void FaultProxy::write(Pair& pair, Way& way) {
+  auto const put = ::send(way.to, way.held.data(), way.held.size(), MSG_NOSIGNAL);
+  if (put < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (put < 0) return end(pair, true);
+  way.held.erase(0, static_cast<std::size_t>(put));
+  if (way.held.empty() && way.has_ended) ::shutdown(way.to, SHUT_WR);
+}
+
+}  // namespace chorus::testing

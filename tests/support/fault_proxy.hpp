@@ -1,0 +1,92 @@
+// A TCP proxy on loopback before one service, which does to its connections what networks do to connections.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <list>
+#include <mutex>
+#include <random>
+#include <string>
+#include <thread>
+
+namespace chorus::testing {
+
+enum class Harm : std::uint8_t {
+  none,
+  delay,          // every piece, by 20 ms
+  cut,            // all connections, with a reset; new ones likewise, as soon as they are accepted
+  deaf,           // what comes for the service is not passed on; nothing is closed
+  mute,           // what the service says is not passed on; nothing is closed
+  silent,         // both
+  truncate,       // the next piece of every connection is passed on in part, and the connection is closed
+  corrupt_frame,  // one bit of a frame header that comes for the service, on every link
+};
+std::string to_string(Harm harm);
+
+// Forwards from the beginning on; its own thread, which ends with it. Thread-safe.
+class FaultProxy {
+ public:
+  explicit FaultProxy(std::uint64_t seed);  // says where to cut and which bit to turn
+  ~FaultProxy();
+  FaultProxy(FaultProxy const&) = delete;
+  FaultProxy& operator=(FaultProxy const&) = delete;
+
+  [[nodiscard]] std::uint16_t port() const { return port_; }
+  void forward_to(std::uint16_t port) { target_ = port; }
+  // Until the next call. `none` passes on what was kept back.
+  void suffer(Harm harm);
+  // Pieces that were delayed, cut, kept back or changed so far.
+  [[nodiscard]] std::uint64_t harmed() const { return harmed_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  // One direction of a connection: what was read from `from` and not yet written to `to`.
+  struct Way {
+    int from = -1;
+    int to = -1;
+    bool is_inward = false;  // towards the service
+    std::string held;
+    Clock::time_point due;
+    bool has_ended = false;
+    bool was_harmed = false;  // by this harm, if it strikes once
+    // Of a link, where in its frames the bytes are that pass.
+    std::string head;
+    bool is_link = false;
+    std::size_t to_payload_end = 0;
+    std::string header;
+  };
+  struct Pair {
+    int outside = -1;
+    int inside = -1;
+    Way inward, outward;
+    bool is_over = false;
+  };
+
+  void serve();
+  void accept_one();
+  void begin(Way& way, int from, int to, bool is_inward);
+  void read(Pair& pair, Way& way);
+  void write(Pair& pair, Way& way);
+  void strike(Pair& pair, Way& way, std::string& piece);
+  void follow_frames(Way& way, std::string& piece, bool corrupts);
+  [[nodiscard]] bool is_kept_back(Way const& way) const;
+  static void end(Pair& pair, bool with_reset);
+  void wake() const;
+
+  std::uint16_t port_ = 0;
+  std::atomic<std::uint16_t> target_{0};
+  std::atomic<std::uint64_t> harmed_{0};
+  std::atomic<bool> stops_{false};
+  std::atomic<Harm> wanted_{Harm::none};
+  int listener_ = -1;
+  int bell_[2] = {-1, -1};
+  // The thread's own.
+  Harm harm_ = Harm::none;
+  std::mt19937_64 random_;
+  std::list<Pair> pairs_;
+  std::thread thread_;
+};
+
+}  // namespace chorus::testing
