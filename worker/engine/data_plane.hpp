@@ -93,8 +93,8 @@ struct DataPlaneOptions {
   std::uint64_t eager_bytes =
       65536;  // per run and link: sent without waiting for the receiver's grant; equal everywhere
   // How often a run asks those that it waits for whether they live, and whom they wait for themselves, at first after a
-  // sixteenth of it; and how long one may stay silent until it is lost. A peer that is stopped, cut off or gone without a
-  // word is found like that.
+  // sixteenth of it; and how long one may stay silent until it is lost. A peer that is stopped, cut off or gone without
+  // a word is found like that.
   std::chrono::milliseconds inquiry{200};
   std::chrono::milliseconds silence{5000};
   std::size_t early_runs = 64;  // runs of peers that may wait here for this rank's own call, per link
