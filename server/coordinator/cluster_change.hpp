@@ -22,7 +22,7 @@ struct Cluster::Change {
   std::optional<http::Checked<api::Group>> result;
   std::size_t pending = 0;
   std::vector<http::Problem> refusals;  // of this attempt
-  std::uint32_t epoch_seen = 0;   // by any member that refused
+  std::uint32_t epoch_seen = 0;         // by any member that refused
 };
 
 }  // namespace chorus::coordinator

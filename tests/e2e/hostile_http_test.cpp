@@ -207,7 +207,7 @@ TEST_CASE("a service that is sent nonsense again and again keeps neither memory 
     auto const before_kib = resident_kib(*service);
     for (int i = 0; i < 20; ++i) all_rows();
     CHECK(eventually([&] { return descriptors(*service) <= opened + 4; }, 20s));
-    CHECK(resident_kib(*service) < before_kib + 8192);
+    CHECK((memory_is_inflated || resident_kib(*service) < before_kib + 8192));
     CHECK(alive(*service));
   }
 }
@@ -248,7 +248,7 @@ TEST_CASE("a hundred clients that send and read slowly on purpose hold up nobody
           return descriptors(*service) <= opened + 4;
         },
         40s));
-    CHECK(resident_kib(*service) < before_kib + 32768);
+    CHECK((memory_is_inflated || resident_kib(*service) < before_kib + 32768));
     CHECK(alive(*service));
   }
 }

@@ -140,7 +140,7 @@ TEST_CASE("five thousand workers hold their leases at one coordinator with less 
             << mib << " MiB, " << empty_mib << " before; slowest /healthz "
             << std::chrono::duration<double, std::milli>(slowest).count() << " ms" << std::endl;
   CHECK(share < 1);
-  CHECK(mib - empty_mib < 100);
+  CHECK((memory_is_inflated || mib - empty_mib < 100));
   CHECK(coordinator.metric("chorus_members{state=\"ready\"}") == agents_count);
 }
 
@@ -156,7 +156,7 @@ TEST_CASE("as many idle connections as are taken do not keep health from answeri
   CHECK(coordinator.get("/healthz").status == 200);
   auto const mib = resident_mib(coordinator.process);
   std::cout << held << " idle connections: resident " << mib << " MiB, " << empty_mib << " before" << std::endl;
-  CHECK(mib - empty_mib < 400);
+  CHECK((memory_is_inflated || mib - empty_mib < 400));
 
   for (std::size_t i = held; i < limit; ++i) idle.push_back(std::make_unique<RawConnection>(coordinator.port()));
   Answer refused;

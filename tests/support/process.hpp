@@ -40,6 +40,15 @@ class Process {
   std::string buffered_;
 };
 
+// Sanitizers keep what was freed, and more: the memory of a process says nothing then.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool memory_is_inflated = true;
+#elif defined(__has_feature)
+inline constexpr bool memory_is_inflated = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
+#else
+inline constexpr bool memory_is_inflated = false;
+#endif
+
 // build/<preset>/bin/NAME of the build that this test belongs to.
 std::string binary(std::string const& name);
 

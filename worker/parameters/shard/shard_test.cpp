@@ -55,8 +55,8 @@ Push gradient(std::string client, std::uint64_t sequence, std::vector<float> con
 Push rows(std::string client, std::uint64_t sequence, std::vector<std::uint64_t> const& numbers,
           std::vector<float> const& values) {
   std::vector<std::byte> bytes(numbers.size() * 8 + values.size() * 4);
-  std::memcpy(bytes.data(), numbers.data(), numbers.size() * 8);
-  std::memcpy(bytes.data() + numbers.size() * 8, values.data(), values.size() * 4);
+  if (!numbers.empty()) std::memcpy(bytes.data(), numbers.data(), numbers.size() * 8);
+  if (!values.empty()) std::memcpy(bytes.data() + numbers.size() * 8, values.data(), values.size() * 4);
   Push push;
   push.kind = PushKind::rows;
   push.client = {std::move(client), 0};
