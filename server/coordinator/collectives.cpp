@@ -158,7 +158,8 @@ asio::awaitable<std::shared_ptr<Execution>> Collectives::begin_again(std::shared
     ready = next_epoch(*failed);
   }
   if (ready.has_error() || failed->cancelled()) {
-    failed->end(failed->cancelled() ? *failed->cancelled() : std::move(problem));
+    if (failed->cancelled()) problem = *failed->cancelled();
+    failed->end(std::move(problem));
     co_return nullptr;
   }
   auto const record = records_.find(failed->record().view().id).value();

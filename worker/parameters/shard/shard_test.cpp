@@ -38,7 +38,7 @@ std::unique_ptr<Shard> make(api::ShardAssignment const& assignment) {
 
 std::shared_ptr<tensors::Block> block_of(void const* data, std::size_t bytes) {
   auto block = pool().acquire(bytes).value();
-  std::memcpy(block->data(), data, bytes);
+  if (bytes != 0) std::memcpy(block->data(), data, bytes);
   return block;
 }
 
