@@ -82,10 +82,10 @@ void Member::interrupt(engine::EngineErrc code, std::string const& why) {
 }
 
 void Member::follow(service::Assignment const* assignment) {
-  if (assignment != nullptr && assignment->group.epoch != epoch_)
-    return interrupt(service::left_out(assignment_, assignment->group).empty() ? engine::EngineErrc::epoch_fenced
-                                                                               : engine::EngineErrc::peer_lost,
-                     service::went_on(assignment_, assignment->group));
+  if (assignment != nullptr && assignment->group.epoch != epoch_) {
+    auto const failure = service::went_on(assignment_, assignment->group);
+    return interrupt(failure.code, failure.text);
+  }
   auto const here = "epoch " + std::to_string(epoch_) + " of group " + name_;
   if (assignment == nullptr)
     return interrupt(engine::EngineErrc::epoch_fenced, here + " is over: this worker is no member any more");

@@ -49,26 +49,21 @@ http::Checked<std::optional<Assignment>> Assignment::from(api::GroupAssignment c
   return std::optional(std::move(assignment));
 }
 
-std::vector<plan::Rank> left_out(Assignment const& assignment, api::Group const& next) {
-  std::vector<plan::Rank> ranks;
+engine::Failure went_on(Assignment const& assignment, api::Group const& next) {
+  engine::Failure failure{engine::EngineErrc::epoch_fenced, {}, {}, {}};
+  failure.text = "group " + assignment.group.name + " went on to epoch " + std::to_string(next.epoch);
   for (auto const& peer : assignment.members) {
     auto const incarnation = api::to_hex(peer.incarnation);
     bool const stays = std::any_of(next.members.begin(), next.members.end(), [&](auto const& member) {
       return member.worker == peer.worker && member.incarnation == incarnation;
     });
-    if (!stays) ranks.push_back(peer.rank);
+    if (stays) continue;
+    failure.code = engine::EngineErrc::peer_lost;
+    failure.text += (failure.culprits.empty() ? " without rank " : ", rank ") + std::to_string(peer.rank) + " (" +
+                    peer.worker + ")";
+    failure.culprits.push_back(peer.rank);
   }
-  return ranks;
-}
-
-std::string went_on(Assignment const& assignment, api::Group const& next) {
-  auto text = "group " + assignment.group.name + " went on to epoch " + std::to_string(next.epoch);
-  char const* separator = " without ";
-  for (auto const rank : left_out(assignment, next)) {
-    text += separator + ("rank " + std::to_string(rank)) + " (" + assignment.members[rank].worker + ")";
-    separator = ", ";
-  }
-  return text;
+  return failure;
 }
 
 api::Trouble trouble_of(Assignment const& assignment, std::vector<plan::Rank> const& culprits) {

@@ -11,6 +11,7 @@
 #include "http/condition.hpp"
 #include "http/problem.hpp"
 #include "worker/engine/data_plane.hpp"
+#include "worker/engine/failure.hpp"
 #include "worker/service/identity.hpp"
 
 namespace chorus::service {
@@ -27,10 +28,10 @@ struct Assignment {
                                                                      Identity const& self);
 };
 
-// The ranks whose workers, of these incarnations, are no members of the next epoch any more, and the sentence that says
-// so: "group g went on to epoch 4 without rank 3 (w3)".
-[[nodiscard]] std::vector<plan::Rank> left_out(Assignment const& assignment, api::Group const& next);
-[[nodiscard]] std::string went_on(Assignment const& assignment, api::Group const& next);
+// What a call of this epoch fails with when the group goes on: epoch_fenced, or peer_lost if the workers of some ranks,
+// of these incarnations, are no members any more; they are the culprits. "group g went on to epoch 4 without rank 3
+// (w3)".
+[[nodiscard]] engine::Failure went_on(Assignment const& assignment, api::Group const& next);
 
 // What the coordinator is told of a call that failed because of these ranks.
 [[nodiscard]] api::Trouble trouble_of(Assignment const& assignment, std::vector<plan::Rank> const& culprits);

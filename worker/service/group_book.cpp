@@ -107,12 +107,11 @@ std::optional<Problem> GroupBook::accept(api::GroupAssignment const& message) {
 // A call that is under way is told whom it has lost, if that is why.
 void GroupBook::go_on(GroupEpoch& epoch, api::Group const& next) {
   auto const& old = epoch.assignment();
-  auto lost = left_out(old, next);
-  auto const code = lost.empty() ? engine::EngineErrc::epoch_fenced : engine::EngineErrc::peer_lost;
-  engine::Retired retired{old.token, old.group.epoch, {code, went_on(old, next), lost, {}}, {}};
-  for (auto const rank : lost) retired.left_out.push_back(old.members[rank].worker);
-  epoch.lost = std::move(lost);
-  end(epoch, {code, went_on(old, next)});
+  auto failure = went_on(old, next);
+  engine::Retired retired{old.token, old.group.epoch, failure, {}};
+  for (auto const rank : failure.culprits) retired.left_out.push_back(old.members[rank].worker);
+  epoch.lost = std::move(failure.culprits);
+  end(epoch, {failure.code, std::move(failure.text)});
   plane_.retire(std::move(retired));
 }
 
