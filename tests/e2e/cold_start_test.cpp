@@ -8,9 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
-#include <cstdlib>
 #include <iostream>
 #include <optional>
 
@@ -25,10 +23,7 @@ namespace {
 constexpr std::size_t workers_count = 4;
 
 int rounds() {
-  std::string_view const text(std::getenv("CHORUS_COLD_STARTS") == nullptr ? "" : std::getenv("CHORUS_COLD_STARTS"));
-  int number = 40;
-  std::from_chars(text.data(), text.data() + text.size(), number);
-  return std::clamp(number, 2, 10000);
+  return static_cast<int>(std::clamp<std::uint64_t>(number_from_environment("CHORUS_COLD_STARTS", 40), 2, 10000));
 }
 
 // One that nobody has at the moment: the workers are told it before the coordinator is there.

@@ -7,10 +7,8 @@
 #include <signal.h>
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <cmath>
-#include <cstdlib>
 #include <iostream>
 #include <map>
 #include <thread>
@@ -23,12 +21,6 @@ using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
 namespace {
-
-std::uint64_t wanted(char const* variable, std::uint64_t otherwise) {
-  std::string_view const text(std::getenv(variable) == nullptr ? "" : std::getenv(variable));
-  std::from_chars(text.data(), text.data() + text.size(), otherwise);
-  return otherwise;
-}
 
 enum class Fault { kill, stop, stop_beyond_the_lease, harm };
 
@@ -109,8 +101,8 @@ void print(char const* what, std::vector<double> values) {
 }  // namespace
 
 TEST_CASE("whatever operation is hit by whatever fault: it is right everywhere or nowhere, and all goes on") {
-  auto const seed = wanted("CHORUS_SEED", 1);
-  auto const faults = wanted("CHORUS_FAULTS", 40);
+  auto const seed = number_from_environment("CHORUS_SEED", 1);
+  auto const faults = number_from_environment("CHORUS_FAULTS", 40);
   std::mt19937_64 random(seed);
   FaultFleet fleet(random());
   std::map<std::string, std::map<std::string, int>> outcomes;  // of each fault

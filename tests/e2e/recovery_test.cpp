@@ -7,12 +7,9 @@
 
 #include <algorithm>
 #include <atomic>
-#include <charconv>
 #include <chrono>
-#include <cstdlib>
 #include <iostream>
 #include <stdexcept>
-#include <string_view>
 #include <thread>
 
 #include "tests/support/cluster.hpp"
@@ -25,11 +22,8 @@ namespace {
 
 constexpr char const* call = R"({"tensor":"x","output":"y","timeout_ms":20000})";
 
-int wanted(char const* variable, int otherwise) {
-  std::string_view const text(std::getenv(variable) == nullptr ? "" : std::getenv(variable));
-  int number = otherwise;
-  std::from_chars(text.data(), text.data() + text.size(), number);
-  return std::clamp(number, 1, 1000);
+int wanted(char const* variable, std::uint64_t otherwise) {
+  return static_cast<int>(std::clamp<std::uint64_t>(number_from_environment(variable, otherwise), 1, 1000));
 }
 
 // w<i> contributes 2^i: the sum says who took part.

@@ -8,14 +8,23 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <stdexcept>
+#include <string_view>
 #include <utility>
 
 namespace chorus::testing {
 
 void pause_briefly() { ::poll(nullptr, 0, 5); }
+
+std::uint64_t number_from_environment(char const* variable, std::uint64_t otherwise) {
+  auto const* const set = std::getenv(variable);
+  std::string_view const text(set == nullptr ? "" : set);
+  std::from_chars(text.data(), text.data() + text.size(), otherwise);
+  return otherwise;
+}
 
 std::string binary(std::string const& name) { return std::string(CHORUS_BINARY_DIR) + "/" + name; }
 

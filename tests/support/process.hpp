@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -48,6 +49,9 @@ inline constexpr bool memory_is_inflated = __has_feature(address_sanitizer) || _
 #else
 inline constexpr bool memory_is_inflated = false;
 #endif
+
+// The number in an environment variable by which a test is run more often, or at another seed.
+std::uint64_t number_from_environment(char const* variable, std::uint64_t otherwise);
 
 // build/<preset>/bin/NAME of the build that this test belongs to.
 std::string binary(std::string const& name);
