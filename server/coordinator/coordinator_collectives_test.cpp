@@ -15,14 +15,6 @@ namespace {
 
 constexpr char const* body = R"({"group":"g","tensor":"x","algorithm":"ring"})";
 
-CoordinatorOptions impatient() {
-  CoordinatorOptions options;
-  options.execution.report = 100ms;
-  options.execution.abort = 300ms;
-  options.cluster.assignment = 500ms;
-  return options;
-}
-
 bool mentions(std::string const& text, std::string const& part) { return text.find(part) != std::string::npos; }
 
 awaitable<void> success(World* world) {
@@ -317,7 +309,7 @@ awaitable<void> commit_refused(World* world) {
   CHECK(mentions(record.text("/error/detail"), "the other ranks have the result"));
 }
 
-void tell(std::size_t workers, awaitable<void> (*story)(World*), CoordinatorOptions options = impatient()) {
+void tell(std::size_t workers, awaitable<void> (*story)(World*), CoordinatorOptions options = impatient_options()) {
   World world(workers, options);
   world.tell(story(&world));
 }
@@ -329,7 +321,7 @@ TEST_CASE("ranks that differ are refused before anything runs, with rank, field 
 TEST_CASE("requests that cannot be are refused before any worker hears of them") { tell(2, refusals); }
 TEST_CASE("a worker that dies during a run is named, the others are stopped, nothing is committed") { tell(3, death); }
 TEST_CASE("a worker whose lease passes during a run is lost to it") {
-  auto options = impatient();
+  auto options = impatient_options();
   options.lease = 300ms;
   tell(2, lease_passes_during_a_run, options);
 }

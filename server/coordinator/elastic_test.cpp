@@ -15,11 +15,8 @@ namespace {
 constexpr char const* body = R"({"group":"g","tensor":"x","algorithm":"ring"})";
 
 CoordinatorOptions impatient() {
-  CoordinatorOptions options;
-  options.execution.report = 100ms;
-  options.execution.abort = 300ms;
+  auto options = impatient_options();
   options.execution.next_epoch = 2000ms;
-  options.cluster.assignment = 500ms;
   return options;
 }
 

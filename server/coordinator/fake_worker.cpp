@@ -173,6 +173,14 @@ asio::awaitable<Response> FakeWorker::assign(Request const&, Body& body) {
   co_return Response(204);
 }
 
+CoordinatorOptions impatient_options() {
+  CoordinatorOptions options;
+  options.execution.report = std::chrono::milliseconds(100);
+  options.execution.abort = std::chrono::milliseconds(300);
+  options.cluster.assignment = std::chrono::milliseconds(500);
+  return options;
+}
+
 World::World(std::size_t count, CoordinatorOptions options, std::string journal)
     : options_(std::move(options)), journal_(std::move(journal)), random_(counting()), client_(io.get_executor()) {
   for (std::size_t i = 0; i < count; ++i)

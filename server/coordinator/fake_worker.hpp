@@ -73,6 +73,9 @@ class FakeWorker {
   std::uint16_t port_ = 0;
 };
 
+// A coordinator's, for stories in which workers do not answer.
+[[nodiscard]] CoordinatorOptions impatient_options();
+
 // A coordinator with fake workers w0, w1, ... that have not joined yet.
 class World {
  public:

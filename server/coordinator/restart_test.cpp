@@ -22,12 +22,9 @@ constexpr char const* body = R"({"group":"g","tensor":"x","algorithm":"ring"})";
 constexpr char const* same_incarnation = R"({"incarnation":"0000000000000001"})";
 
 CoordinatorOptions impatient() {
-  CoordinatorOptions options;
+  auto options = impatient_options();
   options.execution.admission = 200ms;
-  options.execution.report = 100ms;
-  options.execution.abort = 300ms;
   options.execution.reconciliation = 300ms;
-  options.cluster.assignment = 500ms;
   options.journal.retry = 10ms;
   return options;
 }
