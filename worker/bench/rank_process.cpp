@@ -35,7 +35,7 @@ engine::DataPlaneOptions plane_options(Options const& options, plan::Rank rank) 
 class Worker {
  public:
   Worker(Options const& options, plan::Rank rank) : plane_(plane_options(options, rank)) {
-    router_.add(http::Method::get, links::link_path,
+    router_.add(http::Method::get, links::link_path, http::Access::open,
                 [this](http::Request const& request, http::Body& body) { return link(request, body); });
     server_.emplace(io_.get_executor(), router_, http::ServerLimits{}, [](http::Exchange const&) {});
     port_ = server_->listen("127.0.0.1", 0).value();

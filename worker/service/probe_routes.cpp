@@ -37,9 +37,9 @@ awaitable<Result<double>> shortest(http::Client* client, std::string url, steady
 }  // namespace
 
 void ProbeRoutes::add_to(http::Router& router) {
-  router.add(http::Method::get, "/v1/probe",
+  router.add(http::Method::get, "/v1/probe", http::Access::join,
              [this](http::Request const& request, http::Body&) { return answer(request); });
-  router.add(http::Method::post, "/v1/probes",
+  router.add(http::Method::post, "/v1/probes", http::Access::join,
              [this](http::Request const&, http::Body& body) { return measure(body); });
 }
 
