@@ -45,13 +45,15 @@ std::vector<std::byte> pattern(std::size_t bytes) {
   return result;
 }
 
-LiveServer::LiveServer(ServerLimits limits)
-    : server_(io_.get_executor(), router_, limits,
+LiveServer::LiveServer(ServerLimits limits, Door door)
+    : scheme_(door.tls != nullptr ? "https" : "http"),
+      server_(io_.get_executor(), router_, limits,
               [this](Exchange const& exchange) {
                 std::lock_guard const lock(mutex_);
                 seen_.push_back({exchange.method, std::string(exchange.route), exchange.status});
                 changed_.notify_all();
-              }),
+              },
+              door),
       work_(asio::make_work_guard(io_)) {
   add(Method::get, "/hello", &LiveServer::hello);
   add(Method::put, "/echo", &LiveServer::echo);
@@ -81,7 +83,7 @@ void LiveServer::stop() {
 }
 
 std::string LiveServer::url(std::string const& path) const {
-  return "http://127.0.0.1:" + std::to_string(port_) + path;
+  return scheme_ + "://127.0.0.1:" + std::to_string(port_) + path;
 }
 
 std::size_t LiveServer::open_connections() {

@@ -128,6 +128,7 @@ class ServiceRoutes {
   boost::asio::awaitable<http::Response> plan(http::Request const& request, http::Body& body);
   void fill(Overview& overview) const;
   Parts parts_;
+  http::Router const* router_ = nullptr;  // of add_to()
 };
 
 // The body as a message; problems as decode().

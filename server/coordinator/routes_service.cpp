@@ -2,6 +2,7 @@
 #include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>
 
+#include "http/route_list.hpp"
 #include "metrics/exposition.hpp"
 #include "server/coordinator/plan_preview.hpp"
 #include "server/coordinator/problem_pages.hpp"
@@ -39,6 +40,7 @@ http::Checked<std::vector<Locality>> localities_for(api::PlanRequest const& requ
 }  // namespace
 
 void ServiceRoutes::add_to(http::Router& router) {
+  router_ = &router;
   router.add(Method::get, "/", http::Access::open, handler(this, &ServiceRoutes::page));
   router.add(Method::get, "/healthz", http::Access::open, handler(this, &ServiceRoutes::live));
   router.add(Method::get, "/livez", http::Access::open, handler(this, &ServiceRoutes::live));
@@ -96,6 +98,7 @@ awaitable<Response> ServiceRoutes::version(Request const&, Body&) {
   answer["authentication"] = parts_.security.authenticates() ? "token" : "none";
   answer["extensions"] =
       boost::json::array{"workers", "groups", "collectives", "events", "plans", "simulations", "parameters"};
+  answer["routes"] = http::routes_json(*router_);
   co_return Response::json(200, boost::json::serialize(answer));
 }
 

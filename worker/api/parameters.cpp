@@ -9,6 +9,7 @@
 #include <cstring>
 #include <thread>
 
+#include "http/auth/credentials.hpp"
 #include "http/environment.hpp"
 #include "worker/parameters/serving/access.hpp"
 #include "worker/parameters/serving/push_fields.hpp"

@@ -3,6 +3,7 @@
 #include <boost/json.hpp>
 
 #include "http/api/membership.hpp"
+#include "http/route_list.hpp"
 #include "metrics/exposition.hpp"
 
 namespace chorus::service {
@@ -18,6 +19,7 @@ http::Response json(boost::json::object const& object) {
 
 void HealthRoutes::add_to(http::Router& router) {
   using enum http::Method;
+  router_ = &router;
   router.add(get, "/", http::Access::read, [this](http::Request const&, http::Body&) { return hello(); });
   router.add(get, "/healthz", http::Access::open, [this](http::Request const&, http::Body&) { return alive(); });
   router.add(get, "/livez", http::Access::open, [this](http::Request const&, http::Body&) { return alive(); });
@@ -53,7 +55,8 @@ awaitable<http::Response> HealthRoutes::about() {
                   {"worker", identity_.id},
                   {"incarnation", api::to_hex(identity_.incarnation)},
                   {"url", identity_.url},
-                  {"extensions", {"tensors", "runs", "groups", "flight", "link"}}});
+                  {"extensions", {"tensors", "runs", "groups", "flight", "link"}},
+                  {"routes", http::routes_json(*router_)}});
 }
 
 }  // namespace chorus::service

@@ -80,7 +80,7 @@ struct Worker::Runs {
         group_routes(groups),
         link_route(plane, worker.identity_),
         link_list(plane),
-        probe_routes(worker.client_, worker.identity_) {
+        probe_routes(worker.client_, worker.identity_, worker.options_.coordinator) {
     run_routes.add_to(worker.router_);
     group_routes.add_to(worker.router_);
     link_route.add_to(worker.router_);
