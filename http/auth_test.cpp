@@ -107,8 +107,9 @@ TEST_CASE("the hash is the SHA-256 that others compute") {
 TEST_CASE("times are read and written to the second, and nothing else is a time") {
   for (auto const* text : {"1970-01-01T00:00:00Z", "2024-02-29T23:59:59Z", "2026-11-21T12:00:00Z"})
     CHECK(to_text(parse_time(text).value()) == text);
-  for (auto const* text : {"2026-02-29T00:00:00Z", "2026-13-01T00:00:00Z", "2026-11-21T24:00:00Z", "2026-11-21", "",
-                           "2026-11-21T12:00:00", "2026-11-21t12:00:00Z", "+026-11-21T12:00:00Z", "1969-12-31T23:59:59Z"})
+  for (auto const* text :
+       {"2026-02-29T00:00:00Z", "2026-13-01T00:00:00Z", "2026-11-21T24:00:00Z", "2026-11-21", "", "2026-11-21T12:00:00",
+        "2026-11-21t12:00:00Z", "+026-11-21T12:00:00Z", "1969-12-31T23:59:59Z"})
     CHECK_FALSE(parse_time(text).has_value());
 }
 
@@ -163,7 +164,8 @@ TEST_CASE("a refusal says why and what would be needed") {
   CHECK(missing.problem->detail.find("of the role submit") != std::string::npos);
   auto const lesser = guarded.put("/submit", "read");
   CHECK(lesser.problem->detail == "this needs the role submit, and the token read has the role read");
-  CHECK(lesser.fields.find("WWW-Authenticate") == R"(Bearer realm="chorus", error="insufficient_scope", scope="submit")");
+  CHECK(lesser.fields.find("WWW-Authenticate") ==
+        R"(Bearer realm="chorus", error="insufficient_scope", scope="submit")");
   CHECK(guarded.put("/read", "old").problem->detail.find("token old has expired at 2026-11-21T12:00:00Z") !=
         std::string::npos);
   CHECK(guarded.put("/read", "", with("Authorization", "Basic eA==")).status == 401);

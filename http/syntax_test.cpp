@@ -225,9 +225,10 @@ TEST_CASE("a URL is host, port and path") {
 }
 
 TEST_CASE("a malformed URL is refused with its text") {
-  for (auto const* text : {"", "host:80", "ftp://host/", "http://", "https://", "http:///x", "http://:80", "http://host:",
-                           "http://host:0", "http://host:65536", "http://host:8a", "http://host:-1", "http://u@host",
-                           "http://[::1", "http://[::1]x", "http://host/a b", "http://host/\r\nX: y"}) {
+  for (auto const* text :
+       {"", "host:80", "ftp://host/", "http://", "https://", "http:///x", "http://:80", "http://host:", "http://host:0",
+        "http://host:65536", "http://host:8a", "http://host:-1", "http://u@host", "http://[::1", "http://[::1]x",
+        "http://host/a b", "http://host/\r\nX: y"}) {
     INFO(std::string(text));
     auto const url = parse_url(text);
     REQUIRE(url.has_error());

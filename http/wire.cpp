@@ -41,8 +41,7 @@ asio::awaitable<Wire::Moved> Wire::receive() {
   if (end_ == buffer_bytes_) co_return Moved{0, HttpErrc::too_large};
   if (expired_) co_return Moved{0, HttpErrc::timed_out};
   if (tls_) {
-    auto const moved =
-        co_await read_tls(std::as_writable_bytes(std::span(buffer_.get() + end_, buffer_bytes_ - end_)));
+    auto const moved = co_await read_tls(std::as_writable_bytes(std::span(buffer_.get() + end_, buffer_bytes_ - end_)));
     end_ += moved.bytes;
     co_return moved;
   }

@@ -44,8 +44,10 @@ struct Training {
 
 // One client: pulls, computes the gradient of its images, pushes. The first also sets the weights, and measures.
 std::vector<Line> train(Training const& training, std::size_t client) {
-  auto parameters = must(chorus::Parameters::connect(
-      {.coordinator = training.coordinator, .client = "w" + std::to_string(client), .incarnation = 1, .token_file = training.token_file}));
+  auto parameters = must(chorus::Parameters::connect({.coordinator = training.coordinator,
+                                                      .client = "w" + std::to_string(client),
+                                                      .incarnation = 1,
+                                                      .token_file = training.token_file}));
   auto shared = must(parameters.open(training.parameter, Clock::now() + std::chrono::seconds(10)));
   auto const& images = training.dataset.training;
   auto const steps = images.size() / (clients * images_per_push);
@@ -79,10 +81,8 @@ std::vector<Line> train(Training const& training, std::size_t client) {
 }
 
 void set_weights(Training const& training) {
-  auto parameters = must(chorus::Parameters::connect({.coordinator = training.coordinator,
-                                                      .client = "initial",
-                                                      .incarnation = 1,
-                                                      .token_file = training.token_file}));
+  auto parameters = must(chorus::Parameters::connect(
+      {.coordinator = training.coordinator, .client = "initial", .incarnation = 1, .token_file = training.token_file}));
   auto shared = must(parameters.open(training.parameter, Clock::now() + std::chrono::seconds(10)));
   must(shared.put(digits::initial_weights()));
 }

@@ -31,7 +31,8 @@ Status AuditLog::open() {
 
 void AuditLog::note(Request const& request, Response const& response, TimePoint now, WallTime today) {
   if (file_.has_changed(now)) {
-    struct stat named {}, held {};
+    struct stat named {
+    }, held{};
     bool const same = ::stat(file_.path().c_str(), &named) == 0 && ::fstat(descriptor_, &held) == 0 &&
                       named.st_ino == held.st_ino && named.st_dev == held.st_dev;
     if (!same) reopen();

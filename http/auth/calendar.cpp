@@ -35,7 +35,8 @@ std::optional<WallTime> parse_time(std::string_view text) {
       text[19] != 'Z')
     return std::nullopt;
   auto const year = number(text.substr(0, 4)), month = number(text.substr(5, 2)), day = number(text.substr(8, 2));
-  auto const hour = number(text.substr(11, 2)), minute = number(text.substr(14, 2)), second = number(text.substr(17, 2));
+  auto const hour = number(text.substr(11, 2)), minute = number(text.substr(14, 2)),
+             second = number(text.substr(17, 2));
   if (!year || !month || !day || !hour || !minute || !second) return std::nullopt;
   std::chrono::year_month_day const date{std::chrono::year(static_cast<int>(*year)), std::chrono::month(*month),
                                          std::chrono::day(*day)};

@@ -93,8 +93,8 @@ std::optional<Response> Guard::check_origin(Request const& request, Router::Matc
   if (!origin || HostRules::is_same(*origin, host_of(request))) return std::nullopt;
   if (!hosts_.welcomes(*origin)) {
     count("origin");
-    return Problem(ProblemCode::forbidden, "pages of " + quoted(*origin) +
-                                               " may not speak to this service; --cors-origin allows them");
+    return Problem(ProblemCode::forbidden,
+                   "pages of " + quoted(*origin) + " may not speak to this service; --cors-origin allows them");
   }
   if (request.method != Method::options || !request.fields.find("Access-Control-Request-Method")) return std::nullopt;
   Response response(204);

@@ -35,7 +35,7 @@ struct GuardOptions {
 // On the server's thread; outlives the server.
 class Guard {
  public:
-  static constexpr std::uint32_t requests_per_second_default = 1000;
+  static constexpr std::uint32_t requests_per_second_default = 10000;
 
   explicit Guard(GuardOptions options);
 

@@ -52,9 +52,7 @@ Status Security::open() {
   return credentials_.open();
 }
 
-Door Security::door() {
-  return {&guard_, tls_ ? &*tls_ : nullptr, !guard_.authenticates() && !insecure_no_auth_};
-}
+Door Security::door() { return {&guard_, tls_ ? &*tls_ : nullptr, !guard_.authenticates() && !insecure_no_auth_}; }
 
 Status Security::answer_to(std::string const& host) {
   guard_.answer_to(host);

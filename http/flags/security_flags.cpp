@@ -24,7 +24,7 @@ void add_security_flags(CLI::App& app, SecurityOptions& options) {
       ->delimiter(',')
       ->type_name("ORIGIN,...");
   app.add_option("--rate-limit", options.rate_limit,
-                 "requests per second from one address (default: 1000 with --auth-tokens, none from loopback)")
+                 "requests per second from one address (default: 10000 with --auth-tokens, none from loopback)")
       ->envname("CHORUS_RATE_LIMIT")
       ->check(CLI::Range(1U, 1000000U))
       ->type_name("N");

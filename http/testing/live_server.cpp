@@ -47,13 +47,14 @@ std::vector<std::byte> pattern(std::size_t bytes) {
 
 LiveServer::LiveServer(ServerLimits limits, Door door)
     : scheme_(door.tls != nullptr ? "https" : "http"),
-      server_(io_.get_executor(), router_, limits,
-              [this](Exchange const& exchange) {
-                std::lock_guard const lock(mutex_);
-                seen_.push_back({exchange.method, std::string(exchange.route), exchange.status});
-                changed_.notify_all();
-              },
-              door),
+      server_(
+          io_.get_executor(), router_, limits,
+          [this](Exchange const& exchange) {
+            std::lock_guard const lock(mutex_);
+            seen_.push_back({exchange.method, std::string(exchange.route), exchange.status});
+            changed_.notify_all();
+          },
+          door),
       work_(asio::make_work_guard(io_)) {
   add(Method::get, "/hello", &LiveServer::hello);
   add(Method::put, "/echo", &LiveServer::echo);

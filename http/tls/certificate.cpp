@@ -52,8 +52,7 @@ Certificate certificate_of(x509_st const& x509) {
   certificate.subject = subject_of(x509);
   certificate.begins = time_of(::X509_get0_notBefore(&x509));
   certificate.ends = time_of(::X509_get0_notAfter(&x509));
-  auto* const names =
-      static_cast<GENERAL_NAMES*>(::X509_get_ext_d2i(&x509, NID_subject_alt_name, nullptr, nullptr));
+  auto* const names = static_cast<GENERAL_NAMES*>(::X509_get_ext_d2i(&x509, NID_subject_alt_name, nullptr, nullptr));
   for (int i = 0; i < sk_GENERAL_NAME_num(names); ++i) {
     auto const* const name = sk_GENERAL_NAME_value(names, i);
     if (name->type == GEN_DNS) certificate.names.push_back(text_of(name->d.dNSName));

@@ -54,7 +54,9 @@ Result<TlsContext::Loaded> TlsContext::load() const {
   // Connections are kept, so resumption would save nothing, and tickets would be bytes that nobody awaits.
   ::SSL_CTX_set_num_tickets(context, 0);
   ::SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
-  ::SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+  // Connections that rest keep no buffers.
+  ::SSL_CTX_set_mode(context,
+                     SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
 
   if (!files_.certificate.empty()) {
     if (::SSL_CTX_use_certificate_chain_file(context, files_.certificate.c_str()) != 1)

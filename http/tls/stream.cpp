@@ -14,7 +14,7 @@ namespace {
 
 namespace asio = boost::asio;
 
-constexpr std::size_t record_bytes_max = 16384;      // of TLS
+constexpr std::size_t record_bytes_max = 16384;       // of TLS
 constexpr std::size_t read_ahead_bytes = 128 * 1024;  // about eight records for one system call
 
 bool is_address(std::string const& host) {
@@ -35,7 +35,8 @@ std::string alert(int reason) {
     case SSL_R_SSLV3_ALERT_CERTIFICATE_UNKNOWN:
       return "the peer refused this side's certificate";
     case SSL_R_TLSV1_ALERT_UNKNOWN_CA:
-      return "the peer does not know who signed this side's certificate: the peer's --tls-ca has to have that authority";
+      return "the peer does not know who signed this side's certificate: the peer's --tls-ca has to have that "
+             "authority";
     case SSL_R_WRONG_VERSION_NUMBER:
       return "the peer does not speak TLS: its URL begins with http://";
     case SSL_R_UNSUPPORTED_PROTOCOL:
@@ -233,7 +234,9 @@ TlsStream::Moved TlsStream::write(std::span<std::span<std::byte const> const> pi
 // A part of a record counts as pending with OpenSSL, though nothing comes of it before the rest is there.
 bool TlsStream::has_pending() const { return failed_.error || (!starved_ && ::SSL_has_pending(ssl_) == 1); }
 
+// The buffer is made at the next read, in this size, and stays.
 void TlsStream::read_ahead() {
+  ::SSL_clear_mode(ssl_, SSL_MODE_RELEASE_BUFFERS);
   ::SSL_set_default_read_buffer_len(ssl_, read_ahead_bytes);
   ::SSL_set_read_ahead(ssl_, 1);
 }

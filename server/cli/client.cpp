@@ -51,7 +51,8 @@ std::string reason_of(httplib::Error error, std::chrono::milliseconds patience, 
     case httplib::Error::SSLConnection:
       return "no TLS: is the URL to begin with http://, or is a certificate (--tls-cert, --tls-key) asked for?";
     case httplib::Error::SSLServerVerification:
-      return "its certificate is not accepted (" + why_not_verified(connection) + "): --tls-ca has to have the authority "
+      return "its certificate is not accepted (" + why_not_verified(connection) +
+             "): --tls-ca has to have the authority "
              "that signed it, and the URL a name that it is for";
     default:
       return httplib::to_string(error);
@@ -122,20 +123,20 @@ std::optional<Failure> Client::follow(Request const& request,
   int status = 0;
   std::string refusal;
   bool had_enough = false;
-  auto const answer =
-      (*connection)->Get((url.path == "/" ? "" : url.path) + request.path, {{"Accept", "text/event-stream"}},
-                     [&](httplib::Response const& head) {
-                       status = head.status;
-                       return true;
-                     },
-                     [&](char const* data, std::size_t size) {
-                       if (status / 100 == 2) {
-                         had_enough = !on_bytes({data, size});
-                         return !had_enough;
-                       }
-                       refusal.append(data, size);
-                       return true;
-                     });
+  auto const answer = (*connection)
+                          ->Get((url.path == "/" ? "" : url.path) + request.path, {{"Accept", "text/event-stream"}},
+                                [&](httplib::Response const& head) {
+                                  status = head.status;
+                                  return true;
+                                },
+                                [&](char const* data, std::size_t size) {
+                                  if (status / 100 == 2) {
+                                    had_enough = !on_bytes({data, size});
+                                    return !had_enough;
+                                  }
+                                  refusal.append(data, size);
+                                  return true;
+                                });
   if (had_enough) return std::nullopt;
   if (!answer) return unreachable(origin, reason_of(answer.error(), request.patience, **connection));
   if (status / 100 != 2) return Failure{http::problem_from_json(refusal, static_cast<unsigned>(status))};

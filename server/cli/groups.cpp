@@ -95,9 +95,9 @@ ExitCode create(CreateOptions const& options, Session const& session) {
   api::GroupRequest body;
   body.size = options.size;
   if (!options.workers.empty()) body.workers = options.workers;
-  return answer(Client(session)
-                    .ask<api::Group>({.method = "PUT", .path = path_of(options.name), .body = http::encode(body)}),
-                session);
+  return answer(
+      Client(session).ask<api::Group>({.method = "PUT", .path = path_of(options.name), .body = http::encode(body)}),
+      session);
 }
 
 ExitCode remove(std::string const& name, Session const& session) {

@@ -161,7 +161,8 @@ void add_token(CLI::App& root, Commands& commands) {
   made.add_option("--id", options->id, "its name in logs and audits (default: drawn)")->type_name("ID");
   add_parsed(made, "--expires", options->lifetime, parse_lifetime, "after so long, like 12h or 30d (default: never)")
       ->type_name("TIME");
-  made.add_option("--out", options->out, "write the token to this new file, for its owner alone, instead of printing it")
+  made.add_option("--out", options->out,
+                  "write the token to this new file, for its owner alone, instead of printing it")
       ->type_name("FILE");
   commands.bind(made, [options](Session const& session) { return create(*options, session); });
 

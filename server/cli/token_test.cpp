@@ -82,8 +82,8 @@ TEST_CASE("what cannot be is refused before anything is written") {
 TEST_CASE("a file of a token that is none is said before anybody is called") {
   ScratchDirectory const directory;
   FakeCoordinator coordinator;
-  auto const run = chorus::cli::chorus({"workers", "--token-file", directory / "none"},
-                                       {"CHORUS_COORDINATOR=" + coordinator.url});
+  auto const run =
+      chorus::cli::chorus({"workers", "--token-file", directory / "none"}, {"CHORUS_COORDINATOR=" + coordinator.url});
   CHECK(run.status == 1);
   CHECK(run.err.find("--token-file: " + (directory / "none")) != std::string::npos);
   CHECK(coordinator.questions().empty());

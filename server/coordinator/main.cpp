@@ -119,6 +119,7 @@ int run(Flags const& flags) {
   coordinator::CoordinatorOptions options;
   options.lease = std::chrono::milliseconds(flags.lease_ms);
   options.security = flags.security;
+  options.security.allowed_hosts.push_back(flags.host);
   options.checkpoints = {flags.checkpoint, std::chrono::seconds(flags.checkpoint_interval_s), flags.checkpoint_keep};
   if (!flags.constants.empty()) {
     auto constants = calibration::read_constants(flags.constants);

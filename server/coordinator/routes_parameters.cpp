@@ -23,7 +23,8 @@ void ParameterRoutes::add_to(http::Router& router) {
 // ?suspect=w1&incarnation=..: who asks could not reach that worker, and another placement may be due.
 void ParameterRoutes::heed_suspicion(Request const& request) {
   auto const worker = request.query_value("suspect"), incarnation = request.query_value("incarnation");
-  if (worker && incarnation && request.caller.may(http::Access::join)) cluster_.suspect(std::string(*worker), std::string(*incarnation));
+  if (worker && incarnation && request.caller.may(http::Access::join))
+    cluster_.suspect(std::string(*worker), std::string(*incarnation));
 }
 
 awaitable<Response> ParameterRoutes::list(Request const& request, Body&) {

@@ -137,7 +137,8 @@ std::string status_page(Overview const& overview) {
           ? "<p><strong>No authentication (--insecure-no-auth): whoever reaches this address may do everything."
             "</strong></p>\n"
           : "";
-  return title + warning + verdict(overview) + workers_table(overview.workers) + groups_table(overview.groups) + collectives_table(overview.collectives) +
+  return title + warning + verdict(overview) + workers_table(overview.workers) + groups_table(overview.groups) +
+         collectives_table(overview.collectives) +
          "<p><a href=\"/v1/workers\">/v1/workers</a> <a href=\"/v1/groups\">/v1/groups</a> "
          "<a href=\"/v1/collectives\">/v1/collectives</a> <a href=\"/metrics\">/metrics</a></p>\n</body></html>\n";
 }

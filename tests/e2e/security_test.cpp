@@ -39,9 +39,14 @@ std::string filled(std::string const& pattern, std::map<std::string, std::string
 }
 
 // A name for everything that could be spoiled, and bodies with which that would work.
-std::map<std::string, std::string> const existing{{"workers", "w1"}, {"groups", "g"},    {"tensors", "t"},
-                                                  {"parameters", "p"}, {"collectives", "c"}, {"g", "all_reduce"},
-                                                  {"runs", "0000000000000001"}, {"shards", "0"}};
+std::map<std::string, std::string> const existing{{"workers", "w1"},
+                                                  {"groups", "g"},
+                                                  {"tensors", "t"},
+                                                  {"parameters", "p"},
+                                                  {"collectives", "c"},
+                                                  {"g", "all_reduce"},
+                                                  {"runs", "0000000000000001"},
+                                                  {"shards", "0"}};
 
 std::string harm(std::string const& path) {
   if (path == "/v1/groups/g") return R"({"size":1})";
@@ -49,8 +54,7 @@ std::string harm(std::string const& path) {
   if (path == "/v1/collectives" || path == "/v1/collectives/c")
     return R"({"group":"g","op":"all_reduce","tensor":"t"})";
   if (path == "/v1/checkpoints") return R"({"name":"x"})";
-  if (path == "/v1/workers")
-    return R"({"id":"w9","incarnation":"0000000000000001","url":"http://127.0.0.1:9"})";
+  if (path == "/v1/workers") return R"({"id":"w9","incarnation":"0000000000000001","url":"http://127.0.0.1:9"})";
   return "{}";
 }
 
@@ -129,8 +133,7 @@ TEST_CASE("every route refuses everybody whom it should, and nothing happens") {
         refused += outcome.is_refused() ? 1 : 0;
         return outcome;
       };
-      for (auto const* badge : {&wrong_certificate, &no_certificate, &late_certificate})
-        CHECK(ask(*badge).status == 0);
+      for (auto const* badge : {&wrong_certificate, &no_certificate, &late_certificate}) CHECK(ask(*badge).status == 0);
       bool const is_open = route.role == "open";
       for (auto const* badge : {&none}) CHECK(ask(*badge).is_refused() == !is_open);
       for (auto const* badge : {&unknown, &expired, &revoked}) CHECK(ask(*badge).status == 401);
@@ -172,8 +175,8 @@ TEST_CASE("a fleet with tokens and certificates works, and its links are TLS") {
   REQUIRE(fleet.chorus(user, {"groups", "create", "g", "--size", "3"}).status == 0);
   for (auto const* algorithm : {"ring", "tree", "mesh", "centralized"}) {
     CAPTURE(algorithm);
-    auto const ran = fleet.chorus(user, {"run", "all_reduce", "--group", "g", "--tensor", "t", "--output", "sum",
-                                         "--algorithm", algorithm});
+    auto const ran = fleet.chorus(
+        user, {"run", "all_reduce", "--group", "g", "--tensor", "t", "--output", "sum", "--algorithm", algorithm});
     INFO(ran.output);
     CHECK(ran.status == 0);
     for (std::size_t i = 0; i < fleet.size(); ++i) {
@@ -192,7 +195,8 @@ TEST_CASE("a fleet with tokens and certificates works, and its links are TLS") {
     CHECK(contains(metrics, "chorus_tls_certificate_expiry_timestamp_seconds "));
   }
   // One worker asks the others on a client's behalf.
-  fleet.put(fleet.coordinator(), "/v1/parameters/p", R"({"group":"g","dtype":"f32","shape":[6],"optimizer":{"name":"none"}})");
+  fleet.put(fleet.coordinator(), "/v1/parameters/p",
+            R"({"group":"g","dtype":"f32","shape":[6],"optimizer":{"name":"none"}})");
   std::string const value(24, '\0');
   for (std::size_t i = 0; i < fleet.size(); ++i) {
     auto const pulled = call(fleet.worker(i).url, "GET", "/v1/parameters/p/value", user);
@@ -232,13 +236,16 @@ TEST_CASE("a worker cannot have another name than its certificate, and is not se
   CHECK(joined.status == 403);
   CHECK(contains(joined.body, "the certificate is for w7.example, and the worker advertises 127.0.0.1"));
 
-  auto const probe = [&](std::string const& body) { return call(fleet.worker(0).url, "POST", "/v1/probes", service, body).status; };
+  auto const probe = [&](std::string const& body) {
+    return call(fleet.worker(0).url, "POST", "/v1/probes", service, body).status;
+  };
   CHECK(probe(R"({"worker":"w0","url":")" + fleet.coordinator().url + "\"}") == 403);
   CHECK(probe(R"({"worker":"w9","url":")" + fleet.worker(0).url + "\"}") == 403);
   CHECK(probe(R"({"worker":"w0","url":")" + fleet.worker(0).url + "\"}") == 200);
 
   auto const own = fleet.authority.issue("other", {"other.example"});
-  auto const refused = run({binary("chorus-worker"), "--port", "0", "--tls-cert", own.certificate, "--tls-key", own.key});
+  auto const refused =
+      run({binary("chorus-worker"), "--port", "0", "--tls-cert", own.certificate, "--tls-key", own.key});
   CHECK(refused.status == 1);
   CHECK(contains(refused.output, "is for other.example, and others are told to call 127.0.0.1"));
 }
@@ -249,8 +256,8 @@ TEST_CASE("an address that others reach is refused without authentication, unles
     auto const refused = run({binary(service), "--host", "0.0.0.0", "--port", "0"});
     CHECK(refused.status == 1);
     CHECK(contains(refused.output, "--auth-tokens FILE, or --insecure-no-auth"));
-    Service const open(service, {binary(service), "--host", "0.0.0.0", "--port", "0", "--log-level", "error",
-                                 "--insecure-no-auth"});
+    Service const open(
+        service, {binary(service), "--host", "0.0.0.0", "--port", "0", "--log-level", "error", "--insecure-no-auth"});
     auto const url = "http://127.0.0.1:" + std::to_string(open.port());
     CHECK(contains(call(url, "GET", "/metrics", {}).body, "chorus_auth_enabled 0"));
     if (open.id == "chorus-coordinator")

@@ -60,7 +60,8 @@ Identity Authority::issue(std::string const& name, std::vector<std::string> cons
   X509_set_issuer_name(certificate.get(), X509_get_subject_name(certificate_.get()));
   std::string list;
   for (auto const& one : names) {
-    bool const is_address = one.find_first_not_of("0123456789.") == std::string::npos || one.find(':') != std::string::npos;
+    bool const is_address =
+        one.find_first_not_of("0123456789.") == std::string::npos || one.find(':') != std::string::npos;
     list += (list.empty() ? "" : ",") + std::string(is_address ? "IP:" : "DNS:") + one;
   }
   if (!list.empty()) extend(*certificate, *certificate_, NID_subject_alt_name, list);

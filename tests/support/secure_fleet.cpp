@@ -49,27 +49,35 @@ SecureFleet::SecureFleet(std::size_t workers) {
   write_file(service_token_file_, service + "\n");
   admin_ = badge("admin");
 
-  std::vector<std::string> arguments{binary("chorus-coordinator"), "--port", "0", "--log-level", "warn",
-                                     "--audit-log", directory_ / "audit.jsonl"};
+  std::vector<std::string> arguments{binary("chorus-coordinator"), "--port", "0", "--log-level", "warn", "--audit-log",
+                                     directory_ / "audit.jsonl"};
   for (auto const& one : protection("coordinator")) arguments.push_back(one);
   coordinator_ = std::make_unique<Service>("coordinator", std::move(arguments));
   for (std::size_t i = 0; i < workers; ++i) {
     auto const id = "w" + std::to_string(i);
-    arguments = {binary("chorus-worker"), "--port", "0", "--log-level", "warn", "--id", id, "--shm", "off",
-                 "--coordinator", coordinator_->url};
+    arguments = {binary("chorus-worker"), "--port",         "0", "--log-level", "warn", "--id", id, "--shm", "off",
+                 "--coordinator",         coordinator_->url};
     for (auto const& one : protection(id)) arguments.push_back(one);
     workers_.push_back(std::make_unique<Service>(id, std::move(arguments)));
     if (!eventually([&] { return call(workers_.back()->url, "GET", "/readyz", admin_).status == 200; }))
-      throw std::runtime_error(id + " did not become ready: " +
-                               call(workers_.back()->url, "GET", "/readyz", admin_).body);
+      throw std::runtime_error(id +
+                               " did not become ready: " + call(workers_.back()->url, "GET", "/readyz", admin_).body);
   }
 }
 
 std::vector<std::string> SecureFleet::protection(std::string const& name) {
   auto const own = authority.issue(name, {"127.0.0.1"});
-  return {"--auth-tokens", directory_ / "tokens.jsonl", "--token-file", service_token_file_,
-          "--tls-cert",    own.certificate,             "--tls-key",    own.key,
-          "--tls-ca",      authority.path(),            "--tls-require-client-cert"};
+  return {"--auth-tokens",
+          directory_ / "tokens.jsonl",
+          "--token-file",
+          service_token_file_,
+          "--tls-cert",
+          own.certificate,
+          "--tls-key",
+          own.key,
+          "--tls-ca",
+          authority.path(),
+          "--tls-require-client-cert"};
 }
 
 std::string SecureFleet::create(std::string const& id, std::string const& role, std::string const& lifetime) {
@@ -86,7 +94,8 @@ Badge SecureFleet::badge(std::string const& role, std::string const& lifetime) {
 }
 
 void SecureFleet::revoke(Badge const& badge) {
-  if (run({binary("chorus"), "token", "revoke", ids_.at(badge.token), "--file", directory_ / "tokens.jsonl"}).status != 0)
+  if (run({binary("chorus"), "token", "revoke", ids_.at(badge.token), "--file", directory_ / "tokens.jsonl"}).status !=
+      0)
     throw std::runtime_error("the token is not revoked");
 }
 
@@ -106,8 +115,8 @@ std::string SecureFleet::put(Service const& service, std::string const& path, st
 Ran SecureFleet::chorus(Badge const& badge, std::vector<std::string> const& arguments) {
   auto const file = directory_ / "cli.token";
   write_file(file, badge.token + "\n");
-  std::vector<std::string> all{binary("chorus"), "--coordinator", coordinator_->url, "--token-file", file, "--tls-ca",
-                               badge.authorities};
+  std::vector<std::string> all{binary("chorus"), "--coordinator",  coordinator_->url, "--token-file", file,
+                               "--tls-ca",       badge.authorities};
   if (!badge.certificate.certificate.empty())
     all.insert(all.end(), {"--tls-cert", badge.certificate.certificate, "--tls-key", badge.certificate.key});
   all.insert(all.end(), arguments.begin(), arguments.end());

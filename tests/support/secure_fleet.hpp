@@ -20,8 +20,8 @@ struct Badge {
 };
 
 struct Outcome {
-  int status = 0;           // 0: no answer
-  std::string challenge;    // WWW-Authenticate
+  int status = 0;         // 0: no answer
+  std::string challenge;  // WWW-Authenticate
   std::string body;
   // Nothing behind the door has seen the request.
   [[nodiscard]] bool is_refused() const { return status == 0 || status == 401 || !challenge.empty(); }

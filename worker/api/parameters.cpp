@@ -211,8 +211,7 @@ Result<Parameters> Parameters::connect(ParametersOptions options) {
                  "incarnation is 0: the pushes of a program that starts again would be taken for repetitions");
   http::ignore_broken_pipes();
   auto impl = std::make_shared<Impl>(std::move(options));
-  if (auto const opened = impl->open(); !opened)
-    return Error(ParametersErrc::bad_argument, opened.error().detail);
+  if (auto const opened = impl->open(); !opened) return Error(ParametersErrc::bad_argument, opened.error().detail);
   return Parameters(std::move(impl));
 }
 

@@ -46,7 +46,7 @@ struct WorkerOptions {
   std::size_t connections = 16384;                // accepted at once
   // Who may call this worker, what it shows to the others, TLS: docs/security.md.
   http::SecurityOptions security;
-  std::string log_level = "warn";                 // trace, debug, info, warn, error, off: to standard error
+  std::string log_level = "warn";  // trace, debug, info, warn, error, off: to standard error
 };
 
 // A whole worker in this process: its HTTP service, its lease at the coordinator, its data plane, on two threads of its

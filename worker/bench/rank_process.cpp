@@ -24,8 +24,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::uint64_t arena_bytes = std::uint64_t{1} << 36;  // of addresses
 
-engine::DataPlaneOptions plane_options(Options const& options, plan::Rank rank,
-                                       http::Credentials const& credentials) {
+engine::DataPlaneOptions plane_options(Options const& options, plan::Rank rank, http::Credentials const& credentials) {
   engine::DataPlaneOptions plane;
   plane.credentials = &credentials;
   plane.worker = "bench-" + std::to_string(rank);
@@ -50,7 +49,8 @@ class Worker {
     }
     router_.add(http::Method::get, links::link_path, http::Access::open,
                 [this](http::Request const& request, http::Body& body) { return link(request, body); });
-    server_.emplace(io_.get_executor(), router_, http::ServerLimits{}, [](http::Exchange const&) {}, door);
+    server_.emplace(
+        io_.get_executor(), router_, http::ServerLimits{}, [](http::Exchange const&) {}, door);
     port_ = server_->listen("127.0.0.1", 0).value();
     thread_ = std::thread([this] { io_.run(); });
   }

@@ -68,7 +68,7 @@ void TcpLink::start(LinkHandler& handler) {
   if (auto fed = reader_.feed(handler, early, closed_); fed.has_error()) return fail(fed.error());
   if (closed_) return;
   if (!early.empty()) handler.link_rests();
-  if (!closed_) wait_readable();
+  if (!closed_) read_later();
 }
 
 void TcpLink::flush() {
@@ -192,8 +192,8 @@ bool TcpLink::read() {
 }
 
 void TcpLink::read_failed(error_code error) {
-  auto why = write_error_                ? write_error_.message()
-             : error == asio::error::eof ? std::string("closed by the peer")
+  auto why = write_error_                   ? write_error_.message()
+             : error == asio::error::eof    ? std::string("closed by the peer")
              : tls_ && !tls_->why().empty() ? tls_->why()
                                             : error.message();
   if (reader_.within_frame()) why += " in the middle of a frame";

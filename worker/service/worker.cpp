@@ -113,10 +113,13 @@ Worker::Worker(boost::asio::io_context& control, WorkerOptions options, std::sha
       plans_(plan_cache_bytes),
       helper_(executor_),
       client_(executor_, &security_.credentials()),
-      server_(executor_, router_, limits_of(options_), [this](http::Exchange const& exchange) {
-        metrics_.request(http::name(exchange.method), exchange.route, exchange.status,
-                         std::chrono::duration<double>(exchange.duration).count());
-      }, security_.door()) {}
+      server_(
+          executor_, router_, limits_of(options_),
+          [this](http::Exchange const& exchange) {
+            metrics_.request(http::name(exchange.method), exchange.route, exchange.status,
+                             std::chrono::duration<double>(exchange.duration).count());
+          },
+          security_.door()) {}
 
 Worker::~Worker() = default;
 
