@@ -33,18 +33,19 @@ BOOST_DESCRIBE_STRUCT(Member, (), (rank, worker, incarnation, url, locality, rol
 BOOST_DESCRIBE_STRUCT(Selection, (), (op, max_bytes, algorithm, root, arity, algorithm_shape, reason))
 BOOST_DESCRIBE_STRUCT(Stretch, (), (arrival_order, assigned))
 BOOST_DESCRIBE_STRUCT(GroupRequest, (), (workers, size, on_failure, min_ranks))
-BOOST_DESCRIBE_STRUCT(Group, (), (name, epoch, state, members, lost, requested, stretch, selection))
+BOOST_DESCRIBE_STRUCT(SlowMember, (), (rank, worker, late_seconds, share))
+BOOST_DESCRIBE_STRUCT(Group, (), (name, epoch, state, members, lost, requested, stretch, selection, slow))
 BOOST_DESCRIBE_STRUCT(CollectiveRequest, (),
                       (group, op, tensor, output, reduce, counts, local_algorithm, algorithm, root, arity,
                        algorithm_shape, epoch, timeout_ms, in_place, on_failure, reproducible, schedule))
 BOOST_DESCRIBE_STRUCT(Attempt, (), (run, epoch, error))
 BOOST_DESCRIBE_STRUCT(Considered, (),
                       (algorithm, root, arity, algorithm_shape, predicted_seconds, rounds, bytes_per_rank))
-BOOST_DESCRIBE_STRUCT(RankRecord, (), (rank, worker, parts, state, report))
+BOOST_DESCRIBE_STRUCT(RankRecord, (), (rank, worker, parts, state, late_seconds, report))
 BOOST_DESCRIBE_STRUCT(Collective, (),
-                      (id, state, request, run, epoch, dtype, shape, bytes, algorithm, root, arity, algorithm_shape,
-                       local_algorithm, reason, considered, predicted_seconds, lower_bound, created_at, seconds,
-                       arrival_skew_seconds, ranks, attempts, error))
+                      (id, state, request, run, epoch, dtype, shape, bytes, timeout_ms, algorithm, root, arity,
+                       algorithm_shape, local_algorithm, reason, considered, predicted_seconds, lower_bound, created_at,
+                       seconds, arrival_skew_seconds, ranks, attempts, error))
 BOOST_DESCRIBE_STRUCT(Event, (), (sequence, type, at, worker, incarnation, group, epoch, collective, run, code, detail))
 
 constexpr auto required(Place const*) { return std::array<std::string_view, 1>{"region"}; }

@@ -12,6 +12,12 @@ namespace asio = boost::asio;
 using http::Problem;
 using http::ProblemCode;
 
+// Until it is planned: one to which nobody gave a time waits for others on its tensor as long as those may take.
+TimePoint::duration timeout_of(api::CollectiveRequest const& request) {
+  if (request.timeout_ms) return std::chrono::milliseconds(*request.timeout_ms);
+  return std::chrono::ceil<std::chrono::milliseconds>(std::chrono::duration<double>(Pace::most_s));
+}
+
 }  // namespace
 
 Collectives::Collectives(Tools tools, ExecutionPatience patience, RecordLimits limits)
@@ -105,7 +111,7 @@ asio::awaitable<http::Checked<Collectives::Launched>> Collectives::launch(Record
 
 void Collectives::start(std::shared_ptr<Record> record, Ready ready) {
   auto const id = record->view().id;
-  auto const deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(record->view().request.timeout_ms);
+  auto const deadline = std::chrono::steady_clock::now() + timeout_of(record->view().request);
   auto execution = std::make_shared<Execution>(tools_.execution, patience_, std::move(record), std::move(ready.order),
                                                std::move(ready.group), Execution::Mode::launch, deadline);
   running_.emplace(id, execution);
@@ -115,7 +121,7 @@ void Collectives::start(std::shared_ptr<Record> record, Ready ready) {
 asio::awaitable<http::Checked<std::shared_ptr<Record>>> Collectives::validate(api::CollectiveRequest request) {
   auto checked = check(request);
   if (checked.has_error()) co_return checked.error();
-  auto const deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(request.timeout_ms);
+  auto const deadline = std::chrono::steady_clock::now() + timeout_of(request);
   auto const record = std::make_shared<Record>("", 0, std::move(request), rfc3339(wall_seconds()));
   auto const execution =
       std::make_shared<Execution>(tools_.execution, patience_, record, std::move(checked.value().order),

@@ -12,6 +12,11 @@ http::Observer count_in(metrics::CoordinatorMetrics& metrics) {
   };
 }
 
+boost::asio::any_io_executor instead_of_threads(boost::asio::any_io_executor const& executor,
+                                                CoordinatorOptions const& options) {
+  return options.has_threads ? boost::asio::any_io_executor() : executor;
+}
+
 }  // namespace
 
 Coordinator::Coordinator(boost::asio::any_io_executor executor, CoordinatorOptions options,
@@ -20,21 +25,24 @@ Coordinator::Coordinator(boost::asio::any_io_executor executor, CoordinatorOptio
       metrics_(metrics::this_build(), wall_seconds()),
       client_(executor),
       workers_(client_, options.failpoint),
-      journal_(executor, std::move(journal), options.journal, options.failpoint, *log_),
+      journal_(executor, std::move(journal), options.journal, options.failpoint, *log_,
+               instead_of_threads(executor, options)),
       events_(executor, journal_, options.events),
       chronicle_(journal_, events_),
-      planner_(options.constants),
+      planner_(options.constants, instead_of_threads(executor, options)),
       locks_changed_(executor),
-      cluster_({executor, workers_, planner_, locks_, locks_changed_, metrics_, journal_, events_, *log_, random},
-               options.cluster, options.lease),
-      collectives_({{executor, workers_, planner_, cluster_.groups(), locks_, locks_changed_, chronicle_, random},
-                    metrics_,
-                    journal_,
-                    *log_,
-                    [this](std::string const& worker, std::string const& incarnation) {
-                      cluster_.suspect(worker, incarnation);
-                    }},
-                   options.execution, options.records),
+      cluster_(
+          {executor, workers_, planner_, locks_, locks_changed_, metrics_, journal_, events_, habits_, *log_, random},
+          options.cluster, options.lease),
+      collectives_(
+          {{executor, workers_, planner_, cluster_.groups(), locks_, locks_changed_, chronicle_, habits_, random},
+           metrics_,
+           journal_,
+           *log_,
+           [this](std::string const& worker, std::string const& incarnation) {
+             cluster_.suspect(worker, incarnation);
+           }},
+          options.execution, options.records),
       parameters_({executor, workers_, cluster_, *log_}, options.directory),
       checkpoints_({executor, workers_, parameters_, metrics_, *log_}, options.checkpoints),
       worker_routes_(cluster_),

@@ -22,7 +22,8 @@ struct CoordinatorOptions {
   Checkpoints::Schedule checkpoints;
   JournalPatience journal;
   EventLimits events;
-  Failpoint failpoint;  // for tests
+  Failpoint failpoint;      // for tests
+  bool has_threads = true;  // false: everything is done on the executor, for tests that own the time
   http::ServerLimits http;
 };
 
@@ -57,6 +58,7 @@ class Coordinator {
   Events events_;
   Chronicle chronicle_;
   Planner planner_;
+  Habits habits_;
   LockTable locks_;
   http::Condition locks_changed_;
   Cluster cluster_;

@@ -13,6 +13,7 @@
 #include "server/coordinator/blame.hpp"
 #include "server/coordinator/chronicle.hpp"
 #include "server/coordinator/groups.hpp"
+#include "server/coordinator/habits.hpp"
 #include "server/coordinator/lock_table.hpp"
 #include "server/coordinator/order.hpp"
 #include "server/coordinator/planner.hpp"
@@ -30,6 +31,7 @@ struct ExecutionTools {
   LockTable& locks;
   http::Condition& locks_changed;
   Chronicle& chronicle;
+  Habits& habits;
   Random random;
 };
 
@@ -47,7 +49,8 @@ class Execution {
  public:
   enum class Mode { launch, validate_only };
 
-  // `group` is as it stood when the collective was asked for, and was usable. At the deadline it fails.
+  // `group` is as it stood when the collective was asked for, and was usable. At the deadline it fails; if the request
+  // has no timeout it gets another one when it is planned, as the group's habits are.
   Execution(ExecutionTools const& tools, ExecutionPatience patience, std::shared_ptr<Record> record, Order order,
             api::Group group, Mode mode, TimePoint deadline);
 
@@ -100,6 +103,8 @@ class Execution {
   [[nodiscard]] http::Problem refused(std::uint32_t rank, http::ProblemCode code, std::string const& why) const;
   [[nodiscard]] std::uint32_t ranks() const { return static_cast<std::uint32_t>(group_.members.size()); }
   [[nodiscard]] std::string title(std::uint32_t rank) const;
+  void give_time();
+  void learn();
   void settle(RankEnding::Kind kind, std::uint32_t rank, http::Problem problem);
   [[nodiscard]] bool failing() const { return cancelled_ || lost_ || failures_ > 0; }
   // The group may shrink, what the ranks brought is intact, and there is time.
@@ -113,7 +118,7 @@ class Execution {
   Mode const mode_;
   http::Condition changed_;
   http::TaskGroup calls_;
-  TimePoint const deadline_;
+  TimePoint deadline_;
   LockTable::Ticket ticket_ = 0;
 
   bool in_line_ = false;

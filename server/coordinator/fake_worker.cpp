@@ -100,7 +100,7 @@ asio::awaitable<Response> FakeWorker::run(Request const&, Body& body) {
   report.rank = order.rank;
   report.worker = id;
   report.state = "failed";
-  report.seconds = 0.001;
+  report.seconds = seconds;
   auto const deadline = Clock::now() + std::chrono::milliseconds(order.timeout_ms);
   while (hold_runs && number >= released_ && !is_dropped(order.run) && Clock::now() < deadline)
     co_await changed_.wait_until(deadline);

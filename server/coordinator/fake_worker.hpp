@@ -36,6 +36,7 @@ class FakeWorker {
   std::optional<http::Problem> refuse_commits;
   bool repeats_commits = false;  // gives the version again; otherwise a second commit is unknown
   std::string digest = "00000000000000dd";
+  double seconds = 0.001;                            // that its part of a run took
   std::map<std::string, std::uint32_t> epochs_seen;  // by group: assignments up to this are fenced
   bool deaf_to_heads = false;                        // takes the requests, and never answers
   bool deaf_to_runs = false;

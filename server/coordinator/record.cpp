@@ -42,8 +42,12 @@ void Record::plan(api::Group const& group, Admitted const& admitted, model::Choi
   view_.predicted_seconds = choice.cost.seconds;
   view_.lower_bound = planning::show_lower_bound(choice.spec.op, choice.spec.ranks, admitted.bytes);
   for (auto const& member : group.members)
-    view_.ranks.push_back({member.rank, member.worker, admitted.tensors[member.rank], "pending", std::nullopt});
+    view_.ranks.push_back({member.rank, member.worker, admitted.tensors[member.rank], "pending", 0, std::nullopt});
   if (!admitted_) admitted_ = now;
+}
+
+void Record::given_time(std::chrono::milliseconds timeout) {
+  view_.timeout_ms = static_cast<std::uint64_t>(timeout.count());
 }
 
 void Record::run() {
@@ -79,6 +83,10 @@ void Record::succeed(std::vector<std::uint64_t> const& versions, TimePoint now) 
     rank.report->version = versions[rank.rank];
   }
   end("succeeded", std::nullopt, now);
+}
+
+void Record::came_late(std::vector<double> const& lateness_s) {
+  for (auto& rank : view_.ranks) rank.late_seconds = lateness_s.at(rank.rank);
 }
 
 void Record::begin_again(std::uint64_t run, http::Problem why, std::uint32_t epoch) {

@@ -27,6 +27,8 @@ class Record {
 
   // pending -> planned. Seconds count from `now` on.
   void plan(api::Group const& group, Admitted const& admitted, model::Choice const& choice, TimePoint now);
+  // planned: it may take so long.
+  void given_time(std::chrono::milliseconds timeout);
   // planned -> running: the launches are under way.
   void run();
   // running: this rank's part has ended, as its worker reports. At most once per rank.
@@ -35,6 +37,8 @@ class Record {
 
   // running -> succeeded: every rank has succeeded and has committed this version.
   void succeed(std::vector<std::uint64_t> const& versions, TimePoint now);
+  // succeeded: by how much each rank came later than the middle one.
+  void came_late(std::vector<double> const& lateness_s);
   // not ended -> failed, cancelled.
   void fail(http::Problem problem, TimePoint now);
   void cancel(http::Problem problem, TimePoint now);

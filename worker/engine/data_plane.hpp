@@ -4,6 +4,7 @@
 // Knows no algorithms and no REST: it is handed programs and memory, and reports how each run ended.
 #pragma once
 
+#include <boost/asio/io_context.hpp>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -90,6 +91,9 @@ struct DataPlaneOptions {
   std::string worker;  // own id and incarnation, presented in handshakes
   std::uint64_t incarnation = 0;
   std::chrono::microseconds spin{20};  // how long the idle thread polls before it blocks; 0 blocks at once
+  // Runs in this loop, which outlives it, instead of on a thread of its own: for those who own the time. Then it is
+  // made, used and destroyed by the thread that runs the loop, not from within it, and run() is not called.
+  boost::asio::io_context* loop = nullptr;
   std::uint64_t eager_bytes =
       65536;  // per run and link: sent without waiting for the receiver's grant; equal everywhere
   // How often a run asks those that it waits for whether they live, and whom they wait for themselves, at first after a

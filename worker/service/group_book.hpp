@@ -48,6 +48,9 @@ class GroupBook {
   // Waits for its turn, runs, and commits on this rank. The deadline counts from now.
   boost::asio::awaitable<http::Checked<api::LocalReport>> call(std::string group, std::string op, api::LocalCall call);
 
+  // What the coordinator is told: of each group whose members have called, in its present epoch.
+  [[nodiscard]] std::vector<api::GroupCalls> calls() const;
+
   // No new calls; drained() returns when the last one has ended, or at the deadline.
   void drain() { draining_ = true; }
   boost::asio::awaitable<void> drained(std::chrono::steady_clock::time_point deadline);

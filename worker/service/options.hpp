@@ -26,6 +26,7 @@ struct WorkerOptions {
   std::size_t connections = 16384;  // accepted at once
 
   // Of the surroundings, not of the command line.
+  bool has_threads = true;  // false: collectives run on the control thread too, for tests that own the time
   std::string host_name;
   std::uint64_t incarnation = 0;
   double start_time_seconds = 0;  // wall clock, since 1970

@@ -65,6 +65,7 @@ struct Worker::Runs {
       : plane({.worker = worker.identity_.id,
                .incarnation = worker.identity_.incarnation,
                .spin = worker.options_.spin,
+               .loop = worker.options_.has_threads ? nullptr : &worker.control_,
                .arena = worker.arena_.get(),
                .on_link_without_shm =
                    [log = worker.log_](std::string const& peer, std::string const& why) {
@@ -100,7 +101,8 @@ struct Worker::Runs {
 
 Worker::Worker(boost::asio::io_context& control, WorkerOptions options, std::shared_ptr<spdlog::logger> log,
                Fenced fenced)
-    : executor_(control.get_executor()),
+    : control_(control),
+      executor_(control.get_executor()),
       options_(std::move(options)),
       log_(std::move(log)),
       fenced_(std::move(fenced)),
@@ -109,7 +111,7 @@ Worker::Worker(boost::asio::io_context& control, WorkerOptions options, std::sha
       pool_(kept_bytes(options_), options_.memory_limit_bytes, arena_),
       clients_(options_.allows_client_shm, store_),
       plans_(plan_cache_bytes),
-      helper_(executor_),
+      helper_(executor_, options_.has_threads ? boost::asio::any_io_executor() : executor_),
       client_(executor_),
       server_(executor_, router_, limits_of(options_), [this](http::Exchange const& exchange) {
         metrics_.request(http::name(exchange.method), exchange.route, exchange.status,
@@ -167,7 +169,8 @@ void Worker::start_agent() {
   agent.self.locality = options_.locality;
   if (agent.self.locality.host.empty()) agent.self.locality.host = options_.host_name;
   agent.self.version = metrics::this_build().version;
-  agent_ = std::make_unique<Agent>(executor_, client_, metrics_, log_, std::move(agent), fenced_);
+  agent_ = std::make_unique<Agent>(executor_, client_, metrics_, log_, std::move(agent), fenced_,
+                                   [this] { return runs_->groups.calls(); });
   agent_->start();
 }
 

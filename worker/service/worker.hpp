@@ -70,6 +70,7 @@ class Worker {
   void add_routes();
   [[nodiscard]] std::string metrics_text();
 
+  boost::asio::io_context& control_;
   boost::asio::any_io_executor executor_;
   WorkerOptions const options_;
   std::shared_ptr<spdlog::logger> log_;
