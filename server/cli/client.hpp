@@ -43,8 +43,8 @@ struct Request {
 
 class Client {
  public:
-  // The URL has passed check_coordinator_url.
-  explicit Client(std::string coordinator) : coordinator_(std::move(coordinator)) {}
+  // The session's URL has passed check_coordinator_url.
+  explicit Client(Session const& session) : coordinator_(session.coordinator), credentials_(session.credentials) {}
 
   // The body of a 2xx answer. Failures: the problem of any other answer; `unavailable`, not reachable, without one.
   [[nodiscard]] Reply<std::string> send(Request const& request) const;
@@ -84,6 +84,7 @@ class Client {
   [[nodiscard]] static Failure not_understood(Request const& request, http::Problem const& why);
 
   std::string coordinator_;
+  Credentials credentials_;
 };
 
 }  // namespace chorus::cli
