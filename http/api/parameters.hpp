@@ -92,7 +92,8 @@ struct ShardAssignment {
   std::string worker;                        // the addressee, with
   std::string incarnation;                   // ... this incarnation
   bool fresh = false;                        // a new parameter: the shard begins here, and does not wait for a copy
-  bool continues = false;                    // of a backup: its owner is the same as before, and so is what it has
+  // Owner and backup are the same as before: the backup has what it had, and the owner goes on with it from there.
+  bool continues = false;
   std::optional<CheckpointName> checkpoint;  // of a fresh shard
   std::vector<ShardPeer> backups;            // of an owner: who is to have what it has
 };
