@@ -63,9 +63,8 @@ Status Coordinator::restore() {
   auto state = parse_rows(*rows);
   if (!state) return state.error();
   if (journal_.on_disk())
-    log_->info("the journal has {} workers, {} groups, {} parameters, {} collectives, {} events",
-               state->workers.size(), state->groups.size(), state->parameters.size(), state->collectives.size(),
-               state->events.size());
+    log_->info("the journal has {} workers, {} groups, {} parameters, {} collectives, {} events", state->workers.size(),
+               state->groups.size(), state->parameters.size(), state->collectives.size(), state->events.size());
   events_.restore(std::move(state->events));
   collectives_.restore(*state);
   parameters_.restore(*state);

@@ -18,12 +18,12 @@
 namespace chorus::coordinator {
 namespace {
 
-constexpr std::array<std::string_view, table_count> names{
-    "workers", "epochs", "groups", "collectives", "decisions", "events", "counters", "parameters", "shards",
-    "parameter_epochs"};
-constexpr std::array all_tables{Table::workers,   Table::epochs, Table::groups,   Table::collectives, Table::decisions,
-                                Table::events,    Table::counters, Table::parameters, Table::shards,
-                                Table::parameter_epochs};
+constexpr std::array<std::string_view, table_count> names{"workers",   "epochs",          "groups",   "collectives",
+                                                          "decisions", "events",          "counters", "parameters",
+                                                          "shards",    "parameter_epochs"};
+constexpr std::array all_tables{Table::workers,   Table::epochs,          Table::groups,   Table::collectives,
+                                Table::decisions, Table::events,          Table::counters, Table::parameters,
+                                Table::shards,    Table::parameter_epochs};
 constexpr std::size_t tables_of_schema_1 = 7;  // the first of them
 
 constexpr int application_id = 0x43484f52;  // "CHOR"

@@ -3,7 +3,8 @@
 //
 // A change of a shard's placement is a new epoch, told to the workers that are concerned. A backup that takes over
 // knows by itself whether it has everything that was acknowledged, and refuses otherwise. The journal has a placement
-// before any worker hears of it, so a coordinator that was killed goes on from there, and asks the workers for the rest.
+// before any worker hears of it, so a coordinator that was killed goes on from there, and asks the workers for the
+// rest.
 #pragma once
 
 #include <spdlog/logger.h>

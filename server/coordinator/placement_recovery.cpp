@@ -159,8 +159,7 @@ asio::awaitable<void> ParameterDirectory::ask_what_it_has(std::shared_ptr<Survey
       continue;
     }
     auto const& page = said.value().value();
-    for (auto const& status : page.items)
-      survey->claims[{status.parameter, status.shard}].push_back({worker, status});
+    for (auto const& status : page.items) survey->claims[{status.parameter, status.shard}].push_back({worker, status});
     if (!page.next_cursor) break;
     cursor = *page.next_cursor;
   }

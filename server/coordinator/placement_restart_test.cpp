@@ -91,8 +91,7 @@ awaitable<void> what_nobody_was_told(World* world) {
   co_await world->stand();
   auto const made = co_await world->put(path, R"({"group":"g","shape":[4]})");
   auto& owner = holder(*world, made.text("/endpoints/0/worker"));
-  co_await world->restart_after(
-      [&] { with_shard(world->journal(), [](KeptShard& kept) { kept.epoch = 5; }); });
+  co_await world->restart_after([&] { with_shard(world->journal(), [](KeptShard& kept) { kept.epoch = 5; }); });
   CHECK(co_await world->until(path, "/endpoints/0/epoch", "6"));
   while (owner.shards.at(first_shard).epoch != 6) co_await world->get(path);
   CHECK(owner.shards.at(first_shard).role == "owner");

@@ -176,8 +176,7 @@ asio::awaitable<WorkerClient::Said<api::ShardStatus>> WorkerClient::look_at_shar
   co_return read<api::ShardStatus>(answer.value());
 }
 
-asio::awaitable<WorkerClient::Said<api::ShardStatusList>> WorkerClient::list_shards(std::string url,
-                                                                                    std::string cursor,
+asio::awaitable<WorkerClient::Said<api::ShardStatusList>> WorkerClient::list_shards(std::string url, std::string cursor,
                                                                                     http::TimePoint deadline) {
   http::Call call;
   call.url = url + "/v1/parameters?limit=1000" + (cursor.empty() ? "" : "&cursor=" + percent_encoded(cursor));

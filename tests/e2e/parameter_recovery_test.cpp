@@ -1,4 +1,5 @@
-// Parameters outlive their coordinator: it is killed while pushes go on, at any moment, and nothing acknowledged is lost.
+// Parameters outlive their coordinator: it is killed while pushes go on, at any moment, and nothing acknowledged is
+// lost.
 #include <doctest/doctest.h>
 #include <signal.h>
 #include <sys/wait.h>
