@@ -8,6 +8,7 @@
 #include "http/api/groups.hpp"
 #include "http/api/membership.hpp"
 #include "http/api/optimizers.hpp"
+#include "http/api/parameters.hpp"
 #include "http/api/runs.hpp"
 #include "http/codec.hpp"
 
@@ -24,6 +25,14 @@ BOOST_DESCRIBE_STRUCT(OptimizerSettings, (),
                       (name, learning_rate, momentum, beta1, beta2, epsilon, initial_accumulator, weight_decay,
                        clip_norm, clip_value))
 BOOST_DESCRIBE_STRUCT(InitializerSettings, (), (name, value, low, high, mean, deviation, seed))
+BOOST_DESCRIBE_STRUCT(CheckpointName, (), (name, number))
+BOOST_DESCRIBE_STRUCT(ParameterRequest, (),
+                      (dtype, shape, group, optimizer, initializer, staleness, reduce, replicas, nonfinite, shards,
+                       clients, checkpoint))
+BOOST_DESCRIBE_STRUCT(ParameterEndpoint, (), (shard, elements, role, worker, incarnation, url, epoch))
+BOOST_DESCRIBE_STRUCT(Parameter, (),
+                      (name, dtype, shape, group, optimizer, initializer, staleness, reduce, replicas, nonfinite,
+                       clients, bytes, epoch, state, endpoints))
 BOOST_DESCRIBE_STRUCT(RunReport, (),
                       (run, rank, worker, state, started_us, seconds, wait_seconds, bytes_sent, bytes_received, steps,
                        input_digest, output_digest, version, error))
@@ -53,6 +62,12 @@ constexpr auto required(OptimizerSettings const*) { return std::array<std::strin
 constexpr auto required(InitializerSettings const*) { return std::array<std::string_view, 1>{"name"}; }
 constexpr auto required(RunReport const*) { return std::array<std::string_view, 3>{"run", "rank", "state"}; }
 constexpr auto required(JoinRequest const*) { return std::array<std::string_view, 3>{"id", "incarnation", "url"}; }
+constexpr auto required(CheckpointName const*) { return std::array<std::string_view, 1>{"name"}; }
+constexpr auto required(ParameterRequest const*) { return std::array<std::string_view, 2>{"shape", "group"}; }
+constexpr auto required(ParameterEndpoint const*) {
+  return std::array<std::string_view, 4>{"shard", "elements", "role", "url"};
+}
+constexpr auto required(Parameter const*) { return std::array<std::string_view, 3>{"name", "dtype", "shape"}; }
 constexpr auto required(Member const*) { return std::array<std::string_view, 2>{"rank", "worker"}; }
 constexpr auto required(Selection const*) { return std::array<std::string_view, 2>{"op", "algorithm"}; }
 constexpr auto required(Group const*) { return std::array<std::string_view, 3>{"name", "epoch", "members"}; }

@@ -88,11 +88,12 @@ struct ShardAssignment {
   std::uint32_t shard = 0;
   std::uint64_t begin = 0, end = 0;  // elements
   std::uint32_t epoch = 0;
-  std::string role;                          // "owner" or "backup"
-  std::string worker;                        // the addressee, with
-  std::string incarnation;                   // ... this incarnation
-  bool fresh = false;                        // a new parameter: the shard begins here, and does not wait for a copy
-  bool continues = false;                    // of a backup: its owner is the same as before, and so is what it has
+  std::string role;         // "owner" or "backup"
+  std::string worker;       // the addressee, with
+  std::string incarnation;  // ... this incarnation
+  bool fresh = false;       // a new parameter: the shard begins here, and does not wait for a copy
+  // Owner and backup are the same as before: the backup has what it had, and the owner goes on with it from there.
+  bool continues = false;
   std::optional<CheckpointName> checkpoint;  // of a fresh shard
   std::vector<ShardPeer> backups;            // of an owner: who is to have what it has
 };

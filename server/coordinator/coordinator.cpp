@@ -45,7 +45,7 @@ Coordinator::Coordinator(boost::asio::any_io_executor executor, CoordinatorOptio
              cluster_.suspect(worker, incarnation);
            }},
           options.execution, options.records),
-      parameters_({executor, workers_, cluster_, *log_}, options.directory),
+      parameters_({executor, workers_, cluster_, journal_, *log_}, options.directory),
       checkpoints_({executor, workers_, parameters_, metrics_, *log_}, options.checkpoints),
       worker_routes_(cluster_),
       group_routes_(cluster_),
@@ -73,10 +73,11 @@ Status Coordinator::restore() {
   auto state = parse_rows(*rows);
   if (!state) return state.error();
   if (journal_.on_disk())
-    log_->info("the journal has {} workers, {} groups, {} collectives, {} events", state->workers.size(),
-               state->groups.size(), state->collectives.size(), state->events.size());
+    log_->info("the journal has {} workers, {} groups, {} parameters, {} collectives, {} events", state->workers.size(),
+               state->groups.size(), state->parameters.size(), state->collectives.size(), state->events.size());
   events_.restore(std::move(state->events));
   collectives_.restore(*state);
+  parameters_.restore(*state);
   cluster_.restore(std::move(*state));
   return ok();
 }
@@ -103,6 +104,7 @@ Result<std::uint16_t> Coordinator::start(std::string const& host, std::uint16_t 
                     parameters_.worker_lost(worker, incarnation);
                   },
                   [this](std::string const& group) { parameters_.group_changed(group); }});
+  parameters_.recover();
   checkpoints_.start();
   collectives_.recover();
   return listening;

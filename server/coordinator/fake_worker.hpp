@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "http/api/groups.hpp"
+#include "http/api/parameters.hpp"
 #include "http/api/runs.hpp"
 #include "http/condition.hpp"
 #include "http/server.hpp"
@@ -47,6 +48,10 @@ class FakeWorker {
   std::vector<api::GroupAssignment> assignments;
   std::size_t probes = 0;
 
+  // Shards of parameters, by parameter and number, as they were assigned last; backups are complete at once.
+  std::map<std::pair<std::string, std::uint32_t>, api::ShardAssignment> shards;
+  bool deaf_to_shards = false;
+
   std::string const id;
   std::uint64_t const incarnation;
   [[nodiscard]] std::string url() const { return "http://127.0.0.1:" + std::to_string(port_); }
@@ -62,6 +67,10 @@ class FakeWorker {
   boost::asio::awaitable<http::Response> commit(http::Request const& request, http::Body& body);
   boost::asio::awaitable<http::Response> drop(http::Request const& request, http::Body& body);
   boost::asio::awaitable<http::Response> assign(http::Request const& request, http::Body& body);
+  boost::asio::awaitable<http::Response> list_shards(http::Request const& request, http::Body& body);
+  boost::asio::awaitable<http::Response> show_shard(http::Request const& request, http::Body& body);
+  boost::asio::awaitable<http::Response> assign_shard(http::Request const& request, http::Body& body);
+  boost::asio::awaitable<http::Response> drop_shard(http::Request const& request, http::Body& body);
   boost::asio::awaitable<void> while_set(bool const* deaf);
 
   [[nodiscard]] bool is_dropped(std::uint64_t number) const;

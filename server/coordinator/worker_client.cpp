@@ -158,7 +158,9 @@ asio::awaitable<WorkerClient::Said<bool>> WorkerClient::assign_shard(std::string
   call.method = http::Method::put;
   call.url = shard_url(url, assignment.parameter.name, assignment.shard);
   call.body = http::encode(assignment);
+  at("shard: before it is assigned");
   auto const answer = co_await client_.send(std::move(call), deadline);
+  at("shard: after it was assigned");
   if (answer.has_error()) co_return answer.error();
   co_return read_nothing(answer.value());
 }
@@ -172,6 +174,15 @@ asio::awaitable<WorkerClient::Said<api::ShardStatus>> WorkerClient::look_at_shar
   auto const answer = co_await client_.send(std::move(call), deadline);
   if (answer.has_error()) co_return answer.error();
   co_return read<api::ShardStatus>(answer.value());
+}
+
+asio::awaitable<WorkerClient::Said<api::ShardStatusList>> WorkerClient::list_shards(std::string url, std::string cursor,
+                                                                                    http::TimePoint deadline) {
+  http::Call call;
+  call.url = url + "/v1/parameters?limit=1000" + (cursor.empty() ? "" : "&cursor=" + percent_encoded(cursor));
+  auto const answer = co_await client_.send(std::move(call), deadline);
+  if (answer.has_error()) co_return answer.error();
+  co_return read<api::ShardStatusList>(answer.value());
 }
 
 asio::awaitable<WorkerClient::Said<bool>> WorkerClient::drop_shard(std::string url, std::string parameter,

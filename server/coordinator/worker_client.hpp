@@ -57,6 +57,9 @@ class WorkerClient {
                                                   http::TimePoint deadline);
   boost::asio::awaitable<Said<api::ShardStatus>> look_at_shard(std::string url, std::string parameter,
                                                                std::uint32_t shard, http::TimePoint deadline);
+  // GET /v1/parameters: what it has, a page at a time.
+  boost::asio::awaitable<Said<api::ShardStatusList>> list_shards(std::string url, std::string cursor,
+                                                                 http::TimePoint deadline);
   boost::asio::awaitable<Said<bool>> drop_shard(std::string url, std::string parameter, std::uint32_t shard,
                                                 std::uint32_t epoch, http::TimePoint deadline);
 

@@ -77,7 +77,8 @@ void ShardHost::set_followers(api::ShardAssignment const& assignment) {
     auto const same = [&](FollowerPtr const& follower) {
       return follower->peer().worker == peer.worker && follower->peer().incarnation == peer.incarnation;
     };
-    if (auto const found = std::ranges::find_if(followers_, same); found != followers_.end()) {
+    auto const found = std::ranges::find_if(followers_, same);
+    if (assignment.continues && found != followers_.end()) {
       (*found)->set_epoch(epoch_);
       followers.push_back(*found);
       continue;
