@@ -23,6 +23,8 @@ enum class Id : std::uint8_t {
   collective_bus_bandwidth,
   collective_payload,
   collective_arrival_skew,
+  collective_straggler,
+  collectives_stalled,
   collective_errors,
   link_sent_bytes,
   link_received_bytes,

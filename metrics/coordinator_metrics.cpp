@@ -1,9 +1,12 @@
 #include "metrics/coordinator_metrics.hpp"
 
+#include "collectives/core/op.hpp"
 #include "metrics/exposition.hpp"
 #include "metrics/service_series.hpp"
 
 namespace chorus::metrics {
+
+bool is_straggler(double skew_seconds, double seconds) { return skew_seconds > 0.01 && skew_seconds > seconds / 10; }
 
 class CoordinatorMetrics::Impl {
  public:
@@ -13,6 +16,8 @@ class CoordinatorMetrics::Impl {
         durations(registry, Id::collective_duration),
         payloads(registry, Id::collective_payload),
         skews(registry, Id::collective_arrival_skew),
+        stragglers(registry, Id::collective_straggler, max_workers),
+        stalled(registry, Id::collectives_stalled),
         errors(registry, Id::collective_errors),
         members(registry, Id::members),
         membership_changes(registry, Id::membership_changes),
@@ -21,6 +26,7 @@ class CoordinatorMetrics::Impl {
     members.with({"ready"}).Set(0);
     members.with({"lost"}).Set(0);
     membership_changes.with({});
+    for (auto op : all_ops) stalled.with({name(op)}).Set(0);
   }
 
   prometheus::Registry registry;
@@ -29,6 +35,8 @@ class CoordinatorMetrics::Impl {
   Series<prometheus::Histogram> durations;
   Series<prometheus::Histogram> payloads;
   Series<prometheus::Histogram> skews;
+  Series<prometheus::Counter> stragglers;
+  Series<prometheus::Gauge> stalled;
   Series<prometheus::Counter> errors;
   Series<prometheus::Gauge> members;
   Series<prometheus::Counter> membership_changes;
@@ -52,6 +60,12 @@ void CoordinatorMetrics::collective_finished(std::string_view op, std::string_vi
 
 void CoordinatorMetrics::collective_failed(std::string_view op, std::string_view kind) {
   impl_->errors.with({op, kind}).Increment();
+}
+
+void CoordinatorMetrics::straggled(std::string_view worker) { impl_->stragglers.with({worker}).Increment(); }
+
+void CoordinatorMetrics::collectives_stalled(std::string_view op, std::size_t count) {
+  impl_->stalled.with({op}).Set(static_cast<double>(count));
 }
 
 void CoordinatorMetrics::members(std::size_t ready, std::size_t lost) {

@@ -14,8 +14,14 @@
 
 namespace chorus::metrics {
 
+// Whether the rank that began last is worth naming: it was late by so many seconds in a collective that took so long.
+[[nodiscard]] bool is_straggler(double skew_seconds, double seconds);
+
 class CoordinatorMetrics {
  public:
+  // How many workers have series of their own; later ones are folded into worker="other".
+  static constexpr std::size_t max_workers = 64;
+
   // start_time_seconds: wall clock, since 1970.
   CoordinatorMetrics(Build const& build, double start_time_seconds);
   ~CoordinatorMetrics();
@@ -28,6 +34,11 @@ class CoordinatorMetrics {
                            std::uint64_t bytes, double skew_seconds);
   // Beside collective_finished(..., "failed", ...): why.
   void collective_failed(std::string_view op, std::string_view kind);
+
+  // The rank of a collective that succeeded which began last, see `is_straggler`.
+  void straggled(std::string_view worker);
+  // How many collectives of this operation run and do not move, now.
+  void collectives_stalled(std::string_view op, std::size_t count);
 
   void members(std::size_t ready, std::size_t lost);
   void epoch_changed();

@@ -90,6 +90,7 @@ TEST_CASE("a coordinator exports exactly what the catalogue says of it") {
   CoordinatorMetrics metrics(build, 1700000000);
   metrics.collective_finished("all_reduce", "ring", "succeeded", 0.5, 4096, 0.01);
   metrics.collective_failed("all_reduce", "peer_lost");
+  metrics.straggled("w1");
   metrics.checkpoint_ended("succeeded", 0.5, 1700000001);
   metrics.request("GET", "", 404, 0.001);
   CHECK(exported_names(metrics.text()) == catalogue_names(&Metric::on_coordinator));
@@ -176,6 +177,23 @@ TEST_CASE("the coordinator shows members, epochs and requests") {
   CHECK(has_line(text, "chorus_membership_changes_total 1"));
   CHECK(has_line(text, "chorus_http_connections 5"));
   CHECK(text.find(R"(code_class="4xx",method="GET",route="/v1/groups/{name}",le="0.005"} 1)") != std::string::npos);
+}
+
+TEST_CASE("who is late by a tenth of a collective and more than 10 ms is a straggler") {
+  CHECK(is_straggler(0.2, 1));
+  CHECK_FALSE(is_straggler(0.05, 1));
+  CHECK_FALSE(is_straggler(0.005, 0.006));
+  CoordinatorMetrics metrics(build, 0);
+  for (int i = 0; i < 65; ++i) metrics.straggled("w" + std::to_string(i));
+  CHECK(has_line(metrics.text(), R"(chorus_collective_straggler_total{worker="w63"} 1)"));
+  CHECK(has_line(metrics.text(), R"(chorus_collective_straggler_total{worker="other"} 1)"));
+}
+
+TEST_CASE("stalled collectives are shown for every operation, also when there are none") {
+  CoordinatorMetrics metrics(build, 0);
+  metrics.collectives_stalled("all_reduce", 2);
+  CHECK(has_line(metrics.text(), R"(chorus_collectives_stalled{op="all_reduce"} 2)"));
+  CHECK(has_line(metrics.text(), R"(chorus_collectives_stalled{op="barrier"} 0)"));
 }
 
 TEST_CASE("the build is a label") {

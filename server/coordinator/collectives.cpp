@@ -189,6 +189,9 @@ void Collectives::finished(Record const& record) {
   auto const algorithm = view.algorithm.empty() ? "none" : view.algorithm;
   tools_.metrics.collective_finished(view.request.op, algorithm, view.state, view.seconds, view.bytes,
                                      view.arrival_skew_seconds);
+  if (view.state == "succeeded" && record.last_to_begin() &&
+      metrics::is_straggler(view.arrival_skew_seconds, view.seconds))
+    tools_.metrics.straggled(view.ranks[*record.last_to_begin()].worker);
   auto const level = view.state == "succeeded" ? spdlog::level::info : spdlog::level::warn;
   if (view.state == "failed") tools_.metrics.collective_failed(view.request.op, http::kind(view.error->code).name);
   tools_.log.log(

@@ -59,7 +59,10 @@ void Record::rank_succeeded(std::uint32_t rank, api::RunReport report, TimePoint
   auto const start =
       now - std::chrono::duration_cast<TimePoint::duration>(std::chrono::duration<double>(report.seconds));
   first_start_ = std::min(first_start_.value_or(start), start);
-  last_start_ = std::max(last_start_.value_or(start), start);
+  if (!last_start_ || start > *last_start_) {
+    last_start_ = start;
+    last_to_begin_ = rank;
+  }
   view_.arrival_skew_seconds = seconds_between(*first_start_, *last_start_);
   place.state = "succeeded";
   place.report = std::move(report);
@@ -90,6 +93,7 @@ void Record::begin_again(std::uint64_t run, http::Problem why, std::uint32_t epo
   view_.arrival_skew_seconds = 0;
   first_start_.reset();
   last_start_.reset();
+  last_to_begin_.reset();
 }
 
 void Record::fail(http::Problem problem, TimePoint now) {

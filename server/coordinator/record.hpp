@@ -46,6 +46,9 @@ class Record {
   // broadcast and all_gather are equal on all ranks. Ranks without a digest are not compared.
   [[nodiscard]] std::optional<http::Problem> check_digests() const;
 
+  // The rank that began last of those that have succeeded so far, if there is one.
+  [[nodiscard]] std::optional<std::uint32_t> last_to_begin() const { return last_to_begin_; }
+
   [[nodiscard]] bool ended() const;
   // It failed before anything was launched: a launch is answered with the problem itself.
   [[nodiscard]] bool refused() const { return refused_; }
@@ -61,6 +64,7 @@ class Record {
   bool has_one_result_ = false;  // the same on all ranks
   std::optional<TimePoint> admitted_;
   std::optional<TimePoint> first_start_, last_start_;  // of ranks, by the coordinator's clock
+  std::optional<std::uint32_t> last_to_begin_;
 };
 
 }  // namespace chorus::coordinator
