@@ -17,6 +17,7 @@ struct SessionContext {
   Router const& router;
   ServerLimits const& limits;
   Observer const& observer;
+  std::size_t& in_flight;  // requests that were read and are not answered
 };
 
 // Immovable; its owner spawns serve() or turn_away() once, and destroys it after that has ended. On the server's

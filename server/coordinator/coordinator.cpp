@@ -1,5 +1,8 @@
 #include "server/coordinator/coordinator.hpp"
 
+#include <algorithm>
+
+#include "server/coordinator/scrape.hpp"
 #include "server/coordinator/wall_clock.hpp"
 
 namespace chorus::coordinator {
@@ -12,12 +15,24 @@ http::Observer count_in(metrics::CoordinatorMetrics& metrics) {
   };
 }
 
+std::optional<double> interval_of(Checkpoints::Schedule const& schedule) {
+  if (schedule.name.empty()) return std::nullopt;
+  return std::chrono::duration<double>(schedule.interval).count();
+}
+
+bool ended_without_goodbye(std::vector<api::Event> const& events) {
+  auto const last = std::find_if(events.rbegin(), events.rend(),
+                                 [](auto const& event) { return event.type.starts_with("coordinator."); });
+  return last != events.rend() && last->type != "coordinator.stopping";
+}
+
 }  // namespace
 
 Coordinator::Coordinator(boost::asio::any_io_executor executor, CoordinatorOptions options,
                          std::unique_ptr<JournalFile> journal, Random random, std::shared_ptr<spdlog::logger> log)
     : log_(std::move(log)),
-      metrics_(metrics::this_build(), wall_seconds()),
+      checkpoint_interval_s_(interval_of(options.checkpoints)),
+      metrics_(metrics::this_build(), wall_seconds(), metrics::log_counter_of(*log_)),
       client_(executor),
       workers_(client_, options.failpoint),
       journal_(executor, std::move(journal), options.journal, options.failpoint, *log_),
@@ -43,9 +58,10 @@ Coordinator::Coordinator(boost::asio::any_io_executor executor, CoordinatorOptio
       parameter_routes_(parameters_, checkpoints_, cluster_),
       event_routes_(events_),
       simulation_routes_(planner_),
-      service_routes_({cluster_, collectives_, planner_, metrics_, journal_,
-                       [this] { return server_.open_connections(); }, [this] { return draining_; }}),
-      server_(executor, router_, options.http, count_in(metrics_)) {
+      service_routes_({cluster_, collectives_, planner_, [this] { return metrics_text(); }, journal_,
+                       [this] { return draining_; }}),
+      server_(executor, router_, options.http, count_in(metrics_)),
+      lag_(executor, [this](double seconds) { metrics_.loop_lag(seconds); }) {
   worker_routes_.add_to(router_);
   group_routes_.add_to(router_);
   collective_routes_.add_to(router_);
@@ -65,6 +81,7 @@ Status Coordinator::restore() {
   if (journal_.on_disk())
     log_->info("the journal has {} workers, {} groups, {} collectives, {} events", state->workers.size(),
                state->groups.size(), state->collectives.size(), state->events.size());
+  was_unclean_ = ended_without_goodbye(state->events);
   events_.restore(std::move(state->events));
   collectives_.restore(*state);
   cluster_.restore(std::move(*state));
@@ -83,6 +100,7 @@ Result<std::uint16_t> Coordinator::start(std::string const& host, std::uint16_t 
   auto const listening = server_.listen(host, port);
   if (!listening) return listening;
   journal_.start();
+  lag_.start();
   tell("coordinator.started");
   cluster_.start({[this](std::string const& worker, std::string const& incarnation, std::string const& why) {
                     collectives_.worker_lost(worker, incarnation, why);
@@ -97,6 +115,14 @@ Result<std::uint16_t> Coordinator::start(std::string const& host, std::uint16_t 
   return listening;
 }
 
+std::string Coordinator::metrics_text() const {
+  auto scrape = scrape_of(cluster_, collectives_, events_, journal_);
+  scrape.state = {!draining_, draining_, server_.open_connections(), server_.requests_in_flight()};
+  if (scrape.journal) scrape.journal->was_unclean = was_unclean_;
+  scrape.checkpoint_interval_seconds = checkpoint_interval_s_;
+  return metrics_.text(scrape);
+}
+
 boost::asio::awaitable<void> Coordinator::stop(TimePoint until) {
   constexpr auto time_to_read_the_last_events = std::chrono::seconds(1);
   draining_ = true;
@@ -109,6 +135,7 @@ boost::asio::awaitable<void> Coordinator::stop(TimePoint until) {
   co_await journal_.stop();
   co_await events_.close(std::chrono::steady_clock::now() + time_to_read_the_last_events);
   co_await server_.stop();
+  co_await lag_.stop();
   client_.close();
 }
 

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "http/client.hpp"
+#include "http/loop_lag.hpp"
 #include "http/server.hpp"
 #include "server/coordinator/routes.hpp"
 
@@ -47,9 +48,12 @@ class Coordinator {
  private:
   [[nodiscard]] Status restore();
   void tell(char const* type);
+  [[nodiscard]] std::string metrics_text() const;
 
   std::shared_ptr<spdlog::logger> log_;
+  std::optional<double> const checkpoint_interval_s_;
   bool draining_ = false;
+  bool was_unclean_ = false;  // the last life ended without a goodbye
   metrics::CoordinatorMetrics metrics_;
   http::Client client_;
   WorkerClient workers_;
@@ -72,6 +76,7 @@ class Coordinator {
   ServiceRoutes service_routes_;
   http::Router router_;
   http::Server server_;
+  http::LoopLag lag_;
 };
 
 }  // namespace chorus::coordinator

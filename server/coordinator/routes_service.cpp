@@ -77,8 +77,7 @@ awaitable<Response> ServiceRoutes::ready(Request const&, Body&) {
 }
 
 awaitable<Response> ServiceRoutes::metrics(Request const&, Body&) {
-  parts_.metrics.http_connections(parts_.open_connections());
-  co_return Response::text(200, parts_.metrics.text(), std::string(chorus::metrics::content_type));
+  co_return Response::text(200, parts_.metrics(), std::string(chorus::metrics::content_type));
 }
 
 awaitable<Response> ServiceRoutes::version(Request const&, Body&) {
