@@ -35,7 +35,7 @@ class Server::Impl {
       : executor_(std::move(executor)),
         limits_(limits),
         observer_(std::move(observer)),
-        context_{router, limits_, observer_, door},
+        context_{router, limits_, observer_, door, in_flight_},
         sweep_timer_(executor_),
         all_ended_(executor_, TimePoint::max()) {}
 
@@ -44,6 +44,7 @@ class Server::Impl {
   Result<std::uint16_t> listen(std::string const& host, std::uint16_t port);
   asio::awaitable<void> stop();
   [[nodiscard]] std::size_t open_connections() const { return sessions_.size(); }
+  [[nodiscard]] std::size_t requests_in_flight() const { return in_flight_; }
 
  private:
   struct Entry {
@@ -63,6 +64,7 @@ class Server::Impl {
   asio::any_io_executor executor_;
   ServerLimits limits_;
   Observer observer_;
+  std::size_t in_flight_ = 0;
   SessionContext context_;
   std::list<tcp::acceptor> acceptors_;
   std::list<Entry> sessions_;
@@ -170,5 +172,7 @@ Result<std::uint16_t> Server::listen(std::string const& host, std::uint16_t port
 asio::awaitable<void> Server::stop() { return impl_->stop(); }
 
 std::size_t Server::open_connections() const { return impl_->open_connections(); }
+
+std::size_t Server::requests_in_flight() const { return impl_->requests_in_flight(); }
 
 }  // namespace chorus::http

@@ -60,6 +60,8 @@ class Server {
   boost::asio::awaitable<void> stop();
 
   [[nodiscard]] std::size_t open_connections() const;
+  // Those that were read and are not answered, streams that somebody follows included.
+  [[nodiscard]] std::size_t requests_in_flight() const;
 
  private:
   class Impl;

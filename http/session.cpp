@@ -88,6 +88,17 @@ std::string head_of(Response const& response, bool old_version, bool keep_alive)
   return head;
 }
 
+class InFlight {
+ public:
+  explicit InFlight(std::size_t& count) : count_(count) { ++count_; }
+  ~InFlight() { --count_; }
+  InFlight(InFlight const&) = delete;
+  InFlight& operator=(InFlight const&) = delete;
+
+ private:
+  std::size_t& count_;
+};
+
 }  // namespace
 
 Session::Session(asio::ip::tcp::socket socket, SessionContext const& context)
@@ -155,6 +166,7 @@ asio::awaitable<Session::Next> Session::exchange() {
   }
   if (!*received) co_return Next::close;
   auto& incoming = **received;
+  InFlight const counted(context_.in_flight);
   started_ = std::chrono::steady_clock::now();
 
   SessionBody body(wire_, incoming.framing, incoming.expects_continue, body_patience());

@@ -19,6 +19,7 @@ struct SessionContext {
   ServerLimits const& limits;
   Observer const& observer;
   Door door;
+  std::size_t& in_flight;  // requests that were read and are not answered
 };
 
 // Immovable; its owner spawns serve() or turn_away() once, and destroys it after that has ended. On the server's

@@ -299,7 +299,7 @@ asio::awaitable<http::Checked<api::Group>> Cluster::make_epoch(std::shared_ptr<C
       keep_group(published.name);
       tell_of(published, "group.epoch", "");
       if (published.state != "ready") tell_of(published, "group.degraded", "a member was lost meanwhile");
-      tools_.metrics.epoch_changed();
+      tools_.metrics.epoch_changed(change->reason());
       tools_.log.info("group {} epoch={} members={} state={} stretch={:.2f} before={:.2f}", published.name, epoch,
                       published.members.size(), published.state, published.stretch.assigned,
                       published.stretch.arrival_order);

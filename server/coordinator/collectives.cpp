@@ -134,6 +134,7 @@ asio::awaitable<http::Checked<std::shared_ptr<Record>>> Collectives::validate(ap
 asio::awaitable<void> Collectives::execute(std::shared_ptr<Execution> execution, Execution::Mode mode) {
   while (execution) {
     auto problem = co_await execution->run();
+    if (mode == Execution::Mode::launch) count(*execution);
     for (auto rank : execution->broken_ranks()) {
       auto const& member = execution->group().members[rank];
       tools_.suspect(member.worker, member.incarnation);
@@ -190,11 +191,34 @@ asio::awaitable<void> Collectives::reconcile(std::shared_ptr<Reconciliation> rec
   }
 }
 
+void Collectives::count(Execution const& execution) {
+  auto const& view = execution.record().view();
+  if (!view.algorithm.empty())
+    tools_.metrics.collective_planned(view.request.op, view.algorithm,
+                                      view.request.algorithm == "auto" ? "model" : "request");
+  if (auto const waited = execution.waited_seconds()) tools_.metrics.collective_launched(view.request.op, *waited);
+}
+
+Collectives::UnderWay Collectives::under_way() const {
+  UnderWay counts;
+  for (auto const& [id, execution] : running_) {
+    auto const& view = execution->record().view();
+    ++(view.state == "running" ? counts.active : counts.queued)[view.request.op];
+  }
+  for (auto const& [id, reconciliation] : reconciling_) ++counts.active[reconciliation->record().view().request.op];
+  return counts;
+}
+
 void Collectives::finished(Record const& record) {
   auto const& view = record.view();
   auto const algorithm = view.algorithm.empty() ? "none" : view.algorithm;
-  tools_.metrics.collective_finished(view.request.op, algorithm, view.state, view.seconds, view.bytes,
-                                     view.arrival_skew_seconds);
+  auto slowest_s = 0.0;
+  for (auto const& rank : view.ranks)
+    if (rank.report) slowest_s = std::max(slowest_s, rank.report->seconds);
+  tools_.metrics.collective_finished({view.request.op, algorithm, view.state, view.seconds, view.bytes,
+                                      view.arrival_skew_seconds, view.predicted_seconds, slowest_s});
+  for (auto const& rank : view.ranks)
+    if (rank.late_seconds > 0) tools_.metrics.straggled(rank.worker);
   auto const level = view.state == "succeeded" ? spdlog::level::info : spdlog::level::warn;
   if (view.state == "failed") tools_.metrics.collective_failed(view.request.op, http::kind(view.error->code).name);
   tools_.log.log(

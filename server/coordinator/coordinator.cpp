@@ -1,5 +1,8 @@
 #include "server/coordinator/coordinator.hpp"
 
+#include <algorithm>
+
+#include "server/coordinator/scrape.hpp"
 #include "server/coordinator/wall_clock.hpp"
 
 namespace chorus::coordinator {
@@ -17,12 +20,24 @@ boost::asio::any_io_executor instead_of_threads(boost::asio::any_io_executor con
   return options.has_threads ? boost::asio::any_io_executor() : executor;
 }
 
+std::optional<double> interval_of(Checkpoints::Schedule const& schedule) {
+  if (schedule.name.empty()) return std::nullopt;
+  return std::chrono::duration<double>(schedule.interval).count();
+}
+
+bool ended_without_goodbye(std::vector<api::Event> const& events) {
+  auto const last = std::find_if(events.rbegin(), events.rend(),
+                                 [](auto const& event) { return event.type.starts_with("coordinator."); });
+  return last != events.rend() && last->type != "coordinator.stopping";
+}
+
 }  // namespace
 
 Coordinator::Coordinator(boost::asio::any_io_executor executor, CoordinatorOptions options,
                          std::unique_ptr<JournalFile> journal, Random random, std::shared_ptr<spdlog::logger> log)
     : log_(std::move(log)),
-      metrics_(metrics::this_build(), wall_seconds()),
+      checkpoint_interval_s_(interval_of(options.checkpoints)),
+      metrics_(metrics::this_build(), wall_seconds(), metrics::log_counter_of(*log_)),
       security_(options.security, {"/v1/workers/{id}/lease"},
                 [this](std::string_view reason) { metrics_.refused(reason); }),
       client_(executor, &security_.credentials()),
@@ -53,9 +68,10 @@ Coordinator::Coordinator(boost::asio::any_io_executor executor, CoordinatorOptio
       parameter_routes_(parameters_, checkpoints_, cluster_),
       event_routes_(events_),
       simulation_routes_(planner_),
-      service_routes_({cluster_, collectives_, planner_, metrics_, journal_,
-                       [this] { return server_.open_connections(); }, [this] { return draining_; }, security_}),
-      server_(executor, router_, options.http, count_in(metrics_), security_.door()) {
+      service_routes_({cluster_, collectives_, planner_, [this] { return metrics_text(); }, journal_,
+                       [this] { return draining_; }, security_}),
+      server_(executor, router_, options.http, count_in(metrics_), security_.door()),
+      lag_(executor, [this](double seconds) { metrics_.loop_lag(seconds); }) {
   worker_routes_.add_to(router_);
   group_routes_.add_to(router_);
   collective_routes_.add_to(router_);
@@ -75,6 +91,7 @@ Status Coordinator::restore() {
   if (journal_.on_disk())
     log_->info("the journal has {} workers, {} groups, {} parameters, {} collectives, {} events", state->workers.size(),
                state->groups.size(), state->parameters.size(), state->collectives.size(), state->events.size());
+  was_unclean_ = ended_without_goodbye(state->events);
   events_.restore(std::move(state->events));
   collectives_.restore(*state);
   parameters_.restore(*state);
@@ -95,6 +112,7 @@ Result<std::uint16_t> Coordinator::start(std::string const& host, std::uint16_t 
   auto const listening = server_.listen(host, port);
   if (!listening) return listening;
   journal_.start();
+  lag_.start();
   tell("coordinator.started");
   cluster_.start({[this](std::string const& worker, std::string const& incarnation, std::string const& why) {
                     collectives_.worker_lost(worker, incarnation, why);
@@ -110,6 +128,19 @@ Result<std::uint16_t> Coordinator::start(std::string const& host, std::uint16_t 
   return listening;
 }
 
+std::string Coordinator::metrics_text() const {
+  auto scrape = scrape_of(cluster_, collectives_, events_, journal_);
+  scrape.state = {!draining_,
+                  draining_,
+                  server_.open_connections(),
+                  server_.requests_in_flight(),
+                  security_.authenticates(),
+                  security_.certificate_ends_seconds()};
+  if (scrape.journal) scrape.journal->was_unclean = was_unclean_;
+  scrape.checkpoint_interval_seconds = checkpoint_interval_s_;
+  return metrics_.text(scrape);
+}
+
 boost::asio::awaitable<void> Coordinator::stop(TimePoint until) {
   constexpr auto time_to_read_the_last_events = std::chrono::seconds(1);
   draining_ = true;
@@ -122,6 +153,7 @@ boost::asio::awaitable<void> Coordinator::stop(TimePoint until) {
   co_await journal_.stop();
   co_await events_.close(std::chrono::steady_clock::now() + time_to_read_the_last_events);
   co_await server_.stop();
+  co_await lag_.stop();
   client_.close();
 }
 

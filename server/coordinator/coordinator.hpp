@@ -8,6 +8,7 @@
 
 #include "http/auth/security.hpp"
 #include "http/client.hpp"
+#include "http/loop_lag.hpp"
 #include "http/server.hpp"
 #include "server/coordinator/routes.hpp"
 
@@ -53,9 +54,12 @@ class Coordinator {
  private:
   [[nodiscard]] Status restore();
   void tell(char const* type);
+  [[nodiscard]] std::string metrics_text() const;
 
   std::shared_ptr<spdlog::logger> log_;
+  std::optional<double> const checkpoint_interval_s_;
   bool draining_ = false;
+  bool was_unclean_ = false;  // the last life ended without a goodbye
   metrics::CoordinatorMetrics metrics_;
   http::Security security_;
   http::Client client_;
@@ -80,6 +84,7 @@ class Coordinator {
   ServiceRoutes service_routes_;
   http::Router router_;
   http::Server server_;
+  http::LoopLag lag_;
 };
 
 }  // namespace chorus::coordinator

@@ -32,6 +32,7 @@ Execution::Execution(ExecutionTools const& tools, ExecutionPatience patience, st
       mode_(mode),
       changed_(tools.executor),
       calls_(tools.executor),
+      begun_(Clock::now()),
       deadline_(deadline) {
   number_ranks();
 }
@@ -229,6 +230,7 @@ Execution::Stage Execution::launch() {
   if (left < 1) co_return Problem(ProblemCode::deadline_exceeded, "the time was over before the collective began");
   auto const token = api::to_hex(tools_.random());
   record_->run();
+  waited_seconds_ = std::chrono::duration<double>(Clock::now() - begun_).count();
   settled_.assign(ranks(), false);
   pending_ = ranks();
   for (std::uint32_t rank = 0; rank < ranks(); ++rank)

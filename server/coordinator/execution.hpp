@@ -76,6 +76,8 @@ class Execution {
   [[nodiscard]] std::vector<std::uint32_t> const& broken_ranks() const { return broken_; }
   [[nodiscard]] api::Group const& group() const { return group_; }
   [[nodiscard]] TimePoint deadline() const { return deadline_; }
+  // From when it was made until it was launched, if it was.
+  [[nodiscard]] std::optional<double> waited_seconds() const { return waited_seconds_; }
   [[nodiscard]] std::optional<http::Problem> const& cancelled() const { return cancelled_; }
 
  private:
@@ -118,7 +120,9 @@ class Execution {
   Mode const mode_;
   http::Condition changed_;
   http::TaskGroup calls_;
+  TimePoint const begun_;
   TimePoint deadline_;
+  std::optional<double> waited_seconds_;
   LockTable::Ticket ticket_ = 0;
 
   bool in_line_ = false;

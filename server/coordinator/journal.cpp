@@ -4,6 +4,7 @@
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <filesystem>
 
 namespace chorus::coordinator {
 namespace {
@@ -80,6 +81,15 @@ std::optional<http::Problem> Journal::failure() const {
   return problem;
 }
 
+Journal::Counts Journal::counts() const {
+  Counts counts{writes_, failures_, written_ - durable_, 0};
+  for (auto const* suffix : {"", "-wal", "-shm"}) {
+    std::error_code missing;
+    if (auto const bytes = std::filesystem::file_size(file_->path() + suffix, missing); !missing) counts.bytes += bytes;
+  }
+  return counts;
+}
+
 bool Journal::is_time() const { return !pending_.empty() && (stopping_ || asked_ > durable_ || Clock::now() >= due_); }
 
 asio::awaitable<void> Journal::write_batches() {
@@ -105,6 +115,7 @@ asio::awaitable<void> Journal::write_batch() {
     if (failure_) log_.info("the journal {} can be written again", file_->path());
     failure_.reset();
     durable_ = reaches;
+    ++writes_;
   } else {
     if (!failure_) log_.error("{}; nothing is begun until it can be", done.error().detail);
     failure_ = done.error();

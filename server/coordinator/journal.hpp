@@ -58,6 +58,14 @@ class Journal {
   [[nodiscard]] std::optional<http::Problem> failure() const;
   [[nodiscard]] bool on_disk() const { return file_ != nullptr; }
 
+  struct Counts {
+    std::uint64_t writes = 0, failures = 0;  // transactions
+    std::uint64_t unwritten = 0;             // changes that are not durable
+    std::uint64_t bytes = 0;                 // of the file and what SQLite keeps beside it
+  };
+  // Of a journal that is on disk.
+  [[nodiscard]] Counts counts() const;
+
   // Every write() has a number, from 1; those up to durable() are on the disk.
   [[nodiscard]] std::uint64_t written() const { return written_; }
   [[nodiscard]] std::uint64_t durable() const { return file_ ? durable_ : written_; }
@@ -81,8 +89,8 @@ class Journal {
   std::map<Key, std::optional<std::string>> pending_;
   std::chrono::steady_clock::time_point due_{};  // of what is pending
   std::uint64_t written_ = 0, durable_ = 0;
-  std::uint64_t asked_ = 0;     // somebody waits for what was written up to here
-  std::uint64_t failures_ = 0;  // attempts
+  std::uint64_t asked_ = 0;                  // somebody waits for what was written up to here
+  std::uint64_t writes_ = 0, failures_ = 0;  // attempts
   std::optional<Error> failure_;
   bool stopping_ = false;
   http::Condition work_;

@@ -18,6 +18,7 @@
 #include "http/environment.hpp"
 #include "http/flags/security_flags.hpp"
 #include "metrics/build.hpp"
+#include "metrics/log_counter.hpp"
 #include "server/coordinator/coordinator.hpp"
 
 namespace {
@@ -110,8 +111,9 @@ void rethrow(std::exception_ptr failure) {
 }
 
 int run(Flags const& flags) {
-  auto const log =
-      std::make_shared<spdlog::logger>("coordinator", std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
+  auto const log = std::make_shared<spdlog::logger>(
+      "coordinator", spdlog::sinks_init_list{std::make_shared<spdlog::sinks::stderr_color_sink_mt>(),
+                                             std::make_shared<metrics::LogCounter>()});
   log->set_level(spdlog::level::from_str(flags.log_level));
   log->flush_on(spdlog::level::trace);
   spdlog::set_default_logger(log);  // of the http room: standard output is for the address alone

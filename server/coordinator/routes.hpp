@@ -7,7 +7,6 @@
 #include "http/auth/security.hpp"
 #include "http/json.hpp"
 #include "http/router.hpp"
-#include "metrics/coordinator_metrics.hpp"
 #include "server/coordinator/checkpoints.hpp"
 #include "server/coordinator/cluster.hpp"
 #include "server/coordinator/collectives.hpp"
@@ -109,9 +108,8 @@ class ServiceRoutes {
     Cluster& cluster;
     Collectives& collectives;
     Planner& planner;
-    metrics::CoordinatorMetrics& metrics;
+    std::function<std::string()> metrics;  // the exposition
     Journal const& journal;
-    std::function<std::size_t()> open_connections;
     std::function<bool()> draining;
     http::Security const& security;
   };

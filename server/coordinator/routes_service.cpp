@@ -85,10 +85,7 @@ awaitable<Response> ServiceRoutes::ready(Request const&, Body&) {
 }
 
 awaitable<Response> ServiceRoutes::metrics(Request const&, Body&) {
-  auto const ends = parts_.security.certificate_ends().value_or(http::WallTime{}).time_since_epoch();
-  parts_.metrics.security(parts_.security.authenticates(), static_cast<double>(ends.count()));
-  parts_.metrics.http_connections(parts_.open_connections());
-  co_return Response::text(200, parts_.metrics.text(), std::string(chorus::metrics::content_type));
+  co_return Response::text(200, parts_.metrics(), std::string(chorus::metrics::content_type));
 }
 
 awaitable<Response> ServiceRoutes::version(Request const&, Body&) {

@@ -4,6 +4,7 @@
 // Knows no algorithms and no REST: it is handed programs and memory, and reports how each run ended.
 #pragma once
 
+#include <array>
 #include <boost/asio/io_context.hpp>
 #include <chrono>
 #include <cstddef>
@@ -20,6 +21,7 @@
 #include "collectives/plan/program.hpp"
 #include "collectives/plan/sizes.hpp"
 #include "http/message.hpp"
+#include "worker/engine/reduce_clock.hpp"
 #include "worker/engine/retired.hpp"
 #include "worker/links/handshake.hpp"
 
@@ -73,6 +75,7 @@ struct RunResult {
   std::uint64_t bytes_sent = 0;  // payload
   std::uint64_t bytes_received = 0;
   std::uint32_t steps = 0;  // instructions completed
+  Reduced reduced;
 };
 
 // Called once, on the data thread or one that does its work; posts elsewhere if it has more to do than a few
@@ -89,6 +92,18 @@ struct PeerTraffic {
   std::uint32_t connections = 0;
   std::string link;         // how: "shm", "tcp", "tls", "shm and tcp" while the directions differ, empty without connections
   std::string why_not_shm;  // one line, if shared memory was tried and is not used
+  std::uint64_t dials = 0;  // connections that were opened from here, or tried
+  struct Ends {             // of connections, otherwise than by a stop of this worker
+    std::uint64_t unreachable = 0;  // none came about
+    std::uint64_t closed = 0;       // by the peer, or by whatever is between
+    std::uint64_t refused = 0;      // by the peer, or as it was replaced
+    std::uint64_t malformed = 0;    // what came was not understood
+  };
+  Ends ends;
+  // From questions to their answers: how many took up to 10 us * 2^k, the last ones longer.
+  std::array<std::uint64_t, 17> round_trips{};
+  double round_trip_seconds = 0;       // their sum
+  double last_round_trip_seconds = 0;  // 0: none yet
 };
 
 struct DataPlaneOptions {

@@ -26,6 +26,7 @@ struct RunEnd {
   std::uint64_t bytes_sent = 0;
   std::uint64_t bytes_received = 0;
   std::uint32_t steps = 0;
+  engine::Reduced reduced;
   std::optional<http::Problem> problem;  // why it failed
   std::string input_digest;              // "" unless asked for
   std::string output_digest;

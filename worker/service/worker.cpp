@@ -55,6 +55,22 @@ std::shared_ptr<memory::Arena> make_arena(WorkerOptions const& options, spdlog::
   return std::make_shared<memory::Arena>(std::move(*region));
 }
 
+metrics::LinkTraffic show(engine::PeerTraffic const& peer) {
+  metrics::LinkTraffic shown{peer.worker,
+                             peer.sent_bytes,
+                             peer.received_bytes,
+                             peer.send_busy_seconds,
+                             peer.receive_busy_seconds,
+                             peer.connections,
+                             peer.link.empty() ? "none" : peer.link};
+  shown.retries = peer.dials > 0 ? peer.dials - 1 : 0;
+  shown.errors = {peer.ends.unreachable, peer.ends.closed, peer.ends.refused, peer.ends.malformed};
+  shown.round_trips = peer.round_trips;
+  shown.round_trip_seconds = peer.round_trip_seconds;
+  shown.last_round_trip_seconds = peer.last_round_trip_seconds;
+  return shown;
+}
+
 std::size_t kept_bytes(WorkerOptions const& options) { return options.memory_limit_bytes / 4; }
 
 }  // namespace
@@ -107,7 +123,7 @@ Worker::Worker(boost::asio::io_context& control, WorkerOptions options, std::sha
       options_(std::move(options)),
       log_(std::move(log)),
       fenced_(std::move(fenced)),
-      metrics_(metrics::this_build(), options_.start_time_seconds),
+      metrics_(metrics::this_build(), options_.start_time_seconds, metrics::log_counter_of(*log_)),
       security_(options_.security, {}, [this](std::string_view reason) { metrics_.refused(reason); }),
       arena_(make_arena(options_, *log_)),
       pool_(kept_bytes(options_), options_.memory_limit_bytes, arena_),
@@ -121,7 +137,8 @@ Worker::Worker(boost::asio::io_context& control, WorkerOptions options, std::sha
             metrics_.request(http::name(exchange.method), exchange.route, exchange.status,
                              std::chrono::duration<double>(exchange.duration).count());
           },
-          security_.door()) {}
+          security_.door()),
+      lag_(executor_, [this](double seconds) { metrics_.loop_lag(seconds); }) {}
 
 Worker::~Worker() = default;
 
@@ -141,6 +158,10 @@ Status Worker::open() {
   add_routes();
   log_->info("{} of incarnation {} listens on {}, others use {}", identity_.id, api::to_hex(identity_.incarnation),
              bound_url_, identity_.url);
+  auto locality = options_.locality;
+  if (locality.host.empty()) locality.host = options_.host_name;
+  metrics_.identified(identity_.id, locality);
+  lag_.start();
   start_agent();
   return ok();
 }
@@ -188,15 +209,17 @@ std::optional<std::string> Worker::unready() const {
 }
 
 std::string Worker::metrics_text() {
-  auto const ends = security_.certificate_ends().value_or(http::WallTime{}).time_since_epoch();
-  metrics_.security(security_.authenticates(), static_cast<double>(ends.count()));
   metrics::Scrape scrape;
-  for (auto const& peer : runs_->plane.traffic())
-    scrape.links.push_back({peer.worker, peer.sent_bytes, peer.received_bytes, peer.send_busy_seconds,
-                            peer.receive_busy_seconds, peer.connections, peer.link.empty() ? "none" : peer.link});
+  for (auto const& peer : runs_->plane.traffic()) scrape.links.push_back(show(peer));
   scrape.tensors = store_.count();
   scrape.tensor_bytes = store_.total_bytes();
-  scrape.http_connections = server_.open_connections();
+  scrape.tensor_limit_bytes = options_.memory_limit_bytes;
+  scrape.state = {!unready(),
+                  draining_,
+                  server_.open_connections(),
+                  server_.requests_in_flight(),
+                  security_.authenticates(),
+                  security_.certificate_ends_seconds()};
   auto const shards = parameters_->book().totals();
   scrape.owned = {shards.owned, shards.owned_bytes};
   scrape.backups = {shards.backups, shards.backup_bytes};
@@ -221,6 +244,7 @@ awaitable<void> Worker::stop() {
   co_await runs_->book.stop();
   co_await parameters_->stop();
   co_await server_.stop();
+  co_await lag_.stop();
   client_.close();
 }
 

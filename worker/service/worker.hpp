@@ -9,6 +9,7 @@
 #include "collectives/core/result.hpp"
 #include "collectives/plan/cache.hpp"
 #include "http/client.hpp"
+#include "http/loop_lag.hpp"
 #include "http/server.hpp"
 #include "metrics/worker_metrics.hpp"
 #include "worker/engine/data_plane.hpp"
@@ -59,6 +60,7 @@ class Worker {
   // A call of such a program has failed. On the control thread.
   void report(api::Trouble trouble);
   [[nodiscard]] engine::DataPlane& plane();
+  [[nodiscard]] metrics::WorkerMetrics& metrics() { return metrics_; }
   [[nodiscard]] tensors::Pool& pool() { return pool_; }
   [[nodiscard]] std::shared_ptr<memory::Arena> const& arena() const { return arena_; }
 
@@ -102,6 +104,7 @@ class Worker {
   std::optional<TensorRoutes> tensor_routes_;
   std::optional<TensorUpload> tensor_upload_;
   ShmRoutes shm_routes_{clients_};
+  http::LoopLag lag_;
 };
 
 }  // namespace chorus::service
