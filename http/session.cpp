@@ -14,6 +14,7 @@
 #include "http/receive_header.hpp"
 #include "http/session_body.hpp"
 #include "http/target.hpp"
+#include "http/trace_context.hpp"
 
 namespace chorus::http {
 namespace {
@@ -219,9 +220,12 @@ asio::awaitable<Response> Session::respond(Incoming& incoming, Body& body, std::
   std::exception_ptr aborted;
   try {
     auto response = co_await (*match.handler)(request, body);
-    if (response.problem && response.problem->instance.empty()) {
-      response.problem->instance = request.path;
-      response.body = to_json(*response.problem);
+    if (response.problem) {
+      auto& problem = *response.problem;
+      if (problem.instance.empty()) problem.instance = request.path;
+      if (auto trace = trace_of(request.fields); trace && problem.trace_id.empty())
+        problem.trace_id = std::move(trace->trace_id);
+      response.body = to_json(problem);
     }
     co_return response;
   } catch (boost::system::system_error const& error) {
