@@ -70,7 +70,7 @@ struct Attempt {
 struct StalledRank {
   std::uint32_t rank = 0;
   std::string worker;
-  // silent (its worker does not answer), not_begun, preparing, running, ended; before the launch: awaited
+  // silent (its worker does not answer), not_begun, busy (its worker prepares or finishes the run), running, ended
   std::string state;
   std::string instruction;            // "recv from rank 2, message 1 (step 7 of 12), 0 of 4096 bytes", or ""
   std::optional<std::uint32_t> peer;  // of the instruction

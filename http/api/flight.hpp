@@ -82,7 +82,7 @@ struct AwaitedRank {
 
 struct RunProgress {
   std::string run;    // hexadecimal
-  std::string state;  // running; of one that the coordinator launched also preparing, held, committing, ...
+  std::string state;  // running; of one that the coordinator launched also busy (it is prepared or finished), held, ...
   std::string worker;
   std::string group;
   std::uint32_t epoch = 0;

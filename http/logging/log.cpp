@@ -34,9 +34,8 @@ std::string number_text(double number) {
 }
 
 bool is_left_out(Field const& field) {
-  if (auto const* text = std::get_if<std::string>(&field.value)) return text->empty();
-  if (auto const* number = std::get_if<std::uint64_t>(&field.value)) return *number == 0;
-  return false;
+  auto const* text = std::get_if<std::string>(&field.value);
+  return text != nullptr && text->empty();
 }
 
 struct Part {
@@ -148,7 +147,7 @@ void configure(spdlog::logger& log, Format format, std::vector<Field> always) {
 }
 
 void write(spdlog::logger& log, spdlog::level::level_enum level, std::string_view event, std::string_view text,
-           std::initializer_list<Field> fields) {
+           std::vector<Field> const& fields) {
   if (!log.should_log(level)) return;
   auto line = without_marks(text);
   (line += part_mark) += event;

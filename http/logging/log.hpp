@@ -21,7 +21,7 @@ namespace chorus::logging {
 enum class Format : std::uint8_t { text, json };
 [[nodiscard]] std::optional<Format> parse_format(std::string_view name);
 
-// A field that is empty text or 0 is left out: there is no run 0, no epoch 0, and no group without a name.
+// A field that is empty text is left out.
 struct Field {
   Field(std::string_view n, std::string v) : name(n), value(std::move(v)) {}
   Field(std::string_view n, std::string_view v) : name(n), value(std::string(v)) {}
@@ -39,14 +39,14 @@ void configure(spdlog::logger& log, Format format, std::vector<Field> always = {
 
 // Text: "text run=7 group=g". JSON: {"ts":..,"level":..,"service":..,"event":..,"run":7,"group":"g","message":"text"}.
 void write(spdlog::logger& log, spdlog::level::level_enum level, std::string_view event, std::string_view text,
-           std::initializer_list<Field> fields);
+           std::vector<Field> const& fields);
 
 inline void info(spdlog::logger& log, std::string_view event, std::string_view text,
-                 std::initializer_list<Field> fields) {
+                 std::vector<Field> const& fields) {
   write(log, spdlog::level::info, event, text, fields);
 }
 inline void warn(spdlog::logger& log, std::string_view event, std::string_view text,
-                 std::initializer_list<Field> fields) {
+                 std::vector<Field> const& fields) {
   write(log, spdlog::level::warn, event, text, fields);
 }
 

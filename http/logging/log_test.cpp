@@ -24,13 +24,13 @@ struct Written {
 
 TEST_CASE("as text a line ends with what it is about") {
   Written w(logging::Format::text);
-  logging::warn(w.log, "run.stalled", "nothing moves", {{"run", 7u}, {"group", "g"}, {"epoch", 2u}, {"trace_id", ""}});
+  logging::warn(w.log, "run.stalled", "nothing moves", {{"run", 7U}, {"group", "g"}, {"epoch", 2U}, {"trace_id", ""}});
   CHECK(w.lines.str().ends_with("[worker] [warning] nothing moves run=7 group=g epoch=2\n"));
 }
 
 TEST_CASE("as JSON it is one object with these names") {
   Written w(logging::Format::json, {{"worker", "w3"}});
-  logging::warn(w.log, "run.stalled", "nothing \"moves\"\n", {{"run", 7u}, {"group", "g"}, {"for_s", 2.5}});
+  logging::warn(w.log, "run.stalled", "nothing \"moves\"\n", {{"run", 7U}, {"group", "g"}, {"for_s", 2.5}});
   auto const line = w.json();
   CHECK(line.at("event") == "run.stalled");
   CHECK(line.at("level") == "warning");

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "collectives/core/locality.hpp"
+#include "http/logging/log.hpp"
 
 namespace chorus::service {
 
@@ -23,7 +24,9 @@ struct WorkerOptions {
   std::string checkpoint_directory;                            // of parameters; "": none are written or read
   std::chrono::microseconds spin{0};
   std::chrono::milliseconds drain_timeout{5000};
-  std::size_t connections = 16384;  // accepted at once
+  std::size_t connections = 16384;        // accepted at once
+  std::chrono::milliseconds stall{2000};  // how long a run may stand still until that is said
+  logging::Format log_format = logging::Format::text;
 
   // Of the surroundings, not of the command line.
   std::string host_name;

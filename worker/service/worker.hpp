@@ -14,7 +14,7 @@
 #include "worker/engine/data_plane.hpp"
 #include "worker/service/agent.hpp"
 #include "worker/service/client_memory.hpp"
-#include "worker/service/flight.hpp"
+#include "worker/service/flight_routes.hpp"
 #include "worker/service/group_book.hpp"
 #include "worker/service/group_routes.hpp"
 #include "worker/service/health_routes.hpp"
@@ -69,6 +69,7 @@ class Worker {
   void start_agent();
   void add_routes();
   [[nodiscard]] std::string metrics_text();
+  [[nodiscard]] engine::FlightRecorder::Options flight_options();
 
   boost::asio::any_io_executor executor_;
   WorkerOptions const options_;
@@ -85,7 +86,7 @@ class Worker {
   ClientMemory clients_;
   plan::Cache plans_;
   Helper helper_;
-  FlightRecorder flights_;
+  engine::FlightRecorder flights_;
   http::Client client_;
   http::Router router_;
   http::Server server_;
