@@ -16,6 +16,7 @@
 #include "http/session_body.hpp"
 #include "http/target.hpp"
 #include "http/tls/context.hpp"
+#include "http/trace_context.hpp"
 
 namespace chorus::http {
 namespace {
@@ -250,9 +251,12 @@ asio::awaitable<Response> Session::respond(Incoming& incoming, Body& body, std::
     response = co_await handle(incoming, body, std::move(match));
   else
     response = std::move(*stopped);
-  if (response.problem && response.problem->instance.empty()) {
-    response.problem->instance = request.path;
-    response.body = to_json(*response.problem);
+  if (response.problem) {
+    auto& problem = *response.problem;
+    if (problem.instance.empty()) problem.instance = request.path;
+    if (auto trace = trace_of(request.fields); trace && problem.trace_id.empty())
+      problem.trace_id = std::move(trace->trace_id);
+    response.body = to_json(problem);
   }
   if (guard != nullptr) guard->pass(request, route, response);
   co_return response;

@@ -68,6 +68,24 @@ struct Attempt {
   http::Problem error;
 };
 
+// A collective that makes no progress: whom it waits for, and where every rank stands.
+struct StalledRank {
+  std::uint32_t rank = 0;
+  std::string worker;
+  // silent (its worker does not answer), not_begun, busy (its worker prepares or finishes the run), running, ended
+  std::string state;
+  std::string instruction;            // "recv from rank 2, message 1 (step 7 of 12), 0 of 4096 bytes", or ""
+  std::optional<std::uint32_t> peer;  // of the instruction
+  double for_s = 0;                   // for how long
+};
+struct Stall {
+  std::string since;                       // RFC 3339, for people
+  double for_s = 0;                        // when it was looked at last
+  std::vector<std::uint32_t> waiting_for;  // ranks that all others wait for
+  std::vector<StalledRank> ranks;
+  std::string text;  // one sentence
+};
+
 struct Collective {
   std::string id;
   std::string state;  // pending planned running succeeded failed cancelled
@@ -92,6 +110,8 @@ struct Collective {
   double arrival_skew_seconds = 0;  // last minus first launch confirmed
   std::vector<RankRecord> ranks;
   std::vector<Attempt> attempts;  // before this one
+  std::optional<Stall> stalled;   // now; of one that failed, when it failed
+  std::optional<std::string> traceparent;  // of the request that launched it
   std::optional<http::Problem> error;
 };
 

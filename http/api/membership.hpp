@@ -61,6 +61,14 @@ struct LeaseRequest {
   std::vector<Trouble> troubles;
   std::vector<GroupCalls> calls;  // of groups in which there were some since the last renewal
 };
+// POST /v1/workers/{id}/probe at the coordinator: does anybody answer at the address that the worker gave?
+struct Reachability {
+  std::string worker;
+  std::string url;
+  bool reachable = false;
+  double seconds = 0;
+  std::optional<std::string> detail;  // why not
+};
 struct LeaseAnswer {
   std::uint32_t lease_ms = 0;
 };

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "http/errc.hpp"
+#include "http/logging/log.hpp"
 #include "server/coordinator/cluster_change.hpp"
 #include "server/coordinator/identifier.hpp"
 
@@ -80,7 +81,8 @@ asio::awaitable<void> Cluster::watch_leases() {
 }
 
 void Cluster::lose(Worker const& worker, std::string const& why) {
-  tools_.log.warn("worker {} incarnation={} lost: {}", worker.id, api::to_hex(worker.incarnation), on_one_line(why));
+  logging::warn(tools_.log, "worker.lost", "worker " + worker.id + " lost: " + on_one_line(why),
+                {{"worker", worker.id}, {"incarnation", api::to_hex(worker.incarnation)}});
   keep_worker(worker.id);
   tell_of(worker, "worker.lost", why);
   degrade_groups_of(worker, "is lost");
@@ -91,7 +93,8 @@ void Cluster::lose(Worker const& worker, std::string const& why) {
 
 void Cluster::degrade_groups_of(Worker const& worker, char const* why) {
   for (auto const& name : groups_.worker_lost(worker.id, worker.incarnation)) {
-    tools_.log.warn("group {} degraded: worker {} {}", name, worker.id, why);
+    logging::warn(tools_.log, "group.degraded", "group " + name + " degraded: worker " + worker.id + " " + why,
+                  {{"group", name}, {"worker", worker.id}});
     keep_group(name);
     tell_of(groups_.find(name).value(), "group.degraded", "worker " + worker.id + " " + why);
   }
@@ -393,6 +396,18 @@ api::Worker Cluster::show(Worker const& worker) const {
 api::Group Cluster::show(api::Group group) const {
   group.slow = tools_.habits.stragglers.slow(group);
   return group;
+}
+
+boost::asio::awaitable<http::Checked<api::Reachability>> Cluster::reach(std::string id) {
+  auto const worker = find(id);
+  if (worker.has_error()) co_return worker.error();
+  api::Reachability reachability{worker->id, worker->url, true, 0, std::nullopt};
+  auto const begun = std::chrono::steady_clock::now();
+  auto const answered = co_await tools_.workers.probe(worker->url, begun + patience_.probe);
+  reachability.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+  reachability.reachable = answered.has_value();
+  if (answered.has_error()) reachability.detail = answered.error().detail;
+  co_return reachability;
 }
 
 }  // namespace chorus::coordinator

@@ -92,6 +92,9 @@ class Cluster {
   // lease.
   void suspect(std::string const& id, std::string const& incarnation);
 
+  // Asks at the address that the worker gave whether anybody is there. Problem unknown_worker.
+  boost::asio::awaitable<http::Checked<api::Reachability>> reach(std::string id);
+
   [[nodiscard]] Membership const& membership() const { return membership_; }
   [[nodiscard]] Groups const& groups() const { return groups_; }
   [[nodiscard]] http::Checked<api::Worker> find(std::string_view id) const;

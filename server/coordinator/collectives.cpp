@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "server/coordinator/identifier.hpp"
+#include "server/coordinator/log_fields.hpp"
 #include "server/coordinator/wall_clock.hpp"
 
 namespace chorus::coordinator {
@@ -50,8 +51,10 @@ void Collectives::recover() {
     record->run();
     auto const reconciliation = std::make_shared<Reconciliation>(tools_.execution, patience_.reconciliation, record,
                                                                  kept.group.value_or(api::Group()), decided);
-    tools_.log.info("collective {} run={} was under way, {}: asking its workers", kept.record.id, kept.record.run,
-                    decided ? "to be committed" : "undecided");
+    logging::info(tools_.log, "collective.reconciled",
+                  "collective " + kept.record.id + " was under way, " + (decided ? "to be committed" : "undecided") +
+                      ": asking its workers",
+                  fields_of(kept.record));
     reconciling_.emplace(kept.record.id, reconciliation);
     tasks_.spawn("reconciliation " + kept.record.id, reconcile(reconciliation));
   }
@@ -67,7 +70,8 @@ void Collectives::resume(KeptCollective const& kept) {
     record->fail(order.error(), std::chrono::steady_clock::now());
     return finished(*record);
   }
-  tools_.log.info("collective {} run={} had not been launched: it goes on", kept.record.id, kept.record.run);
+  logging::info(tools_.log, "collective.resumed",
+                "collective " + kept.record.id + " had not been launched: it goes on", fields_of(kept.record));
   start(record, {std::move(order.value()), kept.group.value_or(api::Group())});
 }
 
@@ -88,7 +92,8 @@ http::Checked<Collectives::Ready> Collectives::check(api::CollectiveRequest cons
 }
 
 asio::awaitable<http::Checked<Collectives::Launched>> Collectives::launch(Records::Name name,
-                                                                          api::CollectiveRequest request) {
+                                                                          api::CollectiveRequest request,
+                                                                          std::optional<http::TraceContext> trace) {
   // A repetition is answered even if the group has gone since.
   auto checked = check(request);
   if (checked.has_error() && !records_.knows(name)) co_return checked.error();
@@ -96,6 +101,7 @@ asio::awaitable<http::Checked<Collectives::Launched>> Collectives::launch(Record
   if (begun.has_error()) co_return begun.error();
   auto const record = begun.value().record;
   if (begun.value().created) {
+    if (trace) record->belongs_to(http::to_traceparent(*trace));
     tools_.execution.chronicle.begun(records_, *record, checked.value().group);
     start(record, std::move(checked.value()));
   }
@@ -170,8 +176,10 @@ asio::awaitable<std::shared_ptr<Execution>> Collectives::begin_again(std::shared
     co_return nullptr;
   }
   auto const record = records_.find(failed->record().view().id).value();
-  tools_.log.warn("collective {} run={} begins again in epoch {}: {}", record->view().id, record->view().run,
-                  ready.value().group.epoch, on_one_line(problem.detail));
+  logging::warn(tools_.log, "collective.begun_again",
+                "collective " + record->view().id + " begins again in epoch " +
+                    std::to_string(ready.value().group.epoch) + ": " + on_one_line(problem.detail),
+                fields_of(record->view()));
   record->begin_again(records_.draw_run(), std::move(problem), failed->group().epoch);
   tools_.execution.chronicle.begun_again(records_, *record, ready.value().group);
   auto next = std::make_shared<Execution>(tools_.execution, patience_, record, std::move(ready.value().order),
@@ -221,11 +229,18 @@ void Collectives::finished(Record const& record) {
     if (rank.late_seconds > 0) tools_.metrics.straggled(rank.worker);
   auto const level = view.state == "succeeded" ? spdlog::level::info : spdlog::level::warn;
   if (view.state == "failed") tools_.metrics.collective_failed(view.request.op, http::kind(view.error->code).name);
-  tools_.log.log(
-      level,
-      "collective {} run={} group={} epoch={} op={} tensor={} bytes={} algorithm={} seconds={:.6f} result={}{}{}",
-      view.id, view.run, view.request.group, view.epoch, view.request.op, view.request.tensor, view.bytes, algorithm,
-      view.seconds, view.state, view.error ? ": " : "", view.error ? on_one_line(view.error->detail) : "");
+  auto fields = fields_of(view);
+  fields.insert(fields.end(), {{"op", view.request.op},
+                               {"tensor", view.request.tensor},
+                               {"bytes", view.bytes},
+                               {"algorithm", algorithm},
+                               {"seconds", view.seconds},
+                               {"result", view.state}});
+  if (view.error) fields.emplace_back("code", http::kind(view.error->code).name);
+  logging::write(
+      tools_.log, level, "collective.ended",
+      "collective " + view.id + " " + view.state + (view.error ? ": " + on_one_line(view.error->detail) : std::string()),
+      fields);
   tools_.execution.chronicle.ended(records_, record);
   if (auto const forgotten = records_.keep_for_a_while(record)) tools_.execution.chronicle.forgotten(*forgotten);
   one_ended_.notify_all();

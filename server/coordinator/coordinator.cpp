@@ -60,11 +60,13 @@ Coordinator::Coordinator(boost::asio::any_io_executor executor, CoordinatorOptio
              cluster_.suspect(worker, incarnation);
            }},
           options.execution, options.records),
+      stall_inspector_({executor, workers_, collectives_, chronicle_, metrics_, *log_}, options.stalls),
       parameters_({executor, workers_, cluster_, journal_, *log_}, options.directory),
       checkpoints_({executor, workers_, parameters_, metrics_, *log_}, options.checkpoints),
       worker_routes_(cluster_),
       group_routes_(cluster_),
       collective_routes_(collectives_),
+      trace_routes_(executor, collectives_, cluster_, workers_),
       parameter_routes_(parameters_, checkpoints_, cluster_),
       event_routes_(events_),
       simulation_routes_(planner_),
@@ -75,6 +77,7 @@ Coordinator::Coordinator(boost::asio::any_io_executor executor, CoordinatorOptio
   worker_routes_.add_to(router_);
   group_routes_.add_to(router_);
   collective_routes_.add_to(router_);
+  trace_routes_.add_to(router_);
   parameter_routes_.add_to(router_);
   event_routes_.add_to(router_);
   simulation_routes_.add_to(router_);
@@ -123,6 +126,7 @@ Result<std::uint16_t> Coordinator::start(std::string const& host, std::uint16_t 
                   },
                   [this](std::string const& group) { parameters_.group_changed(group); }});
   parameters_.recover();
+  stall_inspector_.start();
   checkpoints_.start();
   collectives_.recover();
   return listening;
@@ -147,6 +151,8 @@ boost::asio::awaitable<void> Coordinator::stop(TimePoint until) {
   tell("coordinator.stopping");
   cluster_.drain();
   co_await collectives_.stop(until);
+  co_await stall_inspector_.stop();
+  co_await trace_routes_.stop();
   co_await checkpoints_.stop();
   co_await parameters_.stop();
   co_await cluster_.stop();

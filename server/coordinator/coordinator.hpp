@@ -11,6 +11,8 @@
 #include "http/loop_lag.hpp"
 #include "http/server.hpp"
 #include "server/coordinator/routes.hpp"
+#include "server/coordinator/stall_inspector.hpp"
+#include "server/coordinator/trace_routes.hpp"
 
 namespace chorus::coordinator {
 
@@ -19,6 +21,7 @@ struct CoordinatorOptions {
   std::chrono::milliseconds lease{5000};
   ClusterPatience cluster;
   ExecutionPatience execution;
+  StallPatience stalls;
   RecordLimits records;
   DirectoryPatience directory;
   Checkpoints::Schedule checkpoints;
@@ -73,11 +76,13 @@ class Coordinator {
   http::Condition locks_changed_;
   Cluster cluster_;
   Collectives collectives_;
+  StallInspector stall_inspector_;
   ParameterDirectory parameters_;
   Checkpoints checkpoints_;
   WorkerRoutes worker_routes_;
   GroupRoutes group_routes_;
   CollectiveRoutes collective_routes_;
+  TraceRoutes trace_routes_;
   ParameterRoutes parameter_routes_;
   EventRoutes event_routes_;
   SimulationRoutes simulation_routes_;

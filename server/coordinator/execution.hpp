@@ -80,8 +80,18 @@ class Execution {
   [[nodiscard]] std::optional<double> waited_seconds() const { return waited_seconds_; }
   [[nodiscard]] std::optional<http::Problem> const& cancelled() const { return cancelled_; }
 
+  // Ranks that it waits for and since when: for their answer at admission or commit, or for the end of their runs.
+  // Nothing while it waits for nobody.
+  struct Standing {
+    TimePoint since;  // the stage began, or a rank has ended
+    std::vector<std::uint32_t> awaited;
+    bool runs = false;  // their workers can be asked where they stand
+  };
+  [[nodiscard]] std::optional<Standing> standing() const;
+
  private:
   using Stage = boost::asio::awaitable<std::optional<http::Problem>>;
+  enum class Waits : std::uint8_t { for_nobody, for_looks, for_runs, for_commits };
 
   Stage stages();
   Stage wait_in_line();
@@ -108,6 +118,7 @@ class Execution {
   void give_time();
   void learn();
   void settle(RankEnding::Kind kind, std::uint32_t rank, http::Problem problem);
+  void wait_from_now_on(Waits what);
   [[nodiscard]] bool failing() const { return cancelled_ || lost_ || failures_ > 0; }
   // The group may shrink, what the ranks brought is intact, and there is time.
   [[nodiscard]] bool may_go_on(http::Problem const& problem) const;
@@ -126,6 +137,8 @@ class Execution {
   LockTable::Ticket ticket_ = 0;
 
   bool in_line_ = false;
+  Waits waits_ = Waits::for_nobody;
+  TimePoint waits_since_;
   bool committing_ = false;
   bool done_ = false;
   std::optional<http::Problem> cancelled_;

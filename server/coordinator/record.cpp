@@ -4,6 +4,7 @@
 #include <map>
 
 #include "collectives/core/assert.hpp"
+#include "http/trace_context.hpp"
 #include "server/planning/explain.hpp"
 
 namespace chorus::coordinator {
@@ -82,6 +83,7 @@ void Record::succeed(std::vector<std::uint64_t> const& versions, TimePoint now) 
     CHORUS_ASSERT(rank.state == "succeeded" && rank.report, "only a collective that succeeded everywhere is committed");
     rank.report->version = versions[rank.rank];
   }
+  view_.stalled.reset();
   end("succeeded", std::nullopt, now);
 }
 
@@ -95,6 +97,7 @@ void Record::begin_again(std::uint64_t run, http::Problem why, std::uint32_t epo
   view_.state = "pending";
   view_.run = run;
   view_.ranks.clear();
+  view_.stalled.reset();
   view_.arrival_skew_seconds = 0;
   first_start_.reset();
   last_start_.reset();
@@ -112,6 +115,8 @@ void Record::end(char const* state, std::optional<http::Problem> problem, TimePo
   view_.state = state;
   view_.error = std::move(problem);
   if (view_.error) view_.error->instance = "/v1/collectives/" + view_.id;
+  if (auto const trace = http::parse_traceparent(view_.traceparent.value_or("")); trace && view_.error)
+    view_.error->trace_id = trace->trace_id;
   if (admitted_) view_.seconds = seconds_between(*admitted_, now);
   for (auto& rank : view_.ranks)
     if (rank.state == "running" || rank.state == "pending") rank.state = "failed";

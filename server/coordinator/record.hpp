@@ -46,6 +46,11 @@ class Record {
   // pending, planned, running -> pending: this attempt has failed, and another one is made as another run.
   void begin_again(std::uint64_t run, http::Problem why, std::uint32_t epoch);
 
+  // The request's, valid; before it is planned.
+  void belongs_to(std::string traceparent) { view_.traceparent = std::move(traceparent); }
+  // It does not move, or (nothing) does again.
+  void stall(std::optional<api::Stall> stall) { view_.stalled = std::move(stall); }
+
   // Nothing, or digest_mismatch naming the ranks whose result differs from that of most: the results of all_reduce,
   // broadcast and all_gather are equal on all ranks. Ranks without a digest are not compared.
   [[nodiscard]] std::optional<http::Problem> check_digests() const;

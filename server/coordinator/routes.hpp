@@ -27,6 +27,7 @@ class WorkerRoutes {
   boost::asio::awaitable<http::Response> join(http::Request const& request, http::Body& body);
   boost::asio::awaitable<http::Response> get(http::Request const& request, http::Body& body);
   boost::asio::awaitable<http::Response> leave(http::Request const& request, http::Body& body);
+  boost::asio::awaitable<http::Response> probe(http::Request const& request, http::Body& body);
   boost::asio::awaitable<http::Response> renew(http::Request const& request, http::Body& body);
   Cluster& cluster_;
 };

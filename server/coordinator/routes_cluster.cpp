@@ -18,6 +18,7 @@ void WorkerRoutes::add_to(http::Router& router) {
   router.add(Method::post, "/v1/workers", http::Access::join, handler(this, &WorkerRoutes::join));
   router.add(Method::get, "/v1/workers/{id}", http::Access::read, handler(this, &WorkerRoutes::get));
   router.add(Method::delete_, "/v1/workers/{id}", http::Access::join, handler(this, &WorkerRoutes::leave));
+  router.add(Method::post, "/v1/workers/{id}/probe", http::Access::read, handler(this, &WorkerRoutes::probe));
   router.add(Method::put, "/v1/workers/{id}/lease", http::Access::join, handler(this, &WorkerRoutes::renew));
 }
 
@@ -55,6 +56,12 @@ awaitable<Response> WorkerRoutes::leave(Request const& request, Body&) {
   if (auto const given = request.query_value("incarnation")) incarnation = *given;
   if (auto const problem = co_await cluster_.leave(request.parameter("id"), std::move(incarnation))) co_return *problem;
   co_return Response(204);
+}
+
+awaitable<Response> WorkerRoutes::probe(Request const& request, Body&) {
+  auto const reachability = co_await cluster_.reach(request.parameter("id"));
+  if (reachability.has_error()) co_return reachability.error();
+  co_return Response::json(200, http::encode(reachability.value()));
 }
 
 awaitable<Response> WorkerRoutes::renew(Request const& request, Body& body) {

@@ -90,11 +90,13 @@ asio::awaitable<Result<http::Answer>> WorkerClient::look_at_tensor(std::string u
 }
 
 asio::awaitable<WorkerClient::Said<api::RunReport>> WorkerClient::run(std::string url, api::RunRequest request,
+                                                                      std::optional<http::TraceContext> trace,
                                                                       http::TimePoint deadline) {
   http::Call call;
   call.method = http::Method::put;
   call.url = run_url(url, request.run);
   call.body = http::encode(request);
+  if (trace) call.fields.set("traceparent", http::to_traceparent(*trace));
   at("run: before it is sent");
   auto const answer = co_await client_.send(std::move(call), deadline);
   at("run: answered");
@@ -129,6 +131,33 @@ asio::awaitable<WorkerClient::Said<api::RunStatus>> WorkerClient::look_at_run(st
   auto const answer = co_await client_.send(std::move(call), deadline);
   if (answer.has_error()) co_return answer.error();
   co_return read<api::RunStatus>(answer.value());
+}
+
+asio::awaitable<WorkerClient::Said<api::RunProgress>> WorkerClient::look_at_progress(std::string url, std::uint64_t run,
+                                                                                     http::TimePoint deadline) {
+  http::Call call;
+  call.url = run_url(url, run) + "/progress";
+  auto const answer = co_await client_.send(std::move(call), deadline);
+  if (answer.has_error()) co_return answer.error();
+  co_return read<api::RunProgress>(answer.value());
+}
+
+asio::awaitable<WorkerClient::Said<api::FlightList>> WorkerClient::flights_of(std::string url, std::uint64_t run,
+                                                                              http::TimePoint deadline) {
+  http::Call call;
+  call.url = url + "/v1/flight?limit=1&run=" + std::to_string(run);
+  auto const answer = co_await client_.send(std::move(call), deadline);
+  if (answer.has_error()) co_return answer.error();
+  co_return read<api::FlightList>(answer.value());
+}
+
+asio::awaitable<WorkerClient::Said<api::ClockReading>> WorkerClient::read_clock(std::string url,
+                                                                                http::TimePoint deadline) {
+  http::Call call;
+  call.url = url + "/v1/clock";
+  auto const answer = co_await client_.send(std::move(call), deadline);
+  if (answer.has_error()) co_return answer.error();
+  co_return read<api::ClockReading>(answer.value());
 }
 
 asio::awaitable<void> WorkerClient::abort(std::string url, std::uint64_t run, http::TimePoint deadline) {

@@ -96,6 +96,11 @@ class DataPlane::Impl final : public Surroundings {
   }
 
   [[nodiscard]] std::vector<PeerTraffic> traffic() const { return traffic_.read(); }
+  [[nodiscard]] FlightRecorder* flights() const { return options_.flights; }
+
+  void ask_progress(std::optional<std::uint64_t> run, std::function<void(std::vector<RunProgress>)> answer) {
+    submit([this, run, answer = std::move(answer)] { answer(engine_.progress(run)); });
+  }
 
   TimePoint now() override { return std::chrono::steady_clock::now(); }
 
@@ -301,5 +306,11 @@ void DataPlane::fence(std::string const& worker, std::uint64_t incarnation) { im
 void DataPlane::retire(Retired epoch) { impl_->retire(std::move(epoch)); }
 
 std::vector<PeerTraffic> DataPlane::traffic() const { return impl_->traffic(); }
+
+FlightRecorder* DataPlane::flights() const { return impl_->flights(); }
+
+void DataPlane::ask_progress(std::optional<std::uint64_t> run, std::function<void(std::vector<RunProgress>)> answer) {
+  impl_->ask_progress(run, std::move(answer));
+}
 
 }  // namespace chorus::engine

@@ -48,6 +48,8 @@ std::optional<Flags> parse_flags(int argc, char const* const* argv, int& exit_st
   auto& options = flags.options;
   options.memory_limit_bytes = default_memory_limit();
   std::string locality, shm = "on";
+  std::string log_format = "text";
+  std::uint32_t stall_ms = static_cast<std::uint32_t>(options.stall.count());
   std::uint32_t spin_us = 0, drain_ms = static_cast<std::uint32_t>(options.drain_timeout.count());
 
   CLI::App app(
@@ -80,6 +82,10 @@ std::optional<Flags> parse_flags(int argc, char const* const* argv, int& exit_st
   flag("--spin-us", spin_us, "how long the idle data thread polls before it blocks")->check(CLI::Range(0, 1000000));
   flag("--drain-ms", drain_ms, "how long a worker that is told to stop waits for what runs");
   http::add_security_flags(app, options.security);
+  flag("--stall-ms", stall_ms, "a run that has not moved for so long is said to stand still")
+      ->check(CLI::Range(50, 3600000));
+  flag("--log-format", log_format, "lines for people, or one JSON object per line")
+      ->check(CLI::IsMember({"text", "json"}));
   flag("--log-level", flags.log_level, "what is logged")
       ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "off"}));
   try {
@@ -89,6 +95,8 @@ std::optional<Flags> parse_flags(int argc, char const* const* argv, int& exit_st
     return std::nullopt;
   }
   if (!locality.empty()) options.locality = parse_locality(locality).value();
+  options.stall = std::chrono::milliseconds(stall_ms);
+  options.log_format = logging::parse_format(log_format).value();
   options.shares_memory = shm == "on";
   options.spin = std::chrono::microseconds(spin_us);
   options.drain_timeout = std::chrono::milliseconds(drain_ms);

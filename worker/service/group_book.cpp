@@ -160,7 +160,8 @@ std::optional<Problem> GroupBook::check_epoch(std::string const& name, std::uint
   return fenced(name, epoch, found->second.highest_epoch, "is over");
 }
 
-awaitable<Checked<api::LocalReport>> GroupBook::call(std::string group, std::string op, api::LocalCall call) {
+awaitable<Checked<api::LocalReport>> GroupBook::call(std::string group, std::string op, api::LocalCall call,
+                                                        std::string trace_id) {
   auto const parsed = parse_op(op);
   if (!parsed) co_return Problem(ProblemCode::not_found, "there is no operation " + op.substr(0, 80));
   if (auto problem = check_call(*parsed, call)) co_return std::move(*problem);
@@ -177,7 +178,7 @@ awaitable<Checked<api::LocalReport>> GroupBook::call(std::string group, std::str
   if (!order) co_return order.error();
   order->deadline = now + timeout_of(call, (*epoch)->pace(), *order);
   Counted const counted(calls_, call_ended_);
-  co_return co_await run(*epoch, *parsed, std::move(*order), std::move(call));
+  co_return co_await run(*epoch, *parsed, std::move(*order), std::move(call), std::move(trace_id));
 }
 
 Checked<RunOrder> GroupBook::checked_order(GroupEpoch const& epoch, std::uint64_t sequence, Op op,
@@ -189,7 +190,8 @@ Checked<RunOrder> GroupBook::checked_order(GroupEpoch const& epoch, std::uint64_
 }
 
 // `order` is the one of the next number; whoever has to wait for a turn looks at the tensors again.
-awaitable<Checked<api::LocalReport>> GroupBook::run(EpochPtr epoch, Op op, RunOrder order, api::LocalCall call) {
+awaitable<Checked<api::LocalReport>> GroupBook::run(EpochPtr epoch, Op op, RunOrder order, api::LocalCall call,
+                                                       std::string trace_id) {
   GroupEpoch::Turn turn(*epoch);
   if (!turn.has_come()) {
     auto const deadline = order.deadline;
@@ -201,6 +203,7 @@ awaitable<Checked<api::LocalReport>> GroupBook::run(EpochPtr epoch, Op op, RunOr
     }
     order = std::move(*again);
   }
+  order.trace_id = std::move(trace_id);
   api::LocalReport report;
   report.group = epoch->assignment().group.name;
   report.epoch = epoch->assignment().group.epoch;

@@ -7,6 +7,7 @@
 
 #include "collectives/core/locality.hpp"
 #include "http/auth/security.hpp"
+#include "http/logging/log.hpp"
 
 namespace chorus::service {
 
@@ -24,7 +25,9 @@ struct WorkerOptions {
   std::string checkpoint_directory;                            // of parameters; "": none are written or read
   std::chrono::microseconds spin{0};
   std::chrono::milliseconds drain_timeout{5000};
-  std::size_t connections = 16384;  // accepted at once
+  std::size_t connections = 16384;        // accepted at once
+  std::chrono::milliseconds stall{2000};  // how long a run may stand still until that is said
+  logging::Format log_format = logging::Format::text;
   http::SecurityOptions security;
 
   // Of the surroundings, not of the command line.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "http/logging/log.hpp"
 #include "metrics/build.hpp"
 #include "worker/service/link_list.hpp"
 #include "worker/service/probe_routes.hpp"
@@ -84,12 +85,13 @@ struct Worker::Runs {
                .loop = worker.options_.has_threads ? nullptr : &worker.control_,
                .arena = worker.arena_.get(),
                .credentials = &worker.security_.credentials(),
+               .flights = &worker.flights_,
                .on_link_without_shm =
                    [log = worker.log_](std::string const& peer, std::string const& why) {
                      log->info("the link with {} goes over tcp: {}", peer, why);
                    }}),
         runner({executor, plane, worker.plans_, worker.store_, worker.pool_, worker.helper_, worker.metrics_,
-                worker.flights_}),
+                worker.flights_, *worker.log_}),
         book(executor, runner, {}),
         groups(executor, runner, plane, worker.identity_,
                [&worker](api::Trouble trouble) { worker.report(std::move(trouble)); }),
@@ -97,11 +99,13 @@ struct Worker::Runs {
         group_routes(groups),
         link_route(plane, worker.identity_),
         link_list(plane),
+        flight_routes(executor, plane, worker.flights_, book, worker.identity_),
         probe_routes(worker.client_, worker.identity_, worker.options_.coordinator) {
     run_routes.add_to(worker.router_);
     group_routes.add_to(worker.router_);
     link_route.add_to(worker.router_);
     link_list.add_to(worker.router_);
+    flight_routes.add_to(worker.router_);
     probe_routes.add_to(worker.router_);
   }
 
@@ -113,6 +117,7 @@ struct Worker::Runs {
   GroupRoutes group_routes;
   LinkRoute link_route;
   LinkList link_list;
+  FlightRoutes flight_routes;
   ProbeRoutes probe_routes;
 };
 
@@ -130,6 +135,7 @@ Worker::Worker(boost::asio::io_context& control, WorkerOptions options, std::sha
       clients_(options_.allows_client_shm, store_),
       plans_(plan_cache_bytes),
       helper_(executor_, options_.has_threads ? boost::asio::any_io_executor() : executor_),
+      flights_(flight_options()),
       client_(executor_, &security_.credentials()),
       server_(
           executor_, router_, limits_of(options_),
@@ -154,6 +160,7 @@ Status Worker::open() {
   identity_.url = *url;
   identity_.id = options_.id.empty() ? default_id(options_.host_name, *port) : options_.id;
   identity_.incarnation = options_.incarnation;
+  logging::configure(*log_, options_.log_format, {{"worker", identity_.id}});
   runs_ = std::make_unique<Runs>(executor_, *this);
   add_routes();
   log_->info("{} of incarnation {} listens on {}, others use {}", identity_.id, api::to_hex(identity_.incarnation),
@@ -164,6 +171,20 @@ Status Worker::open() {
   lag_.start();
   start_agent();
   return ok();
+}
+
+// Called from the threads that run: a logger takes lines from any.
+engine::FlightRecorder::Options Worker::flight_options() {
+  auto const tell = [this](engine::RunProgress const& run, bool stalled) {
+    logging::write(*log_, stalled ? spdlog::level::warn : spdlog::level::info, stalled ? "run.stalled" : "run.goes_on",
+                   stalled ? describe_stall(run) : run.description + " goes on, or has ended",
+                   {run_field(run.run),
+                    {"group", run.group},
+                    {"epoch", run.epoch},
+                    {"rank", run.rank},
+                    {"for_s", run.still_seconds}});
+  };
+  return {.stall = options_.stall, .on_stall = tell};
 }
 
 GroupBook& Worker::groups() { return runs_->groups; }
@@ -185,7 +206,6 @@ void Worker::add_routes() {
   tensor_routes_->add_to(router_);
   tensor_upload_->add_to(router_);
   shm_routes_.add_to(router_);
-  flights_.add_to(router_);
 }
 
 void Worker::start_agent() {

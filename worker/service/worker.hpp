@@ -15,7 +15,7 @@
 #include "worker/engine/data_plane.hpp"
 #include "worker/service/agent.hpp"
 #include "worker/service/client_memory.hpp"
-#include "worker/service/flight.hpp"
+#include "worker/service/flight_routes.hpp"
 #include "worker/service/group_book.hpp"
 #include "worker/service/group_routes.hpp"
 #include "worker/service/health_routes.hpp"
@@ -72,6 +72,7 @@ class Worker {
   void start_agent();
   void add_routes();
   [[nodiscard]] std::string metrics_text();
+  [[nodiscard]] engine::FlightRecorder::Options flight_options();
 
   boost::asio::io_context& control_;
   boost::asio::any_io_executor executor_;
@@ -90,7 +91,7 @@ class Worker {
   ClientMemory clients_;
   plan::Cache plans_;
   Helper helper_;
-  FlightRecorder flights_;
+  engine::FlightRecorder flights_;
   http::Client client_;
   http::Router router_;
   http::Server server_;
