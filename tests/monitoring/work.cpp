@@ -2,6 +2,7 @@
 
 #include <signal.h>
 
+#include <filesystem>
 #include <future>
 #include <limits>
 #include <stdexcept>
@@ -35,6 +36,7 @@ void expect(bool holds, std::string const& what) {
 }  // namespace
 
 Work::Work() : cluster_(cluster_after_a_crash(flags_of(directory_))) {
+  std::filesystem::create_directory(directory_ / "checkpoints");
   for (std::size_t i = 0; i < workers; ++i) {
     auto const zone = std::string("zone=") + (i < 2 ? "a" : "b") + ",host=h" + std::to_string(i);
     std::vector<std::string> flags{"--checkpoint-directory", directory_ / "checkpoints"};
