@@ -32,8 +32,8 @@ std::string reason_of(httplib::Error error, std::chrono::milliseconds patience) 
   }
 }
 
-Failure unreachable(std::string const& origin, std::string const& reason) {
-  return {.problem = {http::ProblemCode::unavailable, "cannot reach the coordinator at " + origin + ": " + reason},
+Failure unreachable(std::string const& who, std::string const& origin, std::string const& reason) {
+  return {.problem = {http::ProblemCode::unavailable, "cannot reach " + who + " at " + origin + ": " + reason},
           .reachable = false};
 }
 
@@ -80,7 +80,7 @@ Reply<std::string> Client::send(Request const& request) const {
     question.body = request.body;
   }
   auto const answer = connection.send(question);
-  if (!answer) return unreachable(origin, reason_of(answer.error(), request.patience));
+  if (!answer) return unreachable(who_, origin, reason_of(answer.error(), request.patience));
   if (answer->status < 200 || answer->status > 299)
     return Failure{http::problem_from_json(answer->body, static_cast<unsigned>(answer->status))};
   return answer->body;
@@ -112,7 +112,7 @@ std::optional<Failure> Client::follow(Request const& request,
                        return true;
                      });
   if (had_enough) return std::nullopt;
-  if (!answer) return unreachable(origin, reason_of(answer.error(), request.patience));
+  if (!answer) return unreachable(who_, origin, reason_of(answer.error(), request.patience));
   if (status / 100 != 2) return Failure{http::problem_from_json(refusal, static_cast<unsigned>(status))};
   return std::nullopt;
 }

@@ -43,8 +43,9 @@ struct Request {
 
 class Client {
  public:
-  // The URL has passed check_coordinator_url.
-  explicit Client(std::string coordinator) : coordinator_(std::move(coordinator)) {}
+  // The URL has passed check_coordinator_url. `who` is what failures call it.
+  explicit Client(std::string coordinator, std::string_view who = "the coordinator")
+      : coordinator_(std::move(coordinator)), who_(who) {}
 
   // The body of a 2xx answer. Failures: the problem of any other answer; `unavailable`, not reachable, without one.
   [[nodiscard]] Reply<std::string> send(Request const& request) const;
@@ -84,6 +85,7 @@ class Client {
   [[nodiscard]] static Failure not_understood(Request const& request, http::Problem const& why);
 
   std::string coordinator_;
+  std::string who_;
 };
 
 }  // namespace chorus::cli

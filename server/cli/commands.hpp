@@ -24,6 +24,7 @@ class Commands {
 };
 
 void add_status(CLI::App& root, Commands& commands);
+void add_health(CLI::App& root, Commands& commands);
 void add_workers(CLI::App& root, Commands& commands);
 void add_groups(CLI::App& root, Commands& commands);
 void add_events(CLI::App& root, Commands& commands);

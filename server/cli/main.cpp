@@ -16,6 +16,7 @@ std::string check_coordinator(std::string const& url) {
 
 void add_commands(CLI::App& root, cli::Commands& commands) {
   cli::add_status(root, commands);
+  cli::add_health(root, commands);
   cli::add_workers(root, commands);
   cli::add_groups(root, commands);
   cli::add_events(root, commands);
