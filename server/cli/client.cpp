@@ -76,9 +76,10 @@ Reply<std::string> Client::send(Request const& request) const {
   question.path = (url.path == "/" ? "" : url.path) + request.path;
   question.headers = {{"Accept", "application/json"}};
   if (!request.body.empty()) {
-    question.headers.emplace("Content-Type", "application/json");
+    question.headers.emplace("Content-Type", request.content_type);
     question.body = request.body;
   }
+  for (auto const& [name, value] : request.fields) question.headers.emplace(name, value);
   auto const answer = connection.send(question);
   if (!answer) return unreachable(who_, origin, reason_of(answer.error(), request.patience));
   if (answer->status < 200 || answer->status > 299)
