@@ -50,10 +50,4 @@ std::string to_string(Locality const& locality) {
   return "region=" + locality.region + ",zone=" + locality.zone + ",rack=" + locality.rack + ",host=" + locality.host;
 }
 
-Locality completed(Locality locality, Locality const& other) {
-  for (auto const part : {&Locality::region, &Locality::zone, &Locality::rack, &Locality::host})
-    if ((locality.*part).empty()) locality.*part = other.*part;
-  return locality;
-}
-
 }  // namespace chorus

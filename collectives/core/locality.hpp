@@ -29,7 +29,4 @@ inline constexpr std::array all_levels{Level::host, Level::rack, Level::zone, Le
 [[nodiscard]] Result<Locality> parse_locality(std::string_view text);
 [[nodiscard]] std::string to_string(Locality const& locality);
 
-// The parts that are empty are taken from `other`.
-[[nodiscard]] Locality completed(Locality locality, Locality const& other);
-
 }  // namespace chorus

@@ -42,6 +42,13 @@ std::string check_locality(std::string const& text) {
   return locality ? "" : locality.error().detail;
 }
 
+// The parts that are empty are taken from `other`.
+Locality completed(Locality locality, Locality const& other) {
+  for (auto const part : {&Locality::region, &Locality::zone, &Locality::rack, &Locality::host})
+    if ((locality.*part).empty()) locality.*part = other.*part;
+  return locality;
+}
+
 Result<Locality> read_locality(std::string const& path) {
   std::ifstream file(path);
   std::string line;
