@@ -13,6 +13,7 @@
 #include <list>
 
 #include "collectives/core/assert.hpp"
+#include "http/auth/errc.hpp"
 #include "http/errc.hpp"
 #include "http/session.hpp"
 
@@ -30,11 +31,11 @@ constexpr std::size_t turned_away_max = 64;
 
 class Server::Impl {
  public:
-  Impl(asio::any_io_executor executor, Router const& router, ServerLimits limits, Observer observer)
+  Impl(asio::any_io_executor executor, Router const& router, ServerLimits limits, Observer observer, Door door)
       : executor_(std::move(executor)),
         limits_(limits),
         observer_(std::move(observer)),
-        context_{router, limits_, observer_},
+        context_{router, limits_, observer_, door},
         sweep_timer_(executor_),
         all_ended_(executor_, TimePoint::max()) {}
 
@@ -82,6 +83,11 @@ Result<std::uint16_t> Server::Impl::listen(std::string const& host, std::uint16_
   auto chosen =
       std::find_if(found.begin(), found.end(), [](auto const& e) { return e.endpoint().protocol() == tcp::v4(); });
   auto const endpoint = chosen == found.end() ? found.begin()->endpoint() : chosen->endpoint();
+  if (context_.door.only_loopback && !endpoint.address().is_loopback())
+    return Error(AuthErrc::not_protected,
+                 host + ":" + std::to_string(port) +
+                     ": others reach this address, and there is no authentication: give --auth-tokens FILE, or "
+                     "--insecure-no-auth if everybody who reaches it may do everything");
   tcp::acceptor acceptor(executor_);
   acceptor.open(endpoint.protocol(), error);
   if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
@@ -154,8 +160,8 @@ asio::awaitable<void> Server::Impl::stop() {
   while (running_ > 0) co_await all_ended_.async_wait(tuple_awaitable);
 }
 
-Server::Server(asio::any_io_executor executor, Router const& router, ServerLimits limits, Observer observer)
-    : impl_(std::make_unique<Impl>(std::move(executor), router, limits, std::move(observer))) {}
+Server::Server(asio::any_io_executor executor, Router const& router, ServerLimits limits, Observer observer, Door door)
+    : impl_(std::make_unique<Impl>(std::move(executor), router, limits, std::move(observer), door)) {}
 
 Server::~Server() = default;
 

@@ -260,6 +260,31 @@ constexpr std::array table{
            yes,
            yes,
            "Open HTTP connections, data links not included."},
+    Metric{Id::auth_enabled,
+           "chorus_auth_enabled",
+           Type::gauge,
+           Buckets::none,
+           {},
+           yes,
+           yes,
+           "1 if callers need a token (--auth-tokens), else 0: whoever reaches the service may do everything."},
+    Metric{Id::auth_refusals,
+           "chorus_auth_refusals_total",
+           Type::counter,
+           Buckets::none,
+           {"reason"},
+           yes,
+           yes,
+           "Requests that were refused before any handler saw them, by reason: no token (missing), one that is unknown "
+           "or expired, of another role, too many (rate), by a wrong name (host), from a web page (origin)."},
+    Metric{Id::tls_certificate_expiry,
+           "chorus_tls_certificate_expiry_timestamp_seconds",
+           Type::gauge,
+           Buckets::none,
+           {},
+           yes,
+           yes,
+           "When the certificate of this service expires, in seconds since 1970; no series without TLS."},
 };
 
 constexpr bool in_order() {
@@ -267,7 +292,7 @@ constexpr bool in_order() {
     if (static_cast<std::size_t>(table[i].id) != i) return false;
   return true;
 }
-static_assert(in_order() && table.size() == static_cast<std::size_t>(Id::http_connections) + 1);
+static_assert(in_order() && table.size() == static_cast<std::size_t>(Id::tls_certificate_expiry) + 1);
 
 std::vector<double> geometric(double first, double factor, int count) {
   std::vector<double> bounds;

@@ -46,6 +46,9 @@ enum class Id : std::uint8_t {
   checkpoint_timestamp,
   http_request_duration,
   http_connections,
+  auth_enabled,
+  auth_refusals,
+  tls_certificate_expiry,
 };
 
 enum class Type : std::uint8_t { counter, gauge, histogram };

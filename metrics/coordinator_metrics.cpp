@@ -66,6 +66,12 @@ void CoordinatorMetrics::checkpoint_ended(std::string_view result, double second
   if (result == "succeeded") impl_->checkpoint_timestamp.with({}).Set(wall_seconds);
 }
 
+void CoordinatorMetrics::security(bool authenticates, double certificate_expiry_seconds) {
+  impl_->service.security(authenticates, certificate_expiry_seconds);
+}
+
+void CoordinatorMetrics::refused(std::string_view reason) { impl_->service.refused(reason); }
+
 void CoordinatorMetrics::request(std::string_view method, std::string_view route, unsigned status, double seconds) {
   impl_->service.request(method, route, status, seconds);
 }

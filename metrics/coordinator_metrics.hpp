@@ -34,6 +34,11 @@ class CoordinatorMetrics {
   // result: succeeded, failed. wall_seconds: now, since 1970.
   void checkpoint_ended(std::string_view result, double seconds, double wall_seconds);
 
+  // When something of it may have changed, such as before a scrape; see ServiceSeries.
+  void security(bool authenticates, double certificate_expiry_seconds);
+  // Before any handler: missing, unknown, expired, role, rate, host, origin.
+  void refused(std::string_view reason);
+
   // Of http::Exchange, as plain values; `route` "" when none matched.
   void request(std::string_view method, std::string_view route, unsigned status, double seconds);
   void http_connections(std::size_t open);

@@ -92,6 +92,12 @@ void WorkerMetrics::parameter_nonfinite(std::uint64_t elements) {
   impl_->nonfinite.with({}).Increment(static_cast<double>(elements));
 }
 
+void WorkerMetrics::security(bool authenticates, double certificate_expiry_seconds) {
+  impl_->service.security(authenticates, certificate_expiry_seconds);
+}
+
+void WorkerMetrics::refused(std::string_view reason) { impl_->service.refused(reason); }
+
 void WorkerMetrics::request(std::string_view method, std::string_view route, unsigned status, double seconds) {
   impl_->service.request(method, route, status, seconds);
 }

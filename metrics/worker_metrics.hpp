@@ -71,6 +71,11 @@ class WorkerMetrics {
   void parameter_waited(std::string_view what);  // pull, push
   void parameter_nonfinite(std::uint64_t elements);
 
+  // When something of it may have changed, such as before a scrape; see ServiceSeries.
+  void security(bool authenticates, double certificate_expiry_seconds);
+  // Before any handler: missing, unknown, expired, role, rate, host, origin.
+  void refused(std::string_view reason);
+
   // Of http::Exchange, as plain values; `route` "" when none matched.
   void request(std::string_view method, std::string_view route, unsigned status, double seconds);
 

@@ -34,11 +34,11 @@ std::string sum_over(std::uint64_t ranks) { return contribution(ranks * (ranks +
 // Takes the group and the tensors away, however the check ends. What that fails with is of no interest.
 class Traces {
  public:
-  explicit Traces(Client const& coordinator) : coordinator_(coordinator) {}
+  explicit Traces(Session const& session) : session_(session) {}
   ~Traces() {
     for (auto const& [url, path] : tensors_)
-      (void)Client(url, "worker").send({.method = "DELETE", .path = path});
-    if (!group_.empty()) (void)coordinator_.send({.method = "DELETE", .path = group_});
+      static_cast<void>(Client(session_, url, "a worker").send({.method = "DELETE", .path = path}));
+    if (!group_.empty()) static_cast<void>(Client(session_).send({.method = "DELETE", .path = group_}));
   }
   Traces(Traces const&) = delete;
   Traces& operator=(Traces const&) = delete;
@@ -47,7 +47,7 @@ class Traces {
   void tensor(std::string url, std::string path) { tensors_.emplace_back(std::move(url), std::move(path)); }
 
  private:
-  Client const& coordinator_;
+  Session const& session_;
   std::string group_;
   std::vector<std::pair<std::string, std::string>> tensors_;
 };
@@ -57,14 +57,19 @@ std::string unused_name() {
   return "check-" + std::to_string(random()) + "-" + std::to_string(random());
 }
 
+Client worker_of(Session const& session, api::Member const& member) {
+  return {session, member.url, "worker '" + member.worker + "'"};
+}
+
 Failure wrong(api::Member const& member, std::string const& what) {
   return {.problem = {http::ProblemCode::internal, "rank " + std::to_string(member.rank) + " (worker '" +
                                                        member.worker + "' at " + member.url + ") " + what}};
 }
 
-std::optional<Failure> put_tensors(api::Group const& group, std::string const& path, Traces& traces) {
+std::optional<Failure> put_tensors(Session const& session, api::Group const& group, std::string const& path,
+                                   Traces& traces) {
   for (auto const& member : group.members) {
-    auto const put = Client(member.url, "worker '" + member.worker + "'")
+    auto const put = worker_of(session, member)
                          .send({.method = "PUT",
                                 .path = path,
                                 .body = contribution(member.rank + 1),
@@ -76,10 +81,10 @@ std::optional<Failure> put_tensors(api::Group const& group, std::string const& p
   return std::nullopt;
 }
 
-std::optional<Failure> compare_results(api::Group const& group, std::string const& path) {
+std::optional<Failure> compare_results(Session const& session, api::Group const& group, std::string const& path) {
   auto const right = sum_over(group.members.size());
   for (auto const& member : group.members) {
-    auto const got = Client(member.url, "worker '" + member.worker + "'").send({.path = path});
+    auto const got = worker_of(session, member).send({.path = path});
     if (!got) return got.error();
     if (*got != right) return wrong(member, "does not hold the sum, bit for bit");
   }
@@ -87,8 +92,8 @@ std::optional<Failure> compare_results(api::Group const& group, std::string cons
 }
 
 ExitCode check(CheckOptions const& options, Session const& session) {
-  Client const coordinator(session.coordinator);
-  Traces traces(coordinator);
+  Client const coordinator(session);
+  Traces traces(session);
   auto const name = unused_name();
   auto const group_path = "/v1/groups/" + name, tensor_path = "/v1/tensors/" + name;
   api::GroupRequest wish;
@@ -96,7 +101,7 @@ ExitCode check(CheckOptions const& options, Session const& session) {
   auto const group = coordinator.ask<api::Group>({.method = "PUT", .path = group_path, .body = http::encode(wish)});
   if (!group) return report(session, group.error());
   traces.group(group_path);
-  if (auto const failure = put_tensors(*group, tensor_path, traces)) return report(session, *failure);
+  if (auto const failure = put_tensors(session, *group, tensor_path, traces)) return report(session, *failure);
 
   api::CollectiveRequest request;
   request.group = name;
@@ -110,7 +115,7 @@ ExitCode check(CheckOptions const& options, Session const& session) {
        .patience = options.timeout + std::chrono::seconds(10)});
   if (!run) return report(session, run.error());
   if (run->error) return report(session, *run->error);
-  if (auto const failure = compare_results(*group, tensor_path)) return report(session, *failure);
+  if (auto const failure = compare_results(session, *group, tensor_path)) return report(session, *failure);
   if (session.json)
     session.out << "{\"ranks\":" << group->members.size() << ",\"elements\":" << elements << ",\"correct\":true}\n";
   else

@@ -45,9 +45,11 @@ struct Request {
 
 class Client {
  public:
-  // The URL has passed check_coordinator_url. `who` is what failures call it.
-  explicit Client(std::string coordinator, std::string_view who = "the coordinator")
-      : coordinator_(std::move(coordinator)), who_(who) {}
+  // The session's URL has passed check_coordinator_url.
+  explicit Client(Session const& session) : Client(session, session.coordinator, "the coordinator") {}
+  // Another service; `url` has passed as well, `who` is what failures call it.
+  Client(Session const& session, std::string url, std::string_view who)
+      : coordinator_(std::move(url)), credentials_(session.credentials), who_(who) {}
 
   // The body of a 2xx answer. Failures: the problem of any other answer; `unavailable`, not reachable, without one.
   [[nodiscard]] Reply<std::string> send(Request const& request) const;
@@ -87,6 +89,7 @@ class Client {
   [[nodiscard]] static Failure not_understood(Request const& request, http::Problem const& why);
 
   std::string coordinator_;
+  Credentials credentials_;
   std::string who_;
 };
 

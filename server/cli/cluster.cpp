@@ -77,14 +77,14 @@ void print_text(Cluster const& cluster, Session const& session) {
 }
 
 ExitCode status(Session const& session) {
-  auto const cluster = read_cluster(Client(session.coordinator));
+  auto const cluster = read_cluster(Client(session));
   if (!cluster) return report(session, cluster.error());
   session.json ? print_json(*cluster, session) : print_text(*cluster, session);
   return ExitCode::ok;
 }
 
 ExitCode workers(Session const& session) {
-  auto const workers = Client(session.coordinator).list<api::WorkerList>("/v1/workers", workers_per_page);
+  auto const workers = Client(session).list<api::WorkerList>("/v1/workers", workers_per_page);
   if (!workers) return report(session, workers.error());
   if (session.json) {
     for (auto const& worker : *workers) session.out << http::encode(worker) << '\n';

@@ -37,6 +37,7 @@ void add_crossover(CLI::App& root, Commands& commands);
 void add_simulate(CLI::App& root, Commands& commands);
 void add_verify(CLI::App& root, Commands& commands);
 void add_bench(CLI::App& root, Commands& commands);
+void add_token(CLI::App& root, Commands& commands);
 void add_version(CLI::App& root, Commands& commands);
 
 // The innermost command that was named; the root itself if none was.

@@ -28,8 +28,10 @@ std::string without_line_end(std::string text) {
 
 // 1 whatever is wrong: container engines keep other statuses for themselves.
 ExitCode health(HealthOptions const& options, Session const& session) {
-  auto const answer =
-      Client(options.url, "the service").send({.path = options.live ? "/livez" : "/readyz", .patience = options.timeout});
+  auto anybody = session;
+  anybody.credentials.token_file.clear();
+  auto const answer = Client(anybody, options.url, "the service")
+                          .send({.path = options.live ? "/livez" : "/readyz", .patience = options.timeout});
   auto const healthy = answer.has_value();
   auto const said = healthy ? without_line_end(*answer) : answer.error().problem.detail;
   if (session.json)

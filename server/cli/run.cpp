@@ -132,7 +132,7 @@ ExitCode run(RunOptions const& options, Session const& session) {
   if (options.request.tensor.empty() && options.request.op != name(Op::barrier))
     return report_usage(session, "--tensor is required");
   if (wait_of(options) > longest_wait) return report_usage(session, "--wait is at most 10m");
-  auto const collective = Client(session.coordinator).ask<api::Collective>(launch(options));
+  auto const collective = Client(session).ask<api::Collective>(launch(options));
   if (!collective) return report(session, collective.error());
   if (session.json) {
     session.out << http::encode(*collective) << '\n';

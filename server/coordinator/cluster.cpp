@@ -184,7 +184,10 @@ asio::awaitable<void> Cluster::measure_links(Worker worker) {
           (!peer || other.joined < peer->joined))
         peer = other;
     if (!peer) continue;
-    auto const said = co_await tools_.workers.measure(worker.url, peer->url, Clock::now() + patience_.measuring);
+    api::ProbeRequest to;
+    to.worker = peer->id;
+    to.url = peer->url;
+    auto const said = co_await tools_.workers.measure(worker.url, std::move(to), Clock::now() + patience_.measuring);
     if (said.has_error() || said.value().has_error()) co_return;
     auto const& report = said.value().value();
     auto const latency_s = std::max(0.0, (report.round_trip_s - report.own_round_trip_s) / 2);

@@ -18,7 +18,9 @@ Coordinator::Coordinator(boost::asio::any_io_executor executor, CoordinatorOptio
                          std::unique_ptr<JournalFile> journal, Random random, std::shared_ptr<spdlog::logger> log)
     : log_(std::move(log)),
       metrics_(metrics::this_build(), wall_seconds()),
-      client_(executor),
+      security_(options.security, {"/v1/workers/{id}/lease"},
+                [this](std::string_view reason) { metrics_.refused(reason); }),
+      client_(executor, &security_.credentials()),
       workers_(client_, options.failpoint),
       journal_(executor, std::move(journal), options.journal, options.failpoint, *log_),
       events_(executor, journal_, options.events),
@@ -44,8 +46,8 @@ Coordinator::Coordinator(boost::asio::any_io_executor executor, CoordinatorOptio
       event_routes_(events_),
       simulation_routes_(planner_),
       service_routes_({cluster_, collectives_, planner_, metrics_, journal_,
-                       [this] { return server_.open_connections(); }, [this] { return draining_; }}),
-      server_(executor, router_, options.http, count_in(metrics_)) {
+                       [this] { return server_.open_connections(); }, [this] { return draining_; }, security_}),
+      server_(executor, router_, options.http, count_in(metrics_), security_.door()) {
   worker_routes_.add_to(router_);
   group_routes_.add_to(router_);
   collective_routes_.add_to(router_);
@@ -79,6 +81,7 @@ void Coordinator::tell(char const* type) {
 }
 
 Result<std::uint16_t> Coordinator::start(std::string const& host, std::uint16_t port) {
+  if (auto const opened = security_.open(); !opened) return opened.error();
   if (auto const restored = restore(); !restored) return restored.error();
   auto const listening = server_.listen(host, port);
   if (!listening) return listening;

@@ -6,6 +6,7 @@
 #include <boost/asio/any_io_executor.hpp>
 #include <memory>
 
+#include "http/auth/security.hpp"
 #include "http/client.hpp"
 #include "http/server.hpp"
 #include "server/coordinator/routes.hpp"
@@ -24,6 +25,7 @@ struct CoordinatorOptions {
   EventLimits events;
   Failpoint failpoint;  // for tests
   http::ServerLimits http;
+  http::SecurityOptions security;
 };
 
 // One thread runs the executor and makes every call.
@@ -36,8 +38,11 @@ class Coordinator {
   Coordinator(Coordinator const&) = delete;
   Coordinator& operator=(Coordinator const&) = delete;
 
+  // "https" or "http".
+  [[nodiscard]] std::string_view scheme() const { return security_.scheme(); }
+
   // Takes up what the journal has kept, serves and watches leases. Gives the port. Once. Errors: JournalErrc,
-  // HttpErrc::bind_failed.
+  // HttpErrc::bind_failed, AuthErrc.
   [[nodiscard]] Result<std::uint16_t> start(std::string const& host, std::uint16_t port);
 
   // Is not ready any more and refuses new collectives, lets those that run end until `until`, cancels the others,
@@ -51,6 +56,7 @@ class Coordinator {
   std::shared_ptr<spdlog::logger> log_;
   bool draining_ = false;
   metrics::CoordinatorMetrics metrics_;
+  http::Security security_;
   http::Client client_;
   WorkerClient workers_;
   Journal journal_;

@@ -37,13 +37,13 @@ Random counting() {
 FakeWorker::FakeWorker(asio::any_io_executor executor, std::string name, std::uint64_t number)
     : id(std::move(name)), incarnation(number), changed_(executor), server_(executor, router_, {}, {}) {
   tensors["x"];
-  router_.add(http::Method::get, "/livez", handler(this, &FakeWorker::live));
-  router_.add(http::Method::get, "/v1/tensors/{name}", handler(this, &FakeWorker::look));
-  router_.add(http::Method::put, "/v1/runs/{run}", handler(this, &FakeWorker::run));
-  router_.add(http::Method::get, "/v1/runs/{run}", handler(this, &FakeWorker::status));
-  router_.add(http::Method::delete_, "/v1/runs/{run}", handler(this, &FakeWorker::drop));
-  router_.add(http::Method::post, "/v1/runs/{run}/commit", handler(this, &FakeWorker::commit));
-  router_.add(http::Method::put, "/v1/groups/{name}", handler(this, &FakeWorker::assign));
+  router_.add(http::Method::get, "/livez", http::Access::open, handler(this, &FakeWorker::live));
+  router_.add(http::Method::get, "/v1/tensors/{name}", http::Access::open, handler(this, &FakeWorker::look));
+  router_.add(http::Method::put, "/v1/runs/{run}", http::Access::open, handler(this, &FakeWorker::run));
+  router_.add(http::Method::get, "/v1/runs/{run}", http::Access::open, handler(this, &FakeWorker::status));
+  router_.add(http::Method::delete_, "/v1/runs/{run}", http::Access::open, handler(this, &FakeWorker::drop));
+  router_.add(http::Method::post, "/v1/runs/{run}/commit", http::Access::open, handler(this, &FakeWorker::commit));
+  router_.add(http::Method::put, "/v1/groups/{name}", http::Access::open, handler(this, &FakeWorker::assign));
   port_ = server_.listen("127.0.0.1", 0).value();
 }
 

@@ -16,6 +16,7 @@
 
 #include "http/calibration/constants_file.hpp"
 #include "http/environment.hpp"
+#include "http/flags/security_flags.hpp"
 #include "metrics/build.hpp"
 #include "server/coordinator/coordinator.hpp"
 
@@ -36,6 +37,7 @@ struct Flags {
   std::uint32_t drain_ms = 10000;
   std::string constants;  // file
   std::string journal;    // file
+  http::SecurityOptions security;
 };
 
 void add_flags(CLI::App& app, Flags& flags) {
@@ -73,6 +75,7 @@ void add_flags(CLI::App& app, Flags& flags) {
       ->envname("CHORUS_DRAIN_MS")
       ->check(CLI::Range(0, 3600000))
       ->capture_default_str();
+  http::add_security_flags(app, flags.security);
   app.set_version_flag("--version", metrics::this_build().version);
 }
 
@@ -83,9 +86,9 @@ coordinator::Random system_random() {
   };
 }
 
-std::string url_of(std::string const& host, std::uint16_t port) {
+std::string url_of(std::string_view scheme, std::string const& host, std::uint16_t port) {
   auto const literal = host.find(':') == std::string::npos ? host : "[" + host + "]";
-  return "http://" + literal + ":" + std::to_string(port);
+  return std::string(scheme) + "://" + literal + ":" + std::to_string(port);
 }
 
 // A second signal meets the default disposition, and ends the process at once.
@@ -115,6 +118,8 @@ int run(Flags const& flags) {
   boost::asio::io_context io(1);
   coordinator::CoordinatorOptions options;
   options.lease = std::chrono::milliseconds(flags.lease_ms);
+  options.security = flags.security;
+  options.security.allowed_hosts.push_back(flags.host);
   options.checkpoints = {flags.checkpoint, std::chrono::seconds(flags.checkpoint_interval_s), flags.checkpoint_keep};
   if (!flags.constants.empty()) {
     auto constants = calibration::read_constants(flags.constants);
@@ -143,7 +148,7 @@ int run(Flags const& flags) {
     return 1;
   }
   log->info("chorus-coordinator {} lease_ms={}", metrics::this_build().version, flags.lease_ms);
-  std::cout << "listening on " << url_of(flags.host, port.value()) << std::endl;
+  std::cout << "listening on " << url_of(coordinator.scheme(), flags.host, port.value()) << std::endl;
   boost::asio::co_spawn(io, serve(&coordinator, std::chrono::milliseconds(flags.drain_ms), log), rethrow);
   io.run();
   return 0;

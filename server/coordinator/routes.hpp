@@ -4,6 +4,7 @@
 #include <boost/asio/awaitable.hpp>
 #include <functional>
 
+#include "http/auth/security.hpp"
 #include "http/json.hpp"
 #include "http/router.hpp"
 #include "metrics/coordinator_metrics.hpp"
@@ -99,6 +100,8 @@ class SimulationRoutes {
   Planner& planner_;
 };
 
+struct Overview;
+
 // Dry runs, health, metrics, version, problem pages and the status page.
 class ServiceRoutes {
  public:
@@ -110,6 +113,7 @@ class ServiceRoutes {
     Journal const& journal;
     std::function<std::size_t()> open_connections;
     std::function<bool()> draining;
+    http::Security const& security;
   };
   explicit ServiceRoutes(Parts parts) : parts_(std::move(parts)) {}
   void add_to(http::Router& router);
@@ -122,7 +126,9 @@ class ServiceRoutes {
   boost::asio::awaitable<http::Response> version(http::Request const& request, http::Body& body);
   boost::asio::awaitable<http::Response> problem(http::Request const& request, http::Body& body);
   boost::asio::awaitable<http::Response> plan(http::Request const& request, http::Body& body);
+  void fill(Overview& overview) const;
   Parts parts_;
+  http::Router const* router_ = nullptr;  // of add_to()
 };
 
 // The body as a message; problems as decode().

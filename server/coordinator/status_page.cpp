@@ -129,8 +129,16 @@ std::string escape_html(std::string_view text) {
 }
 
 std::string status_page(Overview const& overview) {
-  return head + ("<h1>Chorus coordinator " + escape_html(overview.version) + "</h1>\n") + verdict(overview) +
-         workers_table(overview.workers) + groups_table(overview.groups) + collectives_table(overview.collectives) +
+  auto const title = head + ("<h1>Chorus coordinator " + escape_html(overview.version) + "</h1>\n");
+  if (!overview.shows_everything)
+    return title + "<p>What runs here is shown to those who send a token.</p>\n</body></html>\n";
+  std::string const warning =
+      overview.is_unprotected
+          ? "<p><strong>No authentication (--insecure-no-auth): whoever reaches this address may do everything."
+            "</strong></p>\n"
+          : "";
+  return title + warning + verdict(overview) + workers_table(overview.workers) + groups_table(overview.groups) +
+         collectives_table(overview.collectives) +
          "<p><a href=\"/v1/workers\">/v1/workers</a> <a href=\"/v1/groups\">/v1/groups</a> "
          "<a href=\"/v1/collectives\">/v1/collectives</a> <a href=\"/metrics\">/metrics</a></p>\n</body></html>\n";
 }

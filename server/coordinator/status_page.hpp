@@ -12,6 +12,8 @@ namespace chorus::coordinator {
 
 struct Overview {
   std::string version;
+  bool is_unprotected = false;   // on purpose: whoever reaches the coordinator may do everything
+  bool shows_everything = true;  // to this caller; otherwise nothing but the version
   std::vector<api::Worker> workers;
   std::vector<api::Group> groups;
   std::vector<api::Collective> collectives;  // newest first

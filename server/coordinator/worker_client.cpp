@@ -61,12 +61,12 @@ asio::awaitable<Status> WorkerClient::probe(std::string url, http::TimePoint dea
   co_return ok();
 }
 
-asio::awaitable<WorkerClient::Said<api::ProbeReport>> WorkerClient::measure(std::string url, std::string peer_url,
+asio::awaitable<WorkerClient::Said<api::ProbeReport>> WorkerClient::measure(std::string url, api::ProbeRequest to,
                                                                             http::TimePoint deadline) {
   http::Call call;
   call.method = http::Method::post;
   call.url = url + "/v1/probes";
-  call.body = http::encode(api::ProbeRequest{std::move(peer_url)});
+  call.body = http::encode(to);
   auto const answer = co_await client_.send(std::move(call), deadline);
   if (answer.has_error()) co_return answer.error();
   co_return read<api::ProbeReport>(answer.value());

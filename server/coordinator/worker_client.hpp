@@ -27,8 +27,8 @@ class WorkerClient {
   // GET /livez: does anybody answer at this address?
   boost::asio::awaitable<Status> probe(std::string url, http::TimePoint deadline);
 
-  // POST /v1/probes: the worker at `url` measures the way to `peer_url`.
-  boost::asio::awaitable<Said<api::ProbeReport>> measure(std::string url, std::string peer_url,
+  // POST /v1/probes: the worker at `url` measures the way to another one.
+  boost::asio::awaitable<Said<api::ProbeReport>> measure(std::string url, api::ProbeRequest to,
                                                          http::TimePoint deadline);
 
   // HEAD /v1/tensors/{tensor}; see read_tensor().

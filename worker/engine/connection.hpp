@@ -93,8 +93,6 @@ class Connection : public links::LinkHandler {
 
   Queued& queue(links::FrameType type, std::uint64_t run, std::uint32_t epoch);
 
-  [[nodiscard]] bool is_shm() const { return link_->kind() == "shm"; }
-
   Identity const peer_;
   std::shared_ptr<links::Link> link_;
   bool closing_ = false;

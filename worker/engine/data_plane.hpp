@@ -26,6 +26,10 @@ namespace chorus::memory {
 class Arena;
 }
 
+namespace chorus::http {
+class Credentials;
+}
+
 namespace chorus::engine {
 
 class Interruption;
@@ -82,7 +86,7 @@ struct PeerTraffic {
   double send_busy_seconds = 0;     // time with something queued to the peer
   double receive_busy_seconds = 0;  // time between the first and last byte of payloads
   std::uint32_t connections = 0;
-  std::string link;         // how: "shm", "tcp", "shm and tcp" while the directions differ, empty without connections
+  std::string link;         // how: "shm", "tcp", "tls", "shm and tcp" while the directions differ, empty without connections
   std::string why_not_shm;  // one line, if shared memory was tried and is not used
 };
 
@@ -101,6 +105,8 @@ struct DataPlaneOptions {
   // What lies in it reaches workers on the same host without a copy, and everything else through it. Null: tcp only.
   // Outlives the data plane.
   memory::Arena* arena = nullptr;
+  // What peers get to see when a link is opened; outlives the data plane.
+  http::Credentials const* credentials = nullptr;
   // Called when a link with this worker turns out to go without shared memory, and with each new reason. From several
   // threads, one at a time; calls nothing of the data plane.
   std::function<void(std::string const& worker, std::string const& why)> on_link_without_shm;

@@ -8,6 +8,7 @@
 #include "collectives/core/errc.hpp"
 #include "http/client.hpp"
 #include "http/environment.hpp"
+#include "http/flags/security_flags.hpp"
 #include "metrics/build.hpp"
 #include "worker/service/identity.hpp"
 #include "worker/service/surroundings.hpp"
@@ -33,7 +34,7 @@ std::string check_url(std::string const& url) {
 }
 
 std::string check_advertise(std::string const& text) {
-  auto const url = advertised_url(text, 7071);
+  auto const url = advertised_url(text, "http", 7071);
   return url ? "" : url.error().detail;
 }
 
@@ -99,6 +100,7 @@ std::optional<Flags> parse_flags(int argc, char const* const* argv, int& exit_st
        "where checkpoints of parameters are, the same for all workers (default: none are written or read)");
   flag("--spin-us", spin_us, "how long the idle data thread polls before it blocks")->check(CLI::Range(0, 1000000));
   flag("--drain-ms", drain_ms, "how long a worker that is told to stop waits for what runs");
+  http::add_security_flags(app, options.security);
   flag("--log-level", flags.log_level, "what is logged")
       ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "off"}));
   try {

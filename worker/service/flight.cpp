@@ -45,7 +45,7 @@ std::string FlightRecorder::to_json(std::size_t last) const {
 }
 
 void FlightRecorder::add_to(http::Router& router) {
-  router.add(http::Method::get, "/v1/flight",
+  router.add(http::Method::get, "/v1/flight", http::Access::read,
              [this](http::Request const& request, http::Body&) { return list(request); });
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "collectives/core/locality.hpp"
+#include "http/auth/security.hpp"
 
 namespace chorus::service {
 
@@ -24,6 +25,7 @@ struct WorkerOptions {
   std::chrono::microseconds spin{0};
   std::chrono::milliseconds drain_timeout{5000};
   std::size_t connections = 16384;  // accepted at once
+  http::SecurityOptions security;
 
   // Of the surroundings, not of the command line.
   std::string host_name;

@@ -21,10 +21,10 @@ constexpr std::chrono::seconds abort_timeout{2};
 bool is_wildcard(std::string const& host) { return host == "0.0.0.0" || host == "::"; }
 
 // Where the worker is reached if nothing maps its address.
-std::string bound_url(WorkerOptions const& options, std::uint16_t port) {
+std::string bound_url(WorkerOptions const& options, std::string_view scheme, std::uint16_t port) {
   auto const& host = is_wildcard(options.host) ? options.host_name : options.host;
   bool const is_ipv6 = host.find(':') != std::string::npos && !host.starts_with('[');
-  return "http://" + (is_ipv6 ? '[' + host + ']' : host) + ":" + std::to_string(port);
+  return std::string(scheme) + "://" + (is_ipv6 ? '[' + host + ']' : host) + ":" + std::to_string(port);
 }
 
 // Host names may hold what ids may not.
@@ -66,6 +66,7 @@ struct Worker::Runs {
                .incarnation = worker.identity_.incarnation,
                .spin = worker.options_.spin,
                .arena = worker.arena_.get(),
+               .credentials = &worker.security_.credentials(),
                .on_link_without_shm =
                    [log = worker.log_](std::string const& peer, std::string const& why) {
                      log->info("the link with {} goes over tcp: {}", peer, why);
@@ -79,7 +80,7 @@ struct Worker::Runs {
         group_routes(groups),
         link_route(plane, worker.identity_),
         link_list(plane),
-        probe_routes(worker.client_, worker.identity_) {
+        probe_routes(worker.client_, worker.identity_, worker.options_.coordinator) {
     run_routes.add_to(worker.router_);
     group_routes.add_to(worker.router_);
     link_route.add_to(worker.router_);
@@ -105,25 +106,32 @@ Worker::Worker(boost::asio::io_context& control, WorkerOptions options, std::sha
       log_(std::move(log)),
       fenced_(std::move(fenced)),
       metrics_(metrics::this_build(), options_.start_time_seconds),
+      security_(options_.security, {}, [this](std::string_view reason) { metrics_.refused(reason); }),
       arena_(make_arena(options_, *log_)),
       pool_(kept_bytes(options_), options_.memory_limit_bytes, arena_),
       clients_(options_.allows_client_shm, store_),
       plans_(plan_cache_bytes),
       helper_(executor_),
-      client_(executor_),
-      server_(executor_, router_, limits_of(options_), [this](http::Exchange const& exchange) {
-        metrics_.request(http::name(exchange.method), exchange.route, exchange.status,
-                         std::chrono::duration<double>(exchange.duration).count());
-      }) {}
+      client_(executor_, &security_.credentials()),
+      server_(
+          executor_, router_, limits_of(options_),
+          [this](http::Exchange const& exchange) {
+            metrics_.request(http::name(exchange.method), exchange.route, exchange.status,
+                             std::chrono::duration<double>(exchange.duration).count());
+          },
+          security_.door()) {}
 
 Worker::~Worker() = default;
 
 Status Worker::open() {
+  if (auto const opened = security_.open(); !opened) return opened;
   auto const port = server_.listen(options_.host, options_.port);
   if (!port) return port.error();
-  bound_url_ = bound_url(options_, *port);
-  auto const url = options_.advertise.empty() ? bound_url_ : advertised_url(options_.advertise, *port);
+  bound_url_ = bound_url(options_, security_.scheme(), *port);
+  auto const url =
+      options_.advertise.empty() ? bound_url_ : advertised_url(options_.advertise, security_.scheme(), *port);
   if (!url) return url.error();
+  if (auto const named = security_.answer_to(http::parse_url(*url).value().host); !named) return named;
   identity_.url = *url;
   identity_.id = options_.id.empty() ? default_id(options_.host_name, *port) : options_.id;
   identity_.incarnation = options_.incarnation;
@@ -177,6 +185,8 @@ std::optional<std::string> Worker::unready() const {
 }
 
 std::string Worker::metrics_text() {
+  auto const ends = security_.certificate_ends().value_or(http::WallTime{}).time_since_epoch();
+  metrics_.security(security_.authenticates(), static_cast<double>(ends.count()));
   metrics::Scrape scrape;
   for (auto const& peer : runs_->plane.traffic())
     scrape.links.push_back({peer.worker, peer.sent_bytes, peer.received_bytes, peer.send_busy_seconds,

@@ -44,7 +44,8 @@ class Worker {
   Worker(Worker const&) = delete;
   Worker& operator=(Worker const&) = delete;
 
-  // Binds, and starts to join. Errors: HttpErrc::bind_failed; bad_url for an address to advertise that is none.
+  // Binds, and starts to join. Errors: HttpErrc::bind_failed; bad_url for an address to advertise that is none;
+  // AuthErrc for files of tokens and certificates, and for an address that others reach without authentication.
   [[nodiscard]] Status open();
 
   [[nodiscard]] Identity const& identity() const { return identity_; }
@@ -79,6 +80,7 @@ class Worker {
   bool draining_ = false;
 
   metrics::WorkerMetrics metrics_;
+  http::Security security_;
   std::shared_ptr<memory::Arena> arena_;  // null: no memory is shared
   tensors::Pool pool_;
   tensors::Store store_;
