@@ -1,5 +1,5 @@
-// check: does it work, from here, now? Gives ready workers a small tensor each, runs an all_reduce, compares every bit of
-// every rank's result, and takes everything away again.
+// check: does it work, from here, now? Gives ready workers a small tensor each, runs an all_reduce, compares every bit
+// of every rank's result, and takes everything away again.
 #include <cstring>
 #include <ostream>
 #include <random>

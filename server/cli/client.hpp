@@ -30,11 +30,11 @@ inline constexpr std::uint32_t collectives_per_page = 20;
 
 struct Request {
   std::string method = "GET";
-  std::string path = {};                       // with the query; segments made of user input are percent_encoded
+  std::string path = {};  // with the query; segments made of user input are percent_encoded
   std::string body = {};
-  std::string content_type = "application/json";                    // of the body
-  std::vector<std::pair<std::string, std::string>> fields = {};     // further header fields
-  std::chrono::milliseconds patience{10'000};  // longest silence of the coordinator
+  std::string content_type = "application/json";                 // of the body
+  std::vector<std::pair<std::string, std::string>> fields = {};  // further header fields
+  std::chrono::milliseconds patience{10'000};                    // longest silence of the coordinator
 };
 
 // http or https, a host, and nothing else that could be mistyped. Errors: HttpErrc::bad_url.

@@ -46,7 +46,8 @@ ExitCode health(HealthOptions const& options, Session const& session) {
 }  // namespace
 
 void add_health(CLI::App& root, Commands& commands) {
-  auto& command = *root.add_subcommand("health", "Ask one coordinator or worker whether it is ready; for health checks");
+  auto& command =
+      *root.add_subcommand("health", "Ask one coordinator or worker whether it is ready; for health checks");
   auto const options = std::make_shared<HealthOptions>();
   command.add_option("URL", options->url, "the service's own URL")
       ->envname("CHORUS_HEALTH_URL")

@@ -37,6 +37,4 @@ TEST_CASE("where nobody listens nobody is healthy, and the exit code is 1 there 
         "\"detail\":\"cannot reach the service at http://127.0.0.1:9: nobody listens there\"}\n");
 }
 
-TEST_CASE("what is no URL is a usage error") {
-  CHECK(chorus::cli::chorus({"health", "127.0.0.1"}).status == 2);
-}
+TEST_CASE("what is no URL is a usage error") { CHECK(chorus::cli::chorus({"health", "127.0.0.1"}).status == 2); }

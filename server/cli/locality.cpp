@@ -100,9 +100,7 @@ ExitCode locality(LocalityOptions const& options, Session const& session) {
 }
 
 std::string check_node(std::string const& name) {
-  auto const allowed = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.';
-  };
+  auto const allowed = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.'; };
   return !name.empty() && std::all_of(name.begin(), name.end(), allowed) ? "" : "'" + name + "' is not a node's name";
 }
 
@@ -112,7 +110,8 @@ void add_locality(CLI::App& root, Commands& commands) {
   auto& command = *root.add_subcommand("locality", "Write where a Kubernetes node stands, for chorus-worker");
   auto const options = std::make_shared<LocalityOptions>();
   command.add_option("--node", options->node, "its name")->required()->check(CLI::Validator(check_node, ""));
-  command.add_option("--rack-label", options->rack_label, "the node's label that names its rack")->capture_default_str();
+  command.add_option("--rack-label", options->rack_label, "the node's label that names its rack")
+      ->capture_default_str();
   command.add_option("--output", options->output, "file to write; standard output without it")->type_name("FILE");
   command.add_option("--service-account", options->account, "where the pod's token and ca.crt are")
       ->type_name("DIRECTORY")

@@ -21,10 +21,10 @@ class FakeApiServer {
  public:
   FakeApiServer() {
     auto const key = scratch_ / "key.pem", certificate = scratch_ / "ca.crt";
-    auto const made = run_program("/usr/bin/openssl", {"req", "-x509", "-newkey", "ec", "-pkeyopt",
-                                                       "ec_paramgen_curve:prime256v1", "-nodes", "-days", "1", "-subj",
-                                                       "/CN=api", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout",
-                                                       key, "-out", certificate});
+    auto const made =
+        run_program("/usr/bin/openssl", {"req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
+                                         "-nodes", "-days", "1", "-subj", "/CN=api", "-addext",
+                                         "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", certificate});
     REQUIRE_MESSAGE(made.status == 0, made.err);
     write_file(scratch_ / "token", "secret\n");
     server_ = std::make_unique<httplib::SSLServer>(certificate.c_str(), key.c_str());

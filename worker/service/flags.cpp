@@ -90,7 +90,8 @@ std::optional<Flags> parse_flags(int argc, char const* const* argv, int& exit_st
   flag("--locality-fallback", fallback, "like --locality: what its empty parts are")->check(check_locality);
   flag("--locality-file", file, "holds one line like --locality: what is empty after both")->check(CLI::ExistingFile);
   flag("--tensor-limit-bytes", options.tensor_limit_bytes, "largest tensor")->check(check_bytes);
-  flag("--memory-limit-bytes", options.memory_limit_bytes, "all tensors and results (default: 3/4 of the memory, or of the container's limit)")
+  flag("--memory-limit-bytes", options.memory_limit_bytes,
+       "all tensors and results (default: 3/4 of the memory, or of the container's limit)")
       ->check(check_bytes);
   flag("--shm", shm, "share tensors' memory with other workers of the host")->check(CLI::IsMember({"on", "off"}));
   app.add_flag("--allow-client-shm", options.allows_client_shm,

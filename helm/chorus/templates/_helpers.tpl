@@ -51,6 +51,12 @@ app.kubernetes.io/part-of: chorus
 {{- define "chorus.coordinatorHost" -}}
 {{ include "chorus.coordinator" . }}.{{ .Release.Namespace }}.svc.{{ .Values.clusterDomain }}
 {{- end -}}
+{{/* Every name that resolves to it within the cluster. */}}
+{{- define "chorus.coordinatorNames" -}}
+{{- $name := include "chorus.coordinator" . -}}
+{{- $inNamespace := printf "%s.%s" $name .Release.Namespace -}}
+{{- list $name $inNamespace (printf "%s.svc" $inNamespace) (include "chorus.coordinatorHost" .) | join "," -}}
+{{- end -}}
 {{- define "chorus.coordinatorUrl" -}}
 {{ include "chorus.scheme" . }}://{{ include "chorus.coordinatorHost" . }}:{{ .Values.coordinator.port }}
 {{- end -}}
