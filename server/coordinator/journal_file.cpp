@@ -56,6 +56,20 @@ std::string making(std::string_view table) {
          "(key TEXT PRIMARY KEY NOT NULL, body TEXT NOT NULL, hash INTEGER NOT NULL) WITHOUT ROWID;";
 }
 
+// What whoever runs the coordinator can do about it, or "".
+std::string how_to_mend(std::string const& path, int code, int reason) {
+  auto const parent = std::filesystem::path(path).parent_path().string();
+  auto const directory = parent.empty() ? std::string(".") : parent;
+  if ((code & 0xff) == SQLITE_FULL || reason == ENOSPC || reason == EDQUOT)
+    return "; make room in " + directory + ", or give it a larger volume: until then nothing new can be launched";
+  if (reason == ENOENT || reason == ENOTDIR)
+    return "; the directory " + directory + " has to exist: make it, or mount a volume there";
+  if (reason == EACCES || reason == EPERM || reason == EROFS)
+    return "; user " + std::to_string(::geteuid()) + " has to be allowed to write to " + directory +
+           ": mount a volume there that is its own";
+  return "";
+}
+
 // So that the name of a new file is on the disk too.
 void sync_directory_of(std::string const& path) {
   auto const parent = std::filesystem::path(path).parent_path();
@@ -91,7 +105,8 @@ Error JournalFile::failed(sqlite3* database, int code) const {
     default: {
       auto const reason = database != nullptr ? sqlite3_system_errno(database) : 0;
       return {JournalErrc::cannot_write, "the journal " + path_ + " cannot be written: " + said +
-                                             (reason != 0 ? std::string(" (") + std::strerror(reason) + ")" : "")};
+                                             (reason != 0 ? std::string(" (") + std::strerror(reason) + ")" : "") +
+                                             how_to_mend(path_, code, reason)};
     }
   }
 }
@@ -101,7 +116,8 @@ Result<std::unique_ptr<JournalFile>> JournalFile::open(std::string const& path) 
   struct stat found {};
   if (::stat(path.c_str(), &found) != 0) {
     if (errno != ENOENT)
-      return Error(JournalErrc::cannot_write, "the journal " + path + " cannot be opened: " + std::strerror(errno));
+      return Error(JournalErrc::cannot_write, "the journal " + path + " cannot be opened: " + std::strerror(errno) +
+                                                  how_to_mend(path, SQLITE_OK, errno));
     if (auto made = file->make(); !made) return made.error();
   } else if (!S_ISREG(found.st_mode)) {
     return Error(JournalErrc::not_a_journal, path + " is not a journal of Chorus: it is " +

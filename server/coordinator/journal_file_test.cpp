@@ -284,3 +284,14 @@ TEST_CASE("on a full disk a write fails whole, and succeeds when there is room a
   REQUIRE(file->write(many).has_value());
   CHECK(file->read().value().size() == 39);
 }
+
+TEST_CASE("where no journal can be made the error says which directory, and how to mend it") {
+  ScratchDirectory const here;
+  auto const nowhere = JournalFile::open(here / "volume/journal");
+  REQUIRE(nowhere.has_error());
+  CHECK(nowhere.error().detail.find("the directory " + (here / "volume") +
+                                    " has to exist: make it, or mount a volume there") != std::string::npos);
+  auto const unwritable = JournalFile::open("/proc/journal");
+  REQUIRE(unwritable.has_error());
+  CHECK(unwritable.error().detail.find("/proc") != std::string::npos);
+}
