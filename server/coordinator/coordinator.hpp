@@ -8,7 +8,9 @@
 
 #include "http/client.hpp"
 #include "http/server.hpp"
+#include "server/coordinator/lease_connections.hpp"
 #include "server/coordinator/routes.hpp"
+#include "server/coordinator/routes_status.hpp"
 
 namespace chorus::coordinator {
 
@@ -22,6 +24,8 @@ struct CoordinatorOptions {
   Checkpoints::Schedule checkpoints;
   JournalPatience journal;
   EventLimits events;
+  SurveyPatience survey;
+  std::vector<api::Setting> settings;  // shown, nothing more
   Failpoint failpoint;  // for tests
   http::ServerLimits http;
 };
@@ -63,6 +67,9 @@ class Coordinator {
   Collectives collectives_;
   ParameterDirectory parameters_;
   Checkpoints checkpoints_;
+  Survey survey_;
+  Demo demo_;
+  LeaseConnections lease_connections_;
   WorkerRoutes worker_routes_;
   GroupRoutes group_routes_;
   CollectiveRoutes collective_routes_;
@@ -70,6 +77,7 @@ class Coordinator {
   EventRoutes event_routes_;
   SimulationRoutes simulation_routes_;
   ServiceRoutes service_routes_;
+  StatusRoutes status_routes_;
   http::Router router_;
   http::Server server_;
 };

@@ -18,6 +18,7 @@
 #include "http/environment.hpp"
 #include "metrics/build.hpp"
 #include "server/coordinator/coordinator.hpp"
+#include "server/coordinator/flag_settings.hpp"
 
 namespace {
 
@@ -106,7 +107,7 @@ void rethrow(std::exception_ptr failure) {
   if (failure) std::rethrow_exception(failure);
 }
 
-int run(Flags const& flags) {
+int run(Flags const& flags, std::vector<chorus::api::Setting> settings) {
   auto const log =
       std::make_shared<spdlog::logger>("coordinator", std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
   log->set_level(spdlog::level::from_str(flags.log_level));
@@ -114,6 +115,7 @@ int run(Flags const& flags) {
   spdlog::set_default_logger(log);  // of the http room: standard output is for the address alone
   boost::asio::io_context io(1);
   coordinator::CoordinatorOptions options;
+  options.settings = std::move(settings);
   options.lease = std::chrono::milliseconds(flags.lease_ms);
   options.checkpoints = {flags.checkpoint, std::chrono::seconds(flags.checkpoint_interval_s), flags.checkpoint_keep};
   if (!flags.constants.empty()) {
@@ -160,5 +162,5 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (CLI::ParseError const& error) { return app.exit(error) == 0 ? 0 : usage_error; }
-  return run(flags);
+  return run(flags, coordinator::settings_of(app));
 }

@@ -10,6 +10,7 @@
 #include "server/coordinator/checkpoints.hpp"
 #include "server/coordinator/cluster.hpp"
 #include "server/coordinator/collectives.hpp"
+#include "server/coordinator/lease_connections.hpp"
 #include "server/coordinator/parameter_directory.hpp"
 #include "server/coordinator/planner.hpp"
 
@@ -18,7 +19,7 @@ namespace chorus::coordinator {
 // Everything referred to outlives the server's stop(), as do the routes themselves.
 class WorkerRoutes {
  public:
-  explicit WorkerRoutes(Cluster& cluster) : cluster_(cluster) {}
+  WorkerRoutes(Cluster& cluster, LeaseConnections& connections) : cluster_(cluster), connections_(connections) {}
   void add_to(http::Router& router);
 
  private:
@@ -29,6 +30,7 @@ class WorkerRoutes {
   boost::asio::awaitable<http::Response> leave(http::Request const& request, http::Body& body);
   boost::asio::awaitable<http::Response> renew(http::Request const& request, http::Body& body);
   Cluster& cluster_;
+  LeaseConnections& connections_;
 };
 
 class GroupRoutes {
@@ -99,12 +101,11 @@ class SimulationRoutes {
   Planner& planner_;
 };
 
-// Dry runs, health, metrics, version, problem pages and the status page.
+// Dry runs, health, metrics, version and problem pages.
 class ServiceRoutes {
  public:
   struct Parts {
     Cluster& cluster;
-    Collectives& collectives;
     Planner& planner;
     metrics::CoordinatorMetrics& metrics;
     Journal const& journal;
@@ -115,7 +116,6 @@ class ServiceRoutes {
   void add_to(http::Router& router);
 
  private:
-  boost::asio::awaitable<http::Response> page(http::Request const& request, http::Body& body);
   boost::asio::awaitable<http::Response> live(http::Request const& request, http::Body& body);
   boost::asio::awaitable<http::Response> ready(http::Request const& request, http::Body& body);
   boost::asio::awaitable<http::Response> metrics(http::Request const& request, http::Body& body);
