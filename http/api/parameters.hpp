@@ -103,8 +103,8 @@ struct ShardClock {
   std::uint64_t clocks_done = 0;
 };
 
-// GET /v1/parameters/{name}/shards/{shard} at a worker. The coordinator's GET /v1/parameters/{name}/shards collects them
-// from the owners.
+// GET /v1/parameters/{name}/shards/{shard} at a worker. The coordinator's GET /v1/parameters/{name}/shards collects
+// them from the owners.
 struct ShardStatus {
   std::string parameter;
   std::uint32_t shard = 0;

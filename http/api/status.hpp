@@ -19,8 +19,8 @@ struct VerdictReason {
 };
 
 struct Verdict {
-  std::string level;  // the worst of its reasons', "green" without any
-  std::string text;   // one sentence: "7 of 8 workers ready; waiting for w3, last heard 4.0 s ago"
+  std::string level;                   // the worst of its reasons', "green" without any
+  std::string text;                    // one sentence: "7 of 8 workers ready; waiting for w3, last heard 4.0 s ago"
   std::vector<VerdictReason> reasons;  // the worst first
 };
 

@@ -45,10 +45,10 @@ Coordinator::Coordinator(boost::asio::any_io_executor executor, CoordinatorOptio
       parameter_routes_(parameters_, checkpoints_, cluster_),
       event_routes_(events_),
       simulation_routes_(planner_),
-      service_routes_({cluster_, planner_, metrics_, journal_,
-                       [this] { return server_.open_connections(); }, [this] { return draining_; }}),
-      status_routes_({cluster_, collectives_, parameters_, survey_, demo_, events_, journal_, std::move(options.settings),
-                      [this] { return draining_; }}),
+      service_routes_({cluster_, planner_, metrics_, journal_, [this] { return server_.open_connections(); },
+                       [this] { return draining_; }}),
+      status_routes_({cluster_, collectives_, parameters_, survey_, demo_, events_, journal_,
+                      std::move(options.settings), [this] { return draining_; }}),
       server_(executor, router_, options.http, count_in(metrics_)) {
   worker_routes_.add_to(router_);
   group_routes_.add_to(router_);

@@ -26,7 +26,7 @@ struct CoordinatorOptions {
   EventLimits events;
   SurveyPatience survey;
   std::vector<api::Setting> settings;  // shown, nothing more
-  Failpoint failpoint;  // for tests
+  Failpoint failpoint;                 // for tests
   http::ServerLimits http;
 };
 

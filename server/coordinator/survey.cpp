@@ -68,8 +68,8 @@ http::Checked<std::vector<Survey::Asked>> Survey::whom(std::optional<std::string
       if (worker.ready) asked.push_back({id, worker.url});
   }
   if (asked.size() > workers_asked_max)
-    return Problem(ProblemCode::unavailable, std::to_string(asked.size()) +
-                                                 " workers are too many to ask at once; name a group with ?group=");
+    return Problem(ProblemCode::unavailable,
+                   std::to_string(asked.size()) + " workers are too many to ask at once; name a group with ?group=");
   return asked;
 }
 

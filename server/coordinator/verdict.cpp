@@ -13,8 +13,7 @@ constexpr std::size_t names_in_a_sentence = 3;
 
 std::string join(std::vector<std::string> const& names) {
   std::string text;
-  for (std::size_t i = 0; i < std::min(names.size(), names_in_a_sentence); ++i)
-    text += (i == 0 ? "" : ", ") + names[i];
+  for (std::size_t i = 0; i < std::min(names.size(), names_in_a_sentence); ++i) text += (i == 0 ? "" : ", ") + names[i];
   if (names.size() > names_in_a_sentence)
     text += " and " + std::to_string(names.size() - names_in_a_sentence) + " more";
   return text;
@@ -79,8 +78,7 @@ class Judge {
     std::set<std::string> versions;
     for (auto const& worker : facts_.workers)
       if (!is_lost(worker)) versions.insert(worker.version);
-    if (versions.size() > 1)
-      add("amber", "workers of different versions: " + join({versions.begin(), versions.end()}));
+    if (versions.size() > 1) add("amber", "workers of different versions: " + join({versions.begin(), versions.end()}));
   }
 
   void look_at_workers() {

@@ -29,7 +29,8 @@ TEST_CASE("the verdict can be read without scripts") {
   group.members.resize(1);
   group.members[0].worker = "w0";
   auto const page = ui::page(red, {}, {group});
-  for (auto const* part : {"data-level=\"red\"", "Broken", "3 of 4 workers ready", "group g is degraded", "w0", "1.2.3"})
+  for (auto const* part :
+       {"data-level=\"red\"", "Broken", "3 of 4 workers ready", "group g is degraded", "w0", "1.2.3"})
     CHECK(mentions(page, part));
   CHECK_FALSE(mentions(page, "{{"));
   CHECK(mentions(ui::page(status("green", "all"), {}, {}), "Well"));

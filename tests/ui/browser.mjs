@@ -4,6 +4,8 @@ import {createRequire} from "node:module";
 import assert from "node:assert/strict";
 import {chromium} from "playwright-core";
 
+const patienceMs = 60000;  // with a machine that does other work; what has to be quick says so itself
+
 const require = createRequire(import.meta.url);
 
 export async function openBrowser() {
@@ -17,6 +19,7 @@ export async function openPage(browser, url, options = {}) {
   const {expected = /^$/, before, ...contextOptions} = options;
   const context = await browser.newContext({viewport: {width: 1360, height: 900}, reducedMotion: "reduce", colorScheme: "light", ...contextOptions});
   const page = await context.newPage();
+  page.setDefaultTimeout(patienceMs);
   const complaints = [];
   page.on("console", (message) => message.type() === "error" && !expected.test(message.text()) && complaints.push(message.text()));
   page.on("pageerror", (error) => complaints.push(`thrown: ${error.message}`));

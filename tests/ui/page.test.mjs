@@ -1,6 +1,8 @@
 // Stories about the status page, told by a real browser and real processes.
 import assert from "node:assert/strict";
-import {readFile} from "node:fs/promises";
+import {mkdtemp, readFile} from "node:fs/promises";
+import {tmpdir} from "node:os";
+import {join} from "node:path";
 import {after, before, test} from "node:test";
 import {accessibilityFindings, close, level, openBrowser, openPage, screenshot} from "./browser.mjs";
 import {Cluster} from "./cluster.mjs";
@@ -15,6 +17,7 @@ let browser, cluster;
 before(async () => {
   browser = await openBrowser();
   cluster = await Cluster.begin(places);
+  await cluster.makeGroup("train", 8);
 });
 
 after(async () => {
@@ -29,7 +32,8 @@ test("nobody is there yet: every section says what would be, and how to get it",
   const page = await openPage(browser, empty.url);
   await page.getByText("Waiting for the first worker to join").waitFor();
   assert.equal(await level(page), "amber");
-  for (const text of ["No group yet", "No collective has run yet", "No worker has joined yet", "No parameters"]) await page.getByText(text).waitFor();
+  for (const text of ["No group yet", "No collective has run yet", "No worker has joined yet", "No parameters", "Nothing has been sent yet"])
+    await page.locator("#sections").getByText(text).waitFor();
   assert.deepEqual(await accessibilityFindings(page), []);
   await page.locator("#demo").click();
   await page.getByText("No demo: no worker is ready").waitFor();
@@ -52,7 +56,6 @@ test("the verdict, its reasons and the workers can be read without scripts", asy
 });
 
 test("it loads, says that all is well, and keeps to its Content-Security-Policy", async () => {
-  await cluster.makeGroup("train", 8);
   const page = await openPage(browser, cluster.url);
   await page.locator("html[data-level=green]").waitFor();
   await page.locator("#live[data-state=on]").waitFor();
@@ -127,7 +130,8 @@ test("the report is one file that shows the same without a server, and holds the
   await page.locator("#collectives tbody tr").first().waitFor();
   const [download] = await Promise.all([page.waitForEvent("download"), page.locator("#report").click()]);
   assert.match(download.suggestedFilename(), /^chorus-[\d-]+T\d+\.html$/);
-  const path = await download.path();
+  const path = join(await mkdtemp(join(tmpdir(), "chorus-report-")), "report.html");
+  await download.saveAs(path);
   const text = await readFile(path, "utf8");
   assert.doesNotMatch(text, /<script(?! type="application\/json")|<link|src="\/ui/);
   const data = JSON.parse(text.match(/<script type="application\/json" id="data">(.*?)<\/script>/s)[1]);
@@ -143,7 +147,7 @@ test("parameters show whose clock is behind", async () => {
   const page = await openPage(browser, cluster.url);
   const section = page.locator("#parameters");
   await section.getByText("at most 2 clocks apart").waitFor();
-  const push = (client, sequence, clock) => fetch(`${cluster.workers.get("w0").url}/v1/parameters/w`, {
+  const push = (client, sequence, clock) => fetch(`${cluster.workers.get("w0").url}/v1/parameters/w/gradient`, {
     method: "POST", body: Buffer.alloc(4000), headers: {"Content-Type": "application/octet-stream", "Tensor-Dtype": "f32", "Tensor-Shape": "1000",
       "Chorus-Client": client, "Chorus-Sequence": String(sequence), "Chorus-Clock": String(clock)}});
   const pushed = await push("a", 0, 0);
@@ -220,7 +224,9 @@ test("names that look like markup are text", async () => {
   await page.locator("#workers").getByText(hostile).first().waitFor();
   assert.equal(await page.locator("img[src=x]").count(), 0);
   const [download] = await Promise.all([page.waitForEvent("download"), page.locator("#report").click()]);
-  const report = await openPage(browser, `file://${await download.path()}`);
+  const path = join(await mkdtemp(join(tmpdir(), "chorus-report-")), "report.html");
+  await download.saveAs(path);
+  const report = await openPage(browser, `file://${path}`);
   assert.equal(await report.locator("img[src=x]").count(), 0);
   await close(report);
   await close(page);

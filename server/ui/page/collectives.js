@@ -64,8 +64,8 @@ function troubleOf(one) {
   const waited = awaitedRanks(one);
   if (one.error) return h("p", {class: "trouble"}, h("strong", {}, one.error.title || one.error.code), `: ${one.error.detail}`, waited.length ? ` Ranks: ${named(waited)}.` : "");
   if (one.stalled) {
-    const where = (one.stalled.ranks ?? []).map((rank) => `rank ${rank.rank} in ${rank.instruction}`).join("; ");
-    return h("p", {class: "trouble", "data-level": "amber"}, h("strong", {}, "No progress"), `: waiting for rank ${named(waited)}. ${where}`);
+    const where = (one.stalled.ranks ?? []).filter((rank) => rank.instruction).map((rank) => h("li", {}, `rank ${rank.rank} (${rank.worker}), ${rank.state}: ${rank.instruction}`));
+    return h("div", {class: "trouble", "data-level": "amber"}, h("strong", {}, "No progress"), `: ${one.stalled.text || `waiting for rank ${named(waited)}`}`, h("ul", {}, where));
   }
   return waited.length ? h("p", {class: "trouble", "data-level": "amber"}, h("strong", {}, "Waiting"), ` for rank ${named(waited)}`) : null;
 }

@@ -60,10 +60,9 @@ const modes = {
 
 export function linksSection() {
   const {node, meta, body} = card("links", "Links", "");
-  let mode = "speed", at = null, ids = [], cells = [];
-  const buttons = Object.entries(modes).map(([name, one]) => h("button", {type: "button", "aria-pressed": String(name === mode), "data-tip": one.what, onclick: () => {
-      mode = name;
-      for (const [i, other] of Object.keys(modes).entries()) buttons[i].setAttribute("aria-pressed", String(other === mode));
+  let chosen = null, at = null, ids = [], cells = [];
+  const buttons = Object.entries(modes).map(([name, one]) => h("button", {type: "button", "data-tip": one.what, onclick: () => {
+      chosen = name;
       draw(state);
     }}, one.title));
   node.querySelector("header").append(h("div", {class: "segments", role: "group", "aria-label": "What the cells show"}, buttons));
@@ -104,15 +103,14 @@ export function linksSection() {
   const lay = whenChanged((names) => {
     ids = names;
     at = null;
-    const size = names.length, left = Math.min(Math.max(...names.map((id) => id.length), 2), 10) * 6.6 + 10, top = size > 16 ? 44 : 24;
-    const width = Math.max(innerWidth < 640 ? 340 : 440, left + size * 9), cell = (width - left) / size, height = Math.min(cell, 34);
+    const size = names.length, short = (id, i) => `${i}  ${id.length > 10 ? `${id.slice(0, 9)}…` : id}`;
+    const left = Math.max(...names.map((id, i) => short(id, i).length)) * 6 + 12, top = 20;
+    const width = Math.max(innerWidth < 640 ? 340 : 460, left + size * 9), cell = Math.min((width - left) / size, 84), height = Math.min(cell, 32);
     matrix.setAttribute("viewBox", `0 0 ${width} ${top + size * height + 2}`);
-    const short = (id) => id.length > 10 ? `${id.slice(0, 9)}…` : id;
     const every = Math.ceil(size / 32);
     const labels = names.flatMap((id, i) => i % every ? [] : [
-      s("text", {class: "axis", x: left - 6, y: top + i * height + height / 2 + 4, "text-anchor": "end"}, short(id)),
-      size > 16 ? s("text", {class: "axis", transform: `translate(${left + i * cell + cell / 2 + 3} ${top - 5}) rotate(-60)`}, short(id))
-                : s("text", {class: "axis", x: left + i * cell + cell / 2, y: top - 7, "text-anchor": "middle"}, short(id)),
+      s("text", {class: "axis", x: left - 6, y: top + i * height + height / 2 + 4, "text-anchor": "end"}, short(id, i)),
+      s("text", {class: "axis", x: left + i * cell + cell / 2, y: top - 6, "text-anchor": "middle"}, String(i)),
     ]);
     cells = names.flatMap((_, row) => names.map((_, column) => {
       const x = left + column * cell, y = top + row * height;
@@ -130,6 +128,9 @@ export function linksSection() {
     matrix.style.display = nothing.hidden ? "" : "none";
     if (used.length && group) {
       lay(group.members.map((member) => member.worker));
+      // Speeds say most, but only where enough has been sent for one.
+      const mode = chosen ?? (used.some((link) => speed(link) !== null) ? "speed" : "sent");
+      for (const [i, name] of Object.keys(modes).entries()) buttons[i].setAttribute("aria-pressed", String(name === mode));
       const kind = modes[mode];
       const links = cells.map((cell) => cell.row === cell.column ? null : speedOfLink(ids[cell.row], ids[cell.column]));
       const most = Math.max(...links.map((link) => kind.value(link) ?? 0), 0);
@@ -154,7 +155,7 @@ export function linksSection() {
 
   function kindOf(used) {
     const kinds = new Map();
-    for (const link of used) kinds.set(link.link, (kinds.get(link.link) ?? 0) + 1);
+    for (const link of used) if (link.connections > 0) kinds.set(link.link, (kinds.get(link.link) ?? 0) + 1);
     return [...kinds].map(([kind, n]) => `${n} ${kind}`).join(", ");
   }
 

@@ -16,7 +16,7 @@ function data() {
 
 export async function reportText() {
   const copy = document.documentElement.cloneNode(true);
-  for (const gone of copy.querySelectorAll("script, link, noscript, .actions, .tip, .toast, dialog, .skip, .traveller")) gone.remove();
+  for (const gone of copy.querySelectorAll("script, link, noscript, .actions, .tip, .toast, dialog, .skip, .traveller, .brand img")) gone.remove();
   for (const button of copy.querySelectorAll("button")) button.replaceWith(...button.childNodes);
   for (const control of copy.querySelectorAll("input, select")) control.setAttribute("disabled", "");
   copy.querySelector("#live")?.replaceChildren(`report of ${new Date().toLocaleString()} from ${location.origin}`);

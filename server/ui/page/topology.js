@@ -121,13 +121,14 @@ function nameOf(member, i, geometry) {
 // The edges of one plan. `edges`: [{from, to, bytes, rounds}] by rank.
 function drawEdges(edges, geometry) {
   const most = Math.max(...edges.map((edge) => edge.bytes), 1);
-  const base = edges.length > 400 ? 0.7 : edges.length > 120 ? 1 : 1.5;
+  const many = edges.length > 120;
+  const base = edges.length > 400 ? 0.5 : many ? 0.7 : 1.5;
   return edges.map((edge) => {
     const line = curve(geometry, edge.from, edge.to);
     const path = s("path", {class: "edge", d: line.d});
-    path.style.strokeWidth = String(base + (edges.length > 400 ? 0.6 : 2.6) * edge.bytes / most);
+    path.style.strokeWidth = String(base + (many ? 0.9 : 2.6) * edge.bytes / most);
     const head = edges.length <= arrowsUpTo ? s("path", {class: "arrow", d: arrowHead(line, geometry.radius > 9 ? 9 : 5.5)}) : null;
-    return {...edge, path, head, base};
+    return {...edge, path, head, base, more: many ? 1.6 : 3.4};
   });
 }
 
@@ -171,7 +172,7 @@ export function topologyFigure() {
     const fastest = Math.max(...speeds.map((speed) => speed?.rate ?? 0), 0);
     edges.forEach((edge, i) => {
       const speed = speeds[i];
-      if (fastest > 0) edge.path.style.strokeWidth = String(edge.base + 3.4 * (speed?.rate ?? 0) / fastest);
+      if (fastest > 0) edge.path.style.strokeWidth = String(edge.base + edge.more * (speed?.rate ?? 0) / fastest);
       edge.path.classList.toggle("quick", (speed?.rate ?? 0) > 0);
       for (const part of [edge.path, edge.head]) part?.classList.toggle("slow", speed?.slow === true);
       edge.path.dataset.tip = `${members[edge.from].worker} → ${members[edge.to].worker}\n${bytes(edge.bytes)} per run` +

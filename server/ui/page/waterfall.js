@@ -6,27 +6,30 @@ const left = 92, right = 78, rowHeight = 20;
 
 const kinds = {wait: "waiting", receive: "receiving", reduce: "reducing", send: "sending", work: "moving and reducing", failed: "failed"};
 
-// A trace's word for what an instruction does, as one of the kinds above; null for what is no part of the time.
+// What an event of a trace (docs/flight.md) is, as one of the kinds above; null for what is drawn otherwise.
 function kindOf(event) {
-  const name = `${event.cat ?? ""} ${event.name ?? ""}`;
-  if (/wait/.test(name)) return "wait";
-  if (/recv_reduce|reduce/.test(name)) return "reduce";
-  if (/recv|receive/.test(name)) return "receive";
-  if (/send/.test(name)) return "send";
-  return /copy/.test(name) ? "work" : null;
+  if (event.cat === "wait") return "wait";
+  if (event.cat !== "instruction") return null;
+  const word = event.name.split(" ")[0];
+  return {recv: "receive", recv_reduce: "reduce", reduce: "reduce", send: "send"}[word] ?? "work";
 }
 
-// {rows: [{rank, label, spans: [{kind, begin, end, tip}], total}], end} in seconds from a Chrome trace.
+// Rows of threads from 300 on send; what arrives and what is worked on share the upper half of a rank.
+const isSending = (event) => event.tid >= 300 && event.tid < 400;
+
+// {rows: [{rank, label, spans: [{kind, lane, begin, end, tip}], total}], end} in seconds from a Chrome trace.
 export function rowsOfTrace(trace, ranks) {
   const complete = (trace.traceEvents ?? []).filter((event) => event.ph === "X" && kindOf(event) !== null);
   if (complete.length === 0) return null;
   const begin = Math.min(...complete.map((event) => event.ts));
   const rows = ranks.map((rank) => ({rank: rank.rank, label: rank.worker, state: rank.state, spans: [], total: rank.report?.seconds ?? 0}));
-  for (const event of complete) {
+  const waitsLast = complete.toSorted((a, b) => (a.cat === "wait") - (b.cat === "wait"));
+  for (const event of waitsLast) {
     const row = rows.find((one) => one.rank === event.pid);
     if (!row) continue;
-    const span = {kind: kindOf(event), begin: (event.ts - begin) / 1e6, end: (event.ts + event.dur - begin) / 1e6};
-    row.spans.push({...span, tip: `${event.name}: ${seconds(span.end - span.begin)}\nfrom ${seconds(span.begin)} on`});
+    const span = {kind: kindOf(event), lane: isSending(event) ? "lower" : "upper", begin: (event.ts - begin) / 1e6, end: (event.ts + event.dur - begin) / 1e6};
+    const about = event.args ? `\n${["round", "chunk", "bytes"].filter((name) => name in event.args).map((name) => `${name} ${event.args[name]}`).join(", ")}` : "";
+    row.spans.push({...span, tip: `${event.name}: ${seconds(span.end - span.begin)}\nfrom ${seconds(span.begin)} on${about}`});
   }
   return {rows, end: Math.max(...rows.flatMap((row) => row.spans.map((span) => span.end)), 1e-9)};
 }
@@ -67,7 +70,9 @@ export function waterfall({rows, end}) {
   const drawn = rows.map((row, i) => {
     const y = 20 + i * rowHeight;
     const label = `${row.rank}  ${row.label.length > 11 ? `${row.label.slice(0, 10)}…` : row.label}`;
-    const spans = row.spans.map((span) => s("rect", {class: `span ${span.kind}`, x: x(span.begin), y: y + 3, width: Math.max(x(span.end) - x(span.begin), 1), height: rowHeight - 7, rx: 2, "data-tip": span.tip}));
+    const full = rowHeight - 7;
+    const spans = row.spans.map((span) => s("rect", {class: `span ${span.kind}`, x: x(span.begin), y: y + 3 + (span.lane === "lower" ? full / 2 + 0.5 : 0),
+                                                     width: Math.max(x(span.end) - x(span.begin), 1), height: span.lane ? full / 2 - 0.5 : full, rx: 1.5, "data-tip": span.tip}));
     const note = row.state === "failed" ? "✕ failed" : row.spans.length === 0 ? row.state : `${seconds(row.total)}${rows.length > 1 && row.total === longest ? " ◂" : ""}`;
     return s("g", {}, s("text", {x: left - 8, y: y + 14, "text-anchor": "end"}, label),
              s("rect", {class: "row-ground", x: left, y: y + 3, width: width - left - right, height: rowHeight - 7, rx: 2}), ...spans,
