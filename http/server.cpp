@@ -42,6 +42,7 @@ class Server::Impl {
   ~Impl() { CHORUS_ASSERT(running_ == 0, "stop() has not completed"); }
 
   Result<std::uint16_t> listen(std::string const& host, std::uint16_t port);
+  void on_close(std::function<void(std::string const&)> closed) { closed_ = std::move(closed); }
   asio::awaitable<void> stop();
   [[nodiscard]] std::size_t open_connections() const { return sessions_.size(); }
   [[nodiscard]] std::size_t requests_in_flight() const { return in_flight_; }
@@ -65,6 +66,7 @@ class Server::Impl {
   ServerLimits limits_;
   Observer observer_;
   std::size_t in_flight_ = 0;
+  std::function<void(std::string const&)> closed_;
   SessionContext context_;
   std::list<tcp::acceptor> acceptors_;
   std::list<Entry> sessions_;
@@ -134,7 +136,9 @@ void Server::Impl::admit(tcp::socket socket) {
   asio::co_spawn(executor_, full ? entry->session.turn_away() : entry->session.serve(),
                  asio::bind_cancellation_slot(entry->cancel.slot(), [this, entry](std::exception_ptr failure) {
                    if (failure) spdlog::error("a session ended with an exception");
+                   auto const remote = entry->session.remote();
                    sessions_.erase(entry);
+                   if (closed_ && !stopping_) closed_(remote);
                    ended();
                  }));
 }
@@ -168,6 +172,8 @@ Server::Server(asio::any_io_executor executor, Router const& router, ServerLimit
 Server::~Server() = default;
 
 Result<std::uint16_t> Server::listen(std::string const& host, std::uint16_t port) { return impl_->listen(host, port); }
+
+void Server::on_close(std::function<void(std::string const&)> closed) { impl_->on_close(std::move(closed)); }
 
 asio::awaitable<void> Server::stop() { return impl_->stop(); }
 

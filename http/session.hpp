@@ -36,6 +36,7 @@ class Session {
   boost::asio::awaitable<void> turn_away();
 
   void expire_if_late(TimePoint now) { wire_.expire_if_late(now); }
+  [[nodiscard]] std::string const& remote() const { return remote_; }
 
  private:
   enum class Next : std::uint8_t { request, linger, close, handed_over };

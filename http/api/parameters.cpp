@@ -10,7 +10,8 @@ BOOST_DESCRIBE_STRUCT(ShardAssignment, (),
                       (parameter, shard, begin, end, epoch, role, worker, incarnation, fresh, continues, checkpoint,
                        backups))
 BOOST_DESCRIBE_STRUCT(ShardStatus, (),
-                      (parameter, shard, begin, end, epoch, role, complete, version, position, backups_complete))
+                      (parameter, shard, begin, end, epoch, role, complete, version, position, backups_complete,
+                       clocks))
 BOOST_DESCRIBE_STRUCT(ShardStatusList, (), (items, next_cursor))
 BOOST_DESCRIBE_STRUCT(ShardClient, (), (name, incarnation, next_sequence))
 BOOST_DESCRIBE_STRUCT(ShardClock, (), (client, clocks_done))

@@ -98,7 +98,14 @@ struct ShardAssignment {
   std::vector<ShardPeer> backups;            // of an owner: who is to have what it has
 };
 
-// GET /v1/parameters/{name}/shards/{shard} at a worker.
+// How far a client has come, where clocks count.
+struct ShardClock {
+  std::string client;
+  std::uint64_t clocks_done = 0;
+};
+
+// GET /v1/parameters/{name}/shards/{shard} at a worker. The coordinator's GET /v1/parameters/{name}/shards collects
+// them from the owners.
 struct ShardStatus {
   std::string parameter;
   std::uint32_t shard = 0;
@@ -109,6 +116,7 @@ struct ShardStatus {
   std::uint64_t version = 0;
   std::uint64_t position = 0;  // pushes that were applied or are held for their round
   std::vector<std::string> backups_complete;
+  std::vector<ShardClock> clocks;
 };
 
 struct ShardStatusList {
@@ -121,10 +129,6 @@ struct ShardClient {
   std::string name;
   std::string incarnation;
   std::uint64_t next_sequence = 0;
-};
-struct ShardClock {
-  std::string client;
-  std::uint64_t clocks_done = 0;
 };
 // A gradient that waits for the others of its round: array "held/N" of the N-th of them.
 struct ShardHeld {

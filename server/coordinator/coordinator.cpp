@@ -63,15 +63,19 @@ Coordinator::Coordinator(boost::asio::any_io_executor executor, CoordinatorOptio
       stall_inspector_({executor, workers_, collectives_, chronicle_, metrics_, *log_}, options.stalls),
       parameters_({executor, workers_, cluster_, journal_, *log_}, options.directory),
       checkpoints_({executor, workers_, parameters_, metrics_, *log_}, options.checkpoints),
-      worker_routes_(cluster_),
+      survey_({executor, workers_, cluster_}, options.survey),
+      demo_({executor, workers_, cluster_, collectives_}),
+      worker_routes_(cluster_, lease_connections_),
       group_routes_(cluster_),
       collective_routes_(collectives_),
       trace_routes_(executor, collectives_, cluster_, workers_),
       parameter_routes_(parameters_, checkpoints_, cluster_),
       event_routes_(events_),
       simulation_routes_(planner_),
-      service_routes_({cluster_, collectives_, planner_, [this] { return metrics_text(); }, journal_,
+      service_routes_({cluster_, planner_, [this] { return metrics_text(); }, journal_,
                        [this] { return draining_; }, security_}),
+      status_routes_({cluster_, collectives_, parameters_, survey_, demo_, events_, journal_, security_,
+                      std::move(options.settings), [this] { return draining_; }}),
       server_(executor, router_, options.http, count_in(metrics_), security_.door()),
       lag_(executor, [this](double seconds) { metrics_.loop_lag(seconds); }) {
   worker_routes_.add_to(router_);
@@ -82,6 +86,10 @@ Coordinator::Coordinator(boost::asio::any_io_executor executor, CoordinatorOptio
   event_routes_.add_to(router_);
   simulation_routes_.add_to(router_);
   service_routes_.add_to(router_);
+  status_routes_.add_to(router_);
+  server_.on_close([this](std::string const& remote) {
+    if (auto const holder = lease_connections_.closed(remote)) cluster_.suspect(holder->id, holder->incarnation);
+  });
 }
 
 Coordinator::~Coordinator() = default;
@@ -153,6 +161,8 @@ boost::asio::awaitable<void> Coordinator::stop(TimePoint until) {
   co_await collectives_.stop(until);
   co_await stall_inspector_.stop();
   co_await trace_routes_.stop();
+  co_await demo_.stop();
+  co_await survey_.stop();
   co_await checkpoints_.stop();
   co_await parameters_.stop();
   co_await cluster_.stop();

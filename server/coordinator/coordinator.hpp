@@ -10,9 +10,11 @@
 #include "http/client.hpp"
 #include "http/loop_lag.hpp"
 #include "http/server.hpp"
+#include "server/coordinator/lease_connections.hpp"
 #include "server/coordinator/routes.hpp"
 #include "server/coordinator/stall_inspector.hpp"
 #include "server/coordinator/trace_routes.hpp"
+#include "server/coordinator/routes_status.hpp"
 
 namespace chorus::coordinator {
 
@@ -27,7 +29,9 @@ struct CoordinatorOptions {
   Checkpoints::Schedule checkpoints;
   JournalPatience journal;
   EventLimits events;
-  Failpoint failpoint;      // for tests
+  SurveyPatience survey;
+  std::vector<api::Setting> settings;  // shown, nothing more
+  Failpoint failpoint;                 // for tests
   bool has_threads = true;  // false: everything is done on the executor, for tests that own the time
   http::ServerLimits http;
   http::SecurityOptions security;
@@ -79,6 +83,9 @@ class Coordinator {
   StallInspector stall_inspector_;
   ParameterDirectory parameters_;
   Checkpoints checkpoints_;
+  Survey survey_;
+  Demo demo_;
+  LeaseConnections lease_connections_;
   WorkerRoutes worker_routes_;
   GroupRoutes group_routes_;
   CollectiveRoutes collective_routes_;
@@ -87,6 +94,7 @@ class Coordinator {
   EventRoutes event_routes_;
   SimulationRoutes simulation_routes_;
   ServiceRoutes service_routes_;
+  StatusRoutes status_routes_;
   http::Router router_;
   http::Server server_;
   http::LoopLag lag_;

@@ -22,6 +22,7 @@
 #include "metrics/build.hpp"
 #include "metrics/log_counter.hpp"
 #include "server/coordinator/coordinator.hpp"
+#include "server/coordinator/flag_settings.hpp"
 
 namespace {
 
@@ -122,7 +123,7 @@ void rethrow(std::exception_ptr failure) {
   if (failure) std::rethrow_exception(failure);
 }
 
-int run(Flags const& flags) {
+int run(Flags const& flags, std::vector<chorus::api::Setting> settings) {
   auto const log = std::make_shared<spdlog::logger>(
       "coordinator", spdlog::sinks_init_list{std::make_shared<spdlog::sinks::stderr_color_sink_mt>(),
                                              std::make_shared<metrics::LogCounter>()});
@@ -134,6 +135,7 @@ int run(Flags const& flags) {
   coordinator::CoordinatorOptions options;
   options.stalls.stall = std::chrono::milliseconds(flags.stall_ms);
   options.stalls.every = std::min(options.stalls.every, options.stalls.stall / 2);
+  options.settings = std::move(settings);
   options.lease = std::chrono::milliseconds(flags.lease_ms);
   options.security = flags.security;
   options.security.allowed_hosts.push_back(flags.host);
@@ -182,5 +184,5 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (CLI::ParseError const& error) { return app.exit(error) == 0 ? 0 : usage_error; }
-  return run(flags);
+  return run(flags, coordinator::settings_of(app));
 }

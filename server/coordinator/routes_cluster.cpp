@@ -69,6 +69,7 @@ awaitable<Response> WorkerRoutes::renew(Request const& request, Body& body) {
   if (message.has_error()) co_return message.error();
   auto const lease = cluster_.renew(request.parameter("id"), message.value());
   if (lease.has_error()) co_return lease.error();
+  connections_.renewed(request.remote, {request.parameter("id"), message.value().incarnation});
   co_return Response::json(200, http::encode(lease.value()));
 }
 

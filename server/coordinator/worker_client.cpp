@@ -1,5 +1,6 @@
 #include "server/coordinator/worker_client.hpp"
 
+#include <bit>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
@@ -122,6 +123,31 @@ asio::awaitable<WorkerClient::Said<std::uint64_t>> WorkerClient::commit(std::str
     asio::steady_timer pause(co_await asio::this_coro::executor, pause_before_repeating);
     co_await pause.async_wait(asio::as_tuple(asio::use_awaitable));
   }
+}
+
+asio::awaitable<WorkerClient::Said<bool>> WorkerClient::put_tensor(std::string url, std::string tensor,
+                                                                   std::vector<std::int32_t> const& elements,
+                                                                   http::TimePoint deadline) {
+  static_assert(std::endian::native == std::endian::little, "tensors travel in little-endian order");
+  http::Call call;
+  call.method = http::Method::put;
+  call.url = url + "/v1/tensors/" + percent_encoded(tensor);
+  call.fields.set("Content-Type", "application/octet-stream");
+  call.fields.set("Tensor-Dtype", "i32");
+  call.fields.set("Tensor-Shape", std::to_string(elements.size()));
+  call.payload = std::as_bytes(std::span(elements));
+  auto const answer = co_await client_.send(std::move(call), deadline);
+  if (answer.has_error()) co_return answer.error();
+  co_return read_nothing(answer.value());
+}
+
+asio::awaitable<WorkerClient::Said<api::PeerLinkList>> WorkerClient::list_links(std::string url,
+                                                                                http::TimePoint deadline) {
+  http::Call call;
+  call.url = url + "/v1/links";
+  auto const answer = co_await client_.send(std::move(call), deadline);
+  if (answer.has_error()) co_return answer.error();
+  co_return read<api::PeerLinkList>(answer.value());
 }
 
 asio::awaitable<WorkerClient::Said<api::RunStatus>> WorkerClient::look_at_run(std::string url, std::uint64_t run,

@@ -7,6 +7,7 @@
 #include "collectives/core/result.hpp"
 #include "http/api/flight.hpp"
 #include "http/api/groups.hpp"
+#include "http/api/links.hpp"
 #include "http/api/parameters.hpp"
 #include "http/api/probes.hpp"
 #include "http/api/runs.hpp"
@@ -36,6 +37,13 @@ class WorkerClient {
   // HEAD /v1/tensors/{tensor}; see read_tensor().
   boost::asio::awaitable<Result<http::Answer>> look_at_tensor(std::string url, std::string tensor,
                                                               http::TimePoint deadline);
+
+  // PUT /v1/tensors/{tensor}: i32, in one dimension.
+  boost::asio::awaitable<Said<bool>> put_tensor(std::string url, std::string tensor,
+                                                std::vector<std::int32_t> const& elements, http::TimePoint deadline);
+
+  // GET /v1/links: the links that the worker has.
+  boost::asio::awaitable<Said<api::PeerLinkList>> list_links(std::string url, http::TimePoint deadline);
 
   // GET /v1/tensors?prefix=...: the first names that begin so, at most 100.
   boost::asio::awaitable<Said<api::TensorList>> list_tensors(std::string url, std::string prefix,

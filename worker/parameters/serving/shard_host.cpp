@@ -157,6 +157,8 @@ api::ShardStatus ShardHost::status() const {
   status.position = shard_->position();
   for (auto const& follower : followers_)
     if (follower->stage == Follower::Stage::in_step) status.backups_complete.push_back(follower->peer().worker);
+  if (shard_->clocks().count())
+    for (auto const& client : shard_->clocks().progress()) status.clocks.push_back({client.client, client.done});
   return status;
 }
 
