@@ -63,8 +63,8 @@ Failure no_token(Error const& why) {
   return {.problem = {http::ProblemCode::unauthorized, "--token-file: " + why.detail}};
 }
 
-Failure unreachable(std::string const& origin, std::string const& reason) {
-  return {.problem = {http::ProblemCode::unavailable, "cannot reach the coordinator at " + origin + ": " + reason},
+Failure unreachable(std::string const& who, std::string const& origin, std::string const& reason) {
+  return {.problem = {http::ProblemCode::unavailable, "cannot reach " + who + " at " + origin + ": " + reason},
           .reachable = false};
 }
 
@@ -104,11 +104,12 @@ Reply<std::string> Client::send(Request const& request) const {
   question.path = (url.path == "/" ? "" : url.path) + request.path;
   question.headers = {{"Accept", "application/json"}};
   if (!request.body.empty()) {
-    question.headers.emplace("Content-Type", "application/json");
+    question.headers.emplace("Content-Type", request.content_type);
     question.body = request.body;
   }
+  for (auto const& [name, value] : request.fields) question.headers.emplace(name, value);
   auto const answer = (*connection)->send(question);
-  if (!answer) return unreachable(origin, reason_of(answer.error(), request.patience, **connection));
+  if (!answer) return unreachable(who_, origin, reason_of(answer.error(), request.patience, **connection));
   if (answer->status < 200 || answer->status > 299)
     return Failure{http::problem_from_json(answer->body, static_cast<unsigned>(answer->status))};
   return answer->body;
@@ -138,7 +139,7 @@ std::optional<Failure> Client::follow(Request const& request,
                                   return true;
                                 });
   if (had_enough) return std::nullopt;
-  if (!answer) return unreachable(origin, reason_of(answer.error(), request.patience, **connection));
+  if (!answer) return unreachable(who_, origin, reason_of(answer.error(), request.patience, **connection));
   if (status / 100 != 2) return Failure{http::problem_from_json(refusal, static_cast<unsigned>(status))};
   return std::nullopt;
 }

@@ -16,6 +16,8 @@ std::string check_coordinator(std::string const& url) {
 
 void add_commands(CLI::App& root, cli::Commands& commands) {
   cli::add_status(root, commands);
+  cli::add_check(root, commands);
+  cli::add_health(root, commands);
   cli::add_workers(root, commands);
   cli::add_groups(root, commands);
   cli::add_events(root, commands);
@@ -25,8 +27,12 @@ void add_commands(CLI::App& root, cli::Commands& commands) {
   cli::add_algorithms(root, commands);
   cli::add_crossover(root, commands);
   cli::add_verify(root, commands);
+  cli::add_locality(root, commands);
   cli::add_bench(root, commands);
   cli::add_token(root, commands);
+  cli::add_doctor(root, commands);
+  cli::add_top(root, commands);
+  cli::add_trace(root, commands);
   cli::add_version(root, commands);
 }
 
