@@ -75,6 +75,7 @@ struct Problem {
   std::vector<FieldError> errors;
   std::string instance;  // path of the resource, filled in by the session when empty
   std::optional<std::uint32_t> retry_after_s;
+  std::string trace_id;  // of the request's traceparent, filled in like the instance
 
   Problem() = default;
   Problem(ProblemCode c, std::string d) : code(c), detail(std::move(d)) {}

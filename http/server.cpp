@@ -35,15 +35,17 @@ class Server::Impl {
       : executor_(std::move(executor)),
         limits_(limits),
         observer_(std::move(observer)),
-        context_{router, limits_, observer_, door},
+        context_{router, limits_, observer_, door, in_flight_},
         sweep_timer_(executor_),
         all_ended_(executor_, TimePoint::max()) {}
 
   ~Impl() { CHORUS_ASSERT(running_ == 0, "stop() has not completed"); }
 
   Result<std::uint16_t> listen(std::string const& host, std::uint16_t port);
+  void on_close(std::function<void(std::string const&)> closed) { closed_ = std::move(closed); }
   asio::awaitable<void> stop();
   [[nodiscard]] std::size_t open_connections() const { return sessions_.size(); }
+  [[nodiscard]] std::size_t requests_in_flight() const { return in_flight_; }
 
  private:
   struct Entry {
@@ -63,6 +65,8 @@ class Server::Impl {
   asio::any_io_executor executor_;
   ServerLimits limits_;
   Observer observer_;
+  std::size_t in_flight_ = 0;
+  std::function<void(std::string const&)> closed_;
   SessionContext context_;
   std::list<tcp::acceptor> acceptors_;
   std::list<Entry> sessions_;
@@ -132,7 +136,9 @@ void Server::Impl::admit(tcp::socket socket) {
   asio::co_spawn(executor_, full ? entry->session.turn_away() : entry->session.serve(),
                  asio::bind_cancellation_slot(entry->cancel.slot(), [this, entry](std::exception_ptr failure) {
                    if (failure) spdlog::error("a session ended with an exception");
+                   auto const remote = entry->session.remote();
                    sessions_.erase(entry);
+                   if (closed_ && !stopping_) closed_(remote);
                    ended();
                  }));
 }
@@ -167,8 +173,12 @@ Server::~Server() = default;
 
 Result<std::uint16_t> Server::listen(std::string const& host, std::uint16_t port) { return impl_->listen(host, port); }
 
+void Server::on_close(std::function<void(std::string const&)> closed) { impl_->on_close(std::move(closed)); }
+
 asio::awaitable<void> Server::stop() { return impl_->stop(); }
 
 std::size_t Server::open_connections() const { return impl_->open_connections(); }
+
+std::size_t Server::requests_in_flight() const { return impl_->requests_in_flight(); }
 
 }  // namespace chorus::http

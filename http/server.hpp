@@ -56,10 +56,15 @@ class Server {
   // HttpErrc::bind_failed with address and reason; AuthErrc::not_protected.
   [[nodiscard]] Result<std::uint16_t> listen(std::string const& host, std::uint16_t port);
 
+  // Called on the server's thread when a connection has ended, with its Request::remote. Before listen().
+  void on_close(std::function<void(std::string const& remote)> closed);
+
   // Refuses new connections, cancels the open ones and returns when every session has ended.
   boost::asio::awaitable<void> stop();
 
   [[nodiscard]] std::size_t open_connections() const;
+  // Those that were read and are not answered, streams that somebody follows included.
+  [[nodiscard]] std::size_t requests_in_flight() const;
 
  private:
   class Impl;

@@ -16,6 +16,7 @@
 #include "http/session_body.hpp"
 #include "http/target.hpp"
 #include "http/tls/context.hpp"
+#include "http/trace_context.hpp"
 
 namespace chorus::http {
 namespace {
@@ -88,6 +89,17 @@ std::string head_of(Response const& response, bool old_version, bool keep_alive)
   return head;
 }
 
+class InFlight {
+ public:
+  explicit InFlight(std::size_t& count) : count_(count) { ++count_; }
+  ~InFlight() { --count_; }
+  InFlight(InFlight const&) = delete;
+  InFlight& operator=(InFlight const&) = delete;
+
+ private:
+  std::size_t& count_;
+};
+
 }  // namespace
 
 Session::Session(asio::ip::tcp::socket socket, SessionContext const& context)
@@ -155,6 +167,7 @@ asio::awaitable<Session::Next> Session::exchange() {
   }
   if (!*received) co_return Next::close;
   auto& incoming = **received;
+  InFlight const counted(context_.in_flight);
   started_ = std::chrono::steady_clock::now();
 
   SessionBody body(wire_, incoming.framing, incoming.expects_continue, body_patience());
@@ -238,9 +251,12 @@ asio::awaitable<Response> Session::respond(Incoming& incoming, Body& body, std::
     response = co_await handle(incoming, body, std::move(match));
   else
     response = std::move(*stopped);
-  if (response.problem && response.problem->instance.empty()) {
-    response.problem->instance = request.path;
-    response.body = to_json(*response.problem);
+  if (response.problem) {
+    auto& problem = *response.problem;
+    if (problem.instance.empty()) problem.instance = request.path;
+    if (auto trace = trace_of(request.fields); trace && problem.trace_id.empty())
+      problem.trace_id = std::move(trace->trace_id);
+    response.body = to_json(problem);
   }
   if (guard != nullptr) guard->pass(request, route, response);
   co_return response;

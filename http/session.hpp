@@ -19,6 +19,7 @@ struct SessionContext {
   ServerLimits const& limits;
   Observer const& observer;
   Door door;
+  std::size_t& in_flight;  // requests that were read and are not answered
 };
 
 // Immovable; its owner spawns serve() or turn_away() once, and destroys it after that has ended. On the server's
@@ -35,6 +36,7 @@ class Session {
   boost::asio::awaitable<void> turn_away();
 
   void expire_if_late(TimePoint now) { wire_.expire_if_late(now); }
+  [[nodiscard]] std::string const& remote() const { return remote_; }
 
  private:
   enum class Next : std::uint8_t { request, linger, close, handed_over };

@@ -63,9 +63,10 @@ Status Security::answer_to(std::string const& host) {
                                               ": issue one with that name, or give one of its names to --advertise");
 }
 
-std::optional<WallTime> Security::certificate_ends() const {
+std::optional<double> Security::certificate_ends_seconds() const {
   auto const certificate = tls_ ? tls_->certificate() : std::nullopt;
-  return certificate ? std::optional(certificate->ends) : std::nullopt;
+  if (!certificate) return std::nullopt;
+  return static_cast<double>(certificate->ends.time_since_epoch().count());
 }
 
 std::optional<Problem> check_identity(Caller const& caller, std::string_view text) {

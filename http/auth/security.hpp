@@ -51,8 +51,8 @@ class Security {
   [[nodiscard]] bool authenticates() const { return guard_.authenticates(); }
   // On purpose: whoever reaches the service may do everything.
   [[nodiscard]] bool is_unprotected() const { return insecure_no_auth_ && !authenticates(); }
-  // When the certificate that this service shows expires.
-  [[nodiscard]] std::optional<WallTime> certificate_ends() const;
+  // When the certificate that this service shows expires, in seconds since 1970.
+  [[nodiscard]] std::optional<double> certificate_ends_seconds() const;
 
  private:
   bool const insecure_no_auth_;

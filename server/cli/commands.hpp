@@ -38,6 +38,9 @@ void add_simulate(CLI::App& root, Commands& commands);
 void add_verify(CLI::App& root, Commands& commands);
 void add_bench(CLI::App& root, Commands& commands);
 void add_token(CLI::App& root, Commands& commands);
+void add_doctor(CLI::App& root, Commands& commands);
+void add_top(CLI::App& root, Commands& commands);
+void add_trace(CLI::App& root, Commands& commands);
 void add_version(CLI::App& root, Commands& commands);
 
 // The innermost command that was named; the root itself if none was.

@@ -30,6 +30,9 @@ void add_commands(CLI::App& root, cli::Commands& commands) {
   cli::add_locality(root, commands);
   cli::add_bench(root, commands);
   cli::add_token(root, commands);
+  cli::add_doctor(root, commands);
+  cli::add_top(root, commands);
+  cli::add_trace(root, commands);
   cli::add_version(root, commands);
 }
 

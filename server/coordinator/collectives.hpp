@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "http/trace_context.hpp"
 #include "metrics/coordinator_metrics.hpp"
 #include "server/coordinator/execution.hpp"
 #include "server/coordinator/reconciliation.hpp"
@@ -42,8 +43,10 @@ class Collectives {
   // Checks, begins, and returns when admission and planning are over, or the collective waits in line for another one
   // on the same tensor; the record tells which. Problems as in order.hpp, groups.hpp and records.hpp; unavailable while
   // stopping.
+  // `trace`: the one that the request belongs to, if any; workers are told.
   // Problems of Journal::flush mean that it is not known to survive a crash: ask again.
-  boost::asio::awaitable<http::Checked<Launched>> launch(Records::Name name, api::CollectiveRequest request);
+  boost::asio::awaitable<http::Checked<Launched>> launch(Records::Name name, api::CollectiveRequest request,
+                                                       std::optional<http::TraceContext> trace);
 
   // The same without launching, and without a trace in the list.
   boost::asio::awaitable<http::Checked<std::shared_ptr<Record>>> validate(api::CollectiveRequest request);
@@ -57,11 +60,19 @@ class Collectives {
   void worker_lost(std::string const& worker, std::string const& incarnation, std::string const& why);
 
   [[nodiscard]] Records const& records() const { return records_; }
+  // Those that run, by id.
+  [[nodiscard]] std::map<std::string, std::shared_ptr<Execution>> const& under_way() const { return running_; }
 
   // Refuses launches from now on.
   void drain() { draining_ = true; }
   // Cancels what still runs at `until`, and returns when nothing runs. What is being reconciled is left to the journal.
   boost::asio::awaitable<void> stop(TimePoint until);
+
+  // How many run, and how many wait to be launched, by operation.
+  struct UnderWay {
+    std::map<std::string, std::size_t, std::less<>> active, queued;
+  };
+  [[nodiscard]] UnderWay under_way() const;
 
  private:
   struct Ready {
@@ -80,6 +91,7 @@ class Collectives {
   void start(std::shared_ptr<Record> record, Ready ready);
   void resume(KeptCollective const& kept);
   void finished(Record const& record);
+  void count(Execution const& execution);
 
   Tools const tools_;
   ExecutionPatience const patience_;

@@ -8,8 +8,13 @@
 
 #include "http/auth/security.hpp"
 #include "http/client.hpp"
+#include "http/loop_lag.hpp"
 #include "http/server.hpp"
+#include "server/coordinator/lease_connections.hpp"
 #include "server/coordinator/routes.hpp"
+#include "server/coordinator/stall_inspector.hpp"
+#include "server/coordinator/trace_routes.hpp"
+#include "server/coordinator/routes_status.hpp"
 
 namespace chorus::coordinator {
 
@@ -18,12 +23,16 @@ struct CoordinatorOptions {
   std::chrono::milliseconds lease{5000};
   ClusterPatience cluster;
   ExecutionPatience execution;
+  StallPatience stalls;
   RecordLimits records;
   DirectoryPatience directory;
   Checkpoints::Schedule checkpoints;
   JournalPatience journal;
   EventLimits events;
-  Failpoint failpoint;  // for tests
+  SurveyPatience survey;
+  std::vector<api::Setting> settings;  // shown, nothing more
+  Failpoint failpoint;                 // for tests
+  bool has_threads = true;  // false: everything is done on the executor, for tests that own the time
   http::ServerLimits http;
   http::SecurityOptions security;
 };
@@ -52,9 +61,12 @@ class Coordinator {
  private:
   [[nodiscard]] Status restore();
   void tell(char const* type);
+  [[nodiscard]] std::string metrics_text() const;
 
   std::shared_ptr<spdlog::logger> log_;
+  std::optional<double> const checkpoint_interval_s_;
   bool draining_ = false;
+  bool was_unclean_ = false;  // the last life ended without a goodbye
   metrics::CoordinatorMetrics metrics_;
   http::Security security_;
   http::Client client_;
@@ -63,21 +75,29 @@ class Coordinator {
   Events events_;
   Chronicle chronicle_;
   Planner planner_;
+  Habits habits_;
   LockTable locks_;
   http::Condition locks_changed_;
   Cluster cluster_;
   Collectives collectives_;
+  StallInspector stall_inspector_;
   ParameterDirectory parameters_;
   Checkpoints checkpoints_;
+  Survey survey_;
+  Demo demo_;
+  LeaseConnections lease_connections_;
   WorkerRoutes worker_routes_;
   GroupRoutes group_routes_;
   CollectiveRoutes collective_routes_;
+  TraceRoutes trace_routes_;
   ParameterRoutes parameter_routes_;
   EventRoutes event_routes_;
   SimulationRoutes simulation_routes_;
   ServiceRoutes service_routes_;
+  StatusRoutes status_routes_;
   http::Router router_;
   http::Server server_;
+  http::LoopLag lag_;
 };
 
 }  // namespace chorus::coordinator

@@ -230,9 +230,9 @@ TEST_CASE("a journal of a newer release is left as it is") {
   ScratchDirectory const here;
   auto const path = here / "journal";
   opened(path).reset();
-  execute(path, "PRAGMA user_version=2");
+  execute(path, "PRAGMA user_version=3");
   CHECK(refusal_of(path).code == JournalErrc::newer);
-  CHECK(says(refusal_of(path), "schema is 2, this release knows 1"));
+  CHECK(says(refusal_of(path), "schema is 3, this release knows 2"));
 }
 
 TEST_CASE("a row that was changed by somebody else is refused, and named") {

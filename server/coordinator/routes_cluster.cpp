@@ -18,6 +18,7 @@ void WorkerRoutes::add_to(http::Router& router) {
   router.add(Method::post, "/v1/workers", http::Access::join, handler(this, &WorkerRoutes::join));
   router.add(Method::get, "/v1/workers/{id}", http::Access::read, handler(this, &WorkerRoutes::get));
   router.add(Method::delete_, "/v1/workers/{id}", http::Access::join, handler(this, &WorkerRoutes::leave));
+  router.add(Method::post, "/v1/workers/{id}/probe", http::Access::read, handler(this, &WorkerRoutes::probe));
   router.add(Method::put, "/v1/workers/{id}/lease", http::Access::join, handler(this, &WorkerRoutes::renew));
 }
 
@@ -57,11 +58,18 @@ awaitable<Response> WorkerRoutes::leave(Request const& request, Body&) {
   co_return Response(204);
 }
 
+awaitable<Response> WorkerRoutes::probe(Request const& request, Body&) {
+  auto const reachability = co_await cluster_.reach(request.parameter("id"));
+  if (reachability.has_error()) co_return reachability.error();
+  co_return Response::json(200, http::encode(reachability.value()));
+}
+
 awaitable<Response> WorkerRoutes::renew(Request const& request, Body& body) {
   auto const message = co_await read_message<api::LeaseRequest>(body);
   if (message.has_error()) co_return message.error();
   auto const lease = cluster_.renew(request.parameter("id"), message.value());
   if (lease.has_error()) co_return lease.error();
+  connections_.renewed(request.remote, {request.parameter("id"), message.value().incarnation});
   co_return Response::json(200, http::encode(lease.value()));
 }
 
@@ -75,7 +83,7 @@ void GroupRoutes::add_to(http::Router& router) {
 awaitable<Response> GroupRoutes::list(Request const& request, Body&) {
   auto const page = http::page_of(request);
   if (page.has_error()) co_return page.error();
-  auto const show = [](api::Group const& group) { return group; };
+  auto const show = [this](api::Group const& group) { return cluster_.show(group); };
   co_return Response::json(
       200, http::encode(http::page_through<api::GroupList>(cluster_.groups().all(), page.value(), show)));
 }
@@ -83,7 +91,7 @@ awaitable<Response> GroupRoutes::list(Request const& request, Body&) {
 awaitable<Response> GroupRoutes::get(Request const& request, Body&) {
   auto const group = cluster_.groups().find(request.parameter("name"));
   if (group.has_error()) co_return group.error();
-  co_return Response::json(200, http::encode(group.value()));
+  co_return Response::json(200, http::encode(cluster_.show(group.value())));
 }
 
 awaitable<Response> GroupRoutes::put(Request const& request, Body& body) {

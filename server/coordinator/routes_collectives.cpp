@@ -1,4 +1,5 @@
 #include "http/paging.hpp"
+#include "http/trace_context.hpp"
 #include "server/coordinator/duration.hpp"
 #include "server/coordinator/identifier.hpp"
 #include "server/coordinator/routes.hpp"
@@ -92,7 +93,8 @@ awaitable<Response> CollectiveRoutes::launch(Request const& request, Body& body,
     if (record.value()->refused()) co_return *record.value()->view().error;
     co_return Response::json(200, http::encode(record.value()->view()));
   }
-  auto const launched = co_await collectives_.launch(std::move(name), std::move(message.value()));
+  auto trace = http::trace_of(request.fields);
+  auto const launched = co_await collectives_.launch(std::move(name), std::move(message.value()), std::move(trace));
   if (launched.has_error()) co_return launched.error();
   auto const record = launched.value().record;
   co_await collectives_.wait(record, until.value());

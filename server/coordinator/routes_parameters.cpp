@@ -54,7 +54,8 @@ awaitable<Response> ParameterRoutes::put(Request const& request, Body& body) {
 }
 
 awaitable<Response> ParameterRoutes::erase(Request const& request, Body&) {
-  if (auto const problem = directory_.erase(request.parameter("name"))) co_return *problem;
+  auto const problem = co_await directory_.erase(request.parameter("name"));
+  if (problem) co_return *problem;
   co_return Response(204);
 }
 

@@ -7,7 +7,6 @@
 #include "server/coordinator/plan_preview.hpp"
 #include "server/coordinator/problem_pages.hpp"
 #include "server/coordinator/routes.hpp"
-#include "server/coordinator/status_page.hpp"
 
 namespace chorus::coordinator {
 namespace {
@@ -19,8 +18,6 @@ using http::Problem;
 using http::ProblemCode;
 using http::Request;
 using http::Response;
-
-constexpr std::size_t collectives_on_page = 50;
 
 // Where the ranks of a dry run stand: a group's members, or as the request says.
 http::Checked<std::vector<Locality>> localities_for(api::PlanRequest const& request, Groups const& groups) {
@@ -41,7 +38,6 @@ http::Checked<std::vector<Locality>> localities_for(api::PlanRequest const& requ
 
 void ServiceRoutes::add_to(http::Router& router) {
   router_ = &router;
-  router.add(Method::get, "/", http::Access::open, handler(this, &ServiceRoutes::page));
   router.add(Method::get, "/healthz", http::Access::open, handler(this, &ServiceRoutes::live));
   router.add(Method::get, "/livez", http::Access::open, handler(this, &ServiceRoutes::live));
   router.add(Method::get, "/readyz", http::Access::open, handler(this, &ServiceRoutes::ready));
@@ -49,26 +45,6 @@ void ServiceRoutes::add_to(http::Router& router) {
   router.add(Method::get, "/v1", http::Access::read, handler(this, &ServiceRoutes::version));
   router.add(Method::get, "/problems/{code}", http::Access::open, handler(this, &ServiceRoutes::problem));
   router.add(Method::post, "/v1/plans", http::Access::read, handler(this, &ServiceRoutes::plan));
-}
-
-awaitable<Response> ServiceRoutes::page(Request const& request, Body&) {
-  Overview overview;
-  overview.is_unprotected = parts_.security.is_unprotected();
-  overview.shows_everything = request.caller.may(http::Access::read);
-  overview.version = chorus::metrics::this_build().version;
-  if (overview.shows_everything) fill(overview);
-  auto response = Response::text(200, status_page(overview), "text/html; charset=utf-8");
-  response.fields.set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'");
-  response.fields.set("Cache-Control", "no-store");
-  co_return response;
-}
-
-void ServiceRoutes::fill(Overview& overview) const {
-  for (auto const& [id, worker] : parts_.cluster.membership().all())
-    overview.workers.push_back(parts_.cluster.show(worker));
-  for (auto const& [name, group] : parts_.cluster.groups().all()) overview.groups.push_back(group);
-  if (auto list = parts_.collectives.records().list(collectives_on_page, ""); list.has_value())
-    overview.collectives = std::move(list.value().items);
 }
 
 awaitable<Response> ServiceRoutes::live(Request const&, Body&) { co_return Response::text(200, "ok\n"); }
@@ -85,10 +61,7 @@ awaitable<Response> ServiceRoutes::ready(Request const&, Body&) {
 }
 
 awaitable<Response> ServiceRoutes::metrics(Request const&, Body&) {
-  auto const ends = parts_.security.certificate_ends().value_or(http::WallTime{}).time_since_epoch();
-  parts_.metrics.security(parts_.security.authenticates(), static_cast<double>(ends.count()));
-  parts_.metrics.http_connections(parts_.open_connections());
-  co_return Response::text(200, parts_.metrics.text(), std::string(chorus::metrics::content_type));
+  co_return Response::text(200, parts_.metrics(), std::string(chorus::metrics::content_type));
 }
 
 awaitable<Response> ServiceRoutes::version(Request const&, Body&) {
@@ -97,7 +70,7 @@ awaitable<Response> ServiceRoutes::version(Request const&, Body&) {
   answer["version"] = chorus::metrics::this_build().version;
   answer["authentication"] = parts_.security.authenticates() ? "token" : "none";
   answer["extensions"] =
-      boost::json::array{"workers", "groups", "collectives", "events", "plans", "simulations", "parameters"};
+      boost::json::array{"workers", "groups", "collectives", "events", "plans", "simulations", "parameters", "status"};
   answer["routes"] = http::routes_json(*router_);
   co_return Response::json(200, boost::json::serialize(answer));
 }

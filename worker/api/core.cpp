@@ -14,6 +14,7 @@
 
 #include "http/client.hpp"
 #include "http/environment.hpp"
+#include "metrics/log_counter.hpp"
 #include "worker/service/surroundings.hpp"
 
 namespace chorus::embedded {
@@ -22,7 +23,9 @@ namespace {
 constexpr std::size_t plan_cache_bytes = 64 << 20;
 
 std::shared_ptr<spdlog::logger> make_log(std::string const& level) {
-  auto log = std::make_shared<spdlog::logger>("worker", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+  auto log = std::make_shared<spdlog::logger>("worker",
+                                              spdlog::sinks_init_list{std::make_shared<spdlog::sinks::stderr_sink_mt>(),
+                                                                      std::make_shared<metrics::LogCounter>()});
   log->set_level(spdlog::level::from_str(level));
   log->flush_on(spdlog::level::info);
   return log;
@@ -125,8 +128,13 @@ void Core::note(std::string const& group) {
 }
 
 Machinery Core::machinery() {
-  return {shared_from_this(), &service_.plane(),      &plans_,
-          &regions_,          service_.arena().get(), [this](api::Trouble trouble) { report(std::move(trouble)); }};
+  return {shared_from_this(),
+          &service_.plane(),
+          &plans_,
+          &regions_,
+          service_.arena().get(),
+          [this](api::Trouble trouble) { report(std::move(trouble)); },
+          service_.metrics().open_ledger()};
 }
 
 void Core::report(api::Trouble trouble) {

@@ -51,7 +51,7 @@ int run(int argc, char** argv) {
   options.sizes = parse_sizes("4,1K,1M,64M").value();
   std::uint32_t spin_us = 0;
   int rank_process = -1;
-  bool regret = false, calibrate = false, ceiling = false, reductions = false, optimizers = false;
+  bool regret = false, calibrate = false, ceiling = false, metrics = false, reductions = false, optimizers = false;
   CLI::App app("Measures collectives between processes of this machine", "chorus-bench");
   add_parsed(app, "--op", options.ops, parse_ops, "operations, like all_reduce,broadcast; or all");
   add_parsed(app, "--ranks", options.ranks, parse_counts, "processes to start, like 4; or several numbers of them");
@@ -87,6 +87,7 @@ int run(int argc, char** argv) {
              "file of constants by which auto chooses")
       ->type_name("FILE");
   app.add_flag("--calibrate", calibrate, "print the constants of this machine, for such a file, instead");
+  app.add_flag("--metrics", metrics, "measure what it costs to count a call for GET /metrics instead");
   app.add_flag("--ceiling", ceiling, "measure the machine's TCP without Chorus instead");
   app.add_flag("--reductions", reductions, "measure the reductions of one core beside loops written by hand instead");
   app.add_flag("--optimizers", optimizers,
@@ -110,6 +111,7 @@ int run(int argc, char** argv) {
                     std::move(*start_line));
   }
   if (ceiling) return run_ceiling(options);
+  if (metrics) return run_metrics(options, arguments);
   if (reductions) return run_reductions(options);
   if (optimizers) return run_optimizers(options);
   if (options.fused != 0) return run_fused(options, arguments);

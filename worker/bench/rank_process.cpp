@@ -11,6 +11,7 @@
 #include "http/auth/credentials.hpp"
 #include "http/server.hpp"
 #include "http/tls/context.hpp"
+#include "metrics/run_ledger.hpp"
 #include "worker/bench/vectors.hpp"
 #include "worker/engine/fused_calls.hpp"
 #include "worker/engine/group.hpp"
@@ -113,6 +114,7 @@ class Bench {
     order >> verb;
     if (verb == "prepare") return prepare(order);
     if (verb == "iterate") return iterate(order, &Bench::call_for_each);
+    if (verb == "iterate_counted") return iterate(order, &Bench::call_and_count);
     if (verb == "iterate_fused") return iterate(order, &Bench::call_for_all);
     return Error(std::make_error_code(std::errc::invalid_argument), "unknown order " + verb);
   }
@@ -174,6 +176,23 @@ class Bench {
     return result;
   }
 
+  // As a worker counts the calls of the program that it is embedded in.
+  engine::RunResult call_and_count(std::uint64_t turn) {
+    ledger_.begun(task_.op);
+    auto result = call_for_each(turn);
+    metrics::FinishedRun run{task_.op, call_.algorithm->name, result.status.has_value() ? "succeeded" : "failed"};
+    run.ranks = ranks_;
+    run.bytes = task_.bytes();
+    run.seconds = result.seconds;
+    run.steps = result.steps;
+    run.wait_seconds = result.wait_seconds;
+    run.dtype = task_.dtype;
+    run.reduced_bytes = result.reduced.bytes;
+    run.reduce_seconds = result.reduced.seconds;
+    ledger_.ended(run);
+    return result;
+  }
+
   engine::RunResult call_for_all(std::uint64_t) {
     list_.clear();
     for (auto& vectors : vectors_) list_.push_back({vectors.output(), task_.dtype});
@@ -213,6 +232,7 @@ class Bench {
   engine::FusedCalls fused_;
   std::vector<engine::FusedTensor> list_;
   std::uint64_t calls_ = 0;
+  metrics::RunLedger ledger_;
 };
 
 }  // namespace

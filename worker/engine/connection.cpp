@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "worker/engine/engine.hpp"
+#include "worker/links/errc.hpp"
 
 namespace chorus::engine {
 namespace {
@@ -105,9 +106,18 @@ void Connection::link_closed(Error why) {
   if (closed_) return;
   closed_ = true;
   if (link_) counters_.disconnected(link_->kind());
+  if (!engine_.shut_down_) counters_.ended(end_of(why));
   lost(why);
   for (auto const run : std::exchange(dependents_, {})) engine_.lost_touch(peer_, run, why);
   engine_.settle();
+}
+
+PeerCounters::End Connection::end_of(Error const& why) const {
+  using enum PeerCounters::End;
+  auto const code = code_of(why);
+  if (code == EngineErrc::protocol_error || why.code == links::LinkErrc::bad_handshake) return malformed;
+  if (code != EngineErrc::peer_lost) return refused;
+  return link_ ? closed : unreachable;
 }
 
 void Connection::collect(links::FrameHeader const& header) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "worker/engine/failure.hpp"
+#include "worker/engine/traffic.hpp"
 #include "worker/links/inquiry.hpp"
 #include "worker/links/link.hpp"
 
@@ -92,6 +93,8 @@ class Connection : public links::LinkHandler {
   static_assert(links::tell_bytes_max <= links::verdict_bytes_max);
 
   Queued& queue(links::FrameType type, std::uint64_t run, std::uint32_t epoch);
+
+  [[nodiscard]] PeerCounters::End end_of(Error const& why) const;
 
   Identity const peer_;
   std::shared_ptr<links::Link> link_;

@@ -38,24 +38,20 @@ class DataPlane::Impl final : public Surroundings {
  public:
   explicit Impl(DataPlaneOptions options)
       : options_(std::move(options)),
+        context_(options_.loop != nullptr ? *options_.loop : own_context_),
         work_(asio::make_work_guard(context_)),
         client_(context_.get_executor(), options_.credentials),
         tasks_(context_.get_executor()),
         timer_(context_),
         traffic_(options_.on_link_without_shm),
         shm_(options_.arena, traffic_),
-        engine_(options_, *this, traffic_),
-        thread_([this] { live(); }) {}
+        engine_(options_, *this, traffic_) {
+    if (options_.loop == nullptr) thread_ = std::thread([this] { live(); });
+  }
 
   void stop() {
-    submit([this] {
-      engine_.shut_down();
-      shm_.let_go();
-      tasks_.cancel();
-      client_.close();
-      timer_.cancel();
-      work_.reset();
-    });
+    if (!thread_.joinable()) return end_in_the_loop();
+    submit([this] { end(); });
     thread_.join();
   }
 
@@ -100,6 +96,11 @@ class DataPlane::Impl final : public Surroundings {
   }
 
   [[nodiscard]] std::vector<PeerTraffic> traffic() const { return traffic_.read(); }
+  [[nodiscard]] FlightRecorder* flights() const { return options_.flights; }
+
+  void ask_progress(std::optional<std::uint64_t> run, std::function<void(std::vector<RunProgress>)> answer) {
+    submit([this, run, answer = std::move(answer)] { answer(engine_.progress(run)); });
+  }
 
   TimePoint now() override { return std::chrono::steady_clock::now(); }
 
@@ -117,6 +118,22 @@ class DataPlane::Impl final : public Surroundings {
   }
 
  private:
+  void end() {
+    engine_.shut_down();
+    shm_.let_go();
+    tasks_.cancel();
+    client_.close();
+    timer_.cancel();
+    work_.reset();
+  }
+
+  // What was posted before this has been done when the loop has nothing more to do at once.
+  void end_in_the_loop() {
+    end();
+    context_.restart();
+    while (context_.poll() != 0 || tasks_.size() != 0) {}
+  }
+
   // Any thread.
   template <typename Work>
   void submit(Work work) {
@@ -254,7 +271,8 @@ class DataPlane::Impl final : public Surroundings {
   }
 
   DataPlaneOptions const options_;
-  asio::io_context context_{1};  // run by one thread at a time: whoever has the baton
+  asio::io_context own_context_{1};
+  asio::io_context& context_;  // run by one thread at a time: whoever has the baton
   LoopBaton baton_{[this] { asio::post(context_, [] {}); }};
   asio::executor_work_guard<asio::io_context::executor_type> work_;
   http::Client client_;
@@ -288,5 +306,11 @@ void DataPlane::fence(std::string const& worker, std::uint64_t incarnation) { im
 void DataPlane::retire(Retired epoch) { impl_->retire(std::move(epoch)); }
 
 std::vector<PeerTraffic> DataPlane::traffic() const { return impl_->traffic(); }
+
+FlightRecorder* DataPlane::flights() const { return impl_->flights(); }
+
+void DataPlane::ask_progress(std::optional<std::uint64_t> run, std::function<void(std::vector<RunProgress>)> answer) {
+  impl_->ask_progress(run, std::move(answer));
+}
 
 }  // namespace chorus::engine

@@ -82,7 +82,7 @@ void Engine::try_start(RunSpec spec, RunDone done) {
     return reject(done, *ended->failure);
   }
 
-  auto& run = *runs_.emplace(id, std::make_unique<Run>(std::move(spec), std::move(done), options_, surroundings_.now()))
+  auto& run = *runs_.emplace(id, std::make_unique<Run>(std::move(spec), std::move(done), options_, surroundings_))
                    .first->second;
   for (auto& channel : run.sends()) outlet_to(run.spec().members[channel.peer()], run.spec().deadline).add(channel);
   dirty_runs_.push(run);
@@ -166,6 +166,7 @@ Outlet& Engine::outlet_to(Peer const& peer, TimePoint deadline) {
   auto& outlet =
       *outlets_.emplace(id, std::make_unique<Outlet>(*this, Identity{peer.worker, peer.incarnation}, peer.url))
            .first->second;
+  traffic_.of(peer.worker).dialed();
   surroundings_.dial(id, peer, deadline);
   return outlet;
 }
@@ -236,6 +237,7 @@ void Engine::end_run(Run& run, std::optional<Failure> failure) {
   runs_.erase(entry);
   if (verdict)
     for (auto& inlet : inlets_) inlet->forget(id, epoch, *verdict);
+  if (std::exchange(dead.is_stalled, false)) options_.flights->goes_on(id);
   dead.end(failure, surroundings_.now());
 }
 
@@ -267,7 +269,29 @@ void Engine::check_deadlines() {
   settle();
 }
 
+void Engine::look_for_stall(Run& run, TimePoint now) {
+  auto const still = run.look_for_progress(now);
+  if (options_.flights == nullptr || run.is_stalled == (still >= options_.flights->stall_after())) return;
+  run.is_stalled = !run.is_stalled;
+  if (run.is_stalled)
+    options_.flights->stalled(run.progress(now));
+  else
+    options_.flights->goes_on(run.spec().run);
+}
+
+std::vector<RunProgress> Engine::progress(std::optional<std::uint64_t> wanted) {
+  std::vector<RunProgress> all;
+  auto const now = surroundings_.now();
+  for (auto const& [id, run] : runs_) {
+    if (wanted && *wanted != id) continue;
+    static_cast<void>(run->look_for_progress(now));
+    all.push_back(run->progress(now));
+  }
+  return all;
+}
+
 void Engine::inquire(Run& run, TimePoint now) {
+  look_for_stall(run, now);
   if (auto failure = run.lost_in_silence(now)) return end_run(run, std::move(failure));
   auto const& spec = run.spec();
   for (auto const rank : run.begin_inquiry(now)) {
@@ -311,8 +335,11 @@ void Engine::asked(Connection& by, std::uint64_t id, std::uint32_t epoch, links:
 void Engine::told(Identity const& by, std::uint64_t id, links::Tell tell) {
   auto* const run = find_run(id);
   if (run == nullptr || !run->has_asked() || run->spec().token != tell.head.token) return;
-  if (auto const rank = run->rank_of(by.worker, by.incarnation))
-    run->witness().told(*rank, std::move(tell), surroundings_.now());
+  auto const rank = run->rank_of(by.worker, by.incarnation);
+  if (!rank) return;
+  auto const now = surroundings_.now();
+  if (auto const owing = run->witness().owing(*rank, now); owing.count() > 0) traffic_.of(by.worker).answered(owing);
+  run->witness().told(*rank, std::move(tell), now);
 }
 
 void Engine::lost_touch(Identity const& peer, std::uint64_t id, Error const& why) {

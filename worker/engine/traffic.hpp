@@ -1,6 +1,7 @@
 // Counters per peer that the data thread writes and any thread reads.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -26,6 +27,17 @@ class PeerCounters {
   void was_receiving(std::chrono::steady_clock::duration time) { add(receive_busy_ns_, nanoseconds(time)); }
   void connected(std::string_view kind) { add(connections(kind), 1); }
   void disconnected(std::string_view kind) { add(connections(kind), std::uint64_t{0} - 1); }
+  void dialed() { add(dials_, 1); }
+  enum class End : std::uint8_t { unreachable, closed, refused, malformed };
+  void ended(End end) { add(ends_[static_cast<std::size_t>(end)], 1); }
+  void answered(std::chrono::steady_clock::duration time) {
+    auto const ns = nanoseconds(time);
+    std::size_t k = 0;
+    while (k + 1 < round_trips_.size() && ns > std::uint64_t{10000} << k) ++k;
+    add(round_trips_[k], 1);
+    add(round_trip_ns_, ns);
+    last_round_trip_ns_.store(ns, std::memory_order_relaxed);
+  }
 
   [[nodiscard]] PeerTraffic read(std::string worker) const {
     PeerTraffic traffic;
@@ -39,6 +51,13 @@ class PeerCounters {
       traffic.connections += static_cast<std::uint32_t>(open);
       if (open != 0) traffic.link += (traffic.link.empty() ? "" : " and ") + std::string(kind);
     }
+    traffic.dials = dials_.load(std::memory_order_relaxed);
+    auto const ends = [this](End end) { return ends_[static_cast<std::size_t>(end)].load(std::memory_order_relaxed); };
+    traffic.ends = {ends(End::unreachable), ends(End::closed), ends(End::refused), ends(End::malformed)};
+    for (std::size_t k = 0; k < round_trips_.size(); ++k)
+      traffic.round_trips[k] = round_trips_[k].load(std::memory_order_relaxed);
+    traffic.round_trip_seconds = static_cast<double>(round_trip_ns_.load(std::memory_order_relaxed)) * 1e-9;
+    traffic.last_round_trip_seconds = static_cast<double>(last_round_trip_ns_.load(std::memory_order_relaxed)) * 1e-9;
     return traffic;
   }
 
@@ -54,6 +73,10 @@ class PeerCounters {
 
   Counter sent_bytes_{0}, received_bytes_{0}, send_busy_ns_{0}, receive_busy_ns_{0};
   Counter shm_{0}, tcp_{0}, tls_{0};  // connections
+  Counter dials_{0};
+  std::array<Counter, 4> ends_{};
+  std::array<Counter, std::tuple_size_v<decltype(PeerTraffic::round_trips)>> round_trips_{};
+  Counter round_trip_ns_{0}, last_round_trip_ns_{0};
 };
 
 enum class Direction : std::uint8_t { to_peer, from_peer };  // of the data on a link

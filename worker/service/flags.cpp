@@ -66,6 +66,8 @@ std::optional<Flags> parse_flags(int argc, char const* const* argv, int& exit_st
   Flags flags;
   auto& options = flags.options;
   options.memory_limit_bytes = default_memory_limit();
+  std::string log_format = "text";
+  std::uint32_t stall_ms = static_cast<std::uint32_t>(options.stall.count());
   std::string locality, fallback, file, shm = "on";
   std::uint32_t spin_us = 0, drain_ms = static_cast<std::uint32_t>(options.drain_timeout.count());
 
@@ -102,6 +104,10 @@ std::optional<Flags> parse_flags(int argc, char const* const* argv, int& exit_st
   flag("--spin-us", spin_us, "how long the idle data thread polls before it blocks")->check(CLI::Range(0, 1000000));
   flag("--drain-ms", drain_ms, "how long a worker that is told to stop waits for what runs");
   http::add_security_flags(app, options.security);
+  flag("--stall-ms", stall_ms, "a run that has not moved for so long is said to stand still")
+      ->check(CLI::Range(50, 3600000));
+  flag("--log-format", log_format, "lines for people, or one JSON object per line")
+      ->check(CLI::IsMember({"text", "json"}));
   flag("--log-level", flags.log_level, "what is logged")
       ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "off"}));
   try {
@@ -110,6 +116,8 @@ std::optional<Flags> parse_flags(int argc, char const* const* argv, int& exit_st
     exit_status = app.exit(error) == 0 ? 0 : 2;
     return std::nullopt;
   }
+  options.stall = std::chrono::milliseconds(stall_ms);
+  options.log_format = logging::parse_format(log_format).value();
   options.locality = completed(parse_locality(locality).value(), parse_locality(fallback).value());
   if (!file.empty()) {
     auto const rest = read_locality(file);

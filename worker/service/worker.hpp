@@ -9,12 +9,13 @@
 #include "collectives/core/result.hpp"
 #include "collectives/plan/cache.hpp"
 #include "http/client.hpp"
+#include "http/loop_lag.hpp"
 #include "http/server.hpp"
 #include "metrics/worker_metrics.hpp"
 #include "worker/engine/data_plane.hpp"
 #include "worker/service/agent.hpp"
 #include "worker/service/client_memory.hpp"
-#include "worker/service/flight.hpp"
+#include "worker/service/flight_routes.hpp"
 #include "worker/service/group_book.hpp"
 #include "worker/service/group_routes.hpp"
 #include "worker/service/health_routes.hpp"
@@ -59,6 +60,7 @@ class Worker {
   // A call of such a program has failed. On the control thread.
   void report(api::Trouble trouble);
   [[nodiscard]] engine::DataPlane& plane();
+  [[nodiscard]] metrics::WorkerMetrics& metrics() { return metrics_; }
   [[nodiscard]] tensors::Pool& pool() { return pool_; }
   [[nodiscard]] std::shared_ptr<memory::Arena> const& arena() const { return arena_; }
 
@@ -70,7 +72,9 @@ class Worker {
   void start_agent();
   void add_routes();
   [[nodiscard]] std::string metrics_text();
+  [[nodiscard]] engine::FlightRecorder::Options flight_options();
 
+  boost::asio::io_context& control_;
   boost::asio::any_io_executor executor_;
   WorkerOptions const options_;
   std::shared_ptr<spdlog::logger> log_;
@@ -87,7 +91,7 @@ class Worker {
   ClientMemory clients_;
   plan::Cache plans_;
   Helper helper_;
-  FlightRecorder flights_;
+  engine::FlightRecorder flights_;
   http::Client client_;
   http::Router router_;
   http::Server server_;
@@ -101,6 +105,7 @@ class Worker {
   std::optional<TensorRoutes> tensor_routes_;
   std::optional<TensorUpload> tensor_upload_;
   ShmRoutes shm_routes_{clients_};
+  http::LoopLag lag_;
 };
 
 }  // namespace chorus::service
