@@ -1,5 +1,7 @@
 #include "server/coordinator/scrape.hpp"
 
+#include <algorithm>
+
 #include "server/coordinator/wall_clock.hpp"
 
 namespace chorus::coordinator {
@@ -26,7 +28,7 @@ metrics::CoordinatorScrape scrape_of(Cluster const& cluster, Collectives const& 
     scrape.heartbeats.push_back({id, wall_s - std::chrono::duration<double>(now - worker.heard).count()});
   if (journal.on_disk()) {
     auto const counts = journal.counts();
-    scrape.journal = {counts.writes, counts.failures, counts.unwritten, counts.bytes, false};
+    scrape.journal = metrics::JournalScrape{counts.writes, counts.failures, counts.unwritten, counts.bytes, false};
   }
   scrape.events_published = events.published();
   scrape.event_streams_dropped = events.dropped();
