@@ -6,7 +6,7 @@ namespace chorus::http {
 
 BOOST_DESCRIBE_STRUCT(FieldError, (), (pointer, detail))
 BOOST_DESCRIBE_STRUCT(ProblemText, (),
-                      (type, title, status, detail, instance, code, retryable, retry_after_s, ranks, errors))
+                      (type, title, status, detail, instance, code, retryable, retry_after_s, ranks, errors, trace_id))
 
 ProblemText to_text(Problem const& problem) {
   auto const& kind_of = kind(problem.code);
@@ -21,6 +21,7 @@ ProblemText to_text(Problem const& problem) {
   text.retry_after_s = problem.retry_after_s;
   if (!problem.ranks.empty()) text.ranks = problem.ranks;
   if (!problem.errors.empty()) text.errors = problem.errors;
+  if (!problem.trace_id.empty()) text.trace_id = problem.trace_id;
   return text;
 }
 
@@ -37,6 +38,7 @@ Problem from_text(ProblemText text) {
   problem.retry_after_s = text.retry_after_s;
   problem.ranks = std::move(text.ranks).value_or(std::vector<std::uint32_t>());
   problem.errors = std::move(text.errors).value_or(std::vector<FieldError>());
+  problem.trace_id = std::move(text.trace_id).value_or("");
   return problem;
 }
 

@@ -21,6 +21,7 @@ struct ProblemText {
   std::optional<std::uint32_t> retry_after_s;
   std::optional<std::vector<std::uint32_t>> ranks;
   std::optional<std::vector<FieldError>> errors;
+  std::optional<std::string> trace_id;
 };
 
 [[nodiscard]] ProblemText to_text(Problem const& problem);

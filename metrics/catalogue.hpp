@@ -89,6 +89,9 @@ enum class Id : std::uint8_t {
   checkpoint_duration,
   checkpoint_timestamp,
   checkpoint_interval,
+  auth_enabled,
+  auth_refusals,
+  tls_certificate_expiry,
 };
 
 enum class Type : std::uint8_t { counter, gauge, histogram };

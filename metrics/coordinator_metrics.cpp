@@ -8,8 +8,6 @@
 
 namespace chorus::metrics {
 
-bool is_straggler(double skew_seconds, double seconds) { return skew_seconds > 0.01 && skew_seconds > seconds / 10; }
-
 class CoordinatorMetrics::Impl {
  public:
   Impl(Build const& build, double start_time_seconds, std::shared_ptr<LogCounter const> logged)
@@ -102,6 +100,7 @@ void CoordinatorMetrics::checkpoint_ended(std::string_view result, double second
   if (result == "succeeded") impl_->checkpoint_timestamp.with({}).Set(wall_seconds);
 }
 
+void CoordinatorMetrics::refused(std::string_view reason) { impl_->service.refused(reason); }
 void CoordinatorMetrics::loop_lag(double seconds) { impl_->service.loop_lag(seconds); }
 
 void CoordinatorMetrics::request(std::string_view method, std::string_view route, unsigned status, double seconds) {

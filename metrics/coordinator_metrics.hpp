@@ -16,9 +16,6 @@
 
 namespace chorus::metrics {
 
-// Whether the rank that began last is worth naming: it was late by so many seconds in a collective that took so long.
-[[nodiscard]] bool is_straggler(double skew_seconds, double seconds);
-
 // A collective that the coordinator has run, or tried to.
 struct FinishedCollective {
   std::string_view op;
@@ -50,7 +47,7 @@ class CoordinatorMetrics {
   void collective_finished(FinishedCollective const& collective);
   // Beside collective_finished(), of one that failed: why.
   void collective_failed(std::string_view op, std::string_view kind);
-  // The rank of a collective that succeeded which began last, see `is_straggler`.
+  // A member came late to a collective that succeeded.
   void straggled(std::string_view worker);
   // How many collectives of this operation run and do not move, now.
   void collectives_stalled(std::string_view op, std::size_t count);
@@ -59,6 +56,9 @@ class CoordinatorMetrics {
   void epoch_changed(std::string_view reason);  // request, members, trouble
   // result: succeeded, failed. wall_seconds: now, since 1970.
   void checkpoint_ended(std::string_view result, double seconds, double wall_seconds);
+
+  // Before any handler: missing, unknown, expired, role, rate, host, origin.
+  void refused(std::string_view reason);
 
   void loop_lag(double seconds);
   // Of http::Exchange, as plain values; `route` "" when none matched.

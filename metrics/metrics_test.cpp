@@ -215,10 +215,7 @@ TEST_CASE("the coordinator shows members, epochs and requests") {
   CHECK(text.find(R"(code_class="4xx",method="GET",route="/v1/groups/{name}",le="0.005"} 1)") != std::string::npos);
 }
 
-TEST_CASE("who is late by a tenth of a collective and more than 10 ms is a straggler") {
-  CHECK(is_straggler(0.2, 1));
-  CHECK_FALSE(is_straggler(0.05, 1));
-  CHECK_FALSE(is_straggler(0.005, 0.006));
+TEST_CASE("workers that come late have series of their own, up to a limit") {
   CoordinatorMetrics metrics(build, 0);
   CoordinatorScrape const scrape;
   for (int i = 0; i < 65; ++i) metrics.straggled("w" + std::to_string(i));

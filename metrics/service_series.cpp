@@ -42,6 +42,7 @@ ServiceSeries::ServiceSeries(prometheus::Registry& registry, Build const& build,
       start_time(registry, Id::process_start_time),
       http_requests(registry, Id::http_request_duration),
       http_rejected(registry, Id::http_rejected),
+      auth_refusals(registry, Id::auth_refusals),
       lag(registry, Id::event_loop_lag),
       logged(std::move(log_counter)) {
   build_info.with({build.version, build.compiler, build.boost}).Set(1);
@@ -63,12 +64,17 @@ std::string ServiceSeries::text(prometheus::Registry const& registry, ServiceSta
   families.push_back(single(Id::draining, state.draining ? 1 : 0));
   families.push_back(single(Id::http_connections, static_cast<double>(state.http_connections)));
   families.push_back(single(Id::http_in_flight, static_cast<double>(state.http_in_flight)));
+  families.push_back(single(Id::auth_enabled, state.authenticates ? 1 : 0));
+  if (state.certificate_expiry_seconds)
+    families.push_back(single(Id::tls_certificate_expiry, *state.certificate_expiry_seconds));
   if (logged) families.push_back(log_family(*logged));
   auto const folded =
       std::ranges::count_if(families, [](auto const& family) { return std::ranges::any_of(family.metric, is_folded); });
   families.push_back(single(Id::metrics_folded, static_cast<double>(folded)));
   return exposition(std::move(families));
 }
+
+void ServiceSeries::refused(std::string_view reason) { auth_refusals.with({reason}).Increment(); }
 
 std::string_view code_class(unsigned status) {
   static constexpr std::array<std::string_view, 5> classes{"1xx", "2xx", "3xx", "4xx", "5xx"};

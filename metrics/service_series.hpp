@@ -21,10 +21,13 @@ struct ServiceSeries {
   // The registry's families and all others, as GET /metrics shows them.
   [[nodiscard]] std::string text(prometheus::Registry const& registry, ServiceState const& state, Families more);
 
+  void refused(std::string_view reason);
+
   Series<prometheus::Gauge> build_info;
   Series<prometheus::Gauge> start_time;
   Series<prometheus::Histogram> http_requests;
   Series<prometheus::Counter> http_rejected;
+  Series<prometheus::Counter> auth_refusals;
   Series<prometheus::Histogram> lag;
   std::shared_ptr<LogCounter const> const logged;
 };

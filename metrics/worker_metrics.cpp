@@ -107,6 +107,8 @@ void WorkerMetrics::parameter_nonfinite(std::uint64_t elements) {
   impl_->nonfinite.with({}).Increment(static_cast<double>(elements));
 }
 
+void WorkerMetrics::refused(std::string_view reason) { impl_->service.refused(reason); }
+
 void WorkerMetrics::request(std::string_view method, std::string_view route, unsigned status, double seconds) {
   impl_->service.request(method, route, status, seconds);
 }

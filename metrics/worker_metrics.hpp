@@ -63,6 +63,9 @@ class WorkerMetrics {
   void parameter_waited(std::string_view what);  // pull, push
   void parameter_nonfinite(std::uint64_t elements);
 
+  // Before any handler: missing, unknown, expired, role, rate, host, origin.
+  void refused(std::string_view reason);
+
   void loop_lag(double seconds);
   // Of http::Exchange, as plain values; `route` "" when none matched.
   void request(std::string_view method, std::string_view route, unsigned status, double seconds);

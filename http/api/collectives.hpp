@@ -27,7 +27,8 @@ struct CollectiveRequest {
   std::optional<std::uint32_t> arity;
   std::optional<std::vector<std::uint32_t>> algorithm_shape;  // e.g. rows and columns of a torus
   std::optional<std::uint32_t> epoch;  // refuse with epoch_fenced unless the group stands at this one
-  std::uint64_t timeout_ms = 30000;
+  std::optional<std::uint64_t>
+      timeout_ms;  // none: from what such collectives of the group took, collectives/core/pace.hpp
   bool in_place = false;
   // "shrink": when a member is lost it is begun again in the group's next epoch, from inputs that are intact, within
   // the same timeout; "fail": it fails. Not given: as the group has it. What is in place fails.
@@ -56,6 +57,7 @@ struct RankRecord {
   std::string worker;
   std::uint32_t parts = 0;  // tensors of the name on this worker, if they are tensor/0 and so on
   std::string state;        // pending running succeeded failed
+  double late_seconds = 0;  // it came so much later than the middle rank, where that can be told; 0: not late
   std::optional<RunReport> report;
 };
 
@@ -66,6 +68,24 @@ struct Attempt {
   http::Problem error;
 };
 
+// A collective that makes no progress: whom it waits for, and where every rank stands.
+struct StalledRank {
+  std::uint32_t rank = 0;
+  std::string worker;
+  // silent (its worker does not answer), not_begun, busy (its worker prepares or finishes the run), running, ended
+  std::string state;
+  std::string instruction;            // "recv from rank 2, message 1 (step 7 of 12), 0 of 4096 bytes", or ""
+  std::optional<std::uint32_t> peer;  // of the instruction
+  double for_s = 0;                   // for how long
+};
+struct Stall {
+  std::string since;                       // RFC 3339, for people
+  double for_s = 0;                        // when it was looked at last
+  std::vector<std::uint32_t> waiting_for;  // ranks that all others wait for
+  std::vector<StalledRank> ranks;
+  std::string text;  // one sentence
+};
+
 struct Collective {
   std::string id;
   std::string state;  // pending planned running succeeded failed cancelled
@@ -74,8 +94,9 @@ struct Collective {
   std::uint32_t epoch = 0;
   std::string dtype;
   std::vector<std::uint64_t> shape;
-  std::uint64_t bytes = 0;  // of one rank's tensor
-  std::string algorithm;    // chosen
+  std::uint64_t bytes = 0;       // of one rank's tensor
+  std::uint64_t timeout_ms = 0;  // that it has, or was given by the request; 0: before it is planned
+  std::string algorithm;         // chosen
   std::uint32_t root = 0;
   std::uint32_t arity = 2;
   std::vector<std::uint32_t> algorithm_shape;
@@ -89,6 +110,8 @@ struct Collective {
   double arrival_skew_seconds = 0;  // last minus first launch confirmed
   std::vector<RankRecord> ranks;
   std::vector<Attempt> attempts;  // before this one
+  std::optional<Stall> stalled;   // now; of one that failed, when it failed
+  std::optional<std::string> traceparent;  // of the request that launched it
   std::optional<http::Problem> error;
 };
 

@@ -29,6 +29,7 @@ void Chronicle::tell(char const* what, Record const& record, http::Problem const
     event.code = http::kind(why->code).name;
     event.detail = why->detail;
   }
+  if (!event.detail && view.stalled && view.state != "succeeded") event.detail = view.stalled->text;
   events_.publish(std::move(event));
 }
 
@@ -54,6 +55,10 @@ void Chronicle::begun_again(Records const& records, Record const& record, api::G
   auto const& why = record.view().attempts.back().error;
   tell("begun_again", record, &why);
 }
+
+void Chronicle::stalled(Record const& record) { tell("stalled", record); }
+
+void Chronicle::moving(Record const& record) { tell("moving", record); }
 
 void Chronicle::planned(Record const& record) { tell("planned", record); }
 

@@ -22,6 +22,8 @@ class Chronicle {
 
   void begun(Records const& records, Record const& record, api::Group const& group);
   void planned(Record const& record);
+  void stalled(Record const& record);  // its record says how
+  void moving(Record const& record);   // again
   // Durable: from now on workers may have heard of the run. Problems: those of Journal::flush.
   boost::asio::awaitable<std::optional<http::Problem>> launching(Record const& record);
   // Durable: from now on workers may have committed.

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "http/errc.hpp"
+#include "http/logging/log.hpp"
 #include "server/coordinator/cluster_change.hpp"
 #include "server/coordinator/identifier.hpp"
 
@@ -50,6 +51,9 @@ Cluster::~Cluster() = default;
 
 void Cluster::start(Listeners listeners) {
   listeners_ = std::move(listeners);
+  tools_.habits.stragglers.listen([this](api::Group const& group, api::SlowMember const& member, bool is_slow) {
+    tell_of(group, member, is_slow);
+  });
   watch_.spawn("leases", watch_leases());
 }
 
@@ -77,7 +81,8 @@ asio::awaitable<void> Cluster::watch_leases() {
 }
 
 void Cluster::lose(Worker const& worker, std::string const& why) {
-  tools_.log.warn("worker {} incarnation={} lost: {}", worker.id, api::to_hex(worker.incarnation), on_one_line(why));
+  logging::warn(tools_.log, "worker.lost", "worker " + worker.id + " lost: " + on_one_line(why),
+                {{"worker", worker.id}, {"incarnation", api::to_hex(worker.incarnation)}});
   keep_worker(worker.id);
   tell_of(worker, "worker.lost", why);
   degrade_groups_of(worker, "is lost");
@@ -88,7 +93,8 @@ void Cluster::lose(Worker const& worker, std::string const& why) {
 
 void Cluster::degrade_groups_of(Worker const& worker, char const* why) {
   for (auto const& name : groups_.worker_lost(worker.id, worker.incarnation)) {
-    tools_.log.warn("group {} degraded: worker {} {}", name, worker.id, why);
+    logging::warn(tools_.log, "group.degraded", "group " + name + " degraded: worker " + worker.id + " " + why,
+                  {{"group", name}, {"worker", worker.id}});
     keep_group(name);
     tell_of(groups_.find(name).value(), "group.degraded", "worker " + worker.id + " " + why);
   }
@@ -127,6 +133,20 @@ void Cluster::tell_of(api::Group const& group, char const* type, std::string con
   event.group = group.name;
   event.epoch = group.epoch;
   if (!why.empty()) event.detail = why;
+  tools_.events.publish(std::move(event));
+}
+
+void Cluster::tell_of(api::Group const& group, api::SlowMember const& member, bool is_slow) {
+  api::Event event;
+  event.type = is_slow ? "worker.slow" : "worker.caught_up";
+  event.worker = member.worker;
+  event.incarnation = group.members[member.rank].incarnation;
+  event.group = group.name;
+  event.epoch = group.epoch;
+  if (is_slow) {
+    event.detail = slowness(member);
+    tools_.log.warn("group {} epoch={}: {}", group.name, group.epoch, *event.detail);
+  }
   tools_.events.publish(std::move(event));
 }
 
@@ -184,7 +204,10 @@ asio::awaitable<void> Cluster::measure_links(Worker worker) {
           (!peer || other.joined < peer->joined))
         peer = other;
     if (!peer) continue;
-    auto const said = co_await tools_.workers.measure(worker.url, peer->url, Clock::now() + patience_.measuring);
+    api::ProbeRequest to;
+    to.worker = peer->id;
+    to.url = peer->url;
+    auto const said = co_await tools_.workers.measure(worker.url, std::move(to), Clock::now() + patience_.measuring);
     if (said.has_error() || said.value().has_error()) co_return;
     auto const& report = said.value().value();
     auto const latency_s = std::max(0.0, (report.round_trip_s - report.own_round_trip_s) / 2);
@@ -202,7 +225,16 @@ http::Checked<api::LeaseAnswer> Cluster::renew(std::string_view id, api::LeaseRe
   if (lease.has_error()) return lease.error();
   if (!stopping_)
     for (auto const& trouble : request.troubles) changes_.spawn("trouble in " + trouble.group, look_into(trouble));
+  for (auto const& calls : request.calls) hear_of_calls(id, request.incarnation, calls);
   return api::LeaseAnswer{static_cast<std::uint32_t>(lease.value().count())};
+}
+
+void Cluster::hear_of_calls(std::string_view worker, std::string_view incarnation, api::GroupCalls const& calls) {
+  auto const group = groups_.find(calls.group);
+  if (!group || group->epoch != calls.epoch) return;
+  for (auto const& member : group->members)
+    if (member.worker == worker && member.incarnation == incarnation)
+      tools_.habits.stragglers.reported(*group, member.rank, calls);
 }
 
 asio::awaitable<std::optional<Problem>> Cluster::leave(std::string id, std::optional<std::string> incarnation) {
@@ -341,6 +373,7 @@ asio::awaitable<std::optional<Problem>> Cluster::erase_group(std::string name) {
   auto const erased = groups_.erase(name);
   if (erased.has_error()) co_return erased.error();
   auto const& group = erased.value().group;
+  tools_.habits.forget(name);
   keep_epoch(name, erased.value().forgotten);
   keep_group(name);
   tell_of(group, "group.deleted", "");
@@ -358,6 +391,23 @@ api::Worker Cluster::show(Worker const& worker) const {
   auto shown = membership_.show(worker, Clock::now());
   shown.groups = groups_.names_with(worker.id);
   return shown;
+}
+
+api::Group Cluster::show(api::Group group) const {
+  group.slow = tools_.habits.stragglers.slow(group);
+  return group;
+}
+
+boost::asio::awaitable<http::Checked<api::Reachability>> Cluster::reach(std::string id) {
+  auto const worker = find(id);
+  if (worker.has_error()) co_return worker.error();
+  api::Reachability reachability{worker->id, worker->url, true, 0, std::nullopt};
+  auto const begun = std::chrono::steady_clock::now();
+  auto const answered = co_await tools_.workers.probe(worker->url, begun + patience_.probe);
+  reachability.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+  reachability.reachable = answered.has_value();
+  if (answered.has_error()) reachability.detail = answered.error().detail;
+  co_return reachability;
 }
 
 }  // namespace chorus::coordinator

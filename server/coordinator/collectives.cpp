@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "server/coordinator/identifier.hpp"
+#include "server/coordinator/log_fields.hpp"
 #include "server/coordinator/wall_clock.hpp"
 
 namespace chorus::coordinator {
@@ -11,6 +12,12 @@ namespace {
 namespace asio = boost::asio;
 using http::Problem;
 using http::ProblemCode;
+
+// Until it is planned: one to which nobody gave a time waits for others on its tensor as long as those may take.
+TimePoint::duration timeout_of(api::CollectiveRequest const& request) {
+  if (request.timeout_ms) return std::chrono::milliseconds(*request.timeout_ms);
+  return std::chrono::ceil<std::chrono::milliseconds>(std::chrono::duration<double>(Pace::most_s));
+}
 
 }  // namespace
 
@@ -44,8 +51,10 @@ void Collectives::recover() {
     record->run();
     auto const reconciliation = std::make_shared<Reconciliation>(tools_.execution, patience_.reconciliation, record,
                                                                  kept.group.value_or(api::Group()), decided);
-    tools_.log.info("collective {} run={} was under way, {}: asking its workers", kept.record.id, kept.record.run,
-                    decided ? "to be committed" : "undecided");
+    logging::info(tools_.log, "collective.reconciled",
+                  "collective " + kept.record.id + " was under way, " + (decided ? "to be committed" : "undecided") +
+                      ": asking its workers",
+                  fields_of(kept.record));
     reconciling_.emplace(kept.record.id, reconciliation);
     tasks_.spawn("reconciliation " + kept.record.id, reconcile(reconciliation));
   }
@@ -61,7 +70,8 @@ void Collectives::resume(KeptCollective const& kept) {
     record->fail(order.error(), std::chrono::steady_clock::now());
     return finished(*record);
   }
-  tools_.log.info("collective {} run={} had not been launched: it goes on", kept.record.id, kept.record.run);
+  logging::info(tools_.log, "collective.resumed",
+                "collective " + kept.record.id + " had not been launched: it goes on", fields_of(kept.record));
   start(record, {std::move(order.value()), kept.group.value_or(api::Group())});
 }
 
@@ -82,7 +92,8 @@ http::Checked<Collectives::Ready> Collectives::check(api::CollectiveRequest cons
 }
 
 asio::awaitable<http::Checked<Collectives::Launched>> Collectives::launch(Records::Name name,
-                                                                          api::CollectiveRequest request) {
+                                                                          api::CollectiveRequest request,
+                                                                          std::optional<http::TraceContext> trace) {
   // A repetition is answered even if the group has gone since.
   auto checked = check(request);
   if (checked.has_error() && !records_.knows(name)) co_return checked.error();
@@ -90,6 +101,7 @@ asio::awaitable<http::Checked<Collectives::Launched>> Collectives::launch(Record
   if (begun.has_error()) co_return begun.error();
   auto const record = begun.value().record;
   if (begun.value().created) {
+    if (trace) record->belongs_to(http::to_traceparent(*trace));
     tools_.execution.chronicle.begun(records_, *record, checked.value().group);
     start(record, std::move(checked.value()));
   }
@@ -105,7 +117,7 @@ asio::awaitable<http::Checked<Collectives::Launched>> Collectives::launch(Record
 
 void Collectives::start(std::shared_ptr<Record> record, Ready ready) {
   auto const id = record->view().id;
-  auto const deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(record->view().request.timeout_ms);
+  auto const deadline = std::chrono::steady_clock::now() + timeout_of(record->view().request);
   auto execution = std::make_shared<Execution>(tools_.execution, patience_, std::move(record), std::move(ready.order),
                                                std::move(ready.group), Execution::Mode::launch, deadline);
   running_.emplace(id, execution);
@@ -115,7 +127,7 @@ void Collectives::start(std::shared_ptr<Record> record, Ready ready) {
 asio::awaitable<http::Checked<std::shared_ptr<Record>>> Collectives::validate(api::CollectiveRequest request) {
   auto checked = check(request);
   if (checked.has_error()) co_return checked.error();
-  auto const deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(request.timeout_ms);
+  auto const deadline = std::chrono::steady_clock::now() + timeout_of(request);
   auto const record = std::make_shared<Record>("", 0, std::move(request), rfc3339(wall_seconds()));
   auto const execution =
       std::make_shared<Execution>(tools_.execution, patience_, record, std::move(checked.value().order),
@@ -164,8 +176,10 @@ asio::awaitable<std::shared_ptr<Execution>> Collectives::begin_again(std::shared
     co_return nullptr;
   }
   auto const record = records_.find(failed->record().view().id).value();
-  tools_.log.warn("collective {} run={} begins again in epoch {}: {}", record->view().id, record->view().run,
-                  ready.value().group.epoch, on_one_line(problem.detail));
+  logging::warn(tools_.log, "collective.begun_again",
+                "collective " + record->view().id + " begins again in epoch " +
+                    std::to_string(ready.value().group.epoch) + ": " + on_one_line(problem.detail),
+                fields_of(record->view()));
   record->begin_again(records_.draw_run(), std::move(problem), failed->group().epoch);
   tools_.execution.chronicle.begun_again(records_, *record, ready.value().group);
   auto next = std::make_shared<Execution>(tools_.execution, patience_, record, std::move(ready.value().order),
@@ -211,16 +225,22 @@ void Collectives::finished(Record const& record) {
     if (rank.report) slowest_s = std::max(slowest_s, rank.report->seconds);
   tools_.metrics.collective_finished({view.request.op, algorithm, view.state, view.seconds, view.bytes,
                                       view.arrival_skew_seconds, view.predicted_seconds, slowest_s});
-  if (view.state == "succeeded" && record.last_to_begin() &&
-      metrics::is_straggler(view.arrival_skew_seconds, view.seconds))
-    tools_.metrics.straggled(view.ranks[*record.last_to_begin()].worker);
+  for (auto const& rank : view.ranks)
+    if (rank.late_seconds > 0) tools_.metrics.straggled(rank.worker);
   auto const level = view.state == "succeeded" ? spdlog::level::info : spdlog::level::warn;
   if (view.state == "failed") tools_.metrics.collective_failed(view.request.op, http::kind(view.error->code).name);
-  tools_.log.log(
-      level,
-      "collective {} run={} group={} epoch={} op={} tensor={} bytes={} algorithm={} seconds={:.6f} result={}{}{}",
-      view.id, view.run, view.request.group, view.epoch, view.request.op, view.request.tensor, view.bytes, algorithm,
-      view.seconds, view.state, view.error ? ": " : "", view.error ? on_one_line(view.error->detail) : "");
+  auto fields = fields_of(view);
+  fields.insert(fields.end(), {{"op", view.request.op},
+                               {"tensor", view.request.tensor},
+                               {"bytes", view.bytes},
+                               {"algorithm", algorithm},
+                               {"seconds", view.seconds},
+                               {"result", view.state}});
+  if (view.error) fields.emplace_back("code", http::kind(view.error->code).name);
+  logging::write(
+      tools_.log, level, "collective.ended",
+      "collective " + view.id + " " + view.state + (view.error ? ": " + on_one_line(view.error->detail) : std::string()),
+      fields);
   tools_.execution.chronicle.ended(records_, record);
   if (auto const forgotten = records_.keep_for_a_while(record)) tools_.execution.chronicle.forgotten(*forgotten);
   one_ended_.notify_all();

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "http/trace_context.hpp"
 #include "metrics/coordinator_metrics.hpp"
 #include "server/coordinator/execution.hpp"
 #include "server/coordinator/reconciliation.hpp"
@@ -42,8 +43,10 @@ class Collectives {
   // Checks, begins, and returns when admission and planning are over, or the collective waits in line for another one
   // on the same tensor; the record tells which. Problems as in order.hpp, groups.hpp and records.hpp; unavailable while
   // stopping.
+  // `trace`: the one that the request belongs to, if any; workers are told.
   // Problems of Journal::flush mean that it is not known to survive a crash: ask again.
-  boost::asio::awaitable<http::Checked<Launched>> launch(Records::Name name, api::CollectiveRequest request);
+  boost::asio::awaitable<http::Checked<Launched>> launch(Records::Name name, api::CollectiveRequest request,
+                                                       std::optional<http::TraceContext> trace);
 
   // The same without launching, and without a trace in the list.
   boost::asio::awaitable<http::Checked<std::shared_ptr<Record>>> validate(api::CollectiveRequest request);
@@ -57,6 +60,8 @@ class Collectives {
   void worker_lost(std::string const& worker, std::string const& incarnation, std::string const& why);
 
   [[nodiscard]] Records const& records() const { return records_; }
+  // Those that run, by id.
+  [[nodiscard]] std::map<std::string, std::shared_ptr<Execution>> const& under_way() const { return running_; }
 
   // Refuses launches from now on.
   void drain() { draining_ = true; }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "http/errc.hpp"
+#include "http/trace_context.hpp"
 
 namespace chorus::coordinator {
 namespace {
@@ -134,7 +135,9 @@ Execution::Stage Execution::admit() {
   pending_ = question.op == Op::barrier ? 0 : ranks();
   if (pending_ > 0)
     for (std::uint32_t rank = 0; rank < ranks(); ++rank) calls_.spawn("admit rank", look_at_rank(rank, deadline));
+  wait_from_now_on(Waits::for_looks);
   while (pending_ > 0 && !failing()) co_await changed_.wait_until(TimePoint::max());
+  wait_from_now_on(Waits::for_nobody);
   if (failing()) co_return cancelled_ ? cancelled_ : lost_;
   std::vector<Problem> refusals;
   std::vector<std::optional<RankTensor>> tensors(ranks());
@@ -205,9 +208,22 @@ Execution::Stage Execution::plan() {
     co_return Problem(ProblemCode::deadline_exceeded, "the time was over before the collective was planned");
   chosen_ = choice.value().spec;
   record_->plan(group_, *admitted_, choice.value(), Clock::now());
+  give_time();
   if (mode_ == Mode::launch) tools_.chronicle.planned(*record_);
   changed_.notify_all();
   co_return std::nullopt;
+}
+
+// From here on it depends on the members alone.
+void Execution::give_time() {
+  auto timeout = std::chrono::milliseconds(record_->view().request.timeout_ms.value_or(0));
+  if (timeout.count() == 0) {
+    auto const patience_s = tools_.habits.paces[group_.name].patience_s(chosen_.op, record_->view().bytes,
+                                                                        record_->view().predicted_seconds);
+    timeout = std::chrono::ceil<std::chrono::milliseconds>(std::chrono::duration<double>(patience_s));
+    deadline_ = Clock::now() + timeout;
+  }
+  record_->given_time(timeout);
 }
 
 Execution::Stage Execution::launch() {
@@ -223,8 +239,10 @@ Execution::Stage Execution::launch() {
   for (std::uint32_t rank = 0; rank < ranks(); ++rank)
     calls_.spawn("run rank", run_rank(rank, run_request(rank, token, static_cast<std::uint64_t>(left)),
                                       deadline_ + patience_.report));
+  wait_from_now_on(Waits::for_runs);
   changed_.notify_all();
   while (pending_ > 0 && !failing()) co_await changed_.wait_until(TimePoint::max());
+  wait_from_now_on(Waits::for_nobody);
   if (failing()) co_return Problem(ProblemCode::internal, "the collective failed");
   if (auto problem = record_->check_digests()) co_return problem;
   committing_ = true;  // what happens from here on comes too late
@@ -269,7 +287,10 @@ api::RunRequest Execution::run_request(std::uint32_t rank, std::string const& to
 }
 
 asio::awaitable<void> Execution::run_rank(std::uint32_t rank, api::RunRequest request, TimePoint deadline) {
-  auto const said = co_await tools_.workers.run(group_.members[rank].url, std::move(request), deadline);
+  auto trace = http::parse_traceparent(record_->view().traceparent.value_or(""));
+  if (trace) trace = http::child_of(*trace, tools_.random() | 1);
+  auto const said =
+      co_await tools_.workers.run(group_.members[rank].url, std::move(request), std::move(trace), deadline);
   if (settled_[rank]) co_return;
   if (said.has_error()) {
     auto const silent =
@@ -299,6 +320,7 @@ void Execution::settle(RankEnding::Kind kind, std::uint32_t rank, Problem proble
   endings_.push_back({kind, rank, group_.members[rank].worker, std::move(problem)});
   if (kind != RankEnding::Kind::succeeded) ++failures_;
   --pending_;
+  if (waits_ == Waits::for_runs) wait_from_now_on(Waits::for_runs);
   changed_.notify_all();
 }
 
@@ -327,7 +349,9 @@ Execution::Stage Execution::commit() {
   pending_ = ranks();
   auto const deadline = Clock::now() + patience_.commit;
   for (std::uint32_t rank = 0; rank < ranks(); ++rank) calls_.spawn("commit rank", commit_rank(rank, deadline));
+  wait_from_now_on(Waits::for_commits);
   while (pending_ > 0) co_await changed_.wait_until(TimePoint::max());
+  wait_from_now_on(Waits::for_nobody);
   std::vector<std::uint64_t> versions;
   std::vector<Problem> refusals;
   for (auto const& committed : commits_) {
@@ -338,15 +362,24 @@ Execution::Stage Execution::commit() {
   }
   if (refusals.empty()) {
     record_->succeed(versions, Clock::now());
-    auto slowest_s = 0.0;
-    for (auto const& rank : record_->view().ranks) slowest_s = std::max(slowest_s, rank.report->seconds);
-    tools_.planner.learn(question_, chosen_, slowest_s);
+    learn();
     co_return std::nullopt;
   }
   auto problem = join_refusals(refusals);
   problem.detail += versions.empty() ? "; no rank has confirmed its commit"
                                      : "; the other ranks have the result as their next version";
   co_return problem;
+}
+
+void Execution::learn() {
+  std::vector<double> durations_s;
+  for (auto const& rank : record_->view().ranks) durations_s.push_back(rank.report->seconds);
+  auto const slowest_s = *std::ranges::max_element(durations_s);
+  tools_.planner.learn(question_, chosen_, slowest_s);
+  tools_.habits.paces[group_.name].finished(chosen_.op, record_->view().bytes, slowest_s);
+  if (is_rooted(chosen_.op)) return;
+  record_->came_late(lateness_s(durations_s));
+  tools_.habits.stragglers.finished(group_, durations_s);
 }
 
 asio::awaitable<void> Execution::commit_rank(std::uint32_t rank, TimePoint deadline) {
@@ -362,6 +395,23 @@ asio::awaitable<void> Execution::commit_rank(std::uint32_t rank, TimePoint deadl
   }
   --pending_;
   changed_.notify_all();
+}
+
+void Execution::wait_from_now_on(Waits what) {
+  waits_ = what;
+  waits_since_ = Clock::now();
+}
+
+std::optional<Execution::Standing> Execution::standing() const {
+  if (waits_ == Waits::for_nobody || done_) return std::nullopt;
+  Standing standing{waits_since_, {}, waits_ == Waits::for_runs};
+  for (std::uint32_t rank = 0; rank < ranks(); ++rank) {
+    bool const is_awaited = waits_ == Waits::for_looks  ? !looks_[rank].has_value()
+                            : waits_ == Waits::for_runs ? !settled_[rank]
+                                                        : !commits_[rank].has_value();
+    if (is_awaited) standing.awaited.push_back(rank);
+  }
+  return standing;
 }
 
 bool Execution::cancel(Problem why) {

@@ -21,16 +21,15 @@ auto until_done() { return asio::bind_cancellation_slot(asio::cancellation_slot(
 }  // namespace
 
 Journal::Journal(asio::any_io_executor executor, std::unique_ptr<JournalFile> file, JournalPatience patience,
-                 Failpoint failpoint, spdlog::logger& log)
+                 Failpoint failpoint, spdlog::logger& log, asio::any_io_executor instead)
     : file_(std::move(file)),
       patience_(patience),
       failpoint_(std::move(failpoint)),
       log_(log),
       work_(executor),
       changed_(executor),
+      thread_(std::move(instead)),
       writer_(executor) {}
-
-Journal::~Journal() { thread_.join(); }
 
 Result<std::vector<Row>> Journal::read() { return file_ ? file_->read() : std::vector<Row>(); }
 
@@ -110,7 +109,7 @@ asio::awaitable<void> Journal::write_batch() {
   pending_.clear();
   auto const reaches = written_;
   at("journal: before a write");
-  auto const done = co_await asio::co_spawn(thread_, write_there(file_.get(), batch), until_done());
+  auto const done = co_await asio::co_spawn(thread_.executor(), write_there(file_.get(), batch), until_done());
   at("journal: after a write");
   if (done) {
     if (failure_) log_.info("the journal {} can be written again", file_->path());

@@ -10,7 +10,6 @@
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/thread_pool.hpp>
 #include <map>
 #include <memory>
 #include <optional>
@@ -18,6 +17,7 @@
 
 #include "http/condition.hpp"
 #include "http/problem.hpp"
+#include "http/side_thread.hpp"
 #include "http/task_group.hpp"
 #include "server/coordinator/failpoint.hpp"
 #include "server/coordinator/journal_file.hpp"
@@ -32,10 +32,10 @@ struct JournalPatience {
 // On the executor's one thread. The log outlives this.
 class Journal {
  public:
-  // Without a file everything stays in memory, and every call succeeds at once.
+  // Without a file everything stays in memory, and every call succeeds at once. `instead`: see SideThread.
   Journal(boost::asio::any_io_executor executor, std::unique_ptr<JournalFile> file, JournalPatience patience,
-          Failpoint failpoint, spdlog::logger& log);
-  ~Journal();  // after stop(), or without start()
+          Failpoint failpoint, spdlog::logger& log, boost::asio::any_io_executor instead = {});
+  ~Journal() = default;  // after stop(), or without start()
   Journal(Journal const&) = delete;
   Journal& operator=(Journal const&) = delete;
 
@@ -95,7 +95,7 @@ class Journal {
   bool stopping_ = false;
   http::Condition work_;
   http::Condition changed_;
-  boost::asio::thread_pool thread_{1};
+  http::SideThread thread_;
   http::TaskGroup writer_;
 };
 

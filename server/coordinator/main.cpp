@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
@@ -16,9 +17,12 @@
 
 #include "http/calibration/constants_file.hpp"
 #include "http/environment.hpp"
+#include "http/flags/security_flags.hpp"
+#include "http/logging/log.hpp"
 #include "metrics/build.hpp"
 #include "metrics/log_counter.hpp"
 #include "server/coordinator/coordinator.hpp"
+#include "server/coordinator/flag_settings.hpp"
 
 namespace {
 
@@ -30,13 +34,16 @@ struct Flags {
   std::string host = "127.0.0.1";
   std::uint16_t port = 7070;
   std::uint32_t lease_ms = 5000;
+  std::uint32_t stall_ms = 2000;
   std::string log_level = "info";
+  std::string log_format = "text";
   std::string checkpoint;
   std::uint32_t checkpoint_interval_s = 300;
   std::uint32_t checkpoint_keep = 3;
   std::uint32_t drain_ms = 10000;
   std::string constants;  // file
   std::string journal;    // file
+  http::SecurityOptions security;
 };
 
 void add_flags(CLI::App& app, Flags& flags) {
@@ -74,6 +81,15 @@ void add_flags(CLI::App& app, Flags& flags) {
       ->envname("CHORUS_DRAIN_MS")
       ->check(CLI::Range(0, 3600000))
       ->capture_default_str();
+  http::add_security_flags(app, flags.security);
+  app.add_option("--stall-ms", flags.stall_ms, "a collective that has not moved for so long is said to be stalled")
+      ->envname("CHORUS_STALL_MS")
+      ->check(CLI::Range(50, 3600000))
+      ->capture_default_str();
+  app.add_option("--log-format", flags.log_format, "lines for people, or one JSON object per line")
+      ->envname("CHORUS_LOG_FORMAT")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->capture_default_str();
   app.set_version_flag("--version", metrics::this_build().version);
 }
 
@@ -84,9 +100,9 @@ coordinator::Random system_random() {
   };
 }
 
-std::string url_of(std::string const& host, std::uint16_t port) {
+std::string url_of(std::string_view scheme, std::string const& host, std::uint16_t port) {
   auto const literal = host.find(':') == std::string::npos ? host : "[" + host + "]";
-  return "http://" + literal + ":" + std::to_string(port);
+  return std::string(scheme) + "://" + literal + ":" + std::to_string(port);
 }
 
 // A second signal meets the default disposition, and ends the process at once.
@@ -107,16 +123,22 @@ void rethrow(std::exception_ptr failure) {
   if (failure) std::rethrow_exception(failure);
 }
 
-int run(Flags const& flags) {
+int run(Flags const& flags, std::vector<chorus::api::Setting> settings) {
   auto const log = std::make_shared<spdlog::logger>(
       "coordinator", spdlog::sinks_init_list{std::make_shared<spdlog::sinks::stderr_color_sink_mt>(),
                                              std::make_shared<metrics::LogCounter>()});
   log->set_level(spdlog::level::from_str(flags.log_level));
+  logging::configure(*log, logging::parse_format(flags.log_format).value());
   log->flush_on(spdlog::level::trace);
   spdlog::set_default_logger(log);  // of the http room: standard output is for the address alone
   boost::asio::io_context io(1);
   coordinator::CoordinatorOptions options;
+  options.stalls.stall = std::chrono::milliseconds(flags.stall_ms);
+  options.stalls.every = std::min(options.stalls.every, options.stalls.stall / 2);
+  options.settings = std::move(settings);
   options.lease = std::chrono::milliseconds(flags.lease_ms);
+  options.security = flags.security;
+  options.security.allowed_hosts.push_back(flags.host);
   options.checkpoints = {flags.checkpoint, std::chrono::seconds(flags.checkpoint_interval_s), flags.checkpoint_keep};
   if (!flags.constants.empty()) {
     auto constants = calibration::read_constants(flags.constants);
@@ -145,7 +167,7 @@ int run(Flags const& flags) {
     return 1;
   }
   log->info("chorus-coordinator {} lease_ms={}", metrics::this_build().version, flags.lease_ms);
-  std::cout << "listening on " << url_of(flags.host, port.value()) << std::endl;
+  std::cout << "listening on " << url_of(coordinator.scheme(), flags.host, port.value()) << std::endl;
   boost::asio::co_spawn(io, serve(&coordinator, std::chrono::milliseconds(flags.drain_ms), log), rethrow);
   io.run();
   return 0;
@@ -162,5 +184,5 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (CLI::ParseError const& error) { return app.exit(error) == 0 ? 0 : usage_error; }
-  return run(flags);
+  return run(flags, coordinator::settings_of(app));
 }

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "collectives/core/assert.hpp"
+#include "http/trace_context.hpp"
 #include "server/planning/explain.hpp"
 
 namespace chorus::coordinator {
@@ -42,8 +43,12 @@ void Record::plan(api::Group const& group, Admitted const& admitted, model::Choi
   view_.predicted_seconds = choice.cost.seconds;
   view_.lower_bound = planning::show_lower_bound(choice.spec.op, choice.spec.ranks, admitted.bytes);
   for (auto const& member : group.members)
-    view_.ranks.push_back({member.rank, member.worker, admitted.tensors[member.rank], "pending", std::nullopt});
+    view_.ranks.push_back({member.rank, member.worker, admitted.tensors[member.rank], "pending", 0, std::nullopt});
   if (!admitted_) admitted_ = now;
+}
+
+void Record::given_time(std::chrono::milliseconds timeout) {
+  view_.timeout_ms = static_cast<std::uint64_t>(timeout.count());
 }
 
 void Record::run() {
@@ -59,10 +64,7 @@ void Record::rank_succeeded(std::uint32_t rank, api::RunReport report, TimePoint
   auto const start =
       now - std::chrono::duration_cast<TimePoint::duration>(std::chrono::duration<double>(report.seconds));
   first_start_ = std::min(first_start_.value_or(start), start);
-  if (!last_start_ || start > *last_start_) {
-    last_start_ = start;
-    last_to_begin_ = rank;
-  }
+  last_start_ = std::max(last_start_.value_or(start), start);
   view_.arrival_skew_seconds = seconds_between(*first_start_, *last_start_);
   place.state = "succeeded";
   place.report = std::move(report);
@@ -81,7 +83,12 @@ void Record::succeed(std::vector<std::uint64_t> const& versions, TimePoint now) 
     CHORUS_ASSERT(rank.state == "succeeded" && rank.report, "only a collective that succeeded everywhere is committed");
     rank.report->version = versions[rank.rank];
   }
+  view_.stalled.reset();
   end("succeeded", std::nullopt, now);
+}
+
+void Record::came_late(std::vector<double> const& lateness_s) {
+  for (auto& rank : view_.ranks) rank.late_seconds = lateness_s.at(rank.rank);
 }
 
 void Record::begin_again(std::uint64_t run, http::Problem why, std::uint32_t epoch) {
@@ -90,10 +97,10 @@ void Record::begin_again(std::uint64_t run, http::Problem why, std::uint32_t epo
   view_.state = "pending";
   view_.run = run;
   view_.ranks.clear();
+  view_.stalled.reset();
   view_.arrival_skew_seconds = 0;
   first_start_.reset();
   last_start_.reset();
-  last_to_begin_.reset();
 }
 
 void Record::fail(http::Problem problem, TimePoint now) {
@@ -108,6 +115,8 @@ void Record::end(char const* state, std::optional<http::Problem> problem, TimePo
   view_.state = state;
   view_.error = std::move(problem);
   if (view_.error) view_.error->instance = "/v1/collectives/" + view_.id;
+  if (auto const trace = http::parse_traceparent(view_.traceparent.value_or("")); trace && view_.error)
+    view_.error->trace_id = trace->trace_id;
   if (admitted_) view_.seconds = seconds_between(*admitted_, now);
   for (auto& rank : view_.ranks)
     if (rank.state == "running" || rank.state == "pending") rank.state = "failed";

@@ -1,4 +1,5 @@
 #include "http/paging.hpp"
+#include "http/trace_context.hpp"
 #include "server/coordinator/duration.hpp"
 #include "server/coordinator/identifier.hpp"
 #include "server/coordinator/routes.hpp"
@@ -40,11 +41,11 @@ Response shown(Record const& record, unsigned status) {
 }  // namespace
 
 void CollectiveRoutes::add_to(http::Router& router) {
-  router.add(Method::get, "/v1/collectives", handler(this, &CollectiveRoutes::list));
-  router.add(Method::post, "/v1/collectives", handler(this, &CollectiveRoutes::post));
-  router.add(Method::get, "/v1/collectives/{id}", handler(this, &CollectiveRoutes::get));
-  router.add(Method::put, "/v1/collectives/{id}", handler(this, &CollectiveRoutes::put));
-  router.add(Method::delete_, "/v1/collectives/{id}", handler(this, &CollectiveRoutes::cancel));
+  router.add(Method::get, "/v1/collectives", http::Access::read, handler(this, &CollectiveRoutes::list));
+  router.add(Method::post, "/v1/collectives", http::Access::submit, handler(this, &CollectiveRoutes::post));
+  router.add(Method::get, "/v1/collectives/{id}", http::Access::read, handler(this, &CollectiveRoutes::get));
+  router.add(Method::put, "/v1/collectives/{id}", http::Access::submit, handler(this, &CollectiveRoutes::put));
+  router.add(Method::delete_, "/v1/collectives/{id}", http::Access::submit, handler(this, &CollectiveRoutes::cancel));
 }
 
 awaitable<Response> CollectiveRoutes::list(Request const& request, Body&) {
@@ -92,7 +93,8 @@ awaitable<Response> CollectiveRoutes::launch(Request const& request, Body& body,
     if (record.value()->refused()) co_return *record.value()->view().error;
     co_return Response::json(200, http::encode(record.value()->view()));
   }
-  auto const launched = co_await collectives_.launch(std::move(name), std::move(message.value()));
+  auto trace = http::trace_of(request.fields);
+  auto const launched = co_await collectives_.launch(std::move(name), std::move(message.value()), std::move(trace));
   if (launched.has_error()) co_return launched.error();
   auto const record = launched.value().record;
   co_await collectives_.wait(record, until.value());

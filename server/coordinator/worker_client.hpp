@@ -5,12 +5,15 @@
 #include <string>
 
 #include "collectives/core/result.hpp"
+#include "http/api/flight.hpp"
 #include "http/api/groups.hpp"
+#include "http/api/links.hpp"
 #include "http/api/parameters.hpp"
 #include "http/api/probes.hpp"
 #include "http/api/runs.hpp"
 #include "http/api/tensors.hpp"
 #include "http/client.hpp"
+#include "http/trace_context.hpp"
 #include "server/coordinator/failpoint.hpp"
 
 namespace chorus::coordinator {
@@ -27,25 +30,42 @@ class WorkerClient {
   // GET /livez: does anybody answer at this address?
   boost::asio::awaitable<Status> probe(std::string url, http::TimePoint deadline);
 
-  // POST /v1/probes: the worker at `url` measures the way to `peer_url`.
-  boost::asio::awaitable<Said<api::ProbeReport>> measure(std::string url, std::string peer_url,
+  // POST /v1/probes: the worker at `url` measures the way to another one.
+  boost::asio::awaitable<Said<api::ProbeReport>> measure(std::string url, api::ProbeRequest to,
                                                          http::TimePoint deadline);
 
   // HEAD /v1/tensors/{tensor}; see read_tensor().
   boost::asio::awaitable<Result<http::Answer>> look_at_tensor(std::string url, std::string tensor,
                                                               http::TimePoint deadline);
 
+  // PUT /v1/tensors/{tensor}: i32, in one dimension.
+  boost::asio::awaitable<Said<bool>> put_tensor(std::string url, std::string tensor,
+                                                std::vector<std::int32_t> const& elements, http::TimePoint deadline);
+
+  // GET /v1/links: the links that the worker has.
+  boost::asio::awaitable<Said<api::PeerLinkList>> list_links(std::string url, http::TimePoint deadline);
+
   // GET /v1/tensors?prefix=...: the first names that begin so, at most 100.
   boost::asio::awaitable<Said<api::TensorList>> list_tensors(std::string url, std::string prefix,
                                                              http::TimePoint deadline);
 
   // PUT /v1/runs/{run}: returns when the run has ended on that rank.
-  boost::asio::awaitable<Said<api::RunReport>> run(std::string url, api::RunRequest request, http::TimePoint deadline);
+  // `trace` is passed on.
+  boost::asio::awaitable<Said<api::RunReport>> run(std::string url, api::RunRequest request,
+                                                   std::optional<http::TraceContext> trace, http::TimePoint deadline);
   // POST /v1/runs/{run}/commit, again until it is answered or the deadline is reached; gives the new version.
   boost::asio::awaitable<Said<std::uint64_t>> commit(std::string url, std::uint64_t run, http::TimePoint deadline);
   // GET /v1/runs/{run}: what became of it there.
   boost::asio::awaitable<Said<api::RunStatus>> look_at_run(std::string url, std::uint64_t run,
                                                            http::TimePoint deadline);
+  // GET /v1/runs/{run}/progress: where it stands there.
+  boost::asio::awaitable<Said<api::RunProgress>> look_at_progress(std::string url, std::uint64_t run,
+                                                                  http::TimePoint deadline);
+  // GET /v1/flight?run=
+  boost::asio::awaitable<Said<api::FlightList>> flights_of(std::string url, std::uint64_t run,
+                                                           http::TimePoint deadline);
+  // GET /v1/clock
+  boost::asio::awaitable<Said<api::ClockReading>> read_clock(std::string url, http::TimePoint deadline);
   // DELETE /v1/runs/{run}. Nobody can do anything about a failure.
   boost::asio::awaitable<void> abort(std::string url, std::uint64_t run, http::TimePoint deadline);
 
@@ -57,6 +77,9 @@ class WorkerClient {
                                                   http::TimePoint deadline);
   boost::asio::awaitable<Said<api::ShardStatus>> look_at_shard(std::string url, std::string parameter,
                                                                std::uint32_t shard, http::TimePoint deadline);
+  // GET /v1/parameters: what it has, a page at a time.
+  boost::asio::awaitable<Said<api::ShardStatusList>> list_shards(std::string url, std::string cursor,
+                                                                 http::TimePoint deadline);
   boost::asio::awaitable<Said<bool>> drop_shard(std::string url, std::string parameter, std::uint32_t shard,
                                                 std::uint32_t epoch, http::TimePoint deadline);
 

@@ -31,9 +31,9 @@ asio::awaitable<Response> ignore(Request const&, Body&) { co_return Response::te
 
 Router make_router() {
   Router router;
-  router.add(Method::get, "/", &ignore);
-  router.add(Method::put, "/e", &echo);
-  router.add(Method::post, "/{name}", &ignore);
+  router.add(Method::get, "/", Access::open, &ignore);
+  router.add(Method::put, "/e", Access::open, &echo);
+  router.add(Method::post, "/{name}", Access::open, &ignore);
   return router;
 }
 
@@ -94,7 +94,7 @@ Talk talk(std::string_view first, std::string_view second) {
     result.seen.push_back({exchange.method, exchange.status, std::string(exchange.route)});
   };
   std::size_t in_flight = 0;
-  SessionContext const context{router, limits, observer, in_flight};
+  SessionContext const context{router, limits, observer, {}, in_flight};
   asio::io_context io(1);
   Peer peer;
   Session session(asio::ip::tcp::socket(io, asio::ip::tcp::v4(), peer.other_end()), context);

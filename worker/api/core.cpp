@@ -37,7 +37,7 @@ Status check(WorkerOptions const& options) {
     if (auto const url = http::parse_url(options.coordinator); url.has_error())
       return Error(WorkerErrc::bad_argument, "coordinator: " + url.error().detail);
   if (!options.advertise.empty())
-    if (auto const url = service::advertised_url(options.advertise, 7071); url.has_error())
+    if (auto const url = service::advertised_url(options.advertise, "http", 7071); url.has_error())
       return Error(WorkerErrc::bad_argument, "advertise: " + url.error().detail);
   if (!options.id.empty() && !service::is_valid_worker_id(options.id))
     return Error(WorkerErrc::bad_argument, "id: '" + options.id + "' is not 1 to 64 letters, digits and ._-");
@@ -61,6 +61,7 @@ service::WorkerOptions to_service(WorkerOptions options) {
   to.spin = options.spin;
   to.drain_timeout = options.drain_timeout;
   to.connections = http::prepare_for_connections(options.connections);
+  to.security = std::move(options.security);
   to.host_name = service::host_name();
   to.incarnation = service::draw_incarnation();
   to.start_time_seconds = static_cast<double>(std::time(nullptr));

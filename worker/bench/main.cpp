@@ -38,6 +38,8 @@ std::string check(Options const& options) {
       return std::to_string(bytes) + " bytes are no whole number of " + std::string(name(options.dtype)) + " elements";
   if (options.fused != 0 && (options.ops != std::vector{Op::all_reduce} || options.algorithms.size() != 1))
     return "--fused is for all_reduce, by one --algorithm";
+  if (options.link == "tls" && (options.tls_certificate.empty() || options.tls_key.empty()))
+    return "--link tls needs --tls-cert and --tls-key";
   bool const one_named =
       options.algorithms.size() == 1 && options.algorithms[0] != "auto" && options.algorithms[0] != "all";
   if (options.shape && !one_named) return "--shape is for one --algorithm, by name";
@@ -53,7 +55,10 @@ int run(int argc, char** argv) {
   CLI::App app("Measures collectives between processes of this machine", "chorus-bench");
   add_parsed(app, "--op", options.ops, parse_ops, "operations, like all_reduce,broadcast; or all");
   add_parsed(app, "--ranks", options.ranks, parse_counts, "processes to start, like 4; or several numbers of them");
-  app.add_option("--link", options.link, "shm, tcp or auto")->check(CLI::IsMember({"shm", "tcp", "auto"}));
+  app.add_option("--link", options.link, "shm, tcp, tls or auto")->check(CLI::IsMember({"shm", "tcp", "tls", "auto"}));
+  app.add_option("--tls-cert", options.tls_certificate, "of --link tls: a certificate for 127.0.0.1 that signs itself")
+      ->type_name("FILE");
+  app.add_option("--tls-key", options.tls_key, "its key")->type_name("FILE");
   add_parsed(app, "--bytes", options.sizes, parse_sizes, "sizes, like 4,1K,1M,64M, of the larger of a rank's buffers");
   add_parsed(app, "--algorithm", options.algorithms, parse_algorithms,
              "algorithms, like ring,tree; auto, or all; several are measured in turns");

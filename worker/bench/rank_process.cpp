@@ -8,7 +8,9 @@
 #include <thread>
 
 #include "collectives/algorithms/catalogue.hpp"
+#include "http/auth/credentials.hpp"
 #include "http/server.hpp"
+#include "http/tls/context.hpp"
 #include "metrics/run_ledger.hpp"
 #include "worker/bench/vectors.hpp"
 #include "worker/engine/fused_calls.hpp"
@@ -23,8 +25,9 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::uint64_t arena_bytes = std::uint64_t{1} << 36;  // of addresses
 
-engine::DataPlaneOptions plane_options(Options const& options, plan::Rank rank) {
+engine::DataPlaneOptions plane_options(Options const& options, plan::Rank rank, http::Credentials const& credentials) {
   engine::DataPlaneOptions plane;
+  plane.credentials = &credentials;
   plane.worker = "bench-" + std::to_string(rank);
   plane.incarnation = rank + 1;
   if (options.spin.count() >= 0) plane.spin = options.spin;
@@ -35,10 +38,20 @@ engine::DataPlaneOptions plane_options(Options const& options, plan::Rank rank) 
 // The data plane and the one route that it needs.
 class Worker {
  public:
-  Worker(Options const& options, plan::Rank rank) : plane_(plane_options(options, rank)) {
-    router_.add(http::Method::get, links::link_path,
+  Worker(Options const& options, plan::Rank rank)
+      : scheme_(options.link == "tls" ? "https" : "http"),
+        credentials_("", {"", "", options.tls_certificate}),
+        tls_(http::TlsContext::Side::server, {options.tls_certificate, options.tls_key, ""}),
+        plane_(plane_options(options, rank, credentials_)) {
+    http::Door door;
+    if (options.link == "tls") {
+      tls_.open().value();
+      door.tls = &tls_;
+    }
+    router_.add(http::Method::get, links::link_path, http::Access::open,
                 [this](http::Request const& request, http::Body& body) { return link(request, body); });
-    server_.emplace(io_.get_executor(), router_, http::ServerLimits{}, [](http::Exchange const&) {});
+    server_.emplace(
+        io_.get_executor(), router_, http::ServerLimits{}, [](http::Exchange const&) {}, door);
     port_ = server_->listen("127.0.0.1", 0).value();
     thread_ = std::thread([this] { io_.run(); });
   }
@@ -49,7 +62,7 @@ class Worker {
   Worker(Worker const&) = delete;
   Worker& operator=(Worker const&) = delete;
 
-  [[nodiscard]] std::string url() const { return "http://127.0.0.1:" + std::to_string(port_); }
+  [[nodiscard]] std::string url() const { return scheme_ + "://127.0.0.1:" + std::to_string(port_); }
   [[nodiscard]] engine::DataPlane& plane() { return plane_; }
 
  private:
@@ -59,6 +72,9 @@ class Worker {
     co_return plane_.welcome(*peer);
   }
 
+  std::string const scheme_;
+  http::Credentials credentials_;
+  http::TlsContext tls_;
   engine::DataPlane plane_;
   asio::io_context io_{1};
   http::Router router_;
@@ -81,6 +97,7 @@ class Bench {
       : group_(group),
         arena_(arena),
         must_share_(options.link == "shm"),
+        link_without_shm_(options.link == "tls" ? "tls" : "tcp"),
         start_line_(start_line),
         rank_(rank),
         ranks_(ranks),
@@ -134,7 +151,7 @@ class Bench {
     batch.cpu_seconds += cpu_seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu_before;
     std::ostringstream answer;
     answer.precision(9);
-    answer << "times " << (group_.path() == "shm" ? "shm " : "tcp ") << (batch.right ? 1 : 0) << ' '
+    answer << "times " << (group_.path() == "shm" ? "shm" : link_without_shm_) << ' ' << (batch.right ? 1 : 0) << ' '
            << batch.cpu_seconds;
     for (auto const seconds : batch.seconds) answer << ' ' << seconds;
     return answer.str();
@@ -204,6 +221,7 @@ class Bench {
   Group& group_;
   memory::Arena* const arena_;
   bool const must_share_;
+  std::string const link_without_shm_;
   StartLine& start_line_;
   plan::Rank const rank_;
   std::uint32_t const ranks_;
@@ -236,7 +254,7 @@ int run_rank(Options const& options, plan::Rank rank, LineReader orders, LineWri
   plan::Cache cache(64 << 20);
   memory::RegionBook regions;
   std::optional<memory::Arena> arena;
-  if (options.link != "tcp") {
+  if (may_share(options)) {
     memory::remove_abandoned();
     auto region = memory::SharedRegion::create(memory::random_ticket(arena_bytes));
     if (region.has_value()) arena.emplace(std::move(*region));

@@ -19,7 +19,7 @@ Connection::Connection(Engine& engine, Identity peer)
 
 void Connection::attach(std::shared_ptr<links::Link> link) {
   link_ = std::move(link);
-  counters_.connected(is_shm());
+  counters_.connected(link_->kind());
   link_->start(*this);
   touch();
 }
@@ -105,7 +105,7 @@ void Connection::link_rests() { engine_.settle(); }
 void Connection::link_closed(Error why) {
   if (closed_) return;
   closed_ = true;
-  if (link_) counters_.disconnected(is_shm());
+  if (link_) counters_.disconnected(link_->kind());
   if (!engine_.shut_down_) counters_.ended(end_of(why));
   lost(why);
   for (auto const run : std::exchange(dependents_, {})) engine_.lost_touch(peer_, run, why);

@@ -95,7 +95,6 @@ class Connection : public links::LinkHandler {
   Queued& queue(links::FrameType type, std::uint64_t run, std::uint32_t epoch);
 
   [[nodiscard]] PeerCounters::End end_of(Error const& why) const;
-  [[nodiscard]] bool is_shm() const { return link_->kind() == "shm"; }
 
   Identity const peer_;
   std::shared_ptr<links::Link> link_;

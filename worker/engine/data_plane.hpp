@@ -5,11 +5,13 @@
 #pragma once
 
 #include <array>
+#include <boost/asio/io_context.hpp>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -20,12 +22,17 @@
 #include "collectives/plan/program.hpp"
 #include "collectives/plan/sizes.hpp"
 #include "http/message.hpp"
+#include "worker/engine/flight_recorder.hpp"
 #include "worker/engine/reduce_clock.hpp"
 #include "worker/engine/retired.hpp"
 #include "worker/links/handshake.hpp"
 
 namespace chorus::memory {
 class Arena;
+}
+
+namespace chorus::http {
+class Credentials;
 }
 
 namespace chorus::engine {
@@ -43,6 +50,7 @@ struct Peer {
 struct RunSpec {
   // The same number on every rank, not 0; bit 63 is set for calls between members and clear for the coordinator's.
   std::uint64_t run = 0;
+  std::string group;  // for people
   std::uint32_t epoch = 0;
   std::uint64_t token = 0;        // capability: a link that presents another one for this run is refused
   std::string description;        // "all_reduce sum f32[4096] ring of 4": shown to both sides when ranks disagree
@@ -65,12 +73,15 @@ struct RunSpec {
 struct RunResult {
   Status status;                     // EngineErrc; the detail names the culprit worker, rank, direction and step
   std::vector<plan::Rank> culprits;  // empty on success or when nobody is to blame (aborted)
-  double seconds = 0;
+  std::chrono::steady_clock::time_point started;
+  std::chrono::steady_clock::duration duration{0};
+  double seconds = 0;            // the duration
   double wait_seconds = 0;       // until the first byte or grant from a peer
   std::uint64_t bytes_sent = 0;  // payload
   std::uint64_t bytes_received = 0;
   std::uint32_t steps = 0;  // instructions completed
   Reduced reduced;
+  std::vector<FlightStep> instructions;  // when they ran; none of calls over shared memory alone
 };
 
 // Called once, on the data thread or one that does its work; posts elsewhere if it has more to do than a few
@@ -85,7 +96,7 @@ struct PeerTraffic {
   double send_busy_seconds = 0;     // time with something queued to the peer
   double receive_busy_seconds = 0;  // time between the first and last byte of payloads
   std::uint32_t connections = 0;
-  std::string link;         // how: "shm", "tcp", "shm and tcp" while the directions differ, empty without connections
+  std::string link;         // how: "shm", "tcp", "tls", "shm and tcp" while the directions differ, empty without connections
   std::string why_not_shm;  // one line, if shared memory was tried and is not used
   std::uint64_t dials = 0;  // connections that were opened from here, or tried
   struct Ends {             // of connections, otherwise than by a stop of this worker
@@ -105,6 +116,9 @@ struct DataPlaneOptions {
   std::string worker;  // own id and incarnation, presented in handshakes
   std::uint64_t incarnation = 0;
   std::chrono::microseconds spin{20};  // how long the idle thread polls before it blocks; 0 blocks at once
+  // Runs in this loop, which outlives it, instead of on a thread of its own: for those who own the time. Then it is
+  // made, used and destroyed by the thread that runs the loop, not from within it, and run() is not called.
+  boost::asio::io_context* loop = nullptr;
   std::uint64_t eager_bytes =
       65536;  // per run and link: sent without waiting for the receiver's grant; equal everywhere
   // How often a run asks those that it waits for whether they live, and whom they wait for themselves, at first after a
@@ -116,6 +130,11 @@ struct DataPlaneOptions {
   // What lies in it reaches workers on the same host without a copy, and everything else through it. Null: tcp only.
   // Outlives the data plane.
   memory::Arena* arena = nullptr;
+  // What peers get to see when a link is opened; outlives the data plane.
+  http::Credentials const* credentials = nullptr;
+  // Told of runs that stand still, and asked by groups to keep their calls. Null: nobody is told. Outlives the data
+  // plane.
+  FlightRecorder* flights = nullptr;
   // Called when a link with this worker turns out to go without shared memory, and with each new reason. From several
   // threads, one at a time; calls nothing of the data plane.
   std::function<void(std::string const& worker, std::string const& why)> on_link_without_shm;
@@ -155,6 +174,11 @@ class DataPlane {
 
   // Any thread.
   [[nodiscard]] std::vector<PeerTraffic> traffic() const;
+  [[nodiscard]] FlightRecorder* flights() const;
+
+  // Any thread. Where the runs stand that are under way: all, or this one. `answer` is called once, on the data thread
+  // or one that does its work, unless the data plane is destroyed before.
+  void ask_progress(std::optional<std::uint64_t> run, std::function<void(std::vector<RunProgress>)> answer);
 
  private:
   class Impl;

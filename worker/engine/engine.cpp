@@ -82,7 +82,7 @@ void Engine::try_start(RunSpec spec, RunDone done) {
     return reject(done, *ended->failure);
   }
 
-  auto& run = *runs_.emplace(id, std::make_unique<Run>(std::move(spec), std::move(done), options_, surroundings_.now()))
+  auto& run = *runs_.emplace(id, std::make_unique<Run>(std::move(spec), std::move(done), options_, surroundings_))
                    .first->second;
   for (auto& channel : run.sends()) outlet_to(run.spec().members[channel.peer()], run.spec().deadline).add(channel);
   dirty_runs_.push(run);
@@ -237,6 +237,7 @@ void Engine::end_run(Run& run, std::optional<Failure> failure) {
   runs_.erase(entry);
   if (verdict)
     for (auto& inlet : inlets_) inlet->forget(id, epoch, *verdict);
+  if (std::exchange(dead.is_stalled, false)) options_.flights->goes_on(id);
   dead.end(failure, surroundings_.now());
 }
 
@@ -268,7 +269,29 @@ void Engine::check_deadlines() {
   settle();
 }
 
+void Engine::look_for_stall(Run& run, TimePoint now) {
+  auto const still = run.look_for_progress(now);
+  if (options_.flights == nullptr || run.is_stalled == (still >= options_.flights->stall_after())) return;
+  run.is_stalled = !run.is_stalled;
+  if (run.is_stalled)
+    options_.flights->stalled(run.progress(now));
+  else
+    options_.flights->goes_on(run.spec().run);
+}
+
+std::vector<RunProgress> Engine::progress(std::optional<std::uint64_t> wanted) {
+  std::vector<RunProgress> all;
+  auto const now = surroundings_.now();
+  for (auto const& [id, run] : runs_) {
+    if (wanted && *wanted != id) continue;
+    static_cast<void>(run->look_for_progress(now));
+    all.push_back(run->progress(now));
+  }
+  return all;
+}
+
 void Engine::inquire(Run& run, TimePoint now) {
+  look_for_stall(run, now);
   if (auto failure = run.lost_in_silence(now)) return end_run(run, std::move(failure));
   auto const& spec = run.spec();
   for (auto const rank : run.begin_inquiry(now)) {

@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "worker/engine/clock.hpp"
 #include "worker/engine/data_plane.hpp"
 #include "worker/engine/inlet.hpp"
 #include "worker/engine/outlet.hpp"
@@ -20,11 +21,8 @@
 namespace chorus::engine {
 
 // What the engine needs from the world. All calls come from within the engine's own methods or its links' callbacks.
-class Surroundings {
+class Surroundings : public Clock {
  public:
-  using TimePoint = std::chrono::steady_clock::time_point;
-
-  [[nodiscard]] virtual TimePoint now() = 0;
   // Answers later, not from within this call, with Engine::dialed(outlet, ...), once.
   virtual void dial(std::uint64_t outlet, Peer const& peer, TimePoint deadline) = 0;
   // Calls Engine::settle() soon, after links had a chance to move: local work is left.
@@ -66,6 +64,9 @@ class Engine {
   // Goes on with everything that can go on. Safe to call at any time, also from within.
   void settle();
 
+  // Where the runs stand that are under way: all, or this one.
+  [[nodiscard]] std::vector<RunProgress> progress(std::optional<std::uint64_t> run);
+
   // Something runs.
   [[nodiscard]] bool is_busy() const { return !runs_.empty(); }
   [[nodiscard]] std::size_t links() const { return outlets_.size() + inlets_.size(); }
@@ -100,6 +101,8 @@ class Engine {
   void lost_touch(Identity const& peer, std::uint64_t run, Error const& why);
   // Asks those that the run waits for, and ends it if one of them has been silent for too long.
   void inquire(Run& run, TimePoint now);
+  // Tells the flight recorder when a run begins to stand still, and when it goes on.
+  void look_for_stall(Run& run, TimePoint now);
   [[nodiscard]] Connection& connection_to(Run& run, plan::Rank rank);
   void fail_run(std::uint64_t run, Failure failure);
   // The link to this rank ended while it was needed for `where`.

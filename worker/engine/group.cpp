@@ -59,7 +59,9 @@ struct Group::Prepared {
   std::uint64_t fingerprint;
   std::uint64_t agreement;
   std::string description;
-  std::unique_ptr<engine::SharedCall> call;  // null over links
+  std::unique_ptr<engine::SharedCall> call;        // null over links
+  std::shared_ptr<engine::FlightKind const> kind;  // once one was told to the flight recorder
+  std::uint32_t kind_in_lane = 0;                  // over shared memory: its number there
 
   // Compared part by part: to make a spec would cost a small call as much as the call itself.
   [[nodiscard]] bool is(Request const& r) const {
@@ -132,9 +134,9 @@ engine::RunResult Group::all_reduce_into_pieces(std::span<std::byte const> input
   Request const request{Op::all_reduce, dtype, reduce, input.size() / element_bytes(dtype), options};
   auto const prepared = prepare(request);
   if (prepared.has_error()) return failed(prepared.error());
-  auto result = shared_->run_in_pieces(*(*prepared)->call, (*prepared)->description, input, pieces, options.timeout,
-                                       &interruption_);
-  if (result.status.has_error()) broken_ = result.status.error();
+  auto result = shared_->run_in_pieces(*(*prepared)->call, sequence_, (*prepared)->description, input, pieces,
+                                       options.timeout, &interruption_);
+  ended(**prepared, result);
   return result;
 }
 
@@ -164,10 +166,11 @@ engine::RunResult Group::run_over_links(Request const& request, std::span<std::b
                                         std::span<std::byte> output) {
   auto const found = prepare(request);
   if (found.has_error()) return failed(found.error());
-  auto const& prepared = **found;
+  auto& prepared = **found;
   engine::RunSpec spec;
   spec.sizes = prepared.sizes;
-  spec.run = engine::local_run_number(membership_.name, membership_.epoch, sequence_++);
+  spec.run = engine::local_run_number(membership_.name, membership_.epoch, sequence_);
+  spec.group = membership_.name;
   spec.epoch = membership_.epoch;
   spec.token = membership_.token;
   spec.description = prepared.description;
@@ -191,7 +194,7 @@ engine::RunResult Group::run_over_links(Request const& request, std::span<std::b
     std::lock_guard const lock(running_mutex_);
     running_ = 0;
   }
-  if (result.status.has_error()) broken_ = result.status.error();
+  ended(prepared, result);
   return result;
 }
 
@@ -238,6 +241,7 @@ engine::RunResult Group::introduce(std::chrono::milliseconds timeout) {
     shared.reset();
   }
   shared_ = std::move(shared);
+  if (shared_) shared_->tell_of_stalls(plane_.flights(), membership_.name, membership_.epoch);
   prepared_.clear();  // for links
   return told;
 }
@@ -267,7 +271,7 @@ Result<Group::Prepared*> Group::prepare(Request const& request) {
   prepared_.insert(prepared_.begin(), std::make_unique<Prepared>(Prepared{
                                           &algorithm, std::move(spec), request.dtype, request.reduce, std::move(sizes),
                                           std::move(*program), fingerprint, request.options.agreement,
-                                          std::move(description), std::move(call)}));
+                                          std::move(description), std::move(call), nullptr, 0}));
   return prepared_.front().get();
 }
 
@@ -281,9 +285,57 @@ engine::RunResult Group::run_shared(Request const& request, std::span<std::byte 
                                                          std::to_string(output.size()) + " bytes for " +
                                                          std::to_string(call.input_bytes()) + " and " +
                                                          std::to_string(call.output_bytes())));
-  auto result = shared_->run(call, (*prepared)->description, input, output, request.options.timeout, &interruption_);
-  if (result.status.has_error()) broken_ = result.status.error();
+  auto result = shared_->run(call, sequence_, (*prepared)->description, input, output, request.options.timeout,
+                             &interruption_);
+  ended(**prepared, result);
   return result;
+}
+
+std::shared_ptr<engine::FlightKind> Group::kind_of(Prepared const& prepared) const {
+  auto kind = std::make_shared<engine::FlightKind>();
+  kind->group = membership_.name;
+  kind->epoch = membership_.epoch;
+  kind->op = prepared.spec.op;
+  kind->algorithm = prepared.spec.algorithm;
+  kind->rank = membership_.rank;
+  kind->ranks = prepared.spec.ranks;
+  kind->dtype = prepared.dtype;
+  kind->elements = prepared.sizes.elements;
+  for (auto const count : prepared.sizes.counts) kind->elements += count;
+  kind->path = path();
+  return kind;
+}
+
+// What succeeded over shared memory is noted in passing; everything else has time to be written down.
+void Group::ended(Prepared& prepared, engine::RunResult& result) {
+  auto const sequence = sequence_++;
+  bool const succeeded = result.status.has_value();
+  if (!succeeded) broken_ = result.status.error();
+  auto* const flights = plane_.flights();
+  if (flights == nullptr) return;
+  if (prepared.kind == nullptr) {
+    auto kind = kind_of(prepared);
+    kind->bytes_sent = result.bytes_sent;
+    kind->bytes_received = result.bytes_received;
+    kind->steps = result.steps;
+    if (shared_ && lane_ == nullptr) lane_ = flights->make_lane();
+    if (shared_) prepared.kind_in_lane = lane_->add(kind);
+    prepared.kind = std::move(kind);
+  }
+  if (shared_ && succeeded) return lane_->note(prepared.kind_in_lane, sequence, result.started, result.duration);
+  engine::Flight flight;
+  flight.kind = prepared.kind;
+  flight.run = engine::local_run_number(membership_.name, membership_.epoch, sequence);
+  flight.state = succeeded ? "succeeded" : "failed";
+  if (!succeeded) flight.error = result.status.error().code.message() + ": " + result.status.error().detail;
+  flight.started = result.started;
+  flight.seconds = result.seconds;
+  flight.wait_seconds = result.wait_seconds;
+  flight.bytes_sent = result.bytes_sent;
+  flight.bytes_received = result.bytes_received;
+  flight.steps = result.steps;
+  flight.instructions = std::move(result.instructions);
+  flights->add(std::move(flight));
 }
 
 }  // namespace chorus

@@ -124,6 +124,9 @@ class Group {
   [[nodiscard]] engine::RunResult introduce(std::chrono::milliseconds timeout);
   [[nodiscard]] engine::RunResult gather(std::span<std::byte const> own, std::span<std::byte> all,
                                          std::chrono::milliseconds timeout);
+  // The call has ended: counts it, and tells the flight recorder, if there is one.
+  void ended(Prepared& prepared, engine::RunResult& result);
+  [[nodiscard]] std::shared_ptr<engine::FlightKind> kind_of(Prepared const& prepared) const;
   // What makes every later call fail; with the lock held.
   [[nodiscard]] std::optional<Error> standing_error() const;
 
@@ -140,6 +143,7 @@ class Group {
   GroupMemory const memory_;
   bool has_met_ = false;
   std::string why_not_shared_;
+  std::shared_ptr<engine::FlightLane> lane_;         // of calls over shared memory; null: nobody keeps them
   std::unique_ptr<engine::SharedGroup> shared_;      // null unless all members share memory
   std::vector<std::unique_ptr<Prepared>> prepared_;  // the last one used first
 };

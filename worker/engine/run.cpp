@@ -31,7 +31,7 @@ std::uint64_t sized(std::uint64_t plan_digest, std::vector<std::uint32_t> const&
   return channel_digest(plan_digest, message_bytes);
 }
 
-RunState make_state(RunSpec const& spec, std::uint64_t eager_bytes) {
+RunState make_state(RunSpec const& spec, std::uint64_t eager_bytes, Timeline& timeline) {
   Workspace workspace(*spec.program, spec.dtype, spec.reduce, spec.sizes, spec.input, spec.output);
   auto totals = workspace.total_bytes();
   return {.run = spec.run,
@@ -41,7 +41,7 @@ RunState make_state(RunSpec const& spec, std::uint64_t eager_bytes) {
           .eager_bytes = eager_bytes,
           .program = *spec.program,
           .workspace = std::move(workspace),
-          .board = Scoreboard(*spec.program, std::move(totals))};
+          .board = Scoreboard(*spec.program, std::move(totals), &timeline)};
 }
 
 }  // namespace
@@ -71,18 +71,20 @@ Status check(RunSpec const& spec) {
   return ok();
 }
 
-Run::Run(RunSpec spec, RunDone done, DataPlaneOptions const& options, TimePoint now)
+Run::Run(RunSpec spec, RunDone done, DataPlaneOptions const& options, Clock& clock)
     : spec_(std::move(spec)),
       done_(std::move(done)),
-      started_(now),
-      first_heard_(now),
-      state_(make_state(spec_, options.eager_bytes)),
+      started_(clock.now()),
+      first_heard_(started_),
+      timeline_(*spec_.program, clock, started_),
+      state_(make_state(spec_, options.eager_bytes, timeline_)),
       places_(spec_.program->instructions.size()),
       heard_(spec_.members.size()),
       inquiry_(options.inquiry),
       silence_(options.silence),
       until_inquiry_(std::max(inquiry_ / 16, std::chrono::milliseconds(1))),
-      next_inquiry_(now + until_inquiry_) {
+      next_inquiry_(started_ + until_inquiry_),
+      still_since_(started_) {
   prepare_channels();
 }
 
@@ -314,6 +316,44 @@ std::optional<Failure> Run::expired(TimePoint now) {
   return failure;
 }
 
+std::chrono::nanoseconds Run::look_for_progress(TimePoint now) {
+  auto const seen = state_.board.progress() + state_.board.completed();
+  if (std::exchange(progress_seen_, seen) != seen) still_since_ = now;
+  return now - still_since_;
+}
+
+RunProgress Run::progress(TimePoint now) const {
+  auto const& program = *spec_.program;
+  RunProgress progress;
+  progress.run = spec_.run;
+  progress.group = spec_.group;
+  progress.epoch = spec_.epoch;
+  progress.description = spec_.description;
+  progress.rank = program.rank;
+  progress.ranks = program.spec.ranks;
+  progress.seconds = std::chrono::duration<double>(now - started_).count();
+  progress.still_seconds = std::chrono::duration<double>(now - still_since_).count();
+  progress.steps_done = state_.board.completed();
+  progress.steps = static_cast<std::uint32_t>(program.instructions.size());
+  progress.bytes_sent = state_.bytes_sent;
+  progress.bytes_received = state_.bytes_received;
+  for (std::uint32_t i = 0; i < progress.steps && progress.standing.size() < RunProgress::standing_max; ++i) {
+    if (!state_.board.is_under_way(i)) continue;
+    auto const& instruction = program.instructions[i];
+    progress.standing.push_back(
+        {i, instruction.op, instruction.peer, instruction.message, state_.board.done(i), state_.board.total(i)});
+  }
+  for (auto& wait : waits()) {
+    Awaited awaited{wait.rank, spec_.members[wait.rank].worker, std::move(wait.where), {}, {}};
+    if (auto const found = suspect(wait, now); found && found->rank == wait.rank) {
+      awaited.suspicion = found->kind;
+      awaited.lasting = found->lasting;
+    }
+    progress.waiting_for.push_back(std::move(awaited));
+  }
+  return progress;
+}
+
 void Run::end(std::optional<Failure> const& failure, TimePoint now) {
   ended_ = true;
   auto const seconds = [](auto duration) { return std::chrono::duration<double>(duration).count(); };
@@ -322,12 +362,15 @@ void Run::end(std::optional<Failure> const& failure, TimePoint now) {
     result.status = Error(failure->code, failure->detail());
     result.culprits = failure->culprits;
   }
-  result.seconds = seconds(now - started_);
+  result.started = started_;
+  result.duration = now - started_;
+  result.seconds = seconds(result.duration);
   result.wait_seconds = seconds((anybody_heard_ ? first_heard_ : now) - started_);
   result.bytes_sent = state_.bytes_sent;
   result.bytes_received = state_.bytes_received;
   result.steps = state_.board.completed();
   result.reduced = state_.workspace.reduced();
+  result.instructions = timeline_.steps(state_.board.totals());
   auto const done = std::move(done_);
   spec_.owner.reset();
   done(std::move(result));

@@ -10,9 +10,11 @@
 
 #include "worker/engine/data_plane.hpp"
 #include "worker/engine/failure.hpp"
+#include "worker/engine/progress.hpp"
 #include "worker/engine/receive_channel.hpp"
 #include "worker/engine/run_state.hpp"
 #include "worker/engine/send_channel.hpp"
+#include "worker/engine/timeline.hpp"
 #include "worker/engine/witness.hpp"
 
 namespace chorus::engine {
@@ -28,8 +30,8 @@ class Run {
   // Ranks that wait only for ranks that were heard of give those who know better this long to name the culprit.
   static constexpr std::chrono::milliseconds grace{100};
 
-  // check(spec) is ok.
-  Run(RunSpec spec, RunDone done, DataPlaneOptions const& options, TimePoint now);
+  // check(spec) is ok. The clock outlives the run.
+  Run(RunSpec spec, RunDone done, DataPlaneOptions const& options, Clock& clock);
   Run(Run const&) = delete;
   Run& operator=(Run const&) = delete;
 
@@ -72,6 +74,10 @@ class Run {
   // What it waits for `rank` to do; nothing if it does not.
   [[nodiscard]] std::optional<std::string> waits_where(plan::Rank rank) const;
 
+  // Looks whether anything has moved since it looked last, and gives for how long nothing has.
+  std::chrono::nanoseconds look_for_progress(TimePoint now);
+  [[nodiscard]] RunProgress progress(TimePoint now) const;
+
   // "rank 2 (w2)"
   [[nodiscard]] std::string name_of(plan::Rank rank) const;
 
@@ -79,7 +85,8 @@ class Run {
   void end(std::optional<Failure> const& failure, TimePoint now);
   [[nodiscard]] bool ended() const { return ended_; }
 
-  bool is_queued = false;  // with the engine, to be worked on
+  bool is_queued = false;   // with the engine, to be worked on
+  bool is_stalled = false;  // as was told the flight recorder
 
  private:
   void prepare_channels();
@@ -96,6 +103,7 @@ class Run {
   RunDone done_;
   TimePoint const started_;
   TimePoint first_heard_;
+  Timeline timeline_;
   RunState state_;
   std::deque<SendChannel> sends_;  // stable addresses
   std::deque<ReceiveChannel> receives_;
@@ -111,6 +119,8 @@ class Run {
   std::chrono::milliseconds until_inquiry_;  // doubles up to inquiry_
   TimePoint next_inquiry_;
   std::optional<Witness> witness_;  // once somebody was asked
+  std::uint64_t progress_seen_ = 0;
+  TimePoint still_since_;
   bool ended_ = false;
 };
 

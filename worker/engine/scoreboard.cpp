@@ -6,7 +6,7 @@
 
 namespace chorus::engine {
 
-Scoreboard::Scoreboard(plan::Program const& program, std::vector<std::uint64_t> total_bytes)
+Scoreboard::Scoreboard(plan::Program const& program, std::vector<std::uint64_t> total_bytes, Timeline* timeline)
     : program_(program),
       total_(std::move(total_bytes)),
       done_(total_.size()),
@@ -14,7 +14,8 @@ Scoreboard::Scoreboard(plan::Program const& program, std::vector<std::uint64_t> 
       dependents_(program.dependencies.size()),
       dependents_begin_(total_.size() + 1),
       woken_(total_.size()),
-      is_woken_(total_.size()) {
+      is_woken_(total_.size()),
+      timeline_(timeline) {
   CHORUS_ASSERT(total_.size() == program.instructions.size(), "every instruction has a size");
   auto const count = static_cast<std::uint32_t>(total_.size());
   for (auto const& dependency : program.dependencies) ++dependents_begin_[dependency.instruction + 1];
@@ -26,7 +27,10 @@ Scoreboard::Scoreboard(plan::Program const& program, std::vector<std::uint64_t> 
       if (waits_for_whole(i, dependency.segmentwise)) ++waits_[i];
     }
   for (std::uint32_t i = 0; i < count; ++i)
-    if (waits_[i] == 0) wake(i);
+    if (waits_[i] == 0) {
+      wake(i);
+      if (timeline_ != nullptr && ready(i) == total_[i]) timeline_->ready(i, 0);
+    }
 }
 
 std::uint64_t Scoreboard::ready(std::uint32_t i) const {
@@ -38,19 +42,29 @@ std::uint64_t Scoreboard::ready(std::uint32_t i) const {
 }
 
 void Scoreboard::advance(std::uint32_t i, std::uint64_t bytes) {
+  bool const is_first = done_[i] == 0;
   done_[i] += bytes;
+  progress_ += bytes;
   CHORUS_ASSERT(bytes != 0 && done_[i] <= total_[i], "progress stays within the instruction");
   if (done_[i] == total_[i]) return complete(i);
-  for (auto d = dependents_begin_[i]; d < dependents_begin_[i + 1]; ++d)
-    if (dependents_[d].segmentwise && waits_[dependents_[d].instruction] == 0) wake(dependents_[d].instruction);
+  if (is_first && timeline_ != nullptr) timeline_->moved(i);
+  for (auto d = dependents_begin_[i]; d < dependents_begin_[i + 1]; ++d) {
+    auto const dependent = dependents_[d].instruction;
+    if (!dependents_[d].segmentwise || waits_[dependent] != 0) continue;
+    wake(dependent);
+    if (is_first && timeline_ != nullptr) timeline_->ready(dependent);
+  }
 }
 
 void Scoreboard::complete(std::uint32_t i) {
   ++completed_;
+  std::int64_t const now_ns = timeline_ != nullptr ? timeline_->done(i) : 0;
   for (auto d = dependents_begin_[i]; d < dependents_begin_[i + 1]; ++d) {
     auto const& [dependent, segmentwise] = dependents_[d];
     if (waits_for_whole(dependent, segmentwise)) --waits_[dependent];
-    if (waits_[dependent] == 0) wake(dependent);
+    if (waits_[dependent] != 0) continue;
+    wake(dependent);
+    if (timeline_ != nullptr) timeline_->ready(dependent, now_ns);
   }
 }
 

@@ -11,16 +11,19 @@
 
 #include "collectives/plan/program.hpp"
 #include "worker/engine/index_queue.hpp"
+#include "worker/engine/timeline.hpp"
 
 namespace chorus::engine {
 
 // Sized once; nothing is allocated while the program runs.
 class Scoreboard {
  public:
-  // total_bytes[i]: of instruction i. The program outlives the scoreboard.
-  Scoreboard(plan::Program const& program, std::vector<std::uint64_t> total_bytes);
+  // total_bytes[i]: of instruction i. The program outlives the scoreboard, and so does the timeline, if there is one to
+  // be kept.
+  Scoreboard(plan::Program const& program, std::vector<std::uint64_t> total_bytes, Timeline* timeline = nullptr);
 
   [[nodiscard]] std::uint64_t total(std::uint32_t i) const { return total_[i]; }
+  [[nodiscard]] std::vector<std::uint64_t> const& totals() const { return total_; }
   [[nodiscard]] std::uint64_t done(std::uint32_t i) const { return done_[i]; }
   // How far the instructions that i depends on let it go; >= done(i).
   [[nodiscard]] std::uint64_t ready(std::uint32_t i) const;
@@ -35,6 +38,10 @@ class Scoreboard {
 
   [[nodiscard]] std::uint32_t completed() const { return completed_; }
   [[nodiscard]] bool finished() const { return completed_ == total_.size(); }
+  // Nothing that it depends on keeps instruction i from going on, and it is not done.
+  [[nodiscard]] bool is_under_way(std::uint32_t i) const { return done(i) < total_[i] && ready(i) > done(i); }
+  // Grows with every byte that is done.
+  [[nodiscard]] std::uint64_t progress() const { return progress_; }
 
  private:
   struct Dependent {
@@ -53,6 +60,8 @@ class Scoreboard {
   IndexQueue woken_;
   std::vector<bool> is_woken_;
   std::uint32_t completed_ = 0;
+  std::uint64_t progress_ = 0;
+  Timeline* const timeline_;
 };
 
 }  // namespace chorus::engine

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "collectives/core/assert.hpp"
+#include "worker/engine/run_identity.hpp"
 #include "worker/memory/errc.hpp"
 
 namespace chorus::engine {
@@ -93,26 +94,28 @@ std::string SharedGroup::name_of(plan::Rank rank) const {
   return "rank " + std::to_string(rank) + " (" + members_[rank].worker + ")";
 }
 
-RunResult SharedGroup::run(SharedCall& call, std::string const& description, std::span<std::byte const> input,
+RunResult SharedGroup::run(SharedCall& call, std::uint64_t sequence, std::string const& description, std::span<std::byte const> input,
                            std::span<std::byte> output, std::chrono::milliseconds timeout,
                            Interruption const* interruption) {
-  enter(description, timeout, interruption);
+  enter(sequence, description, timeout, interruption);
   call.begin(calls_, lanes_, input, output);
   return go_on(call, output);
 }
 
-RunResult SharedGroup::run_in_pieces(SharedCall& call, std::string const& description, std::span<std::byte const> input,
+RunResult SharedGroup::run_in_pieces(SharedCall& call, std::uint64_t sequence, std::string const& description, std::span<std::byte const> input,
                                      std::span<std::span<std::byte> const> pieces, std::chrono::milliseconds timeout,
                                      Interruption const* interruption) {
-  enter(description, timeout, interruption);
+  enter(sequence, description, timeout, interruption);
   call.begin_in_pieces(calls_, lanes_, input, pieces);
   return go_on(call, {});
 }
 
-void SharedGroup::enter(std::string const& description, std::chrono::milliseconds timeout,
+void SharedGroup::enter(std::uint64_t sequence, std::string const& description, std::chrono::milliseconds timeout,
                         Interruption const* interruption) {
   interruption_ = interruption;
-  started_ = looked_for_life_ = std::chrono::steady_clock::now();
+  sequence_ = sequence;
+  moves_ = moves_seen_ = 0;
+  started_ = looked_for_life_ = still_since_ = std::chrono::steady_clock::now();
   deadline_ = started_ + timeout;
   describe(description);
   own().entered.store(calls_ + 1, std::memory_order_release);
@@ -127,6 +130,7 @@ RunResult SharedGroup::go_on(SharedCall& call, std::span<std::byte> output) {
         break;
       case SharedCall::Turn::moved:
         wait.moved();
+        ++moves_;
         break;
       case SharedCall::Turn::waits:
         if (wait.pause()) failure = look_around(call);
@@ -146,12 +150,56 @@ RunResult SharedGroup::go_on(SharedCall& call, std::span<std::byte> output) {
     result.culprits = failure->culprits;
   }
   own().ended.store(++calls_, std::memory_order_release);
-  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count();
+  if (std::exchange(is_stalled_, false)) flights_->goes_on(local_run_number(group_, epoch_, sequence_));
+  result.started = started_;
+  result.duration = std::chrono::steady_clock::now() - started_;
+  result.seconds = std::chrono::duration<double>(result.duration).count();
   result.bytes_sent = call.bytes_sent();
   result.bytes_received = call.bytes_received();
   result.steps = call.instructions_done();
   result.reduced = call.reduced();
   return result;
+}
+
+void SharedGroup::tell_of_stalls(FlightRecorder* recorder, std::string group, std::uint32_t epoch) {
+  flights_ = recorder;
+  group_ = std::move(group);
+  epoch_ = epoch;
+}
+
+void SharedGroup::look_for_stall(SharedCall const& call, TimePoint now) {
+  if (std::exchange(moves_seen_, moves_) != moves_) still_since_ = now;
+  if (flights_ == nullptr || is_stalled_ == (now - still_since_ >= flights_->stall_after())) return;
+  is_stalled_ = !is_stalled_;
+  if (is_stalled_)
+    flights_->stalled(progress(call, now));
+  else
+    flights_->goes_on(local_run_number(group_, epoch_, sequence_));
+}
+
+RunProgress SharedGroup::progress(SharedCall const& call, TimePoint now) const {
+  RunProgress progress;
+  progress.run = local_run_number(group_, epoch_, sequence_);
+  progress.group = group_;
+  progress.epoch = epoch_;
+  progress.description = description_;
+  progress.rank = rank_;
+  progress.ranks = static_cast<std::uint32_t>(members_.size());
+  progress.seconds = std::chrono::duration<double>(now - started_).count();
+  progress.still_seconds = std::chrono::duration<double>(now - still_since_).count();
+  progress.steps_done = call.instructions_done();
+  progress.steps = static_cast<std::uint32_t>(call.program().instructions.size());
+  progress.bytes_sent = call.bytes_sent();
+  progress.bytes_received = call.bytes_received();
+  for (auto& awaited : call.awaited()) {
+    auto const is_known = [&awaited](Awaited const& known) { return known.rank == awaited.rank; };
+    if (std::any_of(progress.waiting_for.begin(), progress.waiting_for.end(), is_known)) continue;
+    bool const has_called = lanes_[awaited.rank]->board().entered.load(std::memory_order_acquire) > calls_;
+    progress.waiting_for.push_back({awaited.rank, members_[awaited.rank].worker, std::move(awaited.where),
+                                    has_called ? links::Suspicion::slow : links::Suspicion::not_called,
+                                    std::chrono::duration_cast<std::chrono::microseconds>(now - still_since_)});
+  }
+  return progress;
 }
 
 void SharedGroup::describe(std::string const& description) {
@@ -246,6 +294,7 @@ std::optional<Failure> SharedGroup::look_around(SharedCall const& call) {
   if (auto too_late = expired(call, now)) return too_late;
   if (now - looked_for_life_ < life_every) return std::nullopt;
   looked_for_life_ = now;
+  look_for_stall(call, now);
   return lost(call);
 }
 

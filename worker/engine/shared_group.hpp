@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "worker/engine/data_plane.hpp"
+#include "worker/engine/flight_recorder.hpp"
 #include "worker/engine/interruption.hpp"
 #include "worker/engine/shared_call.hpp"
 #include "worker/engine/shared_lane.hpp"
@@ -42,13 +43,16 @@ class SharedGroup {
   // Finds everybody's board. Errors: MemoryErrc, the detail names the member whose memory is not to be seen.
   [[nodiscard]] Status meet(std::span<SharedCard const> cards, memory::RegionBook& regions);
 
+  // From now on the recorder, which outlives this, is told of calls of the group that stand still.
+  void tell_of_stalls(FlightRecorder* recorder, std::string group, std::uint32_t epoch);
+
   // Every member has met all. The call was made for this group's arena. An interruption, if there is one to look at,
-  // ends the call here, and the others hear of it.
-  [[nodiscard]] RunResult run(SharedCall& call, std::string const& description, std::span<std::byte const> input,
-                              std::span<std::byte> output, std::chrono::milliseconds timeout,
+  // ends the call here, and the others hear of it. `sequence`: of the call, in the group.
+  [[nodiscard]] RunResult run(SharedCall& call, std::uint64_t sequence, std::string const& description,
+                              std::span<std::byte const> input, std::span<std::byte> output, std::chrono::milliseconds timeout,
                               Interruption const* interruption = nullptr);
   // See SharedCall::begin_in_pieces.
-  [[nodiscard]] RunResult run_in_pieces(SharedCall& call, std::string const& description,
+  [[nodiscard]] RunResult run_in_pieces(SharedCall& call, std::uint64_t sequence, std::string const& description,
                                         std::span<std::byte const> input, std::span<std::span<std::byte> const> pieces,
                                         std::chrono::milliseconds timeout, Interruption const* interruption);
 
@@ -57,12 +61,14 @@ class SharedGroup {
 
   SharedGroup(memory::Arena& arena, plan::Rank rank, std::vector<Peer> members, BoardLayout layout,
               std::span<std::byte> board);
-  void enter(std::string const& description, std::chrono::milliseconds timeout, Interruption const* interruption);
+  void enter(std::uint64_t sequence, std::string const& description, std::chrono::milliseconds timeout, Interruption const* interruption);
   [[nodiscard]] RunResult go_on(SharedCall& call, std::span<std::byte> output);
   [[nodiscard]] std::optional<Failure> look_around(SharedCall const& call);
   [[nodiscard]] std::optional<Failure> told_by_others() const;
   [[nodiscard]] Failure disagreement(plan::Rank other) const;
   void describe(std::string const& description);
+  void look_for_stall(SharedCall const& call, TimePoint now);
+  [[nodiscard]] RunProgress progress(SharedCall const& call, TimePoint now) const;
   [[nodiscard]] std::optional<Failure> lost(SharedCall const& call) const;
   [[nodiscard]] std::optional<Failure> expired(SharedCall const& call, TimePoint now) const;
   [[nodiscard]] bool sees_all() const;
@@ -84,6 +90,15 @@ class SharedGroup {
   Interruption const* interruption_ = nullptr;
   TimePoint started_, deadline_;
   TimePoint looked_for_life_;
+
+  FlightRecorder* flights_ = nullptr;
+  std::string group_;
+  std::uint32_t epoch_ = 0;
+  std::uint64_t sequence_ = 0;  // of the call at hand
+  std::uint64_t moves_ = 0;     // of it
+  std::uint64_t moves_seen_ = 0;
+  TimePoint still_since_;
+  bool is_stalled_ = false;
 };
 
 }  // namespace chorus::engine

@@ -45,8 +45,12 @@ class GroupBook {
   // epoch_fenced for an epoch below the highest seen of this name. Groups that are not known have no opinion.
   [[nodiscard]] std::optional<http::Problem> check_epoch(std::string const& name, std::uint32_t epoch) const;
 
-  // Waits for its turn, runs, and commits on this rank. The deadline counts from now.
-  boost::asio::awaitable<http::Checked<api::LocalReport>> call(std::string group, std::string op, api::LocalCall call);
+  // Waits for its turn, runs, and commits on this rank. The deadline counts from now. `trace_id`: that it belongs to.
+  boost::asio::awaitable<http::Checked<api::LocalReport>> call(std::string group, std::string op, api::LocalCall call,
+                                                               std::string trace_id);
+
+  // What the coordinator is told: of each group whose members have called, in its present epoch.
+  [[nodiscard]] std::vector<api::GroupCalls> calls() const;
 
   // No new calls; drained() returns when the last one has ended, or at the deadline.
   void drain() { draining_ = true; }
@@ -62,7 +66,7 @@ class GroupBook {
   };
 
   boost::asio::awaitable<http::Checked<api::LocalReport>> run(EpochPtr epoch, Op op, RunOrder order,
-                                                              api::LocalCall call);
+                                                              api::LocalCall call, std::string trace_id);
   [[nodiscard]] http::Checked<RunOrder> checked_order(GroupEpoch const& epoch, std::uint64_t sequence, Op op,
                                                       std::chrono::steady_clock::time_point deadline,
                                                       api::LocalCall const& call);

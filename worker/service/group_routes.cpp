@@ -1,6 +1,7 @@
 #include "worker/service/group_routes.hpp"
 
 #include "http/paging.hpp"
+#include "http/trace_context.hpp"
 #include "worker/service/json_body.hpp"
 #include "worker/service/problems.hpp"
 
@@ -12,13 +13,13 @@ using boost::asio::awaitable;
 }  // namespace
 
 void GroupRoutes::add_to(http::Router& router) {
-  router.add(http::Method::get, "/v1/groups",
+  router.add(http::Method::get, "/v1/groups", http::Access::read,
              [this](http::Request const& request, http::Body&) { return list(request); });
-  router.add(http::Method::get, "/v1/groups/{name}",
+  router.add(http::Method::get, "/v1/groups/{name}", http::Access::read,
              [this](http::Request const& request, http::Body&) { return get(request); });
-  router.add(http::Method::put, "/v1/groups/{name}",
+  router.add(http::Method::put, "/v1/groups/{name}", http::Access::join,
              [this](http::Request const& request, http::Body& body) { return put(request, body); });
-  router.add(http::Method::post, "/v1/groups/{name}/{op}",
+  router.add(http::Method::post, "/v1/groups/{name}/{op}", http::Access::submit,
              [this](http::Request const& request, http::Body& body) { return call(request, body); });
 }
 
@@ -50,8 +51,9 @@ awaitable<http::Response> GroupRoutes::put(http::Request const& request, http::B
 awaitable<http::Response> GroupRoutes::call(http::Request const& request, http::Body& body) {
   auto asked = co_await read_json<api::LocalCall>(body);
   if (!asked) co_return asked.error();
-  auto const report =
-      co_await groups_.call(request.parameter("name"), request.parameter("op"), std::move(asked->message));
+  auto trace = http::trace_of(request.fields);
+  auto const report = co_await groups_.call(request.parameter("name"), request.parameter("op"),
+                                            std::move(asked->message), trace ? std::move(trace->trace_id) : "");
   if (!report) co_return report.error();
   co_return http::Response::json(200, http::encode(*report));
 }

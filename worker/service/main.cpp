@@ -47,6 +47,7 @@ int main(int argc, char** argv) {
       "worker", spdlog::sinks_init_list{std::make_shared<spdlog::sinks::stderr_sink_mt>(),
                                         std::make_shared<chorus::metrics::LogCounter>()});
   log->set_level(spdlog::level::from_str(flags->log_level));
+  chorus::logging::configure(*log, flags->options.log_format);
   log->flush_on(spdlog::level::info);
   spdlog::set_default_logger(log);  // of the http room: standard output is for the address alone
   chorus::http::ignore_broken_pipes();

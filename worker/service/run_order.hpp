@@ -50,6 +50,7 @@ struct RunOrder {
   std::uint64_t contributions = 0;              // parts of all workers together, for avg
   ReduceOp reduce = ReduceOp::sum;
   bool digests = false;
+  std::string trace_id;  // of the trace that it belongs to, or ""
   api::Schedule schedule;
   std::chrono::steady_clock::time_point deadline;
 };

@@ -2,6 +2,7 @@
 
 #include <charconv>
 
+#include "http/trace_context.hpp"
 #include "worker/service/json_body.hpp"
 #include "worker/service/problems.hpp"
 
@@ -22,13 +23,13 @@ http::Checked<std::uint64_t> run_number(http::Request const& request) {
 }  // namespace
 
 void RunRoutes::add_to(http::Router& router) {
-  router.add(http::Method::put, "/v1/runs/{run}",
+  router.add(http::Method::put, "/v1/runs/{run}", http::Access::join,
              [this](http::Request const& request, http::Body& body) { return put(request, body); });
-  router.add(http::Method::get, "/v1/runs/{run}",
+  router.add(http::Method::get, "/v1/runs/{run}", http::Access::join,
              [this](http::Request const& request, http::Body&) { return get(request); });
-  router.add(http::Method::post, "/v1/runs/{run}/commit",
+  router.add(http::Method::post, "/v1/runs/{run}/commit", http::Access::join,
              [this](http::Request const& request, http::Body&) { return commit(request); });
-  router.add(http::Method::delete_, "/v1/runs/{run}",
+  router.add(http::Method::delete_, "/v1/runs/{run}", http::Access::join,
              [this](http::Request const& request, http::Body&) { return erase(request); });
 }
 
@@ -42,6 +43,7 @@ awaitable<http::Response> RunRoutes::put(http::Request const& request, http::Bod
                             "is " + std::to_string(asked->message.run) + ", the path says " + std::to_string(*run));
   auto order = to_order(asked->message, identity_, std::chrono::steady_clock::now());
   if (!order) co_return order.error();
+  if (auto trace = http::trace_of(request.fields)) order->trace_id = std::move(trace->trace_id);
   if (auto problem = groups_.check_epoch(order->group, order->epoch)) co_return *problem;
   auto const report = co_await runs_.put(std::move(*order), identity_.id, std::move(asked->text));
   if (!report) co_return report.error();

@@ -1,10 +1,12 @@
 #include "worker/service/runner.hpp"
 
 #include "collectives/plan/digest.hpp"
+#include "http/logging/log.hpp"
 #include "worker/devices/reduce.hpp"
 #include "worker/engine/errc.hpp"
 #include "worker/engine/run_identity.hpp"
 #include "worker/service/digest.hpp"
+#include "worker/service/flight_routes.hpp"
 #include "worker/service/pending.hpp"
 #include "worker/service/problems.hpp"
 #include "worker/service/run_memory.hpp"
@@ -64,6 +66,7 @@ void Runner::abort(std::uint64_t run, Error why) {
 engine::RunSpec Runner::to_spec(RunOrder const& order, RunMemory const& memory) {
   engine::RunSpec spec;
   spec.run = order.run;
+  spec.group = order.group;
   spec.epoch = order.epoch;
   spec.token = order.token;
   spec.description = engine::describe(order.spec, memory.dtype, order.sizes, order.reduce);
@@ -163,14 +166,17 @@ awaitable<Checked<RunEnd>> Runner::run(RunOrder order) {
     end.input_digest = co_await digest_of(memory->owner(), memory->input());
   if (auto const& why = preparing_.at(order.run)) co_return to_problem(*why, {});
   preparation.end();
-  end.started_us = microseconds(steady_clock::now());
+  end.started = steady_clock::now();
+  end.started_us = microseconds(end.started);
   parts_.metrics.run_begun(order.spec.op);
   auto const pending = std::make_shared<Pending<engine::RunResult>>(parts_.control);
   parts_.plane.start(std::move(spec), [pending](engine::RunResult result) {
     Pending<engine::RunResult>::resolve(pending, std::move(result));
   });
-  auto const result = co_await pending->take();
+  auto result = co_await pending->take();
 
+  if (!result.instructions.empty()) end.started = result.started;
+  end.instructions = std::move(result.instructions);
   end.seconds = result.seconds;
   end.wait_seconds = result.wait_seconds;
   end.bytes_sent = result.bytes_sent;
@@ -201,7 +207,7 @@ awaitable<Checked<RunEnd>> Runner::run(RunOrder order) {
   co_return end;
 }
 
-void Runner::record(RunOrder const& order, RunMemory const& memory, RunEnd const& end) {
+void Runner::record(RunOrder const& order, RunMemory const& memory, RunEnd& end) {
   metrics::FinishedRun run;
   run.op = order.spec.op;
   run.algorithm = order.spec.algorithm;
@@ -217,27 +223,41 @@ void Runner::record(RunOrder const& order, RunMemory const& memory, RunEnd const
   run.reduce_seconds = end.reduced.seconds;
   parts_.metrics.run_finished(run);
 
-  Flight flight;
-  flight.run = order.run;
-  flight.group = order.group;
-  flight.epoch = order.epoch;
-  flight.op = name(order.spec.op);
-  flight.algorithm = order.spec.algorithm;
-  flight.rank = order.rank;
-  flight.ranks = order.spec.ranks;
-  flight.tensor = order.tensor;
+  auto kind = std::make_shared<engine::FlightKind>();
+  kind->group = order.group;
+  kind->epoch = order.epoch;
+  kind->op = order.spec.op;
+  kind->algorithm = order.spec.algorithm;
+  kind->rank = order.rank;
+  kind->ranks = order.spec.ranks;
+  kind->tensor = order.tensor;
   if (!order.fused.empty())
-    flight.tensor = order.fused.front() + " and " + std::to_string(order.fused.size() - 1) + " more";
-  flight.dtype = name(memory.dtype);
-  flight.elements = memory.bytes() / element_bytes(memory.dtype);
+    kind->tensor = order.fused.front() + " and " + std::to_string(order.fused.size() - 1) + " more";
+  kind->dtype = memory.dtype;
+  kind->elements = memory.bytes() / element_bytes(memory.dtype);
+  kind->path = "links";
+  engine::Flight flight;
+  flight.kind = std::move(kind);
+  flight.run = order.run;
+  flight.trace_id = order.trace_id;
   flight.state = state_of(end);
   if (end.problem) flight.error = std::string(run.kind) + ": " + end.problem->detail;
-  flight.started_us = end.started_us;
+  flight.started = end.started;
   flight.seconds = end.seconds;
   flight.wait_seconds = end.wait_seconds;
   flight.bytes_sent = end.bytes_sent;
   flight.bytes_received = end.bytes_received;
   flight.steps = end.steps;
+  flight.instructions = std::move(end.instructions);
+  logging::write(parts_.log, end.problem ? spdlog::level::warn : spdlog::level::debug, "run.ended",
+                 "run of " + std::string(name(order.spec.op)) + " " + flight.state +
+                     (end.problem ? ": " + end.problem->detail : std::string()),
+                 {run_field(order.run),
+                  {"group", order.group},
+                  {"epoch", order.epoch},
+                  {"rank", order.rank},
+                  {"seconds", end.seconds},
+                  {"trace_id", order.trace_id}});
   parts_.flights.add(std::move(flight));
 }
 

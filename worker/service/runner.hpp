@@ -1,6 +1,8 @@
 // Does one run on this rank: finds the tensor and the plan, hands them to the data plane, waits, digests, counts.
 #pragma once
 
+#include <spdlog/logger.h>
+
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <map>
@@ -10,7 +12,7 @@
 #include "collectives/plan/cache.hpp"
 #include "metrics/worker_metrics.hpp"
 #include "worker/engine/data_plane.hpp"
-#include "worker/service/flight.hpp"
+#include "worker/engine/flight_recorder.hpp"
 #include "worker/service/held_result.hpp"
 #include "worker/service/helper.hpp"
 #include "worker/service/run_order.hpp"
@@ -27,6 +29,8 @@ struct RunEnd {
   std::uint64_t bytes_received = 0;
   std::uint32_t steps = 0;
   engine::Reduced reduced;
+  std::chrono::steady_clock::time_point started;
+  std::vector<engine::FlightStep> instructions;
   std::optional<http::Problem> problem;  // why it failed
   std::string input_digest;              // "" unless asked for
   std::string output_digest;
@@ -48,7 +52,8 @@ class Runner {
     tensors::Pool& pool;
     Helper& helper;
     metrics::WorkerMetrics& metrics;
-    FlightRecorder& flights;
+    engine::FlightRecorder& flights;
+    spdlog::logger& log;
   };
 
   explicit Runner(Parts parts) : parts_(std::move(parts)) {}
@@ -84,7 +89,7 @@ class Runner {
   boost::asio::awaitable<void> spread(std::shared_ptr<LowerLevel> level, std::shared_ptr<tensors::Block> result);
   boost::asio::awaitable<std::string> digest_of(std::shared_ptr<void const> owner, std::span<std::byte const> bytes);
   void give_up(RunOrder const& order, http::Problem const& why);
-  void record(RunOrder const& order, RunMemory const& memory, RunEnd const& end);
+  void record(RunOrder const& order, RunMemory const& memory, RunEnd& end);
 
   class Preparation;
 

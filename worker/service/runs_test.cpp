@@ -211,19 +211,6 @@ TEST_CASE("a run of an epoch that is over is refused") {
   CHECK(mentions(refused.body, "the highest seen is 3"));
 }
 
-TEST_CASE("the flight recorder remembers how runs ended, the latest first") {
-  LiveGroup group(1);
-  group.at(0).put_tensor("x", "f32", ones());
-  group.run(7);
-  group.run(8);
-  auto const flights = group.at(0).get("/v1/flight").json().at("items");
-  CHECK(flights.as_array().size() == 2);
-  CHECK(flights.at(0).at("run") == "0000000000000008");
-  CHECK(flights.at(0).at("state") == "succeeded");
-  CHECK(group.at(0).get("/v1/flight?last=1").json().at("items").as_array().size() == 1);
-  CHECK(group.at(0).get("/v1/flight?last=9999").code() == "bad_request");
-}
-
 TEST_CASE("a worker that is told to stop refuses new runs and ends those that wait") {
   LiveGroup group(2);
   group.put_everywhere("x");

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "http/logging/log.hpp"
 #include "metrics/build.hpp"
 #include "worker/service/link_list.hpp"
 #include "worker/service/probe_routes.hpp"
@@ -21,10 +22,10 @@ constexpr std::chrono::seconds abort_timeout{2};
 bool is_wildcard(std::string const& host) { return host == "0.0.0.0" || host == "::"; }
 
 // Where the worker is reached if nothing maps its address.
-std::string bound_url(WorkerOptions const& options, std::uint16_t port) {
+std::string bound_url(WorkerOptions const& options, std::string_view scheme, std::uint16_t port) {
   auto const& host = is_wildcard(options.host) ? options.host_name : options.host;
   bool const is_ipv6 = host.find(':') != std::string::npos && !host.starts_with('[');
-  return "http://" + (is_ipv6 ? '[' + host + ']' : host) + ":" + std::to_string(port);
+  return std::string(scheme) + "://" + (is_ipv6 ? '[' + host + ']' : host) + ":" + std::to_string(port);
 }
 
 // Host names may hold what ids may not.
@@ -81,13 +82,16 @@ struct Worker::Runs {
       : plane({.worker = worker.identity_.id,
                .incarnation = worker.identity_.incarnation,
                .spin = worker.options_.spin,
+               .loop = worker.options_.has_threads ? nullptr : &worker.control_,
                .arena = worker.arena_.get(),
+               .credentials = &worker.security_.credentials(),
+               .flights = &worker.flights_,
                .on_link_without_shm =
                    [log = worker.log_](std::string const& peer, std::string const& why) {
                      log->info("the link with {} goes over tcp: {}", peer, why);
                    }}),
         runner({executor, plane, worker.plans_, worker.store_, worker.pool_, worker.helper_, worker.metrics_,
-                worker.flights_}),
+                worker.flights_, *worker.log_}),
         book(executor, runner, {}),
         groups(executor, runner, plane, worker.identity_,
                [&worker](api::Trouble trouble) { worker.report(std::move(trouble)); }),
@@ -95,11 +99,13 @@ struct Worker::Runs {
         group_routes(groups),
         link_route(plane, worker.identity_),
         link_list(plane),
-        probe_routes(worker.client_, worker.identity_) {
+        flight_routes(executor, plane, worker.flights_, book, worker.identity_),
+        probe_routes(worker.client_, worker.identity_, worker.options_.coordinator) {
     run_routes.add_to(worker.router_);
     group_routes.add_to(worker.router_);
     link_route.add_to(worker.router_);
     link_list.add_to(worker.router_);
+    flight_routes.add_to(worker.router_);
     probe_routes.add_to(worker.router_);
   }
 
@@ -111,40 +117,50 @@ struct Worker::Runs {
   GroupRoutes group_routes;
   LinkRoute link_route;
   LinkList link_list;
+  FlightRoutes flight_routes;
   ProbeRoutes probe_routes;
 };
 
 Worker::Worker(boost::asio::io_context& control, WorkerOptions options, std::shared_ptr<spdlog::logger> log,
                Fenced fenced)
-    : executor_(control.get_executor()),
+    : control_(control),
+      executor_(control.get_executor()),
       options_(std::move(options)),
       log_(std::move(log)),
       fenced_(std::move(fenced)),
       metrics_(metrics::this_build(), options_.start_time_seconds, metrics::log_counter_of(*log_)),
+      security_(options_.security, {}, [this](std::string_view reason) { metrics_.refused(reason); }),
       arena_(make_arena(options_, *log_)),
       pool_(kept_bytes(options_), options_.memory_limit_bytes, arena_),
       clients_(options_.allows_client_shm, store_),
       plans_(plan_cache_bytes),
-      helper_(executor_),
-      client_(executor_),
-      server_(executor_, router_, limits_of(options_),
-              [this](http::Exchange const& exchange) {
-                metrics_.request(http::name(exchange.method), exchange.route, exchange.status,
-                                 std::chrono::duration<double>(exchange.duration).count());
-              }),
+      helper_(executor_, options_.has_threads ? boost::asio::any_io_executor() : executor_),
+      flights_(flight_options()),
+      client_(executor_, &security_.credentials()),
+      server_(
+          executor_, router_, limits_of(options_),
+          [this](http::Exchange const& exchange) {
+            metrics_.request(http::name(exchange.method), exchange.route, exchange.status,
+                             std::chrono::duration<double>(exchange.duration).count());
+          },
+          security_.door()),
       lag_(executor_, [this](double seconds) { metrics_.loop_lag(seconds); }) {}
 
 Worker::~Worker() = default;
 
 Status Worker::open() {
+  if (auto const opened = security_.open(); !opened) return opened;
   auto const port = server_.listen(options_.host, options_.port);
   if (!port) return port.error();
-  bound_url_ = bound_url(options_, *port);
-  auto const url = options_.advertise.empty() ? bound_url_ : advertised_url(options_.advertise, *port);
+  bound_url_ = bound_url(options_, security_.scheme(), *port);
+  auto const url =
+      options_.advertise.empty() ? bound_url_ : advertised_url(options_.advertise, security_.scheme(), *port);
   if (!url) return url.error();
+  if (auto const named = security_.answer_to(http::parse_url(*url).value().host); !named) return named;
   identity_.url = *url;
   identity_.id = options_.id.empty() ? default_id(options_.host_name, *port) : options_.id;
   identity_.incarnation = options_.incarnation;
+  logging::configure(*log_, options_.log_format, {{"worker", identity_.id}});
   runs_ = std::make_unique<Runs>(executor_, *this);
   add_routes();
   log_->info("{} of incarnation {} listens on {}, others use {}", identity_.id, api::to_hex(identity_.incarnation),
@@ -155,6 +171,20 @@ Status Worker::open() {
   lag_.start();
   start_agent();
   return ok();
+}
+
+// Called from the threads that run: a logger takes lines from any.
+engine::FlightRecorder::Options Worker::flight_options() {
+  auto const tell = [this](engine::RunProgress const& run, bool stalled) {
+    logging::write(*log_, stalled ? spdlog::level::warn : spdlog::level::info, stalled ? "run.stalled" : "run.goes_on",
+                   stalled ? describe_stall(run) : run.description + " goes on, or has ended",
+                   {run_field(run.run),
+                    {"group", run.group},
+                    {"epoch", run.epoch},
+                    {"rank", run.rank},
+                    {"for_s", run.still_seconds}});
+  };
+  return {.stall = options_.stall, .on_stall = tell};
 }
 
 GroupBook& Worker::groups() { return runs_->groups; }
@@ -176,7 +206,6 @@ void Worker::add_routes() {
   tensor_routes_->add_to(router_);
   tensor_upload_->add_to(router_);
   shm_routes_.add_to(router_);
-  flights_.add_to(router_);
 }
 
 void Worker::start_agent() {
@@ -189,7 +218,8 @@ void Worker::start_agent() {
   agent.self.locality = options_.locality;
   if (agent.self.locality.host.empty()) agent.self.locality.host = options_.host_name;
   agent.self.version = metrics::this_build().version;
-  agent_ = std::make_unique<Agent>(executor_, client_, metrics_, log_, std::move(agent), fenced_);
+  agent_ = std::make_unique<Agent>(executor_, client_, metrics_, log_, std::move(agent), fenced_,
+                                   [this] { return runs_->groups.calls(); });
   agent_->start();
 }
 
@@ -204,7 +234,12 @@ std::string Worker::metrics_text() {
   scrape.tensors = store_.count();
   scrape.tensor_bytes = store_.total_bytes();
   scrape.tensor_limit_bytes = options_.memory_limit_bytes;
-  scrape.state = {!unready(), draining_, server_.open_connections(), server_.requests_in_flight()};
+  scrape.state = {!unready(),
+                  draining_,
+                  server_.open_connections(),
+                  server_.requests_in_flight(),
+                  security_.authenticates(),
+                  security_.certificate_ends_seconds()};
   auto const shards = parameters_->book().totals();
   scrape.owned = {shards.owned, shards.owned_bytes};
   scrape.backups = {shards.backups, shards.backup_bytes};

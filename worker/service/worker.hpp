@@ -15,7 +15,7 @@
 #include "worker/engine/data_plane.hpp"
 #include "worker/service/agent.hpp"
 #include "worker/service/client_memory.hpp"
-#include "worker/service/flight.hpp"
+#include "worker/service/flight_routes.hpp"
 #include "worker/service/group_book.hpp"
 #include "worker/service/group_routes.hpp"
 #include "worker/service/health_routes.hpp"
@@ -45,7 +45,8 @@ class Worker {
   Worker(Worker const&) = delete;
   Worker& operator=(Worker const&) = delete;
 
-  // Binds, and starts to join. Errors: HttpErrc::bind_failed; bad_url for an address to advertise that is none.
+  // Binds, and starts to join. Errors: HttpErrc::bind_failed; bad_url for an address to advertise that is none;
+  // AuthErrc for files of tokens and certificates, and for an address that others reach without authentication.
   [[nodiscard]] Status open();
 
   [[nodiscard]] Identity const& identity() const { return identity_; }
@@ -71,7 +72,9 @@ class Worker {
   void start_agent();
   void add_routes();
   [[nodiscard]] std::string metrics_text();
+  [[nodiscard]] engine::FlightRecorder::Options flight_options();
 
+  boost::asio::io_context& control_;
   boost::asio::any_io_executor executor_;
   WorkerOptions const options_;
   std::shared_ptr<spdlog::logger> log_;
@@ -81,13 +84,14 @@ class Worker {
   bool draining_ = false;
 
   metrics::WorkerMetrics metrics_;
+  http::Security security_;
   std::shared_ptr<memory::Arena> arena_;  // null: no memory is shared
   tensors::Pool pool_;
   tensors::Store store_;
   ClientMemory clients_;
   plan::Cache plans_;
   Helper helper_;
-  FlightRecorder flights_;
+  engine::FlightRecorder flights_;
   http::Client client_;
   http::Router router_;
   http::Server server_;

@@ -1,0 +1,41 @@
+#include "server/cli/terminal.hpp"
+
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+namespace chorus::cli {
+
+bool LiveScreen::is_possible() { return isatty(STDIN_FILENO) != 0 && isatty(STDOUT_FILENO) != 0; }
+
+ScreenSize LiveScreen::size() {
+  winsize size{};
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0 || size.ws_row == 0) return {};
+  return {size.ws_col, size.ws_row};
+}
+
+LiveScreen::LiveScreen() {
+  tcgetattr(STDIN_FILENO, &before_);
+  auto raw = before_;
+  raw.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO | ISIG);
+  tcsetattr(STDIN_FILENO, TCSANOW, &raw);
+  std::fputs("\x1b[?1049h\x1b[?25l", stdout);
+  std::fflush(stdout);
+}
+
+LiveScreen::~LiveScreen() {
+  std::fputs("\x1b[?25h\x1b[?1049l", stdout);
+  std::fflush(stdout);
+  tcsetattr(STDIN_FILENO, TCSANOW, &before_);
+}
+
+std::optional<char> LiveScreen::key_within(std::chrono::milliseconds time) {
+  pollfd input{STDIN_FILENO, POLLIN, 0};
+  if (poll(&input, 1, static_cast<int>(time.count())) <= 0) return std::nullopt;
+  char key = 0;
+  return read(STDIN_FILENO, &key, 1) == 1 ? key : 'q';
+}
+
+}  // namespace chorus::cli

@@ -1,0 +1,104 @@
+// top: the cluster, live. On a terminal a screen; piped, one JSON object per refresh.
+#include <array>
+#include <chrono>
+#include <ctime>
+#include <memory>
+#include <optional>
+#include <ostream>
+#include <semaphore>
+
+#include "server/cli/client.hpp"
+#include "server/cli/commands.hpp"
+#include "server/cli/options.hpp"
+#include "server/cli/top_view.hpp"
+
+namespace chorus::cli {
+namespace {
+
+constexpr std::chrono::milliseconds patience{2000};
+
+struct TopOptions {
+  std::chrono::milliseconds interval{1000};
+  std::uint64_t count = 0;  // 0: any number
+};
+
+std::string time_of_day() {
+  auto const now = std::time(nullptr);
+  std::tm parts{};
+  gmtime_r(&now, &parts);
+  std::array<char, 32> text{};
+  std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return text.data();
+}
+
+struct Look {
+  Snapshot snapshot;
+  std::optional<Failure> failure;
+};
+
+Look look(Session const& session) {
+  Client const client(session);
+  Look look;
+  auto& now = look.snapshot;
+  now.coordinator = session.coordinator;
+  now.at = time_of_day();
+  auto const fail = [&look](Failure const& failure) {
+    look.failure = failure;
+    look.snapshot.failure = failure.problem.detail;
+    return look;
+  };
+  auto workers = client.ask<api::WorkerList>(
+      {.path = "/v1/workers?limit=" + std::to_string(workers_per_page), .patience = patience});
+  if (!workers) return fail(workers.error());
+  auto groups =
+      client.ask<api::GroupList>({.path = "/v1/groups?limit=" + std::to_string(groups_per_page), .patience = patience});
+  if (!groups) return fail(groups.error());
+  auto collectives = client.ask<api::CollectiveList>(
+      {.path = "/v1/collectives?limit=" + std::to_string(collectives_per_page), .patience = patience});
+  if (!collectives) return fail(collectives.error());
+  now.workers = std::move(workers->items);
+  now.groups = std::move(groups->items);
+  now.collectives = std::move(collectives->items);
+  return look;
+}
+
+ExitCode show_on_screen(TopOptions const& options, Session const& session) {
+  LiveScreen screen;
+  for (std::uint64_t shown = 1;; ++shown) {
+    session.out << "\x1b[H\x1b[2J" << top_screen(look(session).snapshot, LiveScreen::size()) << std::flush;
+    if (shown == options.count) return ExitCode::ok;
+    constexpr char control_c = 3;
+    auto const until = std::chrono::steady_clock::now() + options.interval;
+    for (auto left = options.interval; left.count() > 0;
+         left = std::chrono::duration_cast<std::chrono::milliseconds>(until - std::chrono::steady_clock::now()))
+      if (auto const key = screen.key_within(left); key == 'q' || key == 'Q' || key == control_c) return ExitCode::ok;
+  }
+}
+
+// A coordinator that does not answer at first is a wrong address; later it may be back.
+ExitCode print_lines(TopOptions const& options, Session const& session) {
+  std::binary_semaphore nobody(0);
+  for (std::uint64_t shown = 1;; ++shown) {
+    auto const now = look(session);
+    if (now.failure && shown == 1) return report(session, *now.failure);
+    session.out << top_json(now.snapshot) << std::endl;
+    if (shown == options.count || !session.out) return ExitCode::ok;
+    static_cast<void>(nobody.try_acquire_for(options.interval));
+  }
+}
+
+}  // namespace
+
+void add_top(CLI::App& root, Commands& commands) {
+  auto& command = *root.add_subcommand("top", "Watch workers and collectives live; q quits");
+  auto const options = std::make_shared<TopOptions>();
+  add_duration(command, "--interval", options->interval, "between two looks")->default_str("1s");
+  command.add_option("--count", options->count, "end after so many looks")->type_name("N");
+  command.footer("Where standard output is no terminal, and with --json: one JSON object per look.");
+  commands.bind(command, [options](Session const& session) {
+    return session.json || !LiveScreen::is_possible() ? print_lines(*options, session)
+                                                      : show_on_screen(*options, session);
+  });
+}
+
+}  // namespace chorus::cli

@@ -1,0 +1,84 @@
+#include "server/cli/top_view.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <boost/json.hpp>
+#include <sstream>
+
+using namespace chorus;
+using namespace chorus::cli;
+
+namespace {
+
+Snapshot cluster_of(std::size_t workers, std::size_t collectives) {
+  Snapshot now;
+  now.coordinator = "http://127.0.0.1:7070";
+  now.at = "2026-11-22T01:00:00Z";
+  for (std::size_t i = 0; i < workers; ++i) {
+    api::Worker worker;
+    worker.id = "w" + std::to_string(i);
+    worker.state = i == 7 ? "lost" : "ready";
+    now.workers.push_back(worker);
+  }
+  for (std::size_t i = 0; i < collectives; ++i) {
+    api::Collective one;
+    one.id = "c" + std::to_string(i);
+    one.state = i == 5 ? "running" : "succeeded";
+    one.bytes = 4096;
+    one.seconds = 0.001;
+    if (i == 5) one.stalled.emplace().text = "nothing has moved for 2.0 s: waiting for rank 7 ('w7'), which does not answer";
+    now.collectives.push_back(one);
+  }
+  return now;
+}
+
+std::vector<std::string> lines_of(std::string const& screen) {
+  std::istringstream text(screen);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(text, line);) lines.push_back(line);
+  return lines;
+}
+
+bool mentions(std::string const& text, std::string const& part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("whatever there is fits into 80 by 24, and what is wrong is in it") {
+  for (std::size_t const workers : {0, 1, 8, 500})
+    for (std::size_t const collectives : {0, 1, 6, 20}) {
+      CAPTURE(workers);
+      CAPTURE(collectives);
+      auto const screen = top_screen(cluster_of(workers, collectives), {80, 24});
+      auto const lines = lines_of(screen);
+      CHECK(lines.size() <= 24);
+      CHECK(std::ranges::all_of(lines, [](auto const& line) { return line.size() <= 80; }));
+      if (workers > 7) CHECK(mentions(screen, "LOST"));
+      if (collectives > 5) CHECK(mentions(screen, "STALLED"));
+      if (workers == 500) CHECK(mentions(screen, "more"));
+    }
+}
+
+TEST_CASE("a terminal of a few lines shows the summary") {
+  auto const lines = lines_of(top_screen(cluster_of(8, 6), {40, 3}));
+  REQUIRE(lines.size() == 3);
+  CHECK(mentions(lines[1], "7 of 8 workers ready"));
+}
+
+TEST_CASE("a coordinator that does not answer is said so") {
+  auto now = cluster_of(0, 0);
+  now.failure = "cannot reach the coordinator";
+  CHECK(mentions(top_screen(now, {80, 24}), "no answer: cannot reach the coordinator"));
+  CHECK(boost::json::parse(top_json(now)).at("failure") == "cannot reach the coordinator");
+}
+
+TEST_CASE("as JSON it is one line") {
+  auto const text = top_json(cluster_of(8, 6));
+  CHECK(text.find('\n') == std::string::npos);
+  auto const json = boost::json::parse(text);
+  CHECK(json.at("workers") == 8);
+  CHECK(json.at("ready") == 7);
+  CHECK(json.at("lost").at(0) == "w7");
+  CHECK(json.at("stalled") == 1);
+  CHECK(json.at("running").at(0).at("id") == "c5");
+}

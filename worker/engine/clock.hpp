@@ -1,0 +1,17 @@
+// Time, as the engine is told it.
+#pragma once
+
+#include <chrono>
+
+namespace chorus::engine {
+
+class Clock {
+ public:
+  using TimePoint = std::chrono::steady_clock::time_point;
+  [[nodiscard]] virtual TimePoint now() = 0;
+
+ protected:
+  ~Clock() = default;
+};
+
+}  // namespace chorus::engine
