@@ -18,9 +18,9 @@ metrics::CoordinatorScrape::Group show(api::Group const& group) {
 metrics::CoordinatorScrape scrape_of(Cluster const& cluster, Collectives const& collectives, Events const& events,
                                      Journal const& journal) {
   metrics::CoordinatorScrape scrape;
-  auto under_way = collectives.under_way();
-  scrape.active = std::move(under_way.active);
-  scrape.queued = std::move(under_way.queued);
+  auto counts = collectives.counts();
+  scrape.active = std::move(counts.active);
+  scrape.queued = std::move(counts.queued);
   for (auto const& [name, group] : cluster.groups().all()) scrape.groups.push_back(show(group));
   auto const now = std::chrono::steady_clock::now();
   auto const wall_s = wall_seconds();
