@@ -27,8 +27,8 @@ metrics::CoordinatorScrape scrape_of(Cluster const& cluster, Collectives const& 
   for (auto const& [id, worker] : cluster.membership().all())
     scrape.heartbeats.push_back({id, wall_s - std::chrono::duration<double>(now - worker.heard).count()});
   if (journal.on_disk()) {
-    auto const counts = journal.counts();
-    scrape.journal = metrics::JournalScrape{counts.writes, counts.failures, counts.unwritten, counts.bytes, false};
+    auto const written = journal.counts();
+    scrape.journal = metrics::JournalScrape{written.writes, written.failures, written.unwritten, written.bytes, false};
   }
   scrape.events_published = events.published();
   scrape.event_streams_dropped = events.dropped();
