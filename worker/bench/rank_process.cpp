@@ -22,11 +22,12 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::uint64_t arena_bytes = std::uint64_t{1} << 36;  // of addresses
 
-engine::DataPlaneOptions plane_options(Options const& options, plan::Rank rank) {
+engine::DataPlaneOptions plane_options(Options const& options, plan::Rank rank, engine::FlightRecorder& flights) {
   engine::DataPlaneOptions plane;
   plane.worker = "bench-" + std::to_string(rank);
   plane.incarnation = rank + 1;
   if (options.spin.count() >= 0) plane.spin = options.spin;
+  if (options.records_flights) plane.flights = &flights;
   if (options.eager_bytes != 0) plane.eager_bytes = options.eager_bytes;
   return plane;
 }
@@ -34,7 +35,7 @@ engine::DataPlaneOptions plane_options(Options const& options, plan::Rank rank) 
 // The data plane and the one route that it needs.
 class Worker {
  public:
-  Worker(Options const& options, plan::Rank rank) : plane_(plane_options(options, rank)) {
+  Worker(Options const& options, plan::Rank rank) : plane_(plane_options(options, rank, flights_)) {
     router_.add(http::Method::get, links::link_path,
                 [this](http::Request const& request, http::Body& body) { return link(request, body); });
     server_.emplace(io_.get_executor(), router_, http::ServerLimits{}, [](http::Exchange const&) {});
@@ -58,6 +59,7 @@ class Worker {
     co_return plane_.welcome(*peer);
   }
 
+  engine::FlightRecorder flights_;
   engine::DataPlane plane_;
   asio::io_context io_{1};
   http::Router router_;
