@@ -6,6 +6,7 @@
 #include <boost/beast/http/empty_body.hpp>
 
 #include "http/ascii.hpp"
+#include "http/auth/credentials.hpp"
 #include "http/body_reader.hpp"
 #include "http/connection_pool.hpp"
 #include "http/errc.hpp"
@@ -41,13 +42,14 @@ std::span<std::byte const> content_of(Call const& call) {
   return call.payload.empty() ? std::as_bytes(std::span(call.body)) : call.payload;
 }
 
-std::string head_of(Call const& call, Url const& url) {
+std::string head_of(Call const& call, Url const& url, std::string const& authorization) {
   auto const content_bytes = content_of(call).size();
   std::string head(name(call.method));
   head += ' ';
   head += url.path.empty() ? "/" : url.path;
   head += " HTTP/1.1\r\n";
   append_field(head, "Host", authority_of(url));
+  if (!authorization.empty()) append_field(head, "Authorization", authorization);
   for (auto const& [name, value] : call.fields) append_field(head, name, value);
   if (content_bytes > 0 || call.method == Method::put || call.method == Method::post)
     append_field(head, "Content-Length", std::to_string(content_bytes));
@@ -132,7 +134,8 @@ Problem Answer::problem() const {
 
 class Client::Impl {
  public:
-  explicit Impl(asio::any_io_executor executor) : executor_(std::move(executor)) {}
+  Impl(asio::any_io_executor executor, Credentials const* credentials)
+      : executor_(std::move(executor)), credentials_(credentials) {}
 
   asio::awaitable<Result<Answer>> send(Call call, TimePoint deadline);
   asio::awaitable<Result<Upgraded>> upgrade(std::string url, std::string protocol, Fields fields, TimePoint deadline);
@@ -143,7 +146,11 @@ class Client::Impl {
   asio::awaitable<Result<Answer>> exchange(Call const& call, Url const& url, Wire& wire, bool& reusable);
   [[nodiscard]] std::optional<Error> refused_at_once(std::string const& url, TimePoint deadline) const;
 
+  asio::awaitable<std::optional<Error>> secure(Wire& wire, Url const& url, std::string const& text);
+  [[nodiscard]] std::string authorization() const { return credentials_ ? credentials_->authorization() : ""; }
+
   asio::any_io_executor executor_;
+  Credentials const* credentials_;
   ConnectionPool pool_;
 };
 
@@ -167,6 +174,8 @@ asio::awaitable<Result<std::unique_ptr<Wire>>> Client::Impl::connect(Url url, st
     if (!error) {
       boost::system::error_code ignored;
       wire->socket().set_option(tcp::no_delay(true), ignored);
+      auto const insecure = co_await secure(*wire, url, text);
+      if (insecure) co_return *insecure;
       co_return wire;
     }
     if (wire->expired()) co_return Error(HttpErrc::timed_out, text + ": no connection before the deadline");
@@ -178,8 +187,20 @@ asio::awaitable<Result<std::unique_ptr<Wire>>> Client::Impl::connect(Url url, st
   co_return Error(local ? HttpErrc::local_limit : HttpErrc::connect_failed, text + ": " + reason);
 }
 
+asio::awaitable<std::optional<Error>> Client::Impl::secure(Wire& wire, Url const& url, std::string const& text) {
+  if (url.scheme != "https") co_return std::nullopt;
+  auto const context = credentials_ == nullptr ? nullptr : credentials_->tls();
+  if (!context) co_return Error(HttpErrc::tls_failed, text + ": this client has no TLS");
+  auto stream = TlsStream::connect(context, wire.socket().native_handle(), url.host);
+  auto const secured = co_await wire.secure(std::move(stream));
+  if (!secured.error) co_return std::nullopt;
+  if (secured.error == HttpErrc::timed_out)
+    co_return Error(HttpErrc::timed_out, text + ": no connection before the deadline");
+  co_return Error(HttpErrc::tls_failed, text + ": " + wire.reason());
+}
+
 asio::awaitable<Result<Answer>> Client::Impl::exchange(Call const& call, Url const& url, Wire& wire, bool& reusable) {
-  auto const head = head_of(call, url);
+  auto const head = head_of(call, url, authorization());
   auto const sent = co_await wire.write(head, content_of(call));
   // A peer that refuses may answer and close before it has read everything: its answer counts.
   if (sent.error && (sent.error != HttpErrc::peer_closed || wire.cancelled()))
@@ -209,7 +230,7 @@ asio::awaitable<Result<Answer>> Client::Impl::exchange(Call const& call, Url con
 asio::awaitable<Result<Answer>> Client::Impl::send(Call call, TimePoint deadline) {
   auto const url = parse_url(call.url);
   if (!url) co_return url.error();
-  auto const authority = authority_of(*url);
+  auto const authority = url->scheme + "://" + authority_of(*url);
   auto wire = pool_.take(authority);
   for (bool kept = wire != nullptr;; kept = false) {
     if (auto error = refused_at_once(call.url, deadline)) co_return std::move(*error);
@@ -248,14 +269,16 @@ asio::awaitable<Result<Client::Upgraded>> Client::Impl::upgrade(std::string url,
   call.fields = std::move(fields);
   call.fields.set("Connection", "Upgrade");
   call.fields.set("Upgrade", protocol);
-  auto const head = head_of(call, *parsed);
+  auto const head = head_of(call, *parsed, authorization());
   if (auto const sent = co_await wire.write(head, {}); sent.error) co_return failure(wire, sent.error, url);
   auto answer = co_await receive_head(wire, url, true);
   if (!answer) co_return std::move(answer).error();
   if (answer->status == 101) {
     if (!equals_ignoring_case(answer->fields.find("Upgrade").value_or(""), protocol))
       co_return Error(HttpErrc::malformed, url + ": upgraded to something else than " + protocol);
-    co_return Upgraded{std::move(wire.socket()), std::string(wire.buffered()), std::move(answer->fields)};
+    auto tls = wire.release_tls();
+    Connection connection{std::move(wire.socket()), std::move(tls), std::string(wire.buffered())};
+    co_return Upgraded{std::move(connection), std::move(answer->fields)};
   }
   auto const framing = answer_framing(Method::get, answer->status, answer->fields);
   if (!framing) co_return Error(HttpErrc::malformed, url + ": " + framing.error().detail);
@@ -267,7 +290,8 @@ asio::awaitable<Result<Client::Upgraded>> Client::Impl::upgrade(std::string url,
                                                  std::string(kind(problem.code).name) + ": " + problem.detail);
 }
 
-Client::Client(asio::any_io_executor executor) : impl_(std::make_unique<Impl>(std::move(executor))) {}
+Client::Client(asio::any_io_executor executor, Credentials const* credentials)
+    : impl_(std::make_unique<Impl>(std::move(executor), credentials)) {}
 
 Client::~Client() = default;
 

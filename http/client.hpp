@@ -46,24 +46,26 @@ struct Answer {
   [[nodiscard]] Problem problem() const;  // of a status that is not ok
 };
 
+class Credentials;
+
 // The client outlives its calls: its destructor asserts that none is in flight.
 class Client {
  public:
-  explicit Client(boost::asio::any_io_executor executor);
+  // credentials: what the services that are called get to see; null for nothing. They outlive the client.
+  explicit Client(boost::asio::any_io_executor executor, Credentials const* credentials = nullptr);
   ~Client();
   Client(Client const&) = delete;
   Client& operator=(Client const&) = delete;
 
-  // Errors: HttpErrc connect_failed, local_limit, timed_out (at the deadline), peer_closed, malformed, too_large; the
+  // Errors: HttpErrc connect_failed, local_limit, tls_failed, timed_out (at the deadline), peer_closed, malformed, too_large; the
   // detail names the URL. A request on a kept connection that the peer had closed meanwhile is sent once more on a
   // fresh one, if it is certain that no answer byte came and the method is idempotent. Cancellable: the connection is
   // then closed. On the client's thread; any number at once.
   boost::asio::awaitable<Result<Answer>> send(Call call, TimePoint deadline);
 
-  // Connects and performs an HTTP Upgrade; gives the socket and what the peer sent after its 101.
+  // Connects and performs an HTTP Upgrade.
   struct Upgraded {
-    boost::asio::ip::tcp::socket socket;
-    std::string early_bytes;
+    Connection connection;
     Fields fields;
   };
   boost::asio::awaitable<Result<Upgraded>> upgrade(std::string url, std::string protocol, Fields fields,

@@ -28,6 +28,8 @@ class HttpCategory final : public std::error_category {
         return "too large";
       case HttpErrc::refused_upgrade:
         return "upgrade refused";
+      case HttpErrc::tls_failed:
+        return "no secure connection";
     }
     return "unknown http error";
   }

@@ -15,6 +15,7 @@ enum class HttpErrc {
   malformed,
   too_large,
   refused_upgrade,
+  tls_failed,  // the detail says whose certificate is wrong in which way
 };
 
 [[nodiscard]] std::error_category const& http_category();

@@ -15,7 +15,9 @@
 #include <utility>
 #include <vector>
 
+#include "http/access.hpp"
 #include "http/problem.hpp"
+#include "http/tls/stream.hpp"
 
 namespace chorus::http {
 
@@ -46,6 +48,7 @@ struct Request {
   std::vector<std::pair<std::string, std::string>> parameters;  // what the route's {names} matched
   Fields fields;
   std::string remote;  // "127.0.0.1:49152"
+  Caller caller;
 
   [[nodiscard]] std::string const& parameter(std::string_view name) const;  // asserts that the route has it
   [[nodiscard]] std::optional<std::string_view> query_value(std::string_view name) const;
@@ -73,8 +76,15 @@ struct SharedBytes {
   std::span<std::byte const> bytes;
 };
 
-// Takes over the connection after a 101: the socket, and the bytes that the client sent after its request.
-using Upgrade = std::function<void(boost::asio::ip::tcp::socket socket, std::string early_bytes)>;
+// A connection that was HTTP until now.
+struct Connection {
+  boost::asio::ip::tcp::socket socket;
+  std::unique_ptr<TlsStream> tls;  // null: plain. Speaks on the socket's descriptor, whichever object holds that
+  std::string early_bytes;         // what the peer sent after its request or its 101
+};
+
+// Takes over the connection after a 101.
+using Upgrade = std::function<void(Connection connection)>;
 
 // The next piece of a body that is sent as it comes about, "" at its end. Called again when the piece before has been
 // sent: a reader that is slow is one that calls late. It and what it owns are destroyed when the last piece has been

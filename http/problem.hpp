@@ -44,11 +44,13 @@ enum class ProblemCode : std::uint8_t {
   unsupported_media_type,  // 415
   range_not_satisfiable,   // 416
   misdirected,             // 421 another worker has this shard now
+  unknown_host,            // 421 the service does not answer to this name
   invalid_field,           // 422 well-formed, but a field is unknown, missing, of the wrong type or out of range
   length_mismatch,         // 422 body length is not shape x dtype
   digest_mismatch,         // 422 Content-Digest does not fit the body
   idempotency_reused,      // 422 same Idempotency-Key, different body
   non_finite,              // 422 NaN or infinity where the parameter does not take them
+  rate_limited,            // 429 with Retry-After
   header_too_large,        // 431
   internal,                // 500
   unsupported,             // 501 known, but not in this build

@@ -68,10 +68,10 @@ std::optional<std::vector<std::string>> decoded_segments(Request const& request)
 
 }  // namespace
 
-void Router::add(Method method, std::string_view pattern, Handler handler) {
+void Router::add(Method method, std::string_view pattern, Access access, Handler handler) {
   CHORUS_ASSERT(method != Method::head && method != Method::other, "HEAD is answered by GET");
   CHORUS_ASSERT(pattern.starts_with('/'), "a pattern begins with '/'");
-  Route route{method, std::string(pattern), {}, std::move(handler)};
+  Route route{method, std::string(pattern), {}, access, std::move(handler)};
   for (auto segment : split(pattern)) {
     CHORUS_ASSERT(!is_parameter(segment) || (segment.size() > 2 && segment.ends_with('}')), "a parameter is {name}");
     route.segments.emplace_back(segment);
@@ -104,6 +104,7 @@ Router::Match Router::match(Request& request) const {
     return match;
   }
   match.handler = &best->handler;
+  match.access = best->access;
   match.pattern = best->pattern;
   request.parameters.clear();
   for (std::size_t i = 0; i < best->segments.size(); ++i) {
@@ -114,6 +115,12 @@ Router::Match Router::match(Request& request) const {
       request.parameters.emplace_back(segment.substr(1, segment.size() - 2), (*path)[i]);
   }
   return match;
+}
+
+std::vector<Router::Entry> Router::entries() const {
+  std::vector<Entry> all;
+  for (auto const& route : routes_) all.push_back({route.method, route.pattern, route.access});
+  return all;
 }
 
 }  // namespace chorus::http

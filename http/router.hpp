@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "http/access.hpp"
 #include "http/message.hpp"
 
 namespace chorus::http {
@@ -19,23 +20,33 @@ class Router {
  public:
   // Pattern segments are literal or one {name}: "/v1/tensors/{name}". A {name} matches one non-empty segment,
   // {name...} at the end one or more, taken with the slashes between them.
-  // GET also answers HEAD.
-  void add(Method method, std::string_view pattern, Handler handler);
+  // GET also answers HEAD. `access`: what the caller needs; there is no route that does not say.
+  void add(Method method, std::string_view pattern, Access access, Handler handler);
 
   struct Match {
     Handler const* handler = nullptr;  // null: `problem` says 404 or 405
     std::string_view pattern;          // label for metrics: bounded cardinality
     Problem problem;
-    std::string allow;  // for 405
+    Access access = Access::admin;     // of the route that was found
+    std::string allow;                 // the methods of this path
   };
   // Fills request.parameters.
   [[nodiscard]] Match match(Request& request) const;
+
+  struct Entry {
+    Method method;
+    std::string_view pattern;
+    Access access;
+  };
+  // Everything that was added, in that order.
+  [[nodiscard]] std::vector<Entry> entries() const;
 
  private:
   struct Route {
     Method method;
     std::string pattern;
     std::vector<std::string> segments;
+    Access access;
     Handler handler;
   };
   std::vector<Route> routes_;

@@ -10,14 +10,14 @@ boost::asio::awaitable<Response> nothing(Request const&, Body&) { co_return Resp
 
 Router table() {
   Router router;
-  router.add(Method::get, "/", nothing);
-  router.add(Method::get, "/v1/tensors", nothing);
-  router.add(Method::get, "/v1/tensors/{name}", nothing);
-  router.add(Method::put, "/v1/tensors/{name}", nothing);
-  router.add(Method::delete_, "/v1/tensors/{name}", nothing);
-  router.add(Method::post, "/v1/groups/{group}/{op}", nothing);
-  router.add(Method::post, "/v1/groups/{group}/barrier", nothing);
-  router.add(Method::get, "/v1/groups/mine/{op}", nothing);
+  router.add(Method::get, "/", Access::read, nothing);
+  router.add(Method::get, "/v1/tensors", Access::read, nothing);
+  router.add(Method::get, "/v1/tensors/{name}", Access::read, nothing);
+  router.add(Method::put, "/v1/tensors/{name}", Access::read, nothing);
+  router.add(Method::delete_, "/v1/tensors/{name}", Access::read, nothing);
+  router.add(Method::post, "/v1/groups/{group}/{op}", Access::read, nothing);
+  router.add(Method::post, "/v1/groups/{group}/barrier", Access::read, nothing);
+  router.add(Method::get, "/v1/groups/mine/{op}", Access::read, nothing);
   return router;
 }
 
@@ -130,8 +130,8 @@ TEST_CASE("header fields keep their order and compare without case") {
 TEST_CASE("a name with slashes is the rest of the path, whether they are escaped or not") {
   Router router;
   auto const nothing = [](Request const&, Body&) -> boost::asio::awaitable<Response> { co_return Response(204); };
-  router.add(Method::get, "/v1/tensors", nothing);
-  router.add(Method::get, "/v1/tensors/{name...}", nothing);
+  router.add(Method::get, "/v1/tensors", Access::read, nothing);
+  router.add(Method::get, "/v1/tensors/{name...}", Access::read, nothing);
   auto const name_at = [&](std::string target) -> std::string {
     Request request;
     request.method = Method::get;

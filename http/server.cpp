@@ -13,6 +13,7 @@
 #include <list>
 
 #include "collectives/core/assert.hpp"
+#include "http/auth/errc.hpp"
 #include "http/errc.hpp"
 #include "http/session.hpp"
 
@@ -30,19 +31,21 @@ constexpr std::size_t turned_away_max = 64;
 
 class Server::Impl {
  public:
-  Impl(asio::any_io_executor executor, Router const& router, ServerLimits limits, Observer observer)
+  Impl(asio::any_io_executor executor, Router const& router, ServerLimits limits, Observer observer, Door door)
       : executor_(std::move(executor)),
         limits_(limits),
         observer_(std::move(observer)),
-        context_{router, limits_, observer_},
+        context_{router, limits_, observer_, door, in_flight_},
         sweep_timer_(executor_),
         all_ended_(executor_, TimePoint::max()) {}
 
   ~Impl() { CHORUS_ASSERT(running_ == 0, "stop() has not completed"); }
 
   Result<std::uint16_t> listen(std::string const& host, std::uint16_t port);
+  void on_close(std::function<void(std::string const&)> closed) { closed_ = std::move(closed); }
   asio::awaitable<void> stop();
   [[nodiscard]] std::size_t open_connections() const { return sessions_.size(); }
+  [[nodiscard]] std::size_t requests_in_flight() const { return in_flight_; }
 
  private:
   struct Entry {
@@ -62,6 +65,8 @@ class Server::Impl {
   asio::any_io_executor executor_;
   ServerLimits limits_;
   Observer observer_;
+  std::size_t in_flight_ = 0;
+  std::function<void(std::string const&)> closed_;
   SessionContext context_;
   std::list<tcp::acceptor> acceptors_;
   std::list<Entry> sessions_;
@@ -82,6 +87,11 @@ Result<std::uint16_t> Server::Impl::listen(std::string const& host, std::uint16_
   auto chosen =
       std::find_if(found.begin(), found.end(), [](auto const& e) { return e.endpoint().protocol() == tcp::v4(); });
   auto const endpoint = chosen == found.end() ? found.begin()->endpoint() : chosen->endpoint();
+  if (context_.door.only_loopback && !endpoint.address().is_loopback())
+    return Error(AuthErrc::not_protected,
+                 host + ":" + std::to_string(port) +
+                     ": others reach this address, and there is no authentication: give --auth-tokens FILE, or "
+                     "--insecure-no-auth if everybody who reaches it may do everything");
   tcp::acceptor acceptor(executor_);
   acceptor.open(endpoint.protocol(), error);
   if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
@@ -126,7 +136,9 @@ void Server::Impl::admit(tcp::socket socket) {
   asio::co_spawn(executor_, full ? entry->session.turn_away() : entry->session.serve(),
                  asio::bind_cancellation_slot(entry->cancel.slot(), [this, entry](std::exception_ptr failure) {
                    if (failure) spdlog::error("a session ended with an exception");
+                   auto const remote = entry->session.remote();
                    sessions_.erase(entry);
+                   if (closed_ && !stopping_) closed_(remote);
                    ended();
                  }));
 }
@@ -154,15 +166,19 @@ asio::awaitable<void> Server::Impl::stop() {
   while (running_ > 0) co_await all_ended_.async_wait(tuple_awaitable);
 }
 
-Server::Server(asio::any_io_executor executor, Router const& router, ServerLimits limits, Observer observer)
-    : impl_(std::make_unique<Impl>(std::move(executor), router, limits, std::move(observer))) {}
+Server::Server(asio::any_io_executor executor, Router const& router, ServerLimits limits, Observer observer, Door door)
+    : impl_(std::make_unique<Impl>(std::move(executor), router, limits, std::move(observer), door)) {}
 
 Server::~Server() = default;
 
 Result<std::uint16_t> Server::listen(std::string const& host, std::uint16_t port) { return impl_->listen(host, port); }
 
+void Server::on_close(std::function<void(std::string const&)> closed) { impl_->on_close(std::move(closed)); }
+
 asio::awaitable<void> Server::stop() { return impl_->stop(); }
 
 std::size_t Server::open_connections() const { return impl_->open_connections(); }
+
+std::size_t Server::requests_in_flight() const { return impl_->requests_in_flight(); }
 
 }  // namespace chorus::http

@@ -24,6 +24,16 @@ struct ServerLimits {
   std::uint64_t unread_body_bytes = 65536;              // discarded after the handler; more closes the connection
 };
 
+class Guard;
+class TlsContext;
+
+// Who may come in, and how. What it points to outlives the server.
+struct Door {
+  Guard* guard = nullptr;     // null: everybody may do everything
+  TlsContext* tls = nullptr;  // null: plain
+  bool only_loopback = false;  // listen() refuses every other address
+};
+
 // What the server tells about each finished request (for metrics and logs); called on the server's thread.
 struct Exchange {
   Method method;
@@ -36,19 +46,25 @@ using Observer = std::function<void(Exchange const&)>;
 class Server {
  public:
   // One thread runs the executor. The router outlives stop().
-  Server(boost::asio::any_io_executor executor, Router const& router, ServerLimits limits, Observer observer);
+  Server(boost::asio::any_io_executor executor, Router const& router, ServerLimits limits, Observer observer,
+         Door door = {});
   ~Server();  // asserts that stop() has completed
   Server(Server const&) = delete;
   Server& operator=(Server const&) = delete;
 
   // Binds and starts to accept; a name is bound at its IPv4 address if it has one. port 0 picks one. Errors:
-  // HttpErrc::bind_failed with address and reason.
+  // HttpErrc::bind_failed with address and reason; AuthErrc::not_protected.
   [[nodiscard]] Result<std::uint16_t> listen(std::string const& host, std::uint16_t port);
+
+  // Called on the server's thread when a connection has ended, with its Request::remote. Before listen().
+  void on_close(std::function<void(std::string const& remote)> closed);
 
   // Refuses new connections, cancels the open ones and returns when every session has ended.
   boost::asio::awaitable<void> stop();
 
   [[nodiscard]] std::size_t open_connections() const;
+  // Those that were read and are not answered, streams that somebody follows included.
+  [[nodiscard]] std::size_t requests_in_flight() const;
 
  private:
   class Impl;

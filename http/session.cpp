@@ -10,10 +10,12 @@
 
 #include "collectives/core/assert.hpp"
 #include "http/ascii.hpp"
+#include "http/auth/guard.hpp"
 #include "http/header_text.hpp"
 #include "http/receive_header.hpp"
 #include "http/session_body.hpp"
 #include "http/target.hpp"
+#include "http/tls/context.hpp"
 #include "http/trace_context.hpp"
 
 namespace chorus::http {
@@ -87,6 +89,17 @@ std::string head_of(Response const& response, bool old_version, bool keep_alive)
   return head;
 }
 
+class InFlight {
+ public:
+  explicit InFlight(std::size_t& count) : count_(count) { ++count_; }
+  ~InFlight() { --count_; }
+  InFlight(InFlight const&) = delete;
+  InFlight& operator=(InFlight const&) = delete;
+
+ private:
+  std::size_t& count_;
+};
+
 }  // namespace
 
 Session::Session(asio::ip::tcp::socket socket, SessionContext const& context)
@@ -104,6 +117,7 @@ Patience Session::body_patience() const {
 asio::awaitable<void> Session::serve() {
   try {
     auto next = Next::request;
+    if (context_.door.tls != nullptr) next = co_await secure();
     while (next == Next::request) next = co_await exchange();
     if (next == Next::linger) co_await linger();
     if (next != Next::handed_over) wire_.close();
@@ -114,7 +128,24 @@ asio::awaitable<void> Session::serve() {
   }
 }
 
+asio::awaitable<Session::Next> Session::secure() {
+  wire_.set_patience({.until = std::chrono::steady_clock::now() + context_.limits.header_timeout});
+  auto stream = TlsStream::accept(context_.door.tls->current(), wire_.socket().native_handle());
+  auto const secured = co_await wire_.secure(std::move(stream));
+  if (!secured.error) {
+    if (auto certificate = wire_.tls()->peer_certificate()) certificate_names_ = std::move(certificate->names);
+    co_return Next::request;
+  }
+  spdlog::info("{}: no TLS: {}", remote_, wire_.reason());
+  if (!wire_.release_tls()->met_plain_http()) co_return Next::close;
+  started_ = std::chrono::steady_clock::now();
+  Problem const problem(ProblemCode::bad_request, "this port speaks TLS: the URL begins with https://");
+  auto const sent = co_await send(Incoming(), problem, false);
+  co_return sent ? Next::linger : Next::close;
+}
+
 asio::awaitable<void> Session::turn_away() {
+  if (context_.door.tls != nullptr) co_return wire_.close();
   try {
     started_ = std::chrono::steady_clock::now();
     Problem problem(ProblemCode::unavailable, "too many connections");
@@ -136,6 +167,7 @@ asio::awaitable<Session::Next> Session::exchange() {
   }
   if (!*received) co_return Next::close;
   auto& incoming = **received;
+  InFlight const counted(context_.in_flight);
   started_ = std::chrono::steady_clock::now();
 
   SessionBody body(wire_, incoming.framing, incoming.expects_continue, body_patience());
@@ -186,6 +218,7 @@ asio::awaitable<Checked<std::optional<Session::Incoming>>> Session::receive_head
   request.method = method_of(message.method());
   request.target = view(message.target());
   request.remote = remote_;
+  request.caller.certificate_names = certificate_names_;
   for (auto const& field : message)
     request.fields.add(std::string(view(field.name_string())), std::string(view(field.value())));
   if (message.version() != 11 && message.version() != 10)
@@ -209,8 +242,28 @@ asio::awaitable<Checked<std::optional<Session::Incoming>>> Session::receive_head
 
 asio::awaitable<Response> Session::respond(Incoming& incoming, Body& body, std::string_view& route) {
   auto& request = incoming.request;
-  auto const match = context_.router.match(request);
+  auto match = context_.router.match(request);
   route = match.pattern;
+  auto* const guard = context_.door.guard;
+  auto stopped = guard == nullptr ? std::nullopt : guard->stop(request, match);
+  Response response;
+  if (!stopped)
+    response = co_await handle(incoming, body, std::move(match));
+  else
+    response = std::move(*stopped);
+  if (response.problem) {
+    auto& problem = *response.problem;
+    if (problem.instance.empty()) problem.instance = request.path;
+    if (auto trace = trace_of(request.fields); trace && problem.trace_id.empty())
+      problem.trace_id = std::move(trace->trace_id);
+    response.body = to_json(problem);
+  }
+  if (guard != nullptr) guard->pass(request, route, response);
+  co_return response;
+}
+
+asio::awaitable<Response> Session::handle(Incoming& incoming, Body& body, Router::Match match) {
+  auto const& request = incoming.request;
   if (match.handler == nullptr) {
     auto response = problem_response(match.problem, request.path);
     if (!match.allow.empty()) response.fields.set("Allow", match.allow);
@@ -220,13 +273,6 @@ asio::awaitable<Response> Session::respond(Incoming& incoming, Body& body, std::
   std::exception_ptr aborted;
   try {
     auto response = co_await (*match.handler)(request, body);
-    if (response.problem) {
-      auto& problem = *response.problem;
-      if (problem.instance.empty()) problem.instance = request.path;
-      if (auto trace = trace_of(request.fields); trace && problem.trace_id.empty())
-        problem.trace_id = std::move(trace->trace_id);
-      response.body = to_json(problem);
-    }
     co_return response;
   } catch (boost::system::system_error const& error) {
     what = error.what();
@@ -283,7 +329,8 @@ asio::awaitable<Session::Next> Session::hand_over(Incoming const& incoming, Resp
   if (sent.error) co_return Next::close;
   std::string early_bytes(wire_.buffered());
   try {
-    response.upgrade(std::move(wire_.socket()), std::move(early_bytes));
+    auto tls = wire_.release_tls();
+    response.upgrade({std::move(wire_.socket()), std::move(tls), std::move(early_bytes)});
   } catch (std::exception const& error) { spdlog::error("{}: the upgrade threw: {}", remote_, error.what()); }
   co_return Next::handed_over;
 }
@@ -293,6 +340,7 @@ asio::awaitable<Session::Next> Session::hand_over(Incoming const& incoming, Resp
 asio::awaitable<void> Session::linger() {
   constexpr std::chrono::milliseconds longest{2000};
   boost::system::error_code error;
+  if (auto* const tls = wire_.tls()) tls->close_notify();
   wire_.socket().shutdown(asio::ip::tcp::socket::shutdown_send, error);
   if (error) co_return;
   wire_.set_patience({.until = std::chrono::steady_clock::now() + std::min(longest, context_.limits.header_timeout)});

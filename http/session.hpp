@@ -5,6 +5,7 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "http/body_reader.hpp"
 #include "http/server.hpp"
@@ -17,6 +18,8 @@ struct SessionContext {
   Router const& router;
   ServerLimits const& limits;
   Observer const& observer;
+  Door door;
+  std::size_t& in_flight;  // requests that were read and are not answered
 };
 
 // Immovable; its owner spawns serve() or turn_away() once, and destroys it after that has ended. On the server's
@@ -33,6 +36,7 @@ class Session {
   boost::asio::awaitable<void> turn_away();
 
   void expire_if_late(TimePoint now) { wire_.expire_if_late(now); }
+  [[nodiscard]] std::string const& remote() const { return remote_; }
 
  private:
   enum class Next : std::uint8_t { request, linger, close, handed_over };
@@ -45,9 +49,11 @@ class Session {
     bool expects_continue = false;
   };
 
+  boost::asio::awaitable<Next> secure();
   boost::asio::awaitable<Next> exchange();
   boost::asio::awaitable<Checked<std::optional<Incoming>>> receive_header();
   boost::asio::awaitable<Response> respond(Incoming& incoming, Body& body, std::string_view& route);
+  boost::asio::awaitable<Response> handle(Incoming& incoming, Body& body, Router::Match match);
   boost::asio::awaitable<bool> send(Incoming const& incoming, Response response, bool keep_alive);
   boost::asio::awaitable<bool> send_stream(bool old_version, Stream stream);
   boost::asio::awaitable<Next> hand_over(Incoming const& incoming, Response response);
@@ -59,6 +65,7 @@ class Session {
   SessionContext const& context_;
   Wire wire_;
   std::string remote_;
+  std::optional<std::vector<std::string>> certificate_names_;  // the client's
   TimePoint started_{};  // of the current request: its header was complete
 };
 

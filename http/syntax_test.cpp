@@ -215,6 +215,9 @@ TEST_CASE("a URL is host, port and path") {
   CHECK(url.host == "example.org");
   CHECK(url.port == 7070);
   CHECK(url.path == "/v1/groups?limit=1");
+  CHECK(url.scheme == "http");
+  CHECK(parse_url("https://host")->port == 443);
+  CHECK(parse_url("HTTPS://host:8443/")->scheme == "https");
   CHECK(parse_url("http://host")->port == 80);
   CHECK(parse_url("http://host")->path == "");
   CHECK(parse_url("http://host?x")->path == "/?x");
@@ -222,9 +225,10 @@ TEST_CASE("a URL is host, port and path") {
 }
 
 TEST_CASE("a malformed URL is refused with its text") {
-  for (auto const* text : {"", "host:80", "https://host/", "http://", "http:///x", "http://:80", "http://host:",
-                           "http://host:0", "http://host:65536", "http://host:8a", "http://host:-1", "http://u@host",
-                           "http://[::1", "http://[::1]x", "http://host/a b", "http://host/\r\nX: y"}) {
+  for (auto const* text :
+       {"", "host:80", "ftp://host/", "http://", "https://", "http:///x", "http://:80", "http://host:", "http://host:0",
+        "http://host:65536", "http://host:8a", "http://host:-1", "http://u@host", "http://[::1", "http://[::1]x",
+        "http://host/a b", "http://host/\r\nX: y"}) {
     INFO(std::string(text));
     auto const url = parse_url(text);
     REQUIRE(url.has_error());

@@ -13,13 +13,20 @@ Result<Url> parse_url(std::string_view text) {
   // Also what would end the request line: a URL may come from a file or from another service.
   for (char c : text)
     if (static_cast<unsigned char>(c) <= 0x20 || c == 0x7f) return bad("contains a space or control character");
-  constexpr std::string_view scheme = "http://";
-  if (!equals_ignoring_case(text.substr(0, scheme.size()), scheme)) return bad("does not begin with http://");
+  Url url;
+  auto const begins = [text](std::string_view scheme) {
+    return equals_ignoring_case(text.substr(0, scheme.size()), scheme);
+  };
+  if (begins("https://")) {
+    url.scheme = "https";
+    url.port = 443;
+  } else if (!begins("http://")) {
+    return bad("does not begin with http:// or https://");
+  }
 
-  auto rest = text.substr(scheme.size());
+  auto rest = text.substr(text.find("://") + 3);
   rest = rest.substr(0, rest.find('#'));
   auto const authority = rest.substr(0, rest.find_first_of("/?"));
-  Url url;
   url.path = rest.substr(authority.size());
   if (url.path.starts_with('?')) url.path.insert(0, "/");
   if (authority.find('@') != std::string_view::npos) return bad("has a user name");

@@ -40,6 +40,11 @@ asio::awaitable<Wire::Moved> Wire::receive() {
   }
   if (end_ == buffer_bytes_) co_return Moved{0, HttpErrc::too_large};
   if (expired_) co_return Moved{0, HttpErrc::timed_out};
+  if (tls_) {
+    auto const moved = co_await read_tls(std::as_writable_bytes(std::span(buffer_.get() + end_, buffer_bytes_ - end_)));
+    end_ += moved.bytes;
+    co_return moved;
+  }
   begin_waiting();
   auto const [error, bytes] =
       co_await socket_.async_read_some(asio::buffer(buffer_.get() + end_, buffer_bytes_ - end_), tuple_awaitable);
@@ -57,6 +62,10 @@ asio::awaitable<Wire::Moved> Wire::read_some(std::span<std::byte> destination) {
     co_return Moved{bytes, {}};
   }
   if (expired_) co_return Moved{0, HttpErrc::timed_out};
+  if (tls_) {
+    auto const moved = co_await read_tls(destination);
+    co_return moved;
+  }
   begin_waiting();
   auto const [error, bytes] =
       co_await socket_.async_read_some(asio::buffer(destination.data(), destination.size()), tuple_awaitable);
@@ -65,6 +74,11 @@ asio::awaitable<Wire::Moved> Wire::read_some(std::span<std::byte> destination) {
 }
 
 asio::awaitable<Wire::Moved> Wire::write(std::string_view head, std::span<std::byte const> body) {
+  if (tls_) {
+    std::array<std::span<std::byte const>, 2> const pieces{std::as_bytes(std::span(head)), body};
+    auto const moved = co_await write_tls(pieces);
+    co_return moved;
+  }
   std::size_t sent = 0;
   while (!head.empty() || !body.empty()) {
     std::array const both{asio::const_buffer(head.data(), head.size()), asio::const_buffer(body.data(), body.size())};
@@ -76,6 +90,60 @@ asio::awaitable<Wire::Moved> Wire::write(std::string_view head, std::span<std::b
     auto const of_head = std::min(bytes, head.size());
     head.remove_prefix(of_head);
     body = body.subspan(bytes - of_head);
+  }
+  co_return Moved{sent, {}};
+}
+
+asio::awaitable<Wire::Moved> Wire::secure(std::unique_ptr<TlsStream> stream) {
+  boost::system::error_code error;
+  socket_.native_non_blocking(true, error);
+  tls_ = std::move(stream);
+  for (;;) {
+    if (expired_) co_return Moved{0, HttpErrc::timed_out};
+    begin_waiting();
+    auto const moved = tls_->handshake();
+    error = moved.error;
+    if (moved.wait != TlsStream::Wait::nothing) error = co_await wait_for(moved.wait);
+    auto const ended = end_waiting(error, 0);
+    if (ended.error || moved.wait == TlsStream::Wait::nothing) co_return ended;
+  }
+}
+
+asio::awaitable<boost::system::error_code> Wire::wait_for(TlsStream::Wait what) {
+  auto const readiness =
+      what == TlsStream::Wait::to_write ? asio::ip::tcp::socket::wait_write : asio::ip::tcp::socket::wait_read;
+  auto const [error] = co_await socket_.async_wait(readiness, tuple_awaitable);
+  co_return error;
+}
+
+asio::awaitable<Wire::Moved> Wire::read_tls(std::span<std::byte> destination) {
+  for (;;) {
+    if (expired_) co_return Moved{0, HttpErrc::timed_out};
+    begin_waiting();
+    auto const moved = tls_->read(destination);
+    auto error = moved.error;
+    if (moved.wait != TlsStream::Wait::nothing) error = co_await wait_for(moved.wait);
+    anything_received_ |= moved.bytes > 0;
+    auto const ended = end_waiting(error, moved.bytes);
+    if (ended.error || moved.bytes > 0) co_return ended;
+  }
+}
+
+asio::awaitable<Wire::Moved> Wire::write_tls(std::array<std::span<std::byte const>, 2> pieces) {
+  std::size_t sent = 0;
+  for (bool is_flushed = false; !is_flushed;) {
+    if (expired_) co_return Moved{sent, HttpErrc::timed_out};
+    begin_waiting();
+    auto const moved = tls_->write(pieces);
+    auto error = moved.error;
+    if (moved.wait != TlsStream::Wait::nothing) error = co_await wait_for(moved.wait);
+    sent += moved.bytes;
+    auto const ended = end_waiting(error, moved.bytes);
+    if (ended.error) co_return Moved{sent, ended.error};
+    auto const of_first = std::min(moved.bytes, pieces[0].size());
+    pieces[0] = pieces[0].subspan(of_first);
+    pieces[1] = pieces[1].subspan(moved.bytes - of_first);
+    is_flushed = pieces[0].empty() && pieces[1].empty() && moved.wait == TlsStream::Wait::nothing;
   }
   co_return Moved{sent, {}};
 }
@@ -120,12 +188,14 @@ bool Wire::cancelled() const {
 std::string Wire::reason() const {
   if (at_end()) return "connection closed by peer";
   if (cancelled()) return "cancelled";
+  if (tls_ && !tls_->why().empty()) return tls_->why();
   auto text = reason_.message();
   if (!text.empty()) text.front() = to_lower(text.front());
   return text;
 }
 
 void Wire::close() {
+  if (tls_ && socket_.is_open()) tls_->close_notify();
   boost::system::error_code ignored;
   socket_.close(ignored);
 }

@@ -1,8 +1,9 @@
-// One TCP connection with a read buffer and a deadline: what a session and the client's connections have in common.
+// One TCP connection, plain or with TLS, with a read buffer and a deadline: what a session and the client's connections have in common.
 //
 // No timer is armed per read. Whoever owns wires calls expire_if_late() now and then, or expire() once.
 #pragma once
 
+#include <array>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <chrono>
@@ -14,6 +15,7 @@
 
 #include "http/errc.hpp"
 #include "http/message.hpp"
+#include "http/tls/stream.hpp"
 
 namespace chorus::http {
 
@@ -33,6 +35,12 @@ class Wire {
     std::size_t bytes = 0;
     std::error_code error;  // HttpErrc timed_out, peer_closed, too_large (the buffer is full)
   };
+
+  // Everything goes through this stream from now on, once its handshake has succeeded. The stream is on this socket.
+  boost::asio::awaitable<Moved> secure(std::unique_ptr<TlsStream> stream);
+  [[nodiscard]] TlsStream* tls() { return tls_.get(); }
+  // Whoever takes the socket takes this as well. What is left is plain.
+  [[nodiscard]] std::unique_ptr<TlsStream> release_tls() { return std::move(tls_); }
 
   // Begins a new stretch of waiting: the time and bytes of the previous one are forgotten.
   void set_patience(Patience patience);
@@ -64,10 +72,14 @@ class Wire {
   void close();
 
  private:
+  boost::asio::awaitable<Moved> read_tls(std::span<std::byte> destination);
+  boost::asio::awaitable<Moved> write_tls(std::array<std::span<std::byte const>, 2> pieces);
+  boost::asio::awaitable<boost::system::error_code> wait_for(TlsStream::Wait what);
   void begin_waiting();
   Moved end_waiting(boost::system::error_code error, std::size_t bytes);
 
   boost::asio::ip::tcp::socket socket_;
+  std::unique_ptr<TlsStream> tls_;  // null: plain
   std::unique_ptr<char[]> buffer_;
   std::size_t buffer_bytes_;
   std::size_t begin_ = 0, end_ = 0;

@@ -1,282 +1,220 @@
 #include "metrics/catalogue.hpp"
 
 #include <algorithm>
+#include <initializer_list>
 
 namespace chorus::metrics {
 namespace {
 
-constexpr bool yes = true;
-constexpr bool no = false;
+enum class Where : std::uint8_t { worker, coordinator, both };
+using enum Where;
 
-// In the order of Id: asserted below.
+struct Labels {
+  std::array<std::string_view, max_labels> names{};
+  consteval Labels(std::initializer_list<std::string_view> labels) {
+    std::size_t i = 0;
+    for (auto label : labels) names[i++] = label;
+  }
+};
+
+consteval Metric histogram(Id id, std::string_view name, Buckets buckets, Labels labels, Where where,
+                           std::string_view help) {
+  return {id, name, Type::histogram, buckets, labels.names, where != coordinator, where != worker, help};
+}
+consteval Metric gauge(Id id, std::string_view name, Labels labels, Where where, std::string_view help) {
+  return {id, name, Type::gauge, Buckets::none, labels.names, where != coordinator, where != worker, help};
+}
+consteval Metric counter(Id id, std::string_view name, Labels labels, Where where, std::string_view help) {
+  return {id, name, Type::counter, Buckets::none, labels.names, where != coordinator, where != worker, help};
+}
+
 constexpr std::array table{
-    Metric{Id::build_info,
-           "chorus_build_info",
-           Type::gauge,
-           Buckets::none,
-           {"version", "compiler", "boost"},
-           yes,
-           yes,
-           "Always 1; the labels say which build this is."},
-    Metric{Id::process_start_time,
-           "process_start_time_seconds",
-           Type::gauge,
-           Buckets::none,
-           {},
-           yes,
-           yes,
-           "Start of the process, in seconds since 1970."},
-    Metric{Id::collectives,
-           "chorus_collectives_total",
-           Type::counter,
-           Buckets::none,
-           {"op", "algorithm", "result"},
-           yes,
-           yes,
-           "Collectives that ended, by result (succeeded, failed, cancelled). A worker counts its own rank's part, the "
-           "coordinator counts each collective that it launched once: sum over one job, not over both."},
-    Metric{Id::collective_duration,
-           "chorus_collective_duration_seconds",
-           Type::histogram,
-           Buckets::duration_seconds,
-           {"op", "algorithm"},
-           yes,
-           yes,
-           "Duration of collectives that succeeded: on a worker from start to end on its rank, on the coordinator from "
-           "admission to commit."},
-    Metric{
-        Id::collective_step_duration,
-        "chorus_collective_step_duration_seconds",
-        Type::histogram,
-        Buckets::step_seconds,
-        {"op", "algorithm"},
-        yes,
-        no,
-        "Mean duration of one instruction of a plan: each run that succeeded adds one value, its duration divided by "
-        "its number of instructions."},
-    Metric{
-        Id::collective_bus_bandwidth,
-        "chorus_collective_bus_bandwidth_bytes_per_second",
-        Type::histogram,
-        Buckets::bandwidth_bytes_per_second,
-        {"op", "algorithm"},
-        yes,
-        no,
-        "Bytes per second and rank as nccl-tests defines bus bandwidth: payload / seconds * 2(p-1)/p for all_reduce."},
-    Metric{Id::collective_payload,
-           "chorus_collective_payload_bytes",
-           Type::histogram,
-           Buckets::payload_bytes,
-           {"op"},
-           no,
-           yes,
-           "Size of one rank's tensor in collectives that succeeded."},
-    Metric{Id::collective_arrival_skew,
-           "chorus_collective_arrival_skew_seconds",
-           Type::histogram,
-           Buckets::duration_seconds,
-           {"op"},
-           no,
-           yes,
-           "Last minus first rank that confirmed the launch of a collective that succeeded."},
-    Metric{Id::collective_straggler,
-           "chorus_collective_straggler_total",
-           Type::counter,
-           Buckets::none,
-           {"worker"},
-           no,
-           yes,
-           "Collectives that succeeded and for which all others waited until this worker began, by more than 10 ms and "
-           "a tenth of the duration. The first 64 workers have series of their own, all others are worker=\"other\"."},
-    Metric{Id::collectives_stalled,
-           "chorus_collectives_stalled",
-           Type::gauge,
-           Buckets::none,
-           {"op"},
-           no,
-           yes,
-           "Collectives that run and in which nothing moves: somebody is waited for."},
-    Metric{Id::collective_errors,
-           "chorus_collective_errors_total",
-           Type::counter,
-           Buckets::none,
-           {"op", "kind"},
-           yes,
-           yes,
-           "Collectives that failed, by the code of their problem (peer_lost, deadline_exceeded, plan_mismatch, ...)."},
-    Metric{Id::link_sent_bytes,
-           "chorus_link_sent_bytes_total",
-           Type::counter,
-           Buckets::none,
-           {"peer"},
-           yes,
-           no,
-           "Payload bytes sent to a peer. The first 64 peers have series of their own, all others are peer=\"other\"."},
-    Metric{Id::link_received_bytes,
-           "chorus_link_received_bytes_total",
-           Type::counter,
-           Buckets::none,
-           {"peer"},
-           yes,
-           no,
-           "Payload bytes received from a peer."},
-    Metric{Id::link_busy,
-           "chorus_link_busy_seconds_total",
-           Type::counter,
-           Buckets::none,
-           {"peer", "direction"},
-           yes,
-           no,
-           "Time with something queued to a peer (sent) or between the first and last byte of payloads (received): "
-           "rate(bytes) / rate(busy) is the speed at which the link really works."},
-    Metric{Id::link_connections,
-           "chorus_link_connections",
-           Type::gauge,
-           Buckets::none,
-           {"peer", "link"},
-           yes,
-           no,
-           "Open data connections with a peer, through shared memory (shm) or over the network (tcp)."},
-    Metric{Id::members,
-           "chorus_members",
-           Type::gauge,
-           Buckets::none,
-           {"state"},
-           no,
-           yes,
-           "Workers known to the coordinator, by state (ready, lost)."},
-    Metric{Id::membership_changes,
-           "chorus_membership_changes_total",
-           Type::counter,
-           Buckets::none,
-           {},
-           no,
-           yes,
-           "New epochs of groups: each change of a group's membership makes one."},
-    Metric{Id::lease_renewals,
-           "chorus_lease_renewals_total",
-           Type::counter,
-           Buckets::none,
-           {"result"},
-           yes,
-           no,
-           "Attempts to renew this worker's lease, by result (renewed, unreachable, refused, forgotten, fenced)."},
-    Metric{Id::tensors, "chorus_tensors", Type::gauge, Buckets::none, {}, yes, no, "Tensors that the worker holds."},
-    Metric{Id::tensor_bytes,
-           "chorus_tensor_bytes",
-           Type::gauge,
-           Buckets::none,
-           {},
-           yes,
-           no,
-           "Bytes of the tensors' current versions."},
-    Metric{Id::parameter_pushes,
-           "chorus_parameter_pushes_total",
-           Type::counter,
-           Buckets::none,
-           {"kind", "result"},
-           yes,
-           no,
-           "Pushes to shards that this worker owns, by kind (gradient, rows, value) and result (applied, duplicate, "
-           "refused)."},
-    Metric{Id::parameter_push_duration,
-           "chorus_parameter_push_duration_seconds",
-           Type::histogram,
-           Buckets::duration_seconds,
-           {"kind"},
-           yes,
-           no,
-           "From the arrival of a push at its owner to its answer, of those that were applied: its turn, the backups, "
-           "the arithmetic."},
-    Metric{Id::parameter_pulls,
-           "chorus_parameter_pulls_total",
-           Type::counter,
-           Buckets::none,
-           {"result"},
-           yes,
-           no,
-           "Pulls from shards that this worker owns: values were sent, or were unchanged (304)."},
-    Metric{Id::parameter_staleness,
-           "chorus_parameter_staleness_clocks",
-           Type::histogram,
-           Buckets::clocks,
-           {},
-           yes,
-           no,
-           "How many clocks the slowest client was behind the reader, of pulls that named a clock."},
-    Metric{Id::parameter_waits,
-           "chorus_parameter_waits_total",
-           Type::counter,
-           Buckets::none,
-           {"what"},
-           yes,
-           no,
-           "Pulls and pushes that waited for others: for a clock, a version, or a sequence number before theirs."},
-    Metric{Id::parameter_nonfinite,
-           "chorus_parameter_nonfinite_total",
-           Type::counter,
-           Buckets::none,
-           {},
-           yes,
-           no,
-           "Elements of pushes that were NaN or infinite, where the parameter does not accept them."},
-    Metric{Id::parameter_shards,
-           "chorus_parameter_shards",
-           Type::gauge,
-           Buckets::none,
-           {"role"},
-           yes,
-           no,
-           "Shards on this worker, by role (owner, backup)."},
-    Metric{Id::parameter_bytes,
-           "chorus_parameter_shard_bytes",
-           Type::gauge,
-           Buckets::none,
-           {"role"},
-           yes,
-           no,
-           "Bytes of the values of shards on this worker, by role."},
-    Metric{Id::parameter_backups_behind,
-           "chorus_parameter_backups_behind",
-           Type::gauge,
-           Buckets::none,
-           {},
-           yes,
-           no,
-           "Backups of this worker's shards that do not have everything yet."},
-    Metric{Id::checkpoint_duration,
-           "chorus_checkpoint_duration_seconds",
-           Type::histogram,
-           Buckets::duration_seconds,
-           {"result"},
-           no,
-           yes,
-           "Duration of checkpoints of parameters, by result (succeeded, failed)."},
-    Metric{Id::checkpoint_timestamp,
-           "chorus_checkpoint_timestamp_seconds",
-           Type::gauge,
-           Buckets::none,
-           {},
-           no,
-           yes,
-           "When the last checkpoint that succeeded was committed, in seconds since 1970: its age is time() - this."},
-    Metric{
-        Id::http_request_duration,
-        "chorus_http_request_duration_seconds",
-        Type::histogram,
-        Buckets::http_seconds,
-        {"method", "route", "code_class"},
-        yes,
-        yes,
-        "Duration of HTTP requests by route pattern (none: no route matched) and class of the status (2xx, 4xx, ...)."},
-    Metric{Id::http_connections,
-           "chorus_http_connections",
-           Type::gauge,
-           Buckets::none,
-           {},
-           yes,
-           yes,
-           "Open HTTP connections, data links not included."},
+    // What both export
+    gauge(Id::build_info, "chorus_build_info", {"version", "compiler", "boost"}, both,
+          "Always 1; the labels say which build this is."),
+    gauge(Id::ready, "chorus_ready", {}, both, "1 if the service is ready, as GET /readyz says; otherwise 0."),
+    gauge(Id::draining, "chorus_draining", {}, both,
+          "1 from when the service was told to stop until it has stopped; otherwise 0."),
+    gauge(Id::process_start_time, "process_start_time_seconds", {}, both,
+          "Start of the process, in seconds since 1970."),
+    counter(Id::process_cpu, "process_cpu_seconds_total", {}, both,
+            "CPU time of the process, of user and system together."),
+    gauge(Id::process_resident_memory, "process_resident_memory_bytes", {}, both,
+          "Memory of the process that is in RAM, shared memory included."),
+    gauge(Id::process_virtual_memory, "process_virtual_memory_bytes", {}, both,
+          "Address space of the process: far more than what it uses, as arenas reserve addresses."),
+    gauge(Id::process_open_fds, "process_open_fds", {}, both, "Open file descriptors."),
+    gauge(Id::process_max_fds, "process_max_fds", {}, both, "How many file descriptors may be open."),
+    gauge(Id::process_threads, "process_threads", {}, both, "Threads of the process."),
+    counter(Id::log_messages, "chorus_log_messages_total", {"level"}, both,
+            "Lines that were logged, by level (trace, debug, info, warning, error, critical)."),
+    gauge(Id::metrics_folded, "chorus_metrics_folded_families", {}, both,
+          "Families of this service in which label values beyond the limit are folded into \"other\"."),
+    histogram(
+        Id::http_request_duration, "chorus_http_request_duration_seconds", Buckets::http_seconds,
+        {"method", "route", "code_class"}, both,
+        "Duration of HTTP requests by route pattern (none: no route matched) and class of the status (2xx, 4xx, ...)."),
+    gauge(Id::http_connections, "chorus_http_connections", {}, both, "Open HTTP connections, data links not included."),
+    gauge(Id::http_in_flight, "chorus_http_requests_in_flight", {}, both,
+          "HTTP requests that were read and are not answered yet, those that wait for something included."),
+    counter(Id::http_rejected, "chorus_http_rejected_total", {"reason"}, both,
+            "Requests that no handler saw, by reason: overload (too many connections), slow_header, header_too_large, "
+            "malformed, not_found, method_not_allowed, other."),
+    histogram(Id::event_loop_lag, "chorus_event_loop_lag_seconds", Buckets::lag_seconds, {}, both,
+              "How much later than asked a timer of the control thread fired, four times a second: what every request "
+              "waits at least."),
+
+    // Collectives
+    counter(Id::collectives, "chorus_collectives_total", {"op", "algorithm", "result"}, both,
+            "Collectives that ended, by result (succeeded, failed, cancelled). A worker counts its own rank's part, "
+            "the coordinator counts each collective that it launched once: sum over one job, not over both."),
+    histogram(Id::collective_duration, "chorus_collective_duration_seconds", Buckets::duration_seconds,
+              {"op", "algorithm", "size"}, both,
+              "Duration of collectives that succeeded: on a worker from start to end on its rank, on the coordinator "
+              "from admission to commit. By size of the vector: le_4KiB, le_64KiB, le_1MiB, le_16MiB, le_64MiB, "
+              "le_256MiB, le_1GiB, gt_1GiB."),
+    histogram(Id::collective_step_duration, "chorus_collective_step_duration_seconds", Buckets::step_seconds,
+              {"op", "algorithm"}, worker,
+              "Mean duration of one instruction of a plan: each run that succeeded adds one value, its duration "
+              "divided by its number of instructions."),
+    histogram(
+        Id::collective_bus_bandwidth, "chorus_collective_bus_bandwidth_bytes_per_second",
+        Buckets::bandwidth_bytes_per_second, {"op", "algorithm", "size"}, worker,
+        "Bytes per second and rank as nccl-tests defines bus bandwidth: payload / seconds * 2(p-1)/p for all_reduce."),
+    histogram(Id::collective_algorithm_bandwidth, "chorus_collective_algorithm_bandwidth_bytes_per_second",
+              Buckets::bandwidth_bytes_per_second, {"op", "algorithm", "size"}, worker,
+              "Payload / seconds, as nccl-tests defines algorithm bandwidth."),
+    counter(Id::collective_wait, "chorus_collective_wait_seconds_total", {"op"}, worker,
+            "Time that runs which succeeded spent until the first byte or grant of a peer came. Who waits least is the "
+            "one that the others wait for. Calls through shared memory do not tell."),
+    histogram(Id::collective_payload, "chorus_collective_payload_bytes", Buckets::payload_bytes, {"op"}, coordinator,
+              "Size of one rank's tensor in collectives that succeeded."),
+    histogram(Id::collective_arrival_skew, "chorus_collective_arrival_skew_seconds", Buckets::duration_seconds, {"op"},
+              coordinator, "Last minus first rank that began, of collectives that succeeded."),
+    counter(
+        Id::collective_straggler, "chorus_collective_straggler_total", {"worker"}, coordinator,
+        "Collectives that succeeded and to which this worker came late: later than the middle member by 5 ms and half of "
+        "the time that one was in it. The first 64 workers have series of their own, all others are worker=\"other\"."),
+    gauge(Id::collectives_active, "chorus_collectives_active", {"op"}, both,
+          "Collectives that run: on a worker those of its own rank, on the coordinator those that it has launched."),
+    gauge(Id::collectives_queued, "chorus_collectives_queued", {"op"}, coordinator,
+          "Collectives that were asked for and are not launched yet: they wait for another one on the same tensor, for "
+          "their group, or for their plan."),
+    histogram(Id::collective_queue_wait, "chorus_collective_queue_wait_seconds", Buckets::duration_seconds, {"op"},
+              coordinator, "From when a collective was asked for to its launch, of those that were launched."),
+    gauge(Id::collectives_stalled, "chorus_collectives_stalled", {"op"}, coordinator,
+          "Collectives that run and in which nothing moves: somebody is waited for."),
+    counter(
+        Id::collective_errors, "chorus_collective_errors_total", {"op", "kind"}, both,
+        "Collectives that failed, by the code of their problem (peer_lost, deadline_exceeded, plan_mismatch, ...)."),
+    counter(Id::plans, "chorus_plans_total", {"op", "algorithm", "choice"}, coordinator,
+            "Plans of collectives that the coordinator made, by who chose the algorithm: the model, or the request."),
+    histogram(Id::plan_error, "chorus_plan_predicted_error_ratio", Buckets::ratio, {"op"}, coordinator,
+              "By how much the prediction of a collective that succeeded was wrong: |measured - predicted| / measured, "
+              "where measured is the slowest rank's duration."),
+    counter(Id::reduce_bytes, "chorus_reduce_bytes_total", {"device", "dtype"}, worker,
+            "Bytes that were reduced into results, in pieces of 64 KiB and more."),
+    counter(Id::reduce_seconds, "chorus_reduce_busy_seconds_total", {"device", "dtype"}, worker,
+            "Time that those reductions took: rate(bytes) / rate(busy) is their speed."),
+
+    // Links
+    counter(
+        Id::link_sent_bytes, "chorus_link_sent_bytes_total", {"peer"}, worker,
+        "Payload bytes sent to a peer. The first 64 peers have series of their own, all others are peer=\"other\"."),
+    counter(Id::link_received_bytes, "chorus_link_received_bytes_total", {"peer"}, worker,
+            "Payload bytes received from a peer."),
+    counter(Id::link_busy, "chorus_link_busy_seconds_total", {"peer", "direction"}, worker,
+            "Time with something queued to a peer (sent) or between the first and last byte of payloads (received): "
+            "rate(bytes) / rate(busy) is the speed at which the link really works."),
+    gauge(Id::link_connections, "chorus_link_connections", {"peer", "link"}, worker,
+          "Open data connections with a peer, through shared memory (shm) or over the network (tcp)."),
+    histogram(Id::link_round_trip, "chorus_link_rtt_seconds", Buckets::round_trip_seconds, {}, worker,
+              "From a question to a peer on a data link to its answer. Runs that wait for longer than 12 ms ask; what "
+              "the peer's data thread does meanwhile counts."),
+    gauge(Id::link_round_trip_last, "chorus_link_rtt_last_seconds", {"peer"}, worker, "The last such time."),
+    counter(Id::link_retries, "chorus_link_retries_total", {"peer"}, worker,
+            "Connections to a peer that were opened, or tried, after the first one."),
+    counter(Id::link_errors, "chorus_link_errors_total", {"peer", "kind"}, worker,
+            "Data connections that ended otherwise than by a stop, by kind: unreachable (none came about), closed (the "
+            "peer has gone, or closed it), refused (by the peer, or as it was replaced), malformed (what came was not "
+            "understood)."),
+
+    // Membership
+    gauge(Id::worker_info, "chorus_worker_info", {"worker", "region", "zone", "rack", "host"}, worker,
+          "Always 1; the labels say which worker this is and where it stands: join on (job, instance)."),
+    gauge(Id::members, "chorus_members", {"state"}, coordinator,
+          "Workers known to the coordinator, by state (ready, lost)."),
+    gauge(Id::group_members, "chorus_group_members", {"group", "state"}, coordinator,
+          "Members of a group: how many were asked for (expected) and how many of them are there (ready). The first 64 "
+          "groups."),
+    gauge(Id::group_epoch, "chorus_group_epoch", {"group"}, coordinator, "Epoch of a group. The first 64 groups."),
+    counter(Id::membership_changes, "chorus_membership_changes_total", {"reason"}, coordinator,
+            "New epochs of groups, by reason: request (somebody asked for it), members (one was lost or came back), "
+            "trouble (a call failed)."),
+    gauge(
+        Id::heartbeat, "chorus_heartbeat_last_timestamp_seconds", {"worker"}, coordinator,
+        "When a worker was last heard of, in seconds since 1970: its silence is time() - this. The first 256 workers."),
+    counter(Id::lease_renewals, "chorus_lease_renewals_total", {"result"}, worker,
+            "Attempts to renew this worker's lease, by result (renewed, unreachable, refused, forgotten, fenced)."),
+
+    // Journal and events
+    counter(Id::journal_writes, "chorus_journal_writes_total", {}, coordinator,
+            "Transactions written to the journal, each durable when it was counted. Families of the journal are there "
+            "if --journal is."),
+    counter(Id::journal_errors, "chorus_journal_errors_total", {}, coordinator,
+            "Attempts to write the journal that failed."),
+    gauge(Id::journal_size, "chorus_journal_size_bytes", {}, coordinator, "Size of the journal's files."),
+    gauge(Id::journal_unwritten, "chorus_journal_unwritten_rows", {}, coordinator,
+          "Changes that were noted and are not on the disk yet."),
+    gauge(Id::unclean_shutdown, "chorus_previous_shutdown_unclean", {}, coordinator,
+          "1 if the coordinator's last life, as the journal tells, ended without a goodbye; otherwise 0."),
+    counter(Id::events_published, "chorus_events_published_total", {}, coordinator,
+            "Events that were published since the start."),
+    gauge(Id::event_streams, "chorus_event_subscribers", {}, coordinator, "Open streams of events."),
+    counter(Id::events_dropped, "chorus_event_subscribers_dropped_total", {}, coordinator,
+            "Streams that were ended because their reader fell behind what is kept."),
+
+    // Tensors and parameters
+    gauge(Id::tensors, "chorus_tensors", {}, worker, "Tensors that the worker holds."),
+    gauge(Id::tensor_bytes, "chorus_tensor_bytes", {}, worker, "Bytes of the tensors' current versions."),
+    gauge(Id::tensor_limit, "chorus_tensor_limit_bytes", {}, worker,
+          "How many bytes tensors and results may take together (--memory-limit-bytes)."),
+    counter(Id::parameter_pushes, "chorus_parameter_pushes_total", {"kind", "result"}, worker,
+            "Pushes to shards that this worker owns, by kind (gradient, rows, value) and result (applied, duplicate, "
+            "refused)."),
+    histogram(Id::parameter_push_duration, "chorus_parameter_push_duration_seconds", Buckets::duration_seconds,
+              {"kind"}, worker,
+              "From the arrival of a push at its owner to its answer, of those that were applied: its turn, the "
+              "backups, the arithmetic."),
+    counter(Id::parameter_pulls, "chorus_parameter_pulls_total", {"result"}, worker,
+            "Pulls from shards that this worker owns: values were sent, or were unchanged (304)."),
+    histogram(Id::parameter_staleness, "chorus_parameter_staleness_clocks", Buckets::clocks, {}, worker,
+              "How many clocks the slowest client was behind the reader, of pulls that named a clock."),
+    counter(Id::parameter_waits, "chorus_parameter_waits_total", {"what"}, worker,
+            "Pulls and pushes that waited for others: for a clock, a version, or a sequence number before theirs."),
+    counter(Id::parameter_nonfinite, "chorus_parameter_nonfinite_total", {}, worker,
+            "Elements of pushes that were NaN or infinite, where the parameter does not accept them."),
+    gauge(Id::parameter_shards, "chorus_parameter_shards", {"role"}, worker,
+          "Shards on this worker, by role (owner, backup)."),
+    gauge(Id::parameter_bytes, "chorus_parameter_shard_bytes", {"role"}, worker,
+          "Bytes of the values of shards on this worker, by role."),
+    gauge(Id::parameter_backups_behind, "chorus_parameter_backups_behind", {}, worker,
+          "Backups of this worker's shards that do not have everything yet."),
+    histogram(Id::checkpoint_duration, "chorus_checkpoint_duration_seconds", Buckets::duration_seconds, {"result"},
+              coordinator, "Duration of checkpoints of parameters, by result (succeeded, failed)."),
+    gauge(Id::checkpoint_timestamp, "chorus_checkpoint_timestamp_seconds", {}, coordinator,
+          "When the last checkpoint that succeeded was committed, in seconds since 1970: its age is time() - this."),
+    gauge(Id::checkpoint_interval, "chorus_checkpoint_interval_seconds", {}, coordinator,
+          "How often a checkpoint is made by itself; there if one is."),
+
+    // Who may
+    gauge(Id::auth_enabled, "chorus_auth_enabled", {}, both,
+          "1 if callers need a token (--auth-tokens), else 0: whoever reaches the service may do everything."),
+    counter(Id::auth_refusals, "chorus_auth_refusals_total", {"reason"}, both,
+            "Requests that were refused before any handler saw them, by reason: no token (missing), one that is unknown "
+            "or expired, of another role, too many (rate), by a wrong name (host), from a web page (origin)."),
+    gauge(Id::tls_certificate_expiry, "chorus_tls_certificate_expiry_timestamp_seconds", {}, both,
+          "When the certificate of this service expires, in seconds since 1970; no series without TLS."),
 };
 
 constexpr bool in_order() {
@@ -284,18 +222,7 @@ constexpr bool in_order() {
     if (static_cast<std::size_t>(table[i].id) != i) return false;
   return true;
 }
-static_assert(in_order() && table.size() == static_cast<std::size_t>(Id::http_connections) + 1);
-
-std::vector<double> geometric(double first, double factor, int count) {
-  std::vector<double> bounds;
-  for (double bound = first; count > 0; --count, bound *= factor) bounds.push_back(bound);
-  return bounds;
-}
-
-std::string services(Metric const& metric) {
-  if (metric.on_worker && metric.on_coordinator) return "both";
-  return metric.on_worker ? "worker" : "coordinator";
-}
+static_assert(in_order() && table.size() == static_cast<std::size_t>(Id::tls_certificate_expiry) + 1);
 
 }  // namespace
 
@@ -307,60 +234,5 @@ std::span<std::string_view const> Metric::labels() const {
 std::span<Metric const> catalogue() { return table; }
 
 Metric const& describe(Id id) { return table[static_cast<std::size_t>(id)]; }
-
-std::string_view name(Type type) {
-  switch (type) {
-    case Type::counter:
-      return "counter";
-    case Type::gauge:
-      return "gauge";
-    case Type::histogram:
-      return "histogram";
-  }
-  return "";
-}
-
-std::vector<double> bounds(Buckets buckets) {
-  switch (buckets) {
-    case Buckets::none:
-      return {};
-    case Buckets::duration_seconds:
-      return geometric(1e-4, 2, 21);
-    case Buckets::step_seconds:
-      return geometric(1e-6, 4, 13);
-    case Buckets::http_seconds:
-      return {0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10};
-    case Buckets::payload_bytes:
-      return geometric(1024, 4, 12);
-    case Buckets::bandwidth_bytes_per_second:
-      return geometric(1e7, 2, 16);
-    case Buckets::clocks:
-      return {0, 1, 2, 4, 8, 16, 32, 64};
-  }
-  return {};
-}
-
-std::string to_markdown() {
-  std::string page =
-      "# Metrics\n\n"
-      "Coordinator and workers export Prometheus metrics (text format 0.0.4) at `GET /metrics` on their own port. "
-      "This\n"
-      "page is made from the table in `metrics/catalogue.cpp`; a test compares the two.\n\n"
-      "Labels take values from closed sets. A family never has more than 512 series: beyond that, new label values "
-      "are\n"
-      "folded into `other`. Peers have series of their own up to 64, later ones are `peer=\"other\"`.\n\n"
-      "| metric | type | labels | exported by | meaning |\n"
-      "|---|---|---|---|---|\n";
-  for (auto const& metric : table) {
-    std::string labels;
-    for (auto label : metric.labels()) {
-      if (!labels.empty()) labels += ", ";
-      labels += '`' + std::string(label) + '`';
-    }
-    page += "| `" + std::string(metric.name) + "` | " + std::string(name(metric.type)) + " | " + labels + " | " +
-            services(metric) + " | " + std::string(metric.help) + " |\n";
-  }
-  return page;
-}
 
 }  // namespace chorus::metrics

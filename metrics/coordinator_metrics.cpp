@@ -1,31 +1,35 @@
 #include "metrics/coordinator_metrics.hpp"
 
+#include <cmath>
+
 #include "collectives/core/op.hpp"
-#include "metrics/exposition.hpp"
+#include "metrics/coordinator_families.hpp"
 #include "metrics/service_series.hpp"
 
 namespace chorus::metrics {
 
-bool is_straggler(double skew_seconds, double seconds) { return skew_seconds > 0.01 && skew_seconds > seconds / 10; }
-
 class CoordinatorMetrics::Impl {
  public:
-  Impl(Build const& build, double start_time_seconds)
-      : service(registry, build, start_time_seconds),
+  Impl(Build const& build, double start_time_seconds, std::shared_ptr<LogCounter const> logged)
+      : service(registry, build, start_time_seconds, std::move(logged)),
         collectives(registry, Id::collectives),
         durations(registry, Id::collective_duration),
         payloads(registry, Id::collective_payload),
         skews(registry, Id::collective_arrival_skew),
+        queue_waits(registry, Id::collective_queue_wait),
         stragglers(registry, Id::collective_straggler, max_workers),
         stalled(registry, Id::collectives_stalled),
         errors(registry, Id::collective_errors),
+        plans(registry, Id::plans),
+        plan_errors(registry, Id::plan_error),
         members(registry, Id::members),
         membership_changes(registry, Id::membership_changes),
         checkpoint_durations(registry, Id::checkpoint_duration),
         checkpoint_timestamp(registry, Id::checkpoint_timestamp) {
     members.with({"ready"}).Set(0);
     members.with({"lost"}).Set(0);
-    membership_changes.with({});
+    for (auto reason : {"request", "members", "trouble"}) membership_changes.with({reason});
+    for (auto result : {"succeeded", "failed"}) checkpoint_durations.with({result});
     for (auto op : all_ops) stalled.with({name(op)}).Set(0);
   }
 
@@ -35,27 +39,41 @@ class CoordinatorMetrics::Impl {
   Series<prometheus::Histogram> durations;
   Series<prometheus::Histogram> payloads;
   Series<prometheus::Histogram> skews;
+  Series<prometheus::Histogram> queue_waits;
   Series<prometheus::Counter> stragglers;
   Series<prometheus::Gauge> stalled;
   Series<prometheus::Counter> errors;
+  Series<prometheus::Counter> plans;
+  Series<prometheus::Histogram> plan_errors;
   Series<prometheus::Gauge> members;
   Series<prometheus::Counter> membership_changes;
   Series<prometheus::Histogram> checkpoint_durations;
   Series<prometheus::Gauge> checkpoint_timestamp;
 };
 
-CoordinatorMetrics::CoordinatorMetrics(Build const& build, double start_time_seconds)
-    : impl_(std::make_unique<Impl>(build, start_time_seconds)) {}
+CoordinatorMetrics::CoordinatorMetrics(Build const& build, double start_time_seconds,
+                                       std::shared_ptr<LogCounter const> logged)
+    : impl_(std::make_unique<Impl>(build, start_time_seconds, std::move(logged))) {}
 
 CoordinatorMetrics::~CoordinatorMetrics() = default;
 
-void CoordinatorMetrics::collective_finished(std::string_view op, std::string_view algorithm, std::string_view result,
-                                             double seconds, std::uint64_t bytes, double skew_seconds) {
-  impl_->collectives.with({op, algorithm, result}).Increment();
-  if (result != "succeeded") return;
-  impl_->durations.with({op, algorithm}).Observe(seconds);
-  impl_->payloads.with({op}).Observe(static_cast<double>(bytes));
-  impl_->skews.with({op}).Observe(skew_seconds);
+void CoordinatorMetrics::collective_planned(std::string_view op, std::string_view algorithm, std::string_view choice) {
+  impl_->plans.with({op, algorithm, choice}).Increment();
+}
+
+void CoordinatorMetrics::collective_launched(std::string_view op, double seconds) {
+  impl_->queue_waits.with({op}).Observe(seconds);
+}
+
+void CoordinatorMetrics::collective_finished(FinishedCollective const& ended) {
+  impl_->collectives.with({ended.op, ended.algorithm, ended.result}).Increment();
+  if (ended.result != "succeeded") return;
+  impl_->durations.with({ended.op, ended.algorithm, size_class(ended.bytes)}).Observe(ended.seconds);
+  impl_->payloads.with({ended.op}).Observe(static_cast<double>(ended.bytes));
+  impl_->skews.with({ended.op}).Observe(ended.skew_seconds);
+  auto const measured = ended.slowest_rank_seconds;
+  if (measured > 0 && ended.predicted_seconds > 0)
+    impl_->plan_errors.with({ended.op}).Observe(std::abs(measured - ended.predicted_seconds) / measured);
 }
 
 void CoordinatorMetrics::collective_failed(std::string_view op, std::string_view kind) {
@@ -73,21 +91,24 @@ void CoordinatorMetrics::members(std::size_t ready, std::size_t lost) {
   impl_->members.with({"lost"}).Set(static_cast<double>(lost));
 }
 
-void CoordinatorMetrics::epoch_changed() { impl_->membership_changes.with({}).Increment(); }
+void CoordinatorMetrics::epoch_changed(std::string_view reason) {
+  impl_->membership_changes.with({reason}).Increment();
+}
 
 void CoordinatorMetrics::checkpoint_ended(std::string_view result, double seconds, double wall_seconds) {
   impl_->checkpoint_durations.with({result}).Observe(seconds);
   if (result == "succeeded") impl_->checkpoint_timestamp.with({}).Set(wall_seconds);
 }
 
+void CoordinatorMetrics::refused(std::string_view reason) { impl_->service.refused(reason); }
+void CoordinatorMetrics::loop_lag(double seconds) { impl_->service.loop_lag(seconds); }
+
 void CoordinatorMetrics::request(std::string_view method, std::string_view route, unsigned status, double seconds) {
   impl_->service.request(method, route, status, seconds);
 }
 
-void CoordinatorMetrics::http_connections(std::size_t open) {
-  impl_->service.http_connections.with({}).Set(static_cast<double>(open));
+std::string CoordinatorMetrics::text(CoordinatorScrape const& scrape) const {
+  return impl_->service.text(impl_->registry, scrape.state, coordinator_families(scrape));
 }
-
-std::string CoordinatorMetrics::text() const { return exposition(impl_->registry.Collect()); }
 
 }  // namespace chorus::metrics

@@ -1,27 +1,18 @@
 #include "metrics/link_families.hpp"
 
-#include "metrics/catalogue.hpp"
-
 namespace chorus::metrics {
 namespace {
 
-prometheus::MetricFamily family(Id id) {
-  auto const& metric = describe(id);
-  prometheus::MetricFamily family;
-  family.name = metric.name;
-  family.help = metric.help;
-  family.type = metric.type == Type::counter ? prometheus::MetricType::Counter : prometheus::MetricType::Gauge;
+// Of all peers together.
+prometheus::MetricFamily round_trips(std::span<LinkTraffic const> links) {
+  LinkTraffic all;
+  for (auto const& link : links) {
+    for (std::size_t i = 0; i < all.round_trips.size(); ++i) all.round_trips[i] += link.round_trips[i];
+    all.round_trip_seconds += link.round_trip_seconds;
+  }
+  auto family = make_family(Id::link_round_trip);
+  add_histogram(family, Id::link_round_trip, {}, all.round_trips, all.round_trip_seconds);
   return family;
-}
-
-void add(prometheus::MetricFamily& family, std::vector<prometheus::ClientMetric::Label> labels, double value) {
-  prometheus::ClientMetric metric;
-  metric.label = std::move(labels);
-  if (family.type == prometheus::MetricType::Counter)
-    metric.counter.value = value;
-  else
-    metric.gauge.value = value;
-  family.metric.push_back(std::move(metric));
 }
 
 }  // namespace
@@ -44,24 +35,46 @@ std::vector<LinkTraffic> LinkFamilies::folded(std::span<LinkTraffic const> links
     other.send_busy_seconds += link.send_busy_seconds;
     other.receive_busy_seconds += link.receive_busy_seconds;
     other.connections += link.connections;
+    other.retries += link.retries;
+    other.errors.unreachable += link.errors.unreachable;
+    other.errors.closed += link.errors.closed;
+    other.errors.refused += link.errors.refused;
+    other.errors.malformed += link.errors.malformed;
   }
   if (any_other) rows.push_back(std::move(other));
   return rows;
 }
 
-std::vector<prometheus::MetricFamily> LinkFamilies::collect(std::span<LinkTraffic const> links) {
-  auto sent = family(Id::link_sent_bytes);
-  auto received = family(Id::link_received_bytes);
-  auto busy = family(Id::link_busy);
-  auto connections = family(Id::link_connections);
+Families LinkFamilies::collect(std::span<LinkTraffic const> links) {
+  auto sent = make_family(Id::link_sent_bytes);
+  auto received = make_family(Id::link_received_bytes);
+  auto busy = make_family(Id::link_busy);
+  auto connections = make_family(Id::link_connections);
+  auto retries = make_family(Id::link_retries);
+  auto errors = make_family(Id::link_errors);
+  auto last_round_trips = make_family(Id::link_round_trip_last);
   for (auto const& row : folded(links)) {
-    add(sent, {{"peer", row.peer}}, static_cast<double>(row.sent_bytes));
-    add(received, {{"peer", row.peer}}, static_cast<double>(row.received_bytes));
-    add(busy, {{"peer", row.peer}, {"direction", "sent"}}, row.send_busy_seconds);
-    add(busy, {{"peer", row.peer}, {"direction", "received"}}, row.receive_busy_seconds);
-    add(connections, {{"peer", row.peer}, {"link", row.link}}, static_cast<double>(row.connections));
+    add_value(sent, Id::link_sent_bytes, {row.peer}, static_cast<double>(row.sent_bytes));
+    add_value(received, Id::link_received_bytes, {row.peer}, static_cast<double>(row.received_bytes));
+    add_value(busy, Id::link_busy, {row.peer, "sent"}, row.send_busy_seconds);
+    add_value(busy, Id::link_busy, {row.peer, "received"}, row.receive_busy_seconds);
+    add_value(connections, Id::link_connections, {row.peer, row.link}, static_cast<double>(row.connections));
+    add_value(retries, Id::link_retries, {row.peer}, static_cast<double>(row.retries));
+    auto const add_error = [&](std::string_view kind, std::uint64_t count) {
+      add_value(errors, Id::link_errors, {row.peer, kind}, static_cast<double>(count));
+    };
+    add_error("unreachable", row.errors.unreachable);
+    add_error("closed", row.errors.closed);
+    add_error("refused", row.errors.refused);
+    add_error("malformed", row.errors.malformed);
+    if (row.last_round_trip_seconds > 0)
+      add_value(last_round_trips, Id::link_round_trip_last, {row.peer}, row.last_round_trip_seconds);
   }
-  return {std::move(sent), std::move(received), std::move(busy), std::move(connections)};
+  Families families;
+  for (auto* family : {&sent, &received, &busy, &connections, &retries, &errors, &last_round_trips})
+    families.push_back(std::move(*family));
+  families.push_back(round_trips(links));
+  return families;
 }
 
 }  // namespace chorus::metrics

@@ -2,15 +2,14 @@
 // library. Private to metrics/.
 #pragma once
 
-#include <prometheus/metric_family.h>
-
 #include <cstddef>
 #include <set>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "metrics/worker_metrics.hpp"
+#include "metrics/families.hpp"
+#include "metrics/link_traffic.hpp"
 
 namespace chorus::metrics {
 
@@ -20,7 +19,7 @@ class LinkFamilies {
   explicit LinkFamilies(std::size_t max_peers) : max_peers_(max_peers) {}
 
   // Peers beyond max_peers, in the order in which they were first seen, are added up as "other".
-  [[nodiscard]] std::vector<prometheus::MetricFamily> collect(std::span<LinkTraffic const> links);
+  [[nodiscard]] Families collect(std::span<LinkTraffic const> links);
 
  private:
   [[nodiscard]] std::vector<LinkTraffic> folded(std::span<LinkTraffic const> links);

@@ -1,23 +1,41 @@
-// What worker and coordinator export alike: the build, the process, HTTP. Private to metrics/.
+// What worker and coordinator export alike: the build, the process, HTTP, the log. Private to metrics/.
 #pragma once
 
+#include <memory>
+
 #include "metrics/build.hpp"
+#include "metrics/families.hpp"
+#include "metrics/log_counter.hpp"
 #include "metrics/series.hpp"
+#include "metrics/service_state.hpp"
 
 namespace chorus::metrics {
 
 struct ServiceSeries {
-  ServiceSeries(prometheus::Registry& registry, Build const& build, double start_time_seconds);
+  ServiceSeries(prometheus::Registry& registry, Build const& build, double start_time_seconds,
+                std::shared_ptr<LogCounter const> logged);
 
   void request(std::string_view method, std::string_view route, unsigned status, double seconds);
+  void loop_lag(double seconds) { lag.with({}).Observe(seconds); }
+
+  // The registry's families and all others, as GET /metrics shows them.
+  [[nodiscard]] std::string text(prometheus::Registry const& registry, ServiceState const& state, Families more);
+
+  void refused(std::string_view reason);
 
   Series<prometheus::Gauge> build_info;
   Series<prometheus::Gauge> start_time;
   Series<prometheus::Histogram> http_requests;
-  Series<prometheus::Gauge> http_connections;
+  Series<prometheus::Counter> http_rejected;
+  Series<prometheus::Counter> auth_refusals;
+  Series<prometheus::Histogram> lag;
+  std::shared_ptr<LogCounter const> const logged;
 };
 
 // "2xx" for 200..299; "other" for what is no status.
 [[nodiscard]] std::string_view code_class(unsigned status);
+
+// Why a request did not come as far as a handler.
+[[nodiscard]] std::string_view rejection(unsigned status);
 
 }  // namespace chorus::metrics

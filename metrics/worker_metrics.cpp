@@ -1,26 +1,20 @@
 #include "metrics/worker_metrics.hpp"
 
+#include <algorithm>
+#include <iterator>
 #include <mutex>
 
-#include "metrics/bandwidth.hpp"
-#include "metrics/exposition.hpp"
 #include "metrics/link_families.hpp"
+#include "metrics/run_families.hpp"
 #include "metrics/service_series.hpp"
 
 namespace chorus::metrics {
 
 class WorkerMetrics::Impl {
  public:
-  Impl(Build const& build, double start_time_seconds)
-      : service(registry, build, start_time_seconds),
-        collectives(registry, Id::collectives),
-        durations(registry, Id::collective_duration),
-        steps(registry, Id::collective_step_duration),
-        bandwidths(registry, Id::collective_bus_bandwidth),
-        errors(registry, Id::collective_errors),
+  Impl(Build const& build, double start_time_seconds, std::shared_ptr<LogCounter const> logged)
+      : service(registry, build, start_time_seconds, std::move(logged)),
         lease_renewals(registry, Id::lease_renewals),
-        tensors(registry, Id::tensors),
-        tensor_bytes(registry, Id::tensor_bytes),
         pushes(registry, Id::parameter_pushes),
         push_durations(registry, Id::parameter_push_duration),
         pulls(registry, Id::parameter_pulls),
@@ -29,19 +23,26 @@ class WorkerMetrics::Impl {
         nonfinite(registry, Id::parameter_nonfinite),
         shards(registry, Id::parameter_shards),
         shard_bytes(registry, Id::parameter_bytes),
-        backups_behind(registry, Id::parameter_backups_behind),
-        links(max_peers) {}
+        links(max_peers) {
+    nonfinite.with({});
+  }
+
+  // Ledgers that nobody writes any more are closed: their numbers stay, the memory does not.
+  LedgerTotals runs() {
+    std::erase_if(ledgers, [this](auto const& ledger) {
+      if (ledger.use_count() != 1) return false;
+      ledger->add_to(closed);
+      return true;
+    });
+    auto totals = closed;
+    own.add_to(totals);
+    for (auto const& ledger : ledgers) ledger->add_to(totals);
+    return totals;
+  }
 
   prometheus::Registry registry;
   ServiceSeries service;
-  Series<prometheus::Counter> collectives;
-  Series<prometheus::Histogram> durations;
-  Series<prometheus::Histogram> steps;
-  Series<prometheus::Histogram> bandwidths;
-  Series<prometheus::Counter> errors;
   Series<prometheus::Counter> lease_renewals;
-  Series<prometheus::Gauge> tensors;
-  Series<prometheus::Gauge> tensor_bytes;
   Series<prometheus::Counter> pushes;
   Series<prometheus::Histogram> push_durations;
   Series<prometheus::Counter> pulls;
@@ -50,27 +51,41 @@ class WorkerMetrics::Impl {
   Series<prometheus::Counter> nonfinite;
   Series<prometheus::Gauge> shards;
   Series<prometheus::Gauge> shard_bytes;
-  Series<prometheus::Gauge> backups_behind;
-  std::mutex mutex;  // links
+
+  std::mutex mutex;  // of what follows
   LinkFamilies links;
+  RunLedger own;
+  std::vector<std::shared_ptr<RunLedger>> ledgers;
+  LedgerTotals closed;
+  prometheus::MetricFamily info = make_family(Id::worker_info);
 };
 
-WorkerMetrics::WorkerMetrics(Build const& build, double start_time_seconds)
-    : impl_(std::make_unique<Impl>(build, start_time_seconds)) {}
+WorkerMetrics::WorkerMetrics(Build const& build, double start_time_seconds, std::shared_ptr<LogCounter const> logged)
+    : impl_(std::make_unique<Impl>(build, start_time_seconds, std::move(logged))) {}
 
 WorkerMetrics::~WorkerMetrics() = default;
 
+void WorkerMetrics::identified(std::string_view worker, Locality const& locality) {
+  std::scoped_lock lock(impl_->mutex);
+  impl_->info.metric.clear();
+  add_value(impl_->info, Id::worker_info, {worker, locality.region, locality.zone, locality.rack, locality.host}, 1);
+}
+
+void WorkerMetrics::run_begun(Op op) {
+  std::scoped_lock lock(impl_->mutex);
+  impl_->own.begun(op);
+}
+
 void WorkerMetrics::run_finished(FinishedRun const& run) {
-  auto const op = name(run.op);
-  impl_->collectives.with({op, run.algorithm, run.result}).Increment();
-  if (run.result != "succeeded") {
-    impl_->errors.with({op, run.kind}).Increment();
-    return;
-  }
-  impl_->durations.with({op, run.algorithm}).Observe(run.seconds);
-  if (run.steps > 0) impl_->steps.with({op, run.algorithm}).Observe(run.seconds / run.steps);
-  double const bus_bytes = static_cast<double>(run.bytes) * bus_factor(run.op, run.ranks);
-  if (bus_bytes > 0 && run.seconds > 0) impl_->bandwidths.with({op, run.algorithm}).Observe(bus_bytes / run.seconds);
+  std::scoped_lock lock(impl_->mutex);
+  impl_->own.ended(run);
+}
+
+std::shared_ptr<RunLedger> WorkerMetrics::open_ledger() {
+  auto ledger = std::make_shared<RunLedger>();
+  std::scoped_lock lock(impl_->mutex);
+  impl_->ledgers.push_back(ledger);
+  return ledger;
 }
 
 void WorkerMetrics::lease_renewal(std::string_view result) { impl_->lease_renewals.with({result}).Increment(); }
@@ -92,23 +107,29 @@ void WorkerMetrics::parameter_nonfinite(std::uint64_t elements) {
   impl_->nonfinite.with({}).Increment(static_cast<double>(elements));
 }
 
+void WorkerMetrics::refused(std::string_view reason) { impl_->service.refused(reason); }
+
 void WorkerMetrics::request(std::string_view method, std::string_view route, unsigned status, double seconds) {
   impl_->service.request(method, route, status, seconds);
 }
 
+void WorkerMetrics::loop_lag(double seconds) { impl_->service.loop_lag(seconds); }
+
 std::string WorkerMetrics::text(Scrape const& scrape) {
-  impl_->tensors.with({}).Set(static_cast<double>(scrape.tensors));
-  impl_->tensor_bytes.with({}).Set(static_cast<double>(scrape.tensor_bytes));
-  impl_->service.http_connections.with({}).Set(static_cast<double>(scrape.http_connections));
   for (auto const& [role, shards] : {std::pair{"owner", scrape.owned}, {"backup", scrape.backups}}) {
     impl_->shards.with({role}).Set(static_cast<double>(shards.count));
     impl_->shard_bytes.with({role}).Set(static_cast<double>(shards.bytes));
   }
-  impl_->backups_behind.with({}).Set(static_cast<double>(scrape.backups_behind));
-  auto families = impl_->registry.Collect();
+  Families families;
+  families.push_back(single(Id::tensors, static_cast<double>(scrape.tensors)));
+  families.push_back(single(Id::tensor_bytes, static_cast<double>(scrape.tensor_bytes)));
+  families.push_back(single(Id::tensor_limit, static_cast<double>(scrape.tensor_limit_bytes)));
+  families.push_back(single(Id::parameter_backups_behind, static_cast<double>(scrape.backups_behind)));
   std::scoped_lock lock(impl_->mutex);
-  for (auto& family : impl_->links.collect(scrape.links)) families.push_back(std::move(family));
-  return exposition(std::move(families));
+  families.push_back(impl_->info);
+  std::ranges::move(impl_->links.collect(scrape.links), std::back_inserter(families));
+  std::ranges::move(run_families(impl_->runs()), std::back_inserter(families));
+  return impl_->service.text(impl_->registry, scrape.state, std::move(families));
 }
 
 }  // namespace chorus::metrics

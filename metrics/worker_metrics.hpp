@@ -1,4 +1,4 @@
-// What a worker counts. Every verb is thread-safe and costs a map look-up.
+// What a worker counts. Every verb is thread-safe and costs a lock and a map look-up; a ledger costs neither.
 #pragma once
 
 #include <cstddef>
@@ -8,46 +8,29 @@
 #include <string_view>
 #include <vector>
 
-#include "collectives/core/op.hpp"
+#include "collectives/core/locality.hpp"
 #include "metrics/build.hpp"
+#include "metrics/finished_run.hpp"
+#include "metrics/link_traffic.hpp"
+#include "metrics/log_counter.hpp"
+#include "metrics/run_ledger.hpp"
+#include "metrics/service_state.hpp"
 
 namespace chorus::metrics {
-
-// How one run ended on this rank.
-struct FinishedRun {
-  Op op = Op::all_reduce;
-  std::string_view algorithm;
-  std::string_view result;  // succeeded, failed, cancelled
-  std::string_view kind;    // the code of the problem, unless it succeeded
-  std::uint32_t ranks = 1;
-  std::uint64_t bytes = 0;  // of this rank's tensor
-  double seconds = 0;
-  std::uint32_t steps = 0;  // instructions run
-};
-
-// Traffic with one peer since the start of the process.
-struct LinkTraffic {
-  std::string peer;
-  std::uint64_t sent_bytes = 0;
-  std::uint64_t received_bytes = 0;
-  double send_busy_seconds = 0;
-  double receive_busy_seconds = 0;
-  std::uint32_t connections = 0;
-  std::string link = "tcp";  // "shm", "tcp", or "none" while there is no connection
-};
 
 // What is not counted but read when somebody scrapes.
 struct Scrape {
   std::vector<LinkTraffic> links;
   std::size_t tensors = 0;
   std::uint64_t tensor_bytes = 0;
-  std::size_t http_connections = 0;
+  std::uint64_t tensor_limit_bytes = 0;
   struct Shards {
     std::size_t count = 0;
     std::uint64_t bytes = 0;
   };
   Shards owned, backups;
   std::size_t backups_behind = 0;
+  ServiceState state;
 };
 
 class WorkerMetrics {
@@ -55,13 +38,22 @@ class WorkerMetrics {
   // How many peers have series of their own; later ones are folded into peer="other".
   static constexpr std::size_t max_peers = 64;
 
-  // start_time_seconds: wall clock, since 1970.
-  WorkerMetrics(Build const& build, double start_time_seconds);
+  // start_time_seconds: wall clock, since 1970. `logged` may be null: then lines are not counted.
+  WorkerMetrics(Build const& build, double start_time_seconds, std::shared_ptr<LogCounter const> logged = nullptr);
   ~WorkerMetrics();
   WorkerMetrics(WorkerMetrics const&) = delete;
   WorkerMetrics& operator=(WorkerMetrics const&) = delete;
 
+  // Who this is, and where; again when it has another name.
+  void identified(std::string_view worker, Locality const& locality);
+
+  // A run begins; it is run_finished() later.
+  void run_begun(Op op);
   void run_finished(FinishedRun const& run);
+  // For callers whose calls are too short for a lock: a ledger of their own. It counts as long as it is held, and what
+  // it counted stays.
+  [[nodiscard]] std::shared_ptr<RunLedger> open_ledger();
+
   void lease_renewal(std::string_view result);  // renewed, unreachable, refused, forgotten, fenced
 
   // kind: gradient, rows, value; result: applied, duplicate, refused.
@@ -71,6 +63,10 @@ class WorkerMetrics {
   void parameter_waited(std::string_view what);  // pull, push
   void parameter_nonfinite(std::uint64_t elements);
 
+  // Before any handler: missing, unknown, expired, role, rate, host, origin.
+  void refused(std::string_view reason);
+
+  void loop_lag(double seconds);
   // Of http::Exchange, as plain values; `route` "" when none matched.
   void request(std::string_view method, std::string_view route, unsigned status, double seconds);
 

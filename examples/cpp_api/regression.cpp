@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <random>
 #include <vector>
 
@@ -37,6 +38,7 @@ int main(int argc, char** argv) {
   chorus::WorkerOptions options;
   options.coordinator = argv[1];
   options.id = argv[2];
+  if (auto const* const file = std::getenv("CHORUS_TOKEN_FILE")) options.security.token_file = file;
   auto worker = chorus::Worker::start(options);
   if (worker.has_error()) return fail("start", worker.error());
   auto joined = worker->join("training", std::chrono::steady_clock::now() + std::chrono::seconds(30));

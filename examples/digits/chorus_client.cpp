@@ -1,7 +1,9 @@
 #include "examples/digits/chorus_client.hpp"
 
 #include <boost/json.hpp>
+#include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <stdexcept>
 
 namespace digits {
@@ -21,6 +23,13 @@ ChorusClient::ChorusClient(std::string const& worker_url) : http_(worker_url), u
   http_.set_keep_alive(true);
   http_.set_tcp_nodelay(true);
   http_.set_read_timeout(60);
+  if (auto const* const authorities = std::getenv("CHORUS_TLS_CA")) http_.set_ca_cert_path(authorities);
+  if (auto const* const path = std::getenv("CHORUS_TOKEN_FILE")) {
+    std::ifstream file(path);
+    std::string token;
+    if (!std::getline(file, token)) throw std::runtime_error(std::string("no token in ") + path);
+    http_.set_bearer_token_auth(token.c_str());
+  }
 }
 
 Membership ChorusClient::membership(std::string const& group) {

@@ -24,7 +24,8 @@ struct AllReduceReport {
 // Not thread-safe: one connection, kept alive. Every method throws std::runtime_error with the service's problem.
 class ChorusClient {
  public:
-  // worker_url: "http://127.0.0.1:7071"
+  // worker_url: "http://127.0.0.1:7071". CHORUS_TOKEN_FILE, if set, is a file with the token that the worker asks for,
+  // CHORUS_TLS_CA one with the authorities of an https URL.
   explicit ChorusClient(std::string const& worker_url);
 
   Membership membership(std::string const& group);

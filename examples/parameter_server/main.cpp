@@ -38,14 +38,16 @@ struct Line {
 
 struct Training {
   digits::Dataset dataset;
-  std::string coordinator, parameter;
+  std::string coordinator, parameter, token_file;
   int staleness = -1;
 };
 
 // One client: pulls, computes the gradient of its images, pushes. The first also sets the weights, and measures.
 std::vector<Line> train(Training const& training, std::size_t client) {
-  auto parameters = must(chorus::Parameters::connect(
-      {.coordinator = training.coordinator, .client = "w" + std::to_string(client), .incarnation = 1}));
+  auto parameters = must(chorus::Parameters::connect({.coordinator = training.coordinator,
+                                                      .client = "w" + std::to_string(client),
+                                                      .incarnation = 1,
+                                                      .token_file = training.token_file}));
   auto shared = must(parameters.open(training.parameter, Clock::now() + std::chrono::seconds(10)));
   auto const& images = training.dataset.training;
   auto const steps = images.size() / (clients * images_per_push);
@@ -79,8 +81,8 @@ std::vector<Line> train(Training const& training, std::size_t client) {
 }
 
 void set_weights(Training const& training) {
-  auto parameters =
-      must(chorus::Parameters::connect({.coordinator = training.coordinator, .client = "initial", .incarnation = 1}));
+  auto parameters = must(chorus::Parameters::connect(
+      {.coordinator = training.coordinator, .client = "initial", .incarnation = 1, .token_file = training.token_file}));
   auto shared = must(parameters.open(training.parameter, Clock::now() + std::chrono::seconds(10)));
   must(shared.put(digits::initial_weights()));
 }
@@ -114,6 +116,8 @@ int main(int argc, char** argv) try {
   Training training;
   app.add_option("--data", data, "the images, gzipped CSV")->capture_default_str();
   app.add_option("--coordinator", training.coordinator, "its URL")->required();
+  app.add_option("--token-file", training.token_file, "file with the token that the service asks for")
+      ->envname("CHORUS_TOKEN_FILE");
   app.add_option("--parameter", training.parameter, "that holds the weights")->required();
   app.add_option("--staleness", training.staleness, "as the parameter was made with")->required();
   CLI11_PARSE(app, argc, argv);

@@ -27,7 +27,8 @@ struct CollectiveRequest {
   std::optional<std::uint32_t> arity;
   std::optional<std::vector<std::uint32_t>> algorithm_shape;  // e.g. rows and columns of a torus
   std::optional<std::uint32_t> epoch;  // refuse with epoch_fenced unless the group stands at this one
-  std::uint64_t timeout_ms = 30000;
+  std::optional<std::uint64_t>
+      timeout_ms;  // none: from what such collectives of the group took, collectives/core/pace.hpp
   bool in_place = false;
   // "shrink": when a member is lost it is begun again in the group's next epoch, from inputs that are intact, within
   // the same timeout; "fail": it fails. Not given: as the group has it. What is in place fails.
@@ -56,6 +57,7 @@ struct RankRecord {
   std::string worker;
   std::uint32_t parts = 0;  // tensors of the name on this worker, if they are tensor/0 and so on
   std::string state;        // pending running succeeded failed
+  double late_seconds = 0;  // it came so much later than the middle rank, where that can be told; 0: not late
   std::optional<RunReport> report;
 };
 
@@ -92,8 +94,9 @@ struct Collective {
   std::uint32_t epoch = 0;
   std::string dtype;
   std::vector<std::uint64_t> shape;
-  std::uint64_t bytes = 0;  // of one rank's tensor
-  std::string algorithm;    // chosen
+  std::uint64_t bytes = 0;       // of one rank's tensor
+  std::uint64_t timeout_ms = 0;  // that it has, or was given by the request; 0: before it is planned
+  std::string algorithm;         // chosen
   std::uint32_t root = 0;
   std::uint32_t arity = 2;
   std::vector<std::uint32_t> algorithm_shape;

@@ -8,6 +8,7 @@
 #include "http/api/groups.hpp"
 #include "http/api/membership.hpp"
 #include "http/api/optimizers.hpp"
+#include "http/api/parameters.hpp"
 #include "http/api/runs.hpp"
 #include "http/codec.hpp"
 
@@ -24,6 +25,14 @@ BOOST_DESCRIBE_STRUCT(OptimizerSettings, (),
                       (name, learning_rate, momentum, beta1, beta2, epsilon, initial_accumulator, weight_decay,
                        clip_norm, clip_value))
 BOOST_DESCRIBE_STRUCT(InitializerSettings, (), (name, value, low, high, mean, deviation, seed))
+BOOST_DESCRIBE_STRUCT(CheckpointName, (), (name, number))
+BOOST_DESCRIBE_STRUCT(ParameterRequest, (),
+                      (dtype, shape, group, optimizer, initializer, staleness, reduce, replicas, nonfinite, shards,
+                       clients, checkpoint))
+BOOST_DESCRIBE_STRUCT(ParameterEndpoint, (), (shard, elements, role, worker, incarnation, url, epoch))
+BOOST_DESCRIBE_STRUCT(Parameter, (),
+                      (name, dtype, shape, group, optimizer, initializer, staleness, reduce, replicas, nonfinite,
+                       clients, bytes, epoch, state, endpoints))
 BOOST_DESCRIBE_STRUCT(RunReport, (),
                       (run, rank, worker, state, started_us, seconds, wait_seconds, bytes_sent, bytes_received, steps,
                        input_digest, output_digest, version, error))
@@ -33,18 +42,19 @@ BOOST_DESCRIBE_STRUCT(Member, (), (rank, worker, incarnation, url, locality, rol
 BOOST_DESCRIBE_STRUCT(Selection, (), (op, max_bytes, algorithm, root, arity, algorithm_shape, reason))
 BOOST_DESCRIBE_STRUCT(Stretch, (), (arrival_order, assigned))
 BOOST_DESCRIBE_STRUCT(GroupRequest, (), (workers, size, on_failure, min_ranks))
-BOOST_DESCRIBE_STRUCT(Group, (), (name, epoch, state, members, lost, requested, stretch, selection))
+BOOST_DESCRIBE_STRUCT(SlowMember, (), (rank, worker, late_seconds, share))
+BOOST_DESCRIBE_STRUCT(Group, (), (name, epoch, state, members, lost, requested, stretch, selection, slow))
 BOOST_DESCRIBE_STRUCT(CollectiveRequest, (),
                       (group, op, tensor, output, reduce, counts, local_algorithm, algorithm, root, arity,
                        algorithm_shape, epoch, timeout_ms, in_place, on_failure, reproducible, schedule))
 BOOST_DESCRIBE_STRUCT(Attempt, (), (run, epoch, error))
 BOOST_DESCRIBE_STRUCT(Considered, (),
                       (algorithm, root, arity, algorithm_shape, predicted_seconds, rounds, bytes_per_rank))
-BOOST_DESCRIBE_STRUCT(RankRecord, (), (rank, worker, parts, state, report))
+BOOST_DESCRIBE_STRUCT(RankRecord, (), (rank, worker, parts, state, late_seconds, report))
 BOOST_DESCRIBE_STRUCT(StalledRank, (), (rank, worker, state, instruction, peer, for_s))
 BOOST_DESCRIBE_STRUCT(Stall, (), (since, for_s, waiting_for, ranks, text))
 BOOST_DESCRIBE_STRUCT(Collective, (),
-                      (id, state, request, run, epoch, dtype, shape, bytes, algorithm, root, arity, algorithm_shape,
+                      (id, state, request, run, epoch, dtype, shape, bytes, timeout_ms, algorithm, root, arity, algorithm_shape,
                        local_algorithm, reason, considered, predicted_seconds, lower_bound, created_at, seconds,
                        arrival_skew_seconds, ranks, attempts, stalled, traceparent, error))
 BOOST_DESCRIBE_STRUCT(Event, (), (sequence, type, at, worker, incarnation, group, epoch, collective, run, code, detail))
@@ -54,6 +64,12 @@ constexpr auto required(OptimizerSettings const*) { return std::array<std::strin
 constexpr auto required(InitializerSettings const*) { return std::array<std::string_view, 1>{"name"}; }
 constexpr auto required(RunReport const*) { return std::array<std::string_view, 3>{"run", "rank", "state"}; }
 constexpr auto required(JoinRequest const*) { return std::array<std::string_view, 3>{"id", "incarnation", "url"}; }
+constexpr auto required(CheckpointName const*) { return std::array<std::string_view, 1>{"name"}; }
+constexpr auto required(ParameterRequest const*) { return std::array<std::string_view, 2>{"shape", "group"}; }
+constexpr auto required(ParameterEndpoint const*) {
+  return std::array<std::string_view, 4>{"shard", "elements", "role", "url"};
+}
+constexpr auto required(Parameter const*) { return std::array<std::string_view, 3>{"name", "dtype", "shape"}; }
 constexpr auto required(Member const*) { return std::array<std::string_view, 2>{"rank", "worker"}; }
 constexpr auto required(Selection const*) { return std::array<std::string_view, 2>{"op", "algorithm"}; }
 constexpr auto required(Group const*) { return std::array<std::string_view, 3>{"name", "epoch", "members"}; }

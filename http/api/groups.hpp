@@ -56,6 +56,14 @@ struct Stretch {
   double assigned = 0;       // ... over the ranks as assigned
 };
 
+// A member that comes late to more than half of the operations without a root, in which everybody needs everybody.
+struct SlowMember {
+  std::uint32_t rank = 0;
+  std::string worker;
+  double late_seconds = 0;  // later than the middle member, mean of the operations to which it came late
+  double share = 0;         // of the operations, 0 to 1; the latest count most
+};
+
 // The answer of GET and PUT /v1/groups/{name} at the coordinator, and what it pushes to every member with the same
 // path.
 struct Group {
@@ -67,6 +75,7 @@ struct Group {
   GroupRequest requested;         // by the PUT
   Stretch stretch;
   std::vector<Selection> selection;
+  std::vector<SlowMember> slow;  // of those that ask the coordinator: the slowest first
 };
 
 // PUT /v1/groups/{name} at a worker, from the coordinator only: the group as this member is to see it. A worker refuses

@@ -4,8 +4,11 @@
 
 namespace chorus::api {
 
-BOOST_DESCRIBE_STRUCT(PeerLink, (), (worker, link, connections, why_not_shm, sent_bytes, received_bytes))
+BOOST_DESCRIBE_STRUCT(PeerLink, (),
+                      (worker, link, connections, why_not_shm, sent_bytes, received_bytes, send_busy_seconds))
 BOOST_DESCRIBE_STRUCT(PeerLinkList, (), (items, next_cursor))
+BOOST_DESCRIBE_STRUCT(LinkTraffic, (), (from, to, link, connections, why_not_shm, sent_bytes, send_busy_seconds))
+BOOST_DESCRIBE_STRUCT(LinkTrafficList, (), (at_s, items, silent))
 
 constexpr auto required(PeerLink const*) { return std::array<std::string_view, 2>{"worker", "link"}; }
 constexpr auto required(PeerLinkList const*) { return std::array<std::string_view, 1>{"items"}; }
@@ -14,3 +17,4 @@ constexpr auto required(PeerLinkList const*) { return std::array<std::string_vie
 
 CHORUS_HTTP_MESSAGE(chorus::api::PeerLink)
 CHORUS_HTTP_MESSAGE(chorus::api::PeerLinkList)
+CHORUS_HTTP_MESSAGE(chorus::api::LinkTrafficList)

@@ -15,11 +15,29 @@ struct PeerLink {
   std::optional<std::string> why_not_shm;  // where shared memory was tried and is not used
   std::uint64_t sent_bytes = 0;
   std::uint64_t received_bytes = 0;
+  double send_busy_seconds = 0;  // time with something queued to the peer: bytes per busy second are the link's speed
 };
 
 struct PeerLinkList {
   std::vector<PeerLink> items;  // by worker
   std::optional<std::string> next_cursor;
+};
+
+// GET /v1/links/traffic at the coordinator: what the workers have said of their links, all asked at once.
+struct LinkTraffic {
+  std::string from;  // the worker that sends
+  std::string to;
+  std::string link;  // as PeerLink
+  std::uint32_t connections = 0;
+  std::optional<std::string> why_not_shm;
+  std::uint64_t sent_bytes = 0;  // since the worker began
+  double send_busy_seconds = 0;  // as PeerLink
+};
+
+struct LinkTrafficList {
+  double at_s = 0;  // on the coordinator's monotonic clock: rates are differences between two answers
+  std::vector<LinkTraffic> items;
+  std::vector<std::string> silent;  // ready workers that did not answer in time
 };
 
 }  // namespace chorus::api

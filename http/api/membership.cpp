@@ -27,7 +27,8 @@ std::optional<std::uint64_t> from_hex(std::string_view text) {
 BOOST_DESCRIBE_STRUCT(Worker, (), (id, incarnation, url, locality, version, state, lease_ms, heard_ms_ago, groups))
 BOOST_DESCRIBE_STRUCT(Accused, (), (worker, incarnation))
 BOOST_DESCRIBE_STRUCT(Trouble, (), (group, epoch, accused))
-BOOST_DESCRIBE_STRUCT(LeaseRequest, (), (incarnation, troubles))
+BOOST_DESCRIBE_STRUCT(GroupCalls, (), (group, epoch, calls, seconds))
+BOOST_DESCRIBE_STRUCT(LeaseRequest, (), (incarnation, troubles, calls))
 BOOST_DESCRIBE_STRUCT(Reachability, (), (worker, url, reachable, seconds, detail))
 BOOST_DESCRIBE_STRUCT(LeaseAnswer, (), (lease_ms))
 BOOST_DESCRIBE_STRUCT(WorkerList, (), (items, next_cursor))
@@ -35,6 +36,9 @@ BOOST_DESCRIBE_STRUCT(WorkerList, (), (items, next_cursor))
 constexpr auto required(Worker const*) { return std::array<std::string_view, 2>{"id", "incarnation"}; }
 constexpr auto required(Accused const*) { return std::array<std::string_view, 2>{"worker", "incarnation"}; }
 constexpr auto required(Trouble const*) { return std::array<std::string_view, 2>{"group", "epoch"}; }
+constexpr auto required(GroupCalls const*) {
+  return std::array<std::string_view, 4>{"group", "epoch", "calls", "seconds"};
+}
 constexpr auto required(LeaseRequest const*) { return std::array<std::string_view, 1>{"incarnation"}; }
 constexpr auto required(Reachability const*) { return std::array<std::string_view, 2>{"worker", "reachable"}; }
 constexpr auto required(LeaseAnswer const*) { return std::array<std::string_view, 1>{"lease_ms"}; }

@@ -48,9 +48,18 @@ struct Trouble {
   std::uint32_t epoch = 0;
   std::vector<Accused> accused;  // whom this member has lost
 };
+// What a member has seen of the operations without a root that the members of a group did without the coordinator: how
+// many since the epoch began, and how long they took it together.
+struct GroupCalls {
+  std::string group;
+  std::uint32_t epoch = 0;
+  std::uint64_t calls = 0;
+  double seconds = 0;
+};
 struct LeaseRequest {
   std::string incarnation;
   std::vector<Trouble> troubles;
+  std::vector<GroupCalls> calls;  // of groups in which there were some since the last renewal
 };
 // POST /v1/workers/{id}/probe at the coordinator: does anybody answer at the address that the worker gave?
 struct Reachability {

@@ -4,21 +4,14 @@
 
 namespace chorus::api {
 
-BOOST_DESCRIBE_STRUCT(CheckpointName, (), (name, number))
-BOOST_DESCRIBE_STRUCT(ParameterRequest, (),
-                      (dtype, shape, group, optimizer, initializer, staleness, reduce, replicas, nonfinite, shards,
-                       clients, checkpoint))
-BOOST_DESCRIBE_STRUCT(ParameterEndpoint, (), (shard, elements, role, worker, incarnation, url, epoch))
-BOOST_DESCRIBE_STRUCT(Parameter, (),
-                      (name, dtype, shape, group, optimizer, initializer, staleness, reduce, replicas, nonfinite,
-                       clients, bytes, epoch, state, endpoints))
 BOOST_DESCRIBE_STRUCT(ParameterList, (), (items, next_cursor))
 BOOST_DESCRIBE_STRUCT(ShardPeer, (), (worker, incarnation, url))
 BOOST_DESCRIBE_STRUCT(ShardAssignment, (),
                       (parameter, shard, begin, end, epoch, role, worker, incarnation, fresh, continues, checkpoint,
                        backups))
 BOOST_DESCRIBE_STRUCT(ShardStatus, (),
-                      (parameter, shard, begin, end, epoch, role, complete, version, position, backups_complete))
+                      (parameter, shard, begin, end, epoch, role, complete, version, position, backups_complete,
+                       clocks))
 BOOST_DESCRIBE_STRUCT(ShardStatusList, (), (items, next_cursor))
 BOOST_DESCRIBE_STRUCT(ShardClient, (), (name, incarnation, next_sequence))
 BOOST_DESCRIBE_STRUCT(ShardClock, (), (client, clocks_done))
@@ -33,14 +26,8 @@ BOOST_DESCRIBE_STRUCT(CheckpointPart, (), (manifest))
 BOOST_DESCRIBE_STRUCT(CheckpointCommit, (), (number, keep, parts))
 BOOST_DESCRIBE_STRUCT(PushAnswer, (), (version, epoch, next_sequence, duplicate))
 
-constexpr auto required(CheckpointName const*) { return std::array<std::string_view, 1>{"name"}; }
 constexpr auto required(CheckpointRequest const*) { return std::array<std::string_view, 1>{"name"}; }
 constexpr auto required(CheckpointShard const*) { return std::array<std::string_view, 2>{"parameter", "shard"}; }
-constexpr auto required(ParameterRequest const*) { return std::array<std::string_view, 2>{"shape", "group"}; }
-constexpr auto required(Parameter const*) { return std::array<std::string_view, 3>{"name", "dtype", "shape"}; }
-constexpr auto required(ParameterEndpoint const*) {
-  return std::array<std::string_view, 4>{"shard", "elements", "role", "url"};
-}
 constexpr auto required(ParameterList const*) { return std::array<std::string_view, 1>{"items"}; }
 constexpr auto required(ShardPeer const*) { return std::array<std::string_view, 3>{"worker", "incarnation", "url"}; }
 constexpr auto required(ShardAssignment const*) {

@@ -88,16 +88,24 @@ struct ShardAssignment {
   std::uint32_t shard = 0;
   std::uint64_t begin = 0, end = 0;  // elements
   std::uint32_t epoch = 0;
-  std::string role;                          // "owner" or "backup"
-  std::string worker;                        // the addressee, with
-  std::string incarnation;                   // ... this incarnation
-  bool fresh = false;                        // a new parameter: the shard begins here, and does not wait for a copy
-  bool continues = false;                    // of a backup: its owner is the same as before, and so is what it has
+  std::string role;         // "owner" or "backup"
+  std::string worker;       // the addressee, with
+  std::string incarnation;  // ... this incarnation
+  bool fresh = false;       // a new parameter: the shard begins here, and does not wait for a copy
+  // Owner and backup are the same as before: the backup has what it had, and the owner goes on with it from there.
+  bool continues = false;
   std::optional<CheckpointName> checkpoint;  // of a fresh shard
   std::vector<ShardPeer> backups;            // of an owner: who is to have what it has
 };
 
-// GET /v1/parameters/{name}/shards/{shard} at a worker.
+// How far a client has come, where clocks count.
+struct ShardClock {
+  std::string client;
+  std::uint64_t clocks_done = 0;
+};
+
+// GET /v1/parameters/{name}/shards/{shard} at a worker. The coordinator's GET /v1/parameters/{name}/shards collects
+// them from the owners.
 struct ShardStatus {
   std::string parameter;
   std::uint32_t shard = 0;
@@ -108,6 +116,7 @@ struct ShardStatus {
   std::uint64_t version = 0;
   std::uint64_t position = 0;  // pushes that were applied or are held for their round
   std::vector<std::string> backups_complete;
+  std::vector<ShardClock> clocks;
 };
 
 struct ShardStatusList {
@@ -120,10 +129,6 @@ struct ShardClient {
   std::string name;
   std::string incarnation;
   std::uint64_t next_sequence = 0;
-};
-struct ShardClock {
-  std::string client;
-  std::uint64_t clocks_done = 0;
 };
 // A gradient that waits for the others of its round: array "held/N" of the N-th of them.
 struct ShardHeld {

@@ -13,7 +13,8 @@
 namespace chorus::api {
 
 struct ProbeRequest {
-  std::string url;  // of the other worker
+  std::string worker;  // the other one's id
+  std::string url;     // its address, as the coordinator knows it: no other is called
 };
 
 struct ProbeReport {

@@ -114,7 +114,7 @@ struct LocalCall {
   std::string local_algorithm = "auto";  // among x/0, x/1, ...
   // Tensors of all workers together, where avg is taken over several per worker; none: as many everywhere as here.
   std::optional<std::uint64_t> contributions;
-  std::uint64_t timeout_ms = 30000;
+  std::optional<std::uint64_t> timeout_ms;  // none: from what such calls of the epoch took, collectives/core/pace.hpp
   Schedule schedule;
 };
 struct LocalReport {

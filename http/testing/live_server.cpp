@@ -25,12 +25,12 @@ std::size_t number(std::string const& text) {
 }
 
 // What the connection is after the upgrade: moves to another io_context, as links do, says what came early, and closes.
-void tell_early_bytes(asio::ip::tcp::socket socket, std::string const& early_bytes) {
+void tell_early_bytes(Connection connection) {
   asio::io_context elsewhere;
   boost::system::error_code ignored;
-  auto const protocol = socket.local_endpoint(ignored).protocol();
-  asio::ip::tcp::socket moved(elsewhere, protocol, socket.release());
-  asio::write(moved, asio::buffer("early:" + early_bytes), ignored);
+  auto const protocol = connection.socket.local_endpoint(ignored).protocol();
+  asio::ip::tcp::socket moved(elsewhere, protocol, connection.socket.release());
+  asio::write(moved, asio::buffer("early:" + connection.early_bytes), ignored);
 }
 
 }  // namespace
@@ -45,13 +45,16 @@ std::vector<std::byte> pattern(std::size_t bytes) {
   return result;
 }
 
-LiveServer::LiveServer(ServerLimits limits)
-    : server_(io_.get_executor(), router_, limits,
-              [this](Exchange const& exchange) {
-                std::lock_guard const lock(mutex_);
-                seen_.push_back({exchange.method, std::string(exchange.route), exchange.status});
-                changed_.notify_all();
-              }),
+LiveServer::LiveServer(ServerLimits limits, Door door)
+    : scheme_(door.tls != nullptr ? "https" : "http"),
+      server_(
+          io_.get_executor(), router_, limits,
+          [this](Exchange const& exchange) {
+            std::lock_guard const lock(mutex_);
+            seen_.push_back({exchange.method, std::string(exchange.route), exchange.status});
+            changed_.notify_all();
+          },
+          door),
       work_(asio::make_work_guard(io_)) {
   add(Method::get, "/hello", &LiveServer::hello);
   add(Method::put, "/echo", &LiveServer::echo);
@@ -81,7 +84,7 @@ void LiveServer::stop() {
 }
 
 std::string LiveServer::url(std::string const& path) const {
-  return "http://127.0.0.1:" + std::to_string(port_) + path;
+  return scheme_ + "://127.0.0.1:" + std::to_string(port_) + path;
 }
 
 std::size_t LiveServer::open_connections() {
@@ -134,7 +137,7 @@ std::size_t LiveServer::connections_used() {
 
 void LiveServer::add(Method method, std::string_view path_pattern,
                      asio::awaitable<Response> (LiveServer::*handler)(Request const&, Body&)) {
-  router_.add(method, path_pattern, [this, handler](Request const& request, Body& body) {
+  router_.add(method, path_pattern, Access::open, [this, handler](Request const& request, Body& body) {
     note_peer(request);
     return (this->*handler)(request, body);
   });

@@ -31,7 +31,7 @@ struct Seen {
 // GET /upgrade, GET /inject (a field with CR LF).
 class LiveServer {
  public:
-  explicit LiveServer(ServerLimits limits = {});
+  explicit LiveServer(ServerLimits limits = {}, Door door = {});
   ~LiveServer();
 
   [[nodiscard]] std::uint16_t port() const { return port_; }
@@ -68,6 +68,7 @@ class LiveServer {
            boost::asio::awaitable<Response> (LiveServer::*handler)(Request const&, Body&));
   void note_peer(Request const& request);
 
+  std::string const scheme_;
   boost::asio::io_context io_{1};
   Router router_;
   Server server_;

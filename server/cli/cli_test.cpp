@@ -11,6 +11,7 @@
 #include "http/api/collectives.hpp"
 #include "http/api/groups.hpp"
 #include "http/api/membership.hpp"
+#include "http/api/status.hpp"
 #include "http/json.hpp"
 #include "server/cli/test_support.hpp"
 
@@ -21,7 +22,6 @@ namespace json = boost::json;
 namespace {
 
 constexpr auto all_workers = "GET /v1/workers?limit=1000";
-constexpr auto all_groups = "GET /v1/groups?limit=20";
 
 Run at(FakeCoordinator& coordinator, std::vector<std::string> arguments) {
   return chorus::cli::chorus(arguments, {"CHORUS_COORDINATOR=" + coordinator.url});
@@ -85,39 +85,40 @@ api::Collective collective(std::string state) {
   return collective;
 }
 
-void know(FakeCoordinator& coordinator, std::vector<api::Worker> workers, std::vector<api::Group> groups,
-          std::vector<api::Collective> collectives) {
-  coordinator.answer(all_workers, 200, http::encode(api::WorkerList{std::move(workers), {}}));
-  coordinator.answer(all_groups, 200, http::encode(api::GroupList{std::move(groups), {}}));
-  coordinator.answer("GET /v1/collectives?limit=20", 200,
-                     http::encode(api::CollectiveList{std::move(collectives), {}}));
+api::CoordinatorStatus status(std::string level, std::vector<api::VerdictReason> reasons) {
+  api::CoordinatorStatus status;
+  status.verdict = {std::move(level), "the verdict", std::move(reasons)};
+  return status;
 }
 
 }  // namespace
 
 TEST_CASE("status is one sentence when all is well") {
   FakeCoordinator coordinator;
-  know(coordinator, {worker("w0", "ready"), worker("w1", "ready")}, {group("train", "ready")},
-       {collective("succeeded")});
+  coordinator.answer("GET /v1/status", 200, http::encode(status("green", {})));
   auto const run = at(coordinator, {"status"});
   CHECK(run.status == 0);
-  CHECK(run.out == "2 of 2 workers ready; 1 group; 0 collectives running\n");
+  CHECK(run.out == "the verdict\n");
 }
 
-TEST_CASE("status names what is lost, degraded and running") {
+TEST_CASE("status says what is not well, and what runs") {
   FakeCoordinator coordinator;
-  auto degraded = group("train", "degraded");
-  degraded.lost = {"w1"};
-  know(coordinator, {worker("w0", "ready"), worker("w1", "lost")}, {degraded}, {collective("running")});
+  auto known = status("red", {{"red", "group train is degraded", {}, "train", {}, {}}});
+  known.workers = 2;
+  known.ready = 1;
+  known.running = 1;
+  coordinator.answer("GET /v1/status", 200, http::encode(known));
+  coordinator.answer("GET /v1/collectives?limit=20", 200,
+                     http::encode(api::CollectiveList{{collective("running"), collective("succeeded")}, {}}));
   CHECK(lines_of(at(coordinator, {"status"}).out) ==
-        std::vector<std::string>{"1 of 2 workers ready; 1 group (1 degraded); 1 collective running",
-                                 "worker w1 is lost: last heard 250 ms ago", "group train is degraded: lost w1",
+        std::vector<std::string>{"the verdict", "red: group train is degraded",
                                  "collective c7 is running: all_reduce of grad in train"});
-  auto const status = json::parse(at(coordinator, {"status", "--json"}).out);
-  CHECK(status.at("workers") == 2);
-  CHECK(status.at("ready") == 1);
-  CHECK(status.at("degraded") == 1);
-  CHECK(status.at("running") == 1);
+  auto const json_status = json::parse(at(coordinator, {"status", "--json"}).out);
+  CHECK(json_status.at("workers") == 2);
+  CHECK(json_status.at("ready") == 1);
+  CHECK(json_status.at("level") == "red");
+  CHECK(json_status.at("verdict") == "the verdict");
+  CHECK(json_status.at("reasons").at(0).at("text") == "group train is degraded");
 }
 
 TEST_CASE("lists are read to their last page, and printed one object per line") {
@@ -318,7 +319,7 @@ TEST_CASE("docs/cli.md knows every command and every option") {
       open.push_back(std::move(words));
     }
   }
-  CHECK(open.size() == 16);
+  CHECK(open.size() == 23);
 }
 
 TEST_CASE("verify ends with its totals") {

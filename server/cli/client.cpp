@@ -2,6 +2,7 @@
 
 #include <httplib.h>
 
+#include "http/auth/token_file.hpp"
 #include "http/client.hpp"
 #include "http/errc.hpp"
 #include "server/cli/units.hpp"
@@ -16,7 +17,28 @@ std::string origin_of(http::Url const& url) {
   return url.scheme + "://" + (ipv6 ? "[" + url.host + "]" : url.host) + ":" + std::to_string(url.port);
 }
 
-std::string reason_of(httplib::Error error, std::chrono::milliseconds patience) {
+std::string why_not_verified(httplib::Client const& connection) {
+  auto const verdict = connection.get_openssl_verify_result();
+  return verdict == X509_V_OK ? "it is for another name" : ::X509_verify_cert_error_string(verdict);
+}
+
+// The connection for one request, with everything that all have in common. Errors: what is wrong with the token's file.
+Result<std::unique_ptr<httplib::Client>> connect(std::string const& origin, Credentials const& credentials,
+                                                 std::chrono::milliseconds patience) {
+  auto connection = std::make_unique<httplib::Client>(origin, credentials.tls_certificate, credentials.tls_key);
+  connection->set_url_encode(false);
+  connection->set_connection_timeout(connect_patience);
+  connection->set_read_timeout(patience);
+  connection->set_write_timeout(patience);
+  if (!credentials.tls_authorities.empty()) connection->set_ca_cert_path(credentials.tls_authorities.c_str());
+  if (credentials.token_file.empty()) return connection;
+  auto const token = http::read_secret(credentials.token_file);
+  if (!token) return token.error();
+  connection->set_bearer_token_auth(token->c_str());
+  return connection;
+}
+
+std::string reason_of(httplib::Error error, std::chrono::milliseconds patience, httplib::Client const& connection) {
   switch (error) {
     case httplib::Error::Connection:
       return "nobody listens there";
@@ -24,16 +46,25 @@ std::string reason_of(httplib::Error error, std::chrono::milliseconds patience) 
       return "no connection within " + format_seconds(connect_patience.count());
     case httplib::Error::Read:
       return "the connection ended, or was silent for " + format_seconds(static_cast<double>(patience.count()) / 1000);
+    case httplib::Error::SSLLoadingCerts:
+      return "the files of --tls-ca, --tls-cert or --tls-key cannot be used";
     case httplib::Error::SSLConnection:
+      return "no TLS: is the URL to begin with http://, or is a certificate (--tls-cert, --tls-key) asked for?";
     case httplib::Error::SSLServerVerification:
-      return "TLS failed";
+      return "its certificate is not accepted (" + why_not_verified(connection) +
+             "): --tls-ca has to have the authority "
+             "that signed it, and the URL a name that it is for";
     default:
       return httplib::to_string(error);
   }
 }
 
-Failure unreachable(std::string const& origin, std::string const& reason) {
-  return {.problem = {http::ProblemCode::unavailable, "cannot reach the coordinator at " + origin + ": " + reason},
+Failure no_token(Error const& why) {
+  return {.problem = {http::ProblemCode::unauthorized, "--token-file: " + why.detail}};
+}
+
+Failure unreachable(std::string const& who, std::string const& origin, std::string const& reason) {
+  return {.problem = {http::ProblemCode::unavailable, "cannot reach " + who + " at " + origin + ": " + reason},
           .reachable = false};
 }
 
@@ -65,22 +96,20 @@ std::string percent_encode(std::string_view text) {
 Reply<std::string> Client::send(Request const& request) const {
   auto const url = http::parse_url(coordinator_).value();
   auto const origin = origin_of(url);
-  httplib::Client connection(origin);
-  connection.set_url_encode(false);
-  connection.set_connection_timeout(connect_patience);
-  connection.set_read_timeout(request.patience);
-  connection.set_write_timeout(request.patience);
+  auto const connection = connect(origin, credentials_, request.patience);
+  if (!connection) return no_token(connection.error());
 
   httplib::Request question;
   question.method = request.method;
   question.path = (url.path == "/" ? "" : url.path) + request.path;
   question.headers = {{"Accept", "application/json"}};
   if (!request.body.empty()) {
-    question.headers.emplace("Content-Type", "application/json");
+    question.headers.emplace("Content-Type", request.content_type);
     question.body = request.body;
   }
-  auto const answer = connection.send(question);
-  if (!answer) return unreachable(origin, reason_of(answer.error(), request.patience));
+  for (auto const& [name, value] : request.fields) question.headers.emplace(name, value);
+  auto const answer = (*connection)->send(question);
+  if (!answer) return unreachable(who_, origin, reason_of(answer.error(), request.patience, **connection));
   if (answer->status < 200 || answer->status > 299)
     return Failure{http::problem_from_json(answer->body, static_cast<unsigned>(answer->status))};
   return answer->body;
@@ -90,29 +119,27 @@ std::optional<Failure> Client::follow(Request const& request,
                                       std::function<bool(std::string_view)> const& on_bytes) const {
   auto const url = http::parse_url(coordinator_).value();
   auto const origin = origin_of(url);
-  httplib::Client connection(origin);
-  connection.set_url_encode(false);
-  connection.set_connection_timeout(connect_patience);
-  connection.set_read_timeout(request.patience);
+  auto const connection = connect(origin, credentials_, request.patience);
+  if (!connection) return no_token(connection.error());
   int status = 0;
   std::string refusal;
   bool had_enough = false;
-  auto const answer =
-      connection.Get((url.path == "/" ? "" : url.path) + request.path, {{"Accept", "text/event-stream"}},
-                     [&](httplib::Response const& head) {
-                       status = head.status;
-                       return true;
-                     },
-                     [&](char const* data, std::size_t size) {
-                       if (status / 100 == 2) {
-                         had_enough = !on_bytes({data, size});
-                         return !had_enough;
-                       }
-                       refusal.append(data, size);
-                       return true;
-                     });
+  auto const answer = (*connection)
+                          ->Get((url.path == "/" ? "" : url.path) + request.path, {{"Accept", "text/event-stream"}},
+                                [&](httplib::Response const& head) {
+                                  status = head.status;
+                                  return true;
+                                },
+                                [&](char const* data, std::size_t size) {
+                                  if (status / 100 == 2) {
+                                    had_enough = !on_bytes({data, size});
+                                    return !had_enough;
+                                  }
+                                  refusal.append(data, size);
+                                  return true;
+                                });
   if (had_enough) return std::nullopt;
-  if (!answer) return unreachable(origin, reason_of(answer.error(), request.patience));
+  if (!answer) return unreachable(who_, origin, reason_of(answer.error(), request.patience, **connection));
   if (status / 100 != 2) return Failure{http::problem_from_json(refusal, static_cast<unsigned>(status))};
   return std::nullopt;
 }

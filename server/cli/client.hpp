@@ -30,9 +30,11 @@ inline constexpr std::uint32_t collectives_per_page = 20;
 
 struct Request {
   std::string method = "GET";
-  std::string path = {};                       // with the query; segments made of user input are percent_encoded
-  std::string body = {};                       // JSON
-  std::chrono::milliseconds patience{10'000};  // longest silence of the coordinator
+  std::string path = {};  // with the query; segments made of user input are percent_encoded
+  std::string body = {};
+  std::string content_type = "application/json";                 // of the body
+  std::vector<std::pair<std::string, std::string>> fields = {};  // further header fields
+  std::chrono::milliseconds patience{10'000};                    // longest silence of the coordinator
 };
 
 // http or https, a host, and nothing else that could be mistyped. Errors: HttpErrc::bad_url.
@@ -43,8 +45,11 @@ struct Request {
 
 class Client {
  public:
-  // The URL has passed check_coordinator_url.
-  explicit Client(std::string coordinator) : coordinator_(std::move(coordinator)) {}
+  // The session's URL has passed check_coordinator_url.
+  explicit Client(Session const& session) : Client(session, session.coordinator, "the coordinator") {}
+  // Another service; `url` has passed as well, `who` is what failures call it.
+  Client(Session const& session, std::string url, std::string_view who)
+      : coordinator_(std::move(url)), credentials_(session.credentials), who_(who) {}
 
   // The body of a 2xx answer. Failures: the problem of any other answer; `unavailable`, not reachable, without one.
   [[nodiscard]] Reply<std::string> send(Request const& request) const;
@@ -84,6 +89,8 @@ class Client {
   [[nodiscard]] static Failure not_understood(Request const& request, http::Problem const& why);
 
   std::string coordinator_;
+  Credentials credentials_;
+  std::string who_;
 };
 
 }  // namespace chorus::cli

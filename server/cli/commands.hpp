@@ -24,16 +24,20 @@ class Commands {
 };
 
 void add_status(CLI::App& root, Commands& commands);
+void add_check(CLI::App& root, Commands& commands);
+void add_health(CLI::App& root, Commands& commands);
 void add_workers(CLI::App& root, Commands& commands);
 void add_groups(CLI::App& root, Commands& commands);
 void add_events(CLI::App& root, Commands& commands);
 void add_run(CLI::App& root, Commands& commands);
+void add_locality(CLI::App& root, Commands& commands);
 void add_plan(CLI::App& root, Commands& commands);
 void add_algorithms(CLI::App& root, Commands& commands);
 void add_crossover(CLI::App& root, Commands& commands);
 void add_simulate(CLI::App& root, Commands& commands);
 void add_verify(CLI::App& root, Commands& commands);
 void add_bench(CLI::App& root, Commands& commands);
+void add_token(CLI::App& root, Commands& commands);
 void add_doctor(CLI::App& root, Commands& commands);
 void add_top(CLI::App& root, Commands& commands);
 void add_trace(CLI::App& root, Commands& commands);

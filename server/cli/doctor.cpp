@@ -114,7 +114,7 @@ ExitCode print(std::vector<Finding> const& findings, ClusterFacts const& facts, 
 }
 
 ExitCode examine(Session const& session) {
-  Client const client(session.coordinator);
+  Client const client(session);
   auto const facts = read_facts(client);
   if (facts) return print(diagnose(*facts), *facts, session);
   static_cast<void>(report(session, facts.error()));

@@ -45,7 +45,7 @@ std::string since_query(std::optional<std::uint64_t> since) {
 }
 
 ExitCode show(EventOptions const& options, Session const& session) {
-  Client const client(session.coordinator);
+  Client const client(session);
   auto path = "/v1/events" + since_query(options.since) + (options.since ? "&" : "?") +
               "limit=" + std::to_string(events_per_page);
   std::uint64_t shown = 0;
@@ -63,7 +63,7 @@ ExitCode show(EventOptions const& options, Session const& session) {
 
 // For ever, over restarts of the coordinator: it takes up where it was.
 ExitCode follow(EventOptions const& options, Session const& session) {
-  Client const client(session.coordinator);
+  Client const client(session);
   auto since = options.since;
   std::uint64_t shown = 0;
   bool was_connected = false;

@@ -64,7 +64,7 @@ ExitCode answer(Reply<api::Group> const& group, Session const& session) {
 }
 
 ExitCode list(Session const& session) {
-  auto const groups = Client(session.coordinator).list<api::GroupList>("/v1/groups", groups_per_page);
+  auto const groups = Client(session).list<api::GroupList>("/v1/groups", groups_per_page);
   if (!groups) return report(session, groups.error());
   if (session.json) {
     for (auto const& group : *groups) session.out << http::encode(group) << '\n';
@@ -80,7 +80,7 @@ ExitCode list(Session const& session) {
 }
 
 ExitCode show(std::string const& name, Session const& session) {
-  return answer(Client(session.coordinator).ask<api::Group>({.path = path_of(name)}), session);
+  return answer(Client(session).ask<api::Group>({.path = path_of(name)}), session);
 }
 
 struct CreateOptions {
@@ -95,13 +95,13 @@ ExitCode create(CreateOptions const& options, Session const& session) {
   api::GroupRequest body;
   body.size = options.size;
   if (!options.workers.empty()) body.workers = options.workers;
-  return answer(Client(session.coordinator)
-                    .ask<api::Group>({.method = "PUT", .path = path_of(options.name), .body = http::encode(body)}),
-                session);
+  return answer(
+      Client(session).ask<api::Group>({.method = "PUT", .path = path_of(options.name), .body = http::encode(body)}),
+      session);
 }
 
 ExitCode remove(std::string const& name, Session const& session) {
-  auto const done = Client(session.coordinator).send({.method = "DELETE", .path = path_of(name)});
+  auto const done = Client(session).send({.method = "DELETE", .path = path_of(name)});
   if (!done) return report(session, done.error());
   if (session.json)
     session.out << boost::json::serialize(boost::json::object{{"deleted", name}}) << '\n';

@@ -16,6 +16,8 @@ std::string check_coordinator(std::string const& url) {
 
 void add_commands(CLI::App& root, cli::Commands& commands) {
   cli::add_status(root, commands);
+  cli::add_check(root, commands);
+  cli::add_health(root, commands);
   cli::add_workers(root, commands);
   cli::add_groups(root, commands);
   cli::add_events(root, commands);
@@ -25,7 +27,9 @@ void add_commands(CLI::App& root, cli::Commands& commands) {
   cli::add_algorithms(root, commands);
   cli::add_crossover(root, commands);
   cli::add_verify(root, commands);
+  cli::add_locality(root, commands);
   cli::add_bench(root, commands);
+  cli::add_token(root, commands);
   cli::add_doctor(root, commands);
   cli::add_top(root, commands);
   cli::add_trace(root, commands);
@@ -43,13 +47,27 @@ int main(int argc, char** argv) {
   root.fallthrough();
   root.get_formatter()->column_width(36);
   root.footer(
-      "Every command takes --json and --coordinator URL.\n"
+      "Every command takes --json, --coordinator URL and --token-file FILE.\n"
       "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 no coordinator reached.");
   root.add_option("--coordinator", session.coordinator, "URL of the coordinator")
       ->envname("CHORUS_COORDINATOR")
       ->type_name("URL")
       ->check(CLI::Validator(check_coordinator, ""))
       ->capture_default_str();
+  auto& credentials = session.credentials;
+  root.add_option("--token-file", credentials.token_file, "file with the token that is sent to the coordinator")
+      ->envname("CHORUS_TOKEN_FILE")
+      ->type_name("FILE");
+  root.add_option("--tls-ca", credentials.tls_authorities, "authorities, PEM, for https (default: the system's)")
+      ->envname("CHORUS_TLS_CA")
+      ->type_name("FILE");
+  auto* const certificate = root.add_option("--tls-cert", credentials.tls_certificate, "certificate to show, PEM")
+                                ->envname("CHORUS_TLS_CERT")
+                                ->type_name("FILE");
+  root.add_option("--tls-key", credentials.tls_key, "its private key, PEM")
+      ->envname("CHORUS_TLS_KEY")
+      ->type_name("FILE")
+      ->needs(certificate);
   root.add_flag("--json", session.json, "print JSON, one object per line");
   add_commands(root, commands);
 

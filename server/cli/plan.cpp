@@ -102,7 +102,7 @@ ExitCode plan_command(PlanOptions const& options, Session const& session) {
     // Nothing but the command line can be wrong.
     return planned ? print(*planned, options, request, session) : report_usage(session, planned.error().detail);
   }
-  auto const planned = plan_for_group(request, Client(session.coordinator));
+  auto const planned = plan_for_group(request, Client(session));
   return planned ? print(*planned, options, request, session) : report(session, planned.error());
 }
 

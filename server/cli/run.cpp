@@ -23,7 +23,7 @@ constexpr std::chrono::milliseconds answer_slack{10'000};  // how long an answer
 
 struct RunOptions {
   api::CollectiveRequest request;
-  std::chrono::milliseconds timeout{30'000};
+  std::optional<std::chrono::milliseconds> timeout;
   std::optional<std::chrono::milliseconds> wait;  // none: until the collective must have ended
   std::string id;
   bool validate_only = false;
@@ -97,7 +97,8 @@ void print_ranks(api::Collective const& collective, std::ostream& out) {
 
 // The coordinator ends a collective a little after its deadline: survivors say first whom they waited for.
 std::chrono::milliseconds wait_of(RunOptions const& options) {
-  return options.wait.value_or(std::min<std::chrono::milliseconds>(options.timeout + ending_slack, longest_wait));
+  auto const until_it_ends = options.timeout ? *options.timeout + ending_slack : longest_wait;
+  return options.wait.value_or(std::min<std::chrono::milliseconds>(until_it_ends, longest_wait));
 }
 
 // 0 only for what was asked: a result, a plan, or, with --wait 0s, a launch.
@@ -116,7 +117,7 @@ ExitCode verdict(api::Collective const& collective, RunOptions const& options, S
 
 Request launch(RunOptions const& options) {
   auto body = options.request;
-  body.timeout_ms = static_cast<std::uint64_t>(options.timeout.count());
+  if (options.timeout) body.timeout_ms = static_cast<std::uint64_t>(options.timeout->count());
   Request request{.method = "POST", .path = "/v1/collectives", .body = http::encode(body)};
   if (!options.id.empty()) {
     request.method = "PUT";
@@ -132,7 +133,7 @@ ExitCode run(RunOptions const& options, Session const& session) {
   if (options.request.tensor.empty() && options.request.op != name(Op::barrier))
     return report_usage(session, "--tensor is required");
   if (wait_of(options) > longest_wait) return report_usage(session, "--wait is at most 10m");
-  auto const collective = Client(session.coordinator).ask<api::Collective>(launch(options));
+  auto const collective = Client(session).ask<api::Collective>(launch(options));
   if (!collective) return report(session, collective.error());
   if (session.json) {
     session.out << http::encode(*collective) << '\n';
@@ -175,13 +176,14 @@ void add_run(CLI::App& root, Commands& commands) {
              "the root of reduce, broadcast, gather, scatter, or of an algorithm that has one");
   add_number(command, "--arity", request.arity, 1, plan::max_ranks, "children per node of a tree, base of a bcube");
   add_algorithm_shape(command, request.algorithm_shape);
-  add_duration(command, "--timeout", options->timeout, "the collective fails after this long")->default_str("30s");
+  add_duration(command, "--timeout", options->timeout, "the collective fails after this long")
+      ->default_str("by what the group's took");
   command.add_flag("--reproducible", request.reproducible, "the same bits from every algorithm, size and placement");
   command.add_flag("--in-place", request.in_place, "write over the tensor while it runs: less memory, no way back");
   add_bytes(command, "--segment-bytes", request.schedule.segment_bytes, "the pipelining unit, 4K to 64M")
       ->default_str("256K");
   add_duration(command, "--wait", options->wait, "wait this long for the end, at most 10m; 0s only launches")
-      ->default_str("the timeout and 5s");
+      ->default_str("the timeout and 5s, or 10m");
   command.add_option("--id", options->id, "launch under this id: typing it again shows it and launches nothing")
       ->type_name("ID");
   command.add_flag("--validate-only", options->validate_only, "admit and plan, and do not run");

@@ -17,8 +17,17 @@ enum class ExitCode : int {
   unreachable = 3,  // no coordinator answered
 };
 
+// What the coordinator gets to see of whoever calls it. All of them paths, "" for none.
+struct Credentials {
+  std::string token_file;
+  std::string tls_authorities;  // "": those of the system
+  std::string tls_certificate;
+  std::string tls_key;
+};
+
 struct Session {
   std::string coordinator = "http://127.0.0.1:7070";
+  Credentials credentials;
   bool json = false;  // answers and problems as JSON on `out`, one object per line
   std::ostream& out;
   std::ostream& err;

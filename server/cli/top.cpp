@@ -37,7 +37,7 @@ struct Look {
 };
 
 Look look(Session const& session) {
-  Client const client(session.coordinator);
+  Client const client(session);
   Look seen;
   auto& now = seen.snapshot;
   now.coordinator = session.coordinator;

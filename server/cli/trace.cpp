@@ -13,7 +13,7 @@ void add_trace(CLI::App& root, Commands& commands) {
   command.add_option("id", *id, "of the collective")->required()->type_name("ID");
   command.footer("chorus trace ID > trace.json, then open the file in ui.perfetto.dev or chrome://tracing.");
   commands.bind(command, [id](Session const& session) {
-    Client const client(session.coordinator);
+    Client const client(session);
     auto const trace = client.send({.path = "/v1/collectives/" + percent_encode(*id) + "/trace"});
     if (!trace) return report(session, trace.error());
     session.out << *trace << '\n';

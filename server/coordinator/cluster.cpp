@@ -51,6 +51,9 @@ Cluster::~Cluster() = default;
 
 void Cluster::start(Listeners listeners) {
   listeners_ = std::move(listeners);
+  tools_.habits.stragglers.listen([this](api::Group const& group, api::SlowMember const& member, bool is_slow) {
+    tell_of(group, member, is_slow);
+  });
   watch_.spawn("leases", watch_leases());
 }
 
@@ -133,6 +136,20 @@ void Cluster::tell_of(api::Group const& group, char const* type, std::string con
   tools_.events.publish(std::move(event));
 }
 
+void Cluster::tell_of(api::Group const& group, api::SlowMember const& member, bool is_slow) {
+  api::Event event;
+  event.type = is_slow ? "worker.slow" : "worker.caught_up";
+  event.worker = member.worker;
+  event.incarnation = group.members[member.rank].incarnation;
+  event.group = group.name;
+  event.epoch = group.epoch;
+  if (is_slow) {
+    event.detail = slowness(member);
+    tools_.log.warn("group {} epoch={}: {}", group.name, group.epoch, *event.detail);
+  }
+  tools_.events.publish(std::move(event));
+}
+
 void Cluster::restore(KeptState state) {
   membership_.restore(state.workers, Clock::now());
   auto const floor = static_cast<std::uint32_t>(state.counters[Counter::epoch_floor]);
@@ -187,7 +204,10 @@ asio::awaitable<void> Cluster::measure_links(Worker worker) {
           (!peer || other.joined < peer->joined))
         peer = other;
     if (!peer) continue;
-    auto const said = co_await tools_.workers.measure(worker.url, peer->url, Clock::now() + patience_.measuring);
+    api::ProbeRequest to;
+    to.worker = peer->id;
+    to.url = peer->url;
+    auto const said = co_await tools_.workers.measure(worker.url, std::move(to), Clock::now() + patience_.measuring);
     if (said.has_error() || said.value().has_error()) co_return;
     auto const& report = said.value().value();
     auto const latency_s = std::max(0.0, (report.round_trip_s - report.own_round_trip_s) / 2);
@@ -205,7 +225,16 @@ http::Checked<api::LeaseAnswer> Cluster::renew(std::string_view id, api::LeaseRe
   if (lease.has_error()) return lease.error();
   if (!stopping_)
     for (auto const& trouble : request.troubles) changes_.spawn("trouble in " + trouble.group, look_into(trouble));
+  for (auto const& calls : request.calls) hear_of_calls(id, request.incarnation, calls);
   return api::LeaseAnswer{static_cast<std::uint32_t>(lease.value().count())};
+}
+
+void Cluster::hear_of_calls(std::string_view worker, std::string_view incarnation, api::GroupCalls const& calls) {
+  auto const group = groups_.find(calls.group);
+  if (!group || group->epoch != calls.epoch) return;
+  for (auto const& member : group->members)
+    if (member.worker == worker && member.incarnation == incarnation)
+      tools_.habits.stragglers.reported(*group, member.rank, calls);
 }
 
 asio::awaitable<std::optional<Problem>> Cluster::leave(std::string id, std::optional<std::string> incarnation) {
@@ -273,7 +302,7 @@ asio::awaitable<http::Checked<api::Group>> Cluster::make_epoch(std::shared_ptr<C
       keep_group(published.name);
       tell_of(published, "group.epoch", "");
       if (published.state != "ready") tell_of(published, "group.degraded", "a member was lost meanwhile");
-      tools_.metrics.epoch_changed();
+      tools_.metrics.epoch_changed(change->reason());
       tools_.log.info("group {} epoch={} members={} state={} stretch={:.2f} before={:.2f}", published.name, epoch,
                       published.members.size(), published.state, published.stretch.assigned,
                       published.stretch.arrival_order);
@@ -344,6 +373,7 @@ asio::awaitable<std::optional<Problem>> Cluster::erase_group(std::string name) {
   auto const erased = groups_.erase(name);
   if (erased.has_error()) co_return erased.error();
   auto const& group = erased.value().group;
+  tools_.habits.forget(name);
   keep_epoch(name, erased.value().forgotten);
   keep_group(name);
   tell_of(group, "group.deleted", "");
@@ -361,6 +391,11 @@ api::Worker Cluster::show(Worker const& worker) const {
   auto shown = membership_.show(worker, Clock::now());
   shown.groups = groups_.names_with(worker.id);
   return shown;
+}
+
+api::Group Cluster::show(api::Group group) const {
+  group.slow = tools_.habits.stragglers.slow(group);
+  return group;
 }
 
 boost::asio::awaitable<http::Checked<api::Reachability>> Cluster::reach(std::string id) {

@@ -14,6 +14,7 @@
 #include "metrics/coordinator_metrics.hpp"
 #include "server/coordinator/events.hpp"
 #include "server/coordinator/groups.hpp"
+#include "server/coordinator/habits.hpp"
 #include "server/coordinator/journal.hpp"
 #include "server/coordinator/lock_table.hpp"
 #include "server/coordinator/membership.hpp"
@@ -41,6 +42,7 @@ class Cluster {
     metrics::CoordinatorMetrics& metrics;
     Journal& journal;
     Events& events;
+    Habits& habits;
     spdlog::logger& log;
     Random random;
   };
@@ -97,6 +99,7 @@ class Cluster {
   [[nodiscard]] Groups const& groups() const { return groups_; }
   [[nodiscard]] http::Checked<api::Worker> find(std::string_view id) const;
   [[nodiscard]] api::Worker show(Worker const& worker) const;
+  [[nodiscard]] api::Group show(api::Group group) const;
   // What workers measured when they joined, the newest last.
   [[nodiscard]] std::vector<api::MeasuredLink> const& links() const { return links_; }
 
@@ -108,6 +111,7 @@ class Cluster {
   boost::asio::awaitable<void> look_after(Worker worker);
   boost::asio::awaitable<void> look_at_member(Worker worker, std::shared_ptr<Looks> looks);
   boost::asio::awaitable<void> look_into(api::Trouble trouble);
+  void hear_of_calls(std::string_view worker, std::string_view incarnation, api::GroupCalls const& calls);
   void mend_groups();
   void mend(std::string const& name, std::uint32_t broken_epoch);
   // It may shrink, and other members should be in it than are, or the epoch in which a call has failed is its own.
@@ -125,6 +129,7 @@ class Cluster {
   void keep_epoch(std::string const& name, std::optional<std::string> const& forgotten = std::nullopt);
   void tell_of(Worker const& worker, char const* type, std::string const& why);
   void tell_of(api::Group const& group, char const* type, std::string const& why);
+  void tell_of(api::Group const& group, api::SlowMember const& member, bool is_slow);
   void count_members();
 
   Tools const tools_;

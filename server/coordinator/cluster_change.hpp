@@ -18,6 +18,7 @@ struct Cluster::Change {
   // Not by a PUT, but to mend the group if it still needs it when its turn has come.
   bool mends = false;
   std::uint32_t broken_epoch = 0;
+  [[nodiscard]] char const* reason() const { return !mends ? "request" : broken_epoch == 0 ? "members" : "trouble"; }
   http::Condition changed;
   std::optional<http::Checked<api::Group>> result;
   std::size_t pending = 0;

@@ -13,6 +13,12 @@ namespace asio = boost::asio;
 using http::Problem;
 using http::ProblemCode;
 
+// Until it is planned: one to which nobody gave a time waits for others on its tensor as long as those may take.
+TimePoint::duration timeout_of(api::CollectiveRequest const& request) {
+  if (request.timeout_ms) return std::chrono::milliseconds(*request.timeout_ms);
+  return std::chrono::ceil<std::chrono::milliseconds>(std::chrono::duration<double>(Pace::most_s));
+}
+
 }  // namespace
 
 Collectives::Collectives(Tools tools, ExecutionPatience patience, RecordLimits limits)
@@ -111,7 +117,7 @@ asio::awaitable<http::Checked<Collectives::Launched>> Collectives::launch(Record
 
 void Collectives::start(std::shared_ptr<Record> record, Ready ready) {
   auto const id = record->view().id;
-  auto const deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(record->view().request.timeout_ms);
+  auto const deadline = std::chrono::steady_clock::now() + timeout_of(record->view().request);
   auto execution = std::make_shared<Execution>(tools_.execution, patience_, std::move(record), std::move(ready.order),
                                                std::move(ready.group), Execution::Mode::launch, deadline);
   running_.emplace(id, execution);
@@ -121,7 +127,7 @@ void Collectives::start(std::shared_ptr<Record> record, Ready ready) {
 asio::awaitable<http::Checked<std::shared_ptr<Record>>> Collectives::validate(api::CollectiveRequest request) {
   auto checked = check(request);
   if (checked.has_error()) co_return checked.error();
-  auto const deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(request.timeout_ms);
+  auto const deadline = std::chrono::steady_clock::now() + timeout_of(request);
   auto const record = std::make_shared<Record>("", 0, std::move(request), rfc3339(wall_seconds()));
   auto const execution =
       std::make_shared<Execution>(tools_.execution, patience_, record, std::move(checked.value().order),
@@ -134,6 +140,7 @@ asio::awaitable<http::Checked<std::shared_ptr<Record>>> Collectives::validate(ap
 asio::awaitable<void> Collectives::execute(std::shared_ptr<Execution> execution, Execution::Mode mode) {
   while (execution) {
     auto problem = co_await execution->run();
+    if (mode == Execution::Mode::launch) count(*execution);
     for (auto rank : execution->broken_ranks()) {
       auto const& member = execution->group().members[rank];
       tools_.suspect(member.worker, member.incarnation);
@@ -192,14 +199,34 @@ asio::awaitable<void> Collectives::reconcile(std::shared_ptr<Reconciliation> rec
   }
 }
 
+void Collectives::count(Execution const& execution) {
+  auto const& view = execution.record().view();
+  if (!view.algorithm.empty())
+    tools_.metrics.collective_planned(view.request.op, view.algorithm,
+                                      view.request.algorithm == "auto" ? "model" : "request");
+  if (auto const waited = execution.waited_seconds()) tools_.metrics.collective_launched(view.request.op, *waited);
+}
+
+Collectives::UnderWay Collectives::under_way() const {
+  UnderWay counts;
+  for (auto const& [id, execution] : running_) {
+    auto const& view = execution->record().view();
+    ++(view.state == "running" ? counts.active : counts.queued)[view.request.op];
+  }
+  for (auto const& [id, reconciliation] : reconciling_) ++counts.active[reconciliation->record().view().request.op];
+  return counts;
+}
+
 void Collectives::finished(Record const& record) {
   auto const& view = record.view();
   auto const algorithm = view.algorithm.empty() ? "none" : view.algorithm;
-  tools_.metrics.collective_finished(view.request.op, algorithm, view.state, view.seconds, view.bytes,
-                                     view.arrival_skew_seconds);
-  if (view.state == "succeeded" && record.last_to_begin() &&
-      metrics::is_straggler(view.arrival_skew_seconds, view.seconds))
-    tools_.metrics.straggled(view.ranks[*record.last_to_begin()].worker);
+  auto slowest_s = 0.0;
+  for (auto const& rank : view.ranks)
+    if (rank.report) slowest_s = std::max(slowest_s, rank.report->seconds);
+  tools_.metrics.collective_finished({view.request.op, algorithm, view.state, view.seconds, view.bytes,
+                                      view.arrival_skew_seconds, view.predicted_seconds, slowest_s});
+  for (auto const& rank : view.ranks)
+    if (rank.late_seconds > 0) tools_.metrics.straggled(rank.worker);
   auto const level = view.state == "succeeded" ? spdlog::level::info : spdlog::level::warn;
   if (view.state == "failed") tools_.metrics.collective_failed(view.request.op, http::kind(view.error->code).name);
   auto fields = fields_of(view);

@@ -68,6 +68,12 @@ class Collectives {
   // Cancels what still runs at `until`, and returns when nothing runs. What is being reconciled is left to the journal.
   boost::asio::awaitable<void> stop(TimePoint until);
 
+  // How many run, and how many wait to be launched, by operation.
+  struct UnderWay {
+    std::map<std::string, std::size_t, std::less<>> active, queued;
+  };
+  [[nodiscard]] UnderWay under_way() const;
+
  private:
   struct Ready {
     Order order;
@@ -85,6 +91,7 @@ class Collectives {
   void start(std::shared_ptr<Record> record, Ready ready);
   void resume(KeptCollective const& kept);
   void finished(Record const& record);
+  void count(Execution const& execution);
 
   Tools const tools_;
   ExecutionPatience const patience_;

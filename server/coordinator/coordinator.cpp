@@ -1,5 +1,8 @@
 #include "server/coordinator/coordinator.hpp"
 
+#include <algorithm>
+
+#include "server/coordinator/scrape.hpp"
 #include "server/coordinator/wall_clock.hpp"
 
 namespace chorus::coordinator {
@@ -12,42 +15,69 @@ http::Observer count_in(metrics::CoordinatorMetrics& metrics) {
   };
 }
 
+boost::asio::any_io_executor instead_of_threads(boost::asio::any_io_executor const& executor,
+                                                CoordinatorOptions const& options) {
+  return options.has_threads ? boost::asio::any_io_executor() : executor;
+}
+
+std::optional<double> interval_of(Checkpoints::Schedule const& schedule) {
+  if (schedule.name.empty()) return std::nullopt;
+  return std::chrono::duration<double>(schedule.interval).count();
+}
+
+bool ended_without_goodbye(std::vector<api::Event> const& events) {
+  auto const last = std::find_if(events.rbegin(), events.rend(),
+                                 [](auto const& event) { return event.type.starts_with("coordinator."); });
+  return last != events.rend() && last->type != "coordinator.stopping";
+}
+
 }  // namespace
 
 Coordinator::Coordinator(boost::asio::any_io_executor executor, CoordinatorOptions options,
                          std::unique_ptr<JournalFile> journal, Random random, std::shared_ptr<spdlog::logger> log)
     : log_(std::move(log)),
-      metrics_(metrics::this_build(), wall_seconds()),
-      client_(executor),
+      checkpoint_interval_s_(interval_of(options.checkpoints)),
+      metrics_(metrics::this_build(), wall_seconds(), metrics::log_counter_of(*log_)),
+      security_(options.security, {"/v1/workers/{id}/lease"},
+                [this](std::string_view reason) { metrics_.refused(reason); }),
+      client_(executor, &security_.credentials()),
       workers_(client_, options.failpoint),
-      journal_(executor, std::move(journal), options.journal, options.failpoint, *log_),
+      journal_(executor, std::move(journal), options.journal, options.failpoint, *log_,
+               instead_of_threads(executor, options)),
       events_(executor, journal_, options.events),
       chronicle_(journal_, events_),
-      planner_(options.constants),
+      planner_(options.constants, instead_of_threads(executor, options)),
       locks_changed_(executor),
-      cluster_({executor, workers_, planner_, locks_, locks_changed_, metrics_, journal_, events_, *log_, random},
-               options.cluster, options.lease),
-      collectives_({{executor, workers_, planner_, cluster_.groups(), locks_, locks_changed_, chronicle_, random},
-                    metrics_,
-                    journal_,
-                    *log_,
-                    [this](std::string const& worker, std::string const& incarnation) {
-                      cluster_.suspect(worker, incarnation);
-                    }},
-                   options.execution, options.records),
+      cluster_(
+          {executor, workers_, planner_, locks_, locks_changed_, metrics_, journal_, events_, habits_, *log_, random},
+          options.cluster, options.lease),
+      collectives_(
+          {{executor, workers_, planner_, cluster_.groups(), locks_, locks_changed_, chronicle_, habits_, random},
+           metrics_,
+           journal_,
+           *log_,
+           [this](std::string const& worker, std::string const& incarnation) {
+             cluster_.suspect(worker, incarnation);
+           }},
+          options.execution, options.records),
       stall_inspector_({executor, workers_, collectives_, chronicle_, metrics_, *log_}, options.stalls),
-      parameters_({executor, workers_, cluster_, *log_}, options.directory),
+      parameters_({executor, workers_, cluster_, journal_, *log_}, options.directory),
       checkpoints_({executor, workers_, parameters_, metrics_, *log_}, options.checkpoints),
-      worker_routes_(cluster_),
+      survey_({executor, workers_, cluster_}, options.survey),
+      demo_({executor, workers_, cluster_, collectives_}),
+      worker_routes_(cluster_, lease_connections_),
       group_routes_(cluster_),
       collective_routes_(collectives_),
       trace_routes_(executor, collectives_, cluster_, workers_),
       parameter_routes_(parameters_, checkpoints_, cluster_),
       event_routes_(events_),
       simulation_routes_(planner_),
-      service_routes_({cluster_, collectives_, planner_, metrics_, journal_,
-                       [this] { return server_.open_connections(); }, [this] { return draining_; }}),
-      server_(executor, router_, options.http, count_in(metrics_)) {
+      service_routes_({cluster_, planner_, [this] { return metrics_text(); }, journal_,
+                       [this] { return draining_; }, security_}),
+      status_routes_({cluster_, collectives_, parameters_, survey_, demo_, events_, journal_, security_,
+                      std::move(options.settings), [this] { return draining_; }}),
+      server_(executor, router_, options.http, count_in(metrics_), security_.door()),
+      lag_(executor, [this](double seconds) { metrics_.loop_lag(seconds); }) {
   worker_routes_.add_to(router_);
   group_routes_.add_to(router_);
   collective_routes_.add_to(router_);
@@ -56,6 +86,10 @@ Coordinator::Coordinator(boost::asio::any_io_executor executor, CoordinatorOptio
   event_routes_.add_to(router_);
   simulation_routes_.add_to(router_);
   service_routes_.add_to(router_);
+  status_routes_.add_to(router_);
+  server_.on_close([this](std::string const& remote) {
+    if (auto const holder = lease_connections_.closed(remote)) cluster_.suspect(holder->id, holder->incarnation);
+  });
 }
 
 Coordinator::~Coordinator() = default;
@@ -66,10 +100,12 @@ Status Coordinator::restore() {
   auto state = parse_rows(*rows);
   if (!state) return state.error();
   if (journal_.on_disk())
-    log_->info("the journal has {} workers, {} groups, {} collectives, {} events", state->workers.size(),
-               state->groups.size(), state->collectives.size(), state->events.size());
+    log_->info("the journal has {} workers, {} groups, {} parameters, {} collectives, {} events", state->workers.size(),
+               state->groups.size(), state->parameters.size(), state->collectives.size(), state->events.size());
+  was_unclean_ = ended_without_goodbye(state->events);
   events_.restore(std::move(state->events));
   collectives_.restore(*state);
+  parameters_.restore(*state);
   cluster_.restore(std::move(*state));
   return ok();
 }
@@ -82,10 +118,12 @@ void Coordinator::tell(char const* type) {
 }
 
 Result<std::uint16_t> Coordinator::start(std::string const& host, std::uint16_t port) {
+  if (auto const opened = security_.open(); !opened) return opened.error();
   if (auto const restored = restore(); !restored) return restored.error();
   auto const listening = server_.listen(host, port);
   if (!listening) return listening;
   journal_.start();
+  lag_.start();
   tell("coordinator.started");
   cluster_.start({[this](std::string const& worker, std::string const& incarnation, std::string const& why) {
                     collectives_.worker_lost(worker, incarnation, why);
@@ -95,10 +133,24 @@ Result<std::uint16_t> Coordinator::start(std::string const& host, std::uint16_t 
                     parameters_.worker_lost(worker, incarnation);
                   },
                   [this](std::string const& group) { parameters_.group_changed(group); }});
+  parameters_.recover();
   stall_inspector_.start();
   checkpoints_.start();
   collectives_.recover();
   return listening;
+}
+
+std::string Coordinator::metrics_text() const {
+  auto scrape = scrape_of(cluster_, collectives_, events_, journal_);
+  scrape.state = {!draining_,
+                  draining_,
+                  server_.open_connections(),
+                  server_.requests_in_flight(),
+                  security_.authenticates(),
+                  security_.certificate_ends_seconds()};
+  if (scrape.journal) scrape.journal->was_unclean = was_unclean_;
+  scrape.checkpoint_interval_seconds = checkpoint_interval_s_;
+  return metrics_.text(scrape);
 }
 
 boost::asio::awaitable<void> Coordinator::stop(TimePoint until) {
@@ -109,12 +161,15 @@ boost::asio::awaitable<void> Coordinator::stop(TimePoint until) {
   co_await collectives_.stop(until);
   co_await stall_inspector_.stop();
   co_await trace_routes_.stop();
+  co_await demo_.stop();
+  co_await survey_.stop();
   co_await checkpoints_.stop();
   co_await parameters_.stop();
   co_await cluster_.stop();
   co_await journal_.stop();
   co_await events_.close(std::chrono::steady_clock::now() + time_to_read_the_last_events);
   co_await server_.stop();
+  co_await lag_.stop();
   client_.close();
 }
 

@@ -21,6 +21,9 @@ class Epochs {
   // The next number of this name; 1 for a new one.
   [[nodiscard]] std::uint32_t next(std::string const& name);
 
+  // Has it ever been drawn for, or deleted and not forgotten?
+  [[nodiscard]] bool knows(std::string const& name) const { return last_.contains(name); }
+
   // A member has seen this number: continue above it.
   void seen(std::string const& name, std::uint32_t epoch);
 

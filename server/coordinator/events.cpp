@@ -56,6 +56,7 @@ void Events::restore(std::vector<api::Event> events) {
 
 void Events::publish(api::Event event) {
   event.sequence = next_++;
+  ++published_;
   event.at = rfc3339(wall_seconds());
   if (ring_.size() == limits_.kept) {
     if (journal_.on_disk()) journal_.write(without_event(ring_.front().event.sequence));
@@ -118,7 +119,10 @@ asio::awaitable<std::string> Events::next(std::shared_ptr<Reader> reader) {
   auto const until = Clock::now() + limits_.bookmark;
   while (newest() <= reader->since && !closing_ && Clock::now() < until) co_await journal_.changed().wait_until(until);
   // Overtaken by the ring: it ends here, and reads 410 when it comes again.
-  if (reader->since + 1 < oldest()) co_return piece;
+  if (reader->since + 1 < oldest()) {
+    ++dropped_;
+    co_return piece;
+  }
   for (auto const last = newest(); reader->since < last && piece.size() < piece_bytes; ++reader->since)
     piece += sent_event(ring_[reader->since + 1 - oldest()].event);
   if (piece.empty() && !closing_) piece = bookmark(reader->since);

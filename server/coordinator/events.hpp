@@ -51,6 +51,9 @@ class Events {
   boost::asio::awaitable<void> close(std::chrono::steady_clock::time_point deadline);
 
   [[nodiscard]] std::size_t streams() const { return streams_; }
+  // Since the start: events, and streams that were ended because they fell behind.
+  [[nodiscard]] std::uint64_t published() const { return published_; }
+  [[nodiscard]] std::uint64_t dropped() const { return dropped_; }
 
  private:
   struct Entry {
@@ -67,6 +70,7 @@ class Events {
   std::deque<Entry> ring_;  // their numbers have no gaps
   std::uint64_t next_ = 1;
   std::size_t streams_ = 0;
+  std::uint64_t published_ = 0, dropped_ = 0;
   bool closing_ = false;
   http::Condition closed_one_;
 };

@@ -33,6 +33,7 @@ Execution::Execution(ExecutionTools const& tools, ExecutionPatience patience, st
       mode_(mode),
       changed_(tools.executor),
       calls_(tools.executor),
+      begun_(Clock::now()),
       deadline_(deadline) {
   number_ranks();
 }
@@ -207,9 +208,22 @@ Execution::Stage Execution::plan() {
     co_return Problem(ProblemCode::deadline_exceeded, "the time was over before the collective was planned");
   chosen_ = choice.value().spec;
   record_->plan(group_, *admitted_, choice.value(), Clock::now());
+  give_time();
   if (mode_ == Mode::launch) tools_.chronicle.planned(*record_);
   changed_.notify_all();
   co_return std::nullopt;
+}
+
+// From here on it depends on the members alone.
+void Execution::give_time() {
+  auto timeout = std::chrono::milliseconds(record_->view().request.timeout_ms.value_or(0));
+  if (timeout.count() == 0) {
+    auto const patience_s = tools_.habits.paces[group_.name].patience_s(chosen_.op, record_->view().bytes,
+                                                                        record_->view().predicted_seconds);
+    timeout = std::chrono::ceil<std::chrono::milliseconds>(std::chrono::duration<double>(patience_s));
+    deadline_ = Clock::now() + timeout;
+  }
+  record_->given_time(timeout);
 }
 
 Execution::Stage Execution::launch() {
@@ -219,6 +233,7 @@ Execution::Stage Execution::launch() {
   if (left < 1) co_return Problem(ProblemCode::deadline_exceeded, "the time was over before the collective began");
   auto const token = api::to_hex(tools_.random());
   record_->run();
+  waited_seconds_ = std::chrono::duration<double>(Clock::now() - begun_).count();
   settled_.assign(ranks(), false);
   pending_ = ranks();
   for (std::uint32_t rank = 0; rank < ranks(); ++rank)
@@ -347,15 +362,24 @@ Execution::Stage Execution::commit() {
   }
   if (refusals.empty()) {
     record_->succeed(versions, Clock::now());
-    auto slowest_s = 0.0;
-    for (auto const& rank : record_->view().ranks) slowest_s = std::max(slowest_s, rank.report->seconds);
-    tools_.planner.learn(question_, chosen_, slowest_s);
+    learn();
     co_return std::nullopt;
   }
   auto problem = join_refusals(refusals);
   problem.detail += versions.empty() ? "; no rank has confirmed its commit"
                                      : "; the other ranks have the result as their next version";
   co_return problem;
+}
+
+void Execution::learn() {
+  std::vector<double> durations_s;
+  for (auto const& rank : record_->view().ranks) durations_s.push_back(rank.report->seconds);
+  auto const slowest_s = *std::ranges::max_element(durations_s);
+  tools_.planner.learn(question_, chosen_, slowest_s);
+  tools_.habits.paces[group_.name].finished(chosen_.op, record_->view().bytes, slowest_s);
+  if (is_rooted(chosen_.op)) return;
+  record_->came_late(lateness_s(durations_s));
+  tools_.habits.stragglers.finished(group_, durations_s);
 }
 
 asio::awaitable<void> Execution::commit_rank(std::uint32_t rank, TimePoint deadline) {

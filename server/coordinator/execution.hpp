@@ -13,6 +13,7 @@
 #include "server/coordinator/blame.hpp"
 #include "server/coordinator/chronicle.hpp"
 #include "server/coordinator/groups.hpp"
+#include "server/coordinator/habits.hpp"
 #include "server/coordinator/lock_table.hpp"
 #include "server/coordinator/order.hpp"
 #include "server/coordinator/planner.hpp"
@@ -30,6 +31,7 @@ struct ExecutionTools {
   LockTable& locks;
   http::Condition& locks_changed;
   Chronicle& chronicle;
+  Habits& habits;
   Random random;
 };
 
@@ -47,7 +49,8 @@ class Execution {
  public:
   enum class Mode { launch, validate_only };
 
-  // `group` is as it stood when the collective was asked for, and was usable. At the deadline it fails.
+  // `group` is as it stood when the collective was asked for, and was usable. At the deadline it fails; if the request
+  // has no timeout it gets another one when it is planned, as the group's habits are.
   Execution(ExecutionTools const& tools, ExecutionPatience patience, std::shared_ptr<Record> record, Order order,
             api::Group group, Mode mode, TimePoint deadline);
 
@@ -73,6 +76,8 @@ class Execution {
   [[nodiscard]] std::vector<std::uint32_t> const& broken_ranks() const { return broken_; }
   [[nodiscard]] api::Group const& group() const { return group_; }
   [[nodiscard]] TimePoint deadline() const { return deadline_; }
+  // From when it was made until it was launched, if it was.
+  [[nodiscard]] std::optional<double> waited_seconds() const { return waited_seconds_; }
   [[nodiscard]] std::optional<http::Problem> const& cancelled() const { return cancelled_; }
 
   // Ranks that it waits for and since when: for their answer at admission or commit, or for the end of their runs.
@@ -110,6 +115,8 @@ class Execution {
   [[nodiscard]] http::Problem refused(std::uint32_t rank, http::ProblemCode code, std::string const& why) const;
   [[nodiscard]] std::uint32_t ranks() const { return static_cast<std::uint32_t>(group_.members.size()); }
   [[nodiscard]] std::string title(std::uint32_t rank) const;
+  void give_time();
+  void learn();
   void settle(RankEnding::Kind kind, std::uint32_t rank, http::Problem problem);
   void wait_from_now_on(Waits what);
   [[nodiscard]] bool failing() const { return cancelled_ || lost_ || failures_ > 0; }
@@ -124,7 +131,9 @@ class Execution {
   Mode const mode_;
   http::Condition changed_;
   http::TaskGroup calls_;
-  TimePoint const deadline_;
+  TimePoint const begun_;
+  TimePoint deadline_;
+  std::optional<double> waited_seconds_;
   LockTable::Ticket ticket_ = 0;
 
   bool in_line_ = false;

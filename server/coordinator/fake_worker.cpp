@@ -37,13 +37,18 @@ Random counting() {
 FakeWorker::FakeWorker(asio::any_io_executor executor, std::string name, std::uint64_t number)
     : id(std::move(name)), incarnation(number), changed_(executor), server_(executor, router_, {}, {}) {
   tensors["x"];
-  router_.add(http::Method::get, "/livez", handler(this, &FakeWorker::live));
-  router_.add(http::Method::get, "/v1/tensors/{name}", handler(this, &FakeWorker::look));
-  router_.add(http::Method::put, "/v1/runs/{run}", handler(this, &FakeWorker::run));
-  router_.add(http::Method::get, "/v1/runs/{run}", handler(this, &FakeWorker::status));
-  router_.add(http::Method::delete_, "/v1/runs/{run}", handler(this, &FakeWorker::drop));
-  router_.add(http::Method::post, "/v1/runs/{run}/commit", handler(this, &FakeWorker::commit));
-  router_.add(http::Method::put, "/v1/groups/{name}", handler(this, &FakeWorker::assign));
+  router_.add(http::Method::get, "/livez", http::Access::open, handler(this, &FakeWorker::live));
+  router_.add(http::Method::get, "/v1/tensors/{name}", http::Access::open, handler(this, &FakeWorker::look));
+  router_.add(http::Method::put, "/v1/runs/{run}", http::Access::open, handler(this, &FakeWorker::run));
+  router_.add(http::Method::get, "/v1/runs/{run}", http::Access::open, handler(this, &FakeWorker::status));
+  router_.add(http::Method::delete_, "/v1/runs/{run}", http::Access::open, handler(this, &FakeWorker::drop));
+  router_.add(http::Method::post, "/v1/runs/{run}/commit", http::Access::open, handler(this, &FakeWorker::commit));
+  router_.add(http::Method::put, "/v1/groups/{name}", http::Access::open, handler(this, &FakeWorker::assign));
+  router_.add(http::Method::get, "/v1/parameters", http::Access::open, handler(this, &FakeWorker::list_shards));
+  auto const* const shard = "/v1/parameters/{name}/shards/{shard}";
+  router_.add(http::Method::get, shard, http::Access::open, handler(this, &FakeWorker::show_shard));
+  router_.add(http::Method::put, shard, http::Access::open, handler(this, &FakeWorker::assign_shard));
+  router_.add(http::Method::delete_, shard, http::Access::open, handler(this, &FakeWorker::drop_shard));
   port_ = server_.listen("127.0.0.1", 0).value();
 }
 
@@ -100,7 +105,7 @@ asio::awaitable<Response> FakeWorker::run(Request const&, Body& body) {
   report.rank = order.rank;
   report.worker = id;
   report.state = "failed";
-  report.seconds = 0.001;
+  report.seconds = seconds;
   auto const deadline = Clock::now() + std::chrono::milliseconds(order.timeout_ms);
   while (hold_runs && number >= released_ && !is_dropped(order.run) && Clock::now() < deadline)
     co_await changed_.wait_until(deadline);
@@ -170,6 +175,58 @@ asio::awaitable<Response> FakeWorker::assign(Request const&, Body& body) {
   }
   epoch_seen = epoch;
   assignments.push_back(message.value());
+  co_return Response(204);
+}
+
+namespace {
+
+api::ShardStatus status_of(api::ShardAssignment const& assignment) {
+  api::ShardStatus status;
+  status.parameter = assignment.parameter.name;
+  status.shard = assignment.shard;
+  status.begin = assignment.begin;
+  status.end = assignment.end;
+  status.epoch = assignment.epoch;
+  status.role = assignment.role;
+  status.complete = true;
+  for (auto const& backup : assignment.backups) status.backups_complete.push_back(backup.worker);
+  return status;
+}
+
+std::pair<std::string, std::uint32_t> key_of(Request const& request) {
+  auto const& text = request.parameter("shard");
+  std::uint32_t shard = 0;
+  std::from_chars(text.data(), text.data() + text.size(), shard);
+  return {request.parameter("name"), shard};
+}
+
+}  // namespace
+
+asio::awaitable<Response> FakeWorker::list_shards(Request const&, Body&) {
+  co_await while_set(&deaf_to_shards);
+  api::ShardStatusList list;
+  for (auto const& [key, assignment] : shards) list.items.push_back(status_of(assignment));
+  co_return Response::json(200, http::encode(list));
+}
+
+asio::awaitable<Response> FakeWorker::show_shard(Request const& request, Body&) {
+  auto const found = shards.find(key_of(request));
+  if (found == shards.end()) co_return http::Problem(http::ProblemCode::unknown_parameter, "no such shard");
+  co_return Response::json(200, http::encode(status_of(found->second)));
+}
+
+asio::awaitable<Response> FakeWorker::assign_shard(Request const& request, Body& body) {
+  auto const message = co_await read_message<api::ShardAssignment>(body);
+  if (message.has_error()) co_return message.error();
+  co_await while_set(&deaf_to_shards);
+  shards[key_of(request)] = message.value();
+  changed_.notify_all();
+  co_return Response(204);
+}
+
+asio::awaitable<Response> FakeWorker::drop_shard(Request const& request, Body&) {
+  co_await while_set(&deaf_to_shards);
+  shards.erase(key_of(request));
   co_return Response(204);
 }
 

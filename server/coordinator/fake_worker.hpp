@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "http/api/groups.hpp"
+#include "http/api/parameters.hpp"
 #include "http/api/runs.hpp"
 #include "http/condition.hpp"
 #include "http/server.hpp"
@@ -36,6 +37,7 @@ class FakeWorker {
   std::optional<http::Problem> refuse_commits;
   bool repeats_commits = false;  // gives the version again; otherwise a second commit is unknown
   std::string digest = "00000000000000dd";
+  double seconds = 0.001;                            // that its part of a run took
   std::map<std::string, std::uint32_t> epochs_seen;  // by group: assignments up to this are fenced
   bool deaf_to_heads = false;                        // takes the requests, and never answers
   bool deaf_to_runs = false;
@@ -45,6 +47,10 @@ class FakeWorker {
   std::vector<std::uint64_t> committed, dropped;
   std::vector<api::GroupAssignment> assignments;
   std::size_t probes = 0;
+
+  // Shards of parameters, by parameter and number, as they were assigned last; backups are complete at once.
+  std::map<std::pair<std::string, std::uint32_t>, api::ShardAssignment> shards;
+  bool deaf_to_shards = false;
 
   std::string const id;
   std::uint64_t const incarnation;
@@ -61,6 +67,10 @@ class FakeWorker {
   boost::asio::awaitable<http::Response> commit(http::Request const& request, http::Body& body);
   boost::asio::awaitable<http::Response> drop(http::Request const& request, http::Body& body);
   boost::asio::awaitable<http::Response> assign(http::Request const& request, http::Body& body);
+  boost::asio::awaitable<http::Response> list_shards(http::Request const& request, http::Body& body);
+  boost::asio::awaitable<http::Response> show_shard(http::Request const& request, http::Body& body);
+  boost::asio::awaitable<http::Response> assign_shard(http::Request const& request, http::Body& body);
+  boost::asio::awaitable<http::Response> drop_shard(http::Request const& request, http::Body& body);
   boost::asio::awaitable<void> while_set(bool const* deaf);
 
   [[nodiscard]] bool is_dropped(std::uint64_t number) const;

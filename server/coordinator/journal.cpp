@@ -4,6 +4,7 @@
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <filesystem>
 
 namespace chorus::coordinator {
 namespace {
@@ -20,16 +21,15 @@ auto until_done() { return asio::bind_cancellation_slot(asio::cancellation_slot(
 }  // namespace
 
 Journal::Journal(asio::any_io_executor executor, std::unique_ptr<JournalFile> file, JournalPatience patience,
-                 Failpoint failpoint, spdlog::logger& log)
+                 Failpoint failpoint, spdlog::logger& log, asio::any_io_executor instead)
     : file_(std::move(file)),
       patience_(patience),
       failpoint_(std::move(failpoint)),
       log_(log),
       work_(executor),
       changed_(executor),
+      thread_(std::move(instead)),
       writer_(executor) {}
-
-Journal::~Journal() { thread_.join(); }
 
 Result<std::vector<Row>> Journal::read() { return file_ ? file_->read() : std::vector<Row>(); }
 
@@ -81,6 +81,15 @@ std::optional<http::Problem> Journal::failure() const {
   return problem;
 }
 
+Journal::Counts Journal::counts() const {
+  Counts counts{writes_, failures_, written_ - durable_, 0};
+  for (auto const* suffix : {"", "-wal", "-shm"}) {
+    std::error_code missing;
+    if (auto const bytes = std::filesystem::file_size(file_->path() + suffix, missing); !missing) counts.bytes += bytes;
+  }
+  return counts;
+}
+
 bool Journal::is_time() const { return !pending_.empty() && (stopping_ || asked_ > durable_ || Clock::now() >= due_); }
 
 asio::awaitable<void> Journal::write_batches() {
@@ -100,12 +109,13 @@ asio::awaitable<void> Journal::write_batch() {
   pending_.clear();
   auto const reaches = written_;
   at("journal: before a write");
-  auto const done = co_await asio::co_spawn(thread_, write_there(file_.get(), batch), until_done());
+  auto const done = co_await asio::co_spawn(thread_.executor(), write_there(file_.get(), batch), until_done());
   at("journal: after a write");
   if (done) {
     if (failure_) log_.info("the journal {} can be written again", file_->path());
     failure_.reset();
     durable_ = reaches;
+    ++writes_;
   } else {
     if (!failure_) log_.error("{}; nothing is begun until it can be", done.error().detail);
     failure_ = done.error();

@@ -10,7 +10,6 @@
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/thread_pool.hpp>
 #include <map>
 #include <memory>
 #include <optional>
@@ -18,6 +17,7 @@
 
 #include "http/condition.hpp"
 #include "http/problem.hpp"
+#include "http/side_thread.hpp"
 #include "http/task_group.hpp"
 #include "server/coordinator/failpoint.hpp"
 #include "server/coordinator/journal_file.hpp"
@@ -32,10 +32,10 @@ struct JournalPatience {
 // On the executor's one thread. The log outlives this.
 class Journal {
  public:
-  // Without a file everything stays in memory, and every call succeeds at once.
+  // Without a file everything stays in memory, and every call succeeds at once. `instead`: see SideThread.
   Journal(boost::asio::any_io_executor executor, std::unique_ptr<JournalFile> file, JournalPatience patience,
-          Failpoint failpoint, spdlog::logger& log);
-  ~Journal();  // after stop(), or without start()
+          Failpoint failpoint, spdlog::logger& log, boost::asio::any_io_executor instead = {});
+  ~Journal() = default;  // after stop(), or without start()
   Journal(Journal const&) = delete;
   Journal& operator=(Journal const&) = delete;
 
@@ -57,6 +57,14 @@ class Journal {
   // Why the last attempt has failed, if it has: what must not be forgotten is then not begun.
   [[nodiscard]] std::optional<http::Problem> failure() const;
   [[nodiscard]] bool on_disk() const { return file_ != nullptr; }
+
+  struct Counts {
+    std::uint64_t writes = 0, failures = 0;  // transactions
+    std::uint64_t unwritten = 0;             // changes that are not durable
+    std::uint64_t bytes = 0;                 // of the file and what SQLite keeps beside it
+  };
+  // Of a journal that is on disk.
+  [[nodiscard]] Counts counts() const;
 
   // Every write() has a number, from 1; those up to durable() are on the disk.
   [[nodiscard]] std::uint64_t written() const { return written_; }
@@ -81,13 +89,13 @@ class Journal {
   std::map<Key, std::optional<std::string>> pending_;
   std::chrono::steady_clock::time_point due_{};  // of what is pending
   std::uint64_t written_ = 0, durable_ = 0;
-  std::uint64_t asked_ = 0;     // somebody waits for what was written up to here
-  std::uint64_t failures_ = 0;  // attempts
+  std::uint64_t asked_ = 0;                  // somebody waits for what was written up to here
+  std::uint64_t writes_ = 0, failures_ = 0;  // attempts
   std::optional<Error> failure_;
   bool stopping_ = false;
   http::Condition work_;
   http::Condition changed_;
-  boost::asio::thread_pool thread_{1};
+  http::SideThread thread_;
   http::TaskGroup writer_;
 };
 

@@ -18,15 +18,18 @@
 namespace chorus::coordinator {
 namespace {
 
-constexpr std::array<std::string_view, table_count> names{"workers",   "epochs", "groups",  "collectives",
-                                                          "decisions", "events", "counters"};
-constexpr std::array all_tables{Table::workers,   Table::epochs, Table::groups,  Table::collectives,
-                                Table::decisions, Table::events, Table::counters};
+constexpr std::array<std::string_view, table_count> names{"workers",   "epochs",          "groups",   "collectives",
+                                                          "decisions", "events",          "counters", "parameters",
+                                                          "shards",    "parameter_epochs"};
+constexpr std::array all_tables{Table::workers,   Table::epochs,          Table::groups,   Table::collectives,
+                                Table::decisions, Table::events,          Table::counters, Table::parameters,
+                                Table::shards,    Table::parameter_epochs};
+constexpr std::size_t tables_of_schema_1 = 7;  // the first of them
 
 constexpr int application_id = 0x43484f52;  // "CHOR"
 constexpr char const* how_to_go_on =
     "; restore it from a copy, or move it (and its -wal file) away to begin with an empty one, which forgets groups, "
-    "collectives and Idempotency-Keys";
+    "parameters, collectives and Idempotency-Keys";
 
 // A row that was copied to another key or table, or changed in any bit, has another one.
 std::int64_t hash_of(Table table, std::string_view key, std::string_view body) {
@@ -46,6 +49,25 @@ std::string_view text_of(sqlite3_stmt* statement, int column) {
   auto const* const text = reinterpret_cast<char const*>(sqlite3_column_text(statement, column));
   return text == nullptr ? std::string_view()
                          : std::string_view(text, static_cast<std::size_t>(sqlite3_column_bytes(statement, column)));
+}
+
+std::string making(std::string_view table) {
+  return "CREATE TABLE " + std::string(table) +
+         "(key TEXT PRIMARY KEY NOT NULL, body TEXT NOT NULL, hash INTEGER NOT NULL) WITHOUT ROWID;";
+}
+
+// What whoever runs the coordinator can do about it, or "".
+std::string how_to_mend(std::string const& path, int code, int reason) {
+  auto const parent = std::filesystem::path(path).parent_path().string();
+  auto const directory = parent.empty() ? std::string(".") : parent;
+  if ((code & 0xff) == SQLITE_FULL || reason == ENOSPC || reason == EDQUOT)
+    return "; make room in " + directory + ", or give it a larger volume: until then nothing new can be launched";
+  if (reason == ENOENT || reason == ENOTDIR)
+    return "; the directory " + directory + " has to exist: make it, or mount a volume there";
+  if (reason == EACCES || reason == EPERM || reason == EROFS)
+    return "; user " + std::to_string(::geteuid()) + " has to be allowed to write to " + directory +
+           ": mount a volume there that is its own";
+  return "";
 }
 
 // So that the name of a new file is on the disk too.
@@ -83,7 +105,8 @@ Error JournalFile::failed(sqlite3* database, int code) const {
     default: {
       auto const reason = database != nullptr ? sqlite3_system_errno(database) : 0;
       return {JournalErrc::cannot_write, "the journal " + path_ + " cannot be written: " + said +
-                                             (reason != 0 ? std::string(" (") + std::strerror(reason) + ")" : "")};
+                                             (reason != 0 ? std::string(" (") + std::strerror(reason) + ")" : "") +
+                                             how_to_mend(path_, code, reason)};
     }
   }
 }
@@ -93,7 +116,8 @@ Result<std::unique_ptr<JournalFile>> JournalFile::open(std::string const& path) 
   struct stat found {};
   if (::stat(path.c_str(), &found) != 0) {
     if (errno != ENOENT)
-      return Error(JournalErrc::cannot_write, "the journal " + path + " cannot be opened: " + std::strerror(errno));
+      return Error(JournalErrc::cannot_write, "the journal " + path + " cannot be opened: " + std::strerror(errno) +
+                                                  how_to_mend(path, SQLITE_OK, errno));
     if (auto made = file->make(); !made) return made.error();
   } else if (!S_ISREG(found.st_mode)) {
     return Error(JournalErrc::not_a_journal, path + " is not a journal of Chorus: it is " +
@@ -120,9 +144,7 @@ Status JournalFile::make() {
   if (code != SQLITE_OK) return failed(opened, code);
   auto sql = "PRAGMA synchronous=FULL; BEGIN; PRAGMA application_id=" + std::to_string(application_id) +
              "; PRAGMA user_version=" + std::to_string(schema_version) + ";";
-  for (auto const table : names)
-    sql += "CREATE TABLE " + std::string(table) +
-           "(key TEXT PRIMARY KEY NOT NULL, body TEXT NOT NULL, hash INTEGER NOT NULL) WITHOUT ROWID;";
+  for (auto const table : names) sql += making(table);
   if (auto done = run(opened, (sql + "COMMIT").c_str()); !done) return done;
   database.reset();
   if (std::rename(draft.c_str(), path_.c_str()) != 0)
@@ -147,7 +169,7 @@ Status JournalFile::connect() {
                  path_ + " is not a journal of Chorus, but a database of another program" + how_to_go_on);
   auto const schema = ask("PRAGMA user_version");
   if (!schema) return schema.error();
-  if (*schema != std::to_string(schema_version))
+  if (*schema != "1" && *schema != std::to_string(schema_version))
     return Error(JournalErrc::newer, "the journal " + path_ + " was written by another release: its schema is " +
                                          *schema + ", this release knows " + std::to_string(schema_version) +
                                          "; start the release that wrote it, or move it away");
@@ -156,7 +178,17 @@ Status JournalFile::connect() {
   auto const mode = ask("PRAGMA journal_mode=WAL");
   if (!mode) return mode.error();
   if (*mode != "wal") return Error(JournalErrc::cannot_write, "the journal " + path_ + " cannot be kept in WAL mode");
-  return run(opened, "PRAGMA synchronous=FULL; PRAGMA trusted_schema=OFF; BEGIN IMMEDIATE; COMMIT");
+  auto const begun = run(opened, "PRAGMA synchronous=FULL; PRAGMA trusted_schema=OFF; BEGIN IMMEDIATE; COMMIT");
+  if (!begun) return begun;
+  return *schema == "1" ? extend() : ok();
+}
+
+// What another release began without parameters goes on with them.
+Status JournalFile::extend() {
+  if (auto checked = check(); !checked) return checked;
+  auto sql = std::string("BEGIN IMMEDIATE;");
+  for (auto i = tables_of_schema_1; i < names.size(); ++i) sql += making(names.at(i));
+  return run(database_.get(), (sql + "PRAGMA user_version=" + std::to_string(schema_version) + ";COMMIT").c_str());
 }
 
 Status JournalFile::check() {

@@ -19,8 +19,19 @@ struct sqlite3_stmt;
 
 namespace chorus::coordinator {
 
-enum class Table : std::uint8_t { workers, epochs, groups, collectives, decisions, events, counters };
-inline constexpr std::size_t table_count = 7;
+enum class Table : std::uint8_t {
+  workers,
+  epochs,
+  groups,
+  collectives,
+  decisions,
+  events,
+  counters,
+  parameters,
+  shards,
+  parameter_epochs,
+};
+inline constexpr std::size_t table_count = 10;
 [[nodiscard]] std::string_view name(Table table);
 
 // A row as it is to be from now on; without a body it is not there.
@@ -34,7 +45,7 @@ struct Row {
 // Calls block, up to the time that the disk takes. One thread at a time; any thread.
 class JournalFile {
  public:
-  static constexpr int schema_version = 1;
+  static constexpr int schema_version = 2;
 
   // Opens it, or makes it where there is nothing; it belongs to this process until it is destroyed. What a crash left
   // is put right as SQLite does it; anything else that is wrong with it is refused. Errors: JournalErrc; the detail
@@ -64,6 +75,7 @@ class JournalFile {
 
   [[nodiscard]] Status make();
   [[nodiscard]] Status connect();
+  [[nodiscard]] Status extend();
   [[nodiscard]] Status check();
   [[nodiscard]] Status prepare();
   [[nodiscard]] Status put(Row const& row);

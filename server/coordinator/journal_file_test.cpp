@@ -230,9 +230,9 @@ TEST_CASE("a journal of a newer release is left as it is") {
   ScratchDirectory const here;
   auto const path = here / "journal";
   opened(path).reset();
-  execute(path, "PRAGMA user_version=2");
+  execute(path, "PRAGMA user_version=3");
   CHECK(refusal_of(path).code == JournalErrc::newer);
-  CHECK(says(refusal_of(path), "schema is 2, this release knows 1"));
+  CHECK(says(refusal_of(path), "schema is 3, this release knows 2"));
 }
 
 TEST_CASE("a row that was changed by somebody else is refused, and named") {
@@ -283,4 +283,15 @@ TEST_CASE("on a full disk a write fails whole, and succeeds when there is room a
   }
   REQUIRE(file->write(many).has_value());
   CHECK(file->read().value().size() == 39);
+}
+
+TEST_CASE("where no journal can be made the error says which directory, and how to mend it") {
+  ScratchDirectory const here;
+  auto const nowhere = JournalFile::open(here / "volume/journal");
+  REQUIRE(nowhere.has_error());
+  CHECK(nowhere.error().detail.find("the directory " + (here / "volume") +
+                                    " has to exist: make it, or mount a volume there") != std::string::npos);
+  auto const unwritable = JournalFile::open("/proc/journal");
+  REQUIRE(unwritable.has_error());
+  CHECK(unwritable.error().detail.find("/proc") != std::string::npos);
 }

@@ -1,5 +1,6 @@
 #include "server/coordinator/kept.hpp"
 
+#include <algorithm>
 #include <array>
 
 #include "http/api/described.hpp"
@@ -11,6 +12,9 @@ BOOST_DESCRIBE_STRUCT(KeptEpoch, (), (last, retired))
 BOOST_DESCRIBE_STRUCT(KeptGroup, (), (group, half_changed))
 BOOST_DESCRIBE_STRUCT(KeptCollective, (), (sequence, key, stage, refused, group, record))
 BOOST_DESCRIBE_STRUCT(KeptDecision, (), (run))
+BOOST_DESCRIBE_STRUCT(KeptParameter, (), (request, parameter, checkpoint, clients_epoch, established))
+BOOST_DESCRIBE_STRUCT(KeptShard, (),
+                      (parameter, shard, begin, end, epoch, owner, backup, backup_complete, clients_epoch))
 BOOST_DESCRIBE_STRUCT(KeptCounter, (), (value))
 
 constexpr auto required(KeptWorker const*) { return std::array<std::string_view, 2>{"self", "joined"}; }
@@ -20,17 +24,31 @@ constexpr auto required(KeptCollective const*) {
   return std::array<std::string_view, 3>{"sequence", "stage", "record"};
 }
 constexpr auto required(KeptDecision const*) { return std::array<std::string_view, 1>{"run"}; }
+constexpr auto required(KeptParameter const*) { return std::array<std::string_view, 2>{"request", "parameter"}; }
+constexpr auto required(KeptShard const*) {
+  return std::array<std::string_view, 5>{"parameter", "shard", "begin", "end", "epoch"};
+}
 constexpr auto required(KeptCounter const*) { return std::array<std::string_view, 1>{"value"}; }
 
 namespace {
 
-constexpr std::array<std::pair<Counter, std::string_view>, 3> counters{
-    {{Counter::run, "run"}, {Counter::collective, "collective"}, {Counter::epoch_floor, "epoch_floor"}}};
+constexpr std::array<std::pair<Counter, std::string_view>, 4> counters{
+    {{Counter::run, "run"},
+     {Counter::collective, "collective"},
+     {Counter::epoch_floor, "epoch_floor"},
+     {Counter::parameter_epoch_floor, "parameter_epoch_floor"}}};
 
 // Sorts as a text like the number.
 std::string key_of(std::uint64_t number) {
   auto const digits = std::to_string(number);
   return std::string(20 - digits.size(), '0') + digits;
+}
+
+// No name of a parameter has a '#'.
+std::string key_of(std::string const& parameter, std::uint32_t shard) {
+  constexpr std::size_t digits = 5;
+  auto const number = std::to_string(shard);
+  return parameter + "#" + std::string(digits - std::min(digits, number.size()), '0') + number;
 }
 
 Error misread(Row const& row, std::string const& why) {
@@ -60,6 +78,12 @@ Status parse(Row const& row, KeptState& state) {
       return parse<KeptDecision>(row, [&](KeptDecision) { state.decisions.insert(row.key); });
     case Table::events:
       return parse<api::Event>(row, [&](api::Event event) { state.events.push_back(std::move(event)); });
+    case Table::parameters:
+      return parse<KeptParameter>(row, [&](KeptParameter kept) { state.parameters.push_back(std::move(kept)); });
+    case Table::shards:
+      return parse<KeptShard>(row, [&](KeptShard kept) { state.shards.push_back(std::move(kept)); });
+    case Table::parameter_epochs:
+      return parse<KeptEpoch>(row, [&](KeptEpoch epoch) { state.parameter_epochs.emplace(row.key, epoch); });
     case Table::counters:
       break;
   }
@@ -82,6 +106,14 @@ Row row_of(api::Event const& event) { return {Table::events, key_of(event.sequen
 Row row_of(Counter counter, std::uint64_t value) {
   auto const& text = counters.at(static_cast<std::size_t>(counter)).second;
   return {Table::counters, std::string(text), http::encode(KeptCounter{value})};
+}
+Row row_of(KeptParameter const& kept) { return {Table::parameters, kept.parameter.name, http::encode(kept)}; }
+Row row_of(KeptShard const& kept) { return {Table::shards, key_of(kept.parameter, kept.shard), http::encode(kept)}; }
+Row row_of_parameter(std::string const& parameter, KeptEpoch const& epoch) {
+  return {Table::parameter_epochs, parameter, http::encode(epoch)};
+}
+Row without_shard(std::string const& parameter, std::uint32_t shard) {
+  return without(Table::shards, key_of(parameter, shard));
 }
 Row without(Table table, std::string key) { return {table, std::move(key), std::nullopt}; }
 Row without_event(std::uint64_t sequence) { return without(Table::events, key_of(sequence)); }

@@ -12,6 +12,7 @@
 #include "http/api/events.hpp"
 #include "http/api/groups.hpp"
 #include "http/api/membership.hpp"
+#include "http/api/parameters.hpp"
 #include "server/coordinator/journal_file.hpp"
 
 namespace chorus::coordinator {
@@ -23,10 +24,10 @@ struct KeptWorker {
   std::vector<std::string> fenced;  // incarnations that it has replaced, oldest first
 };
 
-// By name of the group, also of groups that were deleted.
+// By name of the group or parameter, also of those that were deleted.
 struct KeptEpoch {
   std::uint32_t last = 0;                // that was drawn
-  std::optional<std::uint64_t> retired;  // the group was deleted: the how-manieth
+  std::optional<std::uint64_t> retired;  // the it was deleted: the how-manieth
 };
 
 struct KeptGroup {
@@ -49,7 +50,26 @@ struct KeptDecision {
   std::uint64_t run = 0;
 };
 
-enum class Counter : std::uint8_t { run, collective, epoch_floor };
+struct KeptParameter {
+  api::ParameterRequest request;
+  api::Parameter parameter;                       // completed, without endpoints
+  std::optional<api::CheckpointName> checkpoint;  // that it begins with, and its number as soon as that is known
+  std::uint32_t clients_epoch = 0;
+  bool established = false;  // its shards are in place
+};
+
+// Written before any worker hears of the epoch.
+struct KeptShard {
+  std::string parameter;
+  std::uint32_t shard = 0;
+  std::uint64_t begin = 0, end = 0;  // elements
+  std::uint32_t epoch = 0;
+  std::optional<api::Member> owner, backup;  // without roles
+  bool backup_complete = false;
+  std::uint32_t clients_epoch = 0;  // of the clients that its owner knows
+};
+
+enum class Counter : std::uint8_t { run, collective, epoch_floor, parameter_epoch_floor };
 
 struct KeptCounter {
   std::uint64_t value = 0;
@@ -63,15 +83,22 @@ struct KeptState {
   std::set<std::string> decisions;
   std::vector<api::Event> events;  // in order
   std::map<Counter, std::uint64_t> counters;
+  std::vector<KeptParameter> parameters;
+  std::vector<KeptShard> shards;  // by parameter and number
+  std::map<std::string, KeptEpoch> parameter_epochs;
 };
 
 [[nodiscard]] Row row_of(KeptWorker const& worker);
 [[nodiscard]] Row row_of(std::string const& group, KeptEpoch const& epoch);
+[[nodiscard]] Row row_of_parameter(std::string const& parameter, KeptEpoch const& epoch);
 [[nodiscard]] Row row_of(KeptGroup const& group);
 [[nodiscard]] Row row_of(KeptCollective const& collective);
 [[nodiscard]] Row row_of(std::string const& collective, KeptDecision const& decision);
 [[nodiscard]] Row row_of(api::Event const& event);
 [[nodiscard]] Row row_of(Counter counter, std::uint64_t value);
+[[nodiscard]] Row row_of(KeptParameter const& parameter);
+[[nodiscard]] Row row_of(KeptShard const& shard);
+[[nodiscard]] Row without_shard(std::string const& parameter, std::uint32_t shard);
 [[nodiscard]] Row without(Table table, std::string key);
 [[nodiscard]] Row without_event(std::uint64_t sequence);
 

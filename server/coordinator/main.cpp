@@ -17,9 +17,12 @@
 
 #include "http/calibration/constants_file.hpp"
 #include "http/environment.hpp"
+#include "http/flags/security_flags.hpp"
 #include "http/logging/log.hpp"
 #include "metrics/build.hpp"
+#include "metrics/log_counter.hpp"
 #include "server/coordinator/coordinator.hpp"
+#include "server/coordinator/flag_settings.hpp"
 
 namespace {
 
@@ -40,6 +43,7 @@ struct Flags {
   std::uint32_t drain_ms = 10000;
   std::string constants;  // file
   std::string journal;    // file
+  http::SecurityOptions security;
 };
 
 void add_flags(CLI::App& app, Flags& flags) {
@@ -77,6 +81,7 @@ void add_flags(CLI::App& app, Flags& flags) {
       ->envname("CHORUS_DRAIN_MS")
       ->check(CLI::Range(0, 3600000))
       ->capture_default_str();
+  http::add_security_flags(app, flags.security);
   app.add_option("--stall-ms", flags.stall_ms, "a collective that has not moved for so long is said to be stalled")
       ->envname("CHORUS_STALL_MS")
       ->check(CLI::Range(50, 3600000))
@@ -95,9 +100,9 @@ coordinator::Random system_random() {
   };
 }
 
-std::string url_of(std::string const& host, std::uint16_t port) {
+std::string url_of(std::string_view scheme, std::string const& host, std::uint16_t port) {
   auto const literal = host.find(':') == std::string::npos ? host : "[" + host + "]";
-  return "http://" + literal + ":" + std::to_string(port);
+  return std::string(scheme) + "://" + literal + ":" + std::to_string(port);
 }
 
 // A second signal meets the default disposition, and ends the process at once.
@@ -118,9 +123,10 @@ void rethrow(std::exception_ptr failure) {
   if (failure) std::rethrow_exception(failure);
 }
 
-int run(Flags const& flags) {
-  auto const log =
-      std::make_shared<spdlog::logger>("coordinator", std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
+int run(Flags const& flags, std::vector<chorus::api::Setting> settings) {
+  auto const log = std::make_shared<spdlog::logger>(
+      "coordinator", spdlog::sinks_init_list{std::make_shared<spdlog::sinks::stderr_color_sink_mt>(),
+                                             std::make_shared<metrics::LogCounter>()});
   log->set_level(spdlog::level::from_str(flags.log_level));
   logging::configure(*log, logging::parse_format(flags.log_format).value());
   log->flush_on(spdlog::level::trace);
@@ -129,7 +135,10 @@ int run(Flags const& flags) {
   coordinator::CoordinatorOptions options;
   options.stalls.stall = std::chrono::milliseconds(flags.stall_ms);
   options.stalls.every = std::min(options.stalls.every, options.stalls.stall / 2);
+  options.settings = std::move(settings);
   options.lease = std::chrono::milliseconds(flags.lease_ms);
+  options.security = flags.security;
+  options.security.allowed_hosts.push_back(flags.host);
   options.checkpoints = {flags.checkpoint, std::chrono::seconds(flags.checkpoint_interval_s), flags.checkpoint_keep};
   if (!flags.constants.empty()) {
     auto constants = calibration::read_constants(flags.constants);
@@ -158,7 +167,7 @@ int run(Flags const& flags) {
     return 1;
   }
   log->info("chorus-coordinator {} lease_ms={}", metrics::this_build().version, flags.lease_ms);
-  std::cout << "listening on " << url_of(flags.host, port.value()) << std::endl;
+  std::cout << "listening on " << url_of(coordinator.scheme(), flags.host, port.value()) << std::endl;
   boost::asio::co_spawn(io, serve(&coordinator, std::chrono::milliseconds(flags.drain_ms), log), rethrow);
   io.run();
   return 0;
@@ -175,5 +184,5 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (CLI::ParseError const& error) { return app.exit(error) == 0 ? 0 : usage_error; }
-  return run(flags);
+  return run(flags, coordinator::settings_of(app));
 }

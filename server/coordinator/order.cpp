@@ -143,8 +143,8 @@ http::Checked<Order> check_order(api::CollectiveRequest const& request) {
                          "unknown reduction " + quoted(request.reduce) + "; there are " + names_of(all_reduce_ops));
   if (request.on_failure && *request.on_failure != "fail" && *request.on_failure != "shrink")
     return invalid_field("/on_failure", "is " + quoted(*request.on_failure) + "; expected fail or shrink");
-  if (request.timeout_ms == 0 || request.timeout_ms > longest_timeout_ms)
-    return invalid_field("/timeout_ms", std::to_string(request.timeout_ms) + "; expected 1 to 3600000");
+  if (request.timeout_ms && (*request.timeout_ms == 0 || *request.timeout_ms > longest_timeout_ms))
+    return invalid_field("/timeout_ms", std::to_string(*request.timeout_ms) + "; expected 1 to 3600000");
   if (auto problem = check_schedule(request.schedule)) return std::move(*problem);
   if (auto problem = check_local_algorithm(request)) return std::move(*problem);
   auto wish = check_wish(

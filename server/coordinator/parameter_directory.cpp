@@ -84,6 +84,7 @@ void ParameterDirectory::update_clients(Record& record) const {
 void ParameterDirectory::draw_epoch(Record& record, std::uint32_t shard) {
   record.parameter.epoch = epochs_.next(record.parameter.name);
   record.shards[shard].epoch = record.parameter.epoch;
+  keep(record, shard);
 }
 
 void ParameterDirectory::set(RecordPtr const& record, std::uint32_t shard, bool owner,
@@ -106,7 +107,10 @@ void ParameterDirectory::set(RecordPtr const& record, std::uint32_t shard, bool 
 
 http::Checked<api::Parameter> ParameterDirectory::find(std::string_view name) const {
   auto const found = records_.find(name);
-  if (found == records_.end() || !found->second->is_established) return unknown(name);
+  if (found == records_.end()) return unknown(name);
+  if (!found->second->is_established && found->second->is_resumed)
+    return Problem(ProblemCode::unavailable, "parameter " + std::string(name) + " is being made");
+  if (!found->second->is_established) return unknown(name);
   return show(*found->second);
 }
 
@@ -161,6 +165,7 @@ asio::awaitable<http::Checked<ParameterDirectory::Made>> ParameterDirectory::put
     co_return record->problems.empty() ? Problem(ProblemCode::cancelled, "the parameter was deleted meanwhile")
                                        : record->problems.front();
   Made made{show(*record), created};
+  if (auto undurable = co_await tools_.journal.flush()) co_return std::move(*undurable);
   co_return made;
 }
 
@@ -187,6 +192,8 @@ ParameterDirectory::RecordPtr ParameterDirectory::place(CheckedParameter checked
     if (record->parameter.replicas < 2) continue;
     if (auto const* backup = pick_backup(members, owner, load_)) set(record, i, false, *backup);
   }
+  keep(*record);
+  for (std::uint32_t i = 0; i < record->shards.size(); ++i) keep(*record, i);
   return record;
 }
 
@@ -210,12 +217,14 @@ asio::awaitable<void> ParameterDirectory::establish(RecordPtr record) {
     remove(record);
     co_return;
   }
+  if (record->checkpoint) keep(*record);
   record->pending = record->shards.size();
   for (std::uint32_t i = 0; i < record->shards.size(); ++i)
     tasks_.spawn("shard of " + record->parameter.name, establish_shard(record, i));
   while (record->pending > 0) co_await record->changed.wait_until(TimePoint::max());
   if (record->problems.empty() && !record->is_deleted) {
     record->is_established = true;
+    keep(*record);
     tools_.log.info("parameter {} epoch={} shards={} replicas={}", record->parameter.name, record->parameter.epoch,
                     record->shards.size(), record->parameter.replicas);
     // Who was lost meanwhile was looked for before there was anything to repair.
@@ -234,16 +243,17 @@ asio::awaitable<void> ParameterDirectory::establish_shard(RecordPtr record, std:
   if (problem) record->problems.push_back(std::move(*problem));
   record->shards[shard].is_backup_complete = backup.has_value();
   record->shards[shard].clients_epoch = record->clients_epoch;
+  keep(*record, shard);
   --record->pending;
   record->changed.notify_all();
 }
 
-std::optional<Problem> ParameterDirectory::erase(std::string const& name) {
+asio::awaitable<std::optional<Problem>> ParameterDirectory::erase(std::string name) {
   auto const found = records_.find(name);
-  if (found == records_.end() || !found->second->is_established) return unknown(name);
+  if (found == records_.end() || !found->second->is_established) co_return unknown(name);
   tools_.log.info("parameter {} deleted", name);
   remove(found->second);
-  return std::nullopt;
+  co_return co_await tools_.journal.flush();
 }
 
 void ParameterDirectory::remove(RecordPtr const& record) {
@@ -261,7 +271,7 @@ void ParameterDirectory::remove(RecordPtr const& record) {
     group->second.erase(name);
     if (group->second.empty()) of_group_.erase(group);
   }
-  epochs_.retire(name);
+  forget(*record);
   if (auto const found = records_.find(name); found != records_.end() && found->second == record) records_.erase(found);
 }
 

@@ -2,7 +2,9 @@
 // is lost or a group changes. The bytes never come here.
 //
 // A change of a shard's placement is a new epoch, told to the workers that are concerned. A backup that takes over
-// knows by itself whether it has everything that was acknowledged, and refuses otherwise.
+// knows by itself whether it has everything that was acknowledged, and refuses otherwise. The journal has a placement
+// before any worker hears of it, so a coordinator that was killed goes on from there, and asks the workers for the
+// rest.
 #pragma once
 
 #include <spdlog/logger.h>
@@ -31,6 +33,7 @@ struct DirectoryPatience {
   std::chrono::milliseconds repetition{100};    // between attempts to repair a placement
   std::size_t most_takeovers = 32;              // at a time
   std::chrono::milliseconds settling{600'000};  // for a new copy of a shard to be complete
+  std::chrono::milliseconds recovery{5000};     // for workers to say what they have, after a restart
   std::size_t most_moves = 2;                   // shards that are copied at a time because a group has changed
 };
 
@@ -41,6 +44,7 @@ class ParameterDirectory {
     boost::asio::any_io_executor executor;
     WorkerClient& workers;
     Cluster& cluster;
+    Journal& journal;
     spdlog::logger& log;
   };
   ParameterDirectory(Tools tools, DirectoryPatience patience);
@@ -48,16 +52,21 @@ class ParameterDirectory {
   ParameterDirectory(ParameterDirectory const&) = delete;
   ParameterDirectory& operator=(ParameterDirectory const&) = delete;
 
+  // What the journal has kept; then, once the cluster has been restored and calls can be made, what workers hold is
+  // compared with it: what was under way is ended, what nobody knows any more is dropped.
+  void restore(KeptState const& state);
+  void recover();
+
   struct Made {
     api::Parameter parameter;
     bool created = false;
   };
   // Returns when all shards are in place. The same request again finds what it made. Problems: those of
   // check_parameter; unknown_group, group_broken; already_exists for another request under the name; worker_unreachable
-  // and what a worker answered: then nothing is left of it.
+  // and what a worker answered: then nothing is left of it; those of Journal::flush.
   boost::asio::awaitable<http::Checked<Made>> put(std::string name, api::ParameterRequest request);
-  // Problems: unknown_parameter.
-  [[nodiscard]] std::optional<http::Problem> erase(std::string const& name);
+  // Problems: unknown_parameter, and those of Journal::flush.
+  boost::asio::awaitable<std::optional<http::Problem>> erase(std::string name);
   [[nodiscard]] http::Checked<api::Parameter> find(std::string_view name) const;
 
   struct Shard {
@@ -76,6 +85,7 @@ class ParameterDirectory {
     std::vector<Shard> shards;
     std::uint32_t clients_epoch = 0;
     bool is_established = false, is_deleted = false;
+    bool is_resumed = false;              // of the last life
     std::size_t pending = 0;              // shards that are being established
     std::vector<http::Problem> problems;  // why that failed
     http::Condition changed;
@@ -93,6 +103,15 @@ class ParameterDirectory {
 
  private:
   using Key = std::pair<std::string, std::uint32_t>;  // a parameter and the number of a shard
+
+  struct Survey;
+  boost::asio::awaitable<void> recover_placements();
+  boost::asio::awaitable<void> ask_what_it_has(std::shared_ptr<Survey> survey, api::Member worker);
+  void compare(RecordPtr const& record, std::uint32_t shard, Survey const& survey);
+  void drop_orphans(Survey const& survey);
+  void keep(Record const& record);
+  void keep(Record const& record, std::uint32_t shard);
+  void forget(Record const& record);
 
   [[nodiscard]] RecordPtr place(CheckedParameter checked, api::ParameterRequest request,
                                 std::vector<api::Member> const& members);
@@ -131,6 +150,7 @@ class ParameterDirectory {
   std::deque<Key> urgent_, later_;
   std::size_t working_urgently_ = 0, working_later_ = 0;
   bool is_stopping_ = false;
+  bool is_recovering_ = false;  // nothing is repaired before it is known what there is
   http::TaskGroup tasks_;
 
   static constexpr std::size_t names_kept = 4096;

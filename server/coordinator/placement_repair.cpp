@@ -45,13 +45,14 @@ void ParameterDirectory::group_changed(std::string const& group) {
   for (auto const& name : found->second) {
     auto const& record = records_.at(name);
     update_clients(*record);
+    keep(*record);
     for (std::uint32_t i = 0; i < record->shards.size(); ++i) look_again({name, i});
   }
 }
 
 void ParameterDirectory::look_again(Key const& key) {
   auto const found = records_.find(key.first);
-  if (found == records_.end() || is_stopping_) return;
+  if (found == records_.end() || is_stopping_ || is_recovering_) return;
   auto const& shard = found->second->shards[key.second];
   // Without its owner a shard answers nobody, and with a dead backup its owner acknowledges nothing.
   auto const is_urgent = (shard.owner && !is_ready(*shard.owner)) || (shard.backup && !is_ready(*shard.backup));
@@ -91,6 +92,7 @@ asio::awaitable<void> ParameterDirectory::settle_losses(RecordPtr record, std::u
   auto const give_up = [&](std::string const& why) {
     set(record, number, true, std::nullopt);
     set(record, number, false, std::nullopt);
+    keep(*record, number);
     tools_.log.error("parameter {} shard={} is lost: {}", name, number, why);
   };
   while (!record->is_deleted && shard.owner) {
@@ -124,6 +126,7 @@ asio::awaitable<std::optional<Problem>> ParameterDirectory::promote(RecordPtr re
   if (problem || record->is_deleted || shard.epoch != epoch) co_return problem;
   set(record, number, false, std::nullopt);
   set(record, number, true, heir);
+  keep(*record, number);
   tools_.log.info("parameter {} shard={} epoch={} owner={} before={}", record->parameter.name, number, shard.epoch,
                   heir.worker, before ? before->worker : "-");
   co_return std::nullopt;
@@ -163,6 +166,7 @@ asio::awaitable<void> ParameterDirectory::restore_replicas(RecordPtr record, std
       auto const epoch = shard.epoch;
       auto const problem = co_await tell(record, number, *shard.owner, true, false);
       shard.clients_epoch = problem ? UINT32_MAX : record->clients_epoch;  // told again below, if it has not heard
+      keep(*record, number);
       tasks_.spawn("drop a shard of " + name, drop(before, name, number, epoch));
       continue;
     }
@@ -170,12 +174,13 @@ asio::awaitable<void> ParameterDirectory::restore_replicas(RecordPtr record, std
       draw_epoch(*record, number);
       auto const told = record->clients_epoch;
       // The owner first: it asks the backup until that has heard of the epoch too.
-      auto problem = co_await tell(record, number, *shard.owner, true, false);
+      auto problem = co_await tell(record, number, *shard.owner, true, false, true);
       if (!problem && shard.backup) problem = co_await tell(record, number, *shard.backup, false, false, true);
       if (problem)
         co_await pause(patience_.repetition);
       else
         shard.clients_epoch = told;
+      keep(*record, number);
       continue;
     }
     co_return;
@@ -202,6 +207,7 @@ asio::awaitable<bool> ParameterDirectory::add_backup(RecordPtr record, std::uint
   auto const complete = is_filled && shard.backup && shard.backup->worker == backup.worker;
   if (complete) {
     shard.is_backup_complete = true;
+    keep(*record, number);
     tools_.log.info("parameter {} shard={} epoch={} owner={} backup={}", name, number, shard.epoch,
                     shard.owner ? shard.owner->worker : "-", backup.worker);
   }
@@ -246,6 +252,8 @@ asio::awaitable<std::optional<Problem>> ParameterDirectory::tell(RecordPtr recor
   if (fresh) assignment.checkpoint = record->checkpoint;
   if (as_owner && shard.backup && shard.backup->worker != member.worker)
     assignment.backups.push_back({shard.backup->worker, shard.backup->incarnation, shard.backup->url});
+  // Who hears of an epoch must not outlive the memory of it.
+  if (auto undurable = co_await tools_.journal.flush()) co_return undurable;
   auto const patience = assignment.checkpoint ? patience_.loading : patience_.assignment;
   auto const said = co_await tools_.workers.assign_shard(member.url, std::move(assignment), Clock::now() + patience);
   auto const title = "worker '" + member.worker + "', shard " + std::to_string(number) + ": ";

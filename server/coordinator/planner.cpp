@@ -45,7 +45,7 @@ model::LearnedCosts::Place place_of(Planner::Question const& question) {
 }  // namespace
 
 asio::awaitable<Result<Arrangement>> Planner::arrange(std::vector<Locality> as_listed) {
-  co_return co_await asio::co_spawn(thread_, arrange_there(std::move(as_listed), constants_), until_done());
+  co_return co_await asio::co_spawn(thread_.executor(), arrange_there(std::move(as_listed), constants_), until_done());
 }
 
 asio::awaitable<Result<model::Choice>> Planner::select(Question question, std::vector<Locality> in_rank_order) {
@@ -57,7 +57,7 @@ asio::awaitable<Result<model::Choice>> Planner::select(Question question, std::v
     co_return learned_.corrected(place, found->second.choice, is_auto);
   }
   auto choice = co_await asio::co_spawn(
-      thread_, select_there(std::move(question), std::move(in_rank_order), constants_), until_done());
+      thread_.executor(), select_there(std::move(question), std::move(in_rank_order), constants_), until_done());
   if (choice.has_error()) co_return choice;
   keep(key, choice.value());
   co_return learned_.corrected(place, std::move(choice.value()), is_auto);
@@ -92,7 +92,7 @@ asio::awaitable<http::Checked<Answer>> Planner::in_line(asio::awaitable<http::Ch
     co_return problem;
   }
   ++previews_waiting_;
-  auto answer = co_await asio::co_spawn(preview_thread_, std::move(work), until_done());
+  auto answer = co_await asio::co_spawn(preview_thread_.executor(), std::move(work), until_done());
   --previews_waiting_;
   co_return answer;
 }

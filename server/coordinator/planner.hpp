@@ -4,7 +4,6 @@
 
 #include <array>
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/thread_pool.hpp>
 #include <compare>
 #include <list>
 #include <map>
@@ -16,18 +15,17 @@
 #include "http/api/collectives.hpp"
 #include "http/api/simulations.hpp"
 #include "http/problem.hpp"
+#include "http/side_thread.hpp"
 #include "server/coordinator/arrangement.hpp"
 
 namespace chorus::coordinator {
 
-// One thread makes the calls. Awaiting calls end before the planner is destroyed; its destructor joins the thread.
+// One thread makes the calls. Awaiting calls end before the planner is destroyed; its destructor joins the threads.
 class Planner {
  public:
-  explicit Planner(model::Constants constants) : constants_(constants) {}
-  ~Planner() {
-    thread_.join();
-    preview_thread_.join();
-  }
+  // `instead`: see SideThread.
+  explicit Planner(model::Constants constants, boost::asio::any_io_executor instead = {})
+      : constants_(constants), thread_(instead), preview_thread_(instead) {}
   Planner(Planner const&) = delete;
   Planner& operator=(Planner const&) = delete;
 
@@ -90,8 +88,7 @@ class Planner {
   std::map<Key, Kept> kept_;
   std::list<Key> recent_;  // most recent first
   std::size_t previews_waiting_ = 0;
-  boost::asio::thread_pool thread_{1};
-  boost::asio::thread_pool preview_thread_{1};
+  http::SideThread thread_, preview_thread_;
 };
 
 }  // namespace chorus::coordinator

@@ -13,9 +13,11 @@ char const* advice(http::ProblemCode code) {
     case malformed_json:
       return "The body is not JSON: a syntax error, a key that occurs twice, or nesting beyond 16 levels.";
     case unauthorized:
-      return "The request carries no credentials that are known here.";
+      return "The request carries no token, or one that is unknown here, was revoked or has expired: the detail says "
+             "which. Tokens are sent as 'Authorization: Bearer TOKEN' and made with `chorus token create`.";
     case forbidden:
-      return "The credentials, or the token of a run, do not allow this.";
+      return "The role of the token does not allow this (the detail has both roles), the token of a run is another "
+             "one, the certificate is for another name, or a web page of another origin has asked.";
     case not_found:
       return "No route of this service has this path. GET /v1 says what the service is.";
     case unknown_worker:
@@ -107,6 +109,12 @@ char const* advice(http::ProblemCode code) {
     case non_finite:
       return "The gradient has a NaN or an infinity, and the parameter was made with nonfinite: reject. Nothing of it "
              "was applied; its sequence number is still the next one.";
+    case unknown_host:
+      return "The request calls this service by a name that is not its own: a web page of a stranger might do that. "
+             "If the name is right, start the service with --allowed-host NAME.";
+    case rate_limited:
+      return "More requests, or more wrong tokens, come from this address than are allowed. Ask again after "
+             "Retry-After seconds.";
     case header_too_large:
       return "The header of the request is longer than 8 KiB.";
     case internal:

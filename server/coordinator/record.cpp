@@ -43,8 +43,12 @@ void Record::plan(api::Group const& group, Admitted const& admitted, model::Choi
   view_.predicted_seconds = choice.cost.seconds;
   view_.lower_bound = planning::show_lower_bound(choice.spec.op, choice.spec.ranks, admitted.bytes);
   for (auto const& member : group.members)
-    view_.ranks.push_back({member.rank, member.worker, admitted.tensors[member.rank], "pending", std::nullopt});
+    view_.ranks.push_back({member.rank, member.worker, admitted.tensors[member.rank], "pending", 0, std::nullopt});
   if (!admitted_) admitted_ = now;
+}
+
+void Record::given_time(std::chrono::milliseconds timeout) {
+  view_.timeout_ms = static_cast<std::uint64_t>(timeout.count());
 }
 
 void Record::run() {
@@ -60,10 +64,7 @@ void Record::rank_succeeded(std::uint32_t rank, api::RunReport report, TimePoint
   auto const start =
       now - std::chrono::duration_cast<TimePoint::duration>(std::chrono::duration<double>(report.seconds));
   first_start_ = std::min(first_start_.value_or(start), start);
-  if (!last_start_ || start > *last_start_) {
-    last_start_ = start;
-    last_to_begin_ = rank;
-  }
+  last_start_ = std::max(last_start_.value_or(start), start);
   view_.arrival_skew_seconds = seconds_between(*first_start_, *last_start_);
   place.state = "succeeded";
   place.report = std::move(report);
@@ -86,6 +87,10 @@ void Record::succeed(std::vector<std::uint64_t> const& versions, TimePoint now) 
   end("succeeded", std::nullopt, now);
 }
 
+void Record::came_late(std::vector<double> const& lateness_s) {
+  for (auto& rank : view_.ranks) rank.late_seconds = lateness_s.at(rank.rank);
+}
+
 void Record::begin_again(std::uint64_t run, http::Problem why, std::uint32_t epoch) {
   CHORUS_ASSERT(!ended(), "what has ended is not begun again");
   view_.attempts.push_back({view_.run, epoch, std::move(why)});
@@ -96,7 +101,6 @@ void Record::begin_again(std::uint64_t run, http::Problem why, std::uint32_t epo
   view_.arrival_skew_seconds = 0;
   first_start_.reset();
   last_start_.reset();
-  last_to_begin_.reset();
 }
 
 void Record::fail(http::Problem problem, TimePoint now) {

@@ -27,6 +27,8 @@ class Record {
 
   // pending -> planned. Seconds count from `now` on.
   void plan(api::Group const& group, Admitted const& admitted, model::Choice const& choice, TimePoint now);
+  // planned: it may take so long.
+  void given_time(std::chrono::milliseconds timeout);
   // planned -> running: the launches are under way.
   void run();
   // running: this rank's part has ended, as its worker reports. At most once per rank.
@@ -35,6 +37,8 @@ class Record {
 
   // running -> succeeded: every rank has succeeded and has committed this version.
   void succeed(std::vector<std::uint64_t> const& versions, TimePoint now);
+  // succeeded: by how much each rank came later than the middle one.
+  void came_late(std::vector<double> const& lateness_s);
   // not ended -> failed, cancelled.
   void fail(http::Problem problem, TimePoint now);
   void cancel(http::Problem problem, TimePoint now);
@@ -51,8 +55,6 @@ class Record {
   // broadcast and all_gather are equal on all ranks. Ranks without a digest are not compared.
   [[nodiscard]] std::optional<http::Problem> check_digests() const;
 
-  // The rank that began last of those that have succeeded so far, if there is one.
-  [[nodiscard]] std::optional<std::uint32_t> last_to_begin() const { return last_to_begin_; }
 
   [[nodiscard]] bool ended() const;
   // It failed before anything was launched: a launch is answered with the problem itself.
@@ -69,7 +71,6 @@ class Record {
   bool has_one_result_ = false;  // the same on all ranks
   std::optional<TimePoint> admitted_;
   std::optional<TimePoint> first_start_, last_start_;  // of ranks, by the coordinator's clock
-  std::optional<std::uint32_t> last_to_begin_;
 };
 
 }  // namespace chorus::coordinator

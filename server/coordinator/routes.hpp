@@ -4,12 +4,13 @@
 #include <boost/asio/awaitable.hpp>
 #include <functional>
 
+#include "http/auth/security.hpp"
 #include "http/json.hpp"
 #include "http/router.hpp"
-#include "metrics/coordinator_metrics.hpp"
 #include "server/coordinator/checkpoints.hpp"
 #include "server/coordinator/cluster.hpp"
 #include "server/coordinator/collectives.hpp"
+#include "server/coordinator/lease_connections.hpp"
 #include "server/coordinator/parameter_directory.hpp"
 #include "server/coordinator/planner.hpp"
 
@@ -18,7 +19,7 @@ namespace chorus::coordinator {
 // Everything referred to outlives the server's stop(), as do the routes themselves.
 class WorkerRoutes {
  public:
-  explicit WorkerRoutes(Cluster& cluster) : cluster_(cluster) {}
+  WorkerRoutes(Cluster& cluster, LeaseConnections& connections) : cluster_(cluster), connections_(connections) {}
   void add_to(http::Router& router);
 
  private:
@@ -30,6 +31,7 @@ class WorkerRoutes {
   boost::asio::awaitable<http::Response> probe(http::Request const& request, http::Body& body);
   boost::asio::awaitable<http::Response> renew(http::Request const& request, http::Body& body);
   Cluster& cluster_;
+  LeaseConnections& connections_;
 };
 
 class GroupRoutes {
@@ -100,23 +102,21 @@ class SimulationRoutes {
   Planner& planner_;
 };
 
-// Dry runs, health, metrics, version, problem pages and the status page.
+// Dry runs, health, metrics, version and problem pages.
 class ServiceRoutes {
  public:
   struct Parts {
     Cluster& cluster;
-    Collectives& collectives;
     Planner& planner;
-    metrics::CoordinatorMetrics& metrics;
+    std::function<std::string()> metrics;  // the exposition
     Journal const& journal;
-    std::function<std::size_t()> open_connections;
     std::function<bool()> draining;
+    http::Security const& security;
   };
   explicit ServiceRoutes(Parts parts) : parts_(std::move(parts)) {}
   void add_to(http::Router& router);
 
  private:
-  boost::asio::awaitable<http::Response> page(http::Request const& request, http::Body& body);
   boost::asio::awaitable<http::Response> live(http::Request const& request, http::Body& body);
   boost::asio::awaitable<http::Response> ready(http::Request const& request, http::Body& body);
   boost::asio::awaitable<http::Response> metrics(http::Request const& request, http::Body& body);
@@ -124,6 +124,7 @@ class ServiceRoutes {
   boost::asio::awaitable<http::Response> problem(http::Request const& request, http::Body& body);
   boost::asio::awaitable<http::Response> plan(http::Request const& request, http::Body& body);
   Parts parts_;
+  http::Router const* router_ = nullptr;  // of add_to()
 };
 
 // The body as a message; problems as decode().

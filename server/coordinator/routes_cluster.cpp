@@ -13,13 +13,13 @@ using http::Response;
 }  // namespace
 
 void WorkerRoutes::add_to(http::Router& router) {
-  router.add(Method::get, "/v1/links", handler(this, &WorkerRoutes::links));
-  router.add(Method::get, "/v1/workers", handler(this, &WorkerRoutes::list));
-  router.add(Method::post, "/v1/workers", handler(this, &WorkerRoutes::join));
-  router.add(Method::get, "/v1/workers/{id}", handler(this, &WorkerRoutes::get));
-  router.add(Method::delete_, "/v1/workers/{id}", handler(this, &WorkerRoutes::leave));
-  router.add(Method::post, "/v1/workers/{id}/probe", handler(this, &WorkerRoutes::probe));
-  router.add(Method::put, "/v1/workers/{id}/lease", handler(this, &WorkerRoutes::renew));
+  router.add(Method::get, "/v1/links", http::Access::read, handler(this, &WorkerRoutes::links));
+  router.add(Method::get, "/v1/workers", http::Access::read, handler(this, &WorkerRoutes::list));
+  router.add(Method::post, "/v1/workers", http::Access::join, handler(this, &WorkerRoutes::join));
+  router.add(Method::get, "/v1/workers/{id}", http::Access::read, handler(this, &WorkerRoutes::get));
+  router.add(Method::delete_, "/v1/workers/{id}", http::Access::join, handler(this, &WorkerRoutes::leave));
+  router.add(Method::post, "/v1/workers/{id}/probe", http::Access::read, handler(this, &WorkerRoutes::probe));
+  router.add(Method::put, "/v1/workers/{id}/lease", http::Access::join, handler(this, &WorkerRoutes::renew));
 }
 
 awaitable<Response> WorkerRoutes::list(Request const& request, Body&) {
@@ -34,9 +34,10 @@ awaitable<Response> WorkerRoutes::links(Request const&, Body&) {
   co_return Response::json(200, http::encode(api::MeasuredLinkList{cluster_.links(), std::nullopt}));
 }
 
-awaitable<Response> WorkerRoutes::join(Request const&, Body& body) {
+awaitable<Response> WorkerRoutes::join(Request const& request, Body& body) {
   auto message = co_await read_message<api::JoinRequest>(body);
   if (message.has_error()) co_return message.error();
+  if (auto const problem = http::check_identity(request.caller, message.value().url)) co_return *problem;
   auto const joined = co_await cluster_.join(std::move(message.value()));
   if (joined.has_error()) co_return joined.error();
   auto response = Response::json(joined.value().created ? 201 : 200, http::encode(joined.value().worker));
@@ -68,20 +69,21 @@ awaitable<Response> WorkerRoutes::renew(Request const& request, Body& body) {
   if (message.has_error()) co_return message.error();
   auto const lease = cluster_.renew(request.parameter("id"), message.value());
   if (lease.has_error()) co_return lease.error();
+  connections_.renewed(request.remote, {request.parameter("id"), message.value().incarnation});
   co_return Response::json(200, http::encode(lease.value()));
 }
 
 void GroupRoutes::add_to(http::Router& router) {
-  router.add(Method::get, "/v1/groups", handler(this, &GroupRoutes::list));
-  router.add(Method::get, "/v1/groups/{name}", handler(this, &GroupRoutes::get));
-  router.add(Method::put, "/v1/groups/{name}", handler(this, &GroupRoutes::put));
-  router.add(Method::delete_, "/v1/groups/{name}", handler(this, &GroupRoutes::erase));
+  router.add(Method::get, "/v1/groups", http::Access::read, handler(this, &GroupRoutes::list));
+  router.add(Method::get, "/v1/groups/{name}", http::Access::read, handler(this, &GroupRoutes::get));
+  router.add(Method::put, "/v1/groups/{name}", http::Access::submit, handler(this, &GroupRoutes::put));
+  router.add(Method::delete_, "/v1/groups/{name}", http::Access::submit, handler(this, &GroupRoutes::erase));
 }
 
 awaitable<Response> GroupRoutes::list(Request const& request, Body&) {
   auto const page = http::page_of(request);
   if (page.has_error()) co_return page.error();
-  auto const show = [](api::Group const& group) { return group; };
+  auto const show = [this](api::Group const& group) { return cluster_.show(group); };
   co_return Response::json(
       200, http::encode(http::page_through<api::GroupList>(cluster_.groups().all(), page.value(), show)));
 }
@@ -89,7 +91,7 @@ awaitable<Response> GroupRoutes::list(Request const& request, Body&) {
 awaitable<Response> GroupRoutes::get(Request const& request, Body&) {
   auto const group = cluster_.groups().find(request.parameter("name"));
   if (group.has_error()) co_return group.error();
-  co_return Response::json(200, http::encode(group.value()));
+  co_return Response::json(200, http::encode(cluster_.show(group.value())));
 }
 
 awaitable<Response> GroupRoutes::put(Request const& request, Body& body) {

@@ -41,11 +41,11 @@ Response shown(Record const& record, unsigned status) {
 }  // namespace
 
 void CollectiveRoutes::add_to(http::Router& router) {
-  router.add(Method::get, "/v1/collectives", handler(this, &CollectiveRoutes::list));
-  router.add(Method::post, "/v1/collectives", handler(this, &CollectiveRoutes::post));
-  router.add(Method::get, "/v1/collectives/{id}", handler(this, &CollectiveRoutes::get));
-  router.add(Method::put, "/v1/collectives/{id}", handler(this, &CollectiveRoutes::put));
-  router.add(Method::delete_, "/v1/collectives/{id}", handler(this, &CollectiveRoutes::cancel));
+  router.add(Method::get, "/v1/collectives", http::Access::read, handler(this, &CollectiveRoutes::list));
+  router.add(Method::post, "/v1/collectives", http::Access::submit, handler(this, &CollectiveRoutes::post));
+  router.add(Method::get, "/v1/collectives/{id}", http::Access::read, handler(this, &CollectiveRoutes::get));
+  router.add(Method::put, "/v1/collectives/{id}", http::Access::submit, handler(this, &CollectiveRoutes::put));
+  router.add(Method::delete_, "/v1/collectives/{id}", http::Access::submit, handler(this, &CollectiveRoutes::cancel));
 }
 
 awaitable<Response> CollectiveRoutes::list(Request const& request, Body&) {

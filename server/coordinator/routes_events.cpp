@@ -39,7 +39,7 @@ bool wants_a_page(Request const& request) {
 }  // namespace
 
 void EventRoutes::add_to(http::Router& router) {
-  router.add(http::Method::get, "/v1/events", handler(this, &EventRoutes::get));
+  router.add(http::Method::get, "/v1/events", http::Access::read, handler(this, &EventRoutes::get));
 }
 
 awaitable<Response> EventRoutes::get(Request const& request, Body&) {

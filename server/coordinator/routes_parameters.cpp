@@ -13,17 +13,18 @@ using http::Response;
 }  // namespace
 
 void ParameterRoutes::add_to(http::Router& router) {
-  router.add(Method::get, "/v1/parameters", handler(this, &ParameterRoutes::list));
-  router.add(Method::get, "/v1/parameters/{name}", handler(this, &ParameterRoutes::get));
-  router.add(Method::put, "/v1/parameters/{name}", handler(this, &ParameterRoutes::put));
-  router.add(Method::delete_, "/v1/parameters/{name}", handler(this, &ParameterRoutes::erase));
-  router.add(Method::post, "/v1/checkpoints", handler(this, &ParameterRoutes::checkpoint));
+  router.add(Method::get, "/v1/parameters", http::Access::read, handler(this, &ParameterRoutes::list));
+  router.add(Method::get, "/v1/parameters/{name}", http::Access::read, handler(this, &ParameterRoutes::get));
+  router.add(Method::put, "/v1/parameters/{name}", http::Access::submit, handler(this, &ParameterRoutes::put));
+  router.add(Method::delete_, "/v1/parameters/{name}", http::Access::submit, handler(this, &ParameterRoutes::erase));
+  router.add(Method::post, "/v1/checkpoints", http::Access::submit, handler(this, &ParameterRoutes::checkpoint));
 }
 
 // ?suspect=w1&incarnation=..: who asks could not reach that worker, and another placement may be due.
 void ParameterRoutes::heed_suspicion(Request const& request) {
   auto const worker = request.query_value("suspect"), incarnation = request.query_value("incarnation");
-  if (worker && incarnation) cluster_.suspect(std::string(*worker), std::string(*incarnation));
+  if (worker && incarnation && request.caller.may(http::Access::join))
+    cluster_.suspect(std::string(*worker), std::string(*incarnation));
 }
 
 awaitable<Response> ParameterRoutes::list(Request const& request, Body&) {
@@ -53,7 +54,8 @@ awaitable<Response> ParameterRoutes::put(Request const& request, Body& body) {
 }
 
 awaitable<Response> ParameterRoutes::erase(Request const& request, Body&) {
-  if (auto const problem = directory_.erase(request.parameter("name"))) co_return *problem;
+  auto const problem = co_await directory_.erase(request.parameter("name"));
+  if (problem) co_return *problem;
   co_return Response(204);
 }
 

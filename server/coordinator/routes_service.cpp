@@ -2,11 +2,11 @@
 #include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>
 
+#include "http/route_list.hpp"
 #include "metrics/exposition.hpp"
 #include "server/coordinator/plan_preview.hpp"
 #include "server/coordinator/problem_pages.hpp"
 #include "server/coordinator/routes.hpp"
-#include "server/coordinator/status_page.hpp"
 
 namespace chorus::coordinator {
 namespace {
@@ -18,8 +18,6 @@ using http::Problem;
 using http::ProblemCode;
 using http::Request;
 using http::Response;
-
-constexpr std::size_t collectives_on_page = 50;
 
 // Where the ranks of a dry run stand: a group's members, or as the request says.
 http::Checked<std::vector<Locality>> localities_for(api::PlanRequest const& request, Groups const& groups) {
@@ -39,28 +37,14 @@ http::Checked<std::vector<Locality>> localities_for(api::PlanRequest const& requ
 }  // namespace
 
 void ServiceRoutes::add_to(http::Router& router) {
-  router.add(Method::get, "/", handler(this, &ServiceRoutes::page));
-  router.add(Method::get, "/healthz", handler(this, &ServiceRoutes::live));
-  router.add(Method::get, "/livez", handler(this, &ServiceRoutes::live));
-  router.add(Method::get, "/readyz", handler(this, &ServiceRoutes::ready));
-  router.add(Method::get, "/metrics", handler(this, &ServiceRoutes::metrics));
-  router.add(Method::get, "/v1", handler(this, &ServiceRoutes::version));
-  router.add(Method::get, "/problems/{code}", handler(this, &ServiceRoutes::problem));
-  router.add(Method::post, "/v1/plans", handler(this, &ServiceRoutes::plan));
-}
-
-awaitable<Response> ServiceRoutes::page(Request const&, Body&) {
-  Overview overview;
-  overview.version = chorus::metrics::this_build().version;
-  for (auto const& [id, worker] : parts_.cluster.membership().all())
-    overview.workers.push_back(parts_.cluster.show(worker));
-  for (auto const& [name, group] : parts_.cluster.groups().all()) overview.groups.push_back(group);
-  if (auto list = parts_.collectives.records().list(collectives_on_page, ""); list.has_value())
-    overview.collectives = std::move(list.value().items);
-  auto response = Response::text(200, status_page(overview), "text/html; charset=utf-8");
-  response.fields.set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'");
-  response.fields.set("Cache-Control", "no-store");
-  co_return response;
+  router_ = &router;
+  router.add(Method::get, "/healthz", http::Access::open, handler(this, &ServiceRoutes::live));
+  router.add(Method::get, "/livez", http::Access::open, handler(this, &ServiceRoutes::live));
+  router.add(Method::get, "/readyz", http::Access::open, handler(this, &ServiceRoutes::ready));
+  router.add(Method::get, "/metrics", http::Access::read, handler(this, &ServiceRoutes::metrics));
+  router.add(Method::get, "/v1", http::Access::read, handler(this, &ServiceRoutes::version));
+  router.add(Method::get, "/problems/{code}", http::Access::open, handler(this, &ServiceRoutes::problem));
+  router.add(Method::post, "/v1/plans", http::Access::read, handler(this, &ServiceRoutes::plan));
 }
 
 awaitable<Response> ServiceRoutes::live(Request const&, Body&) { co_return Response::text(200, "ok\n"); }
@@ -77,16 +61,17 @@ awaitable<Response> ServiceRoutes::ready(Request const&, Body&) {
 }
 
 awaitable<Response> ServiceRoutes::metrics(Request const&, Body&) {
-  parts_.metrics.http_connections(parts_.open_connections());
-  co_return Response::text(200, parts_.metrics.text(), std::string(chorus::metrics::content_type));
+  co_return Response::text(200, parts_.metrics(), std::string(chorus::metrics::content_type));
 }
 
 awaitable<Response> ServiceRoutes::version(Request const&, Body&) {
   boost::json::object answer;
   answer["name"] = "chorus-coordinator";
   answer["version"] = chorus::metrics::this_build().version;
+  answer["authentication"] = parts_.security.authenticates() ? "token" : "none";
   answer["extensions"] =
-      boost::json::array{"workers", "groups", "collectives", "events", "plans", "simulations", "parameters"};
+      boost::json::array{"workers", "groups", "collectives", "events", "plans", "simulations", "parameters", "status"};
+  answer["routes"] = http::routes_json(*router_);
   co_return Response::json(200, boost::json::serialize(answer));
 }
 

@@ -8,7 +8,7 @@ using http::Request;
 using http::Response;
 
 void SimulationRoutes::add_to(http::Router& router) {
-  router.add(http::Method::post, "/v1/simulations", handler(this, &SimulationRoutes::post));
+  router.add(http::Method::post, "/v1/simulations", http::Access::read, handler(this, &SimulationRoutes::post));
 }
 
 awaitable<Response> SimulationRoutes::post(Request const&, Body& body) {

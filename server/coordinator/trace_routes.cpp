@@ -24,7 +24,7 @@ struct TraceRoutes::Gathering {
 };
 
 void TraceRoutes::add_to(http::Router& router) {
-  router.add(http::Method::get, "/v1/collectives/{id}/trace",
+  router.add(http::Method::get, "/v1/collectives/{id}/trace", http::Access::read,
              [this](http::Request const& request, http::Body&) { return get(request); });
 }
 

@@ -1,5 +1,6 @@
 #include "server/coordinator/worker_client.hpp"
 
+#include <bit>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
@@ -61,12 +62,12 @@ asio::awaitable<Status> WorkerClient::probe(std::string url, http::TimePoint dea
   co_return ok();
 }
 
-asio::awaitable<WorkerClient::Said<api::ProbeReport>> WorkerClient::measure(std::string url, std::string peer_url,
+asio::awaitable<WorkerClient::Said<api::ProbeReport>> WorkerClient::measure(std::string url, api::ProbeRequest to,
                                                                             http::TimePoint deadline) {
   http::Call call;
   call.method = http::Method::post;
   call.url = url + "/v1/probes";
-  call.body = http::encode(api::ProbeRequest{std::move(peer_url)});
+  call.body = http::encode(to);
   auto const answer = co_await client_.send(std::move(call), deadline);
   if (answer.has_error()) co_return answer.error();
   co_return read<api::ProbeReport>(answer.value());
@@ -122,6 +123,31 @@ asio::awaitable<WorkerClient::Said<std::uint64_t>> WorkerClient::commit(std::str
     asio::steady_timer pause(co_await asio::this_coro::executor, pause_before_repeating);
     co_await pause.async_wait(asio::as_tuple(asio::use_awaitable));
   }
+}
+
+asio::awaitable<WorkerClient::Said<bool>> WorkerClient::put_tensor(std::string url, std::string tensor,
+                                                                   std::vector<std::int32_t> const& elements,
+                                                                   http::TimePoint deadline) {
+  static_assert(std::endian::native == std::endian::little, "tensors travel in little-endian order");
+  http::Call call;
+  call.method = http::Method::put;
+  call.url = url + "/v1/tensors/" + percent_encoded(tensor);
+  call.fields.set("Content-Type", "application/octet-stream");
+  call.fields.set("Tensor-Dtype", "i32");
+  call.fields.set("Tensor-Shape", std::to_string(elements.size()));
+  call.payload = std::as_bytes(std::span(elements));
+  auto const answer = co_await client_.send(std::move(call), deadline);
+  if (answer.has_error()) co_return answer.error();
+  co_return read_nothing(answer.value());
+}
+
+asio::awaitable<WorkerClient::Said<api::PeerLinkList>> WorkerClient::list_links(std::string url,
+                                                                                http::TimePoint deadline) {
+  http::Call call;
+  call.url = url + "/v1/links";
+  auto const answer = co_await client_.send(std::move(call), deadline);
+  if (answer.has_error()) co_return answer.error();
+  co_return read<api::PeerLinkList>(answer.value());
 }
 
 asio::awaitable<WorkerClient::Said<api::RunStatus>> WorkerClient::look_at_run(std::string url, std::uint64_t run,
@@ -187,7 +213,9 @@ asio::awaitable<WorkerClient::Said<bool>> WorkerClient::assign_shard(std::string
   call.method = http::Method::put;
   call.url = shard_url(url, assignment.parameter.name, assignment.shard);
   call.body = http::encode(assignment);
+  at("shard: before it is assigned");
   auto const answer = co_await client_.send(std::move(call), deadline);
+  at("shard: after it was assigned");
   if (answer.has_error()) co_return answer.error();
   co_return read_nothing(answer.value());
 }
@@ -201,6 +229,15 @@ asio::awaitable<WorkerClient::Said<api::ShardStatus>> WorkerClient::look_at_shar
   auto const answer = co_await client_.send(std::move(call), deadline);
   if (answer.has_error()) co_return answer.error();
   co_return read<api::ShardStatus>(answer.value());
+}
+
+asio::awaitable<WorkerClient::Said<api::ShardStatusList>> WorkerClient::list_shards(std::string url, std::string cursor,
+                                                                                    http::TimePoint deadline) {
+  http::Call call;
+  call.url = url + "/v1/parameters?limit=1000" + (cursor.empty() ? "" : "&cursor=" + percent_encoded(cursor));
+  auto const answer = co_await client_.send(std::move(call), deadline);
+  if (answer.has_error()) co_return answer.error();
+  co_return read<api::ShardStatusList>(answer.value());
 }
 
 asio::awaitable<WorkerClient::Said<bool>> WorkerClient::drop_shard(std::string url, std::string parameter,

@@ -7,6 +7,7 @@
 #include "collectives/core/result.hpp"
 #include "http/api/flight.hpp"
 #include "http/api/groups.hpp"
+#include "http/api/links.hpp"
 #include "http/api/parameters.hpp"
 #include "http/api/probes.hpp"
 #include "http/api/runs.hpp"
@@ -29,13 +30,20 @@ class WorkerClient {
   // GET /livez: does anybody answer at this address?
   boost::asio::awaitable<Status> probe(std::string url, http::TimePoint deadline);
 
-  // POST /v1/probes: the worker at `url` measures the way to `peer_url`.
-  boost::asio::awaitable<Said<api::ProbeReport>> measure(std::string url, std::string peer_url,
+  // POST /v1/probes: the worker at `url` measures the way to another one.
+  boost::asio::awaitable<Said<api::ProbeReport>> measure(std::string url, api::ProbeRequest to,
                                                          http::TimePoint deadline);
 
   // HEAD /v1/tensors/{tensor}; see read_tensor().
   boost::asio::awaitable<Result<http::Answer>> look_at_tensor(std::string url, std::string tensor,
                                                               http::TimePoint deadline);
+
+  // PUT /v1/tensors/{tensor}: i32, in one dimension.
+  boost::asio::awaitable<Said<bool>> put_tensor(std::string url, std::string tensor,
+                                                std::vector<std::int32_t> const& elements, http::TimePoint deadline);
+
+  // GET /v1/links: the links that the worker has.
+  boost::asio::awaitable<Said<api::PeerLinkList>> list_links(std::string url, http::TimePoint deadline);
 
   // GET /v1/tensors?prefix=...: the first names that begin so, at most 100.
   boost::asio::awaitable<Said<api::TensorList>> list_tensors(std::string url, std::string prefix,
@@ -69,6 +77,9 @@ class WorkerClient {
                                                   http::TimePoint deadline);
   boost::asio::awaitable<Said<api::ShardStatus>> look_at_shard(std::string url, std::string parameter,
                                                                std::uint32_t shard, http::TimePoint deadline);
+  // GET /v1/parameters: what it has, a page at a time.
+  boost::asio::awaitable<Said<api::ShardStatusList>> list_shards(std::string url, std::string cursor,
+                                                                 http::TimePoint deadline);
   boost::asio::awaitable<Said<bool>> drop_shard(std::string url, std::string parameter, std::uint32_t shard,
                                                 std::uint32_t epoch, http::TimePoint deadline);
 

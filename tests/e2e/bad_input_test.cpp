@@ -17,7 +17,7 @@ std::string answer_to(Service& service, std::string const& request, std::chrono:
 }
 
 std::string request(std::string const& line, std::string const& fields, std::string const& body = "") {
-  return line + " HTTP/1.1\r\nHost: test\r\n" + fields + "\r\n" + body;
+  return line + " HTTP/1.1\r\nHost: localhost\r\n" + fields + "\r\n" + body;
 }
 
 std::string json_request(std::string const& line, std::string const& body) {
@@ -55,7 +55,8 @@ TEST_CASE("HTTP that cannot be trusted is refused by both services") {
     refused("Content-Length: 2, 2\r\n", "{}");
     CHECK(status_of(answer_to(*service, "GET /v1 HTTP/1.1\r\n\r\n")) == 400);
     CHECK(status_of(answer_to(
-              *service, "POST /v1/collectives HTTP/1.0\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n")) ==
+              *service,
+              "POST /v1/collectives HTTP/1.0\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n")) ==
           400);
     CHECK(status_of(answer_to(*service, request("GET /" + std::string(20000, 'a'), ""))) == 431);
     CHECK(status_of(answer_to(*service, request("GET /v1/%00", ""))) == 400);

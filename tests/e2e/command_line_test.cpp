@@ -51,6 +51,21 @@ TEST_CASE("status, workers, groups and run speak JSON lines about a live cluster
   CHECK(cluster.worker(1).get_tensor<float>("x") == std::vector<float>(1000, 9));
 }
 
+TEST_CASE("check holds every rank's bits against the right ones, and leaves nothing behind") {
+  Cluster cluster(3);
+  auto const check = [&](std::string const& ranks) {
+    return call({"check", "--ranks", ranks, "--json", "--coordinator", cluster.coordinator.url});
+  };
+  auto const run = check("3");
+  CHECK(run.status == 0);
+  CHECK(run.output == "{\"ranks\":3,\"elements\":1000,\"correct\":true}\n");
+  CHECK(cluster.coordinator.get("/v1/groups").json().at("items").as_array().empty());
+  CHECK(cluster.worker(0).get("/v1/tensors").json().at("items").as_array().empty());
+  auto const too_many = check("4");
+  CHECK(too_many.status == 1);
+  CHECK(too_many.last_line().at("code") == "not_enough_workers");
+}
+
 TEST_CASE("plan and verify need no cluster") {
   auto const verify = call({"verify", "--max-ranks", "9", "--json"});
   CHECK(verify.status == 0);

@@ -6,8 +6,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <sstream>
@@ -42,6 +45,21 @@ double resident_mib(Process const& process) {
   double total = 0, resident = 0;
   statm >> total >> resident;
   return resident * static_cast<double>(::sysconf(_SC_PAGESIZE)) / (1 << 20);
+}
+
+// What of a process may grow without being missed at once.
+struct Size {
+  double mib = 0;
+  std::size_t descriptors = 0, threads = 0;
+};
+
+Size size_of(Process const& process) {
+  auto const entries = [&process](char const* what) {
+    namespace fs = std::filesystem;
+    auto const path = "/proc/" + std::to_string(process.pid()) + "/" + what;
+    return static_cast<std::size_t>(std::distance(fs::directory_iterator(path), fs::directory_iterator()));
+  };
+  return {resident_mib(process), entries("fd"), entries("task")};
 }
 
 // Answers the coordinator's look at the address of whoever joins.
@@ -166,8 +184,55 @@ TEST_CASE("as many idle connections as are taken do not keep health from answeri
   }));
   CHECK(refused.code() == "unavailable");
   CHECK(refused.header("Retry-After") == "1");
-  idle.front()->send("GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n");
+  idle.front()->send("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n");
   CHECK(status_of(idle.front()->read_answer(5s)) == 200);
   idle.clear();
   CHECK(eventually([&] { return coordinator.get("/healthz").status == 200; }));
+}
+
+// A thousand a minute; for how long: CHORUS_LOAD_SECONDS. What is kept of the past (1000 records, 10,000 events) fills in the
+// first three minutes, and what allocators keep grows with it: after that nothing does.
+TEST_CASE("a thousand collectives a minute on eight workers do not make anything grow") {
+  constexpr std::size_t workers_count = 8;
+  constexpr auto pace = 60ms;
+  auto const seconds = std::chrono::seconds(number_from_environment("CHORUS_LOAD_SECONDS", 20));
+  Cluster cluster(workers_count);
+  cluster.make_group("g");
+  for (std::size_t i = 0; i < workers_count; ++i)
+    REQUIRE(cluster.worker(i).put_tensor("x", "f32", std::vector<float>(16384, 1)).status == 201);
+  std::vector<std::pair<std::string, Process const*>> processes{{"coordinator", &cluster.coordinator.process}};
+  for (std::size_t i = 0; i < workers_count; ++i)
+    processes.emplace_back(cluster.worker(i).id, &cluster.worker(i).process);
+
+  std::array const bodies{R"({"group":"g","tensor":"x","output":"y"})",
+                          R"({"group":"g","tensor":"x","output":"y","op":"reduce"})",
+                          R"({"group":"g","tensor":"x","output":"y","op":"all_gather"})",
+                          R"({"group":"g","op":"barrier"})"};
+  std::vector<Size> before;
+  std::size_t launched = 0, succeeded = 0;
+  std::vector<double> taken_ms;
+  auto const begun = Clock::now();
+  for (auto next = begun; next < begun + seconds; next += pace, ++launched) {
+    std::this_thread::sleep_until(next);  // the pace is the load
+    auto const asked = Clock::now();
+    auto const answer = cluster.coordinator.post("/v1/collectives?wait=30s", bodies[launched % bodies.size()]);
+    taken_ms.push_back(std::chrono::duration<double, std::milli>(Clock::now() - asked).count());
+    if (answer.status == 200 && answer.json().at("state") == "succeeded") ++succeeded;
+    if (before.empty() && next - begun > seconds * 3 / 10)
+      for (auto const& [name, process] : processes) before.push_back(size_of(*process));
+  }
+  CHECK(succeeded == launched);
+  std::ranges::sort(taken_ms);
+  std::cout << launched << " collectives in " << seconds.count() << " s, median " << taken_ms[taken_ms.size() / 2]
+            << " ms, slowest " << taken_ms.back() << " ms" << std::endl;
+  for (std::size_t i = 0; i < processes.size(); ++i) {
+    auto const& [name, process] = processes[i];
+    auto const after = size_of(*process);
+    std::cout << name << ": resident " << before[i].mib << " MiB, " << after.mib << " at the end; descriptors "
+              << before[i].descriptors << ", " << after.descriptors << "; threads " << before[i].threads << ", "
+              << after.threads << std::endl;
+    CHECK(after.descriptors <= before[i].descriptors + 2);  // one more connection of ours
+    CHECK(after.threads == before[i].threads);
+    CHECK((memory_is_inflated || after.mib - before[i].mib < (seconds > 300s ? 2 : 16)));
+  }
 }

@@ -31,9 +31,9 @@ asio::awaitable<Response> ignore(Request const&, Body&) { co_return Response::te
 
 Router make_router() {
   Router router;
-  router.add(Method::get, "/", &ignore);
-  router.add(Method::put, "/e", &echo);
-  router.add(Method::post, "/{name}", &ignore);
+  router.add(Method::get, "/", Access::open, &ignore);
+  router.add(Method::put, "/e", Access::open, &echo);
+  router.add(Method::post, "/{name}", Access::open, &ignore);
   return router;
 }
 
@@ -93,7 +93,8 @@ Talk talk(std::string_view first, std::string_view second) {
   Observer const observer = [&](Exchange const& exchange) {
     result.seen.push_back({exchange.method, exchange.status, std::string(exchange.route)});
   };
-  SessionContext const context{router, limits, observer};
+  std::size_t in_flight = 0;
+  SessionContext const context{router, limits, observer, {}, in_flight};
   asio::io_context io(1);
   Peer peer;
   Session session(asio::ip::tcp::socket(io, asio::ip::tcp::v4(), peer.other_end()), context);

@@ -296,3 +296,43 @@ TEST_CASE("vectors of nothing agree, wherever they lie") {
     must(member.all_reduce(x));
   });
 }
+
+TEST_CASE("the worker's metrics tell of the calls of its program, also of those that a gone member made") {
+  EmbeddedGroup fleet(2);
+  auto const metrics = [&](std::size_t rank) {
+    return httplib::Client(fleet.workers[rank].url()).Get("/metrics")->body;
+  };
+  fleet.everywhere([](JoinedGroup& group, std::size_t) {
+    std::vector<float> x(1 << 18, 1);
+    for (int i = 0; i < 3; ++i) must(group.all_reduce(x, {.algorithm = "ring"}));
+    must(group.barrier());
+  });
+  fleet.coordinator.assign("g", 2, fleet.ids());
+  CHECK(fleet.join(0).epoch() == 2);
+  auto const text = metrics(0);
+  CHECK(mentions(text, R"(chorus_collectives_total{op="all_reduce",algorithm="ring",result="succeeded"} 3)"));
+  CHECK(mentions(text, R"(size="le_1MiB",le="+Inf"} 3)"));
+  CHECK(mentions(text, R"(chorus_collectives_active{op="all_reduce"} 0)"));
+  CHECK(mentions(text, R"(chorus_reduce_bytes_total{device="cpu",dtype="f32"} 1.57286)"));  // half of it, three times
+  CHECK(mentions(text, R"(op="barrier")"));
+}
+
+TEST_CASE("a call that failed is counted by the code of its problem") {
+  EmbeddedGroup fleet(2);
+  auto alone = fleet.join(0);
+  std::vector<float> x(10, 1);
+  CHECK(alone.all_reduce(x, {.timeout = std::chrono::milliseconds(100)}).has_error());
+  // The members had not met: no run had begun.
+  fleet.coordinator.assign("g", 2, fleet.ids());
+  auto const members = std::array{fleet.join(0), fleet.join(1)};
+  auto other = std::async(std::launch::async, [&members] {
+    auto mine = members[1];
+    return mine.barrier();
+  });
+  auto mine = members[0];
+  must(mine.barrier());
+  must(other.get());
+  CHECK(mine.all_reduce(x, {.timeout = std::chrono::milliseconds(100)}).has_error());
+  auto const text = httplib::Client(fleet.workers[0].url()).Get("/metrics")->body;
+  CHECK(mentions(text, R"(chorus_collective_errors_total{op="all_reduce",kind="deadline_exceeded"} 1)"));
+}

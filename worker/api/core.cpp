@@ -14,6 +14,7 @@
 
 #include "http/client.hpp"
 #include "http/environment.hpp"
+#include "metrics/log_counter.hpp"
 #include "worker/service/surroundings.hpp"
 
 namespace chorus::embedded {
@@ -22,7 +23,9 @@ namespace {
 constexpr std::size_t plan_cache_bytes = 64 << 20;
 
 std::shared_ptr<spdlog::logger> make_log(std::string const& level) {
-  auto log = std::make_shared<spdlog::logger>("worker", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+  auto log = std::make_shared<spdlog::logger>("worker",
+                                              spdlog::sinks_init_list{std::make_shared<spdlog::sinks::stderr_sink_mt>(),
+                                                                      std::make_shared<metrics::LogCounter>()});
   log->set_level(spdlog::level::from_str(level));
   log->flush_on(spdlog::level::info);
   return log;
@@ -34,7 +37,7 @@ Status check(WorkerOptions const& options) {
     if (auto const url = http::parse_url(options.coordinator); url.has_error())
       return Error(WorkerErrc::bad_argument, "coordinator: " + url.error().detail);
   if (!options.advertise.empty())
-    if (auto const url = service::advertised_url(options.advertise, 7071); url.has_error())
+    if (auto const url = service::advertised_url(options.advertise, "http", 7071); url.has_error())
       return Error(WorkerErrc::bad_argument, "advertise: " + url.error().detail);
   if (!options.id.empty() && !service::is_valid_worker_id(options.id))
     return Error(WorkerErrc::bad_argument, "id: '" + options.id + "' is not 1 to 64 letters, digits and ._-");
@@ -58,6 +61,7 @@ service::WorkerOptions to_service(WorkerOptions options) {
   to.spin = options.spin;
   to.drain_timeout = options.drain_timeout;
   to.connections = http::prepare_for_connections(options.connections);
+  to.security = std::move(options.security);
   to.host_name = service::host_name();
   to.incarnation = service::draw_incarnation();
   to.start_time_seconds = static_cast<double>(std::time(nullptr));
@@ -124,8 +128,13 @@ void Core::note(std::string const& group) {
 }
 
 Machinery Core::machinery() {
-  return {shared_from_this(), &service_.plane(),      &plans_,
-          &regions_,          service_.arena().get(), [this](api::Trouble trouble) { report(std::move(trouble)); }};
+  return {shared_from_this(),
+          &service_.plane(),
+          &plans_,
+          &regions_,
+          service_.arena().get(),
+          [this](api::Trouble trouble) { report(std::move(trouble)); },
+          service_.metrics().open_ledger()};
 }
 
 void Core::report(api::Trouble trouble) {

@@ -3,6 +3,7 @@
 #include "collectives/algorithms/catalogue.hpp"
 #include "collectives/core/errc.hpp"
 #include "worker/api/errc.hpp"
+#include "worker/service/problems.hpp"
 
 namespace chorus::embedded {
 namespace {
@@ -127,9 +128,15 @@ Status Member::run(Op op, ConstTensorView input, TensorView output, bool in_plac
   if (call.has_error()) return call.error();
   call->in_place = buffers->in_place;
   call->timeout = time_left(deadline);
-  if (op == Op::barrier) return finish(group_.barrier(*call));
-  return finish(
-      group_.run(op, buffers->input, buffers->output, buffers->dtype, options.reduce, buffers->elements, *call));
+  machinery_.ledger->begun(op);
+  auto result = op == Op::barrier ? group_.barrier(*call)
+                                  : group_.run(op, buffers->input, buffers->output, buffers->dtype, options.reduce,
+                                               buffers->elements, *call);
+  metrics::FinishedRun run{op, call->algorithm->name};
+  run.bytes = op == Op::barrier ? 0 : buffers->elements * element_bytes(buffers->dtype);
+  run.dtype = buffers->dtype;
+  count(run, result);
+  return finish(std::move(result));
 }
 
 Status Member::run(Op op, std::span<TensorView const> tensors, Options const& options) {
@@ -153,11 +160,36 @@ Status Member::run(Op op, std::span<TensorView const> tensors, Options const& op
   if (auto met = meet(options); met.has_error()) return met;
   auto const path = group_.path();
   auto const timeout = time_left(deadline);
-  return finish(fused_.run(op, list, options.reduce, [&](std::uint64_t elements, Dtype dtype) {
+  // Counted as one run of all bytes, by the algorithm of the last call that it is made of.
+  metrics::FinishedRun run{op};
+  machinery_.ledger->begun(op);
+  auto result = fused_.run(op, list, options.reduce, [&](std::uint64_t elements, Dtype dtype) {
     auto call = chooser_.choose(op, elements * element_bytes(dtype), path, options);
-    if (call.has_value()) call->timeout = timeout;
+    if (call.has_value()) {
+      call->timeout = timeout;
+      run.algorithm = call->algorithm->name;
+      run.bytes += elements * element_bytes(dtype);
+      run.dtype = dtype;
+    }
     return call;
-  }));
+  });
+  if (run.algorithm.empty()) run.algorithm = "none";
+  count(run, result);
+  return finish(std::move(result));
+}
+
+void Member::count(metrics::FinishedRun run, engine::RunResult const& result) const {
+  auto const code = result.status.has_value() ? http::ProblemCode::internal
+                                              : service::to_problem(result.status.error(), result.culprits).code;
+  run.result = result.status.has_value() ? "succeeded" : code == http::ProblemCode::cancelled ? "cancelled" : "failed";
+  run.kind = http::kind(code).name;
+  run.ranks = place_.size;
+  run.seconds = result.seconds;
+  run.steps = result.steps;
+  run.wait_seconds = result.wait_seconds;
+  run.reduced_bytes = result.reduced.bytes;
+  run.reduce_seconds = result.reduced.seconds;
+  machinery_.ledger->ended(run);
 }
 
 Status Member::call(Op op, ConstTensorView input, TensorView output, bool in_place, Options const& options) {

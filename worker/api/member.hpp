@@ -10,6 +10,7 @@
 #include <optional>
 #include <thread>
 
+#include "metrics/run_ledger.hpp"
 #include "worker/api/buffers.hpp"
 #include "worker/api/chooser.hpp"
 #include "worker/api/pending_call.hpp"
@@ -29,6 +30,7 @@ struct Machinery {
   memory::Arena* arena = nullptr;  // null: no memory is shared
   // Tells the coordinator of a call that failed. Any thread.
   std::function<void(::chorus::api::Trouble)> report;
+  std::shared_ptr<metrics::RunLedger> ledger;  // of one member
 };
 
 // All functions from any thread.
@@ -71,6 +73,7 @@ class Member {
   [[nodiscard]] Status run(Op op, std::span<TensorView const> tensors, Options const& options);
   [[nodiscard]] Status meet(Options const& options);
   [[nodiscard]] Status finish(engine::RunResult result);
+  void count(metrics::FinishedRun run, engine::RunResult const& result) const;
   void end_with(Error why);
 
   [[nodiscard]] std::shared_ptr<PendingCall> submit(std::function<Status()> run);

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <thread>
 
+#include "http/auth/credentials.hpp"
 #include "http/environment.hpp"
 #include "worker/parameters/serving/access.hpp"
 #include "worker/parameters/serving/push_fields.hpp"
@@ -67,7 +68,8 @@ class Parameters::Impl {
  public:
   explicit Impl(ParametersOptions options)
       : client_{std::move(options.client), options.incarnation},
-        http_(control_.get_executor()),
+        credentials_(std::move(options.token_file), std::move(options.tls)),
+        http_(control_.get_executor(), &credentials_),
         access_(control_.get_executor(), http_, std::move(options.coordinator)),
         stays_(asio::make_work_guard(control_)),
         thread_([this] { control_.run(); }) {}
@@ -78,6 +80,8 @@ class Parameters::Impl {
   }
   Impl(Impl const&) = delete;
   Impl& operator=(Impl const&) = delete;
+
+  [[nodiscard]] Status open() { return credentials_.open(); }
 
   template <class T>
   std::future<T> begin(asio::awaitable<T> work) {
@@ -90,6 +94,7 @@ class Parameters::Impl {
  private:
   parameters::Client const client_;
   asio::io_context control_{1};
+  http::Credentials credentials_;
   http::Client http_;
   Access access_;
   asio::executor_work_guard<asio::io_context::executor_type> stays_;
@@ -205,7 +210,9 @@ Result<Parameters> Parameters::connect(ParametersOptions options) {
     return Error(ParametersErrc::bad_argument,
                  "incarnation is 0: the pushes of a program that starts again would be taken for repetitions");
   http::ignore_broken_pipes();
-  return Parameters(std::make_shared<Impl>(std::move(options)));
+  auto impl = std::make_shared<Impl>(std::move(options));
+  if (auto const opened = impl->open(); !opened) return Error(ParametersErrc::bad_argument, opened.error().detail);
+  return Parameters(std::move(impl));
 }
 
 Parameters::Parameters(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}

@@ -19,6 +19,7 @@
 
 #include "collectives/core/dtype.hpp"
 #include "collectives/core/result.hpp"
+#include "http/tls/context.hpp"
 #include "worker/api/element.hpp"
 
 namespace chorus {
@@ -40,6 +41,8 @@ struct ParametersOptions {
   std::string client;       // [A-Za-z0-9._-]{1,64}: one name per program that pushes
   // Higher than that of any program that had the name before, such as the time of its start. Not 0.
   std::uint64_t incarnation = 0;
+  std::string token_file;  // with a token of the role submit, where the service asks for one
+  http::TlsFiles tls;      // for https URLs
 };
 
 class Parameters;

@@ -18,6 +18,7 @@
 
 #include "collectives/core/locality.hpp"
 #include "collectives/core/result.hpp"
+#include "http/auth/security.hpp"
 #include "worker/api/element.hpp"
 #include "worker/api/errc.hpp"
 #include "worker/api/joined_group.hpp"
@@ -43,7 +44,9 @@ struct WorkerOptions {
   std::chrono::microseconds spin{20};    // how long the idle data thread polls before it blocks
   std::chrono::milliseconds drain_timeout{5000};  // how long the destructor waits for what others run on this worker
   std::size_t connections = 16384;                // accepted at once
-  std::string log_level = "warn";                 // trace, debug, info, warn, error, off: to standard error
+  // Who may call this worker, what it shows to the others, TLS: docs/security.md.
+  http::SecurityOptions security;
+  std::string log_level = "warn";  // trace, debug, info, warn, error, off: to standard error
 };
 
 // A whole worker in this process: its HTTP service, its lease at the coordinator, its data plane, on two threads of its

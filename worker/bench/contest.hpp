@@ -15,7 +15,7 @@ struct Sample {
   std::vector<double> seconds;  // per iteration, the slowest rank's
   double cpu_seconds = 0;       // of all ranks, in all iterations
   bool correct = true;
-  std::string link;  // what the ranks used: "shm" or "tcp"
+  std::string link;  // what the ranks used: "shm", "tcp" or "tls"
 };
 
 struct Pace {

@@ -38,6 +38,8 @@ std::string check(Options const& options) {
       return std::to_string(bytes) + " bytes are no whole number of " + std::string(name(options.dtype)) + " elements";
   if (options.fused != 0 && (options.ops != std::vector{Op::all_reduce} || options.algorithms.size() != 1))
     return "--fused is for all_reduce, by one --algorithm";
+  if (options.link == "tls" && (options.tls_certificate.empty() || options.tls_key.empty()))
+    return "--link tls needs --tls-cert and --tls-key";
   bool const one_named =
       options.algorithms.size() == 1 && options.algorithms[0] != "auto" && options.algorithms[0] != "all";
   if (options.shape && !one_named) return "--shape is for one --algorithm, by name";
@@ -49,11 +51,14 @@ int run(int argc, char** argv) {
   options.sizes = parse_sizes("4,1K,1M,64M").value();
   std::uint32_t spin_us = 0;
   int rank_process = -1;
-  bool regret = false, calibrate = false, ceiling = false, reductions = false, optimizers = false;
+  bool regret = false, calibrate = false, ceiling = false, metrics = false, reductions = false, optimizers = false;
   CLI::App app("Measures collectives between processes of this machine", "chorus-bench");
   add_parsed(app, "--op", options.ops, parse_ops, "operations, like all_reduce,broadcast; or all");
   add_parsed(app, "--ranks", options.ranks, parse_counts, "processes to start, like 4; or several numbers of them");
-  app.add_option("--link", options.link, "shm, tcp or auto")->check(CLI::IsMember({"shm", "tcp", "auto"}));
+  app.add_option("--link", options.link, "shm, tcp, tls or auto")->check(CLI::IsMember({"shm", "tcp", "tls", "auto"}));
+  app.add_option("--tls-cert", options.tls_certificate, "of --link tls: a certificate for 127.0.0.1 that signs itself")
+      ->type_name("FILE");
+  app.add_option("--tls-key", options.tls_key, "its key")->type_name("FILE");
   add_parsed(app, "--bytes", options.sizes, parse_sizes, "sizes, like 4,1K,1M,64M, of the larger of a rank's buffers");
   add_parsed(app, "--algorithm", options.algorithms, parse_algorithms,
              "algorithms, like ring,tree; auto, or all; several are measured in turns");
@@ -83,6 +88,7 @@ int run(int argc, char** argv) {
              "file of constants by which auto chooses")
       ->type_name("FILE");
   app.add_flag("--calibrate", calibrate, "print the constants of this machine, for such a file, instead");
+  app.add_flag("--metrics", metrics, "measure what it costs to count a call for GET /metrics instead");
   app.add_flag("--ceiling", ceiling, "measure the machine's TCP without Chorus instead");
   app.add_flag("--reductions", reductions, "measure the reductions of one core beside loops written by hand instead");
   app.add_flag("--optimizers", optimizers,
@@ -106,6 +112,7 @@ int run(int argc, char** argv) {
                     std::move(*start_line));
   }
   if (ceiling) return run_ceiling(options);
+  if (metrics) return run_metrics(options, arguments);
   if (reductions) return run_reductions(options);
   if (optimizers) return run_optimizers(options);
   if (options.fused != 0) return run_fused(options, arguments);

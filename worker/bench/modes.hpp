@@ -13,6 +13,8 @@ namespace chorus::bench {
 [[nodiscard]] int run_measure(Options const& options, std::vector<std::string> const& arguments);
 // One call for each of many tensors, and one for all of them, in turns.
 [[nodiscard]] int run_fused(Options const& options, std::vector<std::string> const& arguments);
+// A call that is counted for metrics beside one that is not, in turns.
+[[nodiscard]] int run_metrics(Options const& options, std::vector<std::string> const& arguments);
 [[nodiscard]] int run_regret(Options const& options, std::vector<std::string> const& arguments);
 [[nodiscard]] int run_calibrate(Options const& options, std::vector<std::string> const& arguments);
 [[nodiscard]] int run_ceiling(Options const& options);

@@ -70,7 +70,7 @@ auto parse_list(std::string_view text, Parse parse) {
 
 model::Constants constants_of(Options const& options) {
   if (options.constants) return *options.constants;
-  auto constants = options.link == "tcp" ? model::Constants::defaults() : model::Constants::shared_memory();
+  auto constants = may_share(options) ? model::Constants::shared_memory() : model::Constants::defaults();
   constants.host_cores = std::max(1U, std::thread::hardware_concurrency());
   return constants;
 }

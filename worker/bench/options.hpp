@@ -17,8 +17,14 @@ namespace chorus::bench {
 
 struct Options {
   std::vector<Op> ops{Op::all_reduce};
+
+  // The link may be shared memory.
+  [[nodiscard]] inline bool may_share(Options const& options) {
+    return options.link == "shm" || options.link == "auto";
+  }
   std::vector<std::uint32_t> ranks{2};
   std::string link = "auto";
+  std::string tls_certificate, tls_key;         // files, of link "tls": for 127.0.0.1, and every rank believes it
   std::vector<std::uint64_t> sizes;             // see Task::bytes
   std::vector<std::string> algorithms{"auto"};  // names, or only "all"; "auto": what the model takes
   std::optional<plan::Rank> root;

@@ -8,7 +8,10 @@
 #include <thread>
 
 #include "collectives/algorithms/catalogue.hpp"
+#include "http/auth/credentials.hpp"
 #include "http/server.hpp"
+#include "http/tls/context.hpp"
+#include "metrics/run_ledger.hpp"
 #include "worker/bench/vectors.hpp"
 #include "worker/engine/fused_calls.hpp"
 #include "worker/engine/group.hpp"
@@ -22,8 +25,10 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::uint64_t arena_bytes = std::uint64_t{1} << 36;  // of addresses
 
-engine::DataPlaneOptions plane_options(Options const& options, plan::Rank rank, engine::FlightRecorder& flights) {
+engine::DataPlaneOptions plane_options(Options const& options, plan::Rank rank, http::Credentials const& credentials,
+                                       engine::FlightRecorder& flights) {
   engine::DataPlaneOptions plane;
+  plane.credentials = &credentials;
   plane.worker = "bench-" + std::to_string(rank);
   plane.incarnation = rank + 1;
   if (options.spin.count() >= 0) plane.spin = options.spin;
@@ -35,10 +40,20 @@ engine::DataPlaneOptions plane_options(Options const& options, plan::Rank rank, 
 // The data plane and the one route that it needs.
 class Worker {
  public:
-  Worker(Options const& options, plan::Rank rank) : plane_(plane_options(options, rank, flights_)) {
-    router_.add(http::Method::get, links::link_path,
+  Worker(Options const& options, plan::Rank rank)
+      : scheme_(options.link == "tls" ? "https" : "http"),
+        credentials_("", {"", "", options.tls_certificate}),
+        tls_(http::TlsContext::Side::server, {options.tls_certificate, options.tls_key, ""}),
+        plane_(plane_options(options, rank, credentials_, flights_)) {
+    http::Door door;
+    if (options.link == "tls") {
+      tls_.open().value();
+      door.tls = &tls_;
+    }
+    router_.add(http::Method::get, links::link_path, http::Access::open,
                 [this](http::Request const& request, http::Body& body) { return link(request, body); });
-    server_.emplace(io_.get_executor(), router_, http::ServerLimits{}, [](http::Exchange const&) {});
+    server_.emplace(
+        io_.get_executor(), router_, http::ServerLimits{}, [](http::Exchange const&) {}, door);
     port_ = server_->listen("127.0.0.1", 0).value();
     thread_ = std::thread([this] { io_.run(); });
   }
@@ -49,7 +64,7 @@ class Worker {
   Worker(Worker const&) = delete;
   Worker& operator=(Worker const&) = delete;
 
-  [[nodiscard]] std::string url() const { return "http://127.0.0.1:" + std::to_string(port_); }
+  [[nodiscard]] std::string url() const { return scheme_ + "://127.0.0.1:" + std::to_string(port_); }
   [[nodiscard]] engine::DataPlane& plane() { return plane_; }
 
  private:
@@ -59,6 +74,9 @@ class Worker {
     co_return plane_.welcome(*peer);
   }
 
+  std::string const scheme_;
+  http::Credentials credentials_;
+  http::TlsContext tls_;
   engine::FlightRecorder flights_;
   engine::DataPlane plane_;
   asio::io_context io_{1};
@@ -82,6 +100,7 @@ class Bench {
       : group_(group),
         arena_(arena),
         must_share_(options.link == "shm"),
+        link_without_shm_(options.link == "tls" ? "tls" : "tcp"),
         start_line_(start_line),
         rank_(rank),
         ranks_(ranks),
@@ -98,6 +117,7 @@ class Bench {
     order >> verb;
     if (verb == "prepare") return prepare(order);
     if (verb == "iterate") return iterate(order, &Bench::call_for_each);
+    if (verb == "iterate_counted") return iterate(order, &Bench::call_and_count);
     if (verb == "iterate_fused") return iterate(order, &Bench::call_for_all);
     return Error(std::make_error_code(std::errc::invalid_argument), "unknown order " + verb);
   }
@@ -134,7 +154,7 @@ class Bench {
     batch.cpu_seconds += cpu_seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu_before;
     std::ostringstream answer;
     answer.precision(9);
-    answer << "times " << (group_.path() == "shm" ? "shm " : "tcp ") << (batch.right ? 1 : 0) << ' '
+    answer << "times " << (group_.path() == "shm" ? "shm" : link_without_shm_) << ' ' << (batch.right ? 1 : 0) << ' '
            << batch.cpu_seconds;
     for (auto const seconds : batch.seconds) answer << ' ' << seconds;
     return answer.str();
@@ -156,6 +176,23 @@ class Bench {
       result = group_.run(task_.op, input, vectors.output(), task_.dtype, ReduceOp::sum, task_.elements, how);
       if (result.status.has_error()) break;
     }
+    return result;
+  }
+
+  // As a worker counts the calls of the program that it is embedded in.
+  engine::RunResult call_and_count(std::uint64_t turn) {
+    ledger_.begun(task_.op);
+    auto result = call_for_each(turn);
+    metrics::FinishedRun run{task_.op, call_.algorithm->name, result.status.has_value() ? "succeeded" : "failed"};
+    run.ranks = ranks_;
+    run.bytes = task_.bytes();
+    run.seconds = result.seconds;
+    run.steps = result.steps;
+    run.wait_seconds = result.wait_seconds;
+    run.dtype = task_.dtype;
+    run.reduced_bytes = result.reduced.bytes;
+    run.reduce_seconds = result.reduced.seconds;
+    ledger_.ended(run);
     return result;
   }
 
@@ -187,6 +224,7 @@ class Bench {
   Group& group_;
   memory::Arena* const arena_;
   bool const must_share_;
+  std::string const link_without_shm_;
   StartLine& start_line_;
   plan::Rank const rank_;
   std::uint32_t const ranks_;
@@ -197,6 +235,7 @@ class Bench {
   engine::FusedCalls fused_;
   std::vector<engine::FusedTensor> list_;
   std::uint64_t calls_ = 0;
+  metrics::RunLedger ledger_;
 };
 
 }  // namespace
@@ -218,7 +257,7 @@ int run_rank(Options const& options, plan::Rank rank, LineReader orders, LineWri
   plan::Cache cache(64 << 20);
   memory::RegionBook regions;
   std::optional<memory::Arena> arena;
-  if (options.link != "tcp") {
+  if (may_share(options)) {
     memory::remove_abandoned();
     auto region = memory::SharedRegion::create(memory::random_ticket(arena_bytes));
     if (region.has_value()) arena.emplace(std::move(*region));

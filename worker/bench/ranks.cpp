@@ -30,6 +30,10 @@ Result<Sample> Ranks::iterate_fused(plan::Spec const& spec, std::uint64_t iterat
   return iterate("iterate_fused ", spec, iterations);
 }
 
+Result<Sample> Ranks::iterate_counted(plan::Spec const& spec, std::uint64_t iterations) {
+  return iterate("iterate_counted ", spec, iterations);
+}
+
 Result<Sample> Ranks::iterate(std::string const& verb, plan::Spec const& spec, std::uint64_t iterations) {
   fleet_.tell(verb + std::to_string(iterations) + ' ' + to_words(spec));
   auto const answers = fleet_.hear("times");

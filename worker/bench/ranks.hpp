@@ -22,6 +22,8 @@ class Ranks {
   [[nodiscard]] Result<Sample> iterate(plan::Spec const& spec, std::uint64_t iterations);
   // The same of all tensors of the task together, where there are several.
   [[nodiscard]] Result<Sample> iterate_fused(plan::Spec const& spec, std::uint64_t iterations);
+  // The same, every call counted for metrics.
+  [[nodiscard]] Result<Sample> iterate_counted(plan::Spec const& spec, std::uint64_t iterations);
   void finish() { fleet_.finish(); }
 
  private:

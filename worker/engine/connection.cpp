@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "worker/engine/engine.hpp"
+#include "worker/links/errc.hpp"
 
 namespace chorus::engine {
 namespace {
@@ -18,7 +19,7 @@ Connection::Connection(Engine& engine, Identity peer)
 
 void Connection::attach(std::shared_ptr<links::Link> link) {
   link_ = std::move(link);
-  counters_.connected(is_shm());
+  counters_.connected(link_->kind());
   link_->start(*this);
   touch();
 }
@@ -104,10 +105,19 @@ void Connection::link_rests() { engine_.settle(); }
 void Connection::link_closed(Error why) {
   if (closed_) return;
   closed_ = true;
-  if (link_) counters_.disconnected(is_shm());
+  if (link_) counters_.disconnected(link_->kind());
+  if (!engine_.shut_down_) counters_.ended(end_of(why));
   lost(why);
   for (auto const run : std::exchange(dependents_, {})) engine_.lost_touch(peer_, run, why);
   engine_.settle();
+}
+
+PeerCounters::End Connection::end_of(Error const& why) const {
+  using enum PeerCounters::End;
+  auto const code = code_of(why);
+  if (code == EngineErrc::protocol_error || why.code == links::LinkErrc::bad_handshake) return malformed;
+  if (code != EngineErrc::peer_lost) return refused;
+  return link_ ? closed : unreachable;
 }
 
 void Connection::collect(links::FrameHeader const& header) {

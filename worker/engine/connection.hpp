@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "worker/engine/failure.hpp"
+#include "worker/engine/traffic.hpp"
 #include "worker/links/inquiry.hpp"
 #include "worker/links/link.hpp"
 
@@ -93,7 +94,7 @@ class Connection : public links::LinkHandler {
 
   Queued& queue(links::FrameType type, std::uint64_t run, std::uint32_t epoch);
 
-  [[nodiscard]] bool is_shm() const { return link_->kind() == "shm"; }
+  [[nodiscard]] PeerCounters::End end_of(Error const& why) const;
 
   Identity const peer_;
   std::shared_ptr<links::Link> link_;

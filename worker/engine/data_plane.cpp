@@ -10,6 +10,7 @@
 #include <thread>
 #include <utility>
 
+#include "http/auth/credentials.hpp"
 #include "http/client.hpp"
 #include "http/task_group.hpp"
 #include "worker/engine/engine.hpp"
@@ -37,24 +38,20 @@ class DataPlane::Impl final : public Surroundings {
  public:
   explicit Impl(DataPlaneOptions options)
       : options_(std::move(options)),
+        context_(options_.loop != nullptr ? *options_.loop : own_context_),
         work_(asio::make_work_guard(context_)),
-        client_(context_.get_executor()),
+        client_(context_.get_executor(), options_.credentials),
         tasks_(context_.get_executor()),
         timer_(context_),
         traffic_(options_.on_link_without_shm),
         shm_(options_.arena, traffic_),
-        engine_(options_, *this, traffic_),
-        thread_([this] { live(); }) {}
+        engine_(options_, *this, traffic_) {
+    if (options_.loop == nullptr) thread_ = std::thread([this] { live(); });
+  }
 
   void stop() {
-    submit([this] {
-      engine_.shut_down();
-      shm_.let_go();
-      tasks_.cancel();
-      client_.close();
-      timer_.cancel();
-      work_.reset();
-    });
+    if (!thread_.joinable()) return end_in_the_loop();
+    submit([this] { end(); });
     thread_.join();
   }
 
@@ -82,9 +79,7 @@ class DataPlane::Impl final : public Surroundings {
     auto loan = shm_.accept(peer);
     if (loan.has_error()) return http::Problem(http::ProblemCode::bad_request, loan.error().detail);
     auto take_over = [this, who = Identity{peer.worker, peer.incarnation}, loan = loan->loan](
-                         asio::ip::tcp::socket socket, std::string early_bytes) {
-      adopt(std::move(socket), std::move(early_bytes), who, loan);
-    };
+                         http::Connection connection) { adopt(std::move(connection), who, loan); };
     return links::switch_protocols(std::move(take_over), loan->answer);
   }
 
@@ -123,6 +118,22 @@ class DataPlane::Impl final : public Surroundings {
   }
 
  private:
+  void end() {
+    engine_.shut_down();
+    shm_.let_go();
+    tasks_.cancel();
+    client_.close();
+    timer_.cancel();
+    work_.reset();
+  }
+
+  // What was posted before this has been done when the loop has nothing more to do at once.
+  void end_in_the_loop() {
+    end();
+    context_.restart();
+    while (context_.poll() != 0 || tasks_.size() != 0) {}
+  }
+
   // Any thread.
   template <typename Work>
   void submit(Work work) {
@@ -157,21 +168,21 @@ class DataPlane::Impl final : public Surroundings {
   }
 
   // Any thread.
-  void adopt(asio::ip::tcp::socket socket, std::string early_bytes, Identity peer,
-             std::shared_ptr<links::ShmLoan> loan) {
+  void adopt(http::Connection connection, Identity peer, std::shared_ptr<links::ShmLoan> loan) {
     boost::system::error_code error;
-    auto const protocol = socket.local_endpoint(error).protocol();
-    auto const handle = error ? -1 : socket.release(error);
+    auto const protocol = connection.socket.local_endpoint(error).protocol();
+    auto const handle = error ? -1 : connection.socket.release(error);
     if (error) return;  // the peer has gone already; it dials again when it needs the link
-    submit([this, protocol, handle, early = std::move(early_bytes), peer = std::move(peer),
-            loan = std::move(loan)]() mutable {
-      asio::ip::tcp::socket here(context_, protocol, handle);
+    submit([this, protocol, handle, tls = std::move(connection.tls), early = std::move(connection.early_bytes),
+            peer = std::move(peer), loan = std::move(loan)]() mutable {
+      http::Connection here{asio::ip::tcp::socket(context_, protocol, handle), std::move(tls), std::move(early)};
+      // Through shared memory the connection carries nothing but bells: those need no TLS.
       if (loan)
-        engine_.adopt(shm_.add(std::make_shared<links::ShmLink>(std::move(here), std::move(*loan))), std::move(peer));
+        engine_.adopt(shm_.add(std::make_shared<links::ShmLink>(std::move(here.socket), std::move(*loan))),
+                      std::move(peer));
       else
-        engine_.adopt(
-            tcp_.add(std::make_shared<links::TcpLink>(std::move(here), std::move(early)), TcpLinks::Brings::data),
-            std::move(peer));
+        engine_.adopt(tcp_.add(std::make_shared<links::TcpLink>(std::move(here)), TcpLinks::Brings::data),
+                      std::move(peer));
     });
   }
 
@@ -243,10 +254,10 @@ class DataPlane::Impl final : public Surroundings {
     if (offer) {
       auto const accepted = shm_.is_accepted(peer, upgraded.fields);
       if (accepted.has_error()) return accepted.error();
-      if (*accepted) return shm_.add(std::make_shared<links::ShmLink>(std::move(upgraded.socket), std::move(*offer)));
+      if (*accepted) 
+        return shm_.add(std::make_shared<links::ShmLink>(std::move(upgraded.connection.socket), std::move(*offer)));
     }
-    return tcp_.add(std::make_shared<links::TcpLink>(std::move(upgraded.socket), std::move(upgraded.early_bytes)),
-                    TcpLinks::Brings::answers);
+    return tcp_.add(std::make_shared<links::TcpLink>(std::move(upgraded.connection)), TcpLinks::Brings::answers);
   }
 
   void wait_for_deadline(TimePoint next) {
@@ -260,7 +271,8 @@ class DataPlane::Impl final : public Surroundings {
   }
 
   DataPlaneOptions const options_;
-  asio::io_context context_{1};  // run by one thread at a time: whoever has the baton
+  asio::io_context own_context_{1};
+  asio::io_context& context_;  // run by one thread at a time: whoever has the baton
   LoopBaton baton_{[this] { asio::post(context_, [] {}); }};
   asio::executor_work_guard<asio::io_context::executor_type> work_;
   http::Client client_;

@@ -4,6 +4,8 @@
 // Knows no algorithms and no REST: it is handed programs and memory, and reports how each run ended.
 #pragma once
 
+#include <array>
+#include <boost/asio/io_context.hpp>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -21,11 +23,16 @@
 #include "collectives/plan/sizes.hpp"
 #include "http/message.hpp"
 #include "worker/engine/flight_recorder.hpp"
+#include "worker/engine/reduce_clock.hpp"
 #include "worker/engine/retired.hpp"
 #include "worker/links/handshake.hpp"
 
 namespace chorus::memory {
 class Arena;
+}
+
+namespace chorus::http {
+class Credentials;
 }
 
 namespace chorus::engine {
@@ -72,7 +79,8 @@ struct RunResult {
   double wait_seconds = 0;       // until the first byte or grant from a peer
   std::uint64_t bytes_sent = 0;  // payload
   std::uint64_t bytes_received = 0;
-  std::uint32_t steps = 0;               // instructions completed
+  std::uint32_t steps = 0;  // instructions completed
+  Reduced reduced;
   std::vector<FlightStep> instructions;  // when they ran; none of calls over shared memory alone
 };
 
@@ -88,14 +96,29 @@ struct PeerTraffic {
   double send_busy_seconds = 0;     // time with something queued to the peer
   double receive_busy_seconds = 0;  // time between the first and last byte of payloads
   std::uint32_t connections = 0;
-  std::string link;         // how: "shm", "tcp", "shm and tcp" while the directions differ, empty without connections
+  std::string link;         // how: "shm", "tcp", "tls", "shm and tcp" while the directions differ, empty without connections
   std::string why_not_shm;  // one line, if shared memory was tried and is not used
+  std::uint64_t dials = 0;  // connections that were opened from here, or tried
+  struct Ends {             // of connections, otherwise than by a stop of this worker
+    std::uint64_t unreachable = 0;  // none came about
+    std::uint64_t closed = 0;       // by the peer, or by whatever is between
+    std::uint64_t refused = 0;      // by the peer, or as it was replaced
+    std::uint64_t malformed = 0;    // what came was not understood
+  };
+  Ends ends;
+  // From questions to their answers: how many took up to 10 us * 2^k, the last ones longer.
+  std::array<std::uint64_t, 17> round_trips{};
+  double round_trip_seconds = 0;       // their sum
+  double last_round_trip_seconds = 0;  // 0: none yet
 };
 
 struct DataPlaneOptions {
   std::string worker;  // own id and incarnation, presented in handshakes
   std::uint64_t incarnation = 0;
   std::chrono::microseconds spin{20};  // how long the idle thread polls before it blocks; 0 blocks at once
+  // Runs in this loop, which outlives it, instead of on a thread of its own: for those who own the time. Then it is
+  // made, used and destroyed by the thread that runs the loop, not from within it, and run() is not called.
+  boost::asio::io_context* loop = nullptr;
   std::uint64_t eager_bytes =
       65536;  // per run and link: sent without waiting for the receiver's grant; equal everywhere
   // How often a run asks those that it waits for whether they live, and whom they wait for themselves, at first after a
@@ -107,6 +130,8 @@ struct DataPlaneOptions {
   // What lies in it reaches workers on the same host without a copy, and everything else through it. Null: tcp only.
   // Outlives the data plane.
   memory::Arena* arena = nullptr;
+  // What peers get to see when a link is opened; outlives the data plane.
+  http::Credentials const* credentials = nullptr;
   // Told of runs that stand still, and asked by groups to keep their calls. Null: nobody is told. Outlives the data
   // plane.
   FlightRecorder* flights = nullptr;

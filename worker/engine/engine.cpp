@@ -166,6 +166,7 @@ Outlet& Engine::outlet_to(Peer const& peer, TimePoint deadline) {
   auto& outlet =
       *outlets_.emplace(id, std::make_unique<Outlet>(*this, Identity{peer.worker, peer.incarnation}, peer.url))
            .first->second;
+  traffic_.of(peer.worker).dialed();
   surroundings_.dial(id, peer, deadline);
   return outlet;
 }
@@ -334,8 +335,11 @@ void Engine::asked(Connection& by, std::uint64_t id, std::uint32_t epoch, links:
 void Engine::told(Identity const& by, std::uint64_t id, links::Tell tell) {
   auto* const run = find_run(id);
   if (run == nullptr || !run->has_asked() || run->spec().token != tell.head.token) return;
-  if (auto const rank = run->rank_of(by.worker, by.incarnation))
-    run->witness().told(*rank, std::move(tell), surroundings_.now());
+  auto const rank = run->rank_of(by.worker, by.incarnation);
+  if (!rank) return;
+  auto const now = surroundings_.now();
+  if (auto const owing = run->witness().owing(*rank, now); owing.count() > 0) traffic_.of(by.worker).answered(owing);
+  run->witness().told(*rank, std::move(tell), now);
 }
 
 void Engine::lost_touch(Identity const& peer, std::uint64_t id, Error const& why) {

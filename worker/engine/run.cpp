@@ -369,6 +369,7 @@ void Run::end(std::optional<Failure> const& failure, TimePoint now) {
   result.bytes_sent = state_.bytes_sent;
   result.bytes_received = state_.bytes_received;
   result.steps = state_.board.completed();
+  result.reduced = state_.workspace.reduced();
   result.instructions = timeline_.steps(state_.board.totals());
   auto const done = std::move(done_);
   spec_.owner.reset();

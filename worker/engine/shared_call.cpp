@@ -175,6 +175,7 @@ void SharedCall::start(std::uint64_t call, std::span<std::unique_ptr<SharedLane>
   has_offered_ = false;
   instructions_done_ = 0;
   bytes_sent_ = bytes_received_ = 0;
+  clock_.reset();
   offer_landings();
 }
 
@@ -334,10 +335,12 @@ SharedCall::Turn SharedCall::fold(Step const& step, Progress& progress) {
                                      bytes / element_bytes_, step.bytes >= streams_from_bytes};
       bool const wide_source = !step.operands[0].message && step.operands[0].local.wide;
       bool const computes = operands > 1 || step.is_final || step.destinations[0].wide || wide_source;
-      (computes ? folder_ : copier_)
-          .run(folding, {.divisor = step.is_final ? program_->spec.ranks : 1,
-                         .wide_source = wide_source,
-                         .wide_results = step.destinations[0].wide});
+      clock_.run(bytes, computes ? operands : 1, [&] {
+        (computes ? folder_ : copier_)
+            .run(folding, {.divisor = step.is_final ? program_->spec.ranks : 1,
+                           .wide_source = wide_source,
+                           .wide_results = step.destinations[0].wide});
+      });
     }
     progress.moved += bytes;
     auto const skip = [&](Cursor& cursor, Range const& range) {

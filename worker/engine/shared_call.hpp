@@ -10,6 +10,7 @@
 
 #include "collectives/core/reduce_op.hpp"
 #include "worker/devices/fold.hpp"
+#include "worker/engine/reduce_clock.hpp"
 #include "worker/engine/shared_lane.hpp"
 #include "worker/engine/shared_steps.hpp"
 #include "worker/memory/arena.hpp"
@@ -57,6 +58,7 @@ class SharedCall {
   [[nodiscard]] std::uint32_t instructions_done() const { return instructions_done_; }
   [[nodiscard]] std::uint64_t bytes_sent() const { return bytes_sent_; }
   [[nodiscard]] std::uint64_t bytes_received() const { return bytes_received_; }
+  [[nodiscard]] Reduced const& reduced() const { return clock_.reduced(); }
 
  private:
   struct Cursor {
@@ -128,6 +130,7 @@ class SharedCall {
   bool has_offered_ = false;
   std::uint32_t instructions_done_ = 0;
   std::uint64_t bytes_sent_ = 0, bytes_received_ = 0;
+  ReduceClock clock_;
   Failure failure_;
 };
 

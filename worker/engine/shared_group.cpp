@@ -157,6 +157,7 @@ RunResult SharedGroup::go_on(SharedCall& call, std::span<std::byte> output) {
   result.bytes_sent = call.bytes_sent();
   result.bytes_received = call.bytes_received();
   result.steps = call.instructions_done();
+  result.reduced = call.reduced();
   return result;
 }
 

@@ -119,6 +119,54 @@ TEST_CASE("traffic is counted per peer") {
   CHECK(collective.result(0).steps == 4);
 }
 
+TEST_CASE("who is not reached, and who goes, is counted per peer") {
+  TcpFleet fleet(2, {});
+  auto const traffic = [&] {
+    auto const all = fleet.plane(0).traffic();
+    REQUIRE(all.size() == 1);
+    return all[0];
+  };
+  Collective collective(fleet, case_of(algorithms::ring, 100));
+  REQUIRE(collective.run());
+  CHECK(traffic().dials == 1);
+  CHECK(traffic().ends.closed + traffic().ends.unreachable + traffic().ends.refused + traffic().ends.malformed == 0);
+  Collective lost(fleet, case_of(algorithms::ring, 100, 2));
+  lost.spec(0).members[1].url = "http://127.0.0.1:1";
+  lost.start(0);
+  REQUIRE(lost.finish());
+  CHECK(traffic().dials == 2);
+  CHECK(traffic().ends.unreachable == 1);
+}
+
+TEST_CASE("a peer that is asked whether it lives answers, and how long that took is kept") {
+  TcpFleet fleet(2, {});
+  Collective connects(fleet, case_of(algorithms::ring, 100));
+  REQUIRE(connects.run());
+  Collective waiting(fleet, case_of(algorithms::ring, 100, 2));
+  waiting.start(0);
+  auto const until = std::chrono::steady_clock::now() + 10s;
+  auto const last = [&] { return fleet.plane(0).traffic().at(0).last_round_trip_seconds; };
+  while (last() == 0 && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+  CHECK(last() > 0);
+  waiting.start(1);
+  REQUIRE(waiting.finish());
+  CHECK(fleet.plane(0).traffic().at(0).round_trip_seconds >= last());
+}
+
+TEST_CASE("a reduction of pieces that are worth a look at the clock is timed, one of small pieces is not") {
+  TcpFleet fleet(2, {});
+  Collective small(fleet, case_of(algorithms::ring, 1000));
+  REQUIRE(small.run());
+  CHECK(small.result(0).reduced.bytes == 0);
+  auto c = case_of(algorithms::ring, 1 << 20, 2);
+  c.segment_bytes = 1 << 18;
+  Collective large(fleet, c);
+  REQUIRE(large.run());
+  CHECK(large.result(0).reduced.bytes > 0);
+  CHECK(large.result(0).reduced.bytes <= 2u << 20);  // a rank reduces half of the vector
+  CHECK(large.result(0).reduced.seconds > 0);
+}
+
 TEST_CASE("members of a group reduce by calling, and a disagreement breaks the group") {
   TcpFleet fleet(3, {});
   plan::Cache cache(1 << 20);

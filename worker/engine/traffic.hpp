@@ -1,6 +1,7 @@
 // Counters per peer that the data thread writes and any thread reads.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -9,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -23,8 +25,19 @@ class PeerCounters {
   void received(std::uint64_t bytes) { add(received_bytes_, bytes); }
   void was_sending(std::chrono::steady_clock::duration time) { add(send_busy_ns_, nanoseconds(time)); }
   void was_receiving(std::chrono::steady_clock::duration time) { add(receive_busy_ns_, nanoseconds(time)); }
-  void connected(bool is_shm) { add(is_shm ? shm_connections_ : other_connections_, 1); }
-  void disconnected(bool is_shm) { add(is_shm ? shm_connections_ : other_connections_, std::uint64_t{0} - 1); }
+  void connected(std::string_view kind) { add(connections(kind), 1); }
+  void disconnected(std::string_view kind) { add(connections(kind), std::uint64_t{0} - 1); }
+  void dialed() { add(dials_, 1); }
+  enum class End : std::uint8_t { unreachable, closed, refused, malformed };
+  void ended(End end) { add(ends_[static_cast<std::size_t>(end)], 1); }
+  void answered(std::chrono::steady_clock::duration time) {
+    auto const ns = nanoseconds(time);
+    std::size_t k = 0;
+    while (k + 1 < round_trips_.size() && ns > std::uint64_t{10000} << k) ++k;
+    add(round_trips_[k], 1);
+    add(round_trip_ns_, ns);
+    last_round_trip_ns_.store(ns, std::memory_order_relaxed);
+  }
 
   [[nodiscard]] PeerTraffic read(std::string worker) const {
     PeerTraffic traffic;
@@ -33,10 +46,18 @@ class PeerCounters {
     traffic.received_bytes = received_bytes_.load(std::memory_order_relaxed);
     traffic.send_busy_seconds = static_cast<double>(send_busy_ns_.load(std::memory_order_relaxed)) * 1e-9;
     traffic.receive_busy_seconds = static_cast<double>(receive_busy_ns_.load(std::memory_order_relaxed)) * 1e-9;
-    auto const shm = shm_connections_.load(std::memory_order_relaxed);
-    auto const other = other_connections_.load(std::memory_order_relaxed);
-    traffic.connections = static_cast<std::uint32_t>(shm + other);
-    if (shm + other != 0) traffic.link = other == 0 ? "shm" : shm == 0 ? "tcp" : "shm and tcp";
+    for (auto const& [kind, counter] : {std::pair("shm", &shm_), std::pair("tcp", &tcp_), std::pair("tls", &tls_)}) {
+      auto const open = counter->load(std::memory_order_relaxed);
+      traffic.connections += static_cast<std::uint32_t>(open);
+      if (open != 0) traffic.link += (traffic.link.empty() ? "" : " and ") + std::string(kind);
+    }
+    traffic.dials = dials_.load(std::memory_order_relaxed);
+    auto const ends = [this](End end) { return ends_[static_cast<std::size_t>(end)].load(std::memory_order_relaxed); };
+    traffic.ends = {ends(End::unreachable), ends(End::closed), ends(End::refused), ends(End::malformed)};
+    for (std::size_t k = 0; k < round_trips_.size(); ++k)
+      traffic.round_trips[k] = round_trips_[k].load(std::memory_order_relaxed);
+    traffic.round_trip_seconds = static_cast<double>(round_trip_ns_.load(std::memory_order_relaxed)) * 1e-9;
+    traffic.last_round_trip_seconds = static_cast<double>(last_round_trip_ns_.load(std::memory_order_relaxed)) * 1e-9;
     return traffic;
   }
 
@@ -45,12 +66,17 @@ class PeerCounters {
   static void add(Counter& counter, std::uint64_t amount) {
     counter.store(counter.load(std::memory_order_relaxed) + amount, std::memory_order_relaxed);
   }
+  Counter& connections(std::string_view kind) { return kind == "shm" ? shm_ : kind == "tls" ? tls_ : tcp_; }
   static std::uint64_t nanoseconds(std::chrono::steady_clock::duration time) {
     return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(time).count());
   }
 
   Counter sent_bytes_{0}, received_bytes_{0}, send_busy_ns_{0}, receive_busy_ns_{0};
-  Counter shm_connections_{0}, other_connections_{0};
+  Counter shm_{0}, tcp_{0}, tls_{0};  // connections
+  Counter dials_{0};
+  std::array<Counter, 4> ends_{};
+  std::array<Counter, std::tuple_size_v<decltype(PeerTraffic::round_trips)>> round_trips_{};
+  Counter round_trip_ns_{0}, last_round_trip_ns_{0};
 };
 
 enum class Direction : std::uint8_t { to_peer, from_peer };  // of the data on a link

@@ -113,7 +113,7 @@ void Workspace::take_in(std::uint32_t i, std::span<std::byte const> received) {
       operand = source_bytes.data();
       dst = dst.first(source_bytes.size());
     }
-    compute(i, dst, operand, received.data());
+    clock_.run(dst.size(), operand == nullptr ? 1 : 2, [&] { compute(i, dst, operand, received.data()); });
     received = received.subspan(dst.size());
     if (operand != nullptr) skip_source(i, dst.size());
     skip_destination(i, dst.size());
@@ -125,7 +125,8 @@ void Workspace::work(std::uint32_t i, std::uint64_t bytes) {
     auto dst = destination(i, bytes);
     auto const other = source(i, dst.size());
     dst = dst.first(other.size());
-    compute(i, dst, program_.instructions[i].op == Opcode::reduce ? dst.data() : nullptr, other.data());
+    auto const* const operand = program_.instructions[i].op == Opcode::reduce ? dst.data() : nullptr;
+    clock_.run(dst.size(), operand == nullptr ? 1 : 2, [&] { compute(i, dst, operand, other.data()); });
     bytes -= dst.size();
     skip_source(i, dst.size());
     skip_destination(i, dst.size());

@@ -13,6 +13,7 @@
 #include "collectives/plan/sizes.hpp"
 #include "worker/devices/reduce.hpp"
 #include "worker/engine/addresses.hpp"
+#include "worker/engine/reduce_clock.hpp"
 
 namespace chorus::engine {
 
@@ -44,6 +45,8 @@ class Workspace {
   void take_in(std::uint32_t i, std::span<std::byte const> received);
   // The next bytes of a copy or reduce.
   void work(std::uint32_t i, std::uint64_t bytes);
+
+  [[nodiscard]] Reduced const& reduced() const { return clock_.reduced(); }
 
  private:
   // Where an instruction stands in one of its ranges.
@@ -79,6 +82,7 @@ class Workspace {
   std::unique_ptr<std::byte[]> wide_scratch_;  // and of scratch, if the program keeps any there
   std::vector<Cursor> sources_;
   std::vector<Cursor> destinations_;
+  ReduceClock clock_;
 };
 
 }  // namespace chorus::engine

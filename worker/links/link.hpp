@@ -73,7 +73,7 @@ class Link {
   // Makes one attempt to write what next_frame() gives, then ends both directions. The handler is called no more.
   virtual void close() = 0;
 
-  [[nodiscard]] virtual std::string_view kind() const = 0;  // "tcp", "shm", "loopback"
+  [[nodiscard]] virtual std::string_view kind() const = 0;  // "tcp", "tls", "shm", "loopback"
 };
 
 }  // namespace chorus::links

@@ -29,8 +29,11 @@ void touch(std::span<std::byte const> bytes) {
 
 }  // namespace
 
-TcpLink::TcpLink(asio::ip::tcp::socket socket, std::string early_bytes)
-    : socket_(std::move(socket)), early_bytes_(std::move(early_bytes)) {
+TcpLink::TcpLink(http::Connection connection)
+    : socket_(std::move(connection.socket)),
+      tls_(std::move(connection.tls)),
+      early_bytes_(std::move(connection.early_bytes)) {
+  if (tls_) tls_->read_ahead();
   error_code ignored;  // a socket that refuses these options fails at its first read
   socket_.non_blocking(true, ignored);
   socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
@@ -65,7 +68,7 @@ void TcpLink::start(LinkHandler& handler) {
   if (auto fed = reader_.feed(handler, early, closed_); fed.has_error()) return fail(fed.error());
   if (closed_) return;
   if (!early.empty()) handler.link_rests();
-  if (!closed_) wait_readable();
+  if (!closed_) read_later();
 }
 
 void TcpLink::flush() {
@@ -79,6 +82,7 @@ void TcpLink::close() {
   if (closed_) return;
   closed_ = true;
   handler_ = nullptr;
+  if (tls_) tls_->close_notify();
   error_code ignored;
   socket_.shutdown(asio::ip::tcp::socket::shutdown_both, ignored);
   socket_.close(ignored);
@@ -99,6 +103,16 @@ void TcpLink::wait_readable() {
   });
 }
 
+// What TLS holds back does not make the socket ready.
+void TcpLink::read_later() {
+  if (!tls_ || !tls_->has_pending()) return wait_readable();
+  if (std::exchange(read_waits_, true)) return;
+  asio::post(socket_.get_executor(), [self = shared_from_this()] {
+    self->read_waits_ = false;
+    if (!self->closed_) self->read();
+  });
+}
+
 // While it waits, so not before start(), and not between two turns of a long message.
 bool TcpLink::poll() { return !closed_ && read_waits_ && read(); }
 
@@ -114,15 +128,39 @@ void TcpLink::write_again() {
   if (!closed_) handler_->link_rests();
 }
 
+std::size_t TcpLink::receive(FrameReader::Space const& space, error_code& error) {
+  if (!tls_) {
+    std::array<asio::mutable_buffer, 2> const buffers{asio::buffer(space[0].data(), space[0].size()),
+                                                      asio::buffer(space[1].data(), space[1].size())};
+    return socket_.read_some(buffers, error);
+  }
+  auto const moved = tls_->read(space[0], space[1]);
+  error = moved.error;
+  if (moved.wait != http::TlsStream::Wait::nothing) error = asio::error::would_block;
+  return moved.bytes;
+}
+
+// What the writer has gathered, or a part of it.
+std::size_t TcpLink::send(error_code& error) {
+  auto const pieces = writer_.gather();
+  if (tls_) {
+    auto const moved = tls_->write(pieces);
+    error = moved.error;
+    if (moved.wait != http::TlsStream::Wait::nothing) error = asio::error::would_block;
+    return moved.bytes;
+  }
+  boost::container::static_vector<asio::const_buffer, 2 * FrameWriter::frames_max> buffers;
+  for (auto const& bytes : pieces) buffers.emplace_back(bytes.data(), bytes.size());
+  return socket_.write_some(buffers, error);
+}
+
 bool TcpLink::read() {
   if (++reads_ % reads_per_wish == 0) delay_acknowledgements();
   std::size_t budget = turn_bytes;
   for (bool moved = false;; moved = true) {
     auto const space = reader_.space(*handler_);
-    std::array<asio::mutable_buffer, 2> const buffers{asio::buffer(space[0].data(), space[0].size()),
-                                                      asio::buffer(space[1].data(), space[1].size())};
     error_code error;
-    auto const bytes = socket_.read_some(buffers, error);
+    auto const bytes = receive(space, error);
     if (error == asio::error::would_block || error == asio::error::try_again) {
       wait_readable();
       return moved;
@@ -142,38 +180,36 @@ bool TcpLink::read() {
     handler_->link_rests();
     if (closed_) return true;
     if (bytes < space[0].size() + space[1].size()) {
-      wait_readable();
+      read_later();
       return true;
     }
     budget -= std::min(budget, bytes);
     if (budget == 0) break;
   }
   // Readiness would come at once; the other connections go first.
-  wait_readable();
+  read_later();
   return true;
 }
 
 void TcpLink::read_failed(error_code error) {
-  auto why = write_error_                ? write_error_.message()
-             : error == asio::error::eof ? std::string("closed by the peer")
-                                         : error.message();
+  auto why = write_error_                   ? write_error_.message()
+             : error == asio::error::eof    ? std::string("closed by the peer")
+             : tls_ && !tls_->why().empty() ? tls_->why()
+                                            : error.message();
   if (reader_.within_frame()) why += " in the middle of a frame";
   fail(Error(LinkErrc::closed, std::move(why)));
 }
 
 void TcpLink::write() {
   writing_ = true;
-  boost::container::static_vector<asio::const_buffer, 2 * FrameWriter::frames_max> buffers;
   error_code error;
   std::size_t budget = turn_bytes;
   while (!closed_ && !error) {
     writer_.fill(*handler_);
-    if (writer_.empty() || budget == 0) break;
-    buffers.clear();
-    for (auto const& bytes : writer_.gather()) buffers.emplace_back(bytes.data(), bytes.size());
-    auto const bytes = socket_.write_some(buffers, error);
+    if (budget == 0 || (writer_.empty() && !(tls_ && tls_->has_unsent()))) break;
+    auto const bytes = send(error);
     if (error == boost::system::errc::bad_address) {
-      for (auto const& piece : buffers) touch({static_cast<std::byte const*>(piece.data()), piece.size()});
+      for (auto const& piece : writer_.gather()) touch(piece);
       error.clear();
       continue;
     }

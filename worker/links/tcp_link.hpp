@@ -1,11 +1,13 @@
-// A link over a TCP connection.
+// A link over a TCP connection, plain or with TLS.
 #pragma once
 
+#include <array>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/system/error_code.hpp>
 #include <memory>
 #include <string>
 
+#include "http/message.hpp"
 #include "worker/links/frame_stream.hpp"
 #include "worker/links/link.hpp"
 
@@ -16,15 +18,14 @@ namespace chorus::links {
 // memory until the executor has run its end.
 class TcpLink final : public Link, public std::enable_shared_from_this<TcpLink> {
  public:
-  // `early_bytes` came with the handshake, before what the socket will give. One thread runs the socket's executor and
-  // makes all calls.
-  TcpLink(boost::asio::ip::tcp::socket socket, std::string early_bytes);
+  // One thread runs the socket's executor and makes all calls.
+  explicit TcpLink(http::Connection connection);
 
   void start(LinkHandler& handler) override;
   void flush() override;
   void release(std::uint64_t run) override;
   void close() override;
-  [[nodiscard]] std::string_view kind() const override { return "tcp"; }
+  [[nodiscard]] std::string_view kind() const override { return tls_ ? "tls" : "tcp"; }
 
   // Reads what is there, without being told that there is something; false if there was nothing.
   bool poll();
@@ -34,7 +35,10 @@ class TcpLink final : public Link, public std::enable_shared_from_this<TcpLink> 
  private:
   void notice_a_host_that_is_gone();
   void delay_acknowledgements();
+  [[nodiscard]] std::size_t receive(FrameReader::Space const& space, boost::system::error_code& error);
+  [[nodiscard]] std::size_t send(boost::system::error_code& error);
   void wait_readable();
+  void read_later();
   void wait_writable();
   bool read();  // false if there was nothing
   void write();
@@ -44,6 +48,7 @@ class TcpLink final : public Link, public std::enable_shared_from_this<TcpLink> 
   void fail(Error why);
 
   boost::asio::ip::tcp::socket socket_;
+  std::unique_ptr<http::TlsStream> tls_;  // null: plain
   std::string early_bytes_;
   LinkHandler* handler_ = nullptr;  // null once closed
   bool closed_ = false;

@@ -37,13 +37,14 @@ std::string problem_text(http::Answer const& answer) {
 }  // namespace
 
 Agent::Agent(boost::asio::any_io_executor executor, http::Client& client, metrics::WorkerMetrics& metrics,
-             std::shared_ptr<spdlog::logger> log, AgentOptions options, Fenced fenced)
+             std::shared_ptr<spdlog::logger> log, AgentOptions options, Fenced fenced, Calls calls)
     : executor_(executor),
       client_(client),
       metrics_(metrics),
       log_(std::move(log)),
       options_(normalized(std::move(options))),
       fenced_callback_(std::move(fenced)),
+      calls_(std::move(calls)),
       random_(static_cast<std::minstd_rand::result_type>(api::from_hex(options_.self.incarnation).value_or(1))),
       tasks_(std::move(executor)) {}
 
@@ -115,7 +116,7 @@ awaitable<Agent::Renewal> Agent::renew() {
   call.method = http::Method::put;
   call.url = own_url() + "/lease";
   auto const troubles = std::exchange(troubles_, {});
-  call.body = http::encode(api::LeaseRequest{options_.self.incarnation, troubles});
+  call.body = http::encode(api::LeaseRequest{options_.self.incarnation, troubles, calls_()});
   auto const begun = steady_clock::now();
   auto const answer = co_await client_.send(std::move(call), begun + std::max(lease_ / 3, milliseconds(100)));
   if (!answer) {

@@ -35,9 +35,11 @@ class Agent {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
   using Fenced = std::function<void(std::string why)>;
+  // What the coordinator is told of the members' own calls, with every renewal.
+  using Calls = std::function<std::vector<api::GroupCalls>()>;
 
   Agent(boost::asio::any_io_executor executor, http::Client& client, metrics::WorkerMetrics& metrics,
-        std::shared_ptr<spdlog::logger> log, AgentOptions options, Fenced fenced);
+        std::shared_ptr<spdlog::logger> log, AgentOptions options, Fenced fenced, Calls calls);
 
   void start();
 
@@ -70,6 +72,7 @@ class Agent {
   std::shared_ptr<spdlog::logger> log_;
   AgentOptions const options_;
   Fenced const fenced_callback_;
+  Calls const calls_;
   std::minstd_rand random_;  // seeded by the incarnation: workers that start together must not knock together
   std::chrono::milliseconds lease_{0};
   TimePoint lease_ends_{};

@@ -20,7 +20,7 @@ struct Refused {
 
 std::string answer_to(LiveWorker const& worker, Refused const& row) {
   RawConnection connection(worker.port());
-  connection.send(row.request + "Host: test\r\n\r\n" + row.body);
+  connection.send(row.request + "Host: localhost\r\n\r\n" + row.body);
   return connection.read_answer(std::chrono::seconds(10));
 }
 
@@ -119,7 +119,7 @@ TEST_CASE("a body that ends early leaves the old version") {
   worker.put_bytes("x", "old");
   {
     RawConnection connection(worker.port());
-    connection.send(put("x", of_length("1000")) + "Host: test\r\n\r\nonly this");
+    connection.send(put("x", of_length("1000")) + "Host: localhost\r\n\r\nonly this");
   }
   CHECK(worker.get("/v1/tensors/x").body == "old");
   CHECK(worker.version_of("x") == 1);
@@ -129,7 +129,7 @@ TEST_CASE("an answer to Expect: 100-continue comes before the body is sent") {
   LiveWorker worker;
   RawConnection connection(worker.port());
   connection.send(put("x", "Tensor-Dtype: u8\r\nTensor-Shape: 2\r\nContent-Length: 3\r\nExpect: 100-continue\r\n") +
-                  "Host: test\r\n\r\n");
+                  "Host: localhost\r\n\r\n");
   CHECK(status_of(connection.read_answer(std::chrono::seconds(10))) == 422);
 }
 

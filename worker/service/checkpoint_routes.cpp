@@ -13,13 +13,13 @@ constexpr std::chrono::seconds patience{60};  // for a moment between two pushes
 }  // namespace
 
 void CheckpointRoutes::add_to(http::Router& router) {
-  router.add(http::Method::get, "/v1/checkpoints/{name}",
+  router.add(http::Method::get, "/v1/checkpoints/{name}", http::Access::join,
              [this](http::Request const& request, http::Body&) { return newest(request); });
-  router.add(http::Method::post, "/v1/checkpoints/{name}/numbers",
+  router.add(http::Method::post, "/v1/checkpoints/{name}/numbers", http::Access::join,
              [this](http::Request const& request, http::Body&) { return next_number(request); });
-  router.add(http::Method::post, "/v1/checkpoints/{name}/files",
+  router.add(http::Method::post, "/v1/checkpoints/{name}/files", http::Access::join,
              [this](http::Request const& request, http::Body& body) { return write(request, body); });
-  router.add(http::Method::post, "/v1/checkpoints/{name}/commit",
+  router.add(http::Method::post, "/v1/checkpoints/{name}/commit", http::Access::join,
              [this](http::Request const& request, http::Body& body) { return commit(request, body); });
 }
 

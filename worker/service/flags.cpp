@@ -2,9 +2,13 @@
 
 #include <CLI/CLI.hpp>
 #include <charconv>
+#include <fstream>
+#include <iostream>
 
+#include "collectives/core/errc.hpp"
 #include "http/client.hpp"
 #include "http/environment.hpp"
+#include "http/flags/security_flags.hpp"
 #include "metrics/build.hpp"
 #include "worker/service/identity.hpp"
 #include "worker/service/surroundings.hpp"
@@ -30,13 +34,29 @@ std::string check_url(std::string const& url) {
 }
 
 std::string check_advertise(std::string const& text) {
-  auto const url = advertised_url(text, 7071);
+  auto const url = advertised_url(text, "http", 7071);
   return url ? "" : url.error().detail;
 }
 
 std::string check_locality(std::string const& text) {
   auto const locality = parse_locality(text);
   return locality ? "" : locality.error().detail;
+}
+
+// The parts that are empty are taken from `other`.
+Locality completed(Locality locality, Locality const& other) {
+  for (auto const part : {&Locality::region, &Locality::zone, &Locality::rack, &Locality::host})
+    if ((locality.*part).empty()) locality.*part = other.*part;
+  return locality;
+}
+
+Result<Locality> read_locality(std::string const& path) {
+  std::ifstream file(path);
+  std::string line;
+  if (!std::getline(file, line)) return Error(PlanErrc::bad_parameter, path + " cannot be read, or is empty");
+  auto locality = parse_locality(line);
+  if (!locality) return Error(PlanErrc::bad_parameter, path + ": " + locality.error().detail);
+  return locality;
 }
 
 }  // namespace
@@ -46,9 +66,9 @@ std::optional<Flags> parse_flags(int argc, char const* const* argv, int& exit_st
   Flags flags;
   auto& options = flags.options;
   options.memory_limit_bytes = default_memory_limit();
-  std::string locality, shm = "on";
   std::string log_format = "text";
   std::uint32_t stall_ms = static_cast<std::uint32_t>(options.stall.count());
+  std::string locality, fallback, file, shm = "on";
   std::uint32_t spin_us = 0, drain_ms = static_cast<std::uint32_t>(options.drain_timeout.count());
 
   CLI::App app(
@@ -69,8 +89,11 @@ std::optional<Flags> parse_flags(int argc, char const* const* argv, int& exit_st
   flag("--id", options.id, "name of this worker (default: host name and port)")->check(check_id);
   flag("--locality", locality, "region=..,zone=..,rack=..,host=..; the host defaults to the host's name")
       ->check(check_locality);
+  flag("--locality-fallback", fallback, "like --locality: what its empty parts are")->check(check_locality);
+  flag("--locality-file", file, "holds one line like --locality: what is empty after both")->check(CLI::ExistingFile);
   flag("--tensor-limit-bytes", options.tensor_limit_bytes, "largest tensor")->check(check_bytes);
-  flag("--memory-limit-bytes", options.memory_limit_bytes, "all tensors and results (default: 3/4 of the memory)")
+  flag("--memory-limit-bytes", options.memory_limit_bytes,
+       "all tensors and results (default: 3/4 of the memory, or of the container's limit)")
       ->check(check_bytes);
   flag("--shm", shm, "share tensors' memory with other workers of the host")->check(CLI::IsMember({"on", "off"}));
   app.add_flag("--allow-client-shm", options.allows_client_shm,
@@ -80,6 +103,7 @@ std::optional<Flags> parse_flags(int argc, char const* const* argv, int& exit_st
        "where checkpoints of parameters are, the same for all workers (default: none are written or read)");
   flag("--spin-us", spin_us, "how long the idle data thread polls before it blocks")->check(CLI::Range(0, 1000000));
   flag("--drain-ms", drain_ms, "how long a worker that is told to stop waits for what runs");
+  http::add_security_flags(app, options.security);
   flag("--stall-ms", stall_ms, "a run that has not moved for so long is said to stand still")
       ->check(CLI::Range(50, 3600000));
   flag("--log-format", log_format, "lines for people, or one JSON object per line")
@@ -92,9 +116,18 @@ std::optional<Flags> parse_flags(int argc, char const* const* argv, int& exit_st
     exit_status = app.exit(error) == 0 ? 0 : 2;
     return std::nullopt;
   }
-  if (!locality.empty()) options.locality = parse_locality(locality).value();
   options.stall = std::chrono::milliseconds(stall_ms);
   options.log_format = logging::parse_format(log_format).value();
+  options.locality = completed(parse_locality(locality).value(), parse_locality(fallback).value());
+  if (!file.empty()) {
+    auto const rest = read_locality(file);
+    if (!rest) {
+      std::cerr << "--locality-file: " << rest.error().detail << '\n';
+      exit_status = 2;
+      return std::nullopt;
+    }
+    options.locality = completed(options.locality, *rest);
+  }
   options.shares_memory = shm == "on";
   options.spin = std::chrono::microseconds(spin_us);
   options.drain_timeout = std::chrono::milliseconds(drain_ms);

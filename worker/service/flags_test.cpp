@@ -3,7 +3,9 @@
 #include <cstdlib>
 #include <vector>
 
+#include "tests/support/scratch_directory.hpp"
 #include "worker/service/flags.hpp"
+#include "worker/service/surroundings.hpp"
 
 using namespace chorus::service;
 
@@ -38,6 +40,43 @@ TEST_CASE("flags may come from the environment") {
   REQUIRE(flags.has_value());
   CHECK(flags->options.id == "from-environment");
   CHECK(flags->options.port == 7071);
+}
+
+TEST_CASE("what a label does not tell of the locality is told by the fallback, and what that does not by the file") {
+  chorus::testing::ScratchDirectory const scratch;
+  auto const file = scratch / "labels";
+  chorus::testing::write_file(file, "region=file,zone=file,rack=file,host=file\n");
+  int exit_status = -1;
+  auto const flags = parse({"--locality", "region=,zone=,rack=,host=n1", "--locality-fallback", "zone=given",
+                            "--locality-file", file.c_str()},
+                           exit_status);
+  REQUIRE(flags.has_value());
+  CHECK(chorus::to_string(flags->options.locality) == "region=file,zone=given,rack=file,host=n1");
+}
+
+TEST_CASE("a file of a locality that holds none is refused, and named") {
+  chorus::testing::ScratchDirectory const scratch;
+  auto const file = scratch / "labels";
+  chorus::testing::write_file(file, "zone: a\n");
+  int exit_status = -1;
+  CHECK_FALSE(parse({"--locality-file", file.c_str()}, exit_status).has_value());
+  CHECK(exit_status == 2);
+  CHECK_FALSE(parse({"--locality-file", "/nowhere"}, exit_status).has_value());
+}
+
+TEST_CASE("the limit of a control group is read from either interface") {
+  chorus::testing::ScratchDirectory const scratch;
+  std::filesystem::path const root = scratch / "";
+  CHECK_FALSE(control_group_limit(root).has_value());
+  std::filesystem::create_directory(root / "memory");
+  chorus::testing::write_file(root / "memory" / "memory.limit_in_bytes", "536870912\n");
+  CHECK(control_group_limit(root) == 536870912);
+  chorus::testing::write_file(root / "memory" / "memory.limit_in_bytes", "9223372036854771712\n");
+  CHECK_FALSE(control_group_limit(root).has_value());
+  chorus::testing::write_file(root / "memory.max", "1073741824\n");
+  CHECK(control_group_limit(root) == 1073741824);
+  chorus::testing::write_file(root / "memory.max", "max\n");
+  CHECK_FALSE(control_group_limit(root).has_value());
 }
 
 TEST_CASE("clients' shared memory is used only if it is allowed") {

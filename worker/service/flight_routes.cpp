@@ -156,12 +156,14 @@ logging::Field run_field(std::uint64_t run) {
 }
 
 void FlightRoutes::add_to(http::Router& router) {
-  router.add(http::Method::get, "/v1/flight",
+  router.add(http::Method::get, "/v1/flight", http::Access::read,
              [this](http::Request const& request, http::Body&) { return flight(request); });
-  router.add(http::Method::get, "/v1/progress", [this](http::Request const&, http::Body&) { return all_progress(); });
-  router.add(http::Method::get, "/v1/runs/{run}/progress",
+  router.add(http::Method::get, "/v1/progress", http::Access::read,
+             [this](http::Request const&, http::Body&) { return all_progress(); });
+  router.add(http::Method::get, "/v1/runs/{run}/progress", http::Access::read,
              [this](http::Request const& request, http::Body&) { return one_progress(request); });
-  router.add(http::Method::get, "/v1/clock", [this](http::Request const&, http::Body&) { return clock(); });
+  router.add(http::Method::get, "/v1/clock", http::Access::read,
+             [this](http::Request const&, http::Body&) { return clock(); });
 }
 
 awaitable<http::Response> FlightRoutes::flight(http::Request const& request) {

@@ -107,6 +107,13 @@ std::optional<Problem> GroupEpoch::unusable() const {
   return problem;
 }
 
+void GroupEpoch::took(Op op, std::uint64_t bytes, double seconds) {
+  pace_.finished(op, bytes, seconds);
+  if (is_rooted(op)) return;
+  ++calls_.calls;
+  calls_.seconds += seconds;
+}
+
 void GroupEpoch::break_epoch(std::string why) {
   if (broken_.empty()) broken_ = std::move(why);
   turns_.notify_all();

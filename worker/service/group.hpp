@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "collectives/core/pace.hpp"
 #include "http/api/groups.hpp"
 #include "http/api/membership.hpp"
 #include "http/condition.hpp"
@@ -48,13 +49,20 @@ struct Assignment {
 class GroupEpoch {
  public:
   GroupEpoch(boost::asio::any_io_executor executor, Assignment assignment)
-      : assignment_(std::move(assignment)), turns_(std::move(executor)) {}
+      : assignment_(std::move(assignment)),
+        calls_{assignment_.group.name, assignment_.group.epoch, 0, 0},
+        turns_(std::move(executor)) {}
 
   [[nodiscard]] Assignment const& assignment() const { return assignment_; }
   // Of the next call.
   [[nodiscard]] std::uint64_t next_sequence() const { return next_; }
   // The coordinator says something new about the same epoch: a member is lost, another table.
   void update(api::Group group) { assignment_.group = std::move(group); }
+
+  // A call has ended well; it took so long here, waiting for the others included.
+  void took(Op op, std::uint64_t bytes, double seconds);
+  [[nodiscard]] Pace const& pace() const { return pace_; }
+  [[nodiscard]] api::GroupCalls const& calls() const { return calls_; }
 
   // Why no call can run, or nothing.
   [[nodiscard]] std::optional<http::Problem> unusable() const;
@@ -89,6 +97,8 @@ class GroupEpoch {
 
  private:
   Assignment assignment_;
+  Pace pace_;
+  api::GroupCalls calls_;
   std::uint64_t next_ = 0;     // sequence number of the next call
   std::uint64_t serving_ = 0;  // the call whose turn it is
   std::string broken_;         // why, or ""

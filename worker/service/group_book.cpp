@@ -49,6 +49,19 @@ class Counted {
   http::Condition& changed_;
 };
 
+// Of the vector, as far as this member can tell.
+std::uint64_t bytes_of(RunOrder const& order) {
+  auto elements = order.sizes.elements;
+  for (auto const count : order.sizes.counts) elements += count;
+  return elements * (order.admitted ? element_bytes(order.admitted->dtype) : 0);
+}
+
+steady_clock::duration timeout_of(api::LocalCall const& call, Pace const& pace, RunOrder const& order) {
+  if (call.timeout_ms) return std::chrono::milliseconds(*call.timeout_ms);
+  auto const patience_s = pace.patience_s(order.spec.op, bytes_of(order));
+  return std::chrono::ceil<std::chrono::milliseconds>(std::chrono::duration<double>(patience_s));
+}
+
 std::uint32_t tensors_of(RunOrder const& order) {
   if (!order.fused.empty()) return static_cast<std::uint32_t>(order.fused.size());
   if (order.parts > 0) return order.parts;
@@ -154,15 +167,16 @@ awaitable<Checked<api::LocalReport>> GroupBook::call(std::string group, std::str
   if (auto problem = check_call(*parsed, call)) co_return std::move(*problem);
   auto const epoch = find(group);
   if (!epoch) co_return epoch.error();
-  auto const timeout = check_timeout(call.timeout_ms);
-  if (!timeout) co_return timeout.error();
+  if (call.timeout_ms)
+    if (auto const timeout = check_timeout(*call.timeout_ms); !timeout) co_return timeout.error();
   if (draining_) co_return Problem(ProblemCode::unavailable, "the worker is shutting down");
   if (auto problem = (*epoch)->unusable()) co_return std::move(*problem);
   // What only this member can see is refused before a number is drawn: the others wait, and a corrected call still
   // fits.
-  auto const deadline = steady_clock::now() + *timeout;
-  auto order = checked_order(**epoch, (*epoch)->next_sequence(), *parsed, deadline, call);
+  auto const now = steady_clock::now();
+  auto order = checked_order(**epoch, (*epoch)->next_sequence(), *parsed, now, call);
   if (!order) co_return order.error();
+  order->deadline = now + timeout_of(call, (*epoch)->pace(), *order);
   Counted const counted(calls_, call_ended_);
   co_return co_await run(*epoch, *parsed, std::move(*order), std::move(call), std::move(trace_id));
 }
@@ -197,6 +211,7 @@ awaitable<Checked<api::LocalReport>> GroupBook::run(EpochPtr epoch, Op op, RunOr
   report.rank = epoch->assignment().rank;
   report.algorithm = order.spec.algorithm;
   report.tensors = tensors_of(order);
+  auto const bytes = bytes_of(order);
   epoch->running = order.run;
   auto ended = co_await runner_.run(std::move(order));
   epoch->running = 0;
@@ -214,11 +229,19 @@ awaitable<Checked<api::LocalReport>> GroupBook::run(EpochPtr epoch, Op op, RunOr
     co_return to_problem(version.error(), {report.rank});
   }
   turn.finished();
+  epoch->took(op, bytes, ended->seconds);
   report.seconds = ended->seconds;
   report.bytes_sent = ended->bytes_sent;
   report.bytes_received = ended->bytes_received;
   report.version = *version;
   co_return report;
+}
+
+std::vector<api::GroupCalls> GroupBook::calls() const {
+  std::vector<api::GroupCalls> calls;
+  for (auto const& [name, entry] : entries_)
+    if (entry.epoch != nullptr && entry.epoch->calls().calls > 0) calls.push_back(entry.epoch->calls());
+  return calls;
 }
 
 awaitable<void> GroupBook::drained(steady_clock::time_point deadline) {

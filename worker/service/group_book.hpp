@@ -49,6 +49,9 @@ class GroupBook {
   boost::asio::awaitable<http::Checked<api::LocalReport>> call(std::string group, std::string op, api::LocalCall call,
                                                                std::string trace_id);
 
+  // What the coordinator is told: of each group whose members have called, in its present epoch.
+  [[nodiscard]] std::vector<api::GroupCalls> calls() const;
+
   // No new calls; drained() returns when the last one has ended, or at the deadline.
   void drain() { draining_ = true; }
   boost::asio::awaitable<void> drained(std::chrono::steady_clock::time_point deadline);

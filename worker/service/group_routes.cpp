@@ -13,13 +13,13 @@ using boost::asio::awaitable;
 }  // namespace
 
 void GroupRoutes::add_to(http::Router& router) {
-  router.add(http::Method::get, "/v1/groups",
+  router.add(http::Method::get, "/v1/groups", http::Access::read,
              [this](http::Request const& request, http::Body&) { return list(request); });
-  router.add(http::Method::get, "/v1/groups/{name}",
+  router.add(http::Method::get, "/v1/groups/{name}", http::Access::read,
              [this](http::Request const& request, http::Body&) { return get(request); });
-  router.add(http::Method::put, "/v1/groups/{name}",
+  router.add(http::Method::put, "/v1/groups/{name}", http::Access::join,
              [this](http::Request const& request, http::Body& body) { return put(request, body); });
-  router.add(http::Method::post, "/v1/groups/{name}/{op}",
+  router.add(http::Method::post, "/v1/groups/{name}/{op}", http::Access::submit,
              [this](http::Request const& request, http::Body& body) { return call(request, body); });
 }
 

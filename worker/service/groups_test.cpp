@@ -208,7 +208,7 @@ TEST_CASE("links: who does not introduce itself does not get in") {
   LiveGroup group(1);
   auto const answer_to = [&](std::string const& fields) {
     chorus::testing::RawConnection connection(group.at(0).port());
-    connection.send("GET /v1/link HTTP/1.1\r\nHost: test\r\n" + fields + "\r\n");
+    connection.send("GET /v1/link HTTP/1.1\r\nHost: localhost\r\n" + fields + "\r\n");
     return chorus::testing::status_of(connection.read_answer(std::chrono::seconds(10)));
   };
   std::string const upgrade = "Connection: Upgrade\r\nUpgrade: chorus-link/1\r\n";

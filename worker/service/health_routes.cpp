@@ -3,6 +3,7 @@
 #include <boost/json.hpp>
 
 #include "http/api/membership.hpp"
+#include "http/route_list.hpp"
 #include "metrics/exposition.hpp"
 
 namespace chorus::service {
@@ -18,12 +19,13 @@ http::Response json(boost::json::object const& object) {
 
 void HealthRoutes::add_to(http::Router& router) {
   using enum http::Method;
-  router.add(get, "/", [this](http::Request const&, http::Body&) { return hello(); });
-  router.add(get, "/healthz", [this](http::Request const&, http::Body&) { return alive(); });
-  router.add(get, "/livez", [this](http::Request const&, http::Body&) { return alive(); });
-  router.add(get, "/readyz", [this](http::Request const&, http::Body&) { return ready(); });
-  router.add(get, "/metrics", [this](http::Request const&, http::Body&) { return metrics(); });
-  router.add(get, "/v1", [this](http::Request const&, http::Body&) { return about(); });
+  router_ = &router;
+  router.add(get, "/", http::Access::read, [this](http::Request const&, http::Body&) { return hello(); });
+  router.add(get, "/healthz", http::Access::open, [this](http::Request const&, http::Body&) { return alive(); });
+  router.add(get, "/livez", http::Access::open, [this](http::Request const&, http::Body&) { return alive(); });
+  router.add(get, "/readyz", http::Access::open, [this](http::Request const&, http::Body&) { return ready(); });
+  router.add(get, "/metrics", http::Access::read, [this](http::Request const&, http::Body&) { return metrics(); });
+  router.add(get, "/v1", http::Access::read, [this](http::Request const&, http::Body&) { return about(); });
 }
 
 awaitable<http::Response> HealthRoutes::alive() { co_return http::Response::text(200, "ok\n"); }
@@ -53,7 +55,8 @@ awaitable<http::Response> HealthRoutes::about() {
                   {"worker", identity_.id},
                   {"incarnation", api::to_hex(identity_.incarnation)},
                   {"url", identity_.url},
-                  {"extensions", {"tensors", "runs", "groups", "flight", "link"}}});
+                  {"extensions", {"tensors", "runs", "groups", "flight", "link"}},
+                  {"routes", http::routes_json(*router_)}});
 }
 
 }  // namespace chorus::service

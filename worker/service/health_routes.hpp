@@ -33,6 +33,7 @@ class HealthRoutes {
   Identity const& identity_;
   std::string const version_;
   Sources const sources_;
+  http::Router const* router_ = nullptr;  // of add_to()
 };
 
 }  // namespace chorus::service

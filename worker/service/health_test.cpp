@@ -45,16 +45,16 @@ TEST_CASE("what others use is the advertised host") {
 }
 
 TEST_CASE("what is advertised may have a port of its own, for what maps ports") {
-  CHECK(chorus::service::advertised_url("node7.example:8071", 7071).value() == "http://node7.example:8071");
-  CHECK(chorus::service::advertised_url("10.0.0.7", 7071).value() == "http://10.0.0.7:7071");
-  CHECK(chorus::service::advertised_url("fd00::7", 7071).value() == "http://[fd00::7]:7071");
-  CHECK(chorus::service::advertised_url("[fd00::7]", 7071).value() == "http://[fd00::7]:7071");
-  CHECK(chorus::service::advertised_url("[fd00::7]:8071", 7071).value() == "http://[fd00::7]:8071");
+  CHECK(chorus::service::advertised_url("node7.example:8071", "http", 7071).value() == "http://node7.example:8071");
+  CHECK(chorus::service::advertised_url("10.0.0.7", "http", 7071).value() == "http://10.0.0.7:7071");
+  CHECK(chorus::service::advertised_url("fd00::7", "http", 7071).value() == "http://[fd00::7]:7071");
+  CHECK(chorus::service::advertised_url("[fd00::7]", "http", 7071).value() == "http://[fd00::7]:7071");
+  CHECK(chorus::service::advertised_url("[fd00::7]:8071", "http", 7071).value() == "http://[fd00::7]:8071");
   for (auto const* text : {"", "node7:", "node7:0", "node7:70000", "node7:80x", ":8071", "http://node7", "node7/a",
                            "node 7", "[fd00::7", "[fd00::7]8071", "me@node7", "node7#1"}) {
     INFO(text);
-    REQUIRE(chorus::service::advertised_url(text, 7071).has_error());
-    CHECK(chorus::service::advertised_url(text, 7071).error().detail.find("is not HOST or HOST:PORT") !=
+    REQUIRE(chorus::service::advertised_url(text, "http", 7071).has_error());
+    CHECK(chorus::service::advertised_url(text, "http", 7071).error().detail.find("is not HOST or HOST:PORT") !=
           std::string::npos);
   }
 }

@@ -4,14 +4,12 @@
 
 namespace chorus::service {
 
-Helper::~Helper() {
-  pool_.stop();
-  pool_.join();
-}
+Helper::~Helper() { thread_.drop(); }
 
 boost::asio::awaitable<std::string> Helper::compute(std::function<std::string()> work) {
   auto const result = std::make_shared<Pending<std::string>>(control_);
-  boost::asio::post(pool_, [result, work = std::move(work)] { Pending<std::string>::resolve(result, work()); });
+  boost::asio::post(thread_.executor(),
+                    [result, work = std::move(work)] { Pending<std::string>::resolve(result, work()); });
   co_return co_await result->take();
 }
 

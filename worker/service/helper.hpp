@@ -3,16 +3,19 @@
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/thread_pool.hpp>
 #include <functional>
 #include <string>
+
+#include "http/side_thread.hpp"
 
 namespace chorus::service {
 
 // Used on the control thread; the control executor's context outlives it.
 class Helper {
  public:
-  explicit Helper(boost::asio::any_io_executor control) : control_(std::move(control)) {}
+  // `instead`: see SideThread.
+  explicit Helper(boost::asio::any_io_executor control, boost::asio::any_io_executor instead = {})
+      : control_(std::move(control)), thread_(std::move(instead)) {}
   ~Helper();  // finishes the work at hand, drops what has not begun, joins the thread
   Helper(Helper const&) = delete;
   Helper& operator=(Helper const&) = delete;
@@ -23,7 +26,7 @@ class Helper {
 
  private:
   boost::asio::any_io_executor control_;
-  boost::asio::thread_pool pool_{1};
+  http::SideThread thread_;
 };
 
 }  // namespace chorus::service

@@ -15,7 +15,7 @@ bool is_valid_worker_id(std::string_view id) {
   return !id.empty() && id.size() <= 64 && std::all_of(id.begin(), id.end(), allowed);
 }
 
-Result<std::string> advertised_url(std::string_view advertise, std::uint16_t bound_port) {
+Result<std::string> advertised_url(std::string_view advertise, std::string_view scheme, std::uint16_t bound_port) {
   auto const bad = [advertise] {
     return Error(http::HttpErrc::bad_url, "'" + std::string(advertise) + "' is not HOST or HOST:PORT");
   };
@@ -23,7 +23,7 @@ Result<std::string> advertised_url(std::string_view advertise, std::uint16_t bou
   for (char const c : advertise)
     if (!is_allowed(c) && !is_valid_worker_id(std::string_view(&c, 1))) return bad();
   bool const is_bare_ipv6 = !advertise.starts_with('[') && std::count(advertise.begin(), advertise.end(), ':') > 1;
-  auto url = "http://" + (is_bare_ipv6 ? '[' + std::string(advertise) + ']' : std::string(advertise));
+  auto url = std::string(scheme) + "://" + (is_bare_ipv6 ? '[' + std::string(advertise) + ']' : std::string(advertise));
   bool const has_port = !is_bare_ipv6 && advertise.rfind(':') != std::string_view::npos &&
                         (advertise.find(']') == std::string_view::npos || advertise.rfind(':') > advertise.find(']'));
   if (!has_port) url += ':' + std::to_string(bound_port);

@@ -19,6 +19,7 @@ struct Identity {
 
 // The URL for a worker that advertises HOST or HOST:PORT (an IPv6 address alone needs no brackets); without a port it
 // is the one that was bound. Errors: HttpErrc::bad_url, with the text.
-[[nodiscard]] Result<std::string> advertised_url(std::string_view advertise, std::uint16_t bound_port);
+[[nodiscard]] Result<std::string> advertised_url(std::string_view advertise, std::string_view scheme,
+                                                 std::uint16_t bound_port);
 
 }  // namespace chorus::service

@@ -6,7 +6,7 @@
 namespace chorus::service {
 
 void LinkList::add_to(http::Router& router) {
-  router.add(http::Method::get, "/v1/links", [this](http::Request const&, http::Body&) { return list(); });
+  router.add(http::Method::get, "/v1/links", http::Access::read, [this](http::Request const&, http::Body&) { return list(); });
 }
 
 boost::asio::awaitable<http::Response> LinkList::list() {
@@ -19,6 +19,7 @@ boost::asio::awaitable<http::Response> LinkList::list() {
     if (!peer.why_not_shm.empty()) item.why_not_shm = peer.why_not_shm;
     item.sent_bytes = peer.sent_bytes;
     item.received_bytes = peer.received_bytes;
+    item.send_busy_seconds = peer.send_busy_seconds;
   }
   co_return http::Response::json(200, http::encode(list));
 }

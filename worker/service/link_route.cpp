@@ -20,7 +20,7 @@ http::Checked<links::Introduction> introduction_of(http::Request const& request,
 }  // namespace
 
 void LinkRoute::add_to(http::Router& router) {
-  router.add(http::Method::get, links::link_path,
+  router.add(http::Method::get, links::link_path, http::Access::join,
              [this](http::Request const& request, http::Body&) { return upgrade(request); });
 }
 

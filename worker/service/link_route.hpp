@@ -1,6 +1,6 @@
 // GET /v1/link: a peer's data connection comes in through the worker's one port and goes over to the data plane.
 //
-// Whoever can reach the port may open a link, but a link alone gives nothing: every run on it presents the run's token,
+// Whoever may join may open a link, and without authentication whoever reaches the port; but a link alone gives nothing: every run on it presents the run's token,
 // which only the coordinator and the run's members know, and links of fenced incarnations are refused.
 #pragma once
 

@@ -14,6 +14,7 @@
 
 #include "http/environment.hpp"
 #include "http/task_group.hpp"
+#include "metrics/log_counter.hpp"
 #include "worker/service/flags.hpp"
 #include "worker/service/surroundings.hpp"
 #include "worker/service/worker.hpp"
@@ -42,7 +43,9 @@ int main(int argc, char** argv) {
   flags->options.incarnation = chorus::service::draw_incarnation();
   flags->options.start_time_seconds = static_cast<double>(std::time(nullptr));
 
-  auto const log = std::make_shared<spdlog::logger>("worker", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+  auto const log = std::make_shared<spdlog::logger>(
+      "worker", spdlog::sinks_init_list{std::make_shared<spdlog::sinks::stderr_sink_mt>(),
+                                        std::make_shared<chorus::metrics::LogCounter>()});
   log->set_level(spdlog::level::from_str(flags->log_level));
   chorus::logging::configure(*log, flags->options.log_format);
   log->flush_on(spdlog::level::info);

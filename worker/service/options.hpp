@@ -6,6 +6,7 @@
 #include <string>
 
 #include "collectives/core/locality.hpp"
+#include "http/auth/security.hpp"
 #include "http/logging/log.hpp"
 
 namespace chorus::service {
@@ -27,8 +28,10 @@ struct WorkerOptions {
   std::size_t connections = 16384;        // accepted at once
   std::chrono::milliseconds stall{2000};  // how long a run may stand still until that is said
   logging::Format log_format = logging::Format::text;
+  http::SecurityOptions security;
 
   // Of the surroundings, not of the command line.
+  bool has_threads = true;  // false: collectives run on the control thread too, for tests that own the time
   std::string host_name;
   std::uint64_t incarnation = 0;
   double start_time_seconds = 0;  // wall clock, since 1970

@@ -120,20 +120,20 @@ parameters::RowRange ParameterRoutes::Target::rows() const {
 Dtype ParameterRoutes::Target::dtype() const { return host ? host->spec().dtype : placement->dtype; }
 
 void ParameterRoutes::add_to(http::Router& router) {
-  auto const add = [&](http::Method method, std::string_view pattern,
+  auto const add = [&](http::Method method, std::string_view pattern, http::Access access,
                        Answering (ParameterRoutes::*member)(http::Request const&, http::Body&)) {
-    router.add(method, pattern, [this, member](http::Request const& request, http::Body& body) {
+    router.add(method, pattern, access, [this, member](http::Request const& request, http::Body& body) {
       return (this->*member)(request, body);
     });
   };
-  add(http::Method::get, "/v1/parameters", &ParameterRoutes::list);
-  add(http::Method::get, "/v1/parameters/{name}", &ParameterRoutes::describe);
-  add(http::Method::get, "/v1/parameters/{name}/value", &ParameterRoutes::pull);
-  add(http::Method::put, "/v1/parameters/{name}/value", &ParameterRoutes::put_value);
-  add(http::Method::post, "/v1/parameters/{name}/gradient", &ParameterRoutes::push_gradient);
-  add(http::Method::post, "/v1/parameters/{name}/push_pull", &ParameterRoutes::push_pull);
-  add(http::Method::post, "/v1/parameters/{name}/rows", &ParameterRoutes::pull_rows);
-  add(http::Method::post, "/v1/parameters/{name}/rows/gradient", &ParameterRoutes::push_rows);
+  add(http::Method::get, "/v1/parameters", http::Access::read, &ParameterRoutes::list);
+  add(http::Method::get, "/v1/parameters/{name}", http::Access::read, &ParameterRoutes::describe);
+  add(http::Method::get, "/v1/parameters/{name}/value", http::Access::read, &ParameterRoutes::pull);
+  add(http::Method::put, "/v1/parameters/{name}/value", http::Access::submit, &ParameterRoutes::put_value);
+  add(http::Method::post, "/v1/parameters/{name}/gradient", http::Access::submit, &ParameterRoutes::push_gradient);
+  add(http::Method::post, "/v1/parameters/{name}/push_pull", http::Access::submit, &ParameterRoutes::push_pull);
+  add(http::Method::post, "/v1/parameters/{name}/rows", http::Access::read, &ParameterRoutes::pull_rows);
+  add(http::Method::post, "/v1/parameters/{name}/rows/gradient", http::Access::submit, &ParameterRoutes::push_rows);
 }
 
 awaitable<http::Response> ParameterRoutes::list(http::Request const& request, http::Body&) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "http/api/membership.hpp"
 #include "worker/service/json_body.hpp"
 #include "worker/service/problems.hpp"
 
@@ -37,9 +38,9 @@ awaitable<Result<double>> shortest(http::Client* client, std::string url, steady
 }  // namespace
 
 void ProbeRoutes::add_to(http::Router& router) {
-  router.add(http::Method::get, "/v1/probe",
+  router.add(http::Method::get, "/v1/probe", http::Access::join,
              [this](http::Request const& request, http::Body&) { return answer(request); });
-  router.add(http::Method::post, "/v1/probes",
+  router.add(http::Method::post, "/v1/probes", http::Access::join,
              [this](http::Request const&, http::Body& body) { return measure(body); });
 }
 
@@ -49,12 +50,26 @@ awaitable<http::Response> ProbeRoutes::answer(http::Request const& request) {
   co_return http::Response::text(200, std::string(bytes->value_or(0), '\0'), "application/octet-stream");
 }
 
+awaitable<std::optional<http::Problem>> ProbeRoutes::check_known(api::ProbeRequest asked, http::TimePoint deadline) {
+  http::Problem const unknown(http::ProblemCode::forbidden, "only workers that the coordinator knows are measured");
+  if (coordinator_.empty() || !is_valid_worker_id(asked.worker)) co_return unknown;
+  http::Call call;
+  call.url = coordinator_ + "/v1/workers/" + asked.worker;
+  auto const answer = co_await client_.send(std::move(call), deadline);
+  if (!answer) co_return http::Problem(http::ProblemCode::unavailable, answer.error().detail);
+  auto const known = http::decode<api::Worker>(answer->body, http::UnknownFields::ignore);
+  if (!answer->ok() || !known || known->url != asked.url) co_return unknown;
+  co_return std::nullopt;
+}
+
 awaitable<http::Response> ProbeRoutes::measure(http::Body& body) {
   auto const asked = co_await read_json<api::ProbeRequest>(body);
   if (!asked) co_return asked.error();
   auto const url = http::parse_url(asked->message.url);
   if (!url || !url->path.empty()) co_return invalid_field("/url", "expected http://host:port without a path");
   auto const deadline = steady_clock::now() + patience;
+  auto const refused = co_await check_known(asked->message, deadline);
+  if (refused) co_return *refused;
   api::ProbeReport report;
   report.url = asked->message.url;
   auto const unreachable = [](Error const& error) {

@@ -23,13 +23,13 @@ http::Checked<std::uint64_t> run_number(http::Request const& request) {
 }  // namespace
 
 void RunRoutes::add_to(http::Router& router) {
-  router.add(http::Method::put, "/v1/runs/{run}",
+  router.add(http::Method::put, "/v1/runs/{run}", http::Access::join,
              [this](http::Request const& request, http::Body& body) { return put(request, body); });
-  router.add(http::Method::get, "/v1/runs/{run}",
+  router.add(http::Method::get, "/v1/runs/{run}", http::Access::join,
              [this](http::Request const& request, http::Body&) { return get(request); });
-  router.add(http::Method::post, "/v1/runs/{run}/commit",
+  router.add(http::Method::post, "/v1/runs/{run}/commit", http::Access::join,
              [this](http::Request const& request, http::Body&) { return commit(request); });
-  router.add(http::Method::delete_, "/v1/runs/{run}",
+  router.add(http::Method::delete_, "/v1/runs/{run}", http::Access::join,
              [this](http::Request const& request, http::Body&) { return erase(request); });
 }
 

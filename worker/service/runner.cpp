@@ -168,6 +168,7 @@ awaitable<Checked<RunEnd>> Runner::run(RunOrder order) {
   preparation.end();
   end.started = steady_clock::now();
   end.started_us = microseconds(end.started);
+  parts_.metrics.run_begun(order.spec.op);
   auto const pending = std::make_shared<Pending<engine::RunResult>>(parts_.control);
   parts_.plane.start(std::move(spec), [pending](engine::RunResult result) {
     Pending<engine::RunResult>::resolve(pending, std::move(result));
@@ -181,6 +182,7 @@ awaitable<Checked<RunEnd>> Runner::run(RunOrder order) {
   end.bytes_sent = result.bytes_sent;
   end.bytes_received = result.bytes_received;
   end.steps = result.steps;
+  end.reduced = result.reduced;
   if (result.status && memory->level && memory->part.gets) {
     co_await spread(memory->level, memory->beside);
   } else if (result.status && averages_at_the_end(order) && memory->part.gets) {
@@ -215,6 +217,10 @@ void Runner::record(RunOrder const& order, RunMemory const& memory, RunEnd& end)
   run.bytes = memory.bytes();
   run.seconds = end.seconds;
   run.steps = end.steps;
+  run.wait_seconds = end.wait_seconds;
+  run.dtype = memory.dtype;
+  run.reduced_bytes = end.reduced.bytes;
+  run.reduce_seconds = end.reduced.seconds;
   parts_.metrics.run_finished(run);
 
   auto kind = std::make_shared<engine::FlightKind>();

@@ -28,6 +28,7 @@ struct RunEnd {
   std::uint64_t bytes_sent = 0;
   std::uint64_t bytes_received = 0;
   std::uint32_t steps = 0;
+  engine::Reduced reduced;
   std::chrono::steady_clock::time_point started;
   std::vector<engine::FlightStep> instructions;
   std::optional<http::Problem> problem;  // why it failed

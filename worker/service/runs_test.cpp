@@ -67,7 +67,7 @@ TEST_CASE("a run that is asked for twice runs once") {
   auto const first = group.run(7), again = group.run(7);
   CHECK(again[0].body == first[0].body);
   CHECK(mentions(group.at(0).metrics(),
-                 R"(chorus_collectives_total{algorithm="ring",op="all_reduce",result="succeeded"} 1)"));
+                 R"(chorus_collectives_total{op="all_reduce",algorithm="ring",result="succeeded"} 1)"));
   auto other = group.request(0, 7);
   other.timeout_ms = 19999;
   CHECK(group.launch(0, other).code() == "idempotency_reused");
@@ -121,7 +121,7 @@ TEST_CASE("a rank that never comes is named at the deadline, and no tensor chang
   }
   CHECK(group.at(0).version_of("x") == 1);
   CHECK(
-      mentions(group.at(0).metrics(), R"(chorus_collective_errors_total{kind="deadline_exceeded",op="all_reduce"} 1)"));
+      mentions(group.at(0).metrics(), R"(chorus_collective_errors_total{op="all_reduce",kind="deadline_exceeded"} 1)"));
 }
 
 TEST_CASE("in place: the tensor is busy until the commit, and its own memory holds the result") {

@@ -42,7 +42,7 @@ void ShardRoutes::add_to(http::Router& router) {
   auto const add = [&](http::Method method, std::string const& path,
                        Answering (ShardRoutes::*member)(http::Request const&, http::Body&)) {
     router.add(
-        method, "/v1/parameters/{name}/shards/{shard}" + path,
+        method, "/v1/parameters/{name}/shards/{shard}" + path, http::Access::join,
         [this, member](http::Request const& request, http::Body& body) { return (this->*member)(request, body); });
   };
   add(http::Method::put, "", &ShardRoutes::assign);

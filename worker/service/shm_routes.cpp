@@ -15,13 +15,13 @@ using boost::asio::awaitable;
 }  // namespace
 
 void ShmRoutes::add_to(http::Router& router) {
-  router.add(http::Method::get, "/v1/shm/system",
+  router.add(http::Method::get, "/v1/shm/system", http::Access::read,
              [this](http::Request const& request, http::Body&) { return list(request); });
-  router.add(http::Method::get, "/v1/shm/system/{name}",
+  router.add(http::Method::get, "/v1/shm/system/{name}", http::Access::read,
              [this](http::Request const& request, http::Body&) { return get(request); });
-  router.add(http::Method::put, "/v1/shm/system/{name}",
+  router.add(http::Method::put, "/v1/shm/system/{name}", http::Access::submit,
              [this](http::Request const& request, http::Body& body) { return put(request, body); });
-  router.add(http::Method::delete_, "/v1/shm/system/{name}",
+  router.add(http::Method::delete_, "/v1/shm/system/{name}", http::Access::submit,
              [this](http::Request const& request, http::Body&) { return erase(request); });
 }
 

@@ -57,11 +57,11 @@ http::Response content(http::Request const& request, tensors::Tensor const& tens
 }  // namespace
 
 void TensorRoutes::add_to(http::Router& router) {
-  router.add(http::Method::get, "/v1/tensors",
+  router.add(http::Method::get, "/v1/tensors", http::Access::read,
              [this](http::Request const& request, http::Body&) { return list(request); });
-  router.add(http::Method::get, "/v1/tensors/{name...}",
+  router.add(http::Method::get, "/v1/tensors/{name...}", http::Access::read,
              [this](http::Request const& request, http::Body&) { return get(request); });
-  router.add(http::Method::delete_, "/v1/tensors/{name...}",
+  router.add(http::Method::delete_, "/v1/tensors/{name...}", http::Access::submit,
              [this](http::Request const& request, http::Body&) { return erase(request); });
 }
 

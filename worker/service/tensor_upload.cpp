@@ -112,7 +112,7 @@ Checked<Announced> check_announced(http::Request const& request, std::optional<s
 }  // namespace
 
 void TensorUpload::add_to(http::Router& router) {
-  router.add(http::Method::put, "/v1/tensors/{name...}",
+  router.add(http::Method::put, "/v1/tensors/{name...}", http::Access::submit,
              [this](http::Request const& request, http::Body& body) { return put(request, body); });
 }
 

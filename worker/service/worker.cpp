@@ -22,10 +22,10 @@ constexpr std::chrono::seconds abort_timeout{2};
 bool is_wildcard(std::string const& host) { return host == "0.0.0.0" || host == "::"; }
 
 // Where the worker is reached if nothing maps its address.
-std::string bound_url(WorkerOptions const& options, std::uint16_t port) {
+std::string bound_url(WorkerOptions const& options, std::string_view scheme, std::uint16_t port) {
   auto const& host = is_wildcard(options.host) ? options.host_name : options.host;
   bool const is_ipv6 = host.find(':') != std::string::npos && !host.starts_with('[');
-  return "http://" + (is_ipv6 ? '[' + host + ']' : host) + ":" + std::to_string(port);
+  return std::string(scheme) + "://" + (is_ipv6 ? '[' + host + ']' : host) + ":" + std::to_string(port);
 }
 
 // Host names may hold what ids may not.
@@ -56,6 +56,22 @@ std::shared_ptr<memory::Arena> make_arena(WorkerOptions const& options, spdlog::
   return std::make_shared<memory::Arena>(std::move(*region));
 }
 
+metrics::LinkTraffic show(engine::PeerTraffic const& peer) {
+  metrics::LinkTraffic shown{peer.worker,
+                             peer.sent_bytes,
+                             peer.received_bytes,
+                             peer.send_busy_seconds,
+                             peer.receive_busy_seconds,
+                             peer.connections,
+                             peer.link.empty() ? "none" : peer.link};
+  shown.retries = peer.dials > 0 ? peer.dials - 1 : 0;
+  shown.errors = {peer.ends.unreachable, peer.ends.closed, peer.ends.refused, peer.ends.malformed};
+  shown.round_trips = peer.round_trips;
+  shown.round_trip_seconds = peer.round_trip_seconds;
+  shown.last_round_trip_seconds = peer.last_round_trip_seconds;
+  return shown;
+}
+
 std::size_t kept_bytes(WorkerOptions const& options) { return options.memory_limit_bytes / 4; }
 
 }  // namespace
@@ -66,7 +82,9 @@ struct Worker::Runs {
       : plane({.worker = worker.identity_.id,
                .incarnation = worker.identity_.incarnation,
                .spin = worker.options_.spin,
+               .loop = worker.options_.has_threads ? nullptr : &worker.control_,
                .arena = worker.arena_.get(),
+               .credentials = &worker.security_.credentials(),
                .flights = &worker.flights_,
                .on_link_without_shm =
                    [log = worker.log_](std::string const& peer, std::string const& why) {
@@ -82,7 +100,7 @@ struct Worker::Runs {
         link_route(plane, worker.identity_),
         link_list(plane),
         flight_routes(executor, plane, worker.flights_, book, worker.identity_),
-        probe_routes(worker.client_, worker.identity_) {
+        probe_routes(worker.client_, worker.identity_, worker.options_.coordinator) {
     run_routes.add_to(worker.router_);
     group_routes.add_to(worker.router_);
     link_route.add_to(worker.router_);
@@ -105,31 +123,40 @@ struct Worker::Runs {
 
 Worker::Worker(boost::asio::io_context& control, WorkerOptions options, std::shared_ptr<spdlog::logger> log,
                Fenced fenced)
-    : executor_(control.get_executor()),
+    : control_(control),
+      executor_(control.get_executor()),
       options_(std::move(options)),
       log_(std::move(log)),
       fenced_(std::move(fenced)),
-      metrics_(metrics::this_build(), options_.start_time_seconds),
+      metrics_(metrics::this_build(), options_.start_time_seconds, metrics::log_counter_of(*log_)),
+      security_(options_.security, {}, [this](std::string_view reason) { metrics_.refused(reason); }),
       arena_(make_arena(options_, *log_)),
       pool_(kept_bytes(options_), options_.memory_limit_bytes, arena_),
       clients_(options_.allows_client_shm, store_),
       plans_(plan_cache_bytes),
-      helper_(executor_),
+      helper_(executor_, options_.has_threads ? boost::asio::any_io_executor() : executor_),
       flights_(flight_options()),
-      client_(executor_),
-      server_(executor_, router_, limits_of(options_), [this](http::Exchange const& exchange) {
-        metrics_.request(http::name(exchange.method), exchange.route, exchange.status,
-                         std::chrono::duration<double>(exchange.duration).count());
-      }) {}
+      client_(executor_, &security_.credentials()),
+      server_(
+          executor_, router_, limits_of(options_),
+          [this](http::Exchange const& exchange) {
+            metrics_.request(http::name(exchange.method), exchange.route, exchange.status,
+                             std::chrono::duration<double>(exchange.duration).count());
+          },
+          security_.door()),
+      lag_(executor_, [this](double seconds) { metrics_.loop_lag(seconds); }) {}
 
 Worker::~Worker() = default;
 
 Status Worker::open() {
+  if (auto const opened = security_.open(); !opened) return opened;
   auto const port = server_.listen(options_.host, options_.port);
   if (!port) return port.error();
-  bound_url_ = bound_url(options_, *port);
-  auto const url = options_.advertise.empty() ? bound_url_ : advertised_url(options_.advertise, *port);
+  bound_url_ = bound_url(options_, security_.scheme(), *port);
+  auto const url =
+      options_.advertise.empty() ? bound_url_ : advertised_url(options_.advertise, security_.scheme(), *port);
   if (!url) return url.error();
+  if (auto const named = security_.answer_to(http::parse_url(*url).value().host); !named) return named;
   identity_.url = *url;
   identity_.id = options_.id.empty() ? default_id(options_.host_name, *port) : options_.id;
   identity_.incarnation = options_.incarnation;
@@ -138,6 +165,10 @@ Status Worker::open() {
   add_routes();
   log_->info("{} of incarnation {} listens on {}, others use {}", identity_.id, api::to_hex(identity_.incarnation),
              bound_url_, identity_.url);
+  auto locality = options_.locality;
+  if (locality.host.empty()) locality.host = options_.host_name;
+  metrics_.identified(identity_.id, locality);
+  lag_.start();
   start_agent();
   return ok();
 }
@@ -187,7 +218,8 @@ void Worker::start_agent() {
   agent.self.locality = options_.locality;
   if (agent.self.locality.host.empty()) agent.self.locality.host = options_.host_name;
   agent.self.version = metrics::this_build().version;
-  agent_ = std::make_unique<Agent>(executor_, client_, metrics_, log_, std::move(agent), fenced_);
+  agent_ = std::make_unique<Agent>(executor_, client_, metrics_, log_, std::move(agent), fenced_,
+                                   [this] { return runs_->groups.calls(); });
   agent_->start();
 }
 
@@ -198,12 +230,16 @@ std::optional<std::string> Worker::unready() const {
 
 std::string Worker::metrics_text() {
   metrics::Scrape scrape;
-  for (auto const& peer : runs_->plane.traffic())
-    scrape.links.push_back({peer.worker, peer.sent_bytes, peer.received_bytes, peer.send_busy_seconds,
-                            peer.receive_busy_seconds, peer.connections, peer.link.empty() ? "none" : peer.link});
+  for (auto const& peer : runs_->plane.traffic()) scrape.links.push_back(show(peer));
   scrape.tensors = store_.count();
   scrape.tensor_bytes = store_.total_bytes();
-  scrape.http_connections = server_.open_connections();
+  scrape.tensor_limit_bytes = options_.memory_limit_bytes;
+  scrape.state = {!unready(),
+                  draining_,
+                  server_.open_connections(),
+                  server_.requests_in_flight(),
+                  security_.authenticates(),
+                  security_.certificate_ends_seconds()};
   auto const shards = parameters_->book().totals();
   scrape.owned = {shards.owned, shards.owned_bytes};
   scrape.backups = {shards.backups, shards.backup_bytes};
@@ -228,6 +264,7 @@ awaitable<void> Worker::stop() {
   co_await runs_->book.stop();
   co_await parameters_->stop();
   co_await server_.stop();
+  co_await lag_.stop();
   client_.close();
 }
 

@@ -9,6 +9,7 @@
 #include "collectives/core/result.hpp"
 #include "collectives/plan/cache.hpp"
 #include "http/client.hpp"
+#include "http/loop_lag.hpp"
 #include "http/server.hpp"
 #include "metrics/worker_metrics.hpp"
 #include "worker/engine/data_plane.hpp"
@@ -44,7 +45,8 @@ class Worker {
   Worker(Worker const&) = delete;
   Worker& operator=(Worker const&) = delete;
 
-  // Binds, and starts to join. Errors: HttpErrc::bind_failed; bad_url for an address to advertise that is none.
+  // Binds, and starts to join. Errors: HttpErrc::bind_failed; bad_url for an address to advertise that is none;
+  // AuthErrc for files of tokens and certificates, and for an address that others reach without authentication.
   [[nodiscard]] Status open();
 
   [[nodiscard]] Identity const& identity() const { return identity_; }
@@ -58,6 +60,7 @@ class Worker {
   // A call of such a program has failed. On the control thread.
   void report(api::Trouble trouble);
   [[nodiscard]] engine::DataPlane& plane();
+  [[nodiscard]] metrics::WorkerMetrics& metrics() { return metrics_; }
   [[nodiscard]] tensors::Pool& pool() { return pool_; }
   [[nodiscard]] std::shared_ptr<memory::Arena> const& arena() const { return arena_; }
 
@@ -71,6 +74,7 @@ class Worker {
   [[nodiscard]] std::string metrics_text();
   [[nodiscard]] engine::FlightRecorder::Options flight_options();
 
+  boost::asio::io_context& control_;
   boost::asio::any_io_executor executor_;
   WorkerOptions const options_;
   std::shared_ptr<spdlog::logger> log_;
@@ -80,6 +84,7 @@ class Worker {
   bool draining_ = false;
 
   metrics::WorkerMetrics metrics_;
+  http::Security security_;
   std::shared_ptr<memory::Arena> arena_;  // null: no memory is shared
   tensors::Pool pool_;
   tensors::Store store_;
@@ -100,6 +105,7 @@ class Worker {
   std::optional<TensorRoutes> tensor_routes_;
   std::optional<TensorUpload> tensor_upload_;
   ShmRoutes shm_routes_{clients_};
+  http::LoopLag lag_;
 };
 
 }  // namespace chorus::service

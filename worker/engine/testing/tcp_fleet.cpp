@@ -17,7 +17,7 @@ TcpFleet::TcpFleet(std::uint32_t ranks, DataPlaneOptions options, Arenas arenas,
     options.incarnation = 100 + rank;
     options.arena = rank < arenas_.size() ? arenas_[rank].get() : nullptr;
     member.plane = std::make_unique<DataPlane>(options);
-    member.router.add(http::Method::get, links::link_path,
+    member.router.add(http::Method::get, links::link_path, http::Access::open,
                       [&member](http::Request const& request, http::Body& body) { return member.link(request, body); });
     member.server = std::make_unique<http::Server>(io_.get_executor(), member.router, http::ServerLimits{},
                                                    [](http::Exchange const&) {});

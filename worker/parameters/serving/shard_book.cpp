@@ -39,7 +39,8 @@ std::optional<Problem> ShardBook::assign(std::string const& parameter, std::uint
   auto const found = hosts_.find(key);
   if (found != hosts_.end()) {
     auto const& before = found->second->spec();
-    if (before.begin == spec->begin && before.end == spec->end && before.dtype == spec->dtype)
+    auto const is_new = assignment.fresh && assignment.epoch > found->second->epoch();
+    if (!is_new && before.begin == spec->begin && before.end == spec->end && before.dtype == spec->dtype)
       return found->second->assign(assignment);
     // The parameter was deleted while nobody could tell this worker, and made anew.
     if (assignment.epoch <= found->second->epoch())

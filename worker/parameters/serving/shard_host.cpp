@@ -77,7 +77,8 @@ void ShardHost::set_followers(api::ShardAssignment const& assignment) {
     auto const same = [&](FollowerPtr const& follower) {
       return follower->peer().worker == peer.worker && follower->peer().incarnation == peer.incarnation;
     };
-    if (auto const found = std::ranges::find_if(followers_, same); found != followers_.end()) {
+    auto const found = std::ranges::find_if(followers_, same);
+    if (assignment.continues && found != followers_.end()) {
       (*found)->set_epoch(epoch_);
       followers.push_back(*found);
       continue;
@@ -156,6 +157,8 @@ api::ShardStatus ShardHost::status() const {
   status.position = shard_->position();
   for (auto const& follower : followers_)
     if (follower->stage == Follower::Stage::in_step) status.backups_complete.push_back(follower->peer().worker);
+  if (shard_->clocks().count())
+    for (auto const& client : shard_->clocks().progress()) status.clocks.push_back({client.client, client.done});
   return status;
 }
 

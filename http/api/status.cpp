@@ -1,0 +1,22 @@
+#include "http/api/status.hpp"
+
+#include "http/codec.hpp"
+
+namespace chorus::api {
+
+BOOST_DESCRIBE_STRUCT(VerdictReason, (), (level, text, worker, group, collective, parameter))
+BOOST_DESCRIBE_STRUCT(Verdict, (), (level, text, reasons))
+BOOST_DESCRIBE_STRUCT(Setting, (), (name, value, default_value, is_default, help))
+BOOST_DESCRIBE_STRUCT(CoordinatorStatus, (),
+                      (verdict, version, started_at, uptime_s, last_event, lease_ms, workers, ready, groups, degraded,
+                       running, draining, journal, traces, settings))
+BOOST_DESCRIBE_STRUCT(DemoRequest, (), (group, elements))
+
+constexpr auto required(VerdictReason const*) { return std::array<std::string_view, 2>{"level", "text"}; }
+constexpr auto required(Verdict const*) { return std::array<std::string_view, 2>{"level", "text"}; }
+constexpr auto required(CoordinatorStatus const*) { return std::array<std::string_view, 1>{"verdict"}; }
+
+}  // namespace chorus::api
+
+CHORUS_HTTP_MESSAGE(chorus::api::CoordinatorStatus)
+CHORUS_HTTP_MESSAGE(chorus::api::DemoRequest)

@@ -1,0 +1,16 @@
+// A line of the file of tokens: see http/auth/token_file.hpp.
+#pragma once
+
+#include <optional>
+#include <string>
+
+namespace chorus::api {
+
+struct TokenLine {
+  std::string id;
+  std::string role;    // read, submit, join, admin
+  std::string sha256;  // of the whole token, as hexadecimal digits
+  std::optional<std::string> expires;
+};
+
+}  // namespace chorus::api

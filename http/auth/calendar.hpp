@@ -1,0 +1,24 @@
+// The calendar of certificates and tokens: "2027-01-31T23:59:59Z", seconds since 1970. Leases and deadlines have clocks
+// of their own, which nobody can set.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace chorus::http {
+
+using WallTime = std::chrono::sys_seconds;
+using WallClock = std::function<WallTime()>;
+
+[[nodiscard]] inline WallTime system_time() {
+  return std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
+}
+
+[[nodiscard]] std::string to_text(WallTime time);
+// Years 1970 to 9999, in UTC.
+[[nodiscard]] std::optional<WallTime> parse_time(std::string_view text);
+
+}  // namespace chorus::http

@@ -1,0 +1,36 @@
+// What this process shows to the services that it calls: a token, and a certificate.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "collectives/core/result.hpp"
+#include "http/auth/watched_file.hpp"
+#include "http/tls/context.hpp"
+
+namespace chorus::http {
+
+// Thread-safe. Both are read again when their files change.
+class Credentials {
+ public:
+  // token_file: "" for none.
+  Credentials(std::string token_file, TlsFiles tls);
+
+  // Errors: AuthErrc.
+  [[nodiscard]] Status open();
+
+  // The value of an Authorization field, or "".
+  [[nodiscard]] std::string authorization() const;
+  // For https URLs.
+  [[nodiscard]] std::shared_ptr<ssl_ctx_st> tls() const { return tls_.current(); }
+
+ private:
+  bool const has_files_;
+  mutable std::mutex mutex_;
+  mutable WatchedFile file_;
+  mutable std::string authorization_;
+  mutable TlsContext tls_;
+};
+
+}  // namespace chorus::http

@@ -1,0 +1,190 @@
+#include "http/auth/token_file.hpp"
+
+#include <fcntl.h>
+#include <openssl/sha.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+
+#include "http/api/tokens.hpp"
+#include "http/json.hpp"
+
+namespace chorus::http {
+namespace {
+
+constexpr std::size_t file_bytes_max = 16 << 20;
+
+std::string system_reason() { return std::strerror(errno); }
+
+bool is_valid_id(std::string_view id) {
+  auto const allowed = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
+           c == '-';
+  };
+  return !id.empty() && id.size() <= 64 && std::all_of(id.begin(), id.end(), allowed);
+}
+
+std::string to_hex(std::span<std::byte const> bytes) {
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::string text;
+  for (auto const byte : bytes) {
+    text += digits[std::to_integer<unsigned>(byte) >> 4];
+    text += digits[std::to_integer<unsigned>(byte) & 15];
+  }
+  return text;
+}
+
+std::optional<Sha256> parse_hash(std::string_view text) {
+  Sha256 hash{};
+  if (text.size() != 2 * hash.size()) return std::nullopt;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    auto const c = text[i];
+    auto const digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+    if (digit < 0) return std::nullopt;
+    hash[i / 2] = (hash[i / 2] << 4) | static_cast<std::byte>(digit);
+  }
+  return hash;
+}
+
+Result<TokenEntry> parse_line(std::string_view line) {
+  auto const bad = [](std::string why) { return Error(AuthErrc::malformed, std::move(why)); };
+  auto const read = decode<api::TokenLine>(line);
+  if (!read) {
+    auto const& problem = read.error();
+    return bad(problem.errors.empty() ? problem.detail : problem.errors[0].pointer + ": " + problem.errors[0].detail);
+  }
+  TokenEntry entry;
+  entry.id = read->id;
+  if (!is_valid_id(entry.id)) return bad("/id: expected 1 to 64 letters, digits and ._-");
+  auto const role = parse_role(read->role);
+  if (!role) return bad("/role: expected read, submit, join or admin");
+  entry.role = *role;
+  auto const hash = parse_hash(read->sha256);
+  if (!hash) return bad("/sha256: expected 64 hexadecimal digits");
+  entry.hash = *hash;
+  if (read->expires) {
+    entry.expires = parse_time(*read->expires);
+    if (!entry.expires) return bad("/expires: expected a time like 2027-01-31T00:00:00Z");
+  }
+  return entry;
+}
+
+Result<std::string> content_of(std::string const& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return Error(AuthErrc::unreadable, path + ": " + system_reason());
+  std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  if (file.bad()) return Error(AuthErrc::unreadable, path + ": " + system_reason());
+  if (text.size() > file_bytes_max) return Error(AuthErrc::malformed, path + ": larger than 16 MiB");
+  return text;
+}
+
+// Whoever reads meanwhile sees the old file or the new one.
+Status replace(std::string const& path, std::string_view text) {
+  auto const beside = path + ".new-" + std::to_string(::getpid());
+  int const file = ::open(beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  if (file < 0) return Error(AuthErrc::unreadable, beside + ": " + system_reason());
+  bool good = true;
+  while (good && !text.empty()) {
+    auto const written = ::write(file, text.data(), text.size());
+    good = written > 0;
+    if (good) text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  good = good && ::fsync(file) == 0;
+  good = ::close(file) == 0 && good;
+  good = good && ::rename(beside.c_str(), path.c_str()) == 0;
+  if (good) return ok();
+  auto const why = system_reason();
+  ::unlink(beside.c_str());
+  return Error(AuthErrc::unreadable, path + ": " + why);
+}
+
+}  // namespace
+
+Sha256 sha256(std::string_view text) {
+  Sha256 hash{};
+  ::SHA256(reinterpret_cast<unsigned char const*>(text.data()), text.size(),
+           reinterpret_cast<unsigned char*>(hash.data()));
+  return hash;
+}
+
+std::string make_token(std::span<std::byte const, 32> random) { return std::string(token_prefix) + to_hex(random); }
+
+std::string to_line(TokenEntry const& entry) {
+  api::TokenLine line{entry.id, std::string(name(entry.role)), to_hex(entry.hash), {}};
+  if (entry.expires) line.expires = to_text(*entry.expires);
+  return encode(line) + '\n';
+}
+
+Result<std::vector<TokenEntry>> parse_tokens(std::string_view text) {
+  std::vector<TokenEntry> entries;
+  for (std::size_t number = 1; !text.empty(); ++number) {
+    auto line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(text.size(), line.size() + 1));
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    if (line.empty() || line.starts_with('#')) continue;
+    auto entry = parse_line(line);
+    if (!entry) return Error(AuthErrc::malformed, "line " + std::to_string(number) + ": " + entry.error().detail);
+    for (auto const& other : entries)
+      if (other.id == entry->id)
+        return Error(AuthErrc::malformed, "line " + std::to_string(number) + ": a second token " + other.id);
+    entries.push_back(std::move(*entry));
+  }
+  return entries;
+}
+
+Result<std::vector<TokenEntry>> read_tokens(std::string const& path) {
+  auto const text = content_of(path);
+  if (!text) return text.error();
+  auto entries = parse_tokens(*text);
+  if (!entries) return Error(AuthErrc::malformed, path + ": " + entries.error().detail);
+  return entries;
+}
+
+Status append_token(std::string const& path, TokenEntry const& entry) {
+  std::string text;
+  if (::access(path.c_str(), F_OK) == 0) {
+    auto const entries = read_tokens(path);
+    if (!entries) return entries.error();
+    for (auto const& other : *entries)
+      if (other.id == entry.id) return Error(AuthErrc::exists, path + ": there is a token " + entry.id + " already");
+    text = content_of(path).value();
+    if (!text.empty() && !text.ends_with('\n')) text += '\n';
+  }
+  return replace(path, text + to_line(entry));
+}
+
+Result<bool> revoke_token(std::string const& path, std::string_view id) {
+  auto const text = content_of(path);
+  if (!text) return text.error();
+  std::string kept;
+  bool found = false;
+  for (std::string_view rest = *text; !rest.empty();) {
+    auto const line = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(rest.size(), line.size() + 1));
+    auto const entry = parse_line(line);
+    if (entry && entry->id == id)
+      found = true;
+    else
+      kept.append(line).append("\n");
+  }
+  if (!found) return false;
+  if (auto const written = replace(path, kept); !written) return written.error();
+  return true;
+}
+
+Result<std::string> read_secret(std::string const& path) {
+  auto text = content_of(path);
+  if (!text) return text.error();
+  auto token = text->substr(0, text->find('\n'));
+  while (!token.empty() && (token.back() == '\r' || token.back() == ' ')) token.pop_back();
+  auto const is_plain = [](char c) { return c > ' ' && c < 0x7f; };
+  if (token.empty() || token.size() > 512 || !std::all_of(token.begin(), token.end(), is_plain))
+    return Error(AuthErrc::malformed, path + ": its first line is not a token; `chorus token create` prints one");
+  return token;
+}
+
+}  // namespace chorus::http

@@ -1,0 +1,14 @@
+// The series that are made of what a coordinator says of itself. Private to metrics/.
+#pragma once
+
+#include "metrics/coordinator_scrape.hpp"
+#include "metrics/families.hpp"
+
+namespace chorus::metrics {
+
+inline constexpr std::size_t groups_shown_max = 64;
+inline constexpr std::size_t heartbeats_shown_max = 256;
+
+[[nodiscard]] Families coordinator_families(CoordinatorScrape const& scrape);
+
+}  // namespace chorus::metrics

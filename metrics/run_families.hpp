@@ -1,0 +1,12 @@
+// The series of runs, out of ledgers. Private to metrics/.
+#pragma once
+
+#include "metrics/families.hpp"
+#include "metrics/run_ledger.hpp"
+
+namespace chorus::metrics {
+
+// Kinds of runs beyond `kinds_max`, in the order of their names, are added up as algorithm="other".
+[[nodiscard]] Families run_families(LedgerTotals const& totals, std::size_t kinds_max = 512);
+
+}  // namespace chorus::metrics

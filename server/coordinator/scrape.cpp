@@ -1,0 +1,37 @@
+#include "server/coordinator/scrape.hpp"
+
+#include "server/coordinator/wall_clock.hpp"
+
+namespace chorus::coordinator {
+namespace {
+
+metrics::CoordinatorScrape::Group show(api::Group const& group) {
+  auto const& asked = group.requested;
+  auto const expected = asked.workers ? asked.workers->size() : asked.size.value_or(0);
+  return {group.name, group.epoch, expected, group.members.size() - std::min(group.lost.size(), group.members.size())};
+}
+
+}  // namespace
+
+metrics::CoordinatorScrape scrape_of(Cluster const& cluster, Collectives const& collectives, Events const& events,
+                                     Journal const& journal) {
+  metrics::CoordinatorScrape scrape;
+  auto under_way = collectives.under_way();
+  scrape.active = std::move(under_way.active);
+  scrape.queued = std::move(under_way.queued);
+  for (auto const& [name, group] : cluster.groups().all()) scrape.groups.push_back(show(group));
+  auto const now = std::chrono::steady_clock::now();
+  auto const wall_s = wall_seconds();
+  for (auto const& [id, worker] : cluster.membership().all())
+    scrape.heartbeats.push_back({id, wall_s - std::chrono::duration<double>(now - worker.heard).count()});
+  if (journal.on_disk()) {
+    auto const counts = journal.counts();
+    scrape.journal = {counts.writes, counts.failures, counts.unwritten, counts.bytes, false};
+  }
+  scrape.events_published = events.published();
+  scrape.event_streams_dropped = events.dropped();
+  scrape.event_streams = events.streams();
+  return scrape;
+}
+
+}  // namespace chorus::coordinator

@@ -1,0 +1,167 @@
+#include "server/coordinator/verdict.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <map>
+#include <set>
+
+namespace chorus::coordinator {
+namespace {
+
+constexpr std::size_t names_in_a_sentence = 3;
+
+std::string join(std::vector<std::string> const& names) {
+  std::string text;
+  for (std::size_t i = 0; i < std::min(names.size(), names_in_a_sentence); ++i) text += (i == 0 ? "" : ", ") + names[i];
+  if (names.size() > names_in_a_sentence)
+    text += " and " + std::to_string(names.size() - names_in_a_sentence) + " more";
+  return text;
+}
+
+std::string count(std::size_t n, std::string const& thing) {
+  return std::to_string(n) + " " + thing + (n == 1 ? "" : "s");
+}
+
+std::string seconds_ago(std::uint64_t ms) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.1f s ago", static_cast<double>(ms) / 1000);
+  return text.data();
+}
+
+bool is_lost(api::Worker const& worker) { return worker.state != "ready"; }
+bool is_late(api::Worker const& worker) { return !is_lost(worker) && worker.heard_ms_ago * 2 > worker.lease_ms; }
+bool is_degraded(api::Group const& group) { return group.state != "ready"; }
+bool has_failed(api::Collective const& one) { return one.state == "failed"; }
+bool is_under_way(api::Collective const& one) {
+  return one.state != "succeeded" && one.state != "cancelled" && !has_failed(one);
+}
+
+// "3 (w3)" of the ranks that have not ended while others have: whom a run waits for.
+std::vector<std::string> awaited_ranks(api::Collective const& one) {
+  std::vector<std::string> awaited;
+  for (auto const& rank : one.ranks)
+    if (rank.state != "succeeded") awaited.push_back(std::to_string(rank.rank) + " (" + rank.worker + ")");
+  if (awaited.size() == one.ranks.size()) awaited.clear();
+  return awaited;
+}
+
+class Judge {
+ public:
+  explicit Judge(Facts const& facts) : facts_(facts) {}
+
+  api::Verdict verdict() {
+    look_at_service();
+    look_at_workers();
+    look_at_groups();
+    look_at_parameters();
+    look_at_collectives();
+    std::ranges::stable_sort(verdict_.reasons, std::ranges::greater(),
+                             [](api::VerdictReason const& reason) { return reason.level == "red"; });
+    verdict_.level = verdict_.reasons.empty() ? "green" : verdict_.reasons.front().level;
+    verdict_.text = sentence();
+    return std::move(verdict_);
+  }
+
+ private:
+  api::VerdictReason& add(char const* level, std::string text) {
+    auto& reason = verdict_.reasons.emplace_back();
+    reason.level = level;
+    reason.text = std::move(text);
+    return reason;
+  }
+
+  void look_at_service() {
+    if (facts_.journal_failure) add("red", "nothing can be launched: " + *facts_.journal_failure);
+    if (facts_.is_unprotected)
+      add("amber", "whoever reaches this service may do everything: it was started with --insecure-no-auth");
+    if (facts_.draining) add("amber", "the coordinator is stopping, and launches nothing new");
+    if (facts_.workers.empty()) add("amber", "no worker has joined yet");
+    std::set<std::string> versions;
+    for (auto const& worker : facts_.workers)
+      if (!is_lost(worker)) versions.insert(worker.version);
+    if (versions.size() > 1) add("amber", "workers of different versions: " + join({versions.begin(), versions.end()}));
+  }
+
+  void look_at_workers() {
+    for (auto const& worker : facts_.workers) {
+      auto const heard = "last heard " + seconds_ago(worker.heard_ms_ago);
+      if (is_lost(worker)) add("amber", "worker " + worker.id + " is lost, " + heard).worker = worker.id;
+      if (is_late(worker)) add("amber", "worker " + worker.id + " is late, " + heard).worker = worker.id;
+    }
+  }
+
+  void look_at_groups() {
+    for (auto const& group : facts_.groups) {
+      if (is_degraded(group)) {
+        auto const why = group.lost.empty() ? "not all members took its last epoch" : "it has lost " + join(group.lost);
+        add("red", "group " + group.name + " is degraded: " + why + "; PUT it again to go on").group = group.name;
+        continue;
+      }
+      auto const wished = group.requested.workers ? group.requested.workers->size() : group.requested.size.value_or(0);
+      if (group.members.size() < wished)
+        add("amber", "group " + group.name + " goes on with " + std::to_string(group.members.size()) + " of " +
+                         std::to_string(wished) + " workers")
+            .group = group.name;
+    }
+  }
+
+  void look_at_parameters() {
+    for (auto const& one : facts_.parameters) {
+      if (one.state == "lost") add("red", "a shard of parameter " + one.name + " has no owner").parameter = one.name;
+      if (one.state == "degraded")
+        add("amber", "parameter " + one.name + " has fewer replicas than asked for").parameter = one.name;
+    }
+  }
+
+  void look_at_collectives() {
+    std::map<std::string, api::Collective const*> last_ended;
+    for (auto const& one : facts_.collectives) {
+      if (!is_under_way(one)) {
+        last_ended.emplace(one.request.group, &one);
+        continue;
+      }
+      auto const awaited = awaited_ranks(one);
+      if (awaited.empty()) continue;
+      auto& reason = add("amber", "collective " + one.id + " waits for rank " + join(awaited));
+      reason.collective = one.id;
+      reason.group = one.request.group;
+    }
+    for (auto const& [group, one] : last_ended) {
+      if (!has_failed(*one)) continue;
+      auto& reason = add("amber", "the last collective in group " + group + " failed: " +
+                                      (one->error ? one->error->detail : std::string("without a reason")));
+      reason.collective = one->id;
+      reason.group = group;
+    }
+  }
+
+  [[nodiscard]] std::string sentence() const {
+    if (facts_.workers.empty()) return "Waiting for the first worker to join";
+    std::vector<std::string> lost, late;
+    for (auto const& worker : facts_.workers) {
+      auto const heard = worker.id + ", last heard " + seconds_ago(worker.heard_ms_ago);
+      if (is_lost(worker)) lost.push_back(heard);
+      if (is_late(worker)) late.push_back(heard);
+    }
+    auto const all = facts_.workers.size();
+    auto text = std::to_string(all - lost.size()) + " of " + count(all, "worker") + " ready";
+    if (!lost.empty()) text += "; waiting for " + join(lost);
+    if (!late.empty()) text += "; late: " + join(late);
+    auto const degraded = static_cast<std::size_t>(std::ranges::count_if(facts_.groups, is_degraded));
+    text += "; " + count(facts_.groups.size(), "group");
+    if (degraded > 0) text += " (" + std::to_string(degraded) + " degraded)";
+    auto const running = static_cast<std::size_t>(std::ranges::count_if(facts_.collectives, is_under_way));
+    text += "; " + count(running, "collective") + " running";
+    return text;
+  }
+
+  Facts const& facts_;
+  api::Verdict verdict_;
+};
+
+}  // namespace
+
+api::Verdict judge(Facts const& facts) { return Judge(facts).verdict(); }
+
+}  // namespace chorus::coordinator

@@ -1,0 +1,21 @@
+// GET /: the status page. Its first block, the verdict, is written here, so that it can be read without scripts; the
+// scripts of server/ui/page draw the rest from the public JSON.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "http/api/groups.hpp"
+#include "http/api/membership.hpp"
+#include "http/api/status.hpp"
+
+namespace chorus::ui {
+
+[[nodiscard]] std::string page(api::CoordinatorStatus const& status, std::vector<api::Worker> const& workers,
+                               std::vector<api::Group> const& groups);
+
+// "&", "<", ">" and quotes as entities: names and error texts come from outside.
+[[nodiscard]] std::string escape_html(std::string_view text);
+
+}  // namespace chorus::ui

@@ -1,0 +1,186 @@
+// Parameters outlive their coordinator: it is killed while pushes go on, at any moment, and nothing acknowledged is
+// lost.
+#include <doctest/doctest.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <atomic>
+#include <future>
+
+#include "tests/support/parameters.hpp"
+#include "tests/support/scratch_directory.hpp"
+
+using namespace chorus::testing;
+
+namespace {
+
+using Floats = std::vector<float>;
+constexpr std::size_t elements = 1000;
+constexpr char const* request = R"({"group":"g","shape":[1000],"replicas":2,"shards":3})";
+
+// Workers, and one coordinator after the other on one journal and port.
+class Fleet {
+ public:
+  explicit Fleet(std::size_t workers) {
+    start();
+    port_ = coordinator().port();
+    std::string ids;
+    for (std::size_t i = 0; i < workers; ++i) {
+      add_worker();
+      ids += (i > 0 ? "," : "") + std::string("\"w") + std::to_string(i) + "\"";
+    }
+    for (auto const& worker : workers_) REQUIRE(eventually([&] { return worker->get("/readyz").status == 200; }));
+    auto const group = coordinator().put("/v1/groups/g", "{\"workers\":[" + ids + R"(],"on_failure":"shrink"})");
+    REQUIRE_MESSAGE(group.status == 201, group.body);
+    auto const made = coordinator().put("/v1/parameters/w", request);
+    REQUIRE_MESSAGE(made.status == 201, made.body);
+  }
+
+  void start() {
+    run({binary("chorus-coordinator"), "--port", std::to_string(port_), "--journal", directory_ / "journal",
+         "--log-level", "error"});
+  }
+  void start_one_that_dies_at(int point) {
+    run({binary("crashing_coordinator"), directory_ / "journal", std::to_string(port_), std::to_string(point)});
+  }
+  void kill() {
+    coordinator().process.signal(SIGKILL);
+    coordinator().process.wait();
+  }
+  void add_worker() {
+    auto const id = "w" + std::to_string(workers_.size());
+    workers_.push_back(std::make_unique<Service>(
+        id, std::vector<std::string>{binary("chorus-worker"), "--port", "0", "--coordinator", coordinator().url, "--id",
+                                     id, "--locality", "host=h" + id, "--log-level", "error"}));
+  }
+  void kill_worker(std::size_t i) {
+    workers_.at(i)->process.signal(SIGKILL);
+    workers_.at(i)->process.wait();
+  }
+  [[nodiscard]] bool coordinator_has_died() {
+    siginfo_t info{};
+    return ::waitid(P_PID, static_cast<id_t>(coordinator().process.pid()), &info, WEXITED | WNOWAIT | WNOHANG) == 0 &&
+           info.si_pid != 0;
+  }
+
+  Service& coordinator() { return *coordinator_; }
+  Service& worker(std::size_t i) { return *workers_.at(i); }
+  bool is_ready() {
+    try {
+      auto const answer = coordinator().get("/v1/parameters/w");
+      return answer.status == 200 && answer.json().at("state") == "ready";
+    } catch (std::runtime_error const&) { return false; }  // it has died meanwhile
+  }
+  std::size_t owner_of(std::size_t shard) {
+    auto const placed = coordinator().get("/v1/parameters/w").json();
+    for (auto const& endpoint : placed.at("endpoints").as_array())
+      if (endpoint.at("role") == "owner" && endpoint.at("shard").to_number<std::size_t>() == shard)
+        return static_cast<std::size_t>(endpoint.at("worker").as_string().at(1) - '0');
+    throw std::runtime_error("the shard has no owner");
+  }
+  Floats values(std::size_t entry) {
+    auto const answer = ParameterClient(worker(entry).url, "reader").pull("w");
+    REQUIRE_MESSAGE(answer.status == 200, answer.body);
+    return ParameterClient::values<float>(answer.body);
+  }
+
+ private:
+  void run(std::vector<std::string> arguments) {
+    coordinator_.reset();
+    coordinator_ = std::make_unique<Service>("coordinator", std::move(arguments));
+  }
+
+  ScratchDirectory const directory_;
+  std::uint16_t port_ = 0;
+  std::unique_ptr<Service> coordinator_;
+  std::vector<std::unique_ptr<Service>> workers_;
+};
+
+// Clients that push ones through one worker until they are asked how often; a push that was not acknowledged is
+// repeated as it was.
+class Load {
+ public:
+  Load(Fleet& fleet, std::size_t entry) {
+    for (int c = 0; c < 2; ++c)
+      clients_.push_back(std::async(std::launch::async, [this, url = fleet.worker(entry).url, c] {
+        ParameterClient client(url, "c" + std::to_string(c));
+        auto const ones = ParameterClient::bytes(Floats(elements, 1));
+        for (auto is_last = false; !is_last;) {
+          is_last = ends_;
+          while (client.push("w", ones).status != 200) pause_briefly();
+          ++acknowledged_;
+        }
+      }));
+  }
+  ~Load() { ends_ = true; }
+  Load(Load const&) = delete;
+  Load& operator=(Load const&) = delete;
+
+  bool goes_on(std::uint64_t pushes = 10) {
+    auto const before = acknowledged_.load();
+    return eventually([&] { return acknowledged_ > before + pushes; }, std::chrono::seconds(30));
+  }
+  std::uint64_t stop() {
+    ends_ = true;
+    for (auto& client : clients_) client.get();
+    return acknowledged_;
+  }
+
+ private:
+  std::atomic<bool> ends_ = false;
+  std::atomic<std::uint64_t> acknowledged_ = 0;
+  std::vector<std::future<void>> clients_;
+};
+
+}  // namespace
+
+TEST_CASE("pushes go on without a coordinator, and with the next one") {
+  Fleet fleet(3);
+  Load load(fleet, 0);
+  auto const before = fleet.coordinator().get("/v1/parameters/w").json();
+  CHECK(load.goes_on());
+  fleet.kill();
+  CHECK(load.goes_on());
+  fleet.start();
+  CHECK(load.goes_on());
+  CHECK(fleet.coordinator().get("/v1/parameters/w").json() == before);
+  auto const sum = static_cast<float>(load.stop());
+  CHECK(fleet.values(1) == Floats(elements, sum));
+}
+
+TEST_CASE("an owner that dies while there is no coordinator is followed when there is one again") {
+  Fleet fleet(4);
+  Load load(fleet, fleet.owner_of(0));
+  CHECK(load.goes_on());
+  auto const victim = fleet.owner_of(1);
+  fleet.kill();
+  fleet.kill_worker(victim);
+  fleet.start();
+  CHECK(load.goes_on());
+  CHECK(eventually([&] { return fleet.is_ready(); }, std::chrono::seconds(30)));
+  auto const entry = fleet.owner_of(0);
+  auto const sum = static_cast<float>(load.stop());
+  CHECK(fleet.values(entry) == Floats(elements, sum));
+}
+
+TEST_CASE("a coordinator that dies at any point of a takeover: the next one ends it, and every push counts once") {
+  auto dies = true;
+  for (int point = 1; dies; ++point) {
+    INFO("killed at point " << point);
+    Fleet fleet(4);
+    auto const entry = fleet.owner_of(0), victim = fleet.owner_of(1);
+    Load load(fleet, entry);
+    CHECK(load.goes_on(3));
+    fleet.kill();
+    fleet.start_one_that_dies_at(point);
+    fleet.kill_worker(victim);
+    CHECK(eventually([&] { return fleet.coordinator_has_died() || fleet.is_ready(); }, std::chrono::seconds(30)));
+    dies = fleet.coordinator_has_died();
+    fleet.kill();
+    fleet.start();
+    CHECK(load.goes_on(3));
+    CHECK(eventually([&] { return fleet.is_ready(); }, std::chrono::seconds(30)));
+    auto const sum = static_cast<float>(load.stop());
+    CHECK(fleet.values(entry) == Floats(elements, sum));
+  }
+}

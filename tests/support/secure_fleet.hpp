@@ -1,0 +1,79 @@
+// A coordinator and workers with tokens and certificates, as real processes, and callers of every kind.
+#pragma once
+
+#include <boost/json.hpp>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/support/certificates.hpp"
+#include "tests/support/cluster.hpp"
+
+namespace chorus::testing {
+
+// What a caller shows.
+struct Badge {
+  std::string token;        // "": none
+  Identity certificate;     // empty: none
+  std::string authorities;  // whom the caller believes
+};
+
+struct Outcome {
+  int status = 0;         // 0: no answer
+  std::string challenge;  // WWW-Authenticate
+  std::string body;
+  // Nothing behind the door has seen the request.
+  [[nodiscard]] bool is_refused() const { return status == 0 || status == 401 || !challenge.empty(); }
+};
+
+// Does not wait for the end of a body that is a stream.
+Outcome call(std::string const& url, std::string const& method, std::string const& path, Badge const& badge,
+             std::string const& body = "", httplib::Headers headers = {});
+
+// Output of a program, standard error included, and its exit status.
+struct Ran {
+  int status = 0;
+  std::string output;
+};
+Ran run(std::vector<std::string> const& arguments);
+
+class SecureFleet {
+ public:
+  // Client certificates are required everywhere; links go over TLS.
+  explicit SecureFleet(std::size_t workers);
+
+  Service& coordinator() { return *coordinator_; }
+  Service& worker(std::size_t i) { return *workers_.at(i); }
+  [[nodiscard]] std::size_t size() const { return workers_.size(); }
+
+  // A token of the role, made by `chorus token create`, with the fleet's certificate. `lifetime` as --expires takes it.
+  Badge badge(std::string const& role, std::string const& lifetime = "1h");
+  void revoke(Badge const& badge);
+
+  // With the token of an administrator; the test fails unless the status is 2xx.
+  std::string get(Service const& service, std::string const& path);
+  std::string put(Service const& service, std::string const& path, std::string const& body,
+                  httplib::Headers headers = {});
+
+  // `chorus` with this badge.
+  Ran chorus(Badge const& badge, std::vector<std::string> const& arguments);
+
+  [[nodiscard]] std::string file(std::string const& name) const { return directory_ / name; }
+  Authority authority;
+
+ private:
+  std::string create(std::string const& id, std::string const& role, std::string const& lifetime);
+  std::vector<std::string> protection(std::string const& name);
+
+  ScratchDirectory directory_;
+  std::map<std::string, std::string> ids_;  // by token
+  int drawn_ = 0;
+  Identity client_;
+  std::string service_token_file_;
+  Badge admin_;
+  std::unique_ptr<Service> coordinator_;
+  std::vector<std::unique_ptr<Service>> workers_;
+};
+
+}  // namespace chorus::testing
