@@ -46,7 +46,7 @@ class Collectives {
   // `trace`: the one that the request belongs to, if any; workers are told.
   // Problems of Journal::flush mean that it is not known to survive a crash: ask again.
   boost::asio::awaitable<http::Checked<Launched>> launch(Records::Name name, api::CollectiveRequest request,
-                                                       std::optional<http::TraceContext> trace);
+                                                         std::optional<http::TraceContext> trace);
 
   // The same without launching, and without a trace in the list.
   boost::asio::awaitable<http::Checked<std::shared_ptr<Record>>> validate(api::CollectiveRequest request);
