@@ -5,9 +5,9 @@ import {selectedGroup, state, trafficOf, trafficRate} from "/ui/store.js";
 import {sharedLevel} from "/ui/topology.js";
 import {bytes, count, rate, seconds} from "/ui/units.js";
 
-const slowBelow = 0.5; // of the median of the links of the same level
+const slowBelow = 0.4; // of the median of the links of the same level
 const comparableLinks = 3; // fewer say nothing about a median
-const enoughBytes = 65536; // below, latency is all that a speed shows
+const enoughBytes = 1 << 20; // below, latency is all that a speed shows
 
 // Bytes per second while something was queued: how fast the link really is. Null where too little was sent.
 function speed(link) {
@@ -241,7 +241,7 @@ export function linksSection() {
         setText(
           read,
           "Rows send, columns receive. Point at a cell, or use the arrow keys, for exact values; " +
-            "! marks a link at less than half the speed of its like.",
+            "! marks a link at less than 0.4 of the speed of its like.",
         );
     }
     meta.textContent = !group
