@@ -207,8 +207,8 @@ void Collectives::count(Execution const& execution) {
   if (auto const waited = execution.waited_seconds()) tools_.metrics.collective_launched(view.request.op, *waited);
 }
 
-Collectives::UnderWay Collectives::under_way() const {
-  UnderWay counts;
+Collectives::Counts Collectives::counts() const {
+  Counts counts;
   for (auto const& [id, execution] : running_) {
     auto const& view = execution->record().view();
     ++(view.state == "running" ? counts.active : counts.queued)[view.request.op];

@@ -69,10 +69,10 @@ class Collectives {
   boost::asio::awaitable<void> stop(TimePoint until);
 
   // How many run, and how many wait to be launched, by operation.
-  struct UnderWay {
+  struct Counts {
     std::map<std::string, std::size_t, std::less<>> active, queued;
   };
-  [[nodiscard]] UnderWay under_way() const;
+  [[nodiscard]] Counts counts() const;
 
  private:
   struct Ready {

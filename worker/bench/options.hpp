@@ -17,11 +17,6 @@ namespace chorus::bench {
 
 struct Options {
   std::vector<Op> ops{Op::all_reduce};
-
-  // The link may be shared memory.
-  [[nodiscard]] inline bool may_share(Options const& options) {
-    return options.link == "shm" || options.link == "auto";
-  }
   std::vector<std::uint32_t> ranks{2};
   std::string link = "auto";
   std::string tls_certificate, tls_key;         // files, of link "tls": for 127.0.0.1, and every rank believes it
@@ -45,6 +40,9 @@ struct Options {
   bool json = false;
   bool details = false;
 };
+
+// The link may be shared memory.
+[[nodiscard]] inline bool may_share(Options const& options) { return options.link == "shm" || options.link == "auto"; }
 
 // What `auto` chooses by.
 [[nodiscard]] model::Constants constants_of(Options const& options);

@@ -60,7 +60,7 @@ class Members {
     auto const call =
         SharedCall::make(program, {input.size(), {}, {}}, Dtype::f32, ReduceOp::sum, input.size(), *arenas[rank])
             .value();
-    return groups[rank]->run(*call, "a sum of " + std::to_string(input.size()), std::as_bytes(input),
+    return groups[rank]->run(*call, 1, "a sum of " + std::to_string(input.size()), std::as_bytes(input),
                              std::as_writable_bytes(output), timeout);
   }
 
