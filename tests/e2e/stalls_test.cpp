@@ -59,7 +59,7 @@ struct Fleet {
   std::string log(std::string const& service) { return content_of(directory / service); }
   std::uint32_t rank_of(std::string const& id) {
     for (auto const& member : coordinator.get("/v1/groups/g").json().at("members").as_array())
-      if (member.at("worker") == id) return member.at("rank").to_number<std::uint32_t>();
+      if (std::string_view(member.at("worker").as_string()) == id) return member.at("rank").to_number<std::uint32_t>();
     throw std::runtime_error("no member " + id);
   }
 
