@@ -32,6 +32,9 @@ class Router {
   [[nodiscard]] Match match(Request& request) const;
 
  private:
+  // Why nobody answers: no route fits, or none with this method.
+  [[nodiscard]] Match refuse(Request const& request, std::optional<std::vector<std::string>> const& path) const;
+
   struct Route {
     Method method;
     std::string pattern;
