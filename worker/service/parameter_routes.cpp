@@ -337,7 +337,16 @@ awaitable<http::Response> ParameterRoutes::push(http::Request const& request, ht
     auto const rows = parameters::check_rows(push->data->bytes(), push->rows, row_bytes, target->rows());
     if (!rows) co_return rows.error();
   }
-  if (target->host) co_return co_await push_here(std::move(*target), std::move(*push), pulls);
+  if (target->host) {
+    auto response = co_await push_here(*target, *push, pulls);
+    auto const has_moved = response.problem && response.problem->code == ProblemCode::misdirected;
+    if (!has_moved || request.query_value("shard")) co_return response;
+    // It was here a moment ago. Whether it was applied or not, the next owner knows.
+    auto placement = co_await access_.placement(target->host->spec().parameter, target->deadline);
+    if (!placement) co_return placement.error();
+    target->host = nullptr;
+    target->placement = std::move(*placement);
+  }
   co_return co_await push_everywhere(std::move(*target), std::move(*push), pulls);
 }
 
