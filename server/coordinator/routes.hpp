@@ -74,6 +74,7 @@ class ParameterRoutes {
   boost::asio::awaitable<http::Response> put(http::Request const& request, http::Body& body);
   boost::asio::awaitable<http::Response> erase(http::Request const& request, http::Body& body);
   boost::asio::awaitable<http::Response> checkpoint(http::Request const& request, http::Body& body);
+  boost::asio::awaitable<http::Response> hand_over(http::Request const& request, http::Body& body);
   void heed_suspicion(http::Request const& request);
   ParameterDirectory& directory_;
   Checkpoints& checkpoints_;
