@@ -325,7 +325,8 @@ asio::awaitable<Session::Next> Session::hand_over(Incoming const& incoming, Resp
   std::string early_bytes(wire_.buffered());
   try {
     auto tls = wire_.release_tls();
-    response.upgrade({std::move(wire_.socket()), std::move(tls), std::move(early_bytes)});
+    Connection connection(std::move(wire_.socket()), std::move(tls), std::move(early_bytes));
+    response.upgrade(std::move(connection));
   } catch (std::exception const& error) { spdlog::error("{}: the upgrade threw: {}", remote_, error.what()); }
   co_return Next::handed_over;
 }
