@@ -272,7 +272,9 @@ asio::awaitable<std::optional<Problem>> ParameterDirectory::tell(RecordPtr recor
       assignment.backups.push_back({follower->worker, follower->incarnation, follower->url});
   // Who hears of an epoch must not outlive the memory of it.
   if (auto undurable = co_await tools_.journal.flush()) co_return undurable;
-  auto const patience = assignment.checkpoint ? patience_.loading : patience_.assignment;
+  // A worker writes the initial values of all that it is given before it answers: 64 MiB in a second at least.
+  auto const filling = std::chrono::milliseconds(fresh ? record->parameter.bytes >> 16 : 0);
+  auto const patience = (assignment.checkpoint ? patience_.loading : patience_.assignment) + filling;
   auto const said = co_await tools_.workers.assign_shard(member.url, std::move(assignment), Clock::now() + patience);
   auto const title = "worker '" + member.worker + "', shard " + std::to_string(number) + ": ";
   if (said.has_error()) {

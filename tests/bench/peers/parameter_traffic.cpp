@@ -132,9 +132,9 @@ void receive_answer(int handle, Server const& server, std::vector<char>& memory)
 int main(int argc, char** argv) {
   if (argc != 8) return 2;
   Server server{argv[1], argv[3], std::strtoull(argv[4], nullptr, 10), std::strtoull(argv[7], nullptr, 10)};
-  auto port = static_cast<std::uint16_t>(std::atoi(argv[2]));
-  auto const connections = std::atoi(argv[5]);
-  auto const seconds = std::atof(argv[6]);
+  auto port = static_cast<std::uint16_t>(std::strtoul(argv[2], nullptr, 10));
+  auto const connections = static_cast<int>(std::strtoul(argv[5], nullptr, 10));
+  auto const seconds = std::strtod(argv[6], nullptr);
   pid_t child = 0;
   if (server.kind == "raw") {
     auto const listener = ::socket(AF_INET, SOCK_STREAM, 0);
