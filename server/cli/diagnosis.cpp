@@ -163,7 +163,7 @@ class Diagnosis {
     if (!has_ended(collective) && collective.stalled) {
       auto const& stall = *collective.stalled;
       problem(about, "in group " + collective.request.group + " " + stall.text,
-              "look at the workers named; it fails at its deadline, " + seconds_of(collective.request.timeout_ms) +
+              "look at the workers named; it fails at its deadline, " + seconds_of(collective.timeout_ms) +
                   " after its launch");
     }
     bool const is_newest_ended = !ended_seen_ && has_ended(collective);
