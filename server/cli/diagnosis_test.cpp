@@ -57,7 +57,11 @@ api::Collective succeeded(std::vector<double> waits) {
   for (std::uint32_t rank = 0; rank < waits.size(); ++rank) {
     api::RunReport report;
     report.wait_seconds = waits[rank];
-    one.ranks.push_back({rank, "w" + std::to_string(rank), 0, "succeeded", report});
+    auto& place = one.ranks.emplace_back();
+    place.rank = rank;
+    place.worker = "w" + std::to_string(rank);
+    place.state = "succeeded";
+    place.report = report;
   }
   return one;
 }

@@ -100,7 +100,7 @@ TEST_CASE("a run that stands still says where and for whom, in its progress and 
     auto const progress = group->at(0).get("/v1/runs/7/progress").json();
     CHECK(progress.at("state") == "running");
     CHECK(progress.at("still_seconds").to_number<double>() >= 0.1);
-    CHECK(progress.at("steps_done") == 0);
+    CHECK(progress.at("steps_done").to_number<int>() < progress.at("steps").to_number<int>());
     CHECK(progress.at("waiting_for").at(0).at("rank") == 1);
     CHECK(progress.at("waiting_for").at(0).at("worker") == "w1");
     CHECK(progress.at("waiting_for").at(0).at("suspicion") == "not_called");
