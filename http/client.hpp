@@ -57,10 +57,10 @@ class Client {
   Client(Client const&) = delete;
   Client& operator=(Client const&) = delete;
 
-  // Errors: HttpErrc connect_failed, local_limit, tls_failed, timed_out (at the deadline), peer_closed, malformed, too_large; the
-  // detail names the URL. A request on a kept connection that the peer had closed meanwhile is sent once more on a
-  // fresh one, if it is certain that no answer byte came and the method is idempotent. Cancellable: the connection is
-  // then closed. On the client's thread; any number at once.
+  // Errors: HttpErrc connect_failed, local_limit, tls_failed, timed_out (at the deadline), peer_closed, malformed,
+  // too_large; the detail names the URL. A request on a kept connection that the peer had closed meanwhile is sent once
+  // more on a fresh one, if it is certain that no answer byte came and the method is idempotent. Cancellable: the
+  // connection is then closed. On the client's thread; any number at once.
   boost::asio::awaitable<Result<Answer>> send(Call call, TimePoint deadline);
 
   // Connects and performs an HTTP Upgrade.

@@ -27,8 +27,8 @@ class Router {
     Handler const* handler = nullptr;  // null: `problem` says 404 or 405
     std::string_view pattern;          // label for metrics: bounded cardinality
     Problem problem;
-    Access access = Access::admin;     // of the route that was found
-    std::string allow;                 // the methods of this path
+    Access access = Access::admin;  // of the route that was found
+    std::string allow;              // the methods of this path
   };
   // Fills request.parameters.
   [[nodiscard]] Match match(Request& request) const;

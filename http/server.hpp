@@ -29,8 +29,8 @@ class TlsContext;
 
 // Who may come in, and how. What it points to outlives the server.
 struct Door {
-  Guard* guard = nullptr;     // null: everybody may do everything
-  TlsContext* tls = nullptr;  // null: plain
+  Guard* guard = nullptr;      // null: everybody may do everything
+  TlsContext* tls = nullptr;   // null: plain
   bool only_loopback = false;  // listen() refuses every other address
 };
 

@@ -66,7 +66,7 @@ class Session {
   Wire wire_;
   std::string remote_;
   std::optional<std::vector<std::string>> certificate_names_;  // the client's
-  TimePoint started_{};  // of the current request: its header was complete
+  TimePoint started_{};                                        // of the current request: its header was complete
 };
 
 }  // namespace chorus::http

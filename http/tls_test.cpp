@@ -50,8 +50,8 @@ asio::awaitable<void> keep(asio::awaitable<Result<Answer>> task, std::optional<R
   result.emplace(std::move(answer));
 }
 
-struct Caller {
-  explicit Caller(TlsFiles tls) : credentials("", std::move(tls)) { REQUIRE(credentials.open().has_value()); }
+struct Customer {
+  explicit Customer(TlsFiles tls) : credentials("", std::move(tls)) { REQUIRE(credentials.open().has_value()); }
 
   Result<Answer> send(Call call) {
     std::optional<Result<Answer>> result;
@@ -90,9 +90,9 @@ bool has(std::string const& text, std::string const& part) {
 TEST_CASE("requests, large bodies and streams go over TLS") {
   Authority authority;
   SecureServer server(authority.issue("server", {"127.0.0.1"}), authority);
-  Caller caller({"", "", authority.path()});
-  CHECK(caller.get(server.url("/hello"))->body == "hello\n");
-  CHECK(caller.get(server.url("/hello"))->body == "hello\n");
+  Customer customer({"", "", authority.path()});
+  CHECK(customer.get(server.url("/hello"))->body == "hello\n");
+  CHECK(customer.get(server.url("/hello"))->body == "hello\n");
   CHECK(server.server->connections_used() == 1);
 
   auto const bytes = http::testing::pattern(5'000'000);
@@ -100,38 +100,39 @@ TEST_CASE("requests, large bodies and streams go over TLS") {
   store.method = Method::put;
   store.url = server.url("/store");
   store.payload = bytes;
-  CHECK(caller.send(std::move(store))->status == 204);
+  CHECK(customer.send(std::move(store))->status == 204);
   CHECK(server.server->take_stored() == bytes);
 
   std::vector<std::byte> room(3'000'000);
   Call payload;
   payload.url = server.url("/payload/3000000");
   payload.destination = room;
-  CHECK(caller.send(std::move(payload))->received_bytes == room.size());
+  CHECK(customer.send(std::move(payload))->received_bytes == room.size());
   CHECK(room == http::testing::pattern(room.size()));
-  CHECK(caller.get(server.url("/stream/3"))->body == "piece 3\npiece 2\npiece 1\n");
+  CHECK(customer.get(server.url("/stream/3"))->body == "piece 3\npiece 2\npiece 1\n");
 }
 
 TEST_CASE("a certificate for another name is refused, and the message has both") {
   Authority authority;
   SecureServer server(authority.issue("w1", {"w1.example", "10.0.0.1"}), authority);
-  auto const why = Caller({"", "", authority.path()}).why(server.url("/hello"));
+  auto const why = Customer({"", "", authority.path()}).why(server.url("/hello"));
   CHECK(has(why, "is for w1.example, 10.0.0.1, and not for 127.0.0.1"));
   CHECK(has(why, server.url("/hello")));
 }
 
 TEST_CASE("a certificate of nobody's is refused, and the message says what would help") {
-  Authority authority, stranger;
+  Authority authority, stranger("another authority"), namesake;
   SecureServer server(authority.issue("server", {"127.0.0.1"}), authority);
-  CHECK(has(Caller({"", "", stranger.path()}).why(server.url("/hello")), "its authority has to be in --tls-ca"));
+  CHECK(has(Customer({"", "", namesake.path()}).why(server.url("/hello")), "its authority has to be in --tls-ca"));
+  CHECK(has(Customer({"", "", stranger.path()}).why(server.url("/hello")), "its authority has to be in --tls-ca"));
 }
 
 TEST_CASE("an expired certificate is refused by the client, and by its own service when it starts") {
   Authority authority;
   auto const good = authority.issue("server", {"127.0.0.1"});
   SecureServer server(good, authority);
-  Caller caller({"", "", authority.path()});
-  CHECK(caller.get(server.url("/hello"))->ok());
+  Customer customer({"", "", authority.path()});
+  CHECK(customer.get(server.url("/hello"))->ok());
   authority.issue("server", {"127.0.0.1"}, -hours(1));
   TlsContext late(TlsContext::Side::server, files(good, authority));
   auto const opened = late.open();
@@ -144,17 +145,17 @@ TEST_CASE("a certificate that is renewed is used by the next connection") {
   auto const own = authority.issue("server", {"127.0.0.1"});
   SecureServer server(own, authority);
   auto const until = server.context.certificate()->ends;
-  CHECK(Caller({"", "", authority.path()}).get(server.url("/hello"))->ok());
+  CHECK(Customer({"", "", authority.path()}).get(server.url("/hello"))->ok());
   authority.issue("server", {"127.0.0.1"}, hours(5));
   auto const deadline = soon();
   while (server.context.certificate()->ends == until && std::chrono::steady_clock::now() < deadline)
-    CHECK(Caller({"", "", authority.path()}).get(server.url("/hello"))->ok());
+    CHECK(Customer({"", "", authority.path()}).get(server.url("/hello"))->ok());
   CHECK(server.context.certificate()->ends > until);
   // Now one that has expired: who is not sure of it must not take it.
   authority.issue("server", {"127.0.0.1"}, -hours(1));
   std::string why;
   while (why.empty() && std::chrono::steady_clock::now() < deadline) {
-    auto const answer = Caller({"", "", authority.path()}).get(server.url("/hello"));
+    auto const answer = Customer({"", "", authority.path()}).get(server.url("/hello"));
     if (!answer) why = answer.error().detail;
   }
   CHECK(has(why, "has expired at"));
@@ -162,26 +163,26 @@ TEST_CASE("a certificate that is renewed is used by the next connection") {
 }
 
 TEST_CASE("where client certificates are asked for, nobody gets in without a good one") {
-  Authority authority, stranger;
+  Authority authority, stranger("another authority");
   SecureServer server(authority.issue("server", {"127.0.0.1"}), authority, true);
-  CHECK(Caller(files(authority.issue("client", {"w0"}), authority)).get(server.url("/hello"))->ok());
-  CHECK(has(Caller({"", "", authority.path()}).why(server.url("/hello")), "a client certificate is required"));
+  CHECK(Customer(files(authority.issue("client", {"w0"}), authority)).get(server.url("/hello"))->ok());
+  CHECK(has(Customer({"", "", authority.path()}).why(server.url("/hello")), "a client certificate is required"));
   auto const forged = stranger.issue("client", {"w0"});
-  CHECK(has(Caller(files(forged, authority)).why(server.url("/hello")), "does not know who signed"));
+  CHECK(has(Customer(files(forged, authority)).why(server.url("/hello")), "does not know who signed"));
   auto const old = authority.issue("old", {"w0"}, -hours(1));
-  CHECK(has(Caller(files(old, authority)).why(server.url("/hello")), "it has expired; renew it"));
+  CHECK(has(Customer(files(old, authority)).why(server.url("/hello")), "it has expired; renew it"));
 }
 
 TEST_CASE("plain HTTP on a port with TLS, and TLS on a plain port, are told apart") {
   Authority authority;
   SecureServer secure(authority.issue("server", {"127.0.0.1"}), authority);
   LiveServer plain;
-  Caller caller({"", "", authority.path()});
-  auto const answer = caller.get("http://127.0.0.1:" + std::to_string(secure.server->port()) + "/hello");
+  Customer customer({"", "", authority.path()});
+  auto const answer = customer.get("http://127.0.0.1:" + std::to_string(secure.server->port()) + "/hello");
   REQUIRE(answer.has_value());
   CHECK(answer->status == 400);
   CHECK(has(answer->body, "this port speaks TLS"));
-  CHECK(has(caller.why("https://127.0.0.1:" + std::to_string(plain.port()) + "/hello"), "does not speak TLS"));
+  CHECK(has(customer.why("https://127.0.0.1:" + std::to_string(plain.port()) + "/hello"), "does not speak TLS"));
 }
 
 TEST_CASE("keys and certificates that do not fit are refused with their names") {

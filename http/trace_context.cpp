@@ -9,11 +9,12 @@ namespace {
 constexpr std::size_t trace_id_at = 3, parent_id_at = 36, flags_at = 53, size_of_version_00 = 55;
 
 bool is_hex(std::string_view text) {
-  return std::all_of(text.begin(), text.end(),
-                     [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
+  return std::all_of(text.begin(), text.end(), [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
 }
 
-bool is_identity(std::string_view text) { return is_hex(text) && text.find_first_not_of('0') != std::string_view::npos; }
+bool is_identity(std::string_view text) {
+  return is_hex(text) && text.find_first_not_of('0') != std::string_view::npos;
+}
 
 }  // namespace
 
@@ -23,8 +24,8 @@ std::optional<TraceContext> parse_traceparent(std::string_view text) {
   auto const trace_id = text.substr(trace_id_at, 32), parent_id = text.substr(parent_id_at, 16);
   auto const flags = text.substr(flags_at, 2);
   bool const is_00 = version == "00";
-  bool const ends = is_00 ? text.size() == size_of_version_00
-                          : text.size() == size_of_version_00 || text[size_of_version_00] == '-';
+  bool const ends =
+      is_00 ? text.size() == size_of_version_00 : text.size() == size_of_version_00 || text[size_of_version_00] == '-';
   if (!is_hex(version) || version == "ff" || !ends || !is_identity(trace_id) || !is_identity(parent_id) ||
       !is_hex(flags) || text[2] != '-' || text[parent_id_at - 1] != '-' || text[flags_at - 1] != '-')
     return std::nullopt;

@@ -1,4 +1,5 @@
-// One TCP connection, plain or with TLS, with a read buffer and a deadline: what a session and the client's connections have in common.
+// One TCP connection, plain or with TLS, with a read buffer and a deadline: what a session and the client's connections
+// have in common.
 //
 // No timer is armed per read. Whoever owns wires calls expire_if_late() now and then, or expire() once.
 #pragma once

@@ -30,7 +30,7 @@ void add_groups(Families& families, std::vector<CoordinatorScrape::Group> const&
   families.push_back(std::move(epochs));
 }
 
-void add_journal(Families& families, CoordinatorScrape::Journal const& journal) {
+void add_journal(Families& families, JournalScrape const& journal) {
   families.push_back(single(Id::journal_writes, static_cast<double>(journal.writes)));
   families.push_back(single(Id::journal_errors, static_cast<double>(journal.errors)));
   families.push_back(single(Id::journal_unwritten, static_cast<double>(journal.unwritten_rows)));

@@ -12,6 +12,11 @@
 
 namespace chorus::metrics {
 
+struct JournalScrape {
+  std::uint64_t writes = 0, errors = 0, unwritten_rows = 0, bytes = 0;
+  bool was_unclean = false;  // the last life
+};
+
 struct CoordinatorScrape {
   ServiceState state;
   // By the name of the operation; what is not named is 0.
@@ -27,11 +32,7 @@ struct CoordinatorScrape {
     double wall_seconds = 0;  // since 1970
   };
   std::vector<Heartbeat> heartbeats;
-  struct Journal {
-    std::uint64_t writes = 0, errors = 0, unwritten_rows = 0, bytes = 0;
-    bool was_unclean = false;  // the last life
-  };
-  std::optional<Journal> journal;  // where there is one
+  std::optional<JournalScrape> journal;  // where there is one
   std::uint64_t events_published = 0;
   std::uint64_t event_streams_dropped = 0;
   std::size_t event_streams = 0;

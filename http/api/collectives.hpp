@@ -109,8 +109,8 @@ struct Collective {
   double seconds = 0;               // admission to commit
   double arrival_skew_seconds = 0;  // last minus first launch confirmed
   std::vector<RankRecord> ranks;
-  std::vector<Attempt> attempts;  // before this one
-  std::optional<Stall> stalled;   // now; of one that failed, when it failed
+  std::vector<Attempt> attempts;           // before this one
+  std::optional<Stall> stalled;            // now; of one that failed, when it failed
   std::optional<std::string> traceparent;  // of the request that launched it
   std::optional<http::Problem> error;
 };

@@ -3,6 +3,7 @@
 #include <array>
 #include <charconv>
 #include <cstdio>
+#include <ctime>
 
 namespace chorus::http {
 namespace {
@@ -17,6 +18,8 @@ std::optional<unsigned> number(std::string_view text) {
 }
 
 }  // namespace
+
+WallTime system_time() { return WallTime(std::chrono::seconds(std::time(nullptr))); }
 
 std::string to_text(WallTime time) {
   auto const day = std::chrono::floor<std::chrono::days>(time);

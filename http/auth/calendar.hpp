@@ -13,9 +13,7 @@ namespace chorus::http {
 using WallTime = std::chrono::sys_seconds;
 using WallClock = std::function<WallTime()>;
 
-[[nodiscard]] inline WallTime system_time() {
-  return std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
-}
+[[nodiscard]] WallTime system_time();
 
 [[nodiscard]] std::string to_text(WallTime time);
 // Years 1970 to 9999, in UTC.

@@ -75,9 +75,9 @@ std::string timestamp(spdlog::log_clock::time_point time) {
   std::tm utc{};
   gmtime_r(&seconds, &utc);
   std::array<char, 48> text{};
-  auto const size = std::snprintf(text.data(), text.size(), "%04d-%02d-%02dT%02d:%02d:%02d.%06dZ", utc.tm_year + 1900,
-                                  utc.tm_mon + 1, utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec,
-                                  static_cast<int>(us % 1000000));
+  auto const size =
+      std::snprintf(text.data(), text.size(), "%04d-%02d-%02dT%02d:%02d:%02d.%06dZ", utc.tm_year + 1900, utc.tm_mon + 1,
+                    utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec, static_cast<int>(us % 1000000));
   return {text.data(), static_cast<std::size_t>(size)};
 }
 

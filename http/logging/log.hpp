@@ -41,12 +41,10 @@ void configure(spdlog::logger& log, Format format, std::vector<Field> always = {
 void write(spdlog::logger& log, spdlog::level::level_enum level, std::string_view event, std::string_view text,
            std::vector<Field> const& fields);
 
-inline void info(spdlog::logger& log, std::string_view event, std::string_view text,
-                 std::vector<Field> const& fields) {
+inline void info(spdlog::logger& log, std::string_view event, std::string_view text, std::vector<Field> const& fields) {
   write(log, spdlog::level::info, event, text, fields);
 }
-inline void warn(spdlog::logger& log, std::string_view event, std::string_view text,
-                 std::vector<Field> const& fields) {
+inline void warn(spdlog::logger& log, std::string_view event, std::string_view text, std::vector<Field> const& fields) {
   write(log, spdlog::level::warn, event, text, fields);
 }
 

@@ -49,7 +49,12 @@ TEST_CASE("a line of a library is JSON, too, and marks within text are no fields
   CHECK(plain.json().at("message") == "1 of 2");
   CHECK(plain.json().at("event") == "log");
   Written w(logging::Format::json);
-  logging::info(w.log, "e", "a\x1e" "b", {{"detail", "c\x1e\x1f" "d"}});
+  logging::info(w.log, "e",
+                "a\x1e"
+                "b",
+                {{"detail",
+                  "c\x1e\x1f"
+                  "d"}});
   CHECK(w.json().at("message") == "a b");
   CHECK(w.json().at("detail") == "c  d");
 }

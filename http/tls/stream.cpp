@@ -35,6 +35,7 @@ std::string alert(int reason) {
     case SSL_R_SSLV3_ALERT_CERTIFICATE_UNKNOWN:
       return "the peer refused this side's certificate";
     case SSL_R_TLSV1_ALERT_UNKNOWN_CA:
+    case SSL_R_TLSV1_ALERT_DECRYPT_ERROR:
       return "the peer does not know who signed this side's certificate: the peer's --tls-ca has to have that "
              "authority";
     case SSL_R_WRONG_VERSION_NUMBER:
@@ -47,6 +48,25 @@ std::string alert(int reason) {
   }
 }
 
+// A certificate that is refused is not kept by OpenSSL, and an explanation needs it: it is kept with the connection.
+void free_refused(void*, void* x509, CRYPTO_EX_DATA*, int, long, void*) { ::X509_free(static_cast<X509*>(x509)); }
+
+int refused_index() {
+  static int const index =
+      ::CRYPTO_get_ex_new_index(CRYPTO_EX_INDEX_SSL, 0, nullptr, nullptr, nullptr, &free_refused);
+  return index;
+}
+
+int keep_refused(int is_good, X509_STORE_CTX* verification) {
+  if (is_good == 1) return 1;
+  auto* const ssl =
+      static_cast<SSL*>(::X509_STORE_CTX_get_ex_data(verification, ::SSL_get_ex_data_X509_STORE_CTX_idx()));
+  auto* const x509 = ::X509_STORE_CTX_get0_cert(verification);
+  if (x509 != nullptr && ::SSL_get_ex_data(ssl, refused_index()) == nullptr && ::X509_up_ref(x509) == 1)
+    ::SSL_set_ex_data(ssl, refused_index(), x509);
+  return 0;
+}
+
 }  // namespace
 
 TlsStream::TlsStream(std::shared_ptr<ssl_ctx_st> context, int socket)
@@ -55,6 +75,7 @@ TlsStream::TlsStream(std::shared_ptr<ssl_ctx_st> context, int socket)
     ::SSL_free(ssl_);
     throw std::bad_alloc();
   }
+  ::SSL_set_verify(ssl_, ::SSL_get_verify_mode(ssl_), &keep_refused);
 }
 
 TlsStream::~TlsStream() { ::SSL_free(ssl_); }
@@ -81,7 +102,7 @@ std::unique_ptr<TlsStream> TlsStream::connect(std::shared_ptr<ssl_ctx_st> contex
 }
 
 std::string TlsStream::wrong_certificate(long verdict) const {
-  auto const* const x509 = ::SSL_get0_peer_certificate(ssl_);
+  auto const* const x509 = static_cast<X509 const*>(::SSL_get_ex_data(ssl_, refused_index()));
   auto const theirs = x509 == nullptr ? Certificate{} : certificate_of(*x509);
   auto const whose = "the peer's certificate (" + theirs.subject + ") ";
   switch (verdict) {
@@ -97,6 +118,7 @@ std::string TlsStream::wrong_certificate(long verdict) const {
     case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
     case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
     case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
+    case X509_V_ERR_CERT_SIGNATURE_FAILURE:  // another authority of the same name
       return whose + "is signed by nobody whom this side believes: its authority has to be in --tls-ca";
     default:
       return whose + "is not accepted: " + ::X509_verify_cert_error_string(verdict);
@@ -154,7 +176,8 @@ TlsStream::Moved TlsStream::read(std::span<std::byte> first, std::span<std::byte
       ::ERR_clear_error();
       errno = 0;
       std::size_t bytes = 0;
-      auto const moved = judge(::SSL_read_ex(ssl_, space.data(), space.size(), &bytes), bytes);
+      auto const result = ::SSL_read_ex(ssl_, space.data(), space.size(), &bytes);
+      auto const moved = judge(result, bytes);
       starved_ = moved.wait != Wait::nothing;
       if (moved.error) failed_ = moved;
       if (starved_ || moved.error) return total > 0 ? Moved{total, Wait::nothing, {}} : moved;
@@ -171,7 +194,8 @@ TlsStream::Moved TlsStream::write_record(std::span<std::byte const> bytes) {
   ::ERR_clear_error();
   errno = 0;
   std::size_t written = 0;
-  auto const moved = judge(::SSL_write_ex(ssl_, bytes.data(), bytes.size(), &written), written);
+  auto const result = ::SSL_write_ex(ssl_, bytes.data(), bytes.size(), &written);
+  auto const moved = judge(result, written);
   if (moved.wait == Wait::nothing) return moved;
   if (!mix_) mix_ = std::make_unique<std::byte[]>(record_bytes_max);
   if (bytes.data() != mix_.get()) std::memcpy(mix_.get(), bytes.data(), bytes.size());
@@ -184,7 +208,8 @@ TlsStream::Moved TlsStream::flush() {
   ::ERR_clear_error();
   errno = 0;
   std::size_t written = 0;
-  auto const moved = judge(::SSL_write_ex(ssl_, mix_.get(), unsent_, &written), written);
+  auto const result = ::SSL_write_ex(ssl_, mix_.get(), unsent_, &written);
+  auto const moved = judge(result, written);
   if (moved.wait == Wait::nothing) unsent_ = 0;
   return {0, moved.wait, moved.error};
 }

@@ -71,8 +71,8 @@ class TlsStream {
   std::string host_;                  // of connect()
   std::unique_ptr<std::byte[]> mix_;  // small pieces become one record here, and what is unsent stays
   std::size_t unsent_ = 0;            // bytes of a record that was not written whole
-  Moved failed_;          // after bytes that counted: what the next read has to say
-  bool starved_ = false;  // the last read took everything that could be read
+  Moved failed_;                      // after bytes that counted: what the next read has to say
+  bool starved_ = false;              // the last read took everything that could be read
   std::string why_;
   bool met_plain_http_ = false;
 };

@@ -47,7 +47,7 @@ class Diagnosis {
     for (auto const& collective : facts_.collectives) look_at(collective);
     look_at_links();
     look_for_stragglers();
-    std::ranges::stable_sort(findings_, {}, [](Finding const& finding) { return finding.level == Level::note; });
+    findings_.insert(findings_.end(), notes_.begin(), notes_.end());
     return std::move(findings_);
   }
 
@@ -56,7 +56,7 @@ class Diagnosis {
     findings_.push_back({Level::problem, std::move(about), std::move(what), std::move(advice)});
   }
   void note(std::string about, std::string what, std::string advice) {
-    findings_.push_back({Level::note, std::move(about), std::move(what), std::move(advice)});
+    notes_.push_back({Level::note, std::move(about), std::move(what), std::move(advice)});
   }
 
   void look_at_coordinator() {
@@ -64,7 +64,8 @@ class Diagnosis {
       problem("coordinator", "it is not ready: " + facts_.unready,
               "launches are refused until it is; its log says more");
     if (facts_.workers.empty())
-      problem("coordinator", "no worker has joined", "start workers with --coordinator and the URL that was asked here");
+      problem("coordinator", "no worker has joined",
+              "start workers with --coordinator and the URL that was asked here");
   }
 
   void look_at(WorkerFacts const& facts) {
@@ -91,7 +92,8 @@ class Diagnosis {
     bool const for_us = facts.unreachable.empty(), for_coordinator = facts.by_coordinator.reachable;
     if (for_us && for_coordinator) return;
     if (!for_us && !for_coordinator)
-      problem(about, "nobody answers at its address " + url + ": " + facts.by_coordinator.detail.value_or(facts.unreachable),
+      problem(about,
+              "nobody answers at its address " + url + ": " + facts.by_coordinator.detail.value_or(facts.unreachable),
               "it is stopped, gone, or gave an address that is not its own (--advertise)");
     else if (for_us)
       problem(about, "the coordinator does not reach it at " + url + ": " + facts.by_coordinator.detail.value_or(""),
@@ -108,7 +110,8 @@ class Diagnosis {
       if (!is_call || run.still_seconds < stands_still_s) continue;
       std::string waits;
       for (auto const& one : run.waiting_for)
-        waits += (waits.empty() ? ": waits for rank " : ", rank ") + std::to_string(one.rank) + " (" + one.worker + ")" +
+        waits += (waits.empty() ? ": waits for rank " : ", rank ") + std::to_string(one.rank) + " (" + one.worker +
+                 ")" +
                  (one.suspicion == "silent"       ? ", which is silent"
                   : one.suspicion == "not_called" ? ", which has not called"
                                                   : "");
@@ -125,9 +128,10 @@ class Diagnosis {
       if (facts.worker.state == "ready") workers[facts.worker.version].push_back(facts.worker.id);
     for (auto const& [version, ids] : workers)
       if (version != facts_.version)
-        problem("version", join(ids, ", ") + (ids.size() == 1 ? " runs " : " run ") + version + ", the coordinator " +
-                               facts_.version,
-                "run one version everywhere: plans of two may differ, and then runs are refused");
+        problem(
+            "version",
+            join(ids, ", ") + (ids.size() == 1 ? " runs " : " run ") + version + ", the coordinator " + facts_.version,
+            "run one version everywhere: plans of two may differ, and then runs are refused");
   }
 
   void look_at(api::Group const& group) {
@@ -138,8 +142,9 @@ class Diagnosis {
     if (group.requested.workers)
       for (auto const& id : *group.requested.workers)
         if (!members.contains(id)) missing.push_back(id);
-    auto const wished = group.requested.workers ? group.requested.workers->size()
-                                                : group.requested.size.value_or(static_cast<std::uint32_t>(members.size()));
+    auto const wished = group.requested.workers
+                            ? group.requested.workers->size()
+                            : group.requested.size.value_or(static_cast<std::uint32_t>(members.size()));
     if (!group.lost.empty())
       problem(about, "it is degraded: it has lost " + join(group.lost, ", "),
               group.requested.on_failure == "shrink" ? "it goes on when enough workers are ready"
@@ -158,14 +163,14 @@ class Diagnosis {
     if (!has_ended(collective) && collective.stalled) {
       auto const& stall = *collective.stalled;
       problem(about, "in group " + collective.request.group + " " + stall.text,
-              "look at the workers named; it fails at its deadline, " +
-                  seconds_of(collective.request.timeout_ms) + " after its launch");
+              "look at the workers named; it fails at its deadline, " + seconds_of(collective.request.timeout_ms) +
+                  " after its launch");
     }
     bool const is_newest_ended = !ended_seen_ && has_ended(collective);
     ended_seen_ = ended_seen_ || has_ended(collective);
     if (is_newest_ended && collective.state == "failed" && collective.error)
-      note(about, "the last one failed: " + collective.error->detail, "the problem's page says what to do: /problems/" +
-                                                                          std::string(http::kind(collective.error->code).name));
+      note(about, "the last one failed: " + collective.error->detail,
+           "the problem's page says what to do: /problems/" + std::string(http::kind(collective.error->code).name));
   }
 
   void look_at_links() {
@@ -220,7 +225,7 @@ class Diagnosis {
   }
 
   ClusterFacts const& facts_;
-  std::vector<Finding> findings_;
+  std::vector<Finding> findings_, notes_;
   bool ended_seen_ = false;
 };
 

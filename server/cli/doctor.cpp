@@ -33,9 +33,9 @@ std::string version_of(Client const& client) {
   return version != nullptr && version->is_string() ? std::string(version->as_string()) : "unknown";
 }
 
-WorkerFacts ask_worker(Client const& coordinator, api::Worker worker) {
+WorkerFacts ask_worker(Session const& session, api::Worker worker) {
   WorkerFacts facts;
-  Client const client(worker.url);
+  Client const coordinator(session), client(session, worker.url, "worker " + worker.id);
   auto const ready = readiness(client, worker_patience);
   if (ready)
     facts.unready = *ready;
@@ -54,18 +54,19 @@ WorkerFacts ask_worker(Client const& coordinator, api::Worker worker) {
   return facts;
 }
 
-std::vector<WorkerFacts> ask_workers(Client const& coordinator, std::vector<api::Worker> const& workers) {
+std::vector<WorkerFacts> ask_workers(Session const& session, std::vector<api::Worker> const& workers) {
   std::vector<WorkerFacts> all;
   for (std::size_t first = 0; first < workers.size(); first += asked_at_once) {
     std::vector<std::future<WorkerFacts>> answers;
     for (auto i = first; i < std::min(first + asked_at_once, workers.size()); ++i)
-      answers.push_back(std::async(std::launch::async, ask_worker, std::cref(coordinator), workers[i]));
+      answers.push_back(std::async(std::launch::async, ask_worker, std::cref(session), workers[i]));
     for (auto& answer : answers) all.push_back(answer.get());
   }
   return all;
 }
 
-Reply<ClusterFacts> read_facts(Client const& client) {
+Reply<ClusterFacts> read_facts(Session const& session) {
+  Client const client(session);
   ClusterFacts facts;
   auto unready = readiness(client, probe_patience);
   if (!unready) return unready.error();
@@ -83,7 +84,7 @@ Reply<ClusterFacts> read_facts(Client const& client) {
   auto links = client.ask<api::MeasuredLinkList>({.path = "/v1/links"});
   if (!links) return links.error();
   facts.links = std::move(links->items);
-  facts.workers = ask_workers(client, *workers);
+  facts.workers = ask_workers(session, *workers);
   return facts;
 }
 
@@ -114,8 +115,7 @@ ExitCode print(std::vector<Finding> const& findings, ClusterFacts const& facts, 
 }
 
 ExitCode examine(Session const& session) {
-  Client const client(session);
-  auto const facts = read_facts(client);
+  auto const facts = read_facts(session);
   if (facts) return print(diagnose(*facts), *facts, session);
   static_cast<void>(report(session, facts.error()));
   return ExitCode::usage;  // 2: nobody could be asked

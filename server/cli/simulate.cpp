@@ -9,6 +9,7 @@
 #include "collectives/core/dtype.hpp"
 #include "collectives/core/op.hpp"
 #include "collectives/plan/spec.hpp"
+#include "http/logging/progress_line.hpp"
 #include "server/cli/commands.hpp"
 #include "server/cli/format.hpp"
 #include "server/cli/options.hpp"
@@ -57,7 +58,13 @@ struct SimulateOptions {
 };
 
 ExitCode simulate(SimulateOptions const& options, Session const& session) {
-  auto const answer = planning::simulate(options.request, options.constants, no_limit);
+  logging::ProgressLine progress;
+  auto const answer = planning::simulate(options.request, options.constants, no_limit,
+                                         [&progress](std::string_view algorithm, std::size_t done, std::size_t all) {
+                                           progress.show(std::string(algorithm) + ", " + std::to_string(done) + " of " +
+                                                         format_count(all, "algorithm") + " simulated");
+                                         });
+  progress.clear();
   // Nothing but the command line can be wrong.
   if (answer.has_error()) return report_usage(session, answer.error().detail);
   if (session.json)

@@ -5,7 +5,7 @@
 #include <memory>
 #include <optional>
 #include <ostream>
-#include <semaphore>
+#include <thread>
 
 #include "server/cli/client.hpp"
 #include "server/cli/commands.hpp"
@@ -38,14 +38,14 @@ struct Look {
 
 Look look(Session const& session) {
   Client const client(session);
-  Look look;
-  auto& now = look.snapshot;
+  Look seen;
+  auto& now = seen.snapshot;
   now.coordinator = session.coordinator;
   now.at = time_of_day();
-  auto const fail = [&look](Failure const& failure) {
-    look.failure = failure;
-    look.snapshot.failure = failure.problem.detail;
-    return look;
+  auto const fail = [&seen](Failure const& failure) {
+    seen.failure = failure;
+    seen.snapshot.failure = failure.problem.detail;
+    return seen;
   };
   auto workers = client.ask<api::WorkerList>(
       {.path = "/v1/workers?limit=" + std::to_string(workers_per_page), .patience = patience});
@@ -59,7 +59,7 @@ Look look(Session const& session) {
   now.workers = std::move(workers->items);
   now.groups = std::move(groups->items);
   now.collectives = std::move(collectives->items);
-  return look;
+  return seen;
 }
 
 ExitCode show_on_screen(TopOptions const& options, Session const& session) {
@@ -77,13 +77,12 @@ ExitCode show_on_screen(TopOptions const& options, Session const& session) {
 
 // A coordinator that does not answer at first is a wrong address; later it may be back.
 ExitCode print_lines(TopOptions const& options, Session const& session) {
-  std::binary_semaphore nobody(0);
   for (std::uint64_t shown = 1;; ++shown) {
     auto const now = look(session);
     if (now.failure && shown == 1) return report(session, *now.failure);
     session.out << top_json(now.snapshot) << std::endl;
     if (shown == options.count || !session.out) return ExitCode::ok;
-    static_cast<void>(nobody.try_acquire_for(options.interval));
+    std::this_thread::sleep_for(options.interval);
   }
 }
 

@@ -54,12 +54,27 @@ std::string speed_of(api::Collective const& one) {
                                                      : std::string();
 }
 
+// Those with the smallest key first, and of equals as they come.
+template <class Item>
+std::vector<Item> by_urgency(std::vector<Item> const& items, auto const& key, int keys) {
+  std::vector<Item> sorted;
+  for (int k = 0; k < keys; ++k)
+    for (auto const& item : items)
+      if (key(item) == k) sorted.push_back(item);
+  return sorted;
+}
+
 std::vector<std::string> collective_lines(Snapshot const& now) {
-  Table table({{"COLLECTIVE"}, {"STATE"}, {"OP"}, {"ALGORITHM"}, {"BYTES", Align::right}, {"SECONDS", Align::right},
-               {"GB/S", Align::right}, {"WHY"}});
-  auto sorted = now.collectives;
-  std::ranges::stable_sort(sorted, {}, [](auto const& one) { return has_ended(one) ? 2 : is_stalled(one) ? 0 : 1; });
-  for (auto const& one : sorted) {
+  Table table({{"COLLECTIVE"},
+               {"STATE"},
+               {"OP"},
+               {"ALGORITHM"},
+               {"BYTES", Align::right},
+               {"SECONDS", Align::right},
+               {"GB/S", Align::right},
+               {"WHY"}});
+  auto const key = [](api::Collective const& one) { return has_ended(one) ? 2 : is_stalled(one) ? 0 : 1; };
+  for (auto const& one : by_urgency(now.collectives, key, 3)) {
     std::string why;
     if (is_stalled(one)) why = one.stalled->text;
     if (one.error) why = one.error->detail;
@@ -72,9 +87,8 @@ std::vector<std::string> collective_lines(Snapshot const& now) {
 
 std::vector<std::string> worker_lines(Snapshot const& now) {
   Table table({{"WORKER"}, {"STATE"}, {"HEARD", Align::right}, {"LOCALITY"}, {"GROUPS"}});
-  auto sorted = now.workers;
-  std::ranges::stable_sort(sorted, {}, [](auto const& worker) { return is_ready(worker); });
-  for (auto const& worker : sorted)
+  for (auto const& worker : by_urgency(
+           now.workers, [](api::Worker const& one) { return is_ready(one) ? 1 : 0; }, 2))
     table.add({worker.id, is_ready(worker) ? worker.state : "LOST",
                decimal(static_cast<double>(worker.heard_ms_ago) / 1000, 1) + " s", format_locality(worker.locality),
                join(worker.groups, ",")});

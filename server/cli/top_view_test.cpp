@@ -27,7 +27,8 @@ Snapshot cluster_of(std::size_t workers, std::size_t collectives) {
     one.state = i == 5 ? "running" : "succeeded";
     one.bytes = 4096;
     one.seconds = 0.001;
-    if (i == 5) one.stalled.emplace().text = "nothing has moved for 2.0 s: waiting for rank 7 ('w7'), which does not answer";
+    if (i == 5)
+      one.stalled.emplace().text = "nothing has moved for 2.0 s: waiting for rank 7 ('w7'), which does not answer";
     now.collectives.push_back(one);
   }
   return now;

@@ -1,6 +1,4 @@
 // verify: proves the plans of this build; needs no coordinator.
-#include <unistd.h>
-
 #include <algorithm>
 #include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>
@@ -8,6 +6,7 @@
 #include <ostream>
 
 #include "collectives/algorithms/catalogue.hpp"
+#include "http/logging/progress_line.hpp"
 #include "server/cli/commands.hpp"
 #include "server/cli/options.hpp"
 #include "server/cli/verify_all.hpp"
@@ -49,24 +48,22 @@ void print_totals(VerifyTotals const& totals, VerifyOptions const& options, Sess
 }
 
 ExitCode verify(VerifyOptions const& options, Session const& session) {
-  bool const terminal = isatty(STDERR_FILENO) != 0;
-  char const* const clear_line = terminal ? "\r\x1b[K" : "";
+  logging::ProgressLine line;
   VerifyWatcher const watcher{.progress =
                                   [&](std::string const& algorithm, std::uint32_t ranks, VerifyTotals const& so_far) {
-                                    if (terminal)
-                                      session.err << clear_line << algorithm << ", " << format_count(ranks, "rank")
-                                                  << ": " << so_far.plans << " plans, " << so_far.failed << " failed"
-                                                  << std::flush;
+                                    line.show(algorithm + ", " + format_count(ranks, "rank") + ": " +
+                                              std::to_string(so_far.plans) + " plans, " +
+                                              std::to_string(so_far.failed) + " failed");
                                   },
                               .failure =
                                   [&](plan::Spec const& spec, std::string const& failure) {
-                                    session.err << clear_line << std::flush;
+                                    line.clear();
                                     print_failure(spec, failure, session);
                                   }};
   auto ranks = options.ranks;
   for (std::uint32_t p = 1; options.ranks.empty() && p <= options.max_ranks; ++p) ranks.push_back(p);
   auto const totals = verify_all(algorithms::all(), ranks, watcher);
-  session.err << clear_line << std::flush;
+  line.clear();
   print_totals(totals, options, session);
   return totals.failed == 0 ? ExitCode::ok : ExitCode::failed;
 }

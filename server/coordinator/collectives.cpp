@@ -70,8 +70,8 @@ void Collectives::resume(KeptCollective const& kept) {
     record->fail(order.error(), std::chrono::steady_clock::now());
     return finished(*record);
   }
-  logging::info(tools_.log, "collective.resumed",
-                "collective " + kept.record.id + " had not been launched: it goes on", fields_of(kept.record));
+  logging::info(tools_.log, "collective.resumed", "collective " + kept.record.id + " had not been launched: it goes on",
+                fields_of(kept.record));
   start(record, {std::move(order.value()), kept.group.value_or(api::Group())});
 }
 
@@ -207,8 +207,8 @@ void Collectives::count(Execution const& execution) {
   if (auto const waited = execution.waited_seconds()) tools_.metrics.collective_launched(view.request.op, *waited);
 }
 
-Collectives::UnderWay Collectives::under_way() const {
-  UnderWay counts;
+Collectives::Counts Collectives::counts() const {
+  Counts counts;
   for (auto const& [id, execution] : running_) {
     auto const& view = execution->record().view();
     ++(view.state == "running" ? counts.active : counts.queued)[view.request.op];
@@ -237,10 +237,10 @@ void Collectives::finished(Record const& record) {
                                {"seconds", view.seconds},
                                {"result", view.state}});
   if (view.error) fields.emplace_back("code", http::kind(view.error->code).name);
-  logging::write(
-      tools_.log, level, "collective.ended",
-      "collective " + view.id + " " + view.state + (view.error ? ": " + on_one_line(view.error->detail) : std::string()),
-      fields);
+  logging::write(tools_.log, level, "collective.ended",
+                 "collective " + view.id + " " + view.state +
+                     (view.error ? ": " + on_one_line(view.error->detail) : std::string()),
+                 fields);
   tools_.execution.chronicle.ended(records_, record);
   if (auto const forgotten = records_.keep_for_a_while(record)) tools_.execution.chronicle.forgotten(*forgotten);
   one_ended_.notify_all();

@@ -46,7 +46,7 @@ class Collectives {
   // `trace`: the one that the request belongs to, if any; workers are told.
   // Problems of Journal::flush mean that it is not known to survive a crash: ask again.
   boost::asio::awaitable<http::Checked<Launched>> launch(Records::Name name, api::CollectiveRequest request,
-                                                       std::optional<http::TraceContext> trace);
+                                                         std::optional<http::TraceContext> trace);
 
   // The same without launching, and without a trace in the list.
   boost::asio::awaitable<http::Checked<std::shared_ptr<Record>>> validate(api::CollectiveRequest request);
@@ -69,10 +69,10 @@ class Collectives {
   boost::asio::awaitable<void> stop(TimePoint until);
 
   // How many run, and how many wait to be launched, by operation.
-  struct UnderWay {
+  struct Counts {
     std::map<std::string, std::size_t, std::less<>> active, queued;
   };
-  [[nodiscard]] UnderWay under_way() const;
+  [[nodiscard]] Counts counts() const;
 
  private:
   struct Ready {

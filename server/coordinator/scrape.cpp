@@ -1,5 +1,7 @@
 #include "server/coordinator/scrape.hpp"
 
+#include <algorithm>
+
 #include "server/coordinator/wall_clock.hpp"
 
 namespace chorus::coordinator {
@@ -16,17 +18,17 @@ metrics::CoordinatorScrape::Group show(api::Group const& group) {
 metrics::CoordinatorScrape scrape_of(Cluster const& cluster, Collectives const& collectives, Events const& events,
                                      Journal const& journal) {
   metrics::CoordinatorScrape scrape;
-  auto under_way = collectives.under_way();
-  scrape.active = std::move(under_way.active);
-  scrape.queued = std::move(under_way.queued);
+  auto counts = collectives.counts();
+  scrape.active = std::move(counts.active);
+  scrape.queued = std::move(counts.queued);
   for (auto const& [name, group] : cluster.groups().all()) scrape.groups.push_back(show(group));
   auto const now = std::chrono::steady_clock::now();
   auto const wall_s = wall_seconds();
   for (auto const& [id, worker] : cluster.membership().all())
     scrape.heartbeats.push_back({id, wall_s - std::chrono::duration<double>(now - worker.heard).count()});
   if (journal.on_disk()) {
-    auto const counts = journal.counts();
-    scrape.journal = {counts.writes, counts.failures, counts.unwritten, counts.bytes, false};
+    auto const written = journal.counts();
+    scrape.journal = metrics::JournalScrape{written.writes, written.failures, written.unwritten, written.bytes, false};
   }
   scrape.events_published = events.published();
   scrape.event_streams_dropped = events.dropped();

@@ -92,7 +92,8 @@ std::vector<std::uint32_t> waited_for(std::vector<RankLook> const& looks) {
 double still_seconds(std::vector<RankLook> const& looks, double otherwise_s) {
   std::optional<double> least;
   for (auto const& look : looks)
-    if (look.kind == Kind::running) least = std::min(least.value_or(look.progress.still_seconds), look.progress.still_seconds);
+    if (look.kind == Kind::running)
+      least = std::min(least.value_or(look.progress.still_seconds), look.progress.still_seconds);
   return std::min(least.value_or(otherwise_s), otherwise_s);
 }
 

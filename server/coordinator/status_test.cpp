@@ -9,6 +9,8 @@ using boost::asio::awaitable;
 
 namespace {
 
+constexpr char const* launch = R"({"group":"g","tensor":"x"})";
+
 bool mentions(std::string const& text, std::string const& part) { return text.find(part) != std::string::npos; }
 
 awaitable<void> verdict_and_page(World* world) {
@@ -22,7 +24,7 @@ awaitable<void> verdict_and_page(World* world) {
   CHECK(mentions(page.body, "2 of 2 workers ready; 1 group"));
   CHECK(mentions(std::string(*page.fields.find("Content-Security-Policy")), "script-src 'self'"));
   co_await world->workers[1]->die();
-  CHECK((co_await world->put("/v1/collectives/c?wait=5s", R"({"group":"g","tensor":"x"})")).status >= 400);
+  CHECK((co_await world->post("/v1/collectives?wait=5s", launch)).status >= 400);
   CHECK(co_await world->until("/v1/status", "/verdict/level", "red"));
   CHECK(mentions((co_await world->get("/")).body, "group g is degraded: it has lost w1"));
 }
@@ -59,7 +61,8 @@ awaitable<void> bad_demonstrations(World* world) {
 
 CoordinatorOptions with_settings() {
   auto options = impatient_options();
-  options.settings.push_back({"lease-ms", "5000", "5000", true, "a lease"});
+  auto& setting = options.settings.emplace_back();
+  setting.name = "lease-ms";
   return options;
 }
 

@@ -70,9 +70,12 @@ class Drawing {
     whole["name"] = title_of(instruction);
     whole["cat"] = "instruction";
     whole["dur"] = done - ready;
-    whole["args"] = {{"instruction", instruction.instruction}, {"round", instruction.round},
-                     {"chunk", instruction.chunk},             {"chunks", instruction.chunks},
-                     {"bytes", instruction.bytes},             {"done", instruction.done_us.has_value()}};
+    whole["args"] = {{"instruction", instruction.instruction},
+                     {"round", instruction.round},
+                     {"chunk", instruction.chunk},
+                     {"chunks", instruction.chunks},
+                     {"bytes", instruction.bytes},
+                     {"done", instruction.done_us.has_value()}};
     auto& arguments = whole["args"].as_object();
     if (instruction.peer) arguments["peer"] = *instruction.peer;
     if (instruction.message) arguments["message"] = *instruction.message;
@@ -94,7 +97,8 @@ class Drawing {
     auto arrow = event(sends ? "s" : "f", trace_.rank, row, at_us);
     arrow["name"] = "message";
     arrow["cat"] = "message";
-    arrow["id"] = std::to_string(from) + ">" + std::to_string(to) + "#" + std::to_string(instruction.message.value_or(0));
+    arrow["id"] =
+        std::to_string(from) + ">" + std::to_string(to) + "#" + std::to_string(instruction.message.value_or(0));
     if (!sends) arrow["bp"] = "e";
     events_.push_back(std::move(arrow));
   }
@@ -102,16 +106,16 @@ class Drawing {
   std::uint32_t row_for(std::uint32_t kind, double from_us, double to_us) {
     constexpr std::array<char const*, 5> names{"run", "receive", "reduce", "send", "rounds"};
     auto& rows = busy_until_us_[kind];
-    auto free = std::find_if(rows.begin(), rows.end(), [from_us](double until_us) { return until_us <= from_us; });
-    if (free == rows.end() && rows.size() < rows_per_kind) {
-      free = rows.insert(rows.end(), to_us);
+    auto place = std::find_if(rows.begin(), rows.end(), [from_us](double until_us) { return until_us <= from_us; });
+    if (place == rows.end() && rows.size() < rows_per_kind) {
+      place = rows.insert(rows.end(), to_us);
       auto const row = kind * rows_per_kind + static_cast<std::uint32_t>(rows.size() - 1);
       events_.push_back(named("thread_name", trace_.rank, row, names.at(kind)));
-    } else if (free == rows.end()) {
-      free = std::min_element(rows.begin(), rows.end());
+    } else if (place == rows.end()) {
+      place = std::min_element(rows.begin(), rows.end());
     }
-    *free = std::max(*free, to_us);
-    return kind * rows_per_kind + static_cast<std::uint32_t>(free - rows.begin());
+    *place = std::max(*place, to_us);
+    return kind * rows_per_kind + static_cast<std::uint32_t>(place - rows.begin());
   }
 
   json::array& events_;
@@ -134,8 +138,8 @@ std::string chrome_trace(api::Collective const& collective, std::vector<RankTrac
   json::array events, about_ranks;
   auto error_us = 0.0;
   for (auto const& trace : ranks) {
-    events.push_back(named("process_name", trace.rank, run_row,
-                           "rank " + std::to_string(trace.rank) + " (" + trace.worker + ")"));
+    events.push_back(
+        named("process_name", trace.rank, run_row, "rank " + std::to_string(trace.rank) + " (" + trace.worker + ")"));
     events.push_back(named("thread_name", trace.rank, run_row, "run"));
     json::object about{{"rank", trace.rank}, {"worker", trace.worker}, {"recorded", trace.flight.has_value()}};
     if (trace.flight) {
@@ -148,15 +152,20 @@ std::string chrome_trace(api::Collective const& collective, std::vector<RankTrac
     }
     about_ranks.push_back(std::move(about));
   }
-  json::object metadata{{"collective", collective.id},      {"run", collective.run},
-                        {"group", collective.request.group}, {"epoch", collective.epoch},
-                        {"op", collective.request.op},       {"algorithm", collective.algorithm},
-                        {"state", collective.state},         {"clock_error_us", error_us},
-                        {"clocks", "aligned by the middles of requests; times of two ranks may be off by the sum of their errors"},
-                        {"ranks", std::move(about_ranks)}};
+  json::object metadata{
+      {"collective", collective.id},
+      {"run", collective.run},
+      {"group", collective.request.group},
+      {"epoch", collective.epoch},
+      {"op", collective.request.op},
+      {"algorithm", collective.algorithm},
+      {"state", collective.state},
+      {"clock_error_us", error_us},
+      {"clocks", "aligned by the middles of requests; times of two ranks may be off by the sum of their errors"},
+      {"ranks", std::move(about_ranks)}};
   if (collective.traceparent) metadata["traceparent"] = *collective.traceparent;
-  return json::serialize(json::object{
-      {"traceEvents", std::move(events)}, {"displayTimeUnit", "ms"}, {"metadata", std::move(metadata)}});
+  return json::serialize(
+      json::object{{"traceEvents", std::move(events)}, {"displayTimeUnit", "ms"}, {"metadata", std::move(metadata)}});
 }
 
 }  // namespace chorus::coordinator

@@ -39,7 +39,8 @@ asio::awaitable<http::Response> TraceRoutes::get(http::Request const& request) {
   auto const record = found.value();
   auto const& view = record->view();
   if (view.ranks.empty())
-    co_return http::Problem(http::ProblemCode::unknown_run, "collective " + view.id + " was not launched: no rank has run");
+    co_return http::Problem(http::ProblemCode::unknown_run,
+                            "collective " + view.id + " was not launched: no rank has run");
   auto const gathering = std::make_shared<Gathering>(executor_);
   for (auto const& rank : view.ranks) gathering->ranks.push_back({rank.rank, rank.worker, std::nullopt, {}, ""});
   for (std::size_t i = 0; i < gathering->ranks.size(); ++i) {

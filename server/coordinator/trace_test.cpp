@@ -76,9 +76,10 @@ TEST_CASE("ranks with other clocks stand on one, from the first that began") {
 }
 
 TEST_CASE("instructions of a row do not overlap, but for the wait that lies within one") {
-  auto const trace = json::parse(chrome_trace(
-      {.id = "c"}, {rank(0, 0, {instruction(0, "recv", 1, 0, 5, 50), instruction(1, "recv", 2, 10, 20, 60),
-                                instruction(2, "recv", 1, 55, 60, 70), instruction(3, "send", 1, 0, 1, 2)})}));
+  auto const trace = json::parse(
+      chrome_trace({.id = "c"}, {rank(0, 0,
+                                      {instruction(0, "recv", 1, 0, 5, 50), instruction(1, "recv", 2, 10, 20, 60),
+                                       instruction(2, "recv", 1, 55, 60, 70), instruction(3, "send", 1, 0, 1, 2)})}));
   std::map<std::int64_t, double> busy_until;
   for (auto const& event : events_of(trace, "X")) {
     if (event.at("cat") == "wait") continue;

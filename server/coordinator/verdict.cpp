@@ -56,16 +56,18 @@ class Judge {
     look_at_groups();
     look_at_parameters();
     look_at_collectives();
-    std::ranges::stable_sort(verdict_.reasons, std::ranges::greater(),
-                             [](api::VerdictReason const& reason) { return reason.level == "red"; });
     verdict_.level = verdict_.reasons.empty() ? "green" : verdict_.reasons.front().level;
     verdict_.text = sentence();
     return std::move(verdict_);
   }
 
  private:
+  // Red ones stand before amber ones, each in the order in which they were found.
   api::VerdictReason& add(char const* level, std::string text) {
-    auto& reason = verdict_.reasons.emplace_back();
+    auto& reasons = verdict_.reasons;
+    auto const is_red = level == std::string_view("red");
+    auto const at = is_red ? std::ranges::find(reasons, "amber", &api::VerdictReason::level) : reasons.end();
+    auto& reason = *reasons.emplace(at);
     reason.level = level;
     reason.text = std::move(text);
     return reason;

@@ -115,9 +115,10 @@ class Study {
                                  "ask `chorus simulate`, which has no limit");
   }
 
-  [[nodiscard]] std::vector<api::SimulatedPlan> run() const {
+  [[nodiscard]] std::vector<api::SimulatedPlan> run(Watch const& watch) const {
     std::vector<api::SimulatedPlan> plans;
     for (auto const& [algorithm, specs] : entries_) {
+      if (watch) watch(algorithm->name, plans.size(), entries_.size());
       std::optional<api::SimulatedPlan> best;
       for (auto const& spec : specs) {
         auto plan = simulated(*algorithm, spec);
@@ -176,7 +177,7 @@ class Study {
 }  // namespace
 
 http::Checked<api::SimulationAnswer> simulate(api::SimulationRequest const& request, model::Constants const& constants,
-                                              std::uint64_t rounds_max) {
+                                              std::uint64_t rounds_max, Watch const& watch) {
   auto const shape = topology_of(request);
   if (shape.has_error()) return shape.error();
   auto const ranks = static_cast<std::uint32_t>(shape->localities.size());
@@ -193,7 +194,7 @@ http::Checked<api::SimulationAnswer> simulate(api::SimulationRequest const& requ
   answer.ranks = ranks;
   answer.bytes = request.bytes;
   answer.topology = topology_text(request);
-  answer.items = study.run();
+  answer.items = study.run(watch);
   answer.lower_bound = show_lower_bound(wish->op, ranks, request.bytes);
   return answer;
 }

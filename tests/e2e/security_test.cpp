@@ -99,10 +99,7 @@ TEST_CASE("every route refuses everybody whom it should, and nothing happens") {
   auto const expired = fleet.badge("admin", "1s");
   auto const revoked = fleet.badge("admin");
   fleet.revoke(revoked);
-  REQUIRE(eventually([&] {
-    return call(fleet.coordinator().url, "GET", "/v1/groups", expired).status == 401 &&
-           call(fleet.coordinator().url, "GET", "/v1/groups", revoked).status == 401;
-  }));
+  REQUIRE(eventually([&] { return call(fleet.coordinator().url, "GET", "/v1", expired).status == 401; }));
   Authority stranger;
   auto wrong_certificate = fleet.badge("admin");
   wrong_certificate.certificate = stranger.issue("client", {"127.0.0.1"});
@@ -115,7 +112,6 @@ TEST_CASE("every route refuses everybody whom it should, and nothing happens") {
   none.token.clear();
   std::map<std::string, Badge> roles;
   for (auto const* role : {"read", "submit", "join", "admin"}) roles[role] = fleet.badge(role);
-  REQUIRE(eventually([&] { return call(fleet.worker(1).url, "GET", "/v1", roles["admin"]).status == 200; }));
   auto const before = state_of(fleet);
 
   std::size_t asked = 0, refused = 0;
@@ -133,10 +129,10 @@ TEST_CASE("every route refuses everybody whom it should, and nothing happens") {
         refused += outcome.is_refused() ? 1 : 0;
         return outcome;
       };
-      for (auto const* badge : {&wrong_certificate, &no_certificate, &late_certificate}) CHECK(ask(*badge).status == 0);
+      for (auto const& badge : {wrong_certificate, no_certificate, late_certificate}) CHECK(ask(badge).status == 0);
       bool const is_open = route.role == "open";
-      for (auto const* badge : {&none}) CHECK(ask(*badge).is_refused() == !is_open);
-      for (auto const* badge : {&unknown, &expired, &revoked}) CHECK(ask(*badge).status == 401);
+      CHECK(ask(none).is_refused() == !is_open);
+      for (auto const& badge : {unknown, expired, revoked}) CHECK(ask(badge).status == 401);
       for (auto const& [role, badge] : roles) {
         CAPTURE(role);
         if (rank_of(role) >= rank_of(route.role)) continue;
@@ -209,7 +205,6 @@ TEST_CASE("a fleet with tokens and certificates works, and its links are TLS") {
 TEST_CASE("the audit has every change with the token's name, and no token is written anywhere") {
   SecureFleet fleet(1);
   auto const user = fleet.badge("submit"), reader = fleet.badge("read");
-  REQUIRE(eventually([&] { return call(fleet.coordinator().url, "GET", "/v1", reader).status == 200; }));
   CHECK(call(fleet.coordinator().url, "PUT", "/v1/groups/g?secret=1", user, R"({"size":1})").status == 200);
   CHECK(call(fleet.coordinator().url, "DELETE", "/v1/groups/g", reader).status == 403);
   auto const audit = content_of(fleet.file("audit.jsonl"));
@@ -230,7 +225,6 @@ TEST_CASE("a worker cannot have another name than its certificate, and is not se
   SecureFleet fleet(1);
   auto service = fleet.badge("join");
   service.certificate = fleet.authority.issue("w7", {"w7.example"});
-  REQUIRE(eventually([&] { return call(fleet.coordinator().url, "GET", "/v1", service).status == 200; }));
   auto const joined = call(fleet.coordinator().url, "POST", "/v1/workers", service,
                            R"({"id":"w7","incarnation":"0000000000000001","url":"https://127.0.0.1:9"})");
   CHECK(joined.status == 403);
@@ -270,7 +264,6 @@ TEST_CASE("an address that others reach is refused without authentication, unles
 TEST_CASE("the status page shows nothing to those who have no token") {
   SecureFleet fleet(1);
   auto stranger = fleet.badge("read");
-  REQUIRE(eventually([&] { return call(fleet.coordinator().url, "GET", "/v1", stranger).status == 200; }));
   CHECK(contains(call(fleet.coordinator().url, "GET", "/", stranger).body, "w0"));
   stranger.token.clear();
   auto const page = call(fleet.coordinator().url, "GET", "/", stranger).body;
@@ -282,7 +275,7 @@ TEST_CASE("the status page shows nothing to those who have no token") {
 TEST_CASE("the command line says what is wrong with a token or a certificate") {
   SecureFleet fleet(1);
   auto user = fleet.badge("read");
-  REQUIRE(eventually([&] { return fleet.chorus(user, {"status"}).status == 0; }));
+  REQUIRE(fleet.chorus(user, {"status"}).status == 0);
   auto const refused = fleet.chorus(user, {"groups", "create", "g", "--size", "1"});
   CHECK(refused.status == 1);
   CHECK(contains(refused.output, "this needs the role submit, and the token"));

@@ -12,6 +12,9 @@ using Clock = std::chrono::steady_clock;
 
 namespace {
 
+constexpr char const* renewals =
+    R"(chorus_http_request_duration_seconds_count{code_class="2xx",method="PUT",route="/v1/workers/{id}/lease")";
+
 std::string verdict(Cluster const& cluster, char const* field) {
   return cluster.coordinator.get("/v1/status").json().at("verdict").at(field).as_string().c_str();
 }
@@ -30,7 +33,8 @@ TEST_CASE("a worker that is killed while nothing runs is named at once, however 
   CHECK(verdict(cluster, "level") == "green");
   // The connection that tells is the one of a renewal: the first comes after a third of the lease.
   CHECK(within(5s, [&] {
-    auto const route = R"(chorus_http_request_duration_seconds_count{method="PUT",route="/v1/workers/{id}/lease")";
+    auto const route =
+        R"(chorus_http_request_duration_seconds_count{code_class="2xx",method="PUT",route="/v1/workers/{id}/lease")";
     return cluster.coordinator.metric(route) >= 3;
   }));
   cluster.kill_worker(1);

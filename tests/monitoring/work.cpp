@@ -105,8 +105,17 @@ void Work::parameters() {
   ++clock_;
 }
 
+// A name that is not the service's: as a page does whose owner has made his name point here.
+void Work::intrude() {
+  httplib::Client stranger(coordinator().url);
+  stranger.set_default_headers({{"Host", "evil.example"}});
+  auto const answer = stranger.Get("/v1/groups");
+  expect(answer && answer->status == 421, "a request by a strange name");
+}
+
 void Work::round() {
   collectives();
+  intrude();
   local_calls();
   parameters();
 }

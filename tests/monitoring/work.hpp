@@ -33,6 +33,7 @@ class Work {
   void collectives();
   void local_calls();
   void parameters();
+  void intrude();
 
   ScratchDirectory directory_;
   Cluster cluster_;

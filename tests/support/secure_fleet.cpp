@@ -18,6 +18,7 @@ Outcome call(std::string const& url, std::string const& method, std::string cons
   request.headers = std::move(headers);
   if (!badge.token.empty()) request.headers.emplace("Authorization", "Bearer " + badge.token);
   request.body = body;
+  if (body.starts_with('{')) request.headers.emplace("Content-Type", "application/json");
   bool is_stream = false;
   request.response_handler = [&](httplib::Response const& head) {
     outcome.status = head.status;
@@ -90,13 +91,27 @@ std::string SecureFleet::create(std::string const& id, std::string const& role, 
 }
 
 Badge SecureFleet::badge(std::string const& role, std::string const& lifetime) {
-  return {create(role + "-" + std::to_string(drawn_++), role, lifetime), client_, authority.path()};
+  Badge const badge{create(role + "-" + std::to_string(drawn_++), role, lifetime), client_, authority.path()};
+  wait_for([&](std::string const& url) {
+    auto const outcome = call(url, "GET", "/v1", badge);
+    return outcome.status == 200 || outcome.body.find("has expired") != std::string::npos;
+  });
+  return badge;
+}
+
+void SecureFleet::wait_for(std::function<bool(std::string const& url)> const& holds) const {
+  std::vector<std::string> urls;
+  if (coordinator_) urls.push_back(coordinator_->url);
+  for (auto const& worker : workers_) urls.push_back(worker->url);
+  for (auto const& url : urls)
+    if (!eventually([&] { return holds(url); })) throw std::runtime_error(url + " does not know of a change of tokens");
 }
 
 void SecureFleet::revoke(Badge const& badge) {
   if (run({binary("chorus"), "token", "revoke", ids_.at(badge.token), "--file", directory_ / "tokens.jsonl"}).status !=
       0)
     throw std::runtime_error("the token is not revoked");
+  wait_for([&](std::string const& url) { return call(url, "GET", "/v1", badge).status == 401; });
 }
 
 std::string SecureFleet::get(Service const& service, std::string const& path) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <boost/json.hpp>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -47,7 +48,8 @@ class SecureFleet {
   Service& worker(std::size_t i) { return *workers_.at(i); }
   [[nodiscard]] std::size_t size() const { return workers_.size(); }
 
-  // A token of the role, made by `chorus token create`, with the fleet's certificate. `lifetime` as --expires takes it.
+  // A token of the role, made by `chorus token create`, with the fleet's certificate; `lifetime` as --expires takes it.
+  // Returns when every service has read it; revoke() likewise.
   Badge badge(std::string const& role, std::string const& lifetime = "1h");
   void revoke(Badge const& badge);
 
@@ -64,6 +66,7 @@ class SecureFleet {
 
  private:
   std::string create(std::string const& id, std::string const& role, std::string const& lifetime);
+  void wait_for(std::function<bool(std::string const& url)> const& holds) const;  // at every service
   std::vector<std::string> protection(std::string const& name);
 
   ScratchDirectory directory_;

@@ -6,9 +6,13 @@ import {createInterface} from "node:readline";
 const startMs = 20000;
 
 async function start(program, args) {
-  const process = spawn(`${globalThis.process.env.CHORUS_BIN}/${program}`, ["--log-level", "warn", ...args], {stdio: ["ignore", "pipe", "pipe"]});
+  const process = spawn(`${globalThis.process.env.CHORUS_BIN}/${program}`, ["--log-level", "warn", ...args], {
+    stdio: ["ignore", "pipe", "pipe"],
+  });
   let log = "";
-  process.stderr.on("data", (text) => { log = (log + text).slice(-4000); });
+  process.stderr.on("data", (text) => {
+    log = (log + text).slice(-4000);
+  });
   const lines = createInterface({input: process.stdout});
   const deadline = AbortSignal.timeout(startMs);
   const url = await new Promise((resolve, reject) => {
@@ -37,8 +41,13 @@ export class Cluster {
     return cluster;
   }
   async addWorker(id, place) {
-    this.workers.set(id, await start("chorus-worker", ["--port", "0", "--coordinator", this.url, "--id", id, "--locality", place]));
-    await this.until(async () => (await this.get("/v1/workers?limit=1000")).items.some((one) => one.id === id && one.state === "ready"));
+    this.workers.set(
+      id,
+      await start("chorus-worker", ["--port", "0", "--coordinator", this.url, "--id", id, "--locality", place]),
+    );
+    await this.until(async () =>
+      (await this.get("/v1/workers?limit=1000")).items.some((one) => one.id === id && one.state === "ready"),
+    );
   }
   async killWorker(id) {
     await end(this.workers.get(id), "SIGKILL");
@@ -55,20 +64,29 @@ export class Cluster {
   }
 
   async call(method, path, body) {
-    const response = await fetch(this.url + path, {method, body: body === undefined ? undefined : JSON.stringify(body)});
+    const response = await fetch(this.url + path, {
+      method,
+      body: body === undefined ? undefined : JSON.stringify(body),
+    });
     const answer = await response.json();
     if (!response.ok) throw new Error(`${method} ${path}: ${JSON.stringify(answer)}`);
     return answer;
   }
-  get(path) { return this.call("GET", path); }
-  makeGroup(name, size) { return this.call("PUT", `/v1/groups/${name}`, {size}); }
+  get(path) {
+    return this.call("GET", path);
+  }
+  makeGroup(name, size) {
+    return this.call("PUT", `/v1/groups/${name}`, {size});
+  }
 
   // The same tensor of i32 on every worker.
   async putTensor(name, elements, ids = [...this.workers.keys()]) {
     for (const id of ids)
       await fetch(`${this.workers.get(id).url}/v1/tensors/${name}`, {
-        method: "PUT", body: Buffer.from(new Int32Array(elements).fill(1).buffer),
-        headers: {"Content-Type": "application/octet-stream", "Tensor-Dtype": "i32", "Tensor-Shape": String(elements)}});
+        method: "PUT",
+        body: Buffer.from(new Int32Array(elements).fill(1).buffer),
+        headers: {"Content-Type": "application/octet-stream", "Tensor-Dtype": "i32", "Tensor-Shape": String(elements)},
+      });
   }
   allReduce(group, tensor, more = {}) {
     return this.call("POST", "/v1/collectives?wait=20s", {group, op: "all_reduce", tensor, ...more});

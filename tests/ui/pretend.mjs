@@ -2,21 +2,66 @@
 
 export async function pretendGroup(page, cluster, ranks) {
   const localities = Array.from({length: ranks}, (_, i) => ({
-    region: "eu", zone: `eu-${1 + Math.floor(i * 2 / ranks)}`, rack: `r${1 + Math.floor(i * 4 / ranks)}`, host: `h${1 + Math.floor(i * Math.min(ranks, 16) / ranks)}`}));
-  const workers = localities.map((locality, i) => ({id: `worker-${i}`, incarnation: "1", url: `http://10.0.0.${i}:7071`, locality, version: "0.1.0", state: "ready",
-    lease_ms: 5000, heard_ms_ago: 40 * (i % 40), groups: ["pretended"]}));
-  const group = {name: "pretended", epoch: 1, state: "ready", lost: [], requested: {on_failure: "fail", min_ranks: 1}, stretch: {arrival_order: 1.4, assigned: 0.3}, selection: [],
-    members: workers.map((worker, rank) => ({rank, worker: worker.id, incarnation: "1", url: worker.url, locality: worker.locality, roles: []}))};
-  const links = workers.flatMap((from, i) => [1, 2, 4, 8].map((step) => ({from: from.id, to: workers[(i + step) % ranks].id, link: "tcp", connections: 1,
-    sent_bytes: 4e8 / step, send_busy_seconds: i === 5 && step === 1 ? 4 : 0.4 / step})));
+    region: "eu",
+    zone: `eu-${1 + Math.floor((i * 2) / ranks)}`,
+    rack: `r${1 + Math.floor((i * 4) / ranks)}`,
+    host: `h${1 + Math.floor((i * Math.min(ranks, 16)) / ranks)}`,
+  }));
+  const workers = localities.map((locality, i) => ({
+    id: `worker-${i}`,
+    incarnation: "1",
+    url: `http://10.0.0.${i}:7071`,
+    locality,
+    version: "0.1.0",
+    state: "ready",
+    lease_ms: 5000,
+    heard_ms_ago: 40 * (i % 40),
+    groups: ["pretended"],
+  }));
+  const group = {
+    name: "pretended",
+    epoch: 1,
+    state: "ready",
+    lost: [],
+    requested: {on_failure: "fail", min_ranks: 1},
+    stretch: {arrival_order: 1.4, assigned: 0.3},
+    selection: [],
+    members: workers.map((worker, rank) => ({
+      rank,
+      worker: worker.id,
+      incarnation: "1",
+      url: worker.url,
+      locality: worker.locality,
+      roles: [],
+    })),
+  };
+  const links = workers.flatMap((from, i) =>
+    [1, 2, 4, 8].map((step) => ({
+      from: from.id,
+      to: workers[(i + step) % ranks].id,
+      link: "tcp",
+      connections: 1,
+      sent_bytes: 4e8 / step,
+      send_busy_seconds: i === 5 && step === 1 ? 4 : 0.4 / step,
+    })),
+  );
   const answer = (body) => (route) => route.fulfill({json: body});
   await page.route("**/v1/workers?*", answer({items: workers, next_cursor: null}));
   await page.route("**/v1/groups?*", answer({items: [group], next_cursor: null}));
-  await page.route("**/v1/links/traffic?*", (route) => route.fulfill({json: {at_s: Date.now() / 1000, items: links.filter((link) => link.from !== link.to), silent: []}}));
+  await page.route("**/v1/links/traffic?*", (route) =>
+    route.fulfill({json: {at_s: Date.now() / 1000, items: links.filter((link) => link.from !== link.to), silent: []}}),
+  );
   await page.route("**/v1/plans", async (route) => {
     const {group: _, ...request} = route.request().postDataJSON();
-    const texts = localities.map((place) => Object.entries(place).map(([level, name]) => `${level}=${name}`).join(","));
-    const response = await fetch(`${cluster.url}/v1/plans`, {method: "POST", body: JSON.stringify({...request, localities: texts})});
+    const texts = localities.map((place) =>
+      Object.entries(place)
+        .map(([level, name]) => `${level}=${name}`)
+        .join(","),
+    );
+    const response = await fetch(`${cluster.url}/v1/plans`, {
+      method: "POST",
+      body: JSON.stringify({...request, localities: texts}),
+    });
     await route.fulfill({status: response.status, contentType: "application/json", body: await response.text()});
   });
 }

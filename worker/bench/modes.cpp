@@ -5,6 +5,7 @@
 #include <iostream>
 
 #include "http/json.hpp"
+#include "http/logging/progress_line.hpp"
 #include "worker/bench/calibrate.hpp"
 #include "worker/bench/ceiling.hpp"
 #include "worker/bench/format.hpp"
@@ -37,17 +38,23 @@ std::vector<Task> tasks_of(Options const& options, Op op, std::uint32_t ranks) {
   return tasks;
 }
 
-using Visit = std::function<Status(Ranks&, Task const&)>;
+using Visit = std::function<Status(Ranks&, Task const&, logging::ProgressLine&)>;
 
 // Every task of every operation on every number of ranks, with the vectors prepared.
 Status for_each_task(Options const& options, std::vector<std::string> const& arguments, Visit const& visit) {
+  logging::ProgressLine progress;
+  std::size_t begun = 0, all = 0;
+  for (auto const count : options.ranks)
+    for (auto const op : options.ops) all += tasks_of(options, op, count).size();
   for (auto const count : options.ranks) {
     auto ranks = Ranks::start(arguments, count);
     if (ranks.has_error()) return ranks.error();
     for (auto const op : options.ops)
       for (auto const& task : tasks_of(options, op, count)) {
+        progress.show(std::to_string(++begun) + " of " + std::to_string(all) + ": " + std::string(name(op)) + " of " +
+                      std::to_string(task.bytes()) + " bytes over " + std::to_string(count) + " ranks");
         if (auto const status = ranks->prepare(task); status.has_error()) return status.error();
-        if (auto const status = visit(*ranks, task); status.has_error()) return status.error();
+        if (auto const status = visit(*ranks, task, progress); status.has_error()) return status.error();
       }
     ranks->finish();
   }
@@ -113,19 +120,21 @@ bool all_right(Task const& task, std::vector<Contender> const& contenders, std::
 int run_measure(Options const& options, std::vector<std::string> const& arguments) {
   bool right = true;
   if (!options.json) std::cout << table_head() << std::endl;
-  auto const status = for_each_task(options, arguments, [&](Ranks& ranks, Task const& task) -> Status {
-    auto const contenders = asked_contenders(options, task, ranks.size());
-    if (contenders.has_error()) return contenders.error();
-    auto samples = measure(ranks, *contenders, pace_of(options));
-    if (samples.has_error()) return samples.error();
-    right = all_right(task, *contenders, *samples) && right;
-    for (std::size_t c = 0; c < contenders->size(); ++c) {
-      auto const& spec = (*contenders)[c].spec;
-      Measurement const m{task, spec.algorithm, (*samples)[c].link, ranks.size(), std::move((*samples)[c])};
-      std::cout << (options.json ? to_json(m) : table_row(m)) << std::endl;
-    }
-    return ok();
-  });
+  auto const status =
+      for_each_task(options, arguments, [&](Ranks& ranks, Task const& task, logging::ProgressLine& progress) -> Status {
+        auto const contenders = asked_contenders(options, task, ranks.size());
+        if (contenders.has_error()) return contenders.error();
+        auto samples = measure(ranks, *contenders, pace_of(options));
+        if (samples.has_error()) return samples.error();
+        progress.clear();
+        right = all_right(task, *contenders, *samples) && right;
+        for (std::size_t c = 0; c < contenders->size(); ++c) {
+          auto const& spec = (*contenders)[c].spec;
+          Measurement const m{task, spec.algorithm, (*samples)[c].link, ranks.size(), std::move((*samples)[c])};
+          std::cout << (options.json ? to_json(m) : table_row(m)) << std::endl;
+        }
+        return ok();
+      });
   if (status.has_error()) return fail(status.error());
   return right ? 0 : 1;
 }
@@ -137,23 +146,27 @@ int run_regret(Options const& options, std::vector<std::string> const& arguments
   std::vector<Cell> cells;
   bool right = true;
   if (!options.json) std::cout << regret_head() << std::endl;
-  auto const status = for_each_task(options, arguments, [&](Ranks& ranks, Task const& task) -> Status {
-    auto contenders = all_contenders(options, task, ranks.size());
-    if (contenders.has_error()) return contenders.error();
-    auto const run_once = [&](plan::Spec const& spec) -> Result<double> {
-      auto const sample = ranks.iterate(spec, iterations_per_lesson);
-      if (sample.has_error()) return sample.error();
-      return median(sample->seconds);
-    };
-    if (auto const refined = refine(*contenders, task, options.refine, run_once); refined.has_error()) return refined;
-    auto samples = measure(ranks, *contenders, pace);
-    if (samples.has_error()) return samples.error();
-    cells.push_back({task, ranks.size(), std::move(*contenders), std::move(*samples)});
-    if (auto const reconsidered = reconsider(ranks, pace, cells.back()); reconsidered.has_error()) return reconsidered;
-    right = all_right(task, cells.back().contenders, cells.back().samples) && right;
-    std::cout << (options.json ? to_json(cells.back(), options.details) : regret_row(cells.back())) << std::endl;
-    return ok();
-  });
+  auto const status =
+      for_each_task(options, arguments, [&](Ranks& ranks, Task const& task, logging::ProgressLine& progress) -> Status {
+        auto contenders = all_contenders(options, task, ranks.size());
+        if (contenders.has_error()) return contenders.error();
+        auto const run_once = [&](plan::Spec const& spec) -> Result<double> {
+          auto const sample = ranks.iterate(spec, iterations_per_lesson);
+          if (sample.has_error()) return sample.error();
+          return median(sample->seconds);
+        };
+        if (auto const refined = refine(*contenders, task, options.refine, run_once); refined.has_error())
+          return refined;
+        auto samples = measure(ranks, *contenders, pace);
+        if (samples.has_error()) return samples.error();
+        cells.push_back({task, ranks.size(), std::move(*contenders), std::move(*samples)});
+        if (auto const reconsidered = reconsider(ranks, pace, cells.back()); reconsidered.has_error())
+          return reconsidered;
+        progress.clear();
+        right = all_right(task, cells.back().contenders, cells.back().samples) && right;
+        std::cout << (options.json ? to_json(cells.back(), options.details) : regret_row(cells.back())) << std::endl;
+        return ok();
+      });
   if (status.has_error()) return fail(status.error());
   auto const regret = summarize(cells);
   if (options.json)

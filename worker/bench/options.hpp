@@ -17,11 +17,6 @@ namespace chorus::bench {
 
 struct Options {
   std::vector<Op> ops{Op::all_reduce};
-
-  // The link may be shared memory.
-  [[nodiscard]] inline bool may_share(Options const& options) {
-    return options.link == "shm" || options.link == "auto";
-  }
   std::vector<std::uint32_t> ranks{2};
   std::string link = "auto";
   std::string tls_certificate, tls_key;         // files, of link "tls": for 127.0.0.1, and every rank believes it
@@ -38,12 +33,16 @@ struct Options {
   std::uint64_t segment_bytes = 0;     // 0: the data plane's default
   std::uint32_t window = 0;            // likewise
   std::uint64_t eager_bytes = 0;       // likewise
+  bool records_flights = true;         // as workers do
   std::chrono::microseconds spin{-1};  // -1: likewise
   std::uint32_t refine = 0;            // regret: so many runs teach `auto` before; 0: it takes what the model says
   std::uint32_t fused = 0;             // so many tensors of a size in one call; 0: one
   bool json = false;
   bool details = false;
 };
+
+// The link may be shared memory.
+[[nodiscard]] inline bool may_share(Options const& options) { return options.link == "shm" || options.link == "auto"; }
 
 // What `auto` chooses by.
 [[nodiscard]] model::Constants constants_of(Options const& options);

@@ -25,12 +25,14 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::uint64_t arena_bytes = std::uint64_t{1} << 36;  // of addresses
 
-engine::DataPlaneOptions plane_options(Options const& options, plan::Rank rank, http::Credentials const& credentials) {
+engine::DataPlaneOptions plane_options(Options const& options, plan::Rank rank, http::Credentials const& credentials,
+                                       engine::FlightRecorder& flights) {
   engine::DataPlaneOptions plane;
   plane.credentials = &credentials;
   plane.worker = "bench-" + std::to_string(rank);
   plane.incarnation = rank + 1;
   if (options.spin.count() >= 0) plane.spin = options.spin;
+  if (options.records_flights) plane.flights = &flights;
   if (options.eager_bytes != 0) plane.eager_bytes = options.eager_bytes;
   return plane;
 }
@@ -42,7 +44,7 @@ class Worker {
       : scheme_(options.link == "tls" ? "https" : "http"),
         credentials_("", {"", "", options.tls_certificate}),
         tls_(http::TlsContext::Side::server, {options.tls_certificate, options.tls_key, ""}),
-        plane_(plane_options(options, rank, credentials_)) {
+        plane_(plane_options(options, rank, credentials_, flights_)) {
     http::Door door;
     if (options.link == "tls") {
       tls_.open().value();
@@ -75,6 +77,7 @@ class Worker {
   std::string const scheme_;
   http::Credentials credentials_;
   http::TlsContext tls_;
+  engine::FlightRecorder flights_;
   engine::DataPlane plane_;
   asio::io_context io_{1};
   http::Router router_;

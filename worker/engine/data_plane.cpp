@@ -78,8 +78,8 @@ class DataPlane::Impl final : public Surroundings {
   http::Response welcome(links::Introduction const& peer) {
     auto loan = shm_.accept(peer);
     if (loan.has_error()) return http::Problem(http::ProblemCode::bad_request, loan.error().detail);
-    auto take_over = [this, who = Identity{peer.worker, peer.incarnation}, loan = loan->loan](
-                         http::Connection connection) { adopt(std::move(connection), who, loan); };
+    auto take_over = [this, who = Identity{peer.worker, peer.incarnation},
+                      loan = loan->loan](http::Connection connection) { adopt(std::move(connection), who, loan); };
     return links::switch_protocols(std::move(take_over), loan->answer);
   }
 
@@ -254,7 +254,7 @@ class DataPlane::Impl final : public Surroundings {
     if (offer) {
       auto const accepted = shm_.is_accepted(peer, upgraded.fields);
       if (accepted.has_error()) return accepted.error();
-      if (*accepted) 
+      if (*accepted)
         return shm_.add(std::make_shared<links::ShmLink>(std::move(upgraded.connection.socket), std::move(*offer)));
     }
     return tcp_.add(std::make_shared<links::TcpLink>(std::move(upgraded.connection)), TcpLinks::Brings::answers);

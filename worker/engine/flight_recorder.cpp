@@ -23,9 +23,8 @@ void FlightLane::forget_kinds() {
   std::set<std::uint32_t> named;
   for (auto const& slot : slots_)
     named.insert(static_cast<std::uint32_t>(slot.kind_and_ns.load(std::memory_order_relaxed) >> 40));
-  std::erase_if(kinds_, [&named](auto const& entry) {
-    return entry.second.use_count() == 1 && !named.contains(entry.first);
-  });
+  std::erase_if(kinds_,
+                [&named](auto const& entry) { return entry.second.use_count() == 1 && !named.contains(entry.first); });
 }
 
 void FlightLane::read(std::vector<Flight>& flights) const {
@@ -61,9 +60,8 @@ std::shared_ptr<FlightLane> FlightRecorder::make_lane() {
   std::lock_guard const lock(mutex_);
   auto const is_of_the_gone = [](auto const& lane) { return lane.use_count() == 1; };
   auto gone = static_cast<std::size_t>(std::count_if(lanes_.begin(), lanes_.end(), is_of_the_gone));
-  std::erase_if(lanes_, [&](auto const& lane) {
-    return is_of_the_gone(lane) && gone > lanes_of_the_gone_max && gone-- != 0;
-  });
+  std::erase_if(lanes_,
+                [&](auto const& lane) { return is_of_the_gone(lane) && gone > lanes_of_the_gone_max && gone-- != 0; });
   return lanes_.emplace_back(std::make_shared<FlightLane>());
 }
 
@@ -74,9 +72,8 @@ std::vector<Flight> FlightRecorder::last() const {
     flights.assign(flights_.begin(), flights_.end());
     for (auto const& lane : lanes_) lane->read(flights);
   }
-  std::sort(flights.begin(), flights.end(), [](Flight const& a, Flight const& b) {
-    return std::tie(a.started, a.run) > std::tie(b.started, b.run);
-  });
+  std::sort(flights.begin(), flights.end(),
+            [](Flight const& a, Flight const& b) { return std::tie(a.started, a.run) > std::tie(b.started, b.run); });
   if (flights.size() > capacity) flights.resize(capacity);
   return flights;
 }

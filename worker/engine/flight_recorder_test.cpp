@@ -98,8 +98,9 @@ TEST_CASE("a reader never sees half of one call and half of another") {
 
 TEST_CASE("a run that stands still is told once, and that it goes on") {
   std::vector<std::pair<std::uint64_t, bool>> told;
-  FlightRecorder recorder(
-      {.stall = {}, .on_stall = [&told](RunProgress const& run, bool stalled) { told.emplace_back(run.run, stalled); }});
+  FlightRecorder recorder({.stall = {}, .on_stall = [&told](RunProgress const& run, bool stalled) {
+                             told.emplace_back(run.run, stalled);
+                           }});
   recorder.stalled(standing(7));
   CHECK(recorder.stalls().size() == 1);
   recorder.goes_on(7);

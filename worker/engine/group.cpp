@@ -285,8 +285,8 @@ engine::RunResult Group::run_shared(Request const& request, std::span<std::byte 
                                                          std::to_string(output.size()) + " bytes for " +
                                                          std::to_string(call.input_bytes()) + " and " +
                                                          std::to_string(call.output_bytes())));
-  auto result = shared_->run(call, sequence_, (*prepared)->description, input, output, request.options.timeout,
-                             &interruption_);
+  auto result =
+      shared_->run(call, sequence_, (*prepared)->description, input, output, request.options.timeout, &interruption_);
   ended(**prepared, result);
   return result;
 }

@@ -94,17 +94,17 @@ std::string SharedGroup::name_of(plan::Rank rank) const {
   return "rank " + std::to_string(rank) + " (" + members_[rank].worker + ")";
 }
 
-RunResult SharedGroup::run(SharedCall& call, std::uint64_t sequence, std::string const& description, std::span<std::byte const> input,
-                           std::span<std::byte> output, std::chrono::milliseconds timeout,
-                           Interruption const* interruption) {
+RunResult SharedGroup::run(SharedCall& call, std::uint64_t sequence, std::string const& description,
+                           std::span<std::byte const> input, std::span<std::byte> output,
+                           std::chrono::milliseconds timeout, Interruption const* interruption) {
   enter(sequence, description, timeout, interruption);
   call.begin(calls_, lanes_, input, output);
   return go_on(call, output);
 }
 
-RunResult SharedGroup::run_in_pieces(SharedCall& call, std::uint64_t sequence, std::string const& description, std::span<std::byte const> input,
-                                     std::span<std::span<std::byte> const> pieces, std::chrono::milliseconds timeout,
-                                     Interruption const* interruption) {
+RunResult SharedGroup::run_in_pieces(SharedCall& call, std::uint64_t sequence, std::string const& description,
+                                     std::span<std::byte const> input, std::span<std::span<std::byte> const> pieces,
+                                     std::chrono::milliseconds timeout, Interruption const* interruption) {
   enter(sequence, description, timeout, interruption);
   call.begin_in_pieces(calls_, lanes_, input, pieces);
   return go_on(call, {});

@@ -49,8 +49,8 @@ class SharedGroup {
   // Every member has met all. The call was made for this group's arena. An interruption, if there is one to look at,
   // ends the call here, and the others hear of it. `sequence`: of the call, in the group.
   [[nodiscard]] RunResult run(SharedCall& call, std::uint64_t sequence, std::string const& description,
-                              std::span<std::byte const> input, std::span<std::byte> output, std::chrono::milliseconds timeout,
-                              Interruption const* interruption = nullptr);
+                              std::span<std::byte const> input, std::span<std::byte> output,
+                              std::chrono::milliseconds timeout, Interruption const* interruption = nullptr);
   // See SharedCall::begin_in_pieces.
   [[nodiscard]] RunResult run_in_pieces(SharedCall& call, std::uint64_t sequence, std::string const& description,
                                         std::span<std::byte const> input, std::span<std::span<std::byte> const> pieces,
@@ -61,7 +61,8 @@ class SharedGroup {
 
   SharedGroup(memory::Arena& arena, plan::Rank rank, std::vector<Peer> members, BoardLayout layout,
               std::span<std::byte> board);
-  void enter(std::uint64_t sequence, std::string const& description, std::chrono::milliseconds timeout, Interruption const* interruption);
+  void enter(std::uint64_t sequence, std::string const& description, std::chrono::milliseconds timeout,
+             Interruption const* interruption);
   [[nodiscard]] RunResult go_on(SharedCall& call, std::span<std::byte> output);
   [[nodiscard]] std::optional<Failure> look_around(SharedCall const& call);
   [[nodiscard]] std::optional<Failure> told_by_others() const;

@@ -43,8 +43,8 @@ Checked<std::uint64_t> parse_run(std::string_view text) {
   std::uint64_t run = 0;
   auto const [end, error] = std::from_chars(text.data(), text.data() + text.size(), run);
   if (!text.empty() && error == std::errc() && end == text.data() + text.size()) return run;
-  return Problem(ProblemCode::bad_request, "a run is a number, or one of 16 hexadecimal digits, not '" +
-                                               std::string(text.substr(0, 80)) + "'");
+  return Problem(ProblemCode::bad_request,
+                 "a run is a number, or one of 16 hexadecimal digits, not '" + std::string(text.substr(0, 80)) + "'");
 }
 
 api::FlightInstruction step_message(engine::FlightStep const& step) {
@@ -158,10 +158,12 @@ logging::Field run_field(std::uint64_t run) {
 void FlightRoutes::add_to(http::Router& router) {
   router.add(http::Method::get, "/v1/flight", http::Access::read,
              [this](http::Request const& request, http::Body&) { return flight(request); });
-  router.add(http::Method::get, "/v1/progress", http::Access::read, [this](http::Request const&, http::Body&) { return all_progress(); });
+  router.add(http::Method::get, "/v1/progress", http::Access::read,
+             [this](http::Request const&, http::Body&) { return all_progress(); });
   router.add(http::Method::get, "/v1/runs/{run}/progress", http::Access::read,
              [this](http::Request const& request, http::Body&) { return one_progress(request); });
-  router.add(http::Method::get, "/v1/clock", http::Access::read, [this](http::Request const&, http::Body&) { return clock(); });
+  router.add(http::Method::get, "/v1/clock", http::Access::read,
+             [this](http::Request const&, http::Body&) { return clock(); });
 }
 
 awaitable<http::Response> FlightRoutes::flight(http::Request const& request) {
@@ -207,7 +209,8 @@ awaitable<std::vector<engine::RunProgress>> FlightRoutes::ask(std::optional<std:
   auto all = co_await pending->take();
   // Of calls over shared memory only those are known that stand still.
   for (auto& stalled : recorder_.stalls()) {
-    bool const is_known = std::any_of(all.begin(), all.end(), [&](auto const& known) { return known.run == stalled.run; });
+    bool const is_known =
+        std::any_of(all.begin(), all.end(), [&](auto const& known) { return known.run == stalled.run; });
     if (!is_known && (!run || *run == stalled.run)) all.push_back(std::move(stalled));
   }
   co_return all;
@@ -227,7 +230,8 @@ awaitable<http::Response> FlightRoutes::one_progress(http::Request const& reques
   if (!running.empty()) co_return http::Response::json(200, http::encode(to_message(running.front())));
   auto const status = runs_.status(*run);
   if (!status)
-    co_return Problem(ProblemCode::unknown_run, "run " + std::to_string(*run) + " has not begun here, or ended long ago");
+    co_return Problem(ProblemCode::unknown_run,
+                      "run " + std::to_string(*run) + " has not begun here, or ended long ago");
   api::RunProgress message;
   message.run = api::to_hex(*run);
   message.state = status->state == "running" ? "busy" : status->state;
@@ -268,8 +272,7 @@ api::RunProgress FlightRoutes::to_message(engine::RunProgress const& run) const 
     state.bytes = standing.bytes;
   }
   for (auto const& awaited : run.waiting_for)
-    message.waiting_for.push_back({awaited.rank, awaited.worker, awaited.where,
-                                   std::string(name_of(awaited.suspicion)),
+    message.waiting_for.push_back({awaited.rank, awaited.worker, awaited.where, std::string(name_of(awaited.suspicion)),
                                    std::chrono::duration<double>(awaited.lasting).count()});
   return message;
 }

@@ -27,9 +27,7 @@ std::unique_ptr<LiveGroup> impatient_group(std::size_t ranks, bool shares_memory
   return group;
 }
 
-json::value flight_of(LiveWorker& worker, std::string const& query) {
-  return worker.get("/v1/flight" + query).json();
-}
+json::value flight_of(LiveWorker& worker, std::string const& query) { return worker.get("/v1/flight" + query).json(); }
 
 }  // namespace
 
@@ -70,21 +68,24 @@ TEST_CASE("flights come in pages, the latest first, without their instructions u
   CHECK(flight_of(group->at(0), "?instructions=true").at("items").at(0).as_object().contains("instructions"));
   CHECK(flight_of(group->at(0), "?run=0000000000000008").at("items").as_array().size() == 1);
   CHECK(flight_of(group->at(0), "?run=10").at("items").as_array().empty());
-  for (auto const* query : {"?limit=0", "?limit=9999", "?cursor=x", "?cursor=1.2", "?run=x", "?run=", "?instructions=1"})
+  for (auto const* query :
+       {"?limit=0", "?limit=9999", "?cursor=x", "?cursor=1.2", "?run=x", "?run=", "?instructions=1"})
     CHECK_MESSAGE(group->at(0).get(std::string("/v1/flight") + query).code() == "bad_request", query);
 }
 
 TEST_CASE("the trace of a launch and of a call is kept with the flight, and shown with a problem") {
   auto const group = impatient_group(1);
   group->assign(1);
-  auto const launched = group->at(0).put("/v1/runs/7", http::encode(group->request(0, 7)), {{"traceparent", traceparent}});
+  auto const launched =
+      group->at(0).put("/v1/runs/7", http::encode(group->request(0, 7)), {{"traceparent", traceparent}});
   CHECK(launched.status == 200);
   CHECK(flight_of(group->at(0), "?run=7").at("items").at(0).at("trace_id") == "4bf92f3577b34da6a3ce929d0e0e4736");
   group->run(8);
   CHECK_FALSE(flight_of(group->at(0), "?run=8").at("items").at(0).as_object().contains("trace_id"));
   auto const refused = group->at(0).put("/v1/runs/x", "{}", {{"traceparent", traceparent}});
   CHECK(refused.json().at("trace_id") == "4bf92f3577b34da6a3ce929d0e0e4736");
-  CHECK_FALSE(group->at(0).put("/v1/runs/x", "{}", {{"traceparent", "00-nonsense"}}).json().as_object().contains("trace_id"));
+  CHECK_FALSE(
+      group->at(0).put("/v1/runs/x", "{}", {{"traceparent", "00-nonsense"}}).json().as_object().contains("trace_id"));
 }
 
 TEST_CASE("a run that stands still says where and for whom, in its progress and in the log, until it goes on") {

@@ -161,7 +161,7 @@ std::optional<Problem> GroupBook::check_epoch(std::string const& name, std::uint
 }
 
 awaitable<Checked<api::LocalReport>> GroupBook::call(std::string group, std::string op, api::LocalCall call,
-                                                        std::string trace_id) {
+                                                     std::string trace_id) {
   auto const parsed = parse_op(op);
   if (!parsed) co_return Problem(ProblemCode::not_found, "there is no operation " + op.substr(0, 80));
   if (auto problem = check_call(*parsed, call)) co_return std::move(*problem);
@@ -191,7 +191,7 @@ Checked<RunOrder> GroupBook::checked_order(GroupEpoch const& epoch, std::uint64_
 
 // `order` is the one of the next number; whoever has to wait for a turn looks at the tensors again.
 awaitable<Checked<api::LocalReport>> GroupBook::run(EpochPtr epoch, Op op, RunOrder order, api::LocalCall call,
-                                                       std::string trace_id) {
+                                                    std::string trace_id) {
   GroupEpoch::Turn turn(*epoch);
   if (!turn.has_come()) {
     auto const deadline = order.deadline;

@@ -6,7 +6,8 @@
 namespace chorus::service {
 
 void LinkList::add_to(http::Router& router) {
-  router.add(http::Method::get, "/v1/links", http::Access::read, [this](http::Request const&, http::Body&) { return list(); });
+  router.add(http::Method::get, "/v1/links", http::Access::read,
+             [this](http::Request const&, http::Body&) { return list(); });
 }
 
 boost::asio::awaitable<http::Response> LinkList::list() {

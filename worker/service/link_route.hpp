@@ -1,7 +1,8 @@
 // GET /v1/link: a peer's data connection comes in through the worker's one port and goes over to the data plane.
 //
-// Whoever may join may open a link, and without authentication whoever reaches the port; but a link alone gives nothing: every run on it presents the run's token,
-// which only the coordinator and the run's members know, and links of fenced incarnations are refused.
+// Whoever may join may open a link, and without authentication whoever reaches the port; but a link alone gives
+// nothing: every run on it presents the run's token, which only the coordinator and the run's members know, and links
+// of fenced incarnations are refused.
 #pragma once
 
 #include "http/router.hpp"

@@ -11,7 +11,8 @@ namespace chorus::service {
 inline constexpr std::uint64_t max_probe_bytes = 4 << 20;
 
 // Calls only the addresses of workers that the coordinator knows: whoever may ask for a measurement could otherwise
-// have this worker call anything that it reaches. On the control thread. Client and identity outlive the server's stop().
+// have this worker call anything that it reaches. On the control thread. Client and identity outlive the server's
+// stop().
 class ProbeRoutes {
  public:
   // coordinator: its URL; "" for none, and then nothing is measured.

@@ -47,12 +47,14 @@ export async function request(path, options = {}) {
   throw new Problem(response.status, body);
 }
 
-const patienceMs = 5000;
+const patienceMs = 8000;
 
 export async function get(path) {
-  return (await request(path, {signal: AbortSignal.timeout(patienceMs)}).catch((failure) => {
-    throw failure instanceof Problem ? failure : new Problem(0);
-  })).json();
+  try {
+    return await (await request(path, {signal: AbortSignal.timeout(patienceMs)})).json();
+  } catch (failure) {
+    throw failure instanceof Problem ? failure : new Problem(0); // it was cut off, or took too long
+  }
 }
 
 export async function post(path, body, extra) {
@@ -66,7 +68,9 @@ export async function list(path, limit) {
   let cursor = null;
   do {
     const mark = path.includes("?") ? "&" : "?";
-    const page = await get(`${path}${mark}limit=${Math.min(limit, 200)}${cursor ? `&cursor=${encodeURIComponent(cursor)}` : ""}`);
+    const page = await get(
+      `${path}${mark}limit=${Math.min(limit, 200)}${cursor ? `&cursor=${encodeURIComponent(cursor)}` : ""}`,
+    );
     items.push(...page.items);
     cursor = page.next_cursor;
   } while (cursor && items.length < limit);

@@ -69,14 +69,24 @@ export function empty(title, text, command) {
 }
 
 const shapes = {
-  first: "M2 2h2v10H2z M12 2v10L5 7z", previous: "M11 2v10L4 7z", play: "M4 2v10l7-5z", pause: "M3 2h3v10H3z M8 2h3v10H8z", next: "M3 2v10l6-5z M10 2h2v10h-2z",
+  first: "M2 2h2v10H2z M12 2v10L5 7z",
+  previous: "M11 2v10L4 7z",
+  play: "M4 2v10l7-5z",
+  pause: "M3 2h3v10H3z M8 2h3v10H8z",
+  next: "M3 2v10l6-5z M10 2h2v10h-2z",
   moon: "M11.5 8.6A5 5 0 0 1 5.4 2.5 5 5 0 1 0 11.5 8.6z",
-  sun: "M7 4.2a2.8 2.8 0 1 0 0 5.6 2.8 2.8 0 0 0 0-5.6z M6.4 0.6h1.2v2H6.4z M6.4 11.4h1.2v2H6.4z M0.6 6.4h2v1.2h-2z M11.4 6.4h2v1.2h-2z",
+  sun:
+    "M7 4.2a2.8 2.8 0 1 0 0 5.6 2.8 2.8 0 0 0 0-5.6z M6.4 0.6h1.2v2H6.4z M6.4 11.4h1.2v2H6.4z " +
+    "M0.6 6.4h2v1.2h-2z M11.4 6.4h2v1.2h-2z",
 };
 
 // A small drawing in the colour of the text, for buttons that have a label of their own.
 export function icon(name) {
-  return s("svg", {viewBox: "0 0 14 14", width: 14, height: 14, "aria-hidden": "true", class: "glyph"}, s("path", {d: shapes[name], fill: "currentColor"}));
+  return s(
+    "svg",
+    {viewBox: "0 0 14 14", width: 14, height: 14, "aria-hidden": "true", class: "glyph"},
+    s("path", {d: shapes[name], fill: "currentColor"}),
+  );
 }
 
 export function state(word) {

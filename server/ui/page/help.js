@@ -7,18 +7,35 @@ import {everything, refresh} from "/ui/store.js";
 import {toggleTheme} from "/ui/theme.js";
 
 const keys = [
-  ["?", "this help"], ["1 … 7", "to a section: plan, collectives, links, parameters, workers, events, settings"],
-  ["n  p", "next and previous round of the plan"], ["space", "play or pause the plan (where no button has the focus)"], ["j  k", "next and previous collective"],
-  ["d", "run a demo collective"], ["r", "download a report"], ["t", "light or dark"], ["Esc", "close"],
+  ["?", "this help"],
+  ["1 … 7", "to a section: plan, collectives, links, parameters, workers, events, settings"],
+  ["n  p", "next and previous round of the plan"],
+  ["space", "play or pause the plan (where no button has the focus)"],
+  ["j  k", "next and previous collective"],
+  ["d", "run a demo collective"],
+  ["r", "download a report"],
+  ["t", "light or dark"],
+  ["Esc", "close"],
 ];
 
 export function helpDialog() {
   const close = () => byId("help-dialog").close();
-  return h("dialog", {id: "help-dialog", "aria-labelledby": "help-title"},
-           h("h2", {id: "help-title"}, "Keys"),
-           h("dl", {class: "keys"}, keys.map(([key, what]) => [h("dt", {}, h("kbd", {}, key)), h("dd", {}, what)])),
-           h("p", {class: "soft sentence"}, "Everything on this page is JSON under /v1, and an event stream: curl -N …/v1/events"),
-           h("div", {class: "row"}, h("button", {type: "button", class: "primary", onclick: close}, "Close")));
+  return h(
+    "dialog",
+    {id: "help-dialog", "aria-labelledby": "help-title"},
+    h("h2", {id: "help-title"}, "Keys"),
+    h(
+      "dl",
+      {class: "keys"},
+      keys.map(([key, what]) => [h("dt", {}, h("kbd", {}, key)), h("dd", {}, what)]),
+    ),
+    h(
+      "p",
+      {class: "soft sentence"},
+      "Everything on this page is JSON under /v1, and an event stream: curl -N …/v1/events",
+    ),
+    h("div", {class: "row"}, h("button", {type: "button", class: "primary", onclick: close}, "Close")),
+  );
 }
 
 export function showHelp() {
@@ -29,16 +46,29 @@ export function showHelp() {
 export function askForToken() {
   if (byId("token-dialog")) return;
   const input = h("input", {type: "password", autocomplete: "off", spellcheck: "false", id: "token", required: true});
-  const dialog = h("dialog", {id: "token-dialog", "aria-labelledby": "token-title"},
-                   h("form", {method: "dialog", onsubmit: () => {
-                       setToken(input.value.trim());
-                       dialog.remove();
-                       refresh(everything);
-                     }},
-                     h("h2", {id: "token-title"}, "This coordinator asks for a token"),
-                     h("p", {class: "soft"}, "One with the role read shows this page; submit lets it launch. It stays in this tab, and is forgotten with it."),
-                     h("label", {}, "Token", input),
-                     h("div", {class: "row"}, h("button", {type: "submit", class: "primary"}, "Use it"))));
+  const dialog = h(
+    "dialog",
+    {id: "token-dialog", "aria-labelledby": "token-title"},
+    h(
+      "form",
+      {
+        method: "dialog",
+        onsubmit: () => {
+          setToken(input.value.trim());
+          dialog.remove();
+          refresh(everything);
+        },
+      },
+      h("h2", {id: "token-title"}, "This coordinator asks for a token"),
+      h(
+        "p",
+        {class: "soft"},
+        "One with the role read shows this page; submit lets it launch. It stays in this tab, and is forgotten with it.",
+      ),
+      h("label", {}, "Token", input),
+      h("div", {class: "row"}, h("button", {type: "submit", class: "primary"}, "Use it")),
+    ),
+  );
   byId("dialogs").append(dialog);
   dialog.addEventListener("close", () => dialog.remove());
   dialog.showModal();
@@ -51,8 +81,14 @@ function isTyping(target) {
 export function addKeys(sections) {
   const send = (name) => document.dispatchEvent(new CustomEvent(`chorus:${name}`));
   const actions = {
-    "?": showHelp, d: launchDemo, r: downloadReport, t: toggleTheme,
-    n: () => send("next-round"), p: () => send("previous-round"), j: () => send("next-collective"), k: () => send("previous-collective"),
+    "?": showHelp,
+    d: launchDemo,
+    r: downloadReport,
+    t: toggleTheme,
+    n: () => send("next-round"),
+    p: () => send("previous-round"),
+    j: () => send("next-collective"),
+    k: () => send("previous-collective"),
   };
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;

@@ -10,8 +10,12 @@ import {themeButton} from "/ui/theme.js";
 export function card(id, title, width) {
   const meta = h("span", {class: "meta"});
   const body = h("div");
-  const node = h("section", {class: `card ${width}`, id, tabindex: "-1", "aria-labelledby": `${id}-title`},
-                 h("header", {}, h("h2", {id: `${id}-title`}, title), meta), body);
+  const node = h(
+    "section",
+    {class: `card ${width}`, id, tabindex: "-1", "aria-labelledby": `${id}-title`},
+    h("header", {}, h("h2", {id: `${id}-title`}, title), meta),
+    body,
+  );
   return {node, meta, body};
 }
 
@@ -19,7 +23,9 @@ export function card(id, title, width) {
 export function addTooltips() {
   const tip = h("div", {class: "tip", hidden: true, role: "tooltip", id: "tip"});
   document.body.append(tip);
-  const hide = () => { tip.hidden = true; };
+  const hide = () => {
+    tip.hidden = true;
+  };
   const show = (event) => {
     const target = event.target.closest?.("[data-tip]");
     if (!target) return hide();
@@ -52,7 +58,9 @@ export function say(text, level = "note") {
   toast.hidden = false;
   setText(toast, text);
   clearTimeout(toastTimer);
-  toastTimer = setTimeout(() => { toast.hidden = true; }, toastMs);
+  toastTimer = setTimeout(() => {
+    toast.hidden = true;
+  }, toastMs);
 }
 
 // Puts a tensor on every worker and adds them up; in the group that is looked at, or in one of all that are ready.
@@ -76,10 +84,39 @@ export async function launchDemo() {
 
 export function addActions() {
   byId("actions").append(
-      h("button", {class: "primary", type: "button", id: "demo", onclick: launchDemo,
-                   "data-tip": "Puts 1 MiB of i32 on every worker and runs an all_reduce (d)"}, "Run a demo"),
-      h("button", {type: "button", id: "report", onclick: downloadReport,
-                   "data-tip": "This page as one file that needs no server, with all data (r)"}, "Download report"),
-      themeButton(),
-      h("button", {class: "icon", type: "button", id: "help", onclick: showHelp, "aria-label": "Keys and help", "data-tip": "Keys and help (?)"}, "?"));
+    h(
+      "button",
+      {
+        class: "primary",
+        type: "button",
+        id: "demo",
+        onclick: launchDemo,
+        "data-tip": "Puts 1 MiB of i32 on every worker and runs an all_reduce (d)",
+      },
+      "Run a demo",
+    ),
+    h(
+      "button",
+      {
+        type: "button",
+        id: "report",
+        onclick: downloadReport,
+        "data-tip": "This page as one file that needs no server, with all data (r)",
+      },
+      "Download report",
+    ),
+    themeButton(),
+    h(
+      "button",
+      {
+        class: "icon",
+        type: "button",
+        id: "help",
+        onclick: showHelp,
+        "aria-label": "Keys and help",
+        "data-tip": "Keys and help (?)",
+      },
+      "?",
+    ),
+  );
 }

@@ -22,9 +22,21 @@ addActions();
 onTokenNeeded(askForToken);
 
 const [plan, collectives, links, parameters, workers, events, settings] = [
-  planSection(), collectivesSection(), linksSection(), parametersSection(), workersSection(), eventsSection(), settingsSection()];
+  planSection(),
+  collectivesSection(),
+  linksSection(),
+  parametersSection(),
+  workersSection(),
+  eventsSection(),
+  settingsSection(),
+];
 const sections = [plan, collectives, links, parameters, workers, events, settings];
-const column = (...parts) => h("div", {class: "column half"}, parts.map((part) => part.node));
+const column = (...parts) =>
+  h(
+    "div",
+    {class: "column half"},
+    parts.map((part) => part.node),
+  );
 byId("sections").append(plan.node, collectives.node, column(links, parameters), column(workers, events), settings.node);
 byId("dialogs").append(helpDialog());
 addKeys(sections);
@@ -36,7 +48,10 @@ subscribe((now) => {
 
 function liveness(word) {
   byId("live").dataset.state = word;
-  setText(byId("live-text"), word === "on" ? "live" : hasToken() || state.refused === null ? "reconnecting" : "needs a token");
+  setText(
+    byId("live-text"),
+    word === "on" ? "live" : hasToken() || state.refused === null ? "reconnecting" : "needs a token",
+  );
 }
 
 refresh(everything);

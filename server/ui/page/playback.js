@@ -11,16 +11,27 @@ export function movesOf(round) {
       if (!arrivals.has(channel)) arrivals.set(channel, []);
       arrivals.get(channel).push(move);
     }
-  return round.filter((move) => move.op === "send").map((move) => {
-    const arrival = arrivals.get(`${move.rank},${move.peer}`)?.shift();
-    return {from: move.rank, to: move.peer, chunk: move.chunk, target: arrival?.chunk ?? move.chunk, chunks: move.chunks,
-            reduces: arrival?.op === "recv_reduce"};
-  });
+  return round
+    .filter((move) => move.op === "send")
+    .map((move) => {
+      const arrival = arrivals.get(`${move.rank},${move.peer}`)?.shift();
+      return {
+        from: move.rank,
+        to: move.peer,
+        chunk: move.chunk,
+        target: arrival?.chunk ?? move.chunk,
+        chunks: move.chunks,
+        reduces: arrival?.op === "recv_reduce",
+      };
+    });
 }
 
 // How many parts the vector is cut into: one more than the highest that is named.
 export function chunkCount(rounds) {
-  return rounds.reduce((most, round) => round.reduce((high, move) => Math.max(high, move.chunk + move.chunks), most), 1);
+  return rounds.reduce(
+    (most, round) => round.reduce((high, move) => Math.max(high, move.chunk + move.chunks), most),
+    1,
+  );
 }
 
 // [{from, to, bytes}] over all rounds.
@@ -51,7 +62,9 @@ export function holdingsOf(rounds, ranks) {
       for (let i = 0; i < move.chunks; ++i) {
         const sent = now[move.from][move.chunk + i];
         if (!sent || !next[move.to][move.target + i]) return null;
-        next[move.to][move.target + i] = move.reduces ? new Set([...next[move.to][move.target + i], ...sent]) : new Set(sent);
+        next[move.to][move.target + i] = move.reduces
+          ? new Set([...next[move.to][move.target + i], ...sent])
+          : new Set(sent);
       }
     now = next;
     history.push(counted(now));

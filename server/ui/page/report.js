@@ -4,19 +4,35 @@ import {say} from "/ui/layout.js";
 import {state} from "/ui/store.js";
 
 async function styles() {
-  const sheets = [...document.querySelectorAll("link[rel=stylesheet]")].map((link) => fetch(link.href).then((response) => response.text()));
+  const sheets = [...document.querySelectorAll("link[rel=stylesheet]")].map((link) =>
+    fetch(link.href).then((response) => response.text()),
+  );
   return (await Promise.all(sheets)).join("\n");
 }
 
 function data() {
   const {status, workers, groups, collectives, measured, parameters, shards, events, traffic} = state;
-  return {made_at: new Date().toISOString(), from: location.origin, status, workers, groups, collectives, measured_links: measured, traffic, parameters,
-          shards: Object.fromEntries(shards), events};
+  return {
+    made_at: new Date().toISOString(),
+    from: location.origin,
+    status,
+    workers,
+    groups,
+    collectives,
+    measured_links: measured,
+    traffic,
+    parameters,
+    shards: Object.fromEntries(shards),
+    events,
+  };
 }
 
 export async function reportText() {
   const copy = document.documentElement.cloneNode(true);
-  for (const gone of copy.querySelectorAll("script, link, noscript, .actions, .tip, .toast, dialog, .skip, .traveller, .brand img")) gone.remove();
+  for (const gone of copy.querySelectorAll(
+    "script, link, noscript, .actions, .tip, .toast, dialog, .skip, .traveller, .brand img",
+  ))
+    gone.remove();
   for (const button of copy.querySelectorAll("button")) button.replaceWith(...button.childNodes);
   for (const control of copy.querySelectorAll("input, select")) control.setAttribute("disabled", "");
   copy.querySelector("#live")?.replaceChildren(`report of ${new Date().toLocaleString()} from ${location.origin}`);

@@ -15,7 +15,13 @@ function updateRow(row, worker) {
   setText(heard, ago(worker.heard_ms_ago));
   setText(where, place(worker.locality));
   setText(groups, worker.groups.join(", ") || "–");
-  row.dataset.tip = `${worker.id}\n${worker.url}\nincarnation ${worker.incarnation}\nversion ${worker.version}\nlast heard ${worker.heard_ms_ago} ms ago, lease ${worker.lease_ms} ms`;
+  row.dataset.tip = [
+    worker.id,
+    worker.url,
+    `incarnation ${worker.incarnation}`,
+    `version ${worker.version}`,
+    `last heard ${worker.heard_ms_ago} ms ago, lease ${worker.lease_ms} ms`,
+  ].join("\n");
 }
 
 const order = {lost: 0, late: 1, ready: 2};
@@ -23,17 +29,28 @@ const order = {lost: 0, late: 1, ready: 2};
 export function workersSection() {
   const {node, meta, body} = card("workers", "Workers", "");
   const rows = h("tbody");
-  const head = ["Worker", "State", "Heard", "Where", "Groups"].map((title, i) => h("th", {class: i === 2 ? "n" : null, scope: "col"}, title));
-  const table = h("div", {class: "scroll of-workers", tabindex: "0", role: "region", "aria-label": "Workers"}, h("table", {}, h("thead", {}, h("tr", {}, head)), rows));
-  const nothing = empty("No worker has joined yet", "Start one beside this coordinator; it appears here at once.",
-                        `chorus-worker --coordinator ${location.origin}`);
+  const head = ["Worker", "State", "Heard", "Where", "Groups"].map((title, i) =>
+    h("th", {class: i === 2 ? "n" : null, scope: "col"}, title),
+  );
+  const table = h(
+    "div",
+    {class: "scroll of-workers", tabindex: "0", role: "region", "aria-label": "Workers"},
+    h("table", {}, h("thead", {}, h("tr", {}, head)), rows),
+  );
+  const nothing = empty(
+    "No worker has joined yet",
+    "Start one beside this coordinator; it appears here at once.",
+    `chorus-worker --coordinator ${location.origin}`,
+  );
   body.append(nothing, table);
   return {
     node,
     draw(state) {
       nothing.hidden = state.workers.length > 0;
       table.hidden = !nothing.hidden;
-      const sorted = [...state.workers].sort((a, b) => order[workerState(a)] - order[workerState(b)] || a.id.localeCompare(b.id, [], {numeric: true}));
+      const sorted = [...state.workers].sort(
+        (a, b) => order[workerState(a)] - order[workerState(b)] || a.id.localeCompare(b.id, [], {numeric: true}),
+      );
       keyed(rows, sorted, (worker) => worker.id, workerRow, updateRow);
       meta.textContent = state.status ? `${state.status.ready} of ${count(state.workers.length, "worker")} ready` : "";
     },
@@ -41,8 +58,13 @@ export function workersSection() {
 }
 
 function setting(one) {
-  return h("div", {class: one.is_default ? "" : "changed"}, h("dt", {}, `--${one.name}`), h("dd", {}, one.value || "–"),
-           h("dd", {class: "help"}, one.is_default ? one.help : `${one.help}; default ${one.default_value || "none"}`));
+  return h(
+    "div",
+    {class: one.is_default ? "" : "changed"},
+    h("dt", {}, `--${one.name}`),
+    h("dd", {}, one.value || "–"),
+    h("dd", {class: "help"}, one.is_default ? one.help : `${one.help}; default ${one.default_value || "none"}`),
+  );
 }
 
 export function settingsSection() {
@@ -50,11 +72,19 @@ export function settingsSection() {
   let all = false;
   const list = h("dl", {class: "settings-list"});
   const note = h("p", {class: "soft sentence"});
-  const more = h("button", {type: "button", "aria-pressed": "false", onclick: () => {
-                   all = !all;
-                   more.setAttribute("aria-pressed", String(all));
-                   show();
-                 }}, "Show all");
+  const more = h(
+    "button",
+    {
+      type: "button",
+      "aria-pressed": "false",
+      onclick: () => {
+        all = !all;
+        more.setAttribute("aria-pressed", String(all));
+        show();
+      },
+    },
+    "Show all",
+  );
   node.querySelector("header").append(more);
   body.append(note, list);
   let settings = [];
@@ -73,8 +103,11 @@ export function settingsSection() {
       if (!state.status) return;
       draw(state.status.settings);
       const changed = state.status.settings.filter((one) => !one.is_default).length;
-      meta.textContent = `${changed ? `${changed} not at the default` : "all at their defaults"} · up for ${seconds(Math.floor(state.status.uptime_s))} · ${
-          state.status.journal ? "journal on disk" : "no journal: a restart forgets"}`;
+      meta.textContent = [
+        changed ? `${changed} not at the default` : "all at their defaults",
+        `up for ${seconds(Math.floor(state.status.uptime_s))}`,
+        state.status.journal ? "journal on disk" : "no journal: a restart forgets",
+      ].join(" · ");
     },
   };
 }

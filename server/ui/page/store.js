@@ -5,10 +5,19 @@ const limits = {workers: 1000, groups: 500, collectives: 60, parameters: 200, ev
 const ranksWithTraffic = 64;
 
 export const state = {
-  status: null, workers: [], groups: [], collectives: [], measured: [], parameters: [], shards: new Map(), events: [],
-  traffic: null, before: null,  // two answers of /v1/links/traffic: their difference is the rate
-  group: null,                  // the name of the group that is looked at
-  unreachableSince: null, refused: null,
+  status: null,
+  workers: [],
+  groups: [],
+  collectives: [],
+  measured: [],
+  parameters: [],
+  shards: new Map(),
+  events: [],
+  traffic: null,
+  before: null, // two answers of /v1/links/traffic: their difference is the rate
+  group: null, // the name of the group that is looked at
+  unreachableSince: null,
+  refused: null,
 };
 
 const listeners = new Set();
@@ -61,14 +70,22 @@ function chooseGroup() {
 }
 
 const readers = {
-  async status() { state.status = await get("/v1/status"); },
-  async workers() { state.workers = await list("/v1/workers", limits.workers); },
+  async status() {
+    state.status = await get("/v1/status");
+  },
+  async workers() {
+    state.workers = await list("/v1/workers", limits.workers);
+  },
   async groups() {
     state.groups = await list("/v1/groups", limits.groups);
     chooseGroup();
   },
-  async collectives() { state.collectives = await list(`/v1/collectives`, limits.collectives); },
-  async measured() { state.measured = (await get("/v1/links")).items; },
+  async collectives() {
+    state.collectives = await list(`/v1/collectives`, limits.collectives);
+  },
+  async measured() {
+    state.measured = (await get("/v1/links")).items;
+  },
   async parameters() {
     state.parameters = await list("/v1/parameters", limits.parameters);
     for (const {name} of state.parameters.slice(0, 20))
@@ -117,7 +134,11 @@ async function read(kind) {
 export function heard(event) {
   state.events.unshift(event);
   state.events.length = Math.min(state.events.length, limits.events);
-  const kinds = {worker: ["workers", "groups", "status"], group: ["groups", "workers", "status"], collective: ["collectives", "status"]};
+  const kinds = {
+    worker: ["workers", "groups", "status"],
+    group: ["groups", "workers", "status"],
+    collective: ["collectives", "status"],
+  };
   refresh(kinds[event.type.split(".")[0]] ?? ["status"]);
   changed();
 }
@@ -126,9 +147,10 @@ export const everything = Object.keys(readers);
 
 // What no event tells: signs of life, bytes, clocks. Not while nobody looks.
 export function keepCurrent() {
-  const every = (milliseconds, kinds) => setInterval(() => {
-    if (!document.hidden) refresh(kinds());
-  }, milliseconds);
+  const every = (milliseconds, kinds) =>
+    setInterval(() => {
+      if (!document.hidden) refresh(kinds());
+    }, milliseconds);
   every(1000, () => ["status", "workers", ...(state.collectives.some((one) => !hasEnded(one)) ? ["collectives"] : [])]);
   every(2000, () => ["traffic"]);
   every(3000, () => ["parameters"]);
@@ -141,7 +163,8 @@ export function keepCurrent() {
 // Bytes per second from one worker to another between the last two answers; null where that is not known.
 export function trafficRate(from, to) {
   const link = (traffic) => traffic?.items.find((item) => item.from === from && item.to === to);
-  const now = link(state.traffic), before = link(state.before);
+  const now = link(state.traffic),
+    before = link(state.before);
   if (!now || !state.before) return null;
   const bytes = now.sent_bytes - (before?.sent_bytes ?? 0);
   return bytes < 0 ? null : bytes / (state.traffic.at_s - state.before.at_s);

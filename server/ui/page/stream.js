@@ -1,12 +1,15 @@
 // GET /v1/events as they happen: a stream that is read with fetch, because an EventSource cannot send a token.
 import {Problem, request} from "/ui/api.js";
 
-const silenceMs = 40000;  // the coordinator sends a bookmark every 15 seconds
+const silenceMs = 40000; // the coordinator sends a bookmark every 15 seconds
 
 // One event from the lines between two empty ones; null for comments.
 function parse(lines) {
   const data = lines.filter((line) => line.startsWith("data:")).map((line) => line.slice(5).trimStart());
-  const type = lines.find((line) => line.startsWith("event:"))?.slice(6).trim();
+  const type = lines
+    .find((line) => line.startsWith("event:"))
+    ?.slice(6)
+    .trim();
   return data.length ? {type, body: JSON.parse(data.join("\n"))} : null;
 }
 
@@ -31,7 +34,7 @@ async function* eventsOf(response, signal) {
 // missed, so that everything is to be read again.
 export async function follow(since, handlers) {
   let last = since;
-  for (let pauseMs = 250;; pauseMs = Math.min(pauseMs * 2, 4000)) {
+  for (let pauseMs = 250; ; pauseMs = Math.min(pauseMs * 2, 4000)) {
     const silence = new AbortController();
     let timer = setTimeout(() => silence.abort(), silenceMs);
     try {

@@ -3,14 +3,19 @@ import {h, s} from "/ui/dom.js";
 import {workerOf, workerState} from "/ui/store.js";
 import {ago, bytes, place, rate} from "/ui/units.js";
 
-const levels = ["host", "rack", "zone", "region"];  // from the inside
+const levels = ["host", "rack", "zone", "region"]; // from the inside
 const gapAt = {host: 0.22, rack: 0.22, zone: 0.4, region: 0.5};
 const bandWidth = 16;
-const arrowsUpTo = 700;  // edges
-const wide = 340, narrow = 235;  // half the figure's width in its own units: fewer make everything larger
-const flatNamesUpTo = 16;  // above, names stand along the radius
+const arrowsUpTo = 700; // edges
+const wide = 340,
+  narrow = 235; // half the figure's width in its own units: fewer make everything larger
+const flatNamesUpTo = 16; // above, names stand along the radius
 
-const key = (member, level) => levels.slice(levels.indexOf(level)).map((one) => member.locality?.[one] ?? "").join("\n");
+const key = (member, level) =>
+  levels
+    .slice(levels.indexOf(level))
+    .map((one) => member.locality?.[one] ?? "")
+    .join("\n");
 
 // What two members share: "host" ... "region", or "world".
 export function sharedLevel(a, b) {
@@ -23,13 +28,16 @@ function anglesOf(members) {
     const next = members[(i + 1) % members.length];
     return levels.reduce((sum, level) => sum + (key(member, level) === key(next, level) ? 0 : gapAt[level]), 0);
   });
-  const slot = 2 * Math.PI / (members.length + gaps.reduce((sum, gap) => sum + gap, 0));
-  let at = -Math.PI / 2 + slot * gaps.at(-1) / 2;
-  return {slot, angles: members.map((_, i) => {
-    const here = at;
-    at += slot * (1 + gaps[i]);
-    return here;
-  })};
+  const slot = (2 * Math.PI) / (members.length + gaps.reduce((sum, gap) => sum + gap, 0));
+  let at = -Math.PI / 2 + (slot * gaps.at(-1)) / 2;
+  return {
+    slot,
+    angles: members.map((_, i) => {
+      const here = at;
+      at += slot * (1 + gaps[i]);
+      return here;
+    }),
+  };
 }
 
 const point = (angle, radius) => [Math.cos(angle) * radius, Math.sin(angle) * radius];
@@ -38,7 +46,9 @@ const xy = ([x, y]) => `${x.toFixed(1)} ${y.toFixed(1)}`;
 // The levels that tell members apart, or that they name at all where there is only one place.
 function shownLevels(members) {
   const named = levels.filter((level) => members.some((member) => member.locality?.[level]));
-  return named.filter((level) => level !== "region" || new Set(members.map((member) => member.locality?.region)).size > 1);
+  return named.filter(
+    (level) => level !== "region" || new Set(members.map((member) => member.locality?.region)).size > 1,
+  );
 }
 
 function geometryOf(members, half) {
@@ -60,38 +70,58 @@ function placesOf(members, level, geometry, depth) {
     if (last && key(member, level) === last.key) last.end = i;
     else arcs.push({key: key(member, level), begin: i, end: i, name: member.locality?.[level] ?? ""});
   });
-  const inner = geometry.bandsAt + depth * (bandWidth + 1), outer = inner + bandWidth;
+  const inner = geometry.bandsAt + depth * (bandWidth + 1),
+    outer = inner + bandWidth;
   const margin = Math.min(geometry.slot * 0.5, Math.PI * 0.92);
-  return arcs.filter((arc) => arc.name).map((arc, n) => {
-    const from = geometry.angles[arc.begin] - margin, to = geometry.angles[arc.end] + margin;
-    const large = to - from > Math.PI ? 1 : 0;
-    const ring = `M ${xy(point(from, inner))} A ${inner} ${inner} 0 ${large} 1 ${xy(point(to, inner))}
+  return arcs
+    .filter((arc) => arc.name)
+    .map((arc, n) => {
+      const from = geometry.angles[arc.begin] - margin,
+        to = geometry.angles[arc.end] + margin;
+      const large = to - from > Math.PI ? 1 : 0;
+      const ring = `M ${xy(point(from, inner))} A ${inner} ${inner} 0 ${large} 1 ${xy(point(to, inner))}
       L ${xy(point(to, outer))} A ${outer} ${outer} 0 ${large} 0 ${xy(point(from, outer))} Z`;
-    const middle = (from + to) / 2, flipped = Math.sin(middle) > 0.2;
-    const line = flipped ? inner + 11.5 : inner + 4.5;
-    const path = flipped ? `M ${xy(point(to, line))} A ${line} ${line} 0 ${large} 0 ${xy(point(from, line))}`
-                         : `M ${xy(point(from, line))} A ${line} ${line} 0 ${large} 1 ${xy(point(to, line))}`;
-    const id = `place-${level}-${n}`;
-    const fits = (to - from) * line > arc.name.length * 6 + 8;
-    return s("g", {"data-tip": `${level} ${arc.name}\n${arc.end - arc.begin + 1} of ${members.length} ranks`},
-             s("path", {d: ring, class: `place level-${depth}`}),
-             fits && s("path", {d: path, id, fill: "none"}),
-             fits && s("text", {class: "place-name"}, s("textPath", {href: `#${id}`, startOffset: "50%", "text-anchor": "middle"}, arc.name)));
-  });
+      const middle = (from + to) / 2,
+        flipped = Math.sin(middle) > 0.2;
+      const line = flipped ? inner + 11.5 : inner + 4.5;
+      const path = flipped
+        ? `M ${xy(point(to, line))} A ${line} ${line} 0 ${large} 0 ${xy(point(from, line))}`
+        : `M ${xy(point(from, line))} A ${line} ${line} 0 ${large} 1 ${xy(point(to, line))}`;
+      const id = `place-${level}-${n}`;
+      const fits = (to - from) * line > arc.name.length * 6 + 8;
+      return s(
+        "g",
+        {"data-tip": `${level} ${arc.name}\n${arc.end - arc.begin + 1} of ${members.length} ranks`},
+        s("path", {d: ring, class: `place level-${depth}`}),
+        fits && s("path", {d: path, id, fill: "none"}),
+        fits &&
+          s(
+            "text",
+            {class: "place-name"},
+            s("textPath", {href: `#${id}`, startOffset: "50%", "text-anchor": "middle"}, arc.name),
+          ),
+      );
+    });
 }
 
 function curve(geometry, from, to) {
-  const a = point(geometry.angles[from], geometry.nodesAt), b = point(geometry.angles[to], geometry.nodesAt);
+  const a = point(geometry.angles[from], geometry.nodesAt),
+    b = point(geometry.angles[to], geometry.nodesAt);
   const length = Math.hypot(b[0] - a[0], b[1] - a[1]) || 1;
   const side = [-(b[1] - a[1]) / length, (b[0] - a[0]) / length];
   const bend = Math.min(length * 0.09, 26);
-  const control = [0, 1].map((i) => (a[i] + b[i]) / 2 * 0.66 + side[i] * bend);
+  const control = [0, 1].map((i) => ((a[i] + b[i]) / 2) * 0.66 + side[i] * bend);
   const trim = (end, room) => {
     const away = Math.hypot(control[0] - end[0], control[1] - end[1]) || 1;
-    return [0, 1].map((i) => end[i] + (control[i] - end[i]) / away * room);
+    return [0, 1].map((i) => end[i] + ((control[i] - end[i]) / away) * room);
   };
-  const start = trim(a, geometry.radius + 1), tip = trim(b, geometry.radius + 2);
-  return {d: `M ${xy(start)} Q ${xy(control)} ${xy(tip)}`, tip, angle: Math.atan2(tip[1] - control[1], tip[0] - control[0])};
+  const start = trim(a, geometry.radius + 1),
+    tip = trim(b, geometry.radius + 2);
+  return {
+    d: `M ${xy(start)} Q ${xy(control)} ${xy(tip)}`,
+    tip,
+    angle: Math.atan2(tip[1] - control[1], tip[0] - control[0]),
+  };
 }
 
 function arrowHead({tip, angle}, size) {
@@ -101,21 +131,40 @@ function arrowHead({tip, angle}, size) {
 
 function nodeOf(member, i, geometry, root) {
   const [x, y] = point(geometry.angles[i], geometry.nodesAt);
-  const node = s("g", {class: "node", tabindex: "0", role: "img", transform: `translate(${x.toFixed(1)} ${y.toFixed(1)})`},
-                 s("circle", {r: geometry.radius}));
-  if (geometry.radius >= 7) node.append(s("text", {"font-size": Math.min(geometry.radius * 0.95, 13.5)}, member.rank === null ? "–" : String(member.rank)));
+  const node = s(
+    "g",
+    {class: "node", tabindex: "0", role: "img", transform: `translate(${x.toFixed(1)} ${y.toFixed(1)})`},
+    s("circle", {r: geometry.radius}),
+  );
+  if (geometry.radius >= 7)
+    node.append(
+      s(
+        "text",
+        {"font-size": Math.min(geometry.radius * 0.95, 13.5)},
+        member.rank === null ? "–" : String(member.rank),
+      ),
+    );
   if (member.rank !== null && member.rank === root) node.classList.add("root");
   return node;
 }
 
 function nameOf(member, i, geometry) {
-  const angle = geometry.angles[i], left = Math.cos(angle) < -1e-9;
+  const angle = geometry.angles[i],
+    left = Math.cos(angle) < -1e-9;
   const [x, y] = point(angle, geometry.outer);
-  const turn = angle * 180 / Math.PI + (left ? 180 : 0);
+  const turn = (angle * 180) / Math.PI + (left ? 180 : 0);
   const flat = geometry.angles.length <= flatNamesUpTo;
   const name = member.worker.length > 14 ? `${member.worker.slice(0, 13)}…` : member.worker;
-  return s("text", {class: "worker-name", "dominant-baseline": "central", "text-anchor": flat && Math.abs(Math.cos(angle)) < 0.25 ? "middle" : left ? "end" : "start",
-                    transform: `translate(${x.toFixed(1)} ${y.toFixed(1)}) rotate(${flat ? 0 : turn.toFixed(1)})`}, name);
+  return s(
+    "text",
+    {
+      class: "worker-name",
+      "dominant-baseline": "central",
+      "text-anchor": flat && Math.abs(Math.cos(angle)) < 0.25 ? "middle" : left ? "end" : "start",
+      transform: `translate(${x.toFixed(1)} ${y.toFixed(1)}) rotate(${flat ? 0 : turn.toFixed(1)})`,
+    },
+    name,
+  );
 }
 
 // The edges of one plan. `edges`: [{from, to, bytes, rounds}] by rank.
@@ -126,8 +175,11 @@ function drawEdges(edges, geometry) {
   return edges.map((edge) => {
     const line = curve(geometry, edge.from, edge.to);
     const path = s("path", {class: "edge", d: line.d});
-    path.style.strokeWidth = String(base + (many ? 0.9 : 2.6) * edge.bytes / most);
-    const head = edges.length <= arrowsUpTo ? s("path", {class: "arrow", d: arrowHead(line, geometry.radius > 9 ? 9 : 5.5)}) : null;
+    path.style.strokeWidth = String(base + ((many ? 0.9 : 2.6) * edge.bytes) / most);
+    const head =
+      edges.length <= arrowsUpTo
+        ? s("path", {class: "arrow", d: arrowHead(line, geometry.radius > 9 ? 9 : 5.5)})
+        : null;
     return {...edge, path, head, base, more: many ? 1.6 : 3.4};
   });
 }
@@ -135,7 +187,11 @@ function drawEdges(edges, geometry) {
 // {node, show(members, edges, root), mark(round), refresh(rates)}
 export function topologyFigure() {
   const node = s("svg", {class: "topology", role: "group", "aria-label": "The group's ranks and the plan's edges"});
-  let members = [], nodes = [], names = [], edges = [], geometry = null;
+  let members = [],
+    nodes = [],
+    names = [],
+    edges = [],
+    geometry = null;
 
   function show(nextMembers, nextEdges, root, caption) {
     members = nextMembers;
@@ -146,9 +202,14 @@ export function topologyFigure() {
     edges = drawEdges(nextEdges, geometry);
     nodes = members.map((member, i) => nodeOf(member, i, geometry, root));
     names = members.map((member, i) => nameOf(member, i, geometry));
-    node.replaceChildren(...geometry.bands.flatMap((level, depth) => placesOf(members, level, geometry, depth)), ...edges.map((edge) => edge.path),
-                         ...edges.map((edge) => edge.head).filter(Boolean), ...nodes, ...names,
-                         ...(caption ? [s("text", {class: "center"}, caption)] : []));
+    node.replaceChildren(
+      ...geometry.bands.flatMap((level, depth) => placesOf(members, level, geometry, depth)),
+      ...edges.map((edge) => edge.path),
+      ...edges.map((edge) => edge.head).filter(Boolean),
+      ...nodes,
+      ...names,
+      ...(caption ? [s("text", {class: "center"}, caption)] : []),
+    );
     node.setAttribute("aria-label", `${members.length} ranks, ${edges.length} edges`);
   }
 
@@ -156,15 +217,19 @@ export function topologyFigure() {
   function refresh(speedOf) {
     members.forEach((member, i) => {
       const worker = workerOf(member.worker);
-      const word = worker && member.incarnation && worker.incarnation !== member.incarnation ? "lost" : workerState(worker);
+      const word =
+        worker && member.incarnation && worker.incarnation !== member.incarnation ? "lost" : workerState(worker);
       for (const mark of ["lost", "late"]) {
         nodes[i].classList.toggle(mark, word === mark);
         names[i].classList.toggle(mark, word === mark);
       }
       const circle = nodes[i].querySelector("text");
-      if (circle) circle.textContent = word === "lost" ? "✕" : word === "late" ? "!" : member.rank === null ? "–" : String(member.rank);
+      if (circle)
+        circle.textContent =
+          word === "lost" ? "✕" : word === "late" ? "!" : member.rank === null ? "–" : String(member.rank);
       const rank = member.rank === null ? "in no group" : `rank ${member.rank}`;
-      const text = `${member.worker}, ${rank}: ${word}\n${place(member.locality)}${worker ? `\nlast heard ${ago(worker.heard_ms_ago)}` : ""}`;
+      const heard = worker ? `\nlast heard ${ago(worker.heard_ms_ago)}` : "";
+      const text = `${member.worker}, ${rank}: ${word}\n${place(member.locality)}${heard}`;
       nodes[i].dataset.tip = text;
       nodes[i].setAttribute("aria-label", text);
     });
@@ -172,11 +237,13 @@ export function topologyFigure() {
     const fastest = Math.max(...speeds.map((speed) => speed?.rate ?? 0), 0);
     edges.forEach((edge, i) => {
       const speed = speeds[i];
-      if (fastest > 0) edge.path.style.strokeWidth = String(edge.base + edge.more * (speed?.rate ?? 0) / fastest);
+      if (fastest > 0) edge.path.style.strokeWidth = String(edge.base + (edge.more * (speed?.rate ?? 0)) / fastest);
       edge.path.classList.toggle("quick", (speed?.rate ?? 0) > 0);
       for (const part of [edge.path, edge.head]) part?.classList.toggle("slow", speed?.slow === true);
-      edge.path.dataset.tip = `${members[edge.from].worker} → ${members[edge.to].worker}\n${bytes(edge.bytes)} per run` +
-                              (speed?.rate ? `\n${rate(speed.rate)} now` : "") + (speed?.text ? `\n${speed.text}` : "");
+      edge.path.dataset.tip =
+        `${members[edge.from].worker} → ${members[edge.to].worker}\n${bytes(edge.bytes)} per run` +
+        (speed?.rate ? `\n${rate(speed.rate)} now` : "") +
+        (speed?.text ? `\n${speed.text}` : "");
     });
     return fastest;
   }
@@ -204,7 +271,10 @@ export function topologyFigure() {
     for (const edge of edges) {
       const reducing = moving.get(`${edge.from},${edge.to}`);
       if (reducing === undefined) continue;
-      const dot = s("circle", {class: `traveller${reducing ? " reducing" : ""}`, r: Math.max(geometry.radius * 0.28, 3)});
+      const dot = s("circle", {
+        class: `traveller${reducing ? " reducing" : ""}`,
+        r: Math.max(geometry.radius * 0.28, 3),
+      });
       node.append(dot);
       const length = edge.path.getTotalLength();
       const frames = [0, 0.25, 0.5, 0.75, 1].map((part) => {

@@ -38,12 +38,19 @@ export function count(n, thing) {
 }
 
 export function place(locality) {
-  return ["region", "zone", "rack", "host"].map((level) => locality?.[level]).filter(Boolean).join(" / ") || "unknown";
+  return (
+    ["region", "zone", "rack", "host"]
+      .map((level) => locality?.[level])
+      .filter(Boolean)
+      .join(" / ") || "unknown"
+  );
 }
 
 // "tree, 4-ary" and such: an algorithm with what it was given.
 export function algorithmName(choice) {
-  const shape = choice.algorithm_shape?.length ? ` ${choice.algorithm_shape.length > 6 ? "own shape" : choice.algorithm_shape.join("×")}` : "";
+  const shape = choice.algorithm_shape?.length
+    ? ` ${choice.algorithm_shape.length > 6 ? "own shape" : choice.algorithm_shape.join("×")}`
+    : "";
   const arity = /tree/.test(choice.algorithm) && choice.arity ? ` arity ${choice.arity}` : "";
   return choice.algorithm + (shape || arity);
 }

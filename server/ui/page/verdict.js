@@ -11,7 +11,11 @@ function verdictOf(state) {
     return {level: "amber", text: `The coordinator asks who you are: ${state.refused.message}`, reasons: []};
   if (state.unreachableSince !== null) {
     const silent = seconds((Date.now() - state.unreachableSince) / 1000);
-    return {level: "red", text: `The coordinator does not answer, for ${silent} by now; what is below is what it said last`, reasons: []};
+    return {
+      level: "red",
+      text: `The coordinator does not answer, for ${silent} by now; what is below is what it said last`,
+      reasons: [],
+    };
   }
   return state.status?.verdict ?? null;
 }
@@ -30,14 +34,21 @@ export function drawVerdict(state) {
   setText(byId("verdict-icon"), icon);
   setText(byId("verdict-word"), word);
   setText(byId("verdict-text"), verdict.text);
-  keyed(byId("verdict-reasons"), further(verdict), (reason) => reason.text.replace(/[\d.]+ s ago/, ""),
-        () => h("li"), (item, reason) => {
-          item.dataset.level = reason.level;
-          setText(item, reason.text);
-        });
+  keyed(
+    byId("verdict-reasons"),
+    further(verdict),
+    (reason) => reason.text.replace(/[\d.]+ s ago/, ""),
+    () => h("li"),
+    (item, reason) => {
+      item.dataset.level = reason.level;
+      setText(item, reason.text);
+    },
+  );
   // A screen reader hears of changes, not of every second that passes.
-  const news = `${word}. ${verdict.reasons.map((reason) => reason.text.replace(/, last heard.*/, "")).join(". ") ||
-               count(state.workers.length, "worker")}`;
+  const news = `${word}. ${
+    verdict.reasons.map((reason) => reason.text.replace(/, last heard.*/, "")).join(". ") ||
+    count(state.workers.length, "worker")
+  }`;
   if (news !== announced) setText(byId("announce"), announced === "" ? "" : news);
   announced = news;
 }

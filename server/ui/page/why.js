@@ -6,7 +6,8 @@ import {algorithmName, bytes, count, seconds} from "/ui/units.js";
 export function bestOfEach(considered) {
   const best = new Map();
   for (const one of considered)
-    if (!best.has(one.algorithm) || one.predicted_seconds < best.get(one.algorithm).predicted_seconds) best.set(one.algorithm, one);
+    if (!best.has(one.algorithm) || one.predicted_seconds < best.get(one.algorithm).predicted_seconds)
+      best.set(one.algorithm, one);
   return [...best.values()].sort((a, b) => a.predicted_seconds - b.predicted_seconds);
 }
 
@@ -24,22 +25,43 @@ export function costBars(shownAtFirst) {
     const best = bestOfEach(considered);
     if (best.length === 0) return node.replaceChildren();
     const rows = best.filter((one, i) => all || i < shownAtFirst || one.algorithm === chosen);
+    const reference = best.find((one) => one.algorithm === chosen) ?? best[0];
     const longest = Math.max(...rows.map((one) => one.predicted_seconds), measured ?? 0);
     const bar = (name, value, isChosen, tip, note) => [
       h("span", {class: isChosen ? "chosen" : "", "data-tip": tip}, `${isChosen ? "▸ " : ""}${name}`),
-      h("span", {class: "bar-track"}, h("span", {class: "bar-fill", style: {width: `${Math.max(value / longest * 100, 0.5)}%`}})),
-      h("span", {class: "number"}, seconds(value)), h("span", {class: "times"}, note),
+      h(
+        "span",
+        {class: "bar-track"},
+        h("span", {class: "bar-fill", style: {width: `${Math.max((value / longest) * 100, 0.5)}%`}}),
+      ),
+      h("span", {class: "number"}, seconds(value)),
+      h("span", {class: "times"}, note),
     ];
-    const cells = rows.flatMap((one) => bar(
-        algorithmName(one), one.predicted_seconds, one.algorithm === chosen,
+    const cells = rows.flatMap((one) =>
+      bar(
+        algorithmName(one),
+        one.predicted_seconds,
+        one.algorithm === chosen,
         `${one.predicted_seconds} s predicted\n${count(one.rounds, "round")}, ${bytes(one.bytes_per_rank)} per rank`,
-        one.algorithm === chosen ? "" : `×${(one.predicted_seconds / (best.find((other) => other.algorithm === chosen) ?? best[0]).predicted_seconds).toFixed(2)}`));
+        one.algorithm === chosen ? "" : `×${(one.predicted_seconds / reference.predicted_seconds).toFixed(2)}`,
+      ),
+    );
     if (measured) cells.push(...bar("measured", measured, false, `${measured} s from admission to commit`, ""));
-    const more = best.length > rows.length || all
-        ? h("button", {type: "button", class: "bars-more", "aria-expanded": String(all), onclick: () => {
-              all = !all;
-              show();
-            }}, all ? "Fewer" : `All ${best.length} algorithms`)
+    const more =
+      best.length > rows.length || all
+        ? h(
+            "button",
+            {
+              type: "button",
+              class: "bars-more",
+              "aria-expanded": String(all),
+              onclick: () => {
+                all = !all;
+                show();
+              },
+            },
+            all ? "Fewer" : `All ${best.length} algorithms`,
+          )
         : null;
     node.replaceChildren(h("div", {class: "bars"}, cells), ...(more ? [more] : []));
   }
