@@ -33,7 +33,8 @@ class Service:
         )
         line = self.process.stdout.readline()
         if not line.startswith("listening on "):
-            raise RuntimeError(f"{program} did not start: {line!r}")
+            log.flush()
+            raise RuntimeError(f"{program} did not start: {pathlib.Path(log.name).read_text()[-500:]}")
         self.url = line.removeprefix("listening on ").strip()
 
     def ask(self, method, path, body=None, headers=None, stream_bytes=None):
