@@ -172,10 +172,8 @@ requires boost::describe::has_describe_members<T>::value struct CodecOf<T> {
                 "required() names a field that the struct does not have");
 
   static constexpr TypeCodec make() {
-    return {.shape = Shape::object,
-            .fields = fields.data(),
-            .fields_count = fields.size(),
-            .name = unqualified_name<T>()};
+    return {
+        .shape = Shape::object, .fields = fields.data(), .fields_count = fields.size(), .name = unqualified_name<T>()};
   }
 };
 

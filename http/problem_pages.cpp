@@ -152,7 +152,8 @@ std::string wrapped(std::string_view text) {
 }
 
 awaitable<Response> page(Request const& request, Body&) {
-  if (auto const code = parse_problem_code(request.parameter("code"))) co_return Response::text(200, problem_page(*code));
+  if (auto const code = parse_problem_code(request.parameter("code")))
+    co_return Response::text(200, problem_page(*code));
   co_return Problem(ProblemCode::not_found, "there is no problem of this name");
 }
 

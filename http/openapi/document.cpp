@@ -20,16 +20,18 @@ namespace json = boost::json;
 using Use = Schemas::Use;
 
 constexpr char const* reading =
-    "Both services, the coordinator and the workers: tags say which has an operation. x-role is what its token needs, per "
-    "service: a role includes those before it (read, submit, join, admin), and open needs none. x-services says whose body "
+    "Both services, the coordinator and the workers: tags say which has an operation. x-role is what its token needs, "
+    "per "
+    "service: a role includes those before it (read, submit, join, admin), and open needs none. x-services says whose "
+    "body "
     "it is, where the two differ. Where GET stands, HEAD does. GET /v1 lists the routes of a running service.";
 constexpr char const* token =
     "A token made with `chorus token create`. A service that was started without tokens asks for none.";
 
 // Whatever is asked.
-constexpr std::array anywhere{ProblemCode::bad_request,     ProblemCode::unauthorized, ProblemCode::forbidden,
-                              ProblemCode::request_timeout, ProblemCode::unknown_host, ProblemCode::rate_limited,
-                              ProblemCode::header_too_large, ProblemCode::internal,    ProblemCode::unavailable};
+constexpr std::array anywhere{ProblemCode::bad_request,      ProblemCode::unauthorized, ProblemCode::forbidden,
+                              ProblemCode::request_timeout,  ProblemCode::unknown_host, ProblemCode::rate_limited,
+                              ProblemCode::header_too_large, ProblemCode::internal,     ProblemCode::unavailable};
 
 std::string lower(std::string_view text) {
   std::string result(text);
@@ -121,7 +123,8 @@ class Merged {
     for (auto const& payload : operation.requests) request_.add(payload, operation.service, Use::request, schemas);
     for (auto const& answer : operation.answers) {
       auto& reply = replies_[answer.status];
-      if (std::ranges::find(reply.meanings, answer.meaning) == reply.meanings.end()) reply.meanings.push_back(answer.meaning);
+      if (std::ranges::find(reply.meanings, answer.meaning) == reply.meanings.end())
+        reply.meanings.push_back(answer.meaning);
       for (auto const& header : answer.headers) {
         auto& known = reply.headers.emplace(header.name, header).first->second;
         known.required = known.required && header.required;
@@ -132,7 +135,8 @@ class Merged {
     for (auto const code : anywhere) add_problem(code);
     if (operation.requests.empty()) return;
     add_problem(ProblemCode::payload_too_large);
-    if (std::ranges::none_of(operation.requests, [](Payload const& payload) { return payload.message != nullptr; })) return;
+    if (std::ranges::none_of(operation.requests, [](Payload const& payload) { return payload.message != nullptr; }))
+      return;
     add_problem(ProblemCode::malformed_json);
     add_problem(ProblemCode::invalid_field);
   }
@@ -154,7 +158,8 @@ class Merged {
     json::object responses;
     for (auto const& [status, reply] : replies_) responses[std::to_string(status)] = response(reply);
     object["responses"] = std::move(responses);
-    auto const is_open = std::ranges::all_of(services_, [](Operation const& one) { return one.access == Access::open; });
+    auto const is_open =
+        std::ranges::all_of(services_, [](Operation const& one) { return one.access == Access::open; });
     object["security"] = is_open ? json::array() : json::array{json::object{{"bearer", json::array()}}};
     json::object roles;
     for (auto const& one : services_) roles[name(one.service)] = name(one.access);
@@ -184,8 +189,9 @@ class Merged {
   [[nodiscard]] json::array parameters() const {
     json::array list;
     for (auto const& [name, takes_slashes] : path_of(services_.front().path).parameters) {
-      auto object = parameter({name, Type::text, takes_slashes ? "may have slashes, as they are" : "a slash in it is written %2F", true},
-                              "path");
+      auto object = parameter(
+          {name, Type::text, takes_slashes ? "may have slashes, as they are" : "a slash in it is written %2F", true},
+          "path");
       if (takes_slashes) object["x-takes-slashes"] = true;
       list.push_back(std::move(object));
     }
@@ -242,7 +248,8 @@ std::string document() {
   schemas.refer(problem_text_codec(), Use::answer);
   std::map<std::pair<std::string, Method>, Merged> merged;
   for (auto const& table : {coordinator_operations(), worker_operations()})
-    for (auto const& operation : table) merged[{path_of(operation.path).text, operation.method}].add(operation, schemas);
+    for (auto const& operation : table)
+      merged[{path_of(operation.path).text, operation.method}].add(operation, schemas);
   json::object paths;
   for (auto const& [where, operation] : merged) {
     auto& path = paths[where.first];
@@ -261,7 +268,8 @@ std::string document() {
       json::object{{"name", "worker"}, {"description", "Tensors, calls between members, values of parameters"}}};
   document["paths"] = std::move(paths);
   json::object const bearer{{"type", "http"}, {"scheme", "bearer"}, {"description", token}};
-  document["components"] = json::object{{"schemas", schemas.all()}, {"securitySchemes", json::object{{"bearer", bearer}}}};
+  document["components"] =
+      json::object{{"schemas", schemas.all()}, {"securitySchemes", json::object{{"bearer", bearer}}}};
   return laid_out(document);
 }
 

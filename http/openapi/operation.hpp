@@ -1,5 +1,5 @@
-// What can be asked of the services: one entry per method, pattern and service. Hand-written, in operations_*.cpp; what the
-// messages look like is not, and is taken from the tables that read and write them.
+// What can be asked of the services: one entry per method, pattern and service. Hand-written, in operations_*.cpp; what
+// the messages look like is not, and is taken from the tables that read and write them.
 #pragma once
 
 #include <initializer_list>

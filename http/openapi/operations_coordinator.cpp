@@ -32,7 +32,8 @@ void add_page(Table& table) {
       .gives<api::CoordinatorStatus>(200, "How it stands.");
   table.add(get, "/v1/events", Access::read, "What happens: a stream, or with Accept: application/json a page")
       .paged()
-      .asks({{"since", Type::integer, "the last event that is known; without one, a stream begins with what comes next"}})
+      .asks(
+          {{"since", Type::integer, "the last event that is known; without one, a stream begins with what comes next"}})
       .reads_headers({{"Accept", Type::text, "application/json: a page of those that are kept"},
                       {"Last-Event-ID", Type::integer, "as since"}})
       .gives(200, "Events.", {{json_media, &table_of<api::EventList>()}, {"text/event-stream"}})
@@ -40,8 +41,8 @@ void add_page(Table& table) {
   table.add(post, "/v1/demo", Access::submit, "Give every member of a group numbers to add up, and launch that")
       .takes<api::DemoRequest>()
       .gives<api::Collective>(202, "It was launched.", {location, retry_after})
-      .fails_with({unknown_group, unknown_worker, not_enough_workers, group_broken, epoch_fenced, busy, worker_unreachable,
-                   peer_lost, interrupted, unsupported});
+      .fails_with({unknown_group, unknown_worker, not_enough_workers, group_broken, epoch_fenced, busy,
+                   worker_unreachable, peer_lost, interrupted, unsupported});
 }
 
 void add_workers(Table& table) {
@@ -92,12 +93,13 @@ void add_groups(Table& table) {
 
 void can_be_refused(Operation& launch) {
   launch.fails_with({unknown_group, unknown_worker, unknown_tensor, mismatch, epoch_fenced, plan_mismatch, group_broken,
-                     not_enough_workers, already_exists, busy, cancelled, region_damaged, idempotency_reused, unsupported,
-                     worker_unreachable, peer_lost, interrupted, deadline_exceeded});
+                     not_enough_workers, already_exists, busy, cancelled, region_damaged, idempotency_reused,
+                     unsupported, worker_unreachable, peer_lost, interrupted, deadline_exceeded});
 }
 
 void add_collectives(Table& table) {
-  std::vector<Field> const launching{wait, {"validate_only", Type::boolean, "true: say what would be done, and do nothing"}};
+  std::vector<Field> const launching{wait,
+                                     {"validate_only", Type::boolean, "true: say what would be done, and do nothing"}};
   table.add(get, "/v1/collectives", Access::read, "Collectives, the latest first")
       .paged()
       .gives<api::CollectiveList>(200, "A page of them.")
@@ -107,7 +109,8 @@ void add_collectives(Table& table) {
                      .asks(launching)
                      .reads_headers({{"Idempotency-Key", Type::text, "the same key again is the same collective"},
                                      {"Traceparent", Type::text, "W3C Trace Context: kept with it"}})
-                     .gives<api::Collective>(200, "It has ended, or it was only validated.", {{"Location", Type::text, "where it is"}})
+                     .gives<api::Collective>(200, "It has ended, or it was only validated.",
+                                             {{"Location", Type::text, "where it is"}})
                      .gives<api::Collective>(202, "It was launched.", {location, retry_after}));
   table.add(get, "/v1/collectives/{id}", Access::read, "One collective, with every rank")
       .asks({wait})
@@ -117,7 +120,8 @@ void add_collectives(Table& table) {
                      .takes<api::CollectiveRequest>()
                      .asks(launching)
                      .reads_headers({{"Traceparent", Type::text, "W3C Trace Context: kept with it"}})
-                     .gives<api::Collective>(200, "It has ended, or it was only validated.", {{"Location", Type::text, "where it is"}})
+                     .gives<api::Collective>(200, "It has ended, or it was only validated.",
+                                             {{"Location", Type::text, "where it is"}})
                      .gives<api::Collective>(202, "It was launched.", {location, retry_after}));
   table.add(delete_, "/v1/collectives/{id}", Access::submit, "Cancel: tensors stay as they were")
       .gives<api::Collective>(200, "It, as it stands now.", {retry_after})
@@ -161,8 +165,8 @@ void add_parameters(Table& table) {
   table.add(post, "/v1/checkpoints", Access::submit, "Write parameters into files of the workers")
       .takes<api::CheckpointRequest>()
       .gives<api::CheckpointAnswer>(201, "It is written.")
-      .fails_with({unknown_parameter, worker_unreachable, parameter_lost, misdirected, busy, unsupported, already_exists,
-                   digest_mismatch, peer_lost, deadline_exceeded});
+      .fails_with({unknown_parameter, worker_unreachable, parameter_lost, misdirected, busy, unsupported,
+                   already_exists, digest_mismatch, peer_lost, deadline_exceeded});
 }
 
 }  // namespace

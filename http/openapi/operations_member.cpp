@@ -16,8 +16,8 @@ void add_runs(Table& table) {
   table.add(put, "/v1/runs/{run}", Access::join, "From the coordinator: the worker's part of a collective")
       .takes<api::RunRequest>()
       .gives<api::RunReport>(200, "It has ended; its result is held beside the old version.")
-      .fails_with({unknown_tensor, unknown_group, mismatch, epoch_fenced, plan_mismatch, busy, cancelled, region_damaged,
-                   already_exists, unsupported, peer_lost, deadline_exceeded, idempotency_reused});
+      .fails_with({unknown_tensor, unknown_group, mismatch, epoch_fenced, plan_mismatch, busy, cancelled,
+                   region_damaged, already_exists, unsupported, peer_lost, deadline_exceeded, idempotency_reused});
   table.add(get, "/v1/runs/{run}", Access::join, "How a run stands")
       .gives<api::RunStatus>(200, "So.")
       .fails_with({unknown_run});
@@ -44,12 +44,14 @@ void add_probes(Table& table) {
 
 void can_be_refused(Operation& operation) {
   operation.gives_nothing(204, "It has been taken.")
-      .fails_with({unknown_parameter, misdirected, epoch_fenced, out_of_order, mismatch, length_mismatch, length_required,
-                   unsupported_media_type, non_finite, deadline_exceeded, invalid_field});
+      .fails_with({unknown_parameter, misdirected, epoch_fenced, out_of_order, mismatch, length_mismatch,
+                   length_required, unsupported_media_type, non_finite, deadline_exceeded, invalid_field});
 }
 
 void add_shards(Table& table) {
-  table.add(put, "/v1/parameters/{name}/shards/{shard}", Access::join, "From the coordinator: own a shard, or back it up")
+  table
+      .add(put, "/v1/parameters/{name}/shards/{shard}", Access::join,
+           "From the coordinator: own a shard, or back it up")
       .takes<api::ShardAssignment>()
       .gives_nothing(204, "It has been taken.")
       .fails_with({epoch_fenced, unknown_parameter, mismatch, digest_mismatch, unsupported, already_exists});
@@ -60,23 +62,27 @@ void add_shards(Table& table) {
       .asks({{"epoch", Type::integer, "not one of a later epoch"}})
       .gives_nothing(204, "It is forgotten.")
       .fails_with({unknown_parameter, misdirected, epoch_fenced});
-  can_be_refused(table.add(post, "/v1/parameters/{name}/shards/{shard}/log", Access::join, "From the owner: a push, to its backup")
-                     .takes_octets()
-                     .reads_headers({epoch, position, {"Chorus-Kind", Type::text, "gradient, rows, value, clients", true}}));
-  can_be_refused(table.add(put, "/v1/parameters/{name}/shards/{shard}/arrays/{array...}", Access::join,
-                           "From the owner: a piece of its state, to a backup that is filled")
+  can_be_refused(
+      table.add(post, "/v1/parameters/{name}/shards/{shard}/log", Access::join, "From the owner: a push, to its backup")
+          .takes_octets()
+          .reads_headers({epoch, position, {"Chorus-Kind", Type::text, "gradient, rows, value, clients", true}}));
+  can_be_refused(table
+                     .add(put, "/v1/parameters/{name}/shards/{shard}/arrays/{array...}", Access::join,
+                          "From the owner: a piece of its state, to a backup that is filled")
                      .takes_octets()
                      .asks({{"image", Type::integer, "of which it is a piece"},
                             {"offset", Type::integer, "of the piece, in bytes"},
                             {"bytes", Type::integer, "of the array"}})
                      .reads_headers({epoch}));
-  can_be_refused(table.add(post, "/v1/parameters/{name}/shards/{shard}/state", Access::join,
-                           "From the owner: the image is complete, and this is the rest")
+  can_be_refused(table
+                     .add(post, "/v1/parameters/{name}/shards/{shard}/state", Access::join,
+                          "From the owner: the image is complete, and this is the rest")
                      .takes<api::ShardState>()
                      .asks({{"image", Type::integer, "that is complete"}})
                      .reads_headers({epoch}));
-  can_be_refused(table.add(post, "/v1/parameters/{name}/shards/{shard}/complete", Access::join,
-                           "From the owner: from here on the backup counts")
+  can_be_refused(table
+                     .add(post, "/v1/parameters/{name}/shards/{shard}/complete", Access::join,
+                          "From the owner: from here on the backup counts")
                      .reads_headers({epoch, position}));
 }
 

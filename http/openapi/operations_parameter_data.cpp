@@ -56,7 +56,8 @@ void add_parameter_data_operations(Table& table) {
                .gives<api::Parameter>(200, "It."));
   auto part = tagged();
   part.push_back({"Content-Range", Type::text, "which part", true});
-  auto& pull = table.add(get, "/v1/parameters/{name}/value", Access::read, "Pull: the values, little-endian and row-major");
+  auto& pull =
+      table.add(get, "/v1/parameters/{name}/value", Access::read, "Pull: the values, little-endian and row-major");
   pull.asks(where())
       .asks({{"min_version", Type::integer, "wait for it"}})
       .reads_headers({{"Range", Type::text, "bytes=a-b"},
@@ -81,12 +82,14 @@ void add_parameter_data_operations(Table& table) {
                        .asks(where())
                        .reads_headers(push_fields())
                        .gives<api::PushAnswer>(200, "It is applied.", acknowledged));
-  can_fail_to_push(table.add(post, "/v1/parameters/{name}/push_pull", Access::submit, "Push a gradient and pull the values after it")
-                       .takes_octets()
-                       .asks(where())
-                       .reads_headers(push_fields())
-                       .gives(200, "The values.", {{octets_media}}, acknowledged));
-  auto& rows = table.add(post, "/v1/parameters/{name}/rows", Access::read, "Pull rows: the body has their numbers, 8 bytes each");
+  can_fail_to_push(
+      table.add(post, "/v1/parameters/{name}/push_pull", Access::submit, "Push a gradient and pull the values after it")
+          .takes_octets()
+          .asks(where())
+          .reads_headers(push_fields())
+          .gives(200, "The values.", {{octets_media}}, acknowledged));
+  auto& rows = table.add(post, "/v1/parameters/{name}/rows", Access::read,
+                         "Pull rows: the body has their numbers, 8 bytes each");
   rows.takes_octets()
       .asks(where())
       .asks({{"min_version", Type::integer, "wait for it"}})
@@ -94,8 +97,9 @@ void add_parameter_data_operations(Table& table) {
       .gives(200, "The rows.", {{octets_media}}, pulled())
       .fails_with({unsupported_media_type, invalid_field});
   can_fail(rows);
-  can_fail_to_push(table.add(post, "/v1/parameters/{name}/rows/gradient", Access::submit,
-                             "Push the gradients of rows: their numbers, then their gradients")
+  can_fail_to_push(table
+                       .add(post, "/v1/parameters/{name}/rows/gradient", Access::submit,
+                            "Push the gradients of rows: their numbers, then their gradients")
                        .takes_octets()
                        .asks(where())
                        .reads_headers({rows_field()})

@@ -52,7 +52,8 @@ json::object object_schema(TypeCodec const& object, bool is_requested) {
   for (std::size_t i = 0; i < object.fields_count; ++i) {
     auto const& field = object.fields[i];
     properties[field.name] = schema_of(*field.type);
-    if (field.required || (!is_requested && field.type->shape != Shape::optional)) required.push_back(json::string(field.name));
+    if (field.required || (!is_requested && field.type->shape != Shape::optional))
+      required.push_back(json::string(field.name));
   }
   json::object schema{{"type", "object"}, {"properties", std::move(properties)}};
   if (!required.empty()) schema["required"] = std::move(required);

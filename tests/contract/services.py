@@ -10,6 +10,7 @@ import time
 import urllib.parse
 
 PATIENCE_S = 20
+LEASE_MS = "60000"  # a machine that is busy with other work loses nobody
 
 
 class Answer:
@@ -62,7 +63,7 @@ class Fleet:
         self.log = open(self.path / "log", "w+")
         self.services = []
         coordinator_program, worker_program = f"{binaries}/chorus-coordinator", f"{binaries}/chorus-worker"
-        self.coordinator = self.start("coordinator", coordinator_program, flags)
+        self.coordinator = self.start("coordinator", coordinator_program, ["--lease-ms", LEASE_MS, *flags])
         self.workers = [
             self.start("worker", worker_program, ["--coordinator", self.coordinator.url, "--id", f"w{i}", *worker_flags])
             for i in range(workers)
