@@ -103,7 +103,7 @@ class SimulationRoutes {
   Planner& planner_;
 };
 
-// Dry runs, health, metrics, version and problem pages.
+// Dry runs, health, metrics, version, and what is documented at every service.
 class ServiceRoutes {
  public:
   struct Parts {
@@ -122,7 +122,6 @@ class ServiceRoutes {
   boost::asio::awaitable<http::Response> ready(http::Request const& request, http::Body& body);
   boost::asio::awaitable<http::Response> metrics(http::Request const& request, http::Body& body);
   boost::asio::awaitable<http::Response> version(http::Request const& request, http::Body& body);
-  boost::asio::awaitable<http::Response> problem(http::Request const& request, http::Body& body);
   boost::asio::awaitable<http::Response> plan(http::Request const& request, http::Body& body);
   Parts parts_;
   http::Router const* router_ = nullptr;  // of add_to()
