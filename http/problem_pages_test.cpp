@@ -23,7 +23,7 @@ TEST_CASE("a page has lines of at most a hundred columns") {
 }
 
 TEST_CASE("the table of docs/problems.md is made of the pages; CHORUS_WRITE_DOCS=1 writes it anew") {
-  auto const path = std::string(CHORUS_SOURCE_DIR) + "/docs/problems.md";
+  std::string const path = CHORUS_SOURCE_DIR "/docs/problems.md";
   std::ostringstream file;
   file << std::ifstream(path).rdbuf();
   auto const text = file.str();
