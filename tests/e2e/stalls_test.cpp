@@ -58,7 +58,8 @@ struct Fleet {
   json::object record(std::string const& id) { return coordinator.get("/v1/collectives/" + id).json().as_object(); }
   std::string log(std::string const& service) { return content_of(directory / service); }
   std::uint32_t rank_of(std::string const& id) {
-    for (auto const& member : coordinator.get("/v1/groups/g").json().at("members").as_array())
+    auto const group = coordinator.get("/v1/groups/g").json();
+    for (auto const& member : group.at("members").as_array())
       if (std::string_view(member.at("worker").as_string()) == id) return member.at("rank").to_number<std::uint32_t>();
     throw std::runtime_error("no member " + id);
   }
