@@ -43,7 +43,6 @@ asio::awaitable<void> StallInspector::watch() {
     for (auto const& [id, execution] : running) {
       auto const standing = execution->standing();
       bool const is_worth_it = standing && (Clock::now() - standing->since >= patience_.stall || stalled_.contains(id));
-      if (!standing && stalled_.contains(id)) moves(*tools_.collectives.records().find(id).value());
       if (!is_worth_it || looked_at_.contains(id) || looked_at_.size() >= at_once_max) continue;
       looked_at_[id] = true;
       tasks_.spawn("inspection of " + id, inspect(execution));

@@ -58,7 +58,8 @@ struct Fleet {
   json::object record(std::string const& id) { return coordinator.get("/v1/collectives/" + id).json().as_object(); }
   std::string log(std::string const& service) { return content_of(directory / service); }
   std::uint32_t rank_of(std::string const& id) {
-    for (auto const& member : coordinator.get("/v1/groups/g").json().at("members").as_array())
+    auto const group = coordinator.get("/v1/groups/g").json();
+    for (auto const& member : group.at("members").as_array())
       if (std::string_view(member.at("worker").as_string()) == id) return member.at("rank").to_number<std::uint32_t>();
     throw std::runtime_error("no member " + id);
   }
@@ -97,13 +98,16 @@ TEST_CASE("a worker that is stopped in the middle of a collective is named every
   victim.process.signal(SIGSTOP);
 
   // The record
-  REQUIRE(eventually([&] { return fleet.record(id).contains("stalled"); }));
-  auto const record = fleet.record(id);
-  INFO(json::serialize(record.at("stalled")));
+  json::object record;
+  REQUIRE(eventually([&] {
+    record = fleet.record(id);
+    return record.contains("stalled") && record.at("stalled").at("waiting_for") == json::array{rank};
+  }));
+  auto const shown = json::serialize(record);
+  INFO(shown);
   CHECK(record.at("state") == "running");
   CHECK(record.at("traceparent") == traceparent);
   auto const& stalled = record.at("stalled").as_object();
-  CHECK(stalled.at("waiting_for") == json::array{rank});
   CHECK(stalled.at("ranks").as_array().size() == 4);
   CHECK(stalled.at("ranks").at(rank).at("worker") == "w2");
   CHECK(stalled.at("ranks").at(rank).at("state") == "silent");
@@ -113,7 +117,9 @@ TEST_CASE("a worker that is stopped in the middle of a collective is named every
   CHECK(neighbour.at("peer") == rank);
   CHECK(neighbour.at("for_s").to_number<double>() >= 0.5);
 
-  // The metric, the log, the event, the doctor
+  // The metric, the live view, the log, the event, the doctor
+  auto const top = json::parse(chorus_says(fleet.coordinator, {"top", "--count", "1"}).text);
+  CHECK(top.at("stalled") == 1);
   CHECK(fleet.coordinator.metric(R"(chorus_collectives_stalled{op="all_reduce"})") == 1);
   auto const log = fleet.log("coordinator");
   auto const at = log.find(R"("event":"collective.stalled")");
@@ -132,8 +138,6 @@ TEST_CASE("a worker that is stopped in the middle of a collective is named every
   CHECK(doctor.status == 1);
   CHECK(mentions(doctor.text, "waiting for rank " + std::to_string(rank) + " ('w2'), which does not answer"));
   CHECK(mentions(doctor.text, "worker w2: nobody answers at its address"));
-  auto const top = json::parse(chorus_says(fleet.coordinator, {"top", "--count", "1"}).text);
-  CHECK(top.at("stalled") == 1);
 
   // The end: silence is loss, and what was said stays with the record.
   auto const ended = fleet.coordinator.get("/v1/collectives/" + id + "?wait=30s").json();

@@ -23,7 +23,6 @@ using std::chrono::steady_clock;
 
 // With their instructions so many make an answer of a few MB.
 constexpr std::size_t detailed_page_max = 64;
-constexpr std::size_t hex_digits = 16;
 
 double microseconds(steady_clock::time_point time) {
   return std::chrono::duration<double, std::micro>(time.time_since_epoch()).count();
@@ -36,15 +35,16 @@ std::optional<double> microseconds(std::int64_t ns) {
 
 bool has_peer(plan::Opcode op) { return op != plan::Opcode::copy && op != plan::Opcode::reduce; }
 
-// As records show the runs of launched collectives, or, with 16 digits, as flights show all.
+// A number, as records show the runs of launched collectives, or 0x and 16 hexadecimal digits, as flights show all:
+// numbers have up to 16 digits themselves.
 Checked<std::uint64_t> parse_run(std::string_view text) {
-  if (text.size() == hex_digits)
-    if (auto const run = api::from_hex(text)) return *run;
+  if (text.starts_with("0x"))
+    if (auto const run = api::from_hex(text.substr(2))) return *run;
   std::uint64_t run = 0;
   auto const [end, error] = std::from_chars(text.data(), text.data() + text.size(), run);
   if (!text.empty() && error == std::errc() && end == text.data() + text.size()) return run;
   return Problem(ProblemCode::bad_request,
-                 "a run is a number, or one of 16 hexadecimal digits, not '" + std::string(text.substr(0, 80)) + "'");
+                 "a run is a number, or 0x and 16 hexadecimal digits, not '" + std::string(text.substr(0, 80)) + "'");
 }
 
 api::FlightInstruction step_message(engine::FlightStep const& step) {

@@ -66,11 +66,19 @@ TEST_CASE("flights come in pages, the latest first, without their instructions u
   CHECK(next.at("items").at(0).at("run") == "0000000000000007");
   CHECK_FALSE(next.as_object().contains("next_cursor"));
   CHECK(flight_of(group->at(0), "?instructions=true").at("items").at(0).as_object().contains("instructions"));
-  CHECK(flight_of(group->at(0), "?run=0000000000000008").at("items").as_array().size() == 1);
+  CHECK(flight_of(group->at(0), "?run=0x0000000000000008").at("items").as_array().size() == 1);
   CHECK(flight_of(group->at(0), "?run=10").at("items").as_array().empty());
   for (auto const* query :
        {"?limit=0", "?limit=9999", "?cursor=x", "?cursor=1.2", "?run=x", "?run=", "?instructions=1"})
     CHECK_MESSAGE(group->at(0).get(std::string("/v1/flight") + query).code() == "bad_request", query);
+}
+
+// Found end to end: the coordinator's numbers are drawn, and one of 16 digits was read as hexadecimal.
+TEST_CASE("a run whose number has 16 digits is found by it") {
+  auto const group = impatient_group(1);
+  group->run(1234567890123456);
+  CHECK(flight_of(group->at(0), "?run=1234567890123456").at("items").as_array().size() == 1);
+  CHECK(group->at(0).get("/v1/runs/1234567890123456/progress").json().at("state") == "held");
 }
 
 TEST_CASE("the trace of a launch and of a call is kept with the flight, and shown with a problem") {
