@@ -32,7 +32,8 @@ std::string const group =
     R"("lost":["x"],"requested":{"size":2,"on_failure":"shrink","min_ranks":1},)"
     R"("stretch":{"arrival_order":1.5,"assigned":0.1},"selection":[{"op":"all_reduce","max_bytes":4096,)"
     R"("algorithm":"torus_2d","root":1,"arity":3,"algorithm_shape":[2,4],"reason":"small"},{"op":"all_reduce",)"
-    R"("algorithm":"ring","root":0,"arity":2,"algorithm_shape":[],"reason":"large"}]})";
+    R"("algorithm":"ring","root":0,"arity":2,"algorithm_shape":[],"reason":"large"}],)"
+    R"("slow":[{"rank":1,"worker":"w","late_seconds":0.5,"share":0.75}]})";
 std::string const report =
     R"({"run":5,"rank":2,"worker":"w","state":"failed","started_us":123,"seconds":0.25,"wait_seconds":1e-05,)"
     R"("bytes_sent":18446744073709551615,"bytes_received":2,"steps":6,"input_digest":"aa","output_digest":"bb","version":4,)"
@@ -48,13 +49,13 @@ std::string const considered =
 std::string const lower_bound = R"({"rounds":2,"bytes_per_rank":6})";
 std::string const collective =
     R"({"id":"c","state":"failed","request":)" + collective_request +
-    R"(,"run":9,"epoch":2,"dtype":"f32","shape":[4096,0],"bytes":16384,"algorithm":"ring","root":1,"arity":3,)"
+    R"(,"run":9,"epoch":2,"dtype":"f32","shape":[4096,0],"bytes":16384,"timeout_ms":5,"algorithm":"ring","root":1,"arity":3,)"
     R"("algorithm_shape":[],"local_algorithm":"tree","reason":"why","considered":[)" +
     considered + R"(],"predicted_seconds":0.5,"lower_bound":)" + lower_bound +
     R"(,"created_at":"2026-01-01T00:00:00Z","seconds":2.5,"arrival_skew_seconds":0.125,"ranks":[{"rank":1,"worker":"w",)"
-    R"("parts":2,"state":"failed","report":)" +
+    R"("parts":2,"state":"failed","late_seconds":0.5,"report":)" +
     report +
-    R"(},{"rank":2,"worker":"v","parts":0,"state":"pending"}],)"
+    R"(},{"rank":2,"worker":"v","parts":0,"state":"pending","late_seconds":0.25}],)"
     R"("attempts":[{"run":8,"epoch":1,"error":)" +
     problem + R"(}],"error":)" + problem + "}";
 std::string const tensor = R"({"name":"grad/0","dtype":"bf16","shape":[2,3],"version":7,"bytes":12,"device":"cuda:1"})";
@@ -81,9 +82,10 @@ TEST_CASE("membership reads back as written") {
       R"({"id":"w","incarnation":"00","url":"http://w:1","locality":)" + locality + R"(,"version":"0.1"})";
   CHECK(echoed<api::JoinRequest>(join) == join);
   CHECK(echoed<api::Worker>(worker) == worker);
-  CHECK(echoed<api::LeaseRequest>(R"({"incarnation":"ff"})") == R"({"incarnation":"ff","troubles":[]})");
+  CHECK(echoed<api::LeaseRequest>(R"({"incarnation":"ff"})") == R"({"incarnation":"ff","troubles":[],"calls":[]})");
   auto const trouble =
-      R"({"incarnation":"ff","troubles":[{"group":"g","epoch":3,"accused":[{"worker":"w","incarnation":"ee"}]}]})";
+      R"({"incarnation":"ff","troubles":[{"group":"g","epoch":3,"accused":[{"worker":"w","incarnation":"ee"}]}],)"
+      R"("calls":[{"group":"g","epoch":3,"calls":7,"seconds":0.5}]})";
   CHECK(echoed<api::LeaseRequest>(trouble) == trouble);
   CHECK(echoed<api::LeaseAnswer>(R"({"lease_ms":12})") == R"({"lease_ms":12})");
   check_list<api::WorkerList>(worker);
@@ -132,7 +134,8 @@ TEST_CASE("regions, placements and links read back as written") {
   auto const placement = R"({"dtype":"f32","shape":[2,3],"shm":{"region":"r","offset":8}})";
   CHECK(echoed<api::Placement>(placement) == placement);
   std::string const link =
-      R"({"worker":"w","link":"tcp","connections":1,"why_not_shm":"no","sent_bytes":2,"received_bytes":3})";
+      R"({"worker":"w","link":"tcp","connections":1,"why_not_shm":"no","sent_bytes":2,"received_bytes":3,)"
+      R"("send_busy_seconds":0.5})";
   CHECK(echoed<api::PeerLink>(link) == link);
   check_list<api::PeerLinkList>(link);
 }

@@ -51,7 +51,7 @@ TEST_CASE("shards read back as written") {
   CHECK(echoed<api::ShardAssignment>(assignment) == assignment);
   auto const status =
       R"({"parameter":"a/b","shard":2,"begin":6,"end":9,"epoch":4,"role":"owner","complete":true,"version":5,)"
-      R"("position":8,"backups_complete":["v"]})";
+      R"("position":8,"backups_complete":["v"],"clocks":[]})";
   CHECK(echoed<api::ShardStatus>(status) == status);
   auto const list = list_of(status);
   CHECK(echoed<api::ShardStatusList>(list) == list);

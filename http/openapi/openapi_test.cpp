@@ -49,7 +49,8 @@ TEST_CASE("every schema that is named is there, and every one that is there is n
 
 TEST_CASE("an operation has an id of its own") {
   std::set<std::string> ids;
-  for (auto const& path : parsed().at("paths").as_object())
+  auto const all = parsed();
+  for (auto const& path : all.at("paths").as_object())
     for (auto const& operation : path.value().as_object()) {
       std::string const id = operation.value().at("operationId").as_string().c_str();
       INFO(id);

@@ -26,10 +26,11 @@ http::Problem unknown_worker(std::string_view id) {
 
 void check_url(api::JoinRequest const& request, Newcomer& newcomer, std::vector<http::FieldError>& errors) {
   auto const url = http::parse_url(request.url);
-  if (!is_showable(request.url, 256) || url.has_error() || url.value().scheme != "http" || url.value().host.empty() ||
-      url.value().port == 0 || (!url.value().path.empty() && url.value().path != "/")) {
-    errors.push_back(
-        {"/url", "expected http://HOST:PORT where the coordinator and the other workers reach this worker"});
+  if (!is_showable(request.url, 256) || url.has_error() || url.value().host.empty() || url.value().port == 0 ||
+      (!url.value().path.empty() && url.value().path != "/")) {
+    errors.push_back({"/url",
+                      "expected http://HOST:PORT or https://HOST:PORT where the coordinator and the other workers "
+                      "reach this worker"});
     return;
   }
   newcomer.url = request.url;

@@ -76,7 +76,8 @@ class Judge {
   void look_at_service() {
     if (facts_.journal_failure) add("red", "nothing can be launched: " + *facts_.journal_failure);
     if (facts_.is_unprotected)
-      add("amber", "whoever reaches this service may do everything: it was started with --insecure-no-auth");
+      add("amber",
+          "whoever reaches this address may do everything: the coordinator was started with --insecure-no-auth");
     if (facts_.draining) add("amber", "the coordinator is stopping, and launches nothing new");
     if (facts_.workers.empty()) add("amber", "no worker has joined yet");
     std::set<std::string> versions;

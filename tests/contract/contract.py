@@ -407,6 +407,7 @@ def main(binaries, path=ROOT / "docs" / "openapi.json"):
     shared = ["--allow-client-shm", "--checkpoint-directory"]
     with Fleet(binaries, 0) as empty:
         directory = empty.path
+        (directory / "checkpoints").mkdir()
         with Fleet(binaries, 2, worker_flags=[*shared, str(directory / "checkpoints")]) as fleet:
             for service in fleet.services[:2]:
                 compare_routes(contract, service)

@@ -50,6 +50,7 @@ def main(binaries, path=ROOT / "docs" / "cookbook.md"):
         secured = place.start(
             "coordinator", f"{binaries}/chorus-coordinator", [*secure, "--auth-tokens", str(directory / "tokens.jsonl")]
         )
+        (directory / "checkpoints").mkdir()
         flags = ["--allow-client-shm", "--checkpoint-directory", str(directory / "checkpoints")]
         with Fleet(binaries, 2, worker_flags=flags) as fleet:
             # One shell for all: variables and files stay.

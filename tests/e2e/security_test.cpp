@@ -74,9 +74,10 @@ std::string state_of(SecureFleet& fleet) {
   auto state = json::serialize(workers);
   for (auto const* list : {"/v1/groups", "/v1/collectives", "/v1/parameters"})
     state += fleet.get(fleet.coordinator(), list);
-  for (std::size_t i = 0; i < fleet.size(); ++i)
-    for (auto const* list : {"/v1/tensors", "/v1/groups", "/v1/parameters", "/v1/flight"})
-      state += fleet.get(fleet.worker(i), list);
+  for (std::size_t i = 0; i < fleet.size(); ++i) {
+    for (auto const* list : {"/v1/tensors", "/v1/groups", "/v1/parameters"}) state += fleet.get(fleet.worker(i), list);
+    state += json::serialize(json::parse(fleet.get(fleet.worker(i), "/v1/flight")).at("items"));
+  }
   return state;
 }
 
@@ -205,11 +206,11 @@ TEST_CASE("a fleet with tokens and certificates works, and its links are TLS") {
 TEST_CASE("the audit has every change with the token's name, and no token is written anywhere") {
   SecureFleet fleet(1);
   auto const user = fleet.badge("submit"), reader = fleet.badge("read");
-  CHECK(call(fleet.coordinator().url, "PUT", "/v1/groups/g?secret=1", user, R"({"size":1})").status == 200);
+  CHECK(call(fleet.coordinator().url, "PUT", "/v1/groups/g?secret=1", user, R"({"size":1})").status == 201);
   CHECK(call(fleet.coordinator().url, "DELETE", "/v1/groups/g", reader).status == 403);
   auto const audit = content_of(fleet.file("audit.jsonl"));
   CHECK(contains(audit, R"("token":"submit-1")"));
-  CHECK(contains(audit, R"("method":"PUT","path":"/v1/groups/g","status":200})"));
+  CHECK(contains(audit, R"("method":"PUT","path":"/v1/groups/g","status":201})"));
   CHECK(contains(audit, R"("token":"read-2")"));
   CHECK(contains(audit, R"("path":"/v1/groups/g","status":403,"code":"forbidden"})"));
   CHECK(contains(audit, R"("method":"POST","path":"/v1/workers","status":201})"));

@@ -148,16 +148,21 @@ Worker::Worker(boost::asio::io_context& control, WorkerOptions options, std::sha
 
 Worker::~Worker() = default;
 
+Result<std::string> Worker::advertised(std::uint16_t port) const {
+  if (options_.advertise.empty()) return bound_url(options_, security_.scheme(), port);
+  return advertised_url(options_.advertise, security_.scheme(), port);
+}
+
 Status Worker::open() {
   if (auto const opened = security_.open(); !opened) return opened;
+  // What can fail comes before listening: a server that listens ends by stop() alone. The port says nothing yet.
+  auto const named = advertised(std::max<std::uint16_t>(options_.port, 1));
+  if (!named) return named.error();
+  if (auto const answers = security_.answer_to(http::parse_url(*named).value().host); !answers) return answers;
   auto const port = server_.listen(options_.host, options_.port);
   if (!port) return port.error();
   bound_url_ = bound_url(options_, security_.scheme(), *port);
-  auto const url =
-      options_.advertise.empty() ? bound_url_ : advertised_url(options_.advertise, security_.scheme(), *port);
-  if (!url) return url.error();
-  if (auto const named = security_.answer_to(http::parse_url(*url).value().host); !named) return named;
-  identity_.url = *url;
+  identity_.url = advertised(*port).value();
   identity_.id = options_.id.empty() ? default_id(options_.host_name, *port) : options_.id;
   identity_.incarnation = options_.incarnation;
   logging::configure(*log_, options_.log_format, {{"worker", identity_.id}});

@@ -69,6 +69,8 @@ class Worker {
   boost::asio::awaitable<void> stop();
 
  private:
+  // The URL that others are told, if this port is bound. Errors: HttpErrc::bad_url.
+  [[nodiscard]] Result<std::string> advertised(std::uint16_t port) const;
   void start_agent();
   void add_routes();
   [[nodiscard]] std::string metrics_text();
