@@ -18,7 +18,7 @@ std::vector<Field> conditions() {
 }
 
 std::vector<Field> tensor_fields() {
-  return {{"ETag", Type::text, "never used for other bytes", true},
+  return {{"ETag", Type::text, "never used for other bytes; not of tensors in memory of clients"},
           {"Tensor-Dtype", Type::text, "f32, ...", true},
           {"Tensor-Shape", Type::text, "4096,1024", true},
           {"Tensor-Version", Type::integer, "one more with every change", true}};

@@ -116,6 +116,8 @@ def coordinator(contract, fleet):
     ask("GET", "/v1/workers/nobody", expect=404)
     ask("POST", "/v1/workers/guest/probe", expect=200)
     ask("POST", "/v1/workers/nobody/probe", expect=404)
+    ask("POST", "/v1/workers/guest/handover", expect=200)
+    ask("POST", "/v1/workers/nobody/handover", expect=404)
     ask("PUT", "/v1/workers/guest/lease", {"incarnation": guest["incarnation"]}, expect=200)
     ask("PUT", "/v1/workers/guest/lease", {"incarnation": "0000000000000001"}, expect=409)
     ask("DELETE", "/v1/workers/guest?incarnation=" + guest["incarnation"], expect=204)
@@ -239,8 +241,9 @@ def alone(contract, worker):
     about = worker.ask("GET", "/v1").json()
     me = {"rank": 0, "worker": about["worker"], "incarnation": about["incarnation"], "url": about["url"]}
     addressee = {"worker": me["worker"], "incarnation": me["incarnation"]}
-    token = "00000000000000000000000000000001"
-    group = {"name": "solo", "epoch": 3, "state": "ready", "members": [me]}
+    token = "0000000000000001"
+    group = {"name": "solo", "epoch": 3, "state": "ready", "members": [me],
+             "selection": [{"op": "barrier", "algorithm": "dissemination"}]}
     ask("PUT", "/v1/groups/solo", {"group": group, "token": token, **addressee}, expect=204)
     ask("PUT", "/v1/groups/solo", {"group": {**group, "epoch": 2}, "token": token, **addressee}, expect=409)
     ask("PUT", "/v1/groups/solo", {"group": group}, expect=422)
