@@ -230,7 +230,7 @@ TlsStream::Moved TlsStream::write(std::span<std::span<std::byte const> const> pi
       auto from = skip;
       for (auto const piece : pieces) {
         auto const bytes = std::min(piece.size() - from, record_bytes_max - mixed);
-        std::memcpy(mix_.get() + mixed, piece.data() + from, bytes);
+        if (bytes > 0) std::memcpy(mix_.get() + mixed, piece.data() + from, bytes);  // of nothing it may not be asked
         mixed += bytes;
         from = 0;
         if (mixed == record_bytes_max) break;
