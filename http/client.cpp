@@ -277,8 +277,9 @@ asio::awaitable<Result<Client::Upgraded>> Client::Impl::upgrade(std::string url,
     if (!equals_ignoring_case(answer->fields.find("Upgrade").value_or(""), protocol))
       co_return Error(HttpErrc::malformed, url + ": upgraded to something else than " + protocol);
     auto tls = wire.release_tls();
-    Connection connection{std::move(wire.socket()), std::move(tls), std::string(wire.buffered())};
-    co_return Upgraded{std::move(connection), std::move(answer->fields)};
+    Connection connection(std::move(wire.socket()), std::move(tls), std::string(wire.buffered()));
+    Result<Upgraded> upgraded(Upgraded(std::move(connection), std::move(answer->fields)));
+    co_return std::move(upgraded);
   }
   auto const framing = answer_framing(Method::get, answer->status, answer->fields);
   if (!framing) co_return Error(HttpErrc::malformed, url + ": " + framing.error().detail);

@@ -65,6 +65,8 @@ class Client {
 
   // Connects and performs an HTTP Upgrade.
   struct Upgraded {
+    Upgraded(Connection c, Fields f) : connection(std::move(c)), fields(std::move(f)) {}
+
     Connection connection;
     Fields fields;
   };

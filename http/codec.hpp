@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "http/json.hpp"
+#include "http/message_table.hpp"
 
 namespace chorus::http::codec {
 
@@ -45,6 +46,7 @@ struct TypeCodec {
   void const* (*at)(void const* container, std::size_t index) = nullptr;
   FieldCodec const* fields = nullptr;  // of an object
   std::size_t fields_count = 0;
+  std::string_view name = {};  // of an object: of the struct, without its namespaces
 };
 
 struct FieldCodec {
@@ -62,6 +64,15 @@ template <class T>
 inline constexpr TypeCodec codec = CodecOf<T>::make();
 
 constexpr std::array<std::string_view, 0> required(void const*) { return {}; }
+
+// "Group" of chorus::api::Group. GCC writes "[with T = chorus::api::Group; ...]", Clang "[T = chorus::api::Group]".
+template <class T>
+constexpr std::string_view unqualified_name() {
+  std::string_view const function = __PRETTY_FUNCTION__;
+  auto const begin = function.find("T = ") + 4;
+  auto const name = function.substr(begin, function.find_first_of(";]", begin) - begin);
+  return name.substr(name.rfind(':') + 1);
+}
 
 template <>
 struct CodecOf<bool> {
@@ -161,7 +172,8 @@ requires boost::describe::has_describe_members<T>::value struct CodecOf<T> {
                 "required() names a field that the struct does not have");
 
   static constexpr TypeCodec make() {
-    return {.shape = Shape::object, .fields = fields.data(), .fields_count = fields.size()};
+    return {
+        .shape = Shape::object, .fields = fields.data(), .fields_count = fields.size(), .name = unqualified_name<T>()};
   }
 };
 
@@ -190,8 +202,14 @@ std::string encode(Message const& message) {
   return out;
 }
 
+template <class Message>
+codec::TypeCodec const& table_of() {
+  return codec::codec<Message>;
+}
+
 }  // namespace chorus::http
 
 #define CHORUS_HTTP_MESSAGE(M)                                                                                  \
   template ::chorus::http::Checked<M> chorus::http::decode<M>(std::string_view, ::chorus::http::UnknownFields); \
-  template std::string chorus::http::encode<M>(M const&);
+  template std::string chorus::http::encode<M>(M const&);                                                       \
+  template ::chorus::http::codec::TypeCodec const& chorus::http::table_of<M>();

@@ -5,7 +5,12 @@ namespace chorus::http {
 void append_field(std::string& head, std::string_view name, std::string_view value) {
   head += name;
   head += ": ";
-  for (char c : value) head += c == '\r' || c == '\n' || c == '\0' ? ' ' : c;
+  constexpr std::string_view breaks{"\r\n\0", 3};
+  auto const begin = head.size();
+  head += value;
+  if (value.find_first_of(breaks) != std::string_view::npos)
+    for (auto i = begin; i < head.size(); ++i)
+      if (breaks.find(head[i]) != std::string_view::npos) head[i] = ' ';
   head += "\r\n";
 }
 

@@ -245,7 +245,7 @@ TEST_CASE("a client that does not read a large answer is dropped") {
   CHECK(client.rest().size() < 67108864);
 }
 
-TEST_CASE("connections above the limit are told to come back") {
+TEST_CASE("connections above the limit are told to come back, but for what is open to everybody") {
   ServerLimits limits;
   limits.connections = 2;
   LiveServer server(limits);
@@ -253,11 +253,20 @@ TEST_CASE("connections above the limit are told to come back") {
   CHECK(server.wait_for_connections(2));
   {
     RawClient third(server.port());
+    third.send("GET /not-open HTTP/1.1\r\nHost: h\r\n\r\n");
     auto const reply = third.reply();
     CHECK(reply.status == 503);
     CHECK(reply.fields.at("retry-after") == "1");
     CHECK(reply.fields.at("connection") == "close");
     CHECK(problem_from_json(reply.body, 503).code == ProblemCode::unavailable);
+  }
+  CHECK(server.wait_for_connections(2));
+  {
+    RawClient third(server.port());
+    third.send("GET /hello HTTP/1.1\r\nHost: h\r\n\r\n");
+    auto const reply = third.reply();
+    CHECK(reply.status == 200);
+    CHECK(reply.fields.at("connection") == "close");
   }
   CHECK(server.wait_for_connections(2));
   second.end_of_sending();

@@ -30,10 +30,14 @@ std::string_view name(Method method) {
 
 void Fields::set(std::string name, std::string value) {
   std::erase_if(fields_, [&](auto const& field) { return equals_ignoring_case(field.first, name); });
-  fields_.emplace_back(std::move(name), std::move(value));
+  add(std::move(name), std::move(value));
 }
 
-void Fields::add(std::string name, std::string value) { fields_.emplace_back(std::move(name), std::move(value)); }
+void Fields::add(std::string name, std::string value) {
+  constexpr std::size_t usual = 8;
+  if (fields_.capacity() == 0) fields_.reserve(usual);
+  fields_.emplace_back(std::move(name), std::move(value));
+}
 
 std::optional<std::string_view> Fields::find(std::string_view name) const {
   for (auto const& [key, value] : fields_)

@@ -76,8 +76,12 @@ struct SharedBytes {
   std::span<std::byte const> bytes;
 };
 
-// A connection that was HTTP until now.
+// A connection that was HTTP until now. It has a constructor because g++ 12 copies temporaries of aggregates bit by bit
+// into the frames of coroutines.
 struct Connection {
+  Connection(boost::asio::ip::tcp::socket s, std::unique_ptr<TlsStream> t, std::string early)
+      : socket(std::move(s)), tls(std::move(t)), early_bytes(std::move(early)) {}
+
   boost::asio::ip::tcp::socket socket;
   std::unique_ptr<TlsStream> tls;  // null: plain. Speaks on the socket's descriptor, whichever object holds that
   std::string early_bytes;         // what the peer sent after its request or its 101

@@ -26,15 +26,14 @@ bool is_parameter(std::string_view segment) { return segment.starts_with('{'); }
 bool is_rest(std::string_view segment) { return segment.starts_with('{') && segment.ends_with("...}"); }
 
 bool fits(std::vector<std::string> const& pattern, std::vector<std::string> const& path) {
-  if (is_rest(pattern.back()))
-    return path.size() >= pattern.size() &&
-           fits({pattern.begin(), pattern.end() - 1},
-                {path.begin(), path.begin() + static_cast<std::ptrdiff_t>(pattern.size()) - 1}) &&
-           std::none_of(path.begin() + static_cast<std::ptrdiff_t>(pattern.size()) - 1, path.end(),
-                        [](auto const& segment) { return segment.empty(); });
-  return std::equal(pattern.begin(), pattern.end(), path.begin(), path.end(), [](auto const& want, auto const& have) {
-    return is_parameter(want) ? !have.empty() : want == have;
-  });
+  auto const takes_rest = is_rest(pattern.back());
+  if (takes_rest ? path.size() < pattern.size() : path.size() != pattern.size()) return false;
+  auto const last = pattern.size() - 1;
+  for (std::size_t i = 0; i < path.size(); ++i) {
+    auto const& want = pattern[std::min(i, last)];
+    if (is_parameter(want) ? path[i].empty() : want != path[i]) return false;
+  }
+  return true;
 }
 
 // A literal segment is a better answer than a {name}, the leftmost difference decides.
@@ -86,23 +85,11 @@ Router::Match Router::match(Request& request) const {
   auto const path = decoded_segments(request);
   auto const wanted = request.method == Method::head ? Method::get : request.method;
   Route const* best = nullptr;
-  for (auto const& route : routes_) {
-    if (!path || !fits(route.segments, *path)) continue;
-    if (auto const method = std::string(name(route.method)); match.allow.find(method) == std::string::npos) {
-      match.allow += (match.allow.empty() ? "" : ", ") + method;
-      if (route.method == Method::get) match.allow += ", HEAD";
-    }
-    if (route.method == wanted && (best == nullptr || more_specific(route.segments, best->segments))) best = &route;
-    if (match.pattern.empty()) match.pattern = route.pattern;
-  }
-  if (match.allow.empty()) {
-    match.problem = Problem(ProblemCode::not_found, "there is nothing at " + request.path);
-    return match;
-  }
-  if (best == nullptr) {
-    match.problem = Problem(ProblemCode::method_not_allowed, request.path + " has only " + match.allow);
-    return match;
-  }
+  for (auto const& route : routes_)
+    if (route.method == wanted && path && fits(route.segments, *path) &&
+        (best == nullptr || more_specific(route.segments, best->segments)))
+      best = &route;
+  if (best == nullptr) return refuse(request, path);
   match.handler = &best->handler;
   match.access = best->access;
   match.pattern = best->pattern;
@@ -121,6 +108,22 @@ std::vector<Router::Entry> Router::entries() const {
   std::vector<Entry> all;
   for (auto const& route : routes_) all.push_back({route.method, route.pattern, route.access});
   return all;
+}
+
+Router::Match Router::refuse(Request const& request, std::optional<std::vector<std::string>> const& path) const {
+  Match match;
+  for (auto const& route : routes_) {
+    if (!path || !fits(route.segments, *path)) continue;
+    if (auto const method = std::string(name(route.method)); match.allow.find(method) == std::string::npos) {
+      match.allow += (match.allow.empty() ? "" : ", ") + method;
+      if (route.method == Method::get) match.allow += ", HEAD";
+    }
+    if (match.pattern.empty()) match.pattern = route.pattern;
+  }
+  match.problem = match.allow.empty()
+                      ? Problem(ProblemCode::not_found, "there is nothing at " + request.path)
+                      : Problem(ProblemCode::method_not_allowed, request.path + " has only " + match.allow);
+  return match;
 }
 
 }  // namespace chorus::http

@@ -42,6 +42,9 @@ class Router {
   [[nodiscard]] std::vector<Entry> entries() const;
 
  private:
+  // Why nobody answers: no route fits, or none with this method.
+  [[nodiscard]] Match refuse(Request const& request, std::optional<std::vector<std::string>> const& path) const;
+
   struct Route {
     Method method;
     std::string pattern;

@@ -24,8 +24,8 @@ namespace asio = boost::asio;
 using asio::ip::tcp;
 constexpr auto tuple_awaitable = asio::as_tuple(asio::use_awaitable);
 
-// Connections that are told 503 count as well; beyond these they are closed without a word.
-constexpr std::size_t turned_away_max = 64;
+// Connections above the limit that are answered, at once or with 503; beyond these they are closed without a word.
+constexpr std::size_t spare_max = 64;
 
 }  // namespace
 
@@ -51,7 +51,8 @@ class Server::Impl {
   struct Entry {
     Session session;
     asio::cancellation_signal cancel;
-    Entry(tcp::socket socket, SessionContext const& context) : session(std::move(socket), context) {}
+    Entry(tcp::socket socket, SessionContext const& context, bool is_spare)
+        : session(std::move(socket), context, is_spare) {}
   };
 
   asio::awaitable<void> accept(tcp::acceptor& acceptor);
@@ -129,11 +130,11 @@ asio::awaitable<void> Server::Impl::accept(tcp::acceptor& acceptor) {
 }
 
 void Server::Impl::admit(tcp::socket socket) {
-  if (sessions_.size() >= limits_.connections + turned_away_max) return;
+  if (sessions_.size() >= limits_.connections + spare_max) return;
   auto const full = sessions_.size() >= limits_.connections;
-  auto const entry = sessions_.emplace(sessions_.end(), std::move(socket), context_);
+  auto const entry = sessions_.emplace(sessions_.end(), std::move(socket), context_, full);
   ++running_;
-  asio::co_spawn(executor_, full ? entry->session.turn_away() : entry->session.serve(),
+  asio::co_spawn(executor_, entry->session.serve(),
                  asio::bind_cancellation_slot(entry->cancel.slot(), [this, entry](std::exception_ptr failure) {
                    if (failure) spdlog::error("a session ended with an exception");
                    auto const remote = entry->session.remote();

@@ -16,7 +16,7 @@ namespace chorus::http {
 
 struct ServerLimits {
   std::size_t header_bytes = 8192;                      // above: 431
-  std::size_t connections = 16384;                      // above: 503 and close
+  std::size_t connections = 16384;                      // above: health, 503 and close
   std::chrono::milliseconds header_timeout{5000};       // from the first byte of a request to its last header byte
   std::chrono::milliseconds idle_timeout{60000};        // between requests
   std::chrono::milliseconds body_stall_timeout{10000};  // longest pause within a body, in either direction

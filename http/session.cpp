@@ -24,6 +24,9 @@ namespace {
 namespace asio = boost::asio;
 namespace beast = boost::beast;
 
+// For the request of a connection above the limit: whoever asks for health has something to say.
+constexpr std::chrono::milliseconds spare_patience{2000};
+
 Method method_of(beast::http::verb verb) {
   switch (verb) {
     case beast::http::verb::get:
@@ -102,8 +105,8 @@ class InFlight {
 
 }  // namespace
 
-Session::Session(asio::ip::tcp::socket socket, SessionContext const& context)
-    : context_(context), wire_(std::move(socket), context.limits.header_bytes) {
+Session::Session(asio::ip::tcp::socket socket, SessionContext const& context, bool is_spare)
+    : context_(context), is_spare_(is_spare), wire_(std::move(socket), context.limits.header_bytes) {
   boost::system::error_code error;
   wire_.socket().set_option(asio::ip::tcp::no_delay(true), error);
   auto const endpoint = wire_.socket().remote_endpoint(error);
@@ -144,20 +147,6 @@ asio::awaitable<Session::Next> Session::secure() {
   co_return sent ? Next::linger : Next::close;
 }
 
-asio::awaitable<void> Session::turn_away() {
-  if (context_.door.tls != nullptr) co_return wire_.close();
-  try {
-    started_ = std::chrono::steady_clock::now();
-    Problem problem(ProblemCode::unavailable, "too many connections");
-    problem.retry_after_s = 1;
-    observe(Method::other, "", kind(problem.code).status, started_);
-    if (co_await send(Incoming(), problem, false)) co_await linger();
-  } catch (boost::system::system_error const&) {
-    // Cancelled by stop().
-  }
-  wire_.close();
-}
-
 asio::awaitable<Session::Next> Session::exchange() {
   auto received = co_await receive_header();
   if (!received) {
@@ -182,7 +171,7 @@ asio::awaitable<Session::Next> Session::exchange() {
     co_return co_await hand_over(incoming, std::move(response));
   }
   auto const unread_limit = context_.limits.unread_body_bytes;
-  auto const keep_alive = incoming.keep_alive && body.can_be_skipped(unread_limit) &&
+  auto const keep_alive = incoming.keep_alive && !is_spare_ && body.can_be_skipped(unread_limit) &&
                           !(response.stream && incoming.old_version);  // the end of its body is that of the connection
   auto const is_stream = static_cast<bool>(response.stream);
   if (is_stream) observe(method, route, status, started_);  // how long it is followed says nothing about the service
@@ -197,7 +186,8 @@ asio::awaitable<Session::Next> Session::exchange() {
 asio::awaitable<Checked<std::optional<Session::Incoming>>> Session::receive_header() {
   auto const& limits = context_.limits;
   if (wire_.buffered().empty()) {
-    wire_.set_patience({.until = std::chrono::steady_clock::now() + limits.idle_timeout});
+    auto const patience = is_spare_ ? std::min(limits.idle_timeout, spare_patience) : limits.idle_timeout;
+    wire_.set_patience({.until = std::chrono::steady_clock::now() + patience});
     if (auto const first = co_await wire_.receive(); first.error) co_return std::nullopt;
   }
   wire_.set_patience({.until = std::chrono::steady_clock::now() + limits.header_timeout});
@@ -243,6 +233,11 @@ asio::awaitable<Checked<std::optional<Session::Incoming>>> Session::receive_head
 asio::awaitable<Response> Session::respond(Incoming& incoming, Body& body, std::string_view& route) {
   auto& request = incoming.request;
   auto match = context_.router.match(request);
+  if (is_spare_ && match.access != Access::open) {
+    Problem problem(ProblemCode::unavailable, "too many connections");
+    problem.retry_after_s = 1;
+    co_return problem_response(std::move(problem), request.path);
+  }
   route = match.pattern;
   auto* const guard = context_.door.guard;
   auto stopped = guard == nullptr ? std::nullopt : guard->stop(request, match);
@@ -330,7 +325,8 @@ asio::awaitable<Session::Next> Session::hand_over(Incoming const& incoming, Resp
   std::string early_bytes(wire_.buffered());
   try {
     auto tls = wire_.release_tls();
-    response.upgrade({std::move(wire_.socket()), std::move(tls), std::move(early_bytes)});
+    Connection connection(std::move(wire_.socket()), std::move(tls), std::move(early_bytes));
+    response.upgrade(std::move(connection));
   } catch (std::exception const& error) { spdlog::error("{}: the upgrade threw: {}", remote_, error.what()); }
   co_return Next::handed_over;
 }

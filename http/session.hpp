@@ -22,18 +22,17 @@ struct SessionContext {
   std::size_t& in_flight;  // requests that were read and are not answered
 };
 
-// Immovable; its owner spawns serve() or turn_away() once, and destroys it after that has ended. On the server's
-// thread.
+// Immovable; its owner spawns serve() once, and destroys it after that has ended. On the server's thread.
 class Session {
  public:
-  Session(boost::asio::ip::tcp::socket socket, SessionContext const& context);
+  // `is_spare`: there are too many connections already. One request is answered, soon, and only if it is for a route that
+  // is open to everybody, such as those of health; with 503 otherwise.
+  Session(boost::asio::ip::tcp::socket socket, SessionContext const& context, bool is_spare = false);
   Session(Session const&) = delete;
   Session& operator=(Session const&) = delete;
 
   // Until the connection ends or is handed over by an upgrade. Cancelling it cancels the handler that runs.
   boost::asio::awaitable<void> serve();
-  // 503 without reading anything.
-  boost::asio::awaitable<void> turn_away();
 
   void expire_if_late(TimePoint now) { wire_.expire_if_late(now); }
   [[nodiscard]] std::string const& remote() const { return remote_; }
@@ -63,6 +62,7 @@ class Session {
   [[nodiscard]] Patience body_patience() const;
 
   SessionContext const& context_;
+  bool const is_spare_;
   Wire wire_;
   std::string remote_;
   std::optional<std::vector<std::string>> certificate_names_;  // the client's

@@ -1,5 +1,6 @@
 #include "http/target.hpp"
 
+#include <algorithm>
 #include <charconv>
 
 #include "http/ascii.hpp"
@@ -27,6 +28,8 @@ std::string_view raw_path(std::string_view target) {
 }
 
 Checked<std::string> percent_decoded(std::string_view text) {
+  auto const is_plain = std::ranges::none_of(text, [](char c) { return c == '%' || is_control(c); });
+  if (is_plain) return std::string(text);
   std::string decoded;
   decoded.reserve(text.size());
   for (std::size_t i = 0; i < text.size(); ++i) {

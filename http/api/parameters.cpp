@@ -24,6 +24,7 @@ BOOST_DESCRIBE_STRUCT(CheckpointShard, (), (parameter, shard))
 BOOST_DESCRIBE_STRUCT(CheckpointFile, (), (number, shards))
 BOOST_DESCRIBE_STRUCT(CheckpointPart, (), (manifest))
 BOOST_DESCRIBE_STRUCT(CheckpointCommit, (), (number, keep, parts))
+BOOST_DESCRIBE_STRUCT(HandOverAnswer, (), (shards_left))
 BOOST_DESCRIBE_STRUCT(PushAnswer, (), (version, epoch, next_sequence, duplicate))
 
 constexpr auto required(CheckpointRequest const*) { return std::array<std::string_view, 1>{"name"}; }
@@ -37,6 +38,7 @@ constexpr auto required(ShardAssignment const*) {
 constexpr auto required(ShardStatus const*) { return std::array<std::string_view, 2>{"role", "complete"}; }
 constexpr auto required(ShardStatusList const*) { return std::array<std::string_view, 1>{"items"}; }
 constexpr auto required(ShardState const*) { return std::array<std::string_view, 2>{"version", "position"}; }
+constexpr auto required(HandOverAnswer const*) { return std::array<std::string_view, 1>{"shards_left"}; }
 constexpr auto required(PushAnswer const*) { return std::array<std::string_view, 1>{"version"}; }
 
 bool is_parameter_name(std::string_view name) {
@@ -76,4 +78,5 @@ CHORUS_HTTP_MESSAGE(chorus::api::CheckpointNumber)
 CHORUS_HTTP_MESSAGE(chorus::api::CheckpointFile)
 CHORUS_HTTP_MESSAGE(chorus::api::CheckpointPart)
 CHORUS_HTTP_MESSAGE(chorus::api::CheckpointCommit)
+CHORUS_HTTP_MESSAGE(chorus::api::HandOverAnswer)
 CHORUS_HTTP_MESSAGE(chorus::api::PushAnswer)

@@ -183,6 +183,11 @@ struct CheckpointCommit {
   std::vector<std::string> parts;
 };
 
+// The answer of POST /v1/workers/{id}/handover at the coordinator.
+struct HandOverAnswer {
+  std::uint64_t shards_left = 0;  // that nobody could take, or not in time
+};
+
 // The answer to a push.
 struct PushAnswer {
   std::uint64_t version = 0;  // of the parameter: the lowest of its shards'

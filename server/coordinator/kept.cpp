@@ -14,7 +14,7 @@ BOOST_DESCRIBE_STRUCT(KeptCollective, (), (sequence, key, stage, refused, group,
 BOOST_DESCRIBE_STRUCT(KeptDecision, (), (run))
 BOOST_DESCRIBE_STRUCT(KeptParameter, (), (request, parameter, checkpoint, clients_epoch, established))
 BOOST_DESCRIBE_STRUCT(KeptShard, (),
-                      (parameter, shard, begin, end, epoch, owner, backup, backup_complete, clients_epoch))
+                      (parameter, shard, begin, end, epoch, owner, backup, incoming, backup_complete, clients_epoch))
 BOOST_DESCRIBE_STRUCT(KeptCounter, (), (value))
 
 constexpr auto required(KeptWorker const*) { return std::array<std::string_view, 2>{"self", "joined"}; }

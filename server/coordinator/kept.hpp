@@ -65,6 +65,7 @@ struct KeptShard {
   std::uint64_t begin = 0, end = 0;  // elements
   std::uint32_t epoch = 0;
   std::optional<api::Member> owner, backup;  // without roles
+  std::optional<api::Member> incoming;       // that was being filled to own it
   bool backup_complete = false;
   std::uint32_t clients_epoch = 0;  // of the clients that its owner knows
 };

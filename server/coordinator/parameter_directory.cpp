@@ -62,8 +62,9 @@ std::vector<api::Member> ParameterDirectory::ready_members(std::string const& gr
   auto const found = tools_.cluster.groups().find(group);
   std::vector<api::Member> members;
   if (found.has_value())
-    std::ranges::copy_if(found.value().members, std::back_inserter(members),
-                         [this](api::Member const& member) { return is_ready(member); });
+    std::ranges::copy_if(found.value().members, std::back_inserter(members), [this](api::Member const& member) {
+      return is_ready(member) && !leaving_.contains({member.worker, member.incarnation});
+    });
   return members;
 }
 
@@ -87,12 +88,15 @@ void ParameterDirectory::draw_epoch(Record& record, std::uint32_t shard) {
   keep(record, shard);
 }
 
+std::uint64_t ParameterDirectory::load_of(Record const& record, std::uint32_t shard) const {
+  auto const& range = record.shards[shard].range;
+  return (range.end - range.begin) * element_bytes(*parse_dtype(record.parameter.dtype)) + shard_overhead_bytes;
+}
+
 void ParameterDirectory::set(RecordPtr const& record, std::uint32_t shard, bool owner,
                              std::optional<api::Member> member) {
   auto& place = owner ? record->shards[shard].owner : record->shards[shard].backup;
-  auto const& range = record->shards[shard].range;
-  auto const dtype_bytes = element_bytes(*parse_dtype(record->parameter.dtype));
-  auto const bytes = (range.end - range.begin) * dtype_bytes + shard_overhead_bytes;
+  auto const bytes = load_of(*record, shard);
   Key const key(record->parameter.name, shard);
   if (place) {
     load_[place->worker] -= bytes;
@@ -260,13 +264,18 @@ void ParameterDirectory::remove(RecordPtr const& record) {
   auto const& name = record->parameter.name;
   record->is_deleted = true;
   record->changed.notify_all();
-  for (std::uint32_t i = 0; i < record->shards.size(); ++i)
+  for (std::uint32_t i = 0; i < record->shards.size(); ++i) {
+    if (auto const incoming = record->shards[i].incoming) {
+      set_incoming(record, i, std::nullopt);
+      tasks_.spawn("drop a shard of " + name, drop(*incoming, name, i, record->shards[i].epoch));
+    }
     for (auto const is_owner : {true, false}) {
       auto const member = is_owner ? record->shards[i].owner : record->shards[i].backup;
       if (!member) continue;
       set(record, i, is_owner, std::nullopt);
       tasks_.spawn("drop a shard of " + name, drop(*member, name, i, record->shards[i].epoch));
     }
+  }
   if (auto const group = of_group_.find(record->parameter.group); group != of_group_.end()) {
     group->second.erase(name);
     if (group->second.empty()) of_group_.erase(group);

@@ -31,7 +31,7 @@ struct DirectoryPatience {
   std::chrono::milliseconds assignment{5000};   // for a worker to take a shard
   std::chrono::milliseconds loading{600'000};   // ... that is read from a checkpoint
   std::chrono::milliseconds repetition{100};    // between attempts to repair a placement
-  std::size_t most_takeovers = 32;              // at a time
+  std::size_t most_takeovers = 128;             // at a time
   std::chrono::milliseconds settling{600'000};  // for a new copy of a shard to be complete
   std::chrono::milliseconds recovery{5000};     // for workers to say what they have, after a restart
   std::size_t most_moves = 2;                   // shards that are copied at a time because a group has changed
@@ -73,7 +73,9 @@ class ParameterDirectory {
     ElementRange range;
     std::uint32_t epoch = 0;
     std::optional<api::Member> owner, backup;
+    std::optional<api::Member> incoming;  // is filled beside the backup, and owns it then
     bool is_backup_complete = false;
+    bool is_unbalanced = false;                      // the group has changed: it may belong elsewhere
     bool is_busy = false, is_urgently_busy = false;  // somebody repairs it
     std::uint32_t clients_epoch = 0;                 // of the clients that its owner knows
   };
@@ -96,8 +98,12 @@ class ParameterDirectory {
 
   // That incarnation is gone: its backups take over.
   void worker_lost(std::string const& worker, std::string const& incarnation);
-  // The group has other members: shards move to them, and their clocks count.
+  // The group has other members: shards move to them, also to balance the load, and their clocks count.
   void group_changed(std::string const& group);
+
+  // A worker is about to leave: others take over what it has, copies first. Returns when it has nothing any more, or
+  // nobody else can take it, or at the deadline. Gives how many shards it is left with.
+  boost::asio::awaitable<std::size_t> hand_over(std::string worker, std::string incarnation, TimePoint deadline);
 
   boost::asio::awaitable<void> stop();
 
@@ -123,9 +129,14 @@ class ParameterDirectory {
 
   // Repairs: those without an owner first, and many at a time; copies and moves few at a time.
   void look_again(Key const& key);
+  void begin_work(bool urgent);
   boost::asio::awaitable<void> work_off(bool urgent);
   boost::asio::awaitable<void> settle_losses(RecordPtr record, std::uint32_t shard);
   boost::asio::awaitable<void> restore_replicas(RecordPtr record, std::uint32_t shard);
+  // Without a moment in which there are fewer copies.
+  boost::asio::awaitable<bool> move_owner(RecordPtr record, std::uint32_t shard, api::Member to);
+  void set_incoming(RecordPtr const& record, std::uint32_t shard, std::optional<api::Member> member);
+  [[nodiscard]] std::uint64_t load_of(Record const& record, std::uint32_t shard) const;
   boost::asio::awaitable<bool> add_backup(RecordPtr record, std::uint32_t shard, api::Member backup);
   boost::asio::awaitable<std::optional<http::Problem>> promote(RecordPtr record, std::uint32_t shard);
   boost::asio::awaitable<std::optional<http::Problem>> tell(RecordPtr record, std::uint32_t shard, api::Member member,
@@ -149,6 +160,7 @@ class ParameterDirectory {
   Load load_;
   std::deque<Key> urgent_, later_;
   std::size_t working_urgently_ = 0, working_later_ = 0;
+  std::set<std::pair<std::string, std::string>> leaving_;  // worker, incarnation
   bool is_stopping_ = false;
   bool is_recovering_ = false;  // nothing is repaired before it is known what there is
   http::TaskGroup tasks_;

@@ -7,7 +7,6 @@
 #include "server/coordinator/identifier.hpp"
 #include "server/coordinator/lock_table.hpp"
 #include "server/coordinator/order.hpp"
-#include "server/coordinator/problem_pages.hpp"
 #include "server/coordinator/wall_clock.hpp"
 #include "server/coordinator/worker_client.hpp"
 
@@ -115,15 +114,6 @@ TEST_CASE("a page begins after its cursor, also after one that nobody issued") {
 }
 
 TEST_CASE("a name is one segment of a path") { CHECK(percent_encoded("grad/0 ~é") == "grad%2F0%20~%C3%A9"); }
-
-TEST_CASE("every problem has a page that says more than its title") {
-  for (auto code = 0; code <= static_cast<int>(http::ProblemCode::deadline_exceeded); ++code) {
-    auto const problem = static_cast<http::ProblemCode>(code);
-    auto const page = problem_page(problem);
-    CHECK(page.starts_with(http::kind(problem).name));
-    CHECK(page.size() > http::kind(problem).name.size() + http::kind(problem).title.size() + 60);
-  }
-}
 
 TEST_CASE("times for people are RFC 3339") {
   CHECK(rfc3339(0) == "1970-01-01T00:00:00.000Z");

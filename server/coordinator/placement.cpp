@@ -134,6 +134,20 @@ api::Member const& least_loaded(std::vector<api::Member> const& members, Load co
   return *std::ranges::min_element(members, {}, cost);
 }
 
+api::Member const* pick_better_owner(std::vector<api::Member> const& members, api::Member const& owner,
+                                     std::string const& backup, std::uint64_t bytes, Load const& load) {
+  auto const load_of = [&](std::string const& worker) {
+    auto const found = load.find(worker);
+    return found == load.end() ? std::uint64_t{0} : found->second;
+  };
+  api::Member const* best = nullptr;
+  for (auto const& member : members)
+    if (member.worker != owner.worker && member.worker != backup &&
+        (best == nullptr || load_of(member.worker) < load_of(best->worker)))
+      best = &member;
+  return best != nullptr && load_of(best->worker) + bytes < load_of(owner.worker) ? best : nullptr;
+}
+
 api::Member const* pick_backup(std::vector<api::Member> const& members, api::Member const& owner, Load const& load) {
   api::Member const* best = nullptr;
   auto const merit = [&](api::Member const& member) {

@@ -34,6 +34,11 @@ using Load = std::map<std::string, std::uint64_t, std::less<>>;
 [[nodiscard]] api::Member const& least_loaded(std::vector<api::Member> const& members, Load const& load,
                                               std::vector<std::string> const& avoided);
 
+// Who should have a shard of `bytes` instead of its owner, so that the busier of the two is less busy than before;
+// null: it is well where it is.
+[[nodiscard]] api::Member const* pick_better_owner(std::vector<api::Member> const& members, api::Member const& owner,
+                                                   std::string const& backup, std::uint64_t bytes, Load const& load);
+
 // Who is to hold a backup of what `owner` has: the farther away the better (another zone before another rack before
 // another host), then the least load. Null: there is nobody else.
 [[nodiscard]] api::Member const* pick_backup(std::vector<api::Member> const& members, api::Member const& owner,

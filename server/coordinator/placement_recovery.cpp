@@ -62,7 +62,7 @@ void ParameterDirectory::keep(Record const& record, std::uint32_t number) {
   auto const& shard = record.shards[number];
   tools_.journal.write(row_of(KeptShard{record.parameter.name, number, shard.range.begin, shard.range.end, shard.epoch,
                                         without_roles(shard.owner), without_roles(shard.backup),
-                                        shard.is_backup_complete, shard.clients_epoch}));
+                                        without_roles(shard.incoming), shard.is_backup_complete, shard.clients_epoch}));
 }
 
 // Its name's last epoch stays: no other parameter of this name has the same again.
@@ -101,7 +101,8 @@ void ParameterDirectory::restore(KeptState const& state) {
     auto& shard = record->shards.emplace_back();
     shard.range = {kept.begin, kept.end};
     shard.epoch = kept.epoch;
-    shard.clients_epoch = kept.clients_epoch;
+    // A move begins anew, if it still is worth it.
+    shard.clients_epoch = kept.incoming ? never_told : kept.clients_epoch;
     set(record, kept.shard, true, kept.owner);
     set(record, kept.shard, false, kept.backup);
     shard.is_backup_complete = kept.backup_complete;
@@ -199,7 +200,8 @@ void ParameterDirectory::drop_orphans(Survey const& survey) {
       auto const holds = [&](std::optional<api::Member> const& member) { return member && member->worker == worker; };
       if (is_known) {
         auto const& shard = found->second->shards[key.second];
-        if (holds(shard.owner) || holds(shard.backup) || claim.status.epoch >= shard.epoch) continue;
+        auto const is_newer = claim.status.epoch >= shard.epoch && claim.status.role == "owner";
+        if (holds(shard.owner) || holds(shard.backup) || is_newer) continue;
         if (auto const* owner = survey.owner(key); owner == nullptr || owner->worker.worker == worker) continue;
       }
       tasks_.spawn("drop an orphan of " + key.first, drop(claim.worker, key.first, key.second, claim.status.epoch));

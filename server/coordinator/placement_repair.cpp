@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <boost/asio/use_awaitable.hpp>
 #include <charconv>
+#include <utility>
 
 #include "http/errc.hpp"
 #include "server/coordinator/parameter_directory.hpp"
@@ -46,7 +47,10 @@ void ParameterDirectory::group_changed(std::string const& group) {
     auto const& record = records_.at(name);
     update_clients(*record);
     keep(*record);
-    for (std::uint32_t i = 0; i < record->shards.size(); ++i) look_again({name, i});
+    for (std::uint32_t i = 0; i < record->shards.size(); ++i) {
+      record->shards[i].is_unbalanced = true;
+      look_again({name, i});
+    }
   }
 }
 
@@ -57,11 +61,17 @@ void ParameterDirectory::look_again(Key const& key) {
   // Without its owner a shard answers nobody, and with a dead backup its owner acknowledges nothing.
   auto const is_urgent = (shard.owner && !is_ready(*shard.owner)) || (shard.backup && !is_ready(*shard.backup));
   auto& queue = is_urgent ? urgent_ : later_;
-  auto& working = is_urgent ? working_urgently_ : working_later_;
   queue.push_back(key);
-  if (working >= (is_urgent ? patience_.most_takeovers : patience_.most_moves)) return;
+  begin_work(is_urgent);
+}
+
+void ParameterDirectory::begin_work(bool urgent) {
+  auto& working = urgent ? working_urgently_ : working_later_;
+  // Copies wait until every shard has somebody who answers.
+  if (!urgent && working_urgently_ > 0) return;
+  if (working >= (urgent ? patience_.most_takeovers : patience_.most_moves)) return;
   ++working;
-  tasks_.spawn("placements", work_off(is_urgent));
+  tasks_.spawn("placements", work_off(urgent));
 }
 
 asio::awaitable<void> ParameterDirectory::work_off(bool urgent) {
@@ -83,6 +93,8 @@ asio::awaitable<void> ParameterDirectory::work_off(bool urgent) {
     if (urgent) look_again({name, shard});
   }
   --(urgent ? working_urgently_ : working_later_);
+  if (!urgent || working_urgently_ > 0 || later_.empty()) co_return;
+  for (std::size_t i = 0; i < patience_.most_moves; ++i) begin_work(false);
 }
 
 // An owner is followed by its backup, if that has everything; a backup that is lost is waited for no longer.
@@ -183,7 +195,12 @@ asio::awaitable<void> ParameterDirectory::restore_replicas(RecordPtr record, std
       keep(*record, number);
       continue;
     }
-    co_return;
+    if (!std::exchange(shard.is_unbalanced, false)) co_return;
+    auto const* better = pick_better_owner(members, *shard.owner, shard.backup ? shard.backup->worker : "",
+                                           load_of(*record, number), load_);
+    if (better == nullptr) co_return;
+    auto const chosen = *better;
+    co_await move_owner(record, number, chosen);
   }
 }
 
@@ -250,11 +267,14 @@ asio::awaitable<std::optional<Problem>> ParameterDirectory::tell(RecordPtr recor
   assignment.fresh = fresh;
   assignment.continues = continues;
   if (fresh) assignment.checkpoint = record->checkpoint;
-  if (as_owner && shard.backup && shard.backup->worker != member.worker)
-    assignment.backups.push_back({shard.backup->worker, shard.backup->incarnation, shard.backup->url});
+  for (auto const& follower : {shard.backup, shard.incoming})
+    if (as_owner && follower && follower->worker != member.worker)
+      assignment.backups.push_back({follower->worker, follower->incarnation, follower->url});
   // Who hears of an epoch must not outlive the memory of it.
   if (auto undurable = co_await tools_.journal.flush()) co_return undurable;
-  auto const patience = assignment.checkpoint ? patience_.loading : patience_.assignment;
+  // A worker writes the initial values of all that it is given before it answers: 64 MiB in a second at least.
+  auto const filling = std::chrono::milliseconds(fresh ? record->parameter.bytes >> 16 : 0);
+  auto const patience = (assignment.checkpoint ? patience_.loading : patience_.assignment) + filling;
   auto const said = co_await tools_.workers.assign_shard(member.url, std::move(assignment), Clock::now() + patience);
   auto const title = "worker '" + member.worker + "', shard " + std::to_string(number) + ": ";
   if (said.has_error()) {

@@ -75,6 +75,16 @@ TEST_CASE("a backup stands as far away as it can, then where there is the least 
   CHECK(pick_backup({owner, same_rack, far, as_far}, owner, {{"d", 1}})->worker == "e");
 }
 
+TEST_CASE("a shard moves only to where it makes the busier one less busy") {
+  auto const a = member("a"), b = member("b"), c = member("c");
+  Load const load{{"a", 30}, {"b", 10}};
+  CHECK(pick_better_owner({a, b, c}, a, "", 10, load)->worker == "c");
+  CHECK(pick_better_owner({a, b, c}, a, "c", 10, load)->worker == "b");
+  CHECK(pick_better_owner({a, b}, a, "", 20, load) == nullptr);
+  CHECK(pick_better_owner({a, b}, a, "b", 10, load) == nullptr);
+  CHECK(pick_better_owner({a}, a, "", 10, load) == nullptr);
+}
+
 TEST_CASE("every field that is wrong is named") {
   auto asked = request({4, 4});
   asked.dtype = "f31";

@@ -74,6 +74,7 @@ class ParameterRoutes {
   boost::asio::awaitable<http::Response> put(http::Request const& request, http::Body& body);
   boost::asio::awaitable<http::Response> erase(http::Request const& request, http::Body& body);
   boost::asio::awaitable<http::Response> checkpoint(http::Request const& request, http::Body& body);
+  boost::asio::awaitable<http::Response> hand_over(http::Request const& request, http::Body& body);
   void heed_suspicion(http::Request const& request);
   ParameterDirectory& directory_;
   Checkpoints& checkpoints_;
@@ -102,7 +103,7 @@ class SimulationRoutes {
   Planner& planner_;
 };
 
-// Dry runs, health, metrics, version and problem pages.
+// Dry runs, health, metrics, version, and what is documented at every service.
 class ServiceRoutes {
  public:
   struct Parts {
@@ -121,7 +122,6 @@ class ServiceRoutes {
   boost::asio::awaitable<http::Response> ready(http::Request const& request, http::Body& body);
   boost::asio::awaitable<http::Response> metrics(http::Request const& request, http::Body& body);
   boost::asio::awaitable<http::Response> version(http::Request const& request, http::Body& body);
-  boost::asio::awaitable<http::Response> problem(http::Request const& request, http::Body& body);
   boost::asio::awaitable<http::Response> plan(http::Request const& request, http::Body& body);
   Parts parts_;
   http::Router const* router_ = nullptr;  // of add_to()

@@ -1,4 +1,5 @@
 #include "http/paging.hpp"
+#include "server/coordinator/duration.hpp"
 #include "server/coordinator/routes.hpp"
 
 namespace chorus::coordinator {
@@ -7,6 +8,8 @@ namespace {
 using boost::asio::awaitable;
 using http::Body;
 using http::Method;
+using http::Problem;
+using http::ProblemCode;
 using http::Request;
 using http::Response;
 
@@ -18,6 +21,7 @@ void ParameterRoutes::add_to(http::Router& router) {
   router.add(Method::put, "/v1/parameters/{name}", http::Access::submit, handler(this, &ParameterRoutes::put));
   router.add(Method::delete_, "/v1/parameters/{name}", http::Access::submit, handler(this, &ParameterRoutes::erase));
   router.add(Method::post, "/v1/checkpoints", http::Access::submit, handler(this, &ParameterRoutes::checkpoint));
+  router.add(Method::post, "/v1/workers/{id}/handover", http::Access::join, handler(this, &ParameterRoutes::hand_over));
 }
 
 // ?suspect=w1&incarnation=..: who asks could not reach that worker, and another placement may be due.
@@ -65,6 +69,22 @@ awaitable<Response> ParameterRoutes::checkpoint(Request const&, Body& body) {
   auto const made = co_await checkpoints_.make(std::move(message.value()));
   if (made.has_error()) co_return made.error();
   co_return Response::json(201, http::encode(made.value()));
+}
+
+// A worker that is about to leave asks; answered when it has no shard any more, or at the end of ?wait=, or when there
+// is nobody who could take them.
+awaitable<Response> ParameterRoutes::hand_over(Request const& request, Body&) {
+  auto const incarnation = request.query_value("incarnation");
+  auto const wait = parse_duration(request.query_value("wait").value_or("30s"));
+  if (wait.has_error()) co_return Problem(ProblemCode::bad_request, "query parameter wait: " + wait.error().detail);
+  auto const worker = cluster_.find(request.parameter("id"));
+  if (worker.has_error()) co_return worker.error();
+  if (incarnation && worker.value().incarnation != *incarnation)
+    co_return Problem(ProblemCode::epoch_fenced, "worker '" + worker.value().id + "' has another incarnation");
+  api::HandOverAnswer answer;
+  answer.shards_left = co_await directory_.hand_over(worker.value().id, worker.value().incarnation,
+                                                     std::chrono::steady_clock::now() + wait.value());
+  co_return Response::json(200, http::encode(answer));
 }
 
 }  // namespace chorus::coordinator

@@ -2,10 +2,11 @@
 #include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>
 
+#include "http/openapi/document.hpp"
+#include "http/problem_pages.hpp"
 #include "http/route_list.hpp"
 #include "metrics/exposition.hpp"
 #include "server/coordinator/plan_preview.hpp"
-#include "server/coordinator/problem_pages.hpp"
 #include "server/coordinator/routes.hpp"
 
 namespace chorus::coordinator {
@@ -43,7 +44,8 @@ void ServiceRoutes::add_to(http::Router& router) {
   router.add(Method::get, "/readyz", http::Access::open, handler(this, &ServiceRoutes::ready));
   router.add(Method::get, "/metrics", http::Access::read, handler(this, &ServiceRoutes::metrics));
   router.add(Method::get, "/v1", http::Access::read, handler(this, &ServiceRoutes::version));
-  router.add(Method::get, "/problems/{code}", http::Access::open, handler(this, &ServiceRoutes::problem));
+  http::add_problem_pages(router);
+  http::openapi::add_openapi(router);
   router.add(Method::post, "/v1/plans", http::Access::read, handler(this, &ServiceRoutes::plan));
 }
 
@@ -73,12 +75,6 @@ awaitable<Response> ServiceRoutes::version(Request const&, Body&) {
       boost::json::array{"workers", "groups", "collectives", "events", "plans", "simulations", "parameters", "status"};
   answer["routes"] = http::routes_json(*router_);
   co_return Response::json(200, boost::json::serialize(answer));
-}
-
-awaitable<Response> ServiceRoutes::problem(Request const& request, Body&) {
-  auto const& name = request.parameter("code");
-  if (auto const code = http::parse_problem_code(name)) co_return Response::text(200, problem_page(*code));
-  co_return Problem(ProblemCode::not_found, "there is no problem of this name");
 }
 
 awaitable<Response> ServiceRoutes::plan(Request const&, Body& body) {

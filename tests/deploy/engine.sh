@@ -31,6 +31,8 @@ stop_engine() {
   [ -n "$engine_pid" ] || return 0
   kill "$engine_pid" 2>/dev/null || true
   wait "$engine_pid" 2>/dev/null || true
+  # The engine leaves its bridge behind.
+  ip link delete docker0 2>/dev/null || true
   # What a namespace still holds.
   grep -o "$scratch[^ ]*" /proc/mounts | sort -r | while read -r mount; do umount -l "$mount" 2>/dev/null || true; done
 }

@@ -1,6 +1,7 @@
 // chorus::Parameters in this process, coordinator and workers in theirs.
 #include <doctest/doctest.h>
 
+#include <limits>
 #include <numeric>
 
 #include "tests/support/parameters.hpp"
@@ -96,4 +97,65 @@ TEST_CASE("a program that pushes does not notice the death of an owner") {
   Floats values(999);
   REQUIRE(w.pull(values).has_value());
   CHECK(values == Floats(999, 30));
+}
+
+TEST_CASE("compressed gradients: what was applied and what is left is what was pushed") {
+  using Kind = chorus::GradientCompression::Kind;
+  Cluster cluster(2);
+  cluster.make_group("g");
+  auto parameters = connect(cluster, "a");
+  for (auto const kind : {Kind::f16, Kind::bf16, Kind::top_k, Kind::two_bit}) {
+    CAPTURE(static_cast<int>(kind));
+    make(cluster, R"({"group":"g","shape":[100],"shards":2})");
+    auto w = open(parameters, "w");
+    REQUIRE(w.compress({.kind = kind, .fraction = 0.1, .threshold = 4}).has_value());
+    Floats gradient(100), sum(100), values(100);
+    for (int step = 1; step <= 20; ++step) {
+      for (std::size_t i = 0; i < gradient.size(); ++i)
+        gradient[i] = static_cast<float>((i * 7 + static_cast<std::size_t>(step)) % 11) - 5;
+      for (std::size_t i = 0; i < gradient.size(); ++i) sum[i] += gradient[i];
+      auto const pushed = step % 2 == 0 ? w.push(gradient) : w.push_pull(gradient, values);
+      REQUIRE_MESSAGE(pushed.has_value(), pushed.error().detail);
+    }
+    REQUIRE(w.pull(values).has_value());
+    auto const left = w.residual();
+    for (std::size_t i = 0; i < sum.size(); ++i) CHECK(values[i] + left[i] == sum[i]);
+    CHECK(cluster.coordinator.erase("/v1/parameters/w").status == 204);
+  }
+}
+
+TEST_CASE("a compressed push that is refused is a part of the next one, and what cannot be compressed is not sent") {
+  Cluster cluster(2);
+  cluster.make_group("g");
+  make(cluster, R"({"group":"g","shape":[4],"shards":2,"nonfinite":"reject"})");
+  auto parameters = connect(cluster, "a");
+  auto w = open(parameters, "w");
+  auto const infinite = std::numeric_limits<float>::infinity();
+  REQUIRE(w.compress({.kind = chorus::GradientCompression::Kind::two_bit, .threshold = 1}).has_value());
+  CHECK(w.push(Floats{1, 2, 3, infinite}).error().code == chorus::ParametersErrc::bad_argument);
+  CHECK(w.push(std::vector<double>(4)).error().code == chorus::ParametersErrc::bad_argument);
+  REQUIRE(w.push(Floats{1, 2, 3, -4}).has_value());
+  Floats values(4);
+  REQUIRE(w.pull(values).has_value());
+  CHECK(values == Floats{1, 1, 1, -1});
+  CHECK(w.residual()[3] == -3);
+  // A clock that does not count is refused by the owners.
+  REQUIRE(cluster.coordinator.erase("/v1/parameters/w").status == 204);
+  make(cluster, R"({"group":"g","shape":[4],"shards":2,"staleness":0,"clients":["b"]})");
+  auto other = open(parameters, "w");
+  REQUIRE(other.compress({.kind = chorus::GradientCompression::Kind::f16}).has_value());
+  CHECK(other.push(Floats{1, 2, 3, 4}, {.clock = 0}).error().code == chorus::ParametersErrc::refused);
+  CHECK(other.residual()[3] == 4);
+}
+
+TEST_CASE("the norm by which a gradient is clipped is that of the whole, whoever pushes to the shards") {
+  Cluster cluster(2);
+  cluster.make_group("g");
+  make(cluster, R"({"group":"g","shape":[2],"shards":2,"optimizer":{"name":"sgd","learning_rate":1,"clip_norm":5}})");
+  auto parameters = connect(cluster, "a");
+  auto w = open(parameters, "w");
+  REQUIRE(w.push(Floats{6, 8}).has_value());
+  Floats values(2);
+  REQUIRE(w.pull(values).has_value());
+  CHECK(values == Floats{-3, -4});
 }

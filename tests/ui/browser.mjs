@@ -45,6 +45,7 @@ export async function openPage(browser, url, options = {}) {
 }
 
 export async function close(page) {
+  await page.unrouteAll({behavior: "ignoreErrors"});
   assert.deepEqual(page.complaints, []);
   await page.context().close();
 }

@@ -6,7 +6,7 @@ import {join} from "node:path";
 import {after, before, test} from "node:test";
 import {accessibilityFindings, close, level, openBrowser, openPage, screenshot} from "./browser.mjs";
 import {Cluster} from "./cluster.mjs";
-import {pretendGroup} from "./pretend.mjs";
+import {pretendGroup, pretendTrace} from "./pretend.mjs";
 
 const hostile = "<img src=x onerror=alert(1)>";
 const places = Array.from(
@@ -133,6 +133,15 @@ test("the demo runs, and what it did is shown", async () => {
   );
   assert.equal(new Int32Array(sum)[0], 1 + 2 + 3 + 4 + 5 + 6 + 7 + 8);
   await page.locator(".matrix rect.some").first().waitFor({timeout: 6000});
+  await close(page);
+});
+
+test("where flight recorders are, every rank's waiting, receiving, reducing and sending is drawn", async () => {
+  const page = await openPage(browser, cluster.url, {before: (one) => pretendTrace(one, 8)});
+  await page.getByText("Every rank's time, from the flight recorders").waitFor();
+  for (const kind of ["wait", "receive", "reduce", "send"])
+    assert.equal(await page.locator(`#collective svg[role=img] .span.${kind}`).count(), 8, kind);
+  assert.match(await page.locator("#collective .span.send").first().getAttribute("data-tip"), /send to 1: 2\.00 ms/);
   await close(page);
 });
 
@@ -335,7 +344,7 @@ test("a worker that is killed is named within two seconds, by mark and word", as
 });
 
 test("a coordinator that is gone is said to be gone, and followed again when it is back", async () => {
-  const page = await openPage(browser, cluster.url, {expected: /ERR_|Failed to fetch/});
+  const page = await openPage(browser, cluster.url, {expected: /ERR_|Failed to fetch|status of 40[04]/});
   await page.locator("#live[data-state=on]").waitFor();
   await cluster.killCoordinator();
   await page.getByText("The coordinator does not answer").waitFor();

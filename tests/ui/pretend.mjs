@@ -65,3 +65,31 @@ export async function pretendGroup(page, cluster, ranks) {
     await route.fulfill({status: response.status, contentType: "application/json", body: await response.text()});
   });
 }
+
+// The trace of a run of `ranks`, as GET /v1/collectives/{id}/trace has it (docs/flight.md), of every collective.
+export async function pretendTrace(page, ranks) {
+  const span = (pid, tid, cat, name, ts, dur) => ({
+    ph: "X",
+    pid,
+    tid,
+    cat,
+    name,
+    ts,
+    dur,
+    args: {round: 0, bytes: 4096},
+  });
+  const traceEvents = Array.from({length: ranks}, (_, rank) => [
+    {ph: "M", name: "process_name", pid: rank, tid: 0, args: {name: `rank ${rank}`}},
+    span(rank, 0, "run", "all_reduce ring succeeded", 0, 9000),
+    span(rank, 100, "instruction", `recv_reduce from ${(rank + ranks - 1) % ranks}`, 0, 4000),
+    span(rank, 100, "wait", "wait", 0, 1500),
+    span(rank, 100, "instruction", `recv from ${(rank + ranks - 1) % ranks}`, 4500, 4000),
+    span(rank, 300, "instruction", `send to ${(rank + 1) % ranks}`, 1000, 2000),
+    {ph: "s", pid: rank, tid: 300, cat: "message", name: "message", ts: 3000, id: `${rank}>${(rank + 1) % ranks}#0`},
+  ]).flat();
+  await page.route("**/v1/status", async (route) => {
+    const status = await (await route.fetch()).json();
+    await route.fulfill({json: {...status, traces: true}});
+  });
+  await page.route("**/v1/collectives/*/trace", (route) => route.fulfill({json: {traceEvents, displayTimeUnit: "ms"}}));
+}

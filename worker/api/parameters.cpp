@@ -6,13 +6,16 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/use_future.hpp>
+#include <cmath>
 #include <cstring>
 #include <thread>
 
 #include "http/auth/credentials.hpp"
 #include "http/environment.hpp"
+#include "worker/parameters/compression/compression.hpp"
 #include "worker/parameters/serving/access.hpp"
 #include "worker/parameters/serving/push_fields.hpp"
+#include "worker/parameters/shard/step.hpp"
 
 namespace chorus {
 namespace {
@@ -112,6 +115,10 @@ struct Parameter::State {
   // Of the last pull, on the control thread.
   std::vector<std::string> tags;
   std::byte const* pulled_into = nullptr;
+  // Of compress().
+  std::optional<parameters::Compression> compression;
+  std::optional<parameters::GradientEncoder> encoder;
+  std::shared_ptr<Access::Compressed const> encoded;  // of the push that is under way, or to be repeated
 
   [[nodiscard]] std::optional<Error> misfit(ConstTensorView view, std::uint64_t elements, bool may_be_f32) const {
     auto const is_half = placement->dtype == Dtype::f16 || placement->dtype == Dtype::bf16;
@@ -144,7 +151,88 @@ struct Parameter::State {
   [[nodiscard]] Result<Pushed> settle(Result<Access::Outcome> const& outcome) {
     if (!outcome) return outcome.error();
     ++next_sequence;
+    encoded = nullptr;
     return Pushed{outcome->version, outcome->duplicate};
+  }
+
+  [[nodiscard]] std::optional<Error> encode(std::span<float const> gradient) {
+    if (encoded) return std::nullopt;
+    // A shard's part must not be encoded that is not sent.
+    auto const is_finite = [](float element) { return std::isfinite(element); };
+    if (*compression == parameters::Compression::two_bit && !std::ranges::all_of(gradient, is_finite))
+      return Error(ParametersErrc::bad_argument, "two_bit has no code for NaN and infinity");
+    auto made = std::make_shared<Access::Compressed>();
+    made->compression = parameters::name(*compression);
+    for (auto const& endpoint : placement->owners) {
+      auto const begin = endpoint.elements[0];
+      auto const part = encoder->encode(begin, gradient.subspan(begin, endpoint.elements[1] - begin));
+      if (!part) return Error(ParametersErrc::bad_argument, part.error().detail);
+      made->parts.emplace_back(part->begin(), part->end());
+    }
+    encoded = std::move(made);
+    return std::nullopt;
+  }
+
+  // Nobody has applied it, and nobody will: it becomes a part of the next one.
+  void take_back() {
+    auto const residual = encoder->residual();
+    for (std::size_t shard = 0; shard < encoded->parts.size(); ++shard) {
+      auto const& range = placement->owners[shard].elements;
+      std::vector<float> decoded(range[1] - range[0]);
+      if (!parameters::decode(*compression, encoded->parts[shard], decoded)) continue;
+      for (std::size_t i = 0; i < decoded.size(); ++i) residual[range[0] + i] += decoded[i];
+    }
+    encoded = nullptr;
+  }
+
+  // Owners of parts do not know the norm of the whole.
+  [[nodiscard]] bool wants_norm() const {
+    return placement->parameter.optimizer.clip_norm.has_value() && placement->owners.size() > 1;
+  }
+  [[nodiscard]] Result<double> norm_of_encoded() const {
+    double squared = 0;
+    for (std::size_t shard = 0; shard < encoded->parts.size(); ++shard) {
+      auto const& range = placement->owners[shard].elements;
+      std::vector<float> decoded(range[1] - range[0]);
+      if (auto const status = parameters::decode(*compression, encoded->parts[shard], decoded); !status)
+        return status.error();
+      squared += parameters::squared_norm({std::as_bytes(std::span(decoded)), Dtype::f32});
+    }
+    return std::sqrt(squared);
+  }
+
+  static asio::awaitable<Result<Access::Outcome>> push_encoded(Ptr state, parameters::Push push, TensorView answer,
+                                                               TimePoint until) {
+    auto const deadline = settled(until);
+    auto const now = co_await place(state, deadline);
+    state->pulled_into = nullptr;
+    parameters::Room const room{nullptr, answer.bytes};
+    auto const outcome =
+        co_await state->owner->access().push_compressed(now, std::move(push), state->encoded, room, deadline);
+    if (!outcome) co_return to_error(outcome.error());
+    co_return *outcome;
+  }
+
+  [[nodiscard]] Result<Pushed> push_gradient(ConstTensorView gradient, TensorView answer, PushOptions const& options) {
+    auto push = make_push(parameters::PushKind::gradient, gradient, options);
+    if (!encoder) {
+      if (wants_norm()) push.norm = std::sqrt(parameters::squared_norm(parameters::gradient_of(push)));
+      return settle(owner->begin(State::push(this, std::move(push), answer, options.deadline)).get());
+    }
+    if (gradient.dtype != Dtype::f32)
+      return Error(ParametersErrc::bad_argument, "a gradient that is compressed is given in f32");
+    auto const* const floats = reinterpret_cast<float const*>(gradient.bytes.data());
+    if (auto wrong = encode({floats, gradient.bytes.size() / sizeof(float)})) return std::move(*wrong);
+    push.dtype = Dtype::f32;
+    push.data = nullptr;
+    if (wants_norm()) {
+      auto const norm = norm_of_encoded();
+      if (!norm) return norm.error();
+      push.norm = *norm;
+    }
+    auto const outcome = owner->begin(push_encoded(this, std::move(push), answer, options.deadline)).get();
+    if (!outcome && outcome.error().code == ParametersErrc::refused) take_back();
+    return settle(outcome);
   }
 
   // Where it stands now, as far as anybody knows.
@@ -255,16 +343,28 @@ Result<Parameter::Pulled> Parameter::pull(TensorView into, PullOptions options) 
 
 Result<Parameter::Pushed> Parameter::push(ConstTensorView gradient, PushOptions options) {
   if (auto wrong = state_->misfit(gradient, elements(), true)) return std::move(*wrong);
-  auto push = state_->make_push(parameters::PushKind::gradient, gradient, options);
-  return state_->settle(
-      state_->owner->begin(State::push(state_.get(), std::move(push), TensorView(), options.deadline)).get());
+  return state_->push_gradient(gradient, TensorView(), options);
 }
+
+Result<void> Parameter::compress(GradientCompression wanted) {
+  auto const dtype = state_->placement->dtype;
+  if (dtype != Dtype::f32 && dtype != Dtype::f16 && dtype != Dtype::bf16)
+    return Error(ParametersErrc::bad_argument,
+                 "gradients of " + std::string(chorus::name(dtype)) + " are not compressed, only f32, f16 and bf16");
+  auto const compression = parameters::all_compressions.at(static_cast<std::size_t>(wanted.kind));
+  auto encoder = parameters::GradientEncoder::make({compression, wanted.fraction, wanted.threshold}, elements());
+  if (!encoder) return Error(ParametersErrc::bad_argument, encoder.error().detail);
+  state_->compression = compression;
+  state_->encoder = std::move(*encoder);
+  return ok();
+}
+
+std::span<float> Parameter::residual() { return state_->encoder ? state_->encoder->residual() : std::span<float>(); }
 
 Result<Parameter::Pushed> Parameter::push_pull(ConstTensorView gradient, TensorView into, PushOptions options) {
   if (auto wrong = state_->misfit(gradient, elements(), true)) return std::move(*wrong);
   if (auto wrong = state_->misfit(into, elements(), false)) return std::move(*wrong);
-  auto push = state_->make_push(parameters::PushKind::gradient, gradient, options);
-  return state_->settle(state_->owner->begin(State::push(state_.get(), std::move(push), into, options.deadline)).get());
+  return state_->push_gradient(gradient, into, options);
 }
 
 Result<Parameter::Pushed> Parameter::put(ConstTensorView values, PushOptions options) {
@@ -296,6 +396,7 @@ Result<Parameter::Pushed> Parameter::push_rows(std::span<std::uint64_t const> ro
   }
   auto push = state_->make_push(parameters::PushKind::rows, {body, gradient.dtype}, options);
   push.rows = rows.size();
+  if (state_->wants_norm()) push.norm = std::sqrt(parameters::squared_norm(parameters::gradient_of(push)));
   return state_->settle(state_->owner->begin(State::push_rows(state_.get(), std::move(push), options.deadline)).get());
 }
 

@@ -58,6 +58,14 @@ struct PushOptions {
   std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
 };
 
+// Gradients in fewer bytes: what is lost is added to the next gradient of the same handle. docs/gradient_compression.md
+struct GradientCompression {
+  enum class Kind : std::uint8_t { f16, bf16, top_k, two_bit };
+  Kind kind = Kind::f16;
+  double fraction = 0.01;  // top_k: of the elements that are sent, in (0, 1]
+  float threshold = 0.5F;  // two_bit: the one magnitude that is sent
+};
+
 // One parameter. Functions from any thread, pushes of one handle from one thread at a time. The Parameters outlives it.
 class Parameter {
  public:
@@ -88,6 +96,14 @@ class Parameter {
   // In one round trip; `into` then has the values with this push, and in rounds those after its round.
   [[nodiscard]] Result<Pushed> push_pull(ConstTensorView gradient, TensorView into, PushOptions options = {});
   [[nodiscard]] Result<Pushed> put(ConstTensorView values, PushOptions options = {});
+
+  // From now on push() and push_pull() send gradients, of f32, compressed, and keep what is lost, one float per
+  // element. A push that ended with deadline_exceeded is repeated as it was sent, whatever gradient is given then.
+  // Errors: bad_argument; also for parameters that are not of f32, f16 or bf16.
+  [[nodiscard]] Result<void> compress(GradientCompression compression);
+  // What has not been sent yet, per element; empty unless compress() was called. To be kept with the program's own
+  // checkpoint, and restored.
+  [[nodiscard]] std::span<float> residual();
 
   // Rows of the first dimension, by ascending numbers; repeated rows of a push are summed.
   [[nodiscard]] Result<Pulled> pull_rows(std::span<std::uint64_t const> rows, TensorView into,

@@ -8,6 +8,7 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <utility>
 
+#include "http/api/parameters.hpp"
 #include "http/json.hpp"
 
 namespace chorus::service {
@@ -175,6 +176,26 @@ void Agent::complain(std::string const& why) {
 milliseconds Agent::jittered(milliseconds duration) {
   std::uniform_int_distribution<milliseconds::rep> part(duration.count() / 2, duration.count());
   return milliseconds(part(random_));
+}
+
+awaitable<void> Agent::hand_over(TimePoint deadline) {
+  auto const left = std::chrono::duration_cast<milliseconds>(deadline - steady_clock::now());
+  if (is_fenced_ || lease_ends_ == TimePoint() || left <= milliseconds(0)) co_return;
+  http::Call call;
+  call.method = http::Method::post;
+  call.url =
+      own_url() + "/handover?incarnation=" + options_.self.incarnation + "&wait=" + std::to_string(left.count()) + "ms";
+  auto const answer = co_await client_.send(std::move(call), deadline + milliseconds(500));
+  if (!answer) {
+    log_->warn("{} could not be asked to hand shards over: {}", options_.coordinator, answer.error().detail);
+    co_return;
+  }
+  auto const said = answer->ok() ? http::decode<api::HandOverAnswer>(answer->body, http::UnknownFields::ignore)
+                                 : http::Checked<api::HandOverAnswer>(answer->problem());
+  if (!said)
+    log_->warn("shards were not handed over: {}", said.error().detail);
+  else if (said->shards_left > 0)
+    log_->warn("{} shards of parameters were not taken by anybody", said->shards_left);
 }
 
 awaitable<void> Agent::leave(TimePoint deadline) {

@@ -49,6 +49,10 @@ class Agent {
   // A call between members has failed: the coordinator is told with the next renewal, which is made at once.
   void report(api::Trouble trouble);
 
+  // Asks the coordinator to have others take the shards that are here; before stop(). Returns when that is done, given
+  // up, or at the deadline.
+  boost::asio::awaitable<void> hand_over(TimePoint deadline);
+
   // Tells the coordinator that the worker goes. Call stop() first, or the agent joins again.
   boost::asio::awaitable<void> leave(TimePoint deadline);
   boost::asio::awaitable<void> stop();

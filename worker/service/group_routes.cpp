@@ -51,9 +51,11 @@ awaitable<http::Response> GroupRoutes::put(http::Request const& request, http::B
 awaitable<http::Response> GroupRoutes::call(http::Request const& request, http::Body& body) {
   auto asked = co_await read_json<api::LocalCall>(body);
   if (!asked) co_return asked.error();
-  auto trace = http::trace_of(request.fields);
+  // A variable: GCC 12 destroys what `condition ? a : b` makes within a co_await twice.
+  std::string trace_id;
+  if (auto trace = http::trace_of(request.fields)) trace_id = std::move(trace->trace_id);
   auto const report = co_await groups_.call(request.parameter("name"), request.parameter("op"),
-                                            std::move(asked->message), trace ? std::move(trace->trace_id) : "");
+                                            std::move(asked->message), std::move(trace_id));
   if (!report) co_return report.error();
   co_return http::Response::json(200, http::encode(*report));
 }

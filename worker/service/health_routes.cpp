@@ -3,6 +3,8 @@
 #include <boost/json.hpp>
 
 #include "http/api/membership.hpp"
+#include "http/openapi/document.hpp"
+#include "http/problem_pages.hpp"
 #include "http/route_list.hpp"
 #include "metrics/exposition.hpp"
 
@@ -26,6 +28,8 @@ void HealthRoutes::add_to(http::Router& router) {
   router.add(get, "/readyz", http::Access::open, [this](http::Request const&, http::Body&) { return ready(); });
   router.add(get, "/metrics", http::Access::read, [this](http::Request const&, http::Body&) { return metrics(); });
   router.add(get, "/v1", http::Access::read, [this](http::Request const&, http::Body&) { return about(); });
+  http::add_problem_pages(router);
+  http::openapi::add_openapi(router);
 }
 
 awaitable<http::Response> HealthRoutes::alive() { co_return http::Response::text(200, "ok\n"); }

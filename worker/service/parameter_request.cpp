@@ -29,6 +29,13 @@ Problem wrong_length(std::uint64_t found, std::uint64_t expected) {
           "the body has " + std::to_string(found) + " bytes, expected " + std::to_string(expected)};
 }
 
+std::optional<Problem> check_length(http::Body const& body, std::uint64_t bytes) {
+  if (!body.length())
+    return Problem(ProblemCode::length_required, "this body needs a Content-Length: of " + std::to_string(bytes));
+  if (*body.length() != bytes) return wrong_length(*body.length(), bytes);
+  return std::nullopt;
+}
+
 }  // namespace
 
 Checked<std::string> parameter_name(http::Request const& request) {
@@ -56,10 +63,13 @@ Checked<PullConditions> pull_conditions(http::Request const& request) {
   return conditions;
 }
 
+std::optional<Problem> check_body(http::Request const& request, http::Body const& body, std::uint64_t bytes) {
+  if (auto problem = check_media(request.fields)) return problem;
+  return check_length(body, bytes);
+}
+
 awaitable<Checked<std::shared_ptr<tensors::Block>>> PushReader::read_block(http::Body& body, std::uint64_t bytes) {
-  if (!body.length())
-    co_return Problem(ProblemCode::length_required, "this body needs a Content-Length: of " + std::to_string(bytes));
-  if (*body.length() != bytes) co_return wrong_length(*body.length(), bytes);
+  if (auto problem = check_length(body, bytes)) co_return std::move(*problem);
   auto block = pool_.acquire(bytes);
   if (!block) co_return to_problem(block.error());
   auto const read = co_await body.read_exactly((*block)->bytes());

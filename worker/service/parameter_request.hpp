@@ -45,6 +45,11 @@ class PushReader {
   Helper& helper_;
 };
 
+// Before a body of exactly so many bytes is read piece by piece. Problems: unsupported_media_type, length_required,
+// length_mismatch.
+[[nodiscard]] std::optional<http::Problem> check_body(http::Request const& request, http::Body const& body,
+                                                      std::uint64_t bytes);
+
 // The conditions of a pull: ?min_version=, Chorus-Clock.
 struct PullConditions {
   std::optional<std::uint64_t> min_version;

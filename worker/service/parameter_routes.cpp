@@ -194,6 +194,21 @@ awaitable<http::Response> ParameterRoutes::pull(http::Request const& request, ht
   co_return co_await pull_everywhere(request, std::move(*target));
 }
 
+Checked<std::optional<ShardHost::View>> ParameterRoutes::find_held(http::Request const& request,
+                                                                   ShardHost const& host) {
+  auto const match = find_tags(request.fields, "If-Match");
+  if (!match) return match.error();
+  if (!*match || (*match)->any) return std::optional<ShardHost::View>();
+  for (auto const& quoted : (*match)->tags) {
+    if (quoted.size() < 2 || quoted.front() != '"') continue;
+    HeldViews::Key const key{host.spec().parameter, host.spec().index, quoted.substr(1, quoted.size() - 2)};
+    auto held = held_.find(key, std::chrono::steady_clock::now());
+    if (held && request.query_value("release")) held_.release(key);
+    if (held) return held;
+  }
+  return Problem(ProblemCode::precondition_failed, "If-Match names values that are held here no more");
+}
+
 awaitable<http::Response> ParameterRoutes::pull_here(http::Request const& request, Target target) {
   auto const conditions = pull_conditions(request);
   if (!conditions) co_return conditions.error();
@@ -202,9 +217,17 @@ awaitable<http::Response> ParameterRoutes::pull_here(http::Request const& reques
   auto const& spec = target.host->spec();
   auto const cut = cut_of(request, spec.bytes());
   if (!cut) co_return refused(cut.error(), spec.bytes());
-  ShardHost::Wish const wish{conditions->min_version, conditions->clock};
-  auto const view = co_await target.host->view(wish, target.deadline);
-  if (!view) co_return view.error();
+  auto const kept = find_held(request, *target.host);
+  if (!kept) co_return kept.error();
+  auto view = Checked<ShardHost::View>(kept->value_or(ShardHost::View()));
+  if (!*kept) {
+    ShardHost::Wish const wish{conditions->min_version, conditions->clock};
+    view = co_await target.host->view(wish, target.deadline);
+    if (!view) co_return view.error();
+    if (request.query_value("hold"))
+      held_.hold({spec.parameter, spec.index, tag_of(view->epoch, view->version)}, *view,
+                 std::chrono::steady_clock::now());
+  }
 
   http::Response response(200);
   Described const what{tag_of(view->epoch, view->version), view->version, view->epoch};
@@ -240,6 +263,18 @@ awaitable<http::Response> ParameterRoutes::pull_everywhere(http::Request const& 
   wish.clock = conditions->clock;
   if (*none_match) wish.tags = split_tags(**none_match, placement->owners.size());
   auto const is_head = request.method == http::Method::head;
+  if (!is_head && cut->range.length > ParameterGateway::buffered_bytes) {
+    auto const found = co_await gateway_.pull(placement, wish, cut->range, target.deadline);
+    if (!found) co_return found.error();
+    auto const& seen = found->outcome;
+    http::Response response(!found->stream ? 304 : cut->is_part ? 206 : 200);
+    describe_in(response.fields, {joined(seen.tags), seen.version, seen.epoch});
+    if (!found->stream) co_return response;
+    describe_values(response.fields, placement->dtype, placement->parameter.shape);
+    if (cut->is_part) response.fields.set("Content-Range", http::content_range(cut->range, placement->bytes()));
+    response.stream = found->stream;
+    co_return response;
+  }
   auto const block = pool_.acquire(is_head ? 0 : cut->range.length);
   if (!block) co_return to_problem(block.error());
   parameters::Room const room{*block, (*block)->bytes()};
@@ -278,6 +313,23 @@ awaitable<http::Response> ParameterRoutes::push(http::Request const& request, ht
   auto target = co_await target_of(request);
   if (!target) co_return target.error();
   auto const where = target->push_target();
+  auto const offset = request.query_number("offset", UINT64_MAX);
+  if (!offset) co_return offset.error();
+  if (*offset) co_return co_await push_piece(request, body, kind, std::move(*target), **offset);
+  auto const is_compressed = request.fields.find("Chorus-Compression").has_value();
+  if (target->placement && !pulls && !is_compressed) {
+    auto head = parameters::read_push(request.fields, kind, where.dtype);
+    if (!head) co_return head.error();
+    if (ParameterGateway::can_pass_on(*target->placement, *head)) {
+      auto const bytes = where.elements * element_bytes(head->dtype);
+      if (auto problem = check_body(request, body, bytes)) co_return std::move(*problem);
+      auto const passed = co_await gateway_.push(target->placement, std::move(*head), body, target->deadline);
+      if (!passed) co_return passed.error();
+      auto response = pushed({passed->version, passed->epoch, passed->next_sequence, passed->duplicate});
+      describe_in(response.fields, {joined(passed->tags), passed->version, passed->epoch});
+      co_return response;
+    }
+  }
   auto push = co_await reader_.read(request, body, kind, where);
   if (!push) co_return push.error();
   if (kind == PushKind::rows && !target->host) {
@@ -285,8 +337,38 @@ awaitable<http::Response> ParameterRoutes::push(http::Request const& request, ht
     auto const rows = parameters::check_rows(push->data->bytes(), push->rows, row_bytes, target->rows());
     if (!rows) co_return rows.error();
   }
-  if (target->host) co_return co_await push_here(std::move(*target), std::move(*push), pulls);
+  if (target->host) {
+    auto response = co_await push_here(*target, *push, pulls);
+    auto const has_moved = response.problem && response.problem->code == ProblemCode::misdirected;
+    if (!has_moved || request.query_value("shard")) co_return response;
+    // It was here a moment ago. Whether it was applied or not, the next owner knows.
+    auto placement = co_await access_.placement(target->host->spec().parameter, target->deadline);
+    if (!placement) co_return placement.error();
+    target->host = nullptr;
+    target->placement = std::move(*placement);
+  }
   co_return co_await push_everywhere(std::move(*target), std::move(*push), pulls);
+}
+
+awaitable<http::Response> ParameterRoutes::push_piece(http::Request const& request, http::Body& body, PushKind kind,
+                                                      Target target, std::uint64_t offset) {
+  if (!target.host || (kind != PushKind::gradient && kind != PushKind::value))
+    co_return Problem(ProblemCode::unsupported, "pieces are of a gradient or a value, for the owner of a shard");
+  auto const where = target.push_target();
+  auto push = parameters::read_push(request.fields, kind, where.dtype);
+  if (!push) co_return push.error();
+  auto const total = request.query_number("of", UINT64_MAX);
+  if (!total) co_return total.error();
+  if (auto const bytes = where.elements * element_bytes(push->dtype); total->value_or(0) != bytes || !*total)
+    co_return Problem(ProblemCode::length_mismatch,
+                      "the query parameter of is not " + std::to_string(bytes) + ", which the push has");
+  auto const& spec = target.host->spec();
+  StagedPushes::Piece const piece{spec.parameter, spec.index, push->client, push->sequence, offset, **total};
+  auto const whole = co_await staged_.add(piece, body);
+  if (!whole) co_return whole.error();
+  if (*whole == nullptr) co_return http::Response::json(202, R"({"whole":false})");
+  push->data = *whole;
+  co_return co_await push_here(std::move(target), std::move(*push), false);
 }
 
 awaitable<http::Response> ParameterRoutes::push_here(Target target, parameters::Push push, bool pulls) {

@@ -4,7 +4,10 @@
 #include "http/router.hpp"
 #include "worker/parameters/serving/access.hpp"
 #include "worker/parameters/serving/shard_book.hpp"
+#include "worker/service/held_views.hpp"
+#include "worker/service/parameter_gateway.hpp"
 #include "worker/service/parameter_request.hpp"
+#include "worker/service/staged_pushes.hpp"
 
 namespace chorus::service {
 
@@ -17,7 +20,13 @@ class ParameterRoutes {
   };
   ParameterRoutes(parameters::ShardBook& book, parameters::Access& access, tensors::Pool& pool, Helper& helper,
                   Counts counts)
-      : book_(book), access_(access), pool_(pool), reader_(pool, helper), counts_(std::move(counts)) {}
+      : book_(book),
+        access_(access),
+        pool_(pool),
+        reader_(pool, helper),
+        gateway_(access, pool),
+        staged_(pool),
+        counts_(std::move(counts)) {}
 
   void add_to(http::Router& router);
 
@@ -45,8 +54,13 @@ class ParameterRoutes {
   boost::asio::awaitable<http::Checked<Target>> target_of(http::Request const& request);
 
   Answering push(http::Request const& request, http::Body& body, parameters::PushKind kind, bool pulls);
+  Answering push_piece(http::Request const& request, http::Body& body, parameters::PushKind kind, Target target,
+                       std::uint64_t offset);
   Answering push_here(Target target, parameters::Push push, bool pulls);
   Answering push_everywhere(Target target, parameters::Push push, bool pulls);
+  // What a request with If-Match reads: that, and nothing newer.
+  [[nodiscard]] http::Checked<std::optional<parameters::ShardHost::View>> find_held(http::Request const& request,
+                                                                                    parameters::ShardHost const& host);
   Answering pull_here(http::Request const& request, Target target);
   Answering pull_everywhere(http::Request const& request, Target target);
 
@@ -54,6 +68,9 @@ class ParameterRoutes {
   parameters::Access& access_;
   tensors::Pool& pool_;
   PushReader reader_;
+  ParameterGateway gateway_;
+  HeldViews held_;
+  StagedPushes staged_;
   Counts const counts_;
 };
 

@@ -255,6 +255,8 @@ awaitable<void> Worker::stop() {
   co_await runs_->groups.drained(deadline);
   co_await runs_->book.drained(deadline);
   if (agent_) {
+    auto const held = parameters_->book().totals();
+    if (held.owned + held.backups > 0) co_await agent_->hand_over(deadline);
     co_await agent_->stop();
     co_await agent_->leave(steady_clock::now() + leave_timeout);
   }

@@ -134,6 +134,8 @@ async function read(kind) {
 export function heard(event) {
   state.events.unshift(event);
   state.events.length = Math.min(state.events.length, limits.events);
+  const worker = event.type === "worker.lost" ? workerOf(event.worker) : null;
+  if (worker && worker.incarnation === event.incarnation) worker.state = "lost"; // known now; the rest when it is read again
   const kinds = {
     worker: ["workers", "groups", "status"],
     group: ["groups", "workers", "status"],

@@ -162,11 +162,12 @@ asio::awaitable<void> Access::suspect(std::string worker, std::string incarnatio
 }
 
 asio::awaitable<http::Checked<Access::Outcome>> Access::ask_all(PlacementPtr placement, Make make,
-                                                                http::TimePoint deadline) {
+                                                                http::TimePoint deadline,
+                                                                std::optional<std::uint32_t> only) {
   auto const asked = std::make_shared<Asked>(executor_, placement, std::move(make), deadline);
   for (auto const& owner : placement->owners) asked->parts.push_back({owner, false, 0, {}, std::nullopt, false});
-  asked->pending = asked->parts.size();
-  for (std::size_t shard = 0; shard < asked->parts.size(); ++shard)
+  asked->pending = only ? 1 : asked->parts.size();
+  for (std::size_t shard = only.value_or(0); shard < (only ? *only + 1 : asked->parts.size()); ++shard)
     tasks_.spawn("ask for " + placement->parameter.name, ask(asked, shard));
   while (asked->pending > 0) co_await asked->ended.wait_until(http::TimePoint::max());
 
@@ -279,6 +280,50 @@ asio::awaitable<http::Checked<Access::Outcome>> Access::pull(PlacementPtr placem
   co_return co_await pull(std::move(placement), std::move(wish), range, std::move(into), deadline);
 }
 
+asio::awaitable<http::Checked<Access::Outcome>> Access::look(PlacementPtr placement, Wish wish, bool holds,
+                                                             http::TimePoint deadline) {
+  Make make = [wish, holds](api::ParameterEndpoint const&) -> std::optional<http::Call> {
+    http::Call call;
+    call.method = http::Method::head;
+    call.url = "/value?" + wish_query(wish) + (holds ? "hold=1&" : "");
+    if (wish.clock) call.fields.set("Chorus-Clock", std::to_string(*wish.clock));
+    return call;
+  };
+  return ask_all(std::move(placement), std::move(make), deadline);
+}
+
+asio::awaitable<http::Checked<Access::Outcome>> Access::pull_held(PlacementPtr placement, Part part, Room into,
+                                                                  http::TimePoint deadline) {
+  auto const shard = part.shard;
+  Make make = [part, into](api::ParameterEndpoint const&) -> std::optional<http::Call> {
+    http::Call call;
+    call.url = std::string("/value?") + (part.is_last ? "release=1&" : "");
+    call.fields.set("If-Match", '"' + part.tag + '"');
+    call.fields.set("Range", "bytes=" + std::to_string(part.range.first) + "-" +
+                                 std::to_string(part.range.first + part.range.length - 1));
+    call.destination = into.bytes;
+    return call;
+  };
+  return ask_all(std::move(placement), std::move(make), deadline, shard);
+}
+
+asio::awaitable<http::Checked<Access::Outcome>> Access::push_piece(PlacementPtr placement, Push push, Part part,
+                                                                   std::uint64_t total, Room bytes,
+                                                                   http::TimePoint deadline) {
+  auto const shard = part.shard;
+  Make make = [push = std::move(push), part, total, bytes](api::ParameterEndpoint const&) -> std::optional<http::Call> {
+    http::Call call;
+    call.method = push.kind == PushKind::value ? http::Method::put : http::Method::post;
+    call.url = (push.kind == PushKind::value ? "/value?offset=" : "/gradient?offset=") +
+               std::to_string(part.range.first) + "&of=" + std::to_string(total) + "&";
+    write_push(push, call.fields);
+    call.fields.set("Content-Type", "application/octet-stream");
+    call.payload = bytes.bytes;
+    return call;
+  };
+  return ask_all(std::move(placement), std::move(make), deadline, shard);
+}
+
 // Before any shard has a part of it: what one of them refused the others would have applied.
 std::optional<Problem> Access::refuse(Placement const& placement, Push const& push) {
   if (placement.parameter.nonfinite != "reject" || placement.owners.size() < 2) return std::nullopt;
@@ -300,6 +345,25 @@ asio::awaitable<http::Checked<Access::Outcome>> Access::push(PlacementPtr placem
     auto const begin = owner.elements[0], count = owner.elements[1] - begin;
     call.payload = push.data->bytes().subspan(begin * size, count * size);
     call.fields.set("Content-Type", "application/octet-stream");
+    if (!answer.bytes.empty()) call.destination = answer.bytes.subspan(begin * answer_size, count * answer_size);
+    return call;
+  };
+  co_return co_await ask_all(std::move(placement), std::move(make), deadline);
+}
+
+asio::awaitable<http::Checked<Access::Outcome>> Access::push_compressed(PlacementPtr placement, Push push,
+                                                                        std::shared_ptr<Compressed const> gradient,
+                                                                        Room answer, http::TimePoint deadline) {
+  auto const answer_size = element_bytes(placement->dtype);
+  Make make = [=](api::ParameterEndpoint const& owner) -> std::optional<http::Call> {
+    http::Call call;
+    call.method = http::Method::post;
+    call.url = answer.bytes.empty() ? "/gradient?" : "/push_pull?";
+    write_push(push, call.fields);
+    call.fields.set("Chorus-Compression", gradient->compression);
+    call.fields.set("Content-Type", "application/octet-stream");
+    call.payload = gradient->parts.at(owner.shard);
+    auto const begin = owner.elements[0], count = owner.elements[1] - begin;
     if (!answer.bytes.empty()) call.destination = answer.bytes.subspan(begin * answer_size, count * answer_size);
     return call;
   };

@@ -82,6 +82,34 @@ class Access {
   boost::asio::awaitable<http::Checked<Outcome>> push(PlacementPtr placement, Push push, Room answer,
                                                       http::TimePoint deadline);
 
+  // The same of a gradient that is compressed, shard by shard: `parts` instead of push.data.
+  struct Compressed {
+    std::string compression;  // its name
+    std::vector<std::vector<std::byte>> parts;
+  };
+  boost::asio::awaitable<http::Checked<Outcome>> push_compressed(PlacementPtr placement, Push push,
+                                                                 std::shared_ptr<Compressed const> gradient,
+                                                                 Room answer, http::TimePoint deadline);
+
+  // What owners have, without its bytes; with `holds` they keep it for pull_held(), for as long as pieces are asked
+  // for.
+  boost::asio::awaitable<http::Checked<Outcome>> look(PlacementPtr placement, Wish wish, bool holds,
+                                                      http::TimePoint deadline);
+  // A part of one shard.
+  struct Part {
+    std::uint32_t shard = 0;
+    http::ByteRange range;  // within the shard
+    std::string tag;        // of what is held
+    bool is_last = false;   // nothing of the shard follows
+  };
+  // Problems: precondition_failed when it is held no more.
+  boost::asio::awaitable<http::Checked<Outcome>> pull_held(PlacementPtr placement, Part part, Room into,
+                                                           http::TimePoint deadline);
+  // A push of one shard in pieces, of `total` bytes; the last one has it applied. Problem out_of_order: the owner does
+  // not have those before it.
+  boost::asio::awaitable<http::Checked<Outcome>> push_piece(PlacementPtr placement, Push push, Part part,
+                                                            std::uint64_t total, Room bytes, http::TimePoint deadline);
+
   // Rows: push.data is as in rows.hpp, of the whole parameter, and has been checked.
   boost::asio::awaitable<http::Checked<Outcome>> push_rows(PlacementPtr placement, Push push, http::TimePoint deadline);
   // `numbers`, checked, belong to numbers_owner. `into` has room for as many rows.
@@ -97,7 +125,9 @@ class Access {
   // What is asked of an owner; nothing: it is not concerned.
   using Make = std::function<std::optional<http::Call>(api::ParameterEndpoint const& owner)>;
 
-  boost::asio::awaitable<http::Checked<Outcome>> ask_all(PlacementPtr placement, Make make, http::TimePoint deadline);
+  // Everybody, or the owner of one shard.
+  boost::asio::awaitable<http::Checked<Outcome>> ask_all(PlacementPtr placement, Make make, http::TimePoint deadline,
+                                                         std::optional<std::uint32_t> only = std::nullopt);
   [[nodiscard]] static std::optional<http::Problem> refuse(Placement const& placement, Push const& push);
   boost::asio::awaitable<void> ask(AskedPtr asked, std::size_t shard);
   boost::asio::awaitable<http::Checked<PlacementPtr>> fetch(std::string name, std::string query,

@@ -56,6 +56,7 @@ class Follower {
   std::deque<LogEntry> backlog;                // since the image, not sent yet
   std::shared_ptr<ShardImage const> image;     // to be sent
   bool is_dropped = false;                     // by a newer placement
+  http::TimePoint may_refuse_until{};          // it may not have heard yet that it follows somebody else
 
  private:
   boost::asio::awaitable<Sent> call(http::Call call, http::TimePoint deadline);

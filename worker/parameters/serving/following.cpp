@@ -65,6 +65,10 @@ asio::awaitable<void> ShardHost::look_after_followers() {
       }
       if (sent == Follower::Sent::taken)
         sent = co_await follower->complete(shard_->position(), steady_clock::now() + step_patience);
+      if (sent == Follower::Sent::refused && steady_clock::now() < follower->may_refuse_until) {
+        co_await pause(std::chrono::milliseconds(2));
+        continue;
+      }
       follower->stage = sent == Follower::Sent::taken ? Follower::Stage::in_step : Follower::Stage::filling;
       changed_.notify_all();
     }
@@ -74,6 +78,9 @@ asio::awaitable<void> ShardHost::look_after_followers() {
 // Until the follower is in step, or another placement does not know it any more.
 asio::awaitable<void> ShardHost::fill(FollowerPtr follower) {
   constexpr std::chrono::milliseconds before_repeating{100};
+  while (follower->stage == Follower::Stage::wants_step && !follower->is_dropped && !closed_)
+    co_await changed_.wait_until(http::TimePoint::max());
+  if (follower->stage == Follower::Stage::in_step) co_return;
   while (!follower->is_dropped && !closed_) {
     follower->stage = Follower::Stage::wants_image;
     changed_.notify_all();
@@ -166,6 +173,7 @@ std::optional<Problem> ShardHost::put_piece(Piece const& piece, std::span<std::b
     shard_ = std::move(*fresh);
     arriving_image_ = piece.image;
     is_complete_ = false;
+    has_image_ = false;
   }
   auto const whole = shard_->place_for(piece.array, piece.bytes);
   if (whole.size() != piece.bytes || piece.offset > whole.size() || content.size() > whole.size() - piece.offset)
@@ -181,12 +189,13 @@ std::optional<Problem> ShardHost::end_image(std::uint64_t image, api::ShardState
     return Problem(ProblemCode::out_of_order, "this image of " + title() + " has not begun here");
   arriving_image_ = 0;
   if (!shard_->restore(state)) return Problem(ProblemCode::mismatch, "the state does not fit " + title());
+  has_image_ = true;
   return std::nullopt;
 }
 
 std::optional<Problem> ShardHost::complete(std::uint64_t position, std::uint32_t epoch) {
   if (auto problem = not_following(epoch)) return problem;
-  if (arriving_image_ != 0 || position != shard_->position() || is_working_)
+  if (arriving_image_ != 0 || position != shard_->position() || is_working_ || !(is_complete_ || has_image_))
     return Problem(ProblemCode::out_of_order,
                    title() + " is at position " + std::to_string(shard_->position()) + " here");
   is_complete_ = true;

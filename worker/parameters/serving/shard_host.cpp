@@ -85,8 +85,10 @@ void ShardHost::set_followers(api::ShardAssignment const& assignment) {
     }
     FollowerAddress address{peer.url + api::parameter_path(spec_.parameter) + "/shards/" + std::to_string(spec_.index),
                             epoch_};
-    followers.push_back(
-        std::make_shared<Follower>(tools_.client, peer, std::move(address), Follower::Stage::wants_image));
+    // What has followed a former owner may be where this one is; it is asked, and filled if it is not.
+    auto const first = assignment.continues ? Follower::Stage::wants_step : Follower::Stage::wants_image;
+    followers.push_back(std::make_shared<Follower>(tools_.client, peer, std::move(address), first));
+    if (assignment.continues) followers.back()->may_refuse_until = steady_clock::now() + std::chrono::seconds(2);
     if (!assignment.fresh) tasks_.spawn(title() + " to " + peer.worker, fill(followers.back()));
   }
   for (auto const& follower : followers_)
@@ -99,6 +101,7 @@ void ShardHost::set_followers(api::ShardAssignment const& assignment) {
 void ShardHost::step_down() {
   role_ = Role::backup;
   is_complete_ = false;
+  has_image_ = false;
   for (auto const& follower : followers_) follower->is_dropped = true;
   followers_.clear();
   changed_.notify_all();

@@ -139,6 +139,7 @@ class ShardHost : public std::enable_shared_from_this<ShardHost> {
   std::uint32_t epoch_ = 0;
   std::string owner_;  // as the last placement said, for people
   bool is_complete_ = false;
+  bool has_image_ = false;  // of a backup: a whole one has come since it was complete last
   std::optional<http::Problem> closed_;
   std::uint64_t arriving_image_ = 0;  // 0: none
   bool is_writing_ = false;           // the values, in place

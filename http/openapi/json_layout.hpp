@@ -1,0 +1,11 @@
+// JSON for people and for line-wise comparison: two spaces, a line per member, short values on one line.
+#pragma once
+
+#include <boost/json/value.hpp>
+#include <string>
+
+namespace chorus::http::openapi {
+
+[[nodiscard]] std::string laid_out(boost::json::value const& value);
+
+}  // namespace chorus::http::openapi

@@ -1,0 +1,83 @@
+#include <doctest/doctest.h>
+
+#include <boost/json.hpp>
+#include <cstdlib>
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include "http/openapi/document.hpp"
+#include "http/openapi/operation.hpp"
+
+using namespace chorus::http;
+using namespace chorus::http::openapi;
+namespace json = boost::json;
+
+namespace {
+
+json::value parsed() { return json::parse(document()); }
+
+// Every "$ref" of the document.
+void collect_references(json::value const& value, std::set<std::string>& found) {
+  if (auto const* object = value.if_object())
+    for (auto const& member : *object) {
+      if (member.key() == "$ref") found.insert(member.value().as_string().c_str());
+      collect_references(member.value(), found);
+    }
+  if (auto const* array = value.if_array())
+    for (auto const& element : *array) collect_references(element, found);
+}
+
+}  // namespace
+
+TEST_CASE("docs/openapi.json is the document; CHORUS_WRITE_DOCS=1 writes it anew") {
+  auto const path = std::string(CHORUS_SOURCE_DIR) + "/docs/openapi.json";
+  if (std::getenv("CHORUS_WRITE_DOCS") != nullptr) std::ofstream(path) << document();
+  std::ostringstream file;
+  file << std::ifstream(path).rdbuf();
+  CHECK(file.str() == document());
+}
+
+TEST_CASE("every schema that is named is there, and every one that is there is named") {
+  auto const all = parsed();
+  std::set<std::string> named, there;
+  collect_references(all, named);
+  for (auto const& schema : all.at("components").at("schemas").as_object())
+    there.insert("#/components/schemas/" + std::string(schema.key()));
+  CHECK(named == there);
+}
+
+TEST_CASE("an operation has an id of its own") {
+  std::set<std::string> ids;
+  for (auto const& path : parsed().at("paths").as_object())
+    for (auto const& operation : path.value().as_object()) {
+      std::string const id = operation.value().at("operationId").as_string().c_str();
+      INFO(id);
+      CHECK(ids.insert(id).second);
+    }
+}
+
+TEST_CASE("what a request may leave out, an answer has") {
+  auto const schemas = parsed().at("components").at("schemas");
+  auto const requires_field = [&](char const* message, std::string_view field) {
+    auto const& fields = schemas.at(message).as_object();
+    if (!fields.contains("required")) return false;
+    for (auto const& name : fields.at("required").as_array())
+      if (name.as_string() == field) return true;
+    return false;
+  };
+  CHECK(requires_field("CollectiveRequest", "group"));
+  CHECK_FALSE(requires_field("CollectiveRequest", "reduce"));
+  CHECK(requires_field("Collective", "reason"));
+  CHECK_FALSE(requires_field("Collective", "error"));
+}
+
+TEST_CASE("where the services differ, the document says whose body it is, and both roles") {
+  auto const put = parsed().at("paths").at("/v1/groups/{name}").at("put");
+  auto const any = put.at("requestBody").at("content").at("application/json").at("schema").at("anyOf").as_array();
+  REQUIRE(any.size() == 2);
+  CHECK(any[0].at("x-services").at(0) == "coordinator");
+  CHECK(any[1].at("$ref") == "#/components/schemas/GroupAssignment");
+  CHECK(put.at("x-role").at("coordinator") == "submit");
+  CHECK(put.at("x-role").at("worker") == "join");
+}

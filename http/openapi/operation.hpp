@@ -1,0 +1,126 @@
+// What can be asked of the services: one entry per method, pattern and service. Hand-written, in operations_*.cpp; what
+// the messages look like is not, and is taken from the tables that read and write them.
+#pragma once
+
+#include <initializer_list>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "http/access.hpp"
+#include "http/message.hpp"
+#include "http/message_table.hpp"
+#include "http/problem.hpp"
+
+namespace chorus::http::openapi {
+
+enum class Service : std::uint8_t { coordinator, worker };
+[[nodiscard]] std::string_view name(Service service);
+
+enum class Type : std::uint8_t { text, integer, boolean };
+
+// A query parameter or a field of the header.
+struct Field {
+  std::string_view name;
+  Type type = Type::text;
+  std::string_view meaning;
+  bool required = false;
+};
+
+inline constexpr std::string_view json_media = "application/json";
+inline constexpr std::string_view octets_media = "application/octet-stream";
+inline constexpr std::string_view text_media = "text/plain";
+
+// A body: a message, JSON of another kind, or bytes that this document does not describe.
+struct Payload {
+  std::string_view media;
+  codec::TypeCodec const* message = nullptr;
+};
+
+struct Answer {
+  unsigned status = 200;
+  std::string_view meaning;
+  std::vector<Payload> payloads;  // any of them; none: no body
+  std::vector<Field> headers;     // required: always there
+};
+
+struct Operation {
+  Service service;
+  Method method;
+  std::string_view path;  // as the router has it
+  Access access;
+  std::string_view summary;
+  std::vector<Payload> requests;
+  bool body_required = true;
+  std::vector<Field> query;
+  std::vector<Field> headers;
+  std::vector<Answer> answers;
+  std::vector<ProblemCode> problems;  // of its own: those that everything can answer with are added to the document
+
+  template <class Message>
+  Operation& takes() {
+    requests.push_back({json_media, &table_of<Message>()});
+    return *this;
+  }
+  Operation& takes_octets() {
+    requests.push_back({octets_media});
+    return *this;
+  }
+  Operation& body_may_be_absent() {
+    body_required = false;
+    return *this;
+  }
+  template <class Message>
+  Operation& gives(unsigned status, std::string_view meaning, std::vector<Field> fields = {}) {
+    answers.push_back({status, meaning, {{json_media, &table_of<Message>()}}, std::move(fields)});
+    return *this;
+  }
+  Operation& gives(unsigned status, std::string_view meaning, std::vector<Payload> payloads,
+                   std::vector<Field> fields = {}) {
+    answers.push_back({status, meaning, std::move(payloads), std::move(fields)});
+    return *this;
+  }
+  Operation& gives_nothing(unsigned status, std::string_view meaning, std::vector<Field> fields = {}) {
+    return gives(status, meaning, {}, std::move(fields));
+  }
+  Operation& asks(std::vector<Field> parameters) {
+    query.insert(query.end(), parameters.begin(), parameters.end());
+    return *this;
+  }
+  Operation& reads_headers(std::vector<Field> fields) {
+    headers.insert(headers.end(), fields.begin(), fields.end());
+    return *this;
+  }
+  Operation& paged() {
+    return asks({{"limit", Type::integer, "items of a page, 1 to 1000; 100 unless given"},
+                 {"cursor", Type::text, "the next_cursor of the page before"}});
+  }
+  Operation& fails_with(std::initializer_list<ProblemCode> codes) {
+    problems.insert(problems.end(), codes);
+    return *this;
+  }
+};
+
+// The operations of one service, as they are written down.
+class Table {
+ public:
+  explicit Table(Service service) : service_(service) {}
+  // Valid until the next one is added.
+  Operation& add(Method method, std::string_view path, Access access, std::string_view summary) {
+    return operations_.emplace_back(Operation{service_, method, path, access, summary, {}, true, {}, {}, {}, {}});
+  }
+  [[nodiscard]] std::vector<Operation> take() && { return std::move(operations_); }
+
+ private:
+  Service service_;
+  std::vector<Operation> operations_;
+};
+
+void add_common_operations(Table& table);
+void add_parameter_data_operations(Table& table);  // of workers
+void add_member_operations(Table& table);          // of workers: what members and the coordinator ask
+
+[[nodiscard]] std::vector<Operation> coordinator_operations();
+[[nodiscard]] std::vector<Operation> worker_operations();
+
+}  // namespace chorus::http::openapi

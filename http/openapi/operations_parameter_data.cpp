@@ -1,0 +1,110 @@
+#include "http/api/parameters.hpp"
+#include "http/openapi/operation.hpp"
+
+namespace chorus::http::openapi {
+namespace {
+
+using enum Method;
+using enum ProblemCode;
+
+std::vector<Field> where() {
+  return {{"shard", Type::integer, "only this one, at its owner; all of them unless given"},
+          {"timeout_ms", Type::integer, "30000 unless given, 600000 at most"}};
+}
+
+std::vector<Field> pulled() {
+  return {{"Parameter-Version", Type::integer, "how often the values have changed; of several shards the lowest", true},
+          {"Parameter-Epoch", Type::integer, "of the placement", true}};
+}
+
+std::vector<Field> tagged() {
+  auto fields = pulled();
+  fields.push_back({"ETag", Type::text, "epoch.version, of several shards joined", true});
+  return fields;
+}
+
+std::vector<Field> push_fields() {
+  return {{"Chorus-Client", Type::text, "who pushes"},
+          {"Chorus-Sequence", Type::integer, "of this client's pushes, from 0: one is applied once"},
+          {"Chorus-Clock", Type::integer, "of this client's pushes, where staleness is bounded"},
+          {"Chorus-Incarnation", Type::text, "16 hexadecimal digits: a client that begins anew draws another one"},
+          {"Tensor-Dtype", Type::text, "of the gradient, where it is not the parameter's"},
+          {"Chorus-Gradient-Norm", Type::text, "of the whole gradient, where this is a part of it"},
+          {"Chorus-Compression", Type::text, "f16, bf16, top_k, two_bit"}};
+}
+
+Field rows_field() { return {"Chorus-Rows", Type::integer, "how many rows", true}; }
+
+void can_fail(Operation& operation) {
+  operation.fails_with({unknown_parameter, misdirected, epoch_fenced, parameter_lost, peer_lost, worker_unreachable,
+                        deadline_exceeded, length_mismatch, length_required, unsupported, not_found});
+}
+
+void can_fail_to_push(Operation& push) {
+  can_fail(push);
+  push.fails_with({out_of_order, non_finite, unsupported_media_type, busy, digest_mismatch, invalid_field, cancelled});
+}
+
+}  // namespace
+
+void add_parameter_data_operations(Table& table) {
+  table.add(get, "/v1/parameters", Access::read, "The shards that this worker has")
+      .paged()
+      .gives<api::ShardStatusList>(200, "A page of them.");
+  can_fail(table.add(get, "/v1/parameters/{name}", Access::read, "A parameter, as the coordinator told this worker")
+               .asks(where())
+               .gives<api::Parameter>(200, "It."));
+  auto part = tagged();
+  part.push_back({"Content-Range", Type::text, "which part", true});
+  auto& pull =
+      table.add(get, "/v1/parameters/{name}/value", Access::read, "Pull: the values, little-endian and row-major");
+  pull.asks(where())
+      .asks({{"min_version", Type::integer, "wait for it"}})
+      .reads_headers({{"Range", Type::text, "bytes=a-b"},
+                      {"If-None-Match", Type::text, "304 if it has one of these tags"},
+                      {"Chorus-Clock", Type::integer, "wait for what a reader at this clock is to see"}})
+      .gives(200, "All of them.", {{octets_media}}, tagged())
+      .gives(206, "The range.", {{octets_media}}, part)
+      .gives_nothing(304, "They have not changed.", tagged())
+      .fails_with({range_not_satisfiable});
+  can_fail(pull);
+
+  auto acknowledged = tagged();
+  acknowledged.push_back({"Chorus-Next-Sequence", Type::integer, "of this client", true});
+  acknowledged.push_back({"Chorus-Duplicate", Type::boolean, "it had been applied before", true});
+  can_fail_to_push(table.add(put, "/v1/parameters/{name}/value", Access::submit, "Set the values")
+                       .takes_octets()
+                       .asks(where())
+                       .reads_headers(push_fields())
+                       .gives<api::PushAnswer>(200, "They are set.", acknowledged));
+  can_fail_to_push(table.add(post, "/v1/parameters/{name}/gradient", Access::submit, "Push a gradient")
+                       .takes_octets()
+                       .asks(where())
+                       .reads_headers(push_fields())
+                       .gives<api::PushAnswer>(200, "It is applied.", acknowledged));
+  can_fail_to_push(
+      table.add(post, "/v1/parameters/{name}/push_pull", Access::submit, "Push a gradient and pull the values after it")
+          .takes_octets()
+          .asks(where())
+          .reads_headers(push_fields())
+          .gives(200, "The values.", {{octets_media}}, acknowledged));
+  auto& rows = table.add(post, "/v1/parameters/{name}/rows", Access::read,
+                         "Pull rows: the body has their numbers, 8 bytes each");
+  rows.takes_octets()
+      .asks(where())
+      .asks({{"min_version", Type::integer, "wait for it"}})
+      .reads_headers({rows_field(), {"Chorus-Clock", Type::integer, "wait for what a reader at this clock is to see"}})
+      .gives(200, "The rows.", {{octets_media}}, pulled())
+      .fails_with({unsupported_media_type, invalid_field});
+  can_fail(rows);
+  can_fail_to_push(table
+                       .add(post, "/v1/parameters/{name}/rows/gradient", Access::submit,
+                            "Push the gradients of rows: their numbers, then their gradients")
+                       .takes_octets()
+                       .asks(where())
+                       .reads_headers({rows_field()})
+                       .reads_headers(push_fields())
+                       .gives<api::PushAnswer>(200, "They are applied.", acknowledged));
+}
+
+}  // namespace chorus::http::openapi

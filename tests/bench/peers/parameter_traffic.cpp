@@ -1,0 +1,193 @@
+// One client for every server of values: the same loop, the same system calls, and only the bytes of the request
+// differ. Chorus is spoken to over HTTP, Redis in its protocol; "raw" is a socket with nothing behind it, served by a
+// child.
+//
+//   parameter_traffic chorus|redis|raw PORT pull|push|put BYTES CONNECTIONS SECONDS FIRST_SEQUENCE
+//
+// Prints {"requests":N,"seconds":S,"median_us":M}. One thread; a connection has one request under way.
+#include <arpa/inet.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+[[noreturn]] void give_up(char const* what) {
+  std::perror(what);
+  std::exit(1);
+}
+
+int connect_to(std::uint16_t port) {
+  auto const handle = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (::connect(handle, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) give_up("connect");
+  int const one = 1;
+  ::setsockopt(handle, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+  return handle;
+}
+
+void send_all(int handle, std::string_view head, char const* body, std::size_t bytes) {
+  while (!head.empty() || bytes > 0) {
+    iovec parts[]{{const_cast<char*>(head.data()), head.size()}, {const_cast<char*>(body), bytes}};
+    auto const sent = ::writev(handle, parts, 2);
+    if (sent <= 0) give_up("send");
+    auto const of_head = std::min(static_cast<std::size_t>(sent), head.size());
+    head.remove_prefix(of_head);
+    body += static_cast<std::size_t>(sent) - of_head;
+    bytes -= static_cast<std::size_t>(sent) - of_head;
+  }
+}
+
+// A socket with nothing behind it: 'g' asks for the bytes, 'p' brings them and is answered with one.
+[[noreturn]] void serve_raw(int listener, std::size_t bytes) {
+  std::vector<char> memory(std::max<std::size_t>(bytes, 1), 'x');
+  for (;;) {
+    auto const handle = ::accept(listener, nullptr, nullptr);
+    int const one = 1;
+    ::setsockopt(handle, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    char command = 0;
+    while (::recv(handle, &command, 1, 0) == 1) {
+      if (command == 'g') {
+        send_all(handle, "", memory.data(), bytes);
+      } else {
+        for (std::size_t got = 0; got < bytes;) {
+          auto const part = ::recv(handle, memory.data() + got, bytes - got, 0);
+          if (part <= 0) std::exit(0);
+          got += static_cast<std::size_t>(part);
+        }
+        send_all(handle, "k", nullptr, 0);
+      }
+    }
+    ::close(handle);
+  }
+}
+
+struct Server {
+  std::string kind, what;
+  std::size_t bytes;
+  std::uint64_t sequence;
+
+  [[nodiscard]] bool brings() const { return what != "pull"; }
+
+  std::string head(int connection) {
+    auto const size = std::to_string(bytes);
+    if (kind == "raw") return brings() ? "p" : "g";
+    if (kind == "redis")
+      return brings() ? "*3\r\n$3\r\nSET\r\n$1\r\nw\r\n$" + size + "\r\n" : "*2\r\n$3\r\nGET\r\n$1\r\nw\r\n";
+    if (!brings()) return "GET /v1/parameters/w/value HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    return (what == "put" ? "PUT /v1/parameters/w/value" : "POST /v1/parameters/w/gradient") +
+           std::string(" HTTP/1.1\r\nHost: localhost\r\nContent-Length: ") + size + "\r\nChorus-Client: c" +
+           std::to_string(connection) + "\r\nChorus-Sequence: " + std::to_string(sequence++) + "\r\n\r\n";
+  }
+  [[nodiscard]] std::string_view tail() const { return kind == "redis" && brings() ? "\r\n" : ""; }
+
+  // How long the answer is, of which `text` is the beginning; 0: that cannot be told yet.
+  [[nodiscard]] std::size_t answer_bytes(std::string_view text) const {
+    if (kind == "raw") return brings() ? 1 : bytes;
+    if (kind == "redis") {
+      auto const line = text.find("\r\n");
+      if (line == std::string_view::npos) return 0;
+      if (text[0] == '-') give_up(std::string(text.substr(0, line)).c_str());
+      return brings() ? line + 2 : line + 2 + bytes + 2;
+    }
+    auto const end = text.find("\r\n\r\n");
+    if (end == std::string_view::npos) return 0;
+    if (text.substr(9, 3) != "200") give_up(std::string(text).c_str());
+    auto const length = text.find("Content-Length: ");
+    return end + 4 + std::strtoull(text.data() + length + 16, nullptr, 10);
+  }
+};
+
+// Reads one answer: its beginning into `memory`, what is large straight behind it.
+void receive_answer(int handle, Server const& server, std::vector<char>& memory) {
+  std::size_t filled = 0, wanted = 0;
+  while (wanted == 0 || filled < wanted) {
+    auto const room = wanted == 0 ? memory.size() - filled : wanted - filled;
+    auto const part = ::recv(handle, memory.data() + filled, room, 0);
+    if (part <= 0) give_up("recv");
+    filled += static_cast<std::size_t>(part);
+    if (wanted == 0) wanted = server.answer_bytes({memory.data(), std::min<std::size_t>(filled, 4096)});
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 8) return 2;
+  Server server{argv[1], argv[3], std::strtoull(argv[4], nullptr, 10), std::strtoull(argv[7], nullptr, 10)};
+  auto port = static_cast<std::uint16_t>(std::strtoul(argv[2], nullptr, 10));
+  auto const connections = static_cast<int>(std::strtoul(argv[5], nullptr, 10));
+  auto const seconds = std::strtod(argv[6], nullptr);
+  pid_t child = 0;
+  if (server.kind == "raw") {
+    auto const listener = ::socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    ::bind(listener, reinterpret_cast<sockaddr*>(&address), sizeof address);
+    ::listen(listener, 16);
+    ::getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size);
+    port = ntohs(address.sin_port);
+    child = ::fork();
+    if (child == 0) serve_raw(listener, server.bytes);
+  }
+  std::vector<char> const payload(server.brings() ? server.bytes : 0, 0);  // adding zeros keeps numbers numbers
+  std::vector<char> memory(server.bytes + 65536);
+  std::vector<pollfd> sockets;
+  std::vector<Clock::time_point> begun(static_cast<std::size_t>(connections));
+  std::vector<double> durations;
+  auto const ask = [&](std::size_t i) {
+    begun[i] = Clock::now();
+    send_all(sockets[i].fd, server.head(static_cast<int>(i)), payload.data(), payload.size());
+    if (!server.tail().empty()) send_all(sockets[i].fd, server.tail(), nullptr, 0);
+  };
+  for (int i = 0; i < connections; ++i) sockets.push_back({connect_to(port), POLLIN, 0});
+  auto const from = Clock::now();
+  auto const warm = from + std::chrono::duration<double>(seconds / 5);
+  auto const until = from + std::chrono::duration<double>(seconds * 1.2);
+  for (std::size_t i = 0; i < sockets.size(); ++i) ask(i);
+  auto counted_from = from;
+  for (std::size_t open = sockets.size(); open > 0;) {
+    if (sockets.size() > 1) ::poll(sockets.data(), sockets.size(), 1000);
+    for (std::size_t i = 0; i < sockets.size(); ++i) {
+      if (sockets[i].fd < 0 || (sockets.size() > 1 && (sockets[i].revents & POLLIN) == 0)) continue;
+      receive_answer(sockets[i].fd, server, memory);
+      auto const now = Clock::now();
+      if (now < warm)
+        counted_from = now;
+      else
+        durations.push_back(std::chrono::duration<double, std::micro>(now - begun[i]).count());
+      if (now < until) {
+        ask(i);
+      } else {
+        ::close(sockets[i].fd);
+        sockets[i].fd = -1;
+        --open;
+      }
+    }
+  }
+  auto const took = std::chrono::duration<double>(Clock::now() - counted_from).count();
+  std::nth_element(durations.begin(), durations.begin() + static_cast<std::ptrdiff_t>(durations.size() / 2),
+                   durations.end());
+  std::printf("{\"requests\":%zu,\"seconds\":%.6f,\"median_us\":%.2f,\"sequence\":%llu}\n", durations.size(), took,
+              durations[durations.size() / 2], static_cast<unsigned long long>(server.sequence));
+  if (child > 0) ::kill(child, SIGKILL);
+}

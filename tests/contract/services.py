@@ -1,0 +1,106 @@
+"""Coordinator and workers as real processes on loopback, and one way to ask them."""
+
+import http.client
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+import time
+import urllib.parse
+
+PATIENCE_S = 20
+LEASE_MS = "60000"  # a machine that is busy with other work loses nobody
+
+
+class Answer:
+    def __init__(self, status, headers, body):
+        self.status, self.headers, self.body = status, headers, body
+
+    def media(self):
+        return (self.headers.get("Content-Type") or "").split(";")[0].strip()
+
+    def json(self):
+        return json.loads(self.body)
+
+
+class Service:
+    """One process; ends with the fleet that made it."""
+
+    def __init__(self, kind, program, arguments, log):
+        self.kind = kind
+        self.process = subprocess.Popen(
+            [program, "--port", "0", "--log-level", "warn", *arguments], stdout=subprocess.PIPE, stderr=log, text=True
+        )
+        line = self.process.stdout.readline()
+        if not line.startswith("listening on "):
+            log.flush()
+            raise RuntimeError(f"{program} did not start: {pathlib.Path(log.name).read_text()[-500:]}")
+        self.url = line.removeprefix("listening on ").strip()
+
+    def ask(self, method, path, body=None, headers=None, stream_bytes=None):
+        """stream_bytes: read so much of a body that has no end."""
+        connection = http.client.HTTPConnection(urllib.parse.urlsplit(self.url).netloc, timeout=60)
+        try:
+            if isinstance(body, (dict, list)):
+                body = json.dumps(body)
+            if body is None and method in ("PUT", "POST"):
+                body = b""
+            connection.request(method, path, body=body, headers=headers or {})
+            response = connection.getresponse()
+            content = response.read(stream_bytes) if stream_bytes else b"" if response.status == 101 else response.read()
+            return Answer(response.status, response.headers, content)
+        finally:
+            connection.close()
+
+
+class Fleet:
+    """A coordinator, and workers w0, w1, ... that are ready."""
+
+    def __init__(self, binaries, workers, flags=(), worker_flags=(), token=None):
+        self.directory = tempfile.TemporaryDirectory(prefix="chorus-contract-")
+        self.path = pathlib.Path(self.directory.name)
+        self.log = open(self.path / "log", "w+")
+        self.services = []
+        coordinator_program, worker_program = f"{binaries}/chorus-coordinator", f"{binaries}/chorus-worker"
+        self.coordinator = self.start("coordinator", coordinator_program, ["--lease-ms", LEASE_MS, *flags])
+        self.workers = [
+            self.start("worker", worker_program, ["--coordinator", self.coordinator.url, "--id", f"w{i}", *worker_flags])
+            for i in range(workers)
+        ]
+        for worker in self.workers:
+            self.until(lambda worker=worker: worker.ask("GET", "/readyz").status == 200, "the workers are ready")
+
+    def start(self, kind, program, arguments):
+        service = Service(kind, program, list(arguments), self.log)
+        self.services.append(service)
+        return service
+
+    @staticmethod
+    def until(condition, what):
+        deadline = time.monotonic() + PATIENCE_S
+        while not condition():
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"waited in vain until {what}")
+            os.sched_yield()
+
+    def said(self):
+        """What the services have logged."""
+        self.log.flush()
+        return (self.path / "log").read_text()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for service in reversed(self.services):
+            service.process.terminate()
+        for service in reversed(self.services):
+            try:
+                service.process.wait(PATIENCE_S)
+            except subprocess.TimeoutExpired:
+                service.process.kill()
+                service.process.wait()
+            service.process.stdout.close()
+        self.log.close()
+        self.directory.cleanup()

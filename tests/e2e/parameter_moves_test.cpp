@@ -1,0 +1,132 @@
+// Workers come and go, shards move, and pushes do not stop: every one counts once.
+#include <doctest/doctest.h>
+#include <signal.h>
+
+#include <atomic>
+#include <future>
+
+#include "tests/support/parameters.hpp"
+
+using namespace chorus::testing;
+
+namespace {
+
+using Floats = std::vector<float>;
+constexpr std::size_t elements = 50'000;
+
+std::string name_of(std::size_t parameter) { return "p" + std::to_string(parameter); }
+
+void make(Cluster& cluster, std::size_t parameters, std::string const& more) {
+  for (std::size_t i = 0; i < parameters; ++i) {
+    auto const answer = cluster.coordinator.put("/v1/parameters/" + name_of(i),
+                                                R"({"group":"g","shape":[50000],"shards":1)" + more + "}");
+    REQUIRE_MESSAGE(answer.status == 201, answer.body);
+  }
+}
+
+// How many of them each role of a worker has.
+std::size_t held_by(Cluster& cluster, std::string const& worker, std::string const& role) {
+  std::size_t count = 0;
+  auto const list = cluster.coordinator.get("/v1/parameters").json();
+  for (auto const& parameter : list.at("items").as_array())
+    for (auto const& endpoint : parameter.at("endpoints").as_array())
+      count += endpoint.at("worker").as_string() == std::string_view(worker) &&
+               endpoint.at("role").as_string() == std::string_view(role);
+  return count;
+}
+
+bool all_are_ready(Cluster& cluster) {
+  auto const list = cluster.coordinator.get("/v1/parameters").json();
+  for (auto const& parameter : list.at("items").as_array())
+    if (parameter.at("state") != "ready") return false;
+  return true;
+}
+
+// A client for each parameter that pushes ones through one worker until it is told to stop.
+class Load {
+ public:
+  Load(std::string entry, std::size_t parameters) : counts_(parameters) {
+    for (std::size_t i = 0; i < parameters; ++i)
+      clients_.push_back(std::async(std::launch::async, [this, entry, i] {
+        ParameterClient client(entry, "c" + std::to_string(i));
+        auto const ones = ParameterClient::bytes(Floats(elements, 1));
+        while (!ends_) {
+          auto const answer = client.push(name_of(i), ones);
+          if (answer.status != 200) throw std::runtime_error("a push was refused: " + answer.body);
+          ++counts_[i];
+        }
+      }));
+  }
+  ~Load() { ends_ = true; }
+  Load(Load const&) = delete;
+  Load& operator=(Load const&) = delete;
+
+  // Everybody pushes some more.
+  bool goes_on() {
+    std::vector<std::uint64_t> before;
+    for (auto const& count : counts_) before.push_back(count);
+    return eventually(
+        [&] {
+          for (std::size_t i = 0; i < counts_.size(); ++i)
+            if (counts_[i] < before[i] + 3) return false;
+          return true;
+        },
+        std::chrono::seconds(30));
+  }
+  void stop() {
+    ends_ = true;
+    for (auto& client : clients_) client.get();
+  }
+  [[nodiscard]] float count(std::size_t parameter) const { return static_cast<float>(counts_[parameter]); }
+
+ private:
+  std::atomic<bool> ends_ = false;
+  std::vector<std::atomic<std::uint64_t>> counts_;
+  std::vector<std::future<void>> clients_;
+};
+
+void check_sums(Service const& entry, Load const& load, std::size_t parameters) {
+  ParameterClient const reader(entry.url, "reader");
+  for (std::size_t i = 0; i < parameters; ++i) {
+    auto const answer = reader.pull(name_of(i));
+    REQUIRE_MESSAGE(answer.status == 200, answer.body);
+    CHECK((ParameterClient::values<float>(answer.body) == Floats(elements, load.count(i))));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a worker that joins gets its share of owners while pushes go on, with and without backups") {
+  for (auto const* const replicas : {"1", "2"}) {
+    CAPTURE(replicas);
+    Cluster cluster(2);
+    cluster.make_group("g");
+    make(cluster, 6, std::string(R"(,"replicas":)") + replicas);
+    Load load(cluster.worker(0).url, 6);
+    CHECK(load.goes_on());
+    cluster.add_worker("w2", "host=h2");
+    cluster.make_group("g");
+    CHECK(eventually([&] { return held_by(cluster, "w2", "owner") >= 2 && all_are_ready(cluster); },
+                     std::chrono::seconds(60)));
+    CHECK(load.goes_on());
+    load.stop();
+    check_sums(cluster.worker(2), load, 6);
+    CHECK(held_by(cluster, "w0", "owner") + held_by(cluster, "w1", "owner") + held_by(cluster, "w2", "owner") == 6);
+  }
+}
+
+TEST_CASE("a worker that is told to stop hands its shards over first: nothing is lost, also without backups") {
+  Cluster cluster(3);
+  cluster.make_group("g");
+  make(cluster, 3, "");
+  REQUIRE(held_by(cluster, "w1", "owner") == 1);
+  Load load(cluster.worker(0).url, 3);
+  CHECK(load.goes_on());
+  cluster.worker(1).process.signal(SIGTERM);
+  CHECK(cluster.worker(1).process.wait(std::chrono::seconds(30)) == 0);
+  CHECK(load.goes_on());
+  load.stop();
+  CHECK(all_are_ready(cluster));
+  CHECK(held_by(cluster, "w1", "owner") == 0);
+  check_sums(cluster.worker(2), load, 3);
+}
