@@ -25,8 +25,8 @@ struct SessionContext {
 // Immovable; its owner spawns serve() once, and destroys it after that has ended. On the server's thread.
 class Session {
  public:
-  // `is_spare`: there are too many connections already. One request is answered, soon, and only if it is for a route that
-  // is open to everybody, such as those of health; with 503 otherwise.
+  // `is_spare`: there are too many connections already. One request is answered, soon, and only if it is for a route
+  // that is open to everybody, such as those of health; with 503 otherwise.
   Session(boost::asio::ip::tcp::socket socket, SessionContext const& context, bool is_spare = false);
   Session(Session const&) = delete;
   Session& operator=(Session const&) = delete;

@@ -93,7 +93,8 @@ constexpr std::array table{
               coordinator, "Last minus first rank that began, of collectives that succeeded."),
     counter(
         Id::collective_straggler, "chorus_collective_straggler_total", {"worker"}, coordinator,
-        "Collectives that succeeded and to which this worker came late: later than the middle member by 5 ms and half of "
+        "Collectives that succeeded and to which this worker came late: later than the middle member by 5 ms and half "
+        "of "
         "the time that one was in it. The first 64 workers have series of their own, all others are worker=\"other\"."),
     gauge(Id::collectives_active, "chorus_collectives_active", {"op"}, both,
           "Collectives that run: on a worker those of its own rank, on the coordinator those that it has launched."),
@@ -210,9 +211,10 @@ constexpr std::array table{
     // Who may
     gauge(Id::auth_enabled, "chorus_auth_enabled", {}, both,
           "1 if callers need a token (--auth-tokens), else 0: whoever reaches the service may do everything."),
-    counter(Id::auth_refusals, "chorus_auth_refusals_total", {"reason"}, both,
-            "Requests that were refused before any handler saw them, by reason: no token (missing), one that is unknown "
-            "or expired, of another role, too many (rate), by a wrong name (host), from a web page (origin)."),
+    counter(
+        Id::auth_refusals, "chorus_auth_refusals_total", {"reason"}, both,
+        "Requests that were refused before any handler saw them, by reason: no token (missing), one that is unknown "
+        "or expired, of another role, too many (rate), by a wrong name (host), from a web page (origin)."),
     gauge(Id::tls_certificate_expiry, "chorus_tls_certificate_expiry_timestamp_seconds", {}, both,
           "When the certificate of this service expires, in seconds since 1970; no series without TLS."),
 };

@@ -103,6 +103,8 @@ TEST_CASE("a worker exports exactly what the catalogue says of it") {
   Scrape scrape;
   scrape.links = {traffic("w1", 1)};
   scrape.links[0].last_round_trip_seconds = 0.001;
+  scrape.state.certificate_expiry_seconds = 1800000000;
+  metrics.refused("missing");
   CHECK(exported_names(metrics.text(scrape)) == catalogue_names(&Metric::on_worker));
 }
 
@@ -120,6 +122,8 @@ TEST_CASE("a coordinator exports exactly what the catalogue says of it") {
   scrape.heartbeats = {{"w1", 1700000002}};
   scrape.journal.emplace();
   scrape.checkpoint_interval_seconds = 300;
+  scrape.state.certificate_expiry_seconds = 1800000000;
+  metrics.refused("missing");
   CHECK(exported_names(metrics.text(scrape)) == catalogue_names(&Metric::on_coordinator));
 }
 

@@ -54,9 +54,9 @@ BOOST_DESCRIBE_STRUCT(RankRecord, (), (rank, worker, parts, state, late_seconds,
 BOOST_DESCRIBE_STRUCT(StalledRank, (), (rank, worker, state, instruction, peer, for_s))
 BOOST_DESCRIBE_STRUCT(Stall, (), (since, for_s, waiting_for, ranks, text))
 BOOST_DESCRIBE_STRUCT(Collective, (),
-                      (id, state, request, run, epoch, dtype, shape, bytes, timeout_ms, algorithm, root, arity, algorithm_shape,
-                       local_algorithm, reason, considered, predicted_seconds, lower_bound, created_at, seconds,
-                       arrival_skew_seconds, ranks, attempts, stalled, traceparent, error))
+                      (id, state, request, run, epoch, dtype, shape, bytes, timeout_ms, algorithm, root, arity,
+                       algorithm_shape, local_algorithm, reason, considered, predicted_seconds, lower_bound, created_at,
+                       seconds, arrival_skew_seconds, ranks, attempts, stalled, traceparent, error))
 BOOST_DESCRIBE_STRUCT(Event, (), (sequence, type, at, worker, incarnation, group, epoch, collective, run, code, detail))
 
 constexpr auto required(Place const*) { return std::array<std::string_view, 1>{"region"}; }

@@ -31,7 +31,7 @@ void collect_references(json::value const& value, std::set<std::string>& found) 
 }  // namespace
 
 TEST_CASE("docs/openapi.json is the document; CHORUS_WRITE_DOCS=1 writes it anew") {
-  auto const path = std::string(CHORUS_SOURCE_DIR) + "/docs/openapi.json";
+  std::string const path = CHORUS_SOURCE_DIR "/docs/openapi.json";
   if (std::getenv("CHORUS_WRITE_DOCS") != nullptr) std::ofstream(path) << document();
   std::ostringstream file;
   file << std::ifstream(path).rdbuf();

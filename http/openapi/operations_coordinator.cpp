@@ -70,6 +70,9 @@ void add_workers(Table& table) {
   table.add(post, "/v1/workers/{id}/probe", Access::read, "Does anybody answer at the address that the worker gave?")
       .gives<api::Reachability>(200, "Whether, and if not, why.")
       .fails_with({unknown_worker});
+  table.add(post, "/v1/workers/{id}/handover", Access::join, "Give a worker's shards to others")
+      .gives<api::HandOverAnswer>(200, "What nobody could take.")
+      .fails_with({unknown_worker});
   table.add(put, "/v1/workers/{id}/lease", Access::join, "Renew the lease")
       .takes<api::LeaseRequest>()
       .gives<api::LeaseAnswer>(200, "It was renewed.")

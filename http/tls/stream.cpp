@@ -52,8 +52,7 @@ std::string alert(int reason) {
 void free_refused(void*, void* x509, CRYPTO_EX_DATA*, int, long, void*) { ::X509_free(static_cast<X509*>(x509)); }
 
 int refused_index() {
-  static int const index =
-      ::CRYPTO_get_ex_new_index(CRYPTO_EX_INDEX_SSL, 0, nullptr, nullptr, nullptr, &free_refused);
+  static int const index = ::CRYPTO_get_ex_new_index(CRYPTO_EX_INDEX_SSL, 0, nullptr, nullptr, nullptr, &free_refused);
   return index;
 }
 

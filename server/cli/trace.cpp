@@ -10,7 +10,7 @@ namespace chorus::cli {
 void add_trace(CLI::App& root, Commands& commands) {
   auto& command = *root.add_subcommand("trace", "Print what every rank did in a collective, as Chrome trace JSON");
   auto const id = std::make_shared<std::string>();
-  command.add_option("id", *id, "of the collective")->required()->type_name("ID");
+  command.add_option("ID", *id, "of the collective")->required()->type_name("");
   command.footer("chorus trace ID > trace.json, then open the file in ui.perfetto.dev or chrome://tracing.");
   commands.bind(command, [id](Session const& session) {
     Client const client(session);

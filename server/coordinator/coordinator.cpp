@@ -72,8 +72,8 @@ Coordinator::Coordinator(boost::asio::any_io_executor executor, CoordinatorOptio
       parameter_routes_(parameters_, checkpoints_, cluster_),
       event_routes_(events_),
       simulation_routes_(planner_),
-      service_routes_({cluster_, planner_, [this] { return metrics_text(); }, journal_,
-                       [this] { return draining_; }, security_}),
+      service_routes_(
+          {cluster_, planner_, [this] { return metrics_text(); }, journal_, [this] { return draining_; }, security_}),
       status_routes_({cluster_, collectives_, parameters_, survey_, demo_, events_, journal_, security_,
                       std::move(options.settings), [this] { return draining_; }}),
       server_(executor, router_, options.http, count_in(metrics_), security_.door()),

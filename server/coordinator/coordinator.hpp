@@ -12,9 +12,9 @@
 #include "http/server.hpp"
 #include "server/coordinator/lease_connections.hpp"
 #include "server/coordinator/routes.hpp"
+#include "server/coordinator/routes_status.hpp"
 #include "server/coordinator/stall_inspector.hpp"
 #include "server/coordinator/trace_routes.hpp"
-#include "server/coordinator/routes_status.hpp"
 
 namespace chorus::coordinator {
 
@@ -32,7 +32,7 @@ struct CoordinatorOptions {
   SurveyPatience survey;
   std::vector<api::Setting> settings;  // shown, nothing more
   Failpoint failpoint;                 // for tests
-  bool has_threads = true;  // false: everything is done on the executor, for tests that own the time
+  bool has_threads = true;             // false: everything is done on the executor, for tests that own the time
   http::ServerLimits http;
   http::SecurityOptions security;
 };

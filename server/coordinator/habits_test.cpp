@@ -33,7 +33,6 @@ awaitable<void> patience(World* world) {
   CHECK(given.text("/timeout_ms") == "777");
 }
 
-
 awaitable<void> late(World* world) {
   co_await world->stand();
   for (auto const& worker : world->workers) worker->seconds = 0.25;
@@ -71,10 +70,10 @@ awaitable<void> late_to_their_own_calls(World* world) {
   CHECK(group.text("/slow/0/worker") == "w1");
   CHECK(group.text("/slow/1/worker") == "");
   // Of another epoch, or of a group that there is not.
-  auto const strange = co_await world->put(
-      "/v1/workers/w0/lease",
-      R"({"incarnation":"0000000000000001","calls":[{"group":"g","epoch":9,"calls":1,"seconds":1},)"
-      R"({"group":"nobody","epoch":1,"calls":1,"seconds":1}]})");
+  auto const strange =
+      co_await world->put("/v1/workers/w0/lease",
+                          R"({"incarnation":"0000000000000001","calls":[{"group":"g","epoch":9,"calls":1,"seconds":1},)"
+                          R"({"group":"nobody","epoch":1,"calls":1,"seconds":1}]})");
   CHECK(strange.status == 200);
 }
 

@@ -55,7 +55,6 @@ class Record {
   // broadcast and all_gather are equal on all ranks. Ranks without a digest are not compared.
   [[nodiscard]] std::optional<http::Problem> check_digests() const;
 
-
   [[nodiscard]] bool ended() const;
   // It failed before anything was launched: a launch is answered with the problem itself.
   [[nodiscard]] bool refused() const { return refused_; }

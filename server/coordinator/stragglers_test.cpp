@@ -39,7 +39,7 @@ struct Told {
 TEST_CASE("whoever is in an operation for a much shorter time than the middle rank came late to it") {
   CHECK(lateness_s({0.102, 0.101, 0.002, 0.1}) == std::vector<double>{0, 0, 0.101 - 0.002, 0});
   CHECK(lateness_s({0.1, 0.02}) == std::vector<double>{0, 0.1 - 0.02});
-  CHECK(lateness_s({0.02, 0.02, 0.1}) == std::vector<double>{0, 0, 0});     // one that others did not wait for
+  CHECK(lateness_s({0.02, 0.02, 0.1}) == std::vector<double>{0, 0, 0});       // one that others did not wait for
   CHECK(lateness_s({0.004, 0.0001, 0.004}) == std::vector<double>{0, 0, 0});  // nobody would notice
   CHECK(lateness_s({1.0, 0.6, 1.0}) == std::vector<double>{0, 0, 0});         // most of it was work
   CHECK(lateness_s({1.0}) == std::vector<double>{0});

@@ -191,8 +191,8 @@ TEST_CASE("as many idle connections as are taken do not keep health from answeri
   CHECK(eventually([&] { return coordinator.get("/healthz").status == 200; }));
 }
 
-// A thousand a minute; for how long: CHORUS_LOAD_SECONDS. What is kept of the past (1000 records, 10,000 events) fills in the
-// first three minutes, and what allocators keep grows with it: after that nothing does.
+// A thousand a minute; for how long: CHORUS_LOAD_SECONDS. What is kept of the past (1000 records, 10,000 events) fills
+// in the first three minutes, and what allocators keep grows with it: after that nothing does.
 TEST_CASE("a thousand collectives a minute on eight workers do not make anything grow") {
   constexpr std::size_t workers_count = 8;
   constexpr auto pace = 60ms;
@@ -205,10 +205,9 @@ TEST_CASE("a thousand collectives a minute on eight workers do not make anything
   for (std::size_t i = 0; i < workers_count; ++i)
     processes.emplace_back(cluster.worker(i).id, &cluster.worker(i).process);
 
-  std::array const bodies{R"({"group":"g","tensor":"x","output":"y"})",
-                          R"({"group":"g","tensor":"x","output":"y","op":"reduce"})",
-                          R"({"group":"g","tensor":"x","output":"y","op":"all_gather"})",
-                          R"({"group":"g","op":"barrier"})"};
+  std::array const bodies{
+      R"({"group":"g","tensor":"x","output":"y"})", R"({"group":"g","tensor":"x","output":"y","op":"reduce"})",
+      R"({"group":"g","tensor":"x","output":"y","op":"all_gather"})", R"({"group":"g","op":"barrier"})"};
   std::vector<Size> before;
   std::size_t launched = 0, succeeded = 0;
   std::vector<double> taken_ms;

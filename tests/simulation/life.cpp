@@ -102,9 +102,9 @@ void Life::start_worker(std::size_t index) {
   options.incarnation = 1000 * (index + 1) + ++seat.lives;
   options.has_threads = false;
   machine_.run_as(process->host, [&] {
-    process->service =
-        std::make_unique<service::Worker>(process->host.io, options, log_, [](std::string const&) {});
-    if (auto const opened = process->service->open(); !opened) broken("a worker does not start: " + opened.error().detail);
+    process->service = std::make_unique<service::Worker>(process->host.io, options, log_, [](std::string const&) {});
+    if (auto const opened = process->service->open(); !opened)
+      broken("a worker does not start: " + opened.error().detail);
   });
   seat.process = process;
   seat.y_version = 0;
@@ -126,8 +126,7 @@ void Life::bury(std::shared_ptr<P> process) {
     asio::co_spawn(process->host.io, stop(), [raw = process.get()](std::exception_ptr) { raw->has_ended = true; });
   });
   graves_.push_back([this, process] {
-    if (process->has_ended && process->service)
-      machine_.run_as(process->host, [&] { process->service.reset(); });
+    if (process->has_ended && process->service) machine_.run_as(process->host, [&] { process->service.reset(); });
     return process->has_ended;
   });
 }
@@ -295,9 +294,10 @@ awaitable<void> Life::bring_tensors() {
 
 // Asks until the collective has ended: nobody launches it twice, whatever became of the answers.
 awaitable<bool> Life::launch(std::string id, bool must_succeed) {
-  static constexpr std::array algorithms{"auto",   "ring",        "tree", "halving_doubling", "recursive_doubling",
-                                         "mesh",   "centralized", "double_tree"};
-  json::object body{{"group", "g"}, {"tensor", "x"}, {"output", "y"}, {"algorithm", algorithms[below(algorithms.size())]}};
+  static constexpr std::array algorithms{"auto", "ring",        "tree",       "halving_doubling", "recursive_doubling",
+                                         "mesh", "centralized", "double_tree"};
+  json::object body{
+      {"group", "g"}, {"tensor", "x"}, {"output", "y"}, {"algorithm", algorithms[below(algorithms.size())]}};
   if (!one_in(3)) body["timeout_ms"] = 500 + below(6000);
   auto const text = json::serialize(body);
   auto const until = machine_.now() + time_to_recover;

@@ -46,7 +46,7 @@ class Life {
   };
   using WorkerProcess = Process<service::Worker>;
   using CoordinatorProcess = Process<coordinator::Coordinator>;
-  struct Seat {                        // of a worker: its name and port, whichever process has them
+  struct Seat {                              // of a worker: its name and port, whichever process has them
     std::shared_ptr<WorkerProcess> process;  // null while nobody has
     std::uint32_t lives = 0;
     std::uint64_t y_version = 0;  // of the present process, as last seen

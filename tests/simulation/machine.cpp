@@ -20,9 +20,7 @@ Machine* the_present = nullptr;
 
 int system(long result) { return static_cast<int>(result); }
 
-int local_socket() {
-  return system(::syscall(SYS_socket, AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-}
+int local_socket() { return system(::syscall(SYS_socket, AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)); }
 
 // In the abstract name space: nothing is left of it.
 socklen_t name_socket(sockaddr_un& address, std::string const& name) {

@@ -1,5 +1,5 @@
-// Hosts with a clock and a network that belong to the test: services run on them unchanged, on one thread, and everything
-// that happens follows from one seed.
+// Hosts with a clock and a network that belong to the test: services run on them unchanged, on one thread, and
+// everything that happens follows from one seed.
 //
 // Each host is a process: an io_context, which runs when something has come for it and until it has nothing to do. Time
 // stands still while hosts run, and then goes on to the next thing that happens. system_calls.cpp puts this under the

@@ -97,9 +97,9 @@ struct PeerTraffic {
   double receive_busy_seconds = 0;  // time between the first and last byte of payloads
   std::uint32_t connections = 0;
   std::string link;  // how: "shm", "tcp", "tls", "shm and tcp" while the directions differ, empty without connections
-  std::string why_not_shm;  // one line, if shared memory was tried and is not used
-  std::uint64_t dials = 0;  // connections that were opened from here, or tried
-  struct Ends {             // of connections, otherwise than by a stop of this worker
+  std::string why_not_shm;          // one line, if shared memory was tried and is not used
+  std::uint64_t dials = 0;          // connections that were opened from here, or tried
+  struct Ends {                     // of connections, otherwise than by a stop of this worker
     std::uint64_t unreachable = 0;  // none came about
     std::uint64_t closed = 0;       // by the peer, or by whatever is between
     std::uint64_t refused = 0;      // by the peer, or as it was replaced
