@@ -76,7 +76,7 @@ struct Fleet {
 TEST_CASE("a worker that is stopped in the middle of a collective is named everywhere") {
   Fleet fleet;
   // Large, in small segments: it takes long enough to be stopped in its middle.
-  std::string const bytes(std::size_t{256} << 20, '\1');
+  std::string const bytes(std::size_t{128} << 20, '\1');
   for (auto& worker : fleet.workers)
     REQUIRE(worker->put_tensor("x", "u8", std::to_string(bytes.size()), bytes).status / 100 == 2);
   CHECK(chorus_says(fleet.coordinator, {"doctor"}).status == 0);
@@ -154,7 +154,7 @@ TEST_CASE("a worker that is stopped in the middle of a collective is named every
 
 TEST_CASE("one that goes on after a pause succeeds, and nothing is left of the stall but events") {
   Fleet fleet;
-  std::string const bytes(std::size_t{256} << 20, '\1');
+  std::string const bytes(std::size_t{128} << 20, '\1');
   for (auto& worker : fleet.workers)
     REQUIRE(worker->put_tensor("x", "u8", std::to_string(bytes.size()), bytes).status / 100 == 2);
   auto const launched = fleet.coordinator.put(
