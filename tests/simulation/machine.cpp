@@ -173,12 +173,12 @@ bool Machine::run_hosts() {
 
 void Machine::collect(Host& host) {
   for (auto& connection : connections_) {
-    if (connection.there.from == &host) read(connection, connection.there, connection.near);
-    if (connection.there.to == &host) read(connection, connection.back, connection.far);
+    if (connection.there.from == &host) read(connection.there, connection.near);
+    if (connection.there.to == &host) read(connection.back, connection.far);
   }
 }
 
-void Machine::read(Connection&, Way& way, int from) {
+void Machine::read(Way& way, int from) {
   std::array<char, 65536> buffer;
   while (from >= 0 && !way.is_ended) {
     auto const count = ::read(from, buffer.data(), buffer.size());

@@ -125,7 +125,7 @@ class Machine {
   bool run_hosts();
   std::size_t run_host(Host& host);
   void collect(Host& host);
-  void read(Connection& connection, Way& way, int from);
+  void read(Way& way, int from);
   bool deliver();
   bool deliver(Connection& connection, Way& way, int& to, TimePoint& next);
   bool establish(Connection& connection);
