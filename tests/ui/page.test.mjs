@@ -325,6 +325,18 @@ for (const ranks of [2, 64])
     await close(page);
   });
 
+test("a group of the same name and epoch that is smaller, and then nobody, are drawn as they are", async () => {
+  const page = await openPage(browser, cluster.url, {before: (one) => pretendGroup(one, cluster, 8)});
+  await page.locator(".topology .edge").first().waitFor();
+  await pretendGroup(page, cluster, 2);
+  await page.waitForFunction(() => document.querySelectorAll(".topology .node").length === 2);
+  await page.locator(".topology .edge").first().waitFor();
+  await pretendGroup(page, cluster, 0);
+  await page.getByText("No group yet").waitFor();
+  await page.waitForFunction(() => document.querySelectorAll(".topology *").length === 0);
+  await close(page);
+});
+
 test("a worker that is killed is named within two seconds, by mark and word", async () => {
   const page = await openPage(browser, cluster.url);
   await page.locator("html[data-level=green]").waitFor();

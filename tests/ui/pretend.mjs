@@ -1,4 +1,4 @@
-// A group of many ranks without as many processes: what the coordinator says of members is replaced, its plans are real.
+// A group of many ranks (none: nobody is there) without as many processes: what the coordinator says of members is replaced, its plans are real.
 
 export async function pretendGroup(page, cluster, ranks) {
   const localities = Array.from({length: ranks}, (_, i) => ({
@@ -47,7 +47,7 @@ export async function pretendGroup(page, cluster, ranks) {
   );
   const answer = (body) => (route) => route.fulfill({json: body});
   await page.route("**/v1/workers?*", answer({items: workers, next_cursor: null}));
-  await page.route("**/v1/groups?*", answer({items: [group], next_cursor: null}));
+  await page.route("**/v1/groups?*", answer({items: ranks > 0 ? [group] : [], next_cursor: null}));
   await page.route("**/v1/links/traffic?*", (route) =>
     route.fulfill({json: {at_s: Date.now() / 1000, items: links.filter((link) => link.from !== link.to), silent: []}}),
   );

@@ -316,6 +316,10 @@ export function planSection() {
       wish.algorithm,
     );
     if (size.select.value !== String(wish.bytes)) size.select.value = String(wish.bytes);
+    // A coordinator that starts afresh may number another group's epoch alike: the members tell.
+    const who = current
+      ? [current.name, current.epoch, current.members.map((one) => [one.worker, one.incarnation])]
+      : now.workers.map((one) => [one.id, one.state]);
     if (current) {
       const request = {
         group: current.name,
@@ -323,7 +327,7 @@ export function planSection() {
         bytes: wish.op === "barrier" ? 0 : wish.bytes,
         algorithm: wish.algorithm,
       };
-      const wanted = JSON.stringify([request, current.epoch]);
+      const wanted = JSON.stringify([request, who]);
       if (wanted !== asked) {
         asked = wanted;
         plan = null;
@@ -334,9 +338,10 @@ export function planSection() {
     } else {
       plan = null;
       asked = "";
+      asking++; // an answer on its way is of a group that is gone
       spareWorkers([]);
     }
-    members([current?.name, current?.epoch, current ? 0 : now.workers.map((one) => [one.id, one.state])]);
+    members(who);
     const fastest = figure.refresh((from, to) => speedOfLink(from.worker, to.worker));
     const stretch = current
       ? ` · a hop of a ring is ${current.stretch.assigned.toFixed(2)} levels long` +

@@ -195,7 +195,10 @@ export function topologyFigure() {
 
   function show(nextMembers, nextEdges, root, caption) {
     members = nextMembers;
-    if (members.length === 0) return node.replaceChildren();
+    if (members.length === 0) {
+      nodes = names = edges = [];
+      return node.replaceChildren();
+    }
     const half = innerWidth < 640 ? narrow : wide;
     node.setAttribute("viewBox", `${-half} ${-half} ${2 * half} ${2 * half}`);
     geometry = geometryOf(members, half);
