@@ -49,6 +49,9 @@ export class Cluster {
       (await this.get("/v1/workers?limit=1000")).items.some((one) => one.id === id && one.state === "ready"),
     );
   }
+  signal(id, signal) {
+    this.workers.get(id).process.kill(signal);
+  }
   async killWorker(id) {
     await end(this.workers.get(id), "SIGKILL");
     this.workers.delete(id);
@@ -92,9 +95,12 @@ export class Cluster {
     return this.call("POST", "/v1/collectives?wait=20s", {group, op: "all_reduce", tensor, ...more});
   }
 
+  // What the condition is, once it is something.
   async until(condition, ms = 10000) {
     const end = Date.now() + ms;
-    while (!(await condition())) {
+    for (;;) {
+      const met = await condition();
+      if (met) return met;
       if (Date.now() > end) throw new Error(`waited ${ms} ms in vain for ${condition}`);
       await new Promise((resolve) => setTimeout(resolve, 20));
     }

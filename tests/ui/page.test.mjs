@@ -1,5 +1,6 @@
 // Stories about the status page, told by a real browser and real processes.
 import assert from "node:assert/strict";
+import {spawnSync} from "node:child_process";
 import {mkdtemp, readFile} from "node:fs/promises";
 import {tmpdir} from "node:os";
 import {join} from "node:path";
@@ -306,6 +307,39 @@ test("with authentication it asks for a token, keeps it for this tab, and sends 
   assert.ok(!page.url().includes("good"));
   assert.equal(seen.at(-1), "Bearer good");
   await close(page);
+});
+
+test("a visitor without a token reads why nothing is shown and what to do, also without scripts and after Escape", async () => {
+  const tokens = join(await mkdtemp(join(tmpdir(), "chorus-tokens-")), "tokens.jsonl");
+  const created = spawnSync(
+    `${process.env.CHORUS_BIN}/chorus`,
+    ["token", "create", "--file", tokens, "--role", "read", "--id", "visitor"],
+    {encoding: "utf8"},
+  );
+  const token = created.stdout.match(/chorus_[0-9a-f]{64}/)[0];
+  const guarded = await Cluster.begin([], ["--auth-tokens", tokens]);
+  const plain = await openPage(browser, guarded.url, {javaScriptEnabled: false});
+  assert.match(await verdict(plain).innerText(), /only to those who have a token of the role read/);
+  assert.match(await plain.locator("#verdict-reasons").innerText(), /chorus token create --role read/);
+  await close(plain);
+  const page = await openPage(browser, guarded.url, {expected: /status of 401/});
+  const dialog = page.getByRole("dialog", {name: "This coordinator asks for a token"});
+  await dialog.waitFor();
+  await page.keyboard.press("Escape");
+  await dialog.waitFor({state: "hidden"});
+  await page.waitForResponse((response) => response.status() === 401); // it asks on, and is left in peace
+  assert.equal(await dialog.count(), 0);
+  assert.match(await verdict(page).innerText(), /only to those who have a token of the role read/);
+  assert.equal(await page.locator("#sections").isVisible(), false);
+  assert.deepEqual(await accessibilityFindings(page), []);
+  await page.getByRole("button", {name: "Enter a token"}).click();
+  await page.locator("#token").fill(token);
+  await page.keyboard.press("Enter");
+  await verdict(page).filter({hasText: "Waiting for the first worker to join"}).waitFor();
+  assert.equal(await page.locator("#enter-token").count(), 0);
+  await page.locator("#sections").getByText("No worker has joined yet").waitFor();
+  await close(page);
+  await guarded.stop();
 });
 
 for (const ranks of [2, 64])
