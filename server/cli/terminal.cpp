@@ -1,8 +1,8 @@
 #include "server/cli/terminal.hpp"
 
 #include <poll.h>
-#include <sys/signalfd.h>
 #include <sys/ioctl.h>
+#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <array>

@@ -137,9 +137,9 @@ class Judge {
       }
       auto const awaited = awaited_ranks(one);
       if (!one.stalled && awaited.empty()) continue;
-      auto& reason = add("amber", "collective " + one.id +
-                                      (one.stalled ? " is stalled: " + one.stalled->text
-                                                   : " waits for rank " + join(awaited)));
+      auto& reason =
+          add("amber", "collective " + one.id +
+                           (one.stalled ? " is stalled: " + one.stalled->text : " waits for rank " + join(awaited)));
       reason.collective = one.id;
       reason.group = one.request.group;
     }
@@ -190,7 +190,8 @@ api::Verdict verdict_for_strangers() {
   verdict.text = "This coordinator says how things stand only to those who have a token of the role read";
   verdict.reasons.emplace_back().level = "amber";
   verdict.reasons.back().text =
-      "enter one where the page asks for it, send it as 'Authorization: Bearer TOKEN', or give it to `chorus status --token-file`; whoever "
+      "enter one where the page asks for it, send it as 'Authorization: Bearer TOKEN', or give it to `chorus status "
+      "--token-file`; whoever "
       "runs the coordinator makes one with `chorus token create --role read`";
   return verdict;
 }

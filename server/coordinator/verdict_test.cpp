@@ -118,8 +118,7 @@ TEST_CASE("a collective in which nothing moves is in the sentence, with whom it 
   facts.collectives = {stalled};
   auto const verdict = judge(facts);
   CHECK(verdict.level == "amber");
-  CHECK(verdict.text ==
-        "4 of 4 workers ready; 1 group; 1 collective running, 1 stalled: c-1 waits for rank 1 (w3)");
+  CHECK(verdict.text == "4 of 4 workers ready; 1 group; 1 collective running, 1 stalled: c-1 waits for rank 1 (w3)");
   REQUIRE(verdict.reasons.size() == 1);
   CHECK(verdict.reasons[0].text == "collective c-1 is stalled: " + stalled.stalled->text);
   CHECK(verdict.reasons[0].collective == "c-1");

@@ -50,7 +50,8 @@ TEST_CASE("top fills the screen from its first line to its last, and follows whe
     CHECK(lines.front().starts_with("chorus top  http://127.0.0.1"));
     CHECK(lines.at(1) == "60 of 60 workers ready, 0 groups, 0 running");
     CHECK(lines.at(3).starts_with("WORKER"));
-    CHECK(std::ranges::all_of(lines, [&](auto const& line) { return line.size() <= static_cast<std::size_t>(columns); }));
+    CHECK(
+        std::ranges::all_of(lines, [&](auto const& line) { return line.size() <= static_cast<std::size_t>(columns); }));
   }
   terminal.press("q");
   CHECK(terminal.wait() == 0);
