@@ -20,7 +20,7 @@ void join_many(Service const& coordinator, std::size_t workers) {
   for (std::size_t i = 0; i < workers; ++i) {
     auto const id = "pretended-" + std::to_string(i);
     auto const joined = coordinator.post(
-        "/v1/workers", R"({"id":")" + id + R"(","incarnation":"0000000000000001","url":"http://127.0.0.1:9",)" +
+        "/v1/workers", R"({"id":")" + id + R"(","incarnation":"0000000000000001","url":")" + coordinator.url + R"(",)" +
                            R"("version":"1","locality":{"region":"r","zone":"z","rack":"k","host":"h"}})");
     REQUIRE(joined.status / 100 == 2);
   }

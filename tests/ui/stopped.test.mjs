@@ -15,7 +15,7 @@ let browser, cluster, prometheus;
 
 before(async () => {
   browser = await openBrowser();
-  cluster = await Cluster.begin(places, ["--stall-ms", "500"]);
+  cluster = await Cluster.begin(places);
   await cluster.makeGroup("train", places.length);
   prometheus = await Prometheus.begin(cluster);
 });
