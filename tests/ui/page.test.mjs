@@ -164,6 +164,21 @@ test("where flight recorders are, every rank's waiting, receiving, reducing and 
   await close(page);
 });
 
+test("traces are drawn also if the status, which tells of them, comes after the collectives", async () => {
+  let drawn;
+  const before = async (page) => {
+    await pretendTrace(page, 8);
+    drawn = page.locator("#collective .waterfall").first();
+    await page.route("**/v1/status", async (route) => {
+      await drawn.waitFor();
+      await route.fallback();
+    });
+  };
+  const page = await openPage(browser, cluster.url, {before});
+  await page.getByText("Every rank's time, from the flight recorders").waitFor();
+  await close(page);
+});
+
 test("the report is one file that shows the same without a server, and holds the data", async () => {
   const page = await openPage(browser, cluster.url, {acceptDownloads: true});
   await page.locator("#collectives tbody tr").first().waitFor();
