@@ -44,8 +44,7 @@ std::vector<Question> rule_questions(Prometheus const& prometheus) {
 void check(Prometheus const& prometheus, std::vector<Question> const& questions) {
   for (auto const& question : questions) {
     if (question.expression.find(certificates.what) != std::string::npos) continue;
-    bool const has_data =
-        eventually([&] { return prometheus.knows(question.expression); }, std::chrono::seconds(10));
+    bool const has_data = eventually([&] { return prometheus.knows(question.expression); }, std::chrono::seconds(10));
     std::string refusal;
     if (!has_data) static_cast<void>(prometheus.ask(question.expression, refusal));
     CHECK_MESSAGE(has_data, question.asked_by, ": ", question.expression, " ", refusal);
