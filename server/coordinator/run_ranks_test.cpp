@@ -9,7 +9,6 @@ namespace {
 
 api::Group group_of(std::vector<std::string> const& workers) {
   api::Group group;
-  group.name = "g";
   for (auto const& worker : workers) {
     auto& member = group.members.emplace_back();
     member.rank = static_cast<std::uint32_t>(group.members.size() - 1);
