@@ -6,6 +6,7 @@
 #include <numbers>
 
 #include "collectives/core/assert.hpp"
+#include "collectives/model/copies.hpp"
 #include "collectives/model/volume.hpp"
 
 namespace chorus::model {
@@ -227,7 +228,7 @@ class Fold : public plan::Sink {
     auto const overhead_s = constants_.overhead_s(link);
     (i.receives() ? first_.receive_s : first_.send_s) += overhead_s + first * byte_s;
     // Rounds overlap where nobody waits for what earlier ones have brought.
-    auto const waits_s = link.alpha_s - overhead_s;
+    auto const waits_s = link.alpha_s - overhead_s + copies_s(network_, rank, i.peer, carried);
     longest_wait_s_ = std::max(longest_wait_s_, waits_s);
     auto const ends = ends_of(i);
     if (i.receives()) {

@@ -68,6 +68,18 @@ TEST_CASE("folding agrees with simulating for all operations and algorithms, of 
   }
 }
 
+TEST_CASE("what the processes of a host copy for each other is in folded costs as in simulated ones") {
+  auto constants = Constants::defaults();
+  constants.host_cores = 64;  // no limit
+  constants.byte_cpu_s = constants.link(Level::host).beta_s_per_byte;
+  std::vector<Locality> const localities(16);
+  Network const network(localities, constants);
+  auto const spec = spec_of(algorithms::chain, {.op = Op::broadcast, .ranks = 16});
+  auto const folded = fold(algorithms::chain, spec, network, 65536, 1).seconds;
+  CHECK(folded == doctest::Approx(simulate(algorithms::chain, spec, network, 65536, 1).cost.seconds).epsilon(0.02));
+  CHECK(folded > 2 * 15 * 65536 * constants.byte_cpu_s);  // in, and out again, from each to the next
+}
+
 TEST_CASE("a smaller sample changes little") {
   auto const localities = places("hosts:32x8");
   Network const network(localities, Constants::defaults());

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "collectives/model/copies.hpp"
+
 namespace chorus::model {
 
 // One message on its way, or one local instruction.
@@ -84,21 +86,11 @@ Interval Resources::carry_segment(Port& sender, Port& receiver, Latency latency,
   return {done_s, done_s};
 }
 
-// Between processes of a host a message is copied into the system and out of it again. Of a long one both go on at
-// once, and beta says how fast; of the first piece the one begins where the other has ended.
-double Resources::copies_s(plan::Rank from, plan::Rank to, std::uint64_t bytes) const {
-  constexpr std::uint64_t piece_bytes = 65536;  // what the system hands over at once
-  if (cores_.empty() || network_.host(from) != network_.host(to)) return 0;
-  auto const& constants = network_.constants();
-  auto const more = 2 * constants.byte_cpu_s - network_.link(from, to).beta_s_per_byte;
-  return static_cast<double>(std::min(bytes, piece_bytes)) * std::max(more, 0.0);
-}
-
 Interval Resources::carry(plan::Rank from, plan::Rank to, std::uint64_t bytes, Interval ready, bool reduces) {
   auto const& constants = network_.constants();
   auto const& link = network_.link(from, to);
   auto const beta = link.beta_s_per_byte;
-  auto const alpha_s = link.alpha_s + copies_s(from, to, bytes);
+  auto const alpha_s = link.alpha_s + copies_s(network_, from, to, bytes);
   auto const overhead_s = constants.overhead_s(link);
   auto const gamma = reduces ? constants.gamma_s_per_byte : 0;
   send_ports_[from].bytes += bytes;

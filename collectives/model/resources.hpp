@@ -66,7 +66,6 @@ class Resources {
   };
   static Interval carry_segment(Port& sender, Port& receiver, Latency latency, double sent_s, double received_s,
                                 double ready_s);
-  [[nodiscard]] double copies_s(plan::Rank from, plan::Rank to, std::uint64_t bytes) const;
   [[nodiscard]] bool shares_anything() const { return !uplinks_.empty() || !cores_.empty(); }
 
   Network const& network_;

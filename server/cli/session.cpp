@@ -13,6 +13,8 @@ ExitCode report(Session const& session, Failure const& failure) {
     session.err << "error: " << kind.title;
     if (!problem.detail.empty()) session.err << ": " << problem.detail;
     session.err << " (" << kind.name << ")\n";
+    if (problem.code == http::ProblemCode::unauthorized)
+      session.err << "  --token-file FILE (or CHORUS_TOKEN_FILE) names the file with your token\n";
     for (auto const& error : problem.errors)
       session.err << "  " << (error.pointer.empty() ? "" : error.pointer + ": ") << error.detail << '\n';
   }

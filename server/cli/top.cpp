@@ -1,4 +1,5 @@
 // top: the cluster, live. On a terminal a screen; piped, one JSON object per refresh.
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <ctime>
@@ -16,6 +17,7 @@ namespace chorus::cli {
 namespace {
 
 constexpr std::chrono::milliseconds patience{2000};
+constexpr std::chrono::milliseconds size_checked_every{100};
 
 struct TopOptions {
   std::chrono::milliseconds interval{1000};
@@ -62,16 +64,36 @@ Look look(Session const& session) {
   return seen;
 }
 
+ScreenSize draw(Snapshot const& now, Session const& session) {
+  auto const size = LiveScreen::size();
+  session.out << "\x1b[H\x1b[2J" << top_screen(now, size) << std::flush;
+  return size;
+}
+
+// Shows it until the time is over, anew where the terminal takes another size; returns whether the user goes on.
+bool linger(LiveScreen& screen, Snapshot const& now, std::chrono::milliseconds interval, Session const& session) {
+  constexpr char control_c = 3;
+  auto const until = std::chrono::steady_clock::now() + interval;
+  auto size = draw(now, session);
+  for (auto left = interval; left.count() > 0;
+       left = std::chrono::duration_cast<std::chrono::milliseconds>(until - std::chrono::steady_clock::now())) {
+    if (auto const key = screen.key_within(std::min(left, size_checked_every));
+        key == 'q' || key == 'Q' || key == control_c)
+      return false;
+    if (LiveScreen::size() != size) size = draw(now, session);
+  }
+  return true;
+}
+
 ExitCode show_on_screen(TopOptions const& options, Session const& session) {
   LiveScreen screen;
   for (std::uint64_t shown = 1;; ++shown) {
-    session.out << "\x1b[H\x1b[2J" << top_screen(look(session).snapshot, LiveScreen::size()) << std::flush;
-    if (shown == options.count) return ExitCode::ok;
-    constexpr char control_c = 3;
-    auto const until = std::chrono::steady_clock::now() + options.interval;
-    for (auto left = options.interval; left.count() > 0;
-         left = std::chrono::duration_cast<std::chrono::milliseconds>(until - std::chrono::steady_clock::now()))
-      if (auto const key = screen.key_within(left); key == 'q' || key == 'Q' || key == control_c) return ExitCode::ok;
+    auto const now = look(session).snapshot;
+    if (shown == options.count) {
+      draw(now, session);
+      return ExitCode::ok;
+    }
+    if (!linger(screen, now, options.interval, session)) return ExitCode::ok;
   }
 }
 

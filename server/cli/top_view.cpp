@@ -95,6 +95,18 @@ std::vector<std::string> worker_lines(Snapshot const& now) {
   return lines_of(table);
 }
 
+// What it shows of a line: so many code points, and nothing that a terminal would obey.
+std::string fit(std::string const& line, std::size_t columns) {
+  std::string text;
+  std::size_t points = 0;
+  for (char const c : line) {
+    auto const byte = static_cast<unsigned char>(c);
+    if ((byte & 0xC0) != 0x80 && ++points > columns) break;
+    text += byte < 0x20 || byte == 0x7F ? '?' : c;
+  }
+  return text;
+}
+
 void add_part(std::vector<std::string>& screen, std::vector<std::string> part, std::size_t rows) {
   if (rows < 2) return;
   if (part.size() > rows) {
@@ -113,18 +125,23 @@ std::string top_screen(Snapshot const& now, ScreenSize size) {
     screen.push_back("no answer: " + now.failure);
   } else {
     screen.push_back(summary(now));
-    auto const rows = size.rows > 4 ? size.rows - 4 : 0;
     auto const workers = worker_lines(now), collectives = collective_lines(now);
+    bool const has_collectives = !now.collectives.empty();
+    auto const around = screen.size() + (has_collectives ? 2U : 1U);  // with the empty line above each part
+    auto const rows = size.rows - std::min(size.rows, around);
     // Each gets half, and what the other leaves.
-    auto const for_workers = std::min(workers.size(), std::max(rows / 2, rows - std::min(rows, collectives.size())));
+    auto const left = has_collectives ? rows - std::min(rows, collectives.size()) : rows;
+    auto const for_workers = std::min(workers.size(), std::max(rows / 2, left));
     screen.emplace_back();
     add_part(screen, workers, for_workers);
-    screen.emplace_back();
-    add_part(screen, collectives, rows - for_workers);
+    if (has_collectives) {
+      screen.emplace_back();
+      add_part(screen, collectives, rows - for_workers);
+    }
   }
   if (screen.size() > size.rows) screen.resize(size.rows);
   std::string text;
-  for (auto const& line : screen) (text += line.substr(0, size.columns)) += '\n';
+  for (auto const& line : screen) text += (text.empty() ? "" : "\n") + fit(line, size.columns);
   return text;
 }
 

@@ -20,8 +20,8 @@ struct Snapshot {
   std::string failure;                       // the coordinator did not answer
 };
 
-// At most size.rows lines of at most size.columns characters, each with its end. What does not fit is counted in the
-// last line of its part; workers that are not ready come first.
+// At most size.rows lines of at most size.columns characters, with line ends between them: one after the last would
+// push the first out. What does not fit is counted in the last line of its part; workers that are not ready come first.
 [[nodiscard]] std::string top_screen(Snapshot const& now, ScreenSize size);
 
 // One line.

@@ -1,7 +1,6 @@
 #include "server/coordinator/execution.hpp"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "http/errc.hpp"
@@ -34,27 +33,8 @@ Execution::Execution(ExecutionTools const& tools, ExecutionPatience patience, st
       changed_(tools.executor),
       calls_(tools.executor),
       begun_(Clock::now()),
-      deadline_(deadline) {
-  number_ranks();
-}
-
-// A group's ranks follow localities, and change with them. What is to be reproducible is reduced in the order of the
-// workers' names instead. In reduce_scatter a rank is also the number of a block, and stays.
-void Execution::number_ranks() {
-  member_of_.resize(ranks());
-  std::iota(member_of_.begin(), member_of_.end(), 0);
-  if (order_.wish.reproducible && reduces(order_.wish.op) && order_.wish.op != Op::reduce_scatter)
-    std::ranges::sort(member_of_, {}, [this](std::uint32_t rank) { return group_.members[rank].worker; });
-  run_rank_.resize(ranks());
-  for (std::uint32_t r = 0; r < ranks(); ++r) run_rank_[member_of_[r]] = r;
-}
-
-Problem Execution::in_group_ranks(Problem problem) const {
-  for (auto& rank : problem.ranks)
-    if (rank < ranks()) rank = member_of_[rank];
-  std::ranges::sort(problem.ranks);
-  return problem;
-}
+      deadline_(deadline),
+      run_ranks_(group_, order_.wish) {}
 
 asio::awaitable<std::optional<Problem>> Execution::run() {
   if (mode_ == Mode::launch) ticket_ = tools_.locks.enter(lock_keys(group_, record_->view().request));
@@ -237,7 +217,9 @@ Execution::Stage Execution::launch() {
   settled_.assign(ranks(), false);
   pending_ = ranks();
   for (std::uint32_t rank = 0; rank < ranks(); ++rank)
-    calls_.spawn("run rank", run_rank(rank, run_request(rank, token, static_cast<std::uint64_t>(left)),
+    calls_.spawn("run rank", run_rank(rank,
+                                      run_ranks_.request(rank, group_, record_->view(), *admitted_, token,
+                                                         static_cast<std::uint64_t>(left)),
                                       deadline_ + patience_.report));
   wait_from_now_on(Waits::for_runs);
   changed_.notify_all();
@@ -249,41 +231,6 @@ Execution::Stage Execution::launch() {
   auto undecided = co_await tools_.chronicle.deciding(*record_);
   committing_ = !undecided;
   co_return undecided;
-}
-
-api::RunRequest Execution::run_request(std::uint32_t rank, std::string const& token, std::uint64_t timeout_ms) const {
-  auto const& view = record_->view();
-  api::RunRequest request;
-  request.run = view.run;
-  request.group = group_.name;
-  request.epoch = group_.epoch;
-  request.token = token;
-  request.op = view.request.op;
-  request.algorithm = view.algorithm;
-  request.root = run_rank_[view.root];
-  request.arity = view.arity;
-  request.algorithm_shape = view.algorithm_shape;
-  request.rank = run_rank_[rank];
-  for (std::uint32_t r = 0; r < ranks(); ++r) {
-    auto const& member = group_.members[member_of_[r]];
-    request.members.push_back({r, member.worker, member.incarnation, member.url});
-  }
-  request.tensor = view.request.tensor;
-  request.version = admitted_->versions[rank];
-  request.dtype = view.dtype;
-  auto const& part = admitted_->parts[rank];
-  request.elements = part.sizes.elements;
-  request.counts = part.sizes.counts;
-  request.receive_counts = part.sizes.receive_counts;
-  request.result = part.result;
-  request.parts = admitted_->tensors[rank];
-  request.contributions = admitted_->contributions;
-  request.local_algorithm = view.local_algorithm.value_or("centralized");
-  request.reduce = view.request.reduce;
-  request.in_place = view.request.in_place;
-  request.schedule = view.request.schedule;
-  request.timeout_ms = timeout_ms;
-  return request;
 }
 
 asio::awaitable<void> Execution::run_rank(std::uint32_t rank, api::RunRequest request, TimePoint deadline) {
@@ -304,14 +251,15 @@ asio::awaitable<void> Execution::run_rank(std::uint32_t rank, api::RunRequest re
   auto const& answer = said.value();
   if (answer.has_error()) {
     record_->rank_failed(rank, std::nullopt);
-    settle(RankEnding::Kind::failed, rank, in_group_ranks(answer.error()));
+    settle(RankEnding::Kind::failed, rank, run_ranks_.in_group_ranks(answer.error()));
   } else if (answer.value().state == "succeeded") {
     record_->rank_succeeded(rank, answer.value(), Clock::now());
     settle(RankEnding::Kind::succeeded, rank, {});
   } else {
     record_->rank_failed(rank, answer.value());
     settle(RankEnding::Kind::failed, rank,
-           in_group_ranks(answer.value().error.value_or(Problem(ProblemCode::internal, "the worker gave no reason"))));
+           run_ranks_.in_group_ranks(
+               answer.value().error.value_or(Problem(ProblemCode::internal, "the worker gave no reason"))));
   }
 }
 

@@ -18,6 +18,7 @@
 #include "server/coordinator/order.hpp"
 #include "server/coordinator/planner.hpp"
 #include "server/coordinator/records.hpp"
+#include "server/coordinator/run_ranks.hpp"
 #include "server/coordinator/worker_client.hpp"
 
 namespace chorus::coordinator {
@@ -107,11 +108,7 @@ class Execution {
   boost::asio::awaitable<void> abort_all();
 
   [[nodiscard]] AdmissionQuestion admission_question() const;
-  void number_ranks();
   [[nodiscard]] http::Problem unanswered(std::uint32_t rank, Error const& error);
-  [[nodiscard]] http::Problem in_group_ranks(http::Problem problem) const;
-  [[nodiscard]] api::RunRequest run_request(std::uint32_t rank, std::string const& token,
-                                            std::uint64_t timeout_ms) const;
   [[nodiscard]] http::Problem refused(std::uint32_t rank, http::ProblemCode code, std::string const& why) const;
   [[nodiscard]] std::uint32_t ranks() const { return static_cast<std::uint32_t>(group_.members.size()); }
   [[nodiscard]] std::string title(std::uint32_t rank) const;
@@ -133,6 +130,7 @@ class Execution {
   http::TaskGroup calls_;
   TimePoint const begun_;
   TimePoint deadline_;
+  RunRanks const run_ranks_;
   std::optional<double> waited_seconds_;
   LockTable::Ticket ticket_ = 0;
 
@@ -149,9 +147,6 @@ class Execution {
   std::optional<Admitted> admitted_;
   Planner::Question question_;  // and what the planner answered
   plan::Spec chosen_;
-  // The ranks in the run: those of the group, or, where the order of reduction is to be that of the workers' names,
-  // those of the sorted names. member_of_ is the inverse.
-  std::vector<std::uint32_t> run_rank_, member_of_;
   std::vector<bool> settled_;
   std::vector<RankEnding> endings_;  // in the order in which they became known
   std::vector<std::uint32_t> broken_;

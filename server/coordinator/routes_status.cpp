@@ -74,10 +74,13 @@ api::CoordinatorStatus StatusRoutes::status_of(Facts const& facts) const {
   return status;
 }
 
-// Whoever may not read gets the page without anything in it: the page asks for a token.
+// Whoever may not read gets the page without anything in it but why: the page asks for a token.
 awaitable<Response> StatusRoutes::page(Request const& request, Body&) {
-  auto const now = request.caller.may(http::Access::read) ? facts() : Facts();
-  auto response = Response::text(200, ui::page(status_of(now), now.workers, now.groups), "text/html; charset=utf-8");
+  bool const is_stranger = !request.caller.may(http::Access::read);
+  auto const now = is_stranger ? Facts() : facts();
+  auto const verdict = is_stranger ? verdict_for_strangers() : judge(now);
+  auto response = Response::text(200, ui::page(verdict, metrics::this_build().version, now.workers, now.groups),
+                                 "text/html; charset=utf-8");
   ui::set_security(response.fields);
   response.fields.set("Cache-Control", "no-store");
   co_return response;

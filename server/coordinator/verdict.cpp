@@ -46,6 +46,17 @@ std::vector<std::string> awaited_ranks(api::Collective const& one) {
   return awaited;
 }
 
+bool is_stalled(api::Collective const& one) { return is_under_way(one) && one.stalled.has_value(); }
+
+// The same, as the coordinator found when it asked all ranks why nothing moves.
+std::vector<std::string> waited_for(api::Stall const& stall) {
+  std::vector<std::string> names;
+  for (auto const& rank : stall.ranks)
+    if (std::ranges::find(stall.waiting_for, rank.rank) != stall.waiting_for.end())
+      names.push_back(std::to_string(rank.rank) + " (" + rank.worker + ")");
+  return names;
+}
+
 class Judge {
  public:
   explicit Judge(Facts const& facts) : facts_(facts) {}
@@ -125,8 +136,10 @@ class Judge {
         continue;
       }
       auto const awaited = awaited_ranks(one);
-      if (awaited.empty()) continue;
-      auto& reason = add("amber", "collective " + one.id + " waits for rank " + join(awaited));
+      if (!one.stalled && awaited.empty()) continue;
+      auto& reason =
+          add("amber", "collective " + one.id +
+                           (one.stalled ? " is stalled: " + one.stalled->text : " waits for rank " + join(awaited)));
       reason.collective = one.id;
       reason.group = one.request.group;
     }
@@ -156,6 +169,10 @@ class Judge {
     if (degraded > 0) text += " (" + std::to_string(degraded) + " degraded)";
     auto const running = static_cast<std::size_t>(std::ranges::count_if(facts_.collectives, is_under_way));
     text += "; " + count(running, "collective") + " running";
+    std::vector<std::string> stalled;
+    for (auto const& one : facts_.collectives)
+      if (is_stalled(one)) stalled.push_back(one.id + " waits for rank " + join(waited_for(*one.stalled)));
+    if (!stalled.empty()) text += ", " + std::to_string(stalled.size()) + " stalled: " + join(stalled);
     return text;
   }
 
@@ -166,5 +183,17 @@ class Judge {
 }  // namespace
 
 api::Verdict judge(Facts const& facts) { return Judge(facts).verdict(); }
+
+api::Verdict verdict_for_strangers() {
+  api::Verdict verdict;
+  verdict.level = "amber";
+  verdict.text = "This coordinator says how things stand only to those who have a token of the role read";
+  verdict.reasons.emplace_back().level = "amber";
+  verdict.reasons.back().text =
+      "enter one where the page asks for it, send it as 'Authorization: Bearer TOKEN', or give it to `chorus status "
+      "--token-file`; whoever "
+      "runs the coordinator makes one with `chorus token create --role read`";
+  return verdict;
+}
 
 }  // namespace chorus::coordinator

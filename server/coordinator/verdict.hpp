@@ -25,8 +25,11 @@ struct Facts {
 
 // Red: a group that nothing can run in, a parameter without an owner, a journal that cannot be written. Amber: a worker
 // that is lost or late (silent for half its lease), a group or parameter with less than was asked for, a group whose
-// last collective failed, a running collective that waits for some of its ranks only, workers of different versions,
-// nobody there yet, a coordinator that is stopping, or that anybody may use.
+// last collective failed, a running collective that is stalled or waits for some of its ranks only, workers of
+// different versions, nobody there yet, a coordinator that is stopping, or that anybody may use.
 [[nodiscard]] api::Verdict judge(Facts const& facts);
+
+// What somebody is told who may not read: why nothing is told, and what to do about it. Nothing of how things stand.
+[[nodiscard]] api::Verdict verdict_for_strangers();
 
 }  // namespace chorus::coordinator

@@ -108,6 +108,31 @@ TEST_CASE("a collective that runs says for whom it waits, once others have ended
   CHECK(verdict.reasons.at(0).text == "collective c-1 waits for rank 1 (w1)");
 }
 
+TEST_CASE("a collective in which nothing moves is in the sentence, with whom it waits for, until it has ended") {
+  auto facts = four_workers();
+  auto stalled = collective("c-1", "running");
+  stalled.stalled.emplace();
+  stalled.stalled->waiting_for = {1};
+  stalled.stalled->ranks = {{0, "w0", "running", "", {}, 2.3}, {1, "w3", "silent", "", {}, 2.3}};
+  stalled.stalled->text = "nothing has moved for 2.3 s: waiting for rank 1 ('w3'), which does not answer";
+  facts.collectives = {stalled};
+  auto const verdict = judge(facts);
+  CHECK(verdict.level == "amber");
+  CHECK(verdict.text == "4 of 4 workers ready; 1 group; 1 collective running, 1 stalled: c-1 waits for rank 1 (w3)");
+  REQUIRE(verdict.reasons.size() == 1);
+  CHECK(verdict.reasons[0].text == "collective c-1 is stalled: " + stalled.stalled->text);
+  CHECK(verdict.reasons[0].collective == "c-1");
+  facts.collectives[0].state = "failed";  // its record keeps the stall
+  CHECK(judge(facts).text == "4 of 4 workers ready; 1 group; 0 collectives running");
+}
+
+TEST_CASE("a stranger hears why nothing is told, and what to do") {
+  auto const verdict = verdict_for_strangers();
+  CHECK(verdict.level == "amber");
+  CHECK(verdict.text.find("token of the role read") != std::string::npos);
+  CHECK(verdict.reasons.at(0).text.find("chorus token create --role read") != std::string::npos);
+}
+
 TEST_CASE("only the last collective of a group counts") {
   auto facts = four_workers();
   auto failed = collective("c-1", "failed");

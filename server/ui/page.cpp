@@ -88,16 +88,15 @@ std::string escape_html(std::string_view text) {
   return escaped;
 }
 
-std::string page(api::CoordinatorStatus const& status, std::vector<api::Worker> const& workers,
+std::string page(api::Verdict const& verdict, std::string_view version, std::vector<api::Worker> const& workers,
                  std::vector<api::Group> const& groups) {
-  auto const& sign = sign_of(status.verdict.level);
+  auto const& sign = sign_of(verdict.level);
   std::string text(skeleton());
   // What comes from outside goes last, so that it cannot contain a mark that is still to be replaced.
   replace(text, "{{level}}", sign.level);
   replace(text, "{{icon}}", sign.icon);
   replace(text, "{{word}}", sign.word);
-  replace(text, "{{version}}", escape_html(status.version));
-  auto const verdict = escape_html(status.verdict.text);
+  replace(text, "{{version}}", escape_html(version));
   auto const split = [&](std::string_view mark) {
     auto const at = text.find(mark);
     CHORUS_ASSERT(at != std::string::npos, "the page has a place for it");
@@ -105,8 +104,8 @@ std::string page(api::CoordinatorStatus const& status, std::vector<api::Worker> 
     text.erase(0, at + mark.size());
     return before;
   };
-  auto filled = split("{{verdict}}") + verdict;
-  filled += split("{{reasons}}") + reasons(status.verdict);
+  auto filled = split("{{verdict}}") + escape_html(verdict.text);
+  filled += split("{{reasons}}") + reasons(verdict);
   filled += split("{{tables}}") + tables(workers, groups);
   return filled + text;
 }

@@ -12,8 +12,8 @@
 
 namespace chorus::ui {
 
-[[nodiscard]] std::string page(api::CoordinatorStatus const& status, std::vector<api::Worker> const& workers,
-                               std::vector<api::Group> const& groups);
+[[nodiscard]] std::string page(api::Verdict const& verdict, std::string_view version,
+                               std::vector<api::Worker> const& workers, std::vector<api::Group> const& groups);
 
 // "&", "<", ">" and quotes as entities: names and error texts come from outside.
 [[nodiscard]] std::string escape_html(std::string_view text);

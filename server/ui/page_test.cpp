@@ -10,40 +10,37 @@ using namespace chorus;
 
 namespace {
 
-api::CoordinatorStatus status(std::string level, std::string text) {
-  api::CoordinatorStatus status;
-  status.verdict = {std::move(level), std::move(text), {}};
-  status.version = "1.2.3";
-  return status;
-}
+constexpr char const* version = "1.2.3";
+
+api::Verdict verdict(std::string level, std::string text) { return {std::move(level), std::move(text), {}}; }
 
 bool mentions(std::string const& text, std::string const& part) { return text.find(part) != std::string::npos; }
 
 }  // namespace
 
 TEST_CASE("the verdict can be read without scripts") {
-  auto red = status("red", "3 of 4 workers ready");
-  red.verdict.reasons.push_back({"red", "group g is degraded", {}, "g", {}, {}});
+  auto red = verdict("red", "3 of 4 workers ready");
+  red.reasons.push_back({"red", "group g is degraded", {}, "g", {}, {}});
   api::Group group;
   group.name = "g";
   group.members.resize(1);
   group.members[0].worker = "w0";
-  auto const page = ui::page(red, {}, {group});
+  auto const page = ui::page(red, version, {}, {group});
   for (auto const* part :
        {"data-level=\"red\"", "Broken", "3 of 4 workers ready", "group g is degraded", "w0", "1.2.3"})
     CHECK(mentions(page, part));
   CHECK_FALSE(mentions(page, "{{"));
-  CHECK(mentions(ui::page(status("green", "all"), {}, {}), "Well"));
-  CHECK(mentions(ui::page(status("amber", "all"), {}, {}), "Look"));
+  CHECK(mentions(ui::page(verdict("green", "all"), version, {}, {}), "Well"));
+  CHECK(mentions(ui::page(verdict("amber", "all"), version, {}, {}), "Look"));
 }
 
 TEST_CASE("what comes from outside is shown, not interpreted") {
   CHECK(ui::escape_html("<a href='x'>&\"") == "&lt;a href=&#39;x&#39;&gt;&amp;&quot;");
-  auto hostile = status("red", "<img src=x onerror=alert(1)> {{tables}}");
-  hostile.verdict.reasons.push_back({"red", "<b>{{tables}}</b>", {}, {}, {}, {}});
+  auto hostile = verdict("red", "<img src=x onerror=alert(1)> {{tables}}");
+  hostile.reasons.push_back({"red", "<b>{{tables}}</b>", {}, {}, {}, {}});
   api::Worker worker;
   worker.id = "w<script>";
-  auto const page = ui::page(hostile, {worker}, {});
+  auto const page = ui::page(hostile, version, {worker}, {});
   CHECK_FALSE(mentions(page, "<img src=x"));
   CHECK_FALSE(mentions(page, "<b>"));
   CHECK_FALSE(mentions(page, "w<script>"));

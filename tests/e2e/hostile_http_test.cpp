@@ -3,12 +3,10 @@
 // answering nor grows.
 #include <doctest/doctest.h>
 
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <memory>
 
 #include "tests/support/cluster.hpp"
+#include "tests/support/process_size.hpp"
 #include "tests/support/raw_http.hpp"
 
 using namespace chorus::testing;
@@ -160,23 +158,6 @@ void check_row(Service& service, Row const& row) {
   CHECK(connection.closed_by_peer());
 }
 
-std::size_t descriptors(Service const& service) {
-  auto const open = std::filesystem::directory_iterator("/proc/" + std::to_string(service.process.pid()) + "/fd");
-  return static_cast<std::size_t>(std::distance(begin(open), end(open)));
-}
-
-// Of memory that is really there.
-std::size_t resident_kib(Service const& service) {
-  std::ifstream status("/proc/" + std::to_string(service.process.pid()) + "/status");
-  for (std::string word; status >> word;)
-    if (word == "VmRSS:") {
-      std::size_t kib = 0;
-      status >> kib;
-      return kib;
-    }
-  return 0;
-}
-
 bool alive(Service const& service) { return service.get("/livez").status == 200; }
 
 }  // namespace
@@ -201,13 +182,13 @@ TEST_CASE("a service that is sent nonsense again and again keeps neither memory 
           connection.send(row.bytes);
         }
     };
-    auto const opened = descriptors(*service);
+    auto const opened = size_of(service->process).descriptors;
     for (int i = 0; i < 5; ++i) all_rows();
-    CHECK(eventually([&] { return descriptors(*service) <= opened + 4; }, 20s));
-    auto const before_kib = resident_kib(*service);
+    CHECK(eventually([&] { return size_of(service->process).descriptors <= opened + 4; }, 20s));
+    auto const before_kib = size_of(service->process).resident_kib;
     for (int i = 0; i < 20; ++i) all_rows();
-    CHECK(eventually([&] { return descriptors(*service) <= opened + 4; }, 20s));
-    CHECK((memory_is_inflated || resident_kib(*service) < before_kib + 8192));
+    CHECK(eventually([&] { return size_of(service->process).descriptors <= opened + 4; }, 20s));
+    CHECK((memory_is_inflated || size_of(service->process).resident_kib < before_kib + 8192));
     CHECK(alive(*service));
   }
 }
@@ -217,8 +198,8 @@ TEST_CASE("a hundred clients that send and read slowly on purpose hold up nobody
   REQUIRE(cluster.worker(0).put_tensor("large", "u8", "16777216", std::string(16777216, 'x')).status == 201);
   for (auto* service : {&cluster.coordinator, &cluster.worker(0)}) {
     CAPTURE(service->id);
-    auto const opened = descriptors(*service);
-    auto const before_kib = resident_kib(*service);
+    auto const opened = size_of(service->process).descriptors;
+    auto const before_kib = size_of(service->process).resident_kib;
     auto const tensor = "GET /v1/tensors/large HTTP/1.1\r\n" + host + "\r\n";
     std::string pages;
     for (int i = 0; i < 1000; ++i) pages += "GET /metrics HTTP/1.1\r\n" + host + "\r\n";
@@ -245,10 +226,10 @@ TEST_CASE("a hundred clients that send and read slowly on purpose hold up nobody
     CHECK(eventually(
         [&] {
           trickle();
-          return descriptors(*service) <= opened + 4;
+          return size_of(service->process).descriptors <= opened + 4;
         },
         40s));
-    CHECK((memory_is_inflated || resident_kib(*service) < before_kib + 32768));
+    CHECK((memory_is_inflated || size_of(service->process).resident_kib < before_kib + 32768));
     CHECK(alive(*service));
   }
 }

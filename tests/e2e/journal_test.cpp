@@ -2,14 +2,12 @@
 // sum that belongs to it.
 #include <doctest/doctest.h>
 #include <signal.h>
-#include <sys/wait.h>
 
 #include <random>
 #include <set>
 #include <thread>
 
-#include "tests/support/cluster.hpp"
-#include "tests/support/scratch_directory.hpp"
+#include "tests/support/coordinator_lives.hpp"
 
 using namespace chorus::testing;
 namespace json = boost::json;
@@ -22,11 +20,9 @@ constexpr std::size_t workers_count = 3;
 constexpr std::size_t elements = 5000;
 
 // Workers that stay, and one coordinator after the other on one journal and port.
-class Fleet {
+class Fleet : public CoordinatorLives {
  public:
   Fleet() {
-    start();
-    port_ = coordinator().port();
     for (std::size_t i = 0; i < workers_count; ++i)
       workers_.push_back(std::make_unique<Service>(
           "w" + std::to_string(i),
@@ -38,19 +34,6 @@ class Fleet {
       REQUIRE(workers_[i]->put_tensor("x", "u64", std::vector<std::uint64_t>(elements, i + 1)).status / 100 == 2);
   }
 
-  void start() {
-    run({binary("chorus-coordinator"), "--port", std::to_string(port_), "--journal", journal(), "--log-level",
-         "error"});
-  }
-  void start_one_that_dies_at(int point) {
-    run({binary("crashing_coordinator"), journal(), std::to_string(port_), std::to_string(point)});
-  }
-  void kill() {
-    coordinator().process.signal(SIGKILL);
-    coordinator().process.wait();
-  }
-
-  Service& coordinator() { return *coordinator_; }
   Service& worker(std::size_t i) { return *workers_.at(i); }
 
   // Of a worker, as the coordinator knows it.
@@ -81,15 +64,6 @@ class Fleet {
   }
 
  private:
-  [[nodiscard]] std::string journal() const { return directory_ / "journal"; }
-  void run(std::vector<std::string> arguments) {
-    coordinator_.reset();
-    coordinator_ = std::make_unique<Service>("coordinator", std::move(arguments));
-  }
-
-  ScratchDirectory const directory_;
-  std::uint16_t port_ = 0;
-  std::unique_ptr<Service> coordinator_;
   std::vector<std::unique_ptr<Service>> workers_;
 };
 
@@ -99,12 +73,6 @@ std::string put_if_alive(Service const& coordinator, std::string const& id) {
     auto const answer = coordinator.put("/v1/collectives/" + id + "?wait=20s", body);
     return answer.status == 200 ? std::string(answer.json().at("state").as_string()) : answer.code();
   } catch (std::runtime_error const&) { return ""; }
-}
-
-bool has_died(Service& coordinator) {
-  siginfo_t info{};
-  return ::waitid(P_PID, static_cast<id_t>(coordinator.process.pid()), &info, WEXITED | WNOWAIT | WNOHANG) == 0 &&
-         info.si_pid != 0;
 }
 
 }  // namespace
@@ -120,7 +88,7 @@ TEST_CASE("killed at every point of a collective's life: one version everywhere,
     fleet.kill();
     fleet.start_one_that_dies_at(point);
     auto const told = put_if_alive(fleet.coordinator(), id);
-    dies = eventually([&] { return has_died(fleet.coordinator()); }, 500ms);
+    dies = eventually([&] { return fleet.coordinator_has_died(); }, 3s);
     if (dies) fleet.start();
     auto const state = fleet.state_of(id);
     INFO("told " << told << ", then " << state);

@@ -10,13 +10,13 @@
 #include <array>
 #include <atomic>
 #include <chrono>
-#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <sstream>
 #include <thread>
 
 #include "tests/support/cluster.hpp"
+#include "tests/support/process_size.hpp"
 #include "tests/support/raw_http.hpp"
 
 using namespace chorus::testing;
@@ -40,27 +40,7 @@ double cpu_seconds(Process const& process) {
   return (user + system) / static_cast<double>(::sysconf(_SC_CLK_TCK));
 }
 
-double resident_mib(Process const& process) {
-  std::ifstream statm("/proc/" + std::to_string(process.pid()) + "/statm");
-  double total = 0, resident = 0;
-  statm >> total >> resident;
-  return resident * static_cast<double>(::sysconf(_SC_PAGESIZE)) / (1 << 20);
-}
-
-// What of a process may grow without being missed at once.
-struct Size {
-  double mib = 0;
-  std::size_t descriptors = 0, threads = 0;
-};
-
-Size size_of(Process const& process) {
-  auto const entries = [&process](char const* what) {
-    namespace fs = std::filesystem;
-    auto const path = "/proc/" + std::to_string(process.pid()) + "/" + what;
-    return static_cast<std::size_t>(std::distance(fs::directory_iterator(path), fs::directory_iterator()));
-  };
-  return {resident_mib(process), entries("fd"), entries("task")};
-}
+double resident_mib(Process const& process) { return static_cast<double>(size_of(process).resident_kib) / 1024; }
 
 // Answers the coordinator's look at the address of whoever joins.
 class Address {
@@ -170,7 +150,7 @@ TEST_CASE("as many idle connections as are taken do not keep health from answeri
   std::vector<std::unique_ptr<RawConnection>> idle;
   auto const held = limit - 8;
   for (std::size_t i = 0; i < held; ++i) idle.push_back(std::make_unique<RawConnection>(coordinator.port()));
-  REQUIRE(eventually([&] { return coordinator.metric("chorus_http_connections") >= static_cast<double>(held); }));
+  REQUIRE(eventually([&] { return coordinator.metric("chorus_http_connections") >= static_cast<double>(held); }, 60s));
   CHECK(coordinator.get("/healthz").status == 200);
   auto const mib = resident_mib(coordinator.process);
   std::cout << held << " idle connections: resident " << mib << " MiB, " << empty_mib << " before" << std::endl;
@@ -208,7 +188,7 @@ TEST_CASE("a thousand collectives a minute on eight workers do not make anything
   std::array const bodies{
       R"({"group":"g","tensor":"x","output":"y"})", R"({"group":"g","tensor":"x","output":"y","op":"reduce"})",
       R"({"group":"g","tensor":"x","output":"y","op":"all_gather"})", R"({"group":"g","op":"barrier"})"};
-  std::vector<Size> before;
+  std::vector<ProcessSize> before;
   std::size_t launched = 0, succeeded = 0;
   std::vector<double> taken_ms;
   auto const begun = Clock::now();
@@ -228,11 +208,11 @@ TEST_CASE("a thousand collectives a minute on eight workers do not make anything
   for (std::size_t i = 0; i < processes.size(); ++i) {
     auto const& [name, process] = processes[i];
     auto const after = size_of(*process);
-    std::cout << name << ": resident " << before[i].mib << " MiB, " << after.mib << " at the end; descriptors "
-              << before[i].descriptors << ", " << after.descriptors << "; threads " << before[i].threads << ", "
-              << after.threads << std::endl;
+    std::cout << name << ": resident " << before[i].resident_kib << " KiB, " << after.resident_kib
+              << " at the end; descriptors " << before[i].descriptors << ", " << after.descriptors << "; threads "
+              << before[i].threads << ", " << after.threads << std::endl;
     CHECK(after.descriptors <= before[i].descriptors + 2);  // one more connection of ours
     CHECK(after.threads == before[i].threads);
-    CHECK((memory_is_inflated || after.mib - before[i].mib < (seconds > 300s ? 2 : 16)));
+    CHECK((memory_is_inflated || after.resident_kib < before[i].resident_kib + (seconds > 300s ? 2048 : 16384)));
   }
 }

@@ -2,13 +2,12 @@
 // lost.
 #include <doctest/doctest.h>
 #include <signal.h>
-#include <sys/wait.h>
 
 #include <atomic>
 #include <future>
 
+#include "tests/support/coordinator_lives.hpp"
 #include "tests/support/parameters.hpp"
-#include "tests/support/scratch_directory.hpp"
 
 using namespace chorus::testing;
 
@@ -19,11 +18,9 @@ constexpr std::size_t elements = 1000;
 constexpr char const* request = R"({"group":"g","shape":[1000],"replicas":2,"shards":3})";
 
 // Workers, and one coordinator after the other on one journal and port.
-class Fleet {
+class Fleet : public CoordinatorLives {
  public:
   explicit Fleet(std::size_t workers) {
-    start();
-    port_ = coordinator().port();
     std::string ids;
     for (std::size_t i = 0; i < workers; ++i) {
       add_worker();
@@ -36,17 +33,6 @@ class Fleet {
     REQUIRE_MESSAGE(made.status == 201, made.body);
   }
 
-  void start() {
-    run({binary("chorus-coordinator"), "--port", std::to_string(port_), "--journal", directory_ / "journal",
-         "--log-level", "error"});
-  }
-  void start_one_that_dies_at(int point) {
-    run({binary("crashing_coordinator"), directory_ / "journal", std::to_string(port_), std::to_string(point)});
-  }
-  void kill() {
-    coordinator().process.signal(SIGKILL);
-    coordinator().process.wait();
-  }
   void add_worker() {
     auto const id = "w" + std::to_string(workers_.size());
     workers_.push_back(std::make_unique<Service>(
@@ -57,13 +43,6 @@ class Fleet {
     workers_.at(i)->process.signal(SIGKILL);
     workers_.at(i)->process.wait();
   }
-  [[nodiscard]] bool coordinator_has_died() {
-    siginfo_t info{};
-    return ::waitid(P_PID, static_cast<id_t>(coordinator().process.pid()), &info, WEXITED | WNOWAIT | WNOHANG) == 0 &&
-           info.si_pid != 0;
-  }
-
-  Service& coordinator() { return *coordinator_; }
   Service& worker(std::size_t i) { return *workers_.at(i); }
   bool is_ready() {
     try {
@@ -85,14 +64,6 @@ class Fleet {
   }
 
  private:
-  void run(std::vector<std::string> arguments) {
-    coordinator_.reset();
-    coordinator_ = std::make_unique<Service>("coordinator", std::move(arguments));
-  }
-
-  ScratchDirectory const directory_;
-  std::uint16_t port_ = 0;
-  std::unique_ptr<Service> coordinator_;
   std::vector<std::unique_ptr<Service>> workers_;
 };
 

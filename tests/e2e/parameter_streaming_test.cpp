@@ -2,11 +2,10 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
-#include <charconv>
-#include <fstream>
 #include <future>
 
 #include "tests/support/parameters.hpp"
+#include "tests/support/process_size.hpp"
 
 using namespace chorus::testing;
 
@@ -14,19 +13,6 @@ namespace {
 
 using Floats = std::vector<float>;
 constexpr std::size_t elements = 64 << 20;  // 256 MiB
-
-// The most that a process has ever had, in MiB.
-std::uint64_t peak_mib(Service const& service) {
-  std::ifstream status("/proc/" + std::to_string(service.process.pid()) + "/status");
-  for (std::string line; std::getline(status, line);) {
-    if (!line.starts_with("VmHWM:")) continue;
-    std::uint64_t kib = 0;
-    auto const digits = line.find_first_of("0123456789");
-    std::from_chars(line.data() + digits, line.data() + line.size(), kib);
-    return kib >> 10;
-  }
-  throw std::runtime_error("the process does not tell its memory");
-}
 
 // Workers w0 and w1 in group "g" have the parameter; w2 is who is asked.
 void make(Cluster& cluster, std::size_t count) {
@@ -49,7 +35,7 @@ TEST_CASE("256 MiB are pushed and pulled through a worker that needs a few for i
   Cluster cluster(3);
   make(cluster, elements);
   auto& entry = cluster.worker(2);
-  auto const before = peak_mib(entry);
+  auto const before = (size_of(entry.process).peak_kib >> 10);
   ParameterClient client(entry.url, "c");
   auto const values = counting(elements);
   auto const bytes = ParameterClient::bytes(values);
@@ -69,7 +55,7 @@ TEST_CASE("256 MiB are pushed and pulled through a worker that needs a few for i
   if (memory_is_inflated)
     MESSAGE("memory is not looked at: a sanitizer keeps what was freed");
   else
-    CHECK(peak_mib(entry) < before + 48);
+    CHECK((size_of(entry.process).peak_kib >> 10) < before + 48);
 }
 
 TEST_CASE("a value that is read in pieces is of one version per shard, whatever is pushed meanwhile") {

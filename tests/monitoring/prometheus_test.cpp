@@ -18,6 +18,8 @@ Excused const certificates{"chorus_tls_certificate_expiry_timestamp_seconds",
                            "the services of this test speak plain HTTP"};
 Excused const digest_alert{"ChorusDigestMismatch", "kind=\"digest_mismatch\" needs memory that corrupts data"};
 
+constexpr std::chrono::seconds patience{60};  // on a machine that does other work
+
 std::string const metrics_directory = std::string(CHORUS_SOURCE_DIR) + "/metrics";
 
 void say(Excused const& excused) { MESSAGE("excused: ", excused.what, ": ", excused.why); }
@@ -42,8 +44,7 @@ std::vector<Question> rule_questions(Prometheus const& prometheus) {
 void check(Prometheus const& prometheus, std::vector<Question> const& questions) {
   for (auto const& question : questions) {
     if (question.expression.find(certificates.what) != std::string::npos) continue;
-    bool const has_data =
-        eventually([&] { return prometheus.knows(question.expression); }, std::chrono::milliseconds(3000));
+    bool const has_data = eventually([&] { return prometheus.knows(question.expression); }, std::chrono::seconds(10));
     std::string refusal;
     if (!has_data) static_cast<void>(prometheus.ask(question.expression, refusal));
     CHECK_MESSAGE(has_data, question.asked_by, ": ", question.expression, " ", refusal);
@@ -60,7 +61,7 @@ bool is_clean(Service const& service) {
 }
 
 bool is_alerted(Prometheus const& prometheus, std::string const& labels) {
-  return eventually([&] { return prometheus.knows("ALERTS{" + labels + "}"); });
+  return eventually([&] { return prometheus.knows("ALERTS{" + labels + "}"); }, patience);
 }
 
 }  // namespace
@@ -68,7 +69,7 @@ bool is_alerted(Prometheus const& prometheus, std::string const& labels) {
 TEST_CASE("a live group under work: every expression of every panel, rule and alert has data") {
   Work work;
   Prometheus const prometheus(work.coordinator().url, work.worker_urls());
-  REQUIRE(eventually([&] { return prometheus.knows("sum(up) == 5"); }));
+  REQUIRE(eventually([&] { return prometheus.knows("sum(up) == 5"); }, patience));
   auto const until = std::chrono::steady_clock::now() + std::chrono::seconds(8);
   while (std::chrono::steady_clock::now() < until) {
     work.round();

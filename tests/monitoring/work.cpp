@@ -15,7 +15,7 @@ namespace json = boost::json;
 constexpr std::size_t large = 1 << 20;  // elements
 
 std::vector<std::string> flags_of(ScratchDirectory const& directory) {
-  return {"--journal", directory / "journal",     "--lease-ms", "1000", "--checkpoint",
+  return {"--journal", directory / "journal",     "--lease-ms", "4000", "--checkpoint",
           "auto",      "--checkpoint-interval-s", "5"};
 }
 

@@ -3,7 +3,7 @@ import {spawn} from "node:child_process";
 import {once} from "node:events";
 import {createInterface} from "node:readline";
 
-const startMs = 20000;
+const startMs = 60000; // on a machine that does other work
 
 async function start(program, args) {
   const process = spawn(`${globalThis.process.env.CHORUS_BIN}/${program}`, ["--log-level", "warn", ...args], {
@@ -49,6 +49,9 @@ export class Cluster {
       (await this.get("/v1/workers?limit=1000")).items.some((one) => one.id === id && one.state === "ready"),
     );
   }
+  signal(id, signal) {
+    this.workers.get(id).process.kill(signal);
+  }
   async killWorker(id) {
     await end(this.workers.get(id), "SIGKILL");
     this.workers.delete(id);
@@ -92,9 +95,12 @@ export class Cluster {
     return this.call("POST", "/v1/collectives?wait=20s", {group, op: "all_reduce", tensor, ...more});
   }
 
-  async until(condition, ms = 10000) {
+  // What the condition is, once it is something.
+  async until(condition, ms = startMs) {
     const end = Date.now() + ms;
-    while (!(await condition())) {
+    for (;;) {
+      const met = await condition();
+      if (met) return met;
       if (Date.now() > end) throw new Error(`waited ${ms} ms in vain for ${condition}`);
       await new Promise((resolve) => setTimeout(resolve, 20));
     }

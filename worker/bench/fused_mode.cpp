@@ -2,10 +2,9 @@
 #include <iostream>
 
 #include "worker/bench/contenders.hpp"
-#include "worker/bench/contest.hpp"
 #include "worker/bench/format.hpp"
 #include "worker/bench/modes.hpp"
-#include "worker/bench/ranks.hpp"
+#include "worker/bench/sweep.hpp"
 
 namespace chorus::bench {
 namespace {
@@ -31,11 +30,7 @@ Result<FusedCell> measure(Options const& options, Ranks& ranks, Task const& task
   if (separate.has_error()) return separate.error();
   auto const fused = spec_of(options, whole, ranks.size());
   if (fused.has_error()) return fused.error();
-  Pace pace;
-  pace.seconds = options.seconds;
-  pace.iterations_max = options.iterations_max;
-  pace.warmup = options.warmup;
-  auto samples = contest(2, pace, [&](std::size_t contender, std::uint64_t iterations) {
+  auto samples = contest(2, pace_of(options), [&](std::size_t contender, std::uint64_t iterations) {
     return contender == 0 ? ranks.iterate(*separate, iterations) : ranks.iterate_fused(*fused, iterations);
   });
   if (samples.has_error()) return samples.error();
@@ -62,23 +57,6 @@ std::string to_text(FusedCell const& cell, bool json) {
                 cell.fused_by.c_str(), fused_us, separate_us / fused_us, cell.correct() ? "true" : "false");
 }
 
-Status measure_all(Options const& options, std::vector<std::string> const& arguments, bool& right) {
-  for (auto const count : options.ranks) {
-    auto ranks = Ranks::start(arguments, count);
-    if (ranks.has_error()) return ranks.error();
-    for (auto const bytes : options.sizes) {
-      auto const task = make_task(Op::all_reduce, options.dtype, bytes, count, 0);
-      if (auto const status = ranks->prepare(task); status.has_error()) return status.error();
-      auto const cell = measure(options, *ranks, task);
-      if (cell.has_error()) return cell.error();
-      right = cell->correct() && right;
-      std::cout << to_text(*cell, options.json) << std::endl;
-    }
-    ranks->finish();
-  }
-  return ok();
-}
-
 }  // namespace
 
 int run_fused(Options const& options, std::vector<std::string> const& arguments) {
@@ -86,13 +64,18 @@ int run_fused(Options const& options, std::vector<std::string> const& arguments)
     std::cout << format("%-5s %5s %7s %10s  %-18s %12s  %-18s %12s %8s %8s", "link", "ranks", "tensors", "each",
                         "separate by", "p50 us", "fused by", "p50 us", "ratio", "correct")
               << std::endl;
+  auto reductions = options;
+  reductions.ops = {Op::all_reduce};
   bool right = true;
-  if (auto const status = measure_all(options, arguments, right); status.has_error()) {
-    std::cerr << "chorus-bench: " << status.error().detail << "\n";
-    return 1;
-  }
-  if (!right) std::cerr << "chorus-bench: wrong result\n";
-  return right ? 0 : 1;
+  auto const visit = [&](Ranks& ranks, Task const& task, logging::ProgressLine& progress) -> Status {
+    auto const cell = measure(options, ranks, task);
+    if (cell.has_error()) return cell.error();
+    right = cell->correct() && right;
+    progress.clear();
+    std::cout << to_text(*cell, options.json) << std::endl;
+    return ok();
+  };
+  return exit_status(for_each_task(reductions, arguments, visit), right);
 }
 
 }  // namespace chorus::bench

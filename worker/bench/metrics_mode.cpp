@@ -3,10 +3,9 @@
 #include <iostream>
 
 #include "worker/bench/contenders.hpp"
-#include "worker/bench/contest.hpp"
 #include "worker/bench/format.hpp"
 #include "worker/bench/modes.hpp"
-#include "worker/bench/ranks.hpp"
+#include "worker/bench/sweep.hpp"
 
 namespace chorus::bench {
 namespace {
@@ -24,34 +23,6 @@ std::string to_text(Task const& task, std::uint32_t ranks, std::string const& al
                 samples[0].correct && samples[1].correct ? "true" : "false");
 }
 
-Status measure_all(Options const& options, std::vector<std::string> const& arguments, bool& right) {
-  Pace pace;
-  pace.seconds = options.seconds;
-  pace.turns_min = turns_min;
-  pace.iterations_max = options.iterations_max;
-  pace.warmup = options.warmup;
-  for (auto const count : options.ranks) {
-    auto ranks = Ranks::start(arguments, count);
-    if (ranks.has_error()) return ranks.error();
-    for (auto const op : options.ops)
-      for (auto const bytes : options.sizes) {
-        auto const task = make_task(op, options.dtype, bytes, count, options.root.value_or(0));
-        if (auto const status = ranks->prepare(task); status.has_error()) return status.error();
-        auto const contenders = asked_contenders(options, task, count);
-        if (contenders.has_error()) return contenders.error();
-        auto const& spec = contenders->front().spec;
-        auto const samples = contest(2, pace, [&](std::size_t contender, std::uint64_t iterations) {
-          return contender == 0 ? ranks->iterate(spec, iterations) : ranks->iterate_counted(spec, iterations);
-        });
-        if (samples.has_error()) return samples.error();
-        right = right && (*samples)[0].correct && (*samples)[1].correct;
-        std::cout << to_text(task, count, spec.algorithm, *samples, options.json) << std::endl;
-      }
-    ranks->finish();
-  }
-  return ok();
-}
-
 }  // namespace
 
 int run_metrics(Options const& options, std::vector<std::string> const& arguments) {
@@ -59,13 +30,24 @@ int run_metrics(Options const& options, std::vector<std::string> const& argument
     std::cout << format("%-14s %-18s %-5s %5s %10s %12s %12s %9s %8s", "op", "algorithm", "link", "ranks", "bytes",
                         "plain us", "counted us", "overhead", "correct")
               << std::endl;
+  auto pace = pace_of(options);
+  pace.turns_min = turns_min;
   bool right = true;
-  if (auto const status = measure_all(options, arguments, right); status.has_error()) {
-    std::cerr << "chorus-bench: " << status.error().detail << "\n";
-    return 1;
-  }
-  if (!right) std::cerr << "chorus-bench: wrong result\n";
-  return right ? 0 : 1;
+  auto const status =
+      for_each_task(options, arguments, [&](Ranks& ranks, Task const& task, logging::ProgressLine& progress) -> Status {
+        auto const contenders = asked_contenders(options, task, ranks.size());
+        if (contenders.has_error()) return contenders.error();
+        auto const& spec = contenders->front().spec;
+        auto const samples = contest(2, pace, [&](std::size_t contender, std::uint64_t iterations) {
+          return contender == 0 ? ranks.iterate(spec, iterations) : ranks.iterate_counted(spec, iterations);
+        });
+        if (samples.has_error()) return samples.error();
+        right = right && (*samples)[0].correct && (*samples)[1].correct;
+        progress.clear();
+        std::cout << to_text(task, ranks.size(), spec.algorithm, *samples, options.json) << std::endl;
+        return ok();
+      });
+  return exit_status(status, right);
 }
 
 }  // namespace chorus::bench

@@ -1,20 +1,17 @@
 #include "worker/bench/modes.hpp"
 
-#include <algorithm>
-#include <functional>
 #include <iostream>
 
 #include "http/json.hpp"
-#include "http/logging/progress_line.hpp"
 #include "worker/bench/calibrate.hpp"
 #include "worker/bench/ceiling.hpp"
 #include "worker/bench/format.hpp"
 #include "worker/bench/optimizer_steps.hpp"
-#include "worker/bench/ranks.hpp"
 #include "worker/bench/reductions.hpp"
 #include "worker/bench/refine.hpp"
 #include "worker/bench/regret.hpp"
 #include "worker/bench/report.hpp"
+#include "worker/bench/sweep.hpp"
 
 namespace chorus::bench {
 namespace {
@@ -23,56 +20,10 @@ constexpr std::uint64_t regret_turns_min = 7;
 // A loop calls again and again: what the first call after a pause takes says little of the others.
 constexpr std::uint64_t iterations_per_lesson = 11;
 
-int fail(Error const& error) {
-  std::cerr << "chorus-bench: " << error.detail << "\n";
-  return 1;
-}
-
-// The tasks of an operation, each once: different sizes may be the same one.
-std::vector<Task> tasks_of(Options const& options, Op op, std::uint32_t ranks) {
-  std::vector<Task> tasks;
-  for (auto const bytes : options.sizes) {
-    auto const task = make_task(op, options.dtype, bytes, ranks, options.root.value_or(0));
-    if (std::find(tasks.begin(), tasks.end(), task) == tasks.end()) tasks.push_back(task);
-  }
-  return tasks;
-}
-
-using Visit = std::function<Status(Ranks&, Task const&, logging::ProgressLine&)>;
-
-// Every task of every operation on every number of ranks, with the vectors prepared.
-Status for_each_task(Options const& options, std::vector<std::string> const& arguments, Visit const& visit) {
-  logging::ProgressLine progress;
-  std::size_t begun = 0, all = 0;
-  for (auto const count : options.ranks)
-    for (auto const op : options.ops) all += tasks_of(options, op, count).size();
-  for (auto const count : options.ranks) {
-    auto ranks = Ranks::start(arguments, count);
-    if (ranks.has_error()) return ranks.error();
-    for (auto const op : options.ops)
-      for (auto const& task : tasks_of(options, op, count)) {
-        progress.show(std::to_string(++begun) + " of " + std::to_string(all) + ": " + std::string(name(op)) + " of " +
-                      std::to_string(task.bytes()) + " bytes over " + std::to_string(count) + " ranks");
-        if (auto const status = ranks->prepare(task); status.has_error()) return status.error();
-        if (auto const status = visit(*ranks, task, progress); status.has_error()) return status.error();
-      }
-    ranks->finish();
-  }
-  return ok();
-}
-
 Result<std::vector<Sample>> measure(Ranks& ranks, std::vector<Contender> const& contenders, Pace const& pace) {
   return contest(contenders.size(), pace, [&](std::size_t contender, std::uint64_t iterations) {
     return ranks.iterate(contenders[contender].spec, iterations);
   });
-}
-
-Pace pace_of(Options const& options) {
-  Pace pace;
-  pace.seconds = options.seconds;
-  pace.iterations_max = options.iterations_max;
-  pace.warmup = options.warmup;
-  return pace;
 }
 
 // The best of many is partly the luckiest. Where the choice looks bad it and the best are measured again, by themselves

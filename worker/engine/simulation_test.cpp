@@ -7,15 +7,14 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <charconv>
-#include <cstdlib>
 #include <deque>
 #include <iostream>
+#include <optional>
 #include <set>
-#include <string_view>
 
 #include "collectives/algorithms/catalogue.hpp"
 #include "collectives/algorithms/representative.hpp"
+#include "tests/support/process.hpp"
 #include "worker/engine/testing/loopback_fleet.hpp"
 
 using namespace chorus;
@@ -192,24 +191,15 @@ class Life {
   std::uint64_t rarity_ = 0, kinds_ = 0;
 };
 
-std::optional<std::uint64_t> number(char const* variable) {
-  auto const* const text = std::getenv(variable);
-  if (text == nullptr) return std::nullopt;
-  std::string_view const digits(text);
-  std::uint64_t value = 0;
-  std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  return value;
-}
-
 }  // namespace
 
 TEST_CASE("whatever happens, everybody who lives ends in time, with the right result or with a name") {
-  if (auto const seed = number("CHORUS_SEED")) {
-    auto const broken = Life(*seed).live();
+  if (auto const seed = chorus::testing::number_from_environment("CHORUS_SEED", 0); seed != 0) {
+    auto const broken = Life(seed).live();
     CHECK_MESSAGE(broken.empty(), broken);
     return;
   }
-  auto const wanted = number("CHORUS_SEEDS").value_or(1500);
+  auto const wanted = chorus::testing::number_from_environment("CHORUS_SEEDS", 1500);
   std::size_t faults = 0, seeds = 0, failed = 0;
   for (std::uint64_t seed = 1; (wanted == 0 || seed <= wanted) && failed < 5; ++seed, ++seeds) {
     Life life(seed);

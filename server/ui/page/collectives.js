@@ -207,7 +207,8 @@ export function collectivesSection() {
 
   function drawDetail(one) {
     const trace = traces.get(one.id);
-    const now = JSON.stringify([one, trace ? trace.traceEvents?.length : 0]);
+    // The status, which says whether there are traces, may come after the first collective has been drawn.
+    const now = JSON.stringify([one, state.status?.traces, trace ? trace.traceEvents?.length : 0]);
     if (now === shownDetail) return;
     shownDetail = now;
     if (state.status?.traces && hasEnded(one) && one.algorithm && !traces.has(one.id)) fetchTrace(one);

@@ -42,8 +42,15 @@ export function showHelp() {
   if (!byId("help-dialog").open) byId("help-dialog").showModal();
 }
 
-// Asks once; what is entered is used for everything from then on, until the tab is closed.
+let hasDeclined = false;
+
+// Asks by itself until somebody has closed the dialog without one; then there is a button.
 export function askForToken() {
+  if (!hasDeclined) openTokenDialog();
+}
+
+// What is entered is used for everything from then on, until the tab is closed.
+export function openTokenDialog() {
   if (byId("token-dialog")) return;
   const input = h("input", {type: "password", autocomplete: "off", spellcheck: "false", id: "token", required: true});
   const dialog = h(
@@ -54,6 +61,7 @@ export function askForToken() {
       {
         method: "dialog",
         onsubmit: () => {
+          hasDeclined = false;
           setToken(input.value.trim());
           dialog.remove();
           refresh(everything);
@@ -70,6 +78,9 @@ export function askForToken() {
     ),
   );
   byId("dialogs").append(dialog);
+  dialog.addEventListener("cancel", () => {
+    hasDeclined = true;
+  });
   dialog.addEventListener("close", () => dialog.remove());
   dialog.showModal();
 }

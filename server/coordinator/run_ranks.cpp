@@ -1,0 +1,59 @@
+#include "server/coordinator/run_ranks.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+namespace chorus::coordinator {
+
+RunRanks::RunRanks(api::Group const& group, model::Wish const& wish)
+    : member_of_(group.members.size()), run_rank_(group.members.size()) {
+  std::iota(member_of_.begin(), member_of_.end(), 0);
+  if (wish.reproducible && reduces(wish.op) && wish.op != Op::reduce_scatter)
+    std::ranges::sort(member_of_, {}, [&group](std::uint32_t rank) { return group.members[rank].worker; });
+  for (std::uint32_t r = 0; r < member_of_.size(); ++r) run_rank_[member_of_[r]] = r;
+}
+
+api::RunRequest RunRanks::request(std::uint32_t rank, api::Group const& group, api::Collective const& collective,
+                                  Admitted const& admitted, std::string token, std::uint64_t timeout_ms) const {
+  api::RunRequest request;
+  request.run = collective.run;
+  request.group = group.name;
+  request.epoch = group.epoch;
+  request.token = std::move(token);
+  request.op = collective.request.op;
+  request.algorithm = collective.algorithm;
+  request.root = run_rank_[collective.root];
+  request.arity = collective.arity;
+  request.algorithm_shape = collective.algorithm_shape;
+  request.rank = run_rank_[rank];
+  for (std::uint32_t r = 0; r < member_of_.size(); ++r) {
+    auto const& member = group.members[member_of_[r]];
+    request.members.push_back({r, member.worker, member.incarnation, member.url});
+  }
+  request.tensor = collective.request.tensor;
+  request.version = admitted.versions[rank];
+  request.dtype = collective.dtype;
+  auto const& part = admitted.parts[rank];
+  request.elements = part.sizes.elements;
+  request.counts = part.sizes.counts;
+  request.receive_counts = part.sizes.receive_counts;
+  request.result = part.result;
+  request.parts = admitted.tensors[rank];
+  request.contributions = admitted.contributions;
+  request.local_algorithm = collective.local_algorithm.value_or("centralized");
+  request.reduce = collective.request.reduce;
+  request.in_place = collective.request.in_place;
+  request.schedule = collective.request.schedule;
+  request.timeout_ms = timeout_ms;
+  return request;
+}
+
+http::Problem RunRanks::in_group_ranks(http::Problem problem) const {
+  for (auto& rank : problem.ranks)
+    if (rank < member_of_.size()) rank = member_of_[rank];
+  std::ranges::sort(problem.ranks);
+  return problem;
+}
+
+}  // namespace chorus::coordinator

@@ -1,0 +1,56 @@
+#include "server/coordinator/run_ranks.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace chorus;
+using namespace chorus::coordinator;
+
+namespace {
+
+api::Group group_of(std::vector<std::string> const& workers) {
+  api::Group group;
+  for (auto const& worker : workers) {
+    auto& member = group.members.emplace_back();
+    member.rank = static_cast<std::uint32_t>(group.members.size() - 1);
+    member.worker = worker;
+  }
+  return group;
+}
+
+model::Wish wish_for(Op op, bool reproducible) {
+  model::Wish wish;
+  wish.op = op;
+  wish.reproducible = reproducible;
+  return wish;
+}
+
+// Rank 0 of the group, and who is rank 0 in its run.
+std::pair<std::uint32_t, std::string> first_of(api::Group const& group, model::Wish const& wish) {
+  api::Collective collective;
+  Admitted admitted;
+  admitted.versions.resize(group.members.size());
+  admitted.parts.resize(group.members.size());
+  admitted.tensors.resize(group.members.size());
+  auto const request = RunRanks(group, wish).request(0, group, collective, admitted, "token", 1000);
+  return {request.rank, request.members.at(0).worker};
+}
+
+}  // namespace
+
+TEST_CASE("in a reproducible run ranks go by the workers' names, whoever stands first in the group") {
+  auto const group = group_of({"c", "a", "b"});
+  CHECK(first_of(group, wish_for(Op::all_reduce, false)) == std::pair(0U, std::string("c")));
+  CHECK(first_of(group, wish_for(Op::all_reduce, true)) == std::pair(2U, std::string("a")));
+  CHECK(first_of(group, wish_for(Op::reduce_scatter, true)) == std::pair(0U, std::string("c")));
+  CHECK(first_of(group, wish_for(Op::broadcast, true)) == std::pair(0U, std::string("c")));
+}
+
+TEST_CASE("ranks in a worker's problem are told as those of the group, in order") {
+  auto const group = group_of({"c", "a", "b"});
+  http::Problem problem(http::ProblemCode::peer_lost, "gone");
+  problem.ranks = {0, 2};
+  CHECK(RunRanks(group, wish_for(Op::all_reduce, true)).in_group_ranks(problem).ranks ==
+        std::vector<std::uint32_t>{0, 1});
+  CHECK(RunRanks(group, wish_for(Op::all_reduce, false)).in_group_ranks(problem).ranks ==
+        std::vector<std::uint32_t>{0, 2});
+}

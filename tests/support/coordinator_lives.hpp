@@ -1,0 +1,33 @@
+// One coordinator after the other on one journal and port, each ended by SIGKILL or by itself.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/support/cluster.hpp"
+#include "tests/support/scratch_directory.hpp"
+
+namespace chorus::testing {
+
+class CoordinatorLives {
+ public:
+  CoordinatorLives();  // starts the first
+
+  void start();
+  void start_one_that_dies_at(int point);  // of those in tests/e2e/crashing_coordinator.cpp
+  void kill();
+  [[nodiscard]] bool coordinator_has_died() const;  // and nobody has waited for it
+  [[nodiscard]] Service& coordinator() { return *coordinator_; }
+
+ private:
+  [[nodiscard]] std::string journal() const { return directory_ / "journal"; }
+  void run(std::vector<std::string> arguments);
+
+  ScratchDirectory const directory_;
+  std::uint16_t port_ = 0;  // of the first
+  std::unique_ptr<Service> coordinator_;
+};
+
+}  // namespace chorus::testing

@@ -1,0 +1,61 @@
+// A program on a terminal of its own, as somebody sits before it: what is on the screen, its size, keys.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "tests/support/process.hpp"
+
+namespace chorus::testing {
+
+// What a terminal makes of bytes: a grid of characters of one byte each. Understands what programs here write: text,
+// CR, LF, going home, clearing, the second screen, a hidden cursor; anything else after an escape throws.
+class Screen {
+ public:
+  Screen(std::size_t columns, std::size_t rows);
+  void write(std::string const& bytes);
+  void resize(std::size_t columns, std::size_t rows);  // clears; a program that lives draws again
+  [[nodiscard]] std::vector<std::string> const& lines() const { return lines_; }  // top to bottom, no blanks at the end
+  [[nodiscard]] std::string text() const;
+  [[nodiscard]] bool is_second() const { return is_second_; }
+  [[nodiscard]] bool hides_cursor() const { return hides_cursor_; }
+
+ private:
+  void clear();
+  void put(char c);
+  void feed_line();
+  bool obey_escape();  // of escape_; false: it is not complete
+
+  std::size_t columns_, rows_;
+  std::vector<std::string> lines_;
+  std::size_t row_ = 0, column_ = 0;
+  std::string escape_;  // one that has begun
+  bool is_second_ = false, hides_cursor_ = false;
+};
+
+class Terminal {
+ public:
+  Terminal(std::vector<std::string> arguments, std::size_t columns, std::size_t rows);
+  ~Terminal();  // kills and reaps
+  Terminal(Terminal const&) = delete;
+  Terminal& operator=(Terminal const&) = delete;
+
+  // Whether the screen comes to show it.
+  [[nodiscard]] bool shows(std::string const& text);
+  [[nodiscard]] Screen const& screen();
+  void press(std::string const& keys) const;
+  void resize(std::size_t columns, std::size_t rows);
+  [[nodiscard]] bool is_raw() const;  // keys come one by one and unseen
+  void signal(int number) const;
+  int wait();  // exit status; 128 + signal if it was killed
+
+ private:
+  void read();
+
+  int ours_ = -1, theirs_ = -1;
+  int child_ = -1;
+  Screen screen_;
+};
+
+}  // namespace chorus::testing
