@@ -43,6 +43,8 @@ Status check(WorkerOptions const& options) {
     return Error(WorkerErrc::bad_argument, "id: '" + options.id + "' is not 1 to 64 letters, digits and ._-");
   if (std::find(levels.begin(), levels.end(), options.log_level) == levels.end())
     return Error(WorkerErrc::bad_argument, "log_level: '" + options.log_level + "' is none");
+  if (!links::parse_checksum_mode(options.link_checksum))
+    return Error(WorkerErrc::bad_argument, "link_checksum: '" + options.link_checksum + "' is not auto, on or off");
   return ok();
 }
 
@@ -58,6 +60,7 @@ service::WorkerOptions to_service(WorkerOptions options) {
   to.memory_limit_bytes =
       options.memory_limit_bytes != 0 ? options.memory_limit_bytes : service::default_memory_limit();
   to.shares_memory = options.shares_memory;
+  to.link_checksum = links::parse_checksum_mode(options.link_checksum).value();
   to.spin = options.spin;
   to.drain_timeout = options.drain_timeout;
   to.connections = http::prepare_for_connections(options.connections);

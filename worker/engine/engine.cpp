@@ -200,6 +200,14 @@ void Engine::fail_for(Error const& why, std::uint64_t id, plan::Rank rank, std::
   auto* const run = find_run(id);
   if (run == nullptr) return;
   auto const code = code_of(why);
+  if (code == EngineErrc::corrupt_frame) {
+    auto const self = run->spec().program->rank;
+    return fail_run(id, {code,
+                         "bytes were changed between " + run->name_of(self) + " and " + run->name_of(rank) + " while " +
+                             where + ": " + why.detail,
+                         {std::min(self, rank), std::max(self, rank)},
+                         {}});
+  }
   auto const verb = code == EngineErrc::protocol_error ? "protocol error with " : "lost ";
   fail_run(id, {code, verb + run->name_of(rank) + " while " + where + ": " + why.detail, {rank}, {}});
 }

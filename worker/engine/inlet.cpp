@@ -131,6 +131,10 @@ Status Inlet::frame_arrives(FrameHeader const& header) {
   return data_arrives(header);
 }
 
+void Inlet::frame_is_corrupt(Error const& why) {
+  refuse(0, 0, 0, {EngineErrc::corrupt_frame, why.detail, {}, {}});
+}
+
 Status Inlet::data_arrives(FrameHeader const& header) {
   if (auto* const channel = find(header.run)) {
     if (auto begun = channel->begin(header, *scratch_); begun.has_error()) return bad(begun.error().detail);

@@ -116,6 +116,13 @@ Status Outlet::verdict_arrived() {
   return ok();
 }
 
+// While there is a link: the peer is told why by the runs' aborts.
+void Outlet::frame_is_corrupt(Error const& why) {
+  auto const channels = channels_;
+  for (auto* channel : channels)
+    if (!channel->finished()) engine_.fail_for(why, channel->run(), channel->peer(), channel->where());
+}
+
 void Outlet::lost(Error const& why) {
   if (in_flight_ != 0) counters_.was_sending(engine_.surroundings_.now() - busy_since_);
   auto const channels = std::move(channels_);

@@ -36,6 +36,7 @@ class Recorder final : public LinkHandler {
   std::size_t given = 0;
   std::size_t space_max = 100000;
   std::uint64_t refuse_run = 0;
+  std::string corruption;
 
   bool next_frame(OutFrame& frame) override {
     if (given == to_send.size()) return false;
@@ -49,6 +50,7 @@ class Recorder final : public LinkHandler {
     arrived.push_back({header, {}});
     return ok();
   }
+  void frame_is_corrupt(Error const& why) override { corruption = why.detail; }
   std::span<std::byte> payload_space() override {
     space_.resize(std::min<std::size_t>(space_max, arrived.back().header.length - arrived.back().payload.size()));
     return space_;

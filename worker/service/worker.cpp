@@ -65,7 +65,8 @@ metrics::LinkTraffic show(engine::PeerTraffic const& peer) {
                              peer.connections,
                              peer.link.empty() ? "none" : peer.link};
   shown.retries = peer.dials > 0 ? peer.dials - 1 : 0;
-  shown.errors = {peer.ends.unreachable, peer.ends.closed, peer.ends.refused, peer.ends.malformed};
+  shown.errors = {peer.ends.unreachable, peer.ends.closed, peer.ends.refused, peer.ends.malformed,
+                  peer.ends.corrupt};
   shown.round_trips = peer.round_trips;
   shown.round_trip_seconds = peer.round_trip_seconds;
   shown.last_round_trip_seconds = peer.last_round_trip_seconds;
@@ -84,6 +85,7 @@ struct Worker::Runs {
                .spin = worker.options_.spin,
                .loop = worker.options_.has_threads ? nullptr : &worker.control_,
                .arena = worker.arena_.get(),
+               .checksums = worker.options_.link_checksum,
                .credentials = &worker.security_.credentials(),
                .flights = &worker.flights_,
                .on_link_without_shm =
