@@ -93,6 +93,7 @@ Core::~Core() = default;
 Status Core::open() {
   if (auto opened = service_.open(); opened.has_error()) return opened;
   service_.groups().listen([this](std::string const& group) { note(group); });
+  service_.count_also([this] { return calls(); });
   thread_ = std::thread([this] { control_.run(); });
   return ok();
 }
@@ -142,6 +143,14 @@ Machinery Core::machinery() {
 
 void Core::report(api::Trouble trouble) {
   boost::asio::post(control_, [this, trouble = std::move(trouble)]() mutable { service_.report(std::move(trouble)); });
+}
+
+std::vector<api::GroupCalls> Core::calls() {
+  std::vector<api::GroupCalls> calls;
+  std::lock_guard const lock(mutex_);
+  for (auto const& [name, known] : groups_)
+    if (known.member) calls.push_back(known.member->calls());
+  return calls;
 }
 
 Result<std::shared_ptr<Member>> Core::join(std::string const& group, TimePoint deadline) {

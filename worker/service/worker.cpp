@@ -226,8 +226,27 @@ void Worker::start_agent() {
   if (agent.self.locality.host.empty()) agent.self.locality.host = options_.host_name;
   agent.self.version = metrics::this_build().version;
   agent_ = std::make_unique<Agent>(executor_, client_, metrics_, log_, std::move(agent), fenced_,
-                                   [this] { return runs_->groups.calls(); });
+                                   [this] { return calls(); });
   agent_->start();
+}
+
+// Those over HTTP and those of the program in this process together.
+std::vector<api::GroupCalls> Worker::calls() const {
+  auto all = runs_->groups.calls();
+  if (!calls_beside_) return all;
+  for (auto const& more : calls_beside_()) {
+    if (more.calls == 0) continue;
+    auto const same = std::find_if(all.begin(), all.end(), [&](auto const& known) {
+      return known.group == more.group && known.epoch == more.epoch;
+    });
+    if (same == all.end()) {
+      all.push_back(more);
+      continue;
+    }
+    same->calls += more.calls;
+    same->seconds += more.seconds;
+  }
+  return all;
 }
 
 std::optional<std::string> Worker::unready() const {
