@@ -85,8 +85,8 @@ struct Worker::Runs {
                .spin = worker.options_.spin,
                .loop = worker.options_.has_threads ? nullptr : &worker.control_,
                .arena = worker.arena_.get(),
-               .checksums = worker.options_.link_checksum,
                .credentials = &worker.security_.credentials(),
+               .checksums = worker.options_.link_checksum,
                .flights = &worker.flights_,
                .on_link_without_shm =
                    [log = worker.log_](std::string const& peer, std::string const& why) {
