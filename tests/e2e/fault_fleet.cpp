@@ -45,7 +45,8 @@ std::vector<std::size_t> split(Work const& work, std::size_t ranks, std::size_t 
 
 Values share_of(Values const& values, Work const& work, std::size_t rank, std::size_t ranks, std::size_t from = 0) {
   auto const counts = split(work, ranks, from);
-  auto const begin = std::accumulate(counts.begin(), counts.begin() + static_cast<std::ptrdiff_t>(rank), std::size_t{0});
+  auto const begin =
+      std::accumulate(counts.begin(), counts.begin() + static_cast<std::ptrdiff_t>(rank), std::size_t{0});
   auto const first = values.begin() + static_cast<std::ptrdiff_t>(begin);
   return {first, first + static_cast<std::ptrdiff_t>(counts[rank])};
 }
@@ -175,8 +176,9 @@ std::string FaultFleet::judge(json::value const& record, Work const& work, std::
     if (i == restarted) continue;
     INFO("w" << i << " had version " << before[i].version << ", has " << now[i].version);
     auto const place = std::ranges::find(members, i);
-    auto const gets = place == members.end() ? std::nullopt
-                                             : expected(work, members, static_cast<std::size_t>(place - members.begin()));
+    auto const gets = place == members.end()
+                          ? std::nullopt
+                          : expected(work, members, static_cast<std::size_t>(place - members.begin()));
     bool const is_old = now[i] == before[i];
     bool const is_new = gets && now[i].version == before[i].version + 1 && now[i].values == *gets;
     CHECK((succeeded && gets ? is_new : undecided && gets ? is_old || is_new : is_old));
@@ -188,8 +190,8 @@ double FaultFleet::corruptions_found() {
   double found = 0;
   for (auto const& worker : workers_)
     for (std::size_t peer = 0; peer < workers_count; ++peer)
-      found += std::max(0.0, worker->metric(R"(chorus_link_errors_total{peer="w)" + std::to_string(peer) +
-                                            R"(",kind="corrupt"})"));
+      found += std::max(
+          0.0, worker->metric(R"(chorus_link_errors_total{peer="w)" + std::to_string(peer) + R"(",kind="corrupt"})"));
   return found;
 }
 

@@ -66,10 +66,18 @@ std::vector<std::pair<std::string, std::vector<std::string>>> operations() {
 bool may_be_uneven(std::string const& op) { return op == "reduce_scatter" || op == "scatter" || op == "all_to_all"; }
 
 Round draw(std::mt19937_64& random) {
-  constexpr std::array harms{Harm::delay,           Harm::cut,           Harm::deaf,
-                             Harm::mute,            Harm::silent,        Harm::truncate,
-                             Harm::corrupt_frame,   Harm::corrupt_frame, Harm::corrupt_payload,
-                             Harm::corrupt_payload, Harm::corrupt_payload, Harm::corrupt_answer};
+  constexpr std::array harms{Harm::delay,
+                             Harm::cut,
+                             Harm::deaf,
+                             Harm::mute,
+                             Harm::silent,
+                             Harm::truncate,
+                             Harm::corrupt_frame,
+                             Harm::corrupt_frame,
+                             Harm::corrupt_payload,
+                             Harm::corrupt_payload,
+                             Harm::corrupt_payload,
+                             Harm::corrupt_answer};
   static auto const table = operations();
   Round round;
   auto const& [op, algorithms] = table.at(random() % table.size());
@@ -140,8 +148,8 @@ TEST_CASE("whatever operation is hit by whatever fault: it is right everywhere o
   for (std::uint64_t n = 0; soak > 0s ? Clock::now() < until : n < faults; ++n) {
     auto const round = draw(random);
     INFO("seed " << seed << ", fault " << n << ": " << round.work.op << " " << round.work.algorithm
-                 << (round.work.is_uneven ? ", uneven, " : ", ") << round.name() << " of w" << round.victim
-                 << " after " << round.moment.count() << " us");
+                 << (round.work.is_uneven ? ", uneven, " : ", ") << round.name() << " of w" << round.victim << " after "
+                 << round.moment.count() << " us");
     fleet.expect_health();
     auto const before = fleet.look();
     auto const turned_before = fleet.proxy(round.victim).harmed();

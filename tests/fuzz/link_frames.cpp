@@ -1,6 +1,6 @@
 // The bytes of a link, as a peer may send them: cut into frames in the same way however they arrive, no payload placed
-// outside of its frame, every control frame that is accepted is written and read back as it was, and with checksums only
-// whole frames that fit theirs.
+// outside of its frame, every control frame that is accepted is written and read back as it was, and with checksums
+// only whole frames that fit theirs.
 #include <vector>
 
 #include "tests/fuzz/input.hpp"

@@ -38,8 +38,8 @@ void prepare(int socket) {
 }  // namespace
 
 std::string to_string(Harm harm) {
-  constexpr std::array names{"none",     "delay",         "cut",             "deaf",          "mute", "silent",
-                             "truncate", "corrupt_frame", "corrupt_payload", "corrupt_answer"};
+  constexpr std::array names{"none",          "delay",           "cut",           "deaf", "mute", "silent", "truncate",
+                             "corrupt_frame", "corrupt_payload", "corrupt_answer"};
   return names.at(static_cast<std::size_t>(harm));
 }
 

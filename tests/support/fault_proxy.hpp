@@ -14,12 +14,12 @@ namespace chorus::testing {
 
 enum class Harm : std::uint8_t {
   none,
-  delay,          // every piece, by 20 ms
-  cut,            // all connections, with a reset; new ones likewise, as soon as they are accepted
-  deaf,           // what comes for the service is not passed on; nothing is closed
-  mute,           // what the service says is not passed on; nothing is closed
-  silent,         // both
-  truncate,       // the next piece of every connection is passed on in part, and the connection is closed
+  delay,     // every piece, by 20 ms
+  cut,       // all connections, with a reset; new ones likewise, as soon as they are accepted
+  deaf,      // what comes for the service is not passed on; nothing is closed
+  mute,      // what the service says is not passed on; nothing is closed
+  silent,    // both
+  truncate,  // the next piece of every connection is passed on in part, and the connection is closed
   // One bit, on every link:
   corrupt_frame,    // of a frame's head that comes for the service
   corrupt_payload,  // of a frame's payload that comes for the service

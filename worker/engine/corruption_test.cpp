@@ -60,7 +60,8 @@ Outcome outcome_of(Collective const& collective) {
       outcome.broken += collective.wrong(rank);
     } else if (status.error().code == EngineErrc::corrupt_frame) {
       ++outcome.noticed;
-      if (collective.result(rank).culprits.size() != 2) outcome.broken += "names not both ends: " + status.error().detail;
+      if (collective.result(rank).culprits.size() != 2)
+        outcome.broken += "names not both ends: " + status.error().detail;
     } else {
       outcome.broken += "fails otherwise: " + status.error().detail;
     }

@@ -241,8 +241,8 @@ class DataPlane::Impl final : public Surroundings {
     co_await asio::post(asio::use_awaitable);  // dial() answers later
     auto offer = shm_.offer(peer);
     // Named, because g++ 12 destroys an aggregate temporary of a full expression with co_await twice.
-    auto introduction = links::to_fields({options_.worker, options_.incarnation, described(offer),
-                                          links::checksum_offer(options_.checksums, peer.url)});
+    auto introduction = links::to_fields(
+        {options_.worker, options_.incarnation, described(offer), links::checksum_offer(options_.checksums, peer.url)});
     auto upgraded = co_await client_.upgrade(peer.url + std::string(links::link_path),
                                              std::string(links::link_protocol), std::move(introduction), deadline);
     if (upgraded.has_error())

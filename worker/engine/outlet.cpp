@@ -133,8 +133,7 @@ void Outlet::lost(Error const& why) {
   // What the link had taken may not have arrived: where the peer says so, it has not.
   bool const is_corrupt = code_of(why) == EngineErrc::corrupt_frame;
   for (auto* channel : channels)
-    if (is_corrupt || !channel->finished())
-      engine_.fail_for(why, channel->run(), channel->peer(), channel->where());
+    if (is_corrupt || !channel->finished()) engine_.fail_for(why, channel->run(), channel->peer(), channel->where());
 }
 
 }  // namespace chorus::engine

@@ -23,8 +23,7 @@ constexpr std::array<Table, 8> make_tables() {
     tables[0][b] = crc;
   }
   for (std::size_t k = 1; k < tables.size(); ++k)
-    for (std::uint32_t b = 0; b < 256; ++b)
-      tables[k][b] = tables[k - 1][b] >> 8 ^ tables[0][tables[k - 1][b] & 0xff];
+    for (std::uint32_t b = 0; b < 256; ++b) tables[k][b] = tables[k - 1][b] >> 8 ^ tables[0][tables[k - 1][b] & 0xff];
   return tables;
 }
 

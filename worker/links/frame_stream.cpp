@@ -21,7 +21,9 @@ constexpr std::size_t bulk_bytes = 4096;
 }  // namespace
 
 FrameReader::FrameReader(Framing framing)
-    : framing_(framing), head_bytes_(head_bytes(framing)), inbox_(std::make_unique_for_overwrite<std::byte[]>(inbox_bytes)) {}
+    : framing_(framing),
+      head_bytes_(head_bytes(framing)),
+      inbox_(std::make_unique_for_overwrite<std::byte[]>(inbox_bytes)) {}
 
 FrameReader::Space FrameReader::space(LinkHandler& handler) {
   in_place_ = {};

@@ -45,11 +45,11 @@ class FrameReader {
   std::size_t const head_bytes_;
   std::unique_ptr<std::byte[]> inbox_;
   std::size_t inbox_end_ = 0;
-  std::size_t payload_left_ = 0;    // of the frame at hand
-  std::span<std::byte> in_place_;   // of the last space(): what of it was the handler's memory
-  FrameHead head_;                  // of the frame at hand, for its checksum
-  std::uint32_t payload_crc_ = 0;   // of what has come of its payload
-  std::uint64_t frames_ = 0;        // begun
+  std::size_t payload_left_ = 0;   // of the frame at hand
+  std::span<std::byte> in_place_;  // of the last space(): what of it was the handler's memory
+  FrameHead head_;                 // of the frame at hand, for its checksum
+  std::uint32_t payload_crc_ = 0;  // of what has come of its payload
+  std::uint64_t frames_ = 0;       // begun
 };
 
 // Gathers the frames to write next.

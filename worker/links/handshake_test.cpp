@@ -72,7 +72,8 @@ TEST_CASE("checksums are offered, and taken up unless one side forbids them or n
   using enum ChecksumMode;
   CHECK(checksum_offer(automatic, "http://10.0.0.2:7071") == ChecksumOffer::wanted);
   CHECK(checksum_offer(automatic, "http://worker-3:7071") == ChecksumOffer::wanted);
-  for (auto const* at : {"http://127.0.0.2:7071", "http://localhost:7071", "http://[::1]:7071", "https://10.0.0.2:7071"}) {
+  for (auto const* at :
+       {"http://127.0.0.2:7071", "http://localhost:7071", "http://[::1]:7071", "https://10.0.0.2:7071"}) {
     CHECK(checksum_offer(automatic, at) == ChecksumOffer::possible);
     CHECK(checksum_offer(on, at) == ChecksumOffer::wanted);
   }

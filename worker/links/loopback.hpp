@@ -65,7 +65,7 @@ class LoopbackNetwork {
   std::vector<std::shared_ptr<End>> ends_;  // open ones
   std::uint64_t steps_to_cut_ = 0;          // 0: never
   bool has_cut_ = false;
-  std::uint64_t reads_to_corruption_ = 0;   // 0: never
+  std::uint64_t reads_to_corruption_ = 0;  // 0: never
   bool has_corrupted_ = false;
 };
 

@@ -21,9 +21,10 @@ std::optional<Flags> parse(std::vector<char const*> arguments, int& exit_status)
 
 TEST_CASE("flags become options") {
   int exit_status = -1;
-  auto const flags = parse({"--port", "0", "--coordinator", "http://c:7070", "--id", "w1", "--locality",
-                            "rack=r1,host=h1", "--spin-us", "50", "--link-checksum", "on", "--tensor-limit-bytes", "1000", "--drain-ms", "7"},
-                           exit_status);
+  auto const flags =
+      parse({"--port", "0", "--coordinator", "http://c:7070", "--id", "w1", "--locality", "rack=r1,host=h1",
+             "--spin-us", "50", "--link-checksum", "on", "--tensor-limit-bytes", "1000", "--drain-ms", "7"},
+            exit_status);
   REQUIRE(flags.has_value());
   CHECK(flags->options.port == 0);
   CHECK(flags->options.coordinator == "http://c:7070");

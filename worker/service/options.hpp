@@ -23,8 +23,8 @@ struct WorkerOptions {
   std::uint64_t memory_limit_bytes = std::uint64_t{16} << 30;  // of all tensors and results
   bool shares_memory = true;                                   // with other workers of the host
   links::ChecksumMode link_checksum = links::ChecksumMode::automatic;
-  bool allows_client_shm = false;                              // see ClientMemory
-  std::string checkpoint_directory;                            // of parameters; "": none are written or read
+  bool allows_client_shm = false;    // see ClientMemory
+  std::string checkpoint_directory;  // of parameters; "": none are written or read
   std::chrono::microseconds spin{0};
   std::chrono::milliseconds drain_timeout{5000};
   std::size_t connections = 16384;        // accepted at once

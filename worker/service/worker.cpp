@@ -65,8 +65,7 @@ metrics::LinkTraffic show(engine::PeerTraffic const& peer) {
                              peer.connections,
                              peer.link.empty() ? "none" : peer.link};
   shown.retries = peer.dials > 0 ? peer.dials - 1 : 0;
-  shown.errors = {peer.ends.unreachable, peer.ends.closed, peer.ends.refused, peer.ends.malformed,
-                  peer.ends.corrupt};
+  shown.errors = {peer.ends.unreachable, peer.ends.closed, peer.ends.refused, peer.ends.malformed, peer.ends.corrupt};
   shown.round_trips = peer.round_trips;
   shown.round_trip_seconds = peer.round_trip_seconds;
   shown.last_round_trip_seconds = peer.last_round_trip_seconds;
