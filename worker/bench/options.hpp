@@ -33,13 +33,13 @@ struct Options {
   std::uint64_t segment_bytes = 0;     // 0: the data plane's default
   std::uint32_t window = 0;            // likewise
   std::uint64_t eager_bytes = 0;       // likewise
-  bool has_checksums = false;          // frames over TCP
   bool records_flights = true;         // as workers do
   std::chrono::microseconds spin{-1};  // -1: likewise
   std::uint32_t refine = 0;            // regret: so many runs teach `auto` before; 0: it takes what the model says
   std::uint32_t fused = 0;             // so many tensors of a size in one call; 0: one
   bool json = false;
   bool details = false;
+  bool has_checksums = false;  // frames over TCP and TLS
 };
 
 // The link may be shared memory.
