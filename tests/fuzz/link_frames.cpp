@@ -31,7 +31,10 @@ class Reader final : public LinkHandler {
     frames.push_back({header, {}});
     return ok();
   }
-  void frame_is_corrupt(Error const&) override { frames.emplace_back(); }  // its place in the outcome
+  // How much of it had come before that was seen is a matter of the pieces.
+  void frame_is_corrupt(Error const&) override {
+    if (left_bytes() > 0) frames.pop_back();
+  }
   std::span<std::byte> payload_space() override {
     CHORUS_ASSERT(left_bytes() > 0, "space is asked for a payload only");
     space_.resize(std::min(space_bytes_, left_bytes()));
