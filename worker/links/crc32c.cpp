@@ -1,6 +1,7 @@
 #include "worker/links/crc32c.hpp"
 
 #include <array>
+#include <bit>
 #include <cstring>
 
 #if defined(__x86_64__)
@@ -33,19 +34,32 @@ constexpr std::uint32_t next_byte(std::uint32_t state, std::uint32_t byte) {
   return state >> 8 ^ tables[0][(state ^ byte) & 0xff];
 }
 
-// What is left of a state behind that many bytes of zero. States add up bit by bit, so 32 of them say it for all.
+// A map of states is linear: it is what becomes of each of their bits.
+using Images = std::array<std::uint32_t, 32>;
+
+constexpr std::uint32_t image(Images const& map, std::uint32_t state) {
+  std::uint32_t sum = 0;
+  for (std::uint32_t bit = 0; bit < 32; ++bit)
+    if ((state >> bit & 1) != 0) sum ^= map[bit];
+  return sum;
+}
+
+// What is left of a state behind that many bytes of zero: the map of one, doubled.
 template <std::size_t zeros>
 class Shift {
+  static_assert(std::has_single_bit(zeros));
+
  public:
   constexpr Shift() {
-    for (std::uint32_t bit = 0; bit < 32; ++bit) {
-      auto state = std::uint32_t{1} << bit;
-      for (std::size_t i = 0; i < zeros; ++i) state = next_byte(state, 0);
-      auto& table = by_byte_[bit / 8];
-      auto const value = std::uint32_t{1} << bit % 8;
-      for (std::uint32_t b = 0; b < 256; ++b)
-        if ((b & value) != 0) table[b] ^= state;
+    Images map{};
+    for (std::uint32_t bit = 0; bit < 32; ++bit) map[bit] = next_byte(std::uint32_t{1} << bit, 0);
+    for (std::size_t n = 1; n < zeros; n *= 2) {
+      Images twice{};
+      for (std::uint32_t bit = 0; bit < 32; ++bit) twice[bit] = image(map, map[bit]);
+      map = twice;
     }
+    for (std::uint32_t byte = 0; byte < 4; ++byte)
+      for (std::uint32_t b = 0; b < 256; ++b) by_byte_[byte][b] = image(map, b << 8 * byte);
   }
   [[nodiscard]] std::uint32_t operator()(std::uint32_t state) const {
     return by_byte_[0][state & 0xff] ^ by_byte_[1][state >> 8 & 0xff] ^ by_byte_[2][state >> 16 & 0xff] ^
