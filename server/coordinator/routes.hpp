@@ -129,8 +129,8 @@ class ServiceRoutes {
 
 // The body as a message; problems as decode(). `unknown`: see http/json.hpp.
 template <class Message>
-boost::asio::awaitable<http::Checked<Message>> read_message(
-    http::Body& body, http::UnknownFields unknown = http::UnknownFields::refuse) {
+boost::asio::awaitable<http::Checked<Message>> read_message(http::Body& body,
+                                                            http::UnknownFields unknown = http::UnknownFields::refuse) {
   auto const text = co_await body.read_all(http::json_limit_bytes);
   if (text.has_error()) co_return text.error();
   co_return http::decode<Message>(text.value(), unknown);
