@@ -26,6 +26,7 @@ std::uint64_t number_from_environment(char const* variable, std::uint64_t otherw
   return otherwise;
 }
 
+// With CHORUS_BINARIES=DIR those that are there are taken: workers of a build with a sanitizer, under the same stories.
 std::string binary(std::string const& name) {
   if (auto const* const others = std::getenv("CHORUS_BINARIES")) {
     auto path = std::string(others) + "/" + name;
