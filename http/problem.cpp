@@ -54,6 +54,7 @@ constexpr std::array kinds{
     ProblemKind{"internal", 500, "Internal error", false},
     ProblemKind{"unsupported", 501, "Not supported", false},
     ProblemKind{"peer_lost", 502, "A peer was lost", true},
+    ProblemKind{"corrupt_frame", 502, "Bytes were changed on the way", true},
     ProblemKind{"worker_unreachable", 502, "A worker is unreachable", true},
     ProblemKind{"unavailable", 503, "Unavailable", true},
     ProblemKind{"parameter_lost", 503, "The parameter is lost", false},

@@ -55,6 +55,7 @@ enum class ProblemCode : std::uint8_t {
   internal,                // 500
   unsupported,             // 501 known, but not in this build
   peer_lost,               // 502 a worker died or closed its link during a collective
+  corrupt_frame,           // 502 bytes were changed between two workers during a collective
   worker_unreachable,      // 502 a worker did not answer the coordinator
   unavailable,             // 503 draining, or over a limit; with Retry-After
   parameter_lost,          // 503 no worker has this shard any more

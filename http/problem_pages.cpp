@@ -123,6 +123,11 @@ constexpr std::array<std::string_view, codes> advice{
     "A worker died, or became unreachable, during a collective. `ranks` names it. No tensor of a "
     "surviving rank has changed unless the detail says that the commit had begun. PUT the group again and "
     "repeat.",
+    // corrupt_frame
+    "A frame between two workers did not fit its checksum: bytes were changed by the network, by what is "
+    "between the two, or in memory. `ranks` names both. Nothing was committed: tensors are as they were, "
+    "unless it ran in place. Repeat it; where it happens again, look at that path "
+    "(chorus_link_errors_total, kind corrupt).",
     // worker_unreachable
     "The coordinator could not talk to a worker at the address that the worker advertised. Check "
     "--advertise of the worker, name resolution and firewalls between the two.",

@@ -138,7 +138,7 @@ constexpr std::array table{
     counter(Id::link_errors, "chorus_link_errors_total", {"peer", "kind"}, worker,
             "Data connections that ended otherwise than by a stop, by kind: unreachable (none came about), closed (the "
             "peer has gone, or closed it), refused (by the peer, or as it was replaced), malformed (what came was not "
-            "understood)."),
+            "understood), corrupt (a checksum showed that bytes were changed on the way)."),
 
     // Membership
     gauge(Id::worker_info, "chorus_worker_info", {"worker", "region", "zone", "rack", "host"}, worker,

@@ -40,6 +40,7 @@ std::vector<LinkTraffic> LinkFamilies::folded(std::span<LinkTraffic const> links
     other.errors.closed += link.errors.closed;
     other.errors.refused += link.errors.refused;
     other.errors.malformed += link.errors.malformed;
+    other.errors.corrupt += link.errors.corrupt;
   }
   if (any_other) rows.push_back(std::move(other));
   return rows;
@@ -67,6 +68,7 @@ Families LinkFamilies::collect(std::span<LinkTraffic const> links) {
     add_error("closed", row.errors.closed);
     add_error("refused", row.errors.refused);
     add_error("malformed", row.errors.malformed);
+    add_error("corrupt", row.errors.corrupt);
     if (row.last_round_trip_seconds > 0)
       add_value(last_round_trips, Id::link_round_trip_last, {row.peer}, row.last_round_trip_seconds);
   }

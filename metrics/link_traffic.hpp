@@ -19,7 +19,7 @@ struct LinkTraffic {
 
   std::uint64_t retries = 0;  // dials after the first one
   struct Errors {
-    std::uint64_t unreachable = 0, closed = 0, refused = 0, malformed = 0;
+    std::uint64_t unreachable = 0, closed = 0, refused = 0, malformed = 0, corrupt = 0;
   };
   Errors errors;
 

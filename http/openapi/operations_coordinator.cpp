@@ -42,7 +42,7 @@ void add_page(Table& table) {
       .takes<api::DemoRequest>()
       .gives<api::Collective>(202, "It was launched.", {location, retry_after})
       .fails_with({unknown_group, unknown_worker, not_enough_workers, group_broken, epoch_fenced, busy,
-                   worker_unreachable, peer_lost, interrupted, unsupported});
+                   worker_unreachable, peer_lost, corrupt_frame, interrupted, unsupported});
 }
 
 void add_workers(Table& table) {
@@ -97,7 +97,7 @@ void add_groups(Table& table) {
 void can_be_refused(Operation& launch) {
   launch.fails_with({unknown_group, unknown_worker, unknown_tensor, mismatch, epoch_fenced, plan_mismatch, group_broken,
                      not_enough_workers, already_exists, busy, cancelled, region_damaged, idempotency_reused,
-                     unsupported, worker_unreachable, peer_lost, interrupted, deadline_exceeded});
+                     unsupported, worker_unreachable, peer_lost, corrupt_frame, interrupted, deadline_exceeded});
 }
 
 void add_collectives(Table& table) {

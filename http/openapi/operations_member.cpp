@@ -17,7 +17,8 @@ void add_runs(Table& table) {
       .takes<api::RunRequest>()
       .gives<api::RunReport>(200, "It has ended; its result is held beside the old version.")
       .fails_with({unknown_tensor, unknown_group, mismatch, epoch_fenced, plan_mismatch, busy, cancelled,
-                   region_damaged, already_exists, unsupported, peer_lost, deadline_exceeded, idempotency_reused});
+                   region_damaged, already_exists, unsupported, peer_lost, corrupt_frame, deadline_exceeded,
+                   idempotency_reused});
   table.add(get, "/v1/runs/{run}", Access::join, "How a run stands")
       .gives<api::RunStatus>(200, "So.")
       .fails_with({unknown_run});

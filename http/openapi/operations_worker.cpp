@@ -113,7 +113,8 @@ void add_groups(Table& table) {
       .takes<api::LocalCall>()
       .gives<api::LocalReport>(200, "It has succeeded.")
       .fails_with({unknown_group, unknown_tensor, mismatch, epoch_fenced, plan_mismatch, group_broken, busy, cancelled,
-                   region_damaged, digest_mismatch, unsupported, peer_lost, deadline_exceeded, not_found});
+                   region_damaged, digest_mismatch, unsupported, peer_lost, corrupt_frame, deadline_exceeded,
+                   not_found});
 }
 
 }  // namespace

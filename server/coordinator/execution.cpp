@@ -50,8 +50,9 @@ asio::awaitable<std::optional<Problem>> Execution::run() {
 
 bool Execution::may_go_on(Problem const& problem) const {
   auto const& request = record_->view().request;
-  bool const is_loss = problem.code == ProblemCode::peer_lost || problem.code == ProblemCode::worker_unreachable ||
-                       problem.code == ProblemCode::group_broken || problem.code == ProblemCode::epoch_fenced;
+  bool const is_loss = problem.code == ProblemCode::peer_lost || problem.code == ProblemCode::corrupt_frame ||
+                       problem.code == ProblemCode::worker_unreachable || problem.code == ProblemCode::group_broken ||
+                       problem.code == ProblemCode::epoch_fenced;
   bool const shrinks = may_shrink(group_.requested) && request.on_failure.value_or("shrink") == "shrink";
   return mode_ == Mode::launch && shrinks && is_loss && !request.in_place && !request.epoch && !committing_ &&
          !cancelled_ && Clock::now() < deadline_;

@@ -2,6 +2,9 @@
 #include <doctest/doctest.h>
 #include <signal.h>
 
+#include <atomic>
+#include <thread>
+
 #include "tests/support/cluster.hpp"
 #include "worker/api/worker.hpp"
 #include "worker/engine/errc.hpp"
@@ -67,6 +70,32 @@ TEST_CASE("a program that is killed in the middle of its calls is named, and the
     CHECK(next.size() == 1);
     CHECK(next.all_reduce(x, max).has_value());
     CHECK(group.barrier().has_error());
+  }
+}
+
+TEST_CASE("a program that comes late to the calls is named") {
+  for (bool const shares_memory : {true, false}) {
+    Cluster cluster(0, {}, {"--lease-ms", "500"});
+    auto punctual = start("a", cluster, shares_memory);
+    auto late = start("b", cluster, shares_memory);
+    make_group_when_ready(cluster, R"({"workers":["a","b"]})");
+    auto const slow = [&] { return cluster.coordinator.get("/v1/groups/g").json().at("slow").as_array(); };
+    std::atomic<bool> ends = false;
+    auto const call = [&](chorus::Worker& worker, std::chrono::milliseconds lateness) {
+      auto group = worker.join("g", in_a_minute()).value();
+      std::vector<float> x(1000, 1);
+      while (!ends && group.all_reduce(x, {.reduce = chorus::ReduceOp::max}).has_value()) {
+        auto const until = std::chrono::steady_clock::now() + lateness;
+        std::this_thread::sleep_until(until);  // what makes it late
+      }
+    };
+    std::thread other([&] { call(punctual, std::chrono::milliseconds(0)); });
+    std::thread one([&] { call(late, std::chrono::milliseconds(30)); });
+    CHECK(eventually([&] { return slow().size() == 1 && slow()[0].at("worker") == "b"; }, std::chrono::seconds(30)));
+    ends = true;
+    make_group_when_ready(cluster, R"({"workers":["a"]})");  // ends the call of whoever is alone in it
+    other.join();
+    one.join();
   }
 }
 

@@ -3,7 +3,9 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
+#include <utility>
 
 namespace chorus::testing {
 namespace {
@@ -27,25 +29,41 @@ Values sum_of(std::vector<std::size_t> const& members) {
   return sum;
 }
 
-// Rows are dealt out evenly, the first ranks getting one more.
-Values share_of(Values const& values, std::size_t rank, std::size_t ranks) {
-  auto const begin = [&](std::size_t r) { return r * (values.size() / ranks) + std::min(r, values.size() % ranks); };
-  return {values.begin() + static_cast<std::ptrdiff_t>(begin(rank)),
-          values.begin() + static_cast<std::ptrdiff_t>(begin(rank + 1))};
+// How many elements each rank gets of one vector: evenly, the first ranks getting one more; or not at all evenly, and
+// otherwise from each rank.
+std::vector<std::size_t> split(Work const& work, std::size_t ranks, std::size_t from) {
+  std::vector<std::size_t> counts(ranks);
+  for (std::size_t r = 0; r < ranks; ++r)
+    counts[r] = FaultFleet::elements / ranks + (r < FaultFleet::elements % ranks ? 1 : 0);
+  if (!work.is_uneven) return counts;
+  counts[ranks - 1] += std::exchange(counts[0], 0);
+  counts[1] += counts[ranks - 1] - 7;
+  counts[ranks - 1] = 7;
+  std::rotate(counts.begin(), counts.begin() + static_cast<std::ptrdiff_t>(from % ranks), counts.end());
+  return counts;
+}
+
+Values share_of(Values const& values, Work const& work, std::size_t rank, std::size_t ranks, std::size_t from = 0) {
+  auto const counts = split(work, ranks, from);
+  auto const begin =
+      std::accumulate(counts.begin(), counts.begin() + static_cast<std::ptrdiff_t>(rank), std::size_t{0});
+  auto const first = values.begin() + static_cast<std::ptrdiff_t>(begin);
+  return {first, first + static_cast<std::ptrdiff_t>(counts[rank])};
 }
 
 // What a rank gets; nothing if the operation leaves it as it is. The root is rank 0.
-std::optional<Values> expected(std::string const& op, std::vector<std::size_t> const& members, std::size_t rank) {
+std::optional<Values> expected(Work const& work, std::vector<std::size_t> const& members, std::size_t rank) {
+  auto const& op = work.op;
   if (op == "barrier") return std::nullopt;
   if ((op == "reduce" || op == "gather") && rank != 0) return std::nullopt;
   if (op == "all_reduce" || op == "reduce") return sum_of(members);
   if (op == "broadcast") return input_of(members[0]);
-  if (op == "reduce_scatter") return share_of(sum_of(members), rank, members.size());
-  if (op == "scatter") return share_of(input_of(members[0]), rank, members.size());
+  if (op == "reduce_scatter") return share_of(sum_of(members), work, rank, members.size());
+  if (op == "scatter") return share_of(input_of(members[0]), work, rank, members.size());
   Values all;
-  for (auto const member : members) {
-    auto const values = input_of(member);
-    auto const part = op == "all_to_all" ? share_of(values, rank, members.size()) : values;
+  for (std::size_t from = 0; from < members.size(); ++from) {
+    auto const values = input_of(members[from]);
+    auto const part = op == "all_to_all" ? share_of(values, work, rank, members.size(), from) : values;
     all.insert(all.end(), part.begin(), part.end());
   }
   return all;
@@ -91,7 +109,7 @@ void FaultFleet::start(std::size_t i) {
   auto const id = "w" + std::to_string(i);
   workers_[i] = std::make_unique<Service>(
       id, std::vector<std::string>{binary("chorus-worker"), "--port", "0", "--coordinator", coordinator_->url, "--id",
-                                   id, "--locality", "host=h0", "--shm", "off", "--advertise",
+                                   id, "--locality", "host=h0", "--shm", "off", "--link-checksum", "on", "--advertise",
                                    "127.0.0.1:" + std::to_string(proxies_[i]->port()), "--log-level", "error"});
   proxies_[i]->forward_to(workers_[i]->port());
   REQUIRE(workers_[i]->put_tensor("x", "u64", input_of(i)).status == 201);
@@ -129,16 +147,23 @@ bool FaultFleet::stands_again() {
       std::chrono::seconds(30));
 }
 
-json::value FaultFleet::run(std::string const& op, bool goes_on) {
-  json::object request{{"group", "g"}, {"op", op}, {"timeout_ms", 2500}, {"on_failure", goes_on ? "shrink" : "fail"}};
-  if (op != "barrier") {
+json::value FaultFleet::run(Work const& work, bool goes_on) {
+  json::object request{{"group", "g"}, {"op", work.op}, {"algorithm", work.algorithm}, {"timeout_ms", 2500}};
+  request["on_failure"] = goes_on ? "shrink" : "fail";
+  if (work.is_uneven) {
+    json::array counts;
+    for (std::size_t from = 0; from < (work.op == "all_to_all" ? workers_count : 1); ++from)
+      for (auto const count : split(work, workers_count, from)) counts.emplace_back(count);
+    request["counts"] = std::move(counts);
+  }
+  if (work.op != "barrier") {
     request["tensor"] = "x";
     request["output"] = "y";
   }
   return coordinator_->post("/v1/collectives?wait=30s", json::serialize(request)).json();
 }
 
-std::string FaultFleet::judge(json::value const& record, std::string const& op, std::vector<Held> const& before,
+std::string FaultFleet::judge(json::value const& record, Work const& work, std::vector<Held> const& before,
                               std::size_t restarted) {
   INFO(json::serialize(record).substr(0, 400));
   auto const outcome = outcome_of(record);
@@ -151,13 +176,23 @@ std::string FaultFleet::judge(json::value const& record, std::string const& op, 
     if (i == restarted) continue;
     INFO("w" << i << " had version " << before[i].version << ", has " << now[i].version);
     auto const place = std::ranges::find(members, i);
-    auto const gets = place == members.end() ? std::nullopt
-                                             : expected(op, members, static_cast<std::size_t>(place - members.begin()));
+    auto const gets = place == members.end()
+                          ? std::nullopt
+                          : expected(work, members, static_cast<std::size_t>(place - members.begin()));
     bool const is_old = now[i] == before[i];
     bool const is_new = gets && now[i].version == before[i].version + 1 && now[i].values == *gets;
     CHECK((succeeded && gets ? is_new : undecided && gets ? is_old || is_new : is_old));
   }
   return outcome;
+}
+
+double FaultFleet::corruptions_found() {
+  double found = 0;
+  for (auto const& worker : workers_)
+    for (std::size_t peer = 0; peer < workers_count; ++peer)
+      found += std::max(
+          0.0, worker->metric(R"(chorus_link_errors_total{peer="w)" + std::to_string(peer) + R"(",kind="corrupt"})"));
+  return found;
 }
 
 }  // namespace chorus::testing

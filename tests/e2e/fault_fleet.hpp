@@ -11,6 +11,13 @@
 
 namespace chorus::testing {
 
+// A collective over everybody's "x".
+struct Work {
+  std::string op;
+  std::string algorithm = "auto";
+  bool is_uneven = false;  // with a number of elements for each rank, one of them 0
+};
+
 class FaultFleet {
  public:
   static constexpr std::size_t workers_count = 4;
@@ -35,11 +42,14 @@ class FaultFleet {
   void expect_health();
   bool stands_again();  // all four, within half a minute
   // The record, or the problem if it was refused.
-  boost::json::value run(std::string const& op, bool goes_on);
+  boost::json::value run(Work const& work, bool goes_on);
   // Holds what the workers have against the record, and what they had before; one that was restarted is not asked.
   // Gives the outcome in words.
-  std::string judge(boost::json::value const& record, std::string const& op, std::vector<Held> const& before,
+  std::string judge(boost::json::value const& record, Work const& work, std::vector<Held> const& before,
                     std::size_t restarted);
+
+  // Frames that were found to be changed on the way, by all workers together.
+  double corruptions_found();
 
  private:
   void start(std::size_t i);

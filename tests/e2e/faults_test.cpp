@@ -3,6 +3,7 @@
 // says.
 //
 //   CHORUS_FAULTS=500 CHORUS_SEED=1 build/release/tests/test_e2e_faults    docs/reliability.md
+//   CHORUS_SOAK_SECONDS=3600 build/release/tests/test_e2e_faults           as many as there is time for
 #include <doctest/doctest.h>
 #include <signal.h>
 
@@ -25,7 +26,7 @@ namespace {
 enum class Fault { kill, stop, stop_beyond_the_lease, harm };
 
 struct Round {
-  std::string op;
+  Work work;
   Fault fault = Fault::kill;
   Harm harm = Harm::none;
   std::size_t victim = 0;
@@ -47,13 +48,40 @@ struct Round {
   }
 };
 
+// Those that do not care how many ranks there are.
+std::vector<std::pair<std::string, std::vector<std::string>>> operations() {
+  return {{"all_reduce",
+           {"auto", "mesh", "centralized", "tree", "double_tree", "ring_naive", "ring", "halving_doubling", "swing",
+            "recursive_doubling", "allpairs", "binomial"}},
+          {"reduce", {"auto", "centralized", "tree", "double_tree", "ring", "binomial", "chain", "recursive_halving"}},
+          {"broadcast", {"auto", "centralized", "tree", "double_tree", "binomial", "chain", "scatter_allgather"}},
+          {"all_gather", {"auto", "centralized", "ring", "recursive_doubling", "bruck", "direct"}},
+          {"reduce_scatter", {"auto", "centralized", "ring", "recursive_halving", "pairwise"}},
+          {"gather", {"auto", "centralized", "tree", "binomial", "chain"}},
+          {"scatter", {"auto", "centralized", "tree", "binomial", "chain"}},
+          {"all_to_all", {"auto", "pairwise", "direct"}},
+          {"barrier", {"auto", "centralized", "tree", "recursive_doubling", "binomial", "dissemination", "direct"}}};
+}
+
+bool may_be_uneven(std::string const& op) { return op == "reduce_scatter" || op == "scatter" || op == "all_to_all"; }
+
 Round draw(std::mt19937_64& random) {
-  constexpr std::array ops{"all_reduce", "reduce",  "broadcast",  "all_gather", "reduce_scatter",
-                           "gather",     "scatter", "all_to_all", "barrier"};
-  constexpr std::array harms{Harm::delay,  Harm::cut,      Harm::deaf,         Harm::mute,
-                             Harm::silent, Harm::truncate, Harm::corrupt_frame};
+  constexpr std::array harms{Harm::delay,
+                             Harm::cut,
+                             Harm::deaf,
+                             Harm::mute,
+                             Harm::silent,
+                             Harm::truncate,
+                             Harm::corrupt_frame,
+                             Harm::corrupt_frame,
+                             Harm::corrupt_payload,
+                             Harm::corrupt_payload,
+                             Harm::corrupt_payload,
+                             Harm::corrupt_answer};
+  static auto const table = operations();
   Round round;
-  round.op = ops.at(random() % ops.size());
+  auto const& [op, algorithms] = table.at(random() % table.size());
+  round.work = {op, algorithms.at(random() % algorithms.size()), false};
   auto const kind = random() % 10;
   round.fault = kind < 2    ? Fault::kill
                 : kind == 2 ? Fault::stop
@@ -63,6 +91,8 @@ Round draw(std::mt19937_64& random) {
   round.victim = random() % FaultFleet::workers_count;
   round.moment = std::chrono::microseconds(random() % 20000);
   round.goes_on = random() % 2 == 0;
+  // The numbers are of four ranks.
+  round.work.is_uneven = !round.goes_on && may_be_uneven(op) && random() % 2 == 0;
   return round;
 }
 
@@ -92,6 +122,11 @@ class Injection {
   Round const& round_;
 };
 
+bool turns_bits(Round const& round) {
+  return round.fault == Fault::harm && (round.harm == Harm::corrupt_frame || round.harm == Harm::corrupt_payload ||
+                                        round.harm == Harm::corrupt_answer);
+}
+
 void print(char const* what, std::vector<double> values) {
   std::ranges::sort(values);
   std::cout << what << " (min, median, max): " << std::lround(values.front()) << ", "
@@ -103,19 +138,25 @@ void print(char const* what, std::vector<double> values) {
 TEST_CASE("whatever operation is hit by whatever fault: it is right everywhere or nowhere, and all goes on") {
   auto const seed = number_from_environment("CHORUS_SEED", 1);
   auto const faults = number_from_environment("CHORUS_FAULTS", 40);
+  auto const soak = std::chrono::seconds(number_from_environment("CHORUS_SOAK_SECONDS", 0));
+  auto const until = Clock::now() + soak;
   std::mt19937_64 random(seed);
   FaultFleet fleet(random());
   std::map<std::string, std::map<std::string, int>> outcomes;  // of each fault
   std::vector<double> ended_ms, well_ms;
-  for (std::uint64_t n = 0; n < faults; ++n) {
+  double turned = 0, found = 0;  // bits, and links that ended because of them
+  for (std::uint64_t n = 0; soak > 0s ? Clock::now() < until : n < faults; ++n) {
     auto const round = draw(random);
-    INFO("seed " << seed << ", fault " << n << ": " << round.op << ", " << round.name() << " of w" << round.victim
-                 << " after " << round.moment.count() << " us");
+    INFO("seed " << seed << ", fault " << n << ": " << round.work.op << " " << round.work.algorithm
+                 << (round.work.is_uneven ? ", uneven, " : ", ") << round.name() << " of w" << round.victim << " after "
+                 << round.moment.count() << " us");
     fleet.expect_health();
     auto const before = fleet.look();
+    auto const turned_before = fleet.proxy(round.victim).harmed();
+    auto const found_before = turns_bits(round) ? fleet.corruptions_found() : 0;
     json::value record;
     auto const begun = Clock::now();
-    std::thread launch([&] { record = fleet.run(round.op, round.goes_on); });
+    std::thread launch([&] { record = fleet.run(round.work, round.goes_on); });
     Injection injection(fleet, round);
     launch.join();
     auto const ended = Clock::now();
@@ -123,15 +164,25 @@ TEST_CASE("whatever operation is hit by whatever fault: it is right everywhere o
     REQUIRE(fleet.stands_again());
     auto const well = Clock::now();
     auto const outcome =
-        fleet.judge(record, round.op, before, round.fault == Fault::kill ? round.victim : FaultFleet::nobody);
+        fleet.judge(record, round.work, before, round.fault == Fault::kill ? round.victim : FaultFleet::nobody);
     CHECK(ended - begun < 12s);
     auto const then = fleet.look();
-    auto const clean = fleet.run("all_reduce", true);
-    CHECK(fleet.judge(clean, "all_reduce", then, FaultFleet::nobody).starts_with("succeeded"));
+    Work const plain{"all_reduce"};
+    auto const clean = fleet.run(plain, true);
+    CHECK(fleet.judge(clean, plain, then, FaultFleet::nobody).starts_with("succeeded"));
+    if (turns_bits(round)) {
+      auto const bits = static_cast<double>(fleet.proxy(round.victim).harmed() - turned_before);
+      auto const links = fleet.corruptions_found() - found_before;
+      CHECK(links >= bits);
+      turned += bits;
+      found += links;
+    }
     ++outcomes[round.name()][outcome];
     ended_ms.push_back(std::chrono::duration<double, std::milli>(ended - begun).count());
     well_ms.push_back(std::chrono::duration<double, std::milli>(well - ended).count());
   }
+  std::cout << ended_ms.size() << " faults; " << turned << " bits turned on links, each noticed; ends of links that "
+            << "say so: " << found << std::endl;
   for (auto const& [fault, counts] : outcomes)
     for (auto const& [outcome, count] : counts) std::cout << fault << ": " << count << " " << outcome << '\n';
   print("ms until the collective had ended", ended_ms);

@@ -1,5 +1,6 @@
 // The bytes of a link, as a peer may send them: cut into frames in the same way however they arrive, no payload placed
-// outside of its frame, and every control frame that is accepted is written and read back as it was.
+// outside of its frame, every control frame that is accepted is written and read back as it was, and with checksums
+// only whole frames that fit theirs.
 #include <vector>
 
 #include "tests/fuzz/input.hpp"
@@ -29,6 +30,10 @@ class Reader final : public LinkHandler {
     if (auto const checked = check(header); checked.has_error()) return checked;
     frames.push_back({header, {}});
     return ok();
+  }
+  // How much of it had come before that was seen is a matter of the pieces.
+  void frame_is_corrupt(Error const&) override {
+    if (left_bytes() > 0) frames.pop_back();
   }
   std::span<std::byte> payload_space() override {
     CHORUS_ASSERT(left_bytes() > 0, "space is asked for a payload only");
@@ -64,9 +69,9 @@ struct Outcome {
   friend bool operator==(Outcome const&, Outcome const&) = default;
 };
 
-Outcome fed(std::string_view stream) {
+Outcome fed(std::string_view stream, Framing framing) {
   Reader handler(64);
-  FrameReader reader;
+  FrameReader reader(framing);
   bool const closed = false;
   auto const read = reader.feed(handler, stream, closed);
   auto error = read.has_error() ? read.error().detail : "";
@@ -74,9 +79,9 @@ Outcome fed(std::string_view stream) {
 }
 
 // As a socket delivers it: into the spaces, `piece_bytes` at most at a time.
-Outcome received(std::span<std::byte const> stream, std::size_t piece_bytes) {
+Outcome received(std::span<std::byte const> stream, std::size_t piece_bytes, Framing framing) {
   Reader handler(piece_bytes);
-  FrameReader reader;
+  FrameReader reader(framing);
   bool const closed = false;
   while (!stream.empty()) {
     std::size_t filled = 0;
@@ -134,9 +139,11 @@ void check_payload(Frame const& frame) {
 
 int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
   fuzz::Input input(data, size);
-  auto const piece_bytes = std::size_t{1} + input.number<std::uint16_t>() % 8192;
-  auto const whole = fed(input.text());
-  CHORUS_ASSERT(received(input.bytes(), piece_bytes) == whole, "how the bytes arrive does not matter");
+  auto const how = input.number<std::uint16_t>();
+  auto const piece_bytes = std::size_t{1} + how % 8192;
+  auto const framing = how >= 0x8000 ? Framing::checksummed : Framing::plain;
+  auto const whole = fed(input.text(), framing);
+  CHORUS_ASSERT(received(input.bytes(), piece_bytes, framing) == whole, "how the bytes arrive does not matter");
   for (auto const& frame : whole.frames)
     if (frame.payload.size() == frame.header.length) check_payload(frame);
   return 0;

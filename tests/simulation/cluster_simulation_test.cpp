@@ -1,12 +1,14 @@
 // Whole clusters live and are tried, each from one number: see life.hpp. A seed that fails is printed, and fails again:
 //
 //   CHORUS_SEEDS=100000 build/release/tests/test_cluster_simulation    that many; for ever with 0
+//   CHORUS_SIMULATION_SECONDS=120 build/release/tests/test_cluster_simulation    as many as there is time for
 //   CHORUS_SEED=4711 build/release/tests/test_cluster_simulation       this one alone, with the logs of everybody
 #include <doctest/doctest.h>
 #include <spdlog/sinks/null_sink.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include <chrono>
 #include <filesystem>
 #include <iostream>
 
@@ -45,9 +47,12 @@ TEST_CASE("whatever happens to a cluster, everything ends, sums are right everyw
     CHECK_MESSAGE(broken.empty(), broken);
     return;
   }
-  auto const wanted = number_from_environment("CHORUS_SEEDS", 200);
+  auto const seconds = number_from_environment("CHORUS_SIMULATION_SECONDS", 0);
+  auto const until = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
+  auto const wanted = number_from_environment("CHORUS_SEEDS", seconds > 0 ? 0 : 200);
   std::size_t seeds = 0, failed = 0;
   for (std::uint64_t seed = 1; (wanted == 0 || seed <= wanted) && failed < 5; ++seed, ++seeds) {
+    if (seconds > 0 && std::chrono::steady_clock::now() >= until) break;
     auto const broken = live(seed, silence(), total);
     failed += broken.empty() ? 0 : 1;
     CHECK_MESSAGE(broken.empty(), "CHORUS_SEED=", seed, ": ", broken);

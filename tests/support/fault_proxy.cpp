@@ -19,7 +19,6 @@ namespace {
 
 constexpr std::size_t piece_bytes = 65536;
 constexpr std::size_t held_max = 1 << 20;  // of a way; more waits in the sockets
-constexpr std::size_t frame_header_bytes = 32;
 constexpr std::chrono::milliseconds delay{20};
 
 sockaddr_in loopback(std::uint16_t port) {
@@ -39,7 +38,8 @@ void prepare(int socket) {
 }  // namespace
 
 std::string to_string(Harm harm) {
-  constexpr std::array names{"none", "delay", "cut", "deaf", "mute", "silent", "truncate", "corrupt_frame"};
+  constexpr std::array names{"none",          "delay",           "cut",           "deaf", "mute", "silent", "truncate",
+                             "corrupt_frame", "corrupt_payload", "corrupt_answer"};
   return names.at(static_cast<std::size_t>(harm));
 }
 
@@ -160,7 +160,7 @@ void FaultProxy::read(Pair& pair, Way& way) {
     return;
   }
   piece.resize(static_cast<std::size_t>(got));
-  follow_frames(way, piece, harm_ == Harm::corrupt_frame && way.is_inward && !way.was_harmed);
+  follow_link(pair, way, piece);
   strike(pair, way, piece);
   if (!pair.is_over) way.held += piece;
 }
@@ -179,40 +179,50 @@ void FaultProxy::strike(Pair& pair, Way& way, std::string& piece) {
   }
 }
 
-// A link begins like a request, to its blank line; then frames, whose length stands at bytes 20-23 of their headers.
-void FaultProxy::follow_frames(Way& way, std::string& piece, bool corrupts) {
-  constexpr std::string_view link = "GET /v1/link ";
-  std::size_t at = 0;
-  if (!way.is_inward) return;
-  if (!way.is_link) {
-    if (way.head.size() > 16384) return;
-    auto const before = way.head.size();
-    way.head += piece;
-    auto const blank = way.head.find("\r\n\r\n");
-    if (!way.head.starts_with(link) || blank == std::string::npos) return;
-    way.is_link = true;
-    at = blank + 4 - before;
-  }
+// A link begins like a request and its answer, to their blank lines; then frames.
+void FaultProxy::follow_link(Pair& pair, Way& way, std::string& piece) {
+  constexpr std::size_t head_max = 16384;
+  if (way.is_link) return follow_frames(pair, way, piece, 0);
+  if (way.head.size() > head_max || (!way.is_inward && !pair.inward.is_link)) return;
+  auto const before = way.head.size();
+  way.head += piece;
+  auto const blank = way.head.find("\r\n\r\n");
+  if (blank == std::string::npos || (way.is_inward && !way.head.starts_with("GET /v1/link "))) return;
+  way.is_link = true;
+  if (!way.is_inward && way.head.find("Chorus-Checksum: crc32c\r\n") < blank) pair.frame_head_bytes = 40;
+  follow_frames(pair, way, piece, blank + 4 - before);
+}
+
+// The length of a payload stands at bytes 20-23 of the head before it.
+void FaultProxy::follow_frames(Pair& pair, Way& way, std::string& piece, std::size_t at) {
+  bool const in_heads =
+      (harm_ == Harm::corrupt_frame && way.is_inward) || (harm_ == Harm::corrupt_answer && !way.is_inward);
+  bool const in_payloads = harm_ == Harm::corrupt_payload && way.is_inward;
   while (at < piece.size()) {
     if (way.to_payload_end > 0) {
-      auto const skipped = std::min(way.to_payload_end, piece.size() - at);
-      way.to_payload_end -= skipped;
-      at += skipped;
+      auto const passed = std::min(way.to_payload_end, piece.size() - at);
+      if (in_payloads && !way.was_harmed) turn_a_bit(way, piece, at, passed);
+      way.to_payload_end -= passed;
+      at += passed;
       continue;
     }
-    way.header += piece[at];
-    if (corrupts && !way.was_harmed && way.header.size() > random_() % frame_header_bytes) {
-      piece[at] = static_cast<char>(piece[at] ^ (1 << random_() % 8));
-      way.was_harmed = true;
-      ++harmed_;
-    }
+    way.frame_head += piece[at];
+    if (in_heads && !way.was_harmed && way.frame_head.size() > random_() % pair.frame_head_bytes)
+      turn_a_bit(way, piece, at, 1);
     ++at;
-    if (way.header.size() < frame_header_bytes) continue;
+    if (way.frame_head.size() < pair.frame_head_bytes) continue;
     std::uint32_t length = 0;
-    std::memcpy(&length, way.header.data() + 20, sizeof length);
+    std::memcpy(&length, way.frame_head.data() + 20, sizeof length);
     way.to_payload_end = length;
-    way.header.clear();
+    way.frame_head.clear();
   }
+}
+
+void FaultProxy::turn_a_bit(Way& way, std::string& piece, std::size_t at, std::size_t bytes) {
+  auto& byte = piece[at + random_() % bytes];
+  byte = static_cast<char>(byte ^ (1 << random_() % 8));
+  way.was_harmed = true;
+  ++harmed_;
 }
 
 void FaultProxy::write(Pair& pair, Way& way) {

@@ -14,13 +14,16 @@ namespace chorus::testing {
 
 enum class Harm : std::uint8_t {
   none,
-  delay,          // every piece, by 20 ms
-  cut,            // all connections, with a reset; new ones likewise, as soon as they are accepted
-  deaf,           // what comes for the service is not passed on; nothing is closed
-  mute,           // what the service says is not passed on; nothing is closed
-  silent,         // both
-  truncate,       // the next piece of every connection is passed on in part, and the connection is closed
-  corrupt_frame,  // one bit of a frame header that comes for the service, on every link
+  delay,     // every piece, by 20 ms
+  cut,       // all connections, with a reset; new ones likewise, as soon as they are accepted
+  deaf,      // what comes for the service is not passed on; nothing is closed
+  mute,      // what the service says is not passed on; nothing is closed
+  silent,    // both
+  truncate,  // the next piece of every connection is passed on in part, and the connection is closed
+  // One bit, on every link:
+  corrupt_frame,    // of a frame's head that comes for the service
+  corrupt_payload,  // of a frame's payload that comes for the service
+  corrupt_answer,   // of a frame's head that the service sends back
 };
 std::string to_string(Harm harm);
 
@@ -55,12 +58,13 @@ class FaultProxy {
     std::string head;
     bool is_link = false;
     std::size_t to_payload_end = 0;
-    std::string header;
+    std::string frame_head;
   };
   struct Pair {
     int outside = -1;
     int inside = -1;
     Way inward, outward;
+    std::size_t frame_head_bytes = 32;  // 40 on links with checksums
     bool is_over = false;
   };
 
@@ -70,7 +74,9 @@ class FaultProxy {
   void read(Pair& pair, Way& way);
   void write(Pair& pair, Way& way);
   void strike(Pair& pair, Way& way, std::string& piece);
-  void follow_frames(Way& way, std::string& piece, bool corrupts);
+  void follow_link(Pair& pair, Way& way, std::string& piece);
+  void follow_frames(Pair& pair, Way& way, std::string& piece, std::size_t at);
+  void turn_a_bit(Way& way, std::string& piece, std::size_t at, std::size_t bytes);
   [[nodiscard]] bool is_kept_back(Way const& way) const;
   static void end(Pair& pair, bool with_reset);
   void wake() const;

@@ -43,6 +43,8 @@ Status check(WorkerOptions const& options) {
     return Error(WorkerErrc::bad_argument, "id: '" + options.id + "' is not 1 to 64 letters, digits and ._-");
   if (std::find(levels.begin(), levels.end(), options.log_level) == levels.end())
     return Error(WorkerErrc::bad_argument, "log_level: '" + options.log_level + "' is none");
+  if (!links::parse_checksum_mode(options.link_checksum))
+    return Error(WorkerErrc::bad_argument, "link_checksum: '" + options.link_checksum + "' is not auto, on or off");
   return ok();
 }
 
@@ -58,6 +60,7 @@ service::WorkerOptions to_service(WorkerOptions options) {
   to.memory_limit_bytes =
       options.memory_limit_bytes != 0 ? options.memory_limit_bytes : service::default_memory_limit();
   to.shares_memory = options.shares_memory;
+  to.link_checksum = links::parse_checksum_mode(options.link_checksum).value();
   to.spin = options.spin;
   to.drain_timeout = options.drain_timeout;
   to.connections = http::prepare_for_connections(options.connections);
@@ -90,6 +93,7 @@ Core::~Core() = default;
 Status Core::open() {
   if (auto opened = service_.open(); opened.has_error()) return opened;
   service_.groups().listen([this](std::string const& group) { note(group); });
+  service_.count_also([this] { return calls(); });
   thread_ = std::thread([this] { control_.run(); });
   return ok();
 }
@@ -139,6 +143,14 @@ Machinery Core::machinery() {
 
 void Core::report(api::Trouble trouble) {
   boost::asio::post(control_, [this, trouble = std::move(trouble)]() mutable { service_.report(std::move(trouble)); });
+}
+
+std::vector<api::GroupCalls> Core::calls() {
+  std::vector<api::GroupCalls> calls;
+  std::lock_guard const lock(mutex_);
+  for (auto const& [name, known] : groups_)
+    if (known.member) calls.push_back(known.member->calls());
+  return calls;
 }
 
 Result<std::shared_ptr<Member>> Core::join(std::string const& group, TimePoint deadline) {

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "collectives/plan/cache.hpp"
 #include "worker/api/member.hpp"
@@ -49,6 +50,7 @@ class Core : public std::enable_shared_from_this<Core> {
   [[nodiscard]] Error why_not(std::string const& group);
   [[nodiscard]] Machinery machinery();
   void report(api::Trouble trouble);
+  [[nodiscard]] std::vector<api::GroupCalls> calls();
 
   bool const has_coordinator_;
   boost::asio::io_context control_{1};

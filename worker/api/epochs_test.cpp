@@ -38,6 +38,7 @@ TEST_CASE("options that cannot be") {
   refused([](auto& o) { o.coordinator = "nonsense"; }, "coordinator");
   refused([](auto& o) { o.id = "a b"; }, "a b");
   refused([](auto& o) { o.log_level = "loud"; }, "loud");
+  refused([](auto& o) { o.link_checksum = "perhaps"; }, "perhaps");
 }
 
 TEST_CASE("a group that nobody made is not joined until the deadline, and one that is made meanwhile is") {

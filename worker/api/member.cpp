@@ -176,7 +176,16 @@ Status Member::run(Op op, std::span<TensorView const> tensors, Options const& op
   return finish(std::move(result));
 }
 
-void Member::count(metrics::FinishedRun run, engine::RunResult const& result) const {
+::chorus::api::GroupCalls Member::calls() const {
+  auto const calls = calls_.load(std::memory_order_acquire);
+  return {name_, epoch_, calls, static_cast<double>(calls_ns_.load(std::memory_order_relaxed)) * 1e-9};
+}
+
+void Member::count(metrics::FinishedRun run, engine::RunResult const& result) {
+  if (result.status.has_value() && !is_rooted(run.op)) {
+    calls_ns_.fetch_add(static_cast<std::uint64_t>(result.seconds * 1e9), std::memory_order_relaxed);
+    calls_.fetch_add(1, std::memory_order_release);
+  }
   auto const code = result.status.has_value() ? http::ProblemCode::internal
                                               : service::to_problem(result.status.error(), result.culprits).code;
   run.result = result.status.has_value() ? "succeeded" : code == http::ProblemCode::cancelled ? "cancelled" : "failed";

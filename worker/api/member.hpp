@@ -50,6 +50,9 @@ class Member {
   [[nodiscard]] bool is_over() const { return is_over_.load(std::memory_order_acquire); }
   [[nodiscard]] std::string why_over() const;
 
+  // Those without a root that have ended well, for the coordinator.
+  [[nodiscard]] ::chorus::api::GroupCalls calls() const;
+
   // What the worker now knows of the group; null if it is no member any more.
   void follow(service::Assignment const* assignment);
   void interrupt(engine::EngineErrc code, std::string const& why);
@@ -74,7 +77,7 @@ class Member {
   // What is left of the timeout when everybody has met.
   [[nodiscard]] Result<std::chrono::milliseconds> meet(Options const& options);
   [[nodiscard]] Status finish(engine::RunResult result);
-  void count(metrics::FinishedRun run, engine::RunResult const& result) const;
+  void count(metrics::FinishedRun run, engine::RunResult const& result);
   void end_with(Error why);
 
   [[nodiscard]] std::shared_ptr<PendingCall> submit(std::function<Status()> run);
@@ -91,6 +94,8 @@ class Member {
   Turns turns_;
   bool has_met_ = false;  // on one's turn
 
+  // The time of a call is there before it is counted.
+  std::atomic<std::uint64_t> calls_{0}, calls_ns_{0};
   std::atomic<bool> is_over_{false};
   mutable std::mutex ending_;
   std::optional<Error> over_;  // the first reason

@@ -41,6 +41,7 @@ struct WorkerOptions {
   std::uint64_t tensor_limit_bytes = std::uint64_t{16} << 30;  // of one that comes over HTTP
   std::uint64_t memory_limit_bytes = 0;  // of all tensors and results; 0: three quarters of the machine's memory
   bool shares_memory = true;             // with other workers of the host
+  std::string link_checksum = "auto";    // auto, on, off: CRC32C of what goes to other workers over connections
   std::chrono::microseconds spin{20};    // how long the idle data thread polls before it blocks
   std::chrono::milliseconds drain_timeout{5000};  // how long the destructor waits for what others run on this worker
   std::size_t connections = 16384;                // accepted at once

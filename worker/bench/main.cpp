@@ -77,6 +77,7 @@ int run(int argc, char** argv) {
   auto const* const spin = app.add_option("--spin-us", spin_us, "how long an idle data plane polls before it blocks");
   app.add_option("--fused", options.fused, "all_reduce of so many tensors of a size: a call for each, and one for all")
       ->check(CLI::Range(2, 100000));
+  app.add_flag("--link-checksum", options.has_checksums, "frames over tcp and tls carry checksums");
   app.add_flag("!--no-flight", options.records_flights, "without the flight recorder that workers have");
   app.add_flag("--json", options.json, "one JSON object per line");
   app.add_flag("--regret", regret, "measure all algorithms, and how much worse what auto takes is than the best");

@@ -32,6 +32,7 @@ engine::DataPlaneOptions plane_options(Options const& options, plan::Rank rank, 
   plane.worker = "bench-" + std::to_string(rank);
   plane.incarnation = rank + 1;
   if (options.spin.count() >= 0) plane.spin = options.spin;
+  if (options.has_checksums) plane.checksums = links::ChecksumMode::on;
   if (options.records_flights) plane.flights = &flights;
   if (options.eager_bytes != 0) plane.eager_bytes = options.eager_bytes;
   return plane;

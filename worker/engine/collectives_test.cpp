@@ -18,11 +18,21 @@ std::unique_ptr<Fleet> adversarial(std::uint32_t ranks) {
   return std::make_unique<LoopbackFleet>(options);
 }
 
+std::unique_ptr<Fleet> with_checksums(std::uint32_t ranks) {
+  FleetOptions options;
+  options.ranks = ranks;
+  options.network = {ranks, 50000, 20000, links::Framing::checksummed};
+  options.eager_bytes = 2048;
+  return std::make_unique<LoopbackFleet>(options);
+}
+
 }  // namespace
 
 TEST_CASE("over loopback, every algorithm is exact for every group, count, segment size and operation") {
   check_every_shape(adversarial, Depth::every);
 }
+
+TEST_CASE("with checksums, every algorithm is exact as well") { check_every_shape(with_checksums, Depth::few); }
 
 TEST_CASE("over loopback, a hundred runs in a row use the same links") { check_hundred_in_a_row(adversarial); }
 

@@ -116,6 +116,7 @@ PeerCounters::End Connection::end_of(Error const& why) const {
   using enum PeerCounters::End;
   auto const code = code_of(why);
   if (code == EngineErrc::protocol_error || why.code == links::LinkErrc::bad_handshake) return malformed;
+  if (code == EngineErrc::corrupt_frame) return corrupt;
   if (code != EngineErrc::peer_lost) return refused;
   return link_ ? closed : unreachable;
 }

@@ -78,9 +78,14 @@ class DataPlane::Impl final : public Surroundings {
   http::Response welcome(links::Introduction const& peer) {
     auto loan = shm_.accept(peer);
     if (loan.has_error()) return http::Problem(http::ProblemCode::bad_request, loan.error().detail);
-    auto take_over = [this, who = Identity{peer.worker, peer.incarnation},
-                      loan = loan->loan](http::Connection connection) { adopt(std::move(connection), who, loan); };
-    return links::switch_protocols(std::move(take_over), loan->answer);
+    bool const has_checksums = !loan->answer.accepted && links::takes_checksums(options_.checksums, peer.checksums);
+    if (!loan->answer.accepted && !has_checksums && insists_on_checksums())
+      return http::Problem(http::ProblemCode::bad_request, options_.worker + " takes links with checksums only");
+    auto take_over = [this, who = Identity{peer.worker, peer.incarnation}, loan = loan->loan,
+                      framing = framing_of(has_checksums)](http::Connection connection) {
+      adopt(std::move(connection), who, loan, framing);
+    };
+    return links::switch_protocols(std::move(take_over), loan->answer, has_checksums);
   }
 
   void give_up(RunSpec spec, plan::Rank rank, Error why) {
@@ -168,20 +173,20 @@ class DataPlane::Impl final : public Surroundings {
   }
 
   // Any thread.
-  void adopt(http::Connection connection, Identity peer, std::shared_ptr<links::ShmLoan> loan) {
+  void adopt(http::Connection connection, Identity peer, std::shared_ptr<links::ShmLoan> loan, links::Framing framing) {
     boost::system::error_code error;
     auto const protocol = connection.socket.local_endpoint(error).protocol();
     auto const handle = error ? -1 : connection.socket.release(error);
     if (error) return;  // the peer has gone already; it dials again when it needs the link
     submit([this, protocol, handle, tls = std::move(connection.tls), early = std::move(connection.early_bytes),
-            peer = std::move(peer), loan = std::move(loan)]() mutable {
+            peer = std::move(peer), loan = std::move(loan), framing]() mutable {
       http::Connection here{asio::ip::tcp::socket(context_, protocol, handle), std::move(tls), std::move(early)};
       // Through shared memory the connection carries nothing but bells: those need no TLS.
       if (loan)
         engine_.adopt(shm_.add(std::make_shared<links::ShmLink>(std::move(here.socket), std::move(*loan))),
                       std::move(peer));
       else
-        engine_.adopt(tcp_.add(std::make_shared<links::TcpLink>(std::move(here)), TcpLinks::Brings::data),
+        engine_.adopt(tcp_.add(std::make_shared<links::TcpLink>(std::move(here), framing), TcpLinks::Brings::data),
                       std::move(peer));
     });
   }
@@ -236,7 +241,8 @@ class DataPlane::Impl final : public Surroundings {
     co_await asio::post(asio::use_awaitable);  // dial() answers later
     auto offer = shm_.offer(peer);
     // Named, because g++ 12 destroys an aggregate temporary of a full expression with co_await twice.
-    auto introduction = links::to_fields({options_.worker, options_.incarnation, described(offer)});
+    auto introduction = links::to_fields(
+        {options_.worker, options_.incarnation, described(offer), links::checksum_offer(options_.checksums, peer.url)});
     auto upgraded = co_await client_.upgrade(peer.url + std::string(links::link_path),
                                              std::string(links::link_protocol), std::move(introduction), deadline);
     if (upgraded.has_error())
@@ -257,7 +263,18 @@ class DataPlane::Impl final : public Surroundings {
       if (*accepted)
         return shm_.add(std::make_shared<links::ShmLink>(std::move(upgraded.connection.socket), std::move(*offer)));
     }
-    return tcp_.add(std::make_shared<links::TcpLink>(std::move(upgraded.connection)), TcpLinks::Brings::answers);
+    auto const has_checksums = links::read_checksums_answer(upgraded.fields);
+    if (has_checksums.has_error()) return has_checksums.error();
+    if (!*has_checksums && insists_on_checksums())
+      return Error(links::LinkErrc::bad_handshake, peer.url + " does not take links with checksums");
+    auto const framing = framing_of(*has_checksums);
+    return tcp_.add(std::make_shared<links::TcpLink>(std::move(upgraded.connection), framing),
+                    TcpLinks::Brings::answers);
+  }
+
+  [[nodiscard]] bool insists_on_checksums() const { return options_.checksums == links::ChecksumMode::on; }
+  static links::Framing framing_of(bool has_checksums) {
+    return has_checksums ? links::Framing::checksummed : links::Framing::plain;
   }
 
   void wait_for_deadline(TimePoint next) {

@@ -104,6 +104,7 @@ struct PeerTraffic {
     std::uint64_t closed = 0;       // by the peer, or by whatever is between
     std::uint64_t refused = 0;      // by the peer, or as it was replaced
     std::uint64_t malformed = 0;    // what came was not understood
+    std::uint64_t corrupt = 0;      // what came was changed on the way, found here or by the peer
   };
   Ends ends;
   // From questions to their answers: how many took up to 10 us * 2^k, the last ones longer.
@@ -132,6 +133,8 @@ struct DataPlaneOptions {
   memory::Arena* arena = nullptr;
   // What peers get to see when a link is opened; outlives the data plane.
   http::Credentials const* credentials = nullptr;
+  // Of the frames on connections. Shared memory has none.
+  links::ChecksumMode checksums = links::ChecksumMode::automatic;
   // Told of runs that stand still, and asked by groups to keep their calls. Null: nobody is told. Outlives the data
   // plane.
   FlightRecorder* flights = nullptr;

@@ -200,8 +200,27 @@ void Engine::fail_for(Error const& why, std::uint64_t id, plan::Rank rank, std::
   auto* const run = find_run(id);
   if (run == nullptr) return;
   auto const code = code_of(why);
+  if (code == EngineErrc::corrupt_frame) {
+    auto const self = run->spec().program->rank;
+    return fail_run(id, {code,
+                         "bytes were changed between " + run->name_of(self) + " and " + run->name_of(rank) + " while " +
+                             where + ": " + why.detail,
+                         {std::min(self, rank), std::max(self, rank)},
+                         {}});
+  }
   auto const verb = code == EngineErrc::protocol_error ? "protocol error with " : "lost ";
   fail_run(id, {code, verb + run->name_of(rank) + " while " + where + ": " + why.detail, {rank}, {}});
+}
+
+void Engine::fail_awaiting(Identity const& peer, Error const& why) {
+  std::vector<std::uint64_t> ids;
+  for (auto const& [id, run] : runs_) ids.push_back(id);
+  for (auto const id : ids) {
+    auto* const run = find_run(id);
+    auto const rank = run != nullptr ? run->rank_of(peer.worker, peer.incarnation) : std::nullopt;
+    if (!rank) continue;
+    if (auto const where = run->awaits_open_of(*rank)) fail_for(why, id, *rank, *where);
+  }
 }
 
 void Engine::fail_run(std::uint64_t id, Failure failure) {
@@ -293,6 +312,12 @@ std::vector<RunProgress> Engine::progress(std::optional<std::uint64_t> wanted) {
 void Engine::inquire(Run& run, TimePoint now) {
   look_for_stall(run, now);
   if (auto failure = run.lost_in_silence(now)) return end_run(run, std::move(failure));
+  auto const has_link_from = [this](Peer const& peer) {
+    return std::any_of(inlets_.begin(), inlets_.end(), [&](auto const& inlet) {
+      return !inlet->is_closed() && inlet->peer() == Identity{peer.worker, peer.incarnation};
+    });
+  };
+  if (auto failure = run.lost_on_the_way(has_link_from)) return end_run(run, std::move(failure));
   auto const& spec = run.spec();
   for (auto const rank : run.begin_inquiry(now)) {
     auto& connection = connection_to(run, rank);
@@ -325,6 +350,9 @@ void Engine::asked(Connection& by, std::uint64_t id, std::uint32_t epoch, links:
     }
   } else if (auto const* const ended = find_ended(id)) {
     if (ended->token != ask.token) return;
+    // Who asks has not been told: the link on which that should have come is gone.
+    if (ended->failure)
+      return by.send_verdict(links::FrameType::abort, id, epoch, to_verdict(*ended->failure, ask.token));
     tell.head.doing = links::Doing::ended;
   } else {
     tell.head.doing = links::Doing::not_called;

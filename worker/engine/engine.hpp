@@ -104,6 +104,8 @@ class Engine {
   // Tells the flight recorder when a run begins to stand still, and when it goes on.
   void look_for_stall(Run& run, TimePoint now);
   [[nodiscard]] Connection& connection_to(Run& run, plan::Rank rank);
+  // The runs in which this peer's open has not come.
+  void fail_awaiting(Identity const& peer, Error const& why);
   void fail_run(std::uint64_t run, Failure failure);
   // The link to this rank ended while it was needed for `where`.
   void fail_for(Error const& why, std::uint64_t run, plan::Rank rank, std::string const& where);

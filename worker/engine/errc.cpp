@@ -24,6 +24,8 @@ class EngineCategory final : public std::error_category {
         return "an older epoch or incarnation";
       case EngineErrc::protocol_error:
         return "a frame that cannot be";
+      case EngineErrc::corrupt_frame:
+        return "bytes were changed on the way";
     }
     return "unknown engine error";
   }

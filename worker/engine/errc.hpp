@@ -13,6 +13,7 @@ enum class EngineErrc {
   forbidden,          // a peer presented a wrong token
   epoch_fenced,       // a peer is of an older epoch or incarnation
   protocol_error,     // a frame that cannot be
+  corrupt_frame,      // bytes were changed between two ranks
 };
 
 [[nodiscard]] std::error_category const& engine_category();

@@ -13,6 +13,7 @@ static_assert(static_cast<int>(links::VerdictCode::plan_mismatch) == static_cast
 static_assert(static_cast<int>(links::VerdictCode::forbidden) == static_cast<int>(EngineErrc::forbidden));
 static_assert(static_cast<int>(links::VerdictCode::epoch_fenced) == static_cast<int>(EngineErrc::epoch_fenced));
 static_assert(static_cast<int>(links::VerdictCode::protocol_error) == static_cast<int>(EngineErrc::protocol_error));
+static_assert(static_cast<int>(links::VerdictCode::corrupt_frame) == static_cast<int>(EngineErrc::corrupt_frame));
 
 links::Verdict to_verdict(Failure const& failure, std::uint64_t token) {
   return {token, static_cast<links::VerdictCode>(failure.code), failure.culprits, failure.text};
@@ -25,6 +26,7 @@ Failure from_verdict(links::Verdict const& verdict, std::string reporter) {
 EngineErrc code_of(Error const& why) {
   if (why.code.category() == engine_category()) return static_cast<EngineErrc>(why.code.value());
   if (why.code == links::LinkErrc::bad_frame) return EngineErrc::protocol_error;
+  if (why.code == links::LinkErrc::corrupt_frame) return EngineErrc::corrupt_frame;
   return EngineErrc::peer_lost;
 }
 

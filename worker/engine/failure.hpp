@@ -25,7 +25,8 @@ struct Failure {
 [[nodiscard]] links::Verdict to_verdict(Failure const& failure, std::uint64_t token);
 [[nodiscard]] Failure from_verdict(links::Verdict const& verdict, std::string reporter);
 
-// The engine's code for why a link ended: its own, protocol_error for a bad frame, otherwise peer_lost.
+// The engine's code for why a link ended: its own, protocol_error for a bad frame, corrupt_frame for a changed one,
+// otherwise peer_lost.
 [[nodiscard]] EngineErrc code_of(Error const& why);
 
 }  // namespace chorus::engine

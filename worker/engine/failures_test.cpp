@@ -77,6 +77,34 @@ TEST_CASE("a connection that breaks at any moment fails the run everywhere, and 
   }
 }
 
+TEST_CASE("a link that breaks under what a rank sent that has ended well is missed in a second or two") {
+  std::size_t missed = 0;
+  for (std::uint64_t n = 1; n <= 60; ++n) {
+    LoopbackFleet fleet(options_of(2, n));
+    auto c = case_of(algorithms::centralized, 200);
+    c.op = Op::reduce;
+    c.timeout = 30s;
+    Collective collective(fleet, c, fleet.now());
+    collective.start(1);
+    fleet.let_move(n % 7);
+    fleet.network().cut_at_step(1);
+    collective.start(0);
+    auto const begun = fleet.now();
+    for (fleet.let_move(); !collective.has_ended(0) && fleet.now() < begun + 3s; fleet.let_move()) fleet.pass(5ms);
+    REQUIRE(collective.has_ended(0));
+    auto const& result = collective.result(0);
+    if (result.status.has_value()) {
+      CHECK(collective.wrong(0).empty());
+      continue;
+    }
+    INFO(result.status.error().detail);
+    CHECK(code_of(result) == EngineErrc::peer_lost);
+    CHECK(result.culprits.size() == 1);  // either end of the link, by whoever saw it first
+    missed += contains(result.status.error().detail, "its part of the run has ended, and the link is gone");
+  }
+  CHECK(missed > 0);
+}
+
 TEST_CASE("a worker that is killed is named by every survivor") {
   for (auto const* algorithm : algorithms::all_for(Op::all_reduce))
     for (plan::Rank victim = 0; victim < 5; ++victim) {

@@ -131,6 +131,12 @@ Status Inlet::frame_arrives(FrameHeader const& header) {
   return data_arrives(header);
 }
 
+// The frame may have been the open of any run that waits for one.
+void Inlet::frame_is_corrupt(Error const& why) {
+  refuse(0, 0, 0, {EngineErrc::corrupt_frame, why.detail, {}, {}});
+  engine_.fail_awaiting(peer(), why);
+}
+
 Status Inlet::data_arrives(FrameHeader const& header) {
   if (auto* const channel = find(header.run)) {
     if (auto begun = channel->begin(header, *scratch_); begun.has_error()) return bad(begun.error().detail);

@@ -35,6 +35,7 @@ class Inlet final : public Connection {
   bool next_frame(links::OutFrame& frame) override;
   void frame_sent(links::FrameHeader const& header) override;
   Status frame_arrives(links::FrameHeader const& header) override;
+  void frame_is_corrupt(Error const& why) override;
   std::span<std::byte> payload_space() override;
   Status payload_arrived(std::size_t bytes) override;
   void payload_at(std::span<std::byte const> payload) override;

@@ -108,12 +108,21 @@ Status Outlet::verdict_arrived() {
     auto const code = static_cast<EngineErrc>(verdict->code);
     return Error(code, peer().worker + " refuses the link: " + verdict->text);
   }
-  auto* const channel = find(header.run);
   auto* const run = engine_.find_run(header.run);
-  if (channel == nullptr || run == nullptr) return ok();
-  if (header.type == FrameType::abort && verdict->token != run->spec().token) return ok();
-  engine_.fail_run(header.run, from_verdict(*verdict, run->name_of(channel->peer())));
+  if (run == nullptr) return ok();
+  bool const is_abort = header.type == FrameType::abort;
+  if (is_abort ? verdict->token != run->spec().token : find(header.run) == nullptr) return ok();
+  // An abort may be the answer to an ask of a run that sends nothing to this peer.
+  auto const rank = run->rank_of(peer().worker, peer().incarnation);
+  if (rank) engine_.fail_run(header.run, from_verdict(*verdict, run->name_of(*rank)));
   return ok();
+}
+
+// While there is a link: the peer is told why by the runs' aborts.
+void Outlet::frame_is_corrupt(Error const& why) {
+  auto const channels = channels_;
+  for (auto* channel : channels)
+    if (!channel->finished()) engine_.fail_for(why, channel->run(), channel->peer(), channel->where());
 }
 
 void Outlet::lost(Error const& why) {
@@ -121,8 +130,10 @@ void Outlet::lost(Error const& why) {
   auto const channels = std::move(channels_);
   channels_.clear();
   for (auto* channel : channels) channel->outlet = nullptr;
+  // What the link had taken may not have arrived: where the peer says so, it has not.
+  bool const is_corrupt = code_of(why) == EngineErrc::corrupt_frame;
   for (auto* channel : channels)
-    if (!channel->finished()) engine_.fail_for(why, channel->run(), channel->peer(), channel->where());
+    if (is_corrupt || !channel->finished()) engine_.fail_for(why, channel->run(), channel->peer(), channel->where());
 }
 
 }  // namespace chorus::engine

@@ -13,6 +13,7 @@ namespace chorus::engine {
 namespace {
 
 constexpr std::uint64_t segment_bytes_min = 64;
+constexpr std::chrono::seconds moment{1};  // a thread that was not let run for a while has gone on
 
 std::uint64_t whole_elements(std::uint64_t bytes, Dtype dtype) {
   auto const size = element_bytes(dtype);
@@ -263,6 +264,28 @@ std::optional<Failure> Run::lost_in_silence(TimePoint now) const {
                    {wait.rank},
                    {}};
   }
+  return std::nullopt;
+}
+
+// Where there is a link from it, what it sent may still be on its way; and one that it has just dialed is known here in
+// a moment.
+std::optional<Failure> Run::lost_on_the_way(std::function<bool(Peer const&)> const& has_link_from) const {
+  if (!witness_) return std::nullopt;
+  for (auto const& wait : waits()) {
+    auto const ended_for = witness_->ended_for(wait.rank);
+    if (!ended_for || *ended_for < (has_link_from(spec_.members[wait.rank]) ? silence_ : moment)) continue;
+    return Failure{EngineErrc::peer_lost,
+                   "lost what " + name_of(wait.rank) + " sent while " + wait.where +
+                       ": its part of the run has ended, and the link is gone",
+                   {wait.rank},
+                   {}};
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> Run::awaits_open_of(plan::Rank rank) const {
+  for (auto const& channel : receives_)
+    if (channel.peer() == rank && !channel.is_opened()) return channel.where();
   return std::nullopt;
 }
 

@@ -69,6 +69,10 @@ class Run {
   [[nodiscard]] bool has_asked() const { return witness_.has_value(); }
   // One of them has owed an answer for too long.
   [[nodiscard]] std::optional<Failure> lost_in_silence(TimePoint now) const;
+  // Of a rank that has ended well, and whose link broke before what it sent was here.
+  [[nodiscard]] std::optional<Failure> lost_on_the_way(std::function<bool(Peer const&)> const& has_link_from) const;
+  // Where it waits for this rank to open the run; nothing if it does not.
+  [[nodiscard]] std::optional<std::string> awaits_open_of(plan::Rank rank) const;
   // Who keeps it from ending, as far as is known; what a peer is told that asks.
   [[nodiscard]] std::optional<Suspect> suspect(TimePoint now) const;
   // What it waits for `rank` to do; nothing if it does not.

@@ -111,7 +111,7 @@ std::string SendChannel::where() const {
       return "sending message " + std::to_string(m + 1) + " of " + std::to_string(messages_.size()) + " (step " +
              std::to_string(i + 1) + " of " + std::to_string(state_.program.instructions.size()) + ")";
   }
-  return "opening the run";
+  return finished() ? "what it sent was on its way" : "opening the run";
 }
 
 }  // namespace chorus::engine

@@ -1,8 +1,9 @@
 // Whole lives of groups from one number each: which collectives are called, who calls late, how the bytes are cut and
-// interleaved, who is killed, stopped or cut off, and when; on a clock that only the test moves. A seed that fails is
-// printed, and fails again:
+// interleaved, which byte is changed on the way, who is killed, stopped or cut off, and when; on a clock that only the
+// test moves. A seed that fails is printed, and fails again:
 //
 //   CHORUS_SEEDS=100000 build/release/tests/test_engine_simulation     that many; for ever with 0
+//   CHORUS_SIMULATION_SECONDS=120 build/release/tests/test_engine_simulation    as many as there is time for
 //   CHORUS_SEED=4711 build/release/tests/test_engine_simulation        this one alone
 #include <doctest/doctest.h>
 
@@ -59,7 +60,9 @@ class Life {
   FleetOptions options() {
     FleetOptions options;
     options.ranks = static_cast<std::uint32_t>(2 + below(5));
-    options.network = {random_(), 200 + below(20000), 1 + below(5000)};
+    options.network = {random_(), 200 + below(20000), 1 + below(5000),
+                       below(2) == 0 ? links::Framing::checksummed : links::Framing::plain};
+    has_checksums_ = options.network.framing == links::Framing::checksummed;
     options.eager_bytes = below(2) == 0 ? 0 : below(8192);
     return options;
   }
@@ -97,7 +100,7 @@ class Life {
     }
     fault_free_ = below(5) == 0;
     rarity_ = 10 + below(500);  // some live until their deadlines
-    kinds_ = below(16);
+    kinds_ = below(32);
     if (fault_free_ || below(4) != 0) return;
     ++faults_;
     calls_[below(count)].is_absent = static_cast<plan::Rank>(below(fleet_.ranks()));
@@ -113,7 +116,7 @@ class Life {
     }
     if (fault_free_ || below(rarity_) != 0) return;
     auto const victim = static_cast<plan::Rank>(below(fleet_.ranks()));
-    auto const kind = below(4);
+    auto const kind = below(has_checksums_ ? 5 : 4);
     if ((kinds_ >> kind & 1) == 0) return;
     ++faults_;
     switch (kind) {
@@ -129,9 +132,13 @@ class Life {
         fleet_.go_on(victim);
         stopped_.erase(victim);
         break;
-      default:
+      case 3:
         fleet_.network().cut_at_step(1 + below(100));
         has_cut_ = true;
+        break;
+      default:
+        fleet_.network().corrupt_at_read(1 + below(100));
+        has_cut_ = true;  // a link ends
     }
   }
 
@@ -182,6 +189,7 @@ class Life {
   }
 
   std::mt19937_64 random_;
+  bool has_checksums_ = false;
   LoopbackFleet fleet_;
   std::deque<Call> calls_;
   std::set<plan::Rank> dead_, stopped_, ever_stopped_;
@@ -199,9 +207,13 @@ TEST_CASE("whatever happens, everybody who lives ends in time, with the right re
     CHECK_MESSAGE(broken.empty(), broken);
     return;
   }
-  auto const wanted = chorus::testing::number_from_environment("CHORUS_SEEDS", 1500);
+  using chorus::testing::number_from_environment;
+  auto const seconds = number_from_environment("CHORUS_SIMULATION_SECONDS", 0);
+  auto const until = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
+  auto const wanted = number_from_environment("CHORUS_SEEDS", seconds > 0 ? 0 : 1500);
   std::size_t faults = 0, seeds = 0, failed = 0;
   for (std::uint64_t seed = 1; (wanted == 0 || seed <= wanted) && failed < 5; ++seed, ++seeds) {
+    if (seconds > 0 && std::chrono::steady_clock::now() >= until) break;
     Life life(seed);
     auto const broken = life.live();
     faults += life.faults();

@@ -38,6 +38,29 @@ TEST_CASE("over TCP, several runs at once share the links") { check_several_at_o
 
 TEST_CASE("over TCP, ranks may start in any order, long after the others") { check_late_starters(over_tcp); }
 
+TEST_CASE("over TCP with checksums, every algorithm is exact as well") {
+  DataPlaneOptions options;
+  options.checksums = links::ChecksumMode::on;
+  check_every_shape([&](std::uint32_t ranks) { return std::make_unique<TcpFleet>(ranks, options); }, Depth::few);
+}
+
+TEST_CASE("who insists on checksums has no link with a peer that does without") {
+  DataPlaneOptions insists, does_without;
+  insists.checksums = links::ChecksumMode::on;
+  does_without.checksums = links::ChecksumMode::off;
+  TcpFleet strict(2, insists), lax(2, does_without);
+  for (bool const dialer_insists : {true, false}) {
+    auto& from = dialer_insists ? strict : lax;
+    auto& to = dialer_insists ? lax : strict;
+    Collective collective(from, case_of(algorithms::ring, 100));
+    collective.spec(0).members[1].url = to.peer(1).url;
+    collective.start(0);
+    REQUIRE(collective.finish());
+    auto const& detail = collective.result(0).status.error().detail;
+    CHECK_MESSAGE(contains(detail, "checksums"), detail);
+  }
+}
+
 TEST_CASE("over TCP, a vector much larger than the socket buffers") {
   TcpFleet fleet(3, {});
   std::uint64_t run = 0;

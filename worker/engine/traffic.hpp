@@ -28,7 +28,7 @@ class PeerCounters {
   void connected(std::string_view kind) { add(connections(kind), 1); }
   void disconnected(std::string_view kind) { add(connections(kind), std::uint64_t{0} - 1); }
   void dialed() { add(dials_, 1); }
-  enum class End : std::uint8_t { unreachable, closed, refused, malformed };
+  enum class End : std::uint8_t { unreachable, closed, refused, malformed, corrupt };
   void ended(End end) { add(ends_[static_cast<std::size_t>(end)], 1); }
   void answered(std::chrono::steady_clock::duration time) {
     auto const ns = nanoseconds(time);
@@ -53,7 +53,8 @@ class PeerCounters {
     }
     traffic.dials = dials_.load(std::memory_order_relaxed);
     auto const ends = [this](End end) { return ends_[static_cast<std::size_t>(end)].load(std::memory_order_relaxed); };
-    traffic.ends = {ends(End::unreachable), ends(End::closed), ends(End::refused), ends(End::malformed)};
+    traffic.ends = {ends(End::unreachable), ends(End::closed), ends(End::refused), ends(End::malformed),
+                    ends(End::corrupt)};
     for (std::size_t k = 0; k < round_trips_.size(); ++k)
       traffic.round_trips[k] = round_trips_[k].load(std::memory_order_relaxed);
     traffic.round_trip_seconds = static_cast<double>(round_trip_ns_.load(std::memory_order_relaxed)) * 1e-9;
@@ -74,7 +75,7 @@ class PeerCounters {
   Counter sent_bytes_{0}, received_bytes_{0}, send_busy_ns_{0}, receive_busy_ns_{0};
   Counter shm_{0}, tcp_{0}, tls_{0};  // connections
   Counter dials_{0};
-  std::array<Counter, 4> ends_{};
+  std::array<Counter, 5> ends_{};
   std::array<Counter, std::tuple_size_v<decltype(PeerTraffic::round_trips)>> round_trips_{};
   Counter round_trip_ns_{0}, last_round_trip_ns_{0};
 };

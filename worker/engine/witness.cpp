@@ -32,6 +32,12 @@ microseconds Witness::owing(plan::Rank rank, TimePoint now) const {
   return since ? duration_cast<microseconds>(now - *since) : microseconds(0);
 }
 
+std::optional<microseconds> Witness::ended_for(plan::Rank rank) const {
+  auto const& known = known_[rank];
+  if (!known.told || known.told->head.doing != Doing::ended) return std::nullopt;
+  return duration_cast<microseconds>(known.told_at - known.told_the_same_since);
+}
+
 std::optional<Suspect> Witness::suspect(plan::Rank rank, plan::Rank self, std::string text, TimePoint now) const {
   auto const& known = known_[rank];
   if (auto const owes = owing(rank, now); owes >= answer_time)

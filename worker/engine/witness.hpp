@@ -37,6 +37,8 @@ class Witness {
 
   // For how long the rank has owed an answer; zero if it does not.
   [[nodiscard]] std::chrono::microseconds owing(plan::Rank rank, TimePoint now) const;
+  // For how long the rank has been saying that its part of the run has ended; nothing if it does not say so.
+  [[nodiscard]] std::optional<std::chrono::microseconds> ended_for(plan::Rank rank) const;
   // Whom to suspect while `self` waits for `rank`: itself, or whom it says. `text` is what this rank says of it if it
   // is the first to. Nothing before the first answer is due, or where it says that it waits for `self`.
   [[nodiscard]] std::optional<Suspect> suspect(plan::Rank rank, plan::Rank self, std::string text, TimePoint now) const;

@@ -14,6 +14,8 @@ class LinkCategory final : public std::error_category {
         return "the link was closed";
       case LinkErrc::bad_frame:
         return "a frame that cannot be";
+      case LinkErrc::corrupt_frame:
+        return "a frame that was changed on the way";
       case LinkErrc::bad_handshake:
         return "a link handshake that cannot be";
     }

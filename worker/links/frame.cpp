@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "worker/links/crc32c.hpp"
 #include "worker/links/errc.hpp"
 #include "worker/links/inquiry.hpp"
 #include "worker/links/printable.hpp"
@@ -71,6 +72,21 @@ Status check(FrameHeader const& header) {
   return ok();
 }
 
+namespace {
+
+std::uint32_t header_check(FrameHeader const& header, std::uint32_t payload) {
+  return crc32c(crc32c(0, std::as_bytes(std::span(&header, 1))), std::as_bytes(std::span(&payload, 1)));
+}
+
+}  // namespace
+
+FrameCheck check_of(FrameHeader const& header, std::span<std::byte const> payload) {
+  auto const of_payload = crc32c(0, payload);
+  return {of_payload, header_check(header, of_payload)};
+}
+
+bool is_intact(FrameHead const& head) { return head.check.header == header_check(head.header, head.check.payload); }
+
 std::uint32_t encode(Open const& open, std::string_view description, OpenBytes& to) {
   description = description.substr(0, description_bytes_max);
   std::memcpy(to.data(), &open, sizeof open);
@@ -109,7 +125,7 @@ Result<Verdict> decode_verdict(std::span<std::byte const> payload) {
   std::memcpy(&code, payload.data() + 8, 2);
   std::memcpy(&culprits, payload.data() + 10, 2);
   if (code < static_cast<std::uint16_t>(VerdictCode::peer_lost) ||
-      code > static_cast<std::uint16_t>(VerdictCode::protocol_error))
+      code > static_cast<std::uint16_t>(VerdictCode::corrupt_frame))
     return bad("verdict code " + std::to_string(code));
   verdict.code = static_cast<VerdictCode>(code);
   auto const rest = payload.subspan(verdict_head_bytes);

@@ -1,5 +1,5 @@
-// The frames of a data link, as they lie on the wire: little-endian, 32 bytes of header, then `length` bytes of
-// payload. The page docs/wire.md has the rules and a worked example.
+// The frames of a data link, as they lie on the wire: little-endian, 32 bytes of header, 8 bytes of checksums on links
+// that have agreed on them, then `length` bytes of payload. The page docs/wire.md has the rules and a worked example.
 #pragma once
 
 #include <array>
@@ -49,6 +49,27 @@ static_assert(offsetof(FrameHeader, message) == 16 && offsetof(FrameHeader, leng
 static_assert(offsetof(FrameHeader, offset) == 24);
 static_assert(std::is_trivially_copyable_v<FrameHeader> && std::has_unique_object_representations_v<FrameHeader>);
 
+// What follows the header on links with checksums: both are CRC32C.
+struct FrameCheck {
+  std::uint32_t payload = 0;  // of its bytes; 0 where there are none
+  std::uint32_t header = 0;   // of the header's 32 bytes and the 4 of `payload`
+
+  friend bool operator==(FrameCheck const&, FrameCheck const&) = default;
+};
+
+// A frame's bytes up to its payload.
+struct FrameHead {
+  FrameHeader header;
+  FrameCheck check;  // on links with checksums only
+};
+static_assert(sizeof(FrameCheck) == 8 && offsetof(FrameCheck, header) == 4);
+static_assert(sizeof(FrameHead) == 40 && offsetof(FrameHead, check) == 32);
+static_assert(std::is_trivially_copyable_v<FrameHead> && std::has_unique_object_representations_v<FrameHead>);
+
+[[nodiscard]] FrameCheck check_of(FrameHeader const& header, std::span<std::byte const> payload);
+// Whether the header and its check belong together.
+[[nodiscard]] bool is_intact(FrameHead const& head);
+
 // What both ends of a run must agree on before a byte of it is used.
 struct Open {
   std::uint64_t token = 0;                 // the run's capability
@@ -76,6 +97,7 @@ enum class VerdictCode : std::uint16_t {
   forbidden,
   epoch_fenced,
   protocol_error,
+  corrupt_frame,
 };
 
 struct Verdict {

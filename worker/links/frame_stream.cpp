@@ -4,11 +4,15 @@
 #include <cstring>
 
 #include "collectives/core/assert.hpp"
+#include "worker/links/crc32c.hpp"
+#include "worker/links/errc.hpp"
 
 namespace chorus::links {
 namespace {
 
-constexpr std::size_t header_bytes = sizeof(FrameHeader);
+constexpr std::size_t head_bytes(Framing framing) {
+  return framing == Framing::checksummed ? sizeof(FrameHead) : sizeof(FrameHeader);
+}
 constexpr std::size_t inbox_bytes = 16384;
 // Behind a payload of this size only the next header is read ahead, so that the payload after it also goes straight
 // into place; behind smaller ones it is cheaper to take many frames in one read and to copy them.
@@ -16,27 +20,28 @@ constexpr std::size_t bulk_bytes = 4096;
 
 }  // namespace
 
-FrameReader::FrameReader() : inbox_(std::make_unique_for_overwrite<std::byte[]>(inbox_bytes)) {}
+FrameReader::FrameReader(Framing framing)
+    : framing_(framing),
+      head_bytes_(head_bytes(framing)),
+      inbox_(std::make_unique_for_overwrite<std::byte[]>(inbox_bytes)) {}
 
 FrameReader::Space FrameReader::space(LinkHandler& handler) {
-  in_place_bytes_ = 0;
+  in_place_ = {};
   if (payload_left_ == 0) return {std::span(inbox_.get() + inbox_end_, inbox_bytes - inbox_end_), {}};
   auto payload = handler.payload_space();
   CHORUS_ASSERT(!payload.empty(), "a payload that is awaited has a place to go");
   payload = payload.first(std::min(payload.size(), payload_left_));
-  in_place_bytes_ = payload.size();
+  in_place_ = payload;
   if (payload.size() < payload_left_) return {payload, {}};
-  return {payload, std::span(inbox_.get(), payload.size() >= bulk_bytes ? header_bytes : inbox_bytes)};
+  return {payload, std::span(inbox_.get(), payload.size() >= bulk_bytes ? head_bytes_ : inbox_bytes)};
 }
 
 Status FrameReader::arrived(LinkHandler& handler, std::size_t bytes, bool const& closed) {
-  auto const in_place = std::min(bytes, in_place_bytes_);
-  if (in_place != 0) {
-    payload_left_ -= in_place;
-    if (auto placed = handler.payload_arrived(in_place); placed.has_error() || closed) return placed;
-  }
-  inbox_end_ += bytes - in_place;
-  in_place_bytes_ = 0;
+  auto const in_place = in_place_.first(std::min(bytes, in_place_.size()));
+  if (!in_place.empty())
+    if (auto placed = take_payload(handler, in_place); placed.has_error() || closed) return placed;
+  inbox_end_ += bytes - in_place.size();
+  in_place_ = {};
   return parse(handler, closed);
 }
 
@@ -59,14 +64,11 @@ Status FrameReader::parse(LinkHandler& handler, bool const& closed) {
       auto const bytes = std::min({space.size(), payload_left_, inbox_end_ - at});
       std::memcpy(space.data(), inbox_.get() + at, bytes);
       at += bytes;
-      payload_left_ -= bytes;
-      if (auto placed = handler.payload_arrived(bytes); placed.has_error() || closed) return placed;
-    } else if (inbox_end_ - at >= header_bytes) {
-      FrameHeader header;
-      std::memcpy(&header, inbox_.get() + at, header_bytes);
-      at += header_bytes;
-      if (auto accepted = handler.frame_arrives(header); accepted.has_error() || closed) return accepted;
-      payload_left_ = header.length;
+      if (auto placed = take_payload(handler, space.first(bytes)); placed.has_error() || closed) return placed;
+    } else if (inbox_end_ - at >= head_bytes_) {
+      auto const* const head = inbox_.get() + at;
+      at += head_bytes_;
+      if (auto accepted = begin_frame(handler, head); accepted.has_error() || closed) return accepted;
     } else {
       break;
     }
@@ -76,13 +78,51 @@ Status FrameReader::parse(LinkHandler& handler, bool const& closed) {
   return ok();
 }
 
-void FrameWriter::fill(LinkHandler& handler) {
-  while (count_ < frames_max) {
-    auto& next = slot(count_);
-    next.silent = false;
-    if (!handler.next_frame(next.frame)) return;
-    ++count_;
+Status FrameReader::begin_frame(LinkHandler& handler, std::byte const* head) {
+  std::memcpy(&head_, head, head_bytes_);
+  ++frames_;
+  payload_crc_ = 0;
+  if (framing_ == Framing::checksummed && !is_intact(head_)) return corrupt(handler, "its header");
+  if (auto accepted = handler.frame_arrives(head_.header); accepted.has_error()) return accepted;
+  payload_left_ = head_.header.length;
+  return ok();
+}
+
+// While they are in the processor's cache, and before the handler may use them as a whole frame.
+Status FrameReader::take_payload(LinkHandler& handler, std::span<std::byte const> bytes) {
+  payload_left_ -= bytes.size();
+  if (framing_ == Framing::checksummed) {
+    payload_crc_ = crc32c(payload_crc_, bytes);
+    if (payload_left_ == 0 && payload_crc_ != head_.check.payload) {
+      auto const& header = head_.header;
+      return corrupt(handler, std::string(name(header.type)) + " of run " + std::to_string(header.run) + ", " +
+                                  std::to_string(header.length) + " bytes of message " +
+                                  std::to_string(header.message) + " at byte " + std::to_string(header.offset));
+    }
   }
+  return handler.payload_arrived(bytes.size());
+}
+
+Status FrameReader::corrupt(LinkHandler& handler, std::string const& what) const {
+  Error why(LinkErrc::corrupt_frame,
+            "frame " + std::to_string(frames_) + " of the link was changed on the way: " + what);
+  handler.frame_is_corrupt(why);
+  return why;
+}
+
+void FrameWriter::fill(LinkHandler& handler) {
+  for (OutFrame frame; count_ < frames_max; ++count_) {
+    if (!handler.next_frame(frame)) return;
+    auto& next = slot(count_);
+    next.head.header = frame.header;
+    if (framing_ == Framing::checksummed) next.head.check = check_of(frame.header, frame.payload);
+    next.payload = frame.payload;
+    next.silent = false;
+  }
+}
+
+std::span<std::byte const> FrameWriter::head_of(Slot const& of) const {
+  return std::as_bytes(std::span(&of.head, 1)).first(head_bytes(framing_));
 }
 
 std::span<std::span<std::byte const> const> FrameWriter::gather() {
@@ -94,8 +134,8 @@ std::span<std::span<std::byte const> const> FrameWriter::gather() {
     if (skipped < bytes.size()) gathered_[used++] = bytes.subspan(skipped);
   };
   for (std::size_t i = 0; i < count_; ++i) {
-    put(std::as_bytes(std::span(&slot(i).frame.header, 1)));
-    put(slot(i).frame.payload);
+    put(head_of(slot(i)));
+    put(slot(i).payload);
   }
   return std::span(gathered_).first(used);
 }
@@ -104,10 +144,10 @@ void FrameWriter::wrote(LinkHandler& handler, std::size_t bytes) {
   written_of_first_ += bytes;
   while (count_ != 0) {
     auto const& first = slot(0);
-    auto const size = header_bytes + first.frame.payload.size();
+    auto const size = head_bytes(framing_) + first.payload.size();
     if (written_of_first_ < size) break;
     written_of_first_ -= size;
-    auto const header = first.frame.header;
+    auto const header = first.head.header;
     bool const silent = first.silent;
     first_ = (first_ + 1) % frames_max;
     --count_;
@@ -119,12 +159,12 @@ void FrameWriter::release(std::uint64_t run) {
   std::size_t kept = 0;
   for (std::size_t i = 0; i < count_; ++i) {
     auto& old = slot(i);
-    auto const type = old.frame.header.type;
-    bool const released = old.frame.header.run == run && (type == FrameType::data || type == FrameType::open);
+    auto const type = old.head.header.type;
+    bool const released = old.head.header.run == run && (type == FrameType::data || type == FrameType::open);
     if (released && !(i == 0 && written_of_first_ != 0)) continue;
     if (released && !old.silent) {
-      copied_.assign(old.frame.payload.begin(), old.frame.payload.end());
-      old.frame.payload = copied_;
+      copied_.assign(old.payload.begin(), old.payload.end());
+      old.payload = copied_;
       old.silent = true;
     }
     if (kept != i) slot(kept) = old;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -13,17 +14,20 @@
 
 namespace chorus::links {
 
+// Whether frames carry checksums: a matter of the whole link, from its first frame on.
+enum class Framing : std::uint8_t { plain, checksummed };
+
 // Cuts a byte stream into frames. Payloads are received in place: space() begins with the handler's own memory.
 class FrameReader {
  public:
-  FrameReader();
+  explicit FrameReader(Framing framing = Framing::plain);
 
   using Space = std::array<std::span<std::byte>, 2>;  // the second may be empty
 
   // Where the next bytes of the stream go. Valid until arrived() or another call of the handler.
   [[nodiscard]] Space space(LinkHandler& handler);
-  // `bytes` were put there. Errors are the handler's; the stream ends with one. `*closed`, if it becomes true, means
-  // that the handler has closed the link meanwhile.
+  // `bytes` were put there. Errors are the handler's, or LinkErrc::corrupt_frame, of which the handler was told; the
+  // stream ends with one. `*closed`, if it becomes true, means that the handler has closed the link meanwhile.
   [[nodiscard]] Status arrived(LinkHandler& handler, std::size_t bytes, bool const& closed);
   // Bytes that came by another way, before the first arrived().
   [[nodiscard]] Status feed(LinkHandler& handler, std::string_view bytes, bool const& closed);
@@ -33,11 +37,19 @@ class FrameReader {
 
  private:
   Status parse(LinkHandler& handler, bool const& closed);
+  Status begin_frame(LinkHandler& handler, std::byte const* head);
+  Status take_payload(LinkHandler& handler, std::span<std::byte const> bytes);
+  Status corrupt(LinkHandler& handler, std::string const& what) const;
 
+  Framing const framing_;
+  std::size_t const head_bytes_;
   std::unique_ptr<std::byte[]> inbox_;
   std::size_t inbox_end_ = 0;
-  std::size_t payload_left_ = 0;    // of the frame at hand
-  std::size_t in_place_bytes_ = 0;  // of the last space(): how much of it was the handler's memory
+  std::size_t payload_left_ = 0;   // of the frame at hand
+  std::span<std::byte> in_place_;  // of the last space(): what of it was the handler's memory
+  FrameHead head_;                 // of the frame at hand, for its checksum
+  std::uint32_t payload_crc_ = 0;  // of what has come of its payload
+  std::uint64_t frames_ = 0;       // begun
 };
 
 // Gathers the frames to write next.
@@ -45,7 +57,9 @@ class FrameWriter {
  public:
   static constexpr std::size_t frames_max = 32;
 
-  // Pulls from the handler until it has none or frames_max are held.
+  explicit FrameWriter(Framing framing = Framing::plain) : framing_(framing) {}
+
+  // Pulls from the handler until it has none or frames_max are held. Checksums are taken here.
   void fill(LinkHandler& handler);
 
   // Headers and payloads that are not written, in order; valid until the next call of any other method.
@@ -59,11 +73,15 @@ class FrameWriter {
 
  private:
   struct Slot {
-    OutFrame frame;
+    FrameHead head;
+    std::span<std::byte const> payload;
     bool silent = false;  // its run was released: nobody is to be told
   };
   [[nodiscard]] Slot& slot(std::size_t i) { return slots_[(first_ + i) % frames_max]; }
 
+  [[nodiscard]] std::span<std::byte const> head_of(Slot const& of) const;
+
+  Framing const framing_;
   std::array<Slot, frames_max> slots_;
   std::size_t first_ = 0;
   std::size_t count_ = 0;

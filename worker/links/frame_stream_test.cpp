@@ -36,6 +36,7 @@ class Recorder final : public LinkHandler {
   std::size_t given = 0;
   std::size_t space_max = 100000;
   std::uint64_t refuse_run = 0;
+  std::string corruption;
 
   bool next_frame(OutFrame& frame) override {
     if (given == to_send.size()) return false;
@@ -49,6 +50,7 @@ class Recorder final : public LinkHandler {
     arrived.push_back({header, {}});
     return ok();
   }
+  void frame_is_corrupt(Error const& why) override { corruption = why.detail; }
   std::span<std::byte> payload_space() override {
     space_.resize(std::min<std::size_t>(space_max, arrived.back().header.length - arrived.back().payload.size()));
     return space_;
@@ -75,11 +77,14 @@ std::deque<Frame> some_frames() {
           frame_of(7, 33)};
 }
 
-std::vector<std::byte> bytes_of(std::deque<Frame> const& frames) {
+std::vector<std::byte> bytes_of(std::deque<Frame> const& frames, Framing framing = Framing::plain) {
   std::vector<std::byte> bytes;
   for (auto const& frame : frames) {
     auto const header = std::as_bytes(std::span(&frame.header, 1));
     bytes.insert(bytes.end(), header.begin(), header.end());
+    auto const sums = check_of(frame.header, frame.payload);
+    auto const check = std::as_bytes(std::span(&sums, 1));
+    if (framing == Framing::checksummed) bytes.insert(bytes.end(), check.begin(), check.end());
     bytes.insert(bytes.end(), frame.payload.begin(), frame.payload.end());
   }
   return bytes;
@@ -123,15 +128,17 @@ std::vector<std::byte> write(FrameWriter& writer, Recorder& recorder, std::size_
 
 TEST_CASE("frames are the same however the stream is cut, and however little space there is") {
   auto const frames = some_frames();
-  auto const stream = bytes_of(frames);
-  for (std::size_t space_max : {100000ul, 1000ul, 7ul})
-    for (std::size_t piece = 1; piece < stream.size(); piece += 1 + piece / 20) {
-      FrameReader reader;
-      Recorder recorder;
-      recorder.space_max = space_max;
-      REQUIRE(read(reader, recorder, stream, piece).has_value());
-      REQUIRE(std::equal(frames.begin(), frames.end(), recorder.arrived.begin(), recorder.arrived.end()));
-      REQUIRE_FALSE(reader.within_frame());
+  for (auto const framing : {Framing::plain, Framing::checksummed})
+    for (std::size_t space_max : {100000ul, 1000ul, 7ul}) {
+      auto const stream = bytes_of(frames, framing);
+      for (std::size_t piece = 1; piece < stream.size(); piece += 1 + piece / 20) {
+        FrameReader reader(framing);
+        Recorder recorder;
+        recorder.space_max = space_max;
+        REQUIRE(read(reader, recorder, stream, piece).has_value());
+        REQUIRE(std::equal(frames.begin(), frames.end(), recorder.arrived.begin(), recorder.arrived.end()));
+        REQUIRE_FALSE(reader.within_frame());
+      }
     }
 }
 
@@ -144,6 +151,37 @@ TEST_CASE("a stream that ends anywhere but between frames ends within one") {
     REQUIRE(read(reader, recorder, std::span(stream).first(size), 11).has_value());
     REQUIRE(reader.within_frame() == (size != 72));
   }
+}
+
+TEST_CASE("with checksums, every bit that is changed anywhere ends the stream before its frame counts") {
+  std::deque<Frame> const frames{frame_of(1, 4), frame_of(2, 0, FrameType::grant), frame_of(3, 70), frame_of(4, 9)};
+  auto stream = bytes_of(frames, Framing::checksummed);
+  for (std::size_t bit = 0; bit < 8 * stream.size(); ++bit) {
+    auto& byte = stream[bit / 8];
+    byte ^= std::byte{1} << bit % 8;
+    FrameReader reader(Framing::checksummed);
+    Recorder recorder;
+    recorder.space_max = 33;
+    auto const end = read(reader, recorder, stream, 50);
+    byte ^= std::byte{1} << bit % 8;
+    REQUIRE(end.has_error());
+    REQUIRE(end.error().code == LinkErrc::corrupt_frame);
+    REQUIRE(recorder.corruption == end.error().detail);
+    for (std::size_t i = 0; i + 1 < recorder.arrived.size(); ++i) REQUIRE(recorder.arrived[i] == frames[i]);
+    auto const& last = recorder.arrived.empty() ? Frame() : recorder.arrived.back();
+    REQUIRE((recorder.arrived.empty() || last == frames[recorder.arrived.size() - 1] ||
+             last.payload.size() < last.header.length));
+  }
+}
+
+TEST_CASE("which frame was changed is said") {
+  auto const frames = some_frames();
+  auto stream = bytes_of(frames, Framing::checksummed);
+  stream[40 + 4 + 40 + 40 + 17] ^= std::byte{1};
+  FrameReader reader(Framing::checksummed);
+  Recorder recorder;
+  CHECK(read(reader, recorder, stream, 1000).error().detail ==
+        "frame 3 of the link was changed on the way: data of run 3, 5000 bytes of message 0 at byte 0");
 }
 
 TEST_CASE("what the handshake had read already comes first") {
@@ -170,13 +208,15 @@ TEST_CASE("reading stops at the frame that the handler refuses") {
 
 TEST_CASE("frames are written in order, whole, however little is taken at a time") {
   auto const frames = some_frames();
-  auto const stream = bytes_of(frames);
-  for (std::size_t piece = 1; piece < stream.size(); piece += 1 + piece / 10) {
-    FrameWriter writer;
-    Recorder recorder;
-    recorder.to_send = frames;
-    REQUIRE(write(writer, recorder, piece) == stream);
-    REQUIRE(recorder.sent_of.size() == frames.size());
+  for (auto const framing : {Framing::plain, Framing::checksummed}) {
+    auto const stream = bytes_of(frames, framing);
+    for (std::size_t piece = 1; piece < stream.size(); piece += 1 + piece / 10) {
+      FrameWriter writer(framing);
+      Recorder recorder;
+      recorder.to_send = frames;
+      REQUIRE(write(writer, recorder, piece) == stream);
+      REQUIRE(recorder.sent_of.size() == frames.size());
+    }
   }
 }
 

@@ -47,6 +47,11 @@ TEST_CASE("headers lie on the wire as docs/wire.md shows them") {
   data.run = 0x2a;
   data.message = 1;
   data.length = 8;
+  std::array const payload{1.0f, 2.0f};
+  auto const grants = check_of(grant, {});
+  auto const datas = check_of(data, std::as_bytes(std::span(payload)));
+  CHECK(hex(std::as_bytes(std::span(&grants, 1))) == "00 00 00 00 1c c9 59 fd");
+  CHECK(hex(std::as_bytes(std::span(&datas, 1))) == "b1 c9 c0 28 67 cd 6c 4a");
   CHECK(hex(data) == "43 4c 03 00 03 00 00 00 2a 00 00 00 00 00 00 00 01 00 00 00 08 00 00 00 00 00 00 00 00 00 00 00");
 }
 

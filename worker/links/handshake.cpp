@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <boost/asio/ip/address.hpp>
 
 #include "http/api/membership.hpp"
 #include "http/ascii.hpp"
+#include "http/client.hpp"
 #include "worker/links/errc.hpp"
 
 namespace chorus::links {
@@ -12,6 +14,9 @@ namespace {
 
 constexpr std::string_view accepted = "accepted";
 constexpr std::string_view declined = "declined: ";
+constexpr std::string_view checksum = "Chorus-Checksum";
+constexpr std::string_view crc32c = "crc32c";
+constexpr std::string_view crc32c_possible = "crc32c; possible";
 constexpr std::size_t why_not_bytes_max = 200;
 
 Error bad(std::string why) { return {LinkErrc::bad_handshake, std::move(why)}; }
@@ -45,13 +50,42 @@ std::optional<SharedMemory> from_text(std::string_view text) {
   return SharedMemory{{numbers[0], {numbers[1], numbers[2]}, numbers[3]}, numbers[4]};
 }
 
+bool is_loopback(std::string_view url) {
+  auto const parsed = http::parse_url(url);
+  if (!parsed) return false;
+  if (parsed->host == "localhost") return true;
+  boost::system::error_code error;
+  auto const address = boost::asio::ip::make_address(parsed->host, error);
+  return !error && address.is_loopback();
+}
+
 }  // namespace
+
+std::optional<ChecksumMode> parse_checksum_mode(std::string_view text) {
+  if (text == "auto") return ChecksumMode::automatic;
+  if (text == "on") return ChecksumMode::on;
+  if (text == "off") return ChecksumMode::off;
+  return std::nullopt;
+}
+
+ChecksumOffer checksum_offer(ChecksumMode mode, std::string_view url) {
+  if (mode == ChecksumMode::off) return ChecksumOffer::none;
+  bool const is_protected = url.starts_with("https:") || is_loopback(url);
+  return mode == ChecksumMode::on || !is_protected ? ChecksumOffer::wanted : ChecksumOffer::possible;
+}
+
+bool takes_checksums(ChecksumMode mode, ChecksumOffer offer) {
+  if (mode == ChecksumMode::off || offer == ChecksumOffer::none) return false;
+  return mode == ChecksumMode::on || offer == ChecksumOffer::wanted;
+}
 
 http::Fields to_fields(Introduction const& self) {
   http::Fields fields;
   fields.set("Chorus-Worker", self.worker);
   fields.set("Chorus-Incarnation", api::to_hex(self.incarnation));
   if (self.shared_memory) fields.set("Chorus-Shared-Memory", to_text(*self.shared_memory));
+  if (self.checksums != ChecksumOffer::none)
+    fields.set(std::string(checksum), std::string(self.checksums == ChecksumOffer::wanted ? crc32c : crc32c_possible));
   return fields;
 }
 
@@ -66,12 +100,17 @@ Result<Introduction> read_introduction(http::Fields const& fields) {
   auto const text = fields.find("Chorus-Incarnation");
   auto const incarnation = text ? api::from_hex(*text) : std::nullopt;
   if (!incarnation) return bad("Chorus-Incarnation is missing or not 16 hexadecimal digits");
-  Introduction introduction{std::string(*worker), *incarnation, {}};
+  Introduction introduction{std::string(*worker), *incarnation, {}, ChecksumOffer::none};
   if (auto const shared = fields.find("Chorus-Shared-Memory")) {
     introduction.shared_memory = from_text(*shared);
     if (!introduction.shared_memory)
       return bad("Chorus-Shared-Memory is not five numbers of 16 hexadecimal digits with ';' between them");
   }
+  // An offer of what is not known here is none.
+  if (auto const offer = fields.find(checksum); offer == crc32c)
+    introduction.checksums = ChecksumOffer::wanted;
+  else if (offer == crc32c_possible)
+    introduction.checksums = ChecksumOffer::possible;
   return introduction;
 }
 
@@ -83,11 +122,19 @@ Result<SharedMemoryAnswer> read_answer(http::Fields const& fields) {
   return bad("Chorus-Shared-Memory: neither accepted nor declined");
 }
 
-http::Response switch_protocols(http::Upgrade take_over, SharedMemoryAnswer const& answer) {
+Result<bool> read_checksums_answer(http::Fields const& fields) {
+  auto const answer = fields.find(checksum);
+  if (!answer) return false;
+  if (*answer == crc32c) return true;
+  return bad("Chorus-Checksum: something else than crc32c");
+}
+
+http::Response switch_protocols(http::Upgrade take_over, SharedMemoryAnswer const& answer, bool has_checksums) {
   http::Response response(101);
   if (answer.accepted) response.fields.set("Chorus-Shared-Memory", std::string(accepted));
   if (!answer.why_not.empty())
     response.fields.set("Chorus-Shared-Memory", std::string(declined) + printable(answer.why_not));
+  if (has_checksums) response.fields.set(std::string(checksum), std::string(crc32c));
   response.fields.set("Connection", "Upgrade");
   response.fields.set("Upgrade", std::string(link_protocol));
   response.upgrade = std::move(take_over);

@@ -1,5 +1,5 @@
 // How an HTTP connection becomes a link: GET /v1/link with `Upgrade: chorus-link/1`, the sender's identity in two
-// fields, and in a third one where its shared memory is, if it offers that.
+// fields; in others where its shared memory is, if it offers that, and whether frames are to carry checksums.
 #pragma once
 
 #include <cstdint>
@@ -23,10 +23,29 @@ struct SharedMemory {
   friend bool operator==(SharedMemory const&, SharedMemory const&) = default;
 };
 
+// Whether frames carry checksums (frame_stream.hpp), as this worker is told to have it.
+enum class ChecksumMode : std::uint8_t {
+  automatic,  // where the dialer reaches its peer by more than the loopback interface, and without TLS
+  on,         // on every connection that carries frames; a peer that cannot is refused
+  off,
+};
+
+// "auto", "on", "off"; nothing for other texts.
+[[nodiscard]] std::optional<ChecksumMode> parse_checksum_mode(std::string_view text);
+
+// What a dialer says of them: nothing, that it can, or that it wants them.
+enum class ChecksumOffer : std::uint8_t { none, possible, wanted };
+
+// Of a dialer in this mode to the peer of this URL.
+[[nodiscard]] ChecksumOffer checksum_offer(ChecksumMode mode, std::string_view url);
+// Of an acceptor in this mode. The dialer finds it in the 101.
+[[nodiscard]] bool takes_checksums(ChecksumMode mode, ChecksumOffer offer);
+
 struct Introduction {
   std::string worker;
   std::uint64_t incarnation = 0;
   std::optional<SharedMemory> shared_memory{};
+  ChecksumOffer checksums = ChecksumOffer::none;
   friend bool operator==(Introduction const&, Introduction const&) = default;
 };
 
@@ -44,9 +63,11 @@ struct SharedMemoryAnswer {
 };
 
 // The 101; `take_over` gets the connection.
-[[nodiscard]] http::Response switch_protocols(http::Upgrade take_over, SharedMemoryAnswer const& answer);
+[[nodiscard]] http::Response switch_protocols(http::Upgrade take_over, SharedMemoryAnswer const& answer,
+                                              bool has_checksums);
 
 // From the 101's fields. Text is made printable. Errors: LinkErrc::bad_handshake.
 [[nodiscard]] Result<SharedMemoryAnswer> read_answer(http::Fields const& fields);
+[[nodiscard]] Result<bool> read_checksums_answer(http::Fields const& fields);
 
 }  // namespace chorus::links

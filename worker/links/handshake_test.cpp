@@ -56,7 +56,7 @@ TEST_CASE("an offer of shared memory is understood, and what cannot be one is re
 
 TEST_CASE("the answer to an offer is understood") {
   auto const answered = [](SharedMemoryAnswer const& answer) {
-    return read_answer(switch_protocols({}, answer).fields).value();
+    return read_answer(switch_protocols({}, answer, false).fields).value();
   };
   CHECK(answered({true, {}}) == SharedMemoryAnswer{true, {}});
   CHECK(answered({false, "another host"}) == SharedMemoryAnswer{false, "another host"});
@@ -66,4 +66,36 @@ TEST_CASE("the answer to an offer is understood") {
   http::Fields fields;
   fields.set("Chorus-Shared-Memory", "perhaps");
   CHECK(read_answer(fields).has_error());
+}
+
+TEST_CASE("checksums are offered, and taken up unless one side forbids them or neither wants them") {
+  using enum ChecksumMode;
+  CHECK(checksum_offer(automatic, "http://10.0.0.2:7071") == ChecksumOffer::wanted);
+  CHECK(checksum_offer(automatic, "http://worker-3:7071") == ChecksumOffer::wanted);
+  for (auto const* at :
+       {"http://127.0.0.2:7071", "http://localhost:7071", "http://[::1]:7071", "https://10.0.0.2:7071"}) {
+    CHECK(checksum_offer(automatic, at) == ChecksumOffer::possible);
+    CHECK(checksum_offer(on, at) == ChecksumOffer::wanted);
+  }
+  CHECK(checksum_offer(off, "http://10.0.0.2:7071") == ChecksumOffer::none);
+  CHECK(takes_checksums(automatic, ChecksumOffer::wanted));
+  CHECK_FALSE(takes_checksums(automatic, ChecksumOffer::possible));
+  CHECK(takes_checksums(on, ChecksumOffer::possible));
+  CHECK_FALSE(takes_checksums(on, ChecksumOffer::none));
+  CHECK_FALSE(takes_checksums(off, ChecksumOffer::wanted));
+}
+
+TEST_CASE("what is said of checksums is understood at the other end") {
+  for (auto const offer : {ChecksumOffer::none, ChecksumOffer::possible, ChecksumOffer::wanted}) {
+    Introduction const self{"w7", 1, {}, offer};
+    CHECK(read_introduction(request_of(self)).value() == self);
+  }
+  for (bool const takes : {true, false})
+    CHECK(read_checksums_answer(switch_protocols({}, {}, takes).fields).value() == takes);
+  http::Fields fields;
+  fields.set("Chorus-Checksum", "md5");
+  CHECK(read_checksums_answer(fields).has_error());
+  auto unknown = request_of({"w7", 1, {}});
+  unknown.set("Chorus-Checksum", "md5");
+  CHECK(read_introduction(unknown).value().checksums == ChecksumOffer::none);
 }

@@ -32,6 +32,9 @@ class LinkHandler {
   // Any 32 bytes. After ok, header.length bytes of payload follow through payload_space(). An error closes the link,
   // after an attempt to write what next_frame() gives: the last word to the other side.
   virtual Status frame_arrives(FrameHeader const& header) = 0;
+  // On a link with checksums, before link_closed(): a frame was changed on the way, and nothing after it can be read.
+  // An attempt to write what next_frame() gives follows.
+  virtual void frame_is_corrupt(Error const& why) = 0;
   // Where the next bytes of the payload go: not empty, valid until payload_arrived().
   virtual std::span<std::byte> payload_space() = 0;
   // `bytes` were put at the beginning of that space; never more than it had or the payload has. Errors as above.

@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "worker/links/errc.hpp"
-#include "worker/links/frame_stream.hpp"
 
 namespace chorus::links {
 
@@ -38,7 +37,11 @@ struct LoopbackNetwork::Pipe {
 class LoopbackNetwork::End final : public Link, public std::enable_shared_from_this<End> {
  public:
   End(LoopbackNetwork& network, std::shared_ptr<Pipe> in, std::shared_ptr<Pipe> out)
-      : network_(network), in_(std::move(in)), out_(std::move(out)) {}
+      : network_(network),
+        in_(std::move(in)),
+        out_(std::move(out)),
+        reader_(network.options_.framing),
+        writer_(network.options_.framing) {}
 
   void start(LinkHandler& handler) override { handler_ = &handler; }
   void flush() override { wants_to_write_ = true; }
@@ -109,6 +112,7 @@ class LoopbackNetwork::End final : public Link, public std::enable_shared_from_t
       if (space.empty()) continue;
       auto const part = space.first(std::min<std::size_t>(space.size(), left));
       in_->take(part);
+      network_.pass(part);
       bytes += part.size();
       left -= part.size();
     }
@@ -170,6 +174,12 @@ void LoopbackNetwork::go_on(Link& end) { static_cast<End&>(end).stop(false); }
 std::size_t LoopbackNetwork::some_of(std::size_t bytes) {
   constexpr std::size_t few = 64;
   return 1 + below(std::min({bytes, options_.chunk_bytes, below(2) == 0 ? few : options_.chunk_bytes}));
+}
+
+void LoopbackNetwork::pass(std::span<std::byte> bytes) {
+  if (bytes.empty() || reads_to_corruption_ == 0 || --reads_to_corruption_ != 0) return;
+  has_corrupted_ = true;
+  bytes[below(bytes.size())] ^= std::byte{1} << below(8);
 }
 
 bool LoopbackNetwork::cut_now() {

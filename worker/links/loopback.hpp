@@ -6,9 +6,11 @@
 #include <cstdint>
 #include <memory>
 #include <random>
+#include <span>
 #include <utility>
 #include <vector>
 
+#include "worker/links/frame_stream.hpp"
 #include "worker/links/link.hpp"
 
 namespace chorus::links {
@@ -17,6 +19,7 @@ struct LoopbackOptions {
   std::uint64_t seed = 1;
   std::size_t pipe_bytes = 65536;   // as a socket buffer: what one direction holds
   std::size_t chunk_bytes = 65536;  // the most that moves at a time; a random share of it does, often a few bytes only
+  Framing framing = Framing::plain;
 };
 
 // Single-threaded. The network outlives its links' use.
@@ -40,6 +43,10 @@ class LoopbackNetwork {
   // Breaks the connection now. Either of its ends.
   void cut(Link& end);
 
+  // One bit of the n-th bytes to be read from now, n >= 1, is another one then.
+  void corrupt_at_read(std::uint64_t n) { reads_to_corruption_ = n; }
+  [[nodiscard]] bool has_corrupted() const { return has_corrupted_; }
+
   // Its process is stopped: this end reads and writes nothing, until it goes on.
   void stop(Link& end);
   void go_on(Link& end);
@@ -49,6 +56,7 @@ class LoopbackNetwork {
   struct Pipe;
 
   [[nodiscard]] bool cut_now();
+  void pass(std::span<std::byte> bytes);
   std::uint64_t below(std::uint64_t limit) { return random_() % limit; }
   [[nodiscard]] std::size_t some_of(std::size_t bytes);
 
@@ -57,6 +65,8 @@ class LoopbackNetwork {
   std::vector<std::shared_ptr<End>> ends_;  // open ones
   std::uint64_t steps_to_cut_ = 0;          // 0: never
   bool has_cut_ = false;
+  std::uint64_t reads_to_corruption_ = 0;  // 0: never
+  bool has_corrupted_ = false;
 };
 
 }  // namespace chorus::links

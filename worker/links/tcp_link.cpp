@@ -29,10 +29,12 @@ void touch(std::span<std::byte const> bytes) {
 
 }  // namespace
 
-TcpLink::TcpLink(http::Connection connection)
+TcpLink::TcpLink(http::Connection connection, Framing framing)
     : socket_(std::move(connection.socket)),
       tls_(std::move(connection.tls)),
-      early_bytes_(std::move(connection.early_bytes)) {
+      early_bytes_(std::move(connection.early_bytes)),
+      reader_(framing),
+      writer_(framing) {
   if (tls_) tls_->read_ahead();
   error_code ignored;  // a socket that refuses these options fails at its first read
   socket_.non_blocking(true, ignored);

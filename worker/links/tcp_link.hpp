@@ -19,7 +19,7 @@ namespace chorus::links {
 class TcpLink final : public Link, public std::enable_shared_from_this<TcpLink> {
  public:
   // One thread runs the socket's executor and makes all calls.
-  explicit TcpLink(http::Connection connection);
+  TcpLink(http::Connection connection, Framing framing);
 
   void start(LinkHandler& handler) override;
   void flush() override;

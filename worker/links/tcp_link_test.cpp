@@ -14,7 +14,7 @@ TEST_CASE("a link that nobody wants any more when it is there is closed without 
   tcp::socket here(io);
   here.connect(acceptor.local_endpoint());
   auto there = acceptor.accept();
-  auto const link = std::make_shared<TcpLink>(chorus::http::Connection(std::move(here), nullptr, ""));
+  auto const link = std::make_shared<TcpLink>(chorus::http::Connection(std::move(here), nullptr, ""), Framing::plain);
   CHECK_FALSE(link->poll());
   link->close();
   CHECK(link->is_gone());

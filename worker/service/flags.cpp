@@ -68,7 +68,7 @@ std::optional<Flags> parse_flags(int argc, char const* const* argv, int& exit_st
   options.memory_limit_bytes = default_memory_limit();
   std::string log_format = "text";
   std::uint32_t stall_ms = static_cast<std::uint32_t>(options.stall.count());
-  std::string locality, fallback, file, shm = "on";
+  std::string locality, fallback, file, shm = "on", link_checksum = "auto";
   std::uint32_t spin_us = 0, drain_ms = static_cast<std::uint32_t>(options.drain_timeout.count());
 
   CLI::App app(
@@ -96,6 +96,9 @@ std::optional<Flags> parse_flags(int argc, char const* const* argv, int& exit_st
        "all tensors and results (default: 3/4 of the memory, or of the container's limit)")
       ->check(check_bytes);
   flag("--shm", shm, "share tensors' memory with other workers of the host")->check(CLI::IsMember({"on", "off"}));
+  flag("--link-checksum", link_checksum,
+       "CRC32C of the frames between workers; auto: unless they go over TLS or to a loopback address")
+      ->check(CLI::IsMember({"auto", "on", "off"}));
   app.add_flag("--allow-client-shm", options.allows_client_shm,
                "let clients of this host register shared memory (/v1/shm/system) and place tensors there")
       ->envname("CHORUS_ALLOW_CLIENT_SHM");
@@ -129,6 +132,7 @@ std::optional<Flags> parse_flags(int argc, char const* const* argv, int& exit_st
     options.locality = completed(options.locality, *rest);
   }
   options.shares_memory = shm == "on";
+  options.link_checksum = links::parse_checksum_mode(link_checksum).value();
   options.spin = std::chrono::microseconds(spin_us);
   options.drain_timeout = std::chrono::milliseconds(drain_ms);
   return flags;

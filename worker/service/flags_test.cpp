@@ -7,6 +7,7 @@
 #include "worker/service/flags.hpp"
 #include "worker/service/surroundings.hpp"
 
+using namespace chorus;
 using namespace chorus::service;
 
 namespace {
@@ -20,14 +21,16 @@ std::optional<Flags> parse(std::vector<char const*> arguments, int& exit_status)
 
 TEST_CASE("flags become options") {
   int exit_status = -1;
-  auto const flags = parse({"--port", "0", "--coordinator", "http://c:7070", "--id", "w1", "--locality",
-                            "rack=r1,host=h1", "--spin-us", "50", "--tensor-limit-bytes", "1000", "--drain-ms", "7"},
-                           exit_status);
+  auto const flags =
+      parse({"--port", "0", "--coordinator", "http://c:7070", "--id", "w1", "--locality", "rack=r1,host=h1",
+             "--spin-us", "50", "--link-checksum", "on", "--tensor-limit-bytes", "1000", "--drain-ms", "7"},
+            exit_status);
   REQUIRE(flags.has_value());
   CHECK(flags->options.port == 0);
   CHECK(flags->options.coordinator == "http://c:7070");
   CHECK(flags->options.locality.rack == "r1");
   CHECK(flags->options.spin == std::chrono::microseconds(50));
+  CHECK(flags->options.link_checksum == links::ChecksumMode::on);
   CHECK(flags->options.tensor_limit_bytes == 1000);
   CHECK(flags->options.drain_timeout == std::chrono::milliseconds(7));
 }

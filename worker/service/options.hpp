@@ -8,6 +8,7 @@
 #include "collectives/core/locality.hpp"
 #include "http/auth/security.hpp"
 #include "http/logging/log.hpp"
+#include "worker/links/handshake.hpp"
 
 namespace chorus::service {
 
@@ -21,8 +22,9 @@ struct WorkerOptions {
   std::uint64_t tensor_limit_bytes = std::uint64_t{16} << 30;
   std::uint64_t memory_limit_bytes = std::uint64_t{16} << 30;  // of all tensors and results
   bool shares_memory = true;                                   // with other workers of the host
-  bool allows_client_shm = false;                              // see ClientMemory
-  std::string checkpoint_directory;                            // of parameters; "": none are written or read
+  links::ChecksumMode link_checksum = links::ChecksumMode::automatic;
+  bool allows_client_shm = false;    // see ClientMemory
+  std::string checkpoint_directory;  // of parameters; "": none are written or read
   std::chrono::microseconds spin{0};
   std::chrono::milliseconds drain_timeout{5000};
   std::size_t connections = 16384;        // accepted at once

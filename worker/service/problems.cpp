@@ -47,6 +47,8 @@ ProblemCode of(engine::EngineErrc code) {
     case peer_lost:
     case protocol_error:
       return ProblemCode::peer_lost;
+    case corrupt_frame:
+      return ProblemCode::corrupt_frame;
     case deadline_exceeded:
       return ProblemCode::deadline_exceeded;
     case aborted:

@@ -65,7 +65,7 @@ metrics::LinkTraffic show(engine::PeerTraffic const& peer) {
                              peer.connections,
                              peer.link.empty() ? "none" : peer.link};
   shown.retries = peer.dials > 0 ? peer.dials - 1 : 0;
-  shown.errors = {peer.ends.unreachable, peer.ends.closed, peer.ends.refused, peer.ends.malformed};
+  shown.errors = {peer.ends.unreachable, peer.ends.closed, peer.ends.refused, peer.ends.malformed, peer.ends.corrupt};
   shown.round_trips = peer.round_trips;
   shown.round_trip_seconds = peer.round_trip_seconds;
   shown.last_round_trip_seconds = peer.last_round_trip_seconds;
@@ -85,6 +85,7 @@ struct Worker::Runs {
                .loop = worker.options_.has_threads ? nullptr : &worker.control_,
                .arena = worker.arena_.get(),
                .credentials = &worker.security_.credentials(),
+               .checksums = worker.options_.link_checksum,
                .flights = &worker.flights_,
                .on_link_without_shm =
                    [log = worker.log_](std::string const& peer, std::string const& why) {
@@ -224,8 +225,27 @@ void Worker::start_agent() {
   if (agent.self.locality.host.empty()) agent.self.locality.host = options_.host_name;
   agent.self.version = metrics::this_build().version;
   agent_ = std::make_unique<Agent>(executor_, client_, metrics_, log_, std::move(agent), fenced_,
-                                   [this] { return runs_->groups.calls(); });
+                                   [this] { return calls(); });
   agent_->start();
+}
+
+// Those over HTTP and those of the program in this process together.
+std::vector<api::GroupCalls> Worker::calls() const {
+  auto all = runs_->groups.calls();
+  if (!calls_beside_) return all;
+  for (auto const& more : calls_beside_()) {
+    if (more.calls == 0) continue;
+    auto const same = std::find_if(all.begin(), all.end(), [&](auto const& known) {
+      return known.group == more.group && known.epoch == more.epoch;
+    });
+    if (same == all.end()) {
+      all.push_back(more);
+      continue;
+    }
+    same->calls += more.calls;
+    same->seconds += more.seconds;
+  }
+  return all;
 }
 
 std::optional<std::string> Worker::unready() const {

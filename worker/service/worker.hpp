@@ -59,6 +59,9 @@ class Worker {
   [[nodiscard]] GroupBook& groups();
   // A call of such a program has failed. On the control thread.
   void report(api::Trouble trouble);
+  // What such a program has called so far, of each group; asked on the control thread.
+  using Calls = std::function<std::vector<api::GroupCalls>()>;
+  void count_also(Calls calls) { calls_beside_ = std::move(calls); }
   [[nodiscard]] engine::DataPlane& plane();
   [[nodiscard]] metrics::WorkerMetrics& metrics() { return metrics_; }
   [[nodiscard]] tensors::Pool& pool() { return pool_; }
@@ -72,6 +75,7 @@ class Worker {
   // The URL that others are told, if this port is bound. Errors: HttpErrc::bad_url.
   [[nodiscard]] Result<std::string> advertised(std::uint16_t port) const;
   void start_agent();
+  [[nodiscard]] std::vector<api::GroupCalls> calls() const;
   void add_routes();
   [[nodiscard]] std::string metrics_text();
   [[nodiscard]] engine::FlightRecorder::Options flight_options();
@@ -81,6 +85,7 @@ class Worker {
   WorkerOptions const options_;
   std::shared_ptr<spdlog::logger> log_;
   Fenced const fenced_;
+  Calls calls_beside_;  // empty: there is no such program
   Identity identity_;
   std::string bound_url_;
   bool draining_ = false;
