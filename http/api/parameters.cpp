@@ -8,15 +8,15 @@ BOOST_DESCRIBE_STRUCT(ParameterList, (), (items, next_cursor))
 BOOST_DESCRIBE_STRUCT(ShardPeer, (), (worker, incarnation, url))
 BOOST_DESCRIBE_STRUCT(ShardAssignment, (),
                       (parameter, shard, begin, end, epoch, role, worker, incarnation, fresh, continues, checkpoint,
-                       backups))
+                       recover, backups))
 BOOST_DESCRIBE_STRUCT(ShardStatus, (),
                       (parameter, shard, begin, end, epoch, role, complete, version, position, backups_complete,
-                       clocks))
+                       clocks, rows))
 BOOST_DESCRIBE_STRUCT(ShardStatusList, (), (items, next_cursor))
 BOOST_DESCRIBE_STRUCT(ShardClient, (), (name, incarnation, next_sequence))
 BOOST_DESCRIBE_STRUCT(ShardClock, (), (client, clocks_done))
 BOOST_DESCRIBE_STRUCT(ShardHeld, (), (client, sequence, dtype, rows))
-BOOST_DESCRIBE_STRUCT(ShardState, (), (version, position, steps, clients, clocks, held))
+BOOST_DESCRIBE_STRUCT(ShardState, (), (version, position, steps, clients, clocks, held, rows))
 BOOST_DESCRIBE_STRUCT(CheckpointRequest, (), (name, parameters, keep))
 BOOST_DESCRIBE_STRUCT(CheckpointAnswer, (), (name, number, parameters, files, seconds))
 BOOST_DESCRIBE_STRUCT(CheckpointNumber, (), (number))
