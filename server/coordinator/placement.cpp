@@ -116,7 +116,8 @@ http::Checked<CheckedParameter> check_parameter(std::string name, api::Parameter
 
 std::vector<ElementRange> cut(CheckedParameter const& checked, std::size_t members) {
   auto const rows = checked.parameter.lazy_rows ? checked.parameter.shape.front() : UINT64_MAX;
-  auto const by_size = std::clamp<std::uint64_t>(checked.parameter.bytes / shard_bytes_min, 1, std::max(rows, std::uint64_t{1}));
+  auto const by_size =
+      std::clamp<std::uint64_t>(checked.parameter.bytes / shard_bytes_min, 1, std::max(rows, std::uint64_t{1}));
   auto const shards =
       checked.shards.value_or(static_cast<std::uint32_t>(std::min<std::uint64_t>({members, by_size, shards_max})));
   auto const row = std::max<std::uint64_t>(checked.row_elements, 1);

@@ -329,7 +329,8 @@ asio::awaitable<std::optional<Problem>> ParameterDirectory::tell(RecordPtr recor
   // Who hears of an epoch must not outlive the memory of it.
   if (auto undurable = co_await tools_.journal.flush()) co_return undurable;
   // A worker writes the initial values of all that it is given before it answers: 64 MiB in a second at least.
-  auto const filling = std::chrono::milliseconds(fresh && !record->parameter.lazy_rows ? record->parameter.bytes >> 16 : 0);
+  auto const filling =
+      std::chrono::milliseconds(fresh && !record->parameter.lazy_rows ? record->parameter.bytes >> 16 : 0);
   auto const is_read = assignment.checkpoint || recover || record->parameter.durability == "log";
   auto const patience = (is_read ? patience_.loading : patience_.assignment) + filling;
   auto const said = co_await tools_.workers.assign_shard(member.url, std::move(assignment), Clock::now() + patience);

@@ -70,8 +70,9 @@ TEST_CASE("above lazy_rows a push is refused and changes nothing; so is what is 
   CHECK(pull(cluster.worker(0), {1, 2, 3}) == Floats{2, 2, 0});
   CHECK(client.pull("e").code() == "unsupported");
   CHECK(client.push("e", std::string(400, '\0')).code() == "unsupported");
-  for (auto const* const wrong : {R"({"group":"g","shape":[4],"lazy_rows":0})", R"({"group":"g","shape":[],"lazy_rows":1})",
-                                  R"({"group":"g","shape":[2,2],"lazy_rows":1,"shards":3})"})
+  for (auto const* const wrong :
+       {R"({"group":"g","shape":[4],"lazy_rows":0})", R"({"group":"g","shape":[],"lazy_rows":1})",
+        R"({"group":"g","shape":[2,2],"lazy_rows":1,"shards":3})"})
     CHECK(cluster.coordinator.put("/v1/parameters/x", wrong).code() == "invalid_field");
 }
 

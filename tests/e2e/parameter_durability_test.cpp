@@ -44,9 +44,7 @@ class Shop {
     worker().process.signal(SIGKILL);
     worker().process.wait();
   }
-  [[nodiscard]] bool is_ready() {
-    return coordinator_.get("/v1/parameters/w").json().at("state") == "ready";
-  }
+  [[nodiscard]] bool is_ready() { return coordinator_.get("/v1/parameters/w").json().at("state") == "ready"; }
 
   Service& worker() { return *worker_; }
   Service& coordinator() { return coordinator_; }

@@ -181,12 +181,14 @@ asio::awaitable<std::optional<Problem>> load_there(checkpoints::Files& files, st
   auto state = state_of(records, spec);
   if (!state) co_return state.error();
   if (state->rows.has_value() != spec.lazy_rows.has_value())
-    co_return Problem(ProblemCode::mismatch, "rows of " + spec.parameter + " are created lazily there or here, not both");
+    co_return Problem(ProblemCode::mismatch,
+                      "rows of " + spec.parameter + " are created lazily there or here, not both");
   auto const is_cut_anew = records.size() != 1 || records[0].begin != spec.begin || records[0].end != spec.end;
   if (spec.lazy_rows && is_cut_anew) {
     if (auto problem = load_rows(*checkpoint, *shard, *state)) co_return problem;
   }
-  for (auto const& array : spec.lazy_rows && is_cut_anew ? std::vector<std::string>() : checkpoint->arrays(spec.parameter)) {
+  for (auto const& array :
+       spec.lazy_rows&& is_cut_anew ? std::vector<std::string>() : checkpoint->arrays(spec.parameter)) {
     auto const pieces = checkpoint->pieces(spec.parameter, array, spec.begin, spec.end);
     auto const is_whole = !pieces.empty() && pieces.front().elements_each == 0;
     if (is_whole) {

@@ -56,8 +56,8 @@ ShardMaker::Making ShardMaker::recover(api::ShardAssignment assignment) {
   auto spec = ShardSpec::from(assignment);
   if (!spec) co_return spec.error();
   auto directory = parameters::log_directory(log_root_, spec->parameter, spec->index);
-  co_return co_await asio::co_spawn(
-      thread_, recover_there(&files_, std::move(directory), std::move(*spec), &pool_), until_done());
+  co_return co_await asio::co_spawn(thread_, recover_there(&files_, std::move(directory), std::move(*spec), &pool_),
+                                    until_done());
 }
 
 }  // namespace chorus::service

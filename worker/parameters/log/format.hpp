@@ -13,7 +13,8 @@
 
 namespace chorus::parameters::log_format {
 
-static_assert(std::endian::native == std::endian::little, "the numbers of the format lie in memory as they are written");
+static_assert(std::endian::native == std::endian::little,
+              "the numbers of the format lie in memory as they are written");
 
 constexpr std::array<char, 4> push_magic{'C', 'P', 'S', '1'}, commit_magic{'C', 'C', 'M', '1'},
     base_magic{'C', 'B', 'S', '1'};

@@ -59,9 +59,9 @@ class PushLog {
 // Those of a shard that began before that epoch: it has moved, or was deleted.
 [[nodiscard]] Status remove_logs(checkpoints::Files& files, std::string const& shard_directory, std::uint64_t epoch);
 
-// The shard as the log of its last epoch has it: everything that was acknowledged, once. What was not synced when the process ended may
-// be missing. Errors: not_found; damaged, with file and byte, for what was synced and is not what was written; misfit;
-// out of memory; the operating system's.
+// The shard as the log of its last epoch has it: everything that was acknowledged, once. What was not synced when the
+// process ended may be missing. Errors: not_found; damaged, with file and byte, for what was synced and is not what was
+// written; misfit; out of memory; the operating system's.
 [[nodiscard]] Result<std::unique_ptr<Shard>> recover(checkpoints::Files& files, std::string const& shard_directory,
                                                      ShardSpec spec, tensors::Pool& pool);
 

@@ -49,8 +49,8 @@ std::optional<Problem> ShardBook::assign(std::string const& parameter, std::uint
     hosts_.erase(found);
   }
   if (spec->is_logged && tools_.logs.root.empty())
-    return Problem(ProblemCode::unsupported, "durability is log, and worker " + worker_ +
-                                                 " was started without --log-directory");
+    return Problem(ProblemCode::unsupported,
+                   "durability is log, and worker " + worker_ + " was started without --log-directory");
   if (assignment.role == "owner" && !assignment.fresh && !assignment.recover)
     return Problem(ProblemCode::parameter_lost, "shard " + std::to_string(shard) + " of " + parameter +
                                                     " is to be owned by a worker that does not have it");

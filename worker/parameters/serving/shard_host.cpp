@@ -232,7 +232,7 @@ ShardHost::JobPtr ShardHost::next_job() {
     next = queue_.erase(next);
     if (turn && *turn == Shard::Turn::now) return job;
     if (turn)
-      finish(*job, api::PushAnswer{shard_->version(), epoch_, shard_->window().next_sequence(job->push.client), true});
+      answer_when_durable(job, {shard_->version(), epoch_, shard_->window().next_sequence(job->push.client), true});
     else
       finish(*job, turn.error());
   }
@@ -295,10 +295,8 @@ asio::awaitable<void> ShardHost::serve(JobPtr job) {
     if (follower->stage == Follower::Stage::filling || follower->stage == Follower::Stage::wants_step)
       follower->backlog.push_back(entry);
   api::PushAnswer const answer{shard_->version(), epoch_, shard_->window().next_sequence(job->push.client), false};
-  if (logging_ && role_ == Role::owner)
-    log(std::move(entry), job, answer);
-  else
-    finish(*job, answer);
+  if (logging_) log(std::move(entry));
+  answer_when_durable(job, answer);
 }
 
 // True: every backup that is in step has it, and this is still the owner (or a backup, which has none).

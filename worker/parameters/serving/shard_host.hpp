@@ -40,9 +40,9 @@ struct ShardTools {
   // Logs of owners, where parameters ask for them.
   struct Logs {
     checkpoints::Files* files = nullptr;
-    std::string root;                           // "": this worker keeps none
+    std::string root;                             // "": this worker keeps none
     boost::asio::thread_pool* threads = nullptr;  // for what waits for the disk
-    std::uint64_t snapshot_bytes = 64 << 20;    // of pushes, at least, before a new base is written
+    std::uint64_t snapshot_bytes = 64 << 20;      // of pushes, at least, before a new base is written
   };
   Logs logs = {};
 };
@@ -153,7 +153,8 @@ class ShardHost : public std::enable_shared_from_this<ShardHost> {
   boost::asio::awaitable<void> make_base(std::shared_ptr<Logging> logging);
   bool fail_log(Logging& logging, Error const& why);
   void answer_durable();
-  void log(LogEntry entry, JobPtr const& job, api::PushAnswer const& answer);
+  void log(LogEntry entry);
+  void answer_when_durable(JobPtr const& job, api::PushAnswer const& answer);
   [[nodiscard]] bool log_is_behind() const;
   boost::asio::awaitable<void> look_after_followers();
   boost::asio::awaitable<void> fill(FollowerPtr follower);

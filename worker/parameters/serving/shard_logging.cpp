@@ -57,7 +57,7 @@ struct ShardHost::Logging {
     api::PushAnswer answer;
   };
   PushLog log;
-  std::vector<LogEntry> queue;         // to be written
+  std::vector<LogEntry> queue;  // to be written
   std::uint64_t queue_bytes = 0;
   std::deque<Unanswered> unanswered;   // in the order of their positions
   std::uint64_t durable_position = 0;  // pushes below it survive a crash
@@ -66,7 +66,7 @@ struct ShardHost::Logging {
   std::uint64_t base_bytes = 0;
   http::TimePoint snapshot_not_before{};
   bool is_opened = false;
-  bool has_base = false;   // one that is whole, and every push since is in the log, or is coming
+  bool has_base = false;  // one that is whole, and every push since is in the log, or is coming
   bool is_ended = false;
   bool wants_image = false;
 };
@@ -82,16 +82,22 @@ void ShardHost::begin_logging() {
 void ShardHost::end_logging() {
   if (!logging_) return;
   logging_->is_ended = true;
-  for (auto const& [position, job, answer] : logging_->unanswered)
-    finish(*job, closed_ ? *closed_ : misdirected());
+  for (auto const& [position, job, answer] : logging_->unanswered) finish(*job, closed_ ? *closed_ : misdirected());
   logging_->unanswered.clear();
   logging_ = nullptr;
   changed_.notify_all();
 }
 
-void ShardHost::log(LogEntry entry, JobPtr const& job, api::PushAnswer const& answer) {
+// Also of a push that was seen before: the disk may not have it yet.
+void ShardHost::answer_when_durable(JobPtr const& job, api::PushAnswer const& answer) {
+  if (!logging_ || logging_->durable_position >= shard_->position())
+    finish(*job, answer);
+  else
+    logging_->unanswered.push_back({shard_->position() - 1, job, answer});
+}
+
+void ShardHost::log(LogEntry entry) {
   auto& logging = *logging_;
-  logging.unanswered.push_back({entry.position, job, answer});
   logging.queue_bytes += entry.push.data ? entry.push.data->size_bytes() : 0;
   logging.queue.push_back(std::move(entry));
   changed_.notify_all();
@@ -121,8 +127,8 @@ asio::awaitable<std::optional<Problem>> ShardHost::until_logged(http::TimePoint 
   co_return std::nullopt;
 }
 
-// Between two pushes: the image is that of the position at which the new file begins. False: there is none, and what was
-// to be written is in the old file; or there is no whole log any more.
+// Between two pushes: the image is that of the position at which the new file begins. False: there is none, and what
+// was to be written is in the old file; or there is no whole log any more.
 asio::awaitable<bool> ShardHost::begin_generation(std::shared_ptr<Logging> logging) {
   logging->wants_image = true;
   while (is_working_ && !logging->is_ended) co_await changed_.wait_until(http::TimePoint::max());
@@ -138,9 +144,8 @@ asio::awaitable<bool> ShardHost::begin_generation(std::shared_ptr<Logging> loggi
   if (!status) co_return fail_log(*logging, status.error());
   if (logging->has_base && !rest.empty()) logging->durable_position = rest.back().position + 1;
   if (!image) co_return false;
-  status = co_await asio::co_spawn(*tools_.logs.threads,
-                                   begin_there(&logging->log, !logging->is_opened, &logging->generation),
-                                   until_done_there());
+  status = co_await asio::co_spawn(
+      *tools_.logs.threads, begin_there(&logging->log, !logging->is_opened, &logging->generation), until_done_there());
   if (!status) co_return fail_log(*logging, status.error());
   logging->is_opened = true;
   logging->image = std::make_shared<ShardImage const>(std::move(*image));
@@ -155,9 +160,9 @@ bool ShardHost::fail_log(Logging& logging, Error const& why) {
 
 asio::awaitable<bool> ShardHost::write_base(std::shared_ptr<Logging> logging) {
   auto const image = logging->image;
-  auto const status = co_await asio::co_spawn(
-      *tools_.logs.threads, write_base_there(&logging->log, logging->generation, &spec_, image.get()),
-      until_done_there());
+  auto const status = co_await asio::co_spawn(*tools_.logs.threads,
+                                              write_base_there(&logging->log, logging->generation, &spec_, image.get()),
+                                              until_done_there());
   logging->image = nullptr;
   changed_.notify_all();
   if (!status) {

@@ -296,7 +296,6 @@ TEST_CASE("parameters of no element, of one, and of every dtype") {
   CHECK(empty->version() == 1);
 }
 
-
 namespace {
 
 api::ShardAssignment lazy(std::uint64_t most, std::string optimizer = "none") {
