@@ -30,18 +30,18 @@ class World {
   // Begins to log at this epoch.
   void own(std::uint32_t epoch) {
     log_ = std::make_unique<PushLog>(*files_, path, epoch);
-    REQUIRE(log_->open());
+    REQUIRE(log_->open().has_value());
     rotate();
   }
   void rotate() {
     auto const generation = log_->begin();
     REQUIRE(generation.has_value());
     auto const image = shard_->image();
-    REQUIRE(log_->write_base(*generation, shard_->spec(), *image));
+    REQUIRE(log_->write_base(*generation, shard_->spec(), *image).has_value());
   }
   std::uint64_t begin() { return log_->begin().value(); }
   void write_base(std::uint64_t generation, ShardImage const& image) {
-    REQUIRE(log_->write_base(generation, shard_->spec(), image));
+    REQUIRE(log_->write_base(generation, shard_->spec(), image).has_value());
   }
   ShardImage image() { return shard_->image().value(); }
 
@@ -61,7 +61,7 @@ class World {
       change->compute();
       shard_->finish(std::move(*change));
     }
-    REQUIRE(log_->append(entries));
+    REQUIRE(log_->append(entries).has_value());
   }
 
   Result<std::unique_ptr<Shard>> recover() {
