@@ -71,7 +71,7 @@ struct Parameter {
   std::optional<std::uint64_t> lazy_rows;
   std::string durability = "none";
   std::uint64_t bytes = 0;
-  std::uint32_t epoch = 0;  // the highest of the shards'; every change of the placement makes a new one
+  std::uint32_t epoch = 0;         // the highest of the shards'; every change of the placement makes a new one
   std::optional<std::string> why;  // of a log that could not be recovered: the problem's code and what it says
   std::string state;               // "ready"; "degraded": fewer replicas than asked for; "lost": a shard has no owner
   std::vector<ParameterEndpoint> endpoints;  // by shard, owners first
