@@ -95,6 +95,12 @@ using Upgrade = std::function<void(Connection connection)>;
 // sent, or the reader has gone or takes nothing for the server's body_stall_timeout.
 using Stream = std::function<boost::asio::awaitable<std::string>()>;
 
+// Of an answer to a GET: whether the same request, byte for byte and on the same connection, would be given the same
+// header fields now. If so, the payload of now, and it is counted as an answer; nothing: it has to be handled anew. On
+// the server's thread, as long as the connection lives: what it refers to outlives the server's stop(), and it keeps no
+// payload alive.
+using Again = std::function<std::optional<SharedBytes>()>;
+
 struct Response {
   unsigned status = 200;
   Fields fields;
@@ -103,6 +109,7 @@ struct Response {
   Stream stream;  // instead of both: chunked, or until the connection closes to a client of HTTP/1.0
   std::optional<std::uint64_t> head_length;  // Content-Length of an answer to HEAD
   Upgrade upgrade;                           // with status 101
+  Again again;
   std::optional<Problem> problem;  // what `body` says, if it was made from one; the session fills in the instance
 
   Response() = default;

@@ -16,8 +16,9 @@ std::string const endpoint =
 
 std::string parameter(std::string const& endpoints) {
   return R"({"name":"a/b","dtype":"f16","shape":[3,3],"group":"g","optimizer":)" + optimizer + R"(,"initializer":)" +
-         initializer + R"(,"staleness":-1,"reduce":"avg","replicas":2,"nonfinite":"zero","clients":["x"],"bytes":18,)" +
-         R"("epoch":4,"state":"ready","endpoints":[)" + endpoints + "]}";
+         initializer + R"(,"staleness":-1,"reduce":"avg","replicas":2,"nonfinite":"zero","clients":["x"],)" +
+         R"("lazy_rows":2,"durability":"log","bytes":18,)" + R"("epoch":4,"why":"y","state":"ready","endpoints":[)" +
+         endpoints + "]}";
 }
 
 std::string list_of(std::string const& item) { return R"({"items":[)" + item + R"(],"next_cursor":"n"})"; }
@@ -34,7 +35,7 @@ std::string echoed(std::string const& text) {
 TEST_CASE("parameters read back as written") {
   auto const request = R"({"dtype":"f16","shape":[3,3],"group":"g","optimizer":)" + optimizer + R"(,"initializer":)" +
                        initializer + R"(,"staleness":-1,"reduce":"avg","replicas":2,"nonfinite":"zero","shards":3,)" +
-                       R"("clients":["x"],"checkpoint":{"name":"c","number":7}})";
+                       R"("clients":["x"],"checkpoint":{"name":"c","number":7},"lazy_rows":2,"durability":"log"})";
   CHECK(echoed<api::ParameterRequest>(request) == request);
   CHECK(echoed<api::Parameter>(parameter(endpoint)) == parameter(endpoint));
   auto const list = list_of(parameter(""));
@@ -46,18 +47,18 @@ TEST_CASE("parameters read back as written") {
 TEST_CASE("shards read back as written") {
   auto const assignment = R"({"parameter":)" + parameter("") +
                           R"(,"shard":2,"begin":6,"end":9,"epoch":4,"role":"backup","worker":"w","incarnation":"ab",)" +
-                          R"("fresh":true,"continues":true,"checkpoint":{"name":"c"},)" +
+                          R"("fresh":true,"continues":true,"checkpoint":{"name":"c"},"recover":true,)" +
                           R"("backups":[{"worker":"v","incarnation":"cd","url":"http://v:1"}]})";
   CHECK(echoed<api::ShardAssignment>(assignment) == assignment);
   auto const status =
       R"({"parameter":"a/b","shard":2,"begin":6,"end":9,"epoch":4,"role":"owner","complete":true,"version":5,)"
-      R"("position":8,"backups_complete":["v"],"clocks":[]})";
+      R"("position":8,"backups_complete":["v"],"clocks":[],"rows":1})";
   CHECK(echoed<api::ShardStatus>(status) == status);
   auto const list = list_of(status);
   CHECK(echoed<api::ShardStatusList>(list) == list);
   auto const state =
       R"({"version":5,"position":8,"steps":4,"clients":[{"name":"x","incarnation":"ab","next_sequence":9}],)"
-      R"("clocks":[{"client":"x","clocks_done":3}],"held":[{"client":"x","sequence":8,"dtype":"f32","rows":2}]})";
+      R"("clocks":[{"client":"x","clocks_done":3}],"held":[{"client":"x","sequence":8,"dtype":"f32","rows":2}],"rows":1})";
   CHECK(echoed<api::ShardState>(state) == state);
 }
 

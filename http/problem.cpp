@@ -58,10 +58,12 @@ constexpr std::array kinds{
     ProblemKind{"worker_unreachable", 502, "A worker is unreachable", true},
     ProblemKind{"unavailable", 503, "Unavailable", true},
     ProblemKind{"parameter_lost", 503, "The parameter is lost", false},
+    ProblemKind{"log_damaged", 503, "The log of pushes is damaged", false},
     ProblemKind{"interrupted", 503, "Interrupted by a restart", true},
     ProblemKind{"deadline_exceeded", 504, "Deadline exceeded", true},
+    ProblemKind{"rows_exhausted", 507, "No more rows may be created", false},
 };
-static_assert(kinds.size() == static_cast<std::size_t>(ProblemCode::deadline_exceeded) + 1);
+static_assert(kinds.size() == static_cast<std::size_t>(ProblemCode::rows_exhausted) + 1);
 
 }  // namespace
 

@@ -59,8 +59,10 @@ enum class ProblemCode : std::uint8_t {
   worker_unreachable,      // 502 a worker did not answer the coordinator
   unavailable,             // 503 draining, or over a limit; with Retry-After
   parameter_lost,          // 503 no worker has this shard any more
+  log_damaged,             // 503 what a worker has on its disk of a shard cannot be used
   interrupted,             // 503 the coordinator was started again in the middle of a collective
   deadline_exceeded,       // 504
+  rows_exhausted,          // 507 no more rows may be created
 };
 
 struct FieldError {

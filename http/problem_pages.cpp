@@ -7,7 +7,7 @@ namespace {
 
 using boost::asio::awaitable;
 
-constexpr std::size_t codes = static_cast<std::size_t>(ProblemCode::deadline_exceeded) + 1;
+constexpr std::size_t codes = static_cast<std::size_t>(ProblemCode::rows_exhausted) + 1;
 constexpr std::size_t page_columns = 100;
 
 // In the order of ProblemCode.
@@ -137,12 +137,19 @@ constexpr std::array<std::string_view, codes> advice{
     // parameter_lost
     "Every worker that had this shard is gone. Load a checkpoint, or delete the parameter and make it "
     "anew; with replicas: 2 it survives one worker.",
+    // log_damaged
+    "A worker started again, and what its --log-directory has of this shard was changed on the disk: the "
+    "detail names the file and the place. Nothing of it is used. Bring the file back from a copy and start "
+    "the worker again, or delete the parameter and make it from a checkpoint.",
     // interrupted
     "The coordinator was started again while the collective ran, before it had been decided to commit it. "
     "It was aborted on every rank; tensors are as they were, unless it ran in place. Launch it again.",
     // deadline_exceeded
     "It did not end within its timeout_ms. `ranks` names those that the others waited for. Tensors are as "
     "they were.",
+    // rows_exhausted
+    "The push names rows that do not exist yet, and the shard has as many as lazy_rows allows. Nothing of "
+    "it was applied; its sequence number is still the next one. Make the parameter with more.",
 };
 static_assert(!advice.back().empty());
 

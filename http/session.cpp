@@ -24,6 +24,8 @@ namespace {
 namespace asio = boost::asio;
 namespace beast = boost::beast;
 
+constexpr std::size_t repeated_bytes_max = 4096;  // of a request that is recognised when it comes again
+
 // For the request of a connection above the limit: whoever asks for health has something to say.
 constexpr std::chrono::milliseconds spare_patience{2000};
 
@@ -53,9 +55,13 @@ Response problem_response(Problem problem, std::string const& path) {
   return problem;
 }
 
-std::string status_line(unsigned status) {
+void append_status_line(std::string& head, unsigned status) {
   auto const reason = beast::http::obsolete_reason(static_cast<beast::http::status>(status));
-  return "HTTP/1.1 " + std::to_string(status) + ' ' + std::string(reason) + "\r\n";
+  head += "HTTP/1.1 ";
+  head += std::to_string(status);
+  head += ' ';
+  head += view(reason);
+  head += "\r\n";
 }
 
 bool has_no_body(unsigned status) { return status / 100 == 1 || status == 204 || status == 304; }
@@ -71,8 +77,9 @@ std::string chunk_head(std::size_t bytes) {
   return std::string(digits.data(), end) + "\r\n";
 }
 
-std::string head_of(Response const& response, bool old_version, bool keep_alive) {
-  auto head = status_line(response.status);
+void write_head(std::string& head, Response const& response, bool old_version, bool keep_alive) {
+  head.clear();
+  append_status_line(head, response.status);
   for (auto const& [name, value] : response.fields) append_field(head, name, value);
   if (response.stream) {
     if (!old_version) append_field(head, "Transfer-Encoding", "chunked");
@@ -89,19 +96,7 @@ std::string head_of(Response const& response, bool old_version, bool keep_alive)
   }
   append_field(head, "Server", "chorus");
   head += "\r\n";
-  return head;
 }
-
-class InFlight {
- public:
-  explicit InFlight(std::size_t& count) : count_(count) { ++count_; }
-  ~InFlight() { --count_; }
-  InFlight(InFlight const&) = delete;
-  InFlight& operator=(InFlight const&) = delete;
-
- private:
-  std::size_t& count_;
-};
 
 }  // namespace
 
@@ -121,7 +116,10 @@ asio::awaitable<void> Session::serve() {
   try {
     auto next = Next::request;
     if (context_.door.tls != nullptr) next = co_await secure();
-    while (next == Next::request) next = co_await exchange();
+    while (next == Next::request) {
+      if (repeated_) next = co_await answer_again();
+      if (next == Next::request) next = co_await exchange();
+    }
     if (next == Next::linger) co_await linger();
     if (next != Next::handed_over) wire_.close();
   } catch (boost::system::system_error const& error) {
@@ -174,10 +172,12 @@ asio::awaitable<Session::Next> Session::exchange() {
   auto const keep_alive = incoming.keep_alive && !is_spare_ && body.can_be_skipped(unread_limit) &&
                           !(response.stream && incoming.old_version);  // the end of its body is that of the connection
   auto const is_stream = static_cast<bool>(response.stream);
+  auto again = std::move(response.again);
   if (is_stream) observe(method, route, status, started_);  // how long it is followed says nothing about the service
   auto const sent = co_await send(incoming, std::move(response), keep_alive);
   if (!is_stream) observe(method, route, status, started_);
   if (!sent) co_return Next::close;
+  if (again && keep_alive) note_repetition(std::move(incoming), status, std::move(again));
   if (!body.finished() && !(keep_alive && co_await body.skip(unread_limit))) co_return Next::linger;
   co_return keep_alive ? Next::request : Next::linger;
 }
@@ -191,6 +191,10 @@ asio::awaitable<Checked<std::optional<Session::Incoming>>> Session::receive_head
     if (auto const first = co_await wire_.receive(); first.error) co_return std::nullopt;
   }
   wire_.set_patience({.until = std::chrono::steady_clock::now() + limits.header_timeout});
+  auto const received = wire_.buffered();
+  auto const end_of_header = received.substr(0, repeated_bytes_max).find("\r\n\r\n");
+  auto const may_repeat = received.starts_with("GET ") && end_of_header != std::string_view::npos;
+  asked_ = may_repeat ? received.substr(0, end_of_header + 4) : std::string_view();
   beast::http::request_parser<beast::http::empty_body> parser;
   if (auto const end = co_await http::receive_header(wire_, parser, limits.header_bytes); end.error) {
     if (end.error == HttpErrc::timed_out) co_return Problem(ProblemCode::request_timeout, "the header came too slowly");
@@ -284,9 +288,9 @@ asio::awaitable<Response> Session::handle(Incoming& incoming, Body& body, Router
 
 asio::awaitable<bool> Session::send(Incoming const& incoming, Response response, bool keep_alive) {
   wire_.set_patience(body_patience());
-  auto const head = head_of(response, incoming.old_version, keep_alive);
+  write_head(head_, response, incoming.old_version, keep_alive);
   auto const without_body = incoming.request.method == Method::head || has_no_body(response.status);
-  auto const sent = co_await wire_.write(head, without_body ? std::span<std::byte const>() : content_of(response));
+  auto const sent = co_await wire_.write(head_, without_body ? std::span<std::byte const>() : content_of(response));
   if (!sent.error && response.stream && !without_body)
     co_return co_await send_stream(incoming.old_version, std::move(response.stream));
   if (sent.error == HttpErrc::timed_out) drop_unsent();
@@ -319,8 +323,8 @@ void Session::drop_unsent() {
 asio::awaitable<Session::Next> Session::hand_over(Incoming const& incoming, Response response) {
   CHORUS_ASSERT(response.upgrade, "a handler that answers 101 says who takes the connection over");
   wire_.set_patience(body_patience());
-  auto const head = head_of(response, incoming.old_version, true);
-  auto const sent = co_await wire_.write(head, {});
+  write_head(head_, response, incoming.old_version, true);
+  auto const sent = co_await wire_.write(head_, {});
   if (sent.error) co_return Next::close;
   std::string early_bytes(wire_.buffered());
   try {

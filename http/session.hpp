@@ -3,6 +3,7 @@
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,6 +21,18 @@ struct SessionContext {
   Observer const& observer;
   Door door;
   std::size_t& in_flight;  // requests that were read and are not answered
+};
+
+// A request that was read, until it has been answered.
+class InFlight {
+ public:
+  explicit InFlight(std::size_t& count) : count_(count) { ++count_; }
+  ~InFlight() { --count_; }
+  InFlight(InFlight const&) = delete;
+  InFlight& operator=(InFlight const&) = delete;
+
+ private:
+  std::size_t& count_;
 };
 
 // Immovable; its owner spawns serve() once, and destroys it after that has ended. On the server's thread.
@@ -48,9 +61,23 @@ class Session {
     bool expects_continue = false;
   };
 
+  // A request that may come again as it was, and its answer.
+  struct Repeated {
+    std::string asked;  // its bytes
+    Incoming incoming;
+    Router::Match match;
+    unsigned status = 200;
+    std::string head;  // of the answer
+    Again again;
+  };
+
   boost::asio::awaitable<Next> secure();
   boost::asio::awaitable<Next> exchange();
   boost::asio::awaitable<Checked<std::optional<Incoming>>> receive_header();
+  void note_repetition(Incoming incoming, unsigned status, Again again);
+  // Until something else comes than what was answered last, or another answer is due.
+  boost::asio::awaitable<Next> answer_again();
+  boost::asio::awaitable<bool> send_again(SharedBytes payload);
   boost::asio::awaitable<Response> respond(Incoming& incoming, Body& body, std::string_view& route);
   boost::asio::awaitable<Response> handle(Incoming& incoming, Body& body, Router::Match match);
   boost::asio::awaitable<bool> send(Incoming const& incoming, Response response, bool keep_alive);
@@ -67,6 +94,10 @@ class Session {
   std::string remote_;
   std::optional<std::vector<std::string>> certificate_names_;  // the client's
   TimePoint started_{};                                        // of the current request: its header was complete
+  std::string asked_;         // the bytes of the current request's header, if it may come again
+  std::string asked_before_;  // of one before it
+  std::string head_;          // of the current answer
+  std::unique_ptr<Repeated> repeated_;
 };
 
 }  // namespace chorus::http

@@ -1,5 +1,8 @@
 #include "http/wire.hpp"
 
+#include <sys/socket.h>
+#include <sys/uio.h>
+
 #include <algorithm>
 #include <array>
 #include <boost/asio/as_tuple.hpp>
@@ -92,6 +95,18 @@ asio::awaitable<Wire::Moved> Wire::write(std::string_view head, std::span<std::b
     body = body.subspan(bytes - of_head);
   }
   co_return Moved{sent, {}};
+}
+
+std::size_t Wire::write_now(std::string_view head, std::span<std::byte const> body) {
+  if (tls_ || expired_) return 0;
+  std::array parts{iovec{const_cast<char*>(head.data()), head.size()},
+                   iovec{const_cast<std::byte*>(body.data()), body.size()}};
+  msghdr message{};
+  message.msg_iov = parts.data();
+  message.msg_iovlen = parts.size();
+  // An error is met again by the write that follows.
+  auto const sent = ::sendmsg(socket_.native_handle(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+  return sent < 0 ? 0 : static_cast<std::size_t>(sent);
 }
 
 asio::awaitable<Wire::Moved> Wire::secure(std::unique_ptr<TlsStream> stream) {

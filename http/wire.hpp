@@ -56,6 +56,8 @@ class Wire {
   boost::asio::awaitable<Moved> read_some(std::span<std::byte> destination);
   // Sends both, gathered, from where they lie.
   boost::asio::awaitable<Moved> write(std::string_view head, std::span<std::byte const> body);
+  // The part of both that can be sent without waiting; its bytes. None of a connection with TLS.
+  [[nodiscard]] std::size_t write_now(std::string_view head, std::span<std::byte const> body);
 
   // Ends the operation that waits, and every later one until the next set_patience, with timed_out.
   void expire();

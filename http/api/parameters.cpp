@@ -1,6 +1,7 @@
 #include "http/api/parameters.hpp"
 
 #include "http/api/described.hpp"
+#include "http/api/push_log.hpp"
 
 namespace chorus::api {
 
@@ -8,15 +9,18 @@ BOOST_DESCRIBE_STRUCT(ParameterList, (), (items, next_cursor))
 BOOST_DESCRIBE_STRUCT(ShardPeer, (), (worker, incarnation, url))
 BOOST_DESCRIBE_STRUCT(ShardAssignment, (),
                       (parameter, shard, begin, end, epoch, role, worker, incarnation, fresh, continues, checkpoint,
-                       backups))
+                       recover, backups))
 BOOST_DESCRIBE_STRUCT(ShardStatus, (),
-                      (parameter, shard, begin, end, epoch, role, complete, version, position, backups_complete,
-                       clocks))
+                      (parameter, shard, begin, end, epoch, role, complete, version, position, backups_complete, clocks,
+                       rows))
 BOOST_DESCRIBE_STRUCT(ShardStatusList, (), (items, next_cursor))
 BOOST_DESCRIBE_STRUCT(ShardClient, (), (name, incarnation, next_sequence))
 BOOST_DESCRIBE_STRUCT(ShardClock, (), (client, clocks_done))
 BOOST_DESCRIBE_STRUCT(ShardHeld, (), (client, sequence, dtype, rows))
-BOOST_DESCRIBE_STRUCT(ShardState, (), (version, position, steps, clients, clocks, held))
+BOOST_DESCRIBE_STRUCT(ShardState, (), (version, position, steps, clients, clocks, held, rows))
+BOOST_DESCRIBE_STRUCT(LoggedPush, (), (kind, client, incarnation, sequence, clock, dtype, rows, norm_bits, clients))
+BOOST_DESCRIBE_STRUCT(LogArray, (), (name, bytes))
+BOOST_DESCRIBE_STRUCT(LogBase, (), (parameter, begin, end, dtype, state, arrays))
 BOOST_DESCRIBE_STRUCT(CheckpointRequest, (), (name, parameters, keep))
 BOOST_DESCRIBE_STRUCT(CheckpointAnswer, (), (name, number, parameters, files, seconds))
 BOOST_DESCRIBE_STRUCT(CheckpointNumber, (), (number))
@@ -38,6 +42,11 @@ constexpr auto required(ShardAssignment const*) {
 constexpr auto required(ShardStatus const*) { return std::array<std::string_view, 2>{"role", "complete"}; }
 constexpr auto required(ShardStatusList const*) { return std::array<std::string_view, 1>{"items"}; }
 constexpr auto required(ShardState const*) { return std::array<std::string_view, 2>{"version", "position"}; }
+constexpr auto required(LoggedPush const*) { return std::array<std::string_view, 2>{"kind", "dtype"}; }
+constexpr auto required(LogArray const*) { return std::array<std::string_view, 2>{"name", "bytes"}; }
+constexpr auto required(LogBase const*) {
+  return std::array<std::string_view, 6>{"parameter", "begin", "end", "dtype", "state", "arrays"};
+}
 constexpr auto required(HandOverAnswer const*) { return std::array<std::string_view, 1>{"shards_left"}; }
 constexpr auto required(PushAnswer const*) { return std::array<std::string_view, 1>{"version"}; }
 
@@ -72,6 +81,8 @@ CHORUS_HTTP_MESSAGE(chorus::api::ShardAssignment)
 CHORUS_HTTP_MESSAGE(chorus::api::ShardStatus)
 CHORUS_HTTP_MESSAGE(chorus::api::ShardStatusList)
 CHORUS_HTTP_MESSAGE(chorus::api::ShardState)
+CHORUS_HTTP_MESSAGE(chorus::api::LoggedPush)
+CHORUS_HTTP_MESSAGE(chorus::api::LogBase)
 CHORUS_HTTP_MESSAGE(chorus::api::CheckpointRequest)
 CHORUS_HTTP_MESSAGE(chorus::api::CheckpointAnswer)
 CHORUS_HTTP_MESSAGE(chorus::api::CheckpointNumber)

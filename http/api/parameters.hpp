@@ -36,6 +36,10 @@ struct ParameterRequest {
   // workers in rank order.
   std::optional<std::vector<std::string>> clients;
   std::optional<CheckpointName> checkpoint;  // begins with what this checkpoint says of a parameter of this name
+  // Rows come to exist with the first push to them, at most so many in each shard; absent: all rows exist.
+  std::optional<std::uint64_t> lazy_rows;
+  // "log": what an owner has acknowledged is in a log on its disk, and is there when it starts again; or "none".
+  std::string durability = "none";
 
   friend bool operator==(ParameterRequest const&, ParameterRequest const&) = default;
 };
@@ -64,9 +68,12 @@ struct Parameter {
   std::uint32_t replicas = 1;
   std::string nonfinite;
   std::vector<std::string> clients;  // empty where clocks do not count
+  std::optional<std::uint64_t> lazy_rows;
+  std::string durability = "none";
   std::uint64_t bytes = 0;
-  std::uint32_t epoch = 0;  // the highest of the shards'; every change of the placement makes a new one
-  std::string state;        // "ready"; "degraded": fewer replicas than asked for; "lost": a shard has no owner
+  std::uint32_t epoch = 0;         // the highest of the shards'; every change of the placement makes a new one
+  std::optional<std::string> why;  // of a log that could not be recovered: the problem's code and what it says
+  std::string state;               // "ready"; "degraded": fewer replicas than asked for; "lost": a shard has no owner
   std::vector<ParameterEndpoint> endpoints;  // by shard, owners first
 };
 
@@ -95,6 +102,7 @@ struct ShardAssignment {
   // Owner and backup are the same as before: the backup has what it had, and the owner goes on with it from there.
   bool continues = false;
   std::optional<CheckpointName> checkpoint;  // of a fresh shard
+  bool recover = false;                      // an owner that has started again: the shard is what its log says
   std::vector<ShardPeer> backups;            // of an owner: who is to have what it has
 };
 
@@ -117,6 +125,7 @@ struct ShardStatus {
   std::uint64_t position = 0;  // pushes that were applied or are held for their round
   std::vector<std::string> backups_complete;
   std::vector<ShardClock> clocks;
+  std::optional<std::uint64_t> rows;  // that exist, where they are created lazily
 };
 
 struct ShardStatusList {
@@ -144,6 +153,7 @@ struct ShardState {
   std::vector<ShardClient> clients;
   std::vector<ShardClock> clocks;
   std::vector<ShardHeld> held;
+  std::optional<std::uint64_t> rows;  // that exist, where they are created lazily
 };
 
 // POST /v1/checkpoints at the coordinator: all parameters, or those that are named, of any groups.

@@ -158,7 +158,8 @@ void add_parameters(Table& table) {
       .gives<api::Parameter>(201, "A new parameter.", {location})
       .gives<api::Parameter>(200, "It is there already.", {location})
       .fails_with({unknown_group, unknown_worker, already_exists, not_enough_workers, worker_unreachable, epoch_fenced,
-                   unknown_parameter, digest_mismatch, parameter_lost, busy, group_broken, unsupported});
+                   unknown_parameter, digest_mismatch, parameter_lost, rows_exhausted, busy, group_broken,
+                   unsupported});
   table.add(delete_, "/v1/parameters/{name}", Access::submit, "Delete a parameter")
       .gives_nothing(204, "It is deleted.")
       .fails_with({unknown_parameter, busy});

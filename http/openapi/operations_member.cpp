@@ -55,7 +55,8 @@ void add_shards(Table& table) {
            "From the coordinator: own a shard, or back it up")
       .takes<api::ShardAssignment>()
       .gives_nothing(204, "It has been taken.")
-      .fails_with({epoch_fenced, unknown_parameter, mismatch, digest_mismatch, unsupported, already_exists});
+      .fails_with({epoch_fenced, unknown_parameter, mismatch, digest_mismatch, unsupported, already_exists,
+                   parameter_lost, log_damaged, rows_exhausted, deadline_exceeded});
   table.add(get, "/v1/parameters/{name}/shards/{shard}", Access::join, "How far a shard is")
       .gives<api::ShardStatus>(200, "So far.")
       .fails_with({unknown_parameter, misdirected});

@@ -42,7 +42,8 @@ void can_fail(Operation& operation) {
 
 void can_fail_to_push(Operation& push) {
   can_fail(push);
-  push.fails_with({out_of_order, non_finite, unsupported_media_type, busy, digest_mismatch, invalid_field, cancelled});
+  push.fails_with({out_of_order, non_finite, unsupported_media_type, busy, digest_mismatch, invalid_field, cancelled,
+                   rows_exhausted});
 }
 
 }  // namespace

@@ -187,6 +187,7 @@ asio::awaitable<http::Checked<Cluster::Joined>> Cluster::join(api::JoinRequest r
   }
   count_members();
   mend_groups();
+  if (listeners_.joined && joined.value().changed()) listeners_.joined(worker.id);
   if (!stopping_ && (joined.value().created || joined.value().fenced || joined.value().revived))
     watch_.spawn("links of " + worker.id, measure_links(worker));
   if (auto problem = co_await tools_.journal.flush()) co_return std::move(*problem);

@@ -63,6 +63,7 @@ class Cluster {
     OnLost lost;
     std::function<void(std::string const& worker, std::string const& incarnation)> left;  // by its own will
     std::function<void(std::string const& group)> group_changed;                          // it has a new epoch
+    std::function<void(std::string const& worker)> joined;                                // also one that comes back
   };
   // Watches the leases from now on, and tells.
   void start(Listeners listeners);

@@ -132,7 +132,8 @@ Result<std::uint16_t> Coordinator::start(std::string const& host, std::uint16_t 
                   [this](std::string const& worker, std::string const& incarnation) {
                     parameters_.worker_lost(worker, incarnation);
                   },
-                  [this](std::string const& group) { parameters_.group_changed(group); }});
+                  [this](std::string const& group) { parameters_.group_changed(group); },
+                  [this](std::string const& worker) { parameters_.worker_joined(worker); }});
   parameters_.recover();
   stall_inspector_.start();
   checkpoints_.start();

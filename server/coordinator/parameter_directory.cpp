@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <functional>
+#include <numeric>
 
 #include "http/errc.hpp"
 
@@ -90,7 +92,13 @@ void ParameterDirectory::draw_epoch(Record& record, std::uint32_t shard) {
 
 std::uint64_t ParameterDirectory::load_of(Record const& record, std::uint32_t shard) const {
   auto const& range = record.shards[shard].range;
-  return (range.end - range.begin) * element_bytes(*parse_dtype(record.parameter.dtype)) + shard_overhead_bytes;
+  auto elements = range.end - range.begin;
+  if (auto const most = record.parameter.lazy_rows) {
+    auto const& shape = record.parameter.shape;
+    auto const row = std::accumulate(shape.begin() + 1, shape.end(), std::uint64_t{1}, std::multiplies<>());
+    elements = std::min(elements / row, *most) * row;
+  }
+  return elements * element_bytes(*parse_dtype(record.parameter.dtype)) + shard_overhead_bytes;
 }
 
 void ParameterDirectory::set(RecordPtr const& record, std::uint32_t shard, bool owner,
@@ -130,6 +138,9 @@ api::Parameter ParameterDirectory::show(Record const& record) const {
   for (auto const& shard : record.shards) {
     is_lost |= !shard.owner;
     is_degraded |= record.parameter.replicas > 1 && !(shard.backup && shard.is_backup_complete);
+    if (record.parameter.durability != "log" || !shard.owner || is_ready(*shard.owner)) continue;
+    is_degraded = true;
+    if (!shard.why_refused.empty()) shown.why = shard.why_refused;
   }
   shown.state = is_lost ? "lost" : is_degraded ? "degraded" : "ready";
   return shown;

@@ -78,6 +78,8 @@ class ParameterDirectory {
     bool is_unbalanced = false;                      // the group has changed: it may belong elsewhere
     bool is_busy = false, is_urgently_busy = false;  // somebody repairs it
     std::uint32_t clients_epoch = 0;                 // of the clients that its owner knows
+    std::string refused_by;                          // an incarnation of its owner, which could not read its log
+    std::string why_refused;
   };
   struct Record {
     Record(boost::asio::any_io_executor executor) : changed(std::move(executor)) {}
@@ -98,6 +100,8 @@ class ParameterDirectory {
 
   // That incarnation is gone: its backups take over.
   void worker_lost(std::string const& worker, std::string const& incarnation);
+  // A worker has come, or come back: an owner that kept a log goes on with what it says.
+  void worker_joined(std::string const& worker);
   // The group has other members: shards move to them, also to balance the load, and their clocks count.
   void group_changed(std::string const& group);
 
@@ -140,7 +144,13 @@ class ParameterDirectory {
   boost::asio::awaitable<bool> add_backup(RecordPtr record, std::uint32_t shard, api::Member backup);
   boost::asio::awaitable<std::optional<http::Problem>> promote(RecordPtr record, std::uint32_t shard);
   boost::asio::awaitable<std::optional<http::Problem>> tell(RecordPtr record, std::uint32_t shard, api::Member member,
-                                                            bool as_owner, bool fresh, bool continues = false);
+                                                            bool as_owner, bool fresh, bool continues = false,
+                                                            bool recover = false);
+  // The owner that is gone, if it is there again and has a log; nothing as long as it is waited for.
+  [[nodiscard]] std::optional<api::Member> returned_owner(Record const& record, Shard const& shard) const;
+  [[nodiscard]] bool waits_for_owner(Record const& record, Shard const& shard) const;
+  boost::asio::awaitable<std::optional<http::Problem>> recover_owner(RecordPtr record, std::uint32_t shard,
+                                                                     api::Member owner);
   void heed_epoch(std::string const& name, std::string const& seen);
   boost::asio::awaitable<bool> until_complete(RecordPtr record, std::uint32_t shard, api::Member backup);
   boost::asio::awaitable<void> pause(std::chrono::milliseconds duration);

@@ -68,6 +68,11 @@ http::Checked<CheckedParameter> check_parameter(std::string name, api::Parameter
     errors.push_back({"/shards", "expected 1 to " + std::to_string(shards_max)});
   if (request.clients) check_clients(*request.clients, errors);
   if (!is_identifier(request.group)) errors.push_back({"/group", "is no name of a group"});
+  if (request.lazy_rows && (*request.lazy_rows == 0 || request.shape.empty() || !row || *row == 0))
+    errors.push_back({"/lazy_rows", "expected 1 or more, of a shape with rows"});
+  if (request.lazy_rows && !request.shape.empty() && request.shards.value_or(1) > request.shape.front())
+    errors.push_back({"/shards", "are more than there are rows"});
+  if (!is_one_of(request.durability, {"none", "log"})) errors.push_back({"/durability", "expected none or log"});
   auto optimizer = api::complete(request.optimizer, "/optimizer");
   if (!optimizer) std::ranges::copy(optimizer.error().errors, std::back_inserter(errors));
   auto initializer = api::complete(request.initializer, "/initializer");
@@ -100,6 +105,8 @@ http::Checked<CheckedParameter> check_parameter(std::string name, api::Parameter
   parameter.replicas = request.replicas;
   parameter.nonfinite = std::move(request.nonfinite);
   parameter.clients = std::move(request.clients).value_or(std::vector<std::string>());
+  parameter.lazy_rows = request.lazy_rows;
+  parameter.durability = std::move(request.durability);
   parameter.bytes = *elements * each;
   checked.elements = *elements;
   checked.row_elements = *row;
@@ -108,7 +115,9 @@ http::Checked<CheckedParameter> check_parameter(std::string name, api::Parameter
 }
 
 std::vector<ElementRange> cut(CheckedParameter const& checked, std::size_t members) {
-  auto const by_size = std::max<std::uint64_t>(checked.parameter.bytes / shard_bytes_min, 1);
+  auto const rows = checked.parameter.lazy_rows ? checked.parameter.shape.front() : UINT64_MAX;
+  auto const by_size =
+      std::clamp<std::uint64_t>(checked.parameter.bytes / shard_bytes_min, 1, std::max(rows, std::uint64_t{1}));
   auto const shards =
       checked.shards.value_or(static_cast<std::uint32_t>(std::min<std::uint64_t>({members, by_size, shards_max})));
   auto const row = std::max<std::uint64_t>(checked.row_elements, 1);

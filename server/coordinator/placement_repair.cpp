@@ -40,6 +40,54 @@ void ParameterDirectory::worker_lost(std::string const& worker, std::string cons
   for (auto const& key : keys) look_again(key);
 }
 
+void ParameterDirectory::worker_joined(std::string const& worker) {
+  auto const found = shards_on_.find(worker);
+  if (found == shards_on_.end()) return;
+  auto const keys = found->second;
+  for (auto const& key : keys)
+    if (records_.at(key.first)->parameter.durability == "log") look_again(key);
+}
+
+std::optional<api::Member> ParameterDirectory::returned_owner(Record const& record, Shard const& shard) const {
+  if (record.parameter.durability != "log" || !shard.owner) return std::nullopt;
+  auto const* worker = tools_.cluster.membership().find(shard.owner->worker);
+  if (worker == nullptr || !worker->ready) return std::nullopt;
+  auto incarnation = api::to_hex(worker->incarnation);
+  if (incarnation == shard.owner->incarnation || incarnation == shard.refused_by) return std::nullopt;
+  return api::Member{shard.owner->rank, worker->id, std::move(incarnation), worker->url, worker->locality, {}};
+}
+
+// Its log has what nobody else has.
+bool ParameterDirectory::waits_for_owner(Record const& record, Shard const& shard) const {
+  return record.parameter.durability == "log" && shard.owner && !is_ready(*shard.owner) &&
+         !(shard.backup && is_ready(*shard.backup)) && !returned_owner(record, shard);
+}
+
+asio::awaitable<std::optional<Problem>> ParameterDirectory::recover_owner(RecordPtr record, std::uint32_t number,
+                                                                          api::Member owner) {
+  auto& shard = record->shards[number];
+  auto const& name = record->parameter.name;
+  if (shard.backup) set(record, number, false, std::nullopt);
+  draw_epoch(*record, number);
+  auto const epoch = shard.epoch;
+  auto problem = co_await tell(record, number, owner, true, false, false, true);
+  if (record->is_deleted || shard.epoch != epoch) co_return problem;
+  if (!problem) {
+    set(record, number, true, owner);
+    shard.clients_epoch = record->clients_epoch;
+    keep(*record, number);
+    tools_.log.info("parameter {} shard={} epoch={} owner={} recovered", name, number, epoch, owner.worker);
+  } else if (problem->code != ProblemCode::worker_unreachable && problem->code != ProblemCode::epoch_fenced &&
+             problem->code != ProblemCode::unavailable) {
+    // Somebody has to look at its disk. Started again, it is asked again.
+    shard.refused_by = owner.incarnation;
+    shard.why_refused = std::string(http::kind(problem->code).name) + ": " + problem->detail;
+    tools_.log.error("parameter {} shard={} is not recovered: {}: {}", name, number, http::kind(problem->code).name,
+                     problem->detail);
+  }
+  co_return problem;
+}
+
 void ParameterDirectory::group_changed(std::string const& group) {
   auto const found = of_group_.find(group);
   if (found == of_group_.end()) return;
@@ -58,6 +106,7 @@ void ParameterDirectory::look_again(Key const& key) {
   auto const found = records_.find(key.first);
   if (found == records_.end() || is_stopping_ || is_recovering_) return;
   auto const& shard = found->second->shards[key.second];
+  if (waits_for_owner(*found->second, shard)) return;
   // Without its owner a shard answers nobody, and with a dead backup its owner acknowledges nothing.
   auto const is_urgent = (shard.owner && !is_ready(*shard.owner)) || (shard.backup && !is_ready(*shard.backup));
   auto& queue = is_urgent ? urgent_ : later_;
@@ -115,6 +164,12 @@ asio::awaitable<void> ParameterDirectory::settle_losses(RecordPtr record, std::u
       draw_epoch(*record, number);
       problem = co_await tell(record, number, *shard.owner, true, false);
       if (!problem) co_return;
+    } else if (waits_for_owner(*record, shard)) {
+      tools_.log.warn("parameter {} shard={} waits for worker {}, which has its log", name, number,
+                      shard.owner->worker);
+      co_return;
+    } else if (auto const back = returned_owner(*record, shard); back && !(shard.backup && is_ready(*shard.backup))) {
+      problem = co_await recover_owner(record, number, *back);
     } else if (!shard.backup || !is_ready(*shard.backup)) {
       co_return give_up("nobody else has it");
     } else {
@@ -253,7 +308,7 @@ asio::awaitable<bool> ParameterDirectory::until_complete(RecordPtr record, std::
 
 asio::awaitable<std::optional<Problem>> ParameterDirectory::tell(RecordPtr record, std::uint32_t number,
                                                                  api::Member member, bool as_owner, bool fresh,
-                                                                 bool continues) {
+                                                                 bool continues, bool recover) {
   auto const& shard = record->shards[number];
   api::ShardAssignment assignment;
   assignment.parameter = record->parameter;
@@ -266,6 +321,7 @@ asio::awaitable<std::optional<Problem>> ParameterDirectory::tell(RecordPtr recor
   assignment.incarnation = member.incarnation;
   assignment.fresh = fresh;
   assignment.continues = continues;
+  assignment.recover = recover;
   if (fresh) assignment.checkpoint = record->checkpoint;
   for (auto const& follower : {shard.backup, shard.incoming})
     if (as_owner && follower && follower->worker != member.worker)
@@ -273,8 +329,10 @@ asio::awaitable<std::optional<Problem>> ParameterDirectory::tell(RecordPtr recor
   // Who hears of an epoch must not outlive the memory of it.
   if (auto undurable = co_await tools_.journal.flush()) co_return undurable;
   // A worker writes the initial values of all that it is given before it answers: 64 MiB in a second at least.
-  auto const filling = std::chrono::milliseconds(fresh ? record->parameter.bytes >> 16 : 0);
-  auto const patience = (assignment.checkpoint ? patience_.loading : patience_.assignment) + filling;
+  auto const filling =
+      std::chrono::milliseconds(fresh && !record->parameter.lazy_rows ? record->parameter.bytes >> 16 : 0);
+  auto const is_read = assignment.checkpoint || recover || record->parameter.durability == "log";
+  auto const patience = (is_read ? patience_.loading : patience_.assignment) + filling;
   auto const said = co_await tools_.workers.assign_shard(member.url, std::move(assignment), Clock::now() + patience);
   auto const title = "worker '" + member.worker + "', shard " + std::to_string(number) + ": ";
   if (said.has_error()) {

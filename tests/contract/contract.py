@@ -177,6 +177,10 @@ def coordinator(contract, fleet):
     ask("PUT", "/v1/parameters/w", {**parameter, "shape": [5]}, expect=409)
     ask("PUT", "/v1/parameters/v", {**parameter, "optimizer": {"name": "nonsense"}}, expect=422)
     ask("PUT", "/v1/parameters/rows", {**parameter, "shape": [4, 2], "optimizer": {"name": "sgd"}}, expect=201)
+    ask("PUT", "/v1/parameters/lazy", {**parameter, "shape": [1 << 40, 2], "lazy_rows": 2}, expect=201)
+    ask("PUT", "/v1/parameters/v", {**parameter, "lazy_rows": 0}, expect=422)
+    ask("PUT", "/v1/parameters/v", {**parameter, "durability": "log"}, expect=501)
+    ask("PUT", "/v1/parameters/v", {**parameter, "durability": "nonsense"}, expect=422)
     ask("GET", "/v1/parameters?limit=1", expect=200)
     ask("GET", "/v1/parameters/w", expect=200)
     ask("GET", "/v1/parameters/nothing", expect=404)
@@ -347,6 +351,11 @@ def parameter_data(contract, worker):
     ask("POST", rows + "/rows", numbers, {**OCTETS, "Chorus-Rows": "2"}, expect=200)
     ask("POST", rows + "/rows", numbers, {**OCTETS, "Chorus-Rows": "3"}, expect=422)
     ask("POST", rows + "/rows/gradient", numbers + FLOATS, push(0, **{"Chorus-Rows": "2"}), expect=200)
+    lazy = "/v1/parameters/lazy"
+    ask("GET", lazy + "/value", expect=501)
+    ask("POST", lazy + "/rows", struct.pack("<2Q", 1, 1 << 39), {**OCTETS, "Chorus-Rows": "2"}, expect=200)
+    ask("POST", lazy + "/rows/gradient", numbers + FLOATS, push(0, **{"Chorus-Rows": "2"}), expect=200)
+    ask("POST", lazy + "/rows/gradient", struct.pack("<Q", 7) + FLOATS[:8], push(1, **{"Chorus-Rows": "1"}), expect=507)
     ask("POST", rows + "/rows/gradient", numbers, push(1, **{"Chorus-Rows": "2"}), expect=422)
 
 

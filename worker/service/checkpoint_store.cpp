@@ -4,6 +4,8 @@
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <cstring>
+#include <map>
 
 #include "http/json.hpp"
 #include "worker/parameters/checkpoints/errc.hpp"
@@ -116,6 +118,7 @@ Checked<api::ShardState> state_of(std::vector<checkpoints::ShardRecord> const& r
     auto state = http::decode<api::ShardState>(record.metadata, http::UnknownFields::ignore);
     if (!state) return state.error();
     if (same_cut) return std::move(*state);
+    if (state->rows) state->rows = 0;  // those of the others are another number
     if (!state->held.empty())
       return Problem(ProblemCode::mismatch, "it was written in the middle of a round: make " + spec.parameter +
                                                 " with the same number of shards");
@@ -128,6 +131,43 @@ Checked<api::ShardState> state_of(std::vector<checkpoints::ShardRecord> const& r
   return std::move(*common);
 }
 
+// Of all shards that were written: the rows that belong to this one, with everything that each of them has.
+std::optional<Problem> load_rows(checkpoints::Checkpoint const& checkpoint, Shard& shard, api::ShardState& state) {
+  auto const& spec = shard.spec();
+  auto const range = spec.rows();
+  std::map<std::string, std::vector<std::byte>> chosen;
+  state.rows = 0;
+  for (auto const& piece : checkpoint.pieces(spec.parameter, "rows", spec.begin, spec.end)) {
+    auto const numbers = checkpoint.read_piece(piece);
+    if (!numbers) return to_problem(numbers.error());
+    std::vector<std::uint64_t> rows(numbers->size() / sizeof(std::uint64_t));
+    if (!rows.empty()) std::memcpy(rows.data(), numbers->data(), rows.size() * sizeof(std::uint64_t));
+    auto const is_mine = [&](std::uint64_t row) { return row >= range.begin && row < range.end; };
+    *state.rows += static_cast<std::uint64_t>(std::ranges::count_if(rows, is_mine));
+    for (auto const& array : checkpoint.arrays(spec.parameter)) {
+      auto const content = checkpoint.pieces(spec.parameter, array, piece.begin, piece.end);
+      if (content.size() != 1 || content.front().begin != piece.begin)
+        return Problem(ProblemCode::mismatch, "array " + array + " has not the shards that the rows have");
+      auto const bytes = checkpoint.read_piece(content.front());
+      if (!bytes) return to_problem(bytes.error());
+      auto& into = chosen[array];
+      if (rows.empty()) continue;
+      auto const each = static_cast<std::ptrdiff_t>(bytes->size() / rows.size());
+      for (std::size_t i = 0; i < rows.size(); ++i)
+        if (auto const from = bytes->begin() + static_cast<std::ptrdiff_t>(i) * each; is_mine(rows[i]))
+          into.insert(into.end(), from, from + each);
+    }
+  }
+  for (auto const& [array, bytes] : chosen) {
+    auto const place = shard.place_for(array, bytes.size());
+    if (place.size() != bytes.size())
+      return Problem(*state.rows > *spec.lazy_rows ? ProblemCode::rows_exhausted : ProblemCode::mismatch,
+                     "array " + array + " of " + std::to_string(*state.rows) + " rows does not fit " + spec.parameter);
+    std::ranges::copy(bytes, place.begin());
+  }
+  return std::nullopt;
+}
+
 asio::awaitable<std::optional<Problem>> load_there(checkpoints::Files& files, std::string directory,
                                                    std::optional<std::uint64_t> number, Shard* shard) {
   auto const checkpoint = open(files, directory, number);
@@ -137,9 +177,18 @@ asio::awaitable<std::optional<Problem>> load_there(checkpoints::Files& files, st
   if (record == nullptr) co_return Problem(ProblemCode::not_found, "the checkpoint has no parameter " + spec.parameter);
   if (record->dtype != name(spec.dtype) || record->shape != spec.shape)
     co_return Problem(ProblemCode::mismatch, "the checkpoint has " + spec.parameter + " with another dtype or shape");
-  auto const state = state_of(checkpoint->shards(spec.parameter, spec.begin, spec.end), spec);
+  auto const records = checkpoint->shards(spec.parameter, spec.begin, spec.end);
+  auto state = state_of(records, spec);
   if (!state) co_return state.error();
-  for (auto const& array : checkpoint->arrays(spec.parameter)) {
+  if (state->rows.has_value() != spec.lazy_rows.has_value())
+    co_return Problem(ProblemCode::mismatch,
+                      "rows of " + spec.parameter + " are created lazily there or here, not both");
+  auto const is_cut_anew = records.size() != 1 || records[0].begin != spec.begin || records[0].end != spec.end;
+  if (spec.lazy_rows && is_cut_anew) {
+    if (auto problem = load_rows(*checkpoint, *shard, *state)) co_return problem;
+  }
+  for (auto const& array :
+       spec.lazy_rows&& is_cut_anew ? std::vector<std::string>() : checkpoint->arrays(spec.parameter)) {
     auto const pieces = checkpoint->pieces(spec.parameter, array, spec.begin, spec.end);
     auto const is_whole = !pieces.empty() && pieces.front().elements_each == 0;
     if (is_whole) {
@@ -215,7 +264,7 @@ asio::awaitable<Checked<std::unique_ptr<Shard>>> CheckpointStore::load(api::Shar
   if (!where) co_return where.error();
   auto spec = parameters::ShardSpec::from(assignment);
   if (!spec) co_return spec.error();
-  auto shard = Shard::make(std::move(*spec), pool_);
+  auto shard = Shard::make(std::move(*spec), pool_, Shard::Content::to_come);
   if (!shard) co_return Problem(ProblemCode::unavailable, shard.error().detail);
   auto problem = co_await asio::co_spawn(
       thread_, load_there(files_, *where, assignment.checkpoint->number, shard->get()), until_done());

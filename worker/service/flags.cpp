@@ -104,6 +104,11 @@ std::optional<Flags> parse_flags(int argc, char const* const* argv, int& exit_st
       ->envname("CHORUS_ALLOW_CLIENT_SHM");
   flag("--checkpoint-directory", options.checkpoint_directory,
        "where checkpoints of parameters are, the same for all workers (default: none are written or read)");
+  flag("--log-directory", options.log_directory,
+       "of this worker alone: what it has acknowledged of parameters with durability log (default: it takes none)")
+      ->check(CLI::ExistingDirectory);
+  flag("--log-snapshot-bytes", options.log_snapshot_bytes, "of pushes in a shard's log, before an image replaces them")
+      ->check(check_bytes);
   flag("--spin-us", spin_us, "how long the idle data thread polls before it blocks")->check(CLI::Range(0, 1000000));
   flag("--drain-ms", drain_ms, "how long a worker that is told to stop waits for what runs");
   http::add_security_flags(app, options.security);

@@ -25,6 +25,8 @@ struct WorkerOptions {
   links::ChecksumMode link_checksum = links::ChecksumMode::automatic;
   bool allows_client_shm = false;    // see ClientMemory
   std::string checkpoint_directory;  // of parameters; "": none are written or read
+  std::string log_directory;                    // of pushes; "": none are logged
+  std::uint64_t log_snapshot_bytes = 64 << 20;  // of pushes, before a new base is written
   std::chrono::microseconds spin{0};
   std::chrono::milliseconds drain_timeout{5000};
   std::size_t connections = 16384;        // accepted at once

@@ -117,6 +117,10 @@ parameters::RowRange ParameterRoutes::Target::rows() const {
   return {0, placement->elements / std::max<std::uint64_t>(placement->row_elements, 1)};
 }
 
+bool ParameterRoutes::Target::is_lazy() const {
+  return host ? host->spec().lazy_rows.has_value() : placement->parameter.lazy_rows.has_value();
+}
+
 Dtype ParameterRoutes::Target::dtype() const { return host ? host->spec().dtype : placement->dtype; }
 
 void ParameterRoutes::add_to(http::Router& router) {
@@ -190,6 +194,7 @@ awaitable<Checked<ParameterRoutes::Target>> ParameterRoutes::target_of(http::Req
 awaitable<http::Response> ParameterRoutes::pull(http::Request const& request, http::Body&) {
   auto target = co_await target_of(request);
   if (!target) co_return target.error();
+  if (target->is_lazy()) co_return Problem(ProblemCode::unsupported, "rows are created lazily here: pull rows");
   if (target->host) co_return co_await pull_here(request, std::move(*target));
   co_return co_await pull_everywhere(request, std::move(*target));
 }
@@ -232,9 +237,12 @@ awaitable<http::Response> ParameterRoutes::pull_here(http::Request const& reques
   http::Response response(200);
   Described const what{tag_of(view->epoch, view->version), view->version, view->epoch};
   describe_in(response.fields, what);
+  // A held version, and a reader whose clock is counted, are looked at each time.
+  auto const may_repeat = !*kept && !conditions->clock && !request.query_value("hold");
   if (*none_match && (*none_match)->matches_weakly('"' + what.tag + '"')) {
     response.status = 304;
     counts_.unchanged();
+    if (may_repeat) response.again = pull_again(std::move(target.host), view->epoch, view->version, std::nullopt);
     co_return response;
   }
   describe_values(response.fields, spec.dtype, shape_of(spec));
@@ -247,7 +255,23 @@ awaitable<http::Response> ParameterRoutes::pull_here(http::Request const& reques
     response.head_length = spec.bytes();
   else
     response.payload = {view->values, view->values->bytes().subspan(cut->range.first, cut->range.length)};
+  if (may_repeat) response.again = pull_again(std::move(target.host), view->epoch, view->version, cut->range);
   co_return response;
+}
+
+http::Again ParameterRoutes::pull_again(std::shared_ptr<ShardHost> host, std::uint32_t epoch, std::uint64_t version,
+                                        std::optional<http::ByteRange> sent) {
+  return [this, host = std::move(host), epoch, version, sent]() -> std::optional<http::SharedBytes> {
+    auto view = host->view_now();
+    if (!view || view->epoch != epoch || view->version != version) return std::nullopt;
+    if (!sent) {
+      counts_.unchanged();
+      return http::SharedBytes();
+    }
+    counts_.pulled();
+    auto const bytes = view->values->bytes().subspan(sent->first, sent->length);
+    return http::SharedBytes{std::move(view->values), bytes};
+  };
 }
 
 awaitable<http::Response> ParameterRoutes::pull_everywhere(http::Request const& request, Target target) {
@@ -312,6 +336,8 @@ awaitable<http::Response> ParameterRoutes::push(http::Request const& request, ht
                                                 bool pulls) {
   auto target = co_await target_of(request);
   if (!target) co_return target.error();
+  if (target->is_lazy() && kind != PushKind::rows)
+    co_return Problem(ProblemCode::unsupported, "rows are created lazily here: push rows");
   auto const where = target->push_target();
   auto const offset = request.query_number("offset", UINT64_MAX);
   if (!offset) co_return offset.error();
@@ -450,11 +476,7 @@ awaitable<http::Response> ParameterRoutes::pull_rows(http::Request const& reques
     ShardHost::Wish const wish{conditions->min_version, conditions->clock};
     auto const view = co_await target->host->view(wish, target->deadline);
     if (!view) co_return view.error();
-    auto* to = (*block)->data();
-    for (auto const row : *rows) {
-      std::memcpy(to, view->values->data() + (row - target->rows().begin) * row_bytes, row_bytes);
-      to += row_bytes;
-    }
+    target->host->copy_rows(*rows, (*block)->bytes());
     what = {tag_of(view->epoch, view->version), view->version, view->epoch};
     counts_.pulled();
   } else {

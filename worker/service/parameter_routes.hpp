@@ -50,6 +50,7 @@ class ParameterRoutes {
     [[nodiscard]] PushTarget push_target() const;
     [[nodiscard]] parameters::RowRange rows() const;
     [[nodiscard]] Dtype dtype() const;
+    [[nodiscard]] bool is_lazy() const;
   };
   boost::asio::awaitable<http::Checked<Target>> target_of(http::Request const& request);
 
@@ -62,6 +63,9 @@ class ParameterRoutes {
   [[nodiscard]] http::Checked<std::optional<parameters::ShardHost::View>> find_held(http::Request const& request,
                                                                                     parameters::ShardHost const& host);
   Answering pull_here(http::Request const& request, Target target);
+  // For as long as the shard has this version here.
+  [[nodiscard]] http::Again pull_again(std::shared_ptr<parameters::ShardHost> host, std::uint32_t epoch,
+                                       std::uint64_t version, std::optional<http::ByteRange> sent);
   Answering pull_everywhere(http::Request const& request, Target target);
 
   parameters::ShardBook& book_;

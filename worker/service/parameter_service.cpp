@@ -18,17 +18,26 @@ ParameterService::ParameterService(Parts parts)
     : metrics_(parts.metrics),
       executor_(parts.executor),
       threads_(thread_count()),
+      log_(parts.log),
       access_(parts.executor, parts.client, parts.coordinator),
-      book_({parts.executor, threads_, parts.client, parts.pool, events()}, parts.identity.id,
-            api::to_hex(parts.identity.incarnation)),
+      book_({parts.executor,
+             threads_,
+             parts.client,
+             parts.pool,
+             events(),
+             256 << 20,
+             {files_.get(), parts.log_directory, &log_threads_, parts.log_snapshot_bytes}},
+            parts.identity.id, api::to_hex(parts.identity.incarnation)),
       checkpoints_(parts.checkpoint_directory, *files_, book_, parts.pool),
+      maker_(parts.log_directory, *files_, parts.pool),
       routes_(book_, access_, parts.pool, parts.helper,
               {[this] { metrics_.parameter_pulled("sent"); }, [this] { metrics_.parameter_pulled("unchanged"); }}),
-      shard_routes_(book_, checkpoints_, parts.pool, parts.helper),
+      shard_routes_(book_, checkpoints_, maker_, parts.pool, parts.helper),
       checkpoint_routes_(checkpoints_, parts.identity),
       tasks_(parts.executor) {}
 
 ParameterService::~ParameterService() {
+  log_threads_.join();
   threads_.stop();
   threads_.join();
 }
@@ -47,6 +56,9 @@ parameters::ShardEvents ParameterService::events() {
   events.read_behind = [this](std::uint64_t clocks) { metrics_.parameter_staleness(clocks); };
   events.waited = [this](std::string_view what) { metrics_.parameter_waited(what); };
   events.nonfinite = [this](std::uint64_t elements) { metrics_.parameter_nonfinite(elements); };
+  events.log_failed = [this](std::string const& shard, std::string const& why) {
+    log_.error("the log of {}: {}", shard, why);
+  };
   events.unreachable = [this](std::string const& worker, std::string const& incarnation) {
     suspect(worker, incarnation);
   };

@@ -27,7 +27,10 @@ class ParameterService {
     Identity const& identity;
     metrics::WorkerMetrics& metrics;
     std::string coordinator;
-    std::string checkpoint_directory;  // "" : no checkpoints
+    std::string checkpoint_directory;  // "": no checkpoints
+    std::string log_directory;         // "": no logs of pushes
+    std::uint64_t log_snapshot_bytes;
+    spdlog::logger& log;
   };
   explicit ParameterService(Parts parts);
   ~ParameterService();
@@ -47,10 +50,13 @@ class ParameterService {
   metrics::WorkerMetrics& metrics_;
   boost::asio::any_io_executor executor_;
   boost::asio::thread_pool threads_;
+  boost::asio::thread_pool log_threads_{2};  // that wait for the disk
+  std::unique_ptr<checkpoints::Files> files_ = checkpoints::posix_files();
+  spdlog::logger& log_;
   parameters::Access access_;
   parameters::ShardBook book_;
-  std::unique_ptr<checkpoints::Files> files_ = checkpoints::posix_files();
   CheckpointStore checkpoints_;
+  ShardMaker maker_;
   ParameterRoutes routes_;
   ShardRoutes shard_routes_;
   CheckpointRoutes checkpoint_routes_;

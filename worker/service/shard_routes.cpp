@@ -14,6 +14,7 @@ using http::ProblemCode;
 using parameters::PushKind;
 
 constexpr std::chrono::seconds log_patience{10};
+constexpr std::chrono::seconds base_patience{600};
 constexpr std::uint64_t names_limit_bytes = 1 << 20;
 
 http::Checked<std::uint32_t> shard_number(http::Request const& request) {
@@ -62,10 +63,22 @@ awaitable<http::Response> ShardRoutes::assign(http::Request const& request, http
   auto const assignment = co_await read_json<api::ShardAssignment>(body);
   if (!assignment) co_return assignment.error();
   auto const& message = assignment->message;
-  if (!message.checkpoint || !message.fresh) co_return answer(book_.assign(*name, *shard, message));
-  auto loaded = co_await checkpoints_.load(message);
+  auto loaded = http::Checked<std::unique_ptr<parameters::Shard>>(nullptr);
+  // One that is here stays, unless the parameter was made anew.
+  auto const present = book_.find(*name, *shard);
+  auto const is_new = !present || (message.fresh && message.epoch > (*present)->epoch());
+  if (message.checkpoint && message.fresh)
+    loaded = co_await checkpoints_.load(message);
+  else if (is_new && message.recover)
+    loaded = co_await maker_.recover(message);
+  else if (is_new && (message.fresh || message.role != "owner"))
+    loaded = co_await maker_.make(message);
   if (!loaded) co_return loaded.error();
-  co_return answer(book_.assign(*name, *shard, message, std::move(*loaded)));
+  if (auto problem = book_.assign(*name, *shard, message, std::move(*loaded))) co_return std::move(*problem);
+  // What is acknowledged from now on can be recovered.
+  auto const host = book_.find(*name, *shard);
+  if (!host) co_return host.error();
+  co_return answer(co_await (*host)->until_logged(std::chrono::steady_clock::now() + base_patience));
 }
 
 awaitable<http::Response> ShardRoutes::show(http::Request const& request, http::Body&) {

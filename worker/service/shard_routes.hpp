@@ -5,14 +5,16 @@
 #include "worker/parameters/serving/shard_book.hpp"
 #include "worker/service/checkpoint_store.hpp"
 #include "worker/service/parameter_request.hpp"
+#include "worker/service/shard_maker.hpp"
 
 namespace chorus::service {
 
 // On the control thread. What it is given outlives it, and it outlives the server's stop().
 class ShardRoutes {
  public:
-  ShardRoutes(parameters::ShardBook& book, CheckpointStore& checkpoints, tensors::Pool& pool, Helper& helper)
-      : book_(book), checkpoints_(checkpoints), reader_(pool, helper) {}
+  ShardRoutes(parameters::ShardBook& book, CheckpointStore& checkpoints, ShardMaker& maker, tensors::Pool& pool,
+              Helper& helper)
+      : book_(book), checkpoints_(checkpoints), maker_(maker), reader_(pool, helper) {}
 
   void add_to(http::Router& router);
 
@@ -35,6 +37,7 @@ class ShardRoutes {
 
   parameters::ShardBook& book_;
   CheckpointStore& checkpoints_;
+  ShardMaker& maker_;
   PushReader reader_;
 };
 

@@ -10,14 +10,10 @@
 #include "http/api/parameters.hpp"
 #include "http/client.hpp"
 #include "http/condition.hpp"
+#include "worker/parameters/log/push_log.hpp"
 #include "worker/parameters/shard/shard.hpp"
 
 namespace chorus::parameters {
-
-struct LogEntry {
-  std::uint64_t position = 0;  // of the shard, before it
-  Push push;
-};
 
 // Where the pushes of a shard go, and under which epoch.
 struct FollowerAddress {

@@ -132,7 +132,7 @@ bool ShardHost::backlog_is_long() const {
   return std::ranges::any_of(followers_, [this](FollowerPtr const& follower) {
     return follower->stage == Follower::Stage::filling && !follower->backlog.empty() &&
            (follower->backlog.size() > longest_backlog ||
-            backlog_bytes(*follower) > std::max<std::uint64_t>(2 * spec_.bytes(), 16 << 20));
+            backlog_bytes(*follower) > std::max<std::uint64_t>(2 * value_bytes(), 16 << 20));
   });
 }
 
@@ -167,8 +167,8 @@ std::optional<Problem> ShardHost::put_piece(Piece const& piece, std::span<std::b
   if (auto problem = not_following(epoch)) return problem;
   if (piece.image != arriving_image_) {
     if (is_working_) return Problem(ProblemCode::unavailable, title() + " is applying a push");
-    // A shard that was never used: what is not in the image is as at the beginning.
-    auto fresh = Shard::make(spec_, tools_.pool);
+    // A shard that was never used: state that is not in the image is as at the beginning.
+    auto fresh = Shard::make(spec_, tools_.pool, Shard::Content::to_come);
     if (!fresh) return Problem(ProblemCode::unavailable, fresh.error().detail);
     shard_ = std::move(*fresh);
     arriving_image_ = piece.image;

@@ -48,7 +48,10 @@ std::optional<Problem> ShardBook::assign(std::string const& parameter, std::uint
     retiring_.spawn("retire", retire(found->second));
     hosts_.erase(found);
   }
-  if (assignment.role == "owner" && !assignment.fresh)
+  if (spec->is_logged && tools_.logs.root.empty())
+    return Problem(ProblemCode::unsupported,
+                   "durability is log, and worker " + worker_ + " was started without --log-directory");
+  if (assignment.role == "owner" && !assignment.fresh && !assignment.recover)
     return Problem(ProblemCode::parameter_lost, "shard " + std::to_string(shard) + " of " + parameter +
                                                     " is to be owned by a worker that does not have it");
   if (hosts_.size() >= most_shards)
@@ -73,10 +76,12 @@ std::optional<Problem> ShardBook::erase(std::string const& parameter, std::uint3
   return std::nullopt;
 }
 
+// Its log goes too: whoever has the shard now keeps another one.
 asio::awaitable<void> ShardBook::retire(std::shared_ptr<ShardHost> host) {
   host->close(Problem(ProblemCode::misdirected,
                       "shard " + std::to_string(host->spec().index) + " of " + host->spec().parameter + " has gone"));
   co_await host->stop();
+  co_await host->remove_log();
 }
 
 http::Checked<std::shared_ptr<ShardHost>> ShardBook::find(std::string const& parameter, std::uint32_t shard) const {
@@ -101,11 +106,11 @@ ShardBook::Totals ShardBook::totals() const {
   for (auto const& [key, host] : hosts_) {
     if (host->role() == ShardHost::Role::owner) {
       ++totals.owned;
-      totals.owned_bytes += host->spec().bytes();
+      totals.owned_bytes += host->value_bytes();
       totals.backups_behind += host->backups_behind();
     } else {
       ++totals.backups;
-      totals.backup_bytes += host->spec().bytes();
+      totals.backup_bytes += host->value_bytes();
     }
   }
   return totals;

@@ -42,7 +42,7 @@ ShardHost::ShardHost(ShardTools const& tools, std::unique_ptr<Shard> shard, api:
       shard_(std::move(shard)),
       role_(assignment.role == "owner" ? Role::owner : Role::backup),
       epoch_(assignment.epoch),
-      is_complete_(assignment.fresh),
+      is_complete_(assignment.fresh || assignment.recover),
       changed_(tools.executor),
       tasks_(tools.executor) {
   set_followers(assignment);
@@ -50,6 +50,7 @@ ShardHost::ShardHost(ShardTools const& tools, std::unique_ptr<Shard> shard, api:
     for (auto const& follower : followers_) follower->stage = Follower::Stage::in_step;
   // What was loaded may have counted others.
   if (role_ == Role::owner) heed_clients(assignment.parameter.clients);
+  if (role_ == Role::owner) begin_logging();
   tasks_.spawn(title(), work());
 }
 
@@ -59,6 +60,7 @@ std::string ShardHost::title() const { return "shard " + std::to_string(spec_.in
 
 void ShardHost::close(Problem why) {
   closed_ = std::move(why);
+  end_logging();
   for (auto const& follower : followers_) follower->is_dropped = true;
   for (auto const& job : queue_) finish(*job, *closed_);
   queue_.clear();
@@ -100,6 +102,7 @@ void ShardHost::set_followers(api::ShardAssignment const& assignment) {
 // What it has may differ from what the new owner has: it waits for an image.
 void ShardHost::step_down() {
   role_ = Role::backup;
+  end_logging();
   is_complete_ = false;
   has_image_ = false;
   for (auto const& follower : followers_) follower->is_dropped = true;
@@ -124,6 +127,7 @@ std::optional<Problem> ShardHost::assign(api::ShardAssignment const& assignment)
     return std::nullopt;
   }
   role_ = Role::owner;
+  begin_logging();
   set_followers(assignment);
   heed_clients(assignment.parameter.clients);
   return std::nullopt;
@@ -158,6 +162,7 @@ api::ShardStatus ShardHost::status() const {
   status.complete = is_complete_;
   status.version = shard_->version();
   status.position = shard_->position();
+  status.rows = shard_->rows();
   for (auto const& follower : followers_)
     if (follower->stage == Follower::Stage::in_step) status.backups_complete.push_back(follower->peer().worker);
   if (shard_->clocks().count())
@@ -227,7 +232,7 @@ ShardHost::JobPtr ShardHost::next_job() {
     next = queue_.erase(next);
     if (turn && *turn == Shard::Turn::now) return job;
     if (turn)
-      finish(*job, api::PushAnswer{shard_->version(), epoch_, shard_->window().next_sequence(job->push.client), true});
+      answer_when_durable(job, {shard_->version(), epoch_, shard_->window().next_sequence(job->push.client), true});
     else
       finish(*job, turn.error());
   }
@@ -236,7 +241,7 @@ ShardHost::JobPtr ShardHost::next_job() {
 
 asio::awaitable<void> ShardHost::work() {
   while (!closed_) {
-    while (images_wanted_ > 0) co_await changed_.wait_until(http::TimePoint::max());
+    while (images_wanted_ > 0 || log_is_behind()) co_await changed_.wait_until(http::TimePoint::max());
     co_await look_after_followers();
     if (auto const job = backlog_is_long() ? nullptr : next_job()) {
       is_working_ = true;
@@ -289,7 +294,9 @@ asio::awaitable<void> ShardHost::serve(JobPtr job) {
   for (auto const& follower : followers_)
     if (follower->stage == Follower::Stage::filling || follower->stage == Follower::Stage::wants_step)
       follower->backlog.push_back(entry);
-  finish(*job, api::PushAnswer{shard_->version(), epoch_, shard_->window().next_sequence(job->push.client), false});
+  api::PushAnswer const answer{shard_->version(), epoch_, shard_->window().next_sequence(job->push.client), false};
+  if (logging_) log(std::move(entry));
+  answer_when_durable(job, answer);
 }
 
 // True: every backup that is in step has it, and this is still the owner (or a backup, which has none).
@@ -340,6 +347,11 @@ asio::awaitable<void> ShardHost::apply(Push push) {
 asio::awaitable<void> ShardHost::pause(std::chrono::milliseconds duration) {
   asio::steady_timer timer(tools_.executor, duration);
   co_await timer.async_wait(asio::use_awaitable);
+}
+
+std::optional<ShardHost::View> ShardHost::view_now() const {
+  if (closed_ || role_ != Role::owner || is_writing_) return std::nullopt;
+  return View{shard_->values(), shard_->version(), epoch_};
 }
 
 asio::awaitable<http::Checked<ShardHost::View>> ShardHost::view(Wish wish, http::TimePoint deadline) {

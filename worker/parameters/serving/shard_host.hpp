@@ -24,6 +24,7 @@ struct ShardEvents {
   std::function<void(std::uint64_t clocks)> read_behind;  // how far the slowest client is behind the reader
   std::function<void(std::string_view what)> waited;      // "pull" or "push"
   std::function<void(std::uint64_t elements)> nonfinite;
+  std::function<void(std::string const& shard, std::string const& why)> log_failed;
   // A backup does not answer. Whoever hears of it finds out whether it lives.
   std::function<void(std::string const& worker, std::string const& incarnation)> unreachable;
 };
@@ -36,6 +37,14 @@ struct ShardTools {
   tensors::Pool& pool;
   ShardEvents events;
   std::uint64_t fill_bytes_per_second = 256 << 20;  // to a new backup
+  // Logs of owners, where parameters ask for them.
+  struct Logs {
+    checkpoints::Files* files = nullptr;
+    std::string root;                             // "": this worker keeps none
+    boost::asio::thread_pool* threads = nullptr;  // for what waits for the disk
+    std::uint64_t snapshot_bytes = 64 << 20;      // of pushes, at least, before a new base is written
+  };
+  Logs logs = {};
 };
 
 // On the control thread. Stopped before it is destroyed; held by std::shared_ptr by everything that awaits it.
@@ -56,7 +65,14 @@ class ShardHost : public std::enable_shared_from_this<ShardHost> {
   // is to own what it does not have.
   [[nodiscard]] std::optional<http::Problem> assign(api::ShardAssignment const& assignment);
 
-  // Of an owner: when it returns without a problem, every backup that is in step has the push. Problems: those of
+  // Of an owner that keeps a log: its log can be recovered from. Of others at once. Problem deadline_exceeded.
+  boost::asio::awaitable<std::optional<http::Problem>> until_logged(http::TimePoint deadline);
+
+  // When it has been stopped, and the shard is to be here no more.
+  boost::asio::awaitable<void> remove_log();
+
+  // Of an owner: when it returns without a problem, every backup that is in step has the push, and the log if there is
+  // one. Problems: those of
   // Shard, misdirected, non_finite, unavailable, deadline_exceeded: the push may come to be applied nevertheless, and
   // is to be repeated.
   boost::asio::awaitable<http::Checked<api::PushAnswer>> push(Push push, http::TimePoint deadline);
@@ -72,6 +88,15 @@ class ShardHost : public std::enable_shared_from_this<ShardHost> {
   };
   // Of an owner. Problems: misdirected, deadline_exceeded.
   boost::asio::awaitable<http::Checked<View>> view(Wish wish, http::TimePoint deadline);
+
+  // The same without waiting; nothing where that cannot be.
+  [[nodiscard]] std::optional<View> view_now() const;
+
+  // Rows of a view, before anything else is awaited.
+  void copy_rows(std::span<std::uint64_t const> rows, std::span<std::byte> into) const {
+    shard_->copy_rows(rows, into);
+  }
+  [[nodiscard]] std::uint64_t value_bytes() const { return shard_->value_bytes(); }
 
   // From the owner to a backup. Problems: epoch_fenced, out_of_order for a gap, deadline_exceeded.
   boost::asio::awaitable<std::optional<http::Problem>> follow(Push push, std::uint64_t position, std::uint32_t epoch,
@@ -92,6 +117,7 @@ class ShardHost : public std::enable_shared_from_this<ShardHost> {
   boost::asio::awaitable<http::Checked<ShardImage>> image(http::TimePoint deadline);
 
   [[nodiscard]] ShardSpec const& spec() const { return spec_; }
+  [[nodiscard]] bool keeps_log() const { return logging_ != nullptr; }
   [[nodiscard]] Role role() const { return role_; }
   [[nodiscard]] std::uint32_t epoch() const { return epoch_; }
   [[nodiscard]] bool is_complete() const { return is_complete_; }
@@ -115,6 +141,21 @@ class ShardHost : public std::enable_shared_from_this<ShardHost> {
   boost::asio::awaitable<void> serve(JobPtr job);
   boost::asio::awaitable<bool> replicate(LogEntry entry);
   boost::asio::awaitable<void> apply(Push push);
+
+  // Of an owner that keeps a log.
+  struct Logging;
+  void begin_logging();
+  void end_logging();
+  boost::asio::awaitable<void> keep_log(std::shared_ptr<Logging> logging);
+  boost::asio::awaitable<bool> begin_generation(std::shared_ptr<Logging> logging);
+  boost::asio::awaitable<bool> write_base(std::shared_ptr<Logging> logging);
+  boost::asio::awaitable<void> replace_base(std::shared_ptr<Logging> logging);
+  boost::asio::awaitable<void> make_base(std::shared_ptr<Logging> logging);
+  bool fail_log(Logging& logging, Error const& why);
+  void answer_durable();
+  void log(LogEntry entry);
+  void answer_when_durable(JobPtr const& job, api::PushAnswer const& answer);
+  [[nodiscard]] bool log_is_behind() const;
   boost::asio::awaitable<void> look_after_followers();
   boost::asio::awaitable<void> fill(FollowerPtr follower);
   boost::asio::awaitable<void> pause(std::chrono::milliseconds duration);
@@ -147,6 +188,7 @@ class ShardHost : public std::enable_shared_from_this<ShardHost> {
   std::size_t images_wanted_ = 0;     // for which pushes wait
   std::list<JobPtr> queue_;
   std::list<FollowerPtr> followers_;
+  std::shared_ptr<Logging> logging_;
   http::Condition changed_;
   http::TaskGroup tasks_;
 };

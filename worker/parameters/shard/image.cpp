@@ -36,8 +36,10 @@ Result<ShardImage> Shard::image() {
   for (auto const& [name, entry] : window_.entries())
     state.clients.push_back({name, api::to_hex(entry.incarnation), entry.next_sequence});
   for (auto const& client : clocks_.progress()) state.clocks.push_back({client.client, client.done});
-  image.arrays.push_back(array_of("values", spec_.dtype, 1, values_));
-  for (auto const& array : optimizer_.state()) {
+  if (index_)
+    if (auto status = add_lazy_arrays(image); !status) return status.error();
+  if (!index_) image.arrays.push_back(array_of("values", spec_.dtype, 1, values_));
+  for (auto const& array : index_ ? std::vector<StateArray>() : optimizer_.state()) {
     auto block = pool_.acquire(array.bytes.size());
     if (!block) return block.error();
     if (!array.bytes.empty()) std::memcpy((*block)->data(), array.bytes.data(), array.bytes.size());
@@ -53,6 +55,7 @@ Result<ShardImage> Shard::image() {
 }
 
 std::span<std::byte> Shard::place_for(std::string_view array, std::uint64_t bytes) {
+  if (index_ && !held_index(array)) return lazy_place_for(array, bytes);
   if (array == "values") return bytes == values_->size_bytes() ? values_->bytes() : std::span<std::byte>();
   for (auto const& own : optimizer_.state())
     if (own.name == array) return bytes == own.bytes.size() ? own.bytes : std::span<std::byte>();
@@ -69,6 +72,7 @@ std::span<std::byte> Shard::place_for(std::string_view array, std::uint64_t byte
 }
 
 std::optional<std::span<std::byte>> Shard::place_for(std::string_view array) {
+  if (index_) return std::nullopt;
   if (array == "values") return values_->bytes();
   for (auto const& own : optimizer_.state())
     if (own.name == array) return own.bytes;
@@ -98,6 +102,7 @@ bool Shard::restore(api::ShardState const& state) {
     push.rows = waiting.rows.value_or(0);
     held.push_back(std::move(push));
   }
+  if (index_.has_value() != state.rows.has_value() || (index_ && !restore_rows(*state.rows))) return false;
   window_ = Window(std::move(entries));
   clocks_.restore(std::move(progress));
   held_ = std::move(held);

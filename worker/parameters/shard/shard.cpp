@@ -42,28 +42,36 @@ bool is_whole_and_strictly_ascending(std::span<std::uint64_t const> rows) {
 
 }  // namespace
 
-Shard::Shard(ShardSpec spec, tensors::Pool& pool, Optimizer optimizer)
+Shard::Shard(ShardSpec spec, tensors::Pool& pool, Optimizer optimizer, Initializer initializer)
     : spec_(std::move(spec)),
       pool_(pool),
       optimizer_(std::move(optimizer)),
+      initializer_(initializer),
       clocks_(spec_.staleness, spec_.staleness >= 0 ? spec_.clients : std::vector<std::string>()) {}
 
-Result<std::unique_ptr<Shard>> Shard::make(ShardSpec spec, tensors::Pool& pool) {
+Result<std::unique_ptr<Shard>> Shard::make(ShardSpec spec, tensors::Pool& pool, Content content) {
   auto const initializer = Initializer::make(spec.initializer, spec.dtype);
   if (!initializer) return initializer.error();
-  auto optimizer = Optimizer::make(spec.optimizer, spec.dtype, spec.elements(), spec.row_elements);
+  auto const is_lazy = spec.lazy_rows.has_value();
+  auto optimizer = Optimizer::make(spec.optimizer, spec.dtype, is_lazy ? 0 : spec.elements(), spec.row_elements);
   if (!optimizer) return optimizer.error();
-  auto values = pool.acquire(spec.bytes());
+  auto values = pool.acquire(is_lazy ? 0 : spec.bytes());
   if (!values) return values.error();
-  initialize((*values)->bytes(), spec, *initializer);
-  std::unique_ptr<Shard> shard(new Shard(std::move(spec), pool, std::move(*optimizer)));
+  if (!is_lazy && content == Content::initial) initialize((*values)->bytes(), spec, *initializer);
+  std::unique_ptr<Shard> shard(new Shard(std::move(spec), pool, std::move(*optimizer), *initializer));
   shard->values_ = std::move(*values);
+  if (is_lazy) {
+    shard->index_.emplace();
+    return shard;
+  }
   shard->optimizer_.adopt(shard->values_->bytes(), 0);
   return shard;
 }
 
 std::optional<Problem> Shard::has_misfit(Push const& push) const {
   auto const bytes = push.data->size_bytes();
+  if (index_ && push.kind != PushKind::rows)
+    return Problem(ProblemCode::unsupported, "rows of " + spec_.parameter + " are created lazily: push rows");
   if (push.kind == PushKind::rows) {
     if (spec_.row_elements == 0)
       return Problem(ProblemCode::unsupported, "the shards of " + spec_.parameter + " cut its rows: push all elements");
@@ -106,6 +114,7 @@ http::Checked<Shard::Turn> Shard::turn(Push const& push) const {
   }
   if (window_.size() >= most_clients && !window_.knows(push.client.name))
     return Problem(ProblemCode::unavailable, std::to_string(most_clients) + " clients are remembered already");
+  if (auto problem = lacks_room(push)) return std::move(*problem);
   if (push.kind == PushKind::value || !clocks_.count()) return Turn::now;
   auto const place = clocks_.place(push.client.name);
   if (!place) return Problem(ProblemCode::bad_request, "the clock of " + quoted(push.client.name) + " does not count");
@@ -201,6 +210,7 @@ Status Shard::prepare_round(Change& change, Push const* last) {
 }
 
 Status Shard::prepare_step(Change& change, std::vector<Push> gradients) {
+  if (index_) return prepare_lazy_step(change, std::move(gradients));
   if (auto status = prepare_values(change); !status) return status;
   auto const& first = gradients.front();
   auto const source = values_;
@@ -261,6 +271,7 @@ void Shard::finish(Change change) {
     values_ = std::move(change.target_);
     ++version_;
   }
+  for (auto const row : change.created_) index_->add(row);
   if (push.kind == PushKind::clients) {
     clocks_.change(push.clients);
     auto const left = [this](Push const& held) { return !clocks_.place(held.client.name); };

@@ -11,9 +11,11 @@
 
 #include "http/api/parameters.hpp"
 #include "http/message.hpp"
+#include "worker/parameters/optimizers/initializer.hpp"
 #include "worker/parameters/optimizers/optimizer.hpp"
 #include "worker/parameters/shard/clocks.hpp"
 #include "worker/parameters/shard/push.hpp"
+#include "worker/parameters/shard/row_index.hpp"
 #include "worker/parameters/shard/rows.hpp"
 #include "worker/tensors/memory.hpp"
 
@@ -37,6 +39,8 @@ struct ShardSpec {
   api::InitializerSettings initializer;
   std::uint64_t initial_row_elements = 1;  // of a row as the initializer counts them, also where shards cut rows
   std::vector<std::string> clients;        // at the beginning
+  std::optional<std::uint64_t> lazy_rows;  // the most that may exist, where they are created lazily
+  bool is_logged = false;                  // by its owner
 
   [[nodiscard]] std::uint64_t elements() const { return end - begin; }
   [[nodiscard]] bool is_whole() const { return elements() == whole; }
@@ -65,7 +69,9 @@ class Shard {
  public:
   // Fresh: initial values, version 0. The pool outlives it. Errors: those of Optimizer::make, Initializer::make and
   // Pool::acquire.
-  [[nodiscard]] static Result<std::unique_ptr<Shard>> make(ShardSpec spec, tensors::Pool& pool);
+  enum class Content : std::uint8_t { initial, to_come };  // to_come: all of it, with place_for and restore
+  [[nodiscard]] static Result<std::unique_ptr<Shard>> make(ShardSpec spec, tensors::Pool& pool,
+                                                           Content content = Content::initial);
   Shard(Shard const&) = delete;
   Shard& operator=(Shard const&) = delete;
 
@@ -78,13 +84,22 @@ class Shard {
   // between prepare() of a change in place and finish().
   [[nodiscard]] std::shared_ptr<tensors::Block const> values() const { return values_; }
 
+  // Rows as they are, also those that do not exist yet; `into` has the size of all of them. At the same times as
+  // values(). Of a shard of whole rows, with rows of it.
+  void copy_rows(std::span<std::uint64_t const> rows, std::span<std::byte> into) const;
+  // That exist, where they are created lazily.
+  [[nodiscard]] std::optional<std::uint64_t> rows() const {
+    return index_ ? std::optional<std::uint64_t>(index_->size()) : std::nullopt;
+  }
+  [[nodiscard]] std::uint64_t value_bytes() const { return values_->size_bytes(); }  // of memory
+
   // What a push from outside is refused for, before anything is known of its turn. Problems: length_mismatch,
   // invalid_field (rows), bad_request (no clock, or a client whose clock does not count).
   [[nodiscard]] std::optional<http::Problem> refuse(Push const& push) const;
 
   enum class Turn { now, seen, later };
   // Problems: epoch_fenced from a former life of the client; out_of_order for a clock that has passed; mismatch for
-  // rows in a round of whole gradients; unavailable above the most clients that are remembered.
+  // rows in a round of whole gradients; unavailable above the most clients that are remembered; rows_exhausted.
   [[nodiscard]] http::Checked<Turn> turn(Push const& push) const;
   // Of a push that is told `later`: what it waits for, for people.
   [[nodiscard]] std::string why_later(Push const& push) const;
@@ -104,6 +119,7 @@ class Shard {
     std::function<void()> work_;
     std::uint64_t bytes_ = 0;
     bool is_in_place_ = false;
+    std::vector<std::uint64_t> created_;      // rows that do not exist yet, ascending
     std::shared_ptr<tensors::Block> target_;  // the values afterwards; null: as they were
   };
   // Takes the memory that it needs; changes nothing yet. Errors: TensorErrc::out_of_memory.
@@ -124,7 +140,7 @@ class Shard {
   [[nodiscard]] bool restore(api::ShardState const& state);
 
  private:
-  Shard(ShardSpec spec, tensors::Pool& pool, Optimizer optimizer);
+  Shard(ShardSpec spec, tensors::Pool& pool, Optimizer optimizer, Initializer initializer);
   [[nodiscard]] std::optional<http::Problem> has_misfit(Push const& push) const;  // of its data
   [[nodiscard]] bool completes_round(Push const& push) const;
   [[nodiscard]] Status prepare_values(Change& change);
@@ -132,16 +148,28 @@ class Shard {
   [[nodiscard]] std::vector<Push const*> in_client_order(Push const* last) const;
   [[nodiscard]] Status prepare_step(Change& change, std::vector<Push> gradients);
 
+  // Where rows are created lazily.
+  [[nodiscard]] std::vector<std::uint64_t> created_by(std::span<Push const* const> pushes) const;
+  [[nodiscard]] std::optional<http::Problem> lacks_room(Push const& push) const;
+  [[nodiscard]] Status prepare_lazy_values(Change& change, std::uint64_t rows);
+  [[nodiscard]] Status prepare_lazy_step(Change& change, std::vector<Push> gradients);
+  [[nodiscard]] Status add_lazy_arrays(ShardImage& image);
+  [[nodiscard]] std::span<std::byte> lazy_place_for(std::string_view array, std::uint64_t bytes);
+  [[nodiscard]] bool restore_rows(std::uint64_t count);
+
   ShardSpec const spec_;
   tensors::Pool& pool_;
   Optimizer optimizer_;
-  std::shared_ptr<tensors::Block> values_;
+  Initializer const initializer_;
+  std::optional<RowIndex> index_;           // where rows are created lazily
+  std::shared_ptr<tensors::Block> values_;  // lazily: of the rows that exist, and room behind them
   std::uint64_t version_ = 0;
   std::uint64_t position_ = 0;
   Window window_;
   Clocks clocks_;
   std::vector<Push> held_;                                 // of the open round
   std::vector<std::shared_ptr<tensors::Block>> arriving_;  // held, of an image that comes in
+  std::shared_ptr<tensors::Block> arriving_rows_, arriving_values_;
 };
 
 }  // namespace chorus::parameters

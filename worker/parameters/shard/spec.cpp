@@ -68,7 +68,13 @@ http::Checked<ShardSpec> ShardSpec::from(api::ShardAssignment const& assignment)
   spec.initializer = std::move(*initializer);
   if (spec.staleness >= 0 && parameter.clients.empty())
     return invalid("/parameter/clients", "is empty, and clocks count");
+  if (parameter.durability != "none" && parameter.durability != "log")
+    return invalid("/parameter/durability", "is not none or log");
+  spec.is_logged = parameter.durability == "log";
   spec.clients = parameter.clients;
+  if (parameter.lazy_rows && spec.row_elements == 0) return invalid("/parameter/lazy_rows", "and the shard cuts rows");
+  spec.lazy_rows = parameter.lazy_rows;
+  if (spec.lazy_rows) *spec.lazy_rows = std::min(*spec.lazy_rows, spec.elements() / spec.row_elements);
   return spec;
 }
 

@@ -1,0 +1,181 @@
+// `durability: log`: an owner is killed while pushes go on, started again on what is on its disk, and every
+// acknowledged push is there once.
+#include <doctest/doctest.h>
+#include <signal.h>
+
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <future>
+
+#include "tests/support/parameters.hpp"
+#include "tests/support/scratch_directory.hpp"
+
+using namespace chorus::testing;
+
+namespace {
+
+namespace files = std::filesystem;
+using Floats = std::vector<float>;
+constexpr std::size_t elements = 1000;
+
+// A coordinator, and one worker after the other with the same name, port and directory.
+class Shop {
+ public:
+  explicit Shop(std::string const& parameter = R"({"group":"g","shape":[1000],"shards":2,"durability":"log"})")
+      : coordinator_("coordinator", {binary("chorus-coordinator"), "--port", "0", "--log-level", "error"}) {
+    files::create_directory(logs());
+    start();
+    port_ = worker().port();
+    auto const group = coordinator_.put("/v1/groups/g", R"({"size":1})");
+    REQUIRE_MESSAGE(group.status == 201, group.body);
+    auto const made = coordinator_.put("/v1/parameters/w", parameter);
+    REQUIRE_MESSAGE(made.status == 201, made.body);
+  }
+
+  void start() {
+    worker_ = std::make_unique<Service>(
+        "w0", std::vector<std::string>{binary("chorus-worker"), "--port", std::to_string(port_), "--coordinator",
+                                       coordinator_.url, "--id", "w0", "--log-directory", logs(),
+                                       "--log-snapshot-bytes", "65536", "--log-level", "error"});
+    REQUIRE(eventually([&] { return worker().get("/readyz").status == 200; }));
+  }
+  void kill() {
+    worker().process.signal(SIGKILL);
+    worker().process.wait();
+  }
+  [[nodiscard]] bool is_ready() { return coordinator_.get("/v1/parameters/w").json().at("state") == "ready"; }
+
+  Service& worker() { return *worker_; }
+  Service& coordinator() { return coordinator_; }
+  [[nodiscard]] std::string logs() const { return directory_ / "logs"; }
+  [[nodiscard]] std::string url() const { return "http://127.0.0.1:" + std::to_string(port_); }
+  Floats values() {
+    auto const answer = ParameterClient(worker().url, "reader").pull("w");
+    REQUIRE_MESSAGE(answer.status == 200, answer.body);
+    return ParameterClient::values<float>(answer.body);
+  }
+
+ private:
+  ScratchDirectory const directory_;
+  std::uint16_t port_ = 0;
+  Service coordinator_;
+  std::unique_ptr<Service> worker_;
+};
+
+// Pushes ones until told to end; what was not acknowledged is repeated as it was, for as long as it takes.
+class Trainers {
+ public:
+  explicit Trainers(std::string const& url) {
+    for (int c = 0; c < 3; ++c)
+      clients_.push_back(std::async(std::launch::async, [this, url, c] {
+        ParameterClient client(url, "c" + std::to_string(c));
+        auto const ones = ParameterClient::bytes(Floats(elements, 1));
+        while (!ends_) {
+          while (!is_acknowledged(client, ones)) pause_briefly();
+          ++acknowledged_;
+        }
+      }));
+  }
+  ~Trainers() { ends_ = true; }
+  Trainers(Trainers const&) = delete;
+  Trainers& operator=(Trainers const&) = delete;
+
+  bool go_on(std::uint64_t pushes) {
+    auto const before = acknowledged_.load();
+    return eventually([&] { return acknowledged_ > before + pushes; }, std::chrono::seconds(60));
+  }
+  std::uint64_t stop() {
+    ends_ = true;
+    for (auto& client : clients_) client.get();
+    return acknowledged_;
+  }
+
+ private:
+  static bool is_acknowledged(ParameterClient& client, std::string const& bytes) {
+    try {
+      return client.push("w", bytes).status == 200;
+    } catch (std::runtime_error const&) { return false; }  // it has died meanwhile
+  }
+  std::atomic<bool> ends_ = false;
+  std::atomic<std::uint64_t> acknowledged_ = 0;
+  std::vector<std::future<void>> clients_;
+};
+
+void flip_a_byte(std::string const& below, std::string const& prefix) {
+  for (auto const& entry : files::recursive_directory_iterator(below)) {
+    if (!entry.is_regular_file() || !entry.path().filename().string().starts_with(prefix)) continue;
+    auto content = content_of(entry.path());
+    content.at(content.size() / 2) = static_cast<char>(content.at(content.size() / 2) ^ 1);
+    write_file(entry.path(), content);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("the only owner is killed in the middle of pushes, again and again: nothing is lost, nothing counts twice") {
+  Shop shop;
+  Trainers trainers(shop.url());
+  for (int life = 0; life < 4; ++life) {
+    CHECK(trainers.go_on(40));
+    shop.kill();
+    shop.start();
+  }
+  CHECK(trainers.go_on(10));
+  auto const sum = static_cast<float>(trainers.stop());
+  CHECK(shop.values() == Floats(elements, sum));
+  CHECK(shop.is_ready());
+}
+
+TEST_CASE("optimizer, window and values are as they were, to the bit") {
+  Shop shop(R"({"group":"g","shape":[1000],"durability":"log","optimizer":{"name":"adam"}})");
+  ParameterClient client(shop.worker().url, "c");
+  auto const ones = ParameterClient::bytes(Floats(elements, 1));
+  for (int i = 0; i < 5; ++i) REQUIRE(client.push("w", ones).status == 200);
+  auto const before = shop.values();
+  shop.kill();
+  shop.start();
+  REQUIRE(eventually([&] { return shop.is_ready(); }));
+  CHECK(shop.values() == before);
+  CHECK(client.repeat("w", ones, 4).json().at("duplicate") == true);
+  CHECK(client.push("w", ones).json().at("version") == 6);
+}
+
+TEST_CASE("a log with a flipped byte is refused by name, and used when it is as it was") {
+  Shop shop;
+  ParameterClient client(shop.worker().url, "c");
+  auto const ones = ParameterClient::bytes(Floats(elements, 1));
+  for (int i = 0; i < 3; ++i) REQUIRE(client.push("w", ones).status == 200);
+  shop.kill();
+  flip_a_byte(shop.logs(), "log-");
+  shop.start();
+  auto const pulled = [&] { return ParameterClient(shop.worker().url, "reader").pull("w", {}, "?timeout_ms=500"); };
+  CHECK(pulled().status != 200);
+  CHECK(shop.coordinator().get("/v1/parameters/w").json().at("state") == "degraded");
+  auto const placed = shop.coordinator().get("/v1/parameters/w").json();
+  CHECK(boost::json::serialize(placed).find("log_damaged") != std::string::npos);
+  shop.kill();
+  flip_a_byte(shop.logs(), "log-");
+  shop.start();
+  CHECK(eventually([&] { return shop.is_ready(); }));
+  CHECK(shop.values() == Floats(elements, 3));
+}
+
+TEST_CASE("a worker without a directory for logs takes no parameter that wants one") {
+  Cluster cluster(1);
+  cluster.make_group("g");
+  auto const made = cluster.coordinator.put("/v1/parameters/w", R"({"group":"g","shape":[4],"durability":"log"})");
+  CHECK(made.code() == "unsupported");
+  CHECK(made.body.find("--log-directory") != std::string::npos);
+}
+
+TEST_CASE("a parameter that is deleted leaves no log") {
+  Shop shop;
+  REQUIRE(shop.coordinator().erase("/v1/parameters/w").status == 204);
+  auto const is_empty = [&] {
+    for (auto const& entry : files::recursive_directory_iterator(shop.logs()))
+      if (entry.is_regular_file()) return false;
+    return true;
+  };
+  CHECK(eventually(is_empty));
+}

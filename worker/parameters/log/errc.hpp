@@ -1,0 +1,20 @@
+// What can be wrong with the log of a shard.
+#pragma once
+
+#include <system_error>
+
+namespace chorus::parameters {
+
+enum class LogErrc {
+  not_found = 1,  // there is none
+  damaged,        // what was on the disk is not what was written
+  misfit,         // it is of another shard
+};
+
+[[nodiscard]] std::error_category const& log_category();
+[[nodiscard]] inline std::error_code make_error_code(LogErrc e) { return {static_cast<int>(e), log_category()}; }
+
+}  // namespace chorus::parameters
+
+template <>
+struct std::is_error_code_enum<chorus::parameters::LogErrc> : std::true_type {};

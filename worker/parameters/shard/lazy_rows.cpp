@@ -1,0 +1,164 @@
+// Shards whose rows come to exist with the first push to them. Their arrays have the rows that exist, one behind the
+// other; a row that does not exist is read as its initial values, and stays without memory.
+#include <algorithm>
+#include <cstring>
+
+#include "worker/parameters/shard/shard.hpp"
+#include "worker/parameters/shard/step.hpp"
+
+namespace chorus::parameters {
+
+std::vector<std::uint64_t> Shard::created_by(std::span<Push const* const> pushes) const {
+  std::vector<std::uint64_t> created;
+  for (auto const* push : pushes)
+    for (auto const row : rows_of(*push))
+      if (!index_->place(row)) created.push_back(row);
+  std::ranges::sort(created);
+  auto const repeated = std::ranges::unique(created);
+  created.erase(repeated.begin(), repeated.end());
+  return created;
+}
+
+std::optional<http::Problem> Shard::lacks_room(Push const& push) const {
+  if (!index_ || push.kind != PushKind::rows) return std::nullopt;
+  std::vector<Push const*> pushes{&push};
+  for (auto const& held : held_) pushes.push_back(&held);
+  auto const created = created_by(pushes).size();
+  if (index_->size() + created <= *spec_.lazy_rows) return std::nullopt;
+  return http::Problem(http::ProblemCode::rows_exhausted,
+                       std::to_string(index_->size()) + " rows exist in shard " + std::to_string(spec_.index) + " of " +
+                           spec_.parameter + ", " + std::to_string(created) + " are new, and at most " +
+                           std::to_string(*spec_.lazy_rows) + " may exist (lazy_rows)");
+}
+
+// Grown by a half, so that growing row by row is not quadratic.
+Status Shard::prepare_lazy_values(Change& change, std::uint64_t rows) {
+  auto const row_bytes = spec_.row_elements * element_bytes(spec_.dtype);
+  auto const needed = rows * row_bytes, present = std::uint64_t{values_->size_bytes()};
+  change.is_in_place_ = values_.use_count() == 1 && present >= needed;
+  if (change.is_in_place_) {
+    change.target_ = values_;
+    return ok();
+  }
+  auto const grown = std::min(present + present / 2, *spec_.lazy_rows * row_bytes);
+  auto block = pool_.acquire(needed <= present ? present : std::max(needed, grown));
+  if (!block) return block.error();
+  change.target_ = std::move(*block);
+  return ok();
+}
+
+Status Shard::prepare_lazy_step(Change& change, std::vector<Push> gradients) {
+  std::vector<Push const*> pushes;
+  for (auto const& push : gradients) pushes.push_back(&push);
+  change.created_ = created_by(pushes);
+  auto const before = index_->size(), after = before + change.created_.size();
+  if (auto status = prepare_lazy_values(change, after); !status) return status;
+  // What is there beyond the rows that exist is as at the beginning, and stays so if nothing comes of this change.
+  if (optimizer_.elements() < after * spec_.row_elements)
+    if (auto status = optimizer_.grow(after * spec_.row_elements); !status) return status;
+  for (auto const& push : gradients) change.bytes_ += 2 * push.data->size_bytes();
+  auto const row_bytes = spec_.row_elements * element_bytes(spec_.dtype);
+  change.bytes_ += change.created_.size() * row_bytes + (change.is_in_place_ ? 0 : before * row_bytes);
+  auto const norm = gradients.size() == 1 ? gradients.front().norm : std::nullopt;
+  change.work_ = [this, norm, before, row_bytes, source = values_, target = change.target_, created = change.created_,
+                  gradients = std::move(gradients)] {
+    if (source != target && before > 0) std::memcpy(target->data(), source->data(), before * row_bytes);
+    for (std::size_t i = 0; i < created.size(); ++i) {
+      auto const values = target->bytes().subspan((before + i) * row_bytes, row_bytes);
+      initializer_.fill(created[i], values);
+      optimizer_.adopt(values, (before + i) * spec_.row_elements);
+    }
+    auto merged = merge_rows(gradients, spec_.averages && clocks_.in_rounds(), spec_.row_elements, spec_.rows());
+    for (auto& row : merged.rows) {
+      auto const number = row + spec_.rows().begin;
+      auto const newcomer = std::ranges::lower_bound(created, number);
+      auto const is_new = newcomer != created.end() && *newcomer == number;
+      row = is_new ? before + static_cast<std::uint64_t>(newcomer - created.begin()) : *index_->place(number);
+    }
+    if (!merged.rows.empty())
+      optimizer_.step_rows(target->bytes(), merged.rows, {merged.gradient, gradients.front().dtype}, norm);
+  };
+  return ok();
+}
+
+void Shard::copy_rows(std::span<std::uint64_t const> rows, std::span<std::byte> into) const {
+  auto const row_bytes = spec_.row_elements * element_bytes(spec_.dtype);
+  for (auto const row : rows) {
+    auto const place = index_ ? index_->place(row) : std::optional(row - spec_.rows().begin);
+    auto const to = into.first(row_bytes);
+    if (!place)
+      initializer_.fill(row, to);
+    else if (row_bytes > 0)
+      std::memcpy(to.data(), values_->data() + *place * row_bytes, row_bytes);
+    into = into.subspan(row_bytes);
+  }
+}
+
+// Arrays as long as rows exist, which cannot be cut with the parameter's elements.
+Status Shard::add_lazy_arrays(ShardImage& image) {
+  auto const numbers = std::as_bytes(index_->rows());
+  auto rows = pool_.acquire(numbers.size());
+  if (!rows) return rows.error();
+  if (!numbers.empty()) std::memcpy((*rows)->data(), numbers.data(), numbers.size());
+  image.state.rows = index_->size();
+  image.arrays.push_back({"rows", Dtype::u64, 0, {*rows, (*rows)->bytes()}});
+  auto const elements = index_->size() * spec_.row_elements;
+  auto const used = values_->bytes().first(elements * element_bytes(spec_.dtype));
+  image.arrays.push_back({"row_values", spec_.dtype, 0, {values_, used}});
+  for (auto const& array : optimizer_.state()) {
+    auto const content = array.bytes.first(elements / array.elements_each * element_bytes(array.dtype));
+    auto block = pool_.acquire(content.size());
+    if (!block) return block.error();
+    if (!content.empty()) std::memcpy((*block)->data(), content.data(), content.size());
+    image.arrays.push_back({std::string(array.name), array.dtype, 0, {*block, (*block)->bytes()}});
+  }
+  return ok();
+}
+
+std::span<std::byte> Shard::lazy_place_for(std::string_view array, std::uint64_t bytes) {
+  auto const row_bytes = spec_.row_elements * element_bytes(spec_.dtype);
+  auto const acquire = [&](std::shared_ptr<tensors::Block>& block, std::uint64_t each) -> std::span<std::byte> {
+    if (each == 0 || bytes % each != 0 || bytes / each > *spec_.lazy_rows) return {};
+    if (!block || block->size_bytes() != bytes) {
+      auto acquired = pool_.acquire(bytes);
+      if (!acquired) return {};
+      block = std::move(*acquired);
+    }
+    return block->bytes();
+  };
+  if (array == "rows") return acquire(arriving_rows_, sizeof(std::uint64_t));
+  if (array == "row_values") return acquire(arriving_values_, row_bytes);
+  for (auto const& own : optimizer_.state()) {
+    if (own.name != array) continue;
+    auto const of_a_row = spec_.row_elements / own.elements_each * element_bytes(own.dtype);
+    if (of_a_row == 0 || bytes % of_a_row != 0 || bytes / of_a_row > *spec_.lazy_rows) return {};
+    auto const elements = bytes / of_a_row * spec_.row_elements;
+    if (optimizer_.elements() < elements && !optimizer_.grow(elements)) return {};
+    // Spans end with grow.
+    for (auto const& grown : optimizer_.state())
+      if (grown.name == array) return grown.bytes.first(bytes);
+  }
+  return {};
+}
+
+bool Shard::restore_rows(std::uint64_t count) {
+  if (count > *spec_.lazy_rows) return false;
+  auto const row_bytes = spec_.row_elements * element_bytes(spec_.dtype);
+  auto const has = [](std::shared_ptr<tensors::Block> const& block, std::uint64_t bytes) {
+    return (block ? block->size_bytes() : 0) == bytes;
+  };
+  if (!has(arriving_rows_, count * sizeof(std::uint64_t)) || !has(arriving_values_, count * row_bytes)) return false;
+  if (count > 0) {
+    auto index = RowIndex::from({reinterpret_cast<std::uint64_t const*>(arriving_rows_->data()), count}, spec_.rows());
+    if (!index) return false;
+    index_ = std::move(index);
+    values_ = std::move(arriving_values_);
+    if (optimizer_.elements() < count * spec_.row_elements && !optimizer_.grow(count * spec_.row_elements))
+      return false;
+  }
+  arriving_rows_ = nullptr;
+  arriving_values_ = nullptr;
+  return true;
+}
+
+}  // namespace chorus::parameters
