@@ -19,7 +19,9 @@ inline constexpr std::size_t json_limit_depth = 16;
 enum class UnknownFields : bool { refuse, ignore };
 
 // Problems: payload_too_large; malformed_json; invalid_field with errors[] that hold the pointer, what was expected and
-// what was found. Requests from users refuse unknown fields; answers read from another release ignore them.
+// what was found. Requests from users refuse unknown fields. Answers, and what services tell each other of
+// themselves, may be of another release: there they are ignored. Orders (a run, a shard) are refused if not wholly
+// understood.
 template <class Message>
 [[nodiscard]] Checked<Message> decode(std::string_view body, UnknownFields unknown = UnknownFields::refuse);
 

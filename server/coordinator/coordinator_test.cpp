@@ -37,6 +37,8 @@ awaitable<void> join_and_leave(World* world) {
 
   CHECK((co_await world->put("/v1/workers/w0/lease", R"({"incarnation":"0000000000000001"})")).text("/lease_ms") ==
         "5000");
+  auto const of_a_newer_release = R"({"incarnation":"0000000000000001","mood":"good"})";
+  CHECK((co_await world->put("/v1/workers/w0/lease", of_a_newer_release)).status == 200);
   CHECK((co_await world->put("/v1/workers/w0/lease", R"({"incarnation":"0000000000000002"})")).code() ==
         "epoch_fenced");
   CHECK((co_await world->put("/v1/workers/w1/lease", R"({"incarnation":"0000000000000001"})")).code() ==

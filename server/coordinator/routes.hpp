@@ -127,12 +127,13 @@ class ServiceRoutes {
   http::Router const* router_ = nullptr;  // of add_to()
 };
 
-// The body as a message; problems as decode().
+// The body as a message; problems as decode(). `unknown`: see http/json.hpp.
 template <class Message>
-boost::asio::awaitable<http::Checked<Message>> read_message(http::Body& body) {
+boost::asio::awaitable<http::Checked<Message>> read_message(http::Body& body,
+                                                            http::UnknownFields unknown = http::UnknownFields::refuse) {
   auto const text = co_await body.read_all(http::json_limit_bytes);
   if (text.has_error()) co_return text.error();
-  co_return http::decode<Message>(text.value());
+  co_return http::decode<Message>(text.value(), unknown);
 }
 
 template <class Routes>

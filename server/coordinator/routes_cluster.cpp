@@ -35,7 +35,7 @@ awaitable<Response> WorkerRoutes::links(Request const&, Body&) {
 }
 
 awaitable<Response> WorkerRoutes::join(Request const& request, Body& body) {
-  auto message = co_await read_message<api::JoinRequest>(body);
+  auto message = co_await read_message<api::JoinRequest>(body, http::UnknownFields::ignore);
   if (message.has_error()) co_return message.error();
   if (auto const problem = http::check_identity(request.caller, message.value().url)) co_return *problem;
   auto const joined = co_await cluster_.join(std::move(message.value()));
@@ -65,7 +65,7 @@ awaitable<Response> WorkerRoutes::probe(Request const& request, Body&) {
 }
 
 awaitable<Response> WorkerRoutes::renew(Request const& request, Body& body) {
-  auto const message = co_await read_message<api::LeaseRequest>(body);
+  auto const message = co_await read_message<api::LeaseRequest>(body, http::UnknownFields::ignore);
   if (message.has_error()) co_return message.error();
   auto const lease = cluster_.renew(request.parameter("id"), message.value());
   if (lease.has_error()) co_return lease.error();

@@ -12,9 +12,6 @@ using Clock = std::chrono::steady_clock;
 
 namespace {
 
-constexpr char const* renewals =
-    R"(chorus_http_request_duration_seconds_count{code_class="2xx",method="PUT",route="/v1/workers/{id}/lease")";
-
 std::string verdict(Cluster const& cluster, char const* field) {
   return cluster.coordinator.get("/v1/status").json().at("verdict").at(field).as_string().c_str();
 }

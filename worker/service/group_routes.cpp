@@ -39,7 +39,7 @@ awaitable<http::Response> GroupRoutes::get(http::Request const& request) {
 }
 
 awaitable<http::Response> GroupRoutes::put(http::Request const& request, http::Body& body) {
-  auto const assignment = co_await read_json<api::GroupAssignment>(body);
+  auto const assignment = co_await read_json<api::GroupAssignment>(body, http::UnknownFields::ignore);
   if (!assignment) co_return assignment.error();
   auto const& name = request.parameter("name");
   if (assignment->message.group.name != name)

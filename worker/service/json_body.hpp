@@ -15,12 +15,13 @@ struct ReadBody {
   std::string text;
 };
 
-// The body outlives the call. Problems: those of Body::read_all and of http::decode.
+// The body outlives the call. Problems: those of Body::read_all and of http::decode. `unknown`: see http/json.hpp.
 template <class Message>
-boost::asio::awaitable<http::Checked<ReadBody<Message>>> read_json(http::Body& body) {
+boost::asio::awaitable<http::Checked<ReadBody<Message>>> read_json(
+    http::Body& body, http::UnknownFields unknown = http::UnknownFields::refuse) {
   auto text = co_await body.read_all(http::json_limit_bytes);
   if (!text) co_return text.error();
-  auto message = http::decode<Message>(*text);
+  auto message = http::decode<Message>(*text, unknown);
   if (!message) co_return message.error();
   co_return ReadBody<Message>{std::move(*message), std::move(*text)};
 }

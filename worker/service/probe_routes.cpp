@@ -63,7 +63,7 @@ awaitable<std::optional<http::Problem>> ProbeRoutes::check_known(api::ProbeReque
 }
 
 awaitable<http::Response> ProbeRoutes::measure(http::Body& body) {
-  auto const asked = co_await read_json<api::ProbeRequest>(body);
+  auto const asked = co_await read_json<api::ProbeRequest>(body, http::UnknownFields::ignore);
   if (!asked) co_return asked.error();
   auto const url = http::parse_url(asked->message.url);
   if (!url || !url->path.empty()) co_return invalid_field("/url", "expected http://host:port without a path");
