@@ -14,8 +14,7 @@ namespace {
 
 namespace asio = boost::asio;
 
-constexpr std::size_t record_bytes_max = 16384;       // of TLS
-constexpr std::size_t read_ahead_bytes = 128 * 1024;  // about eight records for one system call
+constexpr std::size_t record_bytes_max = 16384;  // of TLS
 
 bool is_address(std::string const& host) {
   boost::system::error_code error;
@@ -69,11 +68,10 @@ int keep_refused(int is_good, X509_STORE_CTX* verification) {
 }  // namespace
 
 TlsStream::TlsStream(std::shared_ptr<ssl_ctx_st> context, int socket)
-    : context_(std::move(context)), ssl_(::SSL_new(context_.get())) {
-  if (ssl_ == nullptr || ::SSL_set_fd(ssl_, socket) != 1) {
-    ::SSL_free(ssl_);
-    throw std::bad_alloc();
-  }
+    : context_(std::move(context)), socket_(socket), ssl_(::SSL_new(context_.get())) {
+  if (ssl_ == nullptr) throw std::bad_alloc();
+  auto* const bio = socket_.make();
+  ::SSL_set_bio(ssl_, bio, bio);
   ::SSL_set_verify(ssl_, ::SSL_get_verify_mode(ssl_), &keep_refused);
 }
 
@@ -217,6 +215,8 @@ TlsStream::Moved TlsStream::write(std::span<std::span<std::byte const> const> pi
   if (auto const flushed = flush(); flushed.error || flushed.wait != Wait::nothing) return flushed;
   std::size_t total = 0;
   std::size_t skip = 0;  // of pieces.front()
+  std::size_t left_bytes = 0;
+  for (auto const piece : pieces) left_bytes += piece.size();
   while (!pieces.empty()) {
     auto record = pieces.front().subspan(skip);
     if (record.empty()) {
@@ -238,7 +238,10 @@ TlsStream::Moved TlsStream::write(std::span<std::span<std::byte const> const> pi
       record = {mix_.get(), mixed};
     }
     record = record.first(std::min(record.size(), record_bytes_max));
+    left_bytes -= record.size();
+    socket_.more_follows(left_bytes > 0);
     auto const moved = write_record(record);
+    socket_.more_follows(false);
     if (moved.error) return total > 0 ? Moved{total, Wait::nothing, {}} : moved;
     total += moved.bytes;
     if (moved.wait != Wait::nothing) return {total, moved.wait, {}};
@@ -256,13 +259,13 @@ TlsStream::Moved TlsStream::write(std::span<std::span<std::byte const> const> pi
 }
 
 // A part of a record counts as pending with OpenSSL, though nothing comes of it before the rest is there.
-bool TlsStream::has_pending() const { return failed_.error || (!starved_ && ::SSL_has_pending(ssl_) == 1); }
+bool TlsStream::has_pending() const {
+  return failed_.error || (!starved_ && (::SSL_has_pending(ssl_) == 1 || socket_.has_read_ahead()));
+}
 
-// The buffer is made at the next read, in this size, and stays.
 void TlsStream::read_ahead() {
   ::SSL_clear_mode(ssl_, SSL_MODE_RELEASE_BUFFERS);
-  ::SSL_set_default_read_buffer_len(ssl_, read_ahead_bytes);
-  ::SSL_set_read_ahead(ssl_, 1);
+  socket_.read_ahead();
 }
 
 void TlsStream::close_notify() {

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "http/tls/certificate.hpp"
+#include "http/tls/socket_bio.hpp"
 
 struct ssl_ctx_st;
 struct ssl_st;
@@ -46,7 +47,7 @@ class TlsStream {
 
   // There is something to read that the socket alone does not show.
   [[nodiscard]] bool has_pending() const;
-  // Fewer system calls for much data. Not before a connection that goes on without TLS.
+  // Fewer system calls for much data, and buffers that are kept. Not before a connection that goes on without TLS.
   void read_ahead();
   // Tells the peer that nothing more comes; does not wait for its answer.
   void close_notify();
@@ -67,6 +68,7 @@ class TlsStream {
   [[nodiscard]] Moved write_record(std::span<std::byte const> bytes);
 
   std::shared_ptr<ssl_ctx_st> context_;
+  SocketBio socket_;
   ssl_st* ssl_;
   std::string host_;                  // of connect()
   std::unique_ptr<std::byte[]> mix_;  // small pieces become one record here, and what is unsent stays

@@ -235,6 +235,32 @@ TEST_CASE("a journal of a newer release is left as it is") {
   CHECK(says(refusal_of(path), "schema is 3, this release knows 2"));
 }
 
+TEST_CASE("a journal of schema 1, from before there were parameters, is taken up with all its rows and extended once") {
+  ScratchDirectory const here;
+  auto const path = here / "journal";
+  std::string sql = "PRAGMA journal_mode=WAL; PRAGMA application_id=0x43484f52; PRAGMA user_version=1;";
+  for (auto const* table : {"workers", "epochs", "groups", "collectives", "decisions", "events", "counters"})
+    sql += "CREATE TABLE " + std::string(table) +
+           "(key TEXT PRIMARY KEY NOT NULL, body TEXT NOT NULL, hash INTEGER NOT NULL) WITHOUT ROWID;";
+  // As a coordinator wrote it, with its hash.
+  sql += R"(INSERT INTO epochs VALUES('g', '{"last":1}', -8241884684564090244);)";
+  execute(path, sql.c_str());
+  Rows const kept{{Table::epochs, "g", R"({"last":1})"}};
+  CHECK(rows_of(path) == kept);
+  CHECK(opened(path)->write(Rows{{Table::parameters, "p", "{}"}}).has_value());
+  CHECK(rows_of(path) == Rows{kept.front(), {Table::parameters, "p", "{}"}});
+}
+
+TEST_CASE("a journal of schema 1 that is damaged is refused before it is extended") {
+  ScratchDirectory const here;
+  auto const path = here / "journal";
+  CHECK(opened(path)->write(Rows{{Table::epochs, "g", R"({"last":1})"}}).has_value());
+  execute(path,
+          "DROP TABLE parameters; DROP TABLE shards; DROP TABLE parameter_epochs; PRAGMA user_version=1;"
+          "UPDATE epochs SET hash=hash+1");
+  CHECK(refusal_of(path).code == JournalErrc::damaged);
+}
+
 TEST_CASE("a row that was changed by somebody else is refused, and named") {
   ScratchDirectory const here;
   auto const path = here / "journal";

@@ -318,6 +318,53 @@ TEST_CASE("opens that disagree are refused; only a member's disagreement fails t
     }
 }
 
+TEST_CASE("an open that was overheard is worth nothing on another link, whoever it says that it is") {
+  struct Replay {
+    links::VerdictCode code;
+    Identity says;
+    std::uint32_t epoch;
+  };
+  std::vector<Replay> const table{{links::VerdictCode::protocol_error, {"w1", 101}, 1},
+                                  {links::VerdictCode::forbidden, {"w2", 102}, 1},
+                                  {links::VerdictCode::epoch_fenced, {"w1", 99}, 1},
+                                  {links::VerdictCode::epoch_fenced, {"w1", 101}, 2}};
+  for (auto const& replay : table) {
+    Impostor peer;
+    peer.start_rank_0();
+    peer.send_open();
+    peer.move();
+    Puppet other;
+    other.hold(peer.fleet().connect_stranger(0, replay.says));
+    other.send_open(1, replay.epoch, peer.open(), "all_reduce sum f32[3000] ring of 2");
+    other.send_data(1, replay.epoch, 0, 0, 6000);
+    peer.move();
+    REQUIRE(other.verdict(FrameType::refuse));
+    CHECK(other.verdict(FrameType::refuse)->code == replay.code);
+    CHECK_FALSE(other.find(FrameType::grant));
+    // The run takes from its own peer what it awaits, from the first byte on.
+    peer.to_rank_0.send_data(1, 1, 0, 0, 6000);
+    peer.move();
+    CHECK_FALSE(peer.rank_0_ended());
+    CHECK_FALSE(peer.to_rank_0.is_closed());
+  }
+}
+
+TEST_CASE("an open that was cut costs its own link, and no run") {
+  Impostor peer;
+  peer.start_rank_0();
+  peer.send_open();
+  peer.move();
+  Puppet other;
+  other.hold(peer.fleet().connect_stranger(0, {"w1", 101}));
+  auto header = header_of(FrameType::open);
+  header.length = 47;
+  other.send(header, std::vector<std::byte>(47));
+  peer.move();
+  CHECK(other.is_closed());
+  CHECK_FALSE(peer.rank_0_ended());
+  CHECK_FALSE(peer.to_rank_0.is_closed());
+}
+
 TEST_CASE("a rank that starts into a disagreement tells everyone who waits for it") {
   FleetOptions options;
   options.ranks = 3;

@@ -1,0 +1,41 @@
+// The socket as OpenSSL sees it, for connections that carry much: its own BIO takes two system calls to read a record
+// and sends every record as packets of its own, and its way of reading ahead moves all that was read ahead once per
+// record.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+struct bio_st;
+
+namespace chorus::http {
+
+// Belongs to one stream, and outlives the BIO that is made of it. The socket does not block, and is not closed here.
+class SocketBio {
+ public:
+  explicit SocketBio(int socket) : socket_(socket) {}
+  SocketBio(SocketBio const&) = delete;
+  SocketBio& operator=(SocketBio const&) = delete;
+
+  // Whoever gets it frees it. Throws std::bad_alloc.
+  [[nodiscard]] bio_st* make();
+
+  // More follows at once: the system may wait for it before it sends the last packet.
+  void more_follows(bool is_so) { more_ = is_so; }
+  // From now on it may take more from the socket than OpenSSL has asked for.
+  void read_ahead();
+  [[nodiscard]] bool has_read_ahead() const { return begin_ != end_; }
+
+ private:
+  friend struct BioFunctions;
+  [[nodiscard]] long read(std::byte* to, std::size_t bytes);
+  [[nodiscard]] long write(void const* from, std::size_t bytes);
+
+  int socket_;
+  bool more_ = false;
+  bool at_end_ = false;
+  std::unique_ptr<std::byte[]> ahead_;
+  std::size_t begin_ = 0, end_ = 0;  // of what was read ahead
+};
+
+}  // namespace chorus::http
