@@ -29,10 +29,6 @@ Status check_timeout(CollectiveOptions const& options) {
   return Error(WorkerErrc::bad_argument, "a timeout of " + std::to_string(options.timeout.count()) + " ms");
 }
 
-std::chrono::steady_clock::time_point deadline_of(CollectiveOptions const& options) {
-  return std::chrono::steady_clock::now() + std::min(options.timeout, timeout_max);
-}
-
 std::string lost_of(::chorus::api::Group const& group) {
   std::string text;
   for (auto const& worker : group.lost) text += (text.empty() ? "" : ", ") + worker;
@@ -105,29 +101,32 @@ Status Member::finish(engine::RunResult result) {
   return why;
 }
 
-Status Member::meet(Options const& options) {
+Result<std::chrono::milliseconds> Member::meet(Options const& options) {
   if (is_over()) {
     std::lock_guard const lock(ending_);
     return *over_;
   }
-  if (has_met_) return ok();
-  auto met = group_.meet(time_left(deadline_of(options)));
+  auto const timeout = std::min(options.timeout, timeout_max);
+  if (has_met_) return timeout;  // a look at the clock would cost as much as a tenth of a small call
+  auto const deadline = std::chrono::steady_clock::now() + timeout;
+  auto met = group_.meet(timeout);
   has_met_ = met.status.has_value();
-  return finish(std::move(met));
+  if (auto status = finish(std::move(met)); status.has_error()) return status.error();
+  return time_left(deadline);
 }
 
 Status Member::run(Op op, ConstTensorView input, TensorView output, bool in_place, Options const& options) {
   if (auto status = check_timeout(options); status.has_error()) return status;
-  auto const deadline = deadline_of(options);
   auto const buffers = to_buffers(op, place_, input, output, in_place, options);
   if (buffers.has_error()) return buffers.error();
   if (options.algorithm != "auto")
     if (auto const known = algorithms::find(options.algorithm); known.has_error()) return known.error();
-  if (auto met = meet(options); met.has_error()) return met;
+  auto const timeout = meet(options);
+  if (timeout.has_error()) return timeout.error();
   auto call = chooser_.choose(op, buffers->chosen_by_bytes, group_.path(), options);
   if (call.has_error()) return call.error();
   call->in_place = buffers->in_place;
-  call->timeout = time_left(deadline);
+  call->timeout = *timeout;
   machinery_.ledger->begun(op);
   auto result = op == Op::barrier ? group_.barrier(*call)
                                   : group_.run(op, buffers->input, buffers->output, buffers->dtype, options.reduce,
@@ -141,7 +140,6 @@ Status Member::run(Op op, ConstTensorView input, TensorView output, bool in_plac
 
 Status Member::run(Op op, std::span<TensorView const> tensors, Options const& options) {
   if (auto status = check_timeout(options); status.has_error()) return status;
-  auto const deadline = deadline_of(options);
   if (is_rooted(op) && options.root >= place_.size)
     return Error(WorkerErrc::bad_argument,
                  "root " + std::to_string(options.root) + " in a group of " + std::to_string(place_.size));
@@ -157,16 +155,16 @@ Status Member::run(Op op, std::span<TensorView const> tensors, Options const& op
   }
   if (options.algorithm != "auto")
     if (auto const known = algorithms::find(options.algorithm); known.has_error()) return known.error();
-  if (auto met = meet(options); met.has_error()) return met;
+  auto const timeout = meet(options);
+  if (timeout.has_error()) return timeout.error();
   auto const path = group_.path();
-  auto const timeout = time_left(deadline);
   // Counted as one run of all bytes, by the algorithm of the last call that it is made of.
   metrics::FinishedRun run{op};
   machinery_.ledger->begun(op);
   auto result = fused_.run(op, list, options.reduce, [&](std::uint64_t elements, Dtype dtype) {
     auto call = chooser_.choose(op, elements * element_bytes(dtype), path, options);
     if (call.has_value()) {
-      call->timeout = timeout;
+      call->timeout = *timeout;
       run.algorithm = call->algorithm->name;
       run.bytes += elements * element_bytes(dtype);
       run.dtype = dtype;

@@ -71,7 +71,8 @@ class Member {
   // When it is their turn.
   [[nodiscard]] Status run(Op op, ConstTensorView input, TensorView output, bool in_place, Options const& options);
   [[nodiscard]] Status run(Op op, std::span<TensorView const> tensors, Options const& options);
-  [[nodiscard]] Status meet(Options const& options);
+  // What is left of the timeout when everybody has met.
+  [[nodiscard]] Result<std::chrono::milliseconds> meet(Options const& options);
   [[nodiscard]] Status finish(engine::RunResult result);
   void count(metrics::FinishedRun run, engine::RunResult const& result) const;
   void end_with(Error why);

@@ -115,7 +115,7 @@ void SharedGroup::enter(std::uint64_t sequence, std::string const& description, 
   interruption_ = interruption;
   sequence_ = sequence;
   moves_ = moves_seen_ = 0;
-  started_ = looked_for_life_ = still_since_ = std::chrono::steady_clock::now();
+  started_ = looked_for_life_ = still_since_ = clock_.now();
   deadline_ = started_ + timeout;
   describe(description);
   own().entered.store(calls_ + 1, std::memory_order_release);
@@ -152,7 +152,7 @@ RunResult SharedGroup::go_on(SharedCall& call, std::span<std::byte> output) {
   own().ended.store(++calls_, std::memory_order_release);
   if (std::exchange(is_stalled_, false)) flights_->goes_on(local_run_number(group_, epoch_, sequence_));
   result.started = started_;
-  result.duration = std::chrono::steady_clock::now() - started_;
+  result.duration = std::max(clock_.now() - started_, std::chrono::steady_clock::duration::zero());
   result.seconds = std::chrono::duration<double>(result.duration).count();
   result.bytes_sent = call.bytes_sent();
   result.bytes_received = call.bytes_received();
@@ -290,7 +290,7 @@ std::optional<Failure> SharedGroup::look_around(SharedCall const& call) {
   if (auto told = told_by_others()) return told;
   if (interruption_ != nullptr)
     if (auto interrupted = interruption_->failure()) return interrupted;
-  auto const now = std::chrono::steady_clock::now();
+  auto const now = clock_.now();
   if (auto too_late = expired(call, now)) return too_late;
   if (now - looked_for_life_ < life_every) return std::nullopt;
   looked_for_life_ = now;

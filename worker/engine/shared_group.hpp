@@ -14,6 +14,7 @@
 #include "worker/engine/shared_call.hpp"
 #include "worker/engine/shared_lane.hpp"
 #include "worker/engine/shared_wait.hpp"
+#include "worker/engine/tick_clock.hpp"
 #include "worker/memory/arena.hpp"
 #include "worker/memory/region_book.hpp"
 
@@ -89,6 +90,7 @@ class SharedGroup {
   std::uint64_t calls_ = 0;
   std::string description_;  // of the call at hand
   Interruption const* interruption_ = nullptr;
+  TickClock clock_;
   TimePoint started_, deadline_;
   TimePoint looked_for_life_;
 
