@@ -211,7 +211,8 @@ TEST_CASE("a thousand collectives a minute on eight workers do not make anything
     std::cout << name << ": resident " << before[i].resident_kib << " KiB, " << after.resident_kib
               << " at the end; descriptors " << before[i].descriptors << ", " << after.descriptors << "; threads "
               << before[i].threads << ", " << after.threads << std::endl;
-    CHECK(after.descriptors <= before[i].descriptors + 2);  // one more connection of ours
+    // Algorithms that were tried late may have dialed peers that nobody had needed: at most one link to each.
+    CHECK(after.descriptors <= before[i].descriptors + workers_count);
     CHECK(after.threads == before[i].threads);
     CHECK((memory_is_inflated || after.resident_kib < before[i].resident_kib + (seconds > 300s ? 2048 : 16384)));
   }
