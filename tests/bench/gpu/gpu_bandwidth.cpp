@@ -67,8 +67,9 @@ void measure(GpuUnit& unit) {
         return session->fold(ReduceOp::sum, dtype, {sources.data(), count, &destination, 1, elements, false}, {});
       });
       auto const rate = static_cast<double>(count + 1) * operand_bytes / s;
-      std::printf("{\"figure\":\"sum\",\"dtype\":\"%s\",\"sources\":%zu,\"seconds\":%.9f,\"GBps\":%.1f,\"of_copy\":%.3f}\n",
-                  std::string(name(dtype)).c_str(), count, s, rate / 1e9, rate / copy_rate);
+      std::printf(
+          "{\"figure\":\"sum\",\"dtype\":\"%s\",\"sources\":%zu,\"seconds\":%.9f,\"GBps\":%.1f,\"of_copy\":%.3f}\n",
+          std::string(name(dtype)).c_str(), count, s, rate / 1e9, rate / copy_rate);
     }
 }
 

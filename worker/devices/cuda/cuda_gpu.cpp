@@ -128,11 +128,11 @@ class CudaSession final : public GpuSession {
     arguments.divisor = op == ReduceOp::avg ? how.divisor : 1;
     arguments.wide_source = how.wide_source;
     arguments.wide_results = how.wide_results;
-    auto const result =
-        cuda::launch_fold(static_cast<std::uint8_t>(op), static_cast<std::uint8_t>(dtype), arguments,
-                          info_.multiprocessors * blocks_per_multiprocessor, of(Lane::compute).stream);
+    auto const result = cuda::launch_fold(static_cast<std::uint8_t>(op), static_cast<std::uint8_t>(dtype), arguments,
+                                          info_.multiprocessors * blocks_per_multiprocessor, of(Lane::compute).stream);
     if (result == -1)
-      return Error(GpuErrc::failed, std::string(name(op)) + " of " + std::string(name(dtype)) + " is not in this build");
+      return Error(GpuErrc::failed,
+                   std::string(name(op)) + " of " + std::string(name(dtype)) + " is not in this build");
     if (result != cudaSuccess) return error_of(info_, "a reduction", static_cast<cudaError_t>(result));
     auto const bytes = folding.elements * element_bytes(dtype);
     of(Lane::compute).bytes += bytes;

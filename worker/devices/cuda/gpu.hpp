@@ -1,5 +1,5 @@
-// A GPU as the rest of the worker sees it: memory, three queues of work, and reductions. CUDA is behind it, or, in tests,
-// a double in the host's memory.
+// A GPU as the rest of the worker sees it: memory, three queues of work, and reductions. CUDA is behind it, or, in
+// tests, a double in the host's memory.
 #pragma once
 
 #include <array>
@@ -105,8 +105,8 @@ class Gpu {
 
   // Of what allocate() gave. Errors: GpuErrc::failed, where the system has no such handles.
   [[nodiscard]] virtual Result<IpcHandle> share(std::byte* memory) = 0;
-  // Maps what another process shares; `bytes` is what it says it has, which is held against what the driver says. Errors:
-  // GpuErrc::bad_handle.
+  // Maps what another process shares; `bytes` is what it says it has, which is held against what the driver says.
+  // Errors: GpuErrc::bad_handle.
   [[nodiscard]] virtual Result<std::byte*> open(IpcHandle const& handle, std::uint64_t bytes) = 0;
   virtual void close(std::byte* opened) = 0;
 };

@@ -90,8 +90,10 @@ std::string difference(GpuUnit& unit, Case const& c, std::mt19937_64& random) {
   Folder(c.op, c.dtype)
       .run({cpu_sources.data(), c.sources, cpu_destinations.data(), c.destinations, c.elements, false}, c.how);
   auto const session = unit.gpu().session().value();
-  REQUIRE(session->fold(c.op, c.dtype,
-                        {gpu_sources.data(), c.sources, gpu_destinations.data(), c.destinations, c.elements, false}, c.how).has_value());
+  REQUIRE(session
+              ->fold(c.op, c.dtype,
+                     {gpu_sources.data(), c.sources, gpu_destinations.data(), c.destinations, c.elements, false}, c.how)
+              .has_value());
   auto const mark = session->mark(Lane::compute).value();
   REQUIRE(wait_for(*session, mark, std::chrono::steady_clock::now() + std::chrono::seconds(30)).value());
 
@@ -152,7 +154,8 @@ TEST_CASE("a GPU reduces every dtype with every operation to the CPU's bits") {
         for (auto const elements : {0, 1, 7, 64, 1003})
           for (std::size_t const sources : {1, 2, 3, 8})
             for (std::size_t const shift : {0, 1, 3}) {
-              Case const c{op, dtype, sources, 1 + shift % 2, static_cast<std::uint64_t>(elements), shift, {.divisor = 3}};
+              Case const c{op,    dtype,         sources, 1 + shift % 2, static_cast<std::uint64_t>(elements),
+                           shift, {.divisor = 3}};
               auto const differs = difference(*rig.unit, c, random);
               CHECK_MESSAGE(differs == "", name(op) << " of " << elements << " " << name(dtype) << " from " << sources
                                                     << " sources, shifted by " << shift << ", on " << gpu.info().name
@@ -170,7 +173,8 @@ TEST_CASE("a GPU keeps the partial sums of halves in f32 where it is told to") {
       for (auto const op : {ReduceOp::sum, ReduceOp::avg, ReduceOp::min, ReduceOp::prod})
         for (bool const wide_source : {false, true})
           for (bool const wide_results : {false, true}) {
-            Case const c{op, dtype, 3, 2, 777, 1, {.divisor = 7, .wide_source = wide_source, .wide_results = wide_results}};
+            Case const c{
+                op, dtype, 3, 2, 777, 1, {.divisor = 7, .wide_source = wide_source, .wide_results = wide_results}};
             CHECK(difference(*rig.unit, c, random) == "");
           }
   });
@@ -196,7 +200,8 @@ TEST_CASE("a destination may be a source") {
     std::byte* const destination = a->bytes().data();
     auto const session = gpu.session().value();
     for (int i = 0; i < 5; ++i)
-      REQUIRE(session->fold(ReduceOp::sum, Dtype::u8, {sources, 2, &destination, 1, ones.size(), false}, {}).has_value());
+      REQUIRE(
+          session->fold(ReduceOp::sum, Dtype::u8, {sources, 2, &destination, 1, ones.size(), false}, {}).has_value());
     auto const mark = session->mark(Lane::compute).value();
     REQUIRE(wait_for(*session, mark, std::chrono::steady_clock::now() + std::chrono::seconds(30)).value());
     Bytes found(ones.size());

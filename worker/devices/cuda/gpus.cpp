@@ -30,7 +30,8 @@ Result<std::optional<std::uint32_t>> parse_device(std::string_view text) {
   auto const digits = text.starts_with(prefix) ? text.substr(prefix.size()) : std::string_view();
   auto const [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), index);
   if (!digits.empty() && failure == std::errc() && end == digits.data() + digits.size()) return std::optional(index);
-  return Error(GpuErrc::unavailable, "'" + std::string(text.substr(0, 40)) + "' is no device: cpu, cuda:0, cuda:1, ...");
+  return Error(GpuErrc::unavailable,
+               "'" + std::string(text.substr(0, 40)) + "' is no device: cpu, cuda:0, cuda:1, ...");
 }
 
 std::string device_name(std::uint32_t index) { return std::string(prefix) + std::to_string(index); }
@@ -154,8 +155,8 @@ Status GpuUnit::divide(std::span<std::byte> bytes, Dtype dtype, std::uint32_t di
   if (!session) return session.error();
   std::byte const* const source = bytes.data();
   auto* const destination = bytes.data();
-  auto status = (*session)->fold(ReduceOp::avg, dtype, {&source, 1, &destination, 1, bytes.size() / element_bytes(dtype)},
-                                 {.divisor = divisor});
+  auto status = (*session)->fold(
+      ReduceOp::avg, dtype, {&source, 1, &destination, 1, bytes.size() / element_bytes(dtype)}, {.divisor = divisor});
   if (status) {
     auto const mark = (*session)->mark(Lane::compute);
     status = mark ? done(**session, *mark) : Status(mark.error());

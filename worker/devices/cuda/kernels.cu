@@ -2,8 +2,8 @@
 // loops (worker/devices/kernels.inc), so that both give the same bits. Compiled without contraction of a product and a
 // sum, with denormal numbers and exact division. Of a NaN that arithmetic makes, the payload is the processor's own.
 //
-// Every thread moves packs of 16 bytes, several at a time and a grid apart, so that enough of them are under way to fill
-// the memory's bandwidth. What is not aligned to 16 bytes is read in the largest pieces that its address allows.
+// Every thread moves packs of 16 bytes, several at a time and a grid apart, so that enough of them are under way to
+// fill the memory's bandwidth. What is not aligned to 16 bytes is read in the largest pieces that its address allows.
 #include <cuda_fp16.h>
 #include <cuda_runtime_api.h>
 
@@ -53,7 +53,9 @@ struct Brain {
 struct Sum {
   static constexpr bool divides = false;
   template <class T>
-  static __device__ T apply(T a, T b) { return static_cast<T>(a + b); }
+  static __device__ T apply(T a, T b) {
+    return static_cast<T>(a + b);
+  }
 };
 struct Prod {
   static constexpr bool divides = false;
@@ -82,27 +84,37 @@ struct Avg {
 struct Min {
   static constexpr bool divides = false;
   template <class T>
-  static __device__ T apply(T a, T b) { return (a < b) || (a != a) ? a : b; }
+  static __device__ T apply(T a, T b) {
+    return (a < b) || (a != a) ? a : b;
+  }
 };
 struct Max {
   static constexpr bool divides = false;
   template <class T>
-  static __device__ T apply(T a, T b) { return (a > b) || (a != a) ? a : b; }
+  static __device__ T apply(T a, T b) {
+    return (a > b) || (a != a) ? a : b;
+  }
 };
 struct Band {
   static constexpr bool divides = false;
   template <class T>
-  static __device__ T apply(T a, T b) { return static_cast<T>(a & b); }
+  static __device__ T apply(T a, T b) {
+    return static_cast<T>(a & b);
+  }
 };
 struct Bor {
   static constexpr bool divides = false;
   template <class T>
-  static __device__ T apply(T a, T b) { return static_cast<T>(a | b); }
+  static __device__ T apply(T a, T b) {
+    return static_cast<T>(a | b);
+  }
 };
 struct Bxor {
   static constexpr bool divides = false;
   template <class T>
-  static __device__ T apply(T a, T b) { return static_cast<T>(a ^ b); }
+  static __device__ T apply(T a, T b) {
+    return static_cast<T>(a ^ b);
+  }
 };
 
 template <class T>
@@ -128,10 +140,22 @@ template <class T>
 __device__ T element(Pack const& pack, unsigned i) {
   static_assert(sizeof(T) <= 8);
   T value;
-  if constexpr (sizeof(T) == 8) { auto const raw = pack.longs[i]; memcpy(&value, &raw, 8); }
-  if constexpr (sizeof(T) == 4) { auto const raw = pack.words[i]; memcpy(&value, &raw, 4); }
-  if constexpr (sizeof(T) == 2) { auto const raw = pack.shorts[i]; memcpy(&value, &raw, 2); }
-  if constexpr (sizeof(T) == 1) { auto const raw = pack.bytes[i]; memcpy(&value, &raw, 1); }
+  if constexpr (sizeof(T) == 8) {
+    auto const raw = pack.longs[i];
+    memcpy(&value, &raw, 8);
+  }
+  if constexpr (sizeof(T) == 4) {
+    auto const raw = pack.words[i];
+    memcpy(&value, &raw, 4);
+  }
+  if constexpr (sizeof(T) == 2) {
+    auto const raw = pack.shorts[i];
+    memcpy(&value, &raw, 2);
+  }
+  if constexpr (sizeof(T) == 1) {
+    auto const raw = pack.bytes[i];
+    memcpy(&value, &raw, 1);
+  }
   return value;
 }
 
@@ -324,11 +348,16 @@ enum : std::uint8_t { op_sum, op_avg, op_min, op_max, op_prod, op_band, op_bor, 
 template <class Format>
 Numbered of_floats(std::uint8_t op) {
   switch (op) {
-    case op_sum: return numbered<Sum, Format>();
-    case op_avg: return numbered<Avg, Format>();
-    case op_min: return numbered<Min, Format>();
-    case op_max: return numbered<Max, Format>();
-    case op_prod: return numbered<Prod, Format>();
+    case op_sum:
+      return numbered<Sum, Format>();
+    case op_avg:
+      return numbered<Avg, Format>();
+    case op_min:
+      return numbered<Min, Format>();
+    case op_max:
+      return numbered<Max, Format>();
+    case op_prod:
+      return numbered<Prod, Format>();
   }
   return {};
 }
@@ -336,14 +365,22 @@ Numbered of_floats(std::uint8_t op) {
 template <class T, class Unsigned>
 Numbered of_integers(std::uint8_t op) {
   switch (op) {
-    case op_sum: return numbered<Sum, Plain<Unsigned>>();
-    case op_avg: return numbered<Avg, Plain<T>>();
-    case op_min: return numbered<Min, Plain<T>>();
-    case op_max: return numbered<Max, Plain<T>>();
-    case op_prod: return numbered<Prod, Plain<Unsigned>>();
-    case op_band: return numbered<Band, Plain<Unsigned>>();
-    case op_bor: return numbered<Bor, Plain<Unsigned>>();
-    case op_bxor: return numbered<Bxor, Plain<Unsigned>>();
+    case op_sum:
+      return numbered<Sum, Plain<Unsigned>>();
+    case op_avg:
+      return numbered<Avg, Plain<T>>();
+    case op_min:
+      return numbered<Min, Plain<T>>();
+    case op_max:
+      return numbered<Max, Plain<T>>();
+    case op_prod:
+      return numbered<Prod, Plain<Unsigned>>();
+    case op_band:
+      return numbered<Band, Plain<Unsigned>>();
+    case op_bor:
+      return numbered<Bor, Plain<Unsigned>>();
+    case op_bxor:
+      return numbered<Bxor, Plain<Unsigned>>();
   }
   return {};
 }
@@ -351,25 +388,38 @@ Numbered of_integers(std::uint8_t op) {
 // In the order of Dtype.
 Numbered find(std::uint8_t op, std::uint8_t dtype) {
   switch (dtype) {
-    case 0: return of_floats<Plain<double>>(op);
-    case 1: return of_floats<Plain<float>>(op);
-    case 2: return of_floats<Half>(op);
-    case 3: return of_floats<Brain>(op);
-    case 4: return of_integers<std::int64_t, std::uint64_t>(op);
-    case 5: return of_integers<std::int32_t, std::uint32_t>(op);
-    case 6: return of_integers<std::int16_t, std::uint16_t>(op);
-    case 7: return of_integers<std::int8_t, std::uint8_t>(op);
-    case 8: return of_integers<std::uint64_t, std::uint64_t>(op);
-    case 9: return of_integers<std::uint32_t, std::uint32_t>(op);
-    case 10: return of_integers<std::uint16_t, std::uint16_t>(op);
-    case 11: return of_integers<std::uint8_t, std::uint8_t>(op);
+    case 0:
+      return of_floats<Plain<double>>(op);
+    case 1:
+      return of_floats<Plain<float>>(op);
+    case 2:
+      return of_floats<Half>(op);
+    case 3:
+      return of_floats<Brain>(op);
+    case 4:
+      return of_integers<std::int64_t, std::uint64_t>(op);
+    case 5:
+      return of_integers<std::int32_t, std::uint32_t>(op);
+    case 6:
+      return of_integers<std::int16_t, std::uint16_t>(op);
+    case 7:
+      return of_integers<std::int8_t, std::uint8_t>(op);
+    case 8:
+      return of_integers<std::uint64_t, std::uint64_t>(op);
+    case 9:
+      return of_integers<std::uint32_t, std::uint32_t>(op);
+    case 10:
+      return of_integers<std::uint16_t, std::uint16_t>(op);
+    case 11:
+      return of_integers<std::uint8_t, std::uint8_t>(op);
   }
   return {};
 }
 
 }  // namespace
 
-int launch_fold(std::uint8_t op, std::uint8_t dtype, FoldArguments const& arguments, unsigned blocks_max, void* stream) {
+int launch_fold(std::uint8_t op, std::uint8_t dtype, FoldArguments const& arguments, unsigned blocks_max,
+                void* stream) {
   auto const found = find(op, dtype);
   if (found.kernel == nullptr) return -1;
   if (arguments.elements == 0) return 0;

@@ -3,6 +3,8 @@
 
 namespace chorus::devices {
 
-FoundGpus find_gpus() { return {{}, "this build has no CUDA: it was made without the toolkit, or with CHORUS_CUDA=OFF"}; }
+FoundGpus find_gpus() {
+  return {{}, "this build has no CUDA: it was made without the toolkit, or with CHORUS_CUDA=OFF"};
+}
 
 }  // namespace chorus::devices

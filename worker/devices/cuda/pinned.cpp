@@ -6,8 +6,7 @@
 
 namespace chorus::devices {
 
-PinnedSlot::PinnedSlot(PinnedSlot&& other) noexcept
-    : pool_(other.pool_), data_(std::exchange(other.data_, nullptr)) {}
+PinnedSlot::PinnedSlot(PinnedSlot&& other) noexcept : pool_(other.pool_), data_(std::exchange(other.data_, nullptr)) {}
 
 PinnedSlot::~PinnedSlot() {
   if (data_ != nullptr) pool_->give_back(data_);
@@ -28,8 +27,9 @@ Result<PinnedSlot> PinnedPool::take() {
     return PinnedSlot(*this, slot);
   }
   if (slots_ == slots_max_)
-    return Error(GpuErrc::out_of_memory, "all " + std::to_string(slots_max_) + " slots of 1 MiB of pinned memory for cuda:" +
-                                             std::to_string(gpu_.info().index) + " are in use");
+    return Error(GpuErrc::out_of_memory,
+                 "all " + std::to_string(slots_max_) +
+                     " slots of 1 MiB of pinned memory for cuda:" + std::to_string(gpu_.info().index) + " are in use");
   auto const made = gpu_.allocate_pinned(slot_bytes);
   if (!made) return made.error();
   ++slots_;

@@ -59,9 +59,11 @@ class DoubleSession final : public GpuSession {
     auto const elements = folding.elements;
     use_.folded_bytes += elements * element_bytes(dtype) * (sources.size() - 1);
     ++use_.kernels;
-    of(Lane::compute).work.push_back(
-        {[this, op, dtype, sources, destinations, elements, how] { run(op, dtype, sources, destinations, elements, how); },
-         {}});
+    of(Lane::compute)
+        .work.push_back({[this, op, dtype, sources, destinations, elements, how] {
+                           run(op, dtype, sources, destinations, elements, how);
+                         },
+                         {}});
     ++of(Lane::compute).queued;
     return ok();
   }

@@ -1,6 +1,6 @@
-// A GPU for tests, in the host's memory. What it is asked to do it does late and one thing at a time, in an order of its
-// own among its queues; its memory is poisoned when it is given out, and whoever looks there without being the device
-// dies of it: the addresses that it gives out are mapped without any right.
+// A GPU for tests, in the host's memory. What it is asked to do it does late and one thing at a time, in an order of
+// its own among its queues; its memory is poisoned when it is given out, and whoever looks there without being the
+// device dies of it: the addresses that it gives out are mapped without any right.
 #pragma once
 
 #include <atomic>
