@@ -1,0 +1,141 @@
+// What the GPUs of this host make of the reductions, beside what a copy on the device does: one JSON object per line.
+// Without a GPU it says why, and ends with status 77.
+//
+//   gpu_bandwidth               every figure below
+//   gpu_bandwidth --open UUID HANDLE BYTES FIRST   (itself, as the other process of the last figure)
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "worker/devices/cuda/gpus.hpp"
+
+namespace {
+
+using namespace chorus;
+using namespace chorus::devices;
+
+constexpr std::uint64_t operand_bytes = 256 << 20;
+constexpr int rounds = 20;
+
+double seconds_of(GpuSession& session, std::function<Status()> const& queue) {
+  auto best = 1e9;
+  for (int round = 0; round < rounds + 2; ++round) {
+    auto const before = session.use().compute_seconds;
+    queue().value();
+    auto const mark = session.mark(Lane::compute).value();
+    if (!wait_for(session, mark, std::chrono::steady_clock::now() + std::chrono::seconds(30)).value()) std::exit(1);
+    auto const took = session.use().compute_seconds - before;
+    if (round >= 2) best = std::min(best, took);  // the first ones wake the device
+  }
+  return best;
+}
+
+std::string hex(IpcHandle const& handle) {
+  std::string text;
+  for (auto const byte : handle) {
+    char digits[3];
+    std::snprintf(digits, sizeof digits, "%02x", static_cast<unsigned>(byte));
+    text += digits;
+  }
+  return text;
+}
+
+// The bytes moved by a reduction: every operand read once, the result written once.
+void measure(GpuUnit& unit) {
+  constexpr std::size_t sources_max = 8;
+  std::vector<std::shared_ptr<GpuMemory>> memory;
+  std::vector<std::byte const*> sources;
+  for (std::size_t i = 0; i <= sources_max; ++i) memory.push_back(unit.acquire(operand_bytes).value());
+  for (auto const& block : memory) sources.push_back(block->bytes().data());
+  auto* const destination = memory.back()->bytes().data();
+  auto const session = unit.gpu().session().value();
+  auto const copy_s =
+      seconds_of(*session, [&] { return session->copy(Lane::compute, destination, sources[0], operand_bytes); });
+  auto const copy_rate = 2.0 * operand_bytes / copy_s;
+  std::printf("{\"gpu\":\"%s\",\"figure\":\"copy\",\"bytes\":%llu,\"seconds\":%.9f,\"GBps\":%.1f}\n",
+              unit.gpu().info().name.c_str(), static_cast<unsigned long long>(operand_bytes), copy_s, copy_rate / 1e9);
+  for (auto const dtype : {Dtype::f32, Dtype::bf16, Dtype::f16, Dtype::f64, Dtype::i32, Dtype::u8})
+    for (std::size_t const count : {2, 8}) {
+      auto const elements = operand_bytes / element_bytes(dtype);
+      auto const s = seconds_of(*session, [&] {
+        return session->fold(ReduceOp::sum, dtype, {sources.data(), count, &destination, 1, elements, false}, {});
+      });
+      auto const rate = static_cast<double>(count + 1) * operand_bytes / s;
+      std::printf(
+          "{\"figure\":\"sum\",\"dtype\":\"%s\",\"sources\":%zu,\"seconds\":%.9f,\"GBps\":%.1f,\"of_copy\":%.3f}\n",
+          std::string(name(dtype)).c_str(), count, s, rate / 1e9, rate / copy_rate);
+    }
+}
+
+// Another process maps the arena and looks at its first byte.
+bool share(GpuUnit& unit, char const* self) {
+  auto const arena = unit.arena().value();
+  std::vector<std::byte> const first(64, std::byte{42});
+  auto const block = unit.acquire(first.size()).value();
+  unit.upload(block->bytes().data(), first).value();
+  auto const handle = unit.gpu().share(arena->bytes().data());
+  if (!handle) {
+    std::printf("{\"figure\":\"ipc\",\"refused\":\"%s\"}\n", handle.error().detail.c_str());
+    return true;
+  }
+  auto const offset = block->bytes().data() - arena->bytes().data();
+  auto const command = std::string(self) + " --open " + unit.gpu().info().uuid + " " + hex(*handle) + " " +
+                       std::to_string(arena->bytes().size()) + " " + std::to_string(offset);
+  std::fflush(stdout);
+  return std::system(command.c_str()) == 0;
+}
+
+std::uint64_t number(std::string_view text) {
+  std::uint64_t value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
+}
+
+int open_shared(Gpus const& gpus, char const* const* argv) {
+  auto* const unit = gpus.find(std::string_view(argv[2]));
+  if (unit == nullptr) return 1;
+  IpcHandle handle{};
+  std::string_view const text(argv[3]);
+  for (std::size_t i = 0; i < handle.size() && 2 * i + 2 <= text.size(); ++i) {
+    unsigned value = 0;
+    std::from_chars(text.data() + 2 * i, text.data() + 2 * i + 2, value, 16);
+    handle[i] = static_cast<std::byte>(value);
+  }
+  auto const bytes = number(argv[4]);
+  bool const refuses_more = unit->gpu().open(handle, bytes * 2).has_error();
+  auto const opened = unit->gpu().open(handle, bytes);
+  if (!opened) {
+    std::printf("{\"figure\":\"ipc\",\"refused\":\"%s\"}\n", opened.error().detail.c_str());
+    return 0;
+  }
+  std::vector<std::byte> found(64);
+  unit->download(found, *opened + number(argv[5])).value();
+  bool const right = std::all_of(found.begin(), found.end(), [](std::byte b) { return b == std::byte{42}; });
+  std::printf("{\"figure\":\"ipc\",\"right\":%s,\"refuses_what_is_not_there\":%s}\n", right ? "true" : "false",
+              refuses_more ? "true" : "false");
+  unit->gpu().close(*opened);
+  return right && refuses_more ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Gpus const gpus(find_gpus(), {.arena_bytes = 10 * operand_bytes});
+  if (gpus.size() == 0) {
+    std::printf("skipped: %s\n", gpus.why_none().c_str());
+    return 77;
+  }
+  if (argc == 6 && std::string_view(argv[1]) == "--open") return open_shared(gpus, argv);
+  bool good = true;
+  for (std::size_t i = 0; i < gpus.size(); ++i) {
+    measure(gpus[i]);
+    good = share(gpus[i], argv[0]) && good;
+  }
+  return good ? 0 : 1;
+}

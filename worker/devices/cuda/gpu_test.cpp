@@ -1,0 +1,318 @@
+// The same stories on the double and on every GPU that the host has.
+#include "worker/devices/cuda/gpu.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <random>
+#include <string>
+
+#include "worker/devices/cuda/gpus.hpp"
+#include "worker/devices/cuda/testing/every_gpu.hpp"
+#include "worker/devices/reduce.hpp"
+
+using namespace chorus;
+using namespace chorus::devices;
+using testing::GpuDouble;
+using testing::on_every_gpu;
+
+namespace {
+
+using Bytes = std::vector<std::byte>;
+constexpr auto poison = std::byte{0x5a};
+
+// Any bits at all: denormal numbers, infinities and what is no number included.
+Bytes random_bytes(std::size_t size, std::mt19937_64& random) {
+  Bytes bytes(size);
+  for (auto& byte : bytes) byte = static_cast<std::byte>(random());
+  return bytes;
+}
+
+template <class Bits>
+bool same_or_nan(std::byte const* a, std::byte const* b, Bits infinity) {
+  Bits x = 0, y = 0;
+  std::memcpy(&x, a, sizeof x);
+  std::memcpy(&y, b, sizeof y);
+  auto const is_nan = [infinity](Bits bits) {
+    return static_cast<Bits>(bits & static_cast<Bits>(static_cast<Bits>(~Bits{0}) >> 1)) > infinity;
+  };
+  return x == y || (is_nan(x) && is_nan(y));
+}
+
+// The payload of a NaN is the processor's own.
+bool same(Dtype dtype, std::byte const* a, std::byte const* b) {
+  if (dtype == Dtype::f64) return same_or_nan<std::uint64_t>(a, b, 0x7ff0000000000000u);
+  if (dtype == Dtype::f32) return same_or_nan<std::uint32_t>(a, b, 0x7f800000u);
+  if (dtype == Dtype::f16) return same_or_nan<std::uint16_t>(a, b, 0x7c00u);
+  if (dtype == Dtype::bf16) return same_or_nan<std::uint16_t>(a, b, 0x7f80u);
+  return std::memcmp(a, b, element_bytes(dtype)) == 0;
+}
+
+struct Case {
+  ReduceOp op = ReduceOp::sum;
+  Dtype dtype = Dtype::f32;
+  std::size_t sources = 2;
+  std::size_t destinations = 1;
+  std::uint64_t elements = 0;
+  std::size_t shift = 0;  // elements between an aligned address and the first source; the others lie elsewhere
+  Folder::How how;
+};
+
+Dtype width_of(Case const& c, bool wide) { return wide ? Dtype::f32 : c.dtype; }
+
+// What the GPU makes of it in poisoned memory, compared with what the CPU makes. "" or what differs.
+std::string difference(GpuUnit& unit, Case const& c, std::mt19937_64& random) {
+  std::vector<Bytes> inputs;
+  std::vector<std::shared_ptr<GpuMemory>> memory;
+  std::vector<std::byte const*> cpu_sources, gpu_sources;
+  for (std::size_t s = 0; s < c.sources; ++s) {
+    auto const size = element_bytes(width_of(c, s == 0 && c.how.wide_source));
+    inputs.push_back(random_bytes(c.elements * size, random));
+    memory.push_back(unit.acquire((c.elements + c.shift + s) * size).value());
+    gpu_sources.push_back(memory.back()->bytes().data() + (c.shift + s) % (c.shift + 3) * size);
+    REQUIRE(unit.upload(const_cast<std::byte*>(gpu_sources.back()), inputs.back()).has_value());
+  }
+  for (auto const& input : inputs) cpu_sources.push_back(input.data());
+  auto const result = width_of(c, c.how.wide_results);
+  auto const size = element_bytes(result);
+  auto const guard = 32 * size;
+  std::vector<Bytes> expected(c.destinations, Bytes(c.elements * size));
+  std::vector<std::byte*> cpu_destinations, gpu_destinations;
+  Bytes const poisoned(c.elements * size + 3 * guard, poison);
+  std::vector<std::shared_ptr<GpuMemory>> outputs;
+  for (std::size_t d = 0; d < c.destinations; ++d) {
+    cpu_destinations.push_back(expected[d].data());
+    outputs.push_back(unit.acquire(poisoned.size()).value());
+    REQUIRE(unit.upload(outputs.back()->bytes().data(), poisoned).has_value());
+    gpu_destinations.push_back(outputs.back()->bytes().data() + guard + (c.shift + d) * size);
+  }
+  Folder(c.op, c.dtype)
+      .run({cpu_sources.data(), c.sources, cpu_destinations.data(), c.destinations, c.elements, false}, c.how);
+  auto const session = unit.gpu().session().value();
+  REQUIRE(session
+              ->fold(c.op, c.dtype,
+                     {gpu_sources.data(), c.sources, gpu_destinations.data(), c.destinations, c.elements, false}, c.how)
+              .has_value());
+  auto const mark = session->mark(Lane::compute).value();
+  REQUIRE(wait_for(*session, mark, std::chrono::steady_clock::now() + std::chrono::seconds(30)).value());
+
+  for (std::size_t d = 0; d < c.destinations; ++d) {
+    Bytes found(poisoned.size());
+    REQUIRE(unit.download(found, outputs[d]->bytes().data()).has_value());
+    auto const begin = guard + (c.shift + d) * size;
+    for (std::size_t i = 0; i < found.size(); ++i)
+      if ((i < begin || i >= begin + c.elements * size) && found[i] != poison)
+        return "byte " + std::to_string(i) + " outside of destination " + std::to_string(d) + " was written";
+    for (std::uint64_t i = 0; i < c.elements; ++i)
+      if (!same(result, found.data() + begin + i * size, expected[d].data() + i * size))
+        return "element " + std::to_string(i) + " of destination " + std::to_string(d);
+  }
+  return "";
+}
+
+struct Rig {
+  // The GPU stays somebody else's.
+  struct Borrowed;
+  explicit Rig(Gpu& gpu);
+  std::unique_ptr<GpuUnit> unit;
+};
+
+struct Rig::Borrowed final : Gpu {
+  explicit Borrowed(Gpu& other) : gpu(other) {}
+  GpuInfo const& info() const override { return gpu.info(); }
+  Result<std::uint64_t> free_bytes() override { return gpu.free_bytes(); }
+  Result<std::byte*> allocate(std::uint64_t bytes) override { return gpu.allocate(bytes); }
+  void free(std::byte* memory) override { gpu.free(memory); }
+  Result<std::byte*> allocate_pinned(std::uint64_t bytes) override { return gpu.allocate_pinned(bytes); }
+  void free_pinned(std::byte* memory) override { gpu.free_pinned(memory); }
+  Result<std::unique_ptr<GpuSession>> session() override { return gpu.session(); }
+  Result<IpcHandle> share(std::byte* memory) override { return gpu.share(memory); }
+  Result<std::byte*> open(IpcHandle const& handle, std::uint64_t bytes) override { return gpu.open(handle, bytes); }
+  void close(std::byte* opened) override { gpu.close(opened); }
+  Gpu& gpu;
+};
+
+Rig::Rig(Gpu& gpu)
+    : unit(std::make_unique<GpuUnit>(std::make_unique<Borrowed>(gpu), GpuLimits{.arena_bytes = 64 << 20})) {}
+
+std::uint64_t fresh_seed() {
+  auto const seed = std::random_device{}();
+  MESSAGE("seed " << seed);
+  return seed;
+}
+
+}  // namespace
+
+TEST_CASE("a GPU reduces every dtype with every operation to the CPU's bits") {
+  on_every_gpu([](Gpu& gpu) {
+    Rig rig(gpu);
+    std::mt19937_64 random(fresh_seed());
+    for (auto const op : all_reduce_ops)
+      for (auto const dtype : all_dtypes) {
+        if (find_combine(op, dtype) == nullptr) continue;
+        for (auto const elements : {0, 1, 7, 64, 1003})
+          for (std::size_t const sources : {1, 2, 3, 8})
+            for (std::size_t const shift : {0, 1, 3}) {
+              Case const c{op,    dtype,         sources, 1 + shift % 2, static_cast<std::uint64_t>(elements),
+                           shift, {.divisor = 3}};
+              auto const differs = difference(*rig.unit, c, random);
+              CHECK_MESSAGE(differs == "", name(op) << " of " << elements << " " << name(dtype) << " from " << sources
+                                                    << " sources, shifted by " << shift << ", on " << gpu.info().name
+                                                    << ": " << differs);
+            }
+      }
+  });
+}
+
+TEST_CASE("a GPU keeps the partial sums of halves in f32 where it is told to") {
+  on_every_gpu([](Gpu& gpu) {
+    Rig rig(gpu);
+    std::mt19937_64 random(fresh_seed());
+    for (auto const dtype : {Dtype::f16, Dtype::bf16})
+      for (auto const op : {ReduceOp::sum, ReduceOp::avg, ReduceOp::min, ReduceOp::prod})
+        for (bool const wide_source : {false, true})
+          for (bool const wide_results : {false, true}) {
+            Case const c{
+                op, dtype, 3, 2, 777, 1, {.divisor = 7, .wide_source = wide_source, .wide_results = wide_results}};
+            CHECK(difference(*rig.unit, c, random) == "");
+          }
+  });
+}
+
+TEST_CASE("large reductions use the whole grid") {
+  on_every_gpu([](Gpu& gpu) {
+    Rig rig(gpu);
+    std::mt19937_64 random(fresh_seed());
+    for (auto const dtype : {Dtype::f32, Dtype::bf16, Dtype::u8})
+      CHECK(difference(*rig.unit, {ReduceOp::sum, dtype, 2, 1, 2'000'003, 1, {}}, random) == "");
+  });
+}
+
+TEST_CASE("a destination may be a source") {
+  on_every_gpu([](Gpu& gpu) {
+    Rig rig(gpu);
+    Bytes const ones(4096, std::byte{1});
+    auto const a = rig.unit->acquire(ones.size()).value(), b = rig.unit->acquire(ones.size()).value();
+    REQUIRE(rig.unit->upload(a->bytes().data(), ones).has_value());
+    REQUIRE(rig.unit->upload(b->bytes().data(), ones).has_value());
+    std::byte const* const sources[] = {a->bytes().data(), b->bytes().data()};
+    std::byte* const destination = a->bytes().data();
+    auto const session = gpu.session().value();
+    for (int i = 0; i < 5; ++i)
+      REQUIRE(
+          session->fold(ReduceOp::sum, Dtype::u8, {sources, 2, &destination, 1, ones.size(), false}, {}).has_value());
+    auto const mark = session->mark(Lane::compute).value();
+    REQUIRE(wait_for(*session, mark, std::chrono::steady_clock::now() + std::chrono::seconds(30)).value());
+    Bytes found(ones.size());
+    REQUIRE(rig.unit->download(found, a->bytes().data()).has_value());
+    CHECK(found == Bytes(ones.size(), std::byte{6}));
+  });
+}
+
+TEST_CASE("what goes to a GPU comes back, whatever its length") {
+  on_every_gpu([](Gpu& gpu) {
+    Rig rig(gpu);
+    std::mt19937_64 random(fresh_seed());
+    for (std::size_t const size : {0ul, 1ul, 4097ul, PinnedPool::slot_bytes, 3 * PinnedPool::slot_bytes + 5}) {
+      auto const sent = random_bytes(size, random);
+      auto const memory = rig.unit->acquire(size).value();
+      REQUIRE(rig.unit->upload(memory->bytes().data(), sent).has_value());
+      Bytes back(size, poison);
+      REQUIRE(rig.unit->download(back, memory->bytes().data()).has_value());
+      CHECK(back == sent);
+    }
+    CHECK(rig.unit->pinned().pinned_bytes() == 2 * PinnedPool::slot_bytes);
+    CHECK(rig.unit->totals().use.in_bytes == rig.unit->totals().use.out_bytes);
+  });
+}
+
+TEST_CASE("a session's queues wait for each other's marks") {
+  on_every_gpu([](Gpu& gpu) {
+    Rig rig(gpu);
+    auto const memory = rig.unit->acquire(1 << 20).value();
+    auto in = rig.unit->pinned().take().value(), out = rig.unit->pinned().take().value();
+    auto const session = gpu.session().value();
+    auto* const on_device = memory->bytes().data();
+    for (int round = 1; round <= 100; ++round) {
+      auto const filled = std::byte(round);
+      std::fill(in.bytes().begin(), in.bytes().end(), filled);
+      REQUIRE(session->copy(Lane::in, on_device, in.bytes().data(), 1 << 20).has_value());
+      REQUIRE(session->follow(Lane::out, session->mark(Lane::in).value()).has_value());
+      REQUIRE(session->copy(Lane::out, out.bytes().data(), on_device, 1 << 20).has_value());
+      auto const there = session->mark(Lane::out).value();
+      REQUIRE(wait_for(*session, there, std::chrono::steady_clock::now() + std::chrono::seconds(30)).value());
+      REQUIRE(out.bytes().front() == filled);
+      REQUIRE(out.bytes().back() == filled);
+    }
+  });
+}
+
+TEST_CASE("an arena gives out its memory once, and refuses with the sizes") {
+  GpuDouble gpu;
+  auto const arena = GpuArena::reserve(gpu, 1 << 20).value();
+  auto first = arena->acquire(1000).value();
+  auto const second = arena->acquire(600 << 10).value();
+  CHECK(first->bytes().data() + 1024 <= second->bytes().data());
+  auto const refused = arena->acquire(600 << 10);
+  CHECK(refused.error().code == GpuErrc::out_of_memory);
+  CHECK(refused.error().detail == "cuda:0: 614400 bytes asked for, 615424 of the arena's 1048576 in use");
+  CHECK(arena->acquire(std::uint64_t{1} << 62).has_error());
+  first.reset();
+  CHECK(arena->used_bytes() == 614400);
+  CHECK(arena->acquire(1000).value()->bytes().data() == arena->bytes().data());
+}
+
+TEST_CASE("pinned memory has a bound") {
+  GpuDouble gpu;
+  PinnedPool pool(gpu, 2 << 20);
+  auto const first = pool.take().value();
+  { auto const second = pool.take().value(); }
+  auto const third = pool.take().value();
+  auto const refused = pool.take();
+  CHECK(refused.error().code == GpuErrc::out_of_memory);
+  CHECK(pool.pinned_bytes() == 2 << 20);
+}
+
+TEST_CASE("what one process shares another one maps, and a handle is held against what is there") {
+  GpuDouble gpu(0), neighbour(0);
+  auto const arena = GpuArena::reserve(gpu, 1 << 20).value();
+  auto const handle = gpu.share(arena->bytes().data()).value();
+  CHECK(neighbour.open(handle, 2 << 20).error().code == GpuErrc::bad_handle);
+  CHECK(neighbour.open(IpcHandle{}, 1).error().code == GpuErrc::bad_handle);
+  auto* const mapped = neighbour.open(handle, 1 << 20).value();
+  gpu.behind(arena->bytes()).front() = std::byte{42};
+  CHECK(neighbour.behind({mapped, 1}).front() == std::byte{42});
+  neighbour.close(mapped);
+}
+
+TEST_CASE("a GPU that is lost stays lost, and says so") {
+  auto owned = std::make_unique<GpuDouble>();
+  auto& gpu = *owned;
+  GpuUnit unit(std::move(owned), {.arena_bytes = 1 << 20});
+  auto const memory = unit.acquire(100).value();
+  Bytes const bytes(100);
+  gpu.fail_after(1, GpuErrc::failed);
+  CHECK(unit.upload(memory->bytes().data(), bytes).error().code == GpuErrc::failed);
+  CHECK(unit.lost() == std::nullopt);
+  CHECK(unit.upload(memory->bytes().data(), bytes).has_value());
+  gpu.fail_after(1, GpuErrc::lost);
+  CHECK(unit.upload(memory->bytes().data(), bytes).error().code == GpuErrc::lost);
+  CHECK(unit.lost() == "cuda:0: the double was told to fail");
+  CHECK(unit.upload(memory->bytes().data(), bytes).error().code == GpuErrc::lost);
+}
+
+TEST_CASE("devices have names, and there are only so many") {
+  CHECK(parse_device("cpu").value() == std::nullopt);
+  CHECK(parse_device("cuda:7").value() == 7u);
+  for (auto const* text : {"", "cuda", "cuda:", "cuda:-1", "cuda:1x", "cuda:99999999999", "gpu:0", "CUDA:0"})
+    CHECK(parse_device(text).error().code == GpuErrc::unavailable);
+  FoundGpus found;
+  found.gpus.push_back(std::make_unique<GpuDouble>(0));
+  found.gpus.push_back(std::make_unique<GpuDouble>(1));
+  Gpus const gpus(std::move(found), {});
+  CHECK(gpus.find(1u).value()->gpu().info().index == 1);
+  CHECK(gpus.find(999u).error().detail == "there is no cuda:999 here: there is cuda:0, cuda:1");
+  CHECK(Gpus({{}, "no GPU: for a reason"}, {}).find(0u).error().detail ==
+        "there is no cuda:0 here: no GPU: for a reason");
+}

@@ -1,0 +1,229 @@
+#include "worker/devices/cuda/gpus.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <thread>
+
+namespace chorus::devices {
+namespace {
+
+constexpr std::string_view prefix = "cuda:";
+// No copy of a slot takes longer on a device that works.
+constexpr std::chrono::seconds patience{10};
+
+void add(GpuUse& sum, GpuUse const& more) {
+  sum.in_bytes += more.in_bytes;
+  sum.out_bytes += more.out_bytes;
+  sum.folded_bytes += more.folded_bytes;
+  sum.kernels += more.kernels;
+  sum.in_seconds += more.in_seconds;
+  sum.out_seconds += more.out_seconds;
+  sum.compute_seconds += more.compute_seconds;
+}
+
+}  // namespace
+
+Result<std::optional<std::uint32_t>> parse_device(std::string_view text) {
+  if (text == "cpu") return std::optional<std::uint32_t>();
+  std::uint32_t index = 0;
+  auto const digits = text.starts_with(prefix) ? text.substr(prefix.size()) : std::string_view();
+  auto const [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), index);
+  if (!digits.empty() && failure == std::errc() && end == digits.data() + digits.size()) return std::optional(index);
+  return Error(GpuErrc::unavailable,
+               "'" + std::string(text.substr(0, 40)) + "' is no device: cpu, cuda:0, cuda:1, ...");
+}
+
+std::string device_name(std::uint32_t index) { return std::string(prefix) + std::to_string(index); }
+
+Result<bool> wait_for(GpuSession& session, Mark mark, std::chrono::steady_clock::time_point deadline) {
+  for (;;) {
+    auto const reached = session.reached(mark);
+    if (!reached || *reached) return reached;
+    if (std::chrono::steady_clock::now() >= deadline) return false;
+    std::this_thread::yield();
+  }
+}
+
+GpuUnit::GpuUnit(std::unique_ptr<Gpu> gpu, GpuLimits limits)
+    : gpu_(std::move(gpu)), limits_(limits), pinned_(*gpu_, limits.pinned_bytes) {}
+
+Result<std::shared_ptr<GpuArena>> GpuUnit::arena() {
+  std::scoped_lock lock(mutex_);
+  if (lost_) return Error(GpuErrc::lost, *lost_);
+  if (arena_) return arena_;
+  auto bytes = limits_.arena_bytes;
+  if (bytes == 0) {
+    auto const free = gpu_->free_bytes();
+    if (!free) return free.error();
+    bytes = *free / 2;
+  }
+  auto made = GpuArena::reserve(*gpu_, bytes);
+  if (!made) return made.error();
+  arena_ = *made;
+  return arena_;
+}
+
+std::shared_ptr<GpuArena> GpuUnit::arena_if_any() const {
+  std::scoped_lock lock(mutex_);
+  return arena_;
+}
+
+Result<std::shared_ptr<GpuMemory>> GpuUnit::acquire(std::uint64_t bytes) {
+  auto const from = arena();
+  if (!from) return from.error();
+  return (*from)->acquire(bytes);
+}
+
+// Two slots in turn: one is filled or emptied by the host while the device works on the other.
+template <class Move>
+Status GpuUnit::in_pieces(std::uint64_t bytes, Move const& move) {
+  if (auto const why = lost()) return Error(GpuErrc::lost, *why);
+  auto first = pinned_.take();
+  if (!first) return first.error();
+  auto second = pinned_.take();
+  if (!second) return second.error();
+  PinnedSlot* const slots[] = {&*first, &*second};
+  // After the slots: its end waits for what it still does with them.
+  auto session = gpu_->session();
+  if (!session) return session.error();
+  auto const status = move(**session, slots, bytes);
+  count((*session)->use());
+  if (!status) saw(status.error());
+  return status;
+}
+
+namespace {
+
+Status done(GpuSession& session, Mark mark) {
+  auto const reached = wait_for(session, mark, std::chrono::steady_clock::now() + patience);
+  if (!reached) return reached.error();
+  if (!*reached) return Error(GpuErrc::lost, "a copy took longer than 10 seconds");
+  return ok();
+}
+
+}  // namespace
+
+Status GpuUnit::upload(std::byte* to, std::span<std::byte const> from) {
+  return in_pieces(from.size(), [&](GpuSession& session, PinnedSlot* const* slots, std::uint64_t bytes) {
+    Mark marks[2];
+    for (std::uint64_t at = 0, n = 0; at < bytes; at += PinnedPool::slot_bytes, ++n) {
+      if (auto const free = done(session, marks[n % 2]); !free) return free;
+      auto const piece = from.subspan(at).first(std::min(PinnedPool::slot_bytes, bytes - at));
+      auto const slot = slots[n % 2]->bytes();
+      std::memcpy(slot.data(), piece.data(), piece.size());
+      if (auto const queued = session.copy(Lane::in, to + at, slot.data(), piece.size()); !queued) return queued;
+      auto const mark = session.mark(Lane::in);
+      if (!mark) return Status(mark.error());
+      marks[n % 2] = *mark;
+    }
+    if (auto const first = done(session, marks[0]); !first) return first;
+    return done(session, marks[1]);
+  });
+}
+
+Status GpuUnit::download(std::span<std::byte> to, std::byte const* from) {
+  return in_pieces(to.size(), [&](GpuSession& session, PinnedSlot* const* slots, std::uint64_t bytes) {
+    struct Piece {
+      Mark mark;
+      std::uint64_t at = 0, size = 0;
+    } pieces[2];
+    auto const land = [&](std::uint64_t n) {
+      auto& piece = pieces[n % 2];
+      if (auto const there = done(session, piece.mark); !there) return there;
+      if (piece.size != 0) std::memcpy(to.data() + piece.at, slots[n % 2]->bytes().data(), piece.size);
+      piece = {};
+      return ok();
+    };
+    std::uint64_t n = 0;
+    for (std::uint64_t at = 0; at < bytes; at += PinnedPool::slot_bytes, ++n) {
+      if (auto const landed = land(n); !landed) return landed;
+      auto const size = std::min(PinnedPool::slot_bytes, bytes - at);
+      if (auto const queued = session.copy(Lane::out, slots[n % 2]->bytes().data(), from + at, size); !queued)
+        return queued;
+      auto const mark = session.mark(Lane::out);
+      if (!mark) return Status(mark.error());
+      pieces[n % 2] = {*mark, at, size};
+    }
+    if (auto const landed = land(n); !landed) return landed;
+    return land(n + 1);
+  });
+}
+
+Status GpuUnit::divide(std::span<std::byte> bytes, Dtype dtype, std::uint32_t divisor) {
+  auto session = gpu_->session();
+  if (!session) return session.error();
+  std::byte const* const source = bytes.data();
+  auto* const destination = bytes.data();
+  auto status = (*session)->fold(
+      ReduceOp::avg, dtype, {&source, 1, &destination, 1, bytes.size() / element_bytes(dtype)}, {.divisor = divisor});
+  if (status) {
+    auto const mark = (*session)->mark(Lane::compute);
+    status = mark ? done(**session, *mark) : Status(mark.error());
+  }
+  count((*session)->use());
+  if (!status) saw(status.error());
+  return status;
+}
+
+std::optional<std::string> GpuUnit::lost() const {
+  std::scoped_lock lock(mutex_);
+  return lost_;
+}
+
+void GpuUnit::saw(Error const& error) {
+  std::scoped_lock lock(mutex_);
+  if (error.code == GpuErrc::lost && !lost_) lost_ = error.detail;
+}
+
+void GpuUnit::count(GpuUse const& use) {
+  std::scoped_lock lock(mutex_);
+  add(use_, use);
+}
+
+GpuTotals GpuUnit::totals() const {
+  std::scoped_lock lock(mutex_);
+  GpuTotals totals;
+  totals.use = use_;
+  totals.pinned_bytes = pinned_.pinned_bytes();
+  if (arena_) {
+    totals.arena_bytes = arena_->bytes().size();
+    totals.arena_used_bytes = arena_->used_bytes();
+  }
+  return totals;
+}
+
+namespace {
+
+std::vector<std::unique_ptr<GpuUnit>> units_of(FoundGpus&& found, GpuLimits limits) {
+  std::vector<std::unique_ptr<GpuUnit>> units;
+  for (auto& gpu : found.gpus) units.push_back(std::make_unique<GpuUnit>(std::move(gpu), limits));
+  return units;
+}
+
+}  // namespace
+
+Gpus::Gpus(FoundGpus found, GpuLimits limits) : units_(units_of(std::move(found), limits)), why_none_(found.why_none) {}
+
+Result<GpuUnit*> Gpus::find(std::uint32_t index) const {
+  for (auto const& unit : units_)
+    if (unit->gpu().info().index == index) return unit.get();
+  std::string there;
+  for (auto const& unit : units_) there += (there.empty() ? "" : ", ") + device_name(unit->gpu().info().index);
+  return Error(GpuErrc::unavailable,
+               "there is no " + device_name(index) + " here: " + (there.empty() ? why_none_ : "there is " + there));
+}
+
+GpuUnit* Gpus::find(std::string_view uuid) const {
+  for (auto const& unit : units_)
+    if (unit->gpu().info().uuid == uuid) return unit.get();
+  return nullptr;
+}
+
+std::optional<std::string> Gpus::lost() const {
+  for (auto const& unit : units_)
+    if (auto why = unit->lost()) return why;
+  return std::nullopt;
+}
+
+}  // namespace chorus::devices

@@ -1,0 +1,95 @@
+// The GPUs of one worker with the memory that it has there.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "worker/devices/cuda/arena.hpp"
+#include "worker/devices/cuda/gpu.hpp"
+#include "worker/devices/cuda/pinned.hpp"
+
+namespace chorus::devices {
+
+// "cuda:0"; nothing for "cpu". Errors: GpuErrc::unavailable for what is neither.
+[[nodiscard]] Result<std::optional<std::uint32_t>> parse_device(std::string_view text);
+[[nodiscard]] std::string device_name(std::uint32_t index);
+
+struct GpuLimits {
+  std::uint64_t arena_bytes = 0;  // of each GPU, taken when the first tensor comes there; 0: half of what is free then
+  std::uint64_t pinned_bytes = std::uint64_t{256} << 20;  // for each GPU
+};
+
+// What all runs of this worker on one GPU have done.
+struct GpuTotals {
+  GpuUse use;
+  std::uint64_t arena_bytes = 0;
+  std::uint64_t arena_used_bytes = 0;
+  std::uint64_t pinned_bytes = 0;
+};
+
+// One GPU of the worker. Thread-safe.
+class GpuUnit {
+ public:
+  GpuUnit(std::unique_ptr<Gpu> gpu, GpuLimits limits);
+
+  [[nodiscard]] Gpu& gpu() const { return *gpu_; }
+  [[nodiscard]] PinnedPool& pinned() { return pinned_; }
+  // Errors: GpuErrc::out_of_memory, lost.
+  [[nodiscard]] Result<std::shared_ptr<GpuArena>> arena();
+  [[nodiscard]] std::shared_ptr<GpuArena> arena_if_any() const;
+  [[nodiscard]] Result<std::shared_ptr<GpuMemory>> acquire(std::uint64_t bytes);
+
+  // Copies between this GPU's memory and the host's, through pinned slots, and waits. Errors: GpuErrc.
+  [[nodiscard]] Status upload(std::byte* to, std::span<std::byte const> from);
+  [[nodiscard]] Status download(std::span<std::byte> to, std::byte const* from);
+  // dst[i] = src[i] / divisor, rounded as devices::Divide does, and waits.
+  [[nodiscard]] Status divide(std::span<std::byte> bytes, Dtype dtype, std::uint32_t divisor);
+
+  // Why nothing works there any more, once an error was GpuErrc::lost.
+  [[nodiscard]] std::optional<std::string> lost() const;
+  void saw(Error const& error);
+
+  void count(GpuUse const& use);
+  [[nodiscard]] GpuTotals totals() const;
+
+ private:
+  template <class Move>
+  [[nodiscard]] Status in_pieces(std::uint64_t bytes, Move const& move);
+
+  std::unique_ptr<Gpu> const gpu_;
+  GpuLimits const limits_;
+  PinnedPool pinned_;
+  mutable std::mutex mutex_;
+  std::shared_ptr<GpuArena> arena_;
+  std::optional<std::string> lost_;
+  GpuUse use_;
+};
+
+// Outlives all memory that was acquired there.
+class Gpus {
+ public:
+  Gpus(FoundGpus found, GpuLimits limits);
+
+  [[nodiscard]] std::size_t size() const { return units_.size(); }
+  [[nodiscard]] std::string const& why_none() const { return why_none_; }
+  [[nodiscard]] GpuUnit& operator[](std::size_t index) const { return *units_[index]; }
+  // Errors: GpuErrc::unavailable, which says what there is.
+  [[nodiscard]] Result<GpuUnit*> find(std::uint32_t index) const;
+  [[nodiscard]] GpuUnit* find(std::string_view uuid) const;  // null: not of this process
+  [[nodiscard]] std::optional<std::string> lost() const;     // the first that is
+
+ private:
+  std::vector<std::unique_ptr<GpuUnit>> units_;
+  std::string const why_none_;
+};
+
+// Waits until the mark is reached; true. False: the time is over.
+[[nodiscard]] Result<bool> wait_for(GpuSession& session, Mark mark, std::chrono::steady_clock::time_point deadline);
+
+}  // namespace chorus::devices

@@ -1,0 +1,29 @@
+// The boundary between the CUDA compiler and the rest: plain data, nothing but fixed-width numbers and pointers.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace chorus::devices::cuda {
+
+inline constexpr std::uint32_t sources_max = 64;
+inline constexpr std::uint32_t destinations_max = 16;
+
+// A pass of one kernel, as devices::Folding: destinations = ((s0 op s1) op s2) ... in device memory that this device
+// reads and writes. One destination may also be a source, otherwise nothing overlaps.
+struct FoldArguments {
+  void const* sources[sources_max];
+  void* destinations[destinations_max];
+  std::uint64_t elements;
+  std::uint32_t source_count;       // at least 1; 1 copies
+  std::uint32_t destination_count;  // at least 1
+  std::uint32_t divisor;            // of avg
+  bool wide_source;                 // f16, bf16: the first source is f32
+  bool wide_results;                // f16, bf16: the destinations are f32
+};
+
+// Queues the pass on a stream of the current device, on at most `blocks_max` blocks. `op` and `dtype` are the numbers
+// of ReduceOp and Dtype. Gives a cudaError_t; -1 where there is no such reduction.
+int launch_fold(std::uint8_t op, std::uint8_t dtype, FoldArguments const& arguments, unsigned blocks_max, void* stream);
+
+}  // namespace chorus::devices::cuda

@@ -1,0 +1,290 @@
+#include "worker/devices/cuda/testing/gpu_double.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <stdexcept>
+#include <string>
+
+namespace chorus::devices::testing {
+namespace {
+
+constexpr std::uint64_t page = 4096;
+constexpr int poison = 0xa5;
+
+// What an IpcHandle of a double holds.
+struct Shared {
+  std::uint64_t magic = 0;
+  std::int64_t process = 0;
+  std::int64_t file = -1;
+  std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;
+};
+constexpr std::uint64_t shared_magic = 0x656c62756f642121;
+static_assert(sizeof(Shared) <= sizeof(IpcHandle));
+
+std::uint64_t rounded(std::uint64_t bytes) { return (bytes + page - 1) / page * page; }
+
+}  // namespace
+
+// Work waits in its queue until somebody asks whether a mark is reached: then one thing is done.
+class DoubleSession final : public GpuSession {
+ public:
+  DoubleSession(GpuDouble& gpu, std::uint64_t seed) : gpu_(gpu), random_(seed) {}
+  ~DoubleSession() override {
+    while (do_one()) {}
+  }
+
+  Status copy(Lane lane, std::byte* to, std::byte const* from, std::uint64_t bytes) override {
+    if (auto const works = gpu_.work(); !works) return works;
+    if (lane == Lane::in) use_.in_bytes += bytes;
+    if (lane == Lane::out) use_.out_bytes += bytes;
+    of(lane).work.push_back({[this, to, from, bytes] {
+                               if (bytes != 0) std::memmove(gpu_.real(to, bytes), gpu_.real(from, bytes), bytes);
+                             },
+                             {}});
+    ++of(lane).queued;
+    return ok();
+  }
+
+  Status fold(ReduceOp op, Dtype dtype, Folding const& folding, Folder::How how) override {
+    if (auto const works = gpu_.work(); !works) return works;
+    std::vector<std::byte const*> sources(folding.sources, folding.sources + folding.source_count);
+    std::vector<std::byte*> destinations(folding.destinations, folding.destinations + folding.destination_count);
+    auto const elements = folding.elements;
+    use_.folded_bytes += elements * element_bytes(dtype) * (sources.size() - 1);
+    ++use_.kernels;
+    of(Lane::compute)
+        .work.push_back({[this, op, dtype, sources, destinations, elements, how] {
+                           run(op, dtype, sources, destinations, elements, how);
+                         },
+                         {}});
+    ++of(Lane::compute).queued;
+    return ok();
+  }
+
+  Result<Mark> mark(Lane lane) override {
+    if (auto const works = gpu_.work(); !works) return works.error();
+    return Mark{lane, of(lane).queued};
+  }
+
+  Status follow(Lane lane, Mark mark) override {
+    of(lane).work.push_back({{}, mark});
+    ++of(lane).queued;
+    return ok();
+  }
+
+  Result<bool> reached(Mark mark) override {
+    if (is_reached(mark)) return true;
+    if (auto const works = gpu_.work(); !works) return works.error();
+    static_cast<void>(do_one());
+    return is_reached(mark);
+  }
+
+  GpuUse use() override { return use_; }
+  std::vector<GpuSpan> spans() override { return spans_; }
+
+ private:
+  struct Work {
+    std::function<void()> act;  // null: waits for the mark
+    Mark after;
+  };
+  struct Queue {
+    std::deque<Work> work;
+    std::uint64_t queued = 0;
+    std::uint64_t done = 0;
+  };
+  Queue& of(Lane lane) { return queues_[static_cast<std::size_t>(lane)]; }
+  bool is_reached(Mark mark) { return of(mark.lane).done >= mark.number; }
+
+  // Of the queues that can go on, any one. False: none can.
+  bool do_one() {
+    auto const from = random_() % lane_count;
+    for (std::size_t i = 0; i < lane_count; ++i) {
+      auto const lane = (from + i) % lane_count;
+      auto& queue = queues_[lane];
+      if (queue.work.empty()) continue;
+      auto const& next = queue.work.front();
+      if (!next.act && !is_reached(next.after)) continue;
+      if (next.act) {
+        next.act();
+        if (spans_.size() < spans_max) spans_.push_back({static_cast<Lane>(lane), clock_, clock_ + 1, 1});
+        ++clock_;
+      }
+      queue.work.pop_front();
+      ++queue.done;
+      return true;
+    }
+    return false;
+  }
+
+  void run(ReduceOp op, Dtype dtype, std::vector<std::byte const*> sources, std::vector<std::byte*> destinations,
+           std::uint64_t elements, Folder::How how) const {
+    auto const narrow = elements * element_bytes(dtype);
+    auto const wide = elements * sizeof(float);
+    for (std::size_t s = 0; s < sources.size(); ++s)
+      sources[s] = gpu_.real(sources[s], s == 0 && how.wide_source ? wide : narrow);
+    for (auto& destination : destinations) destination = gpu_.real(destination, how.wide_results ? wide : narrow);
+    Folder(op, dtype).run({sources.data(), sources.size(), destinations.data(), destinations.size(), elements, false},
+                          how);
+  }
+
+  GpuDouble& gpu_;
+  std::array<Queue, lane_count> queues_;
+  std::minstd_rand random_;
+  GpuUse use_;
+  std::vector<GpuSpan> spans_;
+  std::int64_t clock_ = 0;
+};
+
+GpuDouble::GpuDouble(std::uint32_t index, std::uint64_t memory_bytes, std::uint64_t seed) : seed_(seed) {
+  info_.index = index;
+  info_.name = "double";
+  info_.uuid = "GPU-double-" + std::to_string(index);
+  info_.pci_address = "0000:00:0" + std::to_string(index) + ".0";
+  info_.memory_bytes = rounded(memory_bytes);
+  info_.multiprocessors = 1;
+  file_ = memfd_create("gpu-double", MFD_CLOEXEC);
+  if (file_ < 0 || ftruncate(file_, static_cast<off_t>(info_.memory_bytes)) != 0)
+    throw std::runtime_error("no memory for a double");
+  own_ = map(file_, 0, info_.memory_bytes);
+}
+
+GpuDouble::~GpuDouble() {
+  unmap(own_);
+  ::close(file_);
+}
+
+GpuDouble::Window GpuDouble::map(int file, std::uint64_t offset, std::uint64_t bytes) const {
+  auto* const real = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, static_cast<off_t>(offset));
+  auto* const shown = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (real == MAP_FAILED || shown == MAP_FAILED) throw std::runtime_error("a double cannot be mapped");
+  return {static_cast<std::byte*>(shown), static_cast<std::byte*>(real), bytes};
+}
+
+void GpuDouble::unmap(Window const& window) {
+  munmap(window.shown, window.bytes);
+  munmap(window.real, window.bytes);
+}
+
+void GpuDouble::fail_after(std::int64_t count, GpuErrc how) {
+  std::scoped_lock lock(mutex_);
+  until_failure_ = count;
+  failure_ = how;
+}
+
+Status GpuDouble::work() {
+  std::scoped_lock lock(mutex_);
+  auto const name = "cuda:" + std::to_string(info_.index);
+  if (lost_) return Error(GpuErrc::lost, name + ": the double was lost");
+  if (until_failure_ < 0 || until_failure_-- > 0) return ok();
+  if (failure_ == GpuErrc::lost) lost_ = true;
+  return Error(failure_, name + ": the double was told to fail");
+}
+
+std::byte* GpuDouble::real(std::byte const* shown, std::uint64_t bytes) const {
+  auto const within = [&](Window const& window) {
+    return shown >= window.shown && shown + bytes <= window.shown + window.bytes;
+  };
+  if (within(own_)) return own_.real + (shown - own_.shown);
+  std::scoped_lock lock(mutex_);
+  for (auto const& [at, window] : opened_)
+    if (within(window)) return window.real + (shown - window.shown);
+  return const_cast<std::byte*>(shown);
+}
+
+std::span<std::byte> GpuDouble::behind(std::span<std::byte const> memory) const {
+  return {real(memory.data(), memory.size()), memory.size()};
+}
+
+Result<std::uint64_t> GpuDouble::free_bytes() {
+  std::scoped_lock lock(mutex_);
+  auto free = info_.memory_bytes;
+  for (auto const& [offset, size] : used_) free -= size;
+  return free;
+}
+
+Result<std::byte*> GpuDouble::allocate(std::uint64_t bytes) {
+  std::scoped_lock lock(mutex_);
+  if (lost_) return Error(GpuErrc::lost, "the double was lost");
+  auto const size = rounded(std::max<std::uint64_t>(bytes, 1));
+  std::uint64_t at = 0;
+  for (auto const& [offset, used] : used_) {
+    if (offset - at >= size) break;
+    at = offset + used;
+  }
+  if (size > info_.memory_bytes - at)
+    return Error(GpuErrc::out_of_memory, "cuda:" + std::to_string(info_.index) + ": no room for " +
+                                             std::to_string(bytes) + " bytes in the double");
+  used_.emplace(at, size);
+  ++allocations_;
+  std::memset(own_.real + at, poison, size);
+  return own_.shown + at;
+}
+
+void GpuDouble::free(std::byte* memory) {
+  std::scoped_lock lock(mutex_);
+  auto const used = used_.find(static_cast<std::uint64_t>(memory - own_.shown));
+  if (used == used_.end()) throw std::logic_error("freed what was not allocated");
+  std::memset(own_.real + used->first, poison, used->second);
+  used_.erase(used);
+}
+
+Result<std::byte*> GpuDouble::allocate_pinned(std::uint64_t bytes) {
+  auto* const memory = new std::byte[bytes];
+  std::memset(memory, poison, bytes);
+  return memory;
+}
+
+void GpuDouble::free_pinned(std::byte* memory) { delete[] memory; }
+
+Result<std::unique_ptr<GpuSession>> GpuDouble::session() {
+  if (auto const works = work(); !works) return works.error();
+  return std::unique_ptr<GpuSession>(std::make_unique<DoubleSession>(*this, seed_));
+}
+
+Result<IpcHandle> GpuDouble::share(std::byte* memory) {
+  if (!shares_) return Error(GpuErrc::failed, "cuda:" + std::to_string(info_.index) + ": the double shares nothing");
+  std::scoped_lock lock(mutex_);
+  auto const used = used_.find(static_cast<std::uint64_t>(memory - own_.shown));
+  if (used == used_.end()) return Error(GpuErrc::failed, "shares what was not allocated");
+  Shared const shared{shared_magic, getpid(), file_, used->first, used->second};
+  IpcHandle handle{};
+  std::memcpy(handle.data(), &shared, sizeof shared);
+  return handle;
+}
+
+Result<std::byte*> GpuDouble::open(IpcHandle const& handle, std::uint64_t bytes) {
+  Shared shared;
+  std::memcpy(&shared, handle.data(), sizeof shared);
+  auto const refuse = [&](std::string const& why) {
+    return Error(GpuErrc::bad_handle, "cuda:" + std::to_string(info_.index) + ": " + why);
+  };
+  if (shared.magic != shared_magic) return refuse("the handle is of no memory");
+  if (bytes > shared.bytes)
+    return refuse("the memory of the handle has " + std::to_string(shared.bytes) + " bytes, " + std::to_string(bytes) +
+                  " were said to be there");
+  auto const path = "/proc/" + std::to_string(shared.process) + "/fd/" + std::to_string(shared.file);
+  auto const file = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+  if (file < 0) return refuse("its owner has gone");
+  auto const window = map(file, shared.offset, shared.bytes);
+  ::close(file);
+  std::scoped_lock lock(mutex_);
+  opened_.emplace(window.shown, window);
+  return window.shown;
+}
+
+void GpuDouble::close(std::byte* opened) {
+  std::scoped_lock lock(mutex_);
+  auto const found = opened_.find(opened);
+  if (found == opened_.end()) throw std::logic_error("closed what was not opened");
+  unmap(found->second);
+  opened_.erase(found);
+}
+
+}  // namespace chorus::devices::testing
