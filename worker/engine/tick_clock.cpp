@@ -13,7 +13,8 @@ using namespace std::chrono_literals;
 constexpr auto first_anchor_after = 10ms;
 constexpr auto anchor_every = 1s;
 
-// A look at the steady clock takes some 50 ticks: with more between the two that enclose it, the thread was kept waiting.
+// A look at the steady clock takes some 50 ticks: with more between the two that enclose it, the thread was kept
+// waiting.
 constexpr std::uint64_t sharp_ticks = 400;
 constexpr int looks_max = 8;
 

@@ -6,9 +6,9 @@
 
 namespace chorus::engine {
 
-// One thread at a time. Where the kernel itself keeps time by the counter, points of time are counted from an anchor that
-// is set anew every second, so that they stay within a microsecond of the steady clock; elsewhere they are the steady clock's.
-// Two of them may be out of order by as much.
+// One thread at a time. Where the kernel itself keeps time by the counter, points of time are counted from an anchor
+// that is set anew every second, so that they stay within a microsecond of the steady clock; elsewhere they are the
+// steady clock's. Two of them may be out of order by as much.
 class TickClock {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
@@ -18,7 +18,8 @@ class TickClock {
     if (ns_per_tick_ == 0) return anchor();
     auto const ticks = read_ticks() - anchor_.ticks;
     if (ticks > ticks_until_anchor_) return anchor();
-    return anchor_.time + std::chrono::nanoseconds(static_cast<std::int64_t>(static_cast<double>(ticks) * ns_per_tick_));
+    return anchor_.time +
+           std::chrono::nanoseconds(static_cast<std::int64_t>(static_cast<double>(ticks) * ns_per_tick_));
   }
 
  private:

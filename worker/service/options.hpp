@@ -23,8 +23,8 @@ struct WorkerOptions {
   std::uint64_t memory_limit_bytes = std::uint64_t{16} << 30;  // of all tensors and results
   bool shares_memory = true;                                   // with other workers of the host
   links::ChecksumMode link_checksum = links::ChecksumMode::automatic;
-  bool allows_client_shm = false;    // see ClientMemory
-  std::string checkpoint_directory;  // of parameters; "": none are written or read
+  bool allows_client_shm = false;               // see ClientMemory
+  std::string checkpoint_directory;             // of parameters; "": none are written or read
   std::string log_directory;                    // of pushes; "": none are logged
   std::uint64_t log_snapshot_bytes = 64 << 20;  // of pushes, before a new base is written
   std::chrono::microseconds spin{0};
