@@ -30,7 +30,8 @@ SharedLane::SharedLane(BoardLayout const& layout, plan::Rank self, plan::Rank pe
       in_(*reinterpret_cast<Lane*>(own.data() + layout.lane_at(peer))),
       slots_(own.data() + layout.slots_at(peer)),
       slots_offset_(static_cast<std::uint64_t>(slots_ - own_memory.bytes().data())),
-      peer_head_(region_->mapping().head()) {
+      peer_head_(region_->mapping().head()),
+      rings_without_fence_(own_memory.head().far_fences == 1 && peer_head_.far_fences == 1) {
   CHORUS_ASSERT(own.size() == layout.board_bytes() && board.size() == layout.board_bytes(), "boards are whole");
 }
 
@@ -171,10 +172,13 @@ Failure SharedLane::why(std::uint64_t bytes_wanted) const {
   return {EngineErrc::protocol_error, text, {peer_}, {}};
 }
 
-// Between what was written and the look at the sleepers stands a fence; the sleeper has one between its saying so and
-// its last look.
+// Between what was written and the look at the sleepers stands a fence, be it the sleeper's; the sleeper has one
+// between its saying so and its last look.
 void SharedLane::ring() {
-  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (rings_without_fence_)
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+  else
+    std::atomic_thread_fence(std::memory_order_seq_cst);
   if (peer_head_.sleepers.load(std::memory_order_relaxed) == 0) return;
   peer_head_.bell.fetch_add(1, std::memory_order_relaxed);
   syscall(SYS_futex, &peer_head_.bell, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);

@@ -80,6 +80,7 @@ class SharedLane {
   std::byte* const slots_;
   std::uint64_t const slots_offset_;
   memory::RegionHead& peer_head_;
+  bool const rings_without_fence_;  // both take part in far fences (worker/memory/far_fence.hpp)
 
   std::uint32_t call_ = 0, sends_agreement_ = 0, receives_agreement_ = 0;
   std::uint64_t sent_ = 0;  // records

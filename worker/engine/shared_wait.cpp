@@ -7,6 +7,8 @@
 
 #include <ctime>
 
+#include "worker/memory/far_fence.hpp"
+
 namespace chorus::engine {
 namespace {
 
@@ -40,7 +42,7 @@ bool SharedWait::pause() {
     is_lying_ = true;
     bell_ = head_.bell.load(std::memory_order_acquire);
     head_.sleepers.fetch_add(1, std::memory_order_seq_cst);
-    std::atomic_thread_fence(std::memory_order_seq_cst);
+    memory::far_fence();
     return true;
   }
   timespec const nap{0, nap_nanoseconds};

@@ -15,6 +15,7 @@
 #include <random>
 
 #include "worker/memory/errc.hpp"
+#include "worker/memory/far_fence.hpp"
 
 #ifndef MADV_COLLAPSE
 #define MADV_COLLAPSE 25  // since Linux 6.1; older kernels refuse it, which does no harm
@@ -110,6 +111,7 @@ Result<std::unique_ptr<SharedRegion>> SharedRegion::create(Ticket ticket) {
   head.layout = region_layout;
   head.nonce = ticket.nonce;
   head.capacity_bytes = ticket.capacity_bytes;
+  head.far_fences = take_part_in_far_fences() ? 1 : 0;
   std::atomic_ref(head.magic).store(region_magic, std::memory_order_release);
   return region;
 }

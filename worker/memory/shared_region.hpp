@@ -50,6 +50,7 @@ struct RegionHead {
   std::array<std::uint64_t, 2> nonce{};
   std::uint64_t capacity_bytes = 0;
   alignas(64) std::atomic<std::uint32_t> sleepers{0};
+  std::uint32_t far_fences = 0;  // 1: the owner takes part in far fences, and makes one before it sleeps
   alignas(64) std::atomic<std::uint32_t> bell{0};
 };
 static_assert(sizeof(RegionHead) == 192 && std::atomic<std::uint32_t>::is_always_lock_free);
