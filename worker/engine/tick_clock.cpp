@@ -1,5 +1,6 @@
 #include "worker/engine/tick_clock.hpp"
 
+#include <algorithm>
 #include <fstream>
 #include <limits>
 #include <string>
@@ -9,9 +10,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// A rate that was measured over this long is right to some 1e-5.
+// A rate that was measured over this long is right to some 1e-5: each moment is known to some 100 ns.
 constexpr auto first_anchor_after = 10ms;
-constexpr auto anchor_every = 1s;
+constexpr auto anchor_every = 1s;  // at the latest
 
 // A look at the steady clock takes some 50 ticks: with more between the two that enclose it, the thread was kept
 // waiting.
@@ -54,8 +55,9 @@ TickClock::TimePoint TickClock::anchor() {
   if (!now.is_sharp || now.time - anchor_.time < first_anchor_after) return now.time;
   auto const passed = std::chrono::duration<double, std::nano>(now.time - anchor_.time).count();
   ns_per_tick_ = passed / static_cast<double>(now.ticks - anchor_.ticks);
-  ticks_until_anchor_ =
-      static_cast<std::uint64_t>(std::chrono::duration<double, std::nano>(anchor_every).count() / ns_per_tick_);
+  // A rate is not trusted for much longer than it was measured.
+  auto const trusted = std::min(2 * passed, std::chrono::duration<double, std::nano>(anchor_every).count());
+  ticks_until_anchor_ = static_cast<std::uint64_t>(trusted / ns_per_tick_);
   anchor_ = now;
   return now.time;
 }

@@ -8,9 +8,7 @@
 
 namespace chorus::memory {
 
-bool take_part_in_far_fences() {
-  return syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0;
-}
+bool take_part_in_far_fences() { return syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0; }
 
 void far_fence() {
   std::atomic_thread_fence(std::memory_order_seq_cst);
