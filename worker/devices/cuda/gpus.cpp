@@ -195,15 +195,16 @@ GpuTotals GpuUnit::totals() const {
 
 namespace {
 
-std::vector<std::unique_ptr<GpuUnit>> units_of(FoundGpus&& found, GpuLimits limits) {
+std::vector<std::unique_ptr<GpuUnit>> units_of(std::vector<std::unique_ptr<Gpu>> gpus, GpuLimits limits) {
   std::vector<std::unique_ptr<GpuUnit>> units;
-  for (auto& gpu : found.gpus) units.push_back(std::make_unique<GpuUnit>(std::move(gpu), limits));
+  for (auto& gpu : gpus) units.push_back(std::make_unique<GpuUnit>(std::move(gpu), limits));
   return units;
 }
 
 }  // namespace
 
-Gpus::Gpus(FoundGpus found, GpuLimits limits) : units_(units_of(std::move(found), limits)), why_none_(found.why_none) {}
+Gpus::Gpus(FoundGpus found, GpuLimits limits)
+    : units_(units_of(std::move(found.gpus), limits)), why_none_(std::move(found.why_none)) {}
 
 Result<GpuUnit*> Gpus::find(std::uint32_t index) const {
   for (auto const& unit : units_)
