@@ -1,10 +1,11 @@
 #include "server/coordinator/journal.hpp"
 
 #include <algorithm>
-#include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <filesystem>
+
+#include "http/until_done_there.hpp"
 
 namespace chorus::coordinator {
 namespace {
@@ -16,8 +17,6 @@ using Clock = std::chrono::steady_clock;
 asio::awaitable<Status> write_there(JournalFile* file, std::shared_ptr<std::vector<Row> const> rows) {
   co_return file->write(*rows);
 }
-auto until_done() { return asio::bind_cancellation_slot(asio::cancellation_slot(), asio::use_awaitable); }
-
 }  // namespace
 
 Journal::Journal(asio::any_io_executor executor, std::unique_ptr<JournalFile> file, JournalPatience patience,
@@ -109,7 +108,8 @@ asio::awaitable<void> Journal::write_batch() {
   pending_.clear();
   auto const reaches = written_;
   at("journal: before a write");
-  auto const done = co_await asio::co_spawn(thread_.executor(), write_there(file_.get(), batch), until_done());
+  auto const done =
+      co_await asio::co_spawn(thread_.executor(), write_there(file_.get(), batch), http::until_done_there());
   at("journal: after a write");
   if (done) {
     if (failure_) log_.info("the journal {} can be written again", file_->path());

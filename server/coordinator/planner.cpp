@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
+#include "http/until_done_there.hpp"
 #include "server/coordinator/plan_preview.hpp"
 #include "server/planning/simulations.hpp"
 
@@ -15,8 +15,6 @@ namespace {
 namespace asio = boost::asio;
 
 // A computation that has begun is waited for: a caller's cancellation does not cross threads.
-auto until_done() { return asio::bind_cancellation_slot(asio::cancellation_slot(), asio::use_awaitable); }
-
 // These run on the planner's thread; their arguments are their own.
 asio::awaitable<Result<Arrangement>> arrange_there(std::vector<Locality> as_listed, model::Constants constants) {
   co_return coordinator::arrange(as_listed, constants);
@@ -45,7 +43,8 @@ model::LearnedCosts::Place place_of(Planner::Question const& question) {
 }  // namespace
 
 asio::awaitable<Result<Arrangement>> Planner::arrange(std::vector<Locality> as_listed) {
-  co_return co_await asio::co_spawn(thread_.executor(), arrange_there(std::move(as_listed), constants_), until_done());
+  co_return co_await asio::co_spawn(thread_.executor(), arrange_there(std::move(as_listed), constants_),
+                                    http::until_done_there());
 }
 
 asio::awaitable<Result<model::Choice>> Planner::select(Question question, std::vector<Locality> in_rank_order) {
@@ -56,8 +55,9 @@ asio::awaitable<Result<model::Choice>> Planner::select(Question question, std::v
     recent_.splice(recent_.begin(), recent_, found->second.position);
     co_return learned_.corrected(place, found->second.choice, is_auto);
   }
-  auto choice = co_await asio::co_spawn(
-      thread_.executor(), select_there(std::move(question), std::move(in_rank_order), constants_), until_done());
+  auto choice = co_await asio::co_spawn(thread_.executor(),
+                                        select_there(std::move(question), std::move(in_rank_order), constants_),
+                                        http::until_done_there());
   if (choice.has_error()) co_return choice;
   keep(key, choice.value());
   co_return learned_.corrected(place, std::move(choice.value()), is_auto);
@@ -92,7 +92,7 @@ asio::awaitable<http::Checked<Answer>> Planner::in_line(asio::awaitable<http::Ch
     co_return problem;
   }
   ++previews_waiting_;
-  auto answer = co_await asio::co_spawn(preview_thread_.executor(), std::move(work), until_done());
+  auto answer = co_await asio::co_spawn(preview_thread_.executor(), std::move(work), http::until_done_there());
   --previews_waiting_;
   co_return answer;
 }

@@ -1,13 +1,13 @@
 #include "worker/service/checkpoint_store.hpp"
 
 #include <algorithm>
-#include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <cstring>
 #include <map>
 
 #include "http/json.hpp"
+#include "http/until_done_there.hpp"
 #include "worker/parameters/checkpoints/errc.hpp"
 #include "worker/service/identity.hpp"
 
@@ -20,9 +20,6 @@ using http::Checked;
 using http::Problem;
 using http::ProblemCode;
 using parameters::Shard;
-
-// What has begun there is waited for.
-auto until_done() { return asio::bind_cancellation_slot(asio::cancellation_slot(), asio::use_awaitable); }
 
 Problem to_problem(Error const& error) {
   auto code = ProblemCode::unavailable;
@@ -228,13 +225,13 @@ Checked<std::string> CheckpointStore::directory(std::string const& name) const {
 asio::awaitable<Checked<std::uint64_t>> CheckpointStore::next_number(std::string name) {
   auto const where = directory(name);
   if (!where) co_return where.error();
-  co_return co_await asio::co_spawn(thread_, number_there(files_, *where), until_done());
+  co_return co_await asio::co_spawn(thread_, number_there(files_, *where), http::until_done_there());
 }
 
 asio::awaitable<Checked<std::uint64_t>> CheckpointStore::newest_number(std::string name) {
   auto const where = directory(name);
   if (!where) co_return where.error();
-  co_return co_await asio::co_spawn(thread_, newest_there(files_, *where), until_done());
+  co_return co_await asio::co_spawn(thread_, newest_there(files_, *where), http::until_done_there());
 }
 
 asio::awaitable<Checked<std::string>> CheckpointStore::write(std::string name, std::string file,
@@ -249,14 +246,16 @@ asio::awaitable<Checked<std::string>> CheckpointStore::write(std::string name, s
     if (!image) co_return image.error();
     written.push_back({(*host)->spec(), std::move(*image)});
   }
-  co_return co_await asio::co_spawn(
-      thread_, write_there(files_, *where, request.number, std::move(file), std::move(written)), until_done());
+  co_return co_await asio::co_spawn(thread_,
+                                    write_there(files_, *where, request.number, std::move(file), std::move(written)),
+                                    http::until_done_there());
 }
 
 asio::awaitable<std::optional<Problem>> CheckpointStore::commit(std::string name, api::CheckpointCommit request) {
   auto const where = directory(name);
   if (!where) co_return where.error();
-  co_return co_await asio::co_spawn(thread_, commit_there(files_, *where, std::move(request)), until_done());
+  co_return co_await asio::co_spawn(thread_, commit_there(files_, *where, std::move(request)),
+                                    http::until_done_there());
 }
 
 asio::awaitable<Checked<std::unique_ptr<Shard>>> CheckpointStore::load(api::ShardAssignment assignment) {
@@ -267,7 +266,7 @@ asio::awaitable<Checked<std::unique_ptr<Shard>>> CheckpointStore::load(api::Shar
   auto shard = Shard::make(std::move(*spec), pool_, Shard::Content::to_come);
   if (!shard) co_return Problem(ProblemCode::unavailable, shard.error().detail);
   auto problem = co_await asio::co_spawn(
-      thread_, load_there(files_, *where, assignment.checkpoint->number, shard->get()), until_done());
+      thread_, load_there(files_, *where, assignment.checkpoint->number, shard->get()), http::until_done_there());
   if (problem) co_return std::move(*problem);
   co_return std::move(*shard);
 }

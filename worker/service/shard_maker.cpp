@@ -1,9 +1,9 @@
 #include "worker/service/shard_maker.hpp"
 
-#include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
+#include "http/until_done_there.hpp"
 #include "worker/parameters/log/push_log.hpp"
 
 namespace chorus::service {
@@ -16,9 +16,6 @@ using http::ProblemCode;
 using parameters::LogErrc;
 using parameters::Shard;
 using parameters::ShardSpec;
-
-// What has begun there is waited for.
-auto until_done() { return asio::bind_cancellation_slot(asio::cancellation_slot(), asio::use_awaitable); }
 
 Problem to_problem(Error const& error) {
   auto code = ProblemCode::unavailable;
@@ -48,7 +45,7 @@ ShardMaker::~ShardMaker() { thread_.join(); }
 ShardMaker::Making ShardMaker::make(api::ShardAssignment assignment) {
   auto spec = ShardSpec::from(assignment);
   if (!spec) co_return spec.error();
-  co_return co_await asio::co_spawn(thread_, make_there(std::move(*spec), &pool_), until_done());
+  co_return co_await asio::co_spawn(thread_, make_there(std::move(*spec), &pool_), http::until_done_there());
 }
 
 ShardMaker::Making ShardMaker::recover(api::ShardAssignment assignment) {
@@ -57,7 +54,7 @@ ShardMaker::Making ShardMaker::recover(api::ShardAssignment assignment) {
   if (!spec) co_return spec.error();
   auto directory = parameters::log_directory(log_root_, spec->parameter, spec->index);
   co_return co_await asio::co_spawn(thread_, recover_there(&files_, std::move(directory), std::move(*spec), &pool_),
-                                    until_done());
+                                    http::until_done_there());
 }
 
 }  // namespace chorus::service

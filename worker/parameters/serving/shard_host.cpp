@@ -1,12 +1,12 @@
 #include "worker/parameters/serving/shard_host.hpp"
 
 #include <algorithm>
-#include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
 #include "http/api/membership.hpp"
+#include "http/until_done_there.hpp"
 #include "worker/parameters/optimizers/nonfinite.hpp"
 #include "worker/parameters/shard/step.hpp"
 
@@ -19,9 +19,6 @@ using http::ProblemCode;
 using std::chrono::steady_clock;
 
 constexpr std::uint64_t inline_bytes = 512 << 10;  // arithmetic over more goes to another thread
-
-// What has begun to write is waited for: a cancellation does not cross threads.
-auto until_done_there() { return asio::bind_cancellation_slot(asio::cancellation_slot(), asio::use_awaitable); }
 
 asio::awaitable<void> compute_there(Shard::Change* change) {
   change->compute();
@@ -338,7 +335,7 @@ asio::awaitable<void> ShardHost::apply(Push push) {
     change->compute();
   } else {
     is_writing_ = change->is_in_place();
-    co_await asio::co_spawn(tools_.threads, compute_there(&*change), until_done_there());
+    co_await asio::co_spawn(tools_.threads, compute_there(&*change), http::until_done_there());
     is_writing_ = false;
   }
   shard_->finish(std::move(*change));

@@ -1,10 +1,11 @@
 // How an owner keeps its log: pushes are applied at once and answered when the disk has them, those that come meanwhile
 // with the next sync. When the log has become long, an image of the shard takes its place, while pushes go on.
 #include <algorithm>
-#include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <deque>
+
+#include "http/until_done_there.hpp"
 
 #include "worker/parameters/serving/shard_host.hpp"
 
@@ -19,9 +20,6 @@ using std::chrono::steady_clock;
 constexpr std::chrono::milliseconds before_repeating{500};
 constexpr std::size_t longest_queue = 1024;
 constexpr std::uint64_t largest_queue_bytes = 256 << 20;
-
-// What has begun to write is waited for: a cancellation does not cross threads.
-auto until_done_there() { return asio::bind_cancellation_slot(asio::cancellation_slot(), asio::use_awaitable); }
 
 asio::awaitable<Status> begin_there(PushLog* log, bool is_first, std::uint64_t* generation) {
   if (is_first)
@@ -140,12 +138,14 @@ asio::awaitable<bool> ShardHost::begin_generation(std::shared_ptr<Logging> loggi
   changed_.notify_all();
   auto status = ok();
   if (logging->has_base && !rest.empty())
-    status = co_await asio::co_spawn(*tools_.logs.threads, append_there(&logging->log, &rest), until_done_there());
+    status =
+        co_await asio::co_spawn(*tools_.logs.threads, append_there(&logging->log, &rest), http::until_done_there());
   if (!status) co_return fail_log(*logging, status.error());
   if (logging->has_base && !rest.empty()) logging->durable_position = rest.back().position + 1;
   if (!image) co_return false;
-  status = co_await asio::co_spawn(
-      *tools_.logs.threads, begin_there(&logging->log, !logging->is_opened, &logging->generation), until_done_there());
+  status = co_await asio::co_spawn(*tools_.logs.threads,
+                                   begin_there(&logging->log, !logging->is_opened, &logging->generation),
+                                   http::until_done_there());
   if (!status) co_return fail_log(*logging, status.error());
   logging->is_opened = true;
   logging->image = std::make_shared<ShardImage const>(std::move(*image));
@@ -162,7 +162,7 @@ asio::awaitable<bool> ShardHost::write_base(std::shared_ptr<Logging> logging) {
   auto const image = logging->image;
   auto const status = co_await asio::co_spawn(*tools_.logs.threads,
                                               write_base_there(&logging->log, logging->generation, &spec_, image.get()),
-                                              until_done_there());
+                                              http::until_done_there());
   logging->image = nullptr;
   changed_.notify_all();
   if (!status) {
@@ -221,7 +221,7 @@ asio::awaitable<void> ShardHost::keep_log(std::shared_ptr<Logging> logging) {
     logging->queue_bytes = 0;
     changed_.notify_all();
     auto const status =
-        co_await asio::co_spawn(*tools_.logs.threads, append_there(&logging->log, &batch), until_done_there());
+        co_await asio::co_spawn(*tools_.logs.threads, append_there(&logging->log, &batch), http::until_done_there());
     if (logging->is_ended) break;
     if (status) {
       logging->durable_position = batch.back().position + 1;
@@ -238,7 +238,7 @@ asio::awaitable<void> ShardHost::remove_log() {
       *tools_.logs.threads,
       remove_there(tools_.logs.files, log_directory(tools_.logs.root, spec_.parameter, spec_.index),
                    std::uint64_t{epoch_} + 1),
-      until_done_there());
+      http::until_done_there());
   if (!status && tools_.events.log_failed) tools_.events.log_failed(title(), status.error().detail);
 }
 
