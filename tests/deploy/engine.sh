@@ -33,8 +33,8 @@ stop_engine() {
   wait "$engine_pid" 2>/dev/null || true
   # The engine leaves its bridge behind.
   ip link delete docker0 2>/dev/null || true
-  # What a namespace still holds.
-  grep -o "$scratch[^ ]*" /proc/mounts | sort -r | while read -r mount; do umount -l "$mount" 2>/dev/null || true; done
+  # What a namespace still holds, if anything.
+  awk -v below="$scratch/" 'index($2, below) == 1 { print $2 }' /proc/mounts | sort -r | while read -r mount; do umount -l "$mount" 2>/dev/null || true; done
 }
 
 find_compose() {
