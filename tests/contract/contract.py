@@ -120,6 +120,13 @@ def coordinator(contract, fleet):
     ask("POST", "/v1/workers/nobody/handover", expect=404)
     ask("PUT", "/v1/workers/guest/lease", {"incarnation": guest["incarnation"]}, expect=200)
     ask("PUT", "/v1/workers/guest/lease", {"incarnation": "0000000000000001"}, expect=409)
+    lease = "/v1/workers/guest/lease"
+    ask("DELETE", lease, expect=400)
+    ask("DELETE", lease + "?incarnation=0000000000000001", expect=409)
+    ask("DELETE", lease + "?incarnation=" + guest["incarnation"], expect=204)
+    ask("DELETE", lease + "?incarnation=" + guest["incarnation"], expect=404)
+    ask("POST", "/v1/workers", guest, expect=201)
+    ask("DELETE", "/v1/workers/guest?incarnation=0000000000000001", expect=409)
     ask("DELETE", "/v1/workers/guest?incarnation=" + guest["incarnation"], expect=204)
     ask("DELETE", "/v1/workers/guest", expect=404)
 
@@ -395,7 +402,7 @@ def roles(contract, binaries, directory):
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()[0]
 
     badge = {role: {"Authorization": "Bearer " + create(role)} for role in ("read", "submit", "join")}
-    below = {"submit": "read", "join": "submit"}
+    below = {"submit": "read", "join": "submit", "admin": "join"}
     pathlib.Path(f"{directory}/service.token").write_text(badge["join"]["Authorization"].split()[1] + "\n")
     flags = ["--auth-tokens", tokens, "--token-file", f"{directory}/service.token", "--rate-limit", "100000"]
     with Fleet(binaries, 1, flags, flags) as fleet:

@@ -198,14 +198,20 @@ awaitable<void> Agent::hand_over(TimePoint deadline) {
     log_->warn("{} shards of parameters were not taken by anybody", said->shards_left);
 }
 
+awaitable<Result<http::Answer>> Agent::give_back(std::string_view what, TimePoint deadline) {
+  http::Call call;
+  call.method = http::Method::delete_;
+  call.url = own_url() + std::string(what) + "?incarnation=" + options_.self.incarnation;
+  co_return co_await client_.send(std::move(call), deadline);
+}
+
 awaitable<void> Agent::leave(TimePoint deadline) {
   if (is_fenced_ || lease_ends_ == TimePoint()) co_return;
   lease_ends_ = {};
   complaint_ = "the worker has left";
-  http::Call call;
-  call.method = http::Method::delete_;
-  call.url = own_url() + "?incarnation=" + options_.self.incarnation;
-  auto const answer = co_await client_.send(std::move(call), deadline);
+  auto answer = co_await give_back("/lease", deadline);
+  // A coordinator of a release in which leases could not be given back.
+  if (answer && answer->status == 405) answer = co_await give_back("", deadline);
   if (!answer)
     log_->warn("could not tell {} of the leave: {}", options_.coordinator, answer.error().detail);
   else if (!answer->ok())

@@ -7,6 +7,7 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "http/api/membership.hpp"
@@ -64,6 +65,8 @@ class Agent {
   boost::asio::awaitable<bool> join();
   boost::asio::awaitable<void> hold_lease();
   boost::asio::awaitable<Renewal> renew();
+  // `what` is a literal: of this worker's resource at the coordinator.
+  boost::asio::awaitable<Result<http::Answer>> give_back(std::string_view what, TimePoint deadline);
   boost::asio::awaitable<void> pause(std::chrono::milliseconds duration);
   void fence(std::string why);
   void complain(std::string const& why);  // once per reason, not once per attempt
