@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -21,7 +22,7 @@ struct Cluster::Change {
   [[nodiscard]] char const* reason() const { return !mends ? "request" : broken_epoch == 0 ? "members" : "trouble"; }
   http::Condition changed;
   std::optional<http::Checked<api::Group>> result;
-  std::size_t pending = 0;
+  std::set<std::uint32_t> pending;      // ranks that are to take this attempt's epoch
   std::vector<http::Problem> refusals;  // of this attempt
   std::uint32_t epoch_seen = 0;         // by any member that refused
 };
