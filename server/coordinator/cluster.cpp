@@ -341,18 +341,28 @@ asio::awaitable<std::optional<Problem>> Cluster::push(std::shared_ptr<Change> ch
     changes_.spawn(
         "assign " + member.worker,
         push_to(change, api::GroupAssignment{group, member.worker, member.incarnation, token}, member, deadline));
-  // One that is lost meanwhile is not waited for: the next epoch is without it.
+  // One that is lost meanwhile is not waited for, nor, where the group may shrink, one that does not answer a probe
+  // either: the next epoch is without it.
+  bool const may_leave_out = may_shrink(change->request);
   auto const is_awaited_in_vain = [&](api::Member const& member) {
-    return change->pending.contains(member.rank) && is_lost(member, membership_);
+    auto const silent = silent_.find(member.worker);
+    bool const is_silent = silent != silent_.end() && api::to_hex(silent->second) == member.incarnation;
+    return change->pending.contains(member.rank) && (is_lost(member, membership_) || (may_leave_out && is_silent));
   };
+  auto look_at = may_leave_out ? Clock::now() + patience_.suspicion : TimePoint::max();
   auto vain = std::ranges::find_if(group.members, is_awaited_in_vain);
   while (!change->pending.empty() && vain == group.members.end()) {
-    co_await epoch_taken_.wait_until(TimePoint::max());
+    co_await epoch_taken_.wait_until(look_at);
+    if (Clock::now() >= look_at) {
+      look_at = TimePoint::max();  // once
+      for (auto const& member : group.members)
+        if (change->pending.contains(member.rank)) suspect(member.worker, member.incarnation);
+    }
     vain = std::ranges::find_if(group.members, is_awaited_in_vain);
   }
   if (vain != group.members.end()) {
-    Problem problem(ProblemCode::worker_unreachable, title_of(*vain) + " was lost before it took epoch " +
-                                                         std::to_string(group.epoch));
+    Problem problem(ProblemCode::worker_unreachable, title_of(*vain) + " was lost, or did not answer, before it took " +
+                                                         "epoch " + std::to_string(group.epoch));
     problem.ranks = {vain->rank};
     change->refusals.push_back(std::move(problem));
   }

@@ -24,7 +24,11 @@ bool Cluster::needs_mending(api::Group const& group, std::uint32_t broken_epoch)
   if (group.epoch == broken_epoch) return true;
   auto const wanted = group.requested.workers ? group.requested.workers->size() : *group.requested.size;
   if (group.state == "ready" && group.members.size() == wanted) return false;
-  auto const members = pick_members(group.requested, membership_, silent_);
+  // Who is silent stays a member of an epoch that stands, until a call has failed in it.
+  auto silent = silent_;
+  if (group.state == "ready")
+    for (auto const& member : group.members) silent.erase(member.worker);
+  auto const members = pick_members(group.requested, membership_, silent);
   return members.has_value() && !(group.state == "ready" && has_members(group, members.value()));
 }
 
@@ -103,6 +107,8 @@ void Cluster::leave_out(Worker const& worker) {
   tools_.log.warn("worker {} incarnation={} does not answer; groups that may shrink go on without it until it does",
                   worker.id, api::to_hex(worker.incarnation));
   watch_.spawn("answer of " + worker.id, wait_for_answer(worker));
+  epoch_taken_.notify_all();
+  mend_groups();
 }
 
 asio::awaitable<void> Cluster::wait_for_answer(Worker worker) {

@@ -142,6 +142,21 @@ awaitable<void> leaves_out_who_does_not_answer(World* world) {
   CHECK((co_await world->get("/v1/groups/g")).text("/epoch") == "5");
 }
 
+// As above, but nobody knows before it is to take an epoch.
+awaitable<void> goes_on_without_who_takes_no_epoch(World* world) {
+  for (std::size_t const worker : {0, 1, 2}) CHECK((co_await world->join(worker)).status == 201);
+  CHECK((co_await world->put("/v1/groups/g", R"({"size":4,"on_failure":"shrink"})")).status == 201);
+  world->workers[2]->stop();
+  CHECK((co_await world->join(3)).status == 201);
+  CHECK(co_await world->until("/v1/groups/g", "/epoch", "3"));
+  auto const without = co_await world->get("/v1/groups/g");
+  CHECK(without.text("/state") == "ready");
+  CHECK(without.text("/members/2/worker") == "w3");
+  CHECK(without.text("/members/3").empty());
+  world->workers[2]->go_on();
+  CHECK(co_await world->until("/v1/groups/g", "/members/3/worker", "w3"));
+}
+
 awaitable<void> does_not_wait_for_who_is_lost(World* world) {
   for (std::size_t const worker : {0, 1, 2}) CHECK((co_await world->join(worker)).status == 201);
   CHECK((co_await world->put("/v1/groups/g", R"({"size":4,"on_failure":"shrink"})")).status == 201);
@@ -203,9 +218,15 @@ TEST_CASE("what members report of their own calls is looked into") { tell(3, tro
 TEST_CASE("a member that does not answer is left out until it does, though its lease lives") {
   tell(3, leaves_out_who_does_not_answer);
 }
-TEST_CASE("nobody waits for an epoch to be taken by a member that is lost meanwhile") {
+TEST_CASE("an epoch that a member does not take, nor answers a probe, is made again without it") {
   auto options = impatient();
   options.cluster.assignment = 30000ms;
+  World world(4, options);
+  world.tell(goes_on_without_who_takes_no_epoch(&world));
+}
+TEST_CASE("nobody waits for an epoch to be taken by a member that is lost meanwhile") {
+  auto options = impatient();
+  options.cluster.assignment = options.cluster.suspicion = 30000ms;
   World world(4, options);
   world.tell(does_not_wait_for_who_is_lost(&world));
 }
