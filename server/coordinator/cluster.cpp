@@ -38,17 +38,12 @@ std::uint32_t epoch_seen_by(Problem const& refusal, std::uint32_t refused) {
   return refused;
 }
 
-std::string title_of(api::Member const& member) {
-  return "rank " + std::to_string(member.rank) + " ('" + member.worker + "')";
-}
-
 }  // namespace
 
 Cluster::Cluster(Tools tools, ClusterPatience patience, std::chrono::milliseconds lease)
     : tools_(std::move(tools)),
       patience_(patience),
       membership_(lease),
-      epoch_taken_(tools_.executor),
       watch_(tools_.executor),
       changes_(tools_.executor) {}
 
@@ -97,7 +92,6 @@ void Cluster::lose(Worker const& worker, std::string const& why) {
 }
 
 void Cluster::degrade_groups_of(Worker const& worker, char const* why) {
-  epoch_taken_.notify_all();
   for (auto const& name : groups_.worker_lost(worker.id, worker.incarnation)) {
     logging::warn(tools_.log, "group.degraded", "group " + name + " degraded: worker " + worker.id + " " + why,
                   {{"group", name}, {"worker", worker.id}});
@@ -289,7 +283,7 @@ asio::awaitable<void> Cluster::change_group(std::shared_ptr<Change> change) {
 asio::awaitable<http::Checked<api::Group>> Cluster::make_epoch(std::shared_ptr<Change> change) {
   if (groups_.all().size() >= most_groups && groups_.find(change->name).has_error())
     co_return Problem(ProblemCode::unavailable, std::to_string(most_groups) + " groups exist; delete one");
-  auto const members = pick_members(change->request, membership_, silent_);
+  auto const members = pick_members(change->request, membership_);
   if (members.has_error()) co_return members.error();
   std::vector<Locality> localities;
   for (auto const& worker : members.value()) localities.push_back(worker.locality);
@@ -336,36 +330,12 @@ asio::awaitable<std::optional<Problem>> Cluster::push(std::shared_ptr<Change> ch
   auto const deadline = Clock::now() + patience_.assignment;
   auto const token = api::to_hex(tools_.random());
   change->refusals.clear();
-  for (auto const& member : group.members) change->pending.insert(member.rank);
+  change->pending = group.members.size();
   for (auto const& member : group.members)
     changes_.spawn(
         "assign " + member.worker,
         push_to(change, api::GroupAssignment{group, member.worker, member.incarnation, token}, member, deadline));
-  // One that is lost meanwhile is not waited for, nor, where the group may shrink, one that does not answer a probe
-  // either: the next epoch is without it.
-  bool const may_leave_out = may_shrink(change->request);
-  auto const is_awaited_in_vain = [&](api::Member const& member) {
-    auto const silent = silent_.find(member.worker);
-    bool const is_silent = silent != silent_.end() && api::to_hex(silent->second) == member.incarnation;
-    return change->pending.contains(member.rank) && (is_lost(member, membership_) || (may_leave_out && is_silent));
-  };
-  auto look_at = may_leave_out ? Clock::now() + patience_.suspicion : TimePoint::max();
-  auto vain = std::ranges::find_if(group.members, is_awaited_in_vain);
-  while (!change->pending.empty() && vain == group.members.end()) {
-    co_await epoch_taken_.wait_until(look_at);
-    if (Clock::now() >= look_at) {
-      look_at = TimePoint::max();  // once
-      for (auto const& member : group.members)
-        if (change->pending.contains(member.rank)) suspect(member.worker, member.incarnation);
-    }
-    vain = std::ranges::find_if(group.members, is_awaited_in_vain);
-  }
-  if (vain != group.members.end()) {
-    Problem problem(ProblemCode::worker_unreachable, title_of(*vain) + " was lost, or did not answer, before it took " +
-                                                         "epoch " + std::to_string(group.epoch));
-    problem.ranks = {vain->rank};
-    change->refusals.push_back(std::move(problem));
-  }
+  while (change->pending > 0) co_await change->changed.wait_until(TimePoint::max());
   if (change->refusals.empty()) co_return std::nullopt;
   std::ranges::sort(change->refusals, {}, [](Problem const& problem) { return problem.ranks.front(); });
   // An unreachable member outweighs a fence: higher numbers do not help it.
@@ -377,7 +347,7 @@ asio::awaitable<std::optional<Problem>> Cluster::push(std::shared_ptr<Change> ch
 
 asio::awaitable<void> Cluster::push_to(std::shared_ptr<Change> change, api::GroupAssignment assignment,
                                        api::Member member, TimePoint deadline) {
-  auto const title = title_of(member);
+  auto const title = "rank " + std::to_string(member.rank) + " ('" + member.worker + "')";
   auto const epoch = assignment.group.epoch;
   auto const said = co_await tools_.workers.assign(member.url, std::move(assignment), deadline);
   auto problem = Problem();
@@ -396,8 +366,8 @@ asio::awaitable<void> Cluster::push_to(std::shared_ptr<Change> change, api::Grou
     problem.ranks = {member.rank};
     change->refusals.push_back(std::move(problem));
   }
-  change->pending.erase(member.rank);
-  epoch_taken_.notify_all();
+  --change->pending;
+  change->changed.notify_all();
 }
 
 asio::awaitable<std::optional<Problem>> Cluster::erase_group(std::string name) {

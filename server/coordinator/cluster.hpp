@@ -112,9 +112,6 @@ class Cluster {
   boost::asio::awaitable<void> look_after(Worker worker);
   boost::asio::awaitable<void> look_at_member(Worker worker, std::shared_ptr<Looks> looks);
   boost::asio::awaitable<void> look_into(api::Trouble trouble);
-  // Groups that may shrink go on without it until it answers, also while its lease lives.
-  void leave_out(Worker const& worker);
-  boost::asio::awaitable<void> wait_for_answer(Worker worker);
   void hear_of_calls(std::string_view worker, std::string_view incarnation, api::GroupCalls const& calls);
   void mend_groups();
   void mend(std::string const& name, std::uint32_t broken_epoch);
@@ -143,8 +140,6 @@ class Cluster {
   std::vector<api::MeasuredLink> links_;
   Listeners listeners_;
   std::set<std::string, std::less<>> mending_;  // groups
-  Incarnations silent_;
-  http::Condition epoch_taken_;  // or refused, or a worker was lost that was to take one
   bool stopping_ = false;
   http::TaskGroup watch_;    // ends by cancellation
   http::TaskGroup changes_;  // end by themselves

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -22,7 +21,7 @@ struct Cluster::Change {
   [[nodiscard]] char const* reason() const { return !mends ? "request" : broken_epoch == 0 ? "members" : "trouble"; }
   http::Condition changed;
   std::optional<http::Checked<api::Group>> result;
-  std::set<std::uint32_t> pending;      // ranks that are to take this attempt's epoch
+  std::size_t pending = 0;
   std::vector<http::Problem> refusals;  // of this attempt
   std::uint32_t epoch_seen = 0;         // by any member that refused
 };

@@ -24,11 +24,7 @@ bool Cluster::needs_mending(api::Group const& group, std::uint32_t broken_epoch)
   if (group.epoch == broken_epoch) return true;
   auto const wanted = group.requested.workers ? group.requested.workers->size() : *group.requested.size;
   if (group.state == "ready" && group.members.size() == wanted) return false;
-  // Who is silent stays a member of an epoch that stands, until a call has failed in it.
-  auto silent = silent_;
-  if (group.state == "ready")
-    for (auto const& member : group.members) silent.erase(member.worker);
-  auto const members = pick_members(group.requested, membership_, silent);
+  auto const members = pick_members(group.requested, membership_);
   return members.has_value() && !(group.state == "ready" && has_members(group, members.value()));
 }
 
@@ -92,39 +88,10 @@ asio::awaitable<void> Cluster::look_after(Worker worker) {
       co_return;
     }
     // A process that is being ended closes its links before its port: it takes the connection, and drops it.
-    if (why.code == http::HttpErrc::timed_out || Clock::now() >= deadline) co_return leave_out(worker);
+    if (why.code == http::HttpErrc::timed_out || Clock::now() >= deadline) co_return;
     timer.expires_after(std::chrono::milliseconds(1));
     co_await timer.async_wait(asio::as_tuple(asio::use_awaitable));
   }
-}
-
-void Cluster::leave_out(Worker const& worker) {
-  auto const* present = membership_.find(worker.id);
-  if (stopping_ || present == nullptr || !present->ready || present->incarnation != worker.incarnation) return;
-  auto& silent = silent_[worker.id];
-  if (silent == worker.incarnation) return;
-  silent = worker.incarnation;
-  tools_.log.warn("worker {} incarnation={} does not answer; groups that may shrink go on without it until it does",
-                  worker.id, api::to_hex(worker.incarnation));
-  watch_.spawn("answer of " + worker.id, wait_for_answer(worker));
-  epoch_taken_.notify_all();
-  mend_groups();
-}
-
-asio::awaitable<void> Cluster::wait_for_answer(Worker worker) {
-  auto const pause = std::max(membership_.lease() / 10, std::chrono::milliseconds(1));
-  asio::steady_timer timer(tools_.executor);
-  for (bool is_silent = true; is_silent;) {
-    timer.expires_after(pause);
-    co_await timer.async_wait(asio::use_awaitable);
-    auto const reached = co_await tools_.workers.probe(worker.url, Clock::now() + patience_.suspicion);
-    auto const* present = membership_.find(worker.id);
-    bool const is_there = present != nullptr && present->ready && present->incarnation == worker.incarnation;
-    is_silent = is_there && reached.has_error();
-  }
-  if (auto const found = silent_.find(worker.id); found != silent_.end() && found->second == worker.incarnation)
-    silent_.erase(found);
-  mend_groups();
 }
 
 }  // namespace chorus::coordinator

@@ -17,7 +17,6 @@ constexpr char const* body = R"({"group":"g","tensor":"x","algorithm":"ring"})";
 CoordinatorOptions impatient() {
   auto options = impatient_options();
   options.execution.next_epoch = 2000ms;
-  options.cluster.suspicion = 100ms;
   return options;
 }
 
@@ -118,58 +117,6 @@ awaitable<void> trouble_makes_an_epoch(World* world) {
   CHECK((co_await world->get("/v1/groups/g")).text("/members/2").empty());
 }
 
-std::string trouble_in(std::uint32_t epoch) {
-  return R"({"incarnation":"0000000000000001","troubles":[{"group":"g","epoch":)" + std::to_string(epoch) + "}]}";
-}
-
-// Its lease lives, and for longer than the story.
-awaitable<void> leaves_out_who_does_not_answer(World* world) {
-  co_await stand_elastic(world, R"({"size":3,"on_failure":"shrink"})");
-  world->workers[2]->stop();
-  CHECK((co_await world->put("/v1/workers/w0/lease", trouble_in(2))).status == 200);
-  CHECK(co_await world->until("/v1/groups/g", "/epoch", "3"));
-  auto const without = co_await world->get("/v1/groups/g");
-  CHECK(without.text("/state") == "ready");
-  CHECK(without.text("/members/1/worker") == "w1");
-  CHECK(without.text("/members/2").empty());
-  CHECK((co_await world->get("/v1/workers/w2")).text("/state") == "ready");
-  // More trouble does not make it a member again; an answer does.
-  CHECK((co_await world->put("/v1/workers/w0/lease", trouble_in(3))).status == 200);
-  CHECK(co_await world->until("/v1/groups/g", "/epoch", "4"));
-  CHECK((co_await world->get("/v1/groups/g")).text("/members/2").empty());
-  world->workers[2]->go_on();
-  CHECK(co_await world->until("/v1/groups/g", "/members/2/worker", "w2"));
-  CHECK((co_await world->get("/v1/groups/g")).text("/epoch") == "5");
-}
-
-// As above, but nobody knows before it is to take an epoch.
-awaitable<void> goes_on_without_who_takes_no_epoch(World* world) {
-  for (std::size_t const worker : {0, 1, 2}) CHECK((co_await world->join(worker)).status == 201);
-  CHECK((co_await world->put("/v1/groups/g", R"({"size":4,"on_failure":"shrink"})")).status == 201);
-  world->workers[2]->stop();
-  CHECK((co_await world->join(3)).status == 201);
-  CHECK(co_await world->until("/v1/groups/g", "/epoch", "3"));
-  auto const without = co_await world->get("/v1/groups/g");
-  CHECK(without.text("/state") == "ready");
-  CHECK(without.text("/members/2/worker") == "w3");
-  CHECK(without.text("/members/3").empty());
-  world->workers[2]->go_on();
-  CHECK(co_await world->until("/v1/groups/g", "/members/3/worker", "w3"));
-}
-
-awaitable<void> does_not_wait_for_who_is_lost(World* world) {
-  for (std::size_t const worker : {0, 1, 2}) CHECK((co_await world->join(worker)).status == 201);
-  CHECK((co_await world->put("/v1/groups/g", R"({"size":4,"on_failure":"shrink"})")).status == 201);
-  world->workers[2]->stop();
-  CHECK((co_await world->join(3)).status == 201);  // makes an epoch, which w2 does not take
-  FakeWorker again(world->io.get_executor(), "w2", 2);
-  CHECK((co_await world->join_as(again)).status / 100 == 2);
-  CHECK(co_await world->until("/v1/groups/g", "/members/3/incarnation", "0000000000000002"));
-  CHECK((co_await world->get("/v1/groups/g")).text("/state") == "ready");
-  world->workers[2]->go_on();
-  co_await again.die();
-}
-
 awaitable<void> refusals(World* world) {
   co_await world->stand();
   auto const rigid = co_await world->post("/v1/collectives", R"({"group":"g","tensor":"x","on_failure":"shrink"})");
@@ -215,20 +162,5 @@ TEST_CASE("below min_ranks it fails, and a worker that takes the place makes the
 TEST_CASE("a group takes in the workers that come later") { tell(3, grows); }
 TEST_CASE("a member that leaves makes the group smaller") { tell(3, a_leave_shrinks); }
 TEST_CASE("what members report of their own calls is looked into") { tell(3, trouble_makes_an_epoch); }
-TEST_CASE("a member that does not answer is left out until it does, though its lease lives") {
-  tell(3, leaves_out_who_does_not_answer);
-}
-TEST_CASE("an epoch that a member does not take, nor answers a probe, is made again without it") {
-  auto options = impatient();
-  options.cluster.assignment = 30000ms;
-  World world(4, options);
-  world.tell(goes_on_without_who_takes_no_epoch(&world));
-}
-TEST_CASE("nobody waits for an epoch to be taken by a member that is lost meanwhile") {
-  auto options = impatient();
-  options.cluster.assignment = options.cluster.suspicion = 30000ms;
-  World world(4, options);
-  world.tell(does_not_wait_for_who_is_lost(&world));
-}
 TEST_CASE("what cannot be is refused with a pointer") { tell(2, refusals); }
 TEST_CASE("what is in place, or was asked to fail, fails") { tell(3, in_place_and_asked_to_fail); }

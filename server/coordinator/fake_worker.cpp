@@ -71,20 +71,12 @@ asio::awaitable<void> FakeWorker::die() {
   co_await server_.stop();
 }
 
-void FakeWorker::stop() { stopped_ = true; }
-
-void FakeWorker::go_on() {
-  stopped_ = false;
-  changed_.notify_all();
-}
-
 asio::awaitable<void> FakeWorker::while_set(bool const* deaf) {
   while (*deaf) co_await changed_.wait_until(http::Condition::TimePoint::max());
 }
 
 asio::awaitable<Response> FakeWorker::live(Request const&, Body&) {
   ++probes;
-  co_await while_set(&stopped_);
   co_return Response::text(200, "ok\n");
 }
 
@@ -173,7 +165,6 @@ asio::awaitable<Response> FakeWorker::drop(Request const& request, Body&) {
 
 asio::awaitable<Response> FakeWorker::assign(Request const&, Body& body) {
   auto const message = co_await read_message<api::GroupAssignment>(body);
-  co_await while_set(&stopped_);
   if (message.has_error()) co_return message.error();
   auto const epoch = message.value().group.epoch;
   auto& epoch_seen = epochs_seen[message.value().group.name];

@@ -41,8 +41,6 @@ class FakeWorker {
   std::map<std::string, std::uint32_t> epochs_seen;  // by group: assignments up to this are fenced
   bool deaf_to_heads = false;                        // takes the requests, and never answers
   bool deaf_to_runs = false;
-  void stop();                           // takes connections, and answers neither probes nor assignments
-  void go_on();
   std::vector<std::uint32_t> waits_for;  // what held runs report at their deadline
 
   std::vector<api::RunRequest> runs;  // as they came
@@ -80,7 +78,6 @@ class FakeWorker {
   http::Condition changed_;
   std::size_t released_ = 0;
   bool dead_ = false;
-  bool stopped_ = false;
   http::Router router_;
   http::Server server_;
   std::uint16_t port_ = 0;

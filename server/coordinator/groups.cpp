@@ -24,13 +24,8 @@ std::optional<http::Problem> wrong_count(std::size_t count, std::string const& p
   return std::nullopt;
 }
 
-bool is_there(Worker const& worker, Incarnations const& silent) {
-  auto const found = silent.find(worker.id);
-  return worker.ready && (found == silent.end() || found->second != worker.incarnation);
-}
-
-http::Checked<std::vector<Worker>> pick_listed(std::vector<std::string> const& ids, bool only_there,
-                                               Membership const& membership, Incarnations const& silent) {
+http::Checked<std::vector<Worker>> pick_listed(std::vector<std::string> const& ids, bool only_ready,
+                                               Membership const& membership) {
   if (auto problem = wrong_count(ids.size(), "/workers")) return std::move(*problem);
   std::vector<Worker> members;
   std::vector<http::FieldError> repeated, unknown, lost;
@@ -40,8 +35,7 @@ http::Checked<std::vector<Worker>> pick_listed(std::vector<std::string> const& i
     if (!is_identifier(ids[i]) || !seen.insert(ids[i]).second) {
       repeated.push_back(is_identifier(ids[i]) ? http::FieldError{pointer, "worker '" + ids[i] + "' is listed twice"}
                                                : not_an_identifier("worker id", ids[i], pointer).errors.front());
-    } else if (auto const* worker = membership.find(ids[i]);
-               only_there && (worker == nullptr || !is_there(*worker, silent))) {
+    } else if (auto const* worker = membership.find(ids[i]); only_ready && (worker == nullptr || !worker->ready)) {
       continue;
     } else if (worker == nullptr) {
       unknown.push_back({pointer, "no worker '" + ids[i] + "' has joined"});
@@ -59,11 +53,9 @@ http::Checked<std::vector<Worker>> pick_listed(std::vector<std::string> const& i
 }
 
 // Sorted by locality, close workers are neighbours: the best window of n neighbours is the most compact choice.
-http::Checked<std::vector<Worker>> pick_closest(std::uint32_t size, bool or_fewer, Membership const& membership,
-                                                Incarnations const& silent) {
+http::Checked<std::vector<Worker>> pick_closest(std::uint32_t size, bool or_fewer, Membership const& membership) {
   if (auto problem = wrong_count(size, "/size")) return std::move(*problem);
-  auto ready = membership.ready_in_order_of_arrival();
-  if (or_fewer) std::erase_if(ready, [&](Worker const& worker) { return !is_there(worker, silent); });
+  auto const ready = membership.ready_in_order_of_arrival();
   if (or_fewer && size > ready.size()) return ready;
   if (size > ready.size()) {
     auto detail = "a group of " + std::to_string(size) + " was asked for and " + std::to_string(ready.size()) +
@@ -87,6 +79,11 @@ http::Checked<std::vector<Worker>> pick_closest(std::uint32_t size, bool or_fewe
   return members;
 }
 
+bool is_lost(api::Member const& member, Membership const& membership) {
+  auto const* worker = membership.find(member.worker);
+  return worker == nullptr || !worker->ready || api::to_hex(worker->incarnation) != member.incarnation;
+}
+
 void lose(api::Group& group, std::string const& worker) {
   group.state = "degraded";
   if (std::ranges::find(group.lost, worker) == group.lost.end()) group.lost.push_back(worker);
@@ -99,8 +96,7 @@ http::Problem unknown_group(std::string_view name) {
 
 }  // namespace
 
-http::Checked<std::vector<Worker>> pick_members(api::GroupRequest const& request, Membership const& membership,
-                                                Incarnations const& silent) {
+http::Checked<std::vector<Worker>> pick_members(api::GroupRequest const& request, Membership const& membership) {
   if (request.workers.has_value() == request.size.has_value()) {
     std::string const detail = "exactly one of workers and size is expected";
     return pointed(http::ProblemCode::invalid_field, detail, {{"/workers", detail}, {"/size", detail}});
@@ -112,19 +108,14 @@ http::Checked<std::vector<Worker>> pick_members(api::GroupRequest const& request
   if (request.min_ranks == 0 || (request.min_ranks > wanted && wanted != 0))
     return invalid_field("/min_ranks", "is " + std::to_string(request.min_ranks) + "; expected 1 to the " +
                                            std::to_string(wanted) + " that are asked for");
-  auto members = request.workers ? pick_listed(*request.workers, shrinks, membership, silent)
-                                 : pick_closest(*request.size, shrinks, membership, silent);
+  auto members = request.workers ? pick_listed(*request.workers, shrinks, membership)
+                                 : pick_closest(*request.size, shrinks, membership);
   if (members.has_value() && shrinks && members.value().size() < request.min_ranks) {
-    auto detail = std::to_string(members.value().size()) + " of the workers are there, and min_ranks is " +
+    auto detail = std::to_string(members.value().size()) + " of the workers are ready, and min_ranks is " +
                   std::to_string(request.min_ranks);
     return pointed(http::ProblemCode::not_enough_workers, detail, {{"/min_ranks", detail}});
   }
   return members;
-}
-
-bool is_lost(api::Member const& member, Membership const& membership) {
-  auto const* worker = membership.find(member.worker);
-  return worker == nullptr || !worker->ready || api::to_hex(worker->incarnation) != member.incarnation;
 }
 
 bool has_members(api::Group const& group, std::vector<Worker> const& workers) {

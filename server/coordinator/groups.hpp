@@ -21,22 +21,17 @@ namespace chorus::coordinator {
 
 inline constexpr std::size_t most_members = 256;
 
-// Workers by id, with the incarnation that is meant.
-using Incarnations = std::map<std::string, std::uint64_t, std::less<>>;
-
 // The workers that a PUT asks for, as listed; for `size`, those n ready ones that stand closest together, in order of
-// arrival. Where the group may shrink, those of them that are ready and not `silent`. Problems: invalid_field,
-// unknown_worker, not_enough_workers, each with a pointer.
+// arrival. Where the group may shrink, those of them that are ready. Problems: invalid_field, unknown_worker,
+// not_enough_workers, each with a pointer.
 [[nodiscard]] http::Checked<std::vector<Worker>> pick_members(api::GroupRequest const& request,
-                                                              Membership const& membership,
-                                                              Incarnations const& silent = {});
+                                                              Membership const& membership);
 
 // What becomes of a group when an epoch is drawn for these members.
 [[nodiscard]] api::Group make_group(std::string name, std::uint32_t epoch, api::GroupRequest requested,
                                     std::vector<Worker> const& as_listed, Arrangement const& arrangement);
 
 [[nodiscard]] inline bool may_shrink(api::GroupRequest const& request) { return request.on_failure == "shrink"; }
-[[nodiscard]] bool is_lost(api::Member const& member, Membership const& membership);
 // Whether these incarnations are its members.
 [[nodiscard]] bool has_members(api::Group const& group, std::vector<Worker> const& workers);
 

@@ -45,16 +45,13 @@ class Endpoint {
     router_.add(http::Method::get, "/livez", http::Access::open, answer_probe);
     router_.add(http::Method::post, "/v1/workers", http::Access::open, refuse);
     router_.add(http::Method::put, "/v1/workers/{id}/lease", http::Access::open, refuse);
-    port_ = on_its_thread([this, port] { return server_.listen("127.0.0.1", port).value(); });
+    auto const listen = [this, port] { return server_.listen("127.0.0.1", port).value(); };
+    port_ = asio::post(io_, asio::use_future(listen)).get();
   }
   void end() { asio::co_spawn(io_, server_.stop(), asio::use_future).get(); }
   [[nodiscard]] std::uint16_t port() const { return port_; }
 
  private:
-  template <class Act>
-  auto on_its_thread(Act act) {
-    return asio::post(io_, asio::use_future(act)).get();
-  }
   asio::io_context& io_;
   http::Router router_;
   http::Server server_;
