@@ -74,11 +74,11 @@ Checked<std::optional<std::uint32_t>> checked_head(Request const& request, bool 
   if (!field) return std::optional<std::uint32_t>();
   auto const said = parse_message_checksum(*field);
   if (!said)
-    return Problem(ProblemCode::bad_request,
-                   "Chorus-Message-Crc32c is not two numbers of 8 hexadecimal digits");
+    return Problem(ProblemCode::bad_request, "Chorus-Message-Crc32c is not two numbers of 8 hexadecimal digits");
   auto const first = std::string(name(request.method)) + " " + request.target;
   if (checksum_of_head(first, request.fields, said->body) != said->head)
-    return Problem(ProblemCode::digest_mismatch, "the head of the request was changed on its way: its CRC32C is another");
+    return Problem(ProblemCode::digest_mismatch,
+                   "the head of the request was changed on its way: its CRC32C is another");
   if (!has_body && said->body != 0)
     return Problem(ProblemCode::digest_mismatch, "the body of the request was lost on its way");
   return std::optional(said->body);

@@ -30,8 +30,8 @@ struct MessageChecksum {
 [[nodiscard]] std::string to_text(MessageChecksum checksum);
 [[nodiscard]] std::optional<MessageChecksum> parse_message_checksum(std::string_view text);
 
-// Of a request whose head has come, with the checksum of the body that is to come; nothing if it does not say. Problems:
-// bad_request, digest_mismatch.
+// Of a request whose head has come, with the checksum of the body that is to come; nothing if it does not say.
+// Problems: bad_request, digest_mismatch.
 [[nodiscard]] Checked<std::optional<std::uint32_t>> checked_head(Request const& request, bool has_body);
 
 }  // namespace chorus::http

@@ -116,7 +116,8 @@ TEST_CASE("a connection on which a message was changed is not believed any furth
 TEST_CASE("peers sign what they send where they are told to, and read what is sent back") {
   LiveServer server;
   CHECK(put(server.url("/echo"), MessageChecksums::on)->body == body);
-  ScriptedServer off({{"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"}}), on({{"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"}});
+  ScriptedServer off({{"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"}}),
+      on({{"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"}});
   CHECK(put(off.url(), MessageChecksums::automatic).has_value());  // to a loopback address
   CHECK_FALSE(mentions_checksum(off.requests().at(0)));
   CHECK(put(on.url(), MessageChecksums::on).has_value());
@@ -136,7 +137,8 @@ TEST_CASE("an answer that was changed, and a request that came changed, are aske
 
 TEST_CASE("an answer that is changed each time is none") {
   auto const right = signed_answer("hello");
-  for (auto const& wrong : {changed(right, "hello", "hellO"), changed(right, "1.2", "1.3"), changed(right, "200", "201")}) {
+  for (auto const& wrong :
+       {changed(right, "hello", "hellO"), changed(right, "1.2", "1.3"), changed(right, "200", "201")}) {
     ScriptedServer server({{wrong}, {wrong}, {wrong}});
     auto const answer = put(server.url(), MessageChecksums::on);
     REQUIRE(answer.has_error());

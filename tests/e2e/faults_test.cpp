@@ -98,8 +98,8 @@ TEST_CASE("whatever operation is hit by whatever fault: it is right everywhere o
   for (std::uint64_t n = 0; soak > 0s ? Clock::now() < until : n < faults; ++n) {
     auto const round = draw(random);
     INFO("seed " << seed << ", fault " << n << ": " << round.work.op << " " << round.work.algorithm
-                 << (round.work.is_uneven ? ", uneven, " : ", ") << to_string(round.fault) << " of w" << round.fault.victim << " after "
-                 << round.moment.count() << " us");
+                 << (round.work.is_uneven ? ", uneven, " : ", ") << to_string(round.fault) << " of w"
+                 << round.fault.victim << " after " << round.moment.count() << " us");
     fleet.expect_health();
     auto const before = fleet.look();
     auto const turned_before = fleet.proxy(round.fault.victim).harmed();
@@ -114,8 +114,8 @@ TEST_CASE("whatever operation is hit by whatever fault: it is right everywhere o
     end(round.fault, fleet);
     REQUIRE(fleet.stands_again());
     auto const well = Clock::now();
-    auto const outcome =
-        fleet.judge(record, round.work, before, round.fault.kind == Fault::Kind::kill ? round.fault.victim : FaultFleet::nobody);
+    auto const outcome = fleet.judge(record, round.work, before,
+                                     round.fault.kind == Fault::Kind::kill ? round.fault.victim : FaultFleet::nobody);
     CHECK(ended - begun < 12s);
     auto const then = fleet.look();
     Work const plain{"all_reduce"};

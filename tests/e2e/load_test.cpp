@@ -182,7 +182,8 @@ TEST_CASE("a thousand collectives a minute on eight workers do not make anything
   for (std::size_t i = 0; i < workers_count; ++i)
     REQUIRE(cluster.worker(i).put_tensor("x", "f32", std::vector<float>(16384, 1)).status == 201);
   // Links are dialed when they are first needed; here each rank needs all.
-  auto const dialed = cluster.run({{"group", "g"}, {"tensor", "x"}, {"output", "z"}, {"op", "all_to_all"}, {"algorithm", "direct"}});
+  auto const dialed =
+      cluster.run({{"group", "g"}, {"tensor", "x"}, {"output", "z"}, {"op", "all_to_all"}, {"algorithm", "direct"}});
   REQUIRE(dialed.at("state") == "succeeded");
   std::vector<std::pair<std::string, Process const*>> processes{{"coordinator", &cluster.coordinator.process}};
   for (std::size_t i = 0; i < workers_count; ++i)

@@ -114,9 +114,7 @@ void pull_on(std::vector<std::unique_ptr<Pusher>> const& pushers, Doors& doors, 
   }
 }
 
-bool is_ready(FaultFleet& fleet) {
-  return fleet.coordinator().get("/v1/parameters/p").json().at("state") == "ready";
-}
+bool is_ready(FaultFleet& fleet) { return fleet.coordinator().get("/v1/parameters/p").json().at("state") == "ready"; }
 
 Floats expected(std::vector<std::unique_ptr<Pusher>> const& pushers) {
   Floats values(elements);
@@ -124,10 +122,9 @@ Floats expected(std::vector<std::unique_ptr<Pusher>> const& pushers) {
   return values;
 }
 
-constexpr std::array harms{Harm::delay,           Harm::cut,
-                           Harm::deaf,            Harm::mute,
-                           Harm::silent,          Harm::truncate,
-                           Harm::corrupt_message, Harm::corrupt_message};
+constexpr std::array harms{
+    Harm::delay,          Harm::cut, Harm::deaf, Harm::mute, Harm::silent, Harm::truncate, Harm::corrupt_message,
+    Harm::corrupt_message};
 
 }  // namespace
 
@@ -138,8 +135,8 @@ TEST_CASE("whatever happens to workers and connections: each acknowledged push c
   auto const until = Clock::now() + soak;
   std::mt19937_64 random(seed);
   FaultFleet fleet(random());
-  auto const made = fleet.coordinator().put("/v1/parameters/p", R"({"group":"g","shape":[)" + std::to_string(elements) +
-                                                                    R"(],"replicas":2,"shards":3})");
+  auto const made = fleet.coordinator().put(
+      "/v1/parameters/p", R"({"group":"g","shape":[)" + std::to_string(elements) + R"(],"replicas":2,"shards":3})");
   REQUIRE_MESSAGE(made.status == 201, made.body);
   Doors doors(fleet);
   std::vector<std::unique_ptr<Pusher>> pushers;
@@ -149,7 +146,8 @@ TEST_CASE("whatever happens to workers and connections: each acknowledged push c
   std::uint64_t pulls = 0, n = 0;
   for (; soak > 0s ? Clock::now() < until : n < faults; ++n) {
     auto const fault = draw_fault(random, harms);
-    auto const moment = std::chrono::microseconds(random() % 50000), length = std::chrono::microseconds(random() % 1500000);
+    auto const moment = std::chrono::microseconds(random() % 50000),
+               length = std::chrono::microseconds(random() % 1500000);
     INFO("seed " << seed << ", fault " << n << ": " << to_string(fault) << " of w" << fault.victim << " after "
                  << moment.count() << " us, for " << length.count() << " us");
     fleet.expect_health();
@@ -186,6 +184,7 @@ TEST_CASE("whatever happens to workers and connections: each acknowledged push c
   std::cout << n << " faults under " << pushes << " acknowledged pushes, each of which counted once, and " << pulls
             << " pulls, none of which was behind:";
   for (auto const& [name, count] : survived) std::cout << " " << name << " " << count;
-  std::cout << "; ms from a fault's end until all copies stood again (min, median, max) " << std::lround(well_ms.front())
-            << ", " << std::lround(well_ms[well_ms.size() / 2]) << ", " << std::lround(well_ms.back()) << std::endl;
+  std::cout << "; ms from a fault's end until all copies stood again (min, median, max) "
+            << std::lround(well_ms.front()) << ", " << std::lround(well_ms[well_ms.size() / 2]) << ", "
+            << std::lround(well_ms.back()) << std::endl;
 }

@@ -38,8 +38,10 @@ void prepare(int socket) {
 }  // namespace
 
 std::string to_string(Harm harm) {
-  constexpr std::array names{"none",          "delay",           "cut",           "deaf", "mute", "silent", "truncate",
-                             "corrupt_frame", "corrupt_payload", "corrupt_answer", "corrupt_message"};
+  constexpr std::array names{"none",           "delay",          "cut",
+                             "deaf",           "mute",           "silent",
+                             "truncate",       "corrupt_frame",  "corrupt_payload",
+                             "corrupt_answer", "corrupt_message"};
   return names.at(static_cast<std::size_t>(harm));
 }
 

@@ -47,8 +47,7 @@ Answer ParameterClient::repeat(std::string const& parameter, std::string const& 
 
 Answer ParameterClient::put_value(std::string const& parameter, std::string const& bytes) {
   auto& sequence = sequences_[parameter];
-  auto answer =
-      to_answer(client()->Put(path_of(parameter, "value"), identity(sequence, {}), bytes, media_type));
+  auto answer = to_answer(client()->Put(path_of(parameter, "value"), identity(sequence, {}), bytes, media_type));
   if (answer.status == 200) ++sequence;
   return answer;
 }

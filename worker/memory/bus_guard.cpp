@@ -31,8 +31,9 @@ std::array<Slot, slots_count> slots;
 constexpr Slot* first_slot = slots.data();  // for the handler, which calls nothing
 struct sigaction before_us;
 
-// An access that faults may be one that ThreadSanitizer's runtime makes on behalf of an atomic, with a lock of its own in
-// hand: a handler that enters the runtime, as any atomic or mmap() does, waits for itself. So neither is seen by it here.
+// An access that faults may be one that ThreadSanitizer's runtime makes on behalf of an atomic, with a lock of its own
+// in hand: a handler that enters the runtime, as any atomic or mmap() does, waits for itself. So neither is seen by it
+// here.
 #ifdef __clang__
 #define CHORUS_NOT_INSTRUMENTED __attribute__((disable_sanitizer_instrumentation))
 #else

@@ -24,7 +24,7 @@ namespace chorus::service {
 struct AgentOptions {
   std::string coordinator;  // "http://host:7070"
   api::JoinRequest self;
-  std::chrono::milliseconds backoff_min{100};  // between attempts to join, or to renew a lease that has ended; doubled
+  std::chrono::milliseconds backoff_min{100};   // between attempts to join, or to renew a lease that has ended; doubled
   std::chrono::milliseconds backoff_max{5000};  // up to this
   std::chrono::milliseconds retry_after_max{60000};  // as long as a coordinator that is overloaded is believed
   std::chrono::milliseconds join_timeout{10000};

@@ -1,5 +1,5 @@
-// How long to wait before the next attempt at what many processes attempt: longer after each failure, up to a limit, and
-// by chance, so that those that failed at one instant do not come back at one instant.
+// How long to wait before the next attempt at what many processes attempt: longer after each failure, up to a limit,
+// and by chance, so that those that failed at one instant do not come back at one instant.
 #pragma once
 
 #include <chrono>

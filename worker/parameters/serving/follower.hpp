@@ -8,8 +8,8 @@
 #include <string>
 
 #include "http/api/parameters.hpp"
-#include "http/peer_client.hpp"
 #include "http/condition.hpp"
+#include "http/peer_client.hpp"
 #include "worker/parameters/log/push_log.hpp"
 #include "worker/parameters/shard/shard.hpp"
 

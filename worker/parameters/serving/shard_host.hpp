@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "http/peer_client.hpp"
 #include "http/condition.hpp"
+#include "http/peer_client.hpp"
 #include "http/task_group.hpp"
 #include "worker/parameters/serving/follower.hpp"
 #include "worker/parameters/shard/shard.hpp"
