@@ -9,11 +9,7 @@ namespace chorus::service {
 using std::chrono::milliseconds;
 
 Backoff::Backoff(milliseconds shortest, milliseconds longest, std::uint64_t seed)
-    : shortest_(shortest),
-      longest_(longest),
-      pause_(shortest),
-      // Both halves: a seed that is small, or differs from another one above only, is a seed of its own.
-      random_(static_cast<std::minstd_rand::result_type>(seed ^ seed >> 32)) {
+    : shortest_(shortest), longest_(longest), pause_(shortest), random_(seed) {
   CHORUS_ASSERT(shortest.count() > 0 && shortest <= longest, "a pause that can be doubled");
 }
 

@@ -24,7 +24,7 @@ class Backoff {
   std::chrono::milliseconds shortest_;
   std::chrono::milliseconds longest_;
   std::chrono::milliseconds pause_;
-  std::minstd_rand random_;
+  std::mt19937_64 random_;
 };
 
 }  // namespace chorus::service
