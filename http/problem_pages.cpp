@@ -103,8 +103,9 @@ constexpr std::array<std::string_view, codes> advice{
     // length_mismatch
     "The length of the body is not what shape and dtype ask for.",
     // digest_mismatch
-    "Content-Digest does not fit the body; or, of a collective, the results of the ranks differ. The "
-    "latter is never committed: it means memory, network or software corrupted data on the ranks named.",
+    "Content-Digest, or the checksum of a request between workers, does not fit the body; or, of a "
+    "collective, the results of the ranks differ. The latter is never committed: it means memory, network "
+    "or software corrupted data on the ranks named.",
     // idempotency_reused
     "This Idempotency-Key was used with another body. Draw a new key for a new request.",
     // non_finite
