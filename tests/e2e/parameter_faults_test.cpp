@@ -59,12 +59,15 @@ class Doors {
   std::atomic<std::size_t> next_ = 0;
 };
 
-// Pushes until it is told to stop, each as often as it takes, through another worker each time.
+// Pushes until it is told to stop, each as often as it takes, through another worker each time. One that nobody takes
+// for a minute ends it: the push has begun, and is not acknowledged.
 void push_on(Pusher& pusher, Doors& doors, std::atomic<bool> const& ends) {
   for (auto is_last = false; !is_last;) {
     is_last = ends;
     ++pusher.begun;
+    auto const last_attempt = Clock::now() + 60s;
     for (auto status = 0; status != 200;) {
+      if (Clock::now() > last_attempt) return;
       pusher.client.ask(doors.next());
       try {
         status = pusher.client.push("p", pusher.bytes).status;
@@ -167,6 +170,7 @@ TEST_CASE("whatever happens to workers and connections: each acknowledged push c
     ends = true;
     for (auto& client : clients) client.join();
     REQUIRE(stands);
+    for (auto const& pusher : pushers) REQUIRE(pusher->acknowledged == pusher->begun);
     INFO(seen.first_wrong);
     CHECK(seen.wrong == 0);
     pulls += seen.pulls;
