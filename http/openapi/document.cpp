@@ -146,10 +146,10 @@ class Merged {
     for (auto const code : anywhere) add_problem(code, operation.service);
     // Health, and what browsers need to begin, is answered above the limit of connections, too.
     if (operation.access != Access::open) add_problem(ProblemCode::unavailable, operation.service);
-    if (operation.requests.empty()) return;
-    add_problem(ProblemCode::payload_too_large, operation.service);
+    // Bytes are told by their Content-Length; a message may be of any length.
     if (std::ranges::none_of(operation.requests, [](Payload const& payload) { return payload.message != nullptr; }))
       return;
+    add_problem(ProblemCode::payload_too_large, operation.service);
     add_problem(ProblemCode::malformed_json, operation.service);
     add_problem(ProblemCode::invalid_field, operation.service);
   }

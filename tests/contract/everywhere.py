@@ -40,6 +40,14 @@ def at_the_door(contract, service):
         contract.say(service, method, path, request_line(method, path) + long_field, expect=431)
 
 
+def too_large(contract, service):
+    """Of messages, which may be of any length: told by Content-Length, and never read."""
+    for method, path, operation in operations_of(contract, service):
+        if "application/json" in operation.get("requestBody", {}).get("content", {}):
+            header = request_line(method, path) + "Content-Type: application/json\r\nContent-Length: 99999999999\r\n\r\n"
+            contract.say(service, method, path, header)
+
+
 def too_slow(contract, service):
     """A header that does not end: all of them at the same time, for it takes as long as the service has patience."""
     with contextlib.ExitStack() as connections:
@@ -151,7 +159,9 @@ def roles(contract, binaries, directory):
 
 def everywhere(contract, binaries, fleet, failing_allocation, directory):
     for service in alone_services(binaries, fleet):
+        contract.ask(service, "GET", "/readyz", expect=200 if service.kind == "coordinator" else 503)
         at_the_door(contract, service)
+        too_large(contract, service)
         too_slow(contract, service)
     at_its_limit(contract, binaries, fleet)
     too_often(contract, binaries, fleet)
