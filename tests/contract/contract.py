@@ -12,7 +12,7 @@ import pathlib
 import subprocess
 import sys
 
-from coordinator_answers import coordinator, draining, events, with_guest
+from coordinator_answers import coordinator, draining, with_guest
 from document import Document
 from everywhere import ELSEWHERE, everywhere
 from parameter_answers import checkpoints, of_several_shards, parameter_data, shards, without_directories
@@ -24,6 +24,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 # What no request brings about in the time of a test, and why it is in the document all the same.
 NOT_ASKED = {
+    ("coordinator", "get_v1_events", 410): "the last 10000 events are kept; events_test.cpp asks where they are fewer",
     ("worker", "put_v1_parameters_name_shards_shard", 504): "a log that cannot be begun for ten minutes: a disk that hangs",
     ("worker", "post_v1_parameters_name_shards_shard_log", 504): "a backup that applies one push for ten seconds",
     ("worker", "post_v1_checkpoints_name_files", 504): "an owner that applies one push for a minute",
@@ -139,7 +140,6 @@ def main(binaries, failing_allocation, path=ROOT / "docs" / "openapi.json"):
             runs(contract, fleet.workers[1])
             shards(contract, fleet.workers[1], fleet.coordinator.ask("GET", "/v1/parameters/w").json())
             calls(contract, fleet.workers[1])
-            events(contract, fleet)
             if any(service.process.poll() is not None for service in fleet.services):
                 contract.wrong.append("a service has ended: " + fleet.said()[-2000:])
         with Fleet(binaries, 1, ["--drain-ms", "20000"]) as plain:

@@ -1,6 +1,5 @@
 """What a coordinator answers: workers, groups, collectives, parameters."""
 
-import json
 import signal
 import threading
 
@@ -165,23 +164,6 @@ def with_guest(contract, fleet):
     worker = {"worker": "guest", "url": guest.url}
     contract.ask(fleet.workers[0], "POST", "/v1/probes", worker, expect=502)
     ask("DELETE", "/v1/workers/guest", expect=204)
-
-
-def events(contract, fleet):
-    """More than are kept: those who knew only the first have missed some."""
-    c = fleet.coordinator
-    known = c.ask("GET", "/v1/events", headers={"Accept": "application/json"}).json()["items"][0]["sequence"]
-    fickle = json.dumps({"id": "fickle", "incarnation": "0123456789abcdef", "url": fleet.workers[0].url})
-    host = "Host: 127.0.0.1\r\n"
-    join = f"POST /v1/workers HTTP/1.1\r\n{host}Content-Length: {len(fickle)}\r\n\r\n{fickle}"
-    leave = f"DELETE /v1/workers/fickle HTTP/1.1\r\n{host}\r\n"
-    with c.connect() as connection:
-        for _ in range(51):
-            connection.sendall(100 * (join + leave).encode())
-            answers = b""
-            while answers.count(b"HTTP/1.1 20") < 200:
-                answers += connection.recv(1 << 20)
-    contract.ask(c, "GET", f"/v1/events?since={known}", expect=410)
 
 
 def draining(contract, fleet):
