@@ -147,8 +147,9 @@ constexpr std::array<Page, codes> pages{{
      "Send shape x dtype bytes, little-endian and row-major, or correct Tensor-Shape and Tensor-Dtype; the "
      "detail has both lengths."},
     {digest_mismatch,
-     "Content-Digest does not fit the body; or, of a collective, the results of the ranks differ. The "
-     "latter is never committed: it means memory, network or software corrupted data on the ranks named.",
+     "Content-Digest, or the checksum of a request between workers, does not fit the body; or, of a "
+     "collective, the results of the ranks differ. The latter is never committed: it means memory, network or "
+     "software corrupted data on the ranks named.",
      "Send it again, or launch it again. Where it happens again, take the hosts named out and test their "
      "memory."},
     {idempotency_reused,

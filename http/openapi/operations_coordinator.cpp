@@ -63,9 +63,9 @@ void add_workers(Table& table) {
   table.add(get, "/v1/workers/{id}", Access::read, "One worker")
       .gives<api::Worker>(200, "It.")
       .fails_with({unknown_worker});
-  table.add(delete_, "/v1/workers/{id}", Access::join, "Leave")
+  table.add(delete_, "/v1/workers/{id}", Access::admin, "Take a worker out, whoever runs it")
       .asks({{"incarnation", Type::text, "only if it is still that one"}})
-      .gives_nothing(204, "It has left.")
+      .gives_nothing(204, "It is out; while its process runs it joins again.")
       .fails_with({unknown_worker, epoch_fenced});
   table.add(post, "/v1/workers/{id}/probe", Access::read, "Does anybody answer at the address that the worker gave?")
       .gives<api::Reachability>(200, "Whether, and if not, why.")
@@ -78,6 +78,10 @@ void add_workers(Table& table) {
   table.add(put, "/v1/workers/{id}/lease", Access::join, "Renew the lease")
       .takes<api::LeaseRequest>()
       .gives<api::LeaseAnswer>(200, "It was renewed.")
+      .fails_with({unknown_worker, epoch_fenced});
+  table.add(delete_, "/v1/workers/{id}/lease", Access::join, "Give the lease back: leave")
+      .asks({{"incarnation", Type::text, "whose lease it is", true}})
+      .gives_nothing(204, "It has left.")
       .fails_with({unknown_worker, epoch_fenced});
 }
 

@@ -44,6 +44,12 @@ def coordinator(contract, fleet):
     ask("POST", "/v1/workers", {**guest, "incarnation": "0123456789abcdee"}, expect=200)
     ask("POST", "/v1/workers", guest, expect=409)
     guest["incarnation"] = "0123456789abcdee"
+    lease = "/v1/workers/guest/lease"
+    ask("DELETE", lease, expect=400)
+    ask("DELETE", lease + "?incarnation=0000000000000001", expect=409)
+    ask("DELETE", lease + "?incarnation=" + guest["incarnation"], expect=204)
+    ask("DELETE", lease + "?incarnation=" + guest["incarnation"], expect=404)
+    ask("POST", "/v1/workers", guest, expect=201)
     ask("DELETE", "/v1/workers/guest?incarnation=" + guest["incarnation"], expect=204)
     ask("DELETE", "/v1/workers/guest", expect=404)
 

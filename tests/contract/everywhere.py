@@ -139,7 +139,7 @@ def roles(contract, binaries, directory):
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()[0]
 
     badge = {role: {"Authorization": "Bearer " + create(role)} for role in ("read", "submit", "join")}
-    below = {"submit": "read", "join": "submit"}
+    below = {"submit": "read", "join": "submit", "admin": "join"}
     pathlib.Path(f"{directory}/service.token").write_text(badge["join"]["Authorization"].split()[1] + "\n")
     flags = ["--auth-tokens", tokens, "--token-file", f"{directory}/service.token", "--rate-limit", "100000"]
     with Fleet(binaries, 1, flags, flags) as fleet:
