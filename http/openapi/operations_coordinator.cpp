@@ -41,8 +41,8 @@ void add_page(Table& table) {
   table.add(post, "/v1/demo", Access::submit, "Give every member of a group numbers to add up, and launch that")
       .takes<api::DemoRequest>()
       .gives<api::Collective>(202, "It was launched.", {location, retry_after})
-      .fails_with({unknown_group, unknown_worker, not_enough_workers, group_broken, epoch_fenced, busy,
-                   worker_unreachable});
+      .fails_with(
+          {unknown_group, unknown_worker, not_enough_workers, group_broken, epoch_fenced, busy, worker_unreachable});
 }
 
 void add_workers(Table& table) {

@@ -16,8 +16,8 @@ void add_runs(Table& table) {
   table.add(put, "/v1/runs/{run}", Access::join, "From the coordinator: the worker's part of a collective")
       .takes<api::RunRequest>()
       .gives<api::RunReport>(200, "It has ended; its result is held beside the old version.")
-      .fails_with({unknown_tensor, mismatch, epoch_fenced, busy, cancelled, region_damaged, unsupported,
-                   idempotency_reused});
+      .fails_with(
+          {unknown_tensor, mismatch, epoch_fenced, busy, cancelled, region_damaged, unsupported, idempotency_reused});
   table.add(get, "/v1/runs/{run}", Access::join, "How a run stands")
       .gives<api::RunStatus>(200, "So.")
       .fails_with({unknown_run});
@@ -68,25 +68,25 @@ void add_shards(Table& table) {
       .fails_with({out_of_order, mismatch, length_mismatch, length_required, payload_too_large, unsupported_media_type,
                    unsupported, deadline_exceeded});
   taken_by_backup(table
-                     .add(put, "/v1/parameters/{name}/shards/{shard}/arrays/{array...}", Access::join,
-                          "From the owner: a piece of its state, to a backup that is filled")
-                     .takes_octets()
-                     .asks({{"image", Type::integer, "of which it is a piece"},
-                            {"offset", Type::integer, "of the piece, in bytes"},
-                            {"bytes", Type::integer, "of the array"}})
-                     .reads_headers({epoch}))
+                      .add(put, "/v1/parameters/{name}/shards/{shard}/arrays/{array...}", Access::join,
+                           "From the owner: a piece of its state, to a backup that is filled")
+                      .takes_octets()
+                      .asks({{"image", Type::integer, "of which it is a piece"},
+                             {"offset", Type::integer, "of the piece, in bytes"},
+                             {"bytes", Type::integer, "of the array"}})
+                      .reads_headers({epoch}))
       .fails_with({mismatch, length_required});
   taken_by_backup(table
-                     .add(post, "/v1/parameters/{name}/shards/{shard}/state", Access::join,
-                          "From the owner: the image is complete, and this is the rest")
-                     .takes<api::ShardState>()
-                     .asks({{"image", Type::integer, "that is complete"}})
-                     .reads_headers({epoch}))
+                      .add(post, "/v1/parameters/{name}/shards/{shard}/state", Access::join,
+                           "From the owner: the image is complete, and this is the rest")
+                      .takes<api::ShardState>()
+                      .asks({{"image", Type::integer, "that is complete"}})
+                      .reads_headers({epoch}))
       .fails_with({out_of_order, mismatch});
   taken_by_backup(table
-                     .add(post, "/v1/parameters/{name}/shards/{shard}/complete", Access::join,
-                          "From the owner: from here on the backup counts")
-                     .reads_headers({epoch, position}))
+                      .add(post, "/v1/parameters/{name}/shards/{shard}/complete", Access::join,
+                           "From the owner: from here on the backup counts")
+                      .reads_headers({epoch, position}))
       .fails_with({out_of_order});
 }
 

@@ -48,8 +48,8 @@ Operation& can_fail(Operation& operation) {
 }
 
 Operation& can_fail_to_push(Operation& push) {
-  return can_fail(push).fails_with({epoch_fenced, out_of_order, mismatch, non_finite, digest_mismatch,
-                                    length_required, unsupported_media_type, invalid_field});
+  return can_fail(push).fails_with({epoch_fenced, out_of_order, mismatch, non_finite, digest_mismatch, length_required,
+                                    unsupported_media_type, invalid_field});
 }
 
 }  // namespace

@@ -152,7 +152,8 @@ TEST_CASE("a stall that has ended in failure before the doctor came is told with
   failed.error.emplace(http::ProblemCode::peer_lost, "lost rank 2 (w2)");
   failed.stalled.emplace().text = "nothing has moved for 4.5 s: waiting for rank 2 ('w2'), which does not answer";
   facts.collectives = {failed};
-  CHECK(says(only(facts), "collective c", "lost rank 2 (w2); before that nothing has moved for 4.5 s: waiting for rank 2"));
+  CHECK(says(only(facts), "collective c",
+             "lost rank 2 (w2); before that nothing has moved for 4.5 s: waiting for rank 2"));
 }
 
 TEST_CASE("a degraded group, a coordinator that is not ready, and the last failure as a note at the end") {

@@ -8,8 +8,6 @@ void add_table(CLI::App& command, bool& table) {
   command.add_flag("--table", table, "a table, also where the output is no terminal");
 }
 
-bool gives_lines(Session const& session, bool table) {
-  return session.json || (!table && isatty(STDOUT_FILENO) == 0);
-}
+bool gives_lines(Session const& session, bool table) { return session.json || (!table && isatty(STDOUT_FILENO) == 0); }
 
 }  // namespace chorus::cli

@@ -1,5 +1,5 @@
-// How commands that work for long tell what they have found: to somebody who sits before them in tables, to a program in
-// lines of JSON.
+// How commands that work for long tell what they have found: to somebody who sits before them in tables, to a program
+// in lines of JSON.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -1,5 +1,5 @@
-// Preloaded into a service: a request with "Fail-Allocation: 12" finds that there is no memory when the service allocates
-// for the twelfth time after having read it. So a service is brought to say 500 without a hook of its own.
+// Preloaded into a service: a request with "Fail-Allocation: 12" finds that there is no memory when the service
+// allocates for the twelfth time after having read it. So a service is brought to say 500 without a hook of its own.
 #include <dlfcn.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>

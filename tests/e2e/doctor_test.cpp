@@ -1,5 +1,5 @@
-// Everything that chorus doctor finds, brought about with real services: who did not join, who runs another version, whose
-// address is not its own, which link is slow, for whom the others wait.
+// Everything that chorus doctor finds, brought about with real services: who did not join, who runs another version,
+// whose address is not its own, which link is slow, for whom the others wait.
 #include <doctest/doctest.h>
 #include <signal.h>
 
@@ -30,7 +30,9 @@ Said doctor(Service const& coordinator, std::vector<std::string> const& more = {
 class Guest {
  public:
   Guest() {
-    auto const well = [](httplib::Request const&, httplib::Response& response) { response.set_content("{}", json_type); };
+    auto const well = [](httplib::Request const&, httplib::Response& response) {
+      response.set_content("{}", json_type);
+    };
     server_.Get(".*", well);
     server_.Post("/v1/probes", [](httplib::Request const&, httplib::Response& response) {
       response.set_content(R"({"url":"http://there","round_trip_s":0.2,"own_round_trip_s":0.0001,"bytes_per_s":1e5})",
@@ -72,7 +74,8 @@ void be_late(Cluster& cluster, std::size_t late, std::size_t other, std::string 
   auto const launched =
       cluster.coordinator.put("/v1/collectives/" + id, R"({"group":"g","op":"barrier","timeout_ms":60000})");
   REQUIRE(launched.status == 202);
-  auto const progress = "/v1/runs/" + std::to_string(launched.json().at("run").to_number<std::uint64_t>()) + "/progress";
+  auto const progress =
+      "/v1/runs/" + std::to_string(launched.json().at("run").to_number<std::uint64_t>()) + "/progress";
   CHECK(eventually([&] {
     auto const said = cluster.worker(other).get(progress);
     return said.status == 200 && said.json().at("state") == "running" &&
@@ -94,10 +97,13 @@ TEST_CASE("nobody has joined yet") {
 
 TEST_CASE("who did not come back, and who is not ready, is named") {
   Cluster cluster(4, {}, {"--lease-ms", "60000"});
-  REQUIRE(cluster.coordinator.put("/v1/groups/g", R"({"workers":["w0","w1","w2","w3"],"on_failure":"shrink"})").status == 201);
+  REQUIRE(
+      cluster.coordinator.put("/v1/groups/g", R"({"workers":["w0","w1","w2","w3"],"on_failure":"shrink"})").status ==
+      201);
   CHECK(doctor(cluster.coordinator).status == 0);
   cluster.kill_worker(3);
-  CHECK(eventually([&] { return doctor(cluster.coordinator).has("it has 3 of the 4 members asked for; not there: w3"); }));
+  CHECK(eventually(
+      [&] { return doctor(cluster.coordinator).has("it has 3 of the 4 members asked for; not there: w3"); }));
   auto const said = doctor(cluster.coordinator);
   INFO(said.text);
   CHECK(said.status == 1);
@@ -121,7 +127,8 @@ TEST_CASE("another version, a slow link, and an address at which nobody answers 
   }
   auto const said = doctor(cluster.coordinator, {"--json"});
   INFO(said.text);
-  CHECK(said.has(R"({"level":"problem","about":"worker guest","what":"nobody answers at its address http://127.0.0.1:)"));
+  CHECK(
+      said.has(R"({"level":"problem","about":"worker guest","what":"nobody answers at its address http://127.0.0.1:)"));
   CHECK(said.has(R"("healthy":false)"));
 }
 

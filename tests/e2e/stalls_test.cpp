@@ -160,8 +160,8 @@ TEST_CASE("a worker that is stopped in the middle of a collective is named every
   // The trace that the launch belongs to has been passed on: workers' logs and flights have it, too.
   auto const failed_at = logs.find(R"("event":"run.ended")");
   REQUIRE(failed_at != std::string::npos);
-  auto const of_run = json::parse(logs.substr(logs.rfind('\n', failed_at) + 1, logs.find('\n', failed_at) -
-                                                                                  logs.rfind('\n', failed_at) - 1));
+  auto const of_run = json::parse(
+      logs.substr(logs.rfind('\n', failed_at) + 1, logs.find('\n', failed_at) - logs.rfind('\n', failed_at) - 1));
   CHECK(of_run.at("run") == run);
   CHECK(of_run.at("group") == "g");
   CHECK(of_run.at("epoch") == record.at("epoch"));

@@ -10,7 +10,8 @@ namespace {
 // One series of a family of the catalogue, under the labels that it has there.
 std::string series(metrics::Id id, std::initializer_list<std::string> label_values, double value) {
   auto const& metric = metrics::describe(id);
-  if (label_values.size() != metric.labels().size()) throw std::logic_error(std::string(metric.name) + ": other labels");
+  if (label_values.size() != metric.labels().size())
+    throw std::logic_error(std::string(metric.name) + ": other labels");
   auto text = "# TYPE " + std::string(metric.name) + " " + std::string(metrics::name(metric.type)) + "\n" +
               std::string(metric.name) + "{";
   auto label = metric.labels().begin();

@@ -53,7 +53,8 @@ int run(int argc, char** argv) {
   options.sizes = parse_sizes("4,1K,1M,64M").value();
   std::uint32_t spin_us = 0;
   int rank_process = -1;
-  bool table = false, regret = false, calibrate = false, ceiling = false, metrics = false, reductions = false, optimizers = false;
+  bool table = false, regret = false, calibrate = false, ceiling = false, metrics = false, reductions = false,
+       optimizers = false;
   CLI::App app("Measures collectives between processes of this machine", "chorus-bench");
   add_parsed(app, "--op", options.ops, parse_ops, "operations, like all_reduce,broadcast; or all");
   add_parsed(app, "--ranks", options.ranks, parse_counts, "processes to start, like 4; or several numbers of them");
