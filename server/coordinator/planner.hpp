@@ -53,7 +53,7 @@ class Planner {
 
   // POST /v1/plans, see plan_preview.hpp. Problem `unavailable` when too many wait.
   boost::asio::awaitable<http::Checked<api::PlanAnswer>> preview(api::PlanRequest request,
-                                                                 std::vector<Locality> in_rank_order);
+                                                                 std::optional<std::vector<Locality>> of_group);
 
   // POST /v1/simulations, see server/planning/simulations.hpp. Waits in the same line.
   boost::asio::awaitable<http::Checked<api::SimulationAnswer>> simulate(api::SimulationRequest request);
