@@ -1,6 +1,10 @@
 // What can be refused without asking a worker, for launches and for dry runs.
 #include <doctest/doctest.h>
 
+#include <set>
+#include <string>
+
+#include "collectives/algorithms/catalogue.hpp"
 #include "server/coordinator/order.hpp"
 #include "server/coordinator/plan_preview.hpp"
 
@@ -87,6 +91,22 @@ TEST_CASE("reproducible admits the algorithms that reduce in worker order, and n
   CHECK(check_order(request).error().detail.find("mesh, centralized, allpairs do") != std::string::npos);
 }
 
+TEST_CASE("reproducible asks the same of the level within a worker, where something is reduced there") {
+  auto request = good();
+  request.reproducible = true;
+  request.local_algorithm = "centralized";
+  CHECK(check_order(request).has_value());
+  for (auto const* other : {"tree", "chain", "binomial", "double_tree", "recursive_halving", "ring"}) {
+    request.local_algorithm = other;
+    auto const refused = check_order(request);
+    CHECK(refused.error().errors.front().pointer == "/local_algorithm");
+    CHECK(refused.error().detail.ends_with("; auto, centralized do"));
+  }
+  request.op = "broadcast";
+  request.local_algorithm = "tree";
+  CHECK(check_order(request).has_value());
+}
+
 TEST_CASE("a barrier has no tensor, and needs none") {
   auto request = good();
   request.op = "barrier";
@@ -112,6 +132,20 @@ TEST_CASE("epoch and root are compared with the group") {
         "epoch 2 was asked for and group 'g' stands at epoch 3");
 }
 
+TEST_CASE("a dry run says of every algorithm of the operation what it would take") {
+  for (auto const op : all_ops) {
+    api::PlanRequest request;
+    request.op = name(op);
+    request.ranks = 6;
+    request.bytes = 1 << 20;
+    auto const answer = preview_plan(request, localities_of(request).value(), model::Constants::defaults()).value();
+    std::set<std::string> considered, existing;
+    for (auto const& candidate : answer.considered) considered.insert(candidate.algorithm);
+    for (auto const* algorithm : algorithms::all_for(op)) existing.emplace(algorithm->name);
+    CHECK(considered == existing);
+  }
+}
+
 TEST_CASE("a dry run is proved, explained and drawn") {
   api::PlanRequest request;
   request.ranks = 5;
@@ -122,7 +156,7 @@ TEST_CASE("a dry run is proved, explained and drawn") {
     CAPTURE(answer.verification);
     CHECK(answer.verified);
     CHECK_FALSE(answer.reason.empty());
-    CHECK(answer.considered.size() >= 3);
+    CHECK(answer.considered.size() >= algorithms::all_for(Op::all_reduce).size());
     CHECK(answer.predicted_seconds > 0);
     CHECK(answer.lower_bound.bytes_per_rank == 1677722);
     std::size_t sends = 0, receives = 0;
