@@ -138,7 +138,7 @@ TEST_CASE("a dry run says of every algorithm of the operation what it would take
     request.op = name(op);
     request.ranks = 6;
     request.bytes = 1 << 20;
-    auto const answer = preview_plan(request, localities_of(request).value(), model::Constants::defaults()).value();
+    auto const answer = preview_plan(request, std::nullopt, model::Constants::defaults()).value();
     std::set<std::string> considered, existing;
     for (auto const& candidate : answer.considered) considered.insert(candidate.algorithm);
     for (auto const* algorithm : algorithms::all_for(op)) existing.emplace(algorithm->name);
