@@ -283,7 +283,7 @@ TEST_CASE("a wrong command line does nothing, exits with 2 and says what was mea
       {{"run", "all_reduce", "--group", "g", "--tensor", "t", "--arity", "0"}, "'0' is not a whole number from 1"},
       {{"groups", "create", "g", "--size", "-4"}, "'-4' is not a whole number from 1"},
       {{"plan", "--ranks", "4", "--bytes", "1MB"}, "'1MB' is not a size"},
-      {{"plan", "--bytes", "1M"}, "error: plan takes either --group, or --ranks or --locality\n"},
+      {{"plan", "--bytes", "1M"}, "error: plan takes either --group, or --ranks, --locality, --topology or --links\n"},
       {{"plan", "--ranks", "4", "--bytes", "1M", "--text"}, "error: --text and --rank go together\n"},
       {{"verify", "--max-ranks", "257"}, "'257' is not a whole number from 1 to 256"},
       {{"--coordinator", "nonsense", "status"}, "--coordinator"},

@@ -37,10 +37,7 @@ Expected refused_plan(auto change) {
   request.ranks = 4;
   request.bytes = 64;
   change(request);
-  auto const localities = localities_of(request);
-  auto const problem = localities.has_error()
-                           ? localities.error()
-                           : preview_plan(request, localities.value(), model::Constants::defaults()).error();
+  auto const problem = preview_plan(request, std::nullopt, model::Constants::defaults()).error();
   REQUIRE_FALSE(problem.errors.empty());
   return {problem.code, problem.errors.front().pointer};
 }
@@ -141,7 +138,7 @@ TEST_CASE("a dry run says of every algorithm of the operation what it would take
     request.op = name(op);
     request.ranks = 6;
     request.bytes = 1 << 20;
-    auto const answer = preview_plan(request, localities_of(request).value(), model::Constants::defaults()).value();
+    auto const answer = preview_plan(request, std::nullopt, model::Constants::defaults()).value();
     std::set<std::string> considered, existing;
     for (auto const& candidate : answer.considered) considered.insert(candidate.algorithm);
     for (auto const* algorithm : algorithms::all_for(op)) existing.emplace(algorithm->name);
@@ -155,7 +152,7 @@ TEST_CASE("a dry run is proved, explained and drawn") {
   request.bytes = 1 << 20;
   for (auto const* algorithm : {"auto", "ring", "tree", "centralized"}) {
     request.algorithm = algorithm;
-    auto const answer = preview_plan(request, localities_of(request).value(), model::Constants::defaults()).value();
+    auto const answer = preview_plan(request, std::nullopt, model::Constants::defaults()).value();
     CAPTURE(answer.verification);
     CHECK(answer.verified);
     CHECK_FALSE(answer.reason.empty());
@@ -178,10 +175,32 @@ TEST_CASE("a dry run for more ranks than are proved says so") {
   api::PlanRequest request;
   request.ranks = 65;
   request.bytes = 64;
-  auto const answer = preview_plan(request, localities_of(request).value(), model::Constants::defaults()).value();
+  auto const answer = preview_plan(request, std::nullopt, model::Constants::defaults()).value();
   CHECK_FALSE(answer.verified);
   CHECK(answer.rounds.empty());
-  CHECK(answer.verification.find("64") != std::string::npos);
+  CHECK(answer.verification == "neither verified nor drawn here above 64 ranks; chorus verify proves it");
+}
+
+TEST_CASE("a dry run for 1,000 ranks chooses among what there is, on hosts as on one") {
+  api::PlanRequest request;
+  request.ranks = 1000;
+  request.bytes = 1 << 20;
+  auto const on_one = preview_plan(request, std::nullopt, model::Constants::defaults()).value();
+  CHECK(on_one.considered.size() > 10);
+  request.topology = "hosts:125x8";
+  auto const on_hosts = preview_plan(request, std::nullopt, model::Constants::defaults()).value();
+  CHECK(on_hosts.predicted_seconds > 0);
+  CHECK(on_hosts.reason != on_one.reason);
+}
+
+TEST_CASE("a group stands where it stands: a dry run for it takes no other places") {
+  api::PlanRequest request;
+  request.group = "g";
+  request.bytes = 64;
+  std::vector<Locality> const members(3);
+  CHECK(preview_plan(request, members, model::Constants::defaults()).value().verified);
+  request.topology = "flat:3";
+  CHECK(preview_plan(request, members, model::Constants::defaults()).error().errors.front().pointer == "/group");
 }
 
 TEST_CASE("a dry run that cannot be has the pointer of its field") {
@@ -196,6 +215,10 @@ TEST_CASE("a dry run that cannot be has the pointer of its field") {
         Expected{ProblemCode::invalid_field, "/localities"});
   CHECK(refused_plan(localities({"host=a", "hots=b"})) == Expected{ProblemCode::invalid_field, "/localities/1"});
   CHECK(refused_plan(localities({})) == Expected{ProblemCode::invalid_field, "/localities"});
+  CHECK(refused_plan([](R& r) { r.topology = "flat:5"; }) == Expected{ProblemCode::invalid_field, "/topology"});
+  CHECK(refused_plan([](R& r) { r.topology = "flat:0"; }) == Expected{ProblemCode::invalid_field, "/topology"});
+  CHECK(refused_plan([](R& r) { r.links.emplace(); }) ==
+        Expected{ProblemCode::invalid_field, "/links/bandwidth_gbyte_per_s"});
   CHECK(refused_plan([](R& r) { r.bytes = 65; }) == Expected{ProblemCode::invalid_field, "/bytes"});
   CHECK(refused_plan([](R& r) { r.dtype = "f33"; }) == Expected{ProblemCode::invalid_field, "/dtype"});
   CHECK(refused_plan([](R& r) { r.root = 4; }) == Expected{ProblemCode::invalid_field, "/root"});

@@ -101,6 +101,11 @@ def coordinator(contract, fleet):
     ask("DELETE", location, expect=200)
     ask("DELETE", "/v1/collectives/nothing", expect=404)
     ask("POST", "/v1/plans", {"ranks": 4, "bytes": 1024}, expect=200)
+    ask("POST", "/v1/plans", {"topology": "hosts:2x2", "bytes": 1024}, expect=200)
+    pair = {"bandwidth_gbyte_per_s": [[None, 50], [50, None]], "latency_us": [[None, 0.6], [0.6, None]]}
+    ask("POST", "/v1/plans", {"links": pair, "bytes": 1024}, expect=200)
+    ask("POST", "/v1/plans", {"links": {**pair, "latency_us": [[None, -1], [1, None]]}, "bytes": 1024}, expect=422)
+    ask("POST", "/v1/simulations", {"links": pair, "bytes": 1024}, expect=200)
     ask("POST", "/v1/plans", {"group": "nothing", "bytes": 1024}, expect=404)
     ask("POST", "/v1/plans", {"ranks": 4, "bytes": 1024, "algorithm": "nonsense"}, expect=422)
     ask("POST", "/v1/simulations", {"ranks": 8, "bytes": 1024, "algorithm": "all"}, expect=200)
