@@ -9,6 +9,15 @@
 #include <vector>
 
 namespace chorus::model {
+namespace {
+
+// What a run's logarithm scatters by on a machine that one knows nothing of, and how many runs that counts as.
+constexpr double scatter_before = 0.2;
+constexpr double runs_before = 4;
+// Two means that are so many of their standard errors apart are told apart.
+constexpr double errors_apart = 2;
+
+}  // namespace
 
 LearnedCosts::Key LearnedCosts::key_of(Place const& place, plan::Spec const& spec) {
   auto const size_class = static_cast<unsigned>(std::bit_width(place.bytes)) / 2;
@@ -28,10 +37,21 @@ void LearnedCosts::finished(Place const& place, plan::Spec const& spec, double p
   }
   // A mean of logarithms: twice too slow and twice too fast even out.
   auto const weight = std::max(newest_weight, 1.0 / static_cast<double>(++learned.runs));
-  learned.ratio = std::exp((1 - weight) * std::log(learned.ratio) + weight * std::log(seconds / predicted_seconds));
+  auto const off = std::log(seconds / predicted_seconds) - learned.log_ratio;
+  learned.log_ratio += weight * off;
+  learned.variance = (1 - weight) * (learned.variance + weight * off * off);
   if (learned_.size() <= places_max) return;
   learned_.erase(recent_.back());
   recent_.pop_back();
+}
+
+double LearnedCosts::uncertainty(Learned const* learned) {
+  if (learned == nullptr) return scatter_before * scatter_before;
+  // A mean in which the newest counts w is as good as one of 2/w - 1 runs that count alike.
+  auto const runs = std::min(static_cast<double>(learned->runs), 2 / newest_weight - 1);
+  auto const variance =
+      (runs_before * scatter_before * scatter_before + runs * learned->variance) / (runs_before + runs);
+  return variance / runs;
 }
 
 Choice LearnedCosts::corrected(Place const& place, Choice choice, bool is_auto) const {
@@ -47,13 +67,14 @@ Choice LearnedCosts::corrected(Place const& place, Choice choice, bool is_auto) 
     auto const found = learned_.find(key_of(place, candidate.spec));
     all.push_back({candidate, found == learned_.end() ? nullptr : &found->second, all.size()});
     if (found == learned_.end()) continue;
-    ratios.push_back(found->second.ratio);
+    ratios.push_back(std::exp(found->second.log_ratio));
     runs += found->second.runs;
   }
   if (ratios.empty()) return choice;
   std::ranges::nth_element(ratios, ratios.begin() + static_cast<std::ptrdiff_t>(ratios.size() / 2));
   auto const middle = ratios[ratios.size() / 2];
-  for (auto& seen : all) seen.candidate.cost.seconds *= seen.learned != nullptr ? seen.learned->ratio : middle;
+  for (auto& seen : all)
+    seen.candidate.cost.seconds *= seen.learned != nullptr ? std::exp(seen.learned->log_ratio) : middle;
   std::ranges::sort(all, {}, [](Seen const& seen) { return std::pair(seen.candidate.cost.seconds, seen.position); });
   for (std::size_t i = 0; i < all.size(); ++i) choice.considered[i] = all[i].candidate;
 
@@ -65,13 +86,17 @@ Choice LearnedCosts::corrected(Place const& place, Choice choice, bool is_auto) 
         std::find_if(all.cbegin(), all.cend(), [&](auto const& seen) { return seen.candidate.spec == choice.spec; });
     if (chosen == all.cend()) return choice;
   } else if (runs % runs_per_trial == runs_per_trial - 1) {
-    auto const limit = worth_a_trial * all.front().candidate.cost.seconds;
-    auto const first_beyond = std::find_if(all.cbegin(), all.cend(),
-                                           [limit](auto const& seen) { return seen.candidate.cost.seconds > limit; });
-    auto const least = std::min_element(all.cbegin(), first_beyond,
-                                        [&](auto const& a, auto const& b) { return runs_of(a) < runs_of(b); });
-    is_trial = runs_of(*least) < std::max(trials, runs / runs_until_tried_again) && least != all.cbegin();
-    if (is_trial) chosen = least;
+    auto const& best = all.front();
+    auto const enough = std::max(trials, runs / runs_until_tried_again);
+    auto const is_worth_it = [&](Seen const& seen) {
+      auto const slower = seen.candidate.cost.seconds / best.candidate.cost.seconds;
+      if (slower <= worth_a_trial && runs_of(seen) < enough) return true;
+      auto const error = std::sqrt(uncertainty(seen.learned) + uncertainty(best.learned));
+      return seen.learned != nullptr && slower * worth_knowing < std::exp(errors_apart * error);
+    };
+    for (auto seen = all.cbegin() + 1; seen != all.cend(); ++seen)
+      if (is_worth_it(*seen) && (chosen == all.cbegin() || runs_of(*seen) < runs_of(*chosen))) chosen = seen;
+    is_trial = chosen != all.cbegin();
   }
   auto const& taken = chosen->candidate;
   bool const changed = taken.spec != choice.spec;

@@ -16,15 +16,16 @@ class LearnedCosts {
  public:
   static constexpr std::size_t places_max = 4096;
   // How much the newest run counts against all before it, once there were a few.
-  static constexpr double newest_weight = 0.25;
-
-  // Predictions within a factor of each other are equals as far as the model can tell. One in so many runs is a trial
-  // of the one that ran least, until each of them ran `trials` times; then again as the runs become more, since what
-  // was tried may have had bad luck.
+  static constexpr double newest_weight = 1.0 / 16;
+  // Predictions within a factor of each other are equals as far as the model can tell.
   static constexpr double worth_a_trial = 1.5;
+  // One run in so many is a trial: of the plan that ran least, of those that the model holds for equals and that ran
+  // fewer than `trials` times, or so seldom that what they showed may have been bad luck, and of those that are not yet
+  // told apart from the best: which may be better by `worth_knowing`, as far as their runs scatter.
   static constexpr std::uint64_t runs_per_trial = 4;
   static constexpr std::uint64_t trials = 4;
   static constexpr std::uint64_t runs_until_tried_again = 64;
+  static constexpr double worth_knowing = 1.05;
 
   struct Place {
     std::string group;
@@ -52,10 +53,13 @@ class LearnedCosts {
     auto operator<=>(Key const&) const = default;
   };
   struct Learned {
-    double ratio = 1;  // seconds / predicted, geometric mean
+    double log_ratio = 0;  // of seconds / predicted: a mean, newer runs count more
+    double variance = 0;   // of a run's logarithm about that mean
     std::uint64_t runs = 0;
     std::list<Key>::iterator position;
   };
+  // Squared, of the mean of so many runs; a plan that did not run yet is known as badly as one that ran once.
+  static double uncertainty(Learned const* learned);
   static Key key_of(Place const& place, plan::Spec const& spec);
 
   std::map<Key, Learned> learned_;
