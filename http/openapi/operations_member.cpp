@@ -107,7 +107,7 @@ void add_checkpoints(Table& table) {
            "Let the shards go on to these places, to be written as they are there")
       .takes<api::CheckpointPlaces>()
       .gives<api::CheckpointPlaces>(200, "Where each of them was.")
-      .fails_with({unknown_parameter, misdirected, out_of_order});
+      .fails_with({unknown_parameter, misdirected, out_of_order, deadline_exceeded});
   table.add(post, "/v1/checkpoints/{name}/files", Access::join, "Write the worker's shards into a file")
       .takes<api::CheckpointFile>()
       .gives<api::CheckpointPart>(200, "What is in it.")

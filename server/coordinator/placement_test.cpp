@@ -98,7 +98,7 @@ class Spread {
   }
   // What the busiest has of what each would have if all had the same, in percent.
   [[nodiscard]] double busiest_percent() const {
-    auto const most = std::ranges::max(load_, {}, [](auto const& entry) { return entry.second; }).second;
+    auto const most = std::ranges::max_element(load_, {}, &Load::value_type::second)->second;
     return 100.0 * static_cast<double>(most * members_.size()) / static_cast<double>(owners_.size());
   }
 

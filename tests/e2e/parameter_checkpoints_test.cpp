@@ -130,8 +130,9 @@ class Pushers {
 std::vector<std::string> states_in(files::path const& checkpoint) {
   std::ifstream file(checkpoint / "manifest.json");
   std::string const text{std::istreambuf_iterator<char>(file), {}};
+  auto const manifest = boost::json::parse(text);
   std::vector<std::string> states;
-  for (auto const& written : boost::json::parse(text).at("files").as_array())
+  for (auto const& written : manifest.at("files").as_array())
     for (auto const& shard : written.at("shards").as_array()) states.emplace_back(shard.at("metadata").as_string());
   return states;
 }
@@ -190,7 +191,8 @@ TEST_CASE("a client that died between two shards holds a checkpoint up once, and
   REQUIRE(client.push("w", ParameterClient::bytes(Floats(8, 1))).status == 200);
   CHECK(checkpoint(*cluster).json().at("unaligned").as_array().empty());
   // The other shard never hears of this one.
-  auto const& owner = made.json().at("endpoints").at(0);
+  auto const parameter = made.json();
+  auto const& owner = parameter.at("endpoints").at(0);
   ParameterClient const dead(std::string(owner.at("url").as_string()), "dead");
   auto const half = dead.post("/v1/parameters/w/gradient?shard=0", ParameterClient::bytes(Floats(4, 1)),
                               {{"Chorus-Client", "dead"}, {"Chorus-Sequence", "0"}});

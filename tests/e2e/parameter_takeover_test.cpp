@@ -58,7 +58,7 @@ TEST_CASE("a worker is killed that owned 2048 shards: its backup has taken over 
   CHECK_MESSAGE(first.status == 200, first.body);
   CHECK(eventually([&] { return owned_by(cluster, "w1") == 0; }, std::chrono::seconds(60)));
   auto const took_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - killed).count();
-  MESSAGE(parameters * shards_each / 2 << " shards after " << took_s << " s");
+  MESSAGE((parameters * shards_each / 2) << " shards after " << took_s << " s");
   CHECK(took_s < patience);
 
   for (std::size_t i = 0; i < parameters; ++i)
