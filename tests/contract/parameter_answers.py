@@ -23,6 +23,10 @@ def shards(contract, worker, parameter):
     }  # fmt: skip
     ask("PUT", shard, order, expect=204)
     ask("PUT", shard, {**order, "incarnation": "0000000000000001"}, expect=409)
+    outcomes = ask("POST", "/v1/shards", {"items": [order, {**order, "incarnation": "0" * 16}]}, expect=200).json()
+    if [(outcome.get("error") or {}).get("code") for outcome in outcomes["items"]] != [None, "epoch_fenced"]:
+        contract.wrong.append(f"POST /v1/shards: {outcomes}")
+    ask("POST", "/v1/shards", {"items": [{}]}, expect=422)
     ask("PUT", "/v1/parameters/mirror/shards/x", order, expect=400)
     ask("PUT", "/v1/parameters/mirror/shards/1", order, expect=422)
     made = {**order, "role": "owner", "fresh": True}
@@ -151,6 +155,13 @@ def checkpoints(contract, fleet):
     ask("GET", "/v1/checkpoints/nothing", expect=404)
     number = ask("POST", "/v1/checkpoints/weekly/numbers", expect=200).json()["number"]
     ask("POST", "/v1/checkpoints/.../numbers")
+    places = {"number": number, "timeout_ms": 1000, "items": [{"parameter": "w", "shard": 0, "clients": []}]}
+    held = ask("POST", "/v1/checkpoints/weekly/holds", places, expect=200).json()
+    ask("POST", "/v1/checkpoints/weekly/images", {**held, "number": number}, expect=200)
+    ask("POST", "/v1/checkpoints/weekly/images", places, expect=409)
+    for stage in ("holds", "images"):
+        ask("POST", f"/v1/checkpoints/weekly/{stage}", {**places, "items": [{"parameter": "nothing", "shard": 0}]}, expect=404)
+        ask("POST", f"/v1/checkpoints/weekly/{stage}", {"number": "x"}, expect=422)
     file = {"number": number, "shards": [{"parameter": "w", "shard": 0}]}
     part = ask("POST", "/v1/checkpoints/weekly/files", file, expect=200).json()["manifest"]
     ask("POST", "/v1/checkpoints/weekly/files", {**file, "shards": [{"parameter": "nothing", "shard": 0}]})

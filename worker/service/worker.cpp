@@ -279,8 +279,8 @@ std::string Worker::metrics_text() {
                   security_.authenticates(),
                   security_.certificate_ends_seconds()};
   auto const shards = parameters_->book().totals();
-  scrape.owned = {shards.owned, shards.owned_bytes};
-  scrape.backups = {shards.backups, shards.backup_bytes};
+  scrape.owned = {shards.owned, shards.owned_bytes, shards.owned_rows};
+  scrape.backups = {shards.backups, shards.backup_bytes, shards.backup_rows};
   scrape.backups_behind = shards.backups_behind;
   return metrics_.text(scrape);
 }
