@@ -32,7 +32,7 @@ constexpr char const* token =
 // Whatever is asked.
 constexpr std::array anywhere{ProblemCode::bad_request,      ProblemCode::unauthorized, ProblemCode::forbidden,
                               ProblemCode::request_timeout,  ProblemCode::unknown_host, ProblemCode::rate_limited,
-                              ProblemCode::header_too_large, ProblemCode::internal};
+                              ProblemCode::header_too_large, ProblemCode::internal,     ProblemCode::digest_mismatch};
 
 // What every problem of a code has in its header.
 std::optional<Field> field_of(ProblemCode code) {

@@ -35,6 +35,7 @@ def at_the_door(contract, service):
     for method, path, _ in operations_of(contract, service):
         contract.ask(service, method, path, headers={"Host": "stranger.example"}, expect=421)
         contract.ask(service, method, path, headers={"Origin": "https://stranger.example"}, expect=403)
+        contract.ask(service, method, path, headers={"Chorus-Message-Crc32c": "00000000-00000001"}, expect=422)
         contract.say(service, method, path, request_line(method, path) + "Host: twice.example\r\n\r\n", expect=400)
         long_field = "X-Long: " + "x" * HEADER_LIMIT_BYTES + "\r\n\r\n"
         contract.say(service, method, path, request_line(method, path) + long_field, expect=431)

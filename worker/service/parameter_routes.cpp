@@ -233,7 +233,6 @@ awaitable<http::Response> ParameterRoutes::pull_here(http::Request const& reques
       held_.hold({spec.parameter, spec.index, tag_of(view->epoch, view->version)}, *view,
                  std::chrono::steady_clock::now());
   }
-
   http::Response response(200);
   Described const what{tag_of(view->epoch, view->version), view->version, view->epoch};
   describe_in(response.fields, what);
