@@ -21,8 +21,8 @@ struct Place {
 void add_pages(std::vector<Place>& places, Service const& service, Badge const& admin) {
   auto nobody = admin;
   nobody.token.clear();
-  auto const index = call(service.url, "GET", "/v1", admin).body;
-  for (auto const& route : json::parse(index).at("routes").as_array()) {
+  auto const index = json::parse(call(service.url, "GET", "/v1", admin).body);
+  for (auto const& route : index.at("routes").as_array()) {
     auto const path = std::string(route.at("path").as_string());
     if (route.at("method") != "GET" || path.find('{') != std::string::npos || path == "/v1/link") continue;
     for (auto const& badge : {admin, nobody})
