@@ -244,7 +244,10 @@ asio::awaitable<void> Access::ask(AskedPtr asked, std::size_t shard) {
     auto const placed = co_await fetch(name, std::move(query), asked->deadline);
     if (placed && shard < (*placed)->owners.size() && (*placed)->owners[shard].elements == part.owner.elements)
       part.owner = (*placed)->owners[shard];
-    else if (!placed && placed.error().code == ProblemCode::unknown_parameter) {
+    else if (placed) {
+      part.problem = Problem(ProblemCode::unavailable, name + " was made anew with other shards: ask again");
+      break;
+    } else if (placed.error().code == ProblemCode::unknown_parameter) {
       part.problem = placed.error();
       break;
     }
