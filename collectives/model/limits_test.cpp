@@ -55,8 +55,8 @@ TEST_CASE("planning for a group of 1,000 takes under 50 ms") {
       auto fastest_s = 1e9;
       for (int repeat = 0; repeat < 5; ++repeat)
         fastest_s = std::min(fastest_s, processor_seconds_of([&] {
-          CHECK(select({.op = op}, localities, 1 << 20, 4, Constants::defaults()).has_value());
-        }));
+                               CHECK(select({.op = op}, localities, 1 << 20, 4, Constants::defaults()).has_value());
+                             }));
       CAPTURE(topology);
       CAPTURE(name(op));
       CHECK(fastest_s < 0.05);
