@@ -23,8 +23,18 @@ class WorkerMetrics::Impl {
         nonfinite(registry, Id::parameter_nonfinite),
         shards(registry, Id::parameter_shards),
         shard_bytes(registry, Id::parameter_bytes),
+        rows(registry, Id::parameter_rows),
+        rows_created(registry, Id::parameter_rows_created),
+        log_records(registry, Id::parameter_log_records),
+        log_bytes(registry, Id::parameter_log_bytes),
+        log_syncs(registry, Id::parameter_log_sync_duration),
+        log_truncations(registry, Id::parameter_log_truncations),
+        log_recoveries(registry, Id::parameter_log_recoveries),
+        log_errors(registry, Id::parameter_log_errors),
         links(max_peers) {
-    nonfinite.with({});
+    for (auto* const counter : {&nonfinite, &rows_created, &log_records, &log_bytes, &log_truncations, &log_errors})
+      counter->with({});
+    for (auto const* const result : {"recovered", "refused"}) log_recoveries.with({result});
   }
 
   // Ledgers that nobody writes any more are closed: their numbers stay, the memory does not.
@@ -51,6 +61,14 @@ class WorkerMetrics::Impl {
   Series<prometheus::Counter> nonfinite;
   Series<prometheus::Gauge> shards;
   Series<prometheus::Gauge> shard_bytes;
+  Series<prometheus::Gauge> rows;
+  Series<prometheus::Counter> rows_created;
+  Series<prometheus::Counter> log_records;
+  Series<prometheus::Counter> log_bytes;
+  Series<prometheus::Histogram> log_syncs;
+  Series<prometheus::Counter> log_truncations;
+  Series<prometheus::Counter> log_recoveries;
+  Series<prometheus::Counter> log_errors;
 
   std::mutex mutex;  // of what follows
   LinkFamilies links;
@@ -107,6 +125,24 @@ void WorkerMetrics::parameter_nonfinite(std::uint64_t elements) {
   impl_->nonfinite.with({}).Increment(static_cast<double>(elements));
 }
 
+void WorkerMetrics::parameter_rows_created(std::uint64_t rows) {
+  impl_->rows_created.with({}).Increment(static_cast<double>(rows));
+}
+
+void WorkerMetrics::parameter_logged(std::uint64_t records, std::uint64_t bytes, double seconds) {
+  impl_->log_records.with({}).Increment(static_cast<double>(records));
+  impl_->log_bytes.with({}).Increment(static_cast<double>(bytes));
+  impl_->log_syncs.with({}).Observe(seconds);
+}
+
+void WorkerMetrics::parameter_log_truncated() { impl_->log_truncations.with({}).Increment(); }
+
+void WorkerMetrics::parameter_log_recovery(std::string_view result) {
+  impl_->log_recoveries.with({result}).Increment();
+}
+
+void WorkerMetrics::parameter_log_failed() { impl_->log_errors.with({}).Increment(); }
+
 void WorkerMetrics::refused(std::string_view reason) { impl_->service.refused(reason); }
 
 void WorkerMetrics::request(std::string_view method, std::string_view route, unsigned status, double seconds) {
@@ -119,6 +155,7 @@ std::string WorkerMetrics::text(Scrape const& scrape) {
   for (auto const& [role, shards] : {std::pair{"owner", scrape.owned}, {"backup", scrape.backups}}) {
     impl_->shards.with({role}).Set(static_cast<double>(shards.count));
     impl_->shard_bytes.with({role}).Set(static_cast<double>(shards.bytes));
+    impl_->rows.with({role}).Set(static_cast<double>(shards.rows));
   }
   Families families;
   families.push_back(single(Id::tensors, static_cast<double>(scrape.tensors)));

@@ -27,6 +27,7 @@ struct Scrape {
   struct Shards {
     std::size_t count = 0;
     std::uint64_t bytes = 0;
+    std::uint64_t rows = 0;  // that exist, where they are created lazily
   };
   Shards owned, backups;
   std::size_t backups_behind = 0;
@@ -62,6 +63,11 @@ class WorkerMetrics {
   void parameter_staleness(std::uint64_t clocks);
   void parameter_waited(std::string_view what);  // pull, push
   void parameter_nonfinite(std::uint64_t elements);
+  void parameter_rows_created(std::uint64_t rows);
+  void parameter_logged(std::uint64_t records, std::uint64_t bytes, double seconds);
+  void parameter_log_truncated();
+  void parameter_log_recovery(std::string_view result);  // recovered, refused
+  void parameter_log_failed();
 
   // Before any handler: missing, unknown, expired, role, rate, host, origin.
   void refused(std::string_view reason);

@@ -10,6 +10,9 @@ BOOST_DESCRIBE_STRUCT(ShardPeer, (), (worker, incarnation, url))
 BOOST_DESCRIBE_STRUCT(ShardAssignment, (),
                       (parameter, shard, begin, end, epoch, role, worker, incarnation, fresh, continues, checkpoint,
                        recover, backups))
+BOOST_DESCRIBE_STRUCT(ShardAssignmentList, (), (items))
+BOOST_DESCRIBE_STRUCT(ShardAssignmentOutcome, (), (error))
+BOOST_DESCRIBE_STRUCT(ShardAssignmentOutcomeList, (), (items))
 BOOST_DESCRIBE_STRUCT(ShardStatus, (),
                       (parameter, shard, begin, end, epoch, role, complete, version, position, backups_complete, clocks,
                        rows))
@@ -22,10 +25,12 @@ BOOST_DESCRIBE_STRUCT(LoggedPush, (), (kind, client, incarnation, sequence, cloc
 BOOST_DESCRIBE_STRUCT(LogArray, (), (name, bytes))
 BOOST_DESCRIBE_STRUCT(LogBase, (), (parameter, begin, end, dtype, state, arrays))
 BOOST_DESCRIBE_STRUCT(CheckpointRequest, (), (name, parameters, keep))
-BOOST_DESCRIBE_STRUCT(CheckpointAnswer, (), (name, number, parameters, files, seconds))
+BOOST_DESCRIBE_STRUCT(CheckpointAnswer, (), (name, number, parameters, files, seconds, unaligned))
 BOOST_DESCRIBE_STRUCT(CheckpointNumber, (), (number))
 BOOST_DESCRIBE_STRUCT(CheckpointShard, (), (parameter, shard))
 BOOST_DESCRIBE_STRUCT(CheckpointFile, (), (number, shards))
+BOOST_DESCRIBE_STRUCT(CheckpointPlace, (), (parameter, shard, clients))
+BOOST_DESCRIBE_STRUCT(CheckpointPlaces, (), (number, timeout_ms, items))
 BOOST_DESCRIBE_STRUCT(CheckpointPart, (), (manifest))
 BOOST_DESCRIBE_STRUCT(CheckpointCommit, (), (number, keep, parts))
 BOOST_DESCRIBE_STRUCT(HandOverAnswer, (), (shards_left))
@@ -39,6 +44,10 @@ constexpr auto required(ShardAssignment const*) {
   return std::array<std::string_view, 8>{"parameter", "shard", "begin",  "end",
                                          "epoch",     "role",  "worker", "incarnation"};
 }
+constexpr auto required(ShardAssignmentList const*) { return std::array<std::string_view, 1>{"items"}; }
+constexpr auto required(ShardAssignmentOutcomeList const*) { return std::array<std::string_view, 1>{"items"}; }
+constexpr auto required(CheckpointPlace const*) { return std::array<std::string_view, 2>{"parameter", "shard"}; }
+constexpr auto required(CheckpointPlaces const*) { return std::array<std::string_view, 2>{"number", "items"}; }
 constexpr auto required(ShardStatus const*) { return std::array<std::string_view, 2>{"role", "complete"}; }
 constexpr auto required(ShardStatusList const*) { return std::array<std::string_view, 1>{"items"}; }
 constexpr auto required(ShardState const*) { return std::array<std::string_view, 2>{"version", "position"}; }
@@ -78,6 +87,9 @@ CHORUS_HTTP_MESSAGE(chorus::api::ParameterRequest)
 CHORUS_HTTP_MESSAGE(chorus::api::Parameter)
 CHORUS_HTTP_MESSAGE(chorus::api::ParameterList)
 CHORUS_HTTP_MESSAGE(chorus::api::ShardAssignment)
+CHORUS_HTTP_MESSAGE(chorus::api::ShardAssignmentList)
+CHORUS_HTTP_MESSAGE(chorus::api::ShardAssignmentOutcomeList)
+CHORUS_HTTP_MESSAGE(chorus::api::CheckpointPlaces)
 CHORUS_HTTP_MESSAGE(chorus::api::ShardStatus)
 CHORUS_HTTP_MESSAGE(chorus::api::ShardStatusList)
 CHORUS_HTTP_MESSAGE(chorus::api::ShardState)

@@ -106,6 +106,17 @@ struct ShardAssignment {
   std::vector<ShardPeer> backups;            // of an owner: who is to have what it has
 };
 
+// POST /v1/shards at a worker: many assignments in one request; each is taken or refused by itself.
+struct ShardAssignmentList {
+  std::vector<ShardAssignment> items;
+};
+struct ShardAssignmentOutcome {
+  std::optional<http::Problem> error;  // none: it has been taken
+};
+struct ShardAssignmentOutcomeList {
+  std::vector<ShardAssignmentOutcome> items;  // in the order of the assignments
+};
+
 // How far a client has come, where clocks count.
 struct ShardClock {
   std::string client;
@@ -169,10 +180,15 @@ struct CheckpointAnswer {
   std::uint64_t parameters = 0;
   std::uint64_t files = 0;
   double seconds = 0;
+  // Parameters whose shards have not all seen the same pushes in it: a client was gone before it had pushed to all of
+  // them.
+  std::vector<std::string> unaligned;
 };
 
 // POST /v1/checkpoints/{name}/numbers at a worker draws the next number; .../files writes a file of shards that the
-// worker owns, and gives its part of the manifest; .../commit makes a checkpoint of the files.
+// worker owns, and gives its part of the manifest; .../commit makes a checkpoint of the files. Before that, for the
+// shards of a parameter to be written at the same place among its pushes: .../holds stops them and answers where they
+// stand; .../images has each go on to a place that all of them can reach, remembers what it is there, and lets it go.
 struct CheckpointNumber {
   std::uint64_t number = 0;
 };
@@ -183,6 +199,17 @@ struct CheckpointShard {
 struct CheckpointFile {
   std::uint64_t number = 0;
   std::vector<CheckpointShard> shards;
+};
+// Where a shard stands among the pushes of each client. In rounds: at the end of the last one.
+struct CheckpointPlace {
+  std::string parameter;
+  std::uint32_t shard = 0;
+  std::vector<ShardClient> clients;  // by name; those of whom the shard has heard
+};
+struct CheckpointPlaces {
+  std::uint64_t number = 0;      // of the checkpoint
+  std::uint64_t timeout_ms = 0;  // of a request: no shard is stopped for longer
+  std::vector<CheckpointPlace> items;
 };
 struct CheckpointPart {
   std::string manifest;

@@ -12,6 +12,7 @@
 #include "http/logging/progress_line.hpp"
 #include "server/cli/commands.hpp"
 #include "server/cli/format.hpp"
+#include "server/cli/long_work.hpp"
 #include "server/cli/options.hpp"
 #include "server/cli/table.hpp"
 #include "server/planning/simulations.hpp"
@@ -61,6 +62,7 @@ void print_answer(api::SimulationAnswer const& answer, std::ostream& out) {
 struct SimulateOptions {
   api::SimulationRequest request;
   model::Constants constants = model::Constants::defaults();
+  bool table = false;
 };
 
 ExitCode simulate(SimulateOptions const& options, Session const& session) {
@@ -73,7 +75,7 @@ ExitCode simulate(SimulateOptions const& options, Session const& session) {
   progress.clear();
   // Nothing but the command line can be wrong.
   if (answer.has_error()) return report_usage(session, answer.error().detail);
-  if (session.json)
+  if (gives_lines(session, options.table))
     for (auto const& plan : answer->items)
       session.out << boost::json::serialize(to_json(*answer, plan)) << '\n' << std::flush;
   else
@@ -100,6 +102,7 @@ void add_simulate(CLI::App& root, Commands& commands) {
       ->check(one_of(all_ops))
       ->type_name("OP")
       ->capture_default_str();
+  add_table(command, options->table);
   add_bytes(command, "--bytes", request->bytes,
             "of the whole vector: one rank's tensor, or all that is gathered or scattered")
       ->required();

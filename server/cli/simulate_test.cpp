@@ -60,7 +60,7 @@ TEST_CASE("simulate shows every algorithm, the fastest first") {
   CHECK(lines.size() == algorithms::all_for(Op::all_reduce).size());
   for (std::size_t i = 1; i < lines.size(); ++i)
     CHECK(lines[i - 1].at("seconds").as_double() <= lines[i].at("seconds").as_double());
-  auto const table = chorus::cli::chorus({"simulate", "--ranks", "4", "--bytes", "4K", "--op", "barrier"});
+  auto const table = chorus::cli::chorus({"simulate", "--ranks", "4", "--bytes", "4K", "--op", "barrier", "--table"});
   CHECK(table.out.starts_with("barrier of 4 KiB over 4 ranks, flat:4; the least is 2 rounds"));
   CHECK(table.out.find("dissemination") != std::string::npos);
 }

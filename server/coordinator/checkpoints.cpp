@@ -1,5 +1,6 @@
 #include "server/coordinator/checkpoints.hpp"
 
+#include <algorithm>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
@@ -54,7 +55,10 @@ struct Checkpoints::Writing {
 };
 
 Checkpoints::Checkpoints(Tools tools, Schedule schedule)
-    : tools_(tools), schedule_(std::move(schedule)), tasks_(tools.executor) {}
+    : tools_(tools),
+      schedule_(std::move(schedule)),
+      alignment_(tools.executor, tools.workers),
+      tasks_(tools.executor) {}
 
 void Checkpoints::start() {
   if (!schedule_.name.empty()) tasks_.spawn("checkpoints", repeat());
@@ -63,6 +67,7 @@ void Checkpoints::start() {
 asio::awaitable<void> Checkpoints::stop() {
   tasks_.cancel();
   co_await tasks_.join();
+  co_await alignment_.stop();
 }
 
 asio::awaitable<void> Checkpoints::repeat() {
@@ -79,22 +84,22 @@ asio::awaitable<void> Checkpoints::repeat() {
   }
 }
 
-http::Checked<std::map<std::string, Checkpoints::Owner>> Checkpoints::owners_of(
-    std::vector<std::string> const& names) const {
-  std::map<std::string, Owner> owners;
+http::Checked<Checkpoints::Plan> Checkpoints::plan_of(std::vector<std::string> const& names) const {
+  Plan plan;
   for (auto const& name : names) {
-    auto const parameter = tools_.directory.find(name);
+    auto parameter = tools_.directory.find(name);
     if (parameter.has_error()) return parameter.error();
     if (parameter.value().state == "lost")
       return Problem(ProblemCode::parameter_lost, "parameter " + name + " has a shard without an owner");
     for (auto const& endpoint : parameter.value().endpoints) {
       if (endpoint.role != "owner") continue;
-      auto& owner = owners[endpoint.worker];
+      auto& owner = plan.owners[endpoint.worker];
       owner.url = endpoint.url;
       owner.shards.push_back({name, endpoint.shard});
     }
+    plan.parameters.push_back(std::move(parameter.value()));
   }
-  return owners;
+  return plan;
 }
 
 asio::awaitable<http::Checked<api::CheckpointAnswer>> Checkpoints::make(api::CheckpointRequest request) {
@@ -105,27 +110,31 @@ asio::awaitable<http::Checked<api::CheckpointAnswer>> Checkpoints::make(api::Che
   else
     for (auto const& [name, record] : tools_.directory.all())
       if (record->is_established) names.push_back(name);
+  std::ranges::sort(names);
+  names.erase(std::ranges::unique(names).begin(), names.end());
   if (names.empty()) co_return Problem(ProblemCode::unknown_parameter, "there is no parameter to be written");
-  auto owners = owners_of(names);
-  if (owners.has_error()) co_return owners.error();
+  auto plan = plan_of(names);
+  if (plan.has_error()) co_return plan.error();
   if (in_the_making_.contains(request.name))
     co_return Problem(ProblemCode::busy, "checkpoint " + request.name + " is being made");
   Making const making(in_the_making_, request.name);
   auto const begun = Clock::now();
-  auto const made = co_await write(std::move(request), std::move(owners.value()), names.size());
+  auto const made = co_await write(std::move(request), std::move(plan.value()));
   tools_.metrics.checkpoint_ended(made.has_value() ? "succeeded" : "failed",
                                   std::chrono::duration<double>(Clock::now() - begun).count(), wall_seconds());
   co_return made;
 }
 
-asio::awaitable<http::Checked<api::CheckpointAnswer>> Checkpoints::write(api::CheckpointRequest request,
-                                                                         std::map<std::string, Owner> owners,
-                                                                         std::uint64_t parameters) {
+asio::awaitable<http::Checked<api::CheckpointAnswer>> Checkpoints::write(api::CheckpointRequest request, Plan plan) {
+  auto const& owners = plan.owners;
+  auto const parameters = plan.parameters.size();
   auto const begun = Clock::now();
   auto const& [first, committer] = *owners.begin();
   auto drawn = co_await tools_.workers.next_checkpoint(committer.url, request.name, begun + patience);
   auto const number = said_or_problem(std::move(drawn), first);
   if (number.has_error()) co_return number.error();
+  auto const unaligned = co_await alignment_.align(request.name, number.value(), std::move(plan.parameters));
+  if (unaligned.has_error()) co_return unaligned.error();
   auto const writing = std::make_shared<Writing>(tools_.executor);
   writing->name = request.name;
   writing->number = number.value();
@@ -142,10 +151,14 @@ asio::awaitable<http::Checked<api::CheckpointAnswer>> Checkpoints::write(api::Ch
                                                         Clock::now() + patience);
   auto const committed = said_or_problem(std::move(said), first);
   if (committed.has_error()) co_return committed.error();
-  api::CheckpointAnswer answer{request.name, writing->number, parameters, owners.size(),
-                               std::chrono::duration<double>(Clock::now() - begun).count()};
-  tools_.log.info("checkpoint {} number={} parameters={} files={} seconds={:.3f}", answer.name, answer.number,
-                  answer.parameters, answer.files, answer.seconds);
+  api::CheckpointAnswer answer{request.name,
+                               writing->number,
+                               parameters,
+                               owners.size(),
+                               std::chrono::duration<double>(Clock::now() - begun).count(),
+                               unaligned.value()};
+  tools_.log.info("checkpoint {} number={} parameters={} files={} unaligned={} seconds={:.3f}", answer.name,
+                  answer.number, answer.parameters, answer.files, answer.unaligned.size(), answer.seconds);
   co_return answer;
 }
 

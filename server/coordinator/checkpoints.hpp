@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "http/task_group.hpp"
+#include "server/coordinator/checkpoint_alignment.hpp"
 #include "server/coordinator/parameter_directory.hpp"
 #include "server/coordinator/worker_client.hpp"
 
@@ -48,16 +49,19 @@ class Checkpoints {
     std::string url;
     std::vector<api::CheckpointShard> shards;
   };
+  struct Plan {
+    std::vector<api::Parameter> parameters;
+    std::map<std::string, Owner> owners;  // by worker
+  };
   struct Writing;
   boost::asio::awaitable<void> repeat();
-  boost::asio::awaitable<http::Checked<api::CheckpointAnswer>> write(api::CheckpointRequest request,
-                                                                     std::map<std::string, Owner> owners,
-                                                                     std::uint64_t parameters);
+  boost::asio::awaitable<http::Checked<api::CheckpointAnswer>> write(api::CheckpointRequest request, Plan plan);
   boost::asio::awaitable<void> write_file(std::shared_ptr<Writing> writing, std::string worker, Owner owner);
-  [[nodiscard]] http::Checked<std::map<std::string, Owner>> owners_of(std::vector<std::string> const& names) const;
+  [[nodiscard]] http::Checked<Plan> plan_of(std::vector<std::string> const& names) const;
 
   Tools const tools_;
   Schedule const schedule_;
+  CheckpointAlignment alignment_;
   std::set<std::string> in_the_making_;
   http::TaskGroup tasks_;
 };

@@ -48,6 +48,7 @@ FakeWorker::FakeWorker(asio::any_io_executor executor, std::string name, std::ui
   auto const* const shard = "/v1/parameters/{name}/shards/{shard}";
   router_.add(http::Method::get, shard, http::Access::open, handler(this, &FakeWorker::show_shard));
   router_.add(http::Method::put, shard, http::Access::open, handler(this, &FakeWorker::assign_shard));
+  router_.add(http::Method::post, "/v1/shards", http::Access::open, handler(this, &FakeWorker::assign_shards));
   router_.add(http::Method::delete_, shard, http::Access::open, handler(this, &FakeWorker::drop_shard));
   port_ = server_.listen("127.0.0.1", 0).value();
 }
@@ -222,6 +223,18 @@ asio::awaitable<Response> FakeWorker::assign_shard(Request const& request, Body&
   shards[key_of(request)] = message.value();
   changed_.notify_all();
   co_return Response(204);
+}
+
+asio::awaitable<Response> FakeWorker::assign_shards(Request const&, Body& body) {
+  if (takes_one_at_a_time) co_return http::Problem(http::ProblemCode::not_found, "no such route");
+  auto const list = co_await read_message<api::ShardAssignmentList>(body);
+  if (list.has_error()) co_return list.error();
+  co_await while_set(&deaf_to_shards);
+  api::ShardAssignmentOutcomeList outcomes;
+  for (auto const& assignment : list.value().items) shards[{assignment.parameter.name, assignment.shard}] = assignment;
+  outcomes.items.resize(list.value().items.size());
+  orders_at_a_time.push_back(outcomes.items.size());
+  co_return Response::json(200, http::encode(outcomes));
 }
 
 asio::awaitable<Response> FakeWorker::drop_shard(Request const& request, Body&) {

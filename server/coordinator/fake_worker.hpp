@@ -51,6 +51,8 @@ class FakeWorker {
   // Shards of parameters, by parameter and number, as they were assigned last; backups are complete at once.
   std::map<std::pair<std::string, std::uint32_t>, api::ShardAssignment> shards;
   bool deaf_to_shards = false;
+  bool takes_one_at_a_time = false;           // as workers of earlier releases
+  std::vector<std::size_t> orders_at_a_time;  // of each POST /v1/shards
 
   std::string const id;
   std::uint64_t const incarnation;
@@ -70,6 +72,7 @@ class FakeWorker {
   boost::asio::awaitable<http::Response> list_shards(http::Request const& request, http::Body& body);
   boost::asio::awaitable<http::Response> show_shard(http::Request const& request, http::Body& body);
   boost::asio::awaitable<http::Response> assign_shard(http::Request const& request, http::Body& body);
+  boost::asio::awaitable<http::Response> assign_shards(http::Request const& request, http::Body& body);
   boost::asio::awaitable<http::Response> drop_shard(http::Request const& request, http::Body& body);
   boost::asio::awaitable<void> while_set(bool const* deaf);
 

@@ -40,7 +40,7 @@ api::ParameterEndpoint endpoint(ParameterDirectory::Shard const& shard, std::uin
 }  // namespace
 
 ParameterDirectory::ParameterDirectory(Tools tools, DirectoryPatience patience)
-    : tools_(tools), patience_(patience), tasks_(tools.executor) {}
+    : tools_(tools), patience_(patience), orders_(tools.executor, tools.workers), tasks_(tools.executor) {}
 
 ParameterDirectory::~ParameterDirectory() = default;
 
@@ -48,6 +48,7 @@ asio::awaitable<void> ParameterDirectory::stop() {
   is_stopping_ = true;
   tasks_.cancel();
   co_await tasks_.join();
+  co_await orders_.stop();
 }
 
 asio::awaitable<void> ParameterDirectory::pause(std::chrono::milliseconds duration) {

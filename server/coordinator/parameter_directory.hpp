@@ -23,6 +23,7 @@
 #include "server/coordinator/cluster.hpp"
 #include "server/coordinator/epochs.hpp"
 #include "server/coordinator/placement.hpp"
+#include "server/coordinator/shard_orders.hpp"
 #include "server/coordinator/worker_client.hpp"
 
 namespace chorus::coordinator {
@@ -31,7 +32,7 @@ struct DirectoryPatience {
   std::chrono::milliseconds assignment{5000};   // for a worker to take a shard
   std::chrono::milliseconds loading{600'000};   // ... that is read from a checkpoint
   std::chrono::milliseconds repetition{100};    // between attempts to repair a placement
-  std::size_t most_takeovers = 128;             // at a time
+  std::size_t most_takeovers = 512;             // at a time
   std::chrono::milliseconds settling{600'000};  // for a new copy of a shard to be complete
   std::chrono::milliseconds recovery{5000};     // for workers to say what they have, after a restart
   std::size_t most_moves = 2;                   // shards that are copied at a time because a group has changed
@@ -173,6 +174,7 @@ class ParameterDirectory {
   std::set<std::pair<std::string, std::string>> leaving_;  // worker, incarnation
   bool is_stopping_ = false;
   bool is_recovering_ = false;  // nothing is repaired before it is known what there is
+  ShardOrders orders_;
   http::TaskGroup tasks_;
 
   static constexpr std::size_t names_kept = 4096;

@@ -12,6 +12,8 @@ constexpr std::size_t dimensions_max = 32;
 constexpr std::uint64_t bytes_max = std::uint64_t{1} << 62;
 constexpr std::uint64_t shard_bytes_min = 256 << 10;
 constexpr std::uint32_t shards_max = 1024;
+constexpr std::uint64_t movable_bytes_min = 8 << 20;  // of a shard that is cut off so that it can move
+constexpr std::uint64_t movable_shards = 24;          // 24 is divided by 1, 2, 3, 4, 6 and 8 without a rest
 constexpr std::uint32_t replicas_max = 2;
 constexpr std::int64_t staleness_max = 1'000'000;
 constexpr std::size_t clients_max = 4096;
@@ -114,12 +116,26 @@ http::Checked<CheckedParameter> check_parameter(std::string name, api::Parameter
   return checked;
 }
 
+namespace {
+
+// One for each member, none of them small. A large parameter has more than that, as many for each member, so that
+// members who come later take their share of them.
+std::uint64_t shards_by_size(CheckedParameter const& checked, std::size_t members) {
+  auto const bytes = checked.parameter.bytes;
+  auto const lazy = checked.parameter.lazy_rows.has_value();
+  auto const rows = lazy ? checked.parameter.shape.front() : UINT64_MAX;
+  auto const by_size = std::clamp<std::uint64_t>(bytes / shard_bytes_min, 1, std::max(rows, std::uint64_t{1}));
+  auto const one_each = std::min<std::uint64_t>({members, by_size, shards_max});
+  // lazy_rows is a limit for each shard: what it comes to is not changed behind anybody's back.
+  auto const movable = lazy ? 0 : std::min(bytes / movable_bytes_min, movable_shards);
+  if (movable <= members) return one_each;
+  return std::min<std::uint64_t>((movable + members - 1) / members * members, shards_max);
+}
+
+}  // namespace
+
 std::vector<ElementRange> cut(CheckedParameter const& checked, std::size_t members) {
-  auto const rows = checked.parameter.lazy_rows ? checked.parameter.shape.front() : UINT64_MAX;
-  auto const by_size =
-      std::clamp<std::uint64_t>(checked.parameter.bytes / shard_bytes_min, 1, std::max(rows, std::uint64_t{1}));
-  auto const shards =
-      checked.shards.value_or(static_cast<std::uint32_t>(std::min<std::uint64_t>({members, by_size, shards_max})));
+  auto const shards = checked.shards.value_or(static_cast<std::uint32_t>(shards_by_size(checked, members)));
   auto const row = std::max<std::uint64_t>(checked.row_elements, 1);
   auto const unit = checked.elements / row >= shards ? row : 1;
   auto const units = checked.elements / unit;

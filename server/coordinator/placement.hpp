@@ -21,7 +21,9 @@ struct CheckedParameter {
 [[nodiscard]] http::Checked<CheckedParameter> check_parameter(std::string name, api::ParameterRequest request);
 
 // Contiguous ranges of the parameter's elements, as equal as whole rows allow; of whole elements where there are fewer
-// rows than shards. As many as asked for, otherwise one for each of `members`, but none below 256 KiB.
+// rows than shards. As many as asked for; otherwise one for each of `members`, none below 256 KiB, and more of a large
+// one: up to 24 of 8 MiB at least, as many for each member. Shards move whole, so these are what is balanced when
+// members come and go.
 struct ElementRange {
   std::uint64_t begin = 0, end = 0;
 };

@@ -333,7 +333,7 @@ asio::awaitable<std::optional<Problem>> ParameterDirectory::tell(RecordPtr recor
       std::chrono::milliseconds(fresh && !record->parameter.lazy_rows ? record->parameter.bytes >> 16 : 0);
   auto const is_read = assignment.checkpoint || recover || record->parameter.durability == "log";
   auto const patience = (is_read ? patience_.loading : patience_.assignment) + filling;
-  auto const said = co_await tools_.workers.assign_shard(member.url, std::move(assignment), Clock::now() + patience);
+  auto const said = co_await orders_.assign(member.url, std::move(assignment), Clock::now() + patience);
   auto const title = "worker '" + member.worker + "', shard " + std::to_string(number) + ": ";
   if (said.has_error()) {
     tools_.cluster.suspect(member.worker, member.incarnation);

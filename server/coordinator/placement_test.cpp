@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <numeric>
 
 #include "server/coordinator/placement.hpp"
@@ -55,6 +56,77 @@ TEST_CASE("small parameters stay whole, large ones have a shard per member") {
   CHECK(cut(checked({200, 1000}), 4).size() == 3);
   CHECK(cut(checked({1 << 20}), 4).size() == 4);
   CHECK(cut(checked({0}), 4).size() == 1);
+}
+
+TEST_CASE("a large parameter has more shards than members, as many for each, for members who come later") {
+  CHECK(cut(checked({16 << 20}), 4).size() == 8);  // 64 MiB: of 8 MiB
+  CHECK(cut(checked({16 << 20}), 3).size() == 9);
+  CHECK(cut(checked({64 << 20}), 2).size() == 24);  // 256 MiB
+  CHECK(cut(checked({64 << 20}), 7).size() == 28);
+  CHECK(cut(checked({64 << 20}), 40).size() == 40);
+  CHECK(cut(checked({64 << 20}, 3), 2).size() == 3);  // as asked for
+  auto lazy = request({1 << 30, 64});
+  lazy.lazy_rows = 1000;
+  CHECK(cut(check_parameter("w", lazy).value(), 4).size() == 4);
+}
+
+namespace {
+
+// How many shards of a large parameter members w0, w1, ... have: made by some, then moved as the directory does it.
+class Spread {
+ public:
+  explicit Spread(std::size_t members) {
+    set(members);
+    owners_.resize(cut(checked({64 << 20}), members).size());
+    std::vector<std::string> used;
+    for (auto& owner : owners_) {
+      if (used.size() >= members) used.clear();
+      owner = least_loaded(members_, load_, used).worker;
+      used.push_back(owner);
+      ++load_[owner];
+    }
+  }
+  void grow_to(std::size_t members) {
+    set(members);
+    for (auto& owner : owners_) {
+      auto const* better = pick_better_owner(members_, member(owner), "", 1, load_);
+      if (better == nullptr) continue;
+      --load_[owner];
+      ++load_[better->worker];
+      owner = better->worker;
+    }
+  }
+  // What the busiest has of what each would have if all had the same, in percent.
+  [[nodiscard]] double busiest_percent() const {
+    auto const most = std::ranges::max_element(load_, {}, &Load::value_type::second)->second;
+    return 100.0 * static_cast<double>(most * members_.size()) / static_cast<double>(owners_.size());
+  }
+
+ private:
+  void set(std::size_t members) {
+    members_.clear();
+    for (std::size_t i = 0; i < members; ++i) members_.push_back(member("w" + std::to_string(i)));
+  }
+
+  std::vector<api::Member> members_;
+  Load load_;
+  std::vector<std::string> owners_;
+};
+
+}  // namespace
+
+TEST_CASE("a group that grows from any number of members to any other, to eight: nobody has much more than its share") {
+  for (std::size_t from = 1; from <= 8; ++from)
+    for (std::size_t to = from; to <= 8; ++to) {
+      Spread at_once(from), one_by_one(from);
+      at_once.grow_to(to);
+      for (std::size_t members = from; members <= to; ++members) one_by_one.grow_to(members);
+      CAPTURE(from);
+      CAPTURE(to);
+      CHECK(at_once.busiest_percent() <= 129);
+      CHECK(one_by_one.busiest_percent() == at_once.busiest_percent());
+      MESSAGE(from << " to " << to << ": " << at_once.busiest_percent() << " %");
+    }
 }
 
 TEST_CASE("owners are those with the least load") {

@@ -75,6 +75,10 @@ class WorkerClient {
   // PUT, GET and DELETE /v1/parameters/{name}/shards/{shard}
   boost::asio::awaitable<Said<bool>> assign_shard(std::string url, api::ShardAssignment assignment,
                                                   http::TimePoint deadline);
+  // POST /v1/shards, of assignments that are JSON already and outlive the call; gives an outcome for each.
+  boost::asio::awaitable<Said<api::ShardAssignmentOutcomeList>> assign_shards(std::string url,
+                                                                              std::vector<std::string_view> assignments,
+                                                                              http::TimePoint deadline);
   boost::asio::awaitable<Said<api::ShardStatus>> look_at_shard(std::string url, std::string parameter,
                                                                std::uint32_t shard, http::TimePoint deadline);
   // GET /v1/parameters: what it has, a page at a time.
@@ -89,6 +93,13 @@ class WorkerClient {
   // POST /v1/checkpoints/{name}/numbers, .../files, .../commit
   boost::asio::awaitable<Said<std::uint64_t>> next_checkpoint(std::string url, std::string name,
                                                               http::TimePoint deadline);
+  // POST /v1/checkpoints/{name}/holds and .../images
+  boost::asio::awaitable<Said<api::CheckpointPlaces>> hold_shards(std::string url, std::string name,
+                                                                  api::CheckpointPlaces shards,
+                                                                  http::TimePoint deadline);
+  boost::asio::awaitable<Said<api::CheckpointPlaces>> take_images(std::string url, std::string name,
+                                                                  api::CheckpointPlaces places,
+                                                                  http::TimePoint deadline);
   boost::asio::awaitable<Said<std::string>> write_checkpoint(std::string url, std::string name,
                                                              api::CheckpointFile file, http::TimePoint deadline);
   boost::asio::awaitable<Said<bool>> commit_checkpoint(std::string url, std::string name, api::CheckpointCommit commit,
@@ -101,6 +112,8 @@ class WorkerClient {
   }
 
   boost::asio::awaitable<Said<std::uint64_t>> number(http::Call call, http::TimePoint deadline);
+  boost::asio::awaitable<Said<api::CheckpointPlaces>> say_places(std::string url, api::CheckpointPlaces places,
+                                                                 http::TimePoint deadline);
 
   http::Client& client_;
   Failpoint const failpoint_;

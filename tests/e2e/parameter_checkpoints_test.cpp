@@ -2,8 +2,10 @@
 #include <doctest/doctest.h>
 #include <stdlib.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <future>
 
 #include "tests/support/parameters.hpp"
 
@@ -85,6 +87,123 @@ TEST_CASE("all workers die: what a checkpoint has goes on elsewhere, with any nu
     CHECK(client.repeat("w", gradient(3), 3).json().at("version") == 4);
     CHECK(values(*cluster) == expected);
   }
+}
+
+namespace {
+
+// Clients that push ones to "w" until they are told to stop, each through another worker.
+class Pushers {
+ public:
+  Pushers(Cluster& cluster, std::size_t clients, std::size_t elements, bool in_clocks) {
+    for (std::size_t i = 0; i < clients; ++i)
+      clients_.push_back(std::async(std::launch::async, [this, &cluster, i, elements, in_clocks] {
+        ParameterClient client(cluster.worker(i % cluster.size()).url, "c" + std::to_string(i));
+        auto const ones = ParameterClient::bytes(Floats(elements, 1));
+        for (std::uint64_t clock = 0; clock <= last_clock_; ++clock) {
+          auto const answer = client.push("w", ones, in_clocks ? std::optional(clock) : std::nullopt);
+          if (answer.status != 200) throw std::runtime_error("a push was refused: " + answer.body);
+          ++count_;
+        }
+      }));
+  }
+  ~Pushers() { last_clock_ = 0; }
+  Pushers(Pushers const&) = delete;
+  Pushers& operator=(Pushers const&) = delete;
+
+  bool go_on() const {
+    auto const before = count_.load();
+    return eventually([&] { return count_ >= before + 10; }, std::chrono::seconds(30));
+  }
+  // All at the same clock, so that nobody waits for one who has stopped.
+  void stop() {
+    last_clock_ = count_ / clients_.size() + 4;
+    for (auto& client : clients_) client.get();
+  }
+
+ private:
+  std::atomic<std::uint64_t> last_clock_ = UINT64_MAX;
+  std::atomic<std::uint64_t> count_ = 0;
+  std::vector<std::future<void>> clients_;
+};
+
+// What every shard of "w" says of itself in a manifest.
+std::vector<std::string> states_in(files::path const& checkpoint) {
+  std::ifstream file(checkpoint / "manifest.json");
+  std::string const text{std::istreambuf_iterator<char>(file), {}};
+  auto const manifest = boost::json::parse(text);
+  std::vector<std::string> states;
+  for (auto const& written : manifest.at("files").as_array())
+    for (auto const& shard : written.at("shards").as_array()) states.emplace_back(shard.at("metadata").as_string());
+  return states;
+}
+
+files::path checkpoint_directory(files::path const& directory, std::uint64_t number) {
+  auto const digits = std::to_string(number);
+  return directory / "c" / ("checkpoint-" + std::string(12 - digits.size(), '0') + digits);
+}
+
+}  // namespace
+
+TEST_CASE(
+    "a checkpoint in the middle of pushes is one state of the parameter, and any number of shards can begin with it") {
+  for (auto const* const staleness : {"-1", "0", "2"}) {
+    CAPTURE(staleness);
+    TemporaryDirectory const directory;
+    auto const cluster = start(3, directory.path);
+    auto const request = std::string(R"({"group":"g","shape":[9000],"clients":["c0","c1","c2"],"staleness":)") +
+                         staleness + (std::string_view(staleness) == "-1" ? R"(,"replicas":2)" : "");
+    REQUIRE(make(*cluster, request + R"(,"shards":6})").status == 201);
+    std::uint64_t last = 0;
+    {
+      Pushers pushers(*cluster, 3, 9000, std::string_view(staleness) != "-1");
+      for (int i = 0; i < 4; ++i) {
+        REQUIRE(pushers.go_on());
+        auto const made = checkpoint(*cluster);
+        REQUIRE_MESSAGE(made.status == 201, made.body);
+        CHECK(made.json().at("unaligned").as_array().empty());
+        last = made.json().at("number").to_number<std::uint64_t>();
+        auto const states = states_in(checkpoint_directory(directory.path, last));
+        REQUIRE(states.size() == 6);
+        for (auto const& state : states) CHECK(state == states.front());
+      }
+      CHECK(pushers.go_on());
+      pushers.stop();
+    }
+    // Every push that it has counts in every element: no optimizer, gradients of one.
+    auto const state = boost::json::parse(states_in(checkpoint_directory(directory.path, last)).front());
+    auto const pushes = state.at("position").to_number<float>();
+    CHECK(pushes >= 10);
+    for (auto const* const shards : {"6", "1", "4"}) {
+      auto const other = start(2, directory.path);
+      auto const loaded = make(*other, request + R"(,"checkpoint":{"name":"c"},"shards":)" + shards + "}");
+      REQUIRE_MESSAGE(loaded.status == 201, loaded.body);
+      CHECK(values(*other) == Floats(9000, pushes));
+    }
+  }
+}
+
+TEST_CASE("a client that died between two shards holds a checkpoint up once, and is named for what it is") {
+  TemporaryDirectory const directory;
+  auto const cluster = start(2, directory.path);
+  auto const made = make(*cluster, R"({"group":"g","shape":[8],"shards":2})");
+  REQUIRE(made.status == 201);
+  ParameterClient client(cluster->worker(0).url, "alive");
+  REQUIRE(client.push("w", ParameterClient::bytes(Floats(8, 1))).status == 200);
+  CHECK(checkpoint(*cluster).json().at("unaligned").as_array().empty());
+  // The other shard never hears of this one.
+  auto const parameter = made.json();
+  auto const& owner = parameter.at("endpoints").at(0);
+  ParameterClient const dead(std::string(owner.at("url").as_string()), "dead");
+  auto const half = dead.post("/v1/parameters/w/gradient?shard=0", ParameterClient::bytes(Floats(4, 1)),
+                              {{"Chorus-Client", "dead"}, {"Chorus-Sequence", "0"}});
+  REQUIRE_MESSAGE(half.status == 200, half.body);
+  auto const torn = checkpoint(*cluster).json();
+  CHECK(torn.at("unaligned").at(0) == "w");
+  CHECK(torn.at("seconds").as_double() >= 1.9);
+  auto const again = checkpoint(*cluster).json();
+  CHECK(again.at("unaligned").at(0) == "w");
+  CHECK(again.at("seconds").as_double() < 1.9);
+  CHECK(client.push("w", ParameterClient::bytes(Floats(8, 1))).status == 200);
 }
 
 TEST_CASE("a checkpoint with a flipped byte is not used; the one before it is") {

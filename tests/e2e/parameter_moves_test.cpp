@@ -130,3 +130,34 @@ TEST_CASE("a worker that is told to stop hands its shards over first: nothing is
   CHECK(held_by(cluster, "w1", "owner") == 0);
   check_sums(cluster.worker(2), load, 3);
 }
+
+TEST_CASE(
+    "one large parameter in a group that grows from two to four: by bytes everybody has the same, while it is used") {
+  Cluster cluster(2);
+  cluster.make_group("g");
+  constexpr std::size_t large = 16 << 20;  // elements: 64 MiB
+  REQUIRE(cluster.coordinator.put("/v1/parameters/p0", R"({"group":"g","shape":[16777216]})").status == 201);
+  std::atomic<bool> ends = false;
+  std::atomic<std::uint64_t> count = 0;
+  auto pushing = std::async(std::launch::async, [&] {
+    ParameterClient client(cluster.worker(0).url, "c");
+    auto const ones = ParameterClient::bytes(Floats(large, 1));
+    while (!ends) {
+      REQUIRE(client.push("p0", ones).status == 200);
+      ++count;
+    }
+  });
+  cluster.add_worker("w2", "host=h2");
+  cluster.add_worker("w3", "host=h3");
+  REQUIRE(cluster.coordinator.put("/v1/groups/g", R"({"workers":["w0","w1","w2","w3"]})").status == 200);
+  auto const is_balanced = [&] {
+    for (auto const* const worker : {"w0", "w1", "w2", "w3"})
+      if (held_by(cluster, worker, "owner") != 2) return false;
+    return true;
+  };
+  CHECK(eventually(is_balanced, std::chrono::seconds(60)));
+  ends = true;
+  pushing.get();
+  auto const values = ParameterClient::values<float>(ParameterClient(cluster.worker(3).url, "r").pull("p0").body);
+  CHECK((values == Floats(large, static_cast<float>(count))));
+}

@@ -142,6 +142,27 @@ TEST_CASE("in rounds the version moves when everybody has pushed, and readers wa
   CHECK(ParameterClient::values<float>(waiting.get().body) == Floats{11, 22});
 }
 
+TEST_CASE("a round ends with the bits of a reproducible all_reduce of the same gradients") {
+  Cluster cluster(3);
+  auto const ids = cluster.make_group("g");
+  make(cluster, "w", {{"shape", {5000}}, {"staleness", 0}, {"shards", 2}});
+  std::vector<Floats> gradients(3, Floats(5000));
+  for (std::size_t rank = 0; rank < 3; ++rank) {
+    for (std::size_t i = 0; i < 5000; ++i)
+      gradients[rank][i] = 1.0F / static_cast<float>(7 * i + 13 * rank + 1) - 0.01F * static_cast<float>(rank);
+    CHECK(cluster.at_rank("g", static_cast<std::uint32_t>(rank)).put_tensor("x", "f32", gradients[rank]).status < 300);
+  }
+  auto const ended = cluster.run({{"group", "g"}, {"op", "all_reduce"}, {"tensor", "x"}, {"reproducible", true}});
+  REQUIRE(ended.at("state") == "succeeded");
+  // In another order than that of the ranks.
+  for (std::size_t const rank : {2, 0, 1}) {
+    ParameterClient client(cluster.worker(0).url, ids.at(rank));
+    REQUIRE(client.push("w", bytes(gradients[rank]), 0).status == 200);
+  }
+  auto const sum = cluster.at_rank("g", 0).get_tensor<float>("x");
+  CHECK(ParameterClient(cluster.worker(1).url, "r").pull("w", {{"Chorus-Clock", "1"}}).body == bytes(sum));
+}
+
 TEST_CASE("bounded staleness: the fast one runs ahead as far as it may") {
   Cluster cluster(2);
   cluster.make_group("g");

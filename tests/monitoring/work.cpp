@@ -36,10 +36,13 @@ void expect(bool holds, std::string const& what) {
 }  // namespace
 
 Work::Work() : cluster_(cluster_after_a_crash(flags_of(directory_))) {
-  std::filesystem::create_directory(directory_ / "checkpoints");
+  for (auto const* const name : {"checkpoints", "logs"}) std::filesystem::create_directory(directory_ / name);
   for (std::size_t i = 0; i < workers; ++i) {
     auto const zone = std::string("zone=") + (i < 2 ? "a" : "b") + ",host=h" + std::to_string(i);
-    std::vector<std::string> flags{"--checkpoint-directory", directory_ / "checkpoints"};
+    auto const log_directory = directory_ / "logs" + "/w" + std::to_string(i);
+    std::filesystem::create_directory(log_directory);
+    std::vector<std::string> flags{"--checkpoint-directory", directory_ / "checkpoints", "--log-directory",
+                                   log_directory};
     if (i == 1) flags.insert(flags.end(), {"--shm", "off"});
     cluster_.add_worker("w" + std::to_string(i), zone, flags);
   }
@@ -48,6 +51,9 @@ Work::Work() : cluster_(cluster_after_a_crash(flags_of(directory_))) {
       "/v1/parameters/p", R"({"group":"g","shape":[1000],"optimizer":{"name":"sgd"},"nonfinite":"zero","staleness":1,)"
                           R"("clients":["fast","slow"]})");
   expect(made.status == 201, "PUT parameter: " + made.body);
+  auto const rows = coordinator().put("/v1/parameters/rows",
+                                      R"({"group":"g","shape":[1000000,4],"lazy_rows":1000,"durability":"log"})");
+  expect(rows.status == 201, "PUT parameter with rows: " + rows.body);
   fast_ = std::make_unique<ParameterClient>(worker(0).url, "fast");
   slow_ = std::make_unique<ParameterClient>(worker(0).url, "slow");
   for (std::size_t i = 0; i < workers; ++i) {
@@ -102,6 +108,10 @@ void Work::parameters() {
   expect(read.status == 200, read.body);
   auto const again = fast_->pull("p", {{"If-None-Match", read.header("ETag")}});
   expect(again.status == 304, "a pull of what has not changed: " + std::to_string(again.status));
+  std::string numbers_and_rows = ParameterClient::bytes(std::vector<std::uint64_t>{clock_, clock_ + 1000});
+  numbers_and_rows += ParameterClient::bytes(std::vector<float>(8, 1));
+  auto const created = fast_->push("rows", numbers_and_rows, {}, "rows/gradient", {{"Chorus-Rows", "2"}});
+  expect(created.status == 200, "a push of rows: " + created.body);
   ++clock_;
 }
 

@@ -1,7 +1,6 @@
 #include "worker/service/checkpoint_routes.hpp"
 
 #include "http/json.hpp"
-#include "worker/service/json_body.hpp"
 
 namespace chorus::service {
 namespace {
@@ -10,6 +9,14 @@ using boost::asio::awaitable;
 
 constexpr std::chrono::seconds patience{60};  // for a moment between two pushes of a shard
 
+// What is about many shards: more than other requests have.
+template <class Message>
+awaitable<http::Checked<Message>> read_long(http::Body& body) {
+  auto const text = co_await body.read_all(http::json_answer_limit_bytes);
+  if (!text) co_return text.error();
+  co_return http::decode<Message>(*text, http::UnknownFields::ignore);
+}
+
 }  // namespace
 
 void CheckpointRoutes::add_to(http::Router& router) {
@@ -17,6 +24,10 @@ void CheckpointRoutes::add_to(http::Router& router) {
              [this](http::Request const& request, http::Body&) { return newest(request); });
   router.add(http::Method::post, "/v1/checkpoints/{name}/numbers", http::Access::join,
              [this](http::Request const& request, http::Body&) { return next_number(request); });
+  router.add(http::Method::post, "/v1/checkpoints/{name}/holds", http::Access::join,
+             [this](http::Request const& request, http::Body& body) { return hold(request, body); });
+  router.add(http::Method::post, "/v1/checkpoints/{name}/images", http::Access::join,
+             [this](http::Request const& request, http::Body& body) { return keep_images(request, body); });
   router.add(http::Method::post, "/v1/checkpoints/{name}/files", http::Access::join,
              [this](http::Request const& request, http::Body& body) { return write(request, body); });
   router.add(http::Method::post, "/v1/checkpoints/{name}/commit", http::Access::join,
@@ -35,11 +46,27 @@ awaitable<http::Response> CheckpointRoutes::newest(http::Request const& request)
   co_return http::Response::json(200, http::encode(api::CheckpointNumber{*number}));
 }
 
+awaitable<http::Response> CheckpointRoutes::hold(http::Request const& request, http::Body& body) {
+  auto shards = co_await read_long<api::CheckpointPlaces>(body);
+  if (!shards) co_return shards.error();
+  auto const held = co_await store_.hold(request.parameter("name"), std::move(*shards));
+  if (!held) co_return held.error();
+  co_return http::Response::json(200, http::encode(*held));
+}
+
+awaitable<http::Response> CheckpointRoutes::keep_images(http::Request const& request, http::Body& body) {
+  auto places = co_await read_long<api::CheckpointPlaces>(body);
+  if (!places) co_return places.error();
+  auto const kept = co_await store_.keep_images(request.parameter("name"), std::move(*places));
+  if (!kept) co_return kept.error();
+  co_return http::Response::json(200, http::encode(*kept));
+}
+
 awaitable<http::Response> CheckpointRoutes::write(http::Request const& request, http::Body& body) {
-  auto file = co_await read_json<api::CheckpointFile>(body);
+  auto file = co_await read_long<api::CheckpointFile>(body);
   if (!file) co_return file.error();
   auto const deadline = std::chrono::steady_clock::now() + patience;
-  auto manifest = co_await store_.write(request.parameter("name"), identity_.id, std::move(file->message), deadline);
+  auto manifest = co_await store_.write(request.parameter("name"), identity_.id, std::move(*file), deadline);
   if (!manifest) co_return manifest.error();
   api::CheckpointPart part;
   part.manifest = std::move(*manifest);
@@ -47,10 +74,7 @@ awaitable<http::Response> CheckpointRoutes::write(http::Request const& request, 
 }
 
 awaitable<http::Response> CheckpointRoutes::commit(http::Request const& request, http::Body& body) {
-  // The manifests of many files: more than other requests have.
-  auto const text = co_await body.read_all(http::json_answer_limit_bytes);
-  if (!text) co_return text.error();
-  auto asked = http::decode<api::CheckpointCommit>(*text, http::UnknownFields::ignore);
+  auto asked = co_await read_long<api::CheckpointCommit>(body);
   if (!asked) co_return asked.error();
   if (auto const problem = co_await store_.commit(request.parameter("name"), std::move(*asked))) co_return *problem;
   co_return http::Response(204);

@@ -17,6 +17,8 @@ class CheckpointRoutes {
  private:
   boost::asio::awaitable<http::Response> next_number(http::Request const& request);
   boost::asio::awaitable<http::Response> newest(http::Request const& request);
+  boost::asio::awaitable<http::Response> hold(http::Request const& request, http::Body& body);
+  boost::asio::awaitable<http::Response> keep_images(http::Request const& request, http::Body& body);
   boost::asio::awaitable<http::Response> write(http::Request const& request, http::Body& body);
   boost::asio::awaitable<http::Response> commit(http::Request const& request, http::Body& body);
 

@@ -33,6 +33,10 @@ Problem to_problem(Error const& error) {
   return {code, error.detail};
 }
 
+constexpr std::uint64_t longest_hold_ms = 10'000;
+
+std::string checkpoint_of(std::string const& name, std::uint64_t number) { return name + "/" + std::to_string(number); }
+
 struct Written {
   parameters::ShardSpec spec;
   parameters::ShardImage image;
@@ -120,7 +124,7 @@ Checked<api::ShardState> state_of(std::vector<checkpoints::ShardRecord> const& r
       return Problem(ProblemCode::mismatch, "it was written in the middle of a round: make " + spec.parameter +
                                                 " with the same number of shards");
     if (common && http::encode(*common) != http::encode(*state))
-      return Problem(ProblemCode::mismatch, "its shards were written while pushes went on: make " + spec.parameter +
+      return Problem(ProblemCode::mismatch, "its shards have not all seen the same pushes: make " + spec.parameter +
                                                 " with the same number of shards");
     common = std::move(*state);
   }
@@ -234,6 +238,39 @@ asio::awaitable<Checked<std::uint64_t>> CheckpointStore::newest_number(std::stri
   co_return co_await asio::co_spawn(thread_, newest_there(files_, *where), http::until_done_there());
 }
 
+asio::awaitable<Checked<api::CheckpointPlaces>> CheckpointStore::hold(std::string name, api::CheckpointPlaces shards) {
+  auto const timeout = std::chrono::milliseconds(std::min(shards.timeout_ms, longest_hold_ms));
+  auto const until = std::chrono::steady_clock::now() + timeout;
+  for (auto& item : shards.items) {
+    auto const host = book_.find(item.parameter, item.shard);
+    if (!host) co_return host.error();
+    auto place = co_await (*host)->hold(checkpoint_of(name, shards.number), until);
+    if (!place) co_return place.error();
+    item.clients = std::move(*place);
+  }
+  co_return shards;
+}
+
+asio::awaitable<Checked<api::CheckpointPlaces>> CheckpointStore::keep_images(std::string name,
+                                                                             api::CheckpointPlaces places) {
+  auto const checkpoint = checkpoint_of(name, places.number);
+  std::vector<std::shared_ptr<parameters::ShardHost>> hosts;
+  for (auto const& item : places.items) {
+    auto host = book_.find(item.parameter, item.shard);
+    if (!host) co_return host.error();
+    hosts.push_back(std::move(*host));
+  }
+  // All of them first: a client may wait for one shard before it goes on with the next.
+  for (std::size_t i = 0; i < hosts.size(); ++i)
+    if (auto problem = hosts[i]->aim(checkpoint, places.items[i].clients)) co_return std::move(*problem);
+  for (std::size_t i = 0; i < hosts.size(); ++i) {
+    auto place = co_await hosts[i]->keep_image(checkpoint);
+    if (!place) co_return place.error();
+    places.items[i].clients = std::move(*place);
+  }
+  co_return places;
+}
+
 asio::awaitable<Checked<std::string>> CheckpointStore::write(std::string name, std::string file,
                                                              api::CheckpointFile request, http::TimePoint deadline) {
   auto const where = directory(name);
@@ -242,7 +279,7 @@ asio::awaitable<Checked<std::string>> CheckpointStore::write(std::string name, s
   for (auto const& wanted : request.shards) {
     auto const host = book_.find(wanted.parameter, wanted.shard);
     if (!host) co_return host.error();
-    auto image = co_await (*host)->image(deadline);
+    auto image = co_await (*host)->image_for(checkpoint_of(name, request.number), deadline);
     if (!image) co_return image.error();
     written.push_back({(*host)->spec(), std::move(*image)});
   }

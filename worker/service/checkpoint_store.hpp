@@ -25,6 +25,11 @@ class CheckpointStore {
   boost::asio::awaitable<http::Checked<std::uint64_t>> next_number(std::string name);
   // Of the newest that is good. Problems: also not_found.
   boost::asio::awaitable<http::Checked<std::uint64_t>> newest_number(std::string name);
+  // See ShardHost::hold, aim and keep_image: of all these shards, each with where it stands, or was. Problems: also
+  // those of ShardBook::find.
+  boost::asio::awaitable<http::Checked<api::CheckpointPlaces>> hold(std::string name, api::CheckpointPlaces shards);
+  boost::asio::awaitable<http::Checked<api::CheckpointPlaces>> keep_images(std::string name,
+                                                                           api::CheckpointPlaces places);
   // One file with these shards, named after this worker; gives its part of the manifest. Problems: also those of
   // ShardBook::find, misdirected for a shard that is not owned here.
   boost::asio::awaitable<http::Checked<std::string>> write(std::string name, std::string file,

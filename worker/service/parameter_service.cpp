@@ -19,17 +19,18 @@ ParameterService::ParameterService(Parts parts)
       executor_(parts.executor),
       threads_(thread_count()),
       log_(parts.log),
-      access_(parts.executor, parts.client, parts.coordinator),
+      access_(parts.executor, parts.client, parts.checksums, parts.coordinator),
       book_({parts.executor,
              threads_,
-             parts.client,
+             {parts.client, parts.checksums},
              parts.pool,
              events(),
              256 << 20,
              {files_.get(), parts.log_directory, &log_threads_, parts.log_snapshot_bytes}},
             parts.identity.id, api::to_hex(parts.identity.incarnation)),
       checkpoints_(parts.checkpoint_directory, *files_, book_, parts.pool),
-      maker_(parts.log_directory, *files_, parts.pool),
+      maker_(parts.log_directory, *files_, parts.pool,
+             [this](bool recovered) { metrics_.parameter_log_recovery(recovered ? "recovered" : "refused"); }),
       routes_(book_, access_, parts.pool, parts.helper,
               {[this] { metrics_.parameter_pulled("sent"); }, [this] { metrics_.parameter_pulled("unchanged"); }}),
       shard_routes_(book_, checkpoints_, maker_, parts.pool, parts.helper),
@@ -57,8 +58,14 @@ parameters::ShardEvents ParameterService::events() {
   events.waited = [this](std::string_view what) { metrics_.parameter_waited(what); };
   events.nonfinite = [this](std::uint64_t elements) { metrics_.parameter_nonfinite(elements); };
   events.log_failed = [this](std::string const& shard, std::string const& why) {
+    metrics_.parameter_log_failed();
     log_.error("the log of {}: {}", shard, why);
   };
+  events.logged = [this](std::uint64_t records, std::uint64_t bytes, double seconds) {
+    metrics_.parameter_logged(records, bytes, seconds);
+  };
+  events.log_truncated = [this] { metrics_.parameter_log_truncated(); };
+  events.rows_created = [this](std::uint64_t rows) { metrics_.parameter_rows_created(rows); };
   events.unreachable = [this](std::string const& worker, std::string const& incarnation) {
     suspect(worker, incarnation);
   };

@@ -53,8 +53,10 @@ ShardMaker::Making ShardMaker::recover(api::ShardAssignment assignment) {
   auto spec = ShardSpec::from(assignment);
   if (!spec) co_return spec.error();
   auto directory = parameters::log_directory(log_root_, spec->parameter, spec->index);
-  co_return co_await asio::co_spawn(thread_, recover_there(&files_, std::move(directory), std::move(*spec), &pool_),
-                                    http::until_done_there());
+  auto shard = co_await asio::co_spawn(thread_, recover_there(&files_, std::move(directory), std::move(*spec), &pool_),
+                                       http::until_done_there());
+  on_recovery_(shard.has_value());
+  co_return shard;
 }
 
 }  // namespace chorus::service

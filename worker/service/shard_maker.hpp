@@ -2,6 +2,7 @@
 #pragma once
 
 #include <boost/asio/thread_pool.hpp>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -14,9 +15,10 @@ namespace chorus::service {
 // On the control thread. Everything given outlives it.
 class ShardMaker {
  public:
-  // log_root: "" for a worker that keeps no logs.
-  ShardMaker(std::string log_root, checkpoints::Files& files, tensors::Pool& pool)
-      : log_root_(std::move(log_root)), files_(files), pool_(pool) {}
+  // log_root: "" for a worker that keeps no logs. on_recovery is told how each one went.
+  using OnRecovery = std::function<void(bool recovered)>;
+  ShardMaker(std::string log_root, checkpoints::Files& files, tensors::Pool& pool, OnRecovery on_recovery)
+      : log_root_(std::move(log_root)), files_(files), pool_(pool), on_recovery_(std::move(on_recovery)) {}
   ~ShardMaker();  // joins the thread
   ShardMaker(ShardMaker const&) = delete;
   ShardMaker& operator=(ShardMaker const&) = delete;
@@ -32,6 +34,7 @@ class ShardMaker {
   std::string const log_root_;
   checkpoints::Files& files_;
   tensors::Pool& pool_;
+  OnRecovery const on_recovery_;
   boost::asio::thread_pool thread_{1};
 };
 

@@ -46,6 +46,8 @@ void ShardRoutes::add_to(http::Router& router) {
         method, "/v1/parameters/{name}/shards/{shard}" + path, http::Access::join,
         [this, member](http::Request const& request, http::Body& body) { return (this->*member)(request, body); });
   };
+  router.add(http::Method::post, "/v1/shards", http::Access::join,
+             [this](http::Request const&, http::Body& body) { return assign_all(body); });
   add(http::Method::put, "", &ShardRoutes::assign);
   add(http::Method::get, "", &ShardRoutes::show);
   add(http::Method::delete_, "", &ShardRoutes::erase);
@@ -62,10 +64,29 @@ awaitable<http::Response> ShardRoutes::assign(http::Request const& request, http
   if (!shard) co_return shard.error();
   auto const assignment = co_await read_json<api::ShardAssignment>(body);
   if (!assignment) co_return assignment.error();
-  auto const& message = assignment->message;
+  if (assignment->message.parameter.name != *name || assignment->message.shard != *shard)
+    co_return Problem(ProblemCode::invalid_field, "/parameter/name and /shard are not what the path says");
+  auto problem = co_await take(assignment->message);
+  co_return answer(std::move(problem));
+}
+
+awaitable<http::Response> ShardRoutes::assign_all(http::Body& body) {
+  auto const list = co_await read_json<api::ShardAssignmentList>(body);
+  if (!list) co_return list.error();
+  api::ShardAssignmentOutcomeList outcomes;
+  for (auto const& assignment : list->message.items) {
+    auto problem = co_await take(assignment);
+    outcomes.items.push_back({std::move(problem)});
+  }
+  co_return http::Response::json(200, http::encode(outcomes));
+}
+
+// The assignment outlives the call.
+awaitable<std::optional<Problem>> ShardRoutes::take(api::ShardAssignment const& message) {
+  auto const& name = message.parameter.name;
   auto loaded = http::Checked<std::unique_ptr<parameters::Shard>>(nullptr);
   // One that is here stays, unless the parameter was made anew.
-  auto const present = book_.find(*name, *shard);
+  auto const present = book_.find(name, message.shard);
   auto const is_new = !present || (message.fresh && message.epoch > (*present)->epoch());
   if (message.checkpoint && message.fresh)
     loaded = co_await checkpoints_.load(message);
@@ -74,11 +95,11 @@ awaitable<http::Response> ShardRoutes::assign(http::Request const& request, http
   else if (is_new && (message.fresh || message.role != "owner"))
     loaded = co_await maker_.make(message);
   if (!loaded) co_return loaded.error();
-  if (auto problem = book_.assign(*name, *shard, message, std::move(*loaded))) co_return std::move(*problem);
+  if (auto problem = book_.assign(message, std::move(*loaded))) co_return problem;
   // What is acknowledged from now on can be recovered.
-  auto const host = book_.find(*name, *shard);
+  auto const host = book_.find(name, message.shard);
   if (!host) co_return host.error();
-  co_return answer(co_await (*host)->until_logged(std::chrono::steady_clock::now() + base_patience));
+  co_return co_await (*host)->until_logged(std::chrono::steady_clock::now() + base_patience);
 }
 
 awaitable<http::Response> ShardRoutes::show(http::Request const& request, http::Body&) {

@@ -22,6 +22,8 @@ class ShardRoutes {
   using Answering = boost::asio::awaitable<http::Response>;
 
   Answering assign(http::Request const& request, http::Body& body);
+  Answering assign_all(http::Body& body);
+  boost::asio::awaitable<std::optional<http::Problem>> take(api::ShardAssignment const& assignment);
   Answering show(http::Request const& request, http::Body& body);
   Answering erase(http::Request const& request, http::Body& body);
   Answering log(http::Request const& request, http::Body& body);

@@ -25,14 +25,13 @@ ShardBook::ShardBook(ShardTools tools, std::string worker, std::string incarnati
 
 ShardBook::~ShardBook() = default;
 
-std::optional<Problem> ShardBook::assign(std::string const& parameter, std::uint32_t shard,
-                                         api::ShardAssignment const& assignment, std::unique_ptr<Shard> loaded) {
+std::optional<Problem> ShardBook::assign(api::ShardAssignment const& assignment, std::unique_ptr<Shard> loaded) {
   if (is_stopping_) return Problem(ProblemCode::unavailable, "the worker is stopping");
   if (assignment.worker != worker_ || assignment.incarnation != incarnation_)
     return Problem(ProblemCode::epoch_fenced, "meant for " + assignment.worker.substr(0, 80) + " of incarnation " +
                                                   assignment.incarnation.substr(0, 80) + ", this is another one");
-  if (assignment.parameter.name != parameter || assignment.shard != shard)
-    return Problem(ProblemCode::invalid_field, "/parameter/name and /shard are not what the path says");
+  auto const& parameter = assignment.parameter.name;
+  auto const shard = assignment.shard;
   auto spec = ShardSpec::from(assignment);
   if (!spec) return spec.error();
   Key const key(parameter, shard);
@@ -104,11 +103,14 @@ std::vector<api::ShardStatus> ShardBook::list(std::string const& after, std::siz
 ShardBook::Totals ShardBook::totals() const {
   Totals totals;
   for (auto const& [key, host] : hosts_) {
+    auto const rows = host->rows().value_or(0);
     if (host->role() == ShardHost::Role::owner) {
+      totals.owned_rows += rows;
       ++totals.owned;
       totals.owned_bytes += host->value_bytes();
       totals.backups_behind += host->backups_behind();
     } else {
+      totals.backup_rows += rows;
       ++totals.backups;
       totals.backup_bytes += host->value_bytes();
     }

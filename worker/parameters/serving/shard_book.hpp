@@ -23,8 +23,7 @@ class ShardBook {
   // Problems: epoch_fenced, also for another worker or incarnation; invalid_field; unavailable without memory;
   // parameter_lost for a shard that is to be owned and never was here.
   // loaded: what a fresh shard begins with, if not with its initial values.
-  [[nodiscard]] std::optional<http::Problem> assign(std::string const& parameter, std::uint32_t shard,
-                                                    api::ShardAssignment const& assignment,
+  [[nodiscard]] std::optional<http::Problem> assign(api::ShardAssignment const& assignment,
                                                     std::unique_ptr<Shard> loaded = nullptr);
   // Problems: unknown_parameter; epoch_fenced if it has been placed here since.
   [[nodiscard]] std::optional<http::Problem> erase(std::string const& parameter, std::uint32_t shard,
@@ -39,6 +38,8 @@ class ShardBook {
     std::size_t owned = 0, backups = 0;
     std::uint64_t owned_bytes = 0, backup_bytes = 0;
     std::size_t backups_behind = 0;  // of shards that are owned here, not in step yet
+    // Where rows are created lazily, of the shards of either role: those that exist.
+    std::uint64_t owned_rows = 0, backup_rows = 0;
   };
   [[nodiscard]] Totals totals() const;
 

@@ -99,6 +99,7 @@ void ShardHost::set_followers(api::ShardAssignment const& assignment) {
 // What it has may differ from what the new owner has: it waits for an image.
 void ShardHost::step_down() {
   role_ = Role::backup;
+  hold_.reset();
   end_logging();
   is_complete_ = false;
   has_image_ = false;
@@ -226,6 +227,10 @@ ShardHost::JobPtr ShardHost::next_job() {
       ++next;
       continue;
     }
+    if (turn && *turn == Shard::Turn::now && is_held_back(job->push)) {
+      ++next;
+      continue;
+    }
     next = queue_.erase(next);
     if (turn && *turn == Shard::Turn::now) return job;
     if (turn)
@@ -338,7 +343,10 @@ asio::awaitable<void> ShardHost::apply(Push push) {
     co_await asio::co_spawn(tools_.threads, compute_there(&*change), http::until_done_there());
     is_writing_ = false;
   }
+  auto const rows_before = shard_->rows().value_or(0);
   shard_->finish(std::move(*change));
+  auto const created = shard_->rows().value_or(0) - rows_before;
+  if (created > 0 && role_ == Role::owner && tools_.events.rows_created) tools_.events.rows_created(created);
 }
 
 asio::awaitable<void> ShardHost::pause(std::chrono::milliseconds duration) {

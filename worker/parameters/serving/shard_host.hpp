@@ -5,13 +5,14 @@
 #include <boost/asio/thread_pool.hpp>
 #include <functional>
 #include <list>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "http/client.hpp"
 #include "http/condition.hpp"
+#include "http/peer_client.hpp"
 #include "http/task_group.hpp"
 #include "worker/parameters/serving/follower.hpp"
 #include "worker/parameters/shard/shard.hpp"
@@ -24,6 +25,9 @@ struct ShardEvents {
   std::function<void(std::uint64_t clocks)> read_behind;  // how far the slowest client is behind the reader
   std::function<void(std::string_view what)> waited;      // "pull" or "push"
   std::function<void(std::uint64_t elements)> nonfinite;
+  std::function<void(std::uint64_t rows)> rows_created;  // in a shard that is owned here
+  std::function<void(std::uint64_t records, std::uint64_t bytes, double seconds)> logged;  // with one sync
+  std::function<void()> log_truncated;
   std::function<void(std::string const& shard, std::string const& why)> log_failed;
   // A backup does not answer. Whoever hears of it finds out whether it lives.
   std::function<void(std::string const& worker, std::string const& incarnation)> unreachable;
@@ -33,7 +37,7 @@ struct ShardEvents {
 struct ShardTools {
   boost::asio::any_io_executor executor;  // of the control thread
   boost::asio::thread_pool& threads;      // for arithmetic on large shards
-  http::Client& client;
+  http::PeerClient client;
   tensors::Pool& pool;
   ShardEvents events;
   std::uint64_t fill_bytes_per_second = 256 << 20;  // to a new backup
@@ -113,8 +117,19 @@ class ShardHost : public std::enable_shared_from_this<ShardHost> {
                                                        std::uint32_t epoch);
   [[nodiscard]] std::optional<http::Problem> complete(std::uint64_t position, std::uint32_t epoch);
 
-  // Of an owner: as it is between two pushes. Problems: misdirected, deadline_exceeded, unavailable without memory.
-  boost::asio::awaitable<http::Checked<ShardImage>> image(http::TimePoint deadline);
+  // Of an owner, for a checkpoint, "nightly/7": what keep_image() has kept for it, or as it is between two pushes. In
+  // rounds: as it was at the end of the last one. Problems: misdirected, deadline_exceeded, unavailable without memory.
+  boost::asio::awaitable<http::Checked<ShardImage>> image_for(std::string checkpoint, http::TimePoint deadline);
+
+  // So that all shards of a parameter are written at the same place among its pushes: hold() stops each of them between
+  // two pushes, until `until` at most, and gives where it stands. aim() lets it go on to a place, and keep_image(),
+  // when it has come there or is held no more, remembers what it is, lets it go, and gives where it was. Problems:
+  // misdirected; deadline_exceeded; out_of_order for what is not held; those of image_for.
+  boost::asio::awaitable<http::Checked<std::vector<api::ShardClient>>> hold(std::string checkpoint,
+                                                                            http::TimePoint until);
+  [[nodiscard]] std::optional<http::Problem> aim(std::string const& checkpoint,
+                                                 std::vector<api::ShardClient> const& place);
+  boost::asio::awaitable<http::Checked<std::vector<api::ShardClient>>> keep_image(std::string checkpoint);
 
   [[nodiscard]] ShardSpec const& spec() const { return spec_; }
   [[nodiscard]] bool keeps_log() const { return logging_ != nullptr; }
@@ -122,7 +137,8 @@ class ShardHost : public std::enable_shared_from_this<ShardHost> {
   [[nodiscard]] std::uint32_t epoch() const { return epoch_; }
   [[nodiscard]] bool is_complete() const { return is_complete_; }
   [[nodiscard]] api::ShardStatus status() const;
-  [[nodiscard]] std::size_t backups_behind() const;  // that are not in step
+  [[nodiscard]] std::size_t backups_behind() const;                                   // that are not in step
+  [[nodiscard]] std::optional<std::uint64_t> rows() const { return shard_->rows(); }  // see Shard::rows
 
  private:
   // A push that waits for its turn; its requester waits for the answer.
@@ -142,6 +158,20 @@ class ShardHost : public std::enable_shared_from_this<ShardHost> {
   boost::asio::awaitable<bool> replicate(LogEntry entry);
   boost::asio::awaitable<void> apply(Push push);
 
+  // For a checkpoint.
+  struct Hold {
+    std::string checkpoint;
+    http::TimePoint until;
+    std::optional<Window::Entries> place;  // to which pushes go on; none: nothing is applied
+  };
+  boost::asio::awaitable<http::Checked<ShardImage>> image(http::TimePoint deadline);
+  boost::asio::awaitable<void> end_hold(std::string checkpoint);
+  boost::asio::awaitable<void> forget_image(std::string checkpoint);
+  [[nodiscard]] std::vector<api::ShardClient> place() const;
+  [[nodiscard]] bool is_held_back(Push const& push) const;
+  [[nodiscard]] bool has_reached_place() const;
+  void let_go();
+
   // Of an owner that keeps a log.
   struct Logging;
   void begin_logging();
@@ -151,6 +181,7 @@ class ShardHost : public std::enable_shared_from_this<ShardHost> {
   boost::asio::awaitable<bool> write_base(std::shared_ptr<Logging> logging);
   boost::asio::awaitable<void> replace_base(std::shared_ptr<Logging> logging);
   boost::asio::awaitable<void> make_base(std::shared_ptr<Logging> logging);
+  boost::asio::awaitable<Status> append(std::shared_ptr<Logging> logging, std::vector<LogEntry> entries);
   bool fail_log(Logging& logging, Error const& why);
   void answer_durable();
   void log(LogEntry entry);
@@ -186,6 +217,8 @@ class ShardHost : public std::enable_shared_from_this<ShardHost> {
   bool is_writing_ = false;           // the values, in place
   bool is_working_ = false;           // on a push
   std::size_t images_wanted_ = 0;     // for which pushes wait
+  std::optional<Hold> hold_;
+  std::map<std::string, ShardImage> images_;  // by checkpoint, until they are written
   std::list<JobPtr> queue_;
   std::list<FollowerPtr> followers_;
   std::shared_ptr<Logging> logging_;

@@ -30,8 +30,20 @@ asio::awaitable<Status> begin_there(PushLog* log, bool is_first, std::uint64_t* 
   co_return ok();
 }
 
-asio::awaitable<Status> append_there(PushLog* log, std::vector<LogEntry> const* entries) {
-  co_return log->append(*entries);
+struct Appended {
+  Status status = ok();
+  std::uint64_t bytes = 0;
+  double seconds = 0;
+};
+
+asio::awaitable<Appended> append_there(PushLog* log, std::vector<LogEntry> const* entries) {
+  auto const begun = steady_clock::now();
+  auto const before = log->bytes();
+  Appended appended;
+  appended.status = log->append(*entries);
+  appended.bytes = log->bytes() - before;
+  appended.seconds = std::chrono::duration<double>(steady_clock::now() - begun).count();
+  co_return appended;
 }
 
 asio::awaitable<Status> remove_there(checkpoints::Files* files, std::string directory, std::uint64_t epoch) {
@@ -137,11 +149,8 @@ asio::awaitable<bool> ShardHost::begin_generation(std::shared_ptr<Logging> loggi
   logging->wants_image = false;
   changed_.notify_all();
   auto status = ok();
-  if (logging->has_base && !rest.empty())
-    status =
-        co_await asio::co_spawn(*tools_.logs.threads, append_there(&logging->log, &rest), http::until_done_there());
+  if (logging->has_base && !rest.empty()) status = co_await append(logging, rest);
   if (!status) co_return fail_log(*logging, status.error());
-  if (logging->has_base && !rest.empty()) logging->durable_position = rest.back().position + 1;
   if (!image) co_return false;
   status = co_await asio::co_spawn(*tools_.logs.threads,
                                    begin_there(&logging->log, !logging->is_opened, &logging->generation),
@@ -150,6 +159,15 @@ asio::awaitable<bool> ShardHost::begin_generation(std::shared_ptr<Logging> loggi
   logging->is_opened = true;
   logging->image = std::make_shared<ShardImage const>(std::move(*image));
   co_return true;
+}
+
+asio::awaitable<Status> ShardHost::append(std::shared_ptr<Logging> logging, std::vector<LogEntry> entries) {
+  auto const appended =
+      co_await asio::co_spawn(*tools_.logs.threads, append_there(&logging->log, &entries), http::until_done_there());
+  if (!appended.status) co_return appended.status;
+  logging->durable_position = entries.back().position + 1;
+  if (tools_.events.logged) tools_.events.logged(entries.size(), appended.bytes, appended.seconds);
+  co_return ok();
 }
 
 bool ShardHost::fail_log(Logging& logging, Error const& why) {
@@ -178,6 +196,7 @@ asio::awaitable<bool> ShardHost::write_base(std::shared_ptr<Logging> logging) {
 // Beside the pushes. Without it, the base before and both files are still the whole log.
 asio::awaitable<void> ShardHost::replace_base(std::shared_ptr<Logging> logging) {
   auto const is_written = co_await write_base(logging);
+  if (is_written && tools_.events.log_truncated) tools_.events.log_truncated();
   if (!is_written) logging->snapshot_not_before = steady_clock::now() + before_repeating;
 }
 
@@ -220,15 +239,12 @@ asio::awaitable<void> ShardHost::keep_log(std::shared_ptr<Logging> logging) {
     auto const batch = std::exchange(logging->queue, {});
     logging->queue_bytes = 0;
     changed_.notify_all();
-    auto const status =
-        co_await asio::co_spawn(*tools_.logs.threads, append_there(&logging->log, &batch), http::until_done_there());
+    auto const status = co_await append(logging, batch);
     if (logging->is_ended) break;
-    if (status) {
-      logging->durable_position = batch.back().position + 1;
+    if (status)
       answer_durable();
-    } else {
+    else
       fail_log(*logging, status.error());
-    }
   }
 }
 

@@ -1,4 +1,5 @@
 // Shards as data: copied for a backup or a checkpoint, and made again from it.
+#include <algorithm>
 #include <charconv>
 #include <cstring>
 
@@ -27,15 +28,50 @@ std::optional<std::size_t> held_index(std::string_view array) {
 
 }  // namespace
 
-Result<ShardImage> Shard::image() {
-  ShardImage image;
+void leave_open_round(ShardImage& image) {
   auto& state = image.state;
+  auto const client_of = [&](api::ShardHeld const& held) {
+    return std::ranges::find(state.clients, held.client, &api::ShardClient::name);
+  };
+  auto const clock_of = [&](api::ShardHeld const& held) {
+    return std::ranges::find(state.clocks, held.client, &api::ShardClock::client);
+  };
+  // Who has set values since, between the rounds, would have to set them again.
+  auto const is_last = [&](api::ShardHeld const& held) {
+    auto const client = client_of(held);
+    return client != state.clients.end() && client->next_sequence == held.sequence + 1 &&
+           clock_of(held) != state.clocks.end();
+  };
+  if (!std::ranges::all_of(state.held, is_last)) return;
+  for (auto const& held : state.held) {
+    client_of(held)->next_sequence = held.sequence;
+    --clock_of(held)->clocks_done;
+    --state.position;
+  }
+  state.held.clear();
+  std::erase_if(state.clients, [](auto const& client) { return client.next_sequence == 0; });
+  std::erase_if(image.arrays, [](auto const& array) { return array.name.starts_with(held_prefix); });
+}
+
+api::ShardState Shard::state() const {
+  api::ShardState state;
   state.version = version_;
   state.position = position_;
   state.steps = optimizer_.steps();
   for (auto const& [name, entry] : window_.entries())
     state.clients.push_back({name, api::to_hex(entry.incarnation), entry.next_sequence});
   for (auto const& client : clocks_.progress()) state.clocks.push_back({client.client, client.done});
+  for (auto const& push : held_) {
+    auto const rows = push.kind == PushKind::rows ? std::optional(push.rows) : std::nullopt;
+    state.held.push_back({push.client.name, push.sequence, std::string(name(push.dtype)), rows});
+  }
+  state.rows = rows();
+  return state;
+}
+
+Result<ShardImage> Shard::image() {
+  ShardImage image;
+  image.state = state();
   if (index_)
     if (auto status = add_lazy_arrays(image); !status) return status.error();
   if (!index_) image.arrays.push_back(array_of("values", spec_.dtype, 1, values_));
@@ -45,12 +81,8 @@ Result<ShardImage> Shard::image() {
     if (!array.bytes.empty()) std::memcpy((*block)->data(), array.bytes.data(), array.bytes.size());
     image.arrays.push_back(array_of(std::string(array.name), array.dtype, array.elements_each, std::move(*block)));
   }
-  for (auto const& push : held_) {
-    auto const rows = push.kind == PushKind::rows ? std::optional(push.rows) : std::nullopt;
-    image.arrays.push_back(
-        array_of(std::string(held_prefix) + std::to_string(state.held.size()), Dtype::u8, 0, push.data));
-    state.held.push_back({push.client.name, push.sequence, std::string(name(push.dtype)), rows});
-  }
+  for (std::size_t i = 0; i < held_.size(); ++i)
+    image.arrays.push_back(array_of(std::string(held_prefix) + std::to_string(i), Dtype::u8, 0, held_[i].data));
   return image;
 }
 

@@ -64,6 +64,10 @@ struct ShardImage {
   std::vector<Array> arrays;
 };
 
+// In rounds: without the pushes that wait for the others of their round, which their clients push again. What remains
+// is the shard as it was at the end of the last round.
+void leave_open_round(ShardImage& image);
+
 // For one thread; see Change for the exception.
 class Shard {
  public:
@@ -131,6 +135,7 @@ class Shard {
 
   // A copy of all that it is. Errors: out_of_memory.
   [[nodiscard]] Result<ShardImage> image();
+  [[nodiscard]] api::ShardState state() const;  // ... without its arrays
 
   // The other way round, into a shard that was just made: the memory of an array by its name, `bytes` long, to be
   // filled; then the rest. Empty, or false: an array or a state that this shard does not have.

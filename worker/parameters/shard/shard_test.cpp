@@ -5,6 +5,7 @@
 #include <numeric>
 #include <random>
 
+#include "http/json.hpp"
 #include "worker/devices/fold.hpp"
 #include "worker/parameters/shard/shard.hpp"
 
@@ -93,10 +94,11 @@ http::ProblemCode refusal(Shard& shard, Push const& push) {
   return turn.error().code;
 }
 
-std::unique_ptr<Shard> copy_of(Shard& shard, api::ShardAssignment const& assignment) {
+std::unique_ptr<Shard> copy_of(Shard& shard, api::ShardAssignment const& assignment, bool between_rounds = false) {
   auto copy = make(assignment);
-  auto const image = shard.image();
+  auto image = shard.image();
   REQUIRE(image.has_value());
+  if (between_rounds) leave_open_round(*image);
   for (auto const& array : image->arrays) {
     auto const place = copy->place_for(array.name, array.content.bytes.size());
     REQUIRE(place.size() == array.content.bytes.size());
@@ -264,6 +266,26 @@ TEST_CASE("a copy goes on as the shard itself would, in the middle of a round, w
     CHECK(copy->version() == shard->version());
     CHECK(values(*copy) == values(*shard));
   }
+}
+
+TEST_CASE("a copy without the open round is the shard at the end of the last one, and takes the round's pushes again") {
+  auto assignment = plain({2});
+  assignment.parameter.staleness = 0;
+  assignment.parameter.clients = {"a", "b", "c"};
+  auto const shard = make(assignment);
+  for (auto const* const client : {"a", "b", "c"}) apply(*shard, gradient(client, 0, {1, 2}, 0));
+  auto const before = shard->state();
+  apply(*shard, gradient("c", 1, {1, 2}, 1));
+  apply(*shard, gradient("a", 1, {1, 2}, 1));
+  auto const copy = copy_of(*shard, assignment, true);
+  CHECK(http::encode(copy->state()) == http::encode(before));
+  CHECK(values(*copy) == values(*shard));
+  for (auto const* const client : {"b", "a", "c"}) CHECK(apply(*copy, gradient(client, 1, {1, 2}, 1)));
+  CHECK(values(*copy) == std::vector<float>{6, 12});
+  // A first round that nobody has ended leaves no client behind.
+  auto const fresh = make(assignment);
+  apply(*fresh, gradient("a", 0, {1, 2}, 0));
+  CHECK(copy_of(*fresh, assignment, true)->state().clients.empty());
 }
 
 TEST_CASE("a state that does not fit is refused") {

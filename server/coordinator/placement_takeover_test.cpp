@@ -1,0 +1,59 @@
+// Many shards whose owner dies: its backups are told of many of them at a time.
+#include <doctest/doctest.h>
+
+#include <numeric>
+
+#include "server/coordinator/fake_worker.hpp"
+
+using namespace chorus;
+using namespace chorus::coordinator;
+using boost::asio::awaitable;
+
+namespace {
+
+constexpr char const* path = "/v1/parameters/w";
+constexpr std::size_t shards = 600;
+
+std::size_t owned_by(FakeWorker const& worker) {
+  std::size_t count = 0;
+  for (auto const& [key, assignment] : worker.shards) count += assignment.role == "owner";
+  return count;
+}
+
+awaitable<void> make_and_kill(World* world) {
+  co_await world->stand();
+  auto const made = co_await world->put(path, R"({"group":"g","shape":[600],"shards":600,"replicas":2})");
+  CHECK(made.status == 201);
+  CHECK(owned_by(*world->workers[0]) == shards / 2);
+  co_await world->workers[1]->die();
+  // Whoever misses it says so.
+  co_await world->get("/v1/parameters?limit=1&suspect=w1&incarnation=0000000000000001");
+  CHECK(co_await world->until(path, "/state", "degraded"));
+  CHECK(co_await world->until(path, "/endpoints/599/worker", "w0"));
+  CHECK(owned_by(*world->workers[0]) == shards);
+}
+
+awaitable<void> together(World* world) {
+  co_await make_and_kill(world);
+  auto const& orders = world->workers[0]->orders_at_a_time;
+  CHECK(std::accumulate(orders.begin(), orders.end(), std::size_t{0}) == shards);
+  CHECK(orders.size() <= 8);
+}
+
+awaitable<void> one_by_one(World* world) {
+  world->workers[0]->takes_one_at_a_time = true;
+  co_await make_and_kill(world);
+  CHECK(world->workers[0]->orders_at_a_time.empty());
+}
+
+void tell(awaitable<void> (*story)(World*)) {
+  World world(2);
+  world.tell(story(&world));
+}
+
+}  // namespace
+
+TEST_CASE("an owner of many shards is lost: its backup hears of them in a few requests") { tell(together); }
+TEST_CASE("a worker of an earlier release, which does not take many shards at once, is told of each") {
+  tell(one_by_one);
+}
