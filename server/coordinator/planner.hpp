@@ -52,7 +52,8 @@ class Planner {
   // is forgotten.
   void measured(Level level, double latency_s, double bytes_per_s);
 
-  // POST /v1/plans, see plan_preview.hpp, for the members of a group if there are any. Problem `unavailable` when too many wait.
+  // POST /v1/plans, see plan_preview.hpp, for the members of a group if there are any. Problem `unavailable` when too
+  // many wait.
   boost::asio::awaitable<http::Checked<api::PlanAnswer>> preview(api::PlanRequest request,
                                                                  std::optional<std::vector<Locality>> of_group);
 
