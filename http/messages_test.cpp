@@ -149,7 +149,8 @@ TEST_CASE("collectives read back as written") {
 TEST_CASE("plans read back as written") {
   auto const request =
       R"({"group":"g","ranks":4,"localities":["host=a","host=b"],"topology":"flat:4",)"
-      R"("links":{"bandwidth_gbyte_per_s":[[null,0.5],[2,null]],"latency_us":[[null,1.5],[3,null]]},"op":"reduce","bytes":17,"dtype":"f64",)"
+      R"("links":{"bandwidth_gbyte_per_s":[[null,0.5],[2,null]],"latency_us":[[null,1.5],[3,null]]},"op":"reduce",)"
+      R"("bytes":17,"dtype":"f64",)"
       R"("algorithm":"tree","root":1,"arity":3,"algorithm_shape":[2],"reproducible":true})";
   CHECK(echoed<api::PlanRequest>(request) == request);
   auto const answer =

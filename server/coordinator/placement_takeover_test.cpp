@@ -12,6 +12,8 @@ using boost::asio::awaitable;
 namespace {
 
 constexpr char const* path = "/v1/parameters/w";
+constexpr char const* many_shards = R"({"group":"g","shape":[600],"shards":600,"replicas":2})";
+constexpr char const* suspicion = "/v1/parameters?limit=1&suspect=w1&incarnation=0000000000000001";
 constexpr std::size_t shards = 600;
 
 std::size_t owned_by(FakeWorker const& worker) {
@@ -22,12 +24,12 @@ std::size_t owned_by(FakeWorker const& worker) {
 
 awaitable<void> make_and_kill(World* world) {
   co_await world->stand();
-  auto const made = co_await world->put(path, R"({"group":"g","shape":[600],"shards":600,"replicas":2})");
+  auto const made = co_await world->put(path, many_shards);
   CHECK(made.status == 201);
   CHECK(owned_by(*world->workers[0]) == shards / 2);
   co_await world->workers[1]->die();
   // Whoever misses it says so.
-  co_await world->get("/v1/parameters?limit=1&suspect=w1&incarnation=0000000000000001");
+  co_await world->get(suspicion);
   CHECK(co_await world->until(path, "/state", "degraded"));
   CHECK(co_await world->until(path, "/endpoints/599/worker", "w0"));
   CHECK(owned_by(*world->workers[0]) == shards);

@@ -16,7 +16,6 @@ using Said = WorkerClient::Said<bool>;
 
 constexpr std::size_t most_of_a_batch = 512;  // shards; their bytes are well below what a worker reads
 constexpr std::size_t bytes_of_a_batch = http::json_limit_bytes / 2;
-constexpr std::size_t most_alone = 128;
 
 bool may_take_long(api::ShardAssignment const& assignment) {
   return assignment.fresh || assignment.recover || assignment.checkpoint || assignment.role != "owner" ||
@@ -45,7 +44,7 @@ struct ShardOrders::Order {
 };
 
 ShardOrders::ShardOrders(asio::any_io_executor executor, WorkerClient& workers)
-    : executor_(executor), workers_(workers), one_has_ended_(executor), tasks_(executor) {}
+    : executor_(executor), workers_(workers), tasks_(executor) {}
 
 asio::awaitable<void> ShardOrders::stop() {
   tasks_.cancel();
@@ -53,24 +52,16 @@ asio::awaitable<void> ShardOrders::stop() {
 }
 
 asio::awaitable<Said> ShardOrders::assign(std::string url, api::ShardAssignment assignment, http::TimePoint deadline) {
-  if (may_take_long(assignment)) co_return co_await assign_alone(std::move(url), std::move(assignment), deadline);
+  if (may_take_long(assignment)) {
+    auto said = co_await workers_.assign_shard(std::move(url), std::move(assignment), deadline);
+    co_return said;
+  }
   auto const order = std::make_shared<Order>(executor_, std::move(assignment), deadline);
   auto const [outbox, is_new] = outboxes_.try_emplace(url);
   outbox->second.waiting.push_back(order);
   if (is_new) tasks_.spawn("orders to " + url, send(url));
   while (!order->said) co_await order->answered.wait_until(http::TimePoint::max());
   co_return *order->said;
-}
-
-asio::awaitable<Said> ShardOrders::assign_alone(std::string url, api::ShardAssignment assignment,
-                                                http::TimePoint deadline) {
-  while (alone_ >= most_alone && Clock::now() < deadline) co_await one_has_ended_.wait_until(deadline);
-  if (alone_ >= most_alone) co_return too_late(url);
-  ++alone_;
-  auto said = co_await workers_.assign_shard(std::move(url), std::move(assignment), deadline);
-  --alone_;
-  one_has_ended_.notify_all();
-  co_return said;
 }
 
 std::vector<ShardOrders::OrderPtr> ShardOrders::next_batch(Outbox& outbox) const {
@@ -121,7 +112,7 @@ asio::awaitable<void> ShardOrders::send(std::string url) {
 
 asio::awaitable<void> ShardOrders::send_each(std::string url, std::vector<OrderPtr> orders) {
   for (auto const& order : orders) {
-    auto said = co_await assign_alone(url, order->assignment, order->deadline);
+    auto said = co_await workers_.assign_shard(url, order->assignment, order->deadline);
     order->answer(std::move(said));
   }
 }

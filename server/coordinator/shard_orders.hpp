@@ -36,8 +36,6 @@ class ShardOrders {
     std::deque<OrderPtr> waiting;
   };
 
-  boost::asio::awaitable<WorkerClient::Said<bool>> assign_alone(std::string url, api::ShardAssignment assignment,
-                                                                http::TimePoint deadline);
   boost::asio::awaitable<void> send(std::string url);
   boost::asio::awaitable<void> send_each(std::string url, std::vector<OrderPtr> orders);
   [[nodiscard]] std::vector<OrderPtr> next_batch(Outbox& outbox) const;
@@ -45,8 +43,6 @@ class ShardOrders {
   boost::asio::any_io_executor executor_;
   WorkerClient& workers_;
   std::map<std::string, Outbox, std::less<>> outboxes_;  // by URL; there as long as somebody sends from it
-  std::size_t alone_ = 0;                                // requests of their own that are under way
-  http::Condition one_has_ended_;
   http::TaskGroup tasks_;
 };
 

@@ -12,7 +12,7 @@ using namespace chorus::testing;
 namespace {
 
 using Floats = std::vector<float>;
-constexpr std::size_t parameters = 4, shards_each = 1024;
+constexpr std::size_t parameters = 8, shards_each = 512;
 
 std::string name_of(std::size_t i) { return "p" + std::to_string(i); }
 
@@ -44,7 +44,7 @@ TEST_CASE("a worker is killed that owned 2048 shards: its backup has taken over 
   ParameterClient client(cluster.worker(0).url, "c");
   for (std::size_t i = 0; i < parameters; ++i) {
     auto const made = cluster.coordinator.put("/v1/parameters/" + name_of(i),
-                                              R"({"group":"g","shape":[2048],"shards":1024,"replicas":2})");
+                                              R"({"group":"g","shape":[1024],"shards":512,"replicas":2})");
     REQUIRE_MESSAGE(made.status == 201, made.body);
     REQUIRE(client.push(name_of(i), ParameterClient::bytes(Floats(2 * shards_each, 1))).status == 200);
   }
