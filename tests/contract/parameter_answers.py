@@ -30,7 +30,8 @@ def shards(contract, worker, parameter):
     ask("PUT", "/v1/parameters/mirror/shards/x", order, expect=400)
     ask("PUT", "/v1/parameters/mirror/shards/1", order, expect=422)
     made = {**order, "role": "owner", "fresh": True}
-    ask("PUT", "/v1/parameters/other/shards/0", {**made, "checkpoint": {"name": "nothing"}}, expect=404)
+    elsewhere = {**made, "parameter": {**made["parameter"], "name": "other"}}
+    ask("PUT", "/v1/parameters/other/shards/0", {**elsewhere, "checkpoint": {"name": "nothing"}}, expect=404)
     logged = {**made, "parameter": {**made["parameter"], "durability": "log", "name": "other"}}
     ask("PUT", "/v1/parameters/other/shards/0", logged, expect=501)
     few = {**parameter, "name": "lazy", "endpoints": [], "shape": [1 << 40, 2], "lazy_rows": 1}
