@@ -48,6 +48,8 @@ def client_memory(contract, worker):
     file.write_bytes(FLOATS)
     file.chmod(0o666)
     try:
+        endless = "PUT /v1/shm/system/mine HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 99999999999\r\n\r\n"
+        contract.say(worker, "PUT", "/v1/shm/system/mine", endless, expect=413)
         region = {"key": key, "offset": 0, "bytes": 16}
         ask("PUT", "/v1/shm/system/mine", region, expect=201)
         ask("PUT", "/v1/shm/system/mine", region, expect=200)

@@ -67,24 +67,6 @@ class Guest {
   std::thread thread_;
 };
 
-// A barrier to which one worker comes so late that the others have waited for it, and seen that they do.
-void be_late(Cluster& cluster, std::size_t late, std::size_t other, std::string const& id) {
-  auto& straggler = cluster.worker(late).process;
-  straggler.signal(SIGSTOP);
-  auto const launched =
-      cluster.coordinator.put("/v1/collectives/" + id, R"({"group":"g","op":"barrier","timeout_ms":60000})");
-  REQUIRE(launched.status == 202);
-  auto const progress =
-      "/v1/runs/" + std::to_string(launched.json().at("run").to_number<std::uint64_t>()) + "/progress";
-  CHECK(eventually([&] {
-    auto const said = cluster.worker(other).get(progress);
-    return said.status == 200 && said.json().at("state") == "running" &&
-           said.json().at("still_seconds").to_number<double>() > 0.5;
-  }));
-  straggler.signal(SIGCONT);
-  CHECK(cluster.coordinator.get("/v1/collectives/" + id + "?wait=30s").json().at("state") == "succeeded");
-}
-
 }  // namespace
 
 TEST_CASE("nobody has joined yet") {
@@ -130,16 +112,6 @@ TEST_CASE("another version, a slow link, and an address at which nobody answers 
   CHECK(
       said.has(R"({"level":"problem","about":"worker guest","what":"nobody answers at its address http://127.0.0.1:)"));
   CHECK(said.has(R"("healthy":false)"));
-}
-
-TEST_CASE("a worker for which the others wait again and again is a straggler") {
-  Cluster cluster(3, {"host=h0", "host=h1", "host=h2"}, {"--lease-ms", "60000"});
-  cluster.make_group("g");
-  for (int i = 0; i < 4; ++i) be_late(cluster, 2, 0, "late-" + std::to_string(i));
-  auto const said = doctor(cluster.coordinator);
-  INFO(said.text);
-  CHECK(said.status == 1);
-  CHECK(said.has("worker w2: the others waited for it in 4 of the last 4 collectives"));
 }
 
 TEST_CASE("a worker that is stopped while nothing runs is late with its lease before it is lost") {
