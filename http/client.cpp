@@ -165,7 +165,7 @@ asio::awaitable<Result<std::unique_ptr<Wire>>> Client::Impl::connect(Url url, st
   auto const endpoints = co_await resolve(url.host, url.port, deadline);
   if (!endpoints) co_return Error(endpoints.error().code, text + ": " + endpoints.error().detail);
   std::string reason = "the name has no address";
-  bool local = false;
+  bool local = false, dropped = false;
   for (auto const& endpoint : *endpoints) {
     if (auto error = refused_at_once(text, deadline)) co_return std::move(*error);
     auto wire = std::make_unique<Wire>(tcp::socket(executor_), header_bytes_max);
@@ -181,10 +181,12 @@ asio::awaitable<Result<std::unique_ptr<Wire>>> Client::Impl::connect(Url url, st
     if (wire->expired()) co_return Error(HttpErrc::timed_out, text + ": no connection before the deadline");
     if (error == asio::error::operation_aborted) co_return Error(HttpErrc::peer_closed, text + ": cancelled");
     local = is_local_limit(error);
+    dropped = error == asio::error::connection_reset;  // somebody was there, and took it: a refusal it is not
     reason = error.message();
     if (!reason.empty()) reason.front() = to_lower(reason.front());
   }
-  co_return Error(local ? HttpErrc::local_limit : HttpErrc::connect_failed, text + ": " + reason);
+  auto const code = local ? HttpErrc::local_limit : dropped ? HttpErrc::peer_closed : HttpErrc::connect_failed;
+  co_return Error(code, text + ": " + reason);
 }
 
 asio::awaitable<std::optional<Error>> Client::Impl::secure(Wire& wire, Url const& url, std::string const& text) {

@@ -73,9 +73,12 @@ Checked<std::optional<std::uint64_t>> Request::query_number(std::string_view nam
   return std::optional<std::uint64_t>(value);
 }
 
-Response::Response(Problem const& p) : status(kind(p.code).status), body(to_json(p)), problem(p) {
+Response::Response(Problem const& p) : status(kind(p.code).status), problem(p) {
+  // Whoever is told to come back is told when.
+  if (p.code == ProblemCode::unavailable && !p.retry_after_s) problem->retry_after_s = 1;
+  body = to_json(*problem);
   fields.set("Content-Type", "application/problem+json");
-  if (p.retry_after_s) fields.set("Retry-After", std::to_string(*p.retry_after_s));
+  if (problem->retry_after_s) fields.set("Retry-After", std::to_string(*problem->retry_after_s));
 }
 
 Response Response::json(unsigned status, std::string body) { return text(status, std::move(body), "application/json"); }

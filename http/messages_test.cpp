@@ -148,26 +148,30 @@ TEST_CASE("collectives read back as written") {
 
 TEST_CASE("plans read back as written") {
   auto const request =
-      R"({"group":"g","ranks":4,"localities":["host=a","host=b"],"op":"reduce","bytes":17,"dtype":"f64",)"
+      R"({"group":"g","ranks":4,"localities":["host=a","host=b"],"topology":"flat:4",)"
+      R"("links":{"bandwidth_gbyte_per_s":[[null,0.5],[2,null]],"latency_us":[[null,1.5],[3,null]]},"op":"reduce",)"
+      R"("bytes":17,"dtype":"f64",)"
       R"("algorithm":"tree","root":1,"arity":3,"algorithm_shape":[2],"reproducible":true})";
   CHECK(echoed<api::PlanRequest>(request) == request);
   auto const answer =
       R"({"algorithm":"ring","root":1,"arity":3,"algorithm_shape":[],"reason":"why","predicted_seconds":0.5,"considered":[)" +
       considered + R"(],"lower_bound":)" + lower_bound +
       R"(,"verified":true,"verification":"yes","rounds":[[{"op":"send","rank":1,"peer":2,)"
-      R"("chunk":3,"chunks":4}],[],[{"op":"recv","rank":2,"peer":1,"chunk":3,"chunks":2}]]})";
+      R"("chunk":3,"chunks":4}],[],[{"op":"recv","rank":2,"peer":1,"chunk":3,"chunks":2}]],"order":[0,2,1],)"
+      R"("stretch":{"arrival_order":2.5,"assigned":1}})";
   CHECK(echoed<api::PlanAnswer>(answer) == answer);
 }
 
 TEST_CASE("simulations read back as written") {
   auto const request =
-      R"({"ranks":8,"topology":"hosts:2x4","overrides":"rack=25us,25Gbit/s","op":"reduce","bytes":17,"dtype":"f64",)"
+      R"({"ranks":8,"topology":"hosts:2x4","overrides":"rack=25us,25Gbit/s",)"
+      R"("links":{"bandwidth_gbyte_per_s":[[null]],"latency_us":[[null]]},"op":"reduce","bytes":17,"dtype":"f64",)"
       R"("algorithm":"tree","root":1,"arity":3,"algorithm_shape":[2],"reproducible":true})";
   CHECK(echoed<api::SimulationRequest>(request) == request);
   auto const answer =
       R"({"op":"reduce","ranks":8,"bytes":17,"topology":"hosts:2x4","items":[{"algorithm":"tree","root":1,"arity":3,)"
       R"("algorithm_shape":[2],"seconds":0.5,"rounds":7,"bytes_per_rank":9,"bottleneck":"latency"}],)"
-      R"("lower_bound":{"rounds":3,"bytes_per_rank":2}})";
+      R"("lower_bound":{"rounds":3,"bytes_per_rank":2},"order":[0,1],"stretch":{"arrival_order":2.5,"assigned":1}})";
   CHECK(echoed<api::SimulationAnswer>(answer) == answer);
 }
 

@@ -1,5 +1,5 @@
-// What a problem means and what to do: one text per code, for GET /problems/{code}, where the `type` of every problem
-// points, and for docs/problems.md.
+// What a problem comes from and what to do about it: one page per code, for GET /problems/{code}, where the `type` of
+// every problem points, and for docs/problems.md.
 #pragma once
 
 #include <string>

@@ -8,12 +8,17 @@
 
 using namespace chorus::http;
 
-TEST_CASE("every problem has a page that says more than its title") {
+TEST_CASE("every problem has a page that says its cause and its remedy") {
   for (auto i = 0; i <= static_cast<int>(ProblemCode::rows_exhausted); ++i) {
     auto const code = static_cast<ProblemCode>(i);
     auto const page = problem_page(code);
     CHECK(page.starts_with(kind(code).name));
-    CHECK(page.size() > kind(code).name.size() + kind(code).title.size() + 60);
+    auto const cause = page.find("\nCause: "), remedy = page.find("\nRemedy: ");
+    REQUIRE(cause != std::string::npos);
+    REQUIRE(remedy != std::string::npos);
+    CHECK(remedy - cause > 25);
+    CHECK(page.size() - remedy > 25);
+    CHECK(page.ends_with(".\n"));
   }
 }
 
@@ -27,7 +32,7 @@ TEST_CASE("the table of docs/problems.md is made of the pages; CHORUS_WRITE_DOCS
   std::ostringstream file;
   file << std::ifstream(path).rdbuf();
   auto const text = file.str();
-  std::string const head = "|---|---|---|---|---|\n";
+  std::string const head = "|---|---|---|---|---|---|\n";
   auto const begin = text.find(head) + head.size();
   if (std::getenv("CHORUS_WRITE_DOCS") != nullptr) std::ofstream(path) << text.substr(0, begin) << problem_table();
   CHECK(text.substr(begin) == problem_table());

@@ -12,6 +12,7 @@
 #include "http/ascii.hpp"
 #include "http/auth/guard.hpp"
 #include "http/header_text.hpp"
+#include "http/message_checksum.hpp"
 #include "http/receive_header.hpp"
 #include "http/session_body.hpp"
 #include "http/target.hpp"
@@ -157,7 +158,7 @@ asio::awaitable<Session::Next> Session::exchange() {
   InFlight const counted(context_.in_flight);
   started_ = std::chrono::steady_clock::now();
 
-  SessionBody body(wire_, incoming.framing, incoming.expects_continue, body_patience());
+  SessionBody body(wire_, incoming.framing, incoming.expects_continue, body_patience(), incoming.body_crc32c);
   std::string_view route;
   auto response = co_await respond(incoming, body, route);
   if (response.status == 101 && !body.finished())
@@ -177,7 +178,8 @@ asio::awaitable<Session::Next> Session::exchange() {
   auto const sent = co_await send(incoming, std::move(response), keep_alive);
   if (!is_stream) observe(method, route, status, started_);
   if (!sent) co_return Next::close;
-  if (again && keep_alive) note_repetition(std::move(incoming), status, std::move(again));
+  bool const is_fixed = !incoming.body_crc32c;  // the head of the answer: it has no checksum of a payload
+  if (again && keep_alive && is_fixed) note_repetition(std::move(incoming), status, std::move(again));
   if (!body.finished() && !(keep_alive && co_await body.skip(unread_limit))) co_return Next::linger;
   co_return keep_alive ? Next::request : Next::linger;
 }
@@ -227,6 +229,10 @@ asio::awaitable<Checked<std::optional<Session::Incoming>>> Session::receive_head
       co_return Problem(ProblemCode::bad_request, "Expect is '" + std::string(*expect) + "', expected 100-continue");
     incoming.expects_continue = true;
   }
+  auto const has_body = framing->kind == Framing::Kind::chunked || framing->length > 0;
+  auto const checked = checked_head(request, has_body);
+  if (!checked) co_return checked.error();
+  incoming.body_crc32c = *checked;
   auto target = parse_target(request.target);
   if (!target) co_return target.error();
   request.path = std::move(target->path);
@@ -288,9 +294,13 @@ asio::awaitable<Response> Session::handle(Incoming& incoming, Body& body, Router
 
 asio::awaitable<bool> Session::send(Incoming const& incoming, Response response, bool keep_alive) {
   wire_.set_patience(body_patience());
-  write_head(head_, response, incoming.old_version, keep_alive);
   auto const without_body = incoming.request.method == Method::head || has_no_body(response.status);
-  auto const sent = co_await wire_.write(head_, without_body ? std::span<std::byte const>() : content_of(response));
+  auto const content = without_body ? std::span<std::byte const>() : content_of(response);
+  if (incoming.body_crc32c && !response.stream)
+    response.fields.set(std::string(message_checksum_field),
+                        to_text(checksum_of(std::to_string(response.status), response.fields, content)));
+  write_head(head_, response, incoming.old_version, keep_alive);
+  auto const sent = co_await wire_.write(head_, content);
   if (!sent.error && response.stream && !without_body)
     co_return co_await send_stream(incoming.old_version, std::move(response.stream));
   if (sent.error == HttpErrc::timed_out) drop_unsent();

@@ -59,6 +59,7 @@ class Session {
     bool keep_alive = false;
     bool old_version = false;  // HTTP/1.0
     bool expects_continue = false;
+    std::optional<std::uint32_t> body_crc32c;  // as the client says, which then hears that of the answer
   };
 
   // A request that may come again as it was, and its answer.

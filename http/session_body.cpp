@@ -2,12 +2,19 @@
 
 #include <algorithm>
 
+#include "http/crc32c.hpp"
+
 namespace chorus::http {
 
 namespace asio = boost::asio;
 
-SessionBody::SessionBody(Wire& wire, Framing framing, bool expects_continue, Patience patience)
-    : wire_(wire), reader_(wire, framing), patience_(patience), continue_expected_(expects_continue) {}
+SessionBody::SessionBody(Wire& wire, Framing framing, bool expects_continue, Patience patience,
+                         std::optional<std::uint32_t> crc32c)
+    : wire_(wire),
+      reader_(wire, framing),
+      patience_(patience),
+      crc_expected_(crc32c),
+      continue_expected_(expects_continue) {}
 
 std::optional<std::uint64_t> SessionBody::length() const {
   if (reader_.framing().kind == Framing::Kind::chunked) return std::nullopt;
@@ -35,6 +42,15 @@ Problem SessionBody::failed(std::error_code error) {
   return {ProblemCode::bad_request, "the body ended early" + after + ": " + wire_.reason()};
 }
 
+void SessionBody::took(std::span<std::byte const> bytes) {
+  read_bytes_ += bytes.size();
+  if (crc_expected_) crc_ = crc32c(crc_, bytes);
+}
+
+Problem SessionBody::changed() {
+  return {ProblemCode::digest_mismatch, "the body was changed on its way: its CRC32C is another"};
+}
+
 asio::awaitable<Checked<std::size_t>> SessionBody::read_exactly(std::span<std::byte> destination) {
   auto const wanted = destination.size();
   if (auto const kind = reader_.framing().kind; kind != Framing::Kind::chunked && reader_.left_bytes() < wanted)
@@ -43,7 +59,7 @@ asio::awaitable<Checked<std::size_t>> SessionBody::read_exactly(std::span<std::b
   if (auto problem = co_await begin()) co_return std::move(*problem);
   while (!destination.empty()) {
     auto const moved = co_await reader_.read_some(destination);
-    read_bytes_ += moved.bytes;
+    took(destination.first(moved.bytes));
     if (moved.error) co_return failed(moved.error);
     if (moved.bytes == 0)
       co_return Problem(ProblemCode::bad_request, "the body ended after " +
@@ -51,6 +67,7 @@ asio::awaitable<Checked<std::size_t>> SessionBody::read_exactly(std::span<std::b
                                                       " bytes, expected " + std::to_string(wanted));
     destination = destination.subspan(moved.bytes);
   }
+  if (was_changed()) co_return changed();
   co_return wanted;
 }
 
@@ -67,20 +84,23 @@ asio::awaitable<Checked<std::string>> SessionBody::read_all(std::size_t limit_by
   std::size_t filled = 0;
   while (!reader_.finished()) {
     if (filled == text.size()) text.resize(std::min(std::max(2 * filled, first_bytes), limit_bytes + 1));
-    auto const moved = co_await reader_.read_some(std::as_writable_bytes(std::span(text).subspan(filled)));
+    auto const room = std::as_writable_bytes(std::span(text).subspan(filled));
+    auto const moved = co_await reader_.read_some(room);
     filled += moved.bytes;
-    read_bytes_ += moved.bytes;
+    took(room.first(moved.bytes));
     if (moved.error) co_return failed(moved.error);
     if (filled > limit_bytes) {
       broken_ = true;  // nobody knows how much of it there is
       co_return too_large();
     }
   }
+  if (was_changed()) co_return changed();
   text.resize(filled);
   co_return text;
 }
 
 bool SessionBody::can_be_skipped(std::uint64_t limit_bytes) const {
+  if (was_changed()) return false;  // nor is what follows believed
   if (reader_.finished()) return true;
   return !broken_ && !continue_expected_ &&
          (reader_.framing().kind == Framing::Kind::chunked || reader_.left_bytes() <= limit_bytes);

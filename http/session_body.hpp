@@ -8,8 +8,10 @@ namespace chorus::http {
 
 class SessionBody final : public Body {
  public:
-  // The wire outlives the body.
-  SessionBody(Wire& wire, Framing framing, bool expects_continue, Patience patience);
+  // The wire outlives the body. Who reads its end hears of it if its CRC32C is not this one, if one is given:
+  // digest_mismatch.
+  SessionBody(Wire& wire, Framing framing, bool expects_continue, Patience patience,
+              std::optional<std::uint32_t> crc32c = std::nullopt);
 
   [[nodiscard]] std::optional<std::uint64_t> length() const override;
   boost::asio::awaitable<Checked<std::size_t>> read_exactly(std::span<std::byte> destination) override;
@@ -23,11 +25,16 @@ class SessionBody final : public Body {
  private:
   boost::asio::awaitable<std::optional<Problem>> begin();
   Problem failed(std::error_code error);
+  void took(std::span<std::byte const> bytes);
+  [[nodiscard]] bool was_changed() const { return crc_expected_ && finished() && crc_ != *crc_expected_; }
+  [[nodiscard]] static Problem changed();
 
   Wire& wire_;
   BodyReader reader_;
   Patience patience_;
   std::uint64_t read_bytes_ = 0;
+  std::optional<std::uint32_t> const crc_expected_;
+  std::uint32_t crc_ = 0;  // of what was read, if one is expected
   bool begun_ = false;
   bool continue_expected_;  // the client waits for it before it sends anything
   bool broken_ = false;

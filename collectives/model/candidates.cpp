@@ -7,6 +7,7 @@
 #include "collectives/core/errc.hpp"
 #include "collectives/topology/link_trees.hpp"
 #include "collectives/topology/order.hpp"
+#include "collectives/topology/root.hpp"
 
 namespace chorus::model {
 namespace {
@@ -50,13 +51,18 @@ void add_extents(std::vector<Shape> const& sizes, std::uint32_t ranks, std::vect
   add_new(shapes, Shape(nest.rbegin(), nest.rend()));
 }
 
-void add_trees(Network const& network, std::vector<Shape>& shapes) {
+Result<topology::LinkMatrix> links_of(Network const& network) {
+  if (network.links() != nullptr) return *network.links();
   topology::LevelLinks links;
   for (auto const level : all_levels) {
     auto const& [alpha_s, beta] = network.constants().link(level);
     links[static_cast<std::size_t>(level)] = {alpha_s, 1e-9 / beta};
   }
-  auto const matrix = topology::LinkMatrix::from_localities(network.localities(), links);
+  return topology::LinkMatrix::from_localities(network.localities(), links);
+}
+
+void add_trees(Network const& network, std::vector<Shape>& shapes) {
+  auto const matrix = links_of(network);
   if (matrix.has_error()) return;  // constants beyond what a link can be
   std::vector<Rank> roots;
   auto const count = std::min(network.ranks(), most_trees);
@@ -69,9 +75,16 @@ void add_trees(Network const& network, std::vector<Shape>& shapes) {
 }
 
 bool have_different_links(Network const& network) {
+  if (network.links() != nullptr) return true;
   for (Rank rank = 2; rank < network.ranks(); ++rank)
     if (network.level(0, rank) != network.level(0, 1)) return true;
   return false;
+}
+
+Rank best_root(Network const& network) {
+  if (network.links() == nullptr) return topology::center(network.localities());
+  return topology::root_of_least_cost(
+      network.links()->hop_seconds(static_cast<double>(network.constants().segment_bytes)));
 }
 
 template <class Has>
@@ -102,7 +115,7 @@ Candidates::Candidates(Wish wish, Network const& network)
       network_(network),
       root_(wish_.root            ? *wish_.root
             : is_rooted(wish_.op) ? 0
-                                  : topology::center(network.localities())),
+                                  : best_root(network)),
       shapes_(shapes_of(network)) {}
 
 std::vector<Spec> Candidates::of(Algorithm const& algorithm) const {

@@ -30,7 +30,8 @@ struct Wish {
 // Goes through the specs by which an algorithm can grant a wish.
 class Candidates {
  public:
-  // The network must outlive this object. Finds the root of least distance and the shapes above, once.
+  // The network must outlive this object. Finds the root of least distance, or over given
+  // links of least cost for a segment, and the shapes above, once.
   Candidates(Wish wish, Network const& network);
 
   // Specs that the algorithm accepts and that fit the wish: trees of arity 2, 4 and 8 (of those that would be the same

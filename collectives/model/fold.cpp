@@ -222,7 +222,7 @@ class Fold : public plan::Sink {
     sends_ = true;
     auto const rank = sample_.ranks[nth_];
     auto const level = network_.level(rank, i.peer);
-    auto const& link = constants_.link(level);
+    auto const& link = i.receives() ? network_.link(i.peer, rank) : network_.link(rank, i.peer);
     auto const reduced = i.op == Opcode::recv_reduce ? gamma : 0;
     auto const byte_s = link.beta_s_per_byte + reduced, core_byte_s = constants_.byte_cpu_s + reduced;
     auto const overhead_s = constants_.overhead_s(link);

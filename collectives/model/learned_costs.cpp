@@ -57,6 +57,7 @@ double LearnedCosts::uncertainty(Learned const* learned) {
 Choice LearnedCosts::corrected(Place const& place, Choice choice, bool is_auto) const {
   struct Seen {
     Candidate candidate;
+    double predicted_s;  // by the model, uncorrected
     Learned const* learned;
     std::size_t position;  // in the model's order: decides between equals
   };
@@ -65,12 +66,13 @@ Choice LearnedCosts::corrected(Place const& place, Choice choice, bool is_auto) 
   auto runs = std::uint64_t{0};
   for (auto const& candidate : choice.considered) {
     auto const found = learned_.find(key_of(place, candidate.spec));
-    all.push_back({candidate, found == learned_.end() ? nullptr : &found->second, all.size()});
+    all.push_back({candidate, candidate.cost.seconds, found == learned_.end() ? nullptr : &found->second, all.size()});
     if (found == learned_.end()) continue;
     ratios.push_back(std::exp(found->second.log_ratio));
     runs += found->second.runs;
   }
   if (ratios.empty()) return choice;
+  auto const least_predicted_s = std::ranges::min(all, {}, &Seen::predicted_s).predicted_s;
   std::ranges::nth_element(ratios, ratios.begin() + static_cast<std::ptrdiff_t>(ratios.size() / 2));
   auto const middle = ratios[ratios.size() / 2];
   for (auto& seen : all)
@@ -91,8 +93,9 @@ Choice LearnedCosts::corrected(Place const& place, Choice choice, bool is_auto) 
     auto const is_worth_it = [&](Seen const& seen) {
       auto const slower = seen.candidate.cost.seconds / best.candidate.cost.seconds;
       if (slower <= worth_a_trial && runs_of(seen) < enough) return true;
+      if (seen.learned == nullptr) return seen.predicted_s <= worth_a_trial * least_predicted_s;
       auto const error = std::sqrt(uncertainty(seen.learned) + uncertainty(best.learned));
-      return seen.learned != nullptr && slower * worth_knowing < std::exp(errors_apart * error);
+      return slower * worth_knowing < std::exp(errors_apart * error);
     };
     for (auto seen = all.cbegin() + 1; seen != all.cend(); ++seen)
       if (is_worth_it(*seen) && (chosen == all.cbegin() || runs_of(*seen) < runs_of(*chosen))) chosen = seen;

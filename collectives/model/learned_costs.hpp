@@ -19,9 +19,10 @@ class LearnedCosts {
   static constexpr double newest_weight = 1.0 / 16;
   // Predictions within a factor of each other are equals as far as the model can tell.
   static constexpr double worth_a_trial = 1.5;
-  // One run in so many is a trial: of the plan that ran least, of those that the model holds for equals and that ran
-  // fewer than `trials` times, or so seldom that what they showed may have been bad luck, and of those that are not yet
-  // told apart from the best: which may be better by `worth_knowing`, as far as their runs scatter.
+  // One run in so many is a trial: of the plan that ran least, of
+  // - those that did not run yet and that the model, uncorrected, holds for equals of what it takes;
+  // - those that are equals, corrected, and ran fewer than `trials` times, or so seldom that it may have been bad luck;
+  // - those that are not yet told apart from the best: which may be better by `worth_knowing`, as their runs scatter.
   static constexpr std::uint64_t runs_per_trial = 4;
   static constexpr std::uint64_t trials = 4;
   static constexpr std::uint64_t runs_until_tried_again = 64;

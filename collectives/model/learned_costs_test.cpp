@@ -98,6 +98,20 @@ TEST_CASE("what looks as good as the best is tried now and then, until it is kno
   CHECK(std::ranges::count(taken, "ring") == LearnedCosts::trials);
 }
 
+TEST_CASE("what the model holds for an equal is tried though another equal took much longer than predicted") {
+  auto equals = choice();  // ring takes what is predicted, tree two and a half times that, and mesh, the third, is best
+  equals.considered[1].cost.seconds = 1.1e-3;
+  equals.considered[2].cost.seconds = 1.2e-3;
+  LearnedCosts costs;
+  for (int run = 0; run < 32; ++run) {
+    auto const now = costs.corrected(place, equals, true);
+    if (now.spec.algorithm == "ring") costs.finished(place, now.spec, 1e-3, 1e-3);
+    if (now.spec.algorithm == "tree") costs.finished(place, now.spec, 1.1e-3, 2.75e-3);
+    if (now.spec.algorithm == "mesh") costs.finished(place, now.spec, 1.2e-3, 0.8e-3);
+  }
+  CHECK(costs.corrected(place, equals, true).considered.front().spec.algorithm == "mesh");
+}
+
 TEST_CASE("trials become rare, and never end") {
   auto equals = choice();
   equals.considered[1].cost.seconds = 1.2e-3;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "collectives/algorithms/catalogue.hpp"
+#include "collectives/model/constants.hpp"
 #include "collectives/model/follow_for_tests.hpp"
 #include "collectives/topology/shape_spec.hpp"
 
@@ -24,6 +25,10 @@ inline Constants round_numbers() {
 
 inline std::vector<Locality> places(std::string const& topology) {
   return topology::parse_shape(topology).value().localities;
+}
+
+inline Constants defaults_for(std::string const& topology) {
+  return overridden(Constants::defaults(), topology::parse_shape(topology).value());
 }
 
 inline plan::Spec spec_of(plan::Algorithm const& algorithm, plan::Spec spec) {

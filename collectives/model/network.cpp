@@ -17,8 +17,8 @@ double fastest_beyond(Constants const& constants, std::size_t level) {
 
 }  // namespace
 
-Network::Network(std::span<Locality const> localities, Constants const& constants)
-    : localities_(localities), constants_(constants), groups_(topology::locality_groups(localities)) {
+Network::Network(std::span<Locality const> localities, Constants const& constants, topology::LinkMatrix const* links)
+    : localities_(localities), constants_(constants), groups_(topology::locality_groups(localities)), links_(links) {
   CHORUS_ASSERT(!localities.empty(), "a network connects at least one rank");
   auto alone_up_to = std::size_t{0};  // levels whose groups are single ranks
   for (std::size_t i = 0; i < uplink_levels; ++i) {
@@ -35,6 +35,13 @@ Network::Network(std::span<Locality const> localities, Constants const& constant
     for (auto& link : constants_.level) link.alpha_s += constants.wake_s;
     wake_s_ = constants.wake_s;
   }
+  if (links_ == nullptr) return;
+  CHORUS_ASSERT(links_->size() == ranks(), "a link matrix of as many workers as there are ranks");
+  pairs_.resize(std::size_t{ranks()} * ranks());
+  for (plan::Rank from = 0; from < ranks(); ++from)
+    for (plan::Rank to = 0; to < ranks(); ++to)
+      if (auto const& link = links_->link(from, to); from != to)
+        pairs_[std::size_t{from} * ranks() + to] = {link.latency_s + wake_s_, 1e-9 / link.bandwidth_gbyte_per_s};
 }
 
 std::vector<std::uint32_t> Network::group_sizes(Level level) const {

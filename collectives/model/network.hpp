@@ -9,6 +9,7 @@
 
 #include "collectives/model/constants.hpp"
 #include "collectives/plan/spec.hpp"
+#include "collectives/topology/link_matrix.hpp"
 #include "collectives/topology/locality_groups.hpp"
 
 namespace chorus::model {
@@ -16,9 +17,13 @@ namespace chorus::model {
 // Immutable; from any thread. Groups of a level (host to region) are numbered by the first rank in them.
 class Network {
  public:
-  // localities in rank order, at least one; they must outlive the network.
-  Network(std::span<Locality const> localities, Constants const& constants);
-  Network(std::vector<Locality>&& localities, Constants const& constants) = delete;
+  // localities in rank order, at least one; they must outlive the network. With `links`, of as many workers in the same
+  // order, which must outlive it too, a message costs what the link of its pair does; without, what that of its level
+  // does. What ranks share is the constants' in both cases.
+  Network(std::span<Locality const> localities, Constants const& constants,
+          topology::LinkMatrix const* links = nullptr);
+  Network(std::vector<Locality>&& localities, Constants const& constants,
+          topology::LinkMatrix const* links = nullptr) = delete;
 
   [[nodiscard]] std::uint32_t ranks() const { return static_cast<std::uint32_t>(localities_.size()); }
   [[nodiscard]] std::span<Locality const> localities() const { return localities_; }
@@ -28,7 +33,11 @@ class Network {
   [[nodiscard]] Level level(plan::Rank a, plan::Rank b) const {
     return only_level_ ? *only_level_ : topology::shared_level(groups_[a], groups_[b]);
   }
-  [[nodiscard]] LinkCost const& link(plan::Rank a, plan::Rank b) const { return constants_.link(level(a, b)); }
+  [[nodiscard]] LinkCost const& link(plan::Rank from, plan::Rank to) const {
+    return pairs_.empty() ? constants_.link(level(from, to)) : pairs_[std::size_t{from} * ranks() + to];
+  }
+  // That were given; null: every link is that of its level.
+  [[nodiscard]] topology::LinkMatrix const* links() const { return links_; }
 
   // level is not world.
   [[nodiscard]] plan::Rank group(Level level, plan::Rank rank) const {
@@ -67,6 +76,8 @@ class Network {
   std::vector<Level> limited_levels_;
   double wake_s_ = 0;
   std::optional<Level> only_level_;  // of all pairs of different ranks
+  topology::LinkMatrix const* links_;
+  std::vector<LinkCost> pairs_;  // of the given links, row by row
 };
 
 }  // namespace chorus::model

@@ -117,14 +117,17 @@ Result<Choice> select(Wish const& wish, std::span<Locality const> localities, st
   if (localities.empty() || localities.size() > plan::max_ranks)
     return Error(PlanErrc::bad_parameter, "a group has 1.." + std::to_string(plan::max_ranks) + " ranks, not " +
                                               std::to_string(localities.size()));
+  return select(wish, Network(localities, constants), elements, element_bytes);
+}
+
+Result<Choice> select(Wish const& wish, Network const& network, std::uint64_t elements, std::size_t element_bytes) {
   if (wish.algorithm != "auto")
     if (auto const known = algorithms::find(wish.algorithm); known.has_error()) return known.error();
-  Spec asked{.op = wish.op, .algorithm = wish.algorithm, .ranks = static_cast<std::uint32_t>(localities.size())};
+  Spec asked{.op = wish.op, .algorithm = wish.algorithm, .ranks = network.ranks()};
   asked.root = wish.root.value_or(0);
   asked.arity = wish.arity.value_or(2);
   if (auto const status = plan::check(asked); status.has_error()) return status.error();
 
-  Network const network(localities, constants);
   Selection selection(wish, network, elements, element_bytes);
   selection.consider_all();
   return selection.choose();

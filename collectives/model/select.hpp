@@ -38,5 +38,8 @@ struct Choice {
 // cannot do the operation or as the wish demands, a shape that does not fit.
 [[nodiscard]] Result<Choice> select(Wish const& wish, std::span<Locality const> localities, std::uint64_t elements,
                                     std::size_t element_bytes, Constants const& constants);
+// The same on a network that is there already.
+[[nodiscard]] Result<Choice> select(Wish const& wish, Network const& network, std::uint64_t elements,
+                                    std::size_t element_bytes);
 
 }  // namespace chorus::model

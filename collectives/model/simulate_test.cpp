@@ -27,10 +27,6 @@ double microseconds(plan::Algorithm const& algorithm, Spec const& spec, std::uin
   return simulated(algorithm, spec, std::vector<Locality>(spec.ranks), constants, bytes).cost.seconds * 1e6;
 }
 
-Constants defaults_for(std::string const& topology) {
-  return overridden(Constants::defaults(), topology::parse_shape(topology).value());
-}
-
 std::string bottleneck(plan::Algorithm const& algorithm, std::string const& topology, std::uint64_t bytes) {
   auto const localities = places(topology);
   Spec const spec{.ranks = static_cast<std::uint32_t>(localities.size())};

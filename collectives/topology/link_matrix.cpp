@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "collectives/core/assert.hpp"
 #include "collectives/core/errc.hpp"
 #include "collectives/topology/locality_groups.hpp"
 
@@ -87,6 +88,15 @@ Status LinkMatrix::refine(std::uint32_t from, std::uint32_t to, Link const& meas
         1 / ((1 - weight) / link.bandwidth_gbyte_per_s + weight / measured.bandwidth_gbyte_per_s);
   }
   return ok();
+}
+
+LinkMatrix LinkMatrix::in_order(std::span<std::uint32_t const> order) const {
+  CHORUS_ASSERT(order.size() == size_, "an order names every worker once");
+  LinkMatrix ordered(size_);
+  for (std::uint32_t from = 0; from < size_; ++from)
+    for (std::uint32_t to = 0; to < size_; ++to)
+      if (from != to) ordered.entry(from, to) = link(order[from], order[to]);
+  return ordered;
 }
 
 SquareMatrix LinkMatrix::hop_seconds(double bytes) const {

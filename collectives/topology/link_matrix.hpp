@@ -49,6 +49,9 @@ class LinkMatrix {
   // Seconds that a hop of `bytes` takes, for every ordered pair; 0 on the diagonal.
   [[nodiscard]] SquareMatrix hop_seconds(double bytes) const;
 
+  // The same links between the same workers, of which order[r] is now worker r. order is a permutation of all workers.
+  [[nodiscard]] LinkMatrix in_order(std::span<std::uint32_t const> order) const;
+
   friend bool operator==(LinkMatrix const&, LinkMatrix const&) = default;
 
  private:

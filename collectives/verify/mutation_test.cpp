@@ -16,14 +16,17 @@ namespace {
 
 class Mutator {
  public:
-  explicit Mutator(std::uint32_t seed) : random_(seed) {}
+  // Of plans on least_ranks to most_ranks ranks.
+  Mutator(std::uint32_t seed, std::uint32_t least_ranks, std::uint32_t most_ranks)
+      : random_(seed), least_ranks_(least_ranks), most_ranks_(most_ranks) {}
 
   std::uint32_t below(std::uint32_t limit) { return static_cast<std::uint32_t>(random_() % limit); }
 
-  // Of any of its operations, on 2 to 10 ranks.
+  // Of any of its operations.
   std::vector<Program> random_plan(plan::Algorithm const& algorithm) {
     for (;;) {
-      auto const specs = algorithms::representative_specs(algorithm, all_ops[below(all_ops.size())], 2 + below(9));
+      auto const ranks = least_ranks_ + below(most_ranks_ - least_ranks_ + 1);
+      auto const specs = algorithms::representative_specs(algorithm, all_ops[below(all_ops.size())], ranks);
       if (specs.empty()) continue;
       auto const& spec = specs[below(static_cast<std::uint32_t>(specs.size()))];
       std::vector<Program> programs;
@@ -127,10 +130,10 @@ class Mutator {
   }
 
   std::minstd_rand random_;
+  std::uint32_t least_ranks_, most_ranks_;
 };
 
-void refuses_every_change(plan::Algorithm const& algorithm, int changes) {
-  Mutator mutator(20'240'229);
+void refuses_every_change(plan::Algorithm const& algorithm, int changes, Mutator mutator = {20'240'229, 2, 10}) {
   for (int done = 0; done < changes;) {
     auto programs = mutator.random_plan(algorithm);
     REQUIRE(verify::check(programs).failure == "");
@@ -145,6 +148,11 @@ void refuses_every_change(plan::Algorithm const& algorithm, int changes) {
 
 TEST_CASE("no change to a plan goes unnoticed, a thousand times for every algorithm") {
   for (auto const* algorithm : algorithms::all()) refuses_every_change(*algorithm, 1000);
+}
+TEST_CASE("no change to a plan above 64 ranks, of which fingerprints are compared, goes unnoticed") {
+  constexpr auto most_exact = verify::max_exact_ranks;
+  for (auto const* algorithm : algorithms::all())
+    refuses_every_change(*algorithm, 200, {20'240'229, most_exact + 1, most_exact + 3});
 }
 TEST_CASE("no change to a plan of overlapping ranges goes unnoticed") {
   refuses_every_change(verify::halving_doubling, 1000);

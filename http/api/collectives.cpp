@@ -6,12 +6,12 @@ namespace chorus::api {
 
 BOOST_DESCRIBE_STRUCT(CollectiveList, (), (items, next_cursor))
 BOOST_DESCRIBE_STRUCT(PlanRequest, (),
-                      (group, ranks, localities, op, bytes, dtype, algorithm, root, arity, algorithm_shape,
-                       reproducible))
+                      (group, ranks, localities, topology, links, op, bytes, dtype, algorithm, root, arity,
+                       algorithm_shape, reproducible))
 BOOST_DESCRIBE_STRUCT(PlannedMove, (), (op, rank, peer, chunk, chunks))
 BOOST_DESCRIBE_STRUCT(PlanAnswer, (),
                       (algorithm, root, arity, algorithm_shape, reason, predicted_seconds, considered, lower_bound,
-                       verified, verification, rounds))
+                       verified, verification, rounds, order, stretch))
 
 constexpr auto required(CollectiveList const*) { return std::array<std::string_view, 1>{"items"}; }
 

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "http/api/groups.hpp"
+#include "http/api/link_matrix.hpp"
 #include "http/api/runs.hpp"
 #include "http/problem.hpp"
 
@@ -123,13 +125,15 @@ struct CollectiveList {
 // POST /v1/plans: a dry run, for a group that stands or for one that could.
 struct PlanRequest {
   std::optional<std::string> group;
-  std::optional<std::uint32_t> ranks;  // all on one host unless localities are given
+  std::optional<std::uint32_t> ranks;  // as many as the rest says; alone: all on one host
   std::optional<std::vector<std::string>> localities;
+  std::optional<std::string> topology;  // instead of localities, see collectives/topology/shape_spec.hpp
+  std::optional<LinkMatrix> links;      // ranks are then ordered by them; alone: hosts of one worker
   std::string op = "all_reduce";
   std::uint64_t bytes = 0;
   std::string dtype = "f32";
   std::string algorithm = "auto";
-  std::optional<std::uint32_t> root;
+  std::optional<std::uint32_t> root;  // with links: the worker of this row
   std::optional<std::uint32_t> arity;
   std::optional<std::vector<std::uint32_t>> algorithm_shape;
   bool reproducible = false;
@@ -155,6 +159,10 @@ struct PlanAnswer {
   bool verified = false;
   std::string verification;  // "every output chunk holds every rank's contribution once", or the failure
   std::vector<std::vector<PlannedMove>> rounds;  // left empty above 64 ranks
+  // With links. order[rank] is the row of the worker that became this rank; stretch is the mean time of a ring's hop as
+  // a multiple of the fastest hop that there is, over the workers as listed and over the ranks.
+  std::optional<std::vector<std::uint32_t>> order;
+  std::optional<Stretch> stretch;
 };
 
 }  // namespace chorus::api

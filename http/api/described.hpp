@@ -6,6 +6,7 @@
 #include "http/api/collectives.hpp"
 #include "http/api/events.hpp"
 #include "http/api/groups.hpp"
+#include "http/api/link_matrix.hpp"
 #include "http/api/membership.hpp"
 #include "http/api/optimizers.hpp"
 #include "http/api/parameters.hpp"
@@ -21,6 +22,7 @@ namespace api {
 BOOST_DESCRIBE_STRUCT(Schedule, (), (segment_bytes, window))
 BOOST_DESCRIBE_STRUCT(Place, (), (region, offset))
 BOOST_DESCRIBE_STRUCT(LowerBound, (), (rounds, bytes_per_rank))
+BOOST_DESCRIBE_STRUCT(LinkMatrix, (), (bandwidth_gbyte_per_s, latency_us))
 BOOST_DESCRIBE_STRUCT(OptimizerSettings, (),
                       (name, learning_rate, momentum, beta1, beta2, epsilon, initial_accumulator, weight_decay,
                        clip_norm, clip_value))
@@ -59,6 +61,9 @@ BOOST_DESCRIBE_STRUCT(Collective, (),
                        seconds, arrival_skew_seconds, ranks, attempts, stalled, traceparent, error))
 BOOST_DESCRIBE_STRUCT(Event, (), (sequence, type, at, worker, incarnation, group, epoch, collective, run, code, detail))
 
+constexpr auto required(LinkMatrix const*) {
+  return std::array<std::string_view, 2>{"bandwidth_gbyte_per_s", "latency_us"};
+}
 constexpr auto required(Place const*) { return std::array<std::string_view, 1>{"region"}; }
 constexpr auto required(OptimizerSettings const*) { return std::array<std::string_view, 1>{"name"}; }
 constexpr auto required(InitializerSettings const*) { return std::array<std::string_view, 1>{"name"}; }

@@ -15,11 +15,12 @@ struct SimulationRequest {
   std::optional<std::uint32_t> ranks;    // as many as the topology has; without one: hosts of one worker in one rack
   std::optional<std::string> topology;   // "racks:2x4x8;rack=25us,25Gbit/s", see collectives/topology/shape_spec.hpp
   std::optional<std::string> overrides;  // more of the same: "rack=25us,25Gbit/s;uplink_rack=100Gbit/s"
+  std::optional<LinkMatrix> links;       // ranks are then ordered by them; alone: hosts of one worker
   std::string op = "all_reduce";
   std::uint64_t bytes = 0;  // of the whole vector: the concatenated one for all_gather, gather, scatter and the like
   std::string dtype = "f32";
-  std::string algorithm = "auto";  // by name; auto, all: every one that can do the operation
-  std::optional<std::uint32_t> root;
+  std::string algorithm = "auto";     // by name; auto, all: every one that can do the operation
+  std::optional<std::uint32_t> root;  // with links: the worker of this row
   std::optional<std::uint32_t> arity;
   std::optional<std::vector<std::uint32_t>> algorithm_shape;
   bool reproducible = false;
@@ -43,6 +44,8 @@ struct SimulationAnswer {
   std::string topology;              // with its overrides
   std::vector<SimulatedPlan> items;  // the fastest first; of each algorithm the best of its arities and shapes
   LowerBound lower_bound;
+  std::optional<std::vector<std::uint32_t>> order;  // as PlanAnswer
+  std::optional<Stretch> stretch;
 };
 
 }  // namespace chorus::api

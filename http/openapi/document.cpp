@@ -6,6 +6,7 @@
 #include <cctype>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "collectives/core/assert.hpp"
 #include "http/openapi/json_layout.hpp"
@@ -23,15 +24,23 @@ constexpr char const* reading =
     "Both services, the coordinator and the workers: tags say which has an operation. x-role is what its token needs, "
     "per "
     "service: a role includes those before it (read, submit, join, admin), and open needs none. x-services says whose "
-    "body "
-    "it is, where the two differ. Where GET stands, HEAD does. GET /v1 lists the routes of a running service.";
+    "body or status it is, where the two differ. Where GET stands, HEAD does. GET /v1 lists the routes of a running "
+    "service.";
 constexpr char const* token =
     "A token made with `chorus token create`. A service that was started without tokens asks for none.";
 
 // Whatever is asked.
 constexpr std::array anywhere{ProblemCode::bad_request,      ProblemCode::unauthorized, ProblemCode::forbidden,
                               ProblemCode::request_timeout,  ProblemCode::unknown_host, ProblemCode::rate_limited,
-                              ProblemCode::header_too_large, ProblemCode::internal,     ProblemCode::unavailable};
+                              ProblemCode::header_too_large, ProblemCode::internal,     ProblemCode::digest_mismatch};
+
+// What every problem of a code has in its header.
+std::optional<Field> field_of(ProblemCode code) {
+  if (code == ProblemCode::unauthorized) return Field{"WWW-Authenticate", Type::text, "Bearer, and why not", true};
+  if (code == ProblemCode::rate_limited || code == ProblemCode::unavailable)
+    return Field{"Retry-After", Type::integer, "seconds", true};
+  return std::nullopt;
+}
 
 std::string lower(std::string_view text) {
   std::string result(text);
@@ -109,6 +118,7 @@ class Content {
 };
 
 struct Reply {
+  std::set<Service> services;
   std::vector<std::string_view> meanings;
   std::map<std::string_view, Field> headers;
   Content content;
@@ -123,6 +133,7 @@ class Merged {
     for (auto const& payload : operation.requests) request_.add(payload, operation.service, Use::request, schemas);
     for (auto const& answer : operation.answers) {
       auto& reply = replies_[answer.status];
+      reply.services.insert(operation.service);
       if (std::ranges::find(reply.meanings, answer.meaning) == reply.meanings.end())
         reply.meanings.push_back(answer.meaning);
       for (auto const& header : answer.headers) {
@@ -131,14 +142,16 @@ class Merged {
       }
       for (auto const& payload : answer.payloads) reply.content.add(payload, operation.service, Use::answer, schemas);
     }
-    for (auto const code : operation.problems) add_problem(code);
-    for (auto const code : anywhere) add_problem(code);
-    if (operation.requests.empty()) return;
-    add_problem(ProblemCode::payload_too_large);
+    for (auto const code : operation.problems) add_problem(code, operation.service);
+    for (auto const code : anywhere) add_problem(code, operation.service);
+    // Health, and what browsers need to begin, is answered above the limit of connections, too.
+    if (operation.access != Access::open) add_problem(ProblemCode::unavailable, operation.service);
+    // Bytes are told by their Content-Length; a message may be of any length.
     if (std::ranges::none_of(operation.requests, [](Payload const& payload) { return payload.message != nullptr; }))
       return;
-    add_problem(ProblemCode::malformed_json);
-    add_problem(ProblemCode::invalid_field);
+    add_problem(ProblemCode::payload_too_large, operation.service);
+    add_problem(ProblemCode::malformed_json, operation.service);
+    add_problem(ProblemCode::invalid_field, operation.service);
   }
 
   [[nodiscard]] json::object to_json() const {
@@ -156,7 +169,15 @@ class Merged {
     if (!request_.empty())
       object["requestBody"] = json::object{{"required", first.body_required}, {"content", request_.to_json()}};
     json::object responses;
-    for (auto const& [status, reply] : replies_) responses[std::to_string(status)] = response(reply);
+    for (auto const& [status, reply] : replies_) {
+      auto answer = response(reply);
+      if (reply.services.size() < services_.size()) {
+        json::array whose;
+        for (auto const service : reply.services) whose.push_back(json::string(name(service)));
+        answer["x-services"] = std::move(whose);
+      }
+      responses[std::to_string(status)] = std::move(answer);
+    }
     object["responses"] = std::move(responses);
     auto const is_open =
         std::ranges::all_of(services_, [](Operation const& one) { return one.access == Access::open; });
@@ -168,8 +189,10 @@ class Merged {
   }
 
  private:
-  void add_problem(ProblemCode code) {
-    auto& problems = replies_[kind(code).status].problems;
+  void add_problem(ProblemCode code, Service service) {
+    auto& reply = replies_[kind(code).status];
+    reply.services.insert(service);
+    auto& problems = reply.problems;
     if (std::ranges::find(problems, code) == problems.end()) problems.push_back(code);
   }
 
@@ -224,8 +247,14 @@ class Merged {
           json::object{{"schema", json::object{{"allOf", json::array{problem, one_of_these}}}}};
     }
     json::object object{{"description", description}};
+    auto fields = reply.headers;
+    for (auto const code : reply.problems)
+      if (auto field = field_of(code)) {
+        field->required = reply.problems.size() == 1;
+        fields.emplace(field->name, *field);
+      }
     json::object headers;
-    for (auto const& [name, field] : reply.headers) {
+    for (auto const& [name, field] : fields) {
       json::object header{{"description", field.meaning}};
       if (field.required) header["required"] = true;
       header["schema"] = type_schema(field.type);

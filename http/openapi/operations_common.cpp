@@ -11,7 +11,8 @@ void add_common_operations(Table& table) {
   table.add(get, "/healthz", Access::open, "The process runs").gives(200, "It does.", {{text_media}});
   table.add(get, "/livez", Access::open, "The process runs").gives(200, "It does.", {{text_media}});
   table.add(get, "/readyz", Access::open, "Requests are served: 503 while it begins or stops")
-      .gives(200, "They are.", {{text_media}});
+      .gives(200, "They are.", {{text_media}})
+      .fails_with({unavailable});
   table.add(get, "/metrics", Access::read, "Metrics in the text format of Prometheus")
       .gives(200, "All of them.", {{text_media}});
   table.add(get, "/v1", Access::read, "What the service is, and every route that it has")

@@ -16,21 +16,20 @@ void add_runs(Table& table) {
   table.add(put, "/v1/runs/{run}", Access::join, "From the coordinator: the worker's part of a collective")
       .takes<api::RunRequest>()
       .gives<api::RunReport>(200, "It has ended; its result is held beside the old version.")
-      .fails_with({unknown_tensor, unknown_group, mismatch, epoch_fenced, plan_mismatch, busy, cancelled,
-                   region_damaged, already_exists, unsupported, peer_lost, corrupt_frame, deadline_exceeded,
-                   idempotency_reused});
+      .fails_with(
+          {unknown_tensor, mismatch, epoch_fenced, busy, cancelled, region_damaged, unsupported, idempotency_reused});
   table.add(get, "/v1/runs/{run}", Access::join, "How a run stands")
       .gives<api::RunStatus>(200, "So.")
       .fails_with({unknown_run});
   table.add(post, "/v1/runs/{run}/commit", Access::join, "The result becomes the tensor's next version")
       .gives<api::CommitAnswer>(200, "It has.")
-      .fails_with({unknown_run, mismatch, busy, cancelled, epoch_fenced, region_damaged});
+      .fails_with({unknown_run, mismatch, busy, cancelled, epoch_fenced, plan_mismatch, group_broken, region_damaged,
+                   peer_lost, corrupt_frame, deadline_exceeded});
   table.add(delete_, "/v1/runs/{run}", Access::join, "End a run, and forget what it holds")
-      .gives_nothing(204, "It is forgotten.")
-      .fails_with({unknown_run, busy});
+      .gives_nothing(204, "It is forgotten, or will not begin if it comes.")
+      .fails_with({mismatch});
   table.add(get, "/v1/link", Access::join, "Upgrade to the protocol of links between members")
-      .gives_nothing(101, "The connection is a link from now on.")
-      .fails_with({epoch_fenced, busy, peer_lost});
+      .gives_nothing(101, "The connection is a link from now on.");
 }
 
 void add_probes(Table& table) {
@@ -43,10 +42,8 @@ void add_probes(Table& table) {
       .fails_with({worker_unreachable});
 }
 
-void can_be_refused(Operation& operation) {
-  operation.gives_nothing(204, "It has been taken.")
-      .fails_with({unknown_parameter, misdirected, epoch_fenced, out_of_order, mismatch, length_mismatch,
-                   length_required, unsupported_media_type, non_finite, deadline_exceeded, invalid_field});
+Operation& taken_by_backup(Operation& operation) {
+  return operation.gives_nothing(204, "It has been taken.").fails_with({unknown_parameter, misdirected, epoch_fenced});
 }
 
 void add_shards(Table& table) {
@@ -55,8 +52,8 @@ void add_shards(Table& table) {
            "From the coordinator: own a shard, or back it up")
       .takes<api::ShardAssignment>()
       .gives_nothing(204, "It has been taken.")
-      .fails_with({epoch_fenced, unknown_parameter, mismatch, digest_mismatch, unsupported, already_exists,
-                   parameter_lost, log_damaged, rows_exhausted, deadline_exceeded});
+      .fails_with({epoch_fenced, not_found, mismatch, digest_mismatch, unsupported, parameter_lost, log_damaged,
+                   rows_exhausted, deadline_exceeded});
   table.add(post, "/v1/shards", Access::join, "From the coordinator: own many shards, or back them up")
       .takes<api::ShardAssignmentList>()
       .gives<api::ShardAssignmentOutcomeList>(200, "What became of each.");
@@ -67,37 +64,42 @@ void add_shards(Table& table) {
       .asks({{"epoch", Type::integer, "not one of a later epoch"}})
       .gives_nothing(204, "It is forgotten.")
       .fails_with({unknown_parameter, misdirected, epoch_fenced});
-  can_be_refused(
+  taken_by_backup(
       table.add(post, "/v1/parameters/{name}/shards/{shard}/log", Access::join, "From the owner: a push, to its backup")
           .takes_octets()
-          .reads_headers({epoch, position, {"Chorus-Kind", Type::text, "gradient, rows, value, clients", true}}));
-  can_be_refused(table
-                     .add(put, "/v1/parameters/{name}/shards/{shard}/arrays/{array...}", Access::join,
-                          "From the owner: a piece of its state, to a backup that is filled")
-                     .takes_octets()
-                     .asks({{"image", Type::integer, "of which it is a piece"},
-                            {"offset", Type::integer, "of the piece, in bytes"},
-                            {"bytes", Type::integer, "of the array"}})
-                     .reads_headers({epoch}));
-  can_be_refused(table
-                     .add(post, "/v1/parameters/{name}/shards/{shard}/state", Access::join,
-                          "From the owner: the image is complete, and this is the rest")
-                     .takes<api::ShardState>()
-                     .asks({{"image", Type::integer, "that is complete"}})
-                     .reads_headers({epoch}));
-  can_be_refused(table
-                     .add(post, "/v1/parameters/{name}/shards/{shard}/complete", Access::join,
-                          "From the owner: from here on the backup counts")
-                     .reads_headers({epoch, position}));
+          .reads_headers({epoch, position, {"Chorus-Kind", Type::text, "gradient, rows, value, clients", true}}))
+      .fails_with({out_of_order, mismatch, length_mismatch, length_required, payload_too_large, unsupported_media_type,
+                   unsupported, deadline_exceeded});
+  taken_by_backup(table
+                      .add(put, "/v1/parameters/{name}/shards/{shard}/arrays/{array...}", Access::join,
+                           "From the owner: a piece of its state, to a backup that is filled")
+                      .takes_octets()
+                      .asks({{"image", Type::integer, "of which it is a piece"},
+                             {"offset", Type::integer, "of the piece, in bytes"},
+                             {"bytes", Type::integer, "of the array"}})
+                      .reads_headers({epoch}))
+      .fails_with({mismatch, length_required});
+  taken_by_backup(table
+                      .add(post, "/v1/parameters/{name}/shards/{shard}/state", Access::join,
+                           "From the owner: the image is complete, and this is the rest")
+                      .takes<api::ShardState>()
+                      .asks({{"image", Type::integer, "that is complete"}})
+                      .reads_headers({epoch}))
+      .fails_with({out_of_order, mismatch});
+  taken_by_backup(table
+                      .add(post, "/v1/parameters/{name}/shards/{shard}/complete", Access::join,
+                           "From the owner: from here on the backup counts")
+                      .reads_headers({epoch, position}))
+      .fails_with({out_of_order});
 }
 
 void add_checkpoints(Table& table) {
   table.add(get, "/v1/checkpoints/{name}", Access::join, "The number of the newest checkpoint")
       .gives<api::CheckpointNumber>(200, "It; 0: there is none.")
-      .fails_with({unsupported, not_found, unknown_parameter});
+      .fails_with({unsupported, not_found});
   table.add(post, "/v1/checkpoints/{name}/numbers", Access::join, "A number for a new checkpoint")
       .gives<api::CheckpointNumber>(200, "One that nothing has.")
-      .fails_with({unsupported, not_found});
+      .fails_with({unsupported});
   table.add(post, "/v1/checkpoints/{name}/holds", Access::join, "Stop shards between two pushes, for a moment")
       .takes<api::CheckpointPlaces>()
       .gives<api::CheckpointPlaces>(200, "Where they stand.")
@@ -111,7 +113,7 @@ void add_checkpoints(Table& table) {
   table.add(post, "/v1/checkpoints/{name}/files", Access::join, "Write the worker's shards into a file")
       .takes<api::CheckpointFile>()
       .gives<api::CheckpointPart>(200, "What is in it.")
-      .fails_with({unsupported, unknown_parameter, misdirected, not_found, deadline_exceeded, already_exists});
+      .fails_with({unsupported, unknown_parameter, misdirected, deadline_exceeded, already_exists});
   table.add(post, "/v1/checkpoints/{name}/commit", Access::join, "The files together are a checkpoint")
       .takes<api::CheckpointCommit>()
       .gives_nothing(204, "They are.")

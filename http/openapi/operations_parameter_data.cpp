@@ -7,9 +7,15 @@ namespace {
 using enum Method;
 using enum ProblemCode;
 
+constexpr Field timeout{"timeout_ms", Type::integer, "30000 unless given, 600000 at most"};
+
 std::vector<Field> where() {
-  return {{"shard", Type::integer, "only this one, at its owner; all of them unless given"},
-          {"timeout_ms", Type::integer, "30000 unless given, 600000 at most"}};
+  return {{"shard", Type::integer, "only this one, at its owner; all of them unless given"}, timeout};
+}
+
+std::vector<Field> piece() {
+  return {{"offset", Type::integer, "with a shard: the body is a piece of its push that begins at this byte"},
+          {"of", Type::integer, "with an offset: the bytes of the whole push"}};
 }
 
 std::vector<Field> pulled() {
@@ -35,15 +41,15 @@ std::vector<Field> push_fields() {
 
 Field rows_field() { return {"Chorus-Rows", Type::integer, "how many rows", true}; }
 
-void can_fail(Operation& operation) {
-  operation.fails_with({unknown_parameter, misdirected, epoch_fenced, parameter_lost, peer_lost, worker_unreachable,
-                        deadline_exceeded, length_mismatch, length_required, unsupported, not_found});
+// length_mismatch: of a parameter that was deleted and made anew, of another size.
+Operation& can_fail(Operation& operation) {
+  return operation.fails_with(
+      {unknown_parameter, misdirected, parameter_lost, deadline_exceeded, length_mismatch, unsupported});
 }
 
-void can_fail_to_push(Operation& push) {
-  can_fail(push);
-  push.fails_with({out_of_order, non_finite, unsupported_media_type, busy, digest_mismatch, invalid_field, cancelled,
-                   rows_exhausted});
+Operation& can_fail_to_push(Operation& push) {
+  return can_fail(push).fails_with({epoch_fenced, out_of_order, mismatch, non_finite, digest_mismatch, length_required,
+                                    unsupported_media_type, invalid_field});
 }
 
 }  // namespace
@@ -52,9 +58,10 @@ void add_parameter_data_operations(Table& table) {
   table.add(get, "/v1/parameters", Access::read, "The shards that this worker has")
       .paged()
       .gives<api::ShardStatusList>(200, "A page of them.");
-  can_fail(table.add(get, "/v1/parameters/{name}", Access::read, "A parameter, as the coordinator told this worker")
-               .asks(where())
-               .gives<api::Parameter>(200, "It."));
+  table.add(get, "/v1/parameters/{name}", Access::read, "A parameter, as the coordinator told this worker")
+      .asks({timeout})
+      .gives<api::Parameter>(200, "It.")
+      .fails_with({unknown_parameter, parameter_lost});
   auto part = tagged();
   part.push_back({"Content-Range", Type::text, "which part", true});
   auto& pull =
@@ -67,7 +74,7 @@ void add_parameter_data_operations(Table& table) {
       .gives(200, "All of them.", {{octets_media}}, tagged())
       .gives(206, "The range.", {{octets_media}}, part)
       .gives_nothing(304, "They have not changed.", tagged())
-      .fails_with({range_not_satisfiable});
+      .fails_with({range_not_satisfiable, precondition_failed});
   can_fail(pull);
 
   auto acknowledged = tagged();
@@ -76,12 +83,16 @@ void add_parameter_data_operations(Table& table) {
   can_fail_to_push(table.add(put, "/v1/parameters/{name}/value", Access::submit, "Set the values")
                        .takes_octets()
                        .asks(where())
+                       .asks(piece())
                        .reads_headers(push_fields())
+                       .gives(202, "The piece is kept until the rest of the push has come.", {{json_media}})
                        .gives<api::PushAnswer>(200, "They are set.", acknowledged));
   can_fail_to_push(table.add(post, "/v1/parameters/{name}/gradient", Access::submit, "Push a gradient")
                        .takes_octets()
                        .asks(where())
+                       .asks(piece())
                        .reads_headers(push_fields())
+                       .gives(202, "The piece is kept until the rest of the push has come.", {{json_media}})
                        .gives<api::PushAnswer>(200, "It is applied.", acknowledged));
   can_fail_to_push(
       table.add(post, "/v1/parameters/{name}/push_pull", Access::submit, "Push a gradient and pull the values after it")
@@ -96,7 +107,7 @@ void add_parameter_data_operations(Table& table) {
       .asks({{"min_version", Type::integer, "wait for it"}})
       .reads_headers({rows_field(), {"Chorus-Clock", Type::integer, "wait for what a reader at this clock is to see"}})
       .gives(200, "The rows.", {{octets_media}}, pulled())
-      .fails_with({unsupported_media_type, invalid_field});
+      .fails_with({unsupported_media_type, length_required, invalid_field});
   can_fail(rows);
   can_fail_to_push(table
                        .add(post, "/v1/parameters/{name}/rows/gradient", Access::submit,
@@ -105,7 +116,8 @@ void add_parameter_data_operations(Table& table) {
                        .asks(where())
                        .reads_headers({rows_field()})
                        .reads_headers(push_fields())
-                       .gives<api::PushAnswer>(200, "They are applied.", acknowledged));
+                       .gives<api::PushAnswer>(200, "They are applied.", acknowledged))
+      .fails_with({rows_exhausted});
 }
 
 }  // namespace chorus::http::openapi

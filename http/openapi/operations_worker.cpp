@@ -57,7 +57,7 @@ void add_tensors(Table& table) {
       .gives<api::TensorInfo>(200, "Its next version.", tensor_fields())
       .gives<api::TensorInfo>(201, "A new tensor.", uploaded)
       .fails_with({busy, precondition_failed, unsupported_media_type, length_mismatch, digest_mismatch, length_required,
-                   unknown_region, region_damaged, mismatch, unsupported});
+                   unknown_region, region_damaged});
   table.add(delete_, "/v1/tensors/{name...}", Access::submit, "Delete a tensor")
       .reads_headers(conditions())
       .gives_nothing(204, "It is deleted.")
@@ -67,19 +67,18 @@ void add_tensors(Table& table) {
 void add_client_memory(Table& table) {
   table.add(get, "/v1/shm/system", Access::read, "The shared memory that clients have registered")
       .paged()
-      .gives<api::RegionList>(200, "A page of it.")
-      .fails_with({unsupported});
+      .gives<api::RegionList>(200, "A page of it.");
   table.add(get, "/v1/shm/system/{name}", Access::read, "One region, and the tensors that lie in it")
       .gives<api::Region>(200, "It.")
-      .fails_with({unknown_region, unsupported});
+      .fails_with({unknown_region});
   table.add(put, "/v1/shm/system/{name}", Access::submit, "Register a POSIX shared memory object")
       .takes<api::RegionRequest>()
       .gives<api::Region>(201, "A new region.", {{"Location", Type::text, "where it is", true}})
       .gives<api::Region>(200, "It is registered already.")
-      .fails_with({already_exists, region_in_use, region_damaged, unsupported});
+      .fails_with({region_in_use});
   table.add(delete_, "/v1/shm/system/{name}", Access::submit, "Forget a region")
       .gives_nothing(204, "It is forgotten.")
-      .fails_with({unknown_region, region_in_use, unsupported});
+      .fails_with({unknown_region, region_in_use});
 }
 
 void add_flight(Table& table) {
@@ -108,7 +107,7 @@ void add_groups(Table& table) {
   table.add(put, "/v1/groups/{name}", Access::join, "From the coordinator: the group's next epoch")
       .takes<api::GroupAssignment>()
       .gives_nothing(204, "It has been taken.")
-      .fails_with({epoch_fenced, plan_mismatch, mismatch, busy, unsupported});
+      .fails_with({epoch_fenced});
   table.add(post, "/v1/groups/{name}/{op}", Access::submit, "Take part in an operation: every member calls it")
       .takes<api::LocalCall>()
       .gives<api::LocalReport>(200, "It has succeeded.")

@@ -25,6 +25,15 @@ json::object reference(TypeCodec const& object) {
   return {{"$ref", "#/components/schemas/" + std::string(name_of(object))}};
 }
 
+json::object schema_of(TypeCodec const& type);
+
+// A field that is absent has no null in its place; an element that is absent has.
+json::object element_schema(TypeCodec const& element) {
+  auto schema = schema_of(element);
+  if (element.shape != Shape::optional) return schema;
+  return {{"anyOf", json::array{std::move(schema), json::object{{"type", "null"}}}}};
+}
+
 json::object schema_of(TypeCodec const& type) {
   switch (type.shape) {
     case Shape::boolean:
@@ -38,7 +47,7 @@ json::object schema_of(TypeCodec const& type) {
     case Shape::optional:
       return schema_of(*type.element);
     case Shape::list:
-      return {{"type", "array"}, {"items", schema_of(*type.element)}};
+      return {{"type", "array"}, {"items", element_schema(*type.element)}};
     case Shape::object:
     case Shape::problem:
       break;

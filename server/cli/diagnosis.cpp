@@ -168,8 +168,11 @@ class Diagnosis {
     }
     bool const is_newest_ended = !ended_seen_ && has_ended(collective);
     ended_seen_ = ended_seen_ || has_ended(collective);
+    // A stall that has ended in failure while the doctor was on its way is told all the same.
     if (is_newest_ended && collective.state == "failed" && collective.error)
-      note(about, "the last one failed: " + collective.error->detail,
+      note(about,
+           "the last one failed: " + collective.error->detail +
+               (collective.stalled ? "; before that " + collective.stalled->text : std::string()),
            "the problem's page says what to do: /problems/" + std::string(http::kind(collective.error->code).name));
   }
 

@@ -144,6 +144,18 @@ TEST_CASE("what stands still is told with whom it waits for, launched or called"
   CHECK(says(only(facts), "worker w0", "waits for rank 1 (w1), which has not called"));
 }
 
+TEST_CASE("a stall that has ended in failure before the doctor came is told with the failure") {
+  auto facts = cluster();
+  api::Collective failed;
+  failed.id = "c";
+  failed.state = "failed";
+  failed.error.emplace(http::ProblemCode::peer_lost, "lost rank 2 (w2)");
+  failed.stalled.emplace().text = "nothing has moved for 4.5 s: waiting for rank 2 ('w2'), which does not answer";
+  facts.collectives = {failed};
+  CHECK(says(only(facts), "collective c",
+             "lost rank 2 (w2); before that nothing has moved for 4.5 s: waiting for rank 2"));
+}
+
 TEST_CASE("a degraded group, a coordinator that is not ready, and the last failure as a note at the end") {
   auto facts = cluster();
   api::Collective failed;

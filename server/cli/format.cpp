@@ -57,6 +57,18 @@ std::string format_algorithm(std::string const& name, std::uint32_t root, std::u
   return text;
 }
 
+std::string format_order(std::vector<std::uint32_t> const& order, api::Stretch const& stretch) {
+  constexpr std::size_t shown_max = 32;
+  std::string text;
+  for (std::size_t rank = 0; rank < std::min(order.size(), shown_max); ++rank)
+    text += (rank == 0 ? "" : " ") + std::to_string(order[rank]);
+  if (order.size() > shown_max) text += " +" + std::to_string(order.size() - shown_max);
+  std::array<char, 96> numbers{};
+  std::snprintf(numbers.data(), numbers.size(), ", average stretch %.2f as listed, %.2f so", stretch.arrival_order,
+                stretch.assigned);
+  return text + numbers.data();
+}
+
 bool has_ended(api::Collective const& collective) {
   return collective.state == "succeeded" || collective.state == "failed" || collective.state == "cancelled";
 }

@@ -24,6 +24,9 @@ namespace chorus::cli {
 [[nodiscard]] std::string format_algorithm(std::string const& name, std::uint32_t root, std::uint32_t arity,
                                            std::vector<std::uint32_t> const& shape);
 
+// "0 3 2 1, average stretch 2.63 as listed, 1.00 so": which row became which rank. Long orders end in "+N".
+[[nodiscard]] std::string format_order(std::vector<std::uint32_t> const& order, api::Stretch const& stretch);
+
 // succeeded, failed or cancelled
 [[nodiscard]] bool has_ended(api::Collective const& collective);
 

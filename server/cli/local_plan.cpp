@@ -2,32 +2,11 @@
 
 #include "collectives/algorithms/catalogue.hpp"
 #include "collectives/core/dtype.hpp"
-#include "collectives/core/locality.hpp"
-#include "collectives/model/select.hpp"
 #include "server/cli/errc.hpp"
 #include "server/planning/explain.hpp"
 
 namespace chorus::cli {
 namespace {
-
-Result<std::vector<Locality>> localities_of(api::PlanRequest const& request) {
-  std::vector<Locality> localities;
-  for (auto const& text : request.localities.value_or(std::vector<std::string>{})) {
-    auto const locality = parse_locality(text);
-    if (!locality) return locality.error();
-    localities.push_back(*locality);
-  }
-  auto const given = static_cast<std::uint32_t>(localities.size());
-  auto const ranks = request.ranks.value_or(given);
-  if (ranks < 1 || ranks > local_ranks_limit)
-    return Error(CliErrc::bad_value, "a plan without a group is for 1 to " + std::to_string(local_ranks_limit) +
-                                         " ranks, not " + std::to_string(ranks));
-  if (given != 0 && given != ranks)
-    return Error(CliErrc::bad_value, "there are " + std::to_string(ranks) + " ranks and " + std::to_string(given) +
-                                         " localities; give one for every rank, or none");
-  localities.resize(ranks);
-  return localities;
-}
 
 Result<std::uint64_t> elements_of(api::PlanRequest const& request, Dtype dtype) {
   if (request.bytes % element_bytes(dtype) == 0) return request.bytes / element_bytes(dtype);
@@ -36,13 +15,13 @@ Result<std::uint64_t> elements_of(api::PlanRequest const& request, Dtype dtype) 
 
 }  // namespace
 
-Result<api::PlanAnswer> plan_locally(api::PlanRequest const& request, model::Constants const& constants) {
+Result<Planned> plan_locally(api::PlanRequest const& request, model::Constants const& constants) {
   auto const op = parse_op(request.op);
   auto const dtype = parse_dtype(request.dtype);
   if (!op || !dtype)
     return Error(CliErrc::bad_value, "unknown op '" + request.op + "' or dtype '" + request.dtype + "'");
-  auto const localities = localities_of(request);
-  if (!localities) return localities.error();
+  auto const place = planning::place_of(request, constants, local_ranks_limit);
+  if (!place) return Error(CliErrc::bad_value, place.error().detail);
   auto const elements = elements_of(request, *dtype);
   if (!elements) return elements.error();
 
@@ -52,9 +31,9 @@ Result<api::PlanAnswer> plan_locally(api::PlanRequest const& request, model::Con
                          .arity = request.arity,
                          .shape = request.algorithm_shape,
                          .reproducible = request.reproducible};
-  auto const choice = model::select(wish, *localities, *elements, element_bytes(*dtype), constants);
-  if (!choice) return choice.error();
-  return planning::explain(*choice, request.bytes, local_ranks_limit);
+  auto answer = planning::plan_in(*place, wish, *elements, element_bytes(*dtype), local_ranks_limit);
+  if (!answer) return answer.error();
+  return Planned{std::move(*answer), static_cast<std::uint32_t>(place->shape.localities.size())};
 }
 
 Result<plan::Program> program_of(api::PlanAnswer const& answer, Op op, std::uint32_t ranks, plan::Rank rank) {

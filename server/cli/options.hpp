@@ -11,6 +11,7 @@
 #include "collectives/core/result.hpp"
 #include "http/calibration/constants_file.hpp"
 #include "http/nearest_name.hpp"
+#include "server/cli/links_file.hpp"
 #include "server/cli/units.hpp"
 
 namespace chorus::cli {
@@ -35,6 +36,14 @@ inline CLI::Option* add_constants(CLI::App& app, model::Constants& target) {
   auto const read = [](std::string_view path) { return calibration::read_constants(std::string(path)); };
   return add_parsed(app, "--constants", target, read,
                     "the cost model's constants, as `chorus bench --calibrate` prints them")
+      ->type_name("FILE");
+}
+
+// Read when the option is parsed.
+inline CLI::Option* add_links(CLI::App& app, std::optional<api::LinkMatrix>& target) {
+  return add_parsed(app, "--links", target, read_links,
+                    "the links between all pairs of ranks, which are ordered by them: "
+                    "{\"bandwidth_gbyte_per_s\":[[null,50],[50,null]],\"latency_us\":[[null,0.6],[0.6,null]]}")
       ->type_name("FILE");
 }
 

@@ -28,20 +28,6 @@ struct PlanOptions {
   std::optional<std::uint32_t> rank;
 };
 
-// What was planned, and for how many ranks.
-struct Planned {
-  api::PlanAnswer answer;
-  std::uint32_t ranks = 0;
-};
-
-Result<Planned> plan_on_paper(api::PlanRequest const& request, model::Constants const& constants) {
-  auto answer = plan_locally(request, constants);
-  if (!answer) return answer.error();
-  auto const ranks =
-      request.ranks.value_or(static_cast<std::uint32_t>(request.localities ? request.localities->size() : 0));
-  return Planned{std::move(*answer), ranks};
-}
-
 Reply<Planned> plan_for_group(api::PlanRequest const& request, Client const& client) {
   auto answer = client.ask<api::PlanAnswer>({.method = "POST", .path = "/v1/plans", .body = http::encode(request)});
   if (!answer) return answer.error();
@@ -59,7 +45,9 @@ void print_answer(Planned const& planned, api::PlanRequest const& request, std::
       << "  reason       " << answer.reason << '\n'
       << "  lower bound  " << format_count(answer.lower_bound.rounds, "round") << ", "
       << format_bytes(answer.lower_bound.bytes_per_rank) << " per rank\n"
-      << "  verified     " << (answer.verified ? "" : "no: ") << answer.verification << "\n\n";
+      << "  verified     " << (answer.verified ? "" : "no: ") << answer.verification << '\n';
+  if (answer.order && answer.stretch) out << "  order        " << format_order(*answer.order, *answer.stretch) << '\n';
+  out << '\n';
   Table table({{"ALGORITHM"}, {"PREDICTED", Align::right}, {"ROUNDS", Align::right}, {"SENT PER RANK", Align::right}});
   for (auto const& line : answer.considered)
     table.add({format_algorithm(line.algorithm, line.root, line.arity, line.algorithm_shape),
@@ -90,15 +78,15 @@ ExitCode print(Planned const& planned, PlanOptions const& options, api::PlanRequ
 
 ExitCode plan_command(PlanOptions const& options, Session const& session) {
   auto request = options.request;
-  bool const on_paper = request.ranks.has_value() || !options.localities.empty();
+  bool const on_paper = request.ranks || request.topology || request.links || !options.localities.empty();
   if (on_paper == !options.group.empty())
-    return report_usage(session, "plan takes either --group, or --ranks or --locality");
+    return report_usage(session, "plan takes either --group, or --ranks, --locality, --topology or --links");
   if (options.text != options.rank.has_value()) return report_usage(session, "--text and --rank go together");
   if (!options.localities.empty()) request.localities = options.localities;
   if (!options.group.empty()) request.group = options.group;
 
   if (on_paper) {
-    auto const planned = plan_on_paper(request, options.constants);
+    auto const planned = plan_locally(request, options.constants);
     // Nothing but the command line can be wrong.
     return planned ? print(*planned, options, request, session) : report_usage(session, planned.error().detail);
   }
@@ -119,6 +107,11 @@ void add_plan(CLI::App& root, Commands& commands) {
                   "of the next rank on paper, e.g. region=eu,host=a; repeat per rank")
       ->allow_extra_args(false)
       ->type_name("PLACE");
+  command
+      .add_option("--topology", request.topology,
+                  "of a group on paper, as in simulate: \"hosts:4x8;rack=25us,25Gbit/s\"")
+      ->type_name("SPEC");
+  add_links(command, request.links);
   command.add_option("--op", request.op, "the operation")
       ->check(one_of(all_ops))
       ->type_name("OP")
@@ -132,7 +125,7 @@ void add_plan(CLI::App& root, Commands& commands) {
       ->capture_default_str();
   command.add_option("--algorithm", request.algorithm, "by name, or auto")->type_name("NAME")->capture_default_str();
   add_number(command, "--root", request.root, 0, plan::max_ranks - 1,
-             "the root of an operation or algorithm that has one");
+             "the root of an operation or algorithm that has one; with --links its row");
   add_number(command, "--arity", request.arity, 1, plan::max_ranks, "children per node of a tree, base of a bcube");
   add_algorithm_shape(command, request.algorithm_shape);
   command.add_flag("--reproducible", request.reproducible, "only algorithms that reduce in the order of the workers");

@@ -12,6 +12,7 @@
 #include "http/logging/progress_line.hpp"
 #include "server/cli/commands.hpp"
 #include "server/cli/format.hpp"
+#include "server/cli/long_work.hpp"
 #include "server/cli/options.hpp"
 #include "server/cli/table.hpp"
 #include "server/planning/simulations.hpp"
@@ -22,24 +23,30 @@ namespace {
 constexpr auto no_limit = std::numeric_limits<std::uint64_t>::max();
 
 boost::json::object to_json(api::SimulationAnswer const& answer, api::SimulatedPlan const& plan) {
-  return {{"op", answer.op},
-          {"algorithm", plan.algorithm},
-          {"root", plan.root},
-          {"arity", plan.arity},
-          {"algorithm_shape", boost::json::value_from(plan.algorithm_shape)},
-          {"ranks", answer.ranks},
-          {"bytes", answer.bytes},
-          {"topology", answer.topology},
-          {"seconds", plan.seconds},
-          {"rounds", plan.rounds},
-          {"bytes_per_rank", plan.bytes_per_rank},
-          {"bottleneck", plan.bottleneck}};
+  boost::json::object line{{"op", answer.op},
+                           {"algorithm", plan.algorithm},
+                           {"root", plan.root},
+                           {"arity", plan.arity},
+                           {"algorithm_shape", boost::json::value_from(plan.algorithm_shape)},
+                           {"ranks", answer.ranks},
+                           {"bytes", answer.bytes},
+                           {"topology", answer.topology},
+                           {"seconds", plan.seconds},
+                           {"rounds", plan.rounds},
+                           {"bytes_per_rank", plan.bytes_per_rank},
+                           {"bottleneck", plan.bottleneck}};
+  if (answer.order) line["order"] = boost::json::value_from(*answer.order);
+  if (answer.stretch)
+    line["stretch"] = {{"arrival_order", answer.stretch->arrival_order}, {"assigned", answer.stretch->assigned}};
+  return line;
 }
 
 void print_answer(api::SimulationAnswer const& answer, std::ostream& out) {
   out << answer.op << " of " << format_bytes(answer.bytes) << " over " << format_count(answer.ranks, "rank") << ", "
       << answer.topology << "; the least is " << format_count(answer.lower_bound.rounds, "round") << " and "
-      << format_bytes(answer.lower_bound.bytes_per_rank) << " sent per rank\n\n";
+      << format_bytes(answer.lower_bound.bytes_per_rank) << " sent per rank\n";
+  if (answer.order && answer.stretch) out << "order " << format_order(*answer.order, *answer.stretch) << '\n';
+  out << '\n';
   Table table({{"ALGORITHM"},
                {"TIME", Align::right},
                {"ROUNDS", Align::right},
@@ -55,6 +62,7 @@ void print_answer(api::SimulationAnswer const& answer, std::ostream& out) {
 struct SimulateOptions {
   api::SimulationRequest request;
   model::Constants constants = model::Constants::defaults();
+  bool table = false;
 };
 
 ExitCode simulate(SimulateOptions const& options, Session const& session) {
@@ -67,7 +75,7 @@ ExitCode simulate(SimulateOptions const& options, Session const& session) {
   progress.clear();
   // Nothing but the command line can be wrong.
   if (answer.has_error()) return report_usage(session, answer.error().detail);
-  if (session.json)
+  if (gives_lines(session, options.table))
     for (auto const& plan : answer->items)
       session.out << boost::json::serialize(to_json(*answer, plan)) << '\n' << std::flush;
   else
@@ -89,10 +97,12 @@ void add_simulate(CLI::App& root, Commands& commands) {
                   "flat:P, hosts:HxW, racks:RxHxW, zones:ZxRxHxW or regions:GxZxRxHxW, and overrides behind it: "
                   "\"hosts:4x8;rack=25us,25Gbit/s;uplink_host=50Gbit/s\"")
       ->type_name("SPEC");
+  add_links(command, request->links);
   command.add_option("--op", request->op, "the operation")
       ->check(one_of(all_ops))
       ->type_name("OP")
       ->capture_default_str();
+  add_table(command, options->table);
   add_bytes(command, "--bytes", request->bytes,
             "of the whole vector: one rank's tensor, or all that is gathered or scattered")
       ->required();
@@ -104,7 +114,7 @@ void add_simulate(CLI::App& root, Commands& commands) {
       ->type_name("NAME")
       ->capture_default_str();
   add_number(command, "--root", request->root, 0, plan::max_ranks - 1,
-             "the root of an operation or algorithm that has one");
+             "the root of an operation or algorithm that has one; with --links its row");
   add_number(command, "--arity", request->arity, 1, plan::max_ranks, "children per node of a tree, base of a bcube");
   add_algorithm_shape(command, request->algorithm_shape);
   command.add_flag("--reproducible", request->reproducible, "only algorithms that reduce in the order of the workers");

@@ -60,7 +60,7 @@ TEST_CASE("simulate shows every algorithm, the fastest first") {
   CHECK(lines.size() == algorithms::all_for(Op::all_reduce).size());
   for (std::size_t i = 1; i < lines.size(); ++i)
     CHECK(lines[i - 1].at("seconds").as_double() <= lines[i].at("seconds").as_double());
-  auto const table = chorus::cli::chorus({"simulate", "--ranks", "4", "--bytes", "4K", "--op", "barrier"});
+  auto const table = chorus::cli::chorus({"simulate", "--ranks", "4", "--bytes", "4K", "--op", "barrier", "--table"});
   CHECK(table.out.starts_with("barrier of 4 KiB over 4 ranks, flat:4; the least is 2 rounds"));
   CHECK(table.out.find("dissemination") != std::string::npos);
 }
@@ -120,4 +120,38 @@ TEST_CASE("crossover prints every point's winner, or draws them") {
   CHECK(content(file).starts_with("<svg "));
   CHECK(chorus::cli::chorus({"crossover", "--topology", "rings"}).err.find("hosts:W") != std::string::npos);
   CHECK(chorus::cli::chorus({"crossover", "--topology", "hosts:64", "--max-ranks", "8"}).status == 2);
+}
+
+TEST_CASE("links from a file order the ranks, for plan as for simulate, and are refused with what would be possible") {
+  Directory const directory;
+  auto const file = directory.path / "links.json";
+  // Two pairs, 0 with 2 and 1 with 3, and slow links between them.
+  std::ofstream(file) << R"({"bandwidth_gbyte_per_s":[[null,1,50,1],[1,null,1,50],[50,1,null,1],[1,50,1,null]],)"
+                      << R"("latency_us":[[null,9,1,9],[9,null,9,1],[1,9,null,9],[9,1,9,null]]})";
+  std::vector<std::string> const links{"--links", file.string(), "--bytes", "1M", "--algorithm", "ring"};
+  auto const with = [&](std::vector<std::string> words) {
+    words.insert(words.end(), links.begin(), links.end());
+    return chorus::cli::chorus(words);
+  };
+  auto const simulated = json_lines(with({"simulate", "--json"}));
+  REQUIRE(simulated.size() == 1);
+  CHECK(simulated[0].at("order") == json::parse("[0,1,3,2]"));
+  CHECK(simulated[0].at("stretch").at("assigned").to_number<double>() <
+        simulated[0].at("stretch").at("arrival_order").to_number<double>());
+  auto const planned = with({"plan"});
+  CHECK(planned.status == 0);
+  CHECK(planned.out.find("order        0 1 3 2, average stretch ") != std::string::npos);
+  std::ofstream(file) << R"({"bandwidth_gbyte_per_s":[[null,"NaN"],[1,null]],"latency_us":[[null,1],[1,null]]})";
+  auto const text = with({"plan"});
+  CHECK(text.status == 2);
+  CHECK(text.err.find("/bandwidth_gbyte_per_s/0/1: expected a number, found \"NaN\"") != std::string::npos);
+  std::ofstream(file) << R"({"bandwidth_gbyte_per_s":[[null,null],[1,null]],"latency_us":[[null,1],[1,null]]})";
+  CHECK(with({"simulate"}).err.find("bandwidth of link (0, 1) is missing; expected") != std::string::npos);
+}
+
+TEST_CASE("a group on paper may stand as a topology says") {
+  auto const run = chorus::cli::chorus({"plan", "--topology", "hosts:2x4", "--bytes", "1M", "--json"});
+  REQUIRE(run.status == 0);
+  CHECK(json::parse(run.out).at("considered").as_array().size() > 10);
+  CHECK(chorus::cli::chorus({"plan", "--topology", "hosts:2x4", "--ranks", "9", "--bytes", "1M"}).status == 2);
 }

@@ -8,6 +8,7 @@
 #include "collectives/algorithms/catalogue.hpp"
 #include "http/logging/progress_line.hpp"
 #include "server/cli/commands.hpp"
+#include "server/cli/long_work.hpp"
 #include "server/cli/options.hpp"
 #include "server/cli/verify_all.hpp"
 
@@ -21,10 +22,12 @@ constexpr std::uint32_t single_ranks_limit = 4096;
 struct VerifyOptions {
   std::uint32_t max_ranks = 16;
   std::vector<std::uint32_t> ranks;  // instead
+  bool table = false;
 };
 
-void print_failure(plan::Spec const& spec, std::string const& failure, Session const& session) {
-  if (!session.json) {
+void print_failure(plan::Spec const& spec, std::string const& failure, VerifyOptions const& options,
+                   Session const& session) {
+  if (!gives_lines(session, options.table)) {
     session.out << "failed: " << plan::to_string(spec) << ": " << failure << '\n';
     return;
   }
@@ -37,7 +40,7 @@ void print_failure(plan::Spec const& spec, std::string const& failure, Session c
 void print_totals(VerifyTotals const& totals, VerifyOptions const& options, Session const& session) {
   auto const max_ranks = options.ranks.empty() ? options.max_ranks : *std::ranges::max_element(options.ranks);
   auto const numbers = options.ranks.empty() ? "1 to " + std::to_string(max_ranks) + " ranks" : "these ranks";
-  if (session.json) {
+  if (gives_lines(session, options.table)) {
     boost::json::object const object{{"plans", totals.plans}, {"failed", totals.failed}, {"max_ranks", max_ranks}};
     session.out << boost::json::serialize(object) << '\n';
   } else if (totals.failed == 0) {
@@ -58,7 +61,7 @@ ExitCode verify(VerifyOptions const& options, Session const& session) {
                               .failure =
                                   [&](plan::Spec const& spec, std::string const& failure) {
                                     line.clear();
-                                    print_failure(spec, failure, session);
+                                    print_failure(spec, failure, options, session);
                                   }};
   auto ranks = options.ranks;
   for (std::uint32_t p = 1; options.ranks.empty() && p <= options.max_ranks; ++p) ranks.push_back(p);
@@ -82,6 +85,7 @@ void add_verify(CLI::App& root, Commands& commands) {
       ->check(CLI::Range(1u, single_ranks_limit))
       ->excludes(max_ranks)
       ->type_name("P,...");
+  add_table(command, options->table);
   commands.bind(command, [options](Session const& session) { return verify(*options, session); });
 }
 

@@ -1,4 +1,7 @@
 // workers: who is here, and where?
+#include <boost/json/object.hpp>
+#include <boost/json/serialize.hpp>
+#include <memory>
 #include <ostream>
 
 #include "http/api/membership.hpp"
@@ -27,11 +30,29 @@ ExitCode workers(Session const& session) {
   return ExitCode::ok;
 }
 
+ExitCode remove(std::string const& id, Session const& session) {
+  auto const done = Client(session).send({.method = "DELETE", .path = "/v1/workers/" + percent_encode(id)});
+  if (!done) return report(session, done.error());
+  if (session.json)
+    session.out << boost::json::serialize(boost::json::object{{"removed", id}}) << '\n';
+  else
+    session.out << "worker " << id << " is out; while its process runs it joins again\n";
+  return ExitCode::ok;
+}
+
 }  // namespace
 
 void add_workers(CLI::App& root, Commands& commands) {
-  auto& command = *root.add_subcommand("workers", "List the workers, where they stand and what they belong to");
+  auto& command =
+      *root.add_subcommand("workers", "List the workers, where they stand and what they belong to; take one out");
+  command.require_subcommand(0, 1);
   commands.bind(command, workers);
+
+  auto const removed = std::make_shared<std::string>();
+  auto& remove_command =
+      *command.add_subcommand("remove", "Take a worker out, at once and whoever runs it; needs the role admin");
+  remove_command.add_option("ID", *removed, "id of the worker")->required()->type_name("");
+  commands.bind(remove_command, [removed](Session const& session) { return remove(*removed, session); });
 }
 
 }  // namespace chorus::cli

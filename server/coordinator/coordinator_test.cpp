@@ -56,6 +56,12 @@ awaitable<void> join_and_leave(World* world) {
         "epoch_fenced");
   CHECK((co_await world->call(Method::delete_, "/v1/workers/w0")).status == 204);
   CHECK((co_await world->get("/v1/workers/w0")).code() == "unknown_worker");
+
+  CHECK((co_await world->call(Method::delete_, "/v1/workers/w1/lease")).code() == "bad_request");
+  CHECK((co_await world->call(Method::delete_, "/v1/workers/w1/lease?incarnation=0000000000000002")).code() ==
+        "epoch_fenced");
+  CHECK((co_await world->call(Method::delete_, "/v1/workers/w1/lease?incarnation=0000000000000001")).status == 204);
+  CHECK((co_await world->get("/v1/workers/w1")).code() == "unknown_worker");
 }
 
 awaitable<void> unreachable_join(World* world) {

@@ -60,9 +60,16 @@ std::optional<http::Problem> check_local_algorithm(api::CollectiveRequest const&
   if (request.local_algorithm == "auto" || !op) return std::nullopt;
   auto const needed = reduces(*op) ? Op::reduce : Op::broadcast;
   auto const able = algorithms::all_for(needed);
-  if (std::ranges::find(able, request.local_algorithm, &plan::Algorithm::name) != able.end()) return std::nullopt;
-  return invalid_field("/local_algorithm",
-                       quoted(request.local_algorithm) + " is none for this; auto, " + names_for(needed) + " are");
+  if (std::ranges::find(able, request.local_algorithm, &plan::Algorithm::name) == able.end())
+    return invalid_field("/local_algorithm",
+                         quoted(request.local_algorithm) + " is none for this; auto, " + names_for(needed) + " are");
+  // A worker's tensors are summed before the workers are: their order counts as much.
+  if (request.reproducible && needed == Op::reduce && !in_worker_order(needed, request.local_algorithm))
+    return invalid_field("/local_algorithm", request.local_algorithm +
+                                                 " does not reduce a worker's tensors in one place in their order, as "
+                                                 "reproducible asks for; auto, " +
+                                                 names_in_worker_order(needed) + " do");
+  return std::nullopt;
 }
 
 }  // namespace
@@ -114,7 +121,8 @@ http::Checked<model::Wish> check_wish(WishText const& text) {
 
 std::optional<http::Problem> check_root(std::optional<std::uint32_t> root, std::size_t ranks) {
   if (!root || *root < ranks) return std::nullopt;
-  return invalid_field("/root", "rank " + std::to_string(*root) + " in a group of " + std::to_string(ranks));
+  return invalid_field("/root", "rank " + std::to_string(*root) + " in a group of " + std::to_string(ranks) +
+                                    "; expected 0 to " + std::to_string(ranks - 1));
 }
 
 std::optional<http::Problem> check_shape(model::Wish const& wish, std::size_t ranks) {

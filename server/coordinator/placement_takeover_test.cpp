@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <numeric>
+#include <string>
 
 #include "server/coordinator/fake_worker.hpp"
 
@@ -11,7 +12,7 @@ using boost::asio::awaitable;
 
 namespace {
 
-constexpr char const* path = "/v1/parameters/w";
+std::string const path = "/v1/parameters/w";
 std::string const many_shards = R"({"group":"g","shape":[600],"shards":600,"replicas":2})";
 std::string const suspicion = "/v1/parameters?limit=1&suspect=w1&incarnation=0000000000000001";
 constexpr std::size_t shards = 600;

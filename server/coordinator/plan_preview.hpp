@@ -1,25 +1,23 @@
 // POST /v1/plans: what would run, why, what it would cost, whether it is right, and what moves in each round.
 #pragma once
 
-#include <span>
+#include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "collectives/core/locality.hpp"
-#include "collectives/model/cost.hpp"
+#include "collectives/model/constants.hpp"
 #include "http/api/collectives.hpp"
 #include "http/problem.hpp"
 
 namespace chorus::coordinator {
 
-inline constexpr std::size_t most_ranks_verified = 64;  // and drawn
+inline constexpr std::uint32_t most_ranks_verified = 64;  // and drawn
 
-// Where the ranks of a request without a group stand: in the order given, all on one host if nothing is given.
-// Problems: invalid_field with pointers.
-[[nodiscard]] http::Checked<std::vector<Locality>> localities_of(api::PlanRequest const& request);
-
-// Pure, and slow for many ranks: see Planner. Problems: invalid_field, unsupported.
+// Of a group's members in rank order, or of the ranks that the request describes if there are none. Pure, and slow for
+// many ranks: see Planner. Problems: invalid_field with pointers, unsupported.
 [[nodiscard]] http::Checked<api::PlanAnswer> preview_plan(api::PlanRequest const& request,
-                                                          std::span<Locality const> in_rank_order,
+                                                          std::optional<std::vector<Locality>> of_group,
                                                           model::Constants const& constants);
 
 }  // namespace chorus::coordinator

@@ -26,9 +26,9 @@ asio::awaitable<Result<model::Choice>> select_there(Planner::Question question, 
 }
 
 asio::awaitable<http::Checked<api::PlanAnswer>> preview_there(api::PlanRequest request,
-                                                              std::vector<Locality> localities,
+                                                              std::optional<std::vector<Locality>> of_group,
                                                               model::Constants constants) {
-  co_return preview_plan(request, localities, constants);
+  co_return preview_plan(request, std::move(of_group), constants);
 }
 
 asio::awaitable<http::Checked<api::SimulationAnswer>> simulate_there(api::SimulationRequest request,
@@ -98,8 +98,8 @@ asio::awaitable<http::Checked<Answer>> Planner::in_line(asio::awaitable<http::Ch
 }
 
 asio::awaitable<http::Checked<api::PlanAnswer>> Planner::preview(api::PlanRequest request,
-                                                                 std::vector<Locality> in_rank_order) {
-  return in_line(preview_there(std::move(request), std::move(in_rank_order), constants_));
+                                                                 std::optional<std::vector<Locality>> of_group) {
+  return in_line(preview_there(std::move(request), std::move(of_group), constants_));
 }
 
 asio::awaitable<http::Checked<api::SimulationAnswer>> Planner::simulate(api::SimulationRequest request) {

@@ -7,6 +7,7 @@
 #include <compare>
 #include <list>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -51,9 +52,10 @@ class Planner {
   // is forgotten.
   void measured(Level level, double latency_s, double bytes_per_s);
 
-  // POST /v1/plans, see plan_preview.hpp. Problem `unavailable` when too many wait.
+  // POST /v1/plans, see plan_preview.hpp, for the members of a group if there are any. Problem `unavailable` when too
+  // many wait.
   boost::asio::awaitable<http::Checked<api::PlanAnswer>> preview(api::PlanRequest request,
-                                                                 std::vector<Locality> in_rank_order);
+                                                                 std::optional<std::vector<Locality>> of_group);
 
   // POST /v1/simulations, see server/planning/simulations.hpp. Waits in the same line.
   boost::asio::awaitable<http::Checked<api::SimulationAnswer>> simulate(api::SimulationRequest request);

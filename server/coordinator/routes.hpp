@@ -17,6 +17,11 @@
 namespace chorus::coordinator {
 
 // Everything referred to outlives the server's stop(), as do the routes themselves.
+// What a worker may say of itself alone is said by the one whose certificate is for what the worker advertises, if
+// certificates are shown. Nothing of a worker that is not known.
+[[nodiscard]] std::optional<http::Problem> check_is_own(Cluster const& cluster, std::string_view id,
+                                                        http::Caller const& caller);
+
 class WorkerRoutes {
  public:
   WorkerRoutes(Cluster& cluster, LeaseConnections& connections) : cluster_(cluster), connections_(connections) {}
@@ -30,6 +35,7 @@ class WorkerRoutes {
   boost::asio::awaitable<http::Response> leave(http::Request const& request, http::Body& body);
   boost::asio::awaitable<http::Response> probe(http::Request const& request, http::Body& body);
   boost::asio::awaitable<http::Response> renew(http::Request const& request, http::Body& body);
+  boost::asio::awaitable<http::Response> take_out(http::Request const& request, http::Body& body);
   Cluster& cluster_;
   LeaseConnections& connections_;
 };

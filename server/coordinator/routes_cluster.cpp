@@ -12,14 +12,20 @@ using http::Response;
 
 }  // namespace
 
+std::optional<http::Problem> check_is_own(Cluster const& cluster, std::string_view id, http::Caller const& caller) {
+  auto const* const worker = cluster.membership().find(id);
+  return worker == nullptr ? std::nullopt : http::check_identity(caller, worker->url);
+}
+
 void WorkerRoutes::add_to(http::Router& router) {
   router.add(Method::get, "/v1/links", http::Access::read, handler(this, &WorkerRoutes::links));
   router.add(Method::get, "/v1/workers", http::Access::read, handler(this, &WorkerRoutes::list));
   router.add(Method::post, "/v1/workers", http::Access::join, handler(this, &WorkerRoutes::join));
   router.add(Method::get, "/v1/workers/{id}", http::Access::read, handler(this, &WorkerRoutes::get));
-  router.add(Method::delete_, "/v1/workers/{id}", http::Access::join, handler(this, &WorkerRoutes::leave));
+  router.add(Method::delete_, "/v1/workers/{id}", http::Access::admin, handler(this, &WorkerRoutes::take_out));
   router.add(Method::post, "/v1/workers/{id}/probe", http::Access::read, handler(this, &WorkerRoutes::probe));
   router.add(Method::put, "/v1/workers/{id}/lease", http::Access::join, handler(this, &WorkerRoutes::renew));
+  router.add(Method::delete_, "/v1/workers/{id}/lease", http::Access::join, handler(this, &WorkerRoutes::leave));
 }
 
 awaitable<Response> WorkerRoutes::list(Request const& request, Body&) {
@@ -52,6 +58,17 @@ awaitable<Response> WorkerRoutes::get(Request const& request, Body&) {
 }
 
 awaitable<Response> WorkerRoutes::leave(Request const& request, Body&) {
+  auto const incarnation = request.query_value("incarnation");
+  if (!incarnation)
+    co_return http::Problem(http::ProblemCode::bad_request,
+                            "whose lease? ?incarnation= says it; DELETE /v1/workers/{id} takes a worker out");
+  auto const& id = request.parameter("id");
+  if (auto const problem = check_is_own(cluster_, id, request.caller)) co_return *problem;
+  if (auto const problem = co_await cluster_.leave(id, std::string(*incarnation))) co_return *problem;
+  co_return Response(204);
+}
+
+awaitable<Response> WorkerRoutes::take_out(Request const& request, Body&) {
   std::optional<std::string> incarnation;
   if (auto const given = request.query_value("incarnation")) incarnation = *given;
   if (auto const problem = co_await cluster_.leave(request.parameter("id"), std::move(incarnation))) co_return *problem;
@@ -67,6 +84,7 @@ awaitable<Response> WorkerRoutes::probe(Request const& request, Body&) {
 awaitable<Response> WorkerRoutes::renew(Request const& request, Body& body) {
   auto const message = co_await read_message<api::LeaseRequest>(body, http::UnknownFields::ignore);
   if (message.has_error()) co_return message.error();
+  if (auto const problem = check_is_own(cluster_, request.parameter("id"), request.caller)) co_return *problem;
   auto const lease = cluster_.renew(request.parameter("id"), message.value());
   if (lease.has_error()) co_return lease.error();
   connections_.renewed(request.remote, {request.parameter("id"), message.value().incarnation});
@@ -99,7 +117,7 @@ awaitable<Response> GroupRoutes::put(Request const& request, Body& body) {
   if (message.has_error()) co_return message.error();
   auto const group = co_await cluster_.put_group(request.parameter("name"), std::move(message.value()));
   if (group.has_error()) co_return group.error();
-  auto response = Response::json(group.value().epoch == 1 ? 201 : 200, http::encode(group.value()));
+  auto response = Response::json(group.value().epoch == 1 ? 201 : 200, http::encode(cluster_.show(group.value())));
   response.fields.set("Location", "/v1/groups/" + group.value().name);
   co_return response;
 }

@@ -79,6 +79,8 @@ awaitable<Response> ParameterRoutes::hand_over(Request const& request, Body&) {
   if (wait.has_error()) co_return Problem(ProblemCode::bad_request, "query parameter wait: " + wait.error().detail);
   auto const worker = cluster_.find(request.parameter("id"));
   if (worker.has_error()) co_return worker.error();
+  if (!request.caller.may(http::Access::admin))
+    if (auto const problem = check_is_own(cluster_, worker.value().id, request.caller)) co_return *problem;
   if (incarnation && worker.value().incarnation != *incarnation)
     co_return Problem(ProblemCode::epoch_fenced, "worker '" + worker.value().id + "' has another incarnation");
   api::HandOverAnswer answer;

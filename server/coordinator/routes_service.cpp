@@ -6,7 +6,6 @@
 #include "http/problem_pages.hpp"
 #include "http/route_list.hpp"
 #include "metrics/exposition.hpp"
-#include "server/coordinator/plan_preview.hpp"
 #include "server/coordinator/routes.hpp"
 
 namespace chorus::coordinator {
@@ -20,19 +19,14 @@ using http::ProblemCode;
 using http::Request;
 using http::Response;
 
-// Where the ranks of a dry run stand: a group's members, or as the request says.
-http::Checked<std::vector<Locality>> localities_for(api::PlanRequest const& request, Groups const& groups) {
-  if (!request.group) return localities_of(request);
-  if (request.ranks || request.localities) {
-    Problem problem(ProblemCode::invalid_field, "either a group, or ranks and localities");
-    problem.errors.push_back({"/group", problem.detail});
-    return problem;
-  }
+// Where the members of the group that a dry run names stand; nothing if it names none.
+http::Checked<std::optional<std::vector<Locality>>> members_for(api::PlanRequest const& request, Groups const& groups) {
+  if (!request.group) return std::optional<std::vector<Locality>>();
   auto const group = groups.find(*request.group);
   if (group.has_error()) return group.error();
   std::vector<Locality> localities;
   for (auto const& member : group.value().members) localities.push_back(member.locality);
-  return localities;
+  return std::optional(std::move(localities));
 }
 
 }  // namespace
@@ -80,9 +74,9 @@ awaitable<Response> ServiceRoutes::version(Request const&, Body&) {
 awaitable<Response> ServiceRoutes::plan(Request const&, Body& body) {
   auto message = co_await read_message<api::PlanRequest>(body);
   if (message.has_error()) co_return message.error();
-  auto localities = localities_for(message.value(), parts_.cluster.groups());
-  if (localities.has_error()) co_return localities.error();
-  auto const answer = co_await parts_.planner.preview(std::move(message.value()), std::move(localities.value()));
+  auto of_group = members_for(message.value(), parts_.cluster.groups());
+  if (of_group.has_error()) co_return of_group.error();
+  auto const answer = co_await parts_.planner.preview(std::move(message.value()), std::move(of_group.value()));
   if (answer.has_error()) co_return answer.error();
   co_return Response::json(200, http::encode(answer.value()));
 }

@@ -68,8 +68,8 @@ Result<api::PlanAnswer> explain(model::Choice const& choice, std::uint64_t bytes
   answer.considered = show_considered(choice);
   answer.lower_bound = show_lower_bound(choice.spec.op, choice.spec.ranks, bytes);
   if (choice.spec.ranks > verified_ranks_max) {
-    answer.verification =
-        "not verified here above " + std::to_string(verified_ranks_max) + " ranks; chorus verify does it";
+    answer.verification = "neither verified nor drawn here above " + std::to_string(verified_ranks_max) +
+                          " ranks; chorus verify proves it";
     return answer;
   }
   auto const programs = build_all(choice.spec);
@@ -78,7 +78,22 @@ Result<api::PlanAnswer> explain(model::Choice const& choice, std::uint64_t bytes
   answer.verified = report.ok;
   answer.verification =
       report.ok ? "every output chunk holds what " + std::string(name(choice.spec.op)) + " defines" : report.failure;
-  if (choice.spec.ranks <= drawn_ranks_max) answer.rounds = rounds_of(*programs);
+  if (choice.spec.ranks <= drawn_ranks_max)
+    answer.rounds = rounds_of(*programs);
+  else
+    answer.verification += "; more than " + std::to_string(drawn_ranks_max) + " ranks are not drawn";
+  return answer;
+}
+
+Result<api::PlanAnswer> plan_in(Place const& place, model::Wish wish, std::uint64_t elements, std::size_t element_bytes,
+                                std::uint32_t verified_ranks_max) {
+  if (wish.root) wish.root = place.rank_of(*wish.root);
+  auto const choice = model::select(wish, place.network(), elements, element_bytes);
+  if (!choice) return choice.error();
+  auto answer = explain(*choice, elements * element_bytes, verified_ranks_max);
+  if (!answer || !place.linked) return answer;
+  answer->order = place.linked->order;
+  answer->stretch = place.linked->stretch;
   return answer;
 }
 

@@ -7,6 +7,7 @@
 #include "collectives/core/result.hpp"
 #include "collectives/model/select.hpp"
 #include "http/api/collectives.hpp"
+#include "server/planning/place.hpp"
 
 namespace chorus::planning {
 
@@ -20,5 +21,10 @@ inline constexpr std::uint32_t drawn_ranks_max = 64;  // PlanAnswer::rounds is e
 // ranks for a ring. Errors: PlanErrc.
 [[nodiscard]] Result<api::PlanAnswer> explain(model::Choice const& choice, std::uint64_t bytes,
                                               std::uint32_t verified_ranks_max);
+
+// The choice for the ranks of a place, explained, and how they were ordered. A root in the wish is a row of the given
+// links, if there are some. Errors: PlanErrc.
+[[nodiscard]] Result<api::PlanAnswer> plan_in(Place const& place, model::Wish wish, std::uint64_t elements,
+                                              std::size_t element_bytes, std::uint32_t verified_ranks_max);
 
 }  // namespace chorus::planning

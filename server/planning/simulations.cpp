@@ -10,6 +10,7 @@
 #include "collectives/model/select.hpp"
 #include "collectives/model/simulate.hpp"
 #include "server/planning/explain.hpp"
+#include "server/planning/place.hpp"
 
 namespace chorus::planning {
 namespace {
@@ -28,14 +29,18 @@ std::string names_of(Values const& values) {
 }
 
 std::string topology_text(api::SimulationRequest const& request) {
-  auto text = request.topology.value_or("flat:" + std::to_string(request.ranks.value_or(1)));
+  auto const linked = request.links ? request.links->bandwidth_gbyte_per_s.size() : 1;
+  auto text = request.topology.value_or("flat:" + std::to_string(request.links ? linked : request.ranks.value_or(1)));
   if (request.overrides) text += ";" + *request.overrides;
   return text;
 }
 
 http::Checked<topology::ShapeSpec> topology_of(api::SimulationRequest const& request) {
-  if (!request.topology && !request.ranks) return invalid("/ranks", "give ranks, or a topology such as hosts:4x8");
-  if (!request.topology && (*request.ranks < 1 || *request.ranks > plan::max_ranks))
+  if (!request.topology && !request.ranks && !request.links)
+    return invalid("/ranks", "give ranks, a topology such as hosts:4x8, or links");
+  if (request.links && !request.topology)
+    if (auto const rows = shape_of(*request.links); rows.has_error()) return rows.error();
+  if (!request.topology && request.ranks && (*request.ranks < 1 || *request.ranks > plan::max_ranks))
     return invalid("/ranks",
                    std::to_string(*request.ranks) + " ranks; expected 1 to " + std::to_string(plan::max_ranks));
   auto shape = topology::parse_shape(topology_text(request));
@@ -181,21 +186,27 @@ http::Checked<api::SimulationAnswer> simulate(api::SimulationRequest const& requ
   auto const shape = topology_of(request);
   if (shape.has_error()) return shape.error();
   auto const ranks = static_cast<std::uint32_t>(shape->localities.size());
-  auto const wish = wish_of(request, ranks);
+  auto wish = wish_of(request, ranks);
   if (wish.has_error()) return wish.error();
   auto const vector = vector_of(request);
   if (vector.has_error()) return vector.error();
 
-  model::Network const network(shape->localities, model::overridden(constants, *shape));
+  Place place{*shape, model::overridden(constants, *shape), std::nullopt};
+  if (request.links)
+    if (auto problem = connect(place, *request.links, request.bytes)) return std::move(*problem);
+  if (wish->root) wish->root = place.rank_of(*wish->root);
+  auto const network = place.network();
   Study study(*wish, network, *vector);
   if (auto problem = study.find_entries(rounds_max)) return std::move(*problem);
   api::SimulationAnswer answer;
   answer.op = request.op;
   answer.ranks = ranks;
   answer.bytes = request.bytes;
-  answer.topology = topology_text(request);
+  answer.topology = topology_text(request) + (place.linked ? " with given links" : "");
   answer.items = study.run(watch);
   answer.lower_bound = show_lower_bound(wish->op, ranks, request.bytes);
+  if (place.linked) answer.order = place.linked->order;
+  if (place.linked) answer.stretch = place.linked->stretch;
   return answer;
 }
 

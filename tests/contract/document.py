@@ -27,6 +27,15 @@ class Document:
             routes.add((method, path, operation["x-role"][service]))
         return routes
 
+    def pairs(self):
+        """{(service, operationId, status)}: everything that may be answered."""
+        return {
+            (service, operation["operationId"], int(status))
+            for (service, _, _), operation in self.operations.items()
+            for status, response in operation["responses"].items()
+            if service in response.get("x-services", [service])
+        }
+
     def find(self, service, method, path):
         """The operation of a request: the one with the most literal path, as the router does."""
         method = "GET" if method == "HEAD" else method
@@ -50,24 +59,43 @@ class Document:
         jsonschema.Draft202012Validator(schema).validate(instance)
 
     def check(self, service, method, path, answer):
-        """Raises what is wrong with the answer; otherwise gives the key of the operation."""
+        """Raises what is wrong with the answer; otherwise gives its pair."""
         pattern, operation = self.find(service, method, path)
         response = operation["responses"].get(str(answer.status))
-        if response is None:
+        if response is None or service not in response.get("x-services", [service]):
             raise ValueError(f"status {answer.status} is not one of {sorted(operation['responses'])}")
+        pair = service, operation["operationId"], answer.status
         for name, header in response.get("headers", {}).items():
-            is_success = answer.media() != "application/problem+json"
-            if header.get("required") and is_success and answer.headers.get(name) is None:
+            value = answer.headers.get(name)
+            if value is None and header.get("required"):
                 raise ValueError(f"there is no {name}")
+            if value is not None:
+                self.validate(header["schema"], header_value(value, header["schema"]["type"]))
         content = response.get("content", {})
         if method == "HEAD" or not answer.body:
             if content and method != "HEAD" and answer.media() not in content and answer.media() != "":
                 raise ValueError(f"{answer.media()} is not one of {sorted(content)}")
-            return service, operation["operationId"]
+            return pair
         if answer.media() not in content:
             raise ValueError(f"{answer.media() or 'a body without a type'} is not one of {sorted(content)}")
         schema = content[answer.media()].get("schema", {})
         if answer.media().endswith("json"):
             mine = [one for one in schema.get("anyOf", [schema]) if service in one.get("x-services", [service])]
             self.validate(mine[0], answer.json())
-        return service, operation["operationId"]
+        if answer.media() == "application/problem+json":
+            self.check_problem(answer)
+        return pair
+
+    @staticmethod
+    def check_problem(answer):
+        problem = answer.json()
+        if problem["status"] != answer.status or problem["type"] != f"/problems/{problem['code']}":
+            raise ValueError("status or type do not fit the code")
+        if problem["code"] in ("unavailable", "rate_limited") and answer.headers.get("Retry-After") is None:
+            raise ValueError("it does not say when to come back")
+
+
+def header_value(text, kind):
+    if kind == "integer":
+        return int(text)
+    return {"true": True, "false": False}.get(text, text) if kind == "boolean" else text

@@ -4,6 +4,8 @@ import http.client
 import json
 import os
 import pathlib
+import resource
+import socket
 import subprocess
 import tempfile
 import time
@@ -27,20 +29,24 @@ class Answer:
 class Service:
     """One process; ends with the fleet that made it."""
 
-    def __init__(self, kind, program, arguments, log):
+    def __init__(self, kind, program, arguments, log, preload=None, descriptors=None):
+        """preload: a library; descriptors: how many files and sockets it may have."""
         self.kind = kind
+        limit = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors, descriptors))
         self.process = subprocess.Popen(
-            [program, "--port", "0", "--log-level", "warn", *arguments], stdout=subprocess.PIPE, stderr=log, text=True
-        )
+            [program, "--port", "0", "--log-level", "warn", *arguments], stdout=subprocess.PIPE, stderr=log, text=True,
+            env={**os.environ, **({"LD_PRELOAD": str(preload)} if preload else {})},
+            preexec_fn=limit if descriptors else None,
+        )  # fmt: skip
         line = self.process.stdout.readline()
         if not line.startswith("listening on "):
             log.flush()
             raise RuntimeError(f"{program} did not start: {pathlib.Path(log.name).read_text()[-500:]}")
         self.url = line.removeprefix("listening on ").strip()
 
-    def ask(self, method, path, body=None, headers=None, stream_bytes=None):
+    def ask(self, method, path, body=None, headers=None, stream_bytes=None, patience_s=60):
         """stream_bytes: read so much of a body that has no end."""
-        connection = http.client.HTTPConnection(urllib.parse.urlsplit(self.url).netloc, timeout=60)
+        connection = http.client.HTTPConnection(urllib.parse.urlsplit(self.url).netloc, timeout=patience_s)
         try:
             if isinstance(body, (dict, list)):
                 body = json.dumps(body)
@@ -52,6 +58,23 @@ class Service:
             return Answer(response.status, response.headers, content)
         finally:
             connection.close()
+
+
+    def connect(self):
+        place = urllib.parse.urlsplit(self.url)
+        return socket.create_connection((place.hostname, place.port), timeout=60)
+
+    def say(self, header, rest=b""):
+        """Bytes as they are, as a client that is not a library might send them; gives the answer to them."""
+        with self.connect() as connection:
+            connection.sendall(header.encode() + rest)
+            return answer_from(connection)
+
+
+def answer_from(connection):
+    response = http.client.HTTPResponse(connection)
+    response.begin()
+    return Answer(response.status, response.headers, response.read())
 
 
 class Fleet:
@@ -71,8 +94,8 @@ class Fleet:
         for worker in self.workers:
             self.until(lambda worker=worker: worker.ask("GET", "/readyz").status == 200, "the workers are ready")
 
-    def start(self, kind, program, arguments):
-        service = Service(kind, program, list(arguments), self.log)
+    def start(self, kind, program, arguments, **limits):
+        service = Service(kind, program, list(arguments), self.log, **limits)
         self.services.append(service)
         return service
 

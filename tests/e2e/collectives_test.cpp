@@ -1,6 +1,7 @@
 // Collectives over real processes: the results are compared exactly.
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <numeric>
 #include <thread>
 
@@ -205,6 +206,16 @@ TEST_CASE("links between racks are measured when workers join, and the model hee
     CHECK(link.at("bytes_per_s").to_number<double>() > 1e6);
     CHECK(link.at("latency_s").to_number<double>() < 0.1);
   }
+  // A coordinator to which nobody came from another rack knows no better than the model's defaults.
+  Cluster alone(1);
+  auto const predicted_s = [](Cluster& where) {
+    auto const answer = where.coordinator.post(
+        "/v1/plans",
+        R"({"localities":["rack=a,host=1","rack=b,host=2","rack=a,host=3"],"bytes":8388608,"algorithm":"ring"})");
+    return answer.json().at("predicted_seconds").to_number<double>();
+  };
+  CHECK(predicted_s(alone) > 0);
+  CHECK(std::abs(std::log(predicted_s(cluster) / predicted_s(alone))) > 0.05);
   cluster.make_group("g");
   put_everywhere<float>(cluster, "x", "f32", 1000);
   expect_success(cluster.run({{"group", "g"}, {"tensor", "x"}}));

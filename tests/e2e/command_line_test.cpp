@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "tests/support/cluster.hpp"
+#include "tests/support/terminal.hpp"
 
 using namespace chorus::testing;
 namespace json = boost::json;
@@ -87,6 +88,30 @@ TEST_CASE("bench starts real ranks, checks the data and prints one line per size
     CHECK(line.as_object().contains(member));
   CHECK(line.at("correct").as_bool());
   CHECK(line.at("bytes").to_number<int>() == 65536);
+}
+
+TEST_CASE("long work shows how far it is to who sits before it, then a table, and gives JSON lines to a pipe") {
+  struct Long {
+    std::vector<std::string> arguments;
+    std::string progress, table, member;
+  };
+  std::vector<Long> const all{
+      {{"verify", "--max-ranks", "32"}, "plans, 0 failed", "are correct", "plans"},
+      {{"simulate", "--ranks", "256", "--bytes", "1M"}, "simulated", "bottleneck", "bytes_per_rank"},
+      {{"bench", "--ranks", "2", "--link", "tcp", "--bytes", "4,64K", "--seconds", "0.5"},
+       "1 of 2: all_reduce",
+       "busbw",
+       "busbw_GBps"}};
+  for (auto const& one : all) {
+    INFO(one.arguments.front());
+    auto arguments = one.arguments;
+    arguments.insert(arguments.begin(), binary("chorus"));
+    Terminal terminal(arguments, 120, 60);
+    CHECK(terminal.shows(one.progress));
+    CHECK(terminal.shows(one.table));
+    CHECK(terminal.wait() == 0);
+    CHECK(call(one.arguments).last_line().as_object().contains(one.member));
+  }
 }
 
 TEST_CASE("what is mistyped is refused with exit status 2, and a missing coordinator with 3") {

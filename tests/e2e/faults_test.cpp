@@ -14,7 +14,7 @@
 #include <map>
 #include <thread>
 
-#include "tests/e2e/fault_fleet.hpp"
+#include "tests/e2e/fault.hpp"
 
 using namespace chorus::testing;
 namespace json = boost::json;
@@ -23,29 +23,11 @@ using Clock = std::chrono::steady_clock;
 
 namespace {
 
-enum class Fault { kill, stop, stop_beyond_the_lease, harm };
-
 struct Round {
   Work work;
-  Fault fault = Fault::kill;
-  Harm harm = Harm::none;
-  std::size_t victim = 0;
+  Fault fault;
   std::chrono::microseconds moment{0};
   bool goes_on = false;  // with those that are left, if one is lost
-
-  [[nodiscard]] std::string name() const {
-    switch (fault) {
-      case Fault::kill:
-        return "kill";
-      case Fault::stop:
-        return "stop";
-      case Fault::stop_beyond_the_lease:
-        return "stop_beyond_the_lease";
-      case Fault::harm:
-        return to_string(harm);
-    }
-    return "";
-  }
 };
 
 // Those that do not care how many ranks there are.
@@ -82,13 +64,7 @@ Round draw(std::mt19937_64& random) {
   Round round;
   auto const& [op, algorithms] = table.at(random() % table.size());
   round.work = {op, algorithms.at(random() % algorithms.size()), false};
-  auto const kind = random() % 10;
-  round.fault = kind < 2    ? Fault::kill
-                : kind == 2 ? Fault::stop
-                : kind == 3 ? Fault::stop_beyond_the_lease
-                            : Fault::harm;
-  round.harm = harms.at(random() % harms.size());
-  round.victim = random() % FaultFleet::workers_count;
+  round.fault = draw_fault(random, harms);
   round.moment = std::chrono::microseconds(random() % 20000);
   round.goes_on = random() % 2 == 0;
   // The numbers are of four ranks.
@@ -96,35 +72,9 @@ Round draw(std::mt19937_64& random) {
   return round;
 }
 
-// From the moment of the fault to its end, which comes when the collective has ended.
-class Injection {
- public:
-  Injection(FaultFleet& fleet, Round const& round) : fleet_(fleet), round_(round) {
-    std::this_thread::sleep_until(Clock::now() + round.moment);  // the moment is what varies: it waits for nothing
-    auto& victim = fleet_.worker(round.victim);
-    if (round.fault == Fault::kill) victim.process.signal(SIGKILL);
-    if (is_stop()) victim.process.signal(SIGSTOP);
-    if (round.fault == Fault::harm) fleet_.proxy(round.victim).suffer(round.harm);
-    if (round.fault == Fault::stop) std::this_thread::sleep_until(Clock::now() + 300ms);  // of its lease
-    if (round.fault == Fault::stop) victim.process.signal(SIGCONT);
-  }
-  void end() {
-    if (round_.fault == Fault::kill) fleet_.restart(round_.victim);
-    if (is_stop()) fleet_.worker(round_.victim).process.signal(SIGCONT);
-    fleet_.proxy(round_.victim).suffer(Harm::none);
-  }
-
- private:
-  [[nodiscard]] bool is_stop() const {
-    return round_.fault == Fault::stop || round_.fault == Fault::stop_beyond_the_lease;
-  }
-  FaultFleet& fleet_;
-  Round const& round_;
-};
-
-bool turns_bits(Round const& round) {
-  return round.fault == Fault::harm && (round.harm == Harm::corrupt_frame || round.harm == Harm::corrupt_payload ||
-                                        round.harm == Harm::corrupt_answer);
+bool turns_bits(Fault const& fault) {
+  return fault.kind == Fault::Kind::harm && (fault.harm == Harm::corrupt_frame || fault.harm == Harm::corrupt_payload ||
+                                             fault.harm == Harm::corrupt_answer);
 }
 
 void print(char const* what, std::vector<double> values) {
@@ -148,36 +98,37 @@ TEST_CASE("whatever operation is hit by whatever fault: it is right everywhere o
   for (std::uint64_t n = 0; soak > 0s ? Clock::now() < until : n < faults; ++n) {
     auto const round = draw(random);
     INFO("seed " << seed << ", fault " << n << ": " << round.work.op << " " << round.work.algorithm
-                 << (round.work.is_uneven ? ", uneven, " : ", ") << round.name() << " of w" << round.victim << " after "
-                 << round.moment.count() << " us");
+                 << (round.work.is_uneven ? ", uneven, " : ", ") << to_string(round.fault) << " of w"
+                 << round.fault.victim << " after " << round.moment.count() << " us");
     fleet.expect_health();
     auto const before = fleet.look();
-    auto const turned_before = fleet.proxy(round.victim).harmed();
-    auto const found_before = turns_bits(round) ? fleet.corruptions_found() : 0;
+    auto const turned_before = fleet.proxy(round.fault.victim).harmed();
+    auto const found_before = turns_bits(round.fault) ? fleet.corruptions_found() : 0;
     json::value record;
     auto const begun = Clock::now();
     std::thread launch([&] { record = fleet.run(round.work, round.goes_on); });
-    Injection injection(fleet, round);
+    std::this_thread::sleep_until(Clock::now() + round.moment);  // the moment is what varies: it waits for nothing
+    begin(round.fault, fleet);
     launch.join();
     auto const ended = Clock::now();
-    injection.end();
+    end(round.fault, fleet);
     REQUIRE(fleet.stands_again());
     auto const well = Clock::now();
-    auto const outcome =
-        fleet.judge(record, round.work, before, round.fault == Fault::kill ? round.victim : FaultFleet::nobody);
+    auto const outcome = fleet.judge(record, round.work, before,
+                                     round.fault.kind == Fault::Kind::kill ? round.fault.victim : FaultFleet::nobody);
     CHECK(ended - begun < 12s);
     auto const then = fleet.look();
     Work const plain{"all_reduce"};
     auto const clean = fleet.run(plain, true);
     CHECK(fleet.judge(clean, plain, then, FaultFleet::nobody).starts_with("succeeded"));
-    if (turns_bits(round)) {
-      auto const bits = static_cast<double>(fleet.proxy(round.victim).harmed() - turned_before);
+    if (turns_bits(round.fault)) {
+      auto const bits = static_cast<double>(fleet.proxy(round.fault.victim).harmed() - turned_before);
       auto const links = fleet.corruptions_found() - found_before;
       CHECK(links >= bits);
       turned += bits;
       found += links;
     }
-    ++outcomes[round.name()][outcome];
+    ++outcomes[to_string(round.fault)][outcome];
     ended_ms.push_back(std::chrono::duration<double, std::milli>(ended - begun).count());
     well_ms.push_back(std::chrono::duration<double, std::milli>(well - ended).count());
   }

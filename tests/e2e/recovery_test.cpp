@@ -94,6 +94,11 @@ std::string spread(std::vector<double> values) {
   return text(values.front()) + ", " + text(values[values.size() / 2]) + ", " + text(values.back());
 }
 
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  return values[values.size() / 2];
+}
+
 void print(char const* fault, Times const& times) {
   std::cout << times.told_ms.size() << " workers " << fault
             << "; ms until the last survivor was told (min, median, max) " << spread(times.told_ms)
@@ -134,7 +139,7 @@ void check(std::vector<Seen> const& seen, std::string const& victim) {
   }
 }
 
-void lose_many(int times, char const* what, std::vector<std::string> coordinator_flags, int signal) {
+Times lose_many(int times, char const* what, std::vector<std::string> coordinator_flags, int signal) {
   Cluster cluster(4, {}, std::move(coordinator_flags));
   std::vector<Service*> members;
   for (std::size_t i = 0; i < 4; ++i) members.push_back(&cluster.worker(i));
@@ -156,14 +161,20 @@ void lose_many(int times, char const* what, std::vector<std::string> coordinator
     REQUIRE(eventually([&] { return stands(cluster, 4); }));
   }
   print(what, measured);
+  return measured;
 }
 
 }  // namespace
 
 TEST_CASE("a killed member: all others are told who it was, and have the next result without it at once") {
-  lose_many(wanted("CHORUS_KILLS", 6), "killed", {}, SIGKILL);
+  auto const times = lose_many(wanted("CHORUS_KILLS", 6), "killed", {}, SIGKILL);
+  CHECK(median(times.told_ms) < 100);
+  CHECK(median(times.well_ms) < 200);
 }
 
 TEST_CASE("a stopped member is out when its lease has passed") {
-  lose_many(wanted("CHORUS_STOPS", 2), "stopped", {"--lease-ms", "1000"}, SIGSTOP);
+  auto const times = lose_many(wanted("CHORUS_STOPS", 2), "stopped", {"--lease-ms", "1000"}, SIGSTOP);
+  // A lease is renewed every third of it, looked at ten times in its time.
+  CHECK(median(times.told_ms) < 1500);
+  CHECK(median(times.well_ms) < 1700);
 }

@@ -157,6 +157,17 @@ TEST_CASE("a worker that is stopped in the middle of a collective is named every
   std::string logs;
   for (auto const* worker : {"w0", "w1", "w3"}) logs += fleet.log(worker);
   CHECK(mentions(logs, R"("event":"run.stalled")"));
+  // The trace that the launch belongs to has been passed on: workers' logs and flights have it, too.
+  auto const failed_at = logs.find(R"("event":"run.ended")");
+  REQUIRE(failed_at != std::string::npos);
+  auto const of_run = json::parse(
+      logs.substr(logs.rfind('\n', failed_at) + 1, logs.find('\n', failed_at) - logs.rfind('\n', failed_at) - 1));
+  CHECK(of_run.at("run") == run);
+  CHECK(of_run.at("group") == "g");
+  CHECK(of_run.at("epoch") == record.at("epoch"));
+  CHECK(of_run.at("trace_id") == "4bf92f3577b34da6a3ce929d0e0e4736");
+  auto const flight = fleet.worker("w0").get("/v1/flight?run=" + std::to_string(run)).json().at("items").at(0);
+  CHECK(mentions(json::serialize(flight), "4bf92f3577b34da6a3ce929d0e0e4736"));
 }
 
 TEST_CASE("one that goes on after a pause succeeds, and nothing is left of the stall but events") {

@@ -11,10 +11,8 @@ struct Question {
   std::string expression;
 };
 
-// Every target of every panel, every annotation and every variable, with Grafana's variables filled in. Panels that are
-// `excused` by their dashboard's uid are left out.
-[[nodiscard]] std::vector<Question> dashboard_questions(std::string const& directory,
-                                                        std::vector<std::string> const& excused);
+// Every target of every panel, every annotation and every variable, with Grafana's variables filled in.
+[[nodiscard]] std::vector<Question> dashboard_questions(std::string const& directory);
 
 // What an alert compares, without the comparison: an alert that does not fire gives nothing, what it looks at has to
 // give something, with labels that match. What is an hour ago is now, and what must not be there (unless) has to be.

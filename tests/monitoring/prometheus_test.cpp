@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "tests/monitoring/expressions.hpp"
+#include "tests/monitoring/gpu_exporter.hpp"
 #include "tests/monitoring/prometheus.hpp"
 #include "tests/monitoring/work.hpp"
 
@@ -13,7 +14,6 @@ namespace {
 struct Excused {
   std::string what, why;
 };
-Excused const gpu_dashboard{"chorus-gpu", "its families exist where a GPU does (DCGM, device=\"cuda\")"};
 Excused const certificates{"chorus_tls_certificate_expiry_timestamp_seconds",
                            "the services of this test speak plain HTTP"};
 Excused const digest_alert{"ChorusDigestMismatch", "kind=\"digest_mismatch\" needs memory that corrupts data"};
@@ -68,8 +68,11 @@ bool is_alerted(Prometheus const& prometheus, std::string const& labels) {
 
 TEST_CASE("a live group under work: every expression of every panel, rule and alert has data") {
   Work work;
-  Prometheus const prometheus(work.coordinator().url, work.worker_urls());
-  REQUIRE(eventually([&] { return prometheus.knows("sum(up) == 5"); }, patience));
+  GpuExporter const gpus;
+  auto urls = work.worker_urls();
+  urls.push_back(gpus.url());
+  Prometheus const prometheus(work.coordinator().url, urls);
+  REQUIRE(eventually([&] { return prometheus.knows("sum(up) == 6"); }, patience));
   auto const until = std::chrono::steady_clock::now() + std::chrono::seconds(8);
   while (std::chrono::steady_clock::now() < until) {
     work.round();
@@ -77,11 +80,10 @@ TEST_CASE("a live group under work: every expression of every panel, rule and al
   }
   work.stop_one();
 
-  say(gpu_dashboard);
   say(digest_alert);
   say(certificates);
   check(prometheus, rule_questions(prometheus));
-  check(prometheus, dashboard_questions(metrics_directory + "/dashboards", {gpu_dashboard.what}));
+  check(prometheus, dashboard_questions(metrics_directory + "/dashboards"));
 
   CHECK(is_alerted(prometheus, R"(alertname="ChorusUncleanShutdown",alertstate="firing")"));
   CHECK(is_alerted(prometheus, R"(alertname="ChorusMembersMissing",alertstate="pending",group="g")"));

@@ -38,8 +38,10 @@ void prepare(int socket) {
 }  // namespace
 
 std::string to_string(Harm harm) {
-  constexpr std::array names{"none",          "delay",           "cut",           "deaf", "mute", "silent", "truncate",
-                             "corrupt_frame", "corrupt_payload", "corrupt_answer"};
+  constexpr std::array names{"none",           "delay",          "cut",
+                             "deaf",           "mute",           "silent",
+                             "truncate",       "corrupt_frame",  "corrupt_payload",
+                             "corrupt_answer", "corrupt_message"};
   return names.at(static_cast<std::size_t>(harm));
 }
 
@@ -171,12 +173,24 @@ void FaultProxy::strike(Pair& pair, Way& way, std::string& piece) {
     ++harmed_;
     way.due = Clock::now() + delay;
   }
+  if (harm_ == Harm::corrupt_message) strike_message(way, piece);
   if (harm_ == Harm::truncate && !way.was_harmed) {
     ++harmed_;
     piece.resize(random_() % piece.size());
     static_cast<void>(::write(way.to, piece.data(), piece.size()));
     end(pair, false);
   }
+}
+
+void FaultProxy::strike_message(Way& way, std::string& piece) {
+  auto const at = piece.find("\r\nChorus-Message-Crc32c: ");
+  if (way.is_link || way.was_harmed || at == std::string::npos) return;
+  way.was_harmed = true;
+  if (random_() % 2 == 0) return;
+  // Of the head as far as it lies before, or of what comes after: the field itself is two names for one number.
+  auto const after = std::min(piece.size(), at + 43);
+  if (after < piece.size() && random_() % 2 == 0) return turn_a_bit(way, piece, after, piece.size() - after);
+  turn_a_bit(way, piece, 0, at);
 }
 
 // A link begins like a request and its answer, to their blank lines; then frames.

@@ -24,6 +24,8 @@ enum class Harm : std::uint8_t {
   corrupt_frame,    // of a frame's head that comes for the service
   corrupt_payload,  // of a frame's payload that comes for the service
   corrupt_answer,   // of a frame's head that the service sends back
+  // One bit of the next message with a checksum, there or back, on every other connection that is not a link.
+  corrupt_message,
 };
 std::string to_string(Harm harm);
 
@@ -76,6 +78,7 @@ class FaultProxy {
   void strike(Pair& pair, Way& way, std::string& piece);
   void follow_link(Pair& pair, Way& way, std::string& piece);
   void follow_frames(Pair& pair, Way& way, std::string& piece, std::size_t at);
+  void strike_message(Way& way, std::string& piece);
   void turn_a_bit(Way& way, std::string& piece, std::size_t at, std::size_t bytes);
   [[nodiscard]] bool is_kept_back(Way const& way) const;
   static void end(Pair& pair, bool with_reset);

@@ -16,14 +16,14 @@ Answer to_answer(httplib::Result const& result) {
   return {result->status, result->body, result->headers};
 }
 
-std::unique_ptr<httplib::Client> client_of(std::string const& url) {
-  auto client = std::make_unique<httplib::Client>(url);
-  client->set_read_timeout(60);
+}  // namespace
+
+std::unique_ptr<httplib::Client> ParameterClient::client() const {
+  auto client = std::make_unique<httplib::Client>(entry_);
+  client->set_read_timeout(patience_);
   client->set_tcp_nodelay(true);
   return client;
 }
-
-}  // namespace
 
 httplib::Headers ParameterClient::identity(std::uint64_t sequence, std::optional<std::uint64_t> clock) const {
   httplib::Headers headers{{"Chorus-Client", name_}, {"Chorus-Sequence", std::to_string(sequence)}};
@@ -35,7 +35,7 @@ Answer ParameterClient::push(std::string const& parameter, std::string const& by
                              std::string const& what, httplib::Headers headers) {
   auto& sequence = sequences_[parameter];
   headers.merge(identity(sequence, clock));
-  auto answer = to_answer(client_of(entry_)->Post(path_of(parameter, what), headers, bytes, media_type));
+  auto answer = to_answer(client()->Post(path_of(parameter, what), headers, bytes, media_type));
   if (answer.status == 200) ++sequence;
   return answer;
 }
@@ -47,19 +47,18 @@ Answer ParameterClient::repeat(std::string const& parameter, std::string const& 
 
 Answer ParameterClient::put_value(std::string const& parameter, std::string const& bytes) {
   auto& sequence = sequences_[parameter];
-  auto answer =
-      to_answer(client_of(entry_)->Put(path_of(parameter, "value"), identity(sequence, {}), bytes, media_type));
+  auto answer = to_answer(client()->Put(path_of(parameter, "value"), identity(sequence, {}), bytes, media_type));
   if (answer.status == 200) ++sequence;
   return answer;
 }
 
 Answer ParameterClient::pull(std::string const& parameter, httplib::Headers const& headers,
                              std::string const& query) const {
-  return to_answer(client_of(entry_)->Get(path_of(parameter, "value") + query, headers));
+  return to_answer(client()->Get(path_of(parameter, "value") + query, headers));
 }
 
 Answer ParameterClient::post(std::string const& path, std::string const& bytes, httplib::Headers const& headers) const {
-  return to_answer(client_of(entry_)->Post(path, headers, bytes, media_type));
+  return to_answer(client()->Post(path, headers, bytes, media_type));
 }
 
 }  // namespace chorus::testing

@@ -1,7 +1,9 @@
 // What a client of parameters says over HTTP: through any worker, with an independent client.
 #pragma once
 
+#include <chrono>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,8 +14,10 @@ namespace chorus::testing {
 
 class ParameterClient {
  public:
-  // `entry` is the URL of the worker that is asked; `name` that of this client.
-  ParameterClient(std::string entry, std::string name) : entry_(std::move(entry)), name_(std::move(name)) {}
+  // `entry` is the URL of the worker that is asked; `name` that of this client. Who hears nothing for so long as its
+  // patience, gives up the request and throws.
+  ParameterClient(std::string entry, std::string name, std::chrono::seconds patience = std::chrono::seconds(60))
+      : entry_(std::move(entry)), name_(std::move(name)), patience_(patience) {}
 
   void ask(std::string entry) { entry_ = std::move(entry); }
 
@@ -40,10 +44,12 @@ class ParameterClient {
   [[nodiscard]] std::uint64_t sequence(std::string const& parameter) { return sequences_[parameter]; }
 
  private:
+  [[nodiscard]] std::unique_ptr<httplib::Client> client() const;
   [[nodiscard]] httplib::Headers identity(std::uint64_t sequence, std::optional<std::uint64_t> clock) const;
 
   std::string entry_;
   std::string const name_;
+  std::chrono::seconds const patience_;
   std::map<std::string, std::uint64_t> sequences_;
 };
 

@@ -43,23 +43,30 @@ Ran run(std::vector<std::string> const& arguments) {
   return {process.wait(), std::move(output)};
 }
 
-SecureFleet::SecureFleet(std::size_t workers) {
+std::unique_ptr<Service> SecureFleet::start(std::string const& name, std::vector<std::string> arguments) {
+  for (auto const& one : protection(name)) arguments.push_back(one);
+  arguments.insert(arguments.end(), {"--log-level", logs_ == Logs::kept ? "trace" : "warn"});
+  if (logs_ == Logs::kept) {
+    std::vector<std::string> const redirected{"/bin/sh", "-c", "log=$1; shift; exec \"$@\" 2>\"$log\"", "sh",
+                                              file(name + ".log")};
+    arguments.insert(arguments.begin(), redirected.begin(), redirected.end());
+  }
+  return std::make_unique<Service>(name, std::move(arguments));
+}
+
+SecureFleet::SecureFleet(std::size_t workers, Logs logs) : logs_(logs) {
   client_ = authority.issue("client", {"client.example"});
   auto const service = create("service", "join", "1h");
   service_token_file_ = directory_ / "service.token";
   write_file(service_token_file_, service + "\n");
   admin_ = badge("admin");
 
-  std::vector<std::string> arguments{binary("chorus-coordinator"), "--port", "0", "--log-level", "warn", "--audit-log",
-                                     directory_ / "audit.jsonl"};
-  for (auto const& one : protection("coordinator")) arguments.push_back(one);
-  coordinator_ = std::make_unique<Service>("coordinator", std::move(arguments));
+  coordinator_ = start("coordinator", {binary("chorus-coordinator"), "--port", "0", "--audit-log", file("audit.jsonl"),
+                                       "--journal", file("journal")});
   for (std::size_t i = 0; i < workers; ++i) {
     auto const id = "w" + std::to_string(i);
-    arguments = {binary("chorus-worker"), "--port",         "0", "--log-level", "warn", "--id", id, "--shm", "off",
-                 "--coordinator",         coordinator_->url};
-    for (auto const& one : protection(id)) arguments.push_back(one);
-    workers_.push_back(std::make_unique<Service>(id, std::move(arguments)));
+    workers_.push_back(start(
+        id, {binary("chorus-worker"), "--port", "0", "--id", id, "--shm", "off", "--coordinator", coordinator_->url}));
     if (!eventually([&] { return call(workers_.back()->url, "GET", "/readyz", admin_).status == 200; }))
       throw std::runtime_error(id +
                                " did not become ready: " + call(workers_.back()->url, "GET", "/readyz", admin_).body);

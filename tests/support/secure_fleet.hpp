@@ -39,10 +39,15 @@ struct Ran {
 };
 Ran run(std::vector<std::string> const& arguments);
 
+enum class Logs {
+  shown,  // warnings, where the test's own output goes
+  kept,   // everything that there is, in file("NAME.log")
+};
+
 class SecureFleet {
  public:
   // Client certificates are required everywhere; links go over TLS.
-  explicit SecureFleet(std::size_t workers);
+  explicit SecureFleet(std::size_t workers, Logs logs = Logs::shown);
 
   Service& coordinator() { return *coordinator_; }
   Service& worker(std::size_t i) { return *workers_.at(i); }
@@ -68,7 +73,9 @@ class SecureFleet {
   std::string create(std::string const& id, std::string const& role, std::string const& lifetime);
   void wait_for(std::function<bool(std::string const& url)> const& holds) const;  // at every service
   std::vector<std::string> protection(std::string const& name);
+  std::unique_ptr<Service> start(std::string const& name, std::vector<std::string> arguments);
 
+  Logs const logs_;
   ScratchDirectory directory_;
   std::map<std::string, std::string> ids_;  // by token
   int drawn_ = 0;

@@ -62,6 +62,8 @@ bool Screen::obey_escape() {
     row_ = column_ = 0;
   else if (escape_ == "\x1b[2J")
     clear();
+  else if (escape_ == "\x1b[K")
+    lines_[row_].resize(std::min(lines_[row_].size(), column_));
   else if (escape_ == "\x1b[?1049h" || escape_ == "\x1b[?1049l")
     is_second_ = last == 'h';
   else if (escape_ == "\x1b[?25l" || escape_ == "\x1b[?25h")

@@ -10,7 +10,8 @@
 namespace chorus::testing {
 
 // What a terminal makes of bytes: a grid of characters of one byte each. Understands what programs here write: text,
-// CR, LF, going home, clearing, the second screen, a hidden cursor; anything else after an escape throws.
+// CR, LF, going home, clearing all or the rest of a line, the second screen, a hidden cursor; anything else after an
+// escape throws.
 class Screen {
  public:
   Screen(std::size_t columns, std::size_t rows);

@@ -125,7 +125,8 @@ test("a plan is played step by step, forward and back, by mouse and by key", asy
   await page.getByText("round 13 of 14").waitFor();
   await page.getByLabel("Play the plan").click();
   await page.getByText("round 14 of 14").waitFor();
-  assert.match(await page.locator("#plan .bars").innerText(), /ring/);
+  assert.match(await page.locator("#plan .bars").innerText(), /▸ ring/);
+  assert.match(await page.locator("#plan .bars .times").allInnerTexts().then((texts) => texts.join()), /×\d/); // the others
   await page.getByLabel("Algorithm").selectOption("centralized");
   await page.locator(".topology .node.root").waitFor();
   await close(page);
@@ -143,6 +144,22 @@ test("the demo runs, and what it did is shown", async () => {
   );
   assert.equal(new Int32Array(sum)[0], 1 + 2 + 3 + 4 + 5 + 6 + 7 + 8);
   await page.locator(".matrix rect.some").first().waitFor();
+  await close(page);
+});
+
+test("what every rank really did is drawn, as its flight recorder has it", async () => {
+  await cluster.putTensor("traced", 1 << 20);
+  const done = await cluster.allReduce("train", "traced", {algorithm: "ring"});
+  const page = await openPage(browser, cluster.url);
+  await page.locator(`#collectives tbody tr[data-key="${done.id}"]`).click();
+  await page.getByText("Every rank's time, from the flight recorders").waitFor();
+  for (const [kind, least] of [
+    ["wait", 1],
+    ["receive", 8],
+    ["reduce", 8],
+    ["send", 8],
+  ])
+    assert.ok((await page.locator(`#collective svg[role=img] .span.${kind}`).count()) >= least, kind);
   await close(page);
 });
 
@@ -216,6 +233,48 @@ test("parameters show whose clock is behind", async () => {
   assert.ok(pushed.ok, await pushed.text());
   await section.getByText("clock 0 ◂ slowest").waitFor();
   await section.getByText("clock 1").waitFor();
+  await close(page);
+});
+
+test("settings that are not at their defaults are shown, and all of them when asked", async () => {
+  const other = await Cluster.begin([], ["--stall-ms", "1500"]);
+  const page = await openPage(browser, other.url);
+  const settings = page.locator("#settings");
+  await settings.getByText("--stall-ms", {exact: true}).waitFor();
+  await settings.getByText("1500", {exact: true}).waitFor();
+  await settings.getByText(/; default 2000$/).waitFor();
+  assert.equal(await settings.getByText("--drain-ms", {exact: true}).count(), 0);
+  await settings.getByRole("button", {name: "Show all"}).click();
+  await settings.getByText("--drain-ms", {exact: true}).waitFor();
+  await close(page);
+  await other.stop();
+});
+
+test("edges are as wide as their bytes per second; a slow link is told by colour, dashes, sign and words", async () => {
+  const before = (one) => pretendGroup(one, cluster, 8, (rank) => (rank + 1) * 1e8);
+  const page = await openPage(browser, cluster.url, {before});
+  await page.getByLabel("Algorithm").selectOption("ring");
+  await page.getByText("as wide as their bytes per second, dashed where slow").waitFor();
+  // Width over that of an edge at rest, in eighths of what the fastest has more: rank i sends i + 1 eighths.
+  await page.waitForFunction(() => {
+    const edges = [...document.querySelectorAll(".topology .edge")];
+    const eighths = edges.map((edge) => (8 * (parseFloat(edge.style.strokeWidth) - 1.5)) / 3.4);
+    const sender = (edge) => Number(edge.dataset.tip.match(/^worker-(\d) →/)[1]);
+    return edges.length === 8 && edges.every((edge, i) => eighths[i].toFixed(2) === (sender(edge) + 1).toFixed(2));
+  });
+  const looks = await page.locator(".topology .edge").evaluateAll((edges) =>
+    edges.map((edge) => {
+      const {stroke, strokeDasharray} = getComputedStyle(edge);
+      return {tip: edge.dataset.tip, stroke, dashes: strokeDasharray};
+    }),
+  );
+  const slow = looks.filter((one) => one.dashes !== "none");
+  assert.equal(slow.length, 1);
+  assert.match(slow[0].tip, /^worker-5 → worker-6\n[^]*0\.10 of the median/);
+  assert.ok(looks.every((one) => one === slow[0] || one.stroke !== slow[0].stroke));
+  assert.equal(await page.locator(".matrix").getByText(/^! /).count(), 1);
+  const places = await page.locator(".topology .place-name").allTextContents();
+  for (const place of ["eu-1", "eu-2", "r1", "r4"]) assert.ok(places.includes(place), place);
   await close(page);
 });
 
@@ -409,6 +468,8 @@ test("a worker that is killed is named within two seconds, by mark and word", as
   });
   assert.match(await verdict(page).innerText(), /7 of 8 workers ready; waiting for w5, last heard/);
   assert.equal(await page.locator("#verdict-word").innerText(), "Broken");
+  assert.equal(await page.locator("#verdict-icon").innerText(), "✕");
+  assert.equal(await page.locator(".topology .node.lost text").textContent(), "✕");
   assert.match(await page.locator("#verdict-reasons").innerText(), /group train is degraded: it has lost w5/);
   assert.match(await page.locator("#announce").textContent(), /lost w5/);
   await screenshot(page, "status_lost");

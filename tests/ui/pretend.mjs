@@ -1,6 +1,7 @@
 // A group of many ranks (none: nobody is there) without as many processes: what the coordinator says of members is replaced, its plans are real.
+// `rateOf`: how many bytes per second rank i sends to each of its peers; without it nothing moves any more.
 
-export async function pretendGroup(page, cluster, ranks) {
+export async function pretendGroup(page, cluster, ranks, rateOf = null) {
   const localities = Array.from({length: ranks}, (_, i) => ({
     region: "eu",
     zone: `eu-${1 + Math.floor((i * 2) / ranks)}`,
@@ -35,22 +36,28 @@ export async function pretendGroup(page, cluster, ranks) {
       roles: [],
     })),
   };
-  const links = workers.flatMap((from, i) =>
-    [1, 2, 4, 8].map((step) => ({
-      from: from.id,
-      to: workers[(i + step) % ranks].id,
-      link: "tcp",
-      connections: 1,
-      sent_bytes: 4e8 / step,
-      send_busy_seconds: i === 5 && step === 1 ? 4 : 0.4 / step,
-    })),
-  );
+  const begun = Date.now() / 1000;
+  const links = (now) =>
+    workers.flatMap((from, i) =>
+      [1, 2, 4, 8].map((step) => {
+        const sent = 4e8 / step + (rateOf ? rateOf(i) * (now - begun) : 0);
+        return {
+          from: from.id,
+          to: workers[(i + step) % ranks].id,
+          link: "tcp",
+          connections: 1,
+          sent_bytes: sent,
+          send_busy_seconds: sent / (i === 5 && step === 1 ? 1e8 : 1e9), // the link from rank 5 to 6 is slow
+        };
+      }),
+    );
   const answer = (body) => (route) => route.fulfill({json: body});
   await page.route("**/v1/workers?*", answer({items: workers, next_cursor: null}));
   await page.route("**/v1/groups?*", answer({items: ranks > 0 ? [group] : [], next_cursor: null}));
-  await page.route("**/v1/links/traffic?*", (route) =>
-    route.fulfill({json: {at_s: Date.now() / 1000, items: links.filter((link) => link.from !== link.to), silent: []}}),
-  );
+  await page.route("**/v1/links/traffic?*", (route) => {
+    const now = Date.now() / 1000;
+    return route.fulfill({json: {at_s: now, items: links(now).filter((link) => link.from !== link.to), silent: []}});
+  });
   await page.route("**/v1/plans", async (route) => {
     const {group: _, ...request} = route.request().postDataJSON();
     const texts = localities.map((place) =>

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <array>
+#include <bit>
 #include <future>
 #include <numeric>
 
@@ -31,6 +32,30 @@ std::vector<std::int32_t> counting(std::int32_t from, std::size_t count) {
 }
 
 bool mentions(std::string const& text, std::string const& part) { return text.find(part) != std::string::npos; }
+
+bool is_float(Dtype dtype) {
+  return dtype == Dtype::f64 || dtype == Dtype::f32 || dtype == Dtype::f16 || dtype == Dtype::bf16;
+}
+
+// A small whole number, as each dtype stores it: little-endian integers, or sign, exponent and fraction.
+std::vector<std::byte> repeated(Dtype dtype, std::uint8_t number, std::size_t elements) {
+  std::uint64_t bits = number;
+  if (is_float(dtype)) {
+    auto const [exponent_bits, fraction_bits] = dtype == Dtype::f64   ? std::pair(11, 52)
+                                                : dtype == Dtype::f32 ? std::pair(8, 23)
+                                                : dtype == Dtype::f16 ? std::pair(5, 10)
+                                                                      : std::pair(8, 7);
+    auto const exponent = std::bit_width(number) - 1;
+    auto const biased = static_cast<std::uint64_t>((1 << (exponent_bits - 1)) - 1 + exponent);
+    bits = (biased << fraction_bits) +
+           ((std::uint64_t{number} << (fraction_bits - exponent)) - (std::uint64_t{1} << fraction_bits));
+  }
+  std::vector<std::byte> bytes;
+  for (std::size_t i = 0; i < elements; ++i)
+    for (std::size_t byte = 0; byte < element_bytes(dtype); ++byte)
+      bytes.push_back(static_cast<std::byte>(bits >> (8 * byte) & 0xff));
+  return bytes;
+}
 
 void do_everything(JoinedGroup& group, std::size_t r) {
   auto const rank = static_cast<std::int32_t>(r), p = static_cast<std::int32_t>(group.size());
@@ -114,7 +139,7 @@ TEST_CASE("every operation over links, where a member has no memory to share") {
   });
 }
 
-TEST_CASE("every dtype, memory of the arena and from elsewhere, and by name") {
+TEST_CASE("memory of the arena and from elsewhere, and by name") {
   EmbeddedGroup fleet(2);
   fleet.everywhere([&](JoinedGroup& group, std::size_t rank) {
     auto tensor = fleet.workers[rank].allocate<double>(1000).value();
@@ -127,14 +152,42 @@ TEST_CASE("every dtype, memory of the arena and from elsewhere, and by name") {
     std::vector<BFloat16> halves(7, BFloat16{0x3f80});  // 1
     must(group.all_reduce(halves));
     MUST(halves[6] == BFloat16{0x4000});  // 2
-    for (auto const dtype : all_dtypes) {
-      std::vector<std::byte> zeros(64);
-      must(group.all_reduce(TensorView(zeros, dtype)));
-      MUST(zeros == std::vector<std::byte>(64));
-    }
     std::vector<float> nothing;
     must(group.all_reduce(nothing));
   });
+}
+
+TEST_CASE("every dtype and reduction, over shared memory and over links") {
+  struct Expected {
+    ReduceOp reduce;
+    std::uint8_t result;  // of 3 and 5: another one for each
+  };
+  constexpr std::array<Expected, 8> all{{{ReduceOp::sum, 8},
+                                         {ReduceOp::avg, 4},
+                                         {ReduceOp::min, 3},
+                                         {ReduceOp::max, 5},
+                                         {ReduceOp::prod, 15},
+                                         {ReduceOp::band, 1},
+                                         {ReduceOp::bor, 7},
+                                         {ReduceOp::bxor, 6}}};
+  for (auto const memory : {Memory::shared, Memory::own}) {
+    EmbeddedGroup fleet(2, memory);
+    fleet.everywhere([&](JoinedGroup& group, std::size_t rank) {
+      for (auto const dtype : all_dtypes)
+        for (auto const& [reduce, result] : all) {
+          bool const is_of_bits = reduce == ReduceOp::band || reduce == ReduceOp::bor || reduce == ReduceOp::bxor;
+          auto values = repeated(dtype, rank == 0 ? 3 : 5, 77);
+          auto const status = group.all_reduce(TensorView(values, dtype), {.reduce = reduce});
+          if (is_of_bits && is_float(dtype)) {
+            MUST(status.has_error());
+            continue;
+          }
+          must(status);
+          must(values == repeated(dtype, result, 77),
+               (std::string(name(reduce)) + " " + std::string(name(dtype))).c_str());
+        }
+    });
+  }
 }
 
 TEST_CASE("what cannot be is refused before anything is sent, and a corrected call still fits the others'") {

@@ -73,7 +73,7 @@ class Parameters::Impl {
       : client_{std::move(options.client), options.incarnation},
         credentials_(std::move(options.token_file), std::move(options.tls)),
         http_(control_.get_executor(), &credentials_),
-        access_(control_.get_executor(), http_, std::move(options.coordinator)),
+        access_(control_.get_executor(), http_, http::MessageChecksums::automatic, std::move(options.coordinator)),
         stays_(asio::make_work_guard(control_)),
         thread_([this] { control_.run(); }) {}
   ~Impl() {

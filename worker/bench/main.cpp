@@ -1,4 +1,6 @@
 // chorus-bench: collectives between local processes, over the data plane's public C++ interface.
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <csignal>
@@ -51,7 +53,8 @@ int run(int argc, char** argv) {
   options.sizes = parse_sizes("4,1K,1M,64M").value();
   std::uint32_t spin_us = 0;
   int rank_process = -1;
-  bool regret = false, calibrate = false, ceiling = false, metrics = false, reductions = false, optimizers = false;
+  bool table = false, regret = false, calibrate = false, ceiling = false, metrics = false, reductions = false,
+       optimizers = false;
   CLI::App app("Measures collectives between processes of this machine", "chorus-bench");
   add_parsed(app, "--op", options.ops, parse_ops, "operations, like all_reduce,broadcast; or all");
   add_parsed(app, "--ranks", options.ranks, parse_counts, "processes to start, like 4; or several numbers of them");
@@ -79,7 +82,8 @@ int run(int argc, char** argv) {
       ->check(CLI::Range(2, 100000));
   app.add_flag("--link-checksum", options.has_checksums, "frames over tcp and tls carry checksums");
   app.add_flag("!--no-flight", options.records_flights, "without the flight recorder that workers have");
-  app.add_flag("--json", options.json, "one JSON object per line");
+  app.add_flag("--json", options.json, "one JSON object per line; so it is, too, where the output is no terminal");
+  app.add_flag("--table", table, "a table, also where the output is no terminal")->excludes("--json");
   app.add_flag("--regret", regret, "measure all algorithms, and how much worse what auto takes is than the best");
   app.add_option("--refine", options.refine,
                  "with --regret: auto learns from so many runs first, as a coordinator does")
@@ -98,6 +102,7 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (CLI::ParseError const& error) { return app.exit(error) == 0 ? 0 : bad_usage; }
+  options.json = options.json || (!table && isatty(STDOUT_FILENO) == 0);
   if (*spin) options.spin = std::chrono::microseconds(spin_us);
   if (auto const wrong = check(options); !wrong.empty()) {
     std::cerr << "chorus-bench: " << wrong << "\n";

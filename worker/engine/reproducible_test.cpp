@@ -25,31 +25,46 @@ Bytes repeated(T value, std::size_t elements) {
   return bytes;
 }
 
-// All_reduce of one input per rank, over links; the result of rank 0, which is that of all.
-Bytes all_reduced(Case c, std::vector<Bytes> const& inputs) {
+// The result of one whole vector per rank, over links: that of all ranks, the root's, or all blocks in rank order.
+Bytes reduced(Case c, std::vector<Bytes> const& inputs) {
   FleetOptions options;
   options.ranks = static_cast<std::uint32_t>(inputs.size());
   options.network = {7, 50000, 20000};
   LoopbackFleet fleet(options);
   c.elements = inputs.front().size() / element_bytes(c.dtype);
   Collective collective(fleet, c, fleet.now());
-  for (Rank rank = 0; rank < inputs.size(); ++rank) collective.spec(rank).input = inputs[rank];
+  for (Rank rank = 0; rank < inputs.size(); ++rank) {
+    auto& spec = collective.spec(rank);
+    bool const one_buffer = !spec.output.empty() && spec.input.data() == spec.output.data();
+    if (one_buffer) std::copy(inputs[rank].begin(), inputs[rank].end(), spec.output.begin());
+    if (!one_buffer) spec.input = inputs[rank];
+  }
   REQUIRE(collective.run());
   auto const output = [&](Rank rank) {
     auto const bytes = collective.spec(rank).output;
     return Bytes(bytes.begin(), bytes.end());
   };
+  if (c.op == Op::reduce) return output(c.root);
+  if (c.op == Op::reduce_scatter) {
+    Bytes all;
+    for (Rank rank = 0; rank < options.ranks; ++rank) {
+      auto const block = plan::Layout(c.elements, options.ranks).range(rank);
+      auto const own = collective.spec(rank).output.subspan(c.in_place ? block.begin * element_bytes(c.dtype) : 0,
+                                                            block.size() * element_bytes(c.dtype));
+      all.insert(all.end(), own.begin(), own.end());
+    }
+    return all;
+  }
   for (Rank rank = 1; rank < inputs.size(); ++rank) REQUIRE(output(rank) == output(0));
   return output(0);
 }
 
-std::vector<plan::Algorithm const*> in_worker_order() {
-  auto algorithms = algorithms::all_for(Op::all_reduce);
-  std::erase_if(algorithms, [](auto const* algorithm) {
+std::vector<plan::Algorithm const*> in_worker_order(Op op = Op::all_reduce) {
+  auto algorithms = algorithms::all_for(op);
+  std::erase_if(algorithms, [op](auto const* algorithm) {
     return algorithm->in_worker_order == nullptr ||
-           !algorithm->in_worker_order({.algorithm = std::string(algorithm->name), .ranks = 4});
+           !algorithm->in_worker_order({.op = op, .algorithm = std::string(algorithm->name), .ranks = 4});
   });
-  REQUIRE(algorithms.size() >= 3);
   return algorithms;
 }
 
@@ -68,7 +83,7 @@ TEST_CASE("1e8, 1, -1e8, 1 in every permutation: the sum in worker order, whatev
           c.algorithm = algorithm;
           c.root = algorithm->rooted ? 2 : 0;
           c.segment_bytes = segment_bytes;
-          REQUIRE(all_reduced(c, inputs) == repeated(expected, elements));
+          REQUIRE(reduced(c, inputs) == repeated(expected, elements));
         }
   } while (std::next_permutation(values.begin(), values.end()));
 }
@@ -85,7 +100,7 @@ TEST_CASE("large values of opposite sign at every pair of ranks: all ranks and a
       for (auto const* algorithm : in_worker_order()) {
         Case c;
         c.algorithm = algorithm;
-        results[all_reduced(c, inputs)] += std::string(algorithm->name) + ' ';
+        results[reduced(c, inputs)] += std::string(algorithm->name) + ' ';
       }
       CHECK(results.size() == 1);
     }
@@ -106,7 +121,7 @@ TEST_CASE("all ranks hold the same bits after every algorithm") {
     Case c;
     c.algorithm = algorithm;
     CAPTURE(algorithm->name);
-    CHECK_FALSE(all_reduced(c, inputs).empty());
+    CHECK_FALSE(reduced(c, inputs).empty());
   }
 }
 
@@ -116,16 +131,24 @@ TEST_CASE("f16 and bf16 are summed in f32 where they are reduced in one place, a
     Dtype dtype;
     std::uint16_t large, one, sum;
   };
+  CHECK(in_worker_order(Op::all_reduce).size() >= 3);
+  CHECK(in_worker_order(Op::reduce).size() >= 1);
+  CHECK(in_worker_order(Op::reduce_scatter).size() >= 2);
   for (auto const half : {Half{Dtype::f16, 0x6800, 0x3c00, 0x6801}, Half{Dtype::bf16, 0x4380, 0x3f80, 0x4381}})
-    for (auto const* algorithm : in_worker_order()) {
-      std::vector<Bytes> const inputs{repeated(half.large, 900), repeated(half.one, 900), repeated(half.one, 900)};
-      Case c;
-      c.algorithm = algorithm;
-      c.dtype = half.dtype;
-      c.segment_bytes = 256;
-      CAPTURE(algorithm->name);
-      CHECK(all_reduced(c, inputs) == repeated(half.sum, 900));
-    }
+    for (auto const op : {Op::all_reduce, Op::reduce, Op::reduce_scatter})
+      for (auto const* algorithm : in_worker_order(op))
+        for (Rank const root : {0U, 1U, 2U})
+          for (bool const in_place : {false, true}) {
+            if (root > 0 && !algorithm->rooted && !is_rooted(op)) continue;
+            std::vector<Bytes> const inputs{repeated(half.large, 900), repeated(half.one, 900),
+                                            repeated(half.one, 900)};
+            Case c{.algorithm = algorithm, .op = op, .root = root};
+            c.dtype = half.dtype;
+            c.in_place = in_place;
+            c.segment_bytes = 256;
+            CAPTURE(to_string(c));
+            CHECK(reduced(c, inputs) == repeated(half.sum, 900));
+          }
 }
 
 TEST_CASE("the average of halves does not overflow on the way") {
@@ -135,6 +158,6 @@ TEST_CASE("the average of halves does not overflow on the way") {
   c.reduce = ReduceOp::avg;
   for (auto const* algorithm : in_worker_order()) {
     c.algorithm = algorithm;
-    CHECK(all_reduced(c, {repeated(large, 5), repeated(large, 5)}) == repeated(large, 5));
+    CHECK(reduced(c, {repeated(large, 5), repeated(large, 5)}) == repeated(large, 5));
   }
 }

@@ -29,7 +29,7 @@ Case case_of(plan::Algorithm const& algorithm, std::uint64_t elements, std::uint
 }  // namespace
 
 TEST_CASE("over TCP, every algorithm is exact for every group, count, segment size and operation") {
-  check_every_shape(over_tcp, Depth::few);
+  check_every_shape(over_tcp, Depth::groups);
 }
 
 TEST_CASE("over TCP, a hundred runs in a row use the same links") { check_hundred_in_a_row(over_tcp); }

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "worker/links/crc32c.hpp"
+#include "http/crc32c.hpp"
 #include "worker/links/errc.hpp"
 #include "worker/links/inquiry.hpp"
 #include "worker/links/printable.hpp"
@@ -75,13 +75,13 @@ Status check(FrameHeader const& header) {
 namespace {
 
 std::uint32_t header_check(FrameHeader const& header, std::uint32_t payload) {
-  return crc32c(crc32c(0, std::as_bytes(std::span(&header, 1))), std::as_bytes(std::span(&payload, 1)));
+  return http::crc32c(http::crc32c(0, std::as_bytes(std::span(&header, 1))), std::as_bytes(std::span(&payload, 1)));
 }
 
 }  // namespace
 
 FrameCheck check_of(FrameHeader const& header, std::span<std::byte const> payload) {
-  auto const of_payload = crc32c(0, payload);
+  auto const of_payload = http::crc32c(0, payload);
   return {of_payload, header_check(header, of_payload)};
 }
 

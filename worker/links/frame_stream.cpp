@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "collectives/core/assert.hpp"
-#include "worker/links/crc32c.hpp"
+#include "http/crc32c.hpp"
 #include "worker/links/errc.hpp"
 
 namespace chorus::links {
@@ -92,7 +92,7 @@ Status FrameReader::begin_frame(LinkHandler& handler, std::byte const* head) {
 Status FrameReader::take_payload(LinkHandler& handler, std::span<std::byte const> bytes) {
   payload_left_ -= bytes.size();
   if (framing_ == Framing::checksummed) {
-    payload_crc_ = crc32c(payload_crc_, bytes);
+    payload_crc_ = http::crc32c(payload_crc_, bytes);
     if (payload_left_ == 0 && payload_crc_ != head_.check.payload) {
       auto const& header = head_.header;
       return corrupt(handler, std::string(name(header.type)) + " of run " + std::to_string(header.run) + ", " +

@@ -46,7 +46,7 @@ Agent::Agent(boost::asio::any_io_executor executor, http::Client& client, metric
       options_(normalized(std::move(options))),
       fenced_callback_(std::move(fenced)),
       calls_(std::move(calls)),
-      random_(static_cast<std::minstd_rand::result_type>(api::from_hex(options_.self.incarnation).value_or(1))),
+      backoff_(options_.backoff_min, options_.backoff_max, api::from_hex(options_.self.incarnation).value_or(1)),
       tasks_(std::move(executor)) {}
 
 void Agent::start() { tasks_.spawn("agent", live()); }
@@ -59,18 +59,18 @@ std::optional<std::string> Agent::unready() const {
 std::string Agent::own_url() const { return options_.coordinator + "/v1/workers/" + options_.self.id; }
 
 awaitable<void> Agent::live() {
-  for (auto backoff = options_.backoff_min; !is_fenced_;) {
-    if (co_await join()) {
-      backoff = options_.backoff_min;
-      co_await hold_lease();
+  while (!is_fenced_) {
+    auto const not_before = co_await join();
+    if (not_before) {
+      co_await pause(*not_before + backoff_.next());
       continue;
     }
-    co_await pause(jittered(backoff));
-    backoff = std::min(backoff * 2, options_.backoff_max);
+    backoff_.reset();
+    co_await hold_lease();
   }
 }
 
-awaitable<bool> Agent::join() {
+awaitable<std::optional<milliseconds>> Agent::join() {
   http::Call call;
   call.method = http::Method::post;
   call.url = options_.coordinator + "/v1/workers";
@@ -79,31 +79,42 @@ awaitable<bool> Agent::join() {
   auto const answer = co_await client_.send(std::move(call), begun + options_.join_timeout);
   if (!answer) {
     complain("cannot join: " + answer.error().detail);
-    co_return false;
+    co_return milliseconds(0);
   }
   if (!answer->ok()) {
     complain("cannot join " + options_.coordinator + ": " + problem_text(*answer));
-    co_return false;
+    milliseconds const wanted = std::chrono::seconds(answer->problem().retry_after_s.value_or(0));
+    co_return std::min(wanted, options_.retry_after_max);
   }
   auto const worker = http::decode<api::Worker>(answer->body, http::UnknownFields::ignore);
   if (!worker || worker->lease_ms == 0) {
     complain("cannot join " + options_.coordinator + ": its answer is not a worker with a lease");
-    co_return false;
+    co_return milliseconds(0);
   }
   lease_ = milliseconds(worker->lease_ms);
   lease_ends_ = begun + lease_;
   complaint_.clear();
   log_->info("joined {} as {} (incarnation {}), lease {} ms", options_.coordinator, options_.self.id,
              options_.self.incarnation, worker->lease_ms);
-  co_return true;
+  co_return std::nullopt;
 }
 
-// Until the coordinator has forgotten or fenced us. After a failure we knock more often: a lease must not end because
-// one packet was lost.
+// After a failure more often, for a lease must not end because one packet was lost; less and less often when it has
+// ended, for nothing is gained then.
+milliseconds Agent::until_next_renewal(Renewal last) {
+  if (last == Renewal::renewed) {
+    backoff_.reset();
+    return lease_ / 3;
+  }
+  auto const soon = backoff_.part_of(lease_ / 10);
+  return lease_ends_ > steady_clock::now() ? soon : std::max(backoff_.next(), soon);
+}
+
+// Until the coordinator has forgotten or fenced us.
 awaitable<void> Agent::hold_lease() {
   auto renewal = Renewal::renewed;
   while (renewal == Renewal::renewed || renewal == Renewal::failed) {
-    auto const until = steady_clock::now() + std::max(lease_ / (renewal == Renewal::renewed ? 3 : 10), milliseconds(1));
+    auto const until = steady_clock::now() + std::max(until_next_renewal(renewal), milliseconds(1));
     // After a failure trouble waits as well: the coordinator does not answer.
     while (steady_clock::now() < until && (troubles_.empty() || renewal == Renewal::failed))
       co_await troubled_.wait_until(until);
@@ -173,11 +184,6 @@ void Agent::complain(std::string const& why) {
   complaint_ = why;
 }
 
-milliseconds Agent::jittered(milliseconds duration) {
-  std::uniform_int_distribution<milliseconds::rep> part(duration.count() / 2, duration.count());
-  return milliseconds(part(random_));
-}
-
 awaitable<void> Agent::hand_over(TimePoint deadline) {
   auto const left = std::chrono::duration_cast<milliseconds>(deadline - steady_clock::now());
   if (is_fenced_ || lease_ends_ == TimePoint() || left <= milliseconds(0)) co_return;
@@ -198,14 +204,20 @@ awaitable<void> Agent::hand_over(TimePoint deadline) {
     log_->warn("{} shards of parameters were not taken by anybody", said->shards_left);
 }
 
+awaitable<Result<http::Answer>> Agent::give_back(std::string_view what, TimePoint deadline) {
+  http::Call call;
+  call.method = http::Method::delete_;
+  call.url = own_url() + std::string(what) + "?incarnation=" + options_.self.incarnation;
+  co_return co_await client_.send(std::move(call), deadline);
+}
+
 awaitable<void> Agent::leave(TimePoint deadline) {
   if (is_fenced_ || lease_ends_ == TimePoint()) co_return;
   lease_ends_ = {};
   complaint_ = "the worker has left";
-  http::Call call;
-  call.method = http::Method::delete_;
-  call.url = own_url() + "?incarnation=" + options_.self.incarnation;
-  auto const answer = co_await client_.send(std::move(call), deadline);
+  auto answer = co_await give_back("/lease", deadline);
+  // A coordinator of a release in which leases could not be given back.
+  if (answer && answer->status == 405) answer = co_await give_back("", deadline);
   if (!answer)
     log_->warn("could not tell {} of the leave: {}", options_.coordinator, answer.error().detail);
   else if (!answer->ok())

@@ -5,8 +5,8 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <random>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "http/api/membership.hpp"
@@ -14,6 +14,7 @@
 #include "http/condition.hpp"
 #include "http/task_group.hpp"
 #include "metrics/worker_metrics.hpp"
+#include "worker/service/backoff.hpp"
 
 namespace spdlog {
 class logger;
@@ -24,8 +25,9 @@ namespace chorus::service {
 struct AgentOptions {
   std::string coordinator;  // "http://host:7070"
   api::JoinRequest self;
-  std::chrono::milliseconds backoff_min{100};  // between attempts to join, doubled up to
-  std::chrono::milliseconds backoff_max{5000};
+  std::chrono::milliseconds backoff_min{100};   // between attempts to join, or to renew a lease that has ended; doubled
+  std::chrono::milliseconds backoff_max{5000};  // up to this
+  std::chrono::milliseconds retry_after_max{60000};  // as long as a coordinator that is overloaded is believed
   std::chrono::milliseconds join_timeout{10000};
 };
 
@@ -61,13 +63,16 @@ class Agent {
   enum class Renewal { renewed, failed, join_again, fenced };
 
   boost::asio::awaitable<void> live();
-  boost::asio::awaitable<bool> join();
+  // Nothing: it has joined. Otherwise the coordinator wants to be left alone for so long.
+  boost::asio::awaitable<std::optional<std::chrono::milliseconds>> join();
   boost::asio::awaitable<void> hold_lease();
   boost::asio::awaitable<Renewal> renew();
+  // `what` is a literal: of this worker's resource at the coordinator.
+  boost::asio::awaitable<Result<http::Answer>> give_back(std::string_view what, TimePoint deadline);
   boost::asio::awaitable<void> pause(std::chrono::milliseconds duration);
   void fence(std::string why);
   void complain(std::string const& why);  // once per reason, not once per attempt
-  [[nodiscard]] std::chrono::milliseconds jittered(std::chrono::milliseconds duration);
+  [[nodiscard]] std::chrono::milliseconds until_next_renewal(Renewal last);
   [[nodiscard]] std::string own_url() const;
 
   boost::asio::any_io_executor executor_;
@@ -77,7 +82,7 @@ class Agent {
   AgentOptions const options_;
   Fenced const fenced_callback_;
   Calls const calls_;
-  std::minstd_rand random_;  // seeded by the incarnation: workers that start together must not knock together
+  Backoff backoff_;  // seeded by the incarnation: workers that start together must not knock together
   std::chrono::milliseconds lease_{0};
   TimePoint lease_ends_{};
   bool is_fenced_ = false;

@@ -13,12 +13,17 @@ namespace {
 
 class FakeCoordinator {
  public:
-  FakeCoordinator() {
+  explicit FakeCoordinator(bool takes_leases_back = true) : takes_leases_back_(takes_leases_back) {
     server_.Post("/v1/workers", [this](auto const& request, auto& response) { join(request, response); });
     server_.Put(R"(/v1/workers/([^/]+)/lease)",
                 [this](auto const& request, auto& response) { renew(request, response); });
+    server_.Delete(R"(/v1/workers/([^/]+)/lease)", [this](auto const& request, auto& response) {
+      auto const knows_it = takes_leases_back_ && request.get_param_value("incarnation") == "0000000000000abc";
+      if (knows_it) note("leave");
+      response.status = knows_it ? 204 : 405;
+    });
     server_.Delete(R"(/v1/workers/([^/]+))", [this](auto const&, auto& response) {
-      note("leave");
+      note("leave as of old");
       response.status = 204;
     });
     port_ = server_.bind_to_any_port("127.0.0.1");
@@ -92,6 +97,7 @@ class FakeCoordinator {
     note("renew");
   }
 
+  bool const takes_leases_back_;
   httplib::Server server_;
   int port_ = 0;
   std::thread thread_;
@@ -210,4 +216,12 @@ TEST_CASE("a worker that stops says goodbye") {
   REQUIRE(coordinator.asked("renew", 1));
   worker.stop();
   CHECK(coordinator.asked("leave", 1));
+}
+
+TEST_CASE("a coordinator of an older release hears its goodbye as well") {
+  FakeCoordinator coordinator(false);
+  LiveWorker worker(member_of(coordinator));
+  REQUIRE(coordinator.asked("renew", 1));
+  worker.stop();
+  CHECK(coordinator.asked("leave as of old", 1));
 }

@@ -88,6 +88,7 @@ awaitable<Checked<parameters::Push>> PushReader::read(http::Request const& reque
   auto bytes = target.elements * element_bytes(push->dtype);
   if (kind == parameters::PushKind::rows) {
     auto const each = sizeof(std::uint64_t) + target.row_elements * element_bytes(push->dtype);
+    if (auto problem = check_length(body, body.length().value_or(0))) co_return std::move(*problem);
     if (push->rows > body.length().value_or(0) / each)
       co_return Problem(ProblemCode::length_mismatch,
                         "Chorus-Rows is " + std::to_string(push->rows) + ", and the body has " +
@@ -111,6 +112,7 @@ awaitable<Checked<parameters::Push>> PushReader::read_compressed(parameters::Pus
     co_return Problem(ProblemCode::unsupported,
                       "Chorus-Compression is for gradients of f32, f16 and bf16 parameters, of all elements");
   auto const length = body.length().value_or(0);
+  if (auto problem = check_length(body, length)) co_return std::move(*problem);
   if (auto const most = parameters::encoded_bytes_max(*compression, target.elements); length > most)
     co_return Problem(ProblemCode::length_mismatch, "the body has " + std::to_string(length) + " bytes; " + name +
                                                         " has at most " + std::to_string(most) + " here");

@@ -233,7 +233,6 @@ awaitable<http::Response> ParameterRoutes::pull_here(http::Request const& reques
       held_.hold({spec.parameter, spec.index, tag_of(view->epoch, view->version)}, *view,
                  std::chrono::steady_clock::now());
   }
-
   http::Response response(200);
   Described const what{tag_of(view->epoch, view->version), view->version, view->epoch};
   describe_in(response.fields, what);
@@ -341,6 +340,7 @@ awaitable<http::Response> ParameterRoutes::push(http::Request const& request, ht
   auto const where = target->push_target();
   auto const offset = request.query_number("offset", UINT64_MAX);
   if (!offset) co_return offset.error();
+  if (*offset && pulls) co_return Problem(ProblemCode::unsupported, "pieces are pushed to gradient or value");
   if (*offset) co_return co_await push_piece(request, body, kind, std::move(*target), **offset);
   auto const is_compressed = request.fields.find("Chorus-Compression").has_value();
   if (target->placement && !pulls && !is_compressed) {
@@ -458,6 +458,7 @@ awaitable<http::Response> ParameterRoutes::pull_rows(http::Request const& reques
   auto const count = parameters::number_field(request.fields, "Chorus-Rows");
   if (!count) co_return count.error();
   auto const bytes = body.length().value_or(0);
+  if (auto problem = check_body(request, body, bytes)) co_return std::move(*problem);
   if (!*count || **count != bytes / sizeof(std::uint64_t))
     co_return Problem(ProblemCode::length_mismatch,
                       "Chorus-Rows is to be the number of rows, and the body their numbers, 8 bytes each");

@@ -22,6 +22,7 @@ class ParameterService {
   struct Parts {
     boost::asio::any_io_executor executor;
     http::Client& client;
+    http::MessageChecksums checksums;  // of what goes to other workers
     tensors::Pool& pool;
     Helper& helper;
     Identity const& identity;

@@ -19,6 +19,18 @@ constexpr std::size_t plan_cache_bytes = 64 << 20;
 constexpr std::chrono::seconds leave_timeout{2};
 constexpr std::chrono::seconds abort_timeout{2};
 
+http::MessageChecksums checksums_of(links::ChecksumMode mode) {
+  switch (mode) {
+    case links::ChecksumMode::automatic:
+      return http::MessageChecksums::automatic;
+    case links::ChecksumMode::on:
+      return http::MessageChecksums::on;
+    case links::ChecksumMode::off:
+      return http::MessageChecksums::off;
+  }
+  return http::MessageChecksums::automatic;
+}
+
 bool is_wildcard(std::string const& host) { return host == "0.0.0.0" || host == "::"; }
 
 // Where the worker is reached if nothing maps its address.
@@ -206,8 +218,8 @@ void Worker::add_routes() {
   tensor_routes_.emplace(store_, helper_, identity_);
   tensor_upload_.emplace(store_, pool_, clients_, helper_, identity_, options_.tensor_limit_bytes);
   parameters_ = std::make_unique<ParameterService>(ParameterService::Parts{
-      executor_, client_, pool_, helper_, identity_, metrics_, options_.coordinator, options_.checkpoint_directory,
-      options_.log_directory, options_.log_snapshot_bytes, *log_});
+      executor_, client_, checksums_of(options_.link_checksum), pool_, helper_, identity_, metrics_,
+      options_.coordinator, options_.checkpoint_directory, options_.log_directory, options_.log_snapshot_bytes, *log_});
   health_routes_->add_to(router_);
   parameters_->add_to(router_);
   tensor_routes_->add_to(router_);

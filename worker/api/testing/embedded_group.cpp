@@ -25,7 +25,7 @@ FakeCoordinator::FakeCoordinator() {
     response.status = renewal_status_;
     response.set_content(R"({"lease_ms":300,"code":"epoch_fenced","detail":"another process"})", "application/json");
   });
-  server_.Delete(R"(/v1/workers/([^/]+))",
+  server_.Delete(R"(/v1/workers/([^/]+)/lease)",
                  [](httplib::Request const&, httplib::Response& response) { response.status = 204; });
   port_ = server_.bind_to_any_port("127.0.0.1");
   thread_ = std::thread([this] { server_.listen_after_bind(); });

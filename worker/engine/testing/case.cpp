@@ -1,61 +1,12 @@
 #include "worker/engine/testing/case.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 #include "collectives/plan/program.hpp"
 #include "worker/engine/run_identity.hpp"
+#include "worker/engine/testing/exact.hpp"
 
 namespace chorus::engine::testing {
-namespace {
-
-// Small enough that sums are exact, and products of up to 16 ranks too.
-template <class T>
-T value(ReduceOp reduce, plan::Rank rank, std::uint64_t i) {
-  if (reduce == ReduceOp::prod) return static_cast<T>((i + rank) % 5 == 0 ? 2 : (i + 3 * rank) % 4 == 0 ? -1 : 1);
-  return static_cast<T>(static_cast<std::int64_t>((i * 7 + rank * 13 + i / 11) % 41) - 20);
-}
-
-template <class T>
-T reduced(ReduceOp reduce, std::uint32_t ranks, std::uint64_t i) {
-  auto result = value<T>(reduce, 0, i);
-  for (plan::Rank rank = 1; rank < ranks; ++rank) {
-    auto const next = value<T>(reduce, rank, i);
-    if (reduce == ReduceOp::min)
-      result = std::min(result, next);
-    else if (reduce == ReduceOp::max)
-      result = std::max(result, next);
-    else if (reduce == ReduceOp::prod)
-      result *= next;
-    else
-      result += next;
-  }
-  return reduce == ReduceOp::avg ? result / static_cast<T>(ranks) : result;
-}
-
-template <class T>
-void append(std::vector<std::byte>& bytes, T x) {
-  auto const at = bytes.size();
-  bytes.resize(at + sizeof(T));
-  std::memcpy(bytes.data() + at, &x, sizeof(T));
-}
-
-template <class Function>
-auto with_type(Dtype dtype, Function function) {
-  switch (dtype) {
-    case Dtype::f64:
-      return function(double{});
-    case Dtype::i64:
-      return function(std::int64_t{});
-    case Dtype::i32:
-      return function(std::int32_t{});
-    default:
-      return function(float{});
-  }
-}
-
-}  // namespace
-
 std::string to_string(Case const& c) {
   return std::string(name(c.op)) + " " + std::string(c.algorithm->name) + " root " + std::to_string(c.root) +
          " arity " + std::to_string(c.arity) + " " + std::string(name(c.reduce)) + " " + std::string(name(c.dtype)) +
@@ -77,41 +28,58 @@ plan::Spec spec_of(Case const& c, std::uint32_t ranks) {
   return {c.op, std::string(c.algorithm->name), ranks, c.root, c.arity, c.in_place, c.shape};
 }
 
-// The elements of a rank's input and output, as (origin, index in the origin's whole vector).
-class Elements {
- public:
-  Elements(Case const& c, plan::Rank rank, std::uint32_t ranks)
-      : case_(c), rank_(rank), ranks_(ranks), held_(plan::holding(spec_of(c, ranks), rank, ranks)) {}
+// The blocks of a rank's whole vector: its input, or what it has of the result.
+plan::Layout vector_of(Case const& c, plan::Rank rank, std::uint32_t ranks) {
+  auto const sizes = sizes_of(c, rank, ranks);
+  return sizes.counts.empty() ? plan::Layout(sizes.elements, ranks) : plan::Layout(sizes.counts, ranks);
+}
 
-  template <class Use>
-  void for_each_input(Use use) const {
-    auto const vector = vector_of(rank_);
-    for (auto i = vector.begin_of(held_.input.first); i < vector.begin_of(end(held_.input)); ++i) use(rank_, i);
+// Every rank's whole vector, and what all of them reduce to.
+class Vectors {
+ public:
+  using Bytes = std::vector<std::byte>;
+
+  Vectors(Case const& c, std::uint32_t ranks) : case_(c), ranks_(ranks), width_(element_bytes(c.dtype)) {
+    for (plan::Rank rank = 0; rank < ranks; ++rank) {
+      layouts_.push_back(vector_of(c, rank, ranks));
+      values_.push_back(exact_values(c.dtype, c.reduce, rank, layouts_.back().elements()));
+    }
+    if (reduces(c.op)) result_ = exact_results(c.dtype, c.reduce, ranks, layouts_.front().elements());
   }
 
-  // For a reduction the origin does not matter.
-  template <class Use>
-  void for_each_output(Use use) const {
-    for (auto block = held_.output.first; block < end(held_.output); ++block) {
+  [[nodiscard]] Bytes input(plan::Rank rank) const {
+    Bytes bytes;
+    auto const held = plan::holding(spec_of(case_, ranks_), rank, ranks_).input;
+    append(bytes, values_[rank], layouts_[rank].range(held.first, held.count));
+    return bytes;
+  }
+
+  [[nodiscard]] Bytes output(plan::Rank rank) const {
+    Bytes bytes;
+    auto const held = plan::holding(spec_of(case_, ranks_), rank, ranks_).output;
+    for (auto block = held.first; block < held.first + held.count; ++block) {
       auto const from_root = case_.op == Op::broadcast || case_.op == Op::scatter;
       auto const origin = from_root ? case_.root : block;
-      auto const range = case_.op == Op::all_to_all ? vector_of(block).range(rank_) : vector_of(rank_).range(block);
-      for (auto i = range.begin; i < range.end; ++i) use(origin, i);
+      auto const range = case_.op == Op::all_to_all ? layouts_[block].range(rank) : layouts_[rank].range(block);
+      append(bytes, reduces(case_.op) ? result_ : values_[origin], range);
     }
+    return bytes;
   }
 
  private:
-  static std::uint32_t end(plan::ChunkRange range) { return range.first + range.count; }
-
-  [[nodiscard]] plan::Layout vector_of(plan::Rank rank) const {
-    auto const sizes = sizes_of(case_, rank, ranks_);
-    return sizes.counts.empty() ? plan::Layout(sizes.elements, ranks_) : plan::Layout(sizes.counts, ranks_);
+  void append(Bytes& bytes, Bytes const& vector, plan::ElementRange range) const {
+    auto const at = [&](std::uint64_t element) {
+      return vector.begin() + static_cast<std::ptrdiff_t>(element * width_);
+    };
+    bytes.insert(bytes.end(), at(range.begin), at(range.end));
   }
 
   Case const& case_;
-  plan::Rank rank_;
   std::uint32_t ranks_;
-  plan::Holding held_;
+  std::size_t width_;
+  std::vector<plan::Layout> layouts_;
+  std::vector<Bytes> values_;
+  Bytes result_;
 };
 
 }  // namespace
@@ -129,21 +97,14 @@ Collective::Collective(Fleet& fleet, Case c, std::chrono::steady_clock::time_poi
   state_->inputs.resize(ranks);
   state_->outputs.resize(ranks);
   expected_.resize(ranks);
+  Vectors const vectors(case_, ranks);
   for (plan::Rank rank = 0; rank < ranks; ++rank) {
     auto program = std::make_shared<plan::Program>(plan::build(*case_.algorithm, plan_spec, rank).value());
     auto const sizes = sizes_of(case_, rank, ranks);
     auto const layouts = plan::layouts(*program, sizes);
-    std::vector<std::byte> input;
+    auto const input = vectors.input(rank);
     auto& expected = expected_[rank];
-    with_type(case_.dtype, [&](auto zero) {
-      using T = decltype(zero);
-      Elements const elements(case_, rank, ranks);
-      elements.for_each_input([&](auto origin, auto i) { append(input, value<T>(case_.reduce, origin, i)); });
-      elements.for_each_output([&](auto origin, auto i) {
-        append(expected.bytes,
-               reduces(case_.op) ? reduced<T>(case_.reduce, ranks, i) : value<T>(case_.reduce, origin, i));
-      });
-    });
+    expected.bytes = vectors.output(rank);
     auto const width = element_bytes(case_.dtype);
     state_->outputs[rank] = fleet.allocate(rank, plan::output_elements(*program, layouts) * width);
     auto const output = state_->outputs[rank].bytes;

@@ -2,23 +2,16 @@
 
 #include <doctest/doctest.h>
 
-#include <array>
+#include <algorithm>
 #include <deque>
+#include <random>
 
 #include "collectives/algorithms/catalogue.hpp"
 #include "collectives/algorithms/representative.hpp"
+#include "worker/engine/testing/forms_seen.hpp"
 
 namespace chorus::engine::testing {
 namespace {
-
-constexpr std::array dtypes{Dtype::f32, Dtype::f64, Dtype::i32, Dtype::i64};
-constexpr std::array operations{ReduceOp::sum, ReduceOp::avg, ReduceOp::min, ReduceOp::max, ReduceOp::prod};
-
-// Every (dtype, operation) pair in turn, so that neighbouring cases differ.
-void choose_operation(Case& c, std::uint64_t n) {
-  c.dtype = dtypes[n % dtypes.size()];
-  c.reduce = operations[n / dtypes.size() % operations.size()];
-}
 
 void check(Fleet& fleet, Case const& c) {
   Collective collective(fleet, c);
@@ -27,91 +20,122 @@ void check(Fleet& fleet, Case const& c) {
   REQUIRE_MESSAGE(wrong.empty(), wrong);
 }
 
-}  // namespace
+void set_reduction(Case& c, std::uint64_t n) {
+  auto const reductions = all_reductions();
+  auto const [dtype, reduce] = reductions[n % reductions.size()];
+  c.dtype = dtype;
+  c.reduce = reduce;
+}
 
-namespace {
-
-// Every operation and algorithm of this fleet's size, in turn with another root, arity, shape, segment, dtype and so
-// on.
+// The cases of one kind of link. What they are made of is drawn independently, so that all of it comes together.
 class EveryPlan {
  public:
-  explicit EveryPlan(Fleet& fleet) : fleet_(fleet) {}
-
-  void check_all(std::uint64_t elements, std::uint64_t segment_bytes, std::uint64_t& n) {
-    for (auto const* algorithm : algorithms::all())
-      for (auto const op : all_ops) {
-        auto const specs = algorithms::representative_specs(*algorithm, op, fleet_.ranks());
+  // Every operation and algorithm of the fleet's size, in place and not, and in turn with even and uneven blocks; each
+  // with some root, arity, shape, window, dtype and reduction.
+  void check_all(Fleet& fleet, std::uint64_t elements, std::uint64_t segment_bytes) {
+    ++visits_;
+    for (auto const op : all_ops)
+      for (auto const* algorithm : algorithms::all_for(op))
         for (bool const in_place : {false, true}) {
-          if (specs.empty()) continue;
-          auto const& spec = specs[n * 7 % specs.size()];
-          Case c{.algorithm = algorithm, .op = op, .root = spec.root, .arity = spec.arity, .shape = spec.shape};
-          c.elements = elements;
-          c.segment_bytes = segment_bytes;
-          c.window = 1 + static_cast<std::uint32_t>(n % 4);
-          c.in_place = in_place;
-          c.run = ++n;
-          choose_operation(c, n);
-          check_sized(c, elements);
+          auto c = some_case(fleet, *algorithm, op, in_place);
+          if (!c) continue;
+          c->segment_bytes = segment_bytes;
+          set_reduction(*c, below(1u << 16));
+          check_sized(fleet, *c, elements, visits_ % 2 == (in_place ? 0 : 1));
         }
-      }
   }
 
+  // The uneven forms become the even ones of the next fleet.
+  void turn() { ++visits_; }
+
+  // Every dtype and reduction in every operation that reduces: by every algorithm, or by one after the other.
+  void check_reductions(Fleet& fleet, bool by_every_algorithm) {
+    auto const reductions = all_reductions().size();
+    for (auto const op : {Op::all_reduce, Op::reduce, Op::reduce_scatter}) {
+      auto const algorithms = algorithms::all_for(op);
+      for (std::size_t reduction = 0; reduction < reductions; ++reduction)
+        for (std::size_t a = 0; a < (by_every_algorithm ? algorithms.size() : 1); ++a) {
+          auto const& algorithm = *algorithms[(reduction + a) % algorithms.size()];
+          auto c = some_case(fleet, algorithm, op, below(2) == 1);
+          if (!c) continue;
+          c->segment_bytes = 256;
+          set_reduction(*c, reduction);
+          check_sized(fleet, *c, 1009, below(2) == 1);
+        }
+    }
+  }
+
+  void check_all_seen() const { seen_.check_complete(); }
+
  private:
-  // Even, or uneven where the operation has blocks; and equal blocks for those that need them.
-  void check_sized(Case c, std::uint64_t elements) {
-    auto const ranks = fleet_.ranks();
+  std::uint32_t below(std::uint32_t limit) { return static_cast<std::uint32_t>(random_() % limit); }
+
+  std::optional<Case> some_case(Fleet& fleet, plan::Algorithm const& algorithm, Op op, bool in_place) {
+    auto const specs = algorithms::representative_specs(algorithm, op, fleet.ranks());
+    if (specs.empty()) return {};
+    auto const& spec = specs[below(static_cast<std::uint32_t>(specs.size()))];
+    Case c{.algorithm = &algorithm, .op = op, .root = spec.root, .arity = spec.arity, .shape = spec.shape};
+    c.in_place = in_place;
+    c.window = 1 + below(4);
+    c.run = ++runs_;
+    return c;
+  }
+
+  // Uneven only where the operation has blocks; and equal blocks for those that need them.
+  void check_sized(Fleet& fleet, Case c, std::uint64_t elements, bool uneven) {
+    auto const ranks = fleet.ranks();
+    c.elements = elements;
     if (c.op == Op::barrier) {
       c.dtype = Dtype::i32;
       c.elements = ranks;
-    } else if (has_blocks(c.op) && c.run % 2 == 0 && !needs_equal(c)) {
-      for (std::uint32_t block = 0; block < ranks; ++block)
-        c.counts.push_back(block % 3 == 1 ? 0 : elements % (7 + block));
-      c.elements = 0;
-    } else if (needs_equal(c)) {
+    } else if (needs_equal(c, ranks) || (c.op == Op::all_to_all && c.in_place && !uneven)) {
       c.elements = elements / ranks * ranks;
+    } else if (has_blocks(c.op) && uneven) {
+      for (std::uint32_t block = 0; block < ranks; ++block)
+        c.counts.push_back(block % 3 == 1 ? 0 : elements * (1 + block % 4) / (2 * ranks) + elements % (7 + block));
+      c.elements = 0;
     }
-    if (c.op == Op::all_to_all && c.in_place && c.counts.empty()) c.elements = elements / ranks * ranks;
-    check(fleet_, c);
+    check(fleet, c);
+    seen_.add(c);
   }
 
-  [[nodiscard]] bool needs_equal(Case const& c) const {
-    plan::Spec const spec{c.op, std::string(c.algorithm->name), fleet_.ranks(), c.root, c.arity, c.in_place, c.shape};
+  [[nodiscard]] static bool needs_equal(Case const& c, std::uint32_t ranks) {
+    plan::Spec const spec{c.op, std::string(c.algorithm->name), ranks, c.root, c.arity, c.in_place, c.shape};
     return c.algorithm->equal_chunks != nullptr && c.algorithm->equal_chunks(spec);
   }
 
-  Fleet& fleet_;
+  std::minstd_rand random_{20'261'122};
+  std::uint64_t runs_ = 0, visits_ = 0;
+  FormsSeen seen_;
 };
+
+bool is_one_of(std::uint32_t ranks, std::initializer_list<std::uint32_t> few) {
+  return std::find(few.begin(), few.end(), ranks) != few.end();
+}
 
 }  // namespace
 
 void check_every_shape(MakeFleet const& make_fleet, Depth depth) {
-  std::uint64_t n = 0;
+  EveryPlan every;
   for (std::uint32_t ranks : {1u, 2u, 3u, 4u, 5u, 6u, 7u, 8u, 9u, 13u, 16u}) {
-    if (depth == Depth::few && ranks != 2 && ranks != 3 && ranks != 5 && ranks != 8) continue;
+    bool const among_few = is_one_of(ranks, {2, 3, 5, 8});
+    if (depth == Depth::few && !among_few) continue;
     auto const fleet = make_fleet(ranks);
-    EveryPlan every(*fleet);
+    every.turn();
     for (std::uint64_t elements : {0ul, 1ul, ranks - 1ul, 0ul + ranks, ranks + 1ul, 1009ul, 100003ul})
       for (std::uint64_t segment_bytes : {64ul, 4096ul, 1ul << 20}) {
         if (elements == 100003 && segment_bytes != 4096) continue;  // a million frames teach no more
         bool const tells = (elements == 1009 && segment_bytes == 64) ||
                            ((elements == ranks + 1 || elements == 100003) && segment_bytes == 4096);
         if (depth != Depth::every && !tells) continue;
-        if (depth == Depth::few && elements == 1009) continue;
-        every.check_all(elements, segment_bytes, n);
+        bool const shallow = depth == Depth::few || depth == Depth::groups;
+        if (shallow && (elements == 1009 || (elements == 100003 && !among_few))) continue;
+        every.check_all(*fleet, elements, segment_bytes);
       }
   }
-  // And all pairs of dtype and operation, for one shape that has everything: unequal chunks and several segments.
-  auto const fleet = make_fleet(5);
-  for (std::uint64_t pair = 0; pair < dtypes.size() * operations.size(); ++pair)
-    for (auto const* algorithm : algorithms::all_for(Op::all_reduce)) {
-      Case c;
-      c.algorithm = algorithm;
-      c.elements = 1009;
-      c.segment_bytes = 256;
-      c.run = ++n;
-      choose_operation(c, pair);
-      check(*fleet, c);
-    }
+  // And all dtypes and reductions, for one shape that has everything: unequal chunks and several segments.
+  every.check_reductions(*make_fleet(5), depth != Depth::few);
+  every.check_all_seen();
 }
 
 void check_hundred_in_a_row(MakeFleet const& make_fleet) {
@@ -122,7 +146,7 @@ void check_hundred_in_a_row(MakeFleet const& make_fleet) {
     c.algorithm = algorithms[run % algorithms.size()];
     c.elements = 1 + run * 37 % 3000;
     c.run = run;
-    choose_operation(c, run);
+    set_reduction(c, run);
     check(*fleet, c);
   }
 }
@@ -137,7 +161,7 @@ void check_several_at_once(MakeFleet const& make_fleet) {
     c.elements = run % 3 == 0 ? 50021 : 400 * run;
     c.segment_bytes = 1024 * run;
     c.run = run;
-    choose_operation(c, run);
+    set_reduction(c, run);
     collectives.emplace_back(*fleet, c);
   }
   // Every rank starts them in another order.

@@ -10,8 +10,9 @@ namespace chorus::engine::testing {
 
 using MakeFleet = std::function<std::unique_ptr<Fleet>(std::uint32_t ranks)>;
 
-// Counts and segments: the two pairs that tell most, on fewer ranks; three pairs; or all.
-enum class Depth : std::uint8_t { few, telling, every };
+// Counts and segments: the two pairs that tell most, on groups of four sizes; the first of them on all eleven, the
+// other on those four; three pairs; or all. The last three also reduce every dtype by every algorithm.
+enum class Depth : std::uint8_t { few, groups, telling, every };
 void check_every_shape(MakeFleet const& make_fleet, Depth depth);
 void check_hundred_in_a_row(MakeFleet const& make_fleet);
 void check_several_at_once(MakeFleet const& make_fleet);

@@ -48,9 +48,10 @@ std::string wish_query(Access::Wish const& wish) {
   return wish.min_version ? "min_version=" + std::to_string(*wish.min_version) + "&" : "";
 }
 
-// The owner may be another one, or the same one later.
+// The owner may be another one, or the same one later, or the network may have changed what was asked.
 bool is_worth_repeating(ProblemCode code) {
-  return code == ProblemCode::misdirected || code == ProblemCode::unknown_parameter || code == ProblemCode::unavailable;
+  return code == ProblemCode::misdirected || code == ProblemCode::unknown_parameter ||
+         code == ProblemCode::unavailable || code == ProblemCode::digest_mismatch;
 }
 
 }  // namespace
@@ -121,9 +122,11 @@ class Access::Ending {
   Asked::Part& part_;
 };
 
-Access::Access(asio::any_io_executor executor, http::Client& client, std::string coordinator)
+Access::Access(asio::any_io_executor executor, http::Client& client, http::MessageChecksums checksums,
+               std::string coordinator)
     : executor_(executor),
       client_(client),
+      owners_(client, checksums),
       coordinator_(without_trailing_slash(std::move(coordinator))),
       tasks_(std::move(executor)) {}
 
@@ -207,7 +210,7 @@ asio::awaitable<void> Access::ask(AskedPtr asked, std::size_t shard) {
     auto const wanted_bytes = call->destination.size();
     call->url = part.owner.url + api::parameter_path(name) + call->url + "shard=" + std::to_string(shard) +
                 timeout_query(asked->deadline);
-    auto answer = co_await client_.send(std::move(*call), asked->deadline);
+    auto answer = co_await owners_.send(std::move(*call), asked->deadline);
     std::string query;
     if (answer && answer->status != 304 && answer->ok() && answer->received_bytes != wanted_bytes) {
       // A parameter that was deleted and made anew, of another size.

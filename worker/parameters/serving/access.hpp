@@ -13,6 +13,7 @@
 #include "collectives/core/dtype.hpp"
 #include "http/api/parameters.hpp"
 #include "http/client.hpp"
+#include "http/peer_client.hpp"
 #include "http/range.hpp"
 #include "http/task_group.hpp"
 #include "worker/parameters/shard/push.hpp"
@@ -43,7 +44,9 @@ struct Room {
 // On one thread. The client outlives stop().
 class Access {
  public:
-  Access(boost::asio::any_io_executor executor, http::Client& client, std::string coordinator);
+  // checksums: of what goes to other workers.
+  Access(boost::asio::any_io_executor executor, http::Client& client, http::MessageChecksums checksums,
+         std::string coordinator);
   Access(Access const&) = delete;
   Access& operator=(Access const&) = delete;
 
@@ -135,6 +138,7 @@ class Access {
 
   boost::asio::any_io_executor executor_;
   http::Client& client_;
+  http::PeerClient owners_;
   std::string coordinator_;
   std::map<std::string, PlacementPtr, std::less<>> known_;
   http::TaskGroup tasks_;

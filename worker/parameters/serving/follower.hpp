@@ -8,8 +8,8 @@
 #include <string>
 
 #include "http/api/parameters.hpp"
-#include "http/client.hpp"
 #include "http/condition.hpp"
+#include "http/peer_client.hpp"
 #include "worker/parameters/log/push_log.hpp"
 #include "worker/parameters/shard/shard.hpp"
 
@@ -32,7 +32,7 @@ class Follower {
     fenced,  // it has seen a newer epoch: whoever sends is no owner any more
   };
 
-  Follower(http::Client& client, api::ShardPeer peer, FollowerAddress address, Stage first)
+  Follower(http::PeerClient client, api::ShardPeer peer, FollowerAddress address, Stage first)
       : stage(first), client_(client), peer_(std::move(peer)), address_(std::move(address)) {}
   Follower(Follower const&) = delete;
   Follower& operator=(Follower const&) = delete;
@@ -57,7 +57,7 @@ class Follower {
  private:
   boost::asio::awaitable<Sent> call(http::Call call, http::TimePoint deadline);
 
-  http::Client& client_;
+  http::PeerClient client_;
   api::ShardPeer const peer_;
   FollowerAddress address_;
 };

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "http/client.hpp"
 #include "http/condition.hpp"
+#include "http/peer_client.hpp"
 #include "http/task_group.hpp"
 #include "worker/parameters/serving/follower.hpp"
 #include "worker/parameters/shard/shard.hpp"
@@ -37,7 +37,7 @@ struct ShardEvents {
 struct ShardTools {
   boost::asio::any_io_executor executor;  // of the control thread
   boost::asio::thread_pool& threads;      // for arithmetic on large shards
-  http::Client& client;
+  http::PeerClient client;
   tensors::Pool& pool;
   ShardEvents events;
   std::uint64_t fill_bytes_per_second = 256 << 20;  // to a new backup

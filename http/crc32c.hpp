@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <span>
 
-namespace chorus::links {
+namespace chorus::http {
 
 // Of what `crc` is of, 0 for nothing, and `bytes` behind it. By the processor's instruction where it has one.
 [[nodiscard]] std::uint32_t crc32c(std::uint32_t crc, std::span<std::byte const> bytes);
@@ -14,4 +14,4 @@ namespace chorus::links {
 // The same, by tables on every processor.
 [[nodiscard]] std::uint32_t crc32c_by_tables(std::uint32_t crc, std::span<std::byte const> bytes);
 
-}  // namespace chorus::links
+}  // namespace chorus::http

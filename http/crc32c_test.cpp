@@ -1,4 +1,4 @@
-#include "worker/links/crc32c.hpp"
+#include "http/crc32c.hpp"
 
 #include <doctest/doctest.h>
 
@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-using namespace chorus::links;
+using namespace chorus::http;
 
 namespace {
 

@@ -1,4 +1,4 @@
-#include "worker/links/crc32c.hpp"
+#include "http/crc32c.hpp"
 
 #include <array>
 #include <bit>
@@ -8,7 +8,7 @@
 #include <nmmintrin.h>
 #endif
 
-namespace chorus::links {
+namespace chorus::http {
 namespace {
 
 constexpr std::uint32_t polynomial = 0x82f63b78;  // lowest bit first
@@ -130,4 +130,4 @@ std::uint32_t crc32c(std::uint32_t crc, std::span<std::byte const> bytes) {
   return crc32c_by_tables(crc, bytes);
 }
 
-}  // namespace chorus::links
+}  // namespace chorus::http

@@ -1,0 +1,157 @@
+// Everything that chorus doctor finds, brought about with real services: who did not join, who runs another version,
+// whose address is not its own, which link is slow, for whom the others wait.
+#include <doctest/doctest.h>
+#include <signal.h>
+
+#include <thread>
+
+#include "tests/support/cluster.hpp"
+
+using namespace chorus::testing;
+namespace json = boost::json;
+
+namespace {
+
+struct Said {
+  int status = 0;
+  std::string text;
+  [[nodiscard]] bool has(std::string const& part) const { return text.find(part) != std::string::npos; }
+};
+
+Said doctor(Service const& coordinator, std::vector<std::string> const& more = {}) {
+  std::vector<std::string> arguments{binary("chorus"), "--coordinator", coordinator.url, "doctor"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  Process process(arguments);
+  auto text = process.read_all();
+  return {process.wait(), std::move(text)};
+}
+
+// Something that joins and answers like a worker of another release at the end of a slow line.
+class Guest {
+ public:
+  Guest() {
+    auto const well = [](httplib::Request const&, httplib::Response& response) {
+      response.set_content("{}", json_type);
+    };
+    server_.Get(".*", well);
+    server_.Post("/v1/probes", [](httplib::Request const&, httplib::Response& response) {
+      response.set_content(R"({"url":"http://there","round_trip_s":0.2,"own_round_trip_s":0.0001,"bytes_per_s":1e5})",
+                           json_type);
+    });
+    port_ = server_.bind_to_any_port("127.0.0.1");
+    thread_ = std::thread([this] { server_.listen_after_bind(); });
+  }
+  ~Guest() {
+    while (!server_.is_running()) std::this_thread::yield();
+    server_.stop();
+    thread_.join();
+  }
+  Guest(Guest const&) = delete;
+  Guest& operator=(Guest const&) = delete;
+
+  void join(Service const& coordinator, std::string const& id, std::string const& version) const {
+    json::object const place{{"region", ""}, {"zone", ""}, {"rack", ""}, {"host", "h9"}};
+    json::object const request{{"id", id},
+                               {"incarnation", "0123456789abcdef"},
+                               {"url", "http://127.0.0.1:" + std::to_string(port_)},
+                               {"locality", place},
+                               {"version", version}};
+    auto const answer = coordinator.post("/v1/workers", json::serialize(request));
+    REQUIRE_MESSAGE(answer.status == 201, answer.body);
+  }
+
+ private:
+  static constexpr char const* json_type = "application/json";
+  httplib::Server server_;
+  int port_ = 0;
+  std::thread thread_;
+};
+
+// A barrier to which one worker comes so late that the others have waited for it, and seen that they do.
+void be_late(Cluster& cluster, std::size_t late, std::size_t other, std::string const& id) {
+  auto& straggler = cluster.worker(late).process;
+  straggler.signal(SIGSTOP);
+  auto const launched =
+      cluster.coordinator.put("/v1/collectives/" + id, R"({"group":"g","op":"barrier","timeout_ms":60000})");
+  REQUIRE(launched.status == 202);
+  auto const progress =
+      "/v1/runs/" + std::to_string(launched.json().at("run").to_number<std::uint64_t>()) + "/progress";
+  CHECK(eventually([&] {
+    auto const said = cluster.worker(other).get(progress);
+    return said.status == 200 && said.json().at("state") == "running" &&
+           said.json().at("still_seconds").to_number<double>() > 0.05;
+  }));
+  straggler.signal(SIGCONT);
+  CHECK(cluster.coordinator.get("/v1/collectives/" + id + "?wait=30s").json().at("state") == "succeeded");
+}
+
+}  // namespace
+
+TEST_CASE("nobody has joined yet") {
+  Cluster const cluster(0);
+  auto const said = doctor(cluster.coordinator);
+  INFO(said.text);
+  CHECK(said.status == 1);
+  CHECK(said.has("problem: coordinator: no worker has joined"));
+}
+
+TEST_CASE("who did not come back, and who is not ready, is named") {
+  Cluster cluster(4, {}, {"--lease-ms", "60000"});
+  REQUIRE(
+      cluster.coordinator.put("/v1/groups/g", R"({"workers":["w0","w1","w2","w3"],"on_failure":"shrink"})").status ==
+      201);
+  CHECK(doctor(cluster.coordinator).status == 0);
+  cluster.kill_worker(3);
+  CHECK(eventually(
+      [&] { return doctor(cluster.coordinator).has("it has 3 of the 4 members asked for; not there: w3"); }));
+  auto const said = doctor(cluster.coordinator);
+  INFO(said.text);
+  CHECK(said.status == 1);
+  CHECK(said.has("worker w3: it is lost"));
+  CHECK(said.has("worker w3: nobody answers at its address"));
+}
+
+TEST_CASE("another version, a slow link, and an address at which nobody answers any more") {
+  Cluster cluster(4, {"host=h0", "host=h1", "host=h2", "host=h3"}, {"--lease-ms", "60000"});
+  auto const version = std::string(cluster.coordinator.get("/v1").json().at("version").as_string());
+  {
+    Guest const guest;
+    guest.join(cluster.coordinator, "guest", "99.9");
+    REQUIRE(eventually([&] { return doctor(cluster.coordinator).has("link guest - w0"); }));
+    auto const said = doctor(cluster.coordinator);
+    INFO(said.text);
+    CHECK(said.status == 1);
+    CHECK(said.has("version: guest runs 99.9, the coordinator " + version));
+    CHECK(said.has("link guest - w0: it carries 0.00 GB/s, links of its level ("));
+    CHECK_FALSE(said.has("worker guest: nobody answers"));
+  }
+  auto const said = doctor(cluster.coordinator, {"--json"});
+  INFO(said.text);
+  CHECK(
+      said.has(R"({"level":"problem","about":"worker guest","what":"nobody answers at its address http://127.0.0.1:)"));
+  CHECK(said.has(R"("healthy":false)"));
+}
+
+TEST_CASE("a worker for which the others wait again and again is a straggler") {
+  Cluster cluster(3, {"host=h0", "host=h1", "host=h2"}, {"--lease-ms", "60000"});
+  cluster.make_group("g");
+  for (int i = 0; i < 4; ++i) be_late(cluster, 2, 0, "late-" + std::to_string(i));
+  auto const said = doctor(cluster.coordinator);
+  INFO(said.text);
+  CHECK(said.status == 1);
+  CHECK(said.has("worker w2: the others waited for it in 4 of the last 4 collectives"));
+}
+
+TEST_CASE("a worker that is stopped while nothing runs is late with its lease before it is lost") {
+  Cluster cluster(2, {}, {"--lease-ms", "6000"});
+  cluster.worker(1).process.signal(SIGSTOP);
+  std::string text;
+  CHECK(eventually(
+      [&] {
+        text = doctor(cluster.coordinator).text;
+        return text.find("worker w1: it is late with its lease: last heard of ") != std::string::npos;
+      },
+      std::chrono::seconds(20)));
+  INFO(text);
+  cluster.worker(1).process.signal(SIGCONT);
+}
