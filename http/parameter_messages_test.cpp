@@ -65,7 +65,7 @@ TEST_CASE("shards read back as written") {
 TEST_CASE("checkpoints read back as written") {
   auto const request = R"({"name":"c","parameters":["w"],"keep":3})";
   CHECK(echoed<api::CheckpointRequest>(request) == request);
-  auto const answer = R"({"name":"c","number":7,"parameters":2,"files":3,"seconds":0.5})";
+  auto const answer = R"({"name":"c","number":7,"parameters":2,"files":3,"seconds":0.5,"unaligned":["w"]})";
   CHECK(echoed<api::CheckpointAnswer>(answer) == answer);
   auto const file = R"({"number":7,"shards":[{"parameter":"w","shard":1}]})";
   CHECK(echoed<api::CheckpointFile>(file) == file);

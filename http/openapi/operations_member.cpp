@@ -56,7 +56,8 @@ void add_shards(Table& table) {
                    rows_exhausted, deadline_exceeded});
   table.add(post, "/v1/shards", Access::join, "From the coordinator: own many shards, or back them up")
       .takes<api::ShardAssignmentList>()
-      .gives<api::ShardAssignmentOutcomeList>(200, "What became of each.");
+      .gives<api::ShardAssignmentOutcomeList>(200, "What became of each.")
+      .fails_with({digest_mismatch});
   table.add(get, "/v1/parameters/{name}/shards/{shard}", Access::join, "How far a shard is")
       .gives<api::ShardStatus>(200, "So far.")
       .fails_with({unknown_parameter, misdirected});
@@ -103,13 +104,13 @@ void add_checkpoints(Table& table) {
   table.add(post, "/v1/checkpoints/{name}/holds", Access::join, "Stop shards between two pushes, for a moment")
       .takes<api::CheckpointPlaces>()
       .gives<api::CheckpointPlaces>(200, "Where they stand.")
-      .fails_with({unknown_parameter, misdirected, deadline_exceeded});
+      .fails_with({unknown_parameter, misdirected, digest_mismatch, deadline_exceeded});
   table
       .add(post, "/v1/checkpoints/{name}/images", Access::join,
            "Let the shards go on to these places, to be written as they are there")
       .takes<api::CheckpointPlaces>()
       .gives<api::CheckpointPlaces>(200, "Where each of them was.")
-      .fails_with({unknown_parameter, misdirected, out_of_order, deadline_exceeded});
+      .fails_with({unknown_parameter, misdirected, out_of_order, digest_mismatch, deadline_exceeded});
   table.add(post, "/v1/checkpoints/{name}/files", Access::join, "Write the worker's shards into a file")
       .takes<api::CheckpointFile>()
       .gives<api::CheckpointPart>(200, "What is in it.")

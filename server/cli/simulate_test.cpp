@@ -135,12 +135,12 @@ TEST_CASE("links from a file order the ranks, for plan as for simulate, and are 
   };
   auto const simulated = json_lines(with({"simulate", "--json"}));
   REQUIRE(simulated.size() == 1);
-  CHECK(simulated[0].at("order") == json::parse("[0,1,3,2]"));
+  CHECK(simulated[0].at("order") == json::parse("[0,2,3,1]"));
   CHECK(simulated[0].at("stretch").at("assigned").to_number<double>() <
         simulated[0].at("stretch").at("arrival_order").to_number<double>());
   auto const planned = with({"plan"});
   CHECK(planned.status == 0);
-  CHECK(planned.out.find("order        0 1 3 2, average stretch ") != std::string::npos);
+  CHECK(planned.out.find("order        0 2 3 1, average stretch ") != std::string::npos);
   std::ofstream(file) << R"({"bandwidth_gbyte_per_s":[[null,"NaN"],[1,null]],"latency_us":[[null,1],[1,null]]})";
   auto const text = with({"plan"});
   CHECK(text.status == 2);

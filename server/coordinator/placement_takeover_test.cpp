@@ -32,7 +32,10 @@ awaitable<void> make_and_kill(World* world) {
   // Whoever misses it says so.
   co_await world->get(suspicion);
   CHECK(co_await world->until(path, "/state", "degraded"));
-  for (int i = 0; i < 2000 && owned_by(*world->workers[0]) < shards; ++i) co_await world->get(path);
+  CHECK(co_await world->until(path, "/endpoints/599/worker", "w0"));
+  // The directory knows before the worker was told: each call gives the coordinator a turn.
+  for (std::size_t calls = 0; calls < 100 * shards && owned_by(*world->workers[0]) < shards; ++calls)
+    co_await world->get(path);
   CHECK(owned_by(*world->workers[0]) == shards);
 }
 

@@ -29,6 +29,8 @@ NOT_ASKED = {
     ("worker", "post_v1_parameters_name_shards_shard_log", 504): "a backup that applies one push for ten seconds",
     ("worker", "post_v1_checkpoints_name_images", 504): "an owner that applies one push for five seconds",
     ("worker", "post_v1_checkpoints_name_files", 504): "an owner that applies one push for a minute",
+    ("worker", "post_v1_checkpoints_name_holds", 504): "an owner that applies one push for as long",
+    ("worker", "post_v1_checkpoints_name_images", 504): "an owner that does not come to the place where it is held",
 }
 
 

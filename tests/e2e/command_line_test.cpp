@@ -97,7 +97,7 @@ TEST_CASE("long work shows how far it is to who sits before it, then a table, an
   };
   std::vector<Long> const all{
       {{"verify", "--max-ranks", "32"}, "plans, 0 failed", "are correct", "plans"},
-      {{"simulate", "--ranks", "256", "--bytes", "1M"}, "simulated", "bottleneck", "bytes_per_rank"},
+      {{"simulate", "--ranks", "256", "--bytes", "1M"}, "simulated", "BOTTLENECK", "bytes_per_rank"},
       {{"bench", "--ranks", "2", "--link", "tcp", "--bytes", "4,64K", "--seconds", "0.5"},
        "1 of 2: all_reduce",
        "busbw",

@@ -170,3 +170,15 @@ TEST_CASE("through shared memory, the deadline names the rank that never called"
   CHECK(lonely.result(0).status.error().code == EngineErrc::deadline_exceeded);
   CHECK(lonely.result(0).culprits == std::vector<plan::Rank>{1});
 }
+
+// The last segment is short enough to be copied into the ring; the ones before it are read where they lie, and may be
+// overwritten only then.
+TEST_CASE("in place, the copied end of a vector does not stand for what is still being read before it") {
+  auto const fleet = in_arenas(8);
+  for (std::uint64_t run = 1; run <= 40; ++run) {
+    auto c = case_of(algorithms::mesh, 100003, run);
+    c.in_place = true;
+    c.segment_bytes = 4096;
+    check_run(*fleet, c);
+  }
+}

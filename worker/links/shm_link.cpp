@@ -41,7 +41,8 @@ ShmLink::ShmLink(asio::ip::tcp::socket socket, PeerBlock&& control, ShmLoan&& lo
           dials ? std::span<RingLine>(shared.back_ring) : std::span<RingLine>(shared.forward_ring)),
       own_sleep_(dials ? shared.dialer_sleeps : shared.acceptor_sleeps),
       peer_sleep_(dials ? shared.acceptor_sleeps : shared.dialer_sleeps),
-      pending_(dials ? forward_lines : 0) {
+      // Each has a line of the ring, but for a frame that was copied, which may have one more than its parts.
+      pending_(dials ? 2 * forward_lines : 0) {
   error_code ignored;  // a socket that refuses these options fails at its first read
   socket_.non_blocking(true, ignored);
   socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
@@ -131,7 +132,7 @@ void ShmLink::close() {
   handler_ = nullptr;
   for (auto i = pending_begin_; i != pending_end_; ++i) {
     auto const& pending = pending_[i % pending_.size()];
-    if (!pending.in_slot && !pending.released) out_.withdraw(pending.place);
+    if (pending.kind == Pending::Kind::reference && !pending.released) out_.withdraw(pending.place);
   }
   bool const lingers = control_.arena() != nullptr && !peer_left_;
   if (!lingers) return finish(peer_left_);
@@ -196,7 +197,7 @@ bool ShmLink::put_current() {
   } else if (auto const place = arena != nullptr && put_bytes_ == 0 ? arena->offset_of(payload) : std::nullopt) {
     auto const at = out_.put_reference(header, *place);
     if (!at) return false;
-    pend(*at, header, false);
+    pend(*at, header, Pending::Kind::reference);
     told = false;
   } else {
     if (!put_part()) return false;
@@ -204,7 +205,12 @@ bool ShmLink::put_current() {
   }
   ring(sleeps_for_frames);
   has_current_ = false;
-  if (told) handler_->frame_sent(header);
+  if (!told) return true;
+  // Data in order: who is told of a frame takes it that those before it were read.
+  if (untold_ != 0 && header.type == FrameType::data)
+    pend(pending_[(pending_end_ - 1) % pending_.size()].place, header, Pending::Kind::copied);
+  else
+    handler_->frame_sent(header);
   return true;
 }
 
@@ -226,7 +232,7 @@ bool ShmLink::put_part() {
     auto const at = out_.put_reference(header, staging_.offset() + from);
     if (!at) return false;
     ++staged_;
-    pend(*at, header, true);
+    pend(*at, header, Pending::Kind::slot);
   } else if (!out_.put(header, part)) {
     return false;
   }
@@ -245,9 +251,11 @@ bool ShmLink::can_stage() {
   return true;
 }
 
-void ShmLink::pend(std::uint64_t place, FrameHeader const& header, bool in_slot) {
-  pending_[pending_end_++ % pending_.size()] = {place, header, in_slot, false};
-  if (!in_slot) ++references_;
+void ShmLink::pend(std::uint64_t place, FrameHeader const& header, Pending::Kind kind) {
+  CHORUS_ASSERT(pending_end_ - pending_begin_ < pending_.size(), "what is pending stands in the ring");
+  pending_[pending_end_++ % pending_.size()] = {place, header, kind, false};
+  if (kind == Pending::Kind::reference) ++references_;
+  if (kind != Pending::Kind::slot) ++untold_;
 }
 
 // Sees what the peer has received; true if that is more than before.
@@ -263,12 +271,13 @@ bool ShmLink::reap() {
     auto const pending = pending_[pending_begin_ % pending_.size()];
     if (pending.place >= *received) break;
     ++pending_begin_;
-    if (pending.in_slot) {
+    if (pending.kind == Pending::Kind::slot) {
       ++unstaged_;
-    } else {
-      --references_;
-      if (!pending.released) handler_->frame_sent(pending.header);
+      continue;
     }
+    if (pending.kind == Pending::Kind::reference) --references_;
+    --untold_;
+    if (!pending.released) handler_->frame_sent(pending.header);
   }
   return !closed_ && *received != before;
 }
@@ -281,9 +290,9 @@ void ShmLink::release(std::uint64_t run) {
   if (has_current_ && is_of_run(current_.header)) has_current_ = false;
   for (auto i = pending_begin_; i != pending_end_; ++i) {
     auto& pending = pending_[i % pending_.size()];
-    if (pending.in_slot || pending.released || !is_of_run(pending.header)) continue;
+    if (pending.kind == Pending::Kind::slot || pending.released || !is_of_run(pending.header)) continue;
     pending.released = true;
-    out_.withdraw(pending.place);
+    if (pending.kind == Pending::Kind::reference) out_.withdraw(pending.place);
   }
 }
 

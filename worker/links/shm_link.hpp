@@ -51,11 +51,16 @@ class ShmLink final : public Link, public std::enable_shared_from_this<ShmLink> 
   void let_go();
 
  private:
-  // A frame in the ring that the peer may still read.
+  // A frame in the ring that the peer may still read, or one that is to be told of after those before it.
   struct Pending {
+    enum class Kind : std::uint8_t {
+      reference,  // the payload lies where the handler has it
+      slot,       // a part of a frame was copied: a slot becomes free, and nobody is told
+      copied,     // the frame's payload lies nowhere else any more
+    };
     std::uint64_t place = 0;
     FrameHeader header;
-    bool in_slot = false;   // frame_sent() has been called, and a slot becomes free
+    Kind kind = Kind::reference;
     bool released = false;  // nobody is to be told
   };
 
@@ -73,7 +78,7 @@ class ShmLink final : public Link, public std::enable_shared_from_this<ShmLink> 
   bool reap();
   bool put_current();
   bool put_part();
-  void pend(std::uint64_t place, FrameHeader const& header, bool in_slot);
+  void pend(std::uint64_t place, FrameHeader const& header, Pending::Kind kind);
   [[nodiscard]] bool can_stage();
   bool read();
   Status take(RingReceiver::Record const& record);
@@ -106,7 +111,8 @@ class ShmLink final : public Link, public std::enable_shared_from_this<ShmLink> 
 
   std::vector<Pending> pending_;  // a ring
   std::uint64_t pending_begin_ = 0, pending_end_ = 0;
-  std::uint64_t references_ = 0;  // that are pending, and somebody is to be told
+  std::uint64_t references_ = 0;  // that are pending
+  std::uint64_t untold_ = 0;      // frames that are pending: references and copied ones
 };
 
 }  // namespace chorus::links

@@ -146,6 +146,20 @@ TEST_CASE("what lies in the arena arrives without a copy, and is the sender's un
   CHECK(pair.arena.used_bytes() == used);
 }
 
+TEST_CASE("what is copied behind what is read where it lies is told of after it") {
+  Pair pair;
+  auto const bytes = bytes_of(5000, 1), end = bytes_of(100, 2), elsewhere = bytes_of(ShmLink::slot_bytes + 1, 3);
+  auto const block = pair.in_arena(bytes);
+  pair.send(header_of(1, block.size()), block);
+  pair.send(header_of(2, end.size()), end);
+  pair.send(header_of(3, elsewhere.size()), elsewhere);
+  CHECK(pair.a.sent.empty());
+  pair.move();
+  CHECK(pair.a.sent == std::vector<std::uint64_t>{1, 2, 3});
+  pair.send(header_of(4, end.size()), end);
+  CHECK(pair.a.sent.back() == 4);
+}
+
 TEST_CASE("what lies elsewhere is the sender's again at once, and arrives in parts that fit a slot") {
   Pair pair;
   auto bytes = bytes_of(ShmLink::slot_bytes + 1000, 1);
