@@ -27,7 +27,6 @@ NOT_ASKED = {
     ("coordinator", "get_v1_events", 410): "the last 10000 events are kept; events_test.cpp asks where they are fewer",
     ("worker", "put_v1_parameters_name_shards_shard", 504): "a log that cannot be begun for ten minutes: a disk that hangs",
     ("worker", "post_v1_parameters_name_shards_shard_log", 504): "a backup that applies one push for ten seconds",
-    ("worker", "post_v1_checkpoints_name_images", 504): "an owner that applies one push for five seconds",
     ("worker", "post_v1_checkpoints_name_files", 504): "an owner that applies one push for a minute",
     ("worker", "post_v1_checkpoints_name_holds", 504): "an owner that applies one push for as long",
     ("worker", "post_v1_checkpoints_name_images", 504): "an owner that does not come to the place where it is held",
