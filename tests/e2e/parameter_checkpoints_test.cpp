@@ -144,6 +144,20 @@ files::path checkpoint_directory(files::path const& directory, std::uint64_t num
 
 }  // namespace
 
+TEST_CASE("who asks for a parameter that was made anew with other shards hears of it at once, and gets it then") {
+  TemporaryDirectory const directory;
+  auto const cluster = start(2, directory.path);
+  REQUIRE(make(*cluster, R"({"group":"g","shape":[8],"shards":4})").status == 201);
+  CHECK(values(*cluster) == Floats(8));
+  REQUIRE(cluster->coordinator.erase("/v1/parameters/w").status == 204);
+  REQUIRE(make(*cluster, R"({"group":"g","shape":[8],"shards":2})").status == 201);
+  auto const begun = std::chrono::steady_clock::now();
+  auto const first = ParameterClient(cluster->worker(0).url, "reader").pull("w");
+  CHECK(std::chrono::steady_clock::now() - begun < std::chrono::seconds(10));
+  CHECK((first.status == 200 || first.code() == "unavailable"));
+  CHECK(values(*cluster) == Floats(8));
+}
+
 TEST_CASE(
     "a checkpoint in the middle of pushes is one state of the parameter, and any number of shards can begin with it") {
   for (auto const* const staleness : {"-1", "0", "2"}) {
