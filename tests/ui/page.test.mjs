@@ -109,6 +109,7 @@ test("a collective launched by somebody else appears, with its ranks, its reason
 test("a plan is played step by step, forward and back, by mouse and by key", async () => {
   const page = await openPage(browser, cluster.url);
   await page.getByLabel("Algorithm").selectOption("ring");
+  await page.locator("#plan .bars").filter({hasText: "▸ ring"}).waitFor(); // what was there before may have 14 rounds, too
   await page.locator("#plan").getByText("14 rounds").waitFor();
   assert.equal(await page.locator(".topology .edge").count(), 8);
   await page.getByLabel("Next round").click();
