@@ -18,7 +18,7 @@ struct FinishedRun {
   std::uint64_t bytes = 0;  // of the vector, see bus_factor
   double seconds = 0;
   std::uint32_t steps = 0;  // instructions run
-  double wait_seconds = 0;  // until something came from a peer
+  double wait_seconds = 0;  // for peers
   Dtype dtype = Dtype::f32;
   std::uint64_t reduced_bytes = 0;  // operands in pieces that were worth a look at the clock, and what these took
   double reduce_seconds = 0;

@@ -70,7 +70,7 @@ struct RunReport {
   std::string state;             // "succeeded", "failed"
   std::uint64_t started_us = 0;  // monotonic clock of the worker: only differences within one worker mean anything
   double seconds = 0;            // start to end on this rank
-  double wait_seconds = 0;       // until the first byte from a peer arrived
+  double wait_seconds = 0;       // in which an instruction waited for a peer alone
   std::uint64_t bytes_sent = 0;
   std::uint64_t bytes_received = 0;
   std::uint32_t steps = 0;                   // instructions run

@@ -76,7 +76,7 @@ struct RunResult {
   std::chrono::steady_clock::time_point started;
   std::chrono::steady_clock::duration duration{0};
   double seconds = 0;            // the duration
-  double wait_seconds = 0;       // until the first byte or grant from a peer
+  double wait_seconds = 0;       // for peers: see waited_seconds(); 0 of calls over shared memory alone
   std::uint64_t bytes_sent = 0;  // payload
   std::uint64_t bytes_received = 0;
   std::uint32_t steps = 0;  // instructions completed

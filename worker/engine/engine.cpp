@@ -193,7 +193,7 @@ void Engine::touch(std::uint64_t id) {
 }
 
 void Engine::heard(std::uint64_t id, plan::Rank rank) {
-  if (auto* const run = find_run(id)) run->heard(rank, surroundings_.now());
+  if (auto* const run = find_run(id)) run->heard(rank);
 }
 
 void Engine::fail_for(Error const& why, std::uint64_t id, plan::Rank rank, std::string const& where) {

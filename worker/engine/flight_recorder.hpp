@@ -46,7 +46,7 @@ struct Flight {
   std::string error;     // code and detail, "" when it succeeded
   std::chrono::steady_clock::time_point started;
   double seconds = 0;
-  double wait_seconds = 0;  // until the first sign of a peer
+  double wait_seconds = 0;  // for peers
   std::uint64_t bytes_sent = 0;
   std::uint64_t bytes_received = 0;
   std::uint32_t steps = 0;               // instructions completed

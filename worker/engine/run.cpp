@@ -76,7 +76,6 @@ Run::Run(RunSpec spec, RunDone done, DataPlaneOptions const& options, Clock& clo
     : spec_(std::move(spec)),
       done_(std::move(done)),
       started_(clock.now()),
-      first_heard_(started_),
       timeline_(*spec_.program, clock, started_),
       state_(make_state(spec_, options.eager_bytes, timeline_)),
       places_(spec_.program->instructions.size()),
@@ -213,11 +212,8 @@ Run::Answer Run::judge(links::Open const& open, std::uint32_t epoch, std::string
   return accepted;
 }
 
-void Run::heard(plan::Rank rank, TimePoint now) {
+void Run::heard(plan::Rank rank) {
   heard_[rank] = true;
-  if (anybody_heard_) return;
-  anybody_heard_ = true;
-  first_heard_ = now;
 }
 
 Run::TimePoint Run::next_deadline() const {
@@ -388,12 +384,13 @@ void Run::end(std::optional<Failure> const& failure, TimePoint now) {
   result.started = started_;
   result.duration = now - started_;
   result.seconds = seconds(result.duration);
-  result.wait_seconds = seconds((anybody_heard_ ? first_heard_ : now) - started_);
   result.bytes_sent = state_.bytes_sent;
   result.bytes_received = state_.bytes_received;
   result.steps = state_.board.completed();
   result.reduced = state_.workspace.reduced();
   result.instructions = timeline_.steps(state_.board.totals());
+  result.wait_seconds = waited_seconds(
+      result.instructions, std::chrono::duration_cast<std::chrono::nanoseconds>(result.duration).count());
   auto const done = std::move(done_);
   spec_.owner.reset();
   done(std::move(result));

@@ -57,7 +57,7 @@ class Run {
   [[nodiscard]] std::optional<plan::Rank> rank_of(std::string const& worker, std::uint64_t incarnation) const;
 
   // A sign of life of a peer: its first open, grant or byte.
-  void heard(plan::Rank rank, TimePoint now);
+  void heard(plan::Rank rank);
   // When to ask expired() or lost_in_silence() next.
   [[nodiscard]] TimePoint next_deadline() const;
   [[nodiscard]] std::optional<Failure> expired(TimePoint now);
@@ -106,7 +106,6 @@ class Run {
   RunSpec spec_;
   RunDone done_;
   TimePoint const started_;
-  TimePoint first_heard_;
   Timeline timeline_;
   RunState state_;
   std::deque<SendChannel> sends_;  // stable addresses
@@ -117,7 +116,6 @@ class Run {
   };
   std::vector<Place> places_;  // of instructions that send or receive
   std::vector<bool> heard_;    // by rank
-  bool anybody_heard_ = false;
   bool in_grace_ = false;
   std::chrono::milliseconds const inquiry_, silence_;
   std::chrono::milliseconds until_inquiry_;  // doubles up to inquiry_

@@ -1,8 +1,59 @@
 #include "worker/engine/timeline.hpp"
 
 #include <algorithm>
+#include <tuple>
 
 namespace chorus::engine {
+namespace {
+
+// Of one instruction for its peer. Those of a direction and a peer come one after the other.
+struct Wait {
+  bool is_send = false;
+  plan::Rank peer = 0;
+  std::uint32_t first = 0;
+  std::int64_t from_ns = 0;
+  std::int64_t to_ns = 0;
+  std::int64_t done_ns = 0;
+};
+
+Wait wait_of(FlightStep const& step, std::int64_t ended_ns) {
+  auto const or_end = [ended_ns](std::int64_t at_ns) { return at_ns == never_ns ? ended_ns : at_ns; };
+  // Rounds that are recorded together follow each other, whoever the peers are.
+  bool const is_one = step.instructions == 1;
+  return {.is_send = is_one && step.op == plan::Opcode::send,
+          .peer = is_one ? step.peer : 0,
+          .first = step.first,
+          .from_ns = or_end(step.ready_ns),
+          .to_ns = or_end(step.moved_ns),
+          .done_ns = or_end(step.done_ns)};
+}
+
+bool has_peer(FlightStep const& step) {
+  return step.instructions != 1 || step.op == plan::Opcode::send || step.op == plan::Opcode::recv ||
+         step.op == plan::Opcode::recv_reduce;
+}
+
+}  // namespace
+
+double waited_seconds(std::vector<FlightStep> const& steps, std::int64_t ended_ns) {
+  std::vector<Wait> waits;
+  waits.reserve(steps.size());
+  for (auto const& step : steps)
+    if (has_peer(step)) waits.push_back(wait_of(step, ended_ns));
+  std::sort(waits.begin(), waits.end(), [](Wait const& a, Wait const& b) {
+    return std::tie(a.is_send, a.peer, a.first) < std::tie(b.is_send, b.peer, b.first);
+  });
+  for (std::size_t i = 1; i < waits.size(); ++i)
+    if (waits[i].is_send == waits[i - 1].is_send && waits[i].peer == waits[i - 1].peer)
+      waits[i].from_ns = std::max(waits[i].from_ns, waits[i - 1].done_ns);
+  std::sort(waits.begin(), waits.end(), [](Wait const& a, Wait const& b) { return a.from_ns < b.from_ns; });
+  std::int64_t waited_ns = 0, until_ns = 0;
+  for (auto const& wait : waits) {
+    waited_ns += std::max<std::int64_t>(wait.to_ns - std::max(wait.from_ns, until_ns), 0);
+    until_ns = std::max(until_ns, wait.to_ns);
+  }
+  return static_cast<double>(waited_ns) * 1e-9;
+}
 
 Timeline::Timeline(plan::Program const& program, Clock& clock, Clock::TimePoint started)
     : program_(program), clock_(clock), started_(started) {

@@ -104,3 +104,24 @@ TEST_CASE("what a run that ended early did not finish has no end") {
   CHECK(steps[0].done_ns == never_ns);
   CHECK(steps.back().ready_ns == never_ns);
 }
+
+TEST_CASE("a rank waits while an instruction could go on and has not moved, each moment once") {
+  auto const step = [](std::uint32_t first, plan::Opcode op, plan::Rank peer, std::int64_t ready, std::int64_t moved,
+                       std::int64_t done) {
+    FlightStep one{.first = first, .op = op, .peer = peer};
+    one.ready_ns = ready, one.moved_ns = moved, one.done_ns = done;
+    return one;
+  };
+  using plan::Opcode;
+  CHECK(waited_seconds({}, 100) == 0);
+  CHECK(waited_seconds({step(0, Opcode::reduce, 0, 0, 50, 60)}, 100) == 0);
+  CHECK(waited_seconds({step(0, Opcode::recv, 1, 10, 40, 60)}, 100) == 30e-9);
+  // Two peers at once, and with a gap.
+  CHECK(waited_seconds({step(0, Opcode::recv, 1, 0, 40, 60), step(1, Opcode::recv, 2, 20, 50, 60)}, 100) == 50e-9);
+  CHECK(waited_seconds({step(0, Opcode::recv, 1, 0, 10, 60), step(1, Opcode::send, 2, 20, 50, 60)}, 100) == 40e-9);
+  // What comes behind another message of the same peer waits from that one's end, not for it.
+  CHECK(waited_seconds({step(0, Opcode::recv, 1, 0, 10, 60), step(1, Opcode::recv_reduce, 1, 0, 70, 80)}, 100) == 20e-9);
+  // A run that ended before: until then.
+  CHECK(waited_seconds({step(0, Opcode::recv, 1, 30, never_ns, never_ns)}, 100) == 70e-9);
+  CHECK(waited_seconds({step(0, Opcode::recv, 1, never_ns, never_ns, never_ns)}, 100) == 0);
+}

@@ -69,7 +69,7 @@ export function rowsOfRecord(collective) {
     if (!report) return row;
     const wait = Math.min(report.wait_seconds, report.seconds);
     if (wait > 0)
-      row.spans.push({kind: "wait", begin: 0, end: wait, tip: `waited ${seconds(wait)} for the first byte of a peer`});
+      row.spans.push({kind: "wait", begin: 0, end: wait, tip: `waited ${seconds(wait)} for peers, all in all`});
     row.spans.push({
       kind: report.state === "failed" ? "failed" : "work",
       begin: wait,
