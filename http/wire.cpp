@@ -68,8 +68,7 @@ asio::awaitable<Wire::Moved> Wire::receive() {
     co_return moved;
   }
   begin_waiting();
-  auto const [error, bytes] =
-      co_await socket_.async_read_some(asio::buffer(free.data(), free.size()), tuple_awaitable);
+  auto const [error, bytes] = co_await socket_.async_read_some(asio::buffer(free.data(), free.size()), tuple_awaitable);
   end_ += bytes;
   anything_received_ |= bytes > 0;
   co_return end_waiting(error, bytes);

@@ -39,8 +39,7 @@ class Dictionary {
     }
     skip_blanks();
     if (!rest_.empty()) return wrong("goes on behind its '}'");
-    if (!has_dtype_ || !has_order_ || !has_shape_)
-      return wrong("lacks one of 'descr', 'fortran_order' and 'shape'");
+    if (!has_dtype_ || !has_order_ || !has_shape_) return wrong("lacks one of 'descr', 'fortran_order' and 'shape'");
     return std::move(head_);
   }
 
@@ -49,7 +48,9 @@ class Dictionary {
     if (key == "descr" && !std::exchange(has_dtype_, true)) return parse_descr();
     if (key == "fortran_order" && !std::exchange(has_order_, true)) return parse_order();
     if (key == "shape" && !std::exchange(has_shape_, true)) return parse_shape();
-    return note("has '" + std::string(key.substr(0, 20)) + "' once too often");
+    bool const is_known = key == "descr" || key == "fortran_order" || key == "shape";
+    return note(is_known ? "has '" + std::string(key) + "' once too often"
+                         : "has an entry '" + shortened(key) + "', which is none of the format");
   }
 
   bool parse_descr() {
@@ -174,7 +175,7 @@ std::optional<std::string> npy_head(Dtype dtype, std::span<std::uint64_t const> 
   auto const found = std::ranges::find(descrs, dtype, &Descr::dtype);
   if (found == descrs.end()) return std::nullopt;
   std::string extents;
-  for (auto const extent : shape) extents += std::to_string(extent) + (&extent == &shape.back() ? "" : ", ");
+  for (auto const extent : shape) extents += (extents.empty() ? "" : ", ") + std::to_string(extent);
   if (shape.size() == 1) extents += ',';
   auto line = "{'descr': '" + std::string(found->text) + "', 'fortran_order': False, 'shape': (" + extents + "), }";
   constexpr std::size_t before = 10;

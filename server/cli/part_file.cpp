@@ -13,9 +13,7 @@
 namespace chorus::cli {
 namespace {
 
-Error exists(std::string const& path) {
-  return {CliErrc::bad_file, path + " exists: --force takes its place"};
-}
+Error exists(std::string const& path) { return {CliErrc::bad_file, path + " exists: --force takes its place"}; }
 
 }  // namespace
 
@@ -51,8 +49,7 @@ Result<PartFile> PartFile::create(std::string path, bool overwrites) {
   if (!overwrites)
     if (auto const absent = check_absent(file.path_); !absent) return absent.error();
   constexpr mode_t mode = 0666;  // less the umask
-  file.descriptor_ =
-      ::open(file.part_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | (overwrites ? O_TRUNC : O_EXCL), mode);
+  file.descriptor_ = ::open(file.part_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | (overwrites ? O_TRUNC : O_EXCL), mode);
   if (file.descriptor_ < 0) return file.failed();
   return file;
 }

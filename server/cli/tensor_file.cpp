@@ -122,8 +122,9 @@ Status TensorFile::describe_as_npy(std::optional<Dtype> dtype, std::optional<Sha
   if (shape && *shape != shape_)
     return bad("it is a .npy file of " + found + ", which --shape " + format_shape(*shape) + " contradicts");
   if (auto const wanted = bytes_of(dtype_, shape_); wanted != elements().size())
-    return bad("it is a .npy file of " + found + ", which has " + (wanted ? std::to_string(*wanted) : "more than 2^64") +
-               " bytes, and " + std::to_string(elements().size()) + " follow its head");
+    return bad("it is a .npy file of " + found + ", which has " +
+               (wanted ? std::to_string(*wanted) : "more than 2^64") + " bytes, and " +
+               std::to_string(elements().size()) + " follow its head");
   return ok();
 }
 

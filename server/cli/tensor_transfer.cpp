@@ -41,9 +41,9 @@ Failure unanswered(Place const& place, Error const& error) {
 }
 
 Failure changed(Place const& place, api::TensorInfo const& tensor) {
-  return failure(place, ProblemCode::precondition_failed,
-                 "tensor " + tensor.name + " changed while it was read: it was at version " +
-                     std::to_string(tensor.version));
+  return failure(
+      place, ProblemCode::precondition_failed,
+      "tensor " + tensor.name + " changed while it was read: it was at version " + std::to_string(tensor.version));
 }
 
 Failure not_written(Error const& error) { return {.problem = {ProblemCode::internal, error.detail}}; }

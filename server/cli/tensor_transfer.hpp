@@ -55,9 +55,9 @@ class TensorTransfer {
   [[nodiscard]] Reply<Transferred> put(Place const& place, std::string const& name, TensorFile const& file,
                                        std::chrono::milliseconds timeout);
 
-  // `tensor`, as the worker has listed it, into a new file of this path, or over what is there. A path that ends in .npy
-  // gets a .npy file. Failures: as put(); precondition_failed if the tensor is or becomes another one than was listed;
-  // unsupported for bf16 in .npy; internal if the file cannot be written. No file is left then.
+  // `tensor`, as the worker has listed it, into a new file of this path, or over what is there. A path that ends in
+  // .npy gets a .npy file. Failures: as put(); precondition_failed if the tensor is or becomes another one than was
+  // listed; unsupported for bf16 in .npy; internal if the file cannot be written. No file is left then.
   [[nodiscard]] Reply<Transferred> get(Place const& place, api::TensorInfo const& tensor, std::string const& path,
                                        bool overwrites, std::chrono::milliseconds timeout);
 

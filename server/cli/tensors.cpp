@@ -113,13 +113,8 @@ void add_row(Table& table, Place const& place, api::TensorInfo const& tensor) {
 ExitCode list(TensorOptions const& options, Session const& session) {
   auto const places = options.workers.empty() ? find_ready_workers(session) : find_workers(session, options.workers);
   if (!places) return report(session, places.error());
-  Table table({{"WORKER"},
-               {"NAME"},
-               {"DTYPE"},
-               {"SHAPE"},
-               {"BYTES", Align::right},
-               {"VERSION", Align::right},
-               {"DEVICE"}});
+  Table table(
+      {{"WORKER"}, {"NAME"}, {"DTYPE"}, {"SHAPE"}, {"BYTES", Align::right}, {"VERSION", Align::right}, {"DEVICE"}});
   std::vector<Failure> failures;
   for (auto const& place : *places) {
     auto const tensors = client_of(session, place).list<api::TensorList>("/v1/tensors", tensors_per_page);
@@ -143,9 +138,9 @@ void print(Transferred const& done, Place const& place, std::string_view way, Te
            Session const& session) {
   auto const& tensor = done.tensor;
   if (gives_lines(session, options.table)) {
-    auto object = to_object(place, tensor);
-    object["seconds"] = done.seconds;
-    session.out << boost::json::serialize(object) << std::endl;
+    auto line = boost::json::serialize(to_object(place, tensor));
+    line.back() = ',';
+    session.out << line << "\"seconds\":" << format_decimal(done.seconds, 6) << '}' << std::endl;
     return;
   }
   session.out << tensor.name << ' ' << way << ' ' << place.worker << ": " << tensor.dtype << '['
@@ -188,9 +183,9 @@ Reply<api::TensorInfo> find_tensor(Session const& session, Place const& place, s
   if (!first->items.empty() && first->items.front().name == name) return first->items.front();
   auto const all = client.list<api::TensorList>("/v1/tensors", tensors_per_page);
   if (!all) return failed_at(place, all.error());
-  return failed_at(place, {.problem = {http::ProblemCode::unknown_tensor,
-                                       with_nearest("there is no tensor '" + name + "'", name,
-                                                    names_of(*all, &api::TensorInfo::name))}});
+  return failed_at(
+      place, {.problem = {http::ProblemCode::unknown_tensor, with_nearest("there is no tensor '" + name + "'", name,
+                                                                          names_of(*all, &api::TensorInfo::name))}});
 }
 
 ExitCode get(TensorOptions const& options, Session const& session) {
