@@ -97,7 +97,8 @@ TEST_CASE("a .npy file that is broken, or not of the kind that is taken, says wh
       {npy("{'descr': '<f4'"), "its head has neither ',' nor '}' behind a value"},
       {npy("{'descr': '<f4', 'descr': '<f8'}"), "its head has 'descr' once too often"},
       {npy("{'colour': 'red'}"), "its head has an entry 'colour', which is none of the format"},
-      {npy("{'descr': [('a', '<f4')]}"), "its head has a 'descr' that is no text: only arrays of plain numbers are taken"},
+      {npy("{'descr': [('a', '<f4')]}"),
+       "its head has a 'descr' that is no text: only arrays of plain numbers are taken"},
       {npy("{'descr': '>f4'}"), "its head says that the elements are big-endian ('>f4')"},
       {npy("{'descr': '<c8'}"), "its head has elements '<c8', which no dtype of tensors is"},
       {npy("{'descr': '|b1'}"), "its head has elements '|b1', which no dtype of tensors is"},
@@ -116,11 +117,14 @@ TEST_CASE("a .npy file that is broken, or not of the kind that is taken, says wh
       {with_shape("(3L,)"), "its head has a 'shape' that is no tuple of whole numbers"},
       {with_shape("(3, 4"), "its head has a 'shape' that is no tuple of whole numbers"},
       {with_shape("(18446744073709551616,)"), "its head has a dimension beyond 2^64"},
-      {with_shape("(" + [] {
-         std::string many;
-         for (int i = 0; i < 33; ++i) many += "1,";
-         return many;
-       }() + ")"), "its head has more than 32 dimensions"},
+      {with_shape("(" +
+                  [] {
+                    std::string many;
+                    for (int i = 0; i < 33; ++i) many += "1,";
+                    return many;
+                  }() +
+                  ")"),
+       "its head has more than 32 dimensions"},
   };
   for (auto const& [file, why] : cases) {
     CAPTURE(file);
@@ -158,8 +162,9 @@ TEST_CASE("a file has to have the bytes of what it is said to hold") {
   CHECK(TensorFile::open("/dev/zero", Dtype::u8, {}).error().detail ==
         "/dev/zero: it is no plain file, which a tensor's length is taken from");
   write_file(directory / "raw.npy", twelve);
-  CHECK(TensorFile::open(directory / "raw.npy", Dtype::f32, {}).error().detail.ends_with(
-      "raw.npy: it does not begin as .npy files do"));
+  CHECK(TensorFile::open(directory / "raw.npy", Dtype::f32, {})
+            .error()
+            .detail.ends_with("raw.npy: it does not begin as .npy files do"));
 }
 
 TEST_CASE("a file that was written to is known to have changed") {

@@ -89,6 +89,7 @@ TensorTransfer::TensorTransfer(Session const& session)
   signals_.async_wait([this](boost::system::error_code const& error, int number) {
     if (error) return;
     signal_ = number;
+    signals_.clear();  // a second one need not wait
     client_.close();
   });
 }
@@ -96,9 +97,7 @@ TensorTransfer::TensorTransfer(Session const& session)
 TensorTransfer::~TensorTransfer() = default;
 
 void TensorTransfer::pass_signal_on() {
-  if (signal_ == 0) return;
-  signals_.clear();
-  ::raise(signal_);
+  if (signal_ != 0) ::raise(signal_);
 }
 
 bool TensorTransfer::is_interrupted() {
@@ -180,10 +179,9 @@ std::optional<Failure> TensorTransfer::receive(Range& range, std::span<std::byte
   };
   auto const answer = send(std::move(call), deadline);
   if (!answer) return unanswered(place, answer.error());
-  auto const problem = answer->ok() ? http::Problem() : answer->problem();
-  if (problem.code == ProblemCode::precondition_failed || problem.code == ProblemCode::range_not_satisfiable)
-    return changed(place, tensor);
-  if (!answer->ok()) return failed_at(place, {.problem = problem});
+  constexpr unsigned precondition_failed = 412, range_not_satisfiable = 416;
+  if (answer->status == precondition_failed || answer->status == range_not_satisfiable) return changed(place, tensor);
+  if (!answer->ok()) return failed_at(place, {.problem = answer->problem()});
 
   auto const& fields = answer->fields;
   auto const is_same = fields.find("Tensor-Version") == std::to_string(tensor.version) &&

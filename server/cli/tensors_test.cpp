@@ -42,9 +42,8 @@ class OneWorker {
       tensor.version = 1;
       response.set_content(http::encode(api::TensorList{{tensor}, {}}), "application/json");
     });
-    server_.Get("/v1/tensors/grad", [this](httplib::Request const& request, httplib::Response& response) {
-      give(request, response);
-    });
+    server_.Get("/v1/tensors/grad",
+                [this](httplib::Request const& request, httplib::Response& response) { give(request, response); });
     url = "http://127.0.0.1:" + std::to_string(server_.bind_to_any_port("127.0.0.1"));
     thread_ = std::thread([this] { server_.listen_after_bind(); });
     while (!server_.is_running()) std::this_thread::yield();
@@ -185,8 +184,7 @@ TEST_CASE("names that nobody has are answered with the nearest that somebody has
   ScratchDirectory directory;
   auto const nobody = at(worker, {"--worker", "w1"});
   CHECK(nobody.status == 1);
-  CHECK(nobody.err ==
-        "error: Unknown worker: there is no worker 'w1'; did you mean 'w0'? (unknown_worker)\n");
+  CHECK(nobody.err == "error: Unknown worker: there is no worker 'w1'; did you mean 'w0'? (unknown_worker)\n");
   CHECK(at(worker, {"get", "gard", directory / "x", "--worker", "w0"}).err ==
         "error: Unknown tensor: worker 'w0': there is no tensor 'gard'; did you mean 'grad'? (unknown_tensor)\n");
 }

@@ -2,7 +2,6 @@
 #include <doctest/doctest.h>
 #include <signal.h>
 
-#include <array>
 #include <filesystem>
 
 #include "tests/support/cluster.hpp"
@@ -46,14 +45,17 @@ std::vector<float> numbers(std::size_t count, std::size_t factor) {
   return values;
 }
 
-// A worker "far" behind a proxy, through which everybody else reaches it.
+// A worker "far" behind a proxy, through which everybody but this test reaches it.
 struct FarWorker {
-  explicit FarWorker(Cluster& cluster)
-      : worker(cluster.add_worker("far", "host=h9", {"--advertise", "127.0.0.1:" + std::to_string(proxy.port())})) {
+  explicit FarWorker(Cluster const& cluster)
+      : worker("far", {binary("chorus-worker"), "--port", "0", "--coordinator", cluster.coordinator.url, "--id", "far",
+                       "--locality", "host=h9", "--log-level", "error", "--advertise",
+                       "127.0.0.1:" + std::to_string(proxy.port())}) {
     proxy.forward_to(worker.port());
+    REQUIRE(eventually([&] { return worker.get("/readyz").status == 200; }));
   }
   FaultProxy proxy{1};
-  Service& worker;
+  Service worker;
 };
 
 }  // namespace
@@ -114,8 +116,9 @@ TEST_CASE("what a worker refuses is told before it was sent, and nothing more is
   std::filesystem::resize_file(directory / "large", 1ull << 30);
   auto const refused = tensors(cluster, {"put", "x", directory / "large", "--worker", "small,other", "--dtype", "u8"});
   CHECK(refused.status == 1);
-  CHECK(has(refused, "error: The body is too large: worker 'small': a tensor has at most 1048576 bytes here, this one "
-                     "has 1073741824 (payload_too_large)"));
+  CHECK(has(refused,
+            "error: The body is too large: worker 'small': a tensor has at most 1048576 bytes here, this one "
+            "has 1073741824 (payload_too_large)"));
   CHECK(small.tensor_version("x") == 0);
   CHECK(other.tensor_version("x") == 0);
   write_file(directory / "odd", "12345");
@@ -195,8 +198,8 @@ TEST_CASE("files go over TLS to whoever shows a token of the right role, and to 
   SecureFleet fleet(1);
   ScratchDirectory directory;
   write_file(directory / "x", std::string(9 << 20, 'x'));
-  std::vector<std::string> const put{"tensors", "put",      "x",  directory / "x",
-                                     "--worker", fleet.worker(0).id, "--dtype", "u8"};
+  std::vector<std::string> const put{"tensors",          "put",     "x", directory / "x", "--worker",
+                                     fleet.worker(0).id, "--dtype", "u8"};
   auto const submit = fleet.badge("submit");
   CHECK(fleet.chorus(submit, put).status == 0);
   CHECK(fleet.chorus(submit, {"tensors", "get", "x", directory / "y", "--worker", fleet.worker(0).id}).status == 0);
