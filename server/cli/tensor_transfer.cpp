@@ -31,16 +31,16 @@ asio::awaitable<void> keep(asio::awaitable<Result<http::Answer>> task, std::opti
   kept.emplace(std::move(answer));
 }
 
-Failure failure(Place const& place, ProblemCode code, std::string const& what) {
+Failure failure(WorkerAddress const& place, ProblemCode code, std::string const& what) {
   return failed_at(place, {.problem = {code, what}});
 }
 
-Failure unanswered(Place const& place, Error const& error) {
+Failure unanswered(WorkerAddress const& place, Error const& error) {
   auto const is_late = error.code == http::HttpErrc::timed_out;
   return failure(place, is_late ? ProblemCode::deadline_exceeded : ProblemCode::worker_unreachable, error.detail);
 }
 
-Failure changed(Place const& place, api::TensorInfo const& tensor) {
+Failure changed(WorkerAddress const& place, api::TensorInfo const& tensor) {
   return failure(
       place, ProblemCode::precondition_failed,
       "tensor " + tensor.name + " changed while it was read: it was at version " + std::to_string(tensor.version));
@@ -60,7 +60,7 @@ std::string head_of(api::TensorInfo const& tensor, std::string const& path) {
 
 // Where a get stands: what comes next, and of which representation.
 struct TensorTransfer::Range {
-  Place const& place;
+  WorkerAddress const& place;
   api::TensorInfo const& tensor;
   http::TimePoint deadline;
   TransferProgress& progress;
@@ -70,7 +70,7 @@ struct TensorTransfer::Range {
 
 std::string tensor_path(std::string_view name) { return "/v1/tensors/" + percent_encode(name); }
 
-Failure failed_at(Place const& place, Failure failure) {
+Failure failed_at(WorkerAddress const& place, Failure failure) {
   failure.problem.detail = "worker '" + place.worker + "': " + failure.problem.detail;
   if (!failure.reachable) failure.problem.code = ProblemCode::worker_unreachable;
   failure.reachable = true;
@@ -116,7 +116,7 @@ Result<http::Answer> TensorTransfer::send(http::Call call, http::TimePoint deadl
   return std::move(*answer);
 }
 
-Reply<Transferred> TensorTransfer::put(Place const& place, std::string const& name, TensorFile const& file,
+Reply<Transferred> TensorTransfer::put(WorkerAddress const& place, std::string const& name, TensorFile const& file,
                                        std::chrono::milliseconds timeout) {
   auto const began = Clock::now();
   TransferProgress progress(name + " to " + place.worker, file.elements().size(), began);
@@ -140,8 +140,8 @@ Reply<Transferred> TensorTransfer::put(Place const& place, std::string const& na
   return Transferred{std::move(*tensor), seconds};
 }
 
-Reply<Transferred> TensorTransfer::get(Place const& place, api::TensorInfo const& tensor, std::string const& path,
-                                       bool overwrites, std::chrono::milliseconds timeout) {
+Reply<Transferred> TensorTransfer::get(WorkerAddress const& place, api::TensorInfo const& tensor,
+                                       std::string const& path, bool overwrites, std::chrono::milliseconds timeout) {
   auto const head = head_of(tensor, path);
   if (is_npy_name(path) && head.empty())
     return failure(place, ProblemCode::unsupported,

@@ -22,7 +22,7 @@
 namespace chorus::cli {
 
 // A worker as the coordinator gave it: `url` has passed check_coordinator_url.
-struct Place {
+struct WorkerAddress {
   std::string worker;
   std::string url;
 };
@@ -31,7 +31,7 @@ struct Place {
 [[nodiscard]] std::string tensor_path(std::string_view name);
 
 // A worker that cannot be reached is not the coordinator: the command has failed, and the problem names the worker.
-[[nodiscard]] Failure failed_at(Place const& place, Failure failure);
+[[nodiscard]] Failure failed_at(WorkerAddress const& place, Failure failure);
 
 struct Transferred {
   api::TensorInfo tensor;
@@ -52,14 +52,14 @@ class TensorTransfer {
 
   // The tensor's next version there. Failures: whatever the worker refuses, also before all was sent;
   // worker_unreachable, deadline_exceeded, and precondition_failed if the file was written to meanwhile.
-  [[nodiscard]] Reply<Transferred> put(Place const& place, std::string const& name, TensorFile const& file,
+  [[nodiscard]] Reply<Transferred> put(WorkerAddress const& place, std::string const& name, TensorFile const& file,
                                        std::chrono::milliseconds timeout);
 
   // `tensor`, as the worker has listed it, into a new file of this path, or over what is there. A path that ends in
   // .npy gets a .npy file. Failures: as put(); precondition_failed if the tensor is or becomes another one than was
   // listed; unsupported for bf16 in .npy; internal if the file cannot be written. No file is left then.
-  [[nodiscard]] Reply<Transferred> get(Place const& place, api::TensorInfo const& tensor, std::string const& path,
-                                       bool overwrites, std::chrono::milliseconds timeout);
+  [[nodiscard]] Reply<Transferred> get(WorkerAddress const& place, api::TensorInfo const& tensor,
+                                       std::string const& path, bool overwrites, std::chrono::milliseconds timeout);
 
   // Ends the process by the signal that has ended a transfer, if one has: everything is cleared away by then.
   void pass_signal_on();

@@ -52,8 +52,8 @@ Failure unknown_worker(std::string const& id, std::vector<api::Worker> const& al
                       with_nearest("there is no worker '" + id + "'", id, names_of(all, &api::Worker::id))}};
 }
 
-Reply<Place> place_of(api::Worker const& worker) {
-  Place place{worker.id, worker.url};
+Reply<WorkerAddress> place_of(api::Worker const& worker) {
+  WorkerAddress place{worker.id, worker.url};
   while (place.url.ends_with('/')) place.url.pop_back();
   if (auto const usable = check_coordinator_url(place.url); !usable)
     return failed_at(place, {.problem = {http::ProblemCode::worker_unreachable, usable.error().detail}});
@@ -65,10 +65,10 @@ Reply<std::vector<api::Worker>> all_workers(Session const& session) {
 }
 
 // Those named, in this order.
-Reply<std::vector<Place>> find_workers(Session const& session, std::vector<std::string> const& ids) {
+Reply<std::vector<WorkerAddress>> find_workers(Session const& session, std::vector<std::string> const& ids) {
   auto const all = all_workers(session);
   if (!all) return all.error();
-  std::vector<Place> places;
+  std::vector<WorkerAddress> places;
   for (auto const& id : ids) {
     auto const found = std::ranges::find(*all, id, &api::Worker::id);
     if (found == all->end()) return unknown_worker(id, *all);
@@ -80,10 +80,10 @@ Reply<std::vector<Place>> find_workers(Session const& session, std::vector<std::
 }
 
 // All of them; who is lost is said, and not asked.
-Reply<std::vector<Place>> find_ready_workers(Session const& session) {
+Reply<std::vector<WorkerAddress>> find_ready_workers(Session const& session) {
   auto const all = all_workers(session);
   if (!all) return all.error();
-  std::vector<Place> places;
+  std::vector<WorkerAddress> places;
   for (auto const& worker : *all) {
     if (worker.state != "ready") {
       session.err << "worker " << worker.id << " is " << worker.state << ": what it held is not listed\n";
@@ -96,16 +96,16 @@ Reply<std::vector<Place>> find_ready_workers(Session const& session) {
   return places;
 }
 
-Client client_of(Session const& session, Place const& place) { return {session, place.url, "it"}; }
+Client client_of(Session const& session, WorkerAddress const& place) { return {session, place.url, "it"}; }
 
-boost::json::object to_object(Place const& place, api::TensorInfo const& tensor) {
+boost::json::object to_object(WorkerAddress const& place, api::TensorInfo const& tensor) {
   boost::json::object object{{"worker", place.worker}};
   auto const described = boost::json::parse(http::encode(tensor));
   for (auto const& [key, value] : described.as_object()) object[key] = value;
   return object;
 }
 
-void add_row(Table& table, Place const& place, api::TensorInfo const& tensor) {
+void add_row(Table& table, WorkerAddress const& place, api::TensorInfo const& tensor) {
   table.add({place.worker, tensor.name, tensor.dtype, "[" + format_shape(tensor.shape) + "]",
              format_bytes(tensor.bytes), std::to_string(tensor.version), tensor.device});
 }
@@ -134,7 +134,7 @@ ExitCode list(TensorOptions const& options, Session const& session) {
   return code;
 }
 
-void print(Transferred const& done, Place const& place, std::string_view way, TensorOptions const& options,
+void print(Transferred const& done, WorkerAddress const& place, std::string_view way, TensorOptions const& options,
            Session const& session) {
   auto const& tensor = done.tensor;
   if (gives_lines(session, options.table)) {
@@ -175,7 +175,7 @@ ExitCode put(TensorOptions const& options, Session const& session) {
 }
 
 // What the worker says of the tensor.
-Reply<api::TensorInfo> find_tensor(Session const& session, Place const& place, std::string const& name) {
+Reply<api::TensorInfo> find_tensor(Session const& session, WorkerAddress const& place, std::string const& name) {
   auto const client = client_of(session, place);
   // Of those that begin so, the one that is called so comes first.
   auto const first = client.ask<api::TensorList>({.path = "/v1/tensors?limit=1&prefix=" + percent_encode(name)});
