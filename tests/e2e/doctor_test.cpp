@@ -127,3 +127,22 @@ TEST_CASE("a worker that is stopped while nothing runs is late with its lease be
   INFO(text);
   cluster.worker(1).process.signal(SIGCONT);
 }
+
+TEST_CASE("a worker that has more to add up than its peers, again and again, is a straggler") {
+  Cluster cluster(3, {"host=h0", "host=h1", "host=h2"});
+  cluster.make_group("g");
+  std::vector<float> const tensor(1 << 20, 1);
+  for (std::size_t i = 0; i < 3; ++i)
+    for (int part = 0; part < (i == 1 ? 40 : 1); ++part)
+      REQUIRE(cluster.worker(i).put_tensor("grad/" + std::to_string(part), "f32", tensor).status == 201);
+  std::string text;
+  CHECK(eventually([&] {
+    auto const run = cluster.run({{"group", "g"}, {"op", "all_reduce"}, {"tensor", "grad"}});
+    REQUIRE(run.as_object().at("state").as_string() == "succeeded");
+    text = doctor(cluster.coordinator).text;
+    return text.find("worker w1: the others waited for it in ") != std::string::npos;
+  }));
+  INFO(text);
+  CHECK(text.find("worker w0: the others") == std::string::npos);
+  CHECK(text.find("worker w2: the others") == std::string::npos);
+}

@@ -115,13 +115,13 @@ TEST_CASE("a rank waits while an instruction could go on and has not moved, each
   using plan::Opcode;
   CHECK(waited_seconds({}, 100) == 0);
   CHECK(waited_seconds({step(0, Opcode::reduce, 0, 0, 50, 60)}, 100) == 0);
-  CHECK(waited_seconds({step(0, Opcode::recv, 1, 10, 40, 60)}, 100) == 30e-9);
+  CHECK(waited_seconds({step(0, Opcode::recv, 1, 10, 40, 60)}, 100) == 30 * 1e-9);
   // Two peers at once, and with a gap.
-  CHECK(waited_seconds({step(0, Opcode::recv, 1, 0, 40, 60), step(1, Opcode::recv, 2, 20, 50, 60)}, 100) == 50e-9);
-  CHECK(waited_seconds({step(0, Opcode::recv, 1, 0, 10, 60), step(1, Opcode::send, 2, 20, 50, 60)}, 100) == 40e-9);
+  CHECK(waited_seconds({step(0, Opcode::recv, 1, 0, 40, 60), step(1, Opcode::recv, 2, 20, 50, 60)}, 100) == 50 * 1e-9);
+  CHECK(waited_seconds({step(0, Opcode::recv, 1, 0, 10, 60), step(1, Opcode::send, 2, 20, 50, 60)}, 100) == 40 * 1e-9);
   // What comes behind another message of the same peer waits from that one's end, not for it.
-  CHECK(waited_seconds({step(0, Opcode::recv, 1, 0, 10, 60), step(1, Opcode::recv_reduce, 1, 0, 70, 80)}, 100) == 20e-9);
+  CHECK(waited_seconds({step(0, Opcode::recv, 1, 0, 10, 60), step(1, Opcode::recv_reduce, 1, 0, 70, 80)}, 100) == 20 * 1e-9);
   // A run that ended before: until then.
-  CHECK(waited_seconds({step(0, Opcode::recv, 1, 30, never_ns, never_ns)}, 100) == 70e-9);
+  CHECK(waited_seconds({step(0, Opcode::recv, 1, 30, never_ns, never_ns)}, 100) == 70 * 1e-9);
   CHECK(waited_seconds({step(0, Opcode::recv, 1, never_ns, never_ns, never_ns)}, 100) == 0);
 }
