@@ -103,7 +103,8 @@ class Cluster:
     def __init__(self, network, workplace, bin_directory, knows_racks, constants=None):
         known = ["--constants", constants] if constants else []
         coordinator = workplace.start("coordinator", [
-            chorus_binary(bin_directory, "chorus-coordinator"), "--host", OBSERVER, "--port", 0, "--log-level", "warn", *known])
+            chorus_binary(bin_directory, "chorus-coordinator"), "--host", OBSERVER, "--port", 0, "--log-level", "warn",
+            "--insecure-no-auth", *known])
         self.coordinator = coordinator.wait_for_line("listening on ")
         self.workers = []
         for host in range(HOSTS):
@@ -111,7 +112,7 @@ class Cluster:
             worker = workplace.start(f"worker-{host}", [
                 "ip", "netns", "exec", network.host(host), chorus_binary(bin_directory, "chorus-worker"), "--host",
                 address_of(host), "--port", 7071, "--coordinator", self.coordinator, "--id", f"w{host}", "--locality", place,
-                "--shm", "off", "--log-level", "warn"])
+                "--shm", "off", "--log-level", "warn", "--insecure-no-auth"])
             url = worker.wait_for_line("listening on ")
             wait_until_ready(url)
             self.workers.append(url)
