@@ -84,9 +84,10 @@ constexpr std::array table{
     histogram(Id::collective_algorithm_bandwidth, "chorus_collective_algorithm_bandwidth_bytes_per_second",
               Buckets::bandwidth_bytes_per_second, {"op", "algorithm", "size"}, worker,
               "Payload / seconds, as nccl-tests defines algorithm bandwidth."),
-    counter(Id::collective_wait, "chorus_collective_wait_seconds_total", {"op"}, worker,
-            "Time in which runs that succeeded had something to send or receive that waited for its peer alone. Who waits "
-            "least is the one that the others wait for. Calls through shared memory do not tell."),
+    counter(
+        Id::collective_wait, "chorus_collective_wait_seconds_total", {"op"}, worker,
+        "Time in which runs that succeeded had something to send or receive that waited for its peer alone. Who waits "
+        "least is the one that the others wait for. Calls through shared memory do not tell."),
     histogram(Id::collective_payload, "chorus_collective_payload_bytes", Buckets::payload_bytes, {"op"}, coordinator,
               "Size of one rank's tensor in collectives that succeeded."),
     histogram(Id::collective_arrival_skew, "chorus_collective_arrival_skew_seconds", Buckets::duration_seconds, {"op"},

@@ -76,8 +76,8 @@ struct Group {
   std::uint32_t epoch = 0;  // from 1; every change of membership makes a new one
   std::string state;        // "ready", or "degraded" when a member is lost
   std::vector<Member> members;
-  std::vector<std::string> lost;  // ids of members that are lost
-  GroupRequest requested;         // by the PUT
+  std::vector<std::string> lost;     // ids of members that are lost
+  GroupRequest requested;            // by the PUT
   std::optional<std::string> order;  // as requested, or "locality"; none at members, which have no use of it
   Stretch stretch;
   std::vector<Selection> selection;

@@ -118,8 +118,7 @@ ExitCode remove(std::string const& name, Session const& session) {
 }
 
 void add_create(CLI::App& groups, Commands& commands) {
-  auto& command =
-      *groups.add_subcommand("create", "Make a group, or a new epoch of it; ranks are assigned");
+  auto& command = *groups.add_subcommand("create", "Make a group, or a new epoch of it; ranks are assigned");
   auto const options = std::make_shared<CreateOptions>();
   command.add_option("NAME", options->name, "name of the group")->required()->type_name("");
   add_number(command, "--size", options->size, 1, plan::max_ranks, "any N ready workers");

@@ -85,10 +85,10 @@ class Cluster {
   [[nodiscard]] http::Checked<api::LeaseAnswer> renew(std::string_view id, api::LeaseRequest const& request);
   boost::asio::awaitable<std::optional<http::Problem>> leave(std::string id, std::optional<std::string> incarnation);
 
-  // Makes a new epoch, also for the same members, and returns when every member has taken it. If the ranks are to follow
-  // measured links, pairs of members that have not measured the way between them do so before. Problems as pick_members;
-  // those of Journal::flush; worker_unreachable or what the member answered, naming the member: the group then keeps
-  // its former epoch and is degraded, for its members may have left it.
+  // Makes a new epoch, also for the same members, and returns when every member has taken it. If the ranks are to
+  // follow measured links, pairs of members that have not measured the way between them do so before. Problems as
+  // pick_members; those of Journal::flush; worker_unreachable or what the member answered, naming the member: the group
+  // then keeps its former epoch and is degraded, for its members may have left it.
   boost::asio::awaitable<http::Checked<api::Group>> put_group(std::string name, api::GroupRequest request);
   boost::asio::awaitable<std::optional<http::Problem>> erase_group(std::string name);
 

@@ -67,8 +67,8 @@ class FakeWorker {
   void release();                                              // lets every held run succeed
   boost::asio::awaitable<bool> until_runs(std::size_t count);  // that many have come; false after five seconds
   boost::asio::awaitable<bool> until_asked_to_measure(std::size_t count);  // likewise
-  void hear();  // after a change of what it is deaf to
-  boost::asio::awaitable<void> die();                          // connections break, the port refuses
+  void hear();                                                             // after a change of what it is deaf to
+  boost::asio::awaitable<void> die();                                      // connections break, the port refuses
 
  private:
   boost::asio::awaitable<http::Response> live(http::Request const& request, http::Body& body);

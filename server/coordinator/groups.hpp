@@ -87,7 +87,7 @@ class Groups {
 
   std::map<std::string, api::Group, std::less<>> groups_;
   std::map<std::string, std::shared_ptr<PairLinks const>, std::less<>> pairs_;  // of measured groups
-  std::map<std::string, std::uint32_t, std::less<>> half_changed_;  // the epoch that reached only some
+  std::map<std::string, std::uint32_t, std::less<>> half_changed_;              // the epoch that reached only some
   Epochs epochs_{deleted_names_kept};
 };
 

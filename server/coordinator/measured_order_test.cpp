@@ -23,7 +23,7 @@ CoordinatorOptions patient_for(std::chrono::milliseconds pair) {
   return options;
 }
 
-std::size_t number_of(std::string const& id) { return static_cast<std::size_t>(std::stoul(id.substr(1))); }
+std::size_t number_of(std::string const& id) { return static_cast<std::size_t>(id.back() - '0'); }  // w0 to w7
 
 // Two racks of which the labels know nothing: workers of odd and of even numbers.
 api::ProbeReport way_between(std::size_t a, std::size_t b) {
@@ -68,7 +68,9 @@ std::size_t crossings(std::vector<std::string> const& ids) {
   return count;
 }
 
-double number(World::Said const& said, std::string const& pointer) { return std::stod(said.text(pointer)); }
+double number(World::Said const& said, char const* pointer) {
+  return said.json.at_pointer(pointer).to_number<double>();
+}
 
 awaitable<void> finds_the_racks(World* world) {
   co_await join_all(world);
@@ -262,7 +264,8 @@ awaitable<void> is_refused(World* world) {
   CHECK(alone.text("/stretch") == R"({"arrival_order":0,"assigned":0})");
 }
 
-void tell_of(std::size_t workers, awaitable<void> (*story)(World*), std::chrono::milliseconds pair = std::chrono::hours(1)) {
+void tell_of(std::size_t workers, awaitable<void> (*story)(World*),
+             std::chrono::milliseconds pair = std::chrono::hours(1)) {
   ScratchDirectory const here;
   World world(workers, patient_for(pair), here / "journal");
   world.tell(story(&world));
@@ -281,10 +284,10 @@ TEST_CASE("pairs that fail are as slow as the slowest, and tried again with the 
 TEST_CASE("a worker that does not measure in time does not hold the group up") {
   tell_of(8, is_patient_only_so_long, 300ms);
 }
-TEST_CASE("while pairs measure, a round at a time, everything else goes on") { tell_of(8, others_are_served_meanwhile); }
-TEST_CASE("a coordinator that stops does not wait for measurements") {
-  tell_of(8, stops_in_the_middle);
+TEST_CASE("while pairs measure, a round at a time, everything else goes on") {
+  tell_of(8, others_are_served_meanwhile);
 }
+TEST_CASE("a coordinator that stops does not wait for measurements") { tell_of(8, stops_in_the_middle); }
 TEST_CASE("a measured group is the same after a restart, and nothing is measured for it") {
   tell_of(8, outlives_the_coordinator);
 }

@@ -84,6 +84,10 @@ TEST_CASE("ranks follow what pairs measured where labels say nothing: the ring c
   CHECK(crossings(by_locality.order) == 8);
 }
 
+TEST_CASE("as many members as may be measured are arranged by their links") {
+  for (std::size_t const count : {16, 17, 32}) CHECK(crossings(arranged(measured(hosts(count), between)).order) == 2);
+}
+
 TEST_CASE("links that scatter by less than a tenth leave the order by locality, and both numbers are equal") {
   auto const almost_even = [](std::uint32_t a, std::uint32_t b) {
     return PairLink{a, b, 20e-6, a % 2 == b % 2 ? 1.04e9 : 0.98e9};

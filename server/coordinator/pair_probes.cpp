@@ -116,8 +116,8 @@ asio::awaitable<void> PairProbes::ask(std::shared_ptr<Round> round, Worker worke
   }
   ++round->failed;
   logging::warn(tools_.log, "link.unmeasured",
-                      "link " + worker.id + " - " + other.id + " was not measured: " + on_one_line(why),
-                      {{"worker", worker.id}, {"peer", other.id}});
+                "link " + worker.id + " - " + other.id + " was not measured: " + on_one_line(why),
+                {{"worker", worker.id}, {"peer", other.id}});
 }
 
 }  // namespace chorus::coordinator

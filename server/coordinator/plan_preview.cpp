@@ -9,7 +9,7 @@ namespace chorus::coordinator {
 namespace {
 
 http::Checked<planning::Place> place_for(api::PlanRequest const& request, std::optional<Standing> of_group,
-                                        model::Constants const& constants) {
+                                         model::Constants const& constants) {
   if (!of_group) return planning::place_of(request, constants, plan::max_ranks);
   if (request.ranks || request.localities || request.topology || request.links)
     return invalid_field("/group", "either a group, or ranks, localities, a topology and links");
@@ -18,8 +18,7 @@ http::Checked<planning::Place> place_for(api::PlanRequest const& request, std::o
 
 }  // namespace
 
-http::Checked<api::PlanAnswer> preview_plan(api::PlanRequest const& request,
-                                            std::optional<Standing> of_group,
+http::Checked<api::PlanAnswer> preview_plan(api::PlanRequest const& request, std::optional<Standing> of_group,
                                             model::Constants const& constants) {
   auto const place = place_for(request, std::move(of_group), constants);
   if (place.has_error()) return place.error();

@@ -43,8 +43,7 @@ Result<std::vector<api::Selection>> selection_table(model::Network const& networ
     auto const step = op == Op::all_reduce ? 4u : 16u;
     // As if blocks were uneven: what is in the table suits every call.
     for (auto bytes = smallest_bytes; bytes <= largest_bytes; bytes *= step) {
-      auto choice =
-          model::select({.op = op, .uneven = has_blocks(op)}, network, bytes / element_bytes, element_bytes);
+      auto choice = model::select({.op = op, .uneven = has_blocks(op)}, network, bytes / element_bytes, element_bytes);
       if (choice.has_error()) return choice.error();
       by_size.push_back({bytes, std::move(choice.value())});
       if (op == Op::barrier) break;

@@ -15,9 +15,9 @@ Link link_of(model::LinkCost const& cost) { return {cost.alpha_s, 1e-9 / cost.be
 
 // Nobody is asked to believe in more than a link can be.
 Link possible(Link const& link) {
-  return {std::clamp(link.latency_s, 0.0, topology::max_latency_s),
-          std::clamp(link.bandwidth_gbyte_per_s, topology::min_bandwidth_gbyte_per_s,
-                     topology::max_bandwidth_gbyte_per_s)};
+  return {
+      std::clamp(link.latency_s, 0.0, topology::max_latency_s),
+      std::clamp(link.bandwidth_gbyte_per_s, topology::min_bandwidth_gbyte_per_s, topology::max_bandwidth_gbyte_per_s)};
 }
 
 Link slower_of(Link const& a, Link const& b) {
@@ -26,7 +26,8 @@ Link slower_of(Link const& a, Link const& b) {
 
 class MatrixInTheMaking {
  public:
-  explicit MatrixInTheMaking(std::size_t size) : gbyte_per_s_(size, std::vector<double>(size)), seconds_(gbyte_per_s_) {}
+  explicit MatrixInTheMaking(std::size_t size)
+      : gbyte_per_s_(size, std::vector<double>(size)), seconds_(gbyte_per_s_) {}
 
   void set(std::size_t a, std::size_t b, Link const& wished) {
     auto const link = possible(wished);
@@ -79,8 +80,7 @@ Standing in_order(Standing const& members, std::span<std::uint32_t const> order)
 planning::Place place_of(Standing in_rank_order, model::Constants const& constants) {
   planning::Place place{{}, constants, std::nullopt, std::nullopt};
   place.shape.localities = std::move(in_rank_order.localities);
-  if (in_rank_order.pairs)
-    planning::cost_by(matrix_of(*in_rank_order.pairs, place.shape.localities, constants), place);
+  if (in_rank_order.pairs) planning::cost_by(matrix_of(*in_rank_order.pairs, place.shape.localities, constants), place);
   return place;
 }
 

@@ -24,8 +24,9 @@ http::Checked<Message> read(http::Answer const& answer) {
   return http::decode<Message>(answer.body, http::UnknownFields::ignore);
 }
 
-// As a member is told of its group: without `order` and `slow`, of which it has no use, and which members of the release
-// before refuse as unknown. `slow` is the last field of the group, and empty; nothing after the group has its text.
+// As a member is told of its group: without `order` and `slow`, of which it has no use, and which members of the
+// release before refuse as unknown. `slow` is the last field of the group, and empty; nothing after the group has its
+// text.
 std::string told(api::GroupAssignment& assignment) {
   constexpr std::string_view nobody_is_slow = R"(,"slow":[])";
   assignment.group.order.reset();
