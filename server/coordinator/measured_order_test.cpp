@@ -143,6 +143,23 @@ awaitable<void> shrinks_and_grows(World* world) {
   co_await again.die();
 }
 
+awaitable<void> replaces_a_member_at_once(World* world) {
+  co_await join_all(world);
+  auto const elastic = R"({"size":4,"order":"measured","on_failure":"shrink"})";
+  CHECK(members_of(co_await world->put("/v1/groups/g", elastic)).size() == 4);
+  CHECK(pairs_asked(*world) == 6);
+  for (auto& worker : world->workers) worker->deaf_to_probes = true;
+  CHECK((co_await world->call(http::Method::delete_, "/v1/workers/w3")).status == 204);
+  CHECK(co_await world->until("/v1/groups/g", "/epoch", "2"));
+  auto const mended = co_await world->get("/v1/groups/g");
+  CHECK(members_of(mended).size() == 4);
+  CHECK(mended.text("/state") == "ready");
+  CHECK(pairs_asked(*world) == 6);
+  CHECK((co_await world->get("/v1/links?group=g")).json.at("items").as_array().size() == 3);
+  for (auto& worker : world->workers) worker->deaf_to_probes = false;
+  for (auto& worker : world->workers) worker->hear();
+}
+
 awaitable<void> goes_on_without_one_pair(World* world) {
   co_await join_all(world);
   world->workers[0]->ways.erase("w2");
@@ -277,6 +294,9 @@ TEST_CASE("two racks that labels hide are found by measuring") { tell_of(8, find
 TEST_CASE("a pair that was measured is not measured again") { tell_of(8, remembers); }
 TEST_CASE("a measured group shrinks with what is known, and grows by measuring what is new") {
   tell_of(8, shrinks_and_grows);
+}
+TEST_CASE("a measured group that lost a member goes on before anybody has measured the one that takes the place") {
+  tell_of(8, replaces_a_member_at_once);
 }
 TEST_CASE("pairs that fail are as slow as the slowest, and tried again with the next PUT") {
   tell_of(8, goes_on_without_one_pair);
