@@ -40,7 +40,12 @@ option(CHORUS_CUDA "Build the CUDA reductions when a toolkit is found" ON)
 include(CheckLanguage)
 if(CHORUS_CUDA)
   check_language(CUDA)
-  find_package(CUDAToolkit QUIET)
+  # To projects that ask for 3.25, the module of CMake 3.25 wants to say that libnvToolsExt is old, and ends the
+  # configuration where a toolkit has none: none does from 13.0 on, nor without NVIDIA's package cuda-nvtx.
+  block()
+    set(CMAKE_MINIMUM_REQUIRED_VERSION 3.24)
+    find_package(CUDAToolkit QUIET)
+  endblock()
 endif()
 if(CHORUS_CUDA AND CMAKE_CUDA_COMPILER AND TARGET CUDA::cudart_static)
   set(CHORUS_HAVE_CUDA ON)

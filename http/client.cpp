@@ -24,6 +24,7 @@ constexpr auto tuple_awaitable = asio::as_tuple(asio::use_awaitable);
 
 constexpr std::size_t header_bytes_max = 16384;
 constexpr std::size_t refusal_bytes_max = 65536;  // of a body that says why an upgrade is refused
+constexpr std::size_t piece_bytes = 4 << 20;      // of a payload whose progress somebody wants to see
 
 struct AnswerHead {
   unsigned status = 0;
@@ -66,6 +67,31 @@ Error failure(Wire const& wire, std::error_code code, std::string const& url) {
   return {code, url + ": " + wire.reason()};
 }
 
+// The beginning of an answer that is not an interim one lies in the wire's buffer.
+bool has_answer(Wire const& wire) {
+  constexpr std::size_t status_at = 9;  // of "HTTP/1.1 413"
+  auto const bytes = wire.buffered();
+  return bytes.size() > status_at && bytes[status_at] != '1';
+}
+
+asio::awaitable<Wire::Moved> send_request(Wire& wire, std::string_view head, Call const& call) {
+  auto content = content_of(call);
+  Wire::Moved total;
+  do {
+    auto const piece = call.on_sent ? content.first(std::min(content.size(), piece_bytes)) : content;
+    auto const sent = co_await wire.write(head, piece);
+    total.bytes += sent.bytes;
+    total.error = sent.error;
+    if (total.error) co_return total;
+    head = {};
+    content = content.subspan(piece.size());
+    if (!call.on_sent) continue;
+    call.on_sent(content_of(call).size() - content.size());
+    wire.receive_now();
+  } while (!content.empty() && !has_answer(wire));
+  co_return total;
+}
+
 // Skips 100 Continue and other interim answers.
 asio::awaitable<Result<AnswerHead>> receive_head(Wire& wire, std::string url, bool upgrading) {
   for (;;) {
@@ -101,8 +127,9 @@ asio::awaitable<Result<std::string>> receive_body(Wire& wire, BodyReader& reader
   co_return body;
 }
 
-asio::awaitable<Result<std::size_t>> receive_into(Wire& wire, BodyReader& reader, std::span<std::byte> destination,
-                                                  std::string url) {
+asio::awaitable<Result<std::size_t>> receive_into(Wire& wire, BodyReader& reader, Call const& call) {
+  auto const destination = call.destination;
+  auto const& url = call.url;
   std::size_t filled = 0;
   if (reader.framing().length > destination.size()) co_return failure(wire, HttpErrc::too_large, url);
   while (!reader.finished()) {
@@ -112,6 +139,7 @@ asio::awaitable<Result<std::size_t>> receive_into(Wire& wire, BodyReader& reader
     if (moved.error) co_return failure(wire, moved.error, url);
     if (is_full && moved.bytes > 0) co_return failure(wire, HttpErrc::too_large, url);
     filled += moved.bytes;
+    if (call.on_received) call.on_received(filled);
   }
   co_return filled;
 }
@@ -203,7 +231,8 @@ asio::awaitable<std::optional<Error>> Client::Impl::secure(Wire& wire, Url const
 
 asio::awaitable<Result<Answer>> Client::Impl::exchange(Call const& call, Url const& url, Wire& wire, bool& reusable) {
   auto const head = head_of(call, url, authorization());
-  auto const sent = co_await wire.write(head, content_of(call));
+  auto const sent = co_await send_request(wire, head, call);
+  auto const is_whole = sent.bytes == head.size() + content_of(call).size();
   // A peer that refuses may answer and close before it has read everything: its answer counts.
   if (sent.error && (sent.error != HttpErrc::peer_closed || wire.cancelled()))
     co_return failure(wire, sent.error, call.url);
@@ -216,7 +245,7 @@ asio::awaitable<Result<Answer>> Client::Impl::exchange(Call const& call, Url con
   if (!framing) co_return Error(HttpErrc::malformed, call.url + ": " + framing.error().detail);
   BodyReader reader(wire, *framing);
   if (answer.ok() && !call.destination.empty()) {
-    auto const received = co_await receive_into(wire, reader, call.destination, call.url);
+    auto const received = co_await receive_into(wire, reader, call);
     if (!received) co_return received.error();
     answer.received_bytes = *received;
   } else {
@@ -225,7 +254,7 @@ asio::awaitable<Result<Answer>> Client::Impl::exchange(Call const& call, Url con
     answer.body = std::move(*body);
   }
   reusable =
-      answer_head->keep_alive && !sent.error && framing->kind != Framing::Kind::until_close && wire.buffered().empty();
+      answer_head->keep_alive && is_whole && framing->kind != Framing::Kind::until_close && wire.buffered().empty();
   co_return answer;
 }
 

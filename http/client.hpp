@@ -5,6 +5,7 @@
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -33,6 +34,11 @@ struct Call {
   // 2xx instead of Answer::body; a longer one is too_large. Both are left alone once send() has returned.
   std::span<std::byte const> payload;
   std::span<std::byte> destination;
+  // For who shows how far it is, on the client's thread; they do not throw. `on_sent`: the payload goes out in pieces
+  // of 4 MiB, and this is called after each with what has gone so far; it begins again where the request is sent once
+  // more. Nothing more is sent once an answer has come. `on_received`: whenever bytes have arrived in `destination`.
+  std::function<void(std::uint64_t sent_bytes)> on_sent;
+  std::function<void(std::uint64_t received_bytes)> on_received;
   // A POST that may be sent twice, because who receives it knows it again.
   bool repeatable = false;
 };

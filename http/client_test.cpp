@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/co_spawn.hpp>
@@ -143,6 +144,59 @@ TEST_CASE("bytes are sent from where they lie, and received where they belong") 
   request.url = server.url("/refuse");
   request.method = Method::put;
   CHECK(desk.send(request)->problem().code == ProblemCode::busy);
+}
+
+TEST_CASE("who wants to know how far a call is hears of every piece that went, and of what has arrived") {
+  LiveServer server;
+  Desk desk;
+  constexpr std::uint64_t mebi = 1 << 20;
+  auto const bytes = pattern(9 * mebi);
+  auto request = call(Method::put, server.url("/store"));
+  request.payload = bytes;
+  std::vector<std::uint64_t> sent;
+  request.on_sent = [&](std::uint64_t sent_bytes) { sent.push_back(sent_bytes); };
+  CHECK(desk.send(request)->status == 204);
+  CHECK(server.take_stored() == bytes);
+  CHECK(sent == std::vector<std::uint64_t>{4 * mebi, 8 * mebi, 9 * mebi});
+
+  std::vector<std::byte> place(9 * mebi);
+  request = call(Method::get, server.url("/payload/" + std::to_string(place.size())));
+  request.destination = place;
+  std::vector<std::uint64_t> received;
+  request.on_received = [&](std::uint64_t received_bytes) { received.push_back(received_bytes); };
+  CHECK(desk.send(request)->ok());
+  CHECK(place == bytes);
+  CHECK(std::ranges::is_sorted(received));
+  CHECK(received.back() == place.size());
+  CHECK(server.connections_used() == 1);
+}
+
+TEST_CASE("a payload that is refused is not sent to its end") {
+  LiveServer server;
+  Desk desk;
+  std::vector<std::byte> const bytes(256 << 20);  // more than the system takes for a server that does not read
+  auto request = call(Method::put, server.url("/refuse"));
+  request.payload = bytes;
+  std::uint64_t sent = 0;
+  request.on_sent = [&](std::uint64_t sent_bytes) { sent = sent_bytes; };
+  auto const answer = desk.send(request);
+  REQUIRE_MESSAGE(answer.has_value(), answer.error().detail);
+  CHECK(answer->problem().code == ProblemCode::busy);
+  CHECK(sent < bytes.size());
+  CHECK(desk.get(server.url("/hello"))->ok());
+  CHECK(server.connections_used() == 2);
+}
+
+TEST_CASE("an answer that is only interim ends no payload") {
+  Desk desk;
+  ScriptedServer server({{"HTTP/1.1 102 Processing\r\n\r\n", ok_hello}});
+  std::string const end = "\r\n\r\n";  // what the script waits for
+  auto const text = std::string(9 << 20, 'x') + end;
+  auto request = call(Method::put, server.url());
+  request.payload = std::as_bytes(std::span(text));
+  request.on_sent = [](std::uint64_t) {};
+  CHECK(desk.send(request)->body == "hello");
+  CHECK(server.requests().at(1).ends_with(end));
 }
 
 TEST_CASE("an answer above its limit is an error") {

@@ -112,6 +112,23 @@ TEST_CASE("requests, large bodies and streams go over TLS") {
   CHECK(customer.get(server.url("/stream/3"))->body == "piece 3\npiece 2\npiece 1\n");
 }
 
+TEST_CASE("a payload that is refused over TLS is not sent to its end, and the refusal arrives") {
+  Authority authority;
+  SecureServer server(authority.issue("server", {"127.0.0.1"}), authority);
+  Customer customer({"", "", authority.path()});
+  std::vector<std::byte> const bytes(256 << 20);
+  Call refused;
+  refused.method = Method::put;
+  refused.url = server.url("/refuse");
+  refused.payload = bytes;
+  std::uint64_t sent = 0;
+  refused.on_sent = [&](std::uint64_t sent_bytes) { sent = sent_bytes; };
+  auto const answer = customer.send(std::move(refused));
+  REQUIRE_MESSAGE(answer.has_value(), answer.error().detail);
+  CHECK(answer->problem().code == ProblemCode::busy);
+  CHECK(sent < bytes.size());
+}
+
 TEST_CASE("a certificate for another name is refused, and the message has both") {
   Authority authority;
   SecureServer server(authority.issue("w1", {"w1.example", "10.0.0.1"}), authority);

@@ -35,22 +35,40 @@ void Wire::consume(std::size_t bytes) {
   if (begin_ == end_) begin_ = end_ = 0;
 }
 
-asio::awaitable<Wire::Moved> Wire::receive() {
+std::span<std::byte> Wire::room() {
   if (!buffer_) buffer_ = std::make_unique_for_overwrite<char[]>(buffer_bytes_);
   if (begin_ > 0) {
     std::memmove(buffer_.get(), buffer_.get() + begin_, end_ - begin_);
     end_ -= std::exchange(begin_, 0);
   }
-  if (end_ == buffer_bytes_) co_return Moved{0, HttpErrc::too_large};
+  return std::as_writable_bytes(std::span(buffer_.get() + end_, buffer_bytes_ - end_));
+}
+
+void Wire::receive_now() {
+  auto const free = room();
+  if (free.empty() || expired_) return;
+  std::size_t bytes = 0;
+  if (tls_) {
+    bytes = tls_->read(free).bytes;
+  } else {
+    auto const received = ::recv(socket_.native_handle(), free.data(), free.size(), MSG_DONTWAIT);
+    bytes = received < 0 ? 0 : static_cast<std::size_t>(received);
+  }
+  end_ += bytes;
+  anything_received_ |= bytes > 0;
+}
+
+asio::awaitable<Wire::Moved> Wire::receive() {
+  auto const free = room();
+  if (free.empty()) co_return Moved{0, HttpErrc::too_large};
   if (expired_) co_return Moved{0, HttpErrc::timed_out};
   if (tls_) {
-    auto const moved = co_await read_tls(std::as_writable_bytes(std::span(buffer_.get() + end_, buffer_bytes_ - end_)));
+    auto const moved = co_await read_tls(free);
     end_ += moved.bytes;
     co_return moved;
   }
   begin_waiting();
-  auto const [error, bytes] =
-      co_await socket_.async_read_some(asio::buffer(buffer_.get() + end_, buffer_bytes_ - end_), tuple_awaitable);
+  auto const [error, bytes] = co_await socket_.async_read_some(asio::buffer(free.data(), free.size()), tuple_awaitable);
   end_ += bytes;
   anything_received_ |= bytes > 0;
   co_return end_waiting(error, bytes);

@@ -52,6 +52,9 @@ class Wire {
 
   // Receives at least one byte into the buffer.
   boost::asio::awaitable<Moved> receive();
+  // What has arrived already goes into the buffer, as far as it fits; waits for nothing. An error is met again by the
+  // operation that follows.
+  void receive_now();
   // At least one byte, from the buffer if it has some, otherwise from the socket straight into the destination.
   boost::asio::awaitable<Moved> read_some(std::span<std::byte> destination);
   // Sends both, gathered, from where they lie.
@@ -75,6 +78,7 @@ class Wire {
   void close();
 
  private:
+  [[nodiscard]] std::span<std::byte> room();  // of the buffer, behind what is in it
   boost::asio::awaitable<Moved> read_tls(std::span<std::byte> destination);
   boost::asio::awaitable<Moved> write_tls(std::array<std::span<std::byte const>, 2> pieces);
   boost::asio::awaitable<boost::system::error_code> wait_for(TlsStream::Wait what);

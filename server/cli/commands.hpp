@@ -27,6 +27,7 @@ void add_status(CLI::App& root, Commands& commands);
 void add_check(CLI::App& root, Commands& commands);
 void add_health(CLI::App& root, Commands& commands);
 void add_workers(CLI::App& root, Commands& commands);
+void add_tensors(CLI::App& root, Commands& commands);
 void add_groups(CLI::App& root, Commands& commands);
 void add_events(CLI::App& root, Commands& commands);
 void add_run(CLI::App& root, Commands& commands);

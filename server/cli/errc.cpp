@@ -14,6 +14,8 @@ class Category final : public std::error_category {
         return "bad value";
       case CliErrc::program_missing:
         return "program missing";
+      case CliErrc::bad_file:
+        return "bad file";
     }
     return "unknown";
   }

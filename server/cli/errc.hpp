@@ -8,6 +8,7 @@ namespace chorus::cli {
 enum class CliErrc {
   bad_value = 1,    // a size, duration, number or URL that does not parse or is out of range
   program_missing,  // a companion program that is not installed
+  bad_file,         // a file that is not what it has to be, or that cannot be read or written
 };
 
 [[nodiscard]] std::error_category const& cli_category();

@@ -19,6 +19,7 @@ void add_commands(CLI::App& root, cli::Commands& commands) {
   cli::add_check(root, commands);
   cli::add_health(root, commands);
   cli::add_workers(root, commands);
+  cli::add_tensors(root, commands);
   cli::add_groups(root, commands);
   cli::add_events(root, commands);
   cli::add_run(root, commands);

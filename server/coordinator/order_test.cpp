@@ -72,6 +72,7 @@ TEST_CASE("an order that cannot be has the pointer of its field") {
   CHECK(refused([](R& r) { r.reduce = "mean"; }) == Expected{ProblemCode::invalid_field, "/reduce"});
   CHECK(refused([](R& r) { r.algorithm = "rign"; }) == Expected{ProblemCode::invalid_field, "/algorithm"});
   CHECK(refused([](R& r) { r.arity = 0; }) == Expected{ProblemCode::invalid_field, "/arity"});
+  CHECK(refused([](R& r) { r.arity = 1, r.algorithm = "bcube"; }) == Expected{ProblemCode::invalid_field, "/arity"});
   CHECK(refused([](R& r) { r.timeout_ms = 0; }) == Expected{ProblemCode::invalid_field, "/timeout_ms"});
   CHECK(refused([](R& r) { r.timeout_ms = ~std::uint64_t{0}; }) == Expected{ProblemCode::invalid_field, "/timeout_ms"});
   CHECK(refused([](R& r) { r.schedule.segment_bytes = 4095; }) ==
@@ -221,6 +222,12 @@ TEST_CASE("a dry run that cannot be has the pointer of its field") {
         Expected{ProblemCode::invalid_field, "/links/bandwidth_gbyte_per_s"});
   CHECK(refused_plan([](R& r) { r.bytes = 65; }) == Expected{ProblemCode::invalid_field, "/bytes"});
   CHECK(refused_plan([](R& r) { r.dtype = "f33"; }) == Expected{ProblemCode::invalid_field, "/dtype"});
+  CHECK(refused_plan([](R& r) { r.arity = 0; }) == Expected{ProblemCode::invalid_field, "/arity"});
+  CHECK(refused_plan([](R& r) { r.arity = 1, r.algorithm = "bcube"; }) ==
+        Expected{ProblemCode::invalid_field, "/arity"});
+  CHECK(refused_plan([](R& r) {
+          r.algorithm = "torus_2d", r.algorithm_shape = {3, 3};
+        }) == Expected{ProblemCode::invalid_field, "/algorithm_shape"});
   CHECK(refused_plan([](R& r) { r.root = 4; }) == Expected{ProblemCode::invalid_field, "/root"});
   CHECK(refused_plan([](R& r) { r.op = "gather", r.algorithm = "bcube"; }) ==
         Expected{ProblemCode::invalid_field, "/algorithm"});

@@ -212,9 +212,7 @@ Run::Answer Run::judge(links::Open const& open, std::uint32_t epoch, std::string
   return accepted;
 }
 
-void Run::heard(plan::Rank rank) {
-  heard_[rank] = true;
-}
+void Run::heard(plan::Rank rank) { heard_[rank] = true; }
 
 Run::TimePoint Run::next_deadline() const {
   return std::min(in_grace_ ? spec_.deadline + grace : spec_.deadline, next_inquiry_);
@@ -389,8 +387,8 @@ void Run::end(std::optional<Failure> const& failure, TimePoint now) {
   result.steps = state_.board.completed();
   result.reduced = state_.workspace.reduced();
   result.instructions = timeline_.steps(state_.board.totals());
-  result.wait_seconds = waited_seconds(
-      result.instructions, std::chrono::duration_cast<std::chrono::nanoseconds>(result.duration).count());
+  result.wait_seconds = waited_seconds(result.instructions,
+                                       std::chrono::duration_cast<std::chrono::nanoseconds>(result.duration).count());
   auto const done = std::move(done_);
   spec_.owner.reset();
   done(std::move(result));

@@ -31,9 +31,10 @@ struct FlightStep {
   std::int64_t done_ns = never_ns;
 };
 
-// How long, in seconds, a rank waited for peers in a run that ended `ended_ns` after its start, from its steps in order:
-// time in which an instruction that could have gone on had not moved a byte, though those before it, to or from the same
-// peer, were done. Moments at which several wait count once. Whoever waits least is the one that the others wait for.
+// How long, in seconds, a rank waited for peers in a run that ended `ended_ns` after its start, from its steps in
+// order: time in which an instruction that could have gone on had not moved a byte, though those before it, to or from
+// the same peer, were done. Moments at which several wait count once. Whoever waits least is the one that the others
+// wait for.
 [[nodiscard]] double waited_seconds(std::vector<FlightStep> const& steps, std::int64_t ended_ns);
 
 class Timeline {

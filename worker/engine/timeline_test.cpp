@@ -120,7 +120,8 @@ TEST_CASE("a rank waits while an instruction could go on and has not moved, each
   CHECK(waited_seconds({step(0, Opcode::recv, 1, 0, 40, 60), step(1, Opcode::recv, 2, 20, 50, 60)}, 100) == 50 * 1e-9);
   CHECK(waited_seconds({step(0, Opcode::recv, 1, 0, 10, 60), step(1, Opcode::send, 2, 20, 50, 60)}, 100) == 40 * 1e-9);
   // What comes behind another message of the same peer waits from that one's end, not for it.
-  CHECK(waited_seconds({step(0, Opcode::recv, 1, 0, 10, 60), step(1, Opcode::recv_reduce, 1, 0, 70, 80)}, 100) == 20 * 1e-9);
+  CHECK(waited_seconds({step(0, Opcode::recv, 1, 0, 10, 60), step(1, Opcode::recv_reduce, 1, 0, 70, 80)}, 100) ==
+        20 * 1e-9);
   // A run that ended before: until then.
   CHECK(waited_seconds({step(0, Opcode::recv, 1, 30, never_ns, never_ns)}, 100) == 70 * 1e-9);
   CHECK(waited_seconds({step(0, Opcode::recv, 1, never_ns, never_ns, never_ns)}, 100) == 0);
