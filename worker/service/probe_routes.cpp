@@ -17,6 +17,7 @@ constexpr int round_trips = 8;  // the first one opens the connection
 constexpr int transfers = 3;
 constexpr std::uint64_t first_transfer_bytes = 256 << 10;
 constexpr double long_enough_s = 0.1;  // for a transfer to tell of the link, whatever else takes time
+constexpr double too_long_to_repeat_s = 0.5;
 constexpr std::chrono::seconds patience{3};
 
 // The shortest time of so many requests for so many bytes.
@@ -43,7 +44,7 @@ struct Transfer {
 };
 
 // Of as many bytes as take long enough, up to max_probe_bytes: a slow link, or one that others use, has to be measured
-// within the patience too. The shortest of several.
+// within the patience too. The shortest of several, unless one takes very long.
 awaitable<Result<Transfer>> transfer_over(http::Client* client, std::string url, steady_clock::time_point deadline) {
   Transfer transfer{first_transfer_bytes, 0};
   for (;;) {
@@ -53,6 +54,7 @@ awaitable<Result<Transfer>> transfer_over(http::Client* client, std::string url,
     if (*once >= long_enough_s || transfer.bytes == max_probe_bytes) break;
     transfer.bytes = std::min(4 * transfer.bytes, max_probe_bytes);
   }
+  if (transfer.seconds > too_long_to_repeat_s) co_return transfer;
   auto const again = co_await shortest(client, url, deadline, transfer.bytes, transfers - 1);
   if (!again) co_return again.error();
   transfer.seconds = std::min(transfer.seconds, *again);
