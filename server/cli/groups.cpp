@@ -104,7 +104,7 @@ ExitCode create(CreateOptions const& options, Session const& session) {
   body.order = options.order;
   Request request{.method = "PUT", .path = path_of(options.name), .body = http::encode(body)};
   if (options.order == "measured") request.patience = measuring_patience;
-  return answer(Client(session).ask<api::Group>(std::move(request)), session);
+  return answer(Client(session).ask<api::Group>(request), session);
 }
 
 ExitCode remove(std::string const& name, Session const& session) {

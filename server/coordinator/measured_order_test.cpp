@@ -9,7 +9,6 @@
 
 using namespace chorus;
 using namespace chorus::coordinator;
-using std::chrono_literals::operator""ms;
 using boost::asio::awaitable;
 using chorus::testing::ScratchDirectory;
 
@@ -302,7 +301,7 @@ TEST_CASE("pairs that fail are as slow as the slowest, and tried again with the 
   tell_of(8, goes_on_without_one_pair);
 }
 TEST_CASE("a worker that does not measure in time does not hold the group up") {
-  tell_of(8, is_patient_only_so_long, 300ms);
+  tell_of(8, is_patient_only_so_long, std::chrono::milliseconds(300));
 }
 TEST_CASE("while pairs measure, a round at a time, everything else goes on") {
   tell_of(8, others_are_served_meanwhile);
