@@ -29,7 +29,7 @@ std::string const group =
     R"("locality":)" +
     locality +
     R"(,"roles":[{"algorithm":"tree","role":"interior","sends_to":[0],"receives_from":[3,4]}]}],)"
-    R"("lost":["x"],"requested":{"size":2,"on_failure":"shrink","min_ranks":1},)"
+    R"("lost":["x"],"requested":{"size":2,"on_failure":"shrink","min_ranks":1},"order":"measured",)"
     R"("stretch":{"arrival_order":1.5,"assigned":0.1},"selection":[{"op":"all_reduce","max_bytes":4096,)"
     R"("algorithm":"torus_2d","root":1,"arity":3,"algorithm_shape":[2,4],"reason":"small"},{"op":"all_reduce",)"
     R"("algorithm":"ring","root":0,"arity":2,"algorithm_shape":[],"reason":"large"}],)"
@@ -94,6 +94,8 @@ TEST_CASE("membership reads back as written") {
 TEST_CASE("groups read back as written") {
   auto const listed = R"({"workers":["a","b"],"on_failure":"shrink","min_ranks":2})";
   CHECK(echoed<api::GroupRequest>(listed) == listed);
+  auto const measured = R"({"size":4,"on_failure":"fail","min_ranks":1,"order":"measured"})";
+  CHECK(echoed<api::GroupRequest>(measured) == measured);
   CHECK(echoed<api::GroupRequest>(R"({"size":4})") == R"({"size":4,"on_failure":"fail","min_ranks":1})");
   CHECK(echoed<api::GroupRequest>("{}") == R"({"on_failure":"fail","min_ranks":1})");
   CHECK(echoed<api::Group>(group) == group);

@@ -12,13 +12,16 @@ namespace chorus::api {
 
 // PUT /v1/groups/{name}: exactly one of the two.
 struct GroupRequest {
-  std::optional<std::vector<std::string>> workers;  // ids, in any order: ranks are assigned by locality
+  std::optional<std::vector<std::string>> workers;  // ids, in any order: ranks are assigned
   std::optional<std::uint32_t> size;                // any n ready workers
   // What becomes of the group when a member is lost: "fail" leaves it degraded until it is PUT again. "shrink" makes a
   // new epoch of those that are ready, at least min_ranks of them, and another one when more of those that were asked
   // for are there; also at the PUT. A collective that loses a member is begun again in the next epoch.
   std::string on_failure = "fail";
   std::uint32_t min_ranks = 1;
+  // By what ranks are ordered, and roots and trees chosen: "locality", what the members say of where they stand, which
+  // none means too; "measured": by the links between them, which they measure before the epoch is made.
+  std::optional<std::string> order;
 
   friend bool operator==(GroupRequest const&, GroupRequest const&) = default;
 };
@@ -51,9 +54,11 @@ struct Selection {
   std::string reason;
 };
 
+// Of a group whose ranks follow measured links, and of a dry run with links: the mean time of a hop of a ring as a
+// multiple of the fastest hop that there is. Of other groups: its mean level distance.
 struct Stretch {
-  double arrival_order = 0;  // mean level distance of a ring over the workers as they were listed
-  double assigned = 0;       // ... over the ranks as assigned
+  double arrival_order = 0;  // over the workers as they were listed; of measured groups, as they would be by locality
+  double assigned = 0;       // over the ranks as assigned
 };
 
 // A member that comes late to more than half of the operations without a root, in which everybody needs everybody.
@@ -71,8 +76,9 @@ struct Group {
   std::uint32_t epoch = 0;  // from 1; every change of membership makes a new one
   std::string state;        // "ready", or "degraded" when a member is lost
   std::vector<Member> members;
-  std::vector<std::string> lost;  // ids of members that are lost
-  GroupRequest requested;         // by the PUT
+  std::vector<std::string> lost;     // ids of members that are lost
+  GroupRequest requested;            // by the PUT
+  std::optional<std::string> order;  // as requested, or "locality"; none at members, which have no use of it
   Stretch stretch;
   std::vector<Selection> selection;
   std::vector<SlowMember> slow;  // of those that ask the coordinator: the slowest first

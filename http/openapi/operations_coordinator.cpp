@@ -47,7 +47,9 @@ void add_page(Table& table) {
 
 void add_workers(Table& table) {
   table.add(get, "/v1/links", Access::read, "The links that the workers have measured; at a worker those that it has")
-      .gives<api::MeasuredLinkList>(200, "All of them.");
+      .asks({{"group", Type::text, "at the coordinator: those between its members, if its ranks follow them"}})
+      .gives<api::MeasuredLinkList>(200, "All of them.")
+      .fails_with({unknown_group});
   table.add(get, "/v1/links/traffic", Access::read, "What all ready workers have sent to each other")
       .asks({{"group", Type::text, "only its members"}})
       .gives<api::LinkTrafficList>(200, "What they say.")

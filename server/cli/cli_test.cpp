@@ -155,6 +155,16 @@ TEST_CASE("a group is shown with ranks, roles and what is chosen for which size"
   CHECK(lines[8] == "all_reduce    any  ring                 few bytes");
 }
 
+TEST_CASE("the stretch of a measured group is one over its links") {
+  FakeCoordinator coordinator;
+  auto measured = group("train", "ready");
+  measured.order = "measured";
+  coordinator.answer("GET /v1/groups/train", 200, http::encode(measured));
+  auto const lines = lines_of(at(coordinator, {"groups", "show", "train"}).out);
+  CHECK(lines.at(0) ==
+        "group train, epoch 3: ready, 2 ranks, ring stretch 1.00 over measured links (2.50 by locality)");
+}
+
 TEST_CASE("groups are created by size or by name, and deleted") {
   FakeCoordinator coordinator;
   coordinator.answer("PUT /v1/groups/train", 201, http::encode(group("train", "ready")));
@@ -163,6 +173,9 @@ TEST_CASE("groups are created by size or by name, and deleted") {
   CHECK(json::parse(coordinator.body_of("PUT /v1/groups/train")).at("size") == 2);
   CHECK(at(coordinator, {"groups", "create", "--workers", "w1,w0", "train"}).status == 0);
   CHECK(json::parse(coordinator.body_of("PUT /v1/groups/train")).at("workers") == json::array{"w1", "w0"});
+  CHECK_FALSE(json::parse(coordinator.body_of("PUT /v1/groups/train")).as_object().contains("order"));
+  CHECK(at(coordinator, {"groups", "create", "train", "--size", "2", "--order", "measured"}).status == 0);
+  CHECK(json::parse(coordinator.body_of("PUT /v1/groups/train")).at("order") == "measured");
   CHECK(at(coordinator, {"groups", "create", "train"}).status == 2);
   CHECK(at(coordinator, {"groups", "create", "train", "--size", "2", "--workers", "w0"}).status == 2);
   CHECK(at(coordinator, {"groups", "delete", "train"}).out == "group train is deleted\n");

@@ -43,9 +43,11 @@ void print_selection(api::Group const& group, std::ostream& out) {
 }
 
 void print_group(api::Group const& group, std::ostream& out) {
+  bool const is_measured = group.order == "measured";
   out << "group " << group.name << ", epoch " << group.epoch << ": " << group.state << ", "
       << format_count(group.members.size(), "rank") << ", ring stretch " << format_decimal(group.stretch.assigned, 2)
-      << " (" << format_decimal(group.stretch.arrival_order, 2) << " in the order of arrival)\n";
+      << (is_measured ? " over measured links (" : " (") << format_decimal(group.stretch.arrival_order, 2)
+      << (is_measured ? " by locality)\n" : " in the order of arrival)\n");
   if (!group.lost.empty()) out << "lost: " << join(group.lost, ", ") << '\n';
   out << '\n';
   print_members(group, out);
@@ -87,7 +89,11 @@ struct CreateOptions {
   std::string name;
   std::optional<std::uint32_t> size;
   std::vector<std::string> workers;
+  std::optional<std::string> order;
 };
+
+// The coordinator takes a minute at most to have all pairs measured.
+constexpr std::chrono::seconds measuring_patience{90};
 
 ExitCode create(CreateOptions const& options, Session const& session) {
   if (options.size.has_value() == !options.workers.empty())
@@ -95,9 +101,10 @@ ExitCode create(CreateOptions const& options, Session const& session) {
   api::GroupRequest body;
   body.size = options.size;
   if (!options.workers.empty()) body.workers = options.workers;
-  return answer(
-      Client(session).ask<api::Group>({.method = "PUT", .path = path_of(options.name), .body = http::encode(body)}),
-      session);
+  body.order = options.order;
+  Request request{.method = "PUT", .path = path_of(options.name), .body = http::encode(body)};
+  if (options.order == "measured") request.patience = measuring_patience;
+  return answer(Client(session).ask<api::Group>(request), session);
 }
 
 ExitCode remove(std::string const& name, Session const& session) {
@@ -111,8 +118,7 @@ ExitCode remove(std::string const& name, Session const& session) {
 }
 
 void add_create(CLI::App& groups, Commands& commands) {
-  auto& command =
-      *groups.add_subcommand("create", "Make a group, or a new epoch of it; ranks are assigned by locality");
+  auto& command = *groups.add_subcommand("create", "Make a group, or a new epoch of it; ranks are assigned");
   auto const options = std::make_shared<CreateOptions>();
   command.add_option("NAME", options->name, "name of the group")->required()->type_name("");
   add_number(command, "--size", options->size, 1, plan::max_ranks, "any N ready workers");
@@ -120,6 +126,10 @@ void add_create(CLI::App& groups, Commands& commands) {
       ->delimiter(',')
       ->allow_extra_args(false)
       ->type_name("ID,ID,...");
+  command
+      .add_option("--order", options->order,
+                  "what ranks follow: locality, or the links between the members, which are measured first")
+      ->type_name("locality|measured");
   commands.bind(command, [options](Session const& session) { return create(*options, session); });
 }
 

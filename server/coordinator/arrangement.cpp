@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <set>
+#include <utility>
 
 #include "collectives/algorithms/catalogue.hpp"
 #include "collectives/core/assert.hpp"
@@ -18,6 +19,7 @@ namespace {
 // Roots and arities depend on the size; roles are shown for a payload in the middle of the range.
 constexpr std::uint64_t role_elements = 1 << 18;
 constexpr std::size_t role_element_bytes = 4;
+constexpr std::uint64_t ring_bytes = role_elements * role_element_bytes;  // for which a ring over links is fastest
 
 // Shown in any case: the shapes that everybody knows.
 constexpr std::array<std::string_view, 3> always_shown{"centralized", "tree", "ring"};
@@ -35,9 +37,8 @@ Status add_roles(plan::Spec const& spec, std::vector<std::vector<api::RoleInAlgo
 }
 
 // Those always shown, and those that the table chooses for an all_reduce, each in its best form.
-Status add_all_roles(std::span<Locality const> localities, model::Constants const& constants,
-                     Arrangement& arrangement) {
-  auto const choice = model::select({}, localities, role_elements, role_element_bytes, constants);
+Status add_all_roles(model::Network const& network, Arrangement& arrangement) {
+  auto const choice = model::select({}, network, role_elements, role_element_bytes);
   if (choice.has_error()) return choice.error();
   std::set<std::string_view> wanted(always_shown.begin(), always_shown.end());
   for (auto const& line : arrangement.selection)
@@ -51,20 +52,34 @@ Status add_all_roles(std::span<Locality const> localities, model::Constants cons
   return ok();
 }
 
+void order_ranks(Standing const& as_listed, model::Constants const& constants, Arrangement& arrangement) {
+  arrangement.order = topology::order_by_locality(as_listed.localities);
+  auto const by_locality = in_order(as_listed, arrangement.order);
+  if (!as_listed.pairs) {
+    arrangement.stretch = {topology::ring_stretch(as_listed.localities),
+                           topology::ring_stretch(by_locality.localities)};
+    return;
+  }
+  auto const place = place_of(by_locality, constants);
+  auto const ring = planning::best_order(*place.links, by_locality.localities, ring_bytes, measuring_noise);
+  arrangement.stretch = ring.stretch;
+  auto const listed = std::exchange(arrangement.order, {});
+  for (auto const worker : ring.order) arrangement.order.push_back(listed[worker]);
+}
+
 }  // namespace
 
-Result<Arrangement> arrange(std::span<Locality const> as_listed, model::Constants const& constants) {
-  CHORUS_ASSERT(!as_listed.empty(), "a group has members");
+Result<Arrangement> arrange(Standing const& as_listed, model::Constants const& constants) {
+  CHORUS_ASSERT(!as_listed.localities.empty(), "a group has members");
   Arrangement arrangement;
-  arrangement.order = topology::order_by_locality(as_listed);
-  std::vector<Locality> in_rank_order;
-  for (auto index : arrangement.order) in_rank_order.push_back(as_listed[index]);
-  arrangement.stretch = {topology::ring_stretch(as_listed), topology::ring_stretch(in_rank_order)};
-  arrangement.roles.resize(as_listed.size());
-  auto selection = selection_table(in_rank_order, constants);
+  order_ranks(as_listed, constants, arrangement);
+  arrangement.roles.resize(as_listed.localities.size());
+  auto const place = place_of(in_order(as_listed, arrangement.order), constants);
+  auto const network = place.network();
+  auto selection = selection_table(network);
   if (selection.has_error()) return selection.error();
   arrangement.selection = std::move(selection.value());
-  if (auto status = add_all_roles(in_rank_order, constants, arrangement); status.has_error()) return status.error();
+  if (auto status = add_all_roles(network, arrangement); status.has_error()) return status.error();
   return arrangement;
 }
 

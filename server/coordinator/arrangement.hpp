@@ -1,12 +1,11 @@
-// Ranks and roles from localities: the part of a group that can be computed without knowing anybody's name.
+// Ranks and roles from where members stand: the part of a group that can be computed without knowing anybody's name.
 #pragma once
 
-#include <span>
 #include <vector>
 
-#include "collectives/core/locality.hpp"
 #include "collectives/model/cost.hpp"
 #include "http/api/groups.hpp"
+#include "server/coordinator/standing.hpp"
 
 namespace chorus::coordinator {
 
@@ -17,8 +16,12 @@ struct Arrangement {
   std::vector<api::Selection> selection;
 };
 
-// Takes milliseconds for tens of workers and seconds for hundreds: not for the thread that answers heartbeats.
-// At least one locality. Errors: PlanErrc.
-[[nodiscard]] Result<Arrangement> arrange(std::span<Locality const> as_listed, model::Constants const& constants);
+// What pairs measured scatters: a ring has to be faster than the one by locality by more than this share of it.
+inline constexpr double measuring_noise = 0.1;
+
+// Ranks follow locality; where pairs have measured, the ring of least cost over their links. Takes milliseconds for
+// tens of workers and seconds for hundreds: not for the thread that answers heartbeats. At least one member. Errors:
+// PlanErrc.
+[[nodiscard]] Result<Arrangement> arrange(Standing const& as_listed, model::Constants const& constants);
 
 }  // namespace chorus::coordinator

@@ -5,7 +5,6 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <charconv>
-#include <cmath>
 
 #include "http/errc.hpp"
 #include "http/logging/log.hpp"
@@ -14,8 +13,6 @@
 
 namespace chorus::coordinator {
 namespace {
-
-constexpr std::size_t links_shown_max = 1000;
 
 namespace asio = boost::asio;
 using http::Problem;
@@ -44,6 +41,7 @@ Cluster::Cluster(Tools tools, ClusterPatience patience, std::chrono::millisecond
     : tools_(std::move(tools)),
       patience_(patience),
       membership_(lease),
+      pairs_({tools_.executor, tools_.workers, tools_.log}, patience_.pairs),
       watch_(tools_.executor),
       changes_(tools_.executor) {}
 
@@ -57,12 +55,17 @@ void Cluster::start(Listeners listeners) {
   watch_.spawn("leases", watch_leases());
 }
 
-void Cluster::drain() { stopping_ = true; }
+void Cluster::drain() {
+  stopping_ = true;
+  pairs_.look_again();
+}
 
 asio::awaitable<void> Cluster::stop() {
   drain();
   watch_.cancel();
+  pairs_.cancel();
   co_await watch_.join();
+  co_await pairs_.join();
   co_await changes_.join();
 }
 
@@ -98,6 +101,7 @@ void Cluster::degrade_groups_of(Worker const& worker, char const* why) {
     keep_group(name);
     tell_of(groups_.find(name).value(), "group.degraded", "worker " + worker.id + " " + why);
   }
+  pairs_.look_again();
 }
 
 void Cluster::keep_worker(std::string const& id) {
@@ -152,6 +156,7 @@ void Cluster::tell_of(api::Group const& group, api::SlowMember const& member, bo
 
 void Cluster::restore(KeptState state) {
   membership_.restore(state.workers, Clock::now());
+  for (auto const& kept : state.groups) remember_pairs(kept);
   auto const floor = static_cast<std::uint32_t>(state.counters[Counter::epoch_floor]);
   groups_.restore(std::move(state.groups), state.epochs, floor);
   count_members();
@@ -192,33 +197,6 @@ asio::awaitable<http::Checked<Cluster::Joined>> Cluster::join(api::JoinRequest r
     watch_.spawn("links of " + worker.id, measure_links(worker));
   if (auto problem = co_await tools_.journal.flush()) co_return std::move(*problem);
   co_return Joined{show(worker), joined.value().created};
-}
-
-// One link of every level beyond the host, to the worker that has been there longest. A worker that cannot tell is
-// asked nothing more.
-asio::awaitable<void> Cluster::measure_links(Worker worker) {
-  for (auto const level : all_levels) {
-    if (level == Level::host) continue;
-    std::optional<Worker> peer;
-    for (auto const& [id, other] : membership_.all())
-      if (other.ready && id != worker.id && shared_level(other.locality, worker.locality) == level &&
-          (!peer || other.joined < peer->joined))
-        peer = other;
-    if (!peer) continue;
-    api::ProbeRequest to;
-    to.worker = peer->id;
-    to.url = peer->url;
-    auto const said = co_await tools_.workers.measure(worker.url, std::move(to), Clock::now() + patience_.measuring);
-    if (said.has_error() || said.value().has_error()) co_return;
-    auto const& report = said.value().value();
-    auto const latency_s = std::max(0.0, (report.round_trip_s - report.own_round_trip_s) / 2);
-    if (!(std::isfinite(latency_s) && std::isfinite(report.bytes_per_s) && report.bytes_per_s > 0)) co_return;
-    tools_.planner.measured(level, latency_s, report.bytes_per_s);
-    if (links_.size() == links_shown_max) links_.erase(links_.begin());
-    links_.push_back({worker.id, peer->id, std::string(name(level)), latency_s, report.bytes_per_s});
-    tools_.log.info("link {} - {} level={} latency_us={:.1f} gbyte_per_s={:.3f}", worker.id, peer->id, name(level),
-                    latency_s * 1e6, report.bytes_per_s * 1e-9);
-  }
 }
 
 http::Checked<api::LeaseAnswer> Cluster::renew(std::string_view id, api::LeaseRequest const& request) {
@@ -283,11 +261,17 @@ asio::awaitable<void> Cluster::change_group(std::shared_ptr<Change> change) {
 asio::awaitable<http::Checked<api::Group>> Cluster::make_epoch(std::shared_ptr<Change> change) {
   if (groups_.all().size() >= most_groups && groups_.find(change->name).has_error())
     co_return Problem(ProblemCode::unavailable, std::to_string(most_groups) + " groups exist; delete one");
-  auto const members = pick_members(change->request, membership_);
+  auto members = pick_members(change->request, membership_);
   if (members.has_error()) co_return members.error();
-  std::vector<Locality> localities;
-  for (auto const& worker : members.value()) localities.push_back(worker.locality);
-  auto const arrangement = co_await tools_.planner.arrange(std::move(localities));
+  if (is_measured(change->request) && may_measure(*change)) {
+    co_await measure_pairs(change, members.value());
+    if (stopping_) co_return Problem(ProblemCode::unavailable, "the coordinator is stopping");
+    // Somebody may have come or gone meanwhile.
+    members = pick_members(change->request, membership_);
+    if (members.has_error()) co_return members.error();
+  }
+  auto const standing = standing_of(members.value(), change->request);
+  auto const arrangement = co_await tools_.planner.arrange(standing);
   if (arrangement.has_error()) co_return Problem(ProblemCode::internal, arrangement.error().detail);
   for (int attempt = 1;; ++attempt) {
     auto const epoch = groups_.draw_epoch(change->name);
@@ -299,7 +283,7 @@ asio::awaitable<http::Checked<api::Group>> Cluster::make_epoch(std::shared_ptr<C
     auto const group = make_group(change->name, epoch, change->request, members.value(), arrangement.value());
     auto const problem = co_await push(change, group);
     if (!problem) {
-      auto const published = groups_.publish(group, membership_);
+      auto const published = groups_.publish(group, membership_, in_order(standing, arrangement.value().order).pairs);
       keep_group(published.name);
       tell_of(published, "group.epoch", "");
       if (published.state != "ready") tell_of(published, "group.degraded", "a member was lost meanwhile");

@@ -18,6 +18,7 @@
 #include "server/coordinator/journal.hpp"
 #include "server/coordinator/lock_table.hpp"
 #include "server/coordinator/membership.hpp"
+#include "server/coordinator/pair_probes.hpp"
 #include "server/coordinator/planner.hpp"
 #include "server/coordinator/records.hpp"
 #include "server/coordinator/worker_client.hpp"
@@ -29,6 +30,7 @@ struct ClusterPatience {
   std::chrono::milliseconds suspicion{1000};   // for a worker whose connection broke
   std::chrono::milliseconds assignment{5000};  // for the members to take a new epoch
   std::chrono::milliseconds measuring{5000};   // of one link of a worker that has joined
+  ProbingPatience pairs;                       // of the members of a group that asks for it
 };
 
 class Cluster {
@@ -83,9 +85,10 @@ class Cluster {
   [[nodiscard]] http::Checked<api::LeaseAnswer> renew(std::string_view id, api::LeaseRequest const& request);
   boost::asio::awaitable<std::optional<http::Problem>> leave(std::string id, std::optional<std::string> incarnation);
 
-  // Makes a new epoch, also for the same members, and returns when every member has taken it. Problems as pick_members;
-  // those of Journal::flush; worker_unreachable or what the member answered, naming the member: the group then keeps
-  // its former epoch and is degraded, for its members may have left it.
+  // Makes a new epoch, also for the same members, and returns when every member has taken it. If the ranks are to
+  // follow measured links, pairs of members that have not measured the way between them do so before. Problems as
+  // pick_members; those of Journal::flush; worker_unreachable or what the member answered, naming the member: the group
+  // then keeps its former epoch and is degraded, for its members may have left it.
   boost::asio::awaitable<http::Checked<api::Group>> put_group(std::string name, api::GroupRequest request);
   boost::asio::awaitable<std::optional<http::Problem>> erase_group(std::string name);
 
@@ -103,6 +106,8 @@ class Cluster {
   [[nodiscard]] api::Group show(api::Group group) const;
   // What workers measured when they joined, the newest last.
   [[nodiscard]] std::vector<api::MeasuredLink> const& links() const { return links_; }
+  // What the members of a group's epoch have measured of each other, if its ranks follow that. Problem unknown_group.
+  [[nodiscard]] http::Checked<std::vector<api::MeasuredLink>> links_of(std::string_view group) const;
 
  private:
   struct Change;
@@ -118,6 +123,10 @@ class Cluster {
   // It may shrink, and other members should be in it than are, or the epoch in which a call has failed is its own.
   [[nodiscard]] bool needs_mending(api::Group const& group, std::uint32_t broken_epoch) const;
   boost::asio::awaitable<void> measure_links(Worker worker);
+  boost::asio::awaitable<void> measure_pairs(std::shared_ptr<Change> change, std::vector<Worker> members);
+  [[nodiscard]] bool may_measure(Change const& change) const;
+  [[nodiscard]] Standing standing_of(std::vector<Worker> const& members, api::GroupRequest const& request) const;
+  void remember_pairs(KeptGroup const& kept);
   boost::asio::awaitable<void> change_group(std::shared_ptr<Change> change);
   boost::asio::awaitable<http::Checked<api::Group>> make_epoch(std::shared_ptr<Change> change);
   boost::asio::awaitable<std::optional<http::Problem>> push(std::shared_ptr<Change> change, api::Group group);
@@ -138,6 +147,7 @@ class Cluster {
   Membership membership_;
   Groups groups_;
   std::vector<api::MeasuredLink> links_;
+  PairProbes pairs_;
   Listeners listeners_;
   std::set<std::string, std::less<>> mending_;  // groups
   bool stopping_ = false;

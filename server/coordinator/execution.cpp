@@ -14,12 +14,6 @@ using http::Problem;
 using http::ProblemCode;
 using Clock = std::chrono::steady_clock;
 
-std::vector<Locality> localities_of(api::Group const& group) {
-  std::vector<Locality> localities;
-  for (auto const& member : group.members) localities.push_back(member.locality);
-  return localities;
-}
-
 }  // namespace
 
 Execution::Execution(ExecutionTools const& tools, ExecutionPatience patience, std::shared_ptr<Record> record,
@@ -178,7 +172,7 @@ Problem Execution::unanswered(std::uint32_t rank, Error const& error) {
 Execution::Stage Execution::plan() {
   question_ = {group_.name, group_.epoch, order_.wish, admitted_->elements, element_bytes(admitted_->dtype)};
   question_.wish.uneven = admitted_->uneven;
-  auto const choice = co_await tools_.planner.select(question_, localities_of(group_));
+  auto const choice = co_await tools_.planner.select(question_, tools_.groups.standing(group_));
   if (choice.has_error()) {
     Problem problem(ProblemCode::invalid_field, choice.error().detail);
     problem.errors.push_back({"/algorithm", choice.error().detail});

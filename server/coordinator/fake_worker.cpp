@@ -44,6 +44,7 @@ FakeWorker::FakeWorker(asio::any_io_executor executor, std::string name, std::ui
   router_.add(http::Method::delete_, "/v1/runs/{run}", http::Access::open, handler(this, &FakeWorker::drop));
   router_.add(http::Method::post, "/v1/runs/{run}/commit", http::Access::open, handler(this, &FakeWorker::commit));
   router_.add(http::Method::put, "/v1/groups/{name}", http::Access::open, handler(this, &FakeWorker::assign));
+  router_.add(http::Method::post, "/v1/probes", http::Access::open, handler(this, &FakeWorker::measure));
   router_.add(http::Method::get, "/v1/parameters", http::Access::open, handler(this, &FakeWorker::list_shards));
   auto const* const shard = "/v1/parameters/{name}/shards/{shard}";
   router_.add(http::Method::get, shard, http::Access::open, handler(this, &FakeWorker::show_shard));
@@ -64,6 +65,25 @@ asio::awaitable<bool> FakeWorker::until_runs(std::size_t count) {
   auto const deadline = Clock::now() + patience;
   while (runs.size() < count && Clock::now() < deadline) co_await changed_.wait_until(deadline);
   co_return runs.size() >= count;
+}
+
+asio::awaitable<bool> FakeWorker::until_asked_to_measure(std::size_t count) {
+  auto const deadline = Clock::now() + patience;
+  while (asked_to_measure.size() < count && Clock::now() < deadline) co_await changed_.wait_until(deadline);
+  co_return asked_to_measure.size() >= count;
+}
+
+void FakeWorker::hear() { changed_.notify_all(); }
+
+asio::awaitable<Response> FakeWorker::measure(Request const&, Body& body) {
+  auto const message = co_await read_message<api::ProbeRequest>(body);
+  if (message.has_error()) co_return message.error();
+  asked_to_measure.push_back(message.value().worker);
+  changed_.notify_all();
+  co_await while_set(&deaf_to_probes);
+  auto const way = ways.find(message.value().worker);
+  if (way == ways.end()) co_return http::Problem(http::ProblemCode::worker_unreachable, "nobody answers there");
+  co_return Response::json(200, http::encode(way->second));
 }
 
 asio::awaitable<void> FakeWorker::die() {
@@ -287,7 +307,7 @@ asio::awaitable<World::Said> World::call(http::Method method, std::string path, 
 }
 
 asio::awaitable<World::Said> World::join_as(FakeWorker& worker) {
-  api::JoinRequest request{worker.id, api::to_hex(worker.incarnation), worker.url(), {"", "", "", "h"}, "1"};
+  api::JoinRequest request{worker.id, api::to_hex(worker.incarnation), worker.url(), worker.locality, "1"};
   co_return co_await post("/v1/workers", http::encode(request));
 }
 

@@ -13,6 +13,7 @@
 
 #include "http/api/groups.hpp"
 #include "http/api/parameters.hpp"
+#include "http/api/probes.hpp"
 #include "http/api/runs.hpp"
 #include "http/condition.hpp"
 #include "http/server.hpp"
@@ -54,12 +55,20 @@ class FakeWorker {
   bool takes_one_at_a_time = false;           // as workers of earlier releases
   std::vector<std::size_t> orders_at_a_time;  // of each POST /v1/shards
 
+  // What it measures of the way to others, by their ids; probes of anybody else are refused.
+  std::map<std::string, api::ProbeReport> ways;
+  bool deaf_to_probes = false;
+  std::vector<std::string> asked_to_measure;  // as they came
+
+  Locality locality{"", "", "", "h"};
   std::string const id;
   std::uint64_t const incarnation;
   [[nodiscard]] std::string url() const { return "http://127.0.0.1:" + std::to_string(port_); }
   void release();                                              // lets every held run succeed
   boost::asio::awaitable<bool> until_runs(std::size_t count);  // that many have come; false after five seconds
-  boost::asio::awaitable<void> die();                          // connections break, the port refuses
+  boost::asio::awaitable<bool> until_asked_to_measure(std::size_t count);  // likewise
+  void hear();                                                             // after a change of what it is deaf to
+  boost::asio::awaitable<void> die();                                      // connections break, the port refuses
 
  private:
   boost::asio::awaitable<http::Response> live(http::Request const& request, http::Body& body);
@@ -69,6 +78,7 @@ class FakeWorker {
   boost::asio::awaitable<http::Response> commit(http::Request const& request, http::Body& body);
   boost::asio::awaitable<http::Response> drop(http::Request const& request, http::Body& body);
   boost::asio::awaitable<http::Response> assign(http::Request const& request, http::Body& body);
+  boost::asio::awaitable<http::Response> measure(http::Request const& request, http::Body& body);
   boost::asio::awaitable<http::Response> list_shards(http::Request const& request, http::Body& body);
   boost::asio::awaitable<http::Response> show_shard(http::Request const& request, http::Body& body);
   boost::asio::awaitable<http::Response> assign_shard(http::Request const& request, http::Body& body);

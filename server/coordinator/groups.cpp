@@ -108,6 +108,12 @@ http::Checked<std::vector<Worker>> pick_members(api::GroupRequest const& request
   if (request.min_ranks == 0 || (request.min_ranks > wanted && wanted != 0))
     return invalid_field("/min_ranks", "is " + std::to_string(request.min_ranks) + "; expected 1 to the " +
                                            std::to_string(wanted) + " that are asked for");
+  if (request.order && *request.order != "locality" && !is_measured(request))
+    return invalid_field("/order", "is " + quoted(*request.order) + "; expected locality or measured");
+  if (is_measured(request) && wanted > most_members_measured)
+    return invalid_field("/order", std::to_string(wanted) + " members; at most " +
+                                       std::to_string(most_members_measured) +
+                                       " are measured, each pair of them; expected locality for more");
   auto members = request.workers ? pick_listed(*request.workers, shrinks, membership)
                                  : pick_closest(*request.size, shrinks, membership);
   if (members.has_value() && shrinks && members.value().size() < request.min_ranks) {
@@ -138,24 +144,39 @@ api::Group make_group(std::string name, std::uint32_t epoch, api::GroupRequest r
     group.members.push_back(
         {rank, worker.id, api::to_hex(worker.incarnation), worker.url, worker.locality, arrangement.roles[rank]});
   }
+  group.order = is_measured(group.requested) ? "measured" : "locality";
   group.stretch = arrangement.stretch;
   group.selection = arrangement.selection;
   return group;
 }
 
-api::Group const& Groups::publish(api::Group group, Membership const& membership) {
+api::Group const& Groups::publish(api::Group group, Membership const& membership,
+                                  std::shared_ptr<PairLinks const> pairs) {
   for (auto const& member : group.members)
     if (is_lost(member, membership)) lose(group, member.worker);
   half_changed_.erase(group.name);
+  pairs_.erase(group.name);
+  if (pairs) pairs_.emplace(group.name, std::move(pairs));
   auto& place = groups_[group.name];
   place = std::move(group);
   return place;
 }
 
+Standing Groups::standing(api::Group const& group) const {
+  Standing standing;
+  for (auto const& member : group.members) standing.localities.push_back(member.locality);
+  auto const present = groups_.find(group.name);
+  auto const pairs = pairs_.find(group.name);
+  if (present != groups_.end() && present->second.epoch == group.epoch && pairs != pairs_.end())
+    standing.pairs = pairs->second;
+  return standing;
+}
+
 std::optional<KeptGroup> Groups::kept(std::string_view name) const {
   auto const place = groups_.find(name);
   if (place == groups_.end()) return std::nullopt;
-  KeptGroup kept{place->second, std::nullopt};
+  KeptGroup kept{place->second, std::nullopt, std::nullopt};
+  if (auto const pairs = pairs_.find(name); pairs != pairs_.end()) kept.pairs = *pairs->second;
   if (auto const half = half_changed_.find(name); half != half_changed_.end()) kept.half_changed = half->second;
   return kept;
 }
@@ -166,6 +187,7 @@ void Groups::restore(std::vector<KeptGroup> groups, std::map<std::string, KeptEp
   for (auto& kept : groups) {
     auto const name = kept.group.name;
     if (kept.half_changed) half_changed_[name] = *kept.half_changed;
+    if (kept.pairs) pairs_[name] = std::make_shared<PairLinks const>(std::move(*kept.pairs));
     groups_.insert_or_assign(name, std::move(kept.group));
   }
 }
@@ -206,6 +228,7 @@ http::Checked<Groups::Erased> Groups::erase(std::string_view name) {
   auto group = std::move(place->second);
   groups_.erase(place);
   half_changed_.erase(group.name);
+  pairs_.erase(group.name);
   auto forgotten = epochs_.retire(group.name);
   return Erased{std::move(group), std::move(forgotten)};
 }

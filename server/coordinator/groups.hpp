@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -16,10 +17,12 @@
 #include "server/coordinator/arrangement.hpp"
 #include "server/coordinator/epochs.hpp"
 #include "server/coordinator/membership.hpp"
+#include "server/coordinator/standing.hpp"
 
 namespace chorus::coordinator {
 
 inline constexpr std::size_t most_members = 256;
+inline constexpr std::size_t most_members_measured = 32;  // 496 pairs
 
 // The workers that a PUT asks for, as listed; for `size`, those n ready ones that stand closest together, in order of
 // arrival. Where the group may shrink, those of them that are ready. Problems: invalid_field, unknown_worker,
@@ -31,6 +34,7 @@ inline constexpr std::size_t most_members = 256;
 [[nodiscard]] api::Group make_group(std::string name, std::uint32_t epoch, api::GroupRequest requested,
                                     std::vector<Worker> const& as_listed, Arrangement const& arrangement);
 
+[[nodiscard]] inline bool is_measured(api::GroupRequest const& request) { return request.order == "measured"; }
 [[nodiscard]] inline bool may_shrink(api::GroupRequest const& request) { return request.on_failure == "shrink"; }
 // Whether these incarnations are its members.
 [[nodiscard]] bool has_members(api::Group const& group, std::vector<Worker> const& workers);
@@ -41,8 +45,12 @@ class Groups {
   void epoch_seen(std::string const& name, std::uint32_t epoch) { epochs_.seen(name, epoch); }
 
   // Every member has taken this epoch. Members that `membership` has lost or replaced meanwhile make it degraded at
-  // once.
-  api::Group const& publish(api::Group group, Membership const& membership);
+  // once. `pairs`: what they measured of each other, by rank, if it was arranged by that.
+  api::Group const& publish(api::Group group, Membership const& membership,
+                            std::shared_ptr<PairLinks const> pairs = nullptr);
+
+  // Of this epoch of the group, in rank order: without pairs if another one has been published since.
+  [[nodiscard]] Standing standing(api::Group const& group) const;
 
   // For the journal, and back.
   [[nodiscard]] std::optional<KeptGroup> kept(std::string_view name) const;
@@ -78,7 +86,8 @@ class Groups {
   static constexpr std::size_t deleted_names_kept = 4096;
 
   std::map<std::string, api::Group, std::less<>> groups_;
-  std::map<std::string, std::uint32_t, std::less<>> half_changed_;  // the epoch that reached only some
+  std::map<std::string, std::shared_ptr<PairLinks const>, std::less<>> pairs_;  // of measured groups
+  std::map<std::string, std::uint32_t, std::less<>> half_changed_;              // the epoch that reached only some
   Epochs epochs_{deleted_names_kept};
 };
 

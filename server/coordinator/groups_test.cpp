@@ -46,9 +46,9 @@ api::GroupRequest elastic(api::GroupRequest request, std::uint32_t min_ranks) {
 }
 
 Arrangement arranged(std::vector<Worker> const& workers) {
-  std::vector<Locality> localities;
-  for (auto const& worker : workers) localities.push_back(worker.locality);
-  return arrange(localities, model::Constants::defaults()).value();
+  Standing standing;
+  for (auto const& worker : workers) standing.localities.push_back(worker.locality);
+  return arrange(standing, model::Constants::defaults()).value();
 }
 
 api::Group group_of(Groups& groups, std::string const& name, Membership const& membership,
@@ -229,7 +229,7 @@ TEST_CASE("the table agrees with the model at every size, and its lines ascend")
   std::vector<Locality> const localities{
       {"eu", "a", "r", "1"}, {"eu", "a", "r", "2"}, {"eu", "b", "r", "3"}, {"us", "c", "r", "4"}};
   auto const constants = model::Constants::defaults();
-  auto const table = selection_table(localities, constants).value();
+  auto const table = selection_table(model::Network(localities, constants)).value();
   for (std::uint64_t bytes = 4; bytes <= std::uint64_t{1} << 32; bytes *= 4) {
     auto const line = std::ranges::find_if(
         table, [bytes](auto const& l) { return l.op == "all_reduce" && (!l.max_bytes || bytes <= *l.max_bytes); });

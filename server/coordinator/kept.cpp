@@ -9,7 +9,8 @@ namespace chorus::coordinator {
 
 BOOST_DESCRIBE_STRUCT(KeptWorker, (), (self, ready, joined, fenced))
 BOOST_DESCRIBE_STRUCT(KeptEpoch, (), (last, retired))
-BOOST_DESCRIBE_STRUCT(KeptGroup, (), (group, half_changed))
+BOOST_DESCRIBE_STRUCT(PairLink, (), (a, b, latency_s, bytes_per_s))
+BOOST_DESCRIBE_STRUCT(KeptGroup, (), (group, half_changed, pairs))
 BOOST_DESCRIBE_STRUCT(KeptCollective, (), (sequence, key, stage, refused, group, record))
 BOOST_DESCRIBE_STRUCT(KeptDecision, (), (run))
 BOOST_DESCRIBE_STRUCT(KeptParameter, (), (request, parameter, checkpoint, clients_epoch, established))
@@ -19,6 +20,9 @@ BOOST_DESCRIBE_STRUCT(KeptCounter, (), (value))
 
 constexpr auto required(KeptWorker const*) { return std::array<std::string_view, 2>{"self", "joined"}; }
 constexpr auto required(KeptEpoch const*) { return std::array<std::string_view, 1>{"last"}; }
+constexpr auto required(PairLink const*) {
+  return std::array<std::string_view, 4>{"a", "b", "latency_s", "bytes_per_s"};
+}
 constexpr auto required(KeptGroup const*) { return std::array<std::string_view, 1>{"group"}; }
 constexpr auto required(KeptCollective const*) {
   return std::array<std::string_view, 3>{"sequence", "stage", "record"};

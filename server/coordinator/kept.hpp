@@ -14,6 +14,7 @@
 #include "http/api/membership.hpp"
 #include "http/api/parameters.hpp"
 #include "server/coordinator/journal_file.hpp"
+#include "server/coordinator/standing.hpp"
 
 namespace chorus::coordinator {
 
@@ -33,6 +34,7 @@ struct KeptEpoch {
 struct KeptGroup {
   api::Group group;
   std::optional<std::uint32_t> half_changed;  // the epoch that reached only some members
+  std::optional<PairLinks> pairs;             // by rank, of a group whose order is measured
 };
 
 // `stage` is begun, before any worker was told; launched, from before the first to the end; or ended.

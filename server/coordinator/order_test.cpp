@@ -198,7 +198,7 @@ TEST_CASE("a group stands where it stands: a dry run for it takes no other place
   api::PlanRequest request;
   request.group = "g";
   request.bytes = 64;
-  std::vector<Locality> const members(3);
+  Standing const members{std::vector<Locality>(3)};
   CHECK(preview_plan(request, members, model::Constants::defaults()).value().verified);
   request.topology = "flat:3";
   CHECK(preview_plan(request, members, model::Constants::defaults()).error().errors.front().pointer == "/group");

@@ -8,22 +8,19 @@
 namespace chorus::coordinator {
 namespace {
 
-http::Checked<planning::Place> place_of(api::PlanRequest const& request, std::optional<std::vector<Locality>> of_group,
-                                        model::Constants const& constants) {
+http::Checked<planning::Place> place_for(api::PlanRequest const& request, std::optional<Standing> of_group,
+                                         model::Constants const& constants) {
   if (!of_group) return planning::place_of(request, constants, plan::max_ranks);
   if (request.ranks || request.localities || request.topology || request.links)
     return invalid_field("/group", "either a group, or ranks, localities, a topology and links");
-  planning::Place place{{}, constants, std::nullopt};
-  place.shape.localities = std::move(*of_group);
-  return place;
+  return place_of(std::move(*of_group), constants);
 }
 
 }  // namespace
 
-http::Checked<api::PlanAnswer> preview_plan(api::PlanRequest const& request,
-                                            std::optional<std::vector<Locality>> of_group,
+http::Checked<api::PlanAnswer> preview_plan(api::PlanRequest const& request, std::optional<Standing> of_group,
                                             model::Constants const& constants) {
-  auto const place = place_of(request, std::move(of_group), constants);
+  auto const place = place_for(request, std::move(of_group), constants);
   if (place.has_error()) return place.error();
   auto const ranks = place.value().shape.localities.size();
   auto const wish = check_wish(

@@ -16,17 +16,19 @@ namespace asio = boost::asio;
 
 // A computation that has begun is waited for: a caller's cancellation does not cross threads.
 // These run on the planner's thread; their arguments are their own.
-asio::awaitable<Result<Arrangement>> arrange_there(std::vector<Locality> as_listed, model::Constants constants) {
+asio::awaitable<Result<Arrangement>> arrange_there(Standing as_listed, model::Constants constants) {
   co_return coordinator::arrange(as_listed, constants);
 }
 
-asio::awaitable<Result<model::Choice>> select_there(Planner::Question question, std::vector<Locality> localities,
+asio::awaitable<Result<model::Choice>> select_there(Planner::Question question, Standing in_rank_order,
                                                     model::Constants constants) {
-  co_return model::select(question.wish, localities, question.elements, question.element_bytes, constants);
+  auto const place = coordinator::place_of(std::move(in_rank_order), constants);
+  auto const network = place.network();
+  co_return model::select(question.wish, network, question.elements, question.element_bytes);
 }
 
 asio::awaitable<http::Checked<api::PlanAnswer>> preview_there(api::PlanRequest request,
-                                                              std::optional<std::vector<Locality>> of_group,
+                                                              std::optional<Standing> of_group,
                                                               model::Constants constants) {
   co_return preview_plan(request, std::move(of_group), constants);
 }
@@ -36,19 +38,19 @@ asio::awaitable<http::Checked<api::SimulationAnswer>> simulate_there(api::Simula
   co_return planning::simulate(request, constants);
 }
 
-model::LearnedCosts::Place place_of(Planner::Question const& question) {
+model::LearnedCosts::Place learned_at(Planner::Question const& question) {
   return {question.group, question.epoch, question.wish.op, question.elements * question.element_bytes};
 }
 
 }  // namespace
 
-asio::awaitable<Result<Arrangement>> Planner::arrange(std::vector<Locality> as_listed) {
+asio::awaitable<Result<Arrangement>> Planner::arrange(Standing as_listed) {
   co_return co_await asio::co_spawn(thread_.executor(), arrange_there(std::move(as_listed), constants_),
                                     http::until_done_there());
 }
 
-asio::awaitable<Result<model::Choice>> Planner::select(Question question, std::vector<Locality> in_rank_order) {
-  auto const place = place_of(question);
+asio::awaitable<Result<model::Choice>> Planner::select(Question question, Standing in_rank_order) {
+  auto const place = learned_at(question);
   bool const is_auto = question.wish.algorithm == "auto";
   auto const key = key_of(question);
   if (auto const found = kept_.find(key); found != kept_.end()) {
@@ -80,7 +82,7 @@ void Planner::learn(Question const& question, plan::Spec const& spec, double sec
   if (found == kept_.end()) return;
   auto const& considered = found->second.choice.considered;
   auto const predicted = std::ranges::find(considered, spec, [](model::Candidate const& c) { return c.spec; });
-  if (predicted != considered.end()) learned_.finished(place_of(question), spec, predicted->cost.seconds, seconds);
+  if (predicted != considered.end()) learned_.finished(learned_at(question), spec, predicted->cost.seconds, seconds);
 }
 
 template <class Answer>
@@ -98,7 +100,7 @@ asio::awaitable<http::Checked<Answer>> Planner::in_line(asio::awaitable<http::Ch
 }
 
 asio::awaitable<http::Checked<api::PlanAnswer>> Planner::preview(api::PlanRequest request,
-                                                                 std::optional<std::vector<Locality>> of_group) {
+                                                                 std::optional<Standing> of_group) {
   return in_line(preview_there(std::move(request), std::move(of_group), constants_));
 }
 

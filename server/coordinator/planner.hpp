@@ -30,8 +30,7 @@ class Planner {
   Planner(Planner const&) = delete;
   Planner& operator=(Planner const&) = delete;
 
-  // The localities as listed.
-  boost::asio::awaitable<Result<Arrangement>> arrange(std::vector<Locality> as_listed);
+  boost::asio::awaitable<Result<Arrangement>> arrange(Standing as_listed);
 
   // An arrangement is identified by the name and epoch of its group. The last 256 answers are kept: a training loop
   // that repeats itself does not wait for the thread.
@@ -42,7 +41,7 @@ class Planner {
     std::uint64_t elements = 0;
     std::size_t element_bytes = 0;
   };
-  boost::asio::awaitable<Result<model::Choice>> select(Question question, std::vector<Locality> in_rank_order);
+  boost::asio::awaitable<Result<model::Choice>> select(Question question, Standing in_rank_order);
 
   // A run that select() chose for this question has ended well: the slowest rank took so long. Later answers heed it.
   void learn(Question const& question, plan::Spec const& spec, double seconds);
@@ -55,7 +54,7 @@ class Planner {
   // POST /v1/plans, see plan_preview.hpp, for the members of a group if there are any. Problem `unavailable` when too
   // many wait.
   boost::asio::awaitable<http::Checked<api::PlanAnswer>> preview(api::PlanRequest request,
-                                                                 std::optional<std::vector<Locality>> of_group);
+                                                                 std::optional<Standing> of_group);
 
   // POST /v1/simulations, see server/planning/simulations.hpp. Waits in the same line.
   boost::asio::awaitable<http::Checked<api::SimulationAnswer>> simulate(api::SimulationRequest request);

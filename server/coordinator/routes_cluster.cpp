@@ -36,7 +36,12 @@ awaitable<Response> WorkerRoutes::list(Request const& request, Body&) {
       200, http::encode(http::page_through<api::WorkerList>(cluster_.membership().all(), page.value(), show)));
 }
 
-awaitable<Response> WorkerRoutes::links(Request const&, Body&) {
+awaitable<Response> WorkerRoutes::links(Request const& request, Body&) {
+  if (auto const group = request.query_value("group")) {
+    auto links = cluster_.links_of(*group);
+    if (links.has_error()) co_return links.error();
+    co_return Response::json(200, http::encode(api::MeasuredLinkList{std::move(links.value()), std::nullopt}));
+  }
   co_return Response::json(200, http::encode(api::MeasuredLinkList{cluster_.links(), std::nullopt}));
 }
 

@@ -20,13 +20,11 @@ using http::Request;
 using http::Response;
 
 // Where the members of the group that a dry run names stand; nothing if it names none.
-http::Checked<std::optional<std::vector<Locality>>> members_for(api::PlanRequest const& request, Groups const& groups) {
-  if (!request.group) return std::optional<std::vector<Locality>>();
+http::Checked<std::optional<Standing>> members_for(api::PlanRequest const& request, Groups const& groups) {
+  if (!request.group) return std::optional<Standing>();
   auto const group = groups.find(*request.group);
   if (group.has_error()) return group.error();
-  std::vector<Locality> localities;
-  for (auto const& member : group.value().members) localities.push_back(member.locality);
-  return std::optional(std::move(localities));
+  return std::optional(groups.standing(group.value()));
 }
 
 }  // namespace

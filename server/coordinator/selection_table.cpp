@@ -36,16 +36,14 @@ std::vector<api::Selection> merge_choices(std::span<SizedChoice const> by_size) 
   return table;
 }
 
-Result<std::vector<api::Selection>> selection_table(std::span<Locality const> localities,
-                                                    model::Constants const& constants) {
+Result<std::vector<api::Selection>> selection_table(model::Network const& network) {
   std::vector<api::Selection> table;
   for (auto const op : all_ops) {
     std::vector<SizedChoice> by_size;
     auto const step = op == Op::all_reduce ? 4u : 16u;
     // As if blocks were uneven: what is in the table suits every call.
     for (auto bytes = smallest_bytes; bytes <= largest_bytes; bytes *= step) {
-      auto choice = model::select({.op = op, .uneven = has_blocks(op)}, localities, bytes / element_bytes,
-                                  element_bytes, constants);
+      auto choice = model::select({.op = op, .uneven = has_blocks(op)}, network, bytes / element_bytes, element_bytes);
       if (choice.has_error()) return choice.error();
       by_size.push_back({bytes, std::move(choice.value())});
       if (op == Op::barrier) break;

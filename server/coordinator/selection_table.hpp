@@ -4,17 +4,15 @@
 #include <span>
 #include <vector>
 
-#include "collectives/core/locality.hpp"
 #include "collectives/model/select.hpp"
 #include "http/api/groups.hpp"
 
 namespace chorus::coordinator {
 
-// Localities in rank order. Asks the model for every operation at 4, 16, .. 4^16 bytes of the whole vector (4 GiB; in
+// Asks the model for every operation at 4, 16, .. 4^16 bytes of the whole vector (4 GiB; in
 // other operations than all_reduce at every second of these sizes) and merges neighbours that agree; the last line of
 // an operation has no upper end. Errors: PlanErrc.
-[[nodiscard]] Result<std::vector<api::Selection>> selection_table(std::span<Locality const> localities,
-                                                                  model::Constants const& constants);
+[[nodiscard]] Result<std::vector<api::Selection>> selection_table(model::Network const& network);
 
 // One line of the table as the model sees it: for tests of the merging.
 struct SizedChoice {

@@ -24,10 +24,13 @@ http::Checked<Message> read(http::Answer const& answer) {
   return http::decode<Message>(answer.body, http::UnknownFields::ignore);
 }
 
-// As a member is told of its group: without `slow`, of which it has no use, and which members of the release before
-// refuse as unknown. It is the last field of the group, and empty; nothing after the group has its text.
+// As a member is told of its group: without `order` and `slow`, of which it has no use, and which members of the
+// release before refuse as unknown. `slow` is the last field of the group, and empty; nothing after the group has its
+// text.
 std::string told(api::GroupAssignment& assignment) {
   constexpr std::string_view nobody_is_slow = R"(,"slow":[])";
+  assignment.group.order.reset();
+  assignment.group.requested.order.reset();
   assignment.group.slow.clear();
   auto message = http::encode(assignment);
   if (auto const at = message.rfind(nobody_is_slow); at != std::string::npos) message.erase(at, nobody_is_slow.size());

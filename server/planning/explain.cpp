@@ -91,9 +91,9 @@ Result<api::PlanAnswer> plan_in(Place const& place, model::Wish wish, std::uint6
   auto const choice = model::select(wish, place.network(), elements, element_bytes);
   if (!choice) return choice.error();
   auto answer = explain(*choice, elements * element_bytes, verified_ranks_max);
-  if (!answer || !place.linked) return answer;
-  answer->order = place.linked->order;
-  answer->stretch = place.linked->stretch;
+  if (!answer || !place.ordered) return answer;
+  answer->order = place.ordered->order;
+  answer->stretch = place.ordered->stretch;
   return answer;
 }
 

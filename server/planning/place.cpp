@@ -88,20 +88,6 @@ http::Checked<LinkMatrix> matrix_of(api::LinkMatrix const& links, std::size_t wo
   return std::move(matrix.value());
 }
 
-OrderedLinks in_best_order(LinkMatrix const& links, std::span<Locality const> localities, std::uint64_t bytes) {
-  // What a ring sends per hop; a byte at least, so that no hop is free.
-  auto const costs = links.hop_seconds(std::max(1.0, static_cast<double>(bytes) / static_cast<double>(links.size())));
-  std::vector<std::uint32_t> listed(links.size());
-  std::iota(listed.begin(), listed.end(), 0);
-  auto order = topology::ring_order(costs, topology::order_by_locality(localities)).order;
-  api::Stretch stretch;
-  if (links.size() > 1) {
-    auto const unit = topology::least_hop(costs);
-    stretch = {topology::average_stretch(costs, listed, unit), topology::average_stretch(costs, order, unit)};
-  }
-  return {links.in_order(order), std::move(order), stretch};
-}
-
 // Seconds per byte of the network card of a host, as far as links between ranks show it. 0, no limit but those of the
 // links: hosts have one rank each, or there is one host.
 double card_s_per_byte(LinkMatrix const& links, std::span<Locality const> localities) {
@@ -161,8 +147,31 @@ std::string said_by(api::PlanRequest const& request) {
 }  // namespace
 
 plan::Rank Place::rank_of(std::uint32_t worker) const {
-  if (!linked || worker >= linked->order.size()) return worker;
-  return static_cast<plan::Rank>(std::ranges::find(linked->order, worker) - linked->order.begin());
+  if (!ordered || worker >= ordered->order.size()) return worker;
+  return static_cast<plan::Rank>(std::ranges::find(ordered->order, worker) - ordered->order.begin());
+}
+
+LinkOrder best_order(LinkMatrix const& links, std::span<Locality const> localities, std::uint64_t bytes, double noise) {
+  // What a ring sends per hop; a byte at least, so that no hop is free.
+  auto const costs = links.hop_seconds(std::max(1.0, static_cast<double>(bytes) / static_cast<double>(links.size())));
+  std::vector<std::uint32_t> listed(links.size());
+  std::iota(listed.begin(), listed.end(), 0);
+  auto by_locality = topology::order_by_locality(localities);
+  auto ring = topology::ring_order(costs, by_locality);
+  auto const is_better = ring.cost < (1 - noise) * topology::ring_cost(costs, by_locality);
+  auto order = is_better ? std::move(ring.order) : std::move(by_locality);
+  api::Stretch stretch;
+  if (links.size() > 1) {
+    auto const unit = topology::least_hop(costs);
+    stretch = {topology::average_stretch(costs, listed, unit), topology::average_stretch(costs, order, unit)};
+  }
+  return {std::move(order), stretch};
+}
+
+void cost_by(LinkMatrix links, Place& place) {
+  if (!place.shape.uplink_gbyte_per_s[host])
+    place.constants.uplink_s_per_byte[host] = card_s_per_byte(links, place.shape.localities);
+  place.links = std::move(links);
 }
 
 http::Checked<topology::ShapeSpec> shape_of(api::LinkMatrix const& links) {
@@ -177,12 +186,11 @@ std::optional<http::Problem> connect(Place& place, api::LinkMatrix const& links,
   auto& localities = place.shape.localities;
   auto const matrix = matrix_of(links, localities.size());
   if (matrix.has_error()) return matrix.error();
-  place.linked = in_best_order(matrix.value(), localities, bytes);
+  place.ordered = best_order(matrix.value(), localities, bytes);
   std::vector<Locality> in_rank_order;
-  for (auto const worker : place.linked->order) in_rank_order.push_back(std::move(localities[worker]));
+  for (auto const worker : place.ordered->order) in_rank_order.push_back(std::move(localities[worker]));
   localities = std::move(in_rank_order);
-  if (!place.shape.uplink_gbyte_per_s[host])
-    place.constants.uplink_s_per_byte[host] = card_s_per_byte(place.linked->links, localities);
+  cost_by(matrix.value().in_order(place.ordered->order), place);
   return std::nullopt;
 }
 
@@ -196,7 +204,7 @@ http::Checked<Place> place_of(api::PlanRequest const& request, model::Constants 
   if (request.ranks && *request.ranks != ranks)
     return invalid(source == "links" ? "/links/bandwidth_gbyte_per_s" : "/" + source,
                    source + " of " + std::to_string(ranks) + " for " + std::to_string(*request.ranks) + " ranks");
-  auto place = Place{std::move(shape.value()), constants, std::nullopt};
+  auto place = Place{std::move(shape.value()), constants, std::nullopt, std::nullopt};
   if (request.topology) place.constants = model::overridden(constants, place.shape);
   if (request.links)
     if (auto problem = connect(place, *request.links, request.bytes)) return std::move(*problem);

@@ -71,9 +71,10 @@ bool mentions(std::string const& text, std::string const& part) { return text.fi
 
 TEST_CASE("over the links of a p3.16xlarge the ranks stand in the ring of the 50 GB/s links") {
   auto const place = place_over(as_given(topology::dgx1_matrix()));
-  auto const& [links, order, stretch] = *place.linked;
+  auto const& [order, stretch] = *place.ordered;
   CHECK(order == std::vector<std::uint32_t>{0, 4, 7, 6, 5, 1, 2, 3});  // the only such ring
-  for (std::uint32_t rank = 0; rank < 8; ++rank) CHECK(links.link(rank, (rank + 1) % 8).bandwidth_gbyte_per_s == 50);
+  for (std::uint32_t rank = 0; rank < 8; ++rank)
+    CHECK(place.links->link(rank, (rank + 1) % 8).bandwidth_gbyte_per_s == 50);
   CHECK(stretch.assigned == doctest::Approx(1));
   CHECK(stretch.arrival_order > 2);
 }
@@ -81,7 +82,7 @@ TEST_CASE("over the links of a p3.16xlarge the ranks stand in the ring of the 50
 TEST_CASE("messages cost what their links do: the ring of the fast links is faster than the order as listed") {
   auto const given = topology::dgx1_matrix();
   auto const place = place_over(as_given(given));
-  auto const as_listed = Place{place.shape, place.constants, OrderedLinks{given, {0, 1, 2, 3, 4, 5, 6, 7}, {}}};
+  auto const as_listed = Place{place.shape, place.constants, given, LinkOrder{{0, 1, 2, 3, 4, 5, 6, 7}, {}}};
   auto const seconds = [](Place const& of) {
     return plan_in(of, {.algorithm = "ring"}, 1 << 24, 4, 0).value().predicted_seconds;
   };
@@ -101,7 +102,7 @@ TEST_CASE("trees and the root of a dry run over links are those of the links") {
   auto const trees = model::shapes_of(nvlinks.network()).back();
   REQUIRE(trees.size() == 4 * 8);  // the parents in four trees
   for (std::uint32_t rank = 0; rank < 4 * 8; ++rank)
-    if (trees[rank] != rank % 8) CHECK(nvlinks.linked->links.link(rank % 8, trees[rank]).bandwidth_gbyte_per_s >= 25);
+    if (trees[rank] != rank % 8) CHECK(nvlinks.links->link(rank % 8, trees[rank]).bandwidth_gbyte_per_s >= 25);
   CHECK(planned(request_over(as_given(topology::dgx1_matrix())), {.algorithm = "multi_tree", .shape = trees}).verified);
 }
 
@@ -152,10 +153,10 @@ TEST_CASE("links are of as many workers as there are ranks, as far as a matrix m
 
 TEST_CASE("one worker has no links, and what stands on the diagonal is not read") {
   auto alone = place_over(even(1));
-  CHECK(alone.linked->order == std::vector<std::uint32_t>{0});
+  CHECK(alone.ordered->order == std::vector<std::uint32_t>{0});
   auto links = even(3);
   links.bandwidth_gbyte_per_s[1][1] = -1;
-  CHECK(place_over(links).linked->order.size() == 3);
+  CHECK(place_over(links).ordered->order.size() == 3);
 }
 
 TEST_CASE("places come along with the ranks that links order, and a host's card is as fast as its fastest link") {
@@ -167,7 +168,7 @@ TEST_CASE("places come along with the ranks that links order, and a host's card 
   auto const place = place_of(request, constants, 1024).value();
   for (std::uint32_t rank = 0; rank < 4; ++rank)
     CHECK(place.shape.localities[rank] ==
-          (place.linked->order[rank] % 3 == 0 ? Locality{.host = "a"} : Locality{.host = "b"}));
+          (place.ordered->order[rank] % 3 == 0 ? Locality{.host = "a"} : Locality{.host = "b"}));
   CHECK(place.constants.uplink_s_per_byte[0] == doctest::Approx(1e-10));
   request.localities.reset();
   request.topology = "hosts:2x2;uplink_host=1GB/s";

@@ -191,7 +191,7 @@ http::Checked<api::SimulationAnswer> simulate(api::SimulationRequest const& requ
   auto const vector = vector_of(request);
   if (vector.has_error()) return vector.error();
 
-  Place place{*shape, model::overridden(constants, *shape), std::nullopt};
+  Place place{*shape, model::overridden(constants, *shape), std::nullopt, std::nullopt};
   if (request.links)
     if (auto problem = connect(place, *request.links, request.bytes)) return std::move(*problem);
   if (wish->root) wish->root = place.rank_of(*wish->root);
@@ -202,11 +202,11 @@ http::Checked<api::SimulationAnswer> simulate(api::SimulationRequest const& requ
   answer.op = request.op;
   answer.ranks = ranks;
   answer.bytes = request.bytes;
-  answer.topology = topology_text(request) + (place.linked ? " with given links" : "");
+  answer.topology = topology_text(request) + (place.links ? " with given links" : "");
   answer.items = study.run(watch);
   answer.lower_bound = show_lower_bound(wish->op, ranks, request.bytes);
-  if (place.linked) answer.order = place.linked->order;
-  if (place.linked) answer.stretch = place.linked->stretch;
+  if (place.ordered) answer.order = place.ordered->order;
+  if (place.ordered) answer.stretch = place.ordered->stretch;
   return answer;
 }
 

@@ -15,6 +15,9 @@ using std::chrono::steady_clock;
 
 constexpr int round_trips = 8;  // the first one opens the connection
 constexpr int transfers = 3;
+constexpr std::uint64_t first_transfer_bytes = 256 << 10;
+constexpr double long_enough_s = 0.1;  // for a transfer to tell of the link, whatever else takes time
+constexpr double too_long_to_repeat_s = 0.5;
 constexpr std::chrono::seconds patience{3};
 
 // The shortest time of so many requests for so many bytes.
@@ -33,6 +36,29 @@ awaitable<Result<double>> shortest(http::Client* client, std::string url, steady
     best = std::min(best, std::chrono::duration<double>(steady_clock::now() - begin));
   }
   co_return best.count();
+}
+
+struct Transfer {
+  std::uint64_t bytes = 0;
+  double seconds = 0;
+};
+
+// Of as many bytes as take long enough, up to max_probe_bytes: a slow link, or one that others use, has to be measured
+// within the patience too. The shortest of several, unless one takes very long.
+awaitable<Result<Transfer>> transfer_over(http::Client* client, std::string url, steady_clock::time_point deadline) {
+  Transfer transfer{first_transfer_bytes, 0};
+  for (;;) {
+    auto const once = co_await shortest(client, url, deadline, transfer.bytes, 1);
+    if (!once) co_return once.error();
+    transfer.seconds = *once;
+    if (*once >= long_enough_s || transfer.bytes == max_probe_bytes) break;
+    transfer.bytes = std::min(4 * transfer.bytes, max_probe_bytes);
+  }
+  if (transfer.seconds > too_long_to_repeat_s) co_return transfer;
+  auto const again = co_await shortest(client, url, deadline, transfer.bytes, transfers - 1);
+  if (!again) co_return again.error();
+  transfer.seconds = std::min(transfer.seconds, *again);
+  co_return transfer;
 }
 
 }  // namespace
@@ -79,11 +105,11 @@ awaitable<http::Response> ProbeRoutes::measure(http::Body& body) {
   if (!own) co_return unreachable(own.error());
   auto const there = co_await shortest(&client_, report.url, deadline, 0, round_trips);
   if (!there) co_return unreachable(there.error());
-  auto const transfer = co_await shortest(&client_, report.url, deadline, max_probe_bytes, transfers);
+  auto const transfer = co_await transfer_over(&client_, report.url, deadline);
   if (!transfer) co_return unreachable(transfer.error());
   report.own_round_trip_s = *own;
   report.round_trip_s = *there;
-  report.bytes_per_s = static_cast<double>(max_probe_bytes) / std::max(*transfer - *there, 1e-9);
+  report.bytes_per_s = static_cast<double>(transfer->bytes) / std::max(transfer->seconds - *there, 1e-9);
   co_return http::Response::json(200, http::encode(report));
 }
 

@@ -29,6 +29,13 @@ function selection(label, onchange) {
   return {select, node: h("label", {}, label, select)};
 }
 
+function stretchOf(group) {
+  const {assigned, arrival_order: before} = group.stretch;
+  return group.order === "measured"
+    ? ` · a hop of a ring takes ${assigned.toFixed(2)} times the fastest, as measured (${before.toFixed(2)} by locality)`
+    : ` · a hop of a ring is ${assigned.toFixed(2)} levels long (${before.toFixed(2)} in order of arrival)`;
+}
+
 function fillSelect(select, options, value) {
   const now = options.map(([key, text]) => `${key}\n${text}`).join("\n\n");
   if (select.dataset.options !== now) {
@@ -343,10 +350,7 @@ export function planSection() {
     }
     members(who);
     const fastest = figure.refresh((from, to) => speedOfLink(from.worker, to.worker));
-    const stretch = current
-      ? ` · a hop of a ring is ${current.stretch.assigned.toFixed(2)} levels long` +
-        ` (${current.stretch.arrival_order.toFixed(2)} in order of arrival)`
-      : "";
+    const stretch = current ? stretchOf(current) : "";
     meta.textContent = current
       ? `epoch ${current.epoch} · ${count(current.members.length, "rank")}${stretch} · edges: ${
           fastest > 0 ? "as wide as their bytes per second, dashed where slow" : "as wide as the bytes they carry"

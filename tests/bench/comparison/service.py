@@ -21,9 +21,9 @@ def request(method, url, body=None, headers=None, timeout=30):
         raise Failure(f"{method} {url}: {error}") from error
 
 
-def request_json(method, url, body=None):
+def request_json(method, url, body=None, timeout=30):
     encoded = None if body is None else json.dumps(body).encode()
-    return json.loads(request(method, url, encoded, {"Content-Type": "application/json"}) or b"null")
+    return json.loads(request(method, url, encoded, {"Content-Type": "application/json"}, timeout) or b"null")
 
 
 def wait_until_ready(url, timeout=20):

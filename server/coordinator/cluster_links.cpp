@@ -1,0 +1,93 @@
+// What workers measure of the ways between them: when they join, and before an epoch whose ranks are to follow that.
+#include <algorithm>
+#include <cmath>
+
+#include "server/coordinator/cluster.hpp"
+#include "server/coordinator/cluster_change.hpp"
+
+namespace chorus::coordinator {
+
+namespace asio = boost::asio;
+using Clock = std::chrono::steady_clock;
+
+namespace {
+
+constexpr std::size_t links_shown_max = 1000;
+
+PairMemory::End end_of(api::Member const& member) { return {member.worker, member.incarnation, member.url}; }
+
+}  // namespace
+
+// One link of every level beyond the host, to the worker that has been there longest. A worker that cannot tell is
+// asked nothing more.
+asio::awaitable<void> Cluster::measure_links(Worker worker) {
+  for (auto const level : all_levels) {
+    if (level == Level::host) continue;
+    std::optional<Worker> peer;
+    for (auto const& [id, other] : membership_.all())
+      if (other.ready && id != worker.id && shared_level(other.locality, worker.locality) == level &&
+          (!peer || other.joined < peer->joined))
+        peer = other;
+    if (!peer) continue;
+    api::ProbeRequest to;
+    to.worker = peer->id;
+    to.url = peer->url;
+    auto const said = co_await tools_.workers.measure(worker.url, std::move(to), Clock::now() + patience_.measuring);
+    if (said.has_error() || said.value().has_error()) co_return;
+    auto const& report = said.value().value();
+    auto const latency_s = std::max(0.0, (report.round_trip_s - report.own_round_trip_s) / 2);
+    if (!(std::isfinite(latency_s) && std::isfinite(report.bytes_per_s) && report.bytes_per_s > 0)) co_return;
+    tools_.planner.measured(level, latency_s, report.bytes_per_s);
+    if (links_.size() == links_shown_max) links_.erase(links_.begin());
+    links_.push_back({worker.id, peer->id, std::string(name(level)), latency_s, report.bytes_per_s});
+    tools_.log.info("link {} - {} level={} latency_us={:.1f} gbyte_per_s={:.3f}", worker.id, peer->id, name(level),
+                    latency_s * 1e6, report.bytes_per_s * 1e-9);
+  }
+}
+
+// A group that is being mended because it cannot go on does not wait for measurements: it goes on with what is known.
+bool Cluster::may_measure(Change const& change) const {
+  if (stopping_) return false;
+  if (!change.mends) return true;
+  auto const group = groups_.find(change.name);
+  return change.broken_epoch == 0 && group.has_value() && group.value().state == "ready";
+}
+
+asio::awaitable<void> Cluster::measure_pairs(std::shared_ptr<Change> change, std::vector<Worker> members) {
+  pairs_.memory().keep_only(membership_);
+  std::function<bool()> const is_wanted = [this, change] { return may_measure(*change); };
+  co_await pairs_.measure(std::move(members), is_wanted);
+}
+
+Standing Cluster::standing_of(std::vector<Worker> const& members, api::GroupRequest const& request) const {
+  Standing standing;
+  for (auto const& worker : members) standing.localities.push_back(worker.locality);
+  if (is_measured(request)) standing.pairs = std::make_shared<PairLinks const>(pairs_.known(members));
+  return standing;
+}
+
+void Cluster::remember_pairs(KeptGroup const& kept) {
+  if (!kept.pairs) return;
+  auto const& members = kept.group.members;
+  for (auto const& pair : *kept.pairs)
+    pairs_.memory().remember(end_of(members.at(pair.a)), end_of(members.at(pair.b)),
+                             {pair.latency_s, pair.bytes_per_s});
+}
+
+http::Checked<std::vector<api::MeasuredLink>> Cluster::links_of(std::string_view name) const {
+  auto const group = groups_.find(name);
+  if (group.has_error()) return group.error();
+  std::vector<api::MeasuredLink> links;
+  auto const standing = groups_.standing(group.value());
+  if (!standing.pairs) return links;
+  auto const& members = group.value().members;
+  for (auto const& pair : *standing.pairs) {
+    auto const& from = members[pair.a];
+    auto const& to = members[pair.b];
+    auto const level = shared_level(from.locality, to.locality);
+    links.push_back({from.worker, to.worker, std::string(chorus::name(level)), pair.latency_s, pair.bytes_per_s});
+  }
+  return links;
+}
+
+}  // namespace chorus::coordinator

@@ -1,0 +1,87 @@
+#include "server/coordinator/standing.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "collectives/topology/link_matrix.hpp"
+
+namespace chorus::coordinator {
+namespace {
+
+using topology::Link;
+using topology::LinkMatrix;
+
+Link link_of(model::LinkCost const& cost) { return {cost.alpha_s, 1e-9 / cost.beta_s_per_byte}; }
+
+// Nobody is asked to believe in more than a link can be.
+Link possible(Link const& link) {
+  return {
+      std::clamp(link.latency_s, 0.0, topology::max_latency_s),
+      std::clamp(link.bandwidth_gbyte_per_s, topology::min_bandwidth_gbyte_per_s, topology::max_bandwidth_gbyte_per_s)};
+}
+
+Link slower_of(Link const& a, Link const& b) {
+  return {std::max(a.latency_s, b.latency_s), std::min(a.bandwidth_gbyte_per_s, b.bandwidth_gbyte_per_s)};
+}
+
+class MatrixInTheMaking {
+ public:
+  explicit MatrixInTheMaking(std::size_t size)
+      : gbyte_per_s_(size, std::vector<double>(size)), seconds_(gbyte_per_s_) {}
+
+  void set(std::size_t a, std::size_t b, Link const& wished) {
+    auto const link = possible(wished);
+    gbyte_per_s_[a][b] = gbyte_per_s_[b][a] = link.bandwidth_gbyte_per_s;
+    seconds_[a][b] = seconds_[b][a] = link.latency_s;
+  }
+  [[nodiscard]] LinkMatrix made() const { return LinkMatrix::make(gbyte_per_s_, seconds_).value(); }
+
+ private:
+  LinkMatrix::Rows gbyte_per_s_, seconds_;
+};
+
+LinkMatrix matrix_of(PairLinks const& pairs, std::span<Locality const> localities, model::Constants const& constants) {
+  auto const within_host = link_of(constants.link(Level::host));
+  Link slowest{0, std::numeric_limits<double>::infinity()};
+  std::vector<Link> measured;
+  for (auto const& pair : pairs) {
+    measured.push_back({within_host.latency_s + pair.latency_s, pair.bytes_per_s * 1e-9});
+    slowest = slower_of(slowest, measured.back());
+  }
+  MatrixInTheMaking matrix(localities.size());
+  for (std::size_t a = 0; a < localities.size(); ++a)
+    for (auto b = a + 1; b < localities.size(); ++b)
+      matrix.set(a, b, pairs.empty() ? link_of(constants.link(shared_level(localities[a], localities[b]))) : slowest);
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    auto link = measured[i];
+    if (shared_level(localities[pairs[i].a], localities[pairs[i].b]) == Level::host)
+      link.bandwidth_gbyte_per_s = std::max(link.bandwidth_gbyte_per_s, within_host.bandwidth_gbyte_per_s);
+    matrix.set(pairs[i].a, pairs[i].b, link);
+  }
+  return matrix.made();
+}
+
+}  // namespace
+
+Standing in_order(Standing const& members, std::span<std::uint32_t const> order) {
+  Standing ordered;
+  std::vector<std::uint32_t> place(order.size());
+  for (std::uint32_t now = 0; now < order.size(); ++now) {
+    ordered.localities.push_back(members.localities[order[now]]);
+    place[order[now]] = now;
+  }
+  if (!members.pairs) return ordered;
+  auto pairs = *members.pairs;
+  for (auto& pair : pairs) pair.a = place[pair.a], pair.b = place[pair.b];
+  ordered.pairs = std::make_shared<PairLinks const>(std::move(pairs));
+  return ordered;
+}
+
+planning::Place place_of(Standing in_rank_order, model::Constants const& constants) {
+  planning::Place place{{}, constants, std::nullopt, std::nullopt};
+  place.shape.localities = std::move(in_rank_order.localities);
+  if (in_rank_order.pairs) planning::cost_by(matrix_of(*in_rank_order.pairs, place.shape.localities, constants), place);
+  return place;
+}
+
+}  // namespace chorus::coordinator
