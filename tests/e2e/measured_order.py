@@ -3,6 +3,7 @@ quarter as fast as a host's link. The members of a group with `order: "measured"
 crosses between them twice, and an all_reduce around that ring is faster than around the one by labels.
 """
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -17,11 +18,20 @@ BYTES = 4 << 20
 SKIPPED = 77
 
 
+UNSHARE = ("unshare", "--map-root-user", "--net", "--mount")
+
+
 def own_network():
-    """Runs this again with a network and mounts of its own, of which it is root."""
+    """Runs this again with a network and mounts of its own, of which it is root. Failure where that is not possible."""
     if os.environ.get("CHORUS_RACKS_NETWORK") != "own":
+        for program in ("unshare", "ip", "tc"):
+            if shutil.which(program) is None:
+                raise Failure(f"{program} is missing")
+        tried = subprocess.run([*UNSHARE, "true"], capture_output=True, text=True, check=False)
+        if tried.returncode != 0:
+            raise Failure(tried.stderr.strip())
         os.environ["CHORUS_RACKS_NETWORK"] = "own"
-        os.execvp("unshare", ["unshare", "--map-root-user", "--net", "--mount", sys.executable, *sys.argv])
+        os.execvp(UNSHARE[0], [*UNSHARE, sys.executable, *sys.argv])
     for command in ("mount -t tmpfs tmpfs /run", "ip link set lo up"):
         subprocess.run(command.split(), check=True)
 
@@ -59,11 +69,11 @@ def story(cluster):
 
 
 def main(binaries):
-    own_network()
     try:
+        own_network()
         network = Network(RATE_MBIT).__enter__()
     except Failure as failure:
-        print(f"skipped: no such network can be made here: {failure}")
+        print(f"skipped: no network of racks can be made here: {failure}")
         return SKIPPED
     try:
         with Workplace() as workplace:
