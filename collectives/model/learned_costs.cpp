@@ -16,6 +16,8 @@ constexpr double scatter_before = 0.2;
 constexpr double runs_before = 4;
 // Two means that are so many of their standard errors apart are told apart.
 constexpr double errors_apart = 2;
+// The first says little: see finished().
+constexpr std::uint64_t runs_until_known = 2;
 
 }  // namespace
 
@@ -35,8 +37,10 @@ void LearnedCosts::finished(Place const& place, plan::Spec const& spec, double p
   } else {
     recent_.splice(recent_.begin(), recent_, learned.position);
   }
-  // A mean of logarithms: twice too slow and twice too fast even out.
-  auto const weight = std::max(newest_weight, 1.0 / static_cast<double>(++learned.runs));
+  // A mean of logarithms: twice too slow and twice too fast even out. The first run of a plan, for which connections
+  // are opened and nothing is in a cache, is forgotten when there is a second.
+  auto const runs = ++learned.runs;
+  auto const weight = runs == 2 ? 1 : std::max(newest_weight, 1.0 / static_cast<double>(runs));
   auto const off = std::log(seconds / predicted_seconds) - learned.log_ratio;
   learned.log_ratio += weight * off;
   learned.variance = (1 - weight) * (learned.variance + weight * off * off);
@@ -93,7 +97,8 @@ Choice LearnedCosts::corrected(Place const& place, Choice choice, bool is_auto) 
     auto const is_worth_it = [&](Seen const& seen) {
       auto const slower = seen.candidate.cost.seconds / best.candidate.cost.seconds;
       if (slower <= worth_a_trial && runs_of(seen) < enough) return true;
-      if (seen.learned == nullptr) return seen.predicted_s <= worth_a_trial * least_predicted_s;
+      if (runs_of(seen) < runs_until_known && seen.predicted_s <= worth_a_trial * least_predicted_s) return true;
+      if (seen.learned == nullptr) return false;
       auto const error = std::sqrt(uncertainty(seen.learned) + uncertainty(best.learned));
       return slower * worth_knowing < std::exp(errors_apart * error);
     };

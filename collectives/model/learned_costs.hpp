@@ -20,7 +20,7 @@ class LearnedCosts {
   // Predictions within a factor of each other are equals as far as the model can tell.
   static constexpr double worth_a_trial = 1.5;
   // One run in so many is a trial: of the plan that ran least, of
-  // - those that did not run yet and that the model, uncorrected, holds for equals of what it takes;
+  // - those that did not run twice yet and that the model, uncorrected, holds for equals of what it takes;
   // - those that are equals, corrected, and ran fewer than `trials` times, or so seldom that it may have been bad luck;
   // - those that are not yet told apart from the best: which may be better by `worth_knowing`, as their runs scatter.
   static constexpr std::uint64_t runs_per_trial = 4;
@@ -35,7 +35,8 @@ class LearnedCosts {
     std::uint64_t bytes = 0;
   };
 
-  // A run of `spec` took so long; `predicted` is what the model said, uncorrected. Both positive.
+  // A run of `spec` took so long; `predicted` is what the model said, uncorrected. Both positive. The first run of a
+  // plan counts until there is a second.
   void finished(Place const& place, plan::Spec const& spec, double predicted_seconds, double seconds);
 
   // The choice with every prediction corrected: by what was seen of the same plan at this size, or, of plans that were

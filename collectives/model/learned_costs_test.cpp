@@ -112,6 +112,19 @@ TEST_CASE("what the model holds for an equal is tried though another equal took 
   CHECK(costs.corrected(place, equals, true).considered.front().spec.algorithm == "mesh");
 }
 
+TEST_CASE("a plan whose first run was slow, as first runs are, is tried once more and found") {
+  auto equals = choice();
+  equals.considered[1].cost.seconds = 1.05e-3;
+  LearnedCosts costs;
+  int trees = 0;
+  for (int run = 0; run < 32; ++run) {
+    auto const now = costs.corrected(place, equals, true);
+    if (now.spec.algorithm == "tree") costs.finished(place, now.spec, 1.05e-3, trees++ == 0 ? 2.2e-3 : 0.8e-3);
+    if (now.spec.algorithm == "ring") costs.finished(place, now.spec, 1e-3, 1e-3);
+  }
+  CHECK(costs.corrected(place, equals, true).considered.front().spec.algorithm == "tree");
+}
+
 TEST_CASE("trials become rare, and never end") {
   auto equals = choice();
   equals.considered[1].cost.seconds = 1.2e-3;
