@@ -1,7 +1,4 @@
 // What workers measure of the ways between them: when they join, and before an epoch whose ranks are to follow that.
-#include <algorithm>
-#include <cmath>
-
 #include "server/coordinator/cluster.hpp"
 #include "server/coordinator/cluster_change.hpp"
 
@@ -34,14 +31,13 @@ asio::awaitable<void> Cluster::measure_links(Worker worker) {
     to.url = peer->url;
     auto const said = co_await tools_.workers.measure(worker.url, std::move(to), Clock::now() + patience_.measuring);
     if (said.has_error() || said.value().has_error()) co_return;
-    auto const& report = said.value().value();
-    auto const latency_s = std::max(0.0, (report.round_trip_s - report.own_round_trip_s) / 2);
-    if (!(std::isfinite(latency_s) && std::isfinite(report.bytes_per_s) && report.bytes_per_s > 0)) co_return;
-    tools_.planner.measured(level, latency_s, report.bytes_per_s);
+    auto const measured = measured_by(said.value().value());
+    if (!measured) co_return;
+    tools_.planner.measured(level, measured->latency_s, measured->bytes_per_s);
     if (links_.size() == links_shown_max) links_.erase(links_.begin());
-    links_.push_back({worker.id, peer->id, std::string(name(level)), latency_s, report.bytes_per_s});
+    links_.push_back({worker.id, peer->id, std::string(name(level)), measured->latency_s, measured->bytes_per_s});
     tools_.log.info("link {} - {} level={} latency_us={:.1f} gbyte_per_s={:.3f}", worker.id, peer->id, name(level),
-                    latency_s * 1e6, report.bytes_per_s * 1e-9);
+                    measured->latency_s * 1e6, measured->bytes_per_s * 1e-9);
   }
 }
 

@@ -104,8 +104,12 @@ http::Checked<model::Wish> check_wish(WishText const& text) {
     return invalid_field("/reproducible", text.algorithm + " does not reduce every element in one place in the order " +
                                               "of the workers; " + names_in_worker_order(*op) + " do");
   if (text.arity && *text.arity == 0) return invalid_field("/arity", "0; a tree has at least one child per node");
-  if (text.arity && *text.arity == 1 && text.algorithm == "bcube")
-    return invalid_field("/arity", "1; the base of a bcube is at least 2");
+  if (text.arity && text.algorithm != "auto") {
+    // Without a shape, which every algorithm can do without, nothing else is left for it to refuse.
+    plan::Spec const spec{.op = *op, .algorithm = text.algorithm, .ranks = 2, .arity = *text.arity};
+    auto const status = algorithms::find(text.algorithm).value()->check(spec);
+    if (status.has_error()) return invalid_field("/arity", status.error().detail);
+  }
   if (text.shape && text.algorithm == "auto")
     return invalid_field("/algorithm_shape", "a shape belongs to an algorithm; name it");
   if (text.shape && text.shape->size() > plan::max_shape)

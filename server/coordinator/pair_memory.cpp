@@ -1,6 +1,7 @@
 #include "server/coordinator/pair_memory.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace chorus::coordinator {
 
@@ -36,5 +37,11 @@ void PairMemory::keep_only(Membership const& membership) {
 }
 
 PairMemory::End end_of(Worker const& worker) { return {worker.id, api::to_hex(worker.incarnation), worker.url}; }
+
+std::optional<PairMemory::Measured> measured_by(api::ProbeReport const& report) {
+  auto const latency_s = std::max(0.0, (report.round_trip_s - report.own_round_trip_s) / 2);
+  if (!(std::isfinite(latency_s) && std::isfinite(report.bytes_per_s) && report.bytes_per_s > 0)) return std::nullopt;
+  return PairMemory::Measured{latency_s, report.bytes_per_s};
+}
 
 }  // namespace chorus::coordinator

@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "http/api/probes.hpp"
 #include "server/coordinator/membership.hpp"
 
 namespace chorus::coordinator {
@@ -51,5 +52,8 @@ class PairMemory {
 };
 
 [[nodiscard]] PairMemory::End end_of(Worker const& worker);
+
+// What a probe tells of the way: none if no link can be like that.
+[[nodiscard]] std::optional<PairMemory::Measured> measured_by(api::ProbeReport const& report);
 
 }  // namespace chorus::coordinator

@@ -1,7 +1,6 @@
 #include "server/coordinator/pair_probes.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 #include "http/logging/log.hpp"
 #include "server/coordinator/identifier.hpp"
@@ -105,10 +104,8 @@ asio::awaitable<void> PairProbes::ask(std::shared_ptr<Round> round, Worker worke
   else if (said.value().has_error())
     why = said.value().error().detail;
   if (why.empty()) {
-    auto const& report = said.value().value();
-    auto const latency_s = std::max(0.0, (report.round_trip_s - report.own_round_trip_s) / 2);
-    if (std::isfinite(latency_s) && std::isfinite(report.bytes_per_s) && report.bytes_per_s > 0) {
-      memory_.remember(end_of(worker), end_of(other), {latency_s, report.bytes_per_s});
+    if (auto const measured = measured_by(said.value().value())) {
+      memory_.remember(end_of(worker), end_of(other), *measured);
       ++round->measured;
       co_return;
     }
