@@ -16,36 +16,41 @@ constexpr double scatter_before = 0.2;
 constexpr double runs_before = 4;
 // Two means that are so many of their standard errors apart are told apart.
 constexpr double errors_apart = 2;
-// The first says little: see finished().
-constexpr std::uint64_t runs_until_known = 2;
+// A plan that was begun so often and never ran warm has shown what it is.
+constexpr std::uint64_t beginnings = 2;
 
 }  // namespace
 
-LearnedCosts::Key LearnedCosts::key_of(Place const& place, plan::Spec const& spec) {
-  auto const size_class = static_cast<unsigned>(std::bit_width(place.bytes)) / 2;
-  return {place.group, place.epoch, place.op, size_class, to_string(spec)};
+LearnedCosts::Key LearnedCosts::key_of(Place const& place) {
+  return {place.group, place.epoch, place.op, static_cast<unsigned>(std::bit_width(place.bytes)) / 2};
 }
 
 void LearnedCosts::finished(Place const& place, plan::Spec const& spec, double predicted_seconds, double seconds) {
   if (!(predicted_seconds > 0) || !(seconds > 0)) return;
-  auto const key = key_of(place, spec);
-  auto [found, is_new] = learned_.try_emplace(key);
-  auto& learned = found->second;
+  auto const key = key_of(place);
+  auto [found, is_new] = places_.try_emplace(key);
+  auto& here = found->second;
   if (is_new) {
     recent_.push_front(key);
-    learned.position = recent_.begin();
+    here.position = recent_.begin();
   } else {
-    recent_.splice(recent_.begin(), recent_, learned.position);
+    recent_.splice(recent_.begin(), recent_, here.position);
   }
-  // A mean of logarithms: twice too slow and twice too fast even out. The first run of a plan, for which connections
-  // are opened and nothing is in a cache, is forgotten when there is a second.
-  auto const runs = ++learned.runs;
-  auto const weight = runs == 2 ? 1 : std::max(newest_weight, 1.0 / static_cast<double>(runs));
-  auto const off = std::log(seconds / predicted_seconds) - learned.log_ratio;
-  learned.log_ratio += weight * off;
-  learned.variance = (1 - weight) * (learned.variance + weight * off * off);
-  if (learned_.size() <= places_max) return;
-  learned_.erase(recent_.back());
+  auto plan = to_string(spec);
+  auto& learned = here.plans[plan];
+  bool const is_warm = here.last == plan;
+  ++here.runs;
+  here.last = std::move(plan);
+  if (is_warm && !learned.is_warm) learned = {.is_warm = true};
+  if (is_warm == learned.is_warm) {
+    // A mean of logarithms: twice too slow and twice too fast even out.
+    auto const weight = std::max(newest_weight, 1.0 / static_cast<double>(++learned.runs));
+    auto const off = std::log(seconds / predicted_seconds) - learned.log_ratio;
+    learned.log_ratio += weight * off;
+    learned.variance = (1 - weight) * (learned.variance + weight * off * off);
+  }
+  if (places_.size() <= places_max) return;
+  places_.erase(recent_.back());
   recent_.pop_back();
 }
 
@@ -65,15 +70,15 @@ Choice LearnedCosts::corrected(Place const& place, Choice choice, bool is_auto) 
     Learned const* learned;
     std::size_t position;  // in the model's order: decides between equals
   };
+  auto const place_found = places_.find(key_of(place));
+  if (place_found == places_.end()) return choice;
+  auto const& [plans, runs, last, position] = place_found->second;
   std::vector<Seen> all;
   std::vector<double> ratios;
-  auto runs = std::uint64_t{0};
   for (auto const& candidate : choice.considered) {
-    auto const found = learned_.find(key_of(place, candidate.spec));
-    all.push_back({candidate, candidate.cost.seconds, found == learned_.end() ? nullptr : &found->second, all.size()});
-    if (found == learned_.end()) continue;
-    ratios.push_back(std::exp(found->second.log_ratio));
-    runs += found->second.runs;
+    auto const found = plans.find(to_string(candidate.spec));
+    all.push_back({candidate, candidate.cost.seconds, found == plans.end() ? nullptr : &found->second, all.size()});
+    if (found != plans.end()) ratios.push_back(std::exp(found->second.log_ratio));
   }
   if (ratios.empty()) return choice;
   auto const least_predicted_s = std::ranges::min(all, {}, &Seen::predicted_s).predicted_s;
@@ -91,19 +96,27 @@ Choice LearnedCosts::corrected(Place const& place, Choice choice, bool is_auto) 
     chosen =
         std::find_if(all.cbegin(), all.cend(), [&](auto const& seen) { return seen.candidate.spec == choice.spec; });
     if (chosen == all.cend()) return choice;
-  } else if (runs % runs_per_trial == runs_per_trial - 1) {
+  } else if (runs % runs_per_round >= runs_per_round - runs_per_trial) {
     auto const& best = all.front();
+    auto const slower = [&](Seen const& seen) { return seen.candidate.cost.seconds / best.candidate.cost.seconds; };
     auto const enough = std::max(trials, runs / runs_until_tried_again);
     auto const is_worth_it = [&](Seen const& seen) {
-      auto const slower = seen.candidate.cost.seconds / best.candidate.cost.seconds;
-      if (slower <= worth_a_trial && runs_of(seen) < enough) return true;
-      if (runs_of(seen) < runs_until_known && seen.predicted_s <= worth_a_trial * least_predicted_s) return true;
-      if (seen.learned == nullptr) return false;
+      if (slower(seen) <= worth_a_trial && runs_of(seen) < enough) return true;
+      if (seen.learned == nullptr) return seen.predicted_s <= worth_a_trial * least_predicted_s;
+      if (!seen.learned->is_warm)
+        return runs_of(seen) < beginnings && seen.predicted_s <= worth_a_trial * least_predicted_s;
       auto const error = std::sqrt(uncertainty(seen.learned) + uncertainty(best.learned));
-      return slower * worth_knowing < std::exp(errors_apart * error);
+      return slower(seen) * worth_knowing < std::exp(errors_apart * error);
     };
-    for (auto seen = all.cbegin() + 1; seen != all.cend(); ++seen)
-      if (is_worth_it(*seen) && (chosen == all.cbegin() || runs_of(*seen) < runs_of(*chosen))) chosen = seen;
+    if (runs % runs_per_round == runs_per_round - runs_per_trial) {
+      for (auto seen = all.cbegin() + 1; seen != all.cend(); ++seen)
+        if (is_worth_it(*seen) && (chosen == all.cbegin() || runs_of(*seen) < runs_of(*chosen))) chosen = seen;
+    } else {
+      // What was begun goes on.
+      auto const begun =
+          std::ranges::find(all, last, [](Seen const& seen) { return to_string(seen.candidate.spec); });
+      if (begun != all.cend() && slower(*begun) <= worth_going_on) chosen = begun;
+    }
     is_trial = chosen != all.cbegin();
   }
   auto const& taken = chosen->candidate;

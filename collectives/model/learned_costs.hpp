@@ -10,23 +10,31 @@
 
 namespace chorus::model {
 
-// A value without clock; not thread-safe. Remembers the last `places_max` pairs of a group's epoch, operation, size
-// class (powers of four) and plan.
+// A value without clock; not thread-safe. Remembers the last `places_max` places: a group's epoch, an operation and a size
+// class (powers of four).
+//
+// A run right after one of another plan is slower than those that follow it: its buffers are in no cache, its
+// connections have shrunk their windows, the threads that it needs sleep (measured: up to twice as slow, and the first
+// run of all, which opens connections, more). So plans are compared by runs that follow one of the same plan, *warm*
+// ones, and are tried several times in a row. Runs that are not warm count for a plan only until it has a warm one.
 class LearnedCosts {
  public:
-  static constexpr std::size_t places_max = 4096;
+  static constexpr std::size_t places_max = 1024;
   // How much the newest run counts against all before it, once there were a few.
   static constexpr double newest_weight = 1.0 / 16;
   // Predictions within a factor of each other are equals as far as the model can tell.
   static constexpr double worth_a_trial = 1.5;
-  // One run in so many is a trial: of the plan that ran least, of
-  // - those that did not run twice yet and that the model, uncorrected, holds for equals of what it takes;
+  // The last `runs_per_trial` of `runs_per_round` runs are a trial: of the plan that ran least, of
+  // - those without a warm run, not often begun, that the model, uncorrected, holds for equals of what it takes;
   // - those that are equals, corrected, and ran fewer than `trials` times, or so seldom that it may have been bad luck;
   // - those that are not yet told apart from the best: which may be better by `worth_knowing`, as their runs scatter.
-  static constexpr std::uint64_t runs_per_trial = 4;
+  static constexpr std::uint64_t runs_per_round = 12;
+  static constexpr std::uint64_t runs_per_trial = 3;
   static constexpr std::uint64_t trials = 4;
   static constexpr std::uint64_t runs_until_tried_again = 64;
   static constexpr double worth_knowing = 1.05;
+  // A trial whose last run was so much slower than the best is broken off.
+  static constexpr double worth_going_on = 3;
 
   struct Place {
     std::string group;
@@ -35,8 +43,7 @@ class LearnedCosts {
     std::uint64_t bytes = 0;
   };
 
-  // A run of `spec` took so long; `predicted` is what the model said, uncorrected. Both positive. The first run of a
-  // plan counts until there is a second.
+  // A run of `spec` took so long; `predicted` is what the model said, uncorrected. Both positive.
   void finished(Place const& place, plan::Spec const& spec, double predicted_seconds, double seconds);
 
   // The choice with every prediction corrected: by what was seen of the same plan at this size, or, of plans that were
@@ -51,20 +58,25 @@ class LearnedCosts {
     std::uint32_t epoch;
     Op op;
     unsigned size_class;
-    std::string plan;  // to_string(spec)
     auto operator<=>(Key const&) const = default;
   };
   struct Learned {
     double log_ratio = 0;  // of seconds / predicted: a mean, newer runs count more
     double variance = 0;   // of a run's logarithm about that mean
     std::uint64_t runs = 0;
+    bool is_warm = false;  // what was counted were warm runs
+  };
+  struct AtPlace {
+    std::map<std::string, Learned> plans;  // by to_string(spec)
+    std::uint64_t runs = 0;                // all, also those that no longer count
+    std::string last;                      // the plan of the newest
     std::list<Key>::iterator position;
   };
   // Squared, of the mean of so many runs; a plan that did not run yet is known as badly as one that ran once.
   static double uncertainty(Learned const* learned);
-  static Key key_of(Place const& place, plan::Spec const& spec);
+  static Key key_of(Place const& place);
 
-  std::map<Key, Learned> learned_;
+  std::map<Key, AtPlace> places_;
   std::list<Key> recent_;  // most recent first
 };
 
