@@ -63,6 +63,14 @@ double LearnedCosts::uncertainty(Learned const* learned) {
   return variance / runs;
 }
 
+// Which run of a trial the next one is, if it is one.
+std::optional<std::uint64_t> LearnedCosts::turn_of_trial(std::uint64_t runs_before) {
+  auto const round = runs_before < early_runs ? runs_per_round_early : runs_per_round;
+  auto const turn = runs_before % round;
+  if (turn < round - runs_per_trial) return std::nullopt;
+  return turn - (round - runs_per_trial);
+}
+
 Choice LearnedCosts::corrected(Place const& place, Choice choice, bool is_auto) const {
   struct Seen {
     Candidate candidate;
@@ -96,7 +104,7 @@ Choice LearnedCosts::corrected(Place const& place, Choice choice, bool is_auto) 
     chosen =
         std::find_if(all.cbegin(), all.cend(), [&](auto const& seen) { return seen.candidate.spec == choice.spec; });
     if (chosen == all.cend()) return choice;
-  } else if (runs % runs_per_round >= runs_per_round - runs_per_trial) {
+  } else if (auto const turn = turn_of_trial(runs)) {
     auto const& best = all.front();
     auto const slower = [&](Seen const& seen) { return seen.candidate.cost.seconds / best.candidate.cost.seconds; };
     auto const enough = std::max(trials, runs / runs_until_tried_again);
@@ -108,7 +116,7 @@ Choice LearnedCosts::corrected(Place const& place, Choice choice, bool is_auto) 
       auto const error = std::sqrt(uncertainty(seen.learned) + uncertainty(best.learned));
       return slower(seen) * worth_knowing < std::exp(errors_apart * error);
     };
-    if (runs % runs_per_round == runs_per_round - runs_per_trial) {
+    if (*turn == 0) {
       for (auto seen = all.cbegin() + 1; seen != all.cend(); ++seen)
         if (is_worth_it(*seen) && (chosen == all.cbegin() || runs_of(*seen) < runs_of(*chosen))) chosen = seen;
     } else {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <list>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "collectives/model/select.hpp"
@@ -24,12 +25,16 @@ class LearnedCosts {
   static constexpr double newest_weight = 1.0 / 16;
   // Predictions within a factor of each other are equals as far as the model can tell.
   static constexpr double worth_a_trial = 1.5;
-  // The last `runs_per_trial` of `runs_per_round` runs are a trial: of the plan that ran least, of
+  // The last `runs_per_trial` runs of every round are a trial: of the plan that ran least, of
   // - those without a warm run, not often begun, that the model, uncorrected, holds for equals of what it takes;
   // - those that are equals, corrected, and ran fewer than `trials` times, or so seldom that it may have been bad luck;
   // - those that are not yet told apart from the best: which may be better by `worth_knowing`, as their runs scatter.
-  static constexpr std::uint64_t runs_per_round = 12;
-  static constexpr std::uint64_t runs_per_trial = 3;
+  // What is learned early pays longest: half of the first `early_runs` are trials where there is something to try, a
+  // quarter of the others.
+  static constexpr std::uint64_t runs_per_trial = 4;
+  static constexpr std::uint64_t early_runs = 256;
+  static constexpr std::uint64_t runs_per_round_early = 8;
+  static constexpr std::uint64_t runs_per_round = 16;
   static constexpr std::uint64_t trials = 4;
   static constexpr std::uint64_t runs_until_tried_again = 64;
   static constexpr double worth_knowing = 1.05;
@@ -74,6 +79,7 @@ class LearnedCosts {
   };
   // Squared, of the mean of so many runs; a plan that did not run yet is known as badly as one that ran once.
   static double uncertainty(Learned const* learned);
+  static std::optional<std::uint64_t> turn_of_trial(std::uint64_t runs_before);
   static Key key_of(Place const& place);
 
   std::map<Key, AtPlace> places_;

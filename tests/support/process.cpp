@@ -26,6 +26,15 @@ std::uint64_t number_from_environment(char const* variable, std::uint64_t otherw
   return otherwise;
 }
 
+bool memory_is_inflated() {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  return true;
+#elif defined(__has_feature)
+  if (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer)) return true;
+#endif
+  return std::getenv("CHORUS_BINARIES") != nullptr;
+}
+
 // With CHORUS_BINARIES=DIR those that are there are taken: workers of a build with a sanitizer, under the same stories.
 std::string binary(std::string const& name) {
   if (auto const* const others = std::getenv("CHORUS_BINARIES")) {

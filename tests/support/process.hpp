@@ -41,14 +41,9 @@ class Process {
   std::string buffered_;
 };
 
-// Sanitizers keep what was freed, and more: the memory of a process says nothing then.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr bool memory_is_inflated = true;
-#elif defined(__has_feature)
-inline constexpr bool memory_is_inflated = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
-#else
-inline constexpr bool memory_is_inflated = false;
-#endif
+// Whether this test, or the programs that it starts, may be built with a sanitizer, which keeps what was freed, and more:
+// the memory of a process says nothing then.
+bool memory_is_inflated();
 
 // The number in an environment variable by which a test is run more often, or at another seed.
 std::uint64_t number_from_environment(char const* variable, std::uint64_t otherwise);
