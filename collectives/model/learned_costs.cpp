@@ -56,11 +56,12 @@ void LearnedCosts::finished(Place const& place, plan::Spec const& spec, double p
 
 double LearnedCosts::uncertainty(Learned const* learned) {
   if (learned == nullptr) return scatter_before * scatter_before;
-  // A mean in which the newest counts w is as good as one of 2/w - 1 runs that count alike.
+  // A mean in which the newest counts w is as good as one of 2/w - 1 runs that count alike; those in a row meet the same
+  // moment of the machine and are one observation.
   auto const runs = std::min(static_cast<double>(learned->runs), 2 / newest_weight - 1);
   auto const variance =
       (runs_before * scatter_before * scatter_before + runs * learned->variance) / (runs_before + runs);
-  return variance / runs;
+  return variance / std::max(runs / static_cast<double>(runs_per_trial - 1), 1.0);
 }
 
 // Which run of a trial the next one is, if it is one.

@@ -77,7 +77,7 @@ TEST_CASE("one outlier does not undo many runs, and a change for good is followe
   costs.finished(place, spec_of("ring"), 1e-3, 10e-3);
   CHECK(costs.corrected(place, choice(), true).spec.algorithm == "ring");
   for (int run = 0; run < 10; ++run) costs.finished(place, spec_of("ring"), 1e-3, 10e-3);
-  CHECK(costs.corrected(place, choice(), true).spec.algorithm == "tree");
+  CHECK(costs.corrected(place, choice(), true).considered.front().spec.algorithm == "tree");
 }
 
 TEST_CASE("what looks as good as the best is tried now and then, until it is known") {
@@ -129,6 +129,28 @@ TEST_CASE("a plan that is slow right after another, as plans are, is found by th
     CHECK(best.spec.algorithm == (tree_s < 1e-3 ? "tree" : "ring"));
     CHECK(best.cost.seconds == doctest::Approx(std::min(tree_s, 1e-3)));
   }
+}
+
+TEST_CASE("a plan that is better is found though the machine is slow for all of them now and then") {
+  auto equals = choice();
+  equals.considered[1].cost.seconds = 1.05e-3;
+  equals.considered[2].cost.seconds = 1.1e-3;  // mesh: truly 0.8 ms, the others what is predicted
+  int missed = 0;
+  for (std::uint32_t seed = 0; seed < 200; ++seed) {
+    std::mt19937 random(seed);
+    LearnedCosts costs;
+    auto slower = 1.0;
+    for (int run = 0; run < 128; ++run) {
+      if (random() % 24 == 0) slower = 3 - slower;
+      auto const spec = costs.corrected(place, equals, true).spec;
+      auto const noise = 0.9 + 0.2 * std::generate_canonical<double, 32>(random);
+      if (spec.algorithm == "ring") costs.finished(place, spec, 1e-3, 1e-3 * slower * noise);
+      if (spec.algorithm == "tree") costs.finished(place, spec, 1.05e-3, 1.05e-3 * slower * noise);
+      if (spec.algorithm == "mesh") costs.finished(place, spec, 1.1e-3, 0.8e-3 * slower * noise);
+    }
+    missed += costs.corrected(place, equals, true).considered.front().spec.algorithm == "mesh" ? 0 : 1;
+  }
+  CHECK(missed <= 10);
 }
 
 TEST_CASE("runs that alternate by name count, as there are no better ones") {
@@ -192,7 +214,7 @@ TEST_CASE("a plan that is better on the whole is found though its first runs wer
     }
     missed += costs.corrected(place, equals, true).considered.front().spec.algorithm == "tree" ? 0 : 1;
   }
-  CHECK(missed <= 20);
+  CHECK(missed <= 4);
 }
 
 TEST_CASE("what was asked for by name is never swapped for a trial") {
