@@ -39,6 +39,7 @@ struct Options {
   std::uint32_t fused = 0;             // so many tensors of a size in one call; 0: one
   bool json = false;
   bool details = false;
+  bool is_bound = false;       // each rank to a core
   bool has_checksums = false;  // frames over TCP and TLS
 };
 

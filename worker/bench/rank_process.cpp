@@ -1,5 +1,7 @@
 #include "worker/bench/rank_process.hpp"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/use_future.hpp>
@@ -86,6 +88,20 @@ class Worker {
   std::uint16_t port_ = 0;
   std::thread thread_;
 };
+
+// This thread and those that it will start. Ranks take the allowed cores in turns. Where it is refused, they wander.
+void stay_on_one_core(plan::Rank rank) {
+  cpu_set_t allowed, mine;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
+  auto turns = rank % static_cast<std::uint32_t>(CPU_COUNT(&allowed));
+  for (std::size_t core = 0; core < CPU_SETSIZE; ++core) {
+    if (!CPU_ISSET(core, &allowed) || turns-- != 0) continue;
+    CPU_ZERO(&mine);
+    CPU_SET(core, &mine);
+    sched_setaffinity(0, sizeof mine, &mine);
+    return;
+  }
+}
 
 double cpu_seconds(clockid_t clock) {
   timespec time{};
@@ -242,6 +258,7 @@ class Bench {
 }  // namespace
 
 int run_rank(Options const& options, plan::Rank rank, LineReader orders, LineWriter answers, StartLine start_line) {
+  if (options.is_bound) stay_on_one_core(rank);
   Worker worker(options, rank);
   answers.put("url " + worker.url());
   std::istringstream peers(orders.next().value_or(""));
