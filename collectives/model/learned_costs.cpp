@@ -56,8 +56,8 @@ void LearnedCosts::finished(Place const& place, plan::Spec const& spec, double p
 
 double LearnedCosts::uncertainty(Learned const* learned) {
   if (learned == nullptr) return scatter_before * scatter_before;
-  // A mean in which the newest counts w is as good as one of 2/w - 1 runs that count alike; those in a row meet the same
-  // moment of the machine and are one observation.
+  // A mean in which the newest counts w is as good as one of 2/w - 1 runs that count alike; those in a row meet the
+  // same moment of the machine and are one observation.
   auto const runs = std::min(static_cast<double>(learned->runs), 2 / newest_weight - 1);
   auto const variance =
       (runs_before * scatter_before * scatter_before + runs * learned->variance) / (runs_before + runs);
@@ -122,8 +122,7 @@ Choice LearnedCosts::corrected(Place const& place, Choice choice, bool is_auto) 
         if (is_worth_it(*seen) && (chosen == all.cbegin() || runs_of(*seen) < runs_of(*chosen))) chosen = seen;
     } else {
       // What was begun goes on.
-      auto const begun =
-          std::ranges::find(all, last, [](Seen const& seen) { return to_string(seen.candidate.spec); });
+      auto const begun = std::ranges::find(all, last, [](Seen const& seen) { return to_string(seen.candidate.spec); });
       if (begun != all.cend() && slower(*begun) <= worth_going_on) chosen = begun;
     }
     is_trial = chosen != all.cbegin();

@@ -11,8 +11,8 @@
 
 namespace chorus::model {
 
-// A value without clock; not thread-safe. Remembers the last `places_max` places: a group's epoch, an operation and a size
-// class (powers of four).
+// A value without clock; not thread-safe. Remembers the last `places_max` places: a group's epoch, an operation and a
+// size class (powers of four).
 //
 // A run right after one of another plan is slower than those that follow it: its buffers are in no cache, its
 // connections have shrunk their windows, the threads that it needs sleep (measured: up to twice as slow, and the first

@@ -41,8 +41,8 @@ class Process {
   std::string buffered_;
 };
 
-// Whether this test, or the programs that it starts, may be built with a sanitizer, which keeps what was freed, and more:
-// the memory of a process says nothing then.
+// Whether this test, or the programs that it starts, may be built with a sanitizer, which keeps what was freed, and
+// more: the memory of a process says nothing then.
 bool memory_is_inflated();
 
 // The number in an environment variable by which a test is run more often, or at another seed.

@@ -17,6 +17,18 @@ Result<model::Choice> choose(Options const& options, Task const& task, std::uint
                        element_bytes(task.dtype), constants_of(options));
 }
 
+// Its name, how it is drawn, and memory that it does not use.
+void forget_what_is_not_run(plan::Program& program) {
+  program.spec = {};
+  program.rooted = false;
+  program.round_begin.clear();
+  auto const uses_scratch = [](plan::Instruction const& instruction) {
+    return (instruction.reads_src() && instruction.src == plan::Buffer::scratch) ||
+           (instruction.writes_dst() && instruction.dst == plan::Buffer::scratch);
+  };
+  if (std::ranges::none_of(program.instructions, uses_scratch)) program.scratch_chunks = 0;
+}
+
 // What all ranks do, whatever it is called.
 Result<std::vector<plan::Program>> programs_of(plan::Spec const& spec) {
   auto const algorithm = algorithms::find(spec.algorithm);
@@ -25,8 +37,7 @@ Result<std::vector<plan::Program>> programs_of(plan::Spec const& spec) {
   for (plan::Rank rank = 0; rank < spec.ranks; ++rank) {
     auto program = plan::build(**algorithm, spec, rank);
     if (program.has_error()) return program.error();
-    program->spec = {};
-    program->rooted = false;
+    forget_what_is_not_run(*program);
     programs.push_back(std::move(*program));
   }
   return programs;
