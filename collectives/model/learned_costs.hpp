@@ -14,10 +14,11 @@ namespace chorus::model {
 // A value without clock; not thread-safe. Remembers the last `places_max` places: a group's epoch, an operation and a
 // size class (powers of four).
 //
-// A run right after one of another plan is slower than those that follow it: its buffers are in no cache, its
-// connections have shrunk their windows, the threads that it needs sleep (measured: up to twice as slow, and the first
-// run of all, which opens connections, more). So plans are compared by runs that follow one of the same plan, *warm*
-// ones, and are tried several times in a row. Runs that are not warm count for a plan only until it has a warm one.
+// A run right after one of another plan can take twice as long as those that follow it (connections, caches, threads
+// that sleep), and the first run of all longer still. So plans are compared by runs that follow one of the same plan,
+// *warm* ones; others count for a plan only until it has a warm one. And a machine with more ranks than cores is fast
+// or slow for dozens of runs, whatever runs, by which ranks share a core (measured: four ranks on two, 1 KiB, every
+// plan 48 us and then 100). So plans are tried several times in a row, and those runs are one observation, not several.
 class LearnedCosts {
  public:
   static constexpr std::size_t places_max = 1024;
