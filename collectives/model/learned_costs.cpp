@@ -65,9 +65,9 @@ double LearnedCosts::uncertainty(Learned const* learned) {
 }
 
 // Which run of a trial the next one is, if it is one.
-std::optional<std::uint64_t> LearnedCosts::turn_of_trial(std::uint64_t runs_before) {
-  auto const round = runs_before < early_runs ? runs_per_round_early : runs_per_round;
-  auto const turn = runs_before % round;
+std::optional<std::uint64_t> LearnedCosts::turn_of_trial(std::uint64_t runs_so_far) {
+  auto const round = runs_so_far < early_runs ? runs_per_round_early : runs_per_round;
+  auto const turn = runs_so_far % round;
   if (turn < round - runs_per_trial) return std::nullopt;
   return turn - (round - runs_per_trial);
 }

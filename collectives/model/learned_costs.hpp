@@ -80,7 +80,7 @@ class LearnedCosts {
   };
   // Squared, of the mean of so many runs; a plan that did not run yet is known as badly as one that ran once.
   static double uncertainty(Learned const* learned);
-  static std::optional<std::uint64_t> turn_of_trial(std::uint64_t runs_before);
+  static std::optional<std::uint64_t> turn_of_trial(std::uint64_t runs_so_far);
   static Key key_of(Place const& place);
 
   std::map<Key, AtPlace> places_;
