@@ -138,7 +138,7 @@ TEST_CASE("five thousand workers hold their leases at one coordinator with less 
             << mib << " MiB, " << empty_mib << " before; slowest /healthz "
             << std::chrono::duration<double, std::milli>(slowest).count() << " ms" << std::endl;
   CHECK(share < 1);
-  CHECK((memory_is_inflated() || mib - empty_mib < 100));
+  CHECK((under_sanitizer() || mib - empty_mib < 100));
   CHECK(coordinator.metric("chorus_members{state=\"ready\"}") == agents_count);
 }
 
@@ -154,7 +154,7 @@ TEST_CASE("as many idle connections as are taken do not keep health from answeri
   CHECK(coordinator.get("/healthz").status == 200);
   auto const mib = resident_mib(coordinator.process);
   std::cout << held << " idle connections: resident " << mib << " MiB, " << empty_mib << " before" << std::endl;
-  CHECK((memory_is_inflated() || mib - empty_mib < 400));
+  CHECK((under_sanitizer() || mib - empty_mib < 400));
 
   for (std::size_t i = held; i < limit; ++i) idle.push_back(std::make_unique<RawConnection>(coordinator.port()));
   Answer refused;
@@ -217,6 +217,6 @@ TEST_CASE("a thousand collectives a minute on eight workers do not make anything
               << before[i].threads << ", " << after.threads << std::endl;
     CHECK(after.descriptors <= before[i].descriptors + 2);  // a connection of a client, or of the test's
     CHECK(after.threads == before[i].threads);
-    CHECK((memory_is_inflated() || after.resident_kib < before[i].resident_kib + (seconds > 300s ? 2048 : 16384)));
+    CHECK((under_sanitizer() || after.resident_kib < before[i].resident_kib + (seconds > 300s ? 2048 : 16384)));
   }
 }

@@ -61,7 +61,7 @@ TEST_CASE("a worker is killed that owned 2048 shards: its backup has taken over 
   CHECK(eventually([&] { return owned() == parameters * shards_each; }, std::chrono::seconds(60)));
   auto const took_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - killed).count();
   MESSAGE((parameters * shards_each / 2) << " shards after " << took_s << " s");
-  CHECK(took_s < patience);
+  CHECK((under_sanitizer() || took_s < patience));
   CHECK(eventually([&] { return owned_by(cluster, "w1") == 0; }));
 
   for (std::size_t i = 0; i < parameters; ++i)

@@ -26,7 +26,7 @@ std::uint64_t number_from_environment(char const* variable, std::uint64_t otherw
   return otherwise;
 }
 
-bool memory_is_inflated() {
+bool under_sanitizer() {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   return true;
 #elif defined(__has_feature)

@@ -42,8 +42,8 @@ class Process {
 };
 
 // Whether this test, or the programs that it starts, may be built with a sanitizer, which keeps what was freed, and
-// more: the memory of a process says nothing then.
-bool memory_is_inflated();
+// more, and takes its time: memory and times of a process say nothing then.
+bool under_sanitizer();
 
 // The number in an environment variable by which a test is run more often, or at another seed.
 std::uint64_t number_from_environment(char const* variable, std::uint64_t otherwise);
