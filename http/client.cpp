@@ -13,6 +13,7 @@
 #include "http/header_text.hpp"
 #include "http/receive_header.hpp"
 #include "http/resolve.hpp"
+#include "http/socket_options.hpp"
 
 namespace chorus::http {
 namespace {
@@ -200,8 +201,7 @@ asio::awaitable<Result<std::unique_ptr<Wire>>> Client::Impl::connect(Url url, st
     ConnectionPool::InUse const in_use(pool_, *wire, executor_, deadline);
     auto const [error] = co_await wire->socket().async_connect(endpoint, tuple_awaitable);
     if (!error) {
-      boost::system::error_code ignored;
-      wire->socket().set_option(tcp::no_delay(true), ignored);
+      prepare(wire->socket());
       auto const insecure = co_await secure(*wire, url, text);
       if (insecure) co_return *insecure;
       co_return wire;

@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "http/socket_options.hpp"
 #include "worker/bench/contest.hpp"
 
 namespace chorus::bench {
@@ -80,7 +81,7 @@ Result<Ceiling> measure_ceiling(std::uint64_t segment_bytes) try {
     socket.connect(acceptor.local_endpoint());
   else
     acceptor.accept(socket);
-  socket.set_option(tcp::no_delay(true));
+  http::prepare(socket);
   Stream stream(socket, segment_bytes);
   char byte = 0;
   if (child == 0) {
