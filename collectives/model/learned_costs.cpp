@@ -111,9 +111,9 @@ Choice LearnedCosts::corrected(Place const& place, Choice choice, bool is_auto) 
     auto const enough = std::max(trials, runs / runs_until_tried_again);
     auto const is_worth_it = [&](Seen const& seen) {
       if (slower(seen) <= worth_a_trial && runs_of(seen) < enough) return true;
-      if (seen.learned == nullptr) return seen.predicted_s <= worth_a_trial * least_predicted_s;
-      if (!seen.learned->is_warm)
-        return runs_of(seen) < beginnings && seen.predicted_s <= worth_a_trial * least_predicted_s;
+      bool const was_an_equal = seen.predicted_s <= worth_a_trial * least_predicted_s;
+      if (seen.learned == nullptr) return was_an_equal;
+      if (!seen.learned->is_warm) return was_an_equal && runs_of(seen) < beginnings;
       auto const error = std::sqrt(uncertainty(seen.learned) + uncertainty(best.learned));
       return slower(seen) * worth_knowing < std::exp(errors_apart * error);
     };

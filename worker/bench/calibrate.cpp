@@ -1,6 +1,5 @@
 #include "worker/bench/calibrate.hpp"
 
-#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,6 +7,7 @@
 #include <thread>
 
 #include "collectives/core/assert.hpp"
+#include "worker/bench/bound_thread.hpp"
 #include "worker/bench/measurements.hpp"
 #include "worker/bench/ranks.hpp"
 #include "worker/devices/reduce.hpp"
@@ -77,22 +77,13 @@ double measure_wake() {
     }
   } pipes;
   constexpr int round_trips = 2000;
-  auto const run_on_first_core = [] {
-    cpu_set_t allowed, first;
-    CPU_ZERO(&first);
-    if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
-    int core = 0;
-    while (core < CPU_SETSIZE && !CPU_ISSET(core, &allowed)) ++core;
-    CPU_SET(core, &first);
-    sched_setaffinity(0, sizeof first, &first);  // of the calling thread; where it is refused, the figure is greater
-  };
   auto const pass = [](int from, int to) {
     char byte = 0;
     return read(from, &byte, 1) == 1 && write(to, &byte, 1) == 1;
   };
   std::vector<double> seconds;
   std::thread asker([&] {
-    run_on_first_core();
+    stay_on_core(0);
     for (int i = 0; i < round_trips; ++i) {
       auto const begin = Clock::now();
       char byte = 0;
@@ -101,7 +92,7 @@ double measure_wake() {
     }
   });
   std::thread answerer([&] {
-    run_on_first_core();
+    stay_on_core(0);
     for (int i = 0; i < round_trips && pass(pipes.there[0], pipes.back[1]); ++i) {}
   });
   asker.join();

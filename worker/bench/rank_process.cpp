@@ -1,7 +1,5 @@
 #include "worker/bench/rank_process.hpp"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/use_future.hpp>
@@ -14,6 +12,7 @@
 #include "http/server.hpp"
 #include "http/tls/context.hpp"
 #include "metrics/run_ledger.hpp"
+#include "worker/bench/bound_thread.hpp"
 #include "worker/bench/vectors.hpp"
 #include "worker/engine/fused_calls.hpp"
 #include "worker/engine/group.hpp"
@@ -33,7 +32,7 @@ engine::DataPlaneOptions plane_options(Options const& options, plan::Rank rank, 
   plane.credentials = &credentials;
   plane.worker = "bench-" + std::to_string(rank);
   plane.incarnation = rank + 1;
-  if (options.spin.count() >= 0) plane.spin = options.spin;
+  if (options.spin.count() >= 0) plane.spin = plane.call_spin = options.spin;
   if (options.has_checksums) plane.checksums = links::ChecksumMode::on;
   if (options.records_flights) plane.flights = &flights;
   if (options.eager_bytes != 0) plane.eager_bytes = options.eager_bytes;
@@ -88,20 +87,6 @@ class Worker {
   std::uint16_t port_ = 0;
   std::thread thread_;
 };
-
-// This thread and those that it will start. Ranks take the allowed cores in turns. Where it is refused, they wander.
-void stay_on_one_core(plan::Rank rank) {
-  cpu_set_t allowed, mine;
-  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
-  auto turns = rank % static_cast<std::uint32_t>(CPU_COUNT(&allowed));
-  for (std::size_t core = 0; core < CPU_SETSIZE; ++core) {
-    if (!CPU_ISSET(core, &allowed) || turns-- != 0) continue;
-    CPU_ZERO(&mine);
-    CPU_SET(core, &mine);
-    sched_setaffinity(0, sizeof mine, &mine);
-    return;
-  }
-}
 
 double cpu_seconds(clockid_t clock) {
   timespec time{};
@@ -258,7 +243,7 @@ class Bench {
 }  // namespace
 
 int run_rank(Options const& options, plan::Rank rank, LineReader orders, LineWriter answers, StartLine start_line) {
-  if (options.is_bound) stay_on_one_core(rank);
+  if (options.is_bound) stay_on_core(rank);
   Worker worker(options, rank);
   answers.put("url " + worker.url());
   std::istringstream peers(orders.next().value_or(""));

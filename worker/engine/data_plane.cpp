@@ -66,7 +66,7 @@ class DataPlane::Impl final : public Surroundings {
     if (!baton_.borrow()) return start_and_wait(std::move(spec), interruption);
     std::optional<RunResult> result;
     begin(std::move(spec), interruption, [&result](RunResult ended) { result = std::move(ended); });
-    while (!result) serve([&result] { return result.has_value(); });
+    while (!result) serve([&result] { return result.has_value(); }, options_.call_spin);
     baton_.give_back(engine_.is_busy());
     return std::move(*result);
   }
@@ -195,15 +195,15 @@ class DataPlane::Impl final : public Surroundings {
     auto const gives_up = [this] { return context_.stopped() || baton_.is_wanted(); };
     while (!context_.stopped()) {
       baton_.take();
-      while (!gives_up()) serve(gives_up);
+      while (!gives_up()) serve(gives_up, options_.spin);
       baton_.give();
     }
   }
 
-  // Whoever has the baton: polls, then sleeps until something happens.
+  // Whoever has the baton: polls until nothing has moved for `spin`, then sleeps until something happens.
   template <typename Enough>
-  void serve(Enough const& is_enough) {
-    poll_for_a_while(is_enough);
+  void serve(Enough const& is_enough, std::chrono::microseconds spin) {
+    poll_for_a_while(is_enough, spin);
     if (is_enough()) return;
     tcp_.sweep();
     if (shm_.fall_asleep()) context_.run_one();
@@ -219,17 +219,16 @@ class DataPlane::Impl final : public Surroundings {
     return ran != 0;
   }
 
-  // Until it is enough, or nothing has moved for options_.spin.
   template <typename Enough>
-  void poll_for_a_while(Enough const& is_enough) {
-    auto until = now() + options_.spin;
+  void poll_for_a_while(Enough const& is_enough, std::chrono::microseconds spin) {
+    auto until = now() + spin;
     for (unsigned round = 0; !is_enough(); ++round) {
       bool const looks_further = (shm_.empty() && !tcp_.are_few()) || round % rounds_alone == 0;
       bool moved = shm_.poll();
       if (tcp_.are_few()) moved = tcp_.poll(round) || moved;
       if (looks_further) moved = run_some() || moved;
       if (moved)
-        until = now() + options_.spin;
+        until = now() + spin;
       else if (now() >= until)
         return;
       else if (looks_further || shm_.empty())

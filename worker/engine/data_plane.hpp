@@ -117,6 +117,9 @@ struct DataPlaneOptions {
   std::string worker;  // own id and incarnation, presented in handshakes
   std::uint64_t incarnation = 0;
   std::chrono::microseconds spin{20};  // how long the idle thread polls before it blocks; 0 blocks at once
+  // The same for a caller of run(), who has nothing else to do and gives way to other threads between looks: with more
+  // ranks than cores waking it costs more than that.
+  std::chrono::microseconds call_spin{500};
   // Runs in this loop, which outlives it, instead of on a thread of its own: for those who own the time. Then it is
   // made, used and destroyed by the thread that runs the loop, not from within it, and run() is not called.
   boost::asio::io_context* loop = nullptr;
