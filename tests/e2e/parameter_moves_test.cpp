@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <future>
+#include <map>
 
 #include "tests/support/parameters.hpp"
 
@@ -164,4 +165,38 @@ TEST_CASE(
   pushing.get();
   auto const values = ParameterClient::values<float>(ParameterClient(cluster.worker(3).url, "r").pull("p0").body);
   CHECK((values == Floats(large, static_cast<float>(count))));
+}
+
+TEST_CASE("a shard moves no faster than it may, and is pushed to meanwhile") {
+  using std::chrono::steady_clock;
+  constexpr int shard_mib = 4;
+  std::vector<std::string> const a_mib_per_second{"--fill-bytes-per-second", "1048576"};
+  Cluster cluster(0);
+  cluster.add_worker("w0", "host=h0", a_mib_per_second);
+  cluster.make_group("g");
+  for (auto const* const name : {"p0", "p1"})
+    REQUIRE(cluster.coordinator
+                .put(std::string("/v1/parameters/") + name,
+                     R"({"group":"g","shards":1,"shape":[)" + std::to_string(shard_mib << 18) + "]}")
+                .status == 201);
+  cluster.add_worker("w1", "host=h1", a_mib_per_second);
+  auto const begin = steady_clock::now();
+  cluster.make_group("g");
+  auto const ones = ParameterClient::bytes(Floats(shard_mib << 18, 1));
+  std::map<std::string, ParameterClient> clients;
+  for (auto const* const name : {"p0", "p1"}) clients.emplace(name, ParameterClient(cluster.worker(0).url, name));
+  std::uint64_t pushes = 0;
+  while (held_by(cluster, "w1", "owner") == 0 && steady_clock::now() < begin + std::chrono::seconds(60)) {
+    for (auto& [name, client] : clients) {
+      auto const said = client.push(name, ones);
+      REQUIRE_MESSAGE(said.status == 200, said.body);
+    }
+    ++pushes;
+  }
+  CHECK(held_by(cluster, "w1", "owner") == 1);
+  CHECK(steady_clock::now() - begin >= std::chrono::seconds(shard_mib));
+  CHECK(pushes >= 5);
+  for (auto const& [name, client] : clients)
+    CHECK((ParameterClient::values<float>(client.pull(name).body) ==
+           Floats(shard_mib << 18, static_cast<float>(pushes))));
 }

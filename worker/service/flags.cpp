@@ -16,6 +16,8 @@
 namespace chorus::service {
 namespace {
 
+constexpr std::uint64_t fill_bytes_per_second_min = 64 << 10, fill_bytes_per_second_max = std::uint64_t{1} << 40;
+
 // What CLI11 shows as the reason, or "".
 std::string check_id(std::string const& id) {
   return is_valid_worker_id(id) ? "" : "an id is 1 to 64 letters, digits and ._-";
@@ -109,6 +111,9 @@ std::optional<Flags> parse_flags(int argc, char const* const* argv, int& exit_st
       ->check(CLI::ExistingDirectory);
   flag("--log-snapshot-bytes", options.log_snapshot_bytes, "of pushes in a shard's log, before an image replaces them")
       ->check(check_bytes);
+  flag("--fill-bytes-per-second", options.fill_bytes_per_second,
+       "at most, while a shard of parameters moves to another worker or gets a new backup")
+      ->check(CLI::Range(fill_bytes_per_second_min, fill_bytes_per_second_max));
   flag("--spin-us", spin_us, "how long the idle data thread polls before it blocks")->check(CLI::Range(0, 1000000));
   flag("--drain-ms", drain_ms, "how long a worker that is told to stop waits for what runs");
   http::add_security_flags(app, options.security);

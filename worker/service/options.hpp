@@ -23,10 +23,11 @@ struct WorkerOptions {
   std::uint64_t memory_limit_bytes = std::uint64_t{16} << 30;  // of all tensors and results
   bool shares_memory = true;                                   // with other workers of the host
   links::ChecksumMode link_checksum = links::ChecksumMode::automatic;
-  bool allows_client_shm = false;               // see ClientMemory
-  std::string checkpoint_directory;             // of parameters; "": none are written or read
-  std::string log_directory;                    // of pushes; "": none are logged
-  std::uint64_t log_snapshot_bytes = 64 << 20;  // of pushes, before a new base is written
+  bool allows_client_shm = false;                   // see ClientMemory
+  std::string checkpoint_directory;                 // of parameters; "": none are written or read
+  std::string log_directory;                        // of pushes; "": none are logged
+  std::uint64_t log_snapshot_bytes = 64 << 20;      // of pushes, before a new base is written
+  std::uint64_t fill_bytes_per_second = 256 << 20;  // at most, of a shard's image to a new copy
   std::chrono::microseconds spin{0};
   std::chrono::milliseconds drain_timeout{5000};
   std::size_t connections = 16384;        // accepted at once

@@ -25,7 +25,7 @@ ParameterService::ParameterService(Parts parts)
              {parts.client, parts.checksums},
              parts.pool,
              events(),
-             256 << 20,
+             parts.fill_bytes_per_second,
              {files_.get(), parts.log_directory, &log_threads_, parts.log_snapshot_bytes}},
             parts.identity.id, api::to_hex(parts.identity.incarnation)),
       checkpoints_(parts.checkpoint_directory, *files_, book_, parts.pool),

@@ -31,6 +31,7 @@ class ParameterService {
     std::string checkpoint_directory;  // "": no checkpoints
     std::string log_directory;         // "": no logs of pushes
     std::uint64_t log_snapshot_bytes;
+    std::uint64_t fill_bytes_per_second;
     spdlog::logger& log;
   };
   explicit ParameterService(Parts parts);

@@ -31,8 +31,8 @@ using Clock = std::chrono::steady_clock;
   std::exit(1);
 }
 
-// Short messages leave at once, and nothing is paced on a loopback (docs/performance.md): what the client sends to any of
-// them, and what the bare server sends.
+// Short messages leave at once, and nothing is paced on a loopback (docs/performance.md): what the client sends to any
+// of them, and what the bare server sends.
 void prepare(int handle) {
   constexpr std::string_view without_pacing = "reno";
   int const one = 1;

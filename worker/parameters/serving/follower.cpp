@@ -56,11 +56,12 @@ asio::awaitable<Follower::Sent> Follower::send_image(std::shared_ptr<ShardImage 
       put.method = http::Method::put;
       put.url = address_.path + "/arrays/" + array.name + "?offset=" + std::to_string(at) +
                 "&bytes=" + std::to_string(total) + "&image=" + number;
-      put.payload = array.content.bytes.subspan(at, std::min(piece_bytes, total - at));
+      auto const bytes = std::min(piece_bytes, total - at);
+      put.payload = array.content.bytes.subspan(at, bytes);
       put.fields.set("Content-Type", "application/octet-stream");
       if (auto const sent = co_await call(std::move(put), steady_clock::now() + piece_patience); sent != Sent::taken)
         co_return sent;
-      next += std::chrono::nanoseconds(piece_bytes * 1'000'000'000 / bytes_per_second);
+      next += std::chrono::nanoseconds(bytes * 1'000'000'000 / bytes_per_second);
       asio::steady_timer pause(co_await asio::this_coro::executor, next);
       if (next > steady_clock::now()) co_await pause.async_wait(asio::use_awaitable);
       if (total == 0) break;
