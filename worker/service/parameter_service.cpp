@@ -10,7 +10,7 @@
 namespace chorus::service {
 namespace {
 
-std::size_t thread_count() { return std::clamp<std::size_t>(std::thread::hardware_concurrency() / 2, 1, 4); }
+std::size_t thread_count() { return std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, 8); }
 
 }  // namespace
 

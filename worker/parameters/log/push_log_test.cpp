@@ -58,7 +58,7 @@ class World {
       push.data = block;
       entries.push_back({shard_->position(), push});
       auto change = shard_->prepare(std::move(push));
-      change->compute();
+      change->compute_all();
       shard_->finish(std::move(*change));
     }
     REQUIRE(log_->append(entries).has_value());

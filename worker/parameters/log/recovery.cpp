@@ -197,7 +197,7 @@ Status replay(Reader& reader, Shard& shard) {
       return Error(LogErrc::misfit, reader.path() + ": a push does not fit the shard");
     auto change = shard.prepare(std::move(*push));
     if (!change) return change.error();
-    change->compute();
+    change->compute_all();
     shard.finish(std::move(*change));
   }
 }

@@ -8,6 +8,7 @@
 #include "http/api/membership.hpp"
 #include "http/until_done_there.hpp"
 #include "worker/parameters/optimizers/nonfinite.hpp"
+#include "worker/parameters/serving/slices.hpp"
 #include "worker/parameters/shard/step.hpp"
 
 namespace chorus::parameters {
@@ -18,10 +19,13 @@ using http::Problem;
 using http::ProblemCode;
 using std::chrono::steady_clock;
 
-constexpr std::uint64_t inline_bytes = 512 << 10;  // arithmetic over more goes to another thread
+// Arithmetic over more goes to other threads, in slices that stay in a core's cache with what belongs to them.
+constexpr std::uint64_t inline_bytes = 512 << 10, slice_elements = 64 << 10;
 
-asio::awaitable<void> compute_there(Shard::Change* change) {
-  change->compute();
+asio::awaitable<void> compute_there(Shard::Change* change, asio::thread_pool* threads) {
+  change->begin();
+  compute_in_slices(*threads, change->elements(), slice_elements,
+                    [change](std::uint64_t first, std::uint64_t count) { change->compute(first, count); });
   co_return;
 }
 
@@ -337,10 +341,10 @@ asio::awaitable<void> ShardHost::apply(Push push) {
     change = shard_->prepare(push);
   }
   if (change->bytes() <= inline_bytes) {
-    change->compute();
+    change->compute_all();
   } else {
     is_writing_ = change->is_in_place();
-    co_await asio::co_spawn(tools_.threads, compute_there(&*change), http::until_done_there());
+    co_await asio::co_spawn(tools_.threads, compute_there(&*change, &tools_.threads), http::until_done_there());
     is_writing_ = false;
   }
   auto const rows_before = shard_->rows().value_or(0);

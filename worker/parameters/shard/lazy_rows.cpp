@@ -60,8 +60,8 @@ Status Shard::prepare_lazy_step(Change& change, std::vector<Push> gradients) {
   auto const row_bytes = spec_.row_elements * element_bytes(spec_.dtype);
   change.bytes_ += change.created_.size() * row_bytes + (change.is_in_place_ ? 0 : before * row_bytes);
   auto const norm = gradients.size() == 1 ? gradients.front().norm : std::nullopt;
-  change.work_ = [this, norm, before, row_bytes, source = values_, target = change.target_, created = change.created_,
-                  gradients = std::move(gradients)] {
+  change.begin_ = [this, norm, before, row_bytes, source = values_, target = change.target_, created = change.created_,
+                   gradients = std::move(gradients)] {
     if (source != target && before > 0) std::memcpy(target->data(), source->data(), before * row_bytes);
     for (std::size_t i = 0; i < created.size(); ++i) {
       auto const values = target->bytes().subspan((before + i) * row_bytes, row_bytes);

@@ -6,6 +6,7 @@
 #include "collectives/core/assert.hpp"
 #include "worker/devices/fold.hpp"
 #include "worker/parameters/optimizers/initializer.hpp"
+#include "worker/parameters/shard/dense_step.hpp"
 #include "worker/parameters/shard/step.hpp"
 
 namespace chorus::parameters {
@@ -155,7 +156,7 @@ Result<Shard::Change> Shard::prepare(Push push) {
   switch (now.kind) {
     case PushKind::value: {
       // The pushed block becomes the values: nothing is copied.
-      change.work_ = [this, data = now.data] { optimizer_.adopt(data->bytes(), 0); };
+      change.begin_ = [this, data = now.data] { optimizer_.adopt(data->bytes(), 0); };
       change.bytes_ = now.data->size_bytes();
       break;
     }
@@ -213,19 +214,17 @@ Status Shard::prepare_step(Change& change, std::vector<Push> gradients) {
   if (index_) return prepare_lazy_step(change, std::move(gradients));
   if (auto status = prepare_values(change); !status) return status;
   auto const& first = gradients.front();
-  auto const source = values_;
-  auto const begin = [source, target = change.target_] {
-    if (source != target && source->size_bytes() > 0) std::memcpy(target->data(), source->data(), source->size_bytes());
-  };
-  auto* const optimizer = &optimizer_;
-  auto const target = change.target_;
-  // Of several gradients the norm is that of their sum.
-  auto const norm = gradients.size() == 1 ? first.norm : std::nullopt;
   if (first.kind == PushKind::rows) {
+    auto* const optimizer = &optimizer_;
+    auto const source = values_;
+    auto const target = change.target_;
+    // Of several gradients the norm is that of their sum.
+    auto const norm = gradients.size() == 1 ? first.norm : std::nullopt;
     for (auto const& push : gradients) change.bytes_ += 2 * push.data->size_bytes();
     change.bytes_ += change.is_in_place_ ? 0 : spec_.bytes();
-    change.work_ = [begin, optimizer, target, norm, gradients = std::move(gradients), this] {
-      begin();
+    change.begin_ = [source, optimizer, target, norm, gradients = std::move(gradients), this] {
+      if (source != target && source->size_bytes() > 0)
+        std::memcpy(target->data(), source->data(), source->size_bytes());
       auto const is_plain = gradients.size() == 1 && is_whole_and_strictly_ascending(rows_of(gradients.front()));
       MergedRows merged;
       Gradient gradient;
@@ -241,20 +240,17 @@ Status Shard::prepare_step(Change& change, std::vector<Push> gradients) {
     return ok();
   }
   change.bytes_ = spec_.bytes() * (2 + gradients.size());
-  if (gradients.size() == 1 && !clocks_.in_rounds()) {
-    change.work_ = [begin, optimizer, target, norm, push = first] {
-      begin();
-      optimizer->step(target->bytes(), gradient_of(push), norm);
-    };
-    return ok();
+  std::shared_ptr<tensors::Block> sum;
+  if (gradients.size() > 1 || clocks_.in_rounds()) {
+    auto acquired = pool_.acquire(first.data->size_bytes());
+    if (!acquired) return acquired.error();
+    sum = std::move(*acquired);
   }
-  auto sum = pool_.acquire(first.data->size_bytes());
-  if (!sum) return sum.error();
-  change.work_ = [begin, optimizer, target, sum = *sum, averages = spec_.averages, gradients = std::move(gradients)] {
-    begin();
-    sum_gradients(gradients, averages, sum->bytes());
-    optimizer->step(target->bytes(), {sum->bytes(), gradients.front().dtype});
-  };
+  auto const step = std::make_shared<DenseStep>(optimizer_, DenseStep::Values{values_, change.target_},
+                                                std::move(gradients), std::move(sum), spec_.averages);
+  change.elements_ = spec_.elements();
+  change.begin_ = [step] { step->begin(); };
+  change.compute_ = [step](std::uint64_t from, std::uint64_t count) { step->compute(from, count); };
   return ok();
 }
 
@@ -262,7 +258,8 @@ void Shard::finish(Change change) {
   auto push = std::move(change.push_);
   auto const completes = completes_round(push);
   ++position_;
-  change.work_ = nullptr;
+  change.begin_ = nullptr;
+  change.compute_ = nullptr;
   if (push.kind == PushKind::value) {
     // The block came from outside, and belongs to the shard from now on.
     values_ = std::const_pointer_cast<tensors::Block>(push.data);

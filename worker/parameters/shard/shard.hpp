@@ -108,19 +108,30 @@ class Shard {
   // Of a push that is told `later`: what it waits for, for people.
   [[nodiscard]] std::string why_later(Push const& push) const;
 
-  // A push whose turn is now, on its way in. compute() may run on any thread while the shard is left alone otherwise.
+  // A push whose turn is now, on its way in. begin() and then compute() may run on any threads while the shard is left
+  // alone otherwise.
   class Change {
    public:
-    void compute() {
-      if (work_) work_();
+    void begin() {
+      if (begin_) begin_();
     }
-    [[nodiscard]] std::uint64_t bytes() const { return bytes_; }     // that compute() goes through, about
+    // What compute() is to be called for: [0, elements()) in parts, each element once, on several threads if one likes.
+    [[nodiscard]] std::uint64_t elements() const { return compute_ ? elements_ : 0; }
+    void compute(std::uint64_t first, std::uint64_t count) const { compute_(first, count); }
+    // Both, on this thread.
+    void compute_all() {
+      begin();
+      if (elements() > 0) compute(0, elements());
+    }
+    [[nodiscard]] std::uint64_t bytes() const { return bytes_; }     // that both go through, about
     [[nodiscard]] bool is_in_place() const { return is_in_place_; }  // values() are being written
 
    private:
     friend class Shard;
     Push push_;
-    std::function<void()> work_;
+    std::function<void()> begin_;
+    std::function<void(std::uint64_t first, std::uint64_t count)> compute_;
+    std::uint64_t elements_ = 0;
     std::uint64_t bytes_ = 0;
     bool is_in_place_ = false;
     std::vector<std::uint64_t> created_;      // rows that do not exist yet, ascending

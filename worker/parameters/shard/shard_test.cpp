@@ -67,15 +67,21 @@ Push rows(std::string client, std::uint64_t sequence, std::vector<std::uint64_t>
   return push;
 }
 
-// Takes a push as a server does. False: it waits.
-bool apply(Shard& shard, Push const& push) {
+void compute(Shard::Change& change, std::uint64_t each) {
+  change.begin();
+  for (std::uint64_t at = 0; at < change.elements(); at += each)
+    change.compute(at, std::min(each, change.elements() - at));
+}
+
+// Takes a push as a server does, whose threads take so many elements at once. False: it waits.
+bool apply(Shard& shard, Push const& push, std::uint64_t each = 1 << 16) {
   REQUIRE_FALSE(shard.refuse(push).has_value());
   auto const turn = shard.turn(push);
   REQUIRE(turn.has_value());
   if (*turn != Shard::Turn::now) return *turn == Shard::Turn::seen;
   auto change = shard.prepare(push);
   REQUIRE(change.has_value());
-  change->compute();
+  compute(*change, each);
   shard.finish(std::move(*change));
   return true;
 }
@@ -205,7 +211,7 @@ TEST_CASE("a client that leaves is waited for no longer, and a round that waited
   change.clients = {"a", "b"};
   auto prepared = shard->prepare(change);
   REQUIRE(prepared.has_value());
-  prepared->compute();
+  compute(*prepared, 1);
   shard->finish(std::move(*prepared));
   CHECK(values(*shard) == std::vector<float>{3});
   CHECK(shard->version() == 1);
@@ -243,6 +249,32 @@ TEST_CASE("a value replaces all elements and is a version of its own") {
   CHECK(apply(*shard, push));
   CHECK(values(*shard) == std::vector<float>{7, 8});
   CHECK(shard->version() == 2);
+}
+
+TEST_CASE("the bits do not depend on the parts in which a push is computed, in rounds or not, clipped or not") {
+  std::vector<float> values_pushed(1001);
+  for (std::size_t i = 0; i < values_pushed.size(); ++i)
+    values_pushed[i] = std::sin(static_cast<float>(i)) * static_cast<float>(i % 7);
+  for (std::int64_t const staleness : {-1, 0})
+    for (auto const* const optimizer : {"none", "sgd", "momentum", "nesterov", "adagrad", "adam", "adamw"})
+      for (bool const is_clipped : {false, true}) {
+        if (is_clipped && std::string_view(optimizer) == "none") continue;
+        CAPTURE(optimizer);
+        auto assignment = plain({1001});
+        assignment.parameter.staleness = staleness;
+        if (staleness == 0) assignment.parameter.clients = {"a", "b"};
+        assignment.parameter.optimizer.name = optimizer;
+        if (is_clipped) assignment.parameter.optimizer.clip_norm = 3;
+        auto const whole = make(assignment), in_parts = make(assignment);
+        for (std::uint64_t clock = 0; clock < 3; ++clock)
+          for (auto const* const client : {"a", "b"}) {
+            auto const reader = clock == 1 ? in_parts->values() : nullptr;  // the next values are written elsewhere
+            apply(*whole, gradient(client, clock, values_pushed, clock));
+            apply(*in_parts, gradient(client, clock, values_pushed, clock), 13);
+          }
+        CHECK(whole->version() == (staleness == 0 ? 3 : 6));
+        CHECK(values(*in_parts) == values(*whole));
+      }
 }
 
 TEST_CASE("a copy goes on as the shard itself would, in the middle of a round, with any optimizer") {

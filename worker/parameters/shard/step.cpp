@@ -31,11 +31,12 @@ std::vector<Occurrence> occurrences_of(std::span<Push const> pushes, std::uint64
 
 }  // namespace
 
-void sum_gradients(std::span<Push const> gradients, bool averages, std::span<std::byte> sum) {
+void sum_gradients(std::span<Push const> gradients, bool averages, std::uint64_t first_element,
+                   std::span<std::byte> sum) {
   std::vector<std::byte const*> sources;
-  for (auto const& push : gradients) sources.push_back(push.data->data());
-  auto* const destination = sum.data();
   auto const dtype = gradients.front().dtype;
+  for (auto const& push : gradients) sources.push_back(push.data->data() + first_element * element_bytes(dtype));
+  auto* const destination = sum.data();
   devices::Folder const folder(averages ? ReduceOp::avg : ReduceOp::sum, dtype);
   folder.run({.sources = sources.data(),
               .source_count = sources.size(),

@@ -12,8 +12,9 @@
 namespace chorus::parameters {
 
 // ((g0 + g1) + g2) ..., divided by their number if `averages`: the bits of a reproducible all_reduce over clients in
-// this order. Whole gradients of one dtype; `sum` has the size of each.
-void sum_gradients(std::span<Push const> gradients, bool averages, std::span<std::byte> sum);
+// this order. Whole gradients of one dtype, of which the elements from first_element on, as many as `sum` has room for.
+void sum_gradients(std::span<Push const> gradients, bool averages, std::uint64_t first_element,
+                   std::span<std::byte> sum);
 
 // Pushes of rows as one, each row once, ascending; the same sums where rows are repeated, in the order of the pushes
 // and of their repetitions. Row numbers become those within `range`.
