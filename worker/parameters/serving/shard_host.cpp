@@ -317,11 +317,14 @@ asio::awaitable<bool> ShardHost::replicate(LogEntry entry) {
     });
     if (behind == present.end()) co_return true;
     auto const follower = *behind;
+    auto const epoch = epoch_;
     auto const sent = co_await follower->send(entry, steady_clock::now() + patience);
     if (sent == Follower::Sent::taken) {
       follower->sent_position = entry.position;
       continue;
     }
+    // It may have heard of an epoch of this owner's that had not begun when the push was sent.
+    if (sent == Follower::Sent::fenced && epoch != epoch_) continue;
     if (sent == Follower::Sent::fenced && !follower->is_dropped) {
       step_down();
       co_return false;
