@@ -27,8 +27,7 @@ constexpr char const* log_path = "/v1/parameters/{name}/shards/{shard}/log";
 
 class World {
  public:
-  World()
-      : client_(io_.get_executor()), server_(io_.get_executor(), router_, {}, [](http::Exchange const&) {}) {
+  World() : client_(io_.get_executor()), server_(io_.get_executor(), router_, {}, [](http::Exchange const&) {}) {
     router_.add(http::Method::post, log_path, http::Access::open,
                 [this](http::Request const& request, http::Body&) { return take(request); });
     auto const port = server_.listen("127.0.0.1", 0);
@@ -121,7 +120,8 @@ http::Response fenced() { return http::Problem(http::ProblemCode::epoch_fenced, 
 
 }  // namespace
 
-TEST_CASE("a push on its way when the next epoch begins is fenced by a backup that has heard of it first, and sent again") {
+TEST_CASE(
+    "a push on its way when the next epoch begins is fenced by a backup that has heard of it first, and sent again") {
   World world;
   world.says.push_back([&] {
     CHECK_FALSE(world.owner->assign(world.assignment(2, true)).has_value());
