@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "worker/parameters/checkpoints/testing/temporary_directory.hpp"
+#include "worker/parameters/shard/testing/assignment.hpp"
 
 namespace chorus::parameters {
 namespace {
@@ -17,13 +18,7 @@ namespace fs = std::filesystem;
 class World {
  public:
   World() : path(directory_.path() + "/w@0") {
-    assignment_.parameter.name = "w";
-    assignment_.parameter.dtype = "f32";
-    assignment_.parameter.reduce = "sum";
-    assignment_.parameter.nonfinite = "accept";
     assignment_.parameter.durability = "log";
-    assignment_.parameter.shape = {2};
-    assignment_.end = 2;
     shard_ = Shard::make(ShardSpec::from(assignment_).value(), pool_).value();
   }
 
@@ -99,7 +94,7 @@ class World {
   std::string last_;
   tensors::Pool pool_{1 << 20, 64 << 20};
   std::unique_ptr<checkpoints::Files> files_ = checkpoints::posix_files();
-  api::ShardAssignment assignment_;
+  api::ShardAssignment assignment_ = testing::plain({2});
   std::unique_ptr<Shard> shard_;
   std::unique_ptr<PushLog> log_;
 };

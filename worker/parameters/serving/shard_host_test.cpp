@@ -16,6 +16,7 @@
 
 #include "http/client.hpp"
 #include "http/server.hpp"
+#include "worker/parameters/shard/testing/assignment.hpp"
 
 namespace chorus::parameters {
 namespace {
@@ -46,13 +47,7 @@ class World {
   World& operator=(World const&) = delete;
 
   [[nodiscard]] api::ShardAssignment assignment(std::uint32_t epoch, bool continues) const {
-    api::ShardAssignment assignment;
-    assignment.parameter.name = "w";
-    assignment.parameter.dtype = "f32";
-    assignment.parameter.reduce = "sum";
-    assignment.parameter.nonfinite = "accept";
-    assignment.parameter.shape = {1};
-    assignment.end = 1;
+    auto assignment = testing::plain({1});
     assignment.epoch = epoch;
     assignment.role = "owner";
     assignment.continues = continues;

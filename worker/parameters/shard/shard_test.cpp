@@ -8,25 +8,16 @@
 #include "http/json.hpp"
 #include "worker/devices/fold.hpp"
 #include "worker/parameters/shard/shard.hpp"
+#include "worker/parameters/shard/testing/assignment.hpp"
 
 namespace chorus::parameters {
 namespace {
 
+using testing::plain;
+
 tensors::Pool& pool() {
   static tensors::Pool shared(64 << 20, 256 << 20);
   return shared;
-}
-
-api::ShardAssignment plain(std::vector<std::uint64_t> shape) {
-  api::ShardAssignment assignment;
-  assignment.parameter.name = "w";
-  assignment.parameter.dtype = "f32";
-  assignment.parameter.reduce = "sum";
-  assignment.parameter.nonfinite = "accept";
-  assignment.parameter.shape = std::move(shape);
-  assignment.end = 1;
-  for (auto const dimension : assignment.parameter.shape) assignment.end *= dimension;
-  return assignment;
 }
 
 std::unique_ptr<Shard> make(api::ShardAssignment const& assignment) {

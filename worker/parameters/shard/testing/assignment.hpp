@@ -1,0 +1,25 @@
+// The assignment that the stories about shards begin with, and change where they want something else.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "http/api/parameters.hpp"
+
+namespace chorus::parameters::testing {
+
+// All of a parameter "w" of f32, whose pushes are summed as they come.
+inline api::ShardAssignment plain(std::vector<std::uint64_t> shape) {
+  api::ShardAssignment assignment;
+  assignment.parameter.name = "w";
+  assignment.parameter.dtype = "f32";
+  assignment.parameter.reduce = "sum";
+  assignment.parameter.nonfinite = "accept";
+  assignment.parameter.shape = std::move(shape);
+  assignment.end = 1;
+  for (auto const dimension : assignment.parameter.shape) assignment.end *= dimension;
+  return assignment;
+}
+
+}  // namespace chorus::parameters::testing
