@@ -42,7 +42,7 @@ Result<devices::FoundGpus> choose(GpuChoice const& choice, devices::FoundGpus fo
     chosen.gpus.push_back(std::move(*wanted));
     found.gpus.erase(wanted);
   }
-  if (chosen.gpus.empty()) chosen.why_none = "the worker was told to use none (--gpus none)";
+  if (chosen.gpus.empty()) chosen.why_none = "no GPU: the worker was told to use none (--gpus none)";
   return chosen;
 }
 

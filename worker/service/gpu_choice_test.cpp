@@ -26,7 +26,7 @@ TEST_CASE("of the GPUs that are there a worker gets those that it asked for, in 
   CHECK(choose({}, make_doubles(3).found).value().gpus.size() == 3);
   auto const none = choose(parse_gpu_choice("none").value(), make_doubles(3).found).value();
   CHECK(none.gpus.empty());
-  CHECK(none.why_none == "the worker was told to use none (--gpus none)");
+  CHECK(none.why_none == "no GPU: the worker was told to use none (--gpus none)");
 }
 
 TEST_CASE("a GPU that was asked for and is not there is an error that says what there is") {
