@@ -215,6 +215,7 @@ awaitable<Checked<RunEnd>> Runner::run(RunOrder order) {
 
   if (!result.instructions.empty()) end.started = result.started;
   end.instructions = std::move(result.instructions);
+  end.gpu_spans = std::move(result.gpu_spans);
   end.seconds = result.seconds;
   end.wait_seconds = result.wait_seconds;
   end.bytes_sent = result.bytes_sent;
@@ -304,6 +305,7 @@ void Runner::record(RunOrder const& order, RunMemory const& memory, RunEnd& end)
   flight.bytes_received = end.bytes_received;
   flight.steps = end.steps;
   flight.instructions = std::move(end.instructions);
+  flight.gpu_spans = std::move(end.gpu_spans);
   logging::write(parts_.log, end.problem ? spdlog::level::warn : spdlog::level::debug, "run.ended",
                  "run of " + std::string(name(order.spec.op)) + " " + flight.state +
                      (end.problem ? ": " + end.problem->detail : std::string()),

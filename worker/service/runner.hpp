@@ -32,6 +32,7 @@ struct RunEnd {
   devices::GpuUse gpu;
   std::chrono::steady_clock::time_point started;
   std::vector<engine::FlightStep> instructions;
+  std::vector<devices::GpuSpan> gpu_spans;
   std::optional<http::Problem> problem;  // why it failed
   std::string input_digest;              // "" unless asked for
   std::string output_digest;

@@ -11,6 +11,7 @@ namespace {
 constexpr std::string_view prefix = "cuda:";
 // No copy of a slot takes longer on a device that works.
 constexpr std::chrono::seconds patience{10};
+constexpr std::size_t idle_sessions_max = 8;
 
 void add(GpuUse& sum, GpuUse const& more) {
   sum.in_bytes += more.in_bytes;
@@ -73,6 +74,24 @@ Result<std::shared_ptr<GpuMemory>> GpuUnit::acquire(std::uint64_t bytes) {
   auto const from = arena();
   if (!from) return from.error();
   return (*from)->acquire(bytes);
+}
+
+Result<std::unique_ptr<GpuSession>> GpuUnit::session() {
+  {
+    std::scoped_lock lock(mutex_);
+    if (!idle_sessions_.empty()) {
+      auto session = std::move(idle_sessions_.back());
+      idle_sessions_.pop_back();
+      return session;
+    }
+  }
+  return gpu_->session();
+}
+
+void GpuUnit::give_back(std::unique_ptr<GpuSession> session) {
+  session->start_over();
+  std::scoped_lock lock(mutex_);
+  if (idle_sessions_.size() < idle_sessions_max) idle_sessions_.push_back(std::move(session));
 }
 
 // Two slots in turn: one is filled or emptied by the host while the device works on the other.

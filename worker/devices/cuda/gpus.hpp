@@ -54,6 +54,11 @@ class GpuUnit {
   [[nodiscard]] std::shared_ptr<GpuArena> arena_if_any() const;
   [[nodiscard]] Result<std::shared_ptr<GpuMemory>> acquire(std::uint64_t bytes);
 
+  // One that was given back, or a new one: to make one takes the driver a millisecond. Errors: GpuErrc.
+  [[nodiscard]] Result<std::unique_ptr<GpuSession>> session();
+  // With nothing queued, and of which no call has failed.
+  void give_back(std::unique_ptr<GpuSession> session);
+
   // Copies between this GPU's memory and the host's, through pinned slots, and waits. Errors: GpuErrc.
   [[nodiscard]] Status upload(std::byte* to, std::span<std::byte const> from);
   [[nodiscard]] Status download(std::span<std::byte> to, std::byte const* from);
@@ -87,6 +92,7 @@ class GpuUnit {
   std::shared_ptr<GpuArena> arena_;
   std::optional<std::string> lost_;
   GpuUse use_;
+  std::vector<std::unique_ptr<GpuSession>> idle_sessions_;
 };
 
 // Outlives all memory that was acquired there.
