@@ -7,9 +7,11 @@ namespace chorus::api {
 BOOST_DESCRIBE_STRUCT(FlightInstruction, (),
                       (instruction, instructions, round, op, peer, message, chunk, chunks, bytes, ready_us, moved_us,
                        done_us))
+BOOST_DESCRIBE_STRUCT(FlightGpuWork, (), (lane, begin_us, end_us, bytes))
 BOOST_DESCRIBE_STRUCT(Flight, (),
                       (run, group, epoch, op, algorithm, rank, ranks, tensor, dtype, elements, path, state, error,
-                       trace_id, started_us, seconds, wait_seconds, bytes_sent, bytes_received, steps, instructions))
+                       trace_id, started_us, seconds, wait_seconds, bytes_sent, bytes_received, steps, instructions,
+                       gpu))
 BOOST_DESCRIBE_STRUCT(FlightList, (), (items, next_cursor, worker, now_us))
 BOOST_DESCRIBE_STRUCT(ClockReading, (), (worker, incarnation, now_us))
 BOOST_DESCRIBE_STRUCT(InstructionState, (), (instruction, op, peer, message, bytes_done, bytes))

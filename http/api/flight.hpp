@@ -26,6 +26,14 @@ struct FlightInstruction {
   std::optional<double> done_us;
 };
 
+// When a GPU's copy engine or kernels were at work for the run.
+struct FlightGpuWork {
+  std::string lane;  // in (to the device), compute, out (from it)
+  double begin_us = 0;
+  double end_us = 0;
+  std::uint64_t bytes = 0;
+};
+
 struct Flight {
   std::string run;  // hexadecimal
   std::string group;
@@ -48,6 +56,7 @@ struct Flight {
   std::uint64_t bytes_received = 0;
   std::uint32_t steps = 0;  // instructions completed
   std::optional<std::vector<FlightInstruction>> instructions;
+  std::optional<std::vector<FlightGpuWork>> gpu;  // with the instructions, where there is one
 };
 
 struct FlightList {

@@ -37,9 +37,13 @@ model::Choice choice_of(std::uint32_t ranks) {
 
 Record running_record(std::uint32_t ranks) {
   Record record("c", 7, request(), "now");
-  Admitted const admitted{
-      Dtype::f32, {100}, 100, 400, false, std::vector<std::uint64_t>(ranks, 1), {}, std::vector<std::uint32_t>(ranks),
-      0};
+  Admitted admitted;
+  admitted.shape = {100};
+  admitted.elements = 100;
+  admitted.bytes = 400;
+  admitted.versions.resize(ranks, 1);
+  admitted.tensors.resize(ranks);
+  admitted.devices.resize(ranks, "cuda:0");
   record.plan(group_of(ranks), admitted, choice_of(ranks), start);
   record.run();
   return record;
@@ -67,6 +71,7 @@ TEST_CASE("a collective that succeeds tells what was chosen, why, and how long i
   CHECK(record.view().considered.size() >= 3);
   CHECK_FALSE(record.view().reason.empty());
   CHECK(record.view().lower_bound.bytes_per_rank == 400);
+  CHECK(record.view().ranks[1].device == "cuda:0");
   record.rank_succeeded(1, report(0.5), start + 1000ms);
   record.rank_succeeded(0, report(1.0), start + 1100ms);
   CHECK(record.view().arrival_skew_seconds == doctest::Approx(0.4));

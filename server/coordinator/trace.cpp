@@ -13,6 +13,7 @@ namespace json = boost::json;
 // Rows of a rank. Instructions overlap: one that begins before all others of its kind have ended gets a row of its own.
 constexpr std::uint32_t run_row = 0;
 constexpr std::uint32_t rows_per_kind = 100;
+constexpr std::size_t kinds = 8;
 
 std::uint32_t kind_of(api::FlightInstruction const& instruction) {
   if (instruction.op == "recv" || instruction.op == "recv_reduce") return 1;
@@ -57,6 +58,8 @@ class Drawing {
     if (!flight_.instructions) return;
     for (auto const& instruction : *flight_.instructions)
       if (instruction.ready_us) draw(instruction);
+    if (!flight_.gpu) return;
+    for (auto const& work : *flight_.gpu) draw(work);
   }
 
  private:
@@ -90,6 +93,18 @@ class Drawing {
     if (instruction.peer && instruction.done_us) connect(instruction, row, began_us_ + done);
   }
 
+  void draw(api::FlightGpuWork const& work) {
+    bool const is_in = work.lane == "in", is_out = work.lane == "out";
+    auto const end_us = std::max(work.begin_us, work.end_us);
+    auto const row = row_for(is_in ? 5 : is_out ? 7 : 6, work.begin_us, end_us);
+    auto span = event("X", trace_.rank, row, began_us_ + work.begin_us);
+    span["name"] = is_in ? "to the GPU" : is_out ? "from the GPU" : "kernel";
+    span["cat"] = "gpu";
+    span["dur"] = end_us - work.begin_us;
+    span["args"] = {{"bytes", work.bytes}};
+    events_.push_back(std::move(span));
+  }
+
   // An arrow has the same id at both ends: who sends to whom, and the how-manieth message it is.
   void connect(api::FlightInstruction const& instruction, std::uint32_t row, double at_us) {
     bool const sends = instruction.op == "send";
@@ -104,7 +119,8 @@ class Drawing {
   }
 
   std::uint32_t row_for(std::uint32_t kind, double from_us, double to_us) {
-    constexpr std::array<char const*, 5> names{"run", "receive", "reduce", "send", "rounds"};
+    constexpr std::array<char const*, kinds> names{"run",    "receive", "reduce", "send",
+                                                   "rounds", "GPU in",  "GPU",    "GPU out"};
     auto& rows = busy_until_us_[kind];
     auto place = std::find_if(rows.begin(), rows.end(), [from_us](double until_us) { return until_us <= from_us; });
     if (place == rows.end() && rows.size() < rows_per_kind) {
@@ -122,7 +138,7 @@ class Drawing {
   RankTrace const& trace_;
   api::Flight const& flight_;
   double const began_us_;
-  std::array<std::vector<double>, 5> busy_until_us_;
+  std::array<std::vector<double>, kinds> busy_until_us_;
 };
 
 }  // namespace

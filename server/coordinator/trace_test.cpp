@@ -107,3 +107,12 @@ TEST_CASE("a rank without a record is in the trace with the reason, and what nev
   CHECK(events[1].at("args").at("done") == false);
   CHECK(events[2].at("name") == "wait");
 }
+
+TEST_CASE("what a GPU did has a row for each of its queues") {
+  auto one = rank(0, 1000, {instruction(0, "recv_reduce", 1, 0, 10, 60)});
+  one.flight->gpu = {{"in", 10, 20, 4096}, {"compute", 20, 25, 4096}, {"in", 20, 30, 4096}, {"out", 25, 40, 4096}};
+  std::map<std::int64_t, std::vector<std::string>> rows;
+  for (auto const& span : events_of(json::parse(chrome_trace({.id = "c"}, {one})), "X"))
+    if (span.at("cat") == "gpu") rows[span.at("tid").as_int64()].emplace_back(span.at("name").as_string());
+  CHECK(rows == decltype(rows){{500, {"to the GPU", "to the GPU"}}, {600, {"kernel"}}, {700, {"from the GPU"}}});
+}

@@ -1,5 +1,6 @@
 #include "worker/engine/data_plane.hpp"
 
+#include <algorithm>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
@@ -32,6 +33,11 @@ namespace {
 // anything else.
 constexpr unsigned rounds_alone = 16;
 
+// While GPUs are at work: how long the thread polls at least, and how often it looks at them when nothing else moves.
+// What they are asked for takes them some microseconds.
+constexpr std::chrono::microseconds device_spin{200};
+constexpr std::chrono::microseconds device_pause{50};
+
 }  // namespace
 
 class DataPlane::Impl final : public Surroundings {
@@ -43,6 +49,7 @@ class DataPlane::Impl final : public Surroundings {
         client_(context_.get_executor(), options_.credentials),
         tasks_(context_.get_executor()),
         timer_(context_),
+        device_timer_(context_),
         traffic_(options_.on_link_without_shm),
         shm_(options_.arena, traffic_),
         engine_(options_, *this, traffic_) {
@@ -122,6 +129,15 @@ class DataPlane::Impl final : public Surroundings {
     if (next < timer_.expiry() || timer_.expiry() <= now()) wait_for_deadline(next);
   }
 
+  void poll_devices_soon() override {
+    if (std::exchange(polls_devices_soon_, true)) return;
+    device_timer_.expires_after(device_pause);
+    device_timer_.async_wait([this](boost::system::error_code error) {
+      polls_devices_soon_ = false;
+      if (!error) engine_.poll_devices();
+    });
+  }
+
  private:
   void end() {
     engine_.shut_down();
@@ -129,6 +145,7 @@ class DataPlane::Impl final : public Surroundings {
     tasks_.cancel();
     client_.close();
     timer_.cancel();
+    device_timer_.cancel();
     work_.reset();
   }
 
@@ -227,8 +244,10 @@ class DataPlane::Impl final : public Surroundings {
       bool moved = shm_.poll();
       if (tcp_.are_few()) moved = tcp_.poll(round) || moved;
       if (looks_further) moved = run_some() || moved;
+      bool const awaits_devices = engine_.awaits_devices();
+      if (awaits_devices) moved = engine_.poll_devices() || moved;
       if (moved)
-        until = now() + spin;
+        until = now() + (awaits_devices ? std::max(spin, device_spin) : spin);
       else if (now() >= until)
         return;
       else if (looks_further || shm_.empty())
@@ -294,6 +313,8 @@ class DataPlane::Impl final : public Surroundings {
   http::Client client_;
   http::TaskGroup tasks_;
   asio::steady_timer timer_;
+  asio::steady_timer device_timer_;
+  bool polls_devices_soon_ = false;
   TrafficBook traffic_;
   TcpLinks tcp_;
   ShmLinks shm_;

@@ -82,9 +82,13 @@ void Engine::try_start(RunSpec spec, RunDone done) {
     return reject(done, *ended->failure);
   }
 
-  auto& run = *runs_.emplace(id, std::make_unique<Run>(std::move(spec), std::move(done), options_, surroundings_))
-                   .first->second;
-  for (auto& channel : run.sends()) outlet_to(run.spec().members[channel.peer()], run.spec().deadline).add(channel);
+  auto device = begin_device(spec, done);
+  if (!device) return;
+  auto made = std::make_unique<Run>(std::move(spec), std::move(done), std::move(*device), options_, surroundings_);
+  auto& run = *runs_.emplace(id, std::move(made)).first->second;
+  if (run.has_device()) device_runs_.push_back(&run);
+  for (auto const& channel : run.sends())
+    outlet_to(run.spec().members[channel->peer()], run.spec().deadline).add(*channel);
   dirty_runs_.push(run);
   for (std::size_t i = 0; i < inlets_.size() && !run.ended(); ++i) inlets_[i]->start(run);
   surroundings_.deadline_changed();
@@ -240,24 +244,31 @@ void Engine::end_run(Run& run, std::optional<Failure> failure) {
 
   std::optional<links::Verdict> verdict;
   if (failure) verdict = to_verdict(*failure, spec.token);
-  for (auto& channel : run.sends())
-    if (auto* const outlet = channel.outlet) {
-      outlet->remove(channel);
+  for (auto const& channel : run.sends())
+    if (auto* const outlet = channel->outlet) {
+      outlet->remove(*channel);
       if (verdict) outlet->send_verdict(links::FrameType::abort, id, epoch, *verdict);
     }
-  for (auto& channel : run.receives())
-    if (auto* const inlet = channel.inlet) {
-      inlet->remove(channel);
+  for (auto const& channel : run.receives())
+    if (auto* const inlet = channel->inlet) {
+      inlet->remove(*channel);
       if (verdict) inlet->send_verdict(links::FrameType::abort, id, epoch, *verdict);
     }
   remember(id, std::move(ended));
   auto const entry = runs_.find(id);
-  auto& dead = *dead_runs_.emplace_back(std::move(entry->second));
+  auto dead = std::move(entry->second);
   runs_.erase(entry);
   if (verdict)
     for (auto& inlet : inlets_) inlet->forget(id, epoch, *verdict);
-  if (std::exchange(dead.is_stalled, false)) options_.flights->goes_on(id);
-  dead.end(failure, surroundings_.now());
+  if (std::exchange(dead->is_stalled, false)) options_.flights->goes_on(id);
+  if (dead->has_device()) std::erase(device_runs_, dead.get());
+  auto const now = surroundings_.now();
+  if (!dead->device_rests()) {
+    dead->stop();
+    unrested_.push_back({std::move(dead), std::move(failure), now + device_patience});
+    return surroundings_.deadline_changed();
+  }
+  dead_runs_.emplace_back(std::move(dead))->end(failure, now);
 }
 
 void Engine::fail_all(Failure const& failure) {
@@ -269,6 +280,7 @@ void Engine::fail_all(Failure const& failure) {
 Engine::TimePoint Engine::next_deadline() const {
   auto next = TimePoint::max();
   for (auto const& [id, run] : runs_) next = std::min(next, run->next_deadline());
+  for (auto const& each : unrested_) next = std::min(next, each.give_up);
   return next;
 }
 
@@ -284,6 +296,7 @@ void Engine::check_deadlines() {
         if (auto failure = run->expired(now)) end_run(*run, std::move(failure));
       if (auto* const run = find_run(id); run != nullptr && run->wants_to_ask(now)) inquire(*run, now);
     }
+    poll_unrested();
   }
   settle();
 }
@@ -327,10 +340,10 @@ void Engine::inquire(Run& run, TimePoint now) {
 }
 
 Connection& Engine::connection_to(Run& run, plan::Rank rank) {
-  for (auto& channel : run.receives())
-    if (channel.peer() == rank && channel.inlet != nullptr) return *channel.inlet;
-  for (auto& channel : run.sends())
-    if (channel.peer() == rank && channel.outlet != nullptr) return *channel.outlet;
+  for (auto const& channel : run.receives())
+    if (channel->peer() == rank && channel->inlet != nullptr) return *channel->inlet;
+  for (auto const& channel : run.sends())
+    if (channel->peer() == rank && channel->outlet != nullptr) return *channel->outlet;
   auto const& peer = run.spec().members[rank];
   auto& outlet = outlet_to(peer, run.spec().deadline);
   outlet.depends(run.spec().run);
@@ -397,6 +410,8 @@ void Engine::settle() {
       if (run.work(turn_bytes)) {
         work_left = true;
         dirty_runs_.push(run);
+      } else if (auto failure = run.device_failure()) {
+        end_run(run, std::move(failure));
       } else if (run.finished()) {
         end_run(run, unsound_memory());
       }
@@ -410,6 +425,7 @@ void Engine::settle() {
   }
   held_ = false;
   if (dirty_runs_.empty() && dirty_connections_.empty()) bury();
+  if (awaits_devices()) surroundings_.poll_devices_soon();
 }
 
 void Engine::bury() {
@@ -422,6 +438,7 @@ void Engine::shut_down() {
   std::optional<Hold> hold(std::in_place, *this);
   shut_down_ = true;
   fail_all({EngineErrc::aborted, options_.worker + " stops", {}, {}});
+  wait_until_devices_rest();
   for (auto& [id, outlet] : outlets_) outlet->fail(Error(links::LinkErrc::closed, "the worker stops"));
   for (auto& inlet : inlets_) inlet->fail(Error(links::LinkErrc::closed, "the worker stops"));
   hold.reset();

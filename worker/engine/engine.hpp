@@ -29,6 +29,8 @@ class Surroundings : public Clock {
   virtual void settle_soon() = 0;
   // A run was started: Engine::next_deadline() may be earlier than before.
   virtual void deadline_changed() = 0;
+  // Calls Engine::poll_devices() in a moment, and only once however often it is asked to: GPUs are at work.
+  virtual void poll_devices_soon() = 0;
 
  protected:
   ~Surroundings() = default;
@@ -64,11 +66,16 @@ class Engine {
   // Goes on with everything that can go on. Safe to call at any time, also from within.
   void settle();
 
+  // Goes on with what GPUs have done meanwhile. True if that was anything.
+  bool poll_devices();
+  // GPUs are at work for runs that go on, or have been until now.
+  [[nodiscard]] bool awaits_devices() const;
+
   // Where the runs stand that are under way: all, or this one.
   [[nodiscard]] std::vector<RunProgress> progress(std::optional<std::uint64_t> run);
 
   // Something runs.
-  [[nodiscard]] bool is_busy() const { return !runs_.empty(); }
+  [[nodiscard]] bool is_busy() const { return !runs_.empty() || !unrested_.empty(); }
   [[nodiscard]] std::size_t links() const { return outlets_.size() + inlets_.size(); }
 
  private:
@@ -85,6 +92,15 @@ class Engine {
     bool was_started = false;
   };
   static constexpr std::size_t ended_max = 1024;
+
+  // A run that is over, but for what its GPU still does with its memory.
+  struct Unrested {
+    std::unique_ptr<Run> run;
+    std::optional<Failure> failure;
+    TimePoint give_up;
+  };
+  // No work of a run takes longer on a device that works.
+  static constexpr std::chrono::seconds device_patience{10};
 
   [[nodiscard]] DataPlaneOptions const& options() const { return options_; }
   [[nodiscard]] Run* find_run(std::uint64_t run);
@@ -114,6 +130,10 @@ class Engine {
   [[nodiscard]] bool memory_is_unsound() const;
   [[nodiscard]] std::optional<Failure> unsound_memory() const;
   void try_start(RunSpec spec, RunDone done);
+  // What the run needs of its GPU; null without one. Nothing if it is not to be had: then everybody has been told.
+  [[nodiscard]] std::optional<std::unique_ptr<DeviceWork>> begin_device(RunSpec const& spec, RunDone const& done);
+  bool poll_unrested();
+  void wait_until_devices_rest();
   void reject(RunDone const& done, Failure const& why);
   [[nodiscard]] Outlet& outlet_to(Peer const& peer, TimePoint deadline);
   [[nodiscard]] bool is_fenced(Identity const& peer) const;
@@ -148,7 +168,10 @@ class Engine {
   OnceQueue<Run> dirty_runs_;
   OnceQueue<Connection> dirty_connections_;
   std::vector<std::unique_ptr<Run>> dead_runs_;  // until no call is under way
-  bool held_ = false;                            // settle() does nothing: somebody up the stack goes on when it is done
+  std::vector<Run*> device_runs_;                // those of runs_ that have a GPU
+  std::vector<Unrested> unrested_;
+  std::vector<std::unique_ptr<Run>> stuck_;  // their devices never came to rest
+  bool held_ = false;                        // settle() does nothing: somebody up the stack goes on when it is done
   bool shut_down_ = false;
 };
 

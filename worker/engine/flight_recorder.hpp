@@ -15,6 +15,7 @@
 
 #include "collectives/core/dtype.hpp"
 #include "collectives/core/op.hpp"
+#include "worker/devices/cuda/gpu.hpp"
 #include "worker/engine/progress.hpp"
 #include "worker/engine/timeline.hpp"
 
@@ -49,8 +50,9 @@ struct Flight {
   double wait_seconds = 0;  // for peers
   std::uint64_t bytes_sent = 0;
   std::uint64_t bytes_received = 0;
-  std::uint32_t steps = 0;               // instructions completed
-  std::vector<FlightStep> instructions;  // none of calls over shared memory: they would cost as much as the call
+  std::uint32_t steps = 0;                  // instructions completed
+  std::vector<FlightStep> instructions;     // none of calls over shared memory: they would cost as much as the call
+  std::vector<devices::GpuSpan> gpu_spans;  // when its GPU was at work, from its start on; none without one
 };
 
 // Calls over shared memory take a few hundred nanoseconds: one that succeeded is a few words here, written by one

@@ -104,6 +104,8 @@ engine::RunResult Group::barrier(CallOptions const& options) {
 engine::RunResult Group::run(Op op, std::span<std::byte const> input, std::span<std::byte> output, Dtype dtype,
                              ReduceOp reduce, std::uint64_t elements, CallOptions const& options) {
   CHORUS_ASSERT(options.algorithm != nullptr, "the caller chooses an algorithm");
+  CHORUS_ASSERT(options.gpu == nullptr || !memory_.may_share || memory_.introduction == nullptr,
+                "who passes memory of a GPU has said so");
   std::lock_guard const lock(calling_);
   if (auto why = standing_error()) return failed(std::move(*why));
   if (!has_met_ && memory_.introduction != nullptr) {
@@ -181,6 +183,7 @@ engine::RunResult Group::run_over_links(Request const& request, std::span<std::b
   spec.reduce = request.reduce;
   spec.input = input;
   spec.output = output;
+  spec.gpu = request.options.gpu;
   spec.segment_bytes = request.options.segment_bytes;
   spec.window = request.options.window;
   spec.deadline = std::chrono::steady_clock::now() + request.options.timeout;
@@ -213,7 +216,9 @@ engine::RunResult Group::introduce(std::chrono::milliseconds timeout) {
   std::unique_ptr<engine::SharedGroup> shared;
   std::vector<engine::SharedCard> cards(size);
   engine::SharedCard card;
-  if (memory_.arena == nullptr) {
+  if (!memory_.may_share) {
+    why_not_shared_ = "this member may have tensors on a GPU";
+  } else if (memory_.arena == nullptr) {
     why_not_shared_ = "this member has no memory to share";
   } else if (auto made = engine::SharedGroup::make(*memory_.arena, membership_.rank, membership_.members);
              made.has_error()) {
@@ -335,6 +340,7 @@ void Group::ended(Prepared& prepared, engine::RunResult& result) {
   flight.bytes_received = result.bytes_received;
   flight.steps = result.steps;
   flight.instructions = std::move(result.instructions);
+  flight.gpu_spans = std::move(result.gpu_spans);
   flights->add(std::move(flight));
 }
 

@@ -48,6 +48,9 @@ struct CallOptions {
   // that differ all fail with plan_mismatch.
   std::uint64_t agreement = 0;
   std::chrono::milliseconds timeout{30000};
+  // Where this member's buffers lie; null: host memory. Others may have theirs elsewhere. Only of members whose
+  // GroupMemory may not be shared; outlives the call.
+  devices::GpuUnit* gpu = nullptr;
   std::uint64_t segment_bytes = engine::RunSpec{}.segment_bytes;
   std::uint32_t window = engine::RunSpec{}.window;
 };
@@ -61,6 +64,8 @@ struct GroupMemory {
   plan::Algorithm const* introduction = nullptr;  // of all_gather; null: this group uses links only
   memory::Arena* arena = nullptr;                 // null: this member has none, so the group uses links
   memory::RegionBook* regions = nullptr;          // not null where there is an arena
+  // False of a member that may pass memory of a GPU: then all of the group use links, which is agreed with the others.
+  bool may_share = true;
 };
 
 // Calls are matched by their order: the n-th call of every member is one collective. Members that call different things

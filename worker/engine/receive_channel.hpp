@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -21,13 +20,13 @@ class Inlet;
 inline constexpr std::size_t scratch_bytes = 128 * 1024;
 using Scratch = std::span<std::byte, scratch_bytes>;
 
-// Grants what the dependencies of its instructions allow, and puts what arrives where it belongs: a recv straight into
-// its destination, what is reduced or widened through the scratch memory, and eager bytes that came too early into a
-// stage.
+// Grants what the dependencies of its instructions allow, and checks what arrives. Where it goes is the derived
+// class's.
 class ReceiveChannel {
  public:
-  // instructions[m] receives message m. The state outlives the channel.
-  ReceiveChannel(RunState& state, plan::Rank peer, std::vector<std::uint32_t> instructions, std::uint64_t digest);
+  virtual ~ReceiveChannel() = default;
+  ReceiveChannel(ReceiveChannel const&) = delete;
+  ReceiveChannel& operator=(ReceiveChannel const&) = delete;
 
   [[nodiscard]] plan::Rank peer() const { return peer_; }
   [[nodiscard]] std::uint64_t run() const { return state_.run; }
@@ -45,7 +44,7 @@ class ReceiveChannel {
   [[nodiscard]] std::string where() const;  // "receiving message 2 of 6 (step 7 of 12)": the first that is incomplete
 
   // Message m's instruction may have become able to go on.
-  void wake(std::uint32_t message);
+  virtual void wake(std::uint32_t message) = 0;
 
   [[nodiscard]] bool has_grant() const { return !queue_.empty(); }
   bool next_grant(links::FrameHeader& header);
@@ -53,45 +52,50 @@ class ReceiveChannel {
   // A data frame of this run, then its payload: space() and filled() until header.length bytes have come. One frame at
   // a time. Errors: LinkErrc::bad_frame with what is wrong.
   [[nodiscard]] Status begin(links::FrameHeader const& header, Scratch scratch);
-  [[nodiscard]] std::span<std::byte> space();
-  void filled(std::size_t bytes);
+  [[nodiscard]] virtual std::span<std::byte> space() = 0;
+  virtual void filled(std::size_t bytes) = 0;
   // Instead of space() and filled(), for a payload that lies somewhere already: used at once, but counted only by
   // took(). After withdrawn() the channel takes no more.
-  void take(std::span<std::byte const> payload);
-  void took();
+  virtual void take(std::span<std::byte const> payload) = 0;
+  virtual void took() = 0;
   void withdrawn() { is_withdrawn_ = true; }
+  [[nodiscard]] bool is_withdrawn() const { return is_withdrawn_; }
 
- private:
-  enum class Way : std::uint8_t { direct, reduce, stage };
+ protected:
   struct Message {
     std::uint32_t instruction = 0;
     bool eager = false;
     bool queued = false;
     std::uint64_t granted = 0;   // bytes that may arrive
     std::uint64_t arrived = 0;   // bytes of whole frames
-    std::uint64_t stage_at = 0;  // where an eager message's stage begins
+    std::uint64_t stage_at = 0;  // where an eager message's stage begins: they may come before they can be used
   };
-  void end_frame();
-  void take_from_stage(Message& message);
+  // instructions[m] receives message m. The state outlives the channel.
+  ReceiveChannel(RunState& state, plan::Rank peer, std::vector<std::uint32_t> instructions, std::uint64_t digest);
+
+  // Of all eager messages together.
+  [[nodiscard]] std::uint64_t stage_bytes() const { return stage_bytes_; }
+  void grant(std::uint32_t m, std::uint64_t up_to);
+  // The frame at hand is one that the channel expects.
+  virtual void begun(Scratch scratch) = 0;
+  // It is there as a whole.
+  void arrived();
 
   RunState& state_;
+  std::vector<Message> messages_;
+  // The frame at hand.
+  std::uint32_t message_ = 0;
+  std::uint32_t frame_bytes_ = 0;
+  std::size_t frame_left_ = 0;
+
+ private:
   plan::Rank const peer_;
   std::uint64_t const digest_;
-  std::vector<Message> messages_;
   IndexQueue queue_;  // of messages with a grant to send
-  std::unique_ptr<std::byte[]> stage_;
   std::uint64_t stage_bytes_ = 0;
   std::uint32_t unreceived_ = 0;  // messages
   bool opened_ = false;
   bool is_withdrawn_ = false;
-
-  // The frame at hand.
-  Way way_ = Way::direct;
-  std::uint32_t message_ = 0;
-  std::uint32_t frame_bytes_ = 0;
-  std::size_t frame_left_ = 0;
-  std::byte* scratch_ = nullptr;
-  std::size_t in_scratch_ = 0;
 };
 
 }  // namespace chorus::engine

@@ -3,19 +3,22 @@
 
 #include <chrono>
 #include <cstdint>
-#include <deque>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "worker/engine/data_plane.hpp"
 #include "worker/engine/failure.hpp"
+#include "worker/engine/gpu/device_work.hpp"
+#include "worker/engine/gpu/gpu_steps.hpp"
 #include "worker/engine/progress.hpp"
 #include "worker/engine/receive_channel.hpp"
 #include "worker/engine/run_state.hpp"
 #include "worker/engine/send_channel.hpp"
 #include "worker/engine/timeline.hpp"
 #include "worker/engine/witness.hpp"
+#include "worker/engine/workspace.hpp"
 
 namespace chorus::engine {
 
@@ -30,14 +33,15 @@ class Run {
   // Ranks that wait only for ranks that were heard of give those who know better this long to name the culprit.
   static constexpr std::chrono::milliseconds grace{100};
 
-  // check(spec) is ok. The clock outlives the run.
-  Run(RunSpec spec, RunDone done, DataPlaneOptions const& options, Clock& clock);
+  // check(spec) is ok. `device` has begun for this spec where there is a GPU, and is null otherwise. The clock outlives
+  // the run.
+  Run(RunSpec spec, RunDone done, std::unique_ptr<DeviceWork> device, DataPlaneOptions const& options, Clock& clock);
   Run(Run const&) = delete;
   Run& operator=(Run const&) = delete;
 
   [[nodiscard]] RunSpec const& spec() const { return spec_; }
-  [[nodiscard]] std::deque<SendChannel>& sends() { return sends_; }
-  [[nodiscard]] std::deque<ReceiveChannel>& receives() { return receives_; }
+  [[nodiscard]] std::vector<std::unique_ptr<SendChannel>> const& sends() const { return sends_; }
+  [[nodiscard]] std::vector<std::unique_ptr<ReceiveChannel>> const& receives() const { return receives_; }
 
   // Goes on with every instruction that can: local work up to about `budget_bytes`, sends and grants by scheduling
   // their channels with the outlets and inlets. True if local work is left.
@@ -85,8 +89,19 @@ class Run {
   // "rank 2 (w2)"
   [[nodiscard]] std::string name_of(plan::Rank rank) const;
 
-  // Calls `done`. Nothing of the run is used afterwards, and its memory may be gone.
+  [[nodiscard]] bool has_device() const { return device_ != nullptr; }
+  // Goes on with what the device has done meanwhile. True if that was anything, or if it has failed.
+  bool poll_device() { return device_->poll(); }
+  [[nodiscard]] bool is_device_at_work() const { return device_->is_at_work(); }
+  [[nodiscard]] std::optional<Failure> device_failure() const;
+  // Whether the device has nothing left of a run that goes on no more.
+  [[nodiscard]] bool device_rests() { return device_ == nullptr || device_->rests(); }
+
+  // Calls `done`. Nothing of the run is used afterwards, and its memory may be gone. The device rests, or has not come
+  // to rest for so long that it counts as lost: then what it may still write to is kept with the run.
   void end(std::optional<Failure> const& failure, TimePoint now);
+  // It is over, and ends when the device rests.
+  void stop() { ended_ = true; }
   [[nodiscard]] bool ended() const { return ended_; }
 
   bool is_queued = false;   // with the engine, to be worked on
@@ -94,6 +109,14 @@ class Run {
 
  private:
   void prepare_channels();
+  [[nodiscard]] std::unique_ptr<SendChannel> send_channel(std::uint32_t c, std::vector<std::uint32_t> sends,
+                                                          links::Open const& open);
+  [[nodiscard]] std::unique_ptr<ReceiveChannel> receive_channel(std::uint32_t c, std::vector<std::uint32_t> receives,
+                                                                std::uint64_t digest);
+  bool work_on_host(std::uint64_t budget_bytes);
+  bool work_on_device();
+  // The device has had work for a while, and done nothing of it.
+  [[nodiscard]] std::optional<Failure> device_is_late(TimePoint now) const;
   void go_on(std::uint32_t instruction);
   struct Wait {
     plan::Rank rank = 0;
@@ -107,9 +130,12 @@ class Run {
   RunDone done_;
   TimePoint const started_;
   Timeline timeline_;
+  std::unique_ptr<DeviceWork> device_;  // either this one,
+  std::optional<Workspace> workspace_;  // or this
   RunState state_;
-  std::deque<SendChannel> sends_;  // stable addresses
-  std::deque<ReceiveChannel> receives_;
+  std::optional<GpuSteps> device_steps_;  // with the device
+  std::vector<std::unique_ptr<SendChannel>> sends_;
+  std::vector<std::unique_ptr<ReceiveChannel>> receives_;
   struct Place {
     std::uint32_t channel = 0;  // index into sends_ or receives_
     std::uint32_t message = 0;

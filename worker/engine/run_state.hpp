@@ -1,10 +1,10 @@
 // What the parts of a run share.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "worker/engine/scoreboard.hpp"
-#include "worker/engine/workspace.hpp"
 
 namespace chorus::engine {
 
@@ -15,7 +15,7 @@ struct RunState {
   std::uint32_t window = 0;         // data frames per channel that are given to a link and not yet sent
   std::uint64_t eager_bytes = 0;    // per channel
   plan::Program const& program;
-  Workspace workspace;
+  std::size_t element_bytes = 1;
   Scoreboard board;
   std::uint64_t bytes_sent = 0;  // payload
   std::uint64_t bytes_received = 0;
@@ -36,6 +36,9 @@ class EagerBudget {
     left_ -= message_bytes + overhead;
     return true;
   }
+
+  // What a message that came too early takes in the receiver's memory.
+  [[nodiscard]] static std::uint64_t stage_bytes(std::uint64_t message_bytes) { return (message_bytes + 15) / 16 * 16; }
 
  private:
   std::uint64_t left_;

@@ -10,8 +10,8 @@ using links::FrameHeader;
 using links::FrameType;
 
 SendChannel::SendChannel(RunState& state, plan::Rank peer, std::vector<std::uint32_t> instructions,
-                         links::Open const& open, std::string_view description)
-    : state_(state), peer_(peer), messages_(instructions.size()), queue_(instructions.size()) {
+                         links::Open const& open, std::string_view description, std::size_t queue_capacity)
+    : state_(state), messages_(instructions.size()), queue_(queue_capacity), peer_(peer) {
   EagerBudget budget(state.eager_bytes);
   for (std::size_t m = 0; m < messages_.size(); ++m) {
     auto& message = messages_[m];
@@ -26,14 +26,7 @@ SendChannel::SendChannel(RunState& state, plan::Rank peer, std::vector<std::uint
 }
 
 std::uint64_t SendChannel::sendable(Message const& message) const {
-  return std::min(message.credit, state_.board.ready(message.instruction)) - message.issued;
-}
-
-void SendChannel::wake(std::uint32_t m) {
-  auto& message = messages_[m];
-  if (message.queued || sendable(message) == 0) return;
-  message.queued = true;
-  queue_.push(m);
+  return std::min(message.credit, state_.board.ready(message.instruction)) - message.taken;
 }
 
 bool SendChannel::next_frame(links::OutFrame& frame) {
@@ -47,26 +40,10 @@ bool SendChannel::next_frame(links::OutFrame& frame) {
     frame.payload = std::span(open_).first(open_bytes_);
     return true;
   }
-  while (!queue_.empty() && in_flight_ < state_.window) {
-    auto const m = queue_.front();
-    auto& message = messages_[m];
-    auto const bytes = std::min(sendable(message), state_.segment_bytes);
-    if (bytes == 0) {
-      queue_.pop();
-      message.queued = false;
-      continue;
-    }
-    frame.payload = state_.workspace.source(message.instruction, bytes);
-    frame.header.type = FrameType::data;
-    frame.header.message = m;
-    frame.header.length = static_cast<std::uint32_t>(frame.payload.size());
-    frame.header.offset = message.issued;
-    state_.workspace.skip_source(message.instruction, frame.payload.size());
-    message.issued += frame.payload.size();
-    ++in_flight_;
-    return true;
-  }
-  return false;
+  if (in_flight_ >= state_.window || !next_data(frame)) return false;
+  frame.header.type = FrameType::data;
+  ++in_flight_;
+  return true;
 }
 
 void SendChannel::frame_sent(FrameHeader const& header) {
@@ -76,6 +53,7 @@ void SendChannel::frame_sent(FrameHeader const& header) {
   }
   auto const instruction = messages_[header.message].instruction;
   --in_flight_;
+  payload_sent(header);
   state_.bytes_sent += header.length;
   state_.board.advance(instruction, header.length);
   if (state_.board.done(instruction) == state_.board.total(instruction)) --unsent_;
@@ -97,10 +75,11 @@ Status SendChannel::granted(FrameHeader const& header) {
   return ok();
 }
 
+// What was taken and not yet issued is this rank's to bring to where the link takes it from.
 bool SendChannel::waits_for_peer() const {
   if (finished()) return false;
   return !open_sent_ || in_flight_ != 0 || std::any_of(messages_.begin(), messages_.end(), [&](auto const& message) {
-    return state_.board.ready(message.instruction) > message.issued;
+    return message.taken == message.issued && state_.board.ready(message.instruction) > message.issued;
   });
 }
 

@@ -16,12 +16,12 @@ namespace chorus::engine {
 class Outlet;
 
 // Frames come out in the order in which their bytes became ready. A message is sent without a grant if it is within the
-// eager budget, which both ends compute alike (EagerBudget).
+// eager budget, which both ends compute alike (EagerBudget). Where the bytes come from is the derived class's.
 class SendChannel {
  public:
-  // instructions[m] sends message m. The state outlives the channel.
-  SendChannel(RunState& state, plan::Rank peer, std::vector<std::uint32_t> instructions, links::Open const& open,
-              std::string_view description);
+  virtual ~SendChannel() = default;
+  SendChannel(SendChannel const&) = delete;
+  SendChannel& operator=(SendChannel const&) = delete;
 
   [[nodiscard]] plan::Rank peer() const { return peer_; }
   [[nodiscard]] std::uint64_t run() const { return state_.run; }
@@ -31,7 +31,7 @@ class SendChannel {
   bool is_queued = false;  // with the outlet
 
   // Message m's instruction may have become able to go on.
-  void wake(std::uint32_t message);
+  virtual void wake(std::uint32_t message) = 0;
   // Gives the open frame first. False when nothing can be sent now.
   bool next_frame(links::OutFrame& frame);
   [[nodiscard]] bool has_frame() const { return !open_given_ || (!queue_.empty() && in_flight_ < state_.window); }
@@ -46,20 +46,33 @@ class SendChannel {
   // "sending message 2 of 6 (step 7 of 12)": the first that is not sent.
   [[nodiscard]] std::string where() const;
 
- private:
+ protected:
   struct Message {
     std::uint32_t instruction = 0;
     bool eager = false;
     bool queued = false;
     std::uint64_t credit = 0;  // bytes that may be sent
+    std::uint64_t taken = 0;   // bytes that are on their way, to the link or to where it takes them from
     std::uint64_t issued = 0;  // bytes given to the link
   };
+  // instructions[m] sends message m. The state outlives the channel. `queue_` is the derived class's: of messages, or
+  // of whatever it sends one after the other; while it is empty there is no frame.
+  SendChannel(RunState& state, plan::Rank peer, std::vector<std::uint32_t> instructions, links::Open const& open,
+              std::string_view description, std::size_t queue_capacity);
+
+  // Bytes of the message that nothing holds back, and that were not taken.
   [[nodiscard]] std::uint64_t sendable(Message const& message) const;
+  // The next frame of `queue_`: payload, message, length and offset. False: nothing was there after all.
+  virtual bool next_data(links::OutFrame& frame) = 0;
+  // The payload of the frame was handed over.
+  virtual void payload_sent(links::FrameHeader const& header) = 0;
 
   RunState& state_;
-  plan::Rank const peer_;
   std::vector<Message> messages_;
-  IndexQueue queue_;  // of messages with sendable bytes
+  IndexQueue queue_;
+
+ private:
+  plan::Rank const peer_;
   std::uint32_t in_flight_ = 0;
   std::uint32_t unsent_ = 0;  // messages
   bool open_given_ = false, open_sent_ = false;

@@ -68,6 +68,10 @@ api::FlightInstruction step_message(engine::FlightStep const& step) {
   return message;
 }
 
+std::string_view name_of(devices::Lane lane) {
+  return lane == devices::Lane::in ? "in" : lane == devices::Lane::out ? "out" : "compute";
+}
+
 api::Flight flight_message(engine::Flight const& flight, bool with_instructions) {
   api::Flight message;
   auto const& kind = *flight.kind;
@@ -94,6 +98,11 @@ api::Flight flight_message(engine::Flight const& flight, bool with_instructions)
   if (!with_instructions) return message;
   auto& instructions = message.instructions.emplace();
   for (auto const& step : flight.instructions) instructions.push_back(step_message(step));
+  if (flight.gpu_spans.empty()) return message;
+  auto& gpu = message.gpu.emplace();
+  for (auto const& span : flight.gpu_spans)
+    gpu.push_back({std::string(name_of(span.lane)), static_cast<double>(span.begin_ns) / 1000,
+                   static_cast<double>(span.end_ns) / 1000, span.bytes});
   return message;
 }
 

@@ -187,6 +187,13 @@ class CudaSession final : public GpuSession {
     return spans_;
   }
 
+  void start_over() override {
+    static_cast<void>(use());  // so that nothing of the past is counted later
+    use_ = {};
+    spans_.clear();
+    is_epoch_recorded_ = false;
+  }
+
  private:
   struct Queue {
     cudaStream_t stream = nullptr;

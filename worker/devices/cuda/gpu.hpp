@@ -79,6 +79,8 @@ class GpuSession {
 
   [[nodiscard]] virtual GpuUse use() = 0;                  // of marks that were seen to be reached
   [[nodiscard]] virtual std::vector<GpuSpan> spans() = 0;  // of these, the first spans_max
+  // For another user, with nothing queued: use and spans begin anew.
+  virtual void start_over() = 0;
 };
 
 // Thread-safe. Outlives its sessions and its memory. Addresses are this process's, and only the device's work may look

@@ -42,6 +42,7 @@ class PinnedPool {
   [[nodiscard]] Result<PinnedSlot> take();
 
   [[nodiscard]] std::uint64_t pinned_bytes() const;  // in use or kept
+  [[nodiscard]] std::uint64_t limit_bytes() const { return slots_max_ * slot_bytes; }
 
  private:
   friend class PinnedSlot;

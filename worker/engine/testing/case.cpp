@@ -136,8 +136,9 @@ Collective::Collective(Fleet& fleet, Case c, std::chrono::steady_clock::time_poi
     spec.segment_bytes = case_.segment_bytes;
     spec.window = case_.window;
     spec.deadline = now + case_.timeout;
-    spec.output = output;
-    spec.input = one_buffer ? output : state_->inputs[rank].bytes;
+    spec.output = state_->outputs[rank].for_engine();
+    spec.input = one_buffer ? spec.output : state_->inputs[rank].for_engine();
+    spec.gpu = fleet.gpu(rank);
   }
 }
 
@@ -168,7 +169,7 @@ std::string Collective::wrong(plan::Rank rank) const {
   if (!state_->results[rank]) return who + "has not ended";
   if (state_->results[rank]->status.has_error()) return who + state_->results[rank]->status.error().detail;
   auto const& expected = expected_[rank];
-  auto const got = state_->specs[rank].output.subspan(expected.offset, expected.bytes.size());
+  auto const got = state_->outputs[rank].bytes.subspan(expected.offset, expected.bytes.size());
   auto const differs = std::mismatch(got.begin(), got.end(), expected.bytes.begin()).first;
   if (differs != got.end())
     return who + "differs at element " +

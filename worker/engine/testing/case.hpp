@@ -17,6 +17,11 @@ namespace chorus::engine::testing {
 struct Buffer {
   std::shared_ptr<std::byte> owner;
   std::span<std::byte> bytes;
+  std::byte* on_device = nullptr;  // where the engine finds them, if they lie on a GPU
+
+  [[nodiscard]] std::span<std::byte> for_engine() const {
+    return on_device != nullptr ? std::span(on_device, bytes.size()) : bytes;
+  }
 };
 
 // Ranks that can run programs, whatever connects them.
@@ -24,6 +29,8 @@ class Fleet {
  public:
   // Memory for a rank's input or output.
   [[nodiscard]] virtual Buffer allocate(plan::Rank rank, std::size_t bytes);
+  // On which allocate() gives memory; null: in the host's.
+  [[nodiscard]] virtual devices::GpuUnit* gpu(plan::Rank) const { return nullptr; }
   [[nodiscard]] virtual std::uint32_t ranks() const = 0;
   [[nodiscard]] virtual Peer peer(plan::Rank rank) const = 0;
   virtual void start(plan::Rank rank, RunSpec spec, RunDone done) = 0;

@@ -19,7 +19,8 @@ std::pair<tcp::socket, tcp::socket> socket_pair(boost::asio::io_context& io) {
 }  // namespace
 
 LoopbackFleet::LoopbackFleet(FleetOptions options)
-    : network_(options.network),
+    : gpus_(std::move(options.gpus)),
+      network_(options.network),
       arenas_(std::move(options.arenas)),
       tensors_(options.tensors),
       random_(options.network.seed) {
@@ -39,7 +40,10 @@ LoopbackFleet::~LoopbackFleet() {
   for (auto& end : shm_ends_) end.link->let_go();
 }
 
+devices::GpuUnit* LoopbackFleet::gpu(plan::Rank rank) const { return unit_of(gpus_, rank); }
+
 Buffer LoopbackFleet::allocate(plan::Rank rank, std::size_t bytes) {
+  if (gpu(rank) != nullptr) return allocate_on(gpus_[rank], bytes);
   bool const in_arena = tensors_ == Tensors::in_arenas && !arenas_.empty();
   return in_arena ? allocate_in(arenas_[rank], bytes) : Fleet::allocate(rank, bytes);
 }
@@ -53,11 +57,24 @@ void LoopbackFleet::start(plan::Rank rank, RunSpec spec, RunDone done) {
 }
 
 bool LoopbackFleet::step() {
-  if (later_.empty()) return network_.step() || step_shm() || io_.poll() != 0;
+  if (!gpus_.empty() && random_() % 2 == 0 && step_devices()) return true;
+  if (later_.empty()) return network_.step() || step_shm() || io_.poll() != 0 || step_devices();
   auto const next = std::move(later_.front());
   later_.pop_front();
   next();
   return true;
+}
+
+// Something was done on a GPU, whether or not it was what an engine waits for.
+bool LoopbackFleet::step_devices() {
+  auto const from = gpus_.empty() ? 0 : random_() % gpus_.size();
+  for (std::size_t i = 0; i < gpus_.size(); ++i) {
+    auto const rank = static_cast<plan::Rank>((from + i) % gpus_.size());
+    if (gpus_[rank] == nullptr || stopped_.contains(rank)) continue;
+    auto const before = gpus_[rank]->gpu.operations();
+    if (members_[rank]->engine.poll_devices() || gpus_[rank]->gpu.operations() != before) return true;
+  }
+  return false;
 }
 
 bool LoopbackFleet::step_shm() {

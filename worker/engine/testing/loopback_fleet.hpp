@@ -16,6 +16,7 @@
 #include "worker/engine/engine.hpp"
 #include "worker/engine/testing/arenas.hpp"
 #include "worker/engine/testing/case.hpp"
+#include "worker/engine/testing/doubles.hpp"
 #include "worker/links/loopback.hpp"
 #include "worker/links/shm_link.hpp"
 #include "worker/memory/region_book.hpp"
@@ -29,6 +30,7 @@ struct FleetOptions {
   std::size_t early_runs = 64;
   Arenas arenas;  // of all ranks
   Tensors tensors = Tensors::in_arenas;
+  Doubles gpus;  // by rank, null: none; empty: of nobody
 };
 
 class LoopbackFleet final : public Fleet {
@@ -41,6 +43,7 @@ class LoopbackFleet final : public Fleet {
   [[nodiscard]] std::uint32_t ranks() const override { return static_cast<std::uint32_t>(members_.size()); }
   [[nodiscard]] Peer peer(plan::Rank rank) const override;
   [[nodiscard]] Buffer allocate(plan::Rank rank, std::size_t bytes) override;
+  [[nodiscard]] devices::GpuUnit* gpu(plan::Rank rank) const override;
   void start(plan::Rank rank, RunSpec spec, RunDone done) override;
   bool run_until(std::atomic<std::size_t> const& ended, std::size_t count) override;
 
@@ -70,6 +73,7 @@ class LoopbackFleet final : public Fleet {
     void dial(std::uint64_t outlet, Peer const& peer, TimePoint deadline) override;
     void settle_soon() override;
     void deadline_changed() override {}
+    void poll_devices_soon() override {}  // the fleet does, by and by
 
     LoopbackFleet& fleet;
     plan::Rank const rank;
@@ -80,6 +84,7 @@ class LoopbackFleet final : public Fleet {
 
   bool step();
   bool step_shm();
+  bool step_devices();
   struct Pair {
     std::shared_ptr<links::ShmLink> dialer, acceptor;
   };
@@ -88,6 +93,7 @@ class LoopbackFleet final : public Fleet {
   void connect(Member& from, std::uint64_t outlet, Peer const& peer);
 
   TimePoint now_{std::chrono::hours(1)};
+  Doubles const gpus_;
   links::LoopbackNetwork network_;
   std::vector<std::unique_ptr<Member>> members_;
   std::deque<std::function<void()>> later_;

@@ -9,8 +9,8 @@ namespace chorus::engine::testing {
 
 namespace asio = boost::asio;
 
-TcpFleet::TcpFleet(std::uint32_t ranks, DataPlaneOptions options, Arenas arenas, Tensors tensors)
-    : arenas_(std::move(arenas)), tensors_(tensors), work_(asio::make_work_guard(io_)) {
+TcpFleet::TcpFleet(std::uint32_t ranks, DataPlaneOptions options, Arenas arenas, Tensors tensors, Doubles gpus)
+    : arenas_(std::move(arenas)), tensors_(tensors), gpus_(std::move(gpus)), work_(asio::make_work_guard(io_)) {
   for (plan::Rank rank = 0; rank < ranks; ++rank) {
     auto& member = *members_.emplace_back(std::make_unique<Member>());
     options.worker = "w" + std::to_string(rank);
@@ -59,6 +59,7 @@ Peer TcpFleet::peer(plan::Rank rank) const {
 }
 
 Buffer TcpFleet::allocate(plan::Rank rank, std::size_t bytes) {
+  if (gpu(rank) != nullptr) return allocate_on(gpus_[rank], bytes);
   bool const in_arena = tensors_ == Tensors::in_arenas && rank < arenas_.size() && arenas_[rank] != nullptr;
   return in_arena ? allocate_in(arenas_[rank], bytes) : Fleet::allocate(rank, bytes);
 }

@@ -13,17 +13,20 @@
 #include "worker/engine/group.hpp"
 #include "worker/engine/testing/arenas.hpp"
 #include "worker/engine/testing/case.hpp"
+#include "worker/engine/testing/doubles.hpp"
 
 namespace chorus::engine::testing {
 
 class TcpFleet final : public Fleet {
  public:
-  TcpFleet(std::uint32_t ranks, DataPlaneOptions options, Arenas arenas = {}, Tensors tensors = Tensors::in_arenas);
+  TcpFleet(std::uint32_t ranks, DataPlaneOptions options, Arenas arenas = {}, Tensors tensors = Tensors::in_arenas,
+           Doubles gpus = {});
   ~TcpFleet() override;
 
   [[nodiscard]] std::uint32_t ranks() const override { return static_cast<std::uint32_t>(members_.size()); }
   [[nodiscard]] Peer peer(plan::Rank rank) const override;
   [[nodiscard]] Buffer allocate(plan::Rank rank, std::size_t bytes) override;
+  [[nodiscard]] devices::GpuUnit* gpu(plan::Rank rank) const override { return unit_of(gpus_, rank); }
   void start(plan::Rank rank, RunSpec spec, RunDone done) override;
   bool run_until(std::atomic<std::size_t> const& ended, std::size_t count) override;
 
@@ -44,6 +47,7 @@ class TcpFleet final : public Fleet {
 
   Arenas const arenas_;  // of some ranks only, perhaps
   Tensors const tensors_;
+  Doubles const gpus_;  // of some ranks only, perhaps
   boost::asio::io_context io_{1};
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_;
   std::vector<std::unique_ptr<Member>> members_;

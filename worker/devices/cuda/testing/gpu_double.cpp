@@ -82,12 +82,17 @@ class DoubleSession final : public GpuSession {
   Result<bool> reached(Mark mark) override {
     if (is_reached(mark)) return true;
     if (auto const works = gpu_.work(); !works) return works.error();
-    static_cast<void>(do_one());
+    if (!gpu_.hangs_) static_cast<void>(do_one());
     return is_reached(mark);
   }
 
   GpuUse use() override { return use_; }
   std::vector<GpuSpan> spans() override { return spans_; }
+  void start_over() override {
+    use_ = {};
+    spans_.clear();
+    clock_ = 0;
+  }
 
  private:
   struct Work {
@@ -118,6 +123,7 @@ class DoubleSession final : public GpuSession {
       }
       queue.work.pop_front();
       ++queue.done;
+      ++gpu_.operations_;
       return true;
     }
     return false;

@@ -23,6 +23,11 @@ class GpuDouble final : public Gpu {
 
   // Every operation that is queued after the next `count` ones fails; with GpuErrc::lost, all calls from then on.
   void fail_after(std::int64_t count, GpuErrc how);
+  // Hangs: takes what it is asked to do, and does none of it until it goes on.
+  void hang() { hangs_ = true; }
+  void go_on() { hangs_ = false; }
+  // What it has done of what was queued.
+  [[nodiscard]] std::uint64_t operations() const { return operations_; }
   void share_nothing() { shares_ = false; }  // as where the system has no handles
   // What the device has in its memory there, for tests that look behind the curtain.
   [[nodiscard]] std::span<std::byte> behind(std::span<std::byte const> memory) const;
@@ -63,6 +68,8 @@ class GpuDouble final : public Gpu {
   GpuErrc failure_ = GpuErrc::failed;
   bool lost_ = false;
   std::atomic<std::uint64_t> allocations_{0};
+  std::atomic<std::uint64_t> operations_{0};
+  std::atomic<bool> hangs_{false};
   std::uint64_t const seed_;
 };
 

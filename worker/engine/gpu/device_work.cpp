@@ -1,0 +1,211 @@
+#include "worker/engine/gpu/device_work.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace chorus::engine {
+
+using devices::GpuErrc;
+using devices::Lane;
+using devices::Mark;
+
+void DeviceWork::Queue::push(Pending const& pending) {
+  if (size_ == ring_.size()) {  // only while more is queued than ever before
+    std::rotate(ring_.begin(), ring_.begin() + static_cast<std::ptrdiff_t>(first_), ring_.end());
+    first_ = 0;
+    ring_.resize(std::max<std::size_t>(2 * ring_.size(), 16));
+  }
+  ring_[(first_ + size_++) % ring_.size()] = pending;
+}
+
+void DeviceWork::Queue::pop() {
+  first_ = (first_ + 1) % ring_.size();
+  --size_;
+}
+
+DeviceWork::DeviceWork(RunSpec const& spec, Clock& clock)
+    : unit_(*spec.gpu),
+      clock_(clock),
+      workspace_(*spec.program, spec.dtype, spec.reduce, spec.sizes, spec.input, spec.output),
+      still_since_(clock.now()) {}
+
+Result<std::unique_ptr<DeviceWork>> DeviceWork::begin(RunSpec const& spec, std::uint64_t eager_bytes, Clock& clock) {
+  std::unique_ptr<DeviceWork> work(new DeviceWork(spec, clock));
+  if (auto const reserved = work->reserve(spec, eager_bytes); !reserved) {
+    spec.gpu->saw(reserved.error());
+    return reserved.error();
+  }
+  return work;
+}
+
+Status DeviceWork::reserve(RunSpec const& spec, std::uint64_t eager_bytes) {
+  if (auto const why = unit_.lost()) return Error(GpuErrc::lost, *why);
+  auto const& program = *spec.program;
+  auto& pool = unit_.pinned();
+  // A quarter: several runs may be under way at the same time.
+  staging_ = plan_staging(program, channel_messages(program), workspace_.total_bytes(), eager_bytes,
+                          pool.limit_bytes() / 4);
+  auto pinned = PinnedArea::take(pool, staging_.bytes);
+  if (!pinned && pinned.error().code == GpuErrc::out_of_memory)
+    return Error(GpuErrc::out_of_memory,
+                 device() + ": the run needs " + std::to_string(staging_.bytes) +
+                     " bytes of pinned memory, and --gpu-pinned-bytes allows " + std::to_string(pool.limit_bytes()) +
+                     " for all runs there together: " + pinned.error().detail);
+  if (!pinned) return pinned.error();
+  pinned_ = std::move(*pinned);
+
+  auto const own_bytes = workspace_.own_bytes();
+  bool const needs_twin = std::any_of(program.instructions.begin(), program.instructions.end(), [&](auto const& each) {
+    auto const i = static_cast<std::uint32_t>(&each - program.instructions.data());
+    return each.receives() && !workspace_.receives_as_it_is(i);
+  });
+  if (auto const bytes = own_bytes + (needs_twin ? staging_.received_bytes : 0); bytes != 0) {
+    auto memory = unit_.acquire(bytes);
+    if (!memory) return Error(memory.error().code, memory.error().detail + ", by a run for its partial results");
+    memory_ = std::move(*memory);
+    workspace_.lie_in(memory_->bytes().data());
+    twin_ = memory_->bytes().data() + own_bytes;
+  }
+
+  auto session = unit_.session();
+  if (!session) return session.error();
+  session_ = std::move(*session);
+  return ok();
+}
+
+DeviceWork::~DeviceWork() {
+  if (session_ && !error_ && pieces_ == 0) unit_.give_back(std::move(session_));
+}
+
+std::string DeviceWork::device() const { return devices::device_name(unit_.gpu().info().index); }
+
+void DeviceWork::began() {
+  auto const now = clock_.now();
+  if (pieces_++ == 0) still_since_ = now;
+  if (!first_work_) first_work_ = now;
+}
+
+void DeviceWork::failed(Error const& why) {
+  if (!error_) error_ = why;
+  unit_.saw(why);
+}
+
+void DeviceWork::follow_up(Status const& queued, Mark mark, DevicePiece const& piece, DeviceClient& client) {
+  if (!queued) return failed(queued.error());
+  if (mark.number == 0) {  // not marked yet
+    auto const made = session_->mark(mark.lane);
+    if (!made) return failed(made.error());
+    mark = *made;
+  }
+  began();
+  of(mark.lane).push({mark, piece, &client});
+}
+
+Status DeviceWork::queue_receive(std::uint32_t i, std::uint64_t offset, std::uint64_t bytes, Mark& mark) {
+  bool const as_it_is = workspace_.receives_as_it_is(i);
+  for (std::uint64_t at = 0; at < bytes;) {
+    auto const from = pinned_.at(offset + at, bytes - at);
+    auto const queued = as_it_is ? workspace_.copy_in(*session_, i, from.data(), from.size())
+                                 : session_->copy(Lane::in, twin_ + offset + at, from.data(), from.size());
+    if (!queued) return queued;
+    at += from.size();
+  }
+  mark.lane = Lane::in;
+  if (as_it_is) return ok();
+  auto const there = session_->mark(Lane::in);
+  if (!there) return there.error();
+  if (auto const follows = session_->follow(Lane::compute, *there); !follows) return follows;
+  mark.lane = Lane::compute;
+  return workspace_.take_in(*session_, i, twin_ + offset, bytes);
+}
+
+void DeviceWork::receive(std::uint32_t i, std::uint64_t offset, DevicePiece const& piece, DeviceClient& client) {
+  if (error_) return;
+  Mark mark;
+  auto const queued = queue_receive(i, offset, piece.bytes, mark);
+  follow_up(queued, mark, piece, client);
+}
+
+Status DeviceWork::queue_send(std::uint32_t i, std::uint64_t offset, std::uint64_t bytes) {
+  for (std::uint64_t at = 0; at < bytes;) {
+    auto const to = pinned_.at(offset + at, bytes - at);
+    if (auto const queued = workspace_.copy_out(*session_, i, to.data(), to.size()); !queued) return queued;
+    at += to.size();
+  }
+  return ok();
+}
+
+void DeviceWork::send(std::uint32_t i, std::uint64_t offset, DevicePiece const& piece, DeviceClient& client) {
+  if (error_) return;
+  auto const queued = queue_send(i, offset, piece.bytes);
+  follow_up(queued, {Lane::out, 0}, piece, client);
+}
+
+void DeviceWork::work(std::uint32_t i, DevicePiece const& piece, DeviceClient& client) {
+  if (error_) return;
+  auto const queued = workspace_.work(*session_, i, piece.bytes);
+  follow_up(queued, {Lane::compute, 0}, piece, client);
+}
+
+bool DeviceWork::poll() {
+  bool moved = false;
+  for (auto& queue : pending_)
+    while (!error_ && !queue.empty()) {
+      auto const reached = session_->reached(queue.front().mark);
+      if (!reached) {
+        failed(reached.error());
+        return true;
+      }
+      if (!*reached) break;
+      auto const [mark, piece, client] = queue.front();
+      queue.pop();
+      --pieces_;
+      moved = true;
+      client->device_did(piece);
+    }
+  if (moved) still_since_ = clock_.now();
+  return moved;
+}
+
+bool DeviceWork::rests() {
+  if (!error_ && pieces_ == 0) return true;
+  // Work may have been queued without a mark behind it: where an error came between the two.
+  if (error_ && error_->code == GpuErrc::lost) return true;
+  for (std::size_t lane = 0; lane < devices::lane_count; ++lane) {
+    auto& last = last_marks_[lane];
+    if (!last) {
+      auto const made = session_->mark(static_cast<Lane>(lane));
+      if (!made) {
+        failed(made.error());
+        return made.error().code == GpuErrc::lost;
+      }
+      last = *made;
+    }
+    auto const reached = session_->reached(*last);
+    if (!reached) {
+      failed(reached.error());
+      return reached.error().code == GpuErrc::lost;
+    }
+    if (!*reached) return false;
+  }
+  pieces_ = 0;
+  return true;
+}
+
+void DeviceWork::give_up() {
+  unit_.saw(Error(GpuErrc::lost, device() + ": it has not done for too long what was queued there"));
+}
+
+DeviceWork::Report DeviceWork::report(Clock::TimePoint started) {
+  Report report{session_->use(), session_->spans()};
+  unit_.count(report.use);
+  auto const begun = first_work_.value_or(started) - started;
+  auto const begun_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(begun).count();
+  for (auto& span : report.spans) {
+    span.begin_ns += begun_ns;
+    span.end_ns += begun_ns;
+  }
+  return report;
+}
+
+}  // namespace chorus::engine

@@ -1,0 +1,126 @@
+// What one run has its GPU do: copies in, reductions and copies out, each followed until it is done.
+//
+// The data thread queues work and looks, now and then, how far the device has come; it never waits for it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "worker/devices/cuda/gpus.hpp"
+#include "worker/engine/clock.hpp"
+#include "worker/engine/data_plane.hpp"
+#include "worker/engine/gpu/gpu_workspace.hpp"
+#include "worker/engine/gpu/pinned_area.hpp"
+#include "worker/engine/gpu/staging.hpp"
+
+namespace chorus::engine {
+
+// A part of a message, or of an instruction that stays here, while the device has it.
+struct DevicePiece {
+  std::uint32_t number = 0;  // of the message, or of the instruction
+  std::uint64_t bytes = 0;
+  std::uint32_t block = 0;  // the channel's, if `frees_block`
+  bool frees_block = false;
+};
+
+// Is told when a piece is done. Outlives the work.
+class DeviceClient {
+ public:
+  virtual void device_did(DevicePiece const& piece) = 0;
+
+ protected:
+  ~DeviceClient() = default;
+};
+
+// Lives on the data thread. After an error nothing more is queued, and nobody is told of anything.
+class DeviceWork {
+ public:
+  // Takes all that the run will ever need: a session, memory of the device and pinned memory. The spec is checked and
+  // has a GPU; it and the clock outlive the work. Errors: GpuErrc, with what the run needs and what bounds it.
+  [[nodiscard]] static Result<std::unique_ptr<DeviceWork>> begin(RunSpec const& spec, std::uint64_t eager_bytes,
+                                                                 Clock& clock);
+  ~DeviceWork();
+  DeviceWork(DeviceWork const&) = delete;
+  DeviceWork& operator=(DeviceWork const&) = delete;
+
+  [[nodiscard]] Staging const& staging() const { return staging_; }
+  [[nodiscard]] std::span<std::byte> pinned(std::uint64_t offset, std::uint64_t limit) const {
+    return pinned_.at(offset, limit);
+  }
+
+  // Queue the next bytes of instruction i, which lie at this offset of the pinned memory or go there; `client` is told
+  // of the piece when they are done.
+  void receive(std::uint32_t i, std::uint64_t offset, DevicePiece const& piece, DeviceClient& client);
+  void send(std::uint32_t i, std::uint64_t offset, DevicePiece const& piece, DeviceClient& client);
+  // The same of a copy or reduce.
+  void work(std::uint32_t i, DevicePiece const& piece, DeviceClient& client);
+
+  // Tells of what has been done meanwhile. True if there was any, or an error.
+  bool poll();
+  [[nodiscard]] bool is_at_work() const { return pieces_ != 0 && !error_; }
+  [[nodiscard]] std::optional<Error> const& error() const { return error_; }
+  // Since when it has had work and done none of it.
+  [[nodiscard]] Clock::TimePoint still_since() const { return still_since_; }
+  [[nodiscard]] std::string device() const;  // "cuda:0"
+
+  // Whether the device has nothing left of this run, which queues no more. Asked again until it is so.
+  [[nodiscard]] bool rests();
+  // It has been asked for too long: the device counts as lost. Nothing of this is freed before it rests.
+  void give_up();
+
+  struct Report {
+    devices::GpuUse use;
+    std::vector<devices::GpuSpan> spans;  // from `started` on
+  };
+  // Of what was done.
+  [[nodiscard]] Report report(Clock::TimePoint started);
+
+ private:
+  struct Pending {
+    devices::Mark mark;
+    DevicePiece piece;
+    DeviceClient* client = nullptr;
+  };
+  // Those of a lane, first in, first out, in a ring that grows rarely.
+  class Queue {
+   public:
+    [[nodiscard]] bool empty() const { return size_ == 0; }
+    [[nodiscard]] Pending const& front() const { return ring_[first_]; }
+    void push(Pending const& pending);
+    void pop();
+
+   private:
+    std::vector<Pending> ring_;
+    std::size_t first_ = 0;
+    std::size_t size_ = 0;
+  };
+
+  DeviceWork(RunSpec const& spec, Clock& clock);
+  [[nodiscard]] Status reserve(RunSpec const& spec, std::uint64_t eager_bytes);
+  [[nodiscard]] Status queue_receive(std::uint32_t i, std::uint64_t offset, std::uint64_t bytes, devices::Mark& mark);
+  [[nodiscard]] Status queue_send(std::uint32_t i, std::uint64_t offset, std::uint64_t bytes);
+  void follow_up(Status const& queued, devices::Mark mark, DevicePiece const& piece, DeviceClient& client);
+  void began();
+  void failed(Error const& why);
+  Queue& of(devices::Lane lane) { return pending_[static_cast<std::size_t>(lane)]; }
+
+  devices::GpuUnit& unit_;
+  Clock& clock_;
+  GpuWorkspace workspace_;
+  Staging staging_;
+  PinnedArea pinned_;
+  std::shared_ptr<devices::GpuMemory> memory_;  // scratch, and the twin; null if neither is needed
+  std::byte* twin_ = nullptr;                   // on the device, of the pinned memory that is received into
+  std::array<Queue, devices::lane_count> pending_;
+  std::size_t pieces_ = 0;
+  std::optional<Clock::TimePoint> first_work_;
+  Clock::TimePoint still_since_;
+  std::optional<Error> error_;
+  std::array<std::optional<devices::Mark>, devices::lane_count> last_marks_;
+  std::unique_ptr<devices::GpuSession> session_;  // goes first: it waits for what it still does with the rest
+};
+
+}  // namespace chorus::engine

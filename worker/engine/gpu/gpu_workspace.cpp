@@ -1,0 +1,105 @@
+#include "worker/engine/gpu/gpu_workspace.hpp"
+
+#include <array>
+
+namespace chorus::engine {
+
+using devices::GpuSession;
+using devices::Lane;
+using plan::Opcode;
+
+namespace {
+
+constexpr std::uint64_t alignment = 256;
+
+std::uint64_t aligned(std::uint64_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
+
+}  // namespace
+
+GpuWorkspace::GpuWorkspace(plan::Program const& program, Dtype dtype, ReduceOp reduce, plan::Sizes const& sizes,
+                           std::span<std::byte const> input, std::span<std::byte> output)
+    : Ranges(program, dtype, sizes, input, output), dtype_(dtype), reduce_(reduce) {}
+
+std::uint64_t GpuWorkspace::own_bytes() const {
+  auto const own = Ranges::own_bytes();
+  return aligned(own.scratch) + aligned(own.wide_output) + aligned(own.wide_scratch);
+}
+
+void GpuWorkspace::lie_in(std::byte* own) {
+  auto const bytes = Ranges::own_bytes();
+  auto* const wide_output = own + aligned(bytes.scratch);
+  Ranges::lie_in({own, wide_output, wide_output + aligned(bytes.wide_output)});
+}
+
+Status GpuWorkspace::copy_in(GpuSession& session, std::uint32_t i, std::byte const* from, std::uint64_t bytes) {
+  while (bytes != 0) {
+    auto const dst = destination(i, bytes);
+    if (auto const queued = session.copy(Lane::in, dst.data(), from, dst.size()); !queued) return queued;
+    skip_destination(i, dst.size());
+    from += dst.size();
+    bytes -= dst.size();
+  }
+  return ok();
+}
+
+Status GpuWorkspace::take_in(GpuSession& session, std::uint32_t i, std::byte const* received, std::uint64_t bytes) {
+  while (bytes != 0) {
+    auto dst = destination(i, bytes);
+    std::byte const* operand = nullptr;
+    if (program().instructions[i].op == Opcode::recv_reduce) {
+      auto const accumulated = source(i, dst.size());
+      operand = accumulated.data();
+      dst = dst.first(accumulated.size());
+    }
+    if (auto const queued = compute(session, i, dst, operand, received); !queued) return queued;
+    if (operand != nullptr) skip_source(i, dst.size());
+    skip_destination(i, dst.size());
+    received += dst.size();
+    bytes -= dst.size();
+  }
+  return ok();
+}
+
+Status GpuWorkspace::work(GpuSession& session, std::uint32_t i, std::uint64_t bytes) {
+  while (bytes != 0) {
+    auto dst = destination(i, bytes);
+    auto const other = source(i, dst.size());
+    dst = dst.first(other.size());
+    auto const* const operand = program().instructions[i].op == Opcode::reduce ? dst.data() : nullptr;
+    if (auto const queued = compute(session, i, dst, operand, other.data()); !queued) return queued;
+    skip_source(i, dst.size());
+    skip_destination(i, dst.size());
+    bytes -= dst.size();
+  }
+  return ok();
+}
+
+Status GpuWorkspace::copy_out(GpuSession& session, std::uint32_t i, std::byte* to, std::uint64_t bytes) {
+  while (bytes != 0) {
+    auto const src = source(i, bytes);
+    if (auto const queued = session.copy(Lane::out, to, src.data(), src.size()); !queued) return queued;
+    skip_source(i, src.size());
+    to += src.size();
+    bytes -= src.size();
+  }
+  return ok();
+}
+
+Status GpuWorkspace::compute(GpuSession& session, std::uint32_t i, std::span<std::byte> dst, std::byte const* operand,
+                             std::byte const* other) {
+  auto const& instruction = program().instructions[i];
+  bool const divides = reduces(program().spec.op) && reduce_ == ReduceOp::avg && instruction.is_final();
+  devices::Folder::How how;
+  how.divisor = divides ? program().spec.ranks : 1;
+  how.wide_source = keeps_wide_partials() && operand != nullptr && instruction.has_wide_operand();
+  how.wide_results = keeps_wide_partials() && instruction.has_wide_result();
+  auto* const result = how.wide_results ? wide_result(i) : dst.data();
+  bool const only_moves = operand == nullptr && how.divisor == 1 && !how.wide_results;
+  if (only_moves) return result == other ? ok() : session.copy(Lane::compute, result, other, dst.size());
+  std::array<std::byte const*, 2> const sources{how.wide_source ? wide_operand(i) : operand, other};
+  auto const* const first = sources.data() + (operand == nullptr ? 1 : 0);
+  std::size_t const count = operand == nullptr ? 1 : 2;
+  return session.fold(reduce_, dtype_, {first, count, &result, 1, dst.size() / element_bytes(), false}, how);
+}
+
+}  // namespace chorus::engine

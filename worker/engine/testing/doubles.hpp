@@ -1,0 +1,28 @@
+// Doubles of GPUs for the ranks of a test.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "worker/devices/cuda/gpus.hpp"
+#include "worker/devices/cuda/testing/gpu_double.hpp"
+#include "worker/engine/testing/case.hpp"
+
+namespace chorus::engine::testing {
+
+// A double as a unit, which tests reach behind.
+struct Double {
+  explicit Double(std::uint32_t index, devices::GpuLimits limits = {.arena_bytes = 64 << 20}, std::uint64_t seed = 1);
+
+  std::unique_ptr<devices::testing::GpuDouble> own;  // the unit's, until it has it
+  devices::testing::GpuDouble& gpu;
+  devices::GpuUnit unit;
+};
+
+using Doubles = std::vector<std::shared_ptr<Double>>;  // by rank
+
+[[nodiscard]] devices::GpuUnit* unit_of(Doubles const& doubles, plan::Rank rank);
+// Memory of the double, as the test sees it and as the engine is told of it. Keeps the double.
+[[nodiscard]] Buffer allocate_on(std::shared_ptr<Double> const& gpu, std::size_t bytes);
+
+}  // namespace chorus::engine::testing
