@@ -307,7 +307,7 @@ asio::awaitable<World::Said> World::call(http::Method method, std::string path, 
 }
 
 asio::awaitable<World::Said> World::join_as(FakeWorker& worker) {
-  api::JoinRequest request{worker.id, api::to_hex(worker.incarnation), worker.url(), worker.locality, "1"};
+  api::JoinRequest request{worker.id, api::to_hex(worker.incarnation), worker.url(), worker.locality, "1", worker.gpus};
   co_return co_await post("/v1/workers", http::encode(request));
 }
 

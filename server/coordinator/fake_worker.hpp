@@ -61,6 +61,7 @@ class FakeWorker {
   std::vector<std::string> asked_to_measure;  // as they came
 
   Locality locality{"", "", "", "h"};
+  std::vector<GpuLocality> gpus;
   std::string const id;
   std::uint64_t const incarnation;
   [[nodiscard]] std::string url() const { return "http://127.0.0.1:" + std::to_string(port_); }
