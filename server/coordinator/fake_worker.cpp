@@ -110,6 +110,7 @@ asio::awaitable<Response> FakeWorker::look(Request const& request, Body&) {
   response.fields.set("Tensor-Dtype", found->second.dtype);
   response.fields.set("Tensor-Shape", found->second.shape);
   response.fields.set("Tensor-Version", std::to_string(found->second.version));
+  response.fields.set("Tensor-Device", found->second.device);
   co_return response;
 }
 

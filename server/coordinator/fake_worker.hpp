@@ -29,6 +29,7 @@ class FakeWorker {
     std::string dtype = "f32";
     std::string shape = "4";
     std::uint64_t version = 1;
+    std::string device = "cpu";
   };
   std::map<std::string, Tensor> tensors;
 

@@ -54,6 +54,27 @@ awaitable<void> follows_them_after_a_restart_too(World* world) {
   CHECK(ring_of(co_await world->put("/v1/groups/g", R"({"size":8})")) == ring);
 }
 
+awaitable<void> prices_them_where_tensors_lie(World* world) {
+  co_await join_all(world);
+  CHECK((co_await world->put("/v1/groups/g", R"({"size":8})")).status == 201);
+  // Of one group, so that both are asked with the same costs.
+  auto const lying_on = [world](std::string const& device) {
+    for (auto& worker : world->workers) worker->tensors["x"] = {"f32", "16777216", 1, device};
+  };
+  auto const seconds_of = [](World::Said const& ran) {
+    CHECK(ran.text("/state") == "succeeded");
+    return ran.json.at_pointer("/predicted_seconds").to_number<double>();
+  };
+  std::string const ring = R"({"group":"g","tensor":"x","algorithm":"ring"})";
+  lying_on("cuda:0");
+  auto const on_gpus = seconds_of(co_await world->post("/v1/collectives?wait=5s", ring));
+  lying_on("cpu");
+  auto const in_host_memory = seconds_of(co_await world->post("/v1/collectives?wait=5s", ring));
+  CHECK(in_host_memory > 5 * on_gpus);
+  world->workers[5]->tensors["x"].device = "cuda:0";
+  CHECK(seconds_of(co_await world->post("/v1/collectives?wait=5s", ring)) > 5 * on_gpus);
+}
+
 awaitable<void> sees_that_they_changed(World* world) {
   co_await join_all(world);
   world->workers[3]->gpus.clear();
@@ -105,6 +126,9 @@ void tell_of(std::size_t workers, awaitable<void> (*story)(World*)) {
 TEST_CASE("the coordinator shows the GPUs of a worker, with what they are wired to") { tell_of(8, shows_them); }
 TEST_CASE("ranks follow NVLinks, after a restart of the coordinator too") {
   tell_of(8, follows_them_after_a_restart_too);
+}
+TEST_CASE("a collective is priced by NVLinks only where every rank's tensor lies on a GPU") {
+  tell_of(8, prices_them_where_tensors_lie);
 }
 TEST_CASE("a worker that joins again without its GPUs has none") { tell_of(8, sees_that_they_changed); }
 TEST_CASE("a join with GPUs that cannot be is refused, with a pointer") { tell_of(1, refuses_what_no_gpu_can_be); }
