@@ -18,12 +18,17 @@ using namespace chorus::http;
 namespace {
 
 std::string const locality = R"({"region":"eu","zone":"z1","rack":"r7","host":"h3"})";
+std::string const gpus =
+    R"([{"uuid":"GPU-00000000-0000-0000-0000-000000000000","pci_address":"0000:00:17.0","name":"V100",)"
+    R"("memory_gbyte_per_s":900.5,"pcie_generation":3,"pcie_width":16,)"
+    R"("nvlinks":[{"to":"0000:00:18.0","is_switch":true,"links":2,"gbyte_per_s":50}]}])";
 std::string const schedule = R"({"segment_bytes":8192,"window":9})";
 std::string const problem =
     R"({"type":"/problems/peer_lost","title":"A peer was lost","status":502,"detail":"rank 3 died","code":"peer_lost",)"
     R"("retryable":true,"retry_after_s":2,"ranks":[3],"errors":[{"pointer":"/x","detail":"y"}]})";
 std::string const worker = R"({"id":"w","incarnation":"00","url":"http://w:1","locality":)" + locality +
-                           R"(,"version":"0.1","state":"ready","lease_ms":3000,"heard_ms_ago":17,"groups":["g","h"]})";
+                           R"(,"version":"0.1","state":"ready","lease_ms":3000,"heard_ms_ago":17,"groups":["g","h"],)" +
+                           R"("gpus":)" + gpus + "}";
 std::string const group =
     R"({"name":"g","epoch":3,"state":"degraded","members":[{"rank":1,"worker":"w","incarnation":"ab","url":"http://w:1",)"
     R"("locality":)" +
@@ -78,8 +83,8 @@ void check_list(std::string const& item) {
 }  // namespace
 
 TEST_CASE("membership reads back as written") {
-  auto const join =
-      R"({"id":"w","incarnation":"00","url":"http://w:1","locality":)" + locality + R"(,"version":"0.1"})";
+  auto const join = R"({"id":"w","incarnation":"00","url":"http://w:1","locality":)" + locality +
+                    R"(,"version":"0.1","gpus":)" + gpus + "}";
   CHECK(echoed<api::JoinRequest>(join) == join);
   CHECK(echoed<api::Worker>(worker) == worker);
   CHECK(echoed<api::LeaseRequest>(R"({"incarnation":"ff"})") == R"({"incarnation":"ff","troubles":[],"calls":[]})");

@@ -2,6 +2,7 @@
 
 #include "collectives/core/dtype.hpp"
 #include "collectives/core/errc.hpp"
+#include "collectives/core/gpu_locality.hpp"
 #include "collectives/core/locality.hpp"
 #include "collectives/core/op.hpp"
 #include "collectives/core/reduce_op.hpp"
@@ -38,4 +39,17 @@ TEST_CASE("a mistyped locality is refused with the part that is wrong") {
   CHECK(parse_locality("host").has_error());
   CHECK(parse_locality("host=a,host=b").has_error());
   CHECK(parse_locality("host=a,,rack=b").has_error());
+}
+
+TEST_CASE("the UUID of a GPU and a PCI address have one form each") {
+  CHECK(is_gpu_uuid("GPU-8e7d2b3c-0123-4567-89ab-cdef00000001"));
+  for (auto const* text :
+       {"", "GPU-", "GPU-8e7d2b3c", "8e7d2b3c-0123-4567-89ab-cdef00000001", "GPU-8e7d2b3c-0123-4567-89ab-cdef0000000",
+        "GPU-8e7d2b3c-0123-4567-89ab-cdef000000011", "GPU-8E7D2B3C-0123-4567-89ab-cdef00000001",
+        "GPU-8e7d2b3c-0123-4567-89ab_cdef00000001", "MIG-8e7d2b3c-0123-4567-89ab-cdef00000001"})
+    CHECK_FALSE(is_gpu_uuid(text));
+  for (auto const* text : {"0000:17:00.0", "00000000:17:00.0", "e4a41:00:1f.7"}) CHECK(is_pci_address(text));
+  for (auto const* text : {"", "17:00.0", "000:17:00.0", "000000000:17:00.0", "0000:17:00", "0000:17:00.00",
+                           "0000:1G:00.0", "0000:FF:00.0", "0000-17:00.0"})
+    CHECK_FALSE(is_pci_address(text));
 }

@@ -1,6 +1,9 @@
 // A matrix that tests and documents agree on.
 #pragma once
 
+#include <vector>
+
+#include "collectives/core/gpu_locality.hpp"
 #include "collectives/topology/link_matrix.hpp"
 
 namespace chorus::topology {
@@ -12,5 +15,8 @@ namespace chorus::topology {
 // Source: Apache MXNet, "Single machine All Reduce Topology-aware Communication", figure 3; the latencies, 0.6 us for
 // NVLink and 1.0 us for PCI-E, are those of NCCL's tuning tables (tree, LL).
 [[nodiscard]] LinkMatrix dgx1_matrix();
+
+// The same GPUs as a worker of such a host reports them: V100 with memory of 898 GB/s.
+[[nodiscard]] std::vector<GpuLocality> dgx1_gpus();
 
 }  // namespace chorus::topology

@@ -1,6 +1,7 @@
 // The structs that messages of several files contain.
 #pragma once
 
+#include "collectives/core/gpu_locality.hpp"
 #include "collectives/core/locality.hpp"
 #include "http/api/client_memory.hpp"
 #include "http/api/collectives.hpp"
@@ -16,6 +17,12 @@
 namespace chorus {
 
 BOOST_DESCRIBE_STRUCT(Locality, (), (region, zone, rack, host))
+BOOST_DESCRIBE_STRUCT(Nvlinks, (), (to, is_switch, links, gbyte_per_s))
+BOOST_DESCRIBE_STRUCT(GpuLocality, (),
+                      (uuid, pci_address, name, memory_gbyte_per_s, pcie_generation, pcie_width, nvlinks))
+
+constexpr auto required(Nvlinks const*) { return std::array<std::string_view, 3>{"to", "links", "gbyte_per_s"}; }
+constexpr auto required(GpuLocality const*) { return std::array<std::string_view, 2>{"uuid", "pci_address"}; }
 
 namespace api {
 
@@ -38,7 +45,7 @@ BOOST_DESCRIBE_STRUCT(Parameter, (),
 BOOST_DESCRIBE_STRUCT(RunReport, (),
                       (run, rank, worker, state, started_us, seconds, wait_seconds, bytes_sent, bytes_received, steps,
                        input_digest, output_digest, version, error))
-BOOST_DESCRIBE_STRUCT(JoinRequest, (), (id, incarnation, url, locality, version))
+BOOST_DESCRIBE_STRUCT(JoinRequest, (), (id, incarnation, url, locality, version, gpus))
 BOOST_DESCRIBE_STRUCT(RoleInAlgorithm, (), (algorithm, role, sends_to, receives_from))
 BOOST_DESCRIBE_STRUCT(Member, (), (rank, worker, incarnation, url, locality, roles))
 BOOST_DESCRIBE_STRUCT(Selection, (), (op, max_bytes, algorithm, root, arity, algorithm_shape, reason))

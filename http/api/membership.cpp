@@ -24,7 +24,8 @@ std::optional<std::uint64_t> from_hex(std::string_view text) {
   return value;
 }
 
-BOOST_DESCRIBE_STRUCT(Worker, (), (id, incarnation, url, locality, version, state, lease_ms, heard_ms_ago, groups))
+BOOST_DESCRIBE_STRUCT(Worker, (),
+                      (id, incarnation, url, locality, version, state, lease_ms, heard_ms_ago, groups, gpus))
 BOOST_DESCRIBE_STRUCT(Accused, (), (worker, incarnation))
 BOOST_DESCRIBE_STRUCT(Trouble, (), (group, epoch, accused))
 BOOST_DESCRIBE_STRUCT(GroupCalls, (), (group, epoch, calls, seconds))

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "collectives/core/gpu_locality.hpp"
 #include "collectives/core/locality.hpp"
 
 namespace chorus::api {
@@ -21,7 +22,8 @@ struct JoinRequest {
   std::string incarnation;  // hex, drawn at process start
   std::string url;          // where peers and the coordinator reach this worker
   Locality locality;
-  std::string version;  // of the build
+  std::string version;            // of the build
+  std::vector<GpuLocality> gpus;  // on which it may have tensors
 };
 
 // An element of GET /v1/workers, GET /v1/workers/{id}, and the answer to a join
@@ -35,6 +37,7 @@ struct Worker {
   std::uint32_t lease_ms = 0;  // renew well before this has passed
   std::uint64_t heard_ms_ago = 0;
   std::vector<std::string> groups;
+  std::vector<GpuLocality> gpus;
 };
 
 // PUT /v1/workers/{id}/lease. 404 unknown_worker: join again. 409 epoch_fenced: a newer incarnation has the name.

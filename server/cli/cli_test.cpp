@@ -8,6 +8,7 @@
 
 #include "collectives/algorithms/catalogue.hpp"
 #include "collectives/plan/text.hpp"
+#include "collectives/topology/dgx1.hpp"
 #include "http/api/collectives.hpp"
 #include "http/api/groups.hpp"
 #include "http/api/membership.hpp"
@@ -131,6 +132,30 @@ TEST_CASE("lists are read to their last page, and printed one object per line") 
   CHECK(json::parse(lines[0]).at("id") == "w0");
   CHECK(json::parse(lines[1]).at("state") == "lost");
   CHECK(lines_of(at(coordinator, {"workers"}).out)[1].find("w0      ready  eu/eu-1/r7/h3  250 ms ago  train") == 0);
+}
+
+TEST_CASE("the workers' GPUs are listed, with the workers of their host at the other ends of NVLinks") {
+  auto const gpus = topology::dgx1_gpus();
+  std::vector<api::Worker> workers{worker("a", "ready"), worker("b", "ready"), worker("c", "ready"),
+                                   worker("d", "ready")};
+  workers[0].gpus = {gpus[0]};
+  workers[1].gpus = {gpus[3]};
+  workers[2].gpus = {GpuLocality{"GPU-00000000-0000-0000-0000-000000000009", "0000:00:18.0", "another"}};
+  workers[2].gpus[0].nvlinks = {{"0000:00:01.0", true, 5, 125}, {"0000:00:02.0", true, 4, 100}};
+  workers[2].locality.host = "another";
+  FakeCoordinator coordinator;
+  coordinator.answer(all_workers, 200, http::encode(api::WorkerList{workers, {}}));
+  auto const table = lines_of(at(coordinator, {"workers", "gpus"}).out);
+  REQUIRE(table.size() == 4);
+  CHECK(table[0] == "WORKER  PCI ADDRESS   NAME                    MEMORY  PCIE   NVLINKS");
+  CHECK(table[1] ==
+        "a       0000:00:17.0  Tesla V100-SXM2-16GB  898 GB/s  3 x16  "
+        "0000:00:18.0 25 GB/s, 0000:00:19.0 25 GB/s, b 50 GB/s, 0000:00:1b.0 50 GB/s");
+  CHECK(table[3] == "c       0000:00:18.0  another                      -  -      switches 225 GB/s");
+  auto const lines = lines_of(at(coordinator, {"--json", "workers", "gpus"}).out);
+  REQUIRE(lines.size() == 3);
+  CHECK(json::parse(lines[1]).at("worker") == "b");
+  CHECK(json::parse(lines[1]).at("pci_address") == "0000:00:1a.0");
 }
 
 TEST_CASE("a worker is taken out") {
@@ -343,7 +368,7 @@ TEST_CASE("docs/cli.md knows every command and every option") {
       open.push_back(std::move(words));
     }
   }
-  CHECK(open.size() == 31);
+  CHECK(open.size() == 32);
 }
 
 TEST_CASE("verify ends with its totals") {

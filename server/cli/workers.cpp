@@ -1,5 +1,6 @@
 // workers: who is here, and where?
 #include <boost/json/object.hpp>
+#include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
 #include <memory>
 #include <ostream>
@@ -8,6 +9,7 @@
 #include "server/cli/client.hpp"
 #include "server/cli/commands.hpp"
 #include "server/cli/format.hpp"
+#include "server/cli/gpu_table.hpp"
 #include "server/cli/table.hpp"
 #include "server/cli/units.hpp"
 
@@ -30,6 +32,26 @@ ExitCode workers(Session const& session) {
   return ExitCode::ok;
 }
 
+// One object per GPU, as the worker's, with the worker's id before.
+void print_gpus_as_json(api::Worker const& worker, std::ostream& out) {
+  auto const shown = boost::json::parse(http::encode(worker));
+  for (auto const& gpu : shown.at("gpus").as_array()) {
+    boost::json::object line{{"worker", worker.id}};
+    line.insert(gpu.as_object().begin(), gpu.as_object().end());
+    out << boost::json::serialize(line) << '\n';
+  }
+}
+
+ExitCode gpus(Session const& session) {
+  auto const workers = Client(session).list<api::WorkerList>("/v1/workers", workers_per_page);
+  if (!workers) return report(session, workers.error());
+  if (session.json)
+    for (auto const& worker : *workers) print_gpus_as_json(worker, session.out);
+  else
+    gpu_table(*workers).print(session.out);
+  return ExitCode::ok;
+}
+
 ExitCode remove(std::string const& id, Session const& session) {
   auto const done = Client(session).send({.method = "DELETE", .path = "/v1/workers/" + percent_encode(id)});
   if (!done) return report(session, done.error());
@@ -47,6 +69,8 @@ void add_workers(CLI::App& root, Commands& commands) {
       *root.add_subcommand("workers", "List the workers, where they stand and what they belong to; take one out");
   command.require_subcommand(0, 1);
   commands.bind(command, workers);
+
+  commands.bind(*command.add_subcommand("gpus", "List the workers' GPUs and what they are wired to"), gpus);
 
   auto const removed = std::make_shared<std::string>();
   auto& remove_command =

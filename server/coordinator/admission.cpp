@@ -194,6 +194,15 @@ std::optional<http::Problem> compare_all(AdmissionQuestion const& question, std:
 
 }  // namespace
 
+bool lies_on_gpus(Admitted const& admitted) {
+  bool any = false;
+  for (auto const& device : admitted.devices) {
+    if (device && names(*device, "cpu")) return false;
+    any = any || device;
+  }
+  return any;
+}
+
 http::Checked<Admitted> admit(AdmissionQuestion const& question, std::span<std::optional<RankTensor> const> ranks) {
   Shapes shapes{question.op, question.root, question.tensor, question.output, question.counts, question.in_place, {},
                 {}};

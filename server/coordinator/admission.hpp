@@ -53,6 +53,9 @@ struct Admitted {
   std::uint64_t contributions = 0;                  // tensors of all ranks together, if any rank has several
 };
 
+// Whether some ranks have tensors, and all of these lie on GPUs.
+[[nodiscard]] bool lies_on_gpus(Admitted const& admitted);
+
 // The answer to HEAD /v1/tensors/{name}. Problems: unknown_tensor, busy, worker_unreachable for an answer that makes no
 // sense; all name the rank.
 [[nodiscard]] http::Checked<RankTensor> read_tensor(std::uint32_t rank, std::string const& worker,

@@ -55,13 +55,14 @@ Status add_all_roles(model::Network const& network, Arrangement& arrangement) {
 void order_ranks(Standing const& as_listed, model::Constants const& constants, Arrangement& arrangement) {
   arrangement.order = topology::order_by_locality(as_listed.localities);
   auto const by_locality = in_order(as_listed, arrangement.order);
-  if (!as_listed.pairs) {
+  if (!as_listed.pairs && !as_listed.gpus) {
     arrangement.stretch = {topology::ring_stretch(as_listed.localities),
                            topology::ring_stretch(by_locality.localities)};
     return;
   }
   auto const place = place_of(by_locality, constants);
-  auto const ring = planning::best_order(*place.links, by_locality.localities, ring_bytes, measuring_noise);
+  auto const ring =
+      planning::best_order(*place.links, by_locality.localities, ring_bytes, as_listed.pairs ? measuring_noise : 0);
   arrangement.stretch = ring.stretch;
   auto const listed = std::exchange(arrangement.order, {});
   for (auto const worker : ring.order) arrangement.order.push_back(listed[worker]);

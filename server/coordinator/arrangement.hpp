@@ -19,9 +19,9 @@ struct Arrangement {
 // What pairs measured scatters: a ring has to be faster than the one by locality by more than this share of it.
 inline constexpr double measuring_noise = 0.1;
 
-// Ranks follow locality; where pairs have measured, the ring of least cost over their links. Takes milliseconds for
-// tens of workers and seconds for hundreds: not for the thread that answers heartbeats. At least one member. Errors:
-// PlanErrc.
+// Ranks follow locality; where pairs have measured, or GPUs join them, the ring of least cost over their links. Takes
+// milliseconds for tens of workers and seconds for hundreds: not for the thread that answers heartbeats. At least one
+// member. Errors: PlanErrc.
 [[nodiscard]] Result<Arrangement> arrange(Standing const& as_listed, model::Constants const& constants);
 
 }  // namespace chorus::coordinator

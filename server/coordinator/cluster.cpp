@@ -283,7 +283,7 @@ asio::awaitable<http::Checked<api::Group>> Cluster::make_epoch(std::shared_ptr<C
     auto const group = make_group(change->name, epoch, change->request, members.value(), arrangement.value());
     auto const problem = co_await push(change, group);
     if (!problem) {
-      auto const published = groups_.publish(group, membership_, in_order(standing, arrangement.value().order).pairs);
+      auto const published = groups_.publish(group, membership_, in_order(standing, arrangement.value().order));
       keep_group(published.name);
       tell_of(published, "group.epoch", "");
       if (published.state != "ready") tell_of(published, "group.degraded", "a member was lost meanwhile");

@@ -58,6 +58,7 @@ asio::awaitable<void> Cluster::measure_pairs(std::shared_ptr<Change> change, std
 Standing Cluster::standing_of(std::vector<Worker> const& members, api::GroupRequest const& request) const {
   Standing standing;
   for (auto const& worker : members) standing.localities.push_back(worker.locality);
+  standing.gpus = ways_of_gpus(members);
   if (is_measured(request)) standing.pairs = std::make_shared<PairLinks const>(pairs_.known(members));
   return standing;
 }

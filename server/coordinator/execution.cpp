@@ -171,6 +171,7 @@ Problem Execution::unanswered(std::uint32_t rank, Error const& error) {
 
 Execution::Stage Execution::plan() {
   question_ = {group_.name, group_.epoch, order_.wish, admitted_->elements, element_bytes(admitted_->dtype)};
+  question_.on_gpus = lies_on_gpus(*admitted_);
   question_.wish.uneven = admitted_->uneven;
   auto const choice = co_await tools_.planner.select(question_, tools_.groups.standing(group_));
   if (choice.has_error()) {

@@ -110,6 +110,7 @@ asio::awaitable<Response> FakeWorker::look(Request const& request, Body&) {
   response.fields.set("Tensor-Dtype", found->second.dtype);
   response.fields.set("Tensor-Shape", found->second.shape);
   response.fields.set("Tensor-Version", std::to_string(found->second.version));
+  response.fields.set("Tensor-Device", found->second.device);
   co_return response;
 }
 
@@ -309,7 +310,7 @@ asio::awaitable<World::Said> World::call(http::Method method, std::string path, 
 }
 
 asio::awaitable<World::Said> World::join_as(FakeWorker& worker) {
-  api::JoinRequest request{worker.id, api::to_hex(worker.incarnation), worker.url(), worker.locality, "1"};
+  api::JoinRequest request{worker.id, api::to_hex(worker.incarnation), worker.url(), worker.locality, "1", worker.gpus};
   co_return co_await post("/v1/workers", http::encode(request));
 }
 

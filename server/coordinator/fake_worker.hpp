@@ -29,6 +29,7 @@ class FakeWorker {
     std::string dtype = "f32";
     std::string shape = "4";
     std::uint64_t version = 1;
+    std::string device = "cpu";
   };
   std::map<std::string, Tensor> tensors;
 
@@ -62,6 +63,7 @@ class FakeWorker {
   std::vector<std::string> asked_to_measure;  // as they came
 
   Locality locality{"", "", "", "h"};
+  std::vector<GpuLocality> gpus;
   std::string const id;
   std::uint64_t const incarnation;
   [[nodiscard]] std::string url() const { return "http://127.0.0.1:" + std::to_string(port_); }

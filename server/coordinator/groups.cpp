@@ -94,6 +94,15 @@ http::Problem unknown_group(std::string_view name) {
   return {http::ProblemCode::unknown_group, "no group" + shown + "; make one with PUT /v1/groups/{name}"};
 }
 
+double slowest_memory(std::vector<std::vector<GpuLocality>> const& gpus) {
+  auto slowest = std::numeric_limits<double>::infinity();
+  for (auto const& of_worker : gpus) {
+    if (of_worker.empty()) return 0;
+    for (auto const& gpu : of_worker) slowest = std::min(slowest, gpu.memory_gbyte_per_s);
+  }
+  return slowest;
+}
+
 }  // namespace
 
 http::Checked<std::vector<Worker>> pick_members(api::GroupRequest const& request, Membership const& membership) {
@@ -132,6 +141,17 @@ bool has_members(api::Group const& group, std::vector<Worker> const& workers) {
          });
 }
 
+std::shared_ptr<GpuWays const> ways_of_gpus(std::vector<Worker> const& members) {
+  std::vector<Locality> localities;
+  std::vector<std::vector<GpuLocality>> gpus;
+  for (auto const& worker : members) {
+    localities.push_back(worker.locality);
+    gpus.push_back(worker.gpus);
+  }
+  GpuWays ways{topology::gpu_ways(localities, gpus), slowest_memory(gpus)};
+  return ways.pairs.empty() ? nullptr : std::make_shared<GpuWays const>(std::move(ways));
+}
+
 api::Group make_group(std::string name, std::uint32_t epoch, api::GroupRequest requested,
                       std::vector<Worker> const& as_listed, Arrangement const& arrangement) {
   api::Group group;
@@ -150,13 +170,13 @@ api::Group make_group(std::string name, std::uint32_t epoch, api::GroupRequest r
   return group;
 }
 
-api::Group const& Groups::publish(api::Group group, Membership const& membership,
-                                  std::shared_ptr<PairLinks const> pairs) {
+api::Group const& Groups::publish(api::Group group, Membership const& membership, Standing standing) {
   for (auto const& member : group.members)
     if (is_lost(member, membership)) lose(group, member.worker);
   half_changed_.erase(group.name);
-  pairs_.erase(group.name);
-  if (pairs) pairs_.emplace(group.name, std::move(pairs));
+  ways_.erase(group.name);
+  if (standing.pairs || standing.gpus)
+    ways_.emplace(group.name, Ways{std::move(standing.pairs), std::move(standing.gpus)});
   auto& place = groups_[group.name];
   place = std::move(group);
   return place;
@@ -166,17 +186,21 @@ Standing Groups::standing(api::Group const& group) const {
   Standing standing;
   for (auto const& member : group.members) standing.localities.push_back(member.locality);
   auto const present = groups_.find(group.name);
-  auto const pairs = pairs_.find(group.name);
-  if (present != groups_.end() && present->second.epoch == group.epoch && pairs != pairs_.end())
-    standing.pairs = pairs->second;
+  auto const ways = ways_.find(group.name);
+  if (present == groups_.end() || present->second.epoch != group.epoch || ways == ways_.end()) return standing;
+  standing.pairs = ways->second.pairs;
+  standing.gpus = ways->second.gpus;
   return standing;
 }
 
 std::optional<KeptGroup> Groups::kept(std::string_view name) const {
   auto const place = groups_.find(name);
   if (place == groups_.end()) return std::nullopt;
-  KeptGroup kept{place->second, std::nullopt, std::nullopt};
-  if (auto const pairs = pairs_.find(name); pairs != pairs_.end()) kept.pairs = *pairs->second;
+  KeptGroup kept{place->second, std::nullopt, std::nullopt, std::nullopt};
+  if (auto const ways = ways_.find(name); ways != ways_.end()) {
+    if (ways->second.pairs) kept.pairs = *ways->second.pairs;
+    if (ways->second.gpus) kept.gpu_ways = *ways->second.gpus;
+  }
   if (auto const half = half_changed_.find(name); half != half_changed_.end()) kept.half_changed = half->second;
   return kept;
 }
@@ -187,7 +211,8 @@ void Groups::restore(std::vector<KeptGroup> groups, std::map<std::string, KeptEp
   for (auto& kept : groups) {
     auto const name = kept.group.name;
     if (kept.half_changed) half_changed_[name] = *kept.half_changed;
-    if (kept.pairs) pairs_[name] = std::make_shared<PairLinks const>(std::move(*kept.pairs));
+    if (kept.pairs) ways_[name].pairs = std::make_shared<PairLinks const>(std::move(*kept.pairs));
+    if (kept.gpu_ways) ways_[name].gpus = std::make_shared<GpuWays const>(std::move(*kept.gpu_ways));
     groups_.insert_or_assign(name, std::move(kept.group));
   }
 }
@@ -228,7 +253,7 @@ http::Checked<Groups::Erased> Groups::erase(std::string_view name) {
   auto group = std::move(place->second);
   groups_.erase(place);
   half_changed_.erase(group.name);
-  pairs_.erase(group.name);
+  ways_.erase(group.name);
   auto forgotten = epochs_.retire(group.name);
   return Erased{std::move(group), std::move(forgotten)};
 }

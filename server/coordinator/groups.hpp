@@ -30,6 +30,9 @@ inline constexpr std::size_t most_members_measured = 32;  // 496 pairs
 [[nodiscard]] http::Checked<std::vector<Worker>> pick_members(api::GroupRequest const& request,
                                                               Membership const& membership);
 
+// Between those of one host, by their places in the list; null if there are none.
+[[nodiscard]] std::shared_ptr<GpuWays const> ways_of_gpus(std::vector<Worker> const& members);
+
 // What becomes of a group when an epoch is drawn for these members.
 [[nodiscard]] api::Group make_group(std::string name, std::uint32_t epoch, api::GroupRequest requested,
                                     std::vector<Worker> const& as_listed, Arrangement const& arrangement);
@@ -45,11 +48,10 @@ class Groups {
   void epoch_seen(std::string const& name, std::uint32_t epoch) { epochs_.seen(name, epoch); }
 
   // Every member has taken this epoch. Members that `membership` has lost or replaced meanwhile make it degraded at
-  // once. `pairs`: what they measured of each other, by rank, if it was arranged by that.
-  api::Group const& publish(api::Group group, Membership const& membership,
-                            std::shared_ptr<PairLinks const> pairs = nullptr);
+  // once. `standing`: what it was arranged by, by rank.
+  api::Group const& publish(api::Group group, Membership const& membership, Standing standing = {});
 
-  // Of this epoch of the group, in rank order: without pairs if another one has been published since.
+  // Of this epoch of the group, in rank order: without pairs and GPUs if another one has been published since.
   [[nodiscard]] Standing standing(api::Group const& group) const;
 
   // For the journal, and back.
@@ -83,11 +85,16 @@ class Groups {
   [[nodiscard]] std::map<std::string, api::Group, std::less<>> const& all() const { return groups_; }
 
  private:
+  // As in a Standing, by rank.
+  struct Ways {
+    std::shared_ptr<PairLinks const> pairs;
+    std::shared_ptr<GpuWays const> gpus;
+  };
   static constexpr std::size_t deleted_names_kept = 4096;
 
   std::map<std::string, api::Group, std::less<>> groups_;
-  std::map<std::string, std::shared_ptr<PairLinks const>, std::less<>> pairs_;  // of measured groups
-  std::map<std::string, std::uint32_t, std::less<>> half_changed_;              // the epoch that reached only some
+  std::map<std::string, Ways, std::less<>> ways_;                   // where links are not those of the levels
+  std::map<std::string, std::uint32_t, std::less<>> half_changed_;  // the epoch that reached only some
   Epochs epochs_{deleted_names_kept};
 };
 

@@ -5,12 +5,21 @@
 
 #include "http/api/described.hpp"
 
+namespace chorus::topology {
+
+BOOST_DESCRIBE_STRUCT(GpuWay, (), (a, b, gbyte_per_s))
+
+constexpr auto required(GpuWay const*) { return std::array<std::string_view, 3>{"a", "b", "gbyte_per_s"}; }
+
+}  // namespace chorus::topology
+
 namespace chorus::coordinator {
 
 BOOST_DESCRIBE_STRUCT(KeptWorker, (), (self, ready, joined, fenced))
 BOOST_DESCRIBE_STRUCT(KeptEpoch, (), (last, retired))
 BOOST_DESCRIBE_STRUCT(PairLink, (), (a, b, latency_s, bytes_per_s))
-BOOST_DESCRIBE_STRUCT(KeptGroup, (), (group, half_changed, pairs))
+BOOST_DESCRIBE_STRUCT(GpuWays, (), (pairs, memory_gbyte_per_s))
+BOOST_DESCRIBE_STRUCT(KeptGroup, (), (group, half_changed, pairs, gpu_ways))
 BOOST_DESCRIBE_STRUCT(KeptCollective, (), (sequence, key, stage, refused, group, record))
 BOOST_DESCRIBE_STRUCT(KeptDecision, (), (run))
 BOOST_DESCRIBE_STRUCT(KeptParameter, (), (request, parameter, checkpoint, clients_epoch, established))
@@ -23,6 +32,7 @@ constexpr auto required(KeptEpoch const*) { return std::array<std::string_view, 
 constexpr auto required(PairLink const*) {
   return std::array<std::string_view, 4>{"a", "b", "latency_s", "bytes_per_s"};
 }
+constexpr auto required(GpuWays const*) { return std::array<std::string_view, 1>{"pairs"}; }
 constexpr auto required(KeptGroup const*) { return std::array<std::string_view, 1>{"group"}; }
 constexpr auto required(KeptCollective const*) {
   return std::array<std::string_view, 3>{"sequence", "stage", "record"};

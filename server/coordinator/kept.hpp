@@ -35,6 +35,7 @@ struct KeptGroup {
   api::Group group;
   std::optional<std::uint32_t> half_changed;  // the epoch that reached only some members
   std::optional<PairLinks> pairs;             // by rank, of a group whose order is measured
+  std::optional<GpuWays> gpu_ways;            // by rank, where members are joined by their GPUs
 };
 
 // `stage` is begun, before any worker was told; launched, from before the first to the end; or ended.

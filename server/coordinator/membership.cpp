@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "http/client.hpp"
+#include "server/coordinator/gpu_reports.hpp"
 #include "server/coordinator/identifier.hpp"
 
 namespace chorus::coordinator {
@@ -64,6 +65,8 @@ http::Checked<Newcomer> check_join(api::JoinRequest const& request) {
   if (!is_showable(request.version, 64))
     errors.push_back({"/version", "expected at most 64 bytes without control characters"});
   newcomer.version = request.version;
+  check_gpus(request.gpus, errors);
+  newcomer.gpus = request.gpus;
   if (errors.empty()) return newcomer;
   auto problem = invalid_field(errors.front().pointer, errors.front().detail);
   problem.errors = std::move(errors);
@@ -95,9 +98,10 @@ http::Checked<Membership::Joined> Membership::join(Newcomer const& newcomer, Tim
   }
   joined.revived = !created && !worker.ready;
   joined.moved = !created && (worker.url != newcomer.url || worker.locality != newcomer.locality ||
-                              worker.version != newcomer.version);
+                              worker.version != newcomer.version || worker.gpus != newcomer.gpus);
   auto const joined_at = created || joined.fenced ? arrivals_++ : worker.joined;
-  worker = {newcomer.id, newcomer.incarnation, newcomer.url, newcomer.locality, newcomer.version, true, joined_at, now};
+  worker = {newcomer.id, newcomer.incarnation, newcomer.url, newcomer.locality, newcomer.version, true, joined_at,
+            now,         newcomer.gpus};
   return joined;
 }
 
@@ -133,10 +137,11 @@ http::Checked<Worker> Membership::leave(std::string_view id, std::optional<std::
 std::optional<KeptWorker> Membership::kept(std::string_view id) const {
   auto const* worker = find(id);
   if (worker == nullptr) return std::nullopt;
-  KeptWorker kept{{worker->id, api::to_hex(worker->incarnation), worker->url, worker->locality, worker->version},
-                  worker->ready,
-                  worker->joined,
-                  {}};
+  KeptWorker kept{
+      {worker->id, api::to_hex(worker->incarnation), worker->url, worker->locality, worker->version, worker->gpus},
+      worker->ready,
+      worker->joined,
+      {}};
   if (auto const fenced = fenced_.find(id); fenced != fenced_.end())
     for (auto const incarnation : fenced->second) kept.fenced.push_back(api::to_hex(incarnation));
   return kept;
@@ -144,9 +149,11 @@ std::optional<KeptWorker> Membership::kept(std::string_view id) const {
 
 void Membership::restore(std::vector<KeptWorker> const& workers, TimePoint now) {
   for (auto const& [self, ready, joined, fenced] : workers) {
-    workers_[self.id] = {
-        self.id, api::from_hex(self.incarnation).value_or(0), self.url, self.locality, self.version, ready, joined,
-        now};
+    workers_[self.id] = {self.id,      api::from_hex(self.incarnation).value_or(0),
+                         self.url,     self.locality,
+                         self.version, ready,
+                         joined,       now,
+                         self.gpus};
     for (auto const& incarnation : fenced) fenced_[self.id].push_back(api::from_hex(incarnation).value_or(0));
     arrivals_ = std::max(arrivals_, joined + 1);
   }
@@ -206,6 +213,7 @@ api::Worker Membership::show(Worker const& worker, TimePoint now) const {
   shown.url = worker.url;
   shown.locality = worker.locality;
   shown.version = worker.version;
+  shown.gpus = worker.gpus;
   shown.state = worker.ready ? "ready" : "lost";
   shown.lease_ms = static_cast<std::uint32_t>(lease_.count());
   shown.heard_ms_ago = static_cast<std::uint64_t>(

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "collectives/core/gpu_locality.hpp"
 #include "collectives/core/locality.hpp"
 #include "http/api/membership.hpp"
 #include "http/message.hpp"
@@ -28,6 +29,7 @@ struct Worker {
   bool ready = true;         // false: lost
   std::uint64_t joined = 0;  // the order of arrival, from 0
   TimePoint heard;           // last join or renewal
+  std::vector<GpuLocality> gpus;
 };
 
 // A join that is well-formed; not yet a member.
@@ -37,6 +39,7 @@ struct Newcomer {
   std::string url;
   Locality locality;
   std::string version;
+  std::vector<GpuLocality> gpus;
 };
 
 // Problems: invalid_field, with every field that is wrong.
@@ -51,7 +54,7 @@ class Membership {
     bool created = false;                 // the id was not there
     bool revived = false;                 // it was lost
     std::optional<std::uint64_t> fenced;  // this incarnation was replaced
-    bool moved = false;                   // the same incarnation has another address, locality or version
+    bool moved = false;                   // the same incarnation has another address, locality, version or GPUs
     [[nodiscard]] bool changed() const { return created || revived || fenced || moved; }
   };
 

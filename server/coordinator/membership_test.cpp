@@ -1,5 +1,8 @@
 #include <doctest/doctest.h>
 
+#include <limits>
+
+#include "collectives/topology/dgx1.hpp"
 #include "server/coordinator/membership.hpp"
 
 using namespace chorus;
@@ -66,6 +69,42 @@ TEST_CASE("a join that is not names every field that is wrong") {
   CHECK(wrong([](auto& r) { r.locality.host = std::string(129, 'h'); }) == "/locality/host ");
   CHECK(wrong([](auto& r) { r.version = "1\r\n"; }) == "/version ");
   CHECK(wrong([](auto& r) { r.id.clear(), r.url.clear(); }) == "/id /url ");
+}
+
+TEST_CASE("GPUs of which anything cannot be are refused, with every field that is wrong") {
+  constexpr auto nan = std::numeric_limits<double>::quiet_NaN(), infinite = std::numeric_limits<double>::infinity();
+  auto request = good_join();
+  request.gpus = topology::dgx1_gpus();
+  CHECK(check_join(request).value().gpus == request.gpus);
+  auto const wrong = [&](auto change) {
+    auto changed = request;
+    change(changed.gpus);
+    auto const checked = check_join(changed);
+    REQUIRE(checked.has_error());
+    std::string pointers;
+    for (auto const& error : checked.error().errors) pointers += error.pointer + " ";
+    return pointers;
+  };
+  for (auto const* uuid : {"", "GPU-1", "GPU-00000000-0000-0000-0000-00000000000g"})
+    CHECK(wrong([uuid](auto& gpus) { gpus[1].uuid = uuid; }) == "/gpus/1/uuid ");
+  CHECK(wrong([](auto& gpus) { gpus[1].uuid = gpus[0].uuid; }) == "/gpus/1/uuid ");
+  CHECK(wrong([](auto& gpus) { gpus[1].pci_address = "17:00.0"; }) == "/gpus/1/pci_address ");
+  CHECK(wrong([](auto& gpus) { gpus[2].name = "a\x01"; }) == "/gpus/2/name ");
+  CHECK(wrong([](auto& gpus) { gpus[2].name = std::string(97, 'a'); }) == "/gpus/2/name ");
+  CHECK(wrong([](auto& gpus) { gpus[0].pcie_generation = 33; }) == "/gpus/0/pcie_generation ");
+  CHECK(wrong([](auto& gpus) { gpus[0].pcie_width = 33; }) == "/gpus/0/pcie_width ");
+  for (auto const rate : {-1.0, 1e7, 1e-10, nan, infinite}) {
+    CHECK(wrong([rate](auto& gpus) { gpus[0].memory_gbyte_per_s = rate; }) == "/gpus/0/memory_gbyte_per_s ");
+    CHECK(wrong([rate](auto& gpus) { gpus[0].nvlinks[1].gbyte_per_s = rate; }) == "/gpus/0/nvlinks/1/gbyte_per_s ");
+  }
+  CHECK(wrong([](auto& gpus) { gpus[0].nvlinks[0].gbyte_per_s = 0; }) == "/gpus/0/nvlinks/0/gbyte_per_s ");
+  for (auto const links : {0u, 1025u})
+    CHECK(wrong([links](auto& gpus) { gpus[0].nvlinks[0].links = links; }) == "/gpus/0/nvlinks/0/links ");
+  CHECK(wrong([](auto& gpus) { gpus[0].nvlinks[0].to = "nowhere"; }) == "/gpus/0/nvlinks/0/to ");
+  CHECK(wrong([](auto& gpus) { gpus[0].nvlinks[1].to = gpus[0].nvlinks[0].to; }) == "/gpus/0/nvlinks/1/to ");
+  CHECK(wrong([](auto& gpus) { gpus[0].nvlinks[1].to = gpus[0].pci_address; }) == "/gpus/0/nvlinks/1/to ");
+  CHECK(wrong([](auto& gpus) { gpus[0].nvlinks.resize(65); }) == "/gpus/0/nvlinks ");
+  CHECK(wrong([](auto& gpus) { gpus.resize(65); }) == "/gpus ");
 }
 
 TEST_CASE("a worker is ready while it renews, and lost one lease after it was last heard") {

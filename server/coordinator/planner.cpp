@@ -57,6 +57,7 @@ asio::awaitable<Result<model::Choice>> Planner::select(Question question, Standi
     recent_.splice(recent_.begin(), recent_, found->second.position);
     co_return learned_.corrected(place, found->second.choice, is_auto);
   }
+  if (!question.on_gpus) in_rank_order.gpus = nullptr;
   auto choice = co_await asio::co_spawn(thread_.executor(),
                                         select_there(std::move(question), std::move(in_rank_order), constants_),
                                         http::until_done_there());
@@ -111,9 +112,9 @@ asio::awaitable<http::Checked<api::SimulationAnswer>> Planner::simulate(api::Sim
 Planner::Key Planner::key_of(Question const& question) {
   auto const& wish = question.wish;
   auto const number = [](std::optional<std::uint32_t> value) { return value ? static_cast<std::int64_t>(*value) : -1; };
-  return {question.group,    question.epoch,     wish.algorithm,    wish.op,
-          wish.in_place,     wish.uneven,        wish.reproducible, wish.shape,
-          number(wish.root), number(wish.arity), question.elements, question.element_bytes};
+  return {question.group,    question.epoch,         wish.algorithm,  wish.op,           wish.in_place,
+          wish.uneven,       wish.reproducible,      wish.shape,      number(wish.root), number(wish.arity),
+          question.elements, question.element_bytes, question.on_gpus};
 }
 
 void Planner::keep(Key const& key, model::Choice const& choice) {

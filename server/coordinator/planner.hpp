@@ -40,6 +40,7 @@ class Planner {
     model::Wish wish;
     std::uint64_t elements = 0;
     std::size_t element_bytes = 0;
+    bool on_gpus = false;  // where every rank's tensor lies: otherwise nothing goes over what joins them
   };
   boost::asio::awaitable<Result<model::Choice>> select(Question question, Standing in_rank_order);
 
@@ -70,6 +71,7 @@ class Planner {
     std::int64_t root, arity;  // -1: not fixed
     std::uint64_t elements;
     std::size_t element_bytes;
+    bool on_gpus;
     auto operator<=>(Key const&) const = default;
   };
   struct Kept {

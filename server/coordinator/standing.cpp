@@ -11,6 +11,8 @@ namespace {
 using topology::Link;
 using topology::LinkMatrix;
 
+constexpr double words_per_sum = 3;  // that a GPU's memory reads and writes for one word of two operands
+
 Link link_of(model::LinkCost const& cost) { return {cost.alpha_s, 1e-9 / cost.beta_s_per_byte}; }
 
 // Nobody is asked to believe in more than a link can be.
@@ -34,13 +36,15 @@ class MatrixInTheMaking {
     gbyte_per_s_[a][b] = gbyte_per_s_[b][a] = link.bandwidth_gbyte_per_s;
     seconds_[a][b] = seconds_[b][a] = link.latency_s;
   }
+  void set_rate(std::size_t a, std::size_t b, double gbyte_per_s) { set(a, b, {seconds_[a][b], gbyte_per_s}); }
   [[nodiscard]] LinkMatrix made() const { return LinkMatrix::make(gbyte_per_s_, seconds_).value(); }
 
  private:
   LinkMatrix::Rows gbyte_per_s_, seconds_;
 };
 
-LinkMatrix matrix_of(PairLinks const& pairs, std::span<Locality const> localities, model::Constants const& constants) {
+LinkMatrix matrix_of(PairLinks const& pairs, GpuWays const& gpus, std::span<Locality const> localities,
+                     model::Constants const& constants) {
   auto const within_host = link_of(constants.link(Level::host));
   Link slowest{0, std::numeric_limits<double>::infinity()};
   std::vector<Link> measured;
@@ -58,7 +62,15 @@ LinkMatrix matrix_of(PairLinks const& pairs, std::span<Locality const> localitie
       link.bandwidth_gbyte_per_s = std::max(link.bandwidth_gbyte_per_s, within_host.bandwidth_gbyte_per_s);
     matrix.set(pairs[i].a, pairs[i].b, link);
   }
+  for (auto const& way : gpus.pairs) matrix.set_rate(way.a, way.b, way.gbyte_per_s);
   return matrix.made();
+}
+
+// The same pairs, each of whose ends is now at place[end].
+template <class Pairs>
+Pairs in_places(Pairs pairs, std::span<std::uint32_t const> place) {
+  for (auto& pair : pairs) pair.a = place[pair.a], pair.b = place[pair.b];
+  return pairs;
 }
 
 }  // namespace
@@ -70,17 +82,28 @@ Standing in_order(Standing const& members, std::span<std::uint32_t const> order)
     ordered.localities.push_back(members.localities[order[now]]);
     place[order[now]] = now;
   }
-  if (!members.pairs) return ordered;
-  auto pairs = *members.pairs;
-  for (auto& pair : pairs) pair.a = place[pair.a], pair.b = place[pair.b];
-  ordered.pairs = std::make_shared<PairLinks const>(std::move(pairs));
+  if (members.pairs) ordered.pairs = std::make_shared<PairLinks const>(in_places(*members.pairs, place));
+  if (members.gpus)
+    ordered.gpus = std::make_shared<GpuWays const>(
+        GpuWays{in_places(members.gpus->pairs, place), members.gpus->memory_gbyte_per_s});
   return ordered;
 }
 
 planning::Place place_of(Standing in_rank_order, model::Constants const& constants) {
   planning::Place place{{}, constants, std::nullopt, std::nullopt};
   place.shape.localities = std::move(in_rank_order.localities);
-  if (in_rank_order.pairs) planning::cost_by(matrix_of(*in_rank_order.pairs, place.shape.localities, constants), place);
+  auto const gpus = in_rank_order.gpus ? *in_rank_order.gpus : GpuWays();
+  if (in_rank_order.pairs)
+    planning::cost_by(matrix_of(*in_rank_order.pairs, gpus, place.shape.localities, constants), place);
+  else if (!gpus.pairs.empty())
+    place.links = matrix_of({}, gpus, place.shape.localities, constants);  // uplinks are as without GPUs
+  auto const& places = place.shape.localities;
+  bool const is_one_host =
+      std::ranges::all_of(places, [&](auto const& at) { return shared_level(at, places.front()) == Level::host; });
+  if (is_one_host && gpus.memory_gbyte_per_s > 0) {
+    place.constants.byte_cpu_s = 0;
+    place.constants.gamma_s_per_byte = words_per_sum * 1e-9 / gpus.memory_gbyte_per_s;
+  }
   return place;
 }
 

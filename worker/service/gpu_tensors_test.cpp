@@ -233,7 +233,7 @@ TEST_CASE("a worker says which GPUs it has") {
   auto const gpus = worker.get("/v1").json().at("gpus").as_array();
   REQUIRE(gpus.size() == 2);
   CHECK(gpus.at(1).at("device") == "cuda:1");
-  CHECK(gpus.at(1).at("uuid") == "GPU-double-1");
+  CHECK(gpus.at(1).at("uuid") == "GPU-00000000-0000-0000-0000-000000000001");
   CHECK(gpus.at(1).at("memory_bytes") == 64 << 20);
   CHECK(LiveWorker().get("/v1").json().at("gpus").as_array().empty());
 }

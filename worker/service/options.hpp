@@ -8,6 +8,7 @@
 #include "collectives/core/locality.hpp"
 #include "http/auth/security.hpp"
 #include "http/logging/log.hpp"
+#include "worker/devices/nvml/nvml.hpp"
 #include "worker/links/handshake.hpp"
 #include "worker/service/gpu_choice.hpp"
 
@@ -39,6 +40,7 @@ struct WorkerOptions {
   http::SecurityOptions security;
 
   // Of the surroundings, not of the command line.
+  std::string nvml_library = devices::nvml_library;
   bool has_threads = true;  // false: collectives run on the control thread too, for tests that own the time
   std::string host_name;
   std::uint64_t incarnation = 0;

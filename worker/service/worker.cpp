@@ -6,6 +6,7 @@
 
 #include "http/logging/log.hpp"
 #include "metrics/build.hpp"
+#include "worker/devices/nvml/gpu_report.hpp"
 #include "worker/service/link_list.hpp"
 #include "worker/service/probe_routes.hpp"
 
@@ -251,6 +252,14 @@ void Worker::add_routes() {
   shm_routes_.add_to(router_);
 }
 
+std::vector<GpuLocality> Worker::reported_gpus() const {
+  std::vector<devices::GpuInfo> used;
+  for (std::size_t i = 0; i < gpus_.size(); ++i) used.push_back(gpus_[i].gpu().info());
+  auto report = devices::report_gpus(used, options_.nvml_library);
+  for (auto const& why : report.unknown) log_->warn("the coordinator hears less of GPUs than there is: {}", why);
+  return std::move(report.gpus);
+}
+
 void Worker::start_agent() {
   if (options_.coordinator.empty()) return;
   AgentOptions agent;
@@ -261,6 +270,7 @@ void Worker::start_agent() {
   agent.self.locality = options_.locality;
   if (agent.self.locality.host.empty()) agent.self.locality.host = options_.host_name;
   agent.self.version = metrics::this_build().version;
+  agent.self.gpus = reported_gpus();
   agent_ = std::make_unique<Agent>(executor_, client_, metrics_, log_, std::move(agent), fenced_,
                                    [this] { return calls(); });
   agent_->start();

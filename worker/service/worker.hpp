@@ -79,6 +79,7 @@ class Worker {
   // The URL that others are told, if this port is bound. Errors: HttpErrc::bad_url.
   [[nodiscard]] Result<std::string> advertised(std::uint16_t port) const;
   void start_agent();
+  [[nodiscard]] std::vector<GpuLocality> reported_gpus() const;
   [[nodiscard]] std::vector<api::GroupCalls> calls() const;
   void add_routes();
   [[nodiscard]] std::string metrics_text();

@@ -151,7 +151,7 @@ class DoubleSession final : public GpuSession {
 GpuDouble::GpuDouble(std::uint32_t index, std::uint64_t memory_bytes, std::uint64_t seed) : seed_(seed) {
   info_.index = index;
   info_.name = "double";
-  info_.uuid = "GPU-double-" + std::to_string(index);
+  info_.uuid = "GPU-00000000-0000-0000-0000-00000000000" + std::to_string(index);
   info_.pci_address = "0000:00:0" + std::to_string(index) + ".0";
   info_.memory_bytes = rounded(memory_bytes);
   info_.multiprocessors = 1;
