@@ -174,16 +174,21 @@ std::vector<GpuElements::Array> GpuElements::arrays() const {
   return all;
 }
 
+Status GpuElements::seen(Status status) const {
+  if (!status) unit_.saw(status.error());
+  return status;
+}
+
 Status GpuElements::read(std::string_view array, std::span<std::byte> into) const {
   auto const* const held = find(array);
   CHORUS_ASSERT(held != nullptr && into.size() == held->memory->bytes().size(), "the whole array");
-  return unit_.download(into, held->memory->bytes().data());
+  return seen(unit_.download(into, held->memory->bytes().data()));
 }
 
 Status GpuElements::write(std::string_view array, std::span<std::byte const> from) {
   auto const* const held = find(array);
   CHORUS_ASSERT(held != nullptr && from.size() == held->memory->bytes().size(), "the whole array");
-  return unit_.upload(held->memory->bytes().data(), from);
+  return seen(unit_.upload(held->memory->bytes().data(), from));
 }
 
 Status GpuElements::adopt(std::span<std::byte const> values) {

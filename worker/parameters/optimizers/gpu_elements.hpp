@@ -60,6 +60,7 @@ class GpuElements {
 
   explicit GpuElements(devices::GpuUnit& unit) : unit_(unit) {}
   [[nodiscard]] Status take(Optimizer const& optimizer, std::uint64_t elements, Dtype dtype);
+  [[nodiscard]] Status seen(Status status) const;  // a lost device is known as one from then on
   [[nodiscard]] Status fill(Held const& array);
   template <class Work>
   [[nodiscard]] Status in_session(Work const& work);
