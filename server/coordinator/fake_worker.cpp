@@ -240,6 +240,8 @@ asio::awaitable<Response> FakeWorker::assign_shard(Request const& request, Body&
   auto const message = co_await read_message<api::ShardAssignment>(body);
   if (message.has_error()) co_return message.error();
   co_await while_set(&deaf_to_shards);
+  if (has_lost_shards && message.value().role == "owner")
+    co_return http::Problem(http::ProblemCode::parameter_lost, "this worker does not have it");
   shards[key_of(request)] = message.value();
   changed_.notify_all();
   co_return Response(204);

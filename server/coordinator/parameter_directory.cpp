@@ -115,7 +115,10 @@ void ParameterDirectory::set(RecordPtr const& record, std::uint32_t shard, bool 
   for (auto const& present : {record->shards[shard].owner, record->shards[shard].backup})
     if (present) shards_on_[present->worker].insert(key);
   if (place) load_[place->worker] += bytes;
-  if (!owner) record->shards[shard].is_backup_complete = false;
+  if (owner)
+    record->shards[shard].lost_by.clear();
+  else
+    record->shards[shard].is_backup_complete = false;
 }
 
 http::Checked<api::Parameter> ParameterDirectory::find(std::string_view name) const {

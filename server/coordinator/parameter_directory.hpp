@@ -85,6 +85,7 @@ class ParameterDirectory {
     std::uint32_t clients_epoch = 0;                 // of the clients that its owner knows
     std::string refused_by;                          // an incarnation of its owner, which could not read its log
     std::string why_refused;
+    std::string lost_by;  // an incarnation of its owner, which lives and says that it does not have it
   };
   struct Record {
     Record(boost::asio::any_io_executor executor) : changed(std::move(executor)) {}
@@ -157,6 +158,8 @@ class ParameterDirectory {
   [[nodiscard]] bool waits_for_owner(Record const& record, Shard const& shard) const;
   boost::asio::awaitable<std::optional<http::Problem>> recover_owner(RecordPtr record, std::uint32_t shard,
                                                                      api::Member owner);
+  [[nodiscard]] bool has_owner(Shard const& shard) const;
+  void heed_loss(Record& record, std::uint32_t shard, http::Problem const& problem);
   void heed_epoch(std::string const& name, std::string const& seen);
   boost::asio::awaitable<bool> until_complete(RecordPtr record, std::uint32_t shard, api::Member backup);
   boost::asio::awaitable<void> pause(std::chrono::milliseconds duration);

@@ -88,6 +88,18 @@ asio::awaitable<std::optional<Problem>> ParameterDirectory::recover_owner(Record
   co_return problem;
 }
 
+bool ParameterDirectory::has_owner(Shard const& shard) const {
+  return shard.owner && is_ready(*shard.owner) && shard.owner->incarnation != shard.lost_by;
+}
+
+// Said by the owner itself, of a shard that it was told to own. Where nobody else has it, but its log may, it is asked
+// again until it is started again and reads that.
+void ParameterDirectory::heed_loss(Record& record, std::uint32_t number, Problem const& problem) {
+  auto& shard = record.shards[number];
+  if (problem.code != ProblemCode::parameter_lost || !shard.owner) return;
+  if (shard.backup || record.parameter.durability != "log") shard.lost_by = shard.owner->incarnation;
+}
+
 void ParameterDirectory::group_changed(std::string const& group) {
   auto const found = of_group_.find(group);
   if (found == of_group_.end()) return;
@@ -108,7 +120,7 @@ void ParameterDirectory::look_again(Key const& key) {
   auto const& shard = found->second->shards[key.second];
   if (waits_for_owner(*found->second, shard)) return;
   // Without its owner a shard answers nobody, and with a dead backup its owner acknowledges nothing.
-  auto const is_urgent = (shard.owner && !is_ready(*shard.owner)) || (shard.backup && !is_ready(*shard.backup));
+  auto const is_urgent = (shard.owner && !has_owner(shard)) || (shard.backup && !is_ready(*shard.backup));
   auto& queue = is_urgent ? urgent_ : later_;
   queue.push_back(key);
   begin_work(is_urgent);
@@ -158,12 +170,13 @@ asio::awaitable<void> ParameterDirectory::settle_losses(RecordPtr record, std::u
   };
   while (!record->is_deleted && shard.owner) {
     auto problem = std::optional<Problem>();
-    if (is_ready(*shard.owner)) {
+    if (has_owner(shard)) {
       if (!shard.backup || is_ready(*shard.backup)) co_return;
       set(record, number, false, std::nullopt);
       draw_epoch(*record, number);
       problem = co_await tell(record, number, *shard.owner, true, false);
       if (!problem) co_return;
+      heed_loss(*record, number, *problem);
     } else if (waits_for_owner(*record, shard)) {
       tools_.log.warn("parameter {} shard={} waits for worker {}, which has its log", name, number,
                       shard.owner->worker);
@@ -204,7 +217,7 @@ asio::awaitable<void> ParameterDirectory::restore_replicas(RecordPtr record, std
   auto& shard = record->shards[number];
   auto const& name = record->parameter.name;
   while (!record->is_deleted && !is_stopping_ && shard.owner) {
-    if (!is_ready(*shard.owner)) co_return look_again({name, number});
+    if (!has_owner(shard)) co_return look_again({name, number});
     auto const members = ready_members(record->parameter.group);
     auto const stays = members.empty() || is_among(members, *shard.owner);
     auto const backup_stays =
@@ -232,6 +245,7 @@ asio::awaitable<void> ParameterDirectory::restore_replicas(RecordPtr record, std
       draw_epoch(*record, number);
       auto const epoch = shard.epoch;
       auto const problem = co_await tell(record, number, *shard.owner, true, false);
+      if (problem) heed_loss(*record, number, *problem);
       shard.clients_epoch = problem ? UINT32_MAX : record->clients_epoch;  // told again below, if it has not heard
       keep(*record, number);
       tasks_.spawn("drop a shard of " + name, drop(before, name, number, epoch));
@@ -242,6 +256,7 @@ asio::awaitable<void> ParameterDirectory::restore_replicas(RecordPtr record, std
       auto const told = record->clients_epoch;
       // The owner first: it asks the backup until that has heard of the epoch too.
       auto problem = co_await tell(record, number, *shard.owner, true, false, true);
+      if (problem) heed_loss(*record, number, *problem);
       if (!problem && shard.backup) problem = co_await tell(record, number, *shard.backup, false, false, true);
       if (problem)
         co_await pause(patience_.repetition);
@@ -266,7 +281,10 @@ asio::awaitable<bool> ParameterDirectory::add_backup(RecordPtr record, std::uint
   set(record, number, false, backup);
   draw_epoch(*record, number);
   auto problem = co_await tell(record, number, backup, false, false);
-  if (!problem && shard.owner) problem = co_await tell(record, number, *shard.owner, true, false);
+  if (!problem && shard.owner) {
+    problem = co_await tell(record, number, *shard.owner, true, false);
+    if (problem) heed_loss(*record, number, *problem);
+  }
   auto const& name = record->parameter.name;
   if (before && before->worker != backup.worker)
     tasks_.spawn("drop a shard of " + name, drop(*before, name, number, shard.epoch));

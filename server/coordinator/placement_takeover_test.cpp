@@ -52,6 +52,29 @@ awaitable<void> one_by_one(World* world) {
   CHECK(world->workers[0]->orders_at_a_time.empty());
 }
 
+// As after a mistake of its own: it lives, and does not have what it is to own.
+awaitable<void> by_an_owner_without_it(World* world) {
+  for (auto& worker : world->workers) worker->takes_one_at_a_time = true;
+  co_await world->stand();
+  auto const made = co_await world->put(path, R"({"group":"g","shape":[4],"replicas":2,"staleness":0})");
+  auto const owner = made.text("/endpoints/0/worker"), heir = made.text("/endpoints/1/worker");
+  for (auto& worker : world->workers) worker->has_lost_shards = worker->id == owner;
+  // Whose clocks count changes with the group: the owner is told.
+  CHECK((co_await world->put("/v1/groups/g", R"({"workers":["w1","w0"]})")).status == 200);
+  CHECK(co_await world->until(path, "/endpoints/0/worker", heir));
+  CHECK(co_await world->until(path, "/endpoints/1/worker", owner));
+  CHECK(co_await world->until(path, "/state", "ready"));
+}
+
+awaitable<void> by_the_only_one(World* world) {
+  for (auto& worker : world->workers) worker->takes_one_at_a_time = true;
+  co_await world->stand();
+  CHECK((co_await world->put(path, R"({"group":"g","shape":[4],"staleness":0})")).status == 201);
+  for (auto& worker : world->workers) worker->has_lost_shards = true;
+  CHECK((co_await world->put("/v1/groups/g", R"({"workers":["w1","w0"]})")).status == 200);
+  CHECK(co_await world->until(path, "/state", "lost"));
+}
+
 void tell(awaitable<void> (*story)(World*)) {
   World world(2);
   world.tell(story(&world));
@@ -60,6 +83,8 @@ void tell(awaitable<void> (*story)(World*)) {
 }  // namespace
 
 TEST_CASE("an owner of many shards is lost: its backup hears of them in a few requests") { tell(together); }
+TEST_CASE("an owner that does not have its shard any more is followed by its backup") { tell(by_an_owner_without_it); }
+TEST_CASE("a shard that its only owner does not have any more is lost") { tell(by_the_only_one); }
 TEST_CASE("a worker of an earlier release, which does not take many shards at once, is told of each") {
   tell(one_by_one);
 }

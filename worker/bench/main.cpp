@@ -82,7 +82,9 @@ int run(int argc, char** argv) {
       ->check(CLI::Range(2, 100000));
   app.add_flag("--link-checksum", options.has_checksums, "frames over tcp and tls carry checksums");
   app.add_flag("!--no-flight", options.records_flights, "without the flight recorder that workers have");
-  app.add_flag("--bind", options.is_bound, "each rank stays on one core; ranks take the cores in turns");
+  app.add_option("--bind", options.bind,
+                 "each rank stays on one of the cores: cores, none, or auto, with more ranks than cores")
+      ->check(CLI::IsMember({"auto", "cores", "none"}));
   app.add_flag("--json", options.json, "one JSON object per line; so it is, too, where the output is no terminal");
   app.add_flag("--table", table, "a table, also where the output is no terminal")->excludes("--json");
   app.add_flag("--regret", regret, "measure all algorithms, and how much worse what auto takes is than the best");

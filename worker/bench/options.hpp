@@ -39,12 +39,17 @@ struct Options {
   std::uint32_t fused = 0;             // so many tensors of a size in one call; 0: one
   bool json = false;
   bool details = false;
-  bool is_bound = false;       // each rank to a core
+  std::string bind = "auto";   // see binds_ranks()
   bool has_checksums = false;  // frames over TCP and TLS
 };
 
 // The link may be shared memory.
 [[nodiscard]] inline bool may_share(Options const& options) { return options.link == "shm" || options.link == "auto"; }
+
+// Whether each rank stays on one core: "cores" does, "none" does not, and "auto" where ranks have to share cores.
+[[nodiscard]] inline bool binds_ranks(Options const& options, bool shares_cores) {
+  return options.bind == "cores" || (options.bind == "auto" && shares_cores);
+}
 
 // What `auto` chooses by.
 [[nodiscard]] model::Constants constants_of(Options const& options);

@@ -243,7 +243,7 @@ class Bench {
 }  // namespace
 
 int run_rank(Options const& options, plan::Rank rank, LineReader orders, LineWriter answers, StartLine start_line) {
-  if (options.is_bound) stay_on_core(rank);
+  if (binds_ranks(options, start_line.shares_cores())) stay_on_core(rank);
   Worker worker(options, rank);
   answers.put("url " + worker.url());
   std::istringstream peers(orders.next().value_or(""));

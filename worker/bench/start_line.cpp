@@ -60,6 +60,8 @@ StartLine::~StartLine() {
 StartLine::StartLine(StartLine&& other) noexcept
     : descriptor_(std::exchange(other.descriptor_, -1)), shared_(std::exchange(other.shared_, nullptr)) {}
 
+bool StartLine::shares_cores() const { return shared_->shares_cores; }
+
 void StartLine::wait() {
   auto const start = shared_->starts.load(std::memory_order_acquire);
   if (shared_->arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == shared_->ranks) {

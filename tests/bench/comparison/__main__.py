@@ -47,7 +47,8 @@ class Comparison:
 
     def _all_reduce(self, title):
         options = self._options
-        contenders = Systems(self._workplace, self._programs, options.bin).contenders(options.links, options.peers)
+        systems = Systems(self._workplace, self._programs, options.bin, options.bind)
+        contenders = systems.contenders(options.links, options.peers)
         pace = Pace(options.seconds, ITERATIONS, WARMUP)
         rows = []
         for row in contest(contenders, options.rounds, options.ranks, options.sizes, pace, options.timeout, progress):

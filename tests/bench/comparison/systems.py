@@ -24,8 +24,8 @@ GLOO_ALGORITHMS = ["default", "halving_doubling"]
 
 
 class Systems:
-    def __init__(self, workplace, programs, bin_directory):
-        self._workplace, self._programs, self._bin = workplace, programs, bin_directory
+    def __init__(self, workplace, programs, bin_directory, bind):
+        self._workplace, self._programs, self._bin, self._bind = workplace, programs, bin_directory, bind
 
     def contenders(self, links, peers):
         found = [self._chorus(link) for link in links]
@@ -42,13 +42,14 @@ class Systems:
         def command(pace, ranks, sizes):
             return [chorus_binary(self._bin, "chorus-bench"), "--op", "all_reduce", "--ranks", ranks, "--link", link,
                     "--bytes", comma(sizes), "--algorithm", "auto", "--dtype", "f32", "--seconds", pace.seconds,
-                    "--iterations", pace.iterations, "--warmup", pace.warmup, "--json"]
+                    "--iterations", pace.iterations, "--warmup", pace.warmup, "--bind", self._bind,
+                    "--json"]
         return Contender(OWN, link, [], command, {})
 
     def _harness(self, pace, sizes):
         """The flags that all peers' programs share."""
         return ["--shared", self._workplace.new_path("start-line"), "--bytes", comma(sizes), "--seconds", pace.seconds,
-                "--iterations", pace.iterations, "--warmup", pace.warmup]
+                "--iterations", pace.iterations, "--warmup", pace.warmup, "--bind", self._bind]
 
     def _openmpi(self, link):
         def command(pace, ranks, sizes):

@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "bound.h"
 #include "harness.h"
 
 namespace {
@@ -117,6 +118,7 @@ int main(int argc, char** argv) {
     }
     if (child == 0) {
       die_with_parent();
+      stay_on_core(argc, argv, rank, ranks);
       auto const status = run_rank(argc, argv, rank, ranks);
       std::fflush(stdout);
       _exit(status);

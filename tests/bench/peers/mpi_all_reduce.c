@@ -1,6 +1,7 @@
 /* MPI_Allreduce, compiled once with each MPI: see harness.h for what is measured and for the flags. */
 #include <mpi.h>
 
+#include "bound.h"
 #include "harness.h"
 
 static struct vectors* vectors;
@@ -22,6 +23,7 @@ static void all_reduce(void* state, int which) {
 
 int main(int argc, char** argv) {
   die_with_parent();
+  stay_on_core(argc, argv, told("OMPI_COMM_WORLD_RANK", "PMI_RANK"), told("OMPI_COMM_WORLD_SIZE", "PMI_SIZE"));
   MPI_Init(&argc, &argv);
   int rank = 0, ranks = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
