@@ -107,6 +107,8 @@ struct Response {
   std::string body;  // used when payload is empty
   SharedBytes payload;
   Stream stream;  // instead of both: chunked, or until the connection closes to a client of HTTP/1.0
+  // How long the stream will be, where that is known: its Content-Length. One that ends before ends the connection.
+  std::optional<std::uint64_t> stream_length;
   std::optional<std::uint64_t> head_length;  // Content-Length of an answer to HEAD
   Upgrade upgrade;                           // with status 101
   Again again;

@@ -53,7 +53,7 @@ std::string const collective =
     R"("algorithm_shape":[],"local_algorithm":"tree","reason":"why","considered":[)" +
     considered + R"(],"predicted_seconds":0.5,"lower_bound":)" + lower_bound +
     R"(,"created_at":"2026-01-01T00:00:00Z","seconds":2.5,"arrival_skew_seconds":0.125,"ranks":[{"rank":1,"worker":"w",)"
-    R"("parts":2,"state":"failed","late_seconds":0.5,"report":)" +
+    R"("parts":2,"device":"cuda:0","state":"failed","late_seconds":0.5,"report":)" +
     report +
     R"(},{"rank":2,"worker":"v","parts":0,"state":"pending","late_seconds":0.25}],)"
     R"("attempts":[{"run":8,"epoch":1,"error":)" +
@@ -133,6 +133,12 @@ TEST_CASE("regions, placements and links read back as written") {
   std::string const region = R"({"name":"r","key":"/psm_1","offset":1,"bytes":2,"state":"ready","tensors":["t"]})";
   CHECK(echoed<api::Region>(region) == region);
   check_list<api::RegionList>(region);
+  auto const on_gpu = R"({"handle":"AAAA","device":"cuda:1","offset":256,"bytes":2})";
+  CHECK(echoed<api::GpuRegionRequest>(on_gpu) == on_gpu);
+  std::string const gpu_region =
+      R"({"name":"r","device":"cuda:1","offset":256,"bytes":2,"state":"ready","tensors":["t"]})";
+  CHECK(echoed<api::GpuRegion>(gpu_region) == gpu_region);
+  check_list<api::GpuRegionList>(gpu_region);
   auto const placement = R"({"dtype":"f32","shape":[2,3],"shm":{"region":"r","offset":8}})";
   CHECK(echoed<api::Placement>(placement) == placement);
   std::string const link =

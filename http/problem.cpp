@@ -52,6 +52,7 @@ constexpr std::array kinds{
     ProblemKind{"rate_limited", 429, "Too many requests", true},
     ProblemKind{"header_too_large", 431, "The header is too large", false},
     ProblemKind{"internal", 500, "Internal error", false},
+    ProblemKind{"device_failed", 500, "A GPU failed", false},
     ProblemKind{"unsupported", 501, "Not supported", false},
     ProblemKind{"peer_lost", 502, "A peer was lost", true},
     ProblemKind{"corrupt_frame", 502, "Bytes were changed on the way", true},

@@ -51,7 +51,8 @@ constexpr std::array<Page, codes> pages{{
     {unknown_run, "The worker does not know this run: it has ended long ago, or never began there.",
      "GET /v1/flight at the worker lists its last runs, GET /v1/progress those that are under way."},
     {unknown_region, "No client has registered a region of this name at this worker.",
-     "Register it with PUT /v1/shm/system/{name}, body key, offset and bytes."},
+     "Register it with PUT /v1/shm/system/{name}, body key, offset and bytes; memory of a GPU with PUT "
+     "/v1/shm/cuda/{name}."},
     {unknown_parameter, "No parameter has this name.",
      "Make it with PUT /v1/parameters/{name} at the coordinator; GET /v1/parameters lists those that are "
      "there."},
@@ -62,7 +63,7 @@ constexpr std::array<Page, codes> pages{{
      "Ask again. Where it happens again, look at the network between the two, and whether the client says a "
      "longer Content-Length than it sends."},
     {mismatch,
-     "The ranks hold different things under one name: dtype, shape or device differ, or a tensor changed "
+     "The ranks hold different things under one name: dtype or shape differ, or a tensor changed "
      "between admission and launch. `errors` names rank, field and both values. Nothing was changed.",
      "Upload tensors that agree, and launch again."},
     {epoch_fenced, "The request speaks for an epoch or an incarnation that has been replaced.",
@@ -135,6 +136,11 @@ constexpr std::array<Page, codes> pages{{
      "Send fewer and shorter fields: cookies and long tokens are what usually fills it."},
     {internal, "A defect of the service, or no memory is left for it.",
      "Look in its log, which says why. Report it with the detail and the log."},
+    {device_failed,
+     "A GPU of the worker refused a piece of work, or is lost: the detail says which one, and what the driver says. "
+     "Tensors are as they were.",
+     "Look at the host's `nvidia-smi` and kernel log. A worker whose GPU is lost is not ready (/readyz says why): "
+     "start it again, or without that GPU (`--gpus`)."},
     {unsupported,
      "It has a name in Chorus but is not in this release, or this service was not started with the flag "
      "that it needs.",

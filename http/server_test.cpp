@@ -255,6 +255,28 @@ TEST_CASE("a client of HTTP/1.0 gets a stream without chunks, to the end of the 
   CHECK(client.reply().body == "hello\n");
 }
 
+TEST_CASE("a stream of known length is sent as a body of that length, and the connection goes on") {
+  LiveServer server;
+  RawClient client(server.port());
+  client.send("GET /stream/2?length=16 HTTP/1.1\r\nHost: h\r\n\r\n");
+  auto const whole = client.reply();
+  CHECK(whole.fields.at("content-length") == "16");
+  CHECK_FALSE(whole.fields.contains("transfer-encoding"));
+  CHECK(whole.body == "piece 2\npiece 1\n");
+  client.send("HEAD /stream/2?length=16 HTTP/1.1\r\nHost: h\r\n\r\n" + get("/hello"));
+  CHECK(client.reply(true).fields.at("content-length") == "16");
+  CHECK(client.reply().body == "hello\n");
+}
+
+TEST_CASE("a stream that ends before its length ends the connection: nobody takes it for whole") {
+  LiveServer server;
+  RawClient client(server.port());
+  client.send("GET /stream/2?length=17 HTTP/1.1\r\nHost: h\r\n\r\n" + get("/hello"));
+  auto const all = client.rest();
+  CHECK(all.find("Content-Length: 17") != std::string::npos);
+  CHECK(all.ends_with("\r\n\r\npiece 2\npiece 1\n"));
+}
+
 TEST_CASE("a reader of a stream that takes nothing is dropped") {
   ServerLimits limits;
   limits.body_stall_timeout = std::chrono::milliseconds(50);

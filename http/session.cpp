@@ -73,6 +73,8 @@ std::span<std::byte const> content_of(Response const& response) {
   return std::as_bytes(std::span(response.body));
 }
 
+bool is_open_ended(Response const& response) { return response.stream && !response.stream_length; }
+
 std::string chunk_head(std::size_t bytes) {
   std::array<char, 2 * sizeof bytes> digits;
   auto const end = std::to_chars(digits.data(), digits.data() + digits.size(), bytes, 16).ptr;
@@ -83,11 +85,12 @@ void write_head(std::string& head, Response const& response, bool old_version, b
   head.clear();
   append_status_line(head, response.status);
   for (auto const& [name, value] : response.fields) append_field(head, name, value);
-  if (response.stream) {
+  if (is_open_ended(response)) {
     if (!old_version) append_field(head, "Transfer-Encoding", "chunked");
     if (!keep_alive) append_field(head, "Connection", "close");
   } else if (response.status != 101) {
-    auto const bytes = response.head_length.value_or(content_of(response).size());
+    auto const content = response.stream_length.value_or(content_of(response).size());
+    auto const bytes = response.head_length.value_or(content);
     if (!has_no_body(response.status)) append_field(head, "Content-Length", std::to_string(bytes));
     if (!has_no_body(response.status) && !response.fields.find("Content-Type") && bytes > 0)
       append_field(head, "Content-Type", "application/octet-stream");
@@ -172,8 +175,8 @@ asio::awaitable<Session::Next> Session::exchange() {
   }
   auto const unread_limit = context_.limits.unread_body_bytes;
   auto const keep_alive = incoming.keep_alive && !is_spare_ && body.can_be_skipped(unread_limit) &&
-                          !(response.stream && incoming.old_version);  // the end of its body is that of the connection
-  auto const is_stream = static_cast<bool>(response.stream);
+                          !(is_open_ended(response) && incoming.old_version);  // its end is that of the connection
+  auto const is_stream = is_open_ended(response);
   auto again = std::move(response.again);
   if (is_stream) observe(method, route, status, started_);  // how long it is followed says nothing about the service
   auto const sent = co_await send(incoming, std::move(response), keep_alive);
@@ -303,25 +306,30 @@ asio::awaitable<bool> Session::send(Incoming const& incoming, Response response,
   write_head(head_, response, incoming.old_version, keep_alive);
   auto const sent = co_await wire_.write(head_, content);
   if (!sent.error && response.stream && !without_body)
-    co_return co_await send_stream(incoming.old_version, std::move(response.stream));
+    co_return co_await send_stream(incoming.old_version, std::move(response.stream), response.stream_length);
   if (sent.error == HttpErrc::timed_out) drop_unsent();
   co_return !sent.error;
 }
 
-asio::awaitable<bool> Session::send_stream(bool old_version, Stream stream) {
+asio::awaitable<bool> Session::send_stream(bool old_version, Stream stream, std::optional<std::uint64_t> length) {
   constexpr std::string_view last_chunk = "0\r\n\r\n";
+  bool const is_chunked = !old_version && !length;
+  auto left = length.value_or(0);
   for (;;) {
     auto piece = co_await stream();
     // Each piece has its own patience: what lies between two of them is nobody's slowness.
     wire_.set_patience(body_patience());
     if (piece.empty()) break;
-    auto const head = old_version ? std::string() : chunk_head(piece.size());
-    if (!old_version) piece += "\r\n";
+    CHORUS_ASSERT(!length || piece.size() <= left, "a stream is not longer than it says");
+    if (length) left -= piece.size();
+    auto const head = is_chunked ? chunk_head(piece.size()) : std::string();
+    if (is_chunked) piece += "\r\n";
     auto const sent = co_await wire_.write(head, std::as_bytes(std::span(piece)));
     if (sent.error == HttpErrc::timed_out) drop_unsent();
     if (sent.error) co_return false;
   }
-  if (old_version) co_return true;
+  if (left > 0) spdlog::warn("{}: the body of an answer ended {} bytes before its length", remote_, left);
+  if (!is_chunked) co_return left == 0;
   co_return !(co_await wire_.write(last_chunk, {})).error;
 }
 

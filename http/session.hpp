@@ -82,7 +82,7 @@ class Session {
   boost::asio::awaitable<Response> respond(Incoming& incoming, Body& body, std::string_view& route);
   boost::asio::awaitable<Response> handle(Incoming& incoming, Body& body, Router::Match match);
   boost::asio::awaitable<bool> send(Incoming const& incoming, Response response, bool keep_alive);
-  boost::asio::awaitable<bool> send_stream(bool old_version, Stream stream);
+  boost::asio::awaitable<bool> send_stream(bool old_version, Stream stream, std::optional<std::uint64_t> length);
   boost::asio::awaitable<Next> hand_over(Incoming const& incoming, Response response);
   void drop_unsent();
   boost::asio::awaitable<void> linger();

@@ -119,6 +119,24 @@ constexpr std::array table{
     counter(Id::reduce_seconds, "chorus_reduce_busy_seconds_total", {"device", "dtype"}, worker,
             "Time that those reductions took: rate(bytes) / rate(busy) is their speed."),
 
+    // GPUs
+    counter(Id::gpu_busy, "chorus_gpu_busy_seconds_total", {"device", "queue"}, worker,
+            "Time that a GPU worked for this worker, as it measured it, by queue: in (copies from the host's memory), "
+            "compute (kernels, and copies within the GPU), out (copies to the host's memory)."),
+    counter(Id::gpu_copied_bytes, "chorus_gpu_copied_bytes_total", {"device", "direction"}, worker,
+            "Bytes copied between a GPU's memory and the host's (in, out)."),
+    counter(Id::gpu_kernels, "chorus_gpu_kernels_total", {"device"}, worker, "Kernels that a GPU has run."),
+    gauge(Id::gpu_arena, "chorus_gpu_arena_bytes", {"device"}, worker,
+          "How much of a GPU's memory the worker has taken for tensors (--gpu-memory-bytes); 0 before the first one."),
+    gauge(Id::gpu_arena_used, "chorus_gpu_arena_used_bytes", {"device"}, worker,
+          "How much of that tensors and results take now."),
+    gauge(Id::gpu_pinned, "chorus_gpu_pinned_bytes", {"device"}, worker,
+          "Host memory that is pinned for copies from and to a GPU, in use or kept for the next one."),
+    gauge(Id::gpu_pinned_limit, "chorus_gpu_pinned_limit_bytes", {"device"}, worker,
+          "How much of it there may be (--gpu-pinned-bytes)."),
+    gauge(Id::gpu_lost, "chorus_gpu_lost", {"device"}, worker,
+          "1 if nothing works on a GPU any more, as GET /readyz says; otherwise 0."),
+
     // Links
     counter(
         Id::link_sent_bytes, "chorus_link_sent_bytes_total", {"peer"}, worker,
@@ -178,7 +196,8 @@ constexpr std::array table{
 
     // Tensors and parameters
     gauge(Id::tensors, "chorus_tensors", {}, worker, "Tensors that the worker holds."),
-    gauge(Id::tensor_bytes, "chorus_tensor_bytes", {}, worker, "Bytes of the tensors' current versions."),
+    gauge(Id::tensor_bytes, "chorus_tensor_bytes", {}, worker,
+          "Bytes of the tensors' current versions in the host's memory."),
     gauge(Id::tensor_limit, "chorus_tensor_limit_bytes", {}, worker,
           "How many bytes tensors and results may take together (--memory-limit-bytes)."),
     counter(Id::parameter_pushes, "chorus_parameter_pushes_total", {"kind", "result"}, worker,

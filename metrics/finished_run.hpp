@@ -22,6 +22,8 @@ struct FinishedRun {
   Dtype dtype = Dtype::f32;
   std::uint64_t reduced_bytes = 0;  // operands in pieces that were worth a look at the clock, and what these took
   double reduce_seconds = 0;
+  std::uint64_t gpu_reduced_bytes = 0;  // operands of kernels, and what these took, copies within the GPU included
+  double gpu_reduce_seconds = 0;
 };
 
 }  // namespace chorus::metrics

@@ -104,6 +104,7 @@ TEST_CASE("a worker exports exactly what the catalogue says of it") {
   Scrape scrape;
   scrape.links = {traffic("w1", 1)};
   scrape.links[0].last_round_trip_seconds = 0.001;
+  scrape.gpus = {{"cuda:0"}};
   scrape.state.certificate_expiry_seconds = 1800000000;
   metrics.refused("missing");
   CHECK(exported_names(metrics.text(scrape)) == catalogue_names(&Metric::on_worker));
@@ -169,6 +170,29 @@ TEST_CASE("links are read at the scrape, one series per peer and direction") {
   CHECK(has_line(text, R"(chorus_link_busy_seconds_total{peer="w1",direction="sent"} 0.5)"));
   CHECK(has_line(text, R"(chorus_link_busy_seconds_total{peer="w1",direction="received"} 0.25)"));
   CHECK(has_line(text, R"(chorus_link_connections{peer="w1",link="tcp"} 1)"));
+}
+
+TEST_CASE("a GPU has series of its own, and its reductions lie beside those of the processor") {
+  WorkerMetrics metrics(build, 0);
+  auto run = ring_run();
+  run.gpu_reduced_bytes = 1000;
+  run.gpu_reduce_seconds = 0.5;
+  metrics.run_finished(run);
+  Scrape scrape;
+  GpuState gpu{"cuda:1"};
+  gpu.out_bytes = 7;
+  gpu.compute_seconds = 0.25;
+  gpu.arena_used_bytes = 3;
+  gpu.is_lost = true;
+  scrape.gpus = {gpu};
+  auto const text = metrics.text(scrape);
+  CHECK(has_line(text, R"(chorus_gpu_copied_bytes_total{device="cuda:1",direction="out"} 7)"));
+  CHECK(has_line(text, R"(chorus_gpu_busy_seconds_total{device="cuda:1",queue="compute"} 0.25)"));
+  CHECK(has_line(text, R"(chorus_gpu_arena_used_bytes{device="cuda:1"} 3)"));
+  CHECK(has_line(text, R"(chorus_gpu_lost{device="cuda:1"} 1)"));
+  CHECK(has_line(text, R"(chorus_reduce_bytes_total{device="cuda",dtype="f32"} 1000)"));
+  CHECK(has_line(text, R"(chorus_reduce_bytes_total{device="cpu",dtype="f32"} 65536)"));
+  CHECK(metrics.text({}).find("chorus_gpu_lost{") == std::string::npos);
 }
 
 TEST_CASE("the 65th peer is folded into other, and who has a series keeps it") {

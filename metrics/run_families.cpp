@@ -95,12 +95,13 @@ Families run_families(LedgerTotals const& totals, std::size_t kinds_max) {
     add_value(errors, Id::collective_errors, {name(kind.first), kind.second}, static_cast<double>(count));
   auto bytes = make_family(Id::reduce_bytes);
   auto seconds = make_family(Id::reduce_seconds);
-  for (auto dtype : all_dtypes) {
-    auto const& reduced = totals.reductions[static_cast<std::size_t>(dtype)];
-    if (reduced.bytes == 0) continue;
-    add_value(bytes, Id::reduce_bytes, {"cpu", name(dtype)}, static_cast<double>(reduced.bytes));
-    add_value(seconds, Id::reduce_seconds, {"cpu", name(dtype)}, reduced.seconds);
-  }
+  for (auto const& [device, reductions] : {std::pair{"cpu", &totals.reductions}, {"cuda", &totals.gpu_reductions}})
+    for (auto dtype : all_dtypes) {
+      auto const& reduced = (*reductions)[static_cast<std::size_t>(dtype)];
+      if (reduced.bytes == 0) continue;
+      add_value(bytes, Id::reduce_bytes, {device, name(dtype)}, static_cast<double>(reduced.bytes));
+      add_value(seconds, Id::reduce_seconds, {device, name(dtype)}, reduced.seconds);
+    }
   for (auto* family : {&active, &waits, &errors, &bytes, &seconds}) families.push_back(std::move(*family));
   return families;
 }

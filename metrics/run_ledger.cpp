@@ -107,6 +107,10 @@ void RunLedger::ended(FinishedRun const& run) {
     add(reduced_bytes_[static_cast<std::size_t>(run.dtype)], run.reduced_bytes);
     add(reduce_seconds_[static_cast<std::size_t>(run.dtype)], run.reduce_seconds);
   }
+  if (run.gpu_reduced_bytes > 0) {
+    add(gpu_reduced_bytes_[static_cast<std::size_t>(run.dtype)], run.gpu_reduced_bytes);
+    add(gpu_reduce_seconds_[static_cast<std::size_t>(run.dtype)], run.gpu_reduce_seconds);
+  }
   if (cell.ranks != run.ranks) {
     cell.ranks = run.ranks;
     cell.factor = bus_factor(run.op, run.ranks);
@@ -135,6 +139,8 @@ void RunLedger::add_to(LedgerTotals& totals) const {
   for (std::size_t d = 0; d < all_dtypes.size(); ++d) {
     totals.reductions[d].bytes += reduced_bytes_[d].load(relaxed);
     totals.reductions[d].seconds += reduce_seconds_[d].load(relaxed);
+    totals.gpu_reductions[d].bytes += gpu_reduced_bytes_[d].load(relaxed);
+    totals.gpu_reductions[d].seconds += gpu_reduce_seconds_[d].load(relaxed);
   }
   for (auto const& [kind, count] : errors_) totals.errors[kind] += count;
 }

@@ -47,7 +47,7 @@ struct LedgerTotals {
   std::map<Kind, RunTotals> runs;
   std::array<std::uint64_t, all_ops.size()> begun{}, ended{};
   std::array<double, all_ops.size()> wait_seconds{};
-  std::array<ReduceTotals, all_dtypes.size()> reductions;
+  std::array<ReduceTotals, all_dtypes.size()> reductions, gpu_reductions;
   std::map<std::pair<Op, std::string>, std::uint64_t> errors;  // by kind of problem
 };
 
@@ -77,6 +77,8 @@ class RunLedger {
   std::array<std::atomic<double>, all_ops.size()> wait_seconds_{};
   std::array<std::atomic<std::uint64_t>, all_dtypes.size()> reduced_bytes_{};
   std::array<std::atomic<double>, all_dtypes.size()> reduce_seconds_{};
+  std::array<std::atomic<std::uint64_t>, all_dtypes.size()> gpu_reduced_bytes_{};
+  std::array<std::atomic<double>, all_dtypes.size()> gpu_reduce_seconds_{};
   std::map<std::pair<Op, std::string>, std::uint64_t> errors_;
 };
 

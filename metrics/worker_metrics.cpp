@@ -4,6 +4,7 @@
 #include <iterator>
 #include <mutex>
 
+#include "metrics/gpu_families.hpp"
 #include "metrics/link_families.hpp"
 #include "metrics/run_families.hpp"
 #include "metrics/service_series.hpp"
@@ -162,6 +163,7 @@ std::string WorkerMetrics::text(Scrape const& scrape) {
   families.push_back(single(Id::tensor_bytes, static_cast<double>(scrape.tensor_bytes)));
   families.push_back(single(Id::tensor_limit, static_cast<double>(scrape.tensor_limit_bytes)));
   families.push_back(single(Id::parameter_backups_behind, static_cast<double>(scrape.backups_behind)));
+  std::ranges::move(gpu_families(scrape.gpus), std::back_inserter(families));
   std::scoped_lock lock(impl_->mutex);
   families.push_back(impl_->info);
   std::ranges::move(impl_->links.collect(scrape.links), std::back_inserter(families));

@@ -11,6 +11,7 @@
 #include "collectives/core/locality.hpp"
 #include "metrics/build.hpp"
 #include "metrics/finished_run.hpp"
+#include "metrics/gpu_state.hpp"
 #include "metrics/link_traffic.hpp"
 #include "metrics/log_counter.hpp"
 #include "metrics/run_ledger.hpp"
@@ -21,6 +22,7 @@ namespace chorus::metrics {
 // What is not counted but read when somebody scrapes.
 struct Scrape {
   std::vector<LinkTraffic> links;
+  std::vector<GpuState> gpus;
   std::size_t tensors = 0;
   std::uint64_t tensor_bytes = 0;
   std::uint64_t tensor_limit_bytes = 0;

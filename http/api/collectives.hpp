@@ -57,9 +57,10 @@ struct LowerBound {
 struct RankRecord {
   std::uint32_t rank = 0;
   std::string worker;
-  std::uint32_t parts = 0;  // tensors of the name on this worker, if they are tensor/0 and so on
-  std::string state;        // pending running succeeded failed
-  double late_seconds = 0;  // it came so much later than the middle rank, where that can be told; 0: not late
+  std::uint32_t parts = 0;            // tensors of the name on this worker, if they are tensor/0 and so on
+  std::optional<std::string> device;  // where its tensor lies: "cpu", "cuda:0"; of parts all of them; none: no tensor
+  std::string state;                  // pending running succeeded failed
+  double late_seconds = 0;            // it came so much later than the middle rank, where that can be told; 0: not late
   std::optional<RunReport> report;
 };
 

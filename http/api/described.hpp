@@ -52,7 +52,7 @@ BOOST_DESCRIBE_STRUCT(CollectiveRequest, (),
 BOOST_DESCRIBE_STRUCT(Attempt, (), (run, epoch, error))
 BOOST_DESCRIBE_STRUCT(Considered, (),
                       (algorithm, root, arity, algorithm_shape, predicted_seconds, rounds, bytes_per_rank))
-BOOST_DESCRIBE_STRUCT(RankRecord, (), (rank, worker, parts, state, late_seconds, report))
+BOOST_DESCRIBE_STRUCT(RankRecord, (), (rank, worker, parts, device, state, late_seconds, report))
 BOOST_DESCRIBE_STRUCT(StalledRank, (), (rank, worker, state, instruction, peer, for_s))
 BOOST_DESCRIBE_STRUCT(Stall, (), (since, for_s, waiting_for, ranks, text))
 BOOST_DESCRIBE_STRUCT(Collective, (),

@@ -16,15 +16,15 @@ void add_runs(Table& table) {
   table.add(put, "/v1/runs/{run}", Access::join, "From the coordinator: the worker's part of a collective")
       .takes<api::RunRequest>()
       .gives<api::RunReport>(200, "It has ended; its result is held beside the old version.")
-      .fails_with(
-          {unknown_tensor, mismatch, epoch_fenced, busy, cancelled, region_damaged, unsupported, idempotency_reused});
+      .fails_with({unknown_tensor, mismatch, epoch_fenced, busy, cancelled, region_damaged, unsupported,
+                   idempotency_reused, device_failed});
   table.add(get, "/v1/runs/{run}", Access::join, "How a run stands")
       .gives<api::RunStatus>(200, "So.")
       .fails_with({unknown_run});
   table.add(post, "/v1/runs/{run}/commit", Access::join, "The result becomes the tensor's next version")
       .gives<api::CommitAnswer>(200, "It has.")
       .fails_with({unknown_run, mismatch, busy, cancelled, epoch_fenced, plan_mismatch, group_broken, region_damaged,
-                   peer_lost, corrupt_frame, deadline_exceeded});
+                   device_failed, peer_lost, corrupt_frame, deadline_exceeded});
   table.add(delete_, "/v1/runs/{run}", Access::join, "End a run, and forget what it holds")
       .gives_nothing(204, "It is forgotten, or will not begin if it comes.")
       .fails_with({mismatch});

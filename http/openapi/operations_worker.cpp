@@ -21,7 +21,8 @@ std::vector<Field> tensor_fields() {
   return {{"ETag", Type::text, "never used for other bytes; not of tensors in memory of clients"},
           {"Tensor-Dtype", Type::text, "f32, ...", true},
           {"Tensor-Shape", Type::text, "4096,1024", true},
-          {"Tensor-Version", Type::integer, "one more with every change", true}};
+          {"Tensor-Version", Type::integer, "one more with every change", true},
+          {"Tensor-Device", Type::text, "where it lies: cpu, cuda:0, ...", true}};
 }
 
 void add_tensors(Table& table) {
@@ -45,19 +46,20 @@ void add_tensors(Table& table) {
       .gives(200, "All of it.", {{octets_media}}, whole)
       .gives(206, "The range.", {{octets_media}}, part)
       .gives_nothing(304, "It has not changed.", tensor_fields())
-      .fails_with({unknown_tensor, region_damaged, precondition_failed, range_not_satisfiable});
+      .fails_with({unknown_tensor, region_damaged, precondition_failed, range_not_satisfiable, device_failed});
   auto& upload = table.add(put, "/v1/tensors/{name...}", Access::submit,
                            "Upload a tensor, or say where in a client's shared memory it lies");
   upload.takes_octets()
       .takes<api::Placement>()
       .reads_headers({{"Tensor-Dtype", Type::text, "f32, ...; with bytes"},
                       {"Tensor-Shape", Type::text, "4096,1024; with bytes"},
+                      {"Tensor-Device", Type::text, "where it is to lie: cpu, or a GPU of the worker, cuda:0"},
                       {"Content-Digest", Type::text, "sha-256=:..:, of the bytes"}})
       .reads_headers(conditions())
       .gives<api::TensorInfo>(200, "Its next version.", tensor_fields())
       .gives<api::TensorInfo>(201, "A new tensor.", uploaded)
       .fails_with({busy, precondition_failed, unsupported_media_type, length_mismatch, digest_mismatch, length_required,
-                   unknown_region, region_damaged});
+                   unknown_region, region_damaged, device_failed});
   table.add(delete_, "/v1/tensors/{name...}", Access::submit, "Delete a tensor")
       .reads_headers(conditions())
       .gives_nothing(204, "It is deleted.")
@@ -77,6 +79,23 @@ void add_client_memory(Table& table) {
       .gives<api::Region>(200, "It is registered already.")
       .fails_with({region_in_use});
   table.add(delete_, "/v1/shm/system/{name}", Access::submit, "Forget a region")
+      .gives_nothing(204, "It is forgotten.")
+      .fails_with({unknown_region, region_in_use});
+}
+
+void add_client_gpu_memory(Table& table) {
+  table.add(get, "/v1/shm/cuda", Access::read, "The memory of GPUs that clients have registered")
+      .paged()
+      .gives<api::GpuRegionList>(200, "A page of it.");
+  table.add(get, "/v1/shm/cuda/{name}", Access::read, "One region on a GPU, and the tensors that lie in it")
+      .gives<api::GpuRegion>(200, "It.")
+      .fails_with({unknown_region});
+  table.add(put, "/v1/shm/cuda/{name}", Access::submit, "Register memory of a GPU by its IPC handle")
+      .takes<api::GpuRegionRequest>()
+      .gives<api::GpuRegion>(201, "A new region.", {{"Location", Type::text, "where it is", true}})
+      .gives<api::GpuRegion>(200, "It is registered already.")
+      .fails_with({region_in_use, device_failed});
+  table.add(delete_, "/v1/shm/cuda/{name}", Access::submit, "Forget a region on a GPU")
       .gives_nothing(204, "It is forgotten.")
       .fails_with({unknown_region, region_in_use});
 }
@@ -113,7 +132,7 @@ void add_groups(Table& table) {
       .gives<api::LocalReport>(200, "It has succeeded.")
       .fails_with({unknown_group, unknown_tensor, mismatch, epoch_fenced, plan_mismatch, group_broken, busy, cancelled,
                    region_damaged, digest_mismatch, unsupported, peer_lost, corrupt_frame, deadline_exceeded,
-                   not_found});
+                   device_failed, not_found});
 }
 
 }  // namespace
@@ -124,6 +143,7 @@ std::vector<Operation> worker_operations() {
   table.add(get, "/", Access::read, "Who this worker is, and where to look").gives(200, "That.", {{json_media}});
   add_tensors(table);
   add_client_memory(table);
+  add_client_gpu_memory(table);
   add_groups(table);
   add_flight(table);
   add_parameter_data_operations(table);

@@ -200,6 +200,7 @@ asio::awaitable<Response> LiveServer::stream(Request const& request, Body&) {
   Response response(200);
   response.fields.set("Content-Type", "text/plain");
   response.stream = [this, left, endless = *left == 0] { return piece(left, endless); };
+  if (auto const length = request.query_value("length")) response.stream_length = number(std::string(*length));
   co_return response;
 }
 

@@ -27,8 +27,8 @@ struct Seen {
 
 // Routes: GET /hello, PUT /echo (up to 1 MiB), PUT /exactly/{bytes} (echoes so many), PUT /store (keeps the body, any
 // size), GET /payload/{bytes} (the pattern), PUT /ignore (204, reads nothing), PUT /refuse (409, reads nothing), GET
-// /throw, GET /stream/{pieces} (text that comes about in so many pieces; 0: without end), GET /wait (until cancelled),
-// GET /upgrade, GET /inject (a field with CR LF).
+// /throw, GET /stream/{pieces} (text that comes about in so many pieces; 0: without end; ?length= says that it has so
+// many bytes), GET /wait (until cancelled), GET /upgrade, GET /inject (a field with CR LF).
 class LiveServer {
  public:
   explicit LiveServer(ServerLimits limits = {}, Door door = {});

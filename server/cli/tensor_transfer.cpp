@@ -117,7 +117,7 @@ Result<http::Answer> TensorTransfer::send(http::Call call, http::TimePoint deadl
 }
 
 Reply<Transferred> TensorTransfer::put(WorkerAddress const& place, std::string const& name, TensorFile const& file,
-                                       std::chrono::milliseconds timeout) {
+                                       std::optional<std::string> const& device, std::chrono::milliseconds timeout) {
   auto const began = Clock::now();
   TransferProgress progress(name + " to " + place.worker, file.elements().size(), began);
   http::Call call;
@@ -125,6 +125,7 @@ Reply<Transferred> TensorTransfer::put(WorkerAddress const& place, std::string c
   call.url = place.url + tensor_path(name);
   call.fields.add("Tensor-Dtype", std::string(chorus::name(file.dtype())));
   call.fields.add("Tensor-Shape", format_shape(file.shape()));
+  if (device) call.fields.add("Tensor-Device", *device);
   call.fields.add("Content-Type", "application/octet-stream");
   call.payload = file.elements();
   call.on_sent = [&progress](std::uint64_t sent_bytes) { progress.show(sent_bytes, Clock::now()); };

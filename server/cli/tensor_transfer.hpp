@@ -50,10 +50,10 @@ class TensorTransfer {
   // Errors: AuthErrc: a file of the session's credentials cannot be used.
   [[nodiscard]] Status open() { return credentials_.open(); }
 
-  // The tensor's next version there. Failures: whatever the worker refuses, also before all was sent;
-  // worker_unreachable, deadline_exceeded, and precondition_failed if the file was written to meanwhile.
+  // The tensor's next version there, on that device if one is named. Failures: whatever the worker refuses, also before
+  // all was sent; worker_unreachable, deadline_exceeded, and precondition_failed if the file was written to meanwhile.
   [[nodiscard]] Reply<Transferred> put(WorkerAddress const& place, std::string const& name, TensorFile const& file,
-                                       std::chrono::milliseconds timeout);
+                                       std::optional<std::string> const& device, std::chrono::milliseconds timeout);
 
   // `tensor`, as the worker has listed it, into a new file of this path, or over what is there. A path that ends in
   // .npy gets a .npy file. Failures: as put(); precondition_failed if the tensor is or becomes another one than was

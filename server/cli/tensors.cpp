@@ -30,6 +30,7 @@ struct TensorOptions {
   std::vector<std::string> workers;
   std::optional<std::string> dtype;
   std::optional<Shape> shape;
+  std::optional<std::string> device;
   std::chrono::milliseconds timeout = default_timeout;
   bool force = false;
   bool table = false;
@@ -145,6 +146,7 @@ void print(Transferred const& done, WorkerAddress const& place, std::string_view
   }
   session.out << tensor.name << ' ' << way << ' ' << place.worker << ": " << tensor.dtype << '['
               << format_shape(tensor.shape) << "], " << format_bytes(tensor.bytes) << ", version " << tensor.version;
+  if (tensor.device != "cpu") session.out << ", " << tensor.device;
   if (tensor.bytes > 0 && done.seconds > 0)
     session.out << ", " << format_rate(static_cast<double>(tensor.bytes) / done.seconds);
   session.out << std::endl;
@@ -164,7 +166,7 @@ ExitCode put(TensorOptions const& options, Session const& session) {
   TensorTransfer transfer(session);
   if (auto const opened = transfer.open(); !opened) return report_credentials(session, opened.error());
   for (auto const& place : *places) {
-    auto const done = transfer.put(place, options.name, *file, options.timeout);
+    auto const done = transfer.put(place, options.name, *file, options.device, options.timeout);
     if (!done) {
       transfer.pass_signal_on();
       return report(session, done.error());
@@ -247,6 +249,13 @@ void add_file(CLI::App& command, TensorOptions& options, std::string const& help
   command.add_option("FILE", options.file, help)->required()->type_name("");
 }
 
+// Which ones there are only the workers know; what is no name of a device is no header field either.
+std::string check_device(std::string const& text) {
+  auto const is_name = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == ':'; };
+  bool const fits = !text.empty() && text.size() <= 32 && std::ranges::all_of(text, is_name);
+  return fits ? "" : "'" + text + "' is no device: cpu, cuda:0, cuda:1, ...";
+}
+
 void add_put(CLI::App& tensors, Commands& commands) {
   auto const options = std::make_shared<TensorOptions>();
   auto& command = add_one(tensors, "put", "Send a file: to each worker the tensor's next version", *options);
@@ -257,6 +266,11 @@ void add_put(CLI::App& tensors, Commands& commands) {
       ->type_name("DTYPE");
   add_parsed(command, "--shape", options->shape, parse_shape, "like 1024,1024; one dimension unless given")
       ->type_name("N,...");
+  command
+      .add_option("--device", options->device,
+                  "where it is to lie there: cpu, cuda:0, ...; the host's memory unless given")
+      ->check(check_device)
+      ->type_name("DEVICE");
   add_timeout(command, *options);
   add_table(command, options->table);
   commands.bind(command, [options](Session const& session) { return put(*options, session); });

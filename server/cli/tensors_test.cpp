@@ -44,6 +44,15 @@ class OneWorker {
     });
     server_.Get("/v1/tensors/grad",
                 [this](httplib::Request const& request, httplib::Response& response) { give(request, response); });
+    server_.Put("/v1/tensors/grad", [this](httplib::Request const& request, httplib::Response& response) {
+      devices.push_back(request.get_header_value("Tensor-Device"));
+      api::TensorInfo tensor;
+      tensor.name = "grad";
+      tensor.dtype = "u8";
+      tensor.version = 2;
+      if (!devices.back().empty()) tensor.device = devices.back();
+      response.set_content(http::encode(tensor), "application/json");
+    });
     url = "http://127.0.0.1:" + std::to_string(server_.bind_to_any_port("127.0.0.1"));
     thread_ = std::thread([this] { server_.listen_after_bind(); });
     while (!server_.is_running()) std::this_thread::yield();
@@ -58,6 +67,7 @@ class OneWorker {
   std::string url;
   std::vector<std::string> ranges;      // as they were asked for; to be read once the command has ended
   std::vector<std::string> conditions;  // If-Match of each
+  std::vector<std::string> devices;     // of every PUT, as it asked for; to be read likewise
   bool ignores_ranges = false;
 
  private:
@@ -117,6 +127,23 @@ TEST_CASE("a large tensor comes in ranges of the version that the first one was 
   CHECK(line.at("worker") == "w0");
   CHECK(line.at("version") == 1);
   CHECK(line.at("seconds").to_number<double>() > 0);
+}
+
+TEST_CASE("a tensor is put on the device that is named, and that is said") {
+  OneWorker worker("");
+  ScratchDirectory directory;
+  write_file(directory / "grad", "12");
+  auto const put = [&](std::vector<std::string> more) {
+    std::vector<std::string> arguments{"put", "grad", directory / "grad", "--worker", "w0", "--dtype", "u8"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return at(worker, arguments);
+  };
+  auto const on_gpu = put({"--device", "cuda:1"});
+  REQUIRE(on_gpu.status == 0);
+  CHECK(json::parse(on_gpu.out).at("device") == "cuda:1");
+  CHECK(put({}).status == 0);
+  CHECK(worker.devices == std::vector<std::string>{"cuda:1", ""});
+  CHECK(put({"--device", "GPU 0"}).status == 2);
 }
 
 TEST_CASE("a tensor that changes while it is read is an error that says so, and no file") {

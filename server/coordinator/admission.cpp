@@ -15,7 +15,6 @@ struct Field {
 };
 constexpr Field dtype_field{"dtype", &RankTensor::dtype};
 constexpr Field shape_field{"shape", &RankTensor::shape};
-constexpr Field device_field{"device", &RankTensor::device};
 
 std::string title(RankTensor const& tensor) {
   return "rank " + std::to_string(tensor.rank) + " ('" + tensor.worker + "')";
@@ -102,7 +101,8 @@ http::Checked<RankTensor> read_tensor(std::uint32_t rank, std::string const& wor
                    who + " answered HEAD /v1/tensors/" + tensor + " with status " + std::to_string(answer.status) +
                        " and without the fields Tensor-Dtype, Tensor-Shape and Tensor-Version");
   RankTensor found{rank, worker, std::string(*dtype), std::string(*shape), "cpu", *number};
-  if (auto const device = answer.fields.find("Tensor-Device")) found.device = *device;
+  if (auto const device = answer.fields.find("Tensor-Device"); device && is_showable(*device, 64))
+    found.device = *device;
   return found;
 }
 
@@ -125,6 +125,11 @@ std::string shape_text(std::vector<std::uint64_t> const& shape) {
   return text;
 }
 
+// Whether the list "cuda:0,cuda:1" has it.
+bool names(std::string const& list, std::string const& device) {
+  return ("," + list + ",").find("," + device + ",") != std::string::npos;
+}
+
 }  // namespace
 
 http::Checked<RankTensor> read_parts(std::uint32_t rank, std::string const& worker, std::string const& tensor,
@@ -137,17 +142,18 @@ http::Checked<RankTensor> read_parts(std::uint32_t rank, std::string const& work
     if (part == found.items.end()) break;
     auto const shape = shape_text(part->shape);
     if (parts.parts == 0) {
-      if (!is_showable(part->dtype, 64) || !is_showable(part->device, 64)) break;
+      if (!is_showable(part->dtype, 64)) break;
       parts.dtype = part->dtype;
       parts.shape = shape;
-      parts.device = part->device;
-    } else if (part->dtype != parts.dtype || shape != parts.shape || part->device != parts.device) {
+    } else if (part->dtype != parts.dtype || shape != parts.shape) {
       auto const detail =
           "on " + who + " " + name + " is not like " + tensor + "/0: " + shape + " against " + parts.shape;
       auto problem = blaming(rank, http::ProblemCode::mismatch, detail);
       problem.errors.push_back({"/tensor", detail});
       return problem;
     }
+    if (is_showable(part->device, 64) && !names(parts.device, part->device))
+      parts.device += (parts.device.empty() ? "" : ",") + part->device;
     parts.version += part->version;
     ++parts.parts;
   }
@@ -182,7 +188,6 @@ std::optional<http::Problem> compare_all(AdmissionQuestion const& question, std:
                                (question.op == Op::all_to_all && !question.counts.empty());
   if (rows_may_differ) forget_rows(present);
   if (question.op != Op::scatter) compare(present, shape_field, mismatch);
-  compare(present, device_field, mismatch);
   if (mismatch.errors.empty()) return std::nullopt;
   return said_first(question.tensor, std::move(mismatch));
 }
@@ -211,6 +216,7 @@ http::Checked<Admitted> admit(AdmissionQuestion const& question, std::span<std::
   }
   for (auto const& rank : ranks) {
     admitted.tensors.push_back(rank ? rank->parts : 0);
+    admitted.devices.push_back(rank ? std::optional(rank->device) : std::nullopt);
     shapes.versions.push_back(rank ? rank->version : 0);
     shapes.shapes.emplace_back();
     if (!rank) continue;

@@ -20,10 +20,10 @@ struct RankTensor {
   std::uint32_t rank = 0;
   std::string worker;
   std::string dtype;
-  std::string shape;  // "4096,1024"
-  std::string device = "cpu";
-  std::uint64_t version = 0;  // of several parts the sum
-  std::uint32_t parts = 0;    // several tensors of the name: tensor/0 ... tensor/{parts-1}; 0: it is one tensor
+  std::string shape;           // "4096,1024"
+  std::string device = "cpu";  // of several parts all of them: "cuda:0,cuda:1"
+  std::uint64_t version = 0;   // of several parts the sum
+  std::uint32_t parts = 0;     // several tensors of the name: tensor/0 ... tensor/{parts-1}; 0: it is one tensor
 };
 
 // What is to be done with them.
@@ -49,7 +49,8 @@ struct Admitted {
   std::vector<std::uint64_t> versions;  // by rank; ranks may stand at different versions; 0 without a tensor
   std::vector<RankPart> parts;          // by rank
   std::vector<std::uint32_t> tensors;   // by rank: RankTensor::parts
-  std::uint64_t contributions = 0;      // tensors of all ranks together, if any rank has several
+  std::vector<std::optional<std::string>> devices;  // by rank; nothing without a tensor
+  std::uint64_t contributions = 0;                  // tensors of all ranks together, if any rank has several
 };
 
 // The answer to HEAD /v1/tensors/{name}. Problems: unknown_tensor, busy, worker_unreachable for an answer that makes no
@@ -65,10 +66,10 @@ struct Admitted {
 [[nodiscard]] http::Checked<RankTensor> read_parts(std::uint32_t rank, std::string const& worker,
                                                    std::string const& tensor, api::TensorList const& found);
 
-// One or more ranks, in rank order; nothing for a rank that has no such tensor and needs none. What most ranks have is
-// taken to be meant (the lowest rank's, if it is a draw); ranks that differ are named with the field and both values.
-// Problems: mismatch; invalid_field where the reduction does not exist for the dtype, the shape is none, or counts do
-// not fit it.
+// One or more ranks, in rank order, wherever their tensors lie; nothing for a rank that has no such tensor and needs
+// none. What most ranks have is taken to be meant (the lowest rank's, if it is a draw); ranks that differ are named
+// with the field and both values. Problems: mismatch; invalid_field where the reduction does not exist for the dtype,
+// the shape is none, or counts do not fit it.
 [[nodiscard]] http::Checked<Admitted> admit(AdmissionQuestion const& question,
                                             std::span<std::optional<RankTensor> const> ranks);
 

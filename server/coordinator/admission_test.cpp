@@ -70,13 +70,28 @@ TEST_CASE("what most ranks have is meant, also if rank 0 has something else") {
 }
 
 TEST_CASE("every field of every rank that differs is named") {
-  auto const problem = refused({rank(0, "f32", "4"), rank(1, "i32", "5"), rank(2, "f32", "4", 1, "cuda:0"),
-                                rank(3, "f32", "4"), rank(4, "f32", "4")});
+  auto const problem = refused({rank(0, "f32", "4"), rank(1, "i32", "5"), rank(2, "f32", "6"), rank(3, "f32", "4")});
   CHECK(problem.ranks == std::vector<std::uint32_t>{1, 2});
   std::vector<std::string> pointers;
   for (auto const& error : problem.errors) pointers.push_back(error.pointer);
-  CHECK(pointers == std::vector<std::string>{"/dtype", "/shape", "/device"});
+  CHECK(pointers == std::vector<std::string>{"/dtype", "/shape", "/shape"});
   CHECK(problem.detail.ends_with(", and 2 more"));
+}
+
+TEST_CASE("where a tensor lies need not be the same, and is kept of every rank") {
+  auto const admitted = admit_all(ReduceOp::sum, {rank(0, "f32", "4", 1, "cuda:0"), rank(1, "f32", "4"),
+                                                  rank(2, "f32", "4", 1, "cuda:7")})
+                            .value();
+  CHECK(admitted.devices == std::vector<std::optional<std::string>>{"cuda:0", "cpu", "cuda:7"});
+}
+
+TEST_CASE("several tensors of one name may lie on several devices") {
+  api::TensorList found;
+  for (auto const* device : {"cuda:0", "cuda:1", "cuda:0"})
+    found.items.push_back({"x/" + std::to_string(found.items.size()), "f32", {4}, 1, 16, device, {}});
+  auto const parts = read_parts(0, "w0", "x", found).value();
+  CHECK(parts.parts == 3);
+  CHECK(parts.device == "cuda:0,cuda:1");
 }
 
 TEST_CASE("the same shape in other words is another shape") {

@@ -43,7 +43,8 @@ void Record::plan(api::Group const& group, Admitted const& admitted, model::Choi
   view_.predicted_seconds = choice.cost.seconds;
   view_.lower_bound = planning::show_lower_bound(choice.spec.op, choice.spec.ranks, admitted.bytes);
   for (auto const& member : group.members)
-    view_.ranks.push_back({member.rank, member.worker, admitted.tensors[member.rank], "pending", 0, std::nullopt});
+    view_.ranks.push_back({member.rank, member.worker, admitted.tensors[member.rank], admitted.devices[member.rank],
+                           "pending", 0, std::nullopt});
   if (!admitted_) admitted_ = now;
 }
 

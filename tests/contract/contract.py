@@ -23,7 +23,11 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 # What no request brings about in the time of a test, and why it is in the document all the same.
+ON_A_GPU = "memory on a GPU: test_worker_gpu asks, on doubles"
 NOT_ASKED = {
+    **{("worker", "put_v1_shm_cuda_name", status): ON_A_GPU for status in (200, 201, 409)},
+    **{("worker", "delete_v1_shm_cuda_name", status): ON_A_GPU for status in (204, 409)},
+    ("worker", "get_v1_shm_cuda_name", 200): ON_A_GPU,
     ("coordinator", "get_v1_events", 410): "the last 10000 events are kept; events_test.cpp asks where they are fewer",
     ("worker", "put_v1_parameters_name_shards_shard", 504): "a log that cannot be begun for ten minutes: a disk that hangs",
     ("worker", "post_v1_parameters_name_shards_shard_log", 504): "a backup that applies one push for ten seconds",

@@ -21,6 +21,7 @@ def tensors(contract, worker):
     ask("PUT", "/v1/tensors/deep/name", FLOATS[:8], UPLOAD, expect=422)
     ask("PUT", "/v1/tensors/deep/name", FLOATS, {**UPLOAD, "Content-Type": "text/html"}, expect=415)
     ask("PUT", "/v1/tensors/deep/name", FLOATS, {**UPLOAD, "Tensor-Dtype": "f33"}, expect=400)
+    ask("PUT", "/v1/tensors/deep/name", FLOATS, {**UPLOAD, "Tensor-Device": "cuda:999"}, expect=400)
     ask("GET", "/v1/tensors/deep/name", headers={"Want-Repr-Digest": "sha-256=1"}, expect=200)
     ask("HEAD", "/v1/tensors/deep/name", expect=200)
     ask("GET", "/v1/tensors/deep/name", headers={"Range": "bytes=4-7"}, expect=206)
@@ -48,8 +49,14 @@ def client_memory(contract, worker):
     file.write_bytes(FLOATS)
     file.chmod(0o666)
     try:
-        endless = "PUT /v1/shm/system/mine HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 99999999999\r\n\r\n"
-        contract.say(worker, "PUT", "/v1/shm/system/mine", endless, expect=413)
+        for path in ("/v1/shm/system/mine", "/v1/shm/cuda/mine"):
+            endless = f"PUT {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 99999999999\r\n\r\n"
+            contract.say(worker, "PUT", path, endless, expect=413)
+        on_gpu = {"handle": "A" * 86 + "==", "device": "cuda:999", "offset": 0, "bytes": 16}
+        ask("PUT", "/v1/shm/cuda/mine", on_gpu, expect=422)
+        ask("GET", "/v1/shm/cuda/mine", expect=404)
+        ask("GET", "/v1/shm/cuda?limit=1", expect=200)
+        ask("DELETE", "/v1/shm/cuda/mine", expect=404)
         region = {"key": key, "offset": 0, "bytes": 16}
         ask("PUT", "/v1/shm/system/mine", region, expect=201)
         ask("PUT", "/v1/shm/system/mine", region, expect=200)

@@ -22,6 +22,7 @@
 #include "collectives/plan/program.hpp"
 #include "collectives/plan/sizes.hpp"
 #include "http/message.hpp"
+#include "worker/devices/cuda/gpu.hpp"
 #include "worker/engine/flight_recorder.hpp"
 #include "worker/engine/reduce_clock.hpp"
 #include "worker/engine/retired.hpp"
@@ -33,6 +34,10 @@ class Arena;
 
 namespace chorus::http {
 class Credentials;
+}
+
+namespace chorus::devices {
+class GpuUnit;
 }
 
 namespace chorus::engine {
@@ -64,6 +69,9 @@ struct RunSpec {
   // program->spec.in_place.
   std::span<std::byte const> input;
   std::span<std::byte> output;
+  // Where both lie, and what works on them; null: host memory. Its Gpus outlive the data plane, or `owner` holds them.
+  // Peers do not know of it: the bits are the same.
+  devices::GpuUnit* gpu = nullptr;
   std::shared_ptr<void const> owner;
   std::uint64_t segment_bytes = 262144;
   std::uint32_t window = 4;  // segments queued per link before the next is handed over
@@ -81,7 +89,9 @@ struct RunResult {
   std::uint64_t bytes_received = 0;
   std::uint32_t steps = 0;  // instructions completed
   Reduced reduced;
-  std::vector<FlightStep> instructions;  // when they ran; none of calls over shared memory alone
+  std::vector<FlightStep> instructions;     // when they ran; none of calls over shared memory alone
+  devices::GpuUse gpu;                      // zeros without one; added to the unit's totals already
+  std::vector<devices::GpuSpan> gpu_spans;  // what it did when, from the start of the run on
 };
 
 // Called once, on the data thread or one that does its work; posts elsewhere if it has more to do than a few

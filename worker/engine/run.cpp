@@ -49,6 +49,7 @@ RunState make_state(RunSpec const& spec, std::uint64_t eager_bytes, Timeline& ti
 
 Status check(RunSpec const& spec) {
   if (!spec.program) return cannot(spec, "it has no program");
+  if (spec.gpu != nullptr) return cannot(spec, "the engine does not run over memory of a GPU yet");
   auto const& program = *spec.program;
   if (spec.members.size() != program.spec.ranks || program.rank >= spec.members.size())
     return cannot(spec, std::to_string(spec.members.size()) + " members for a program of " +

@@ -133,6 +133,11 @@ bool ClientRegion::is_whole() const {
   return fstat(file_.descriptor, &now) == 0 && static_cast<std::uint64_t>(now.st_size) >= offset_ + bytes_.size();
 }
 
+std::optional<std::string> ClientRegion::damage() const {
+  if (is_whole()) return std::nullopt;
+  return key_ + " no longer reaches to its end, or /dev/shm was full";
+}
+
 bool ClientRegion::is_same(ClientRegion const& other) const {
   return file_.device == other.file_.device && file_.inode == other.file_.inode && offset_ == other.offset_ &&
          bytes_.size() == other.bytes_.size();

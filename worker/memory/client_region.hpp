@@ -16,6 +16,7 @@
 
 #include "collectives/core/result.hpp"
 #include "worker/memory/bus_guard.hpp"
+#include "worker/memory/region.hpp"
 
 namespace chorus::memory {
 
@@ -31,20 +32,19 @@ struct FileRights {
 };
 [[nodiscard]] bool may_use(FileRights const& file, uid_t user, std::span<gid_t const> groups);
 
-// Immovable; threads may share it. What lies in it is the client's too: it may change at any time.
-class ClientRegion {
+// Immovable; threads may share it.
+class ClientRegion final : public Region {
  public:
   // Errors: MemoryErrc bad_key, not_shared (there is none, or it may not be used), out_of_range, unavailable.
   [[nodiscard]] static Result<std::shared_ptr<ClientRegion const>> open(std::string name, std::string key,
                                                                         std::uint64_t offset, std::uint64_t size_bytes);
-  ~ClientRegion();
-  ClientRegion(ClientRegion const&) = delete;
-  ClientRegion& operator=(ClientRegion const&) = delete;
+  ~ClientRegion() override;
 
-  [[nodiscard]] std::string const& name() const { return name_; }  // that the client has given it here
+  [[nodiscard]] std::string const& name() const override { return name_; }
   [[nodiscard]] std::string const& key() const { return key_; }
   [[nodiscard]] std::uint64_t offset() const { return offset_; }  // in the object
-  [[nodiscard]] std::span<std::byte> bytes() const { return bytes_; }
+  [[nodiscard]] std::span<std::byte> bytes() const override { return bytes_; }
+  [[nodiscard]] std::optional<std::string> damage() const override;
 
   // Whether the object still reaches to the end of the region, and always has when it was used. A system call.
   [[nodiscard]] bool is_whole() const;

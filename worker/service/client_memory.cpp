@@ -29,6 +29,7 @@ Problem unknown_region(std::string const& name) {
 }
 
 Problem to_field_problem(Error const& error) {
+  if (error.code == devices::GpuErrc::bad_handle) return invalid_field("/handle", error.detail);
   if (error.code == memory::MemoryErrc::out_of_range) return invalid_field("/bytes", error.detail);
   if (problem_code(error.code) == ProblemCode::invalid_field) return invalid_field("/key", error.detail);
   return to_problem(error);
@@ -59,9 +60,22 @@ api::Region ClientMemory::describe(memory::ClientRegion const& region, Residents
   return shown;
 }
 
-Problem ClientMemory::in_use(memory::ClientRegion const& region) const {
+api::GpuRegion ClientMemory::describe(GpuRegion const& region, Residents const& residents) {
+  api::GpuRegion shown;
+  shown.name = region.name();
+  shown.device = devices::device_name(region.gpu().gpu().info().index);
+  shown.offset = region.part().offset;
+  shown.bytes = region.part().bytes;
+  shown.state = region.damage() ? "damaged" : "ready";
+  if (auto const found = residents.find(&region); found != residents.end()) shown.tensors = found->second;
+  return shown;
+}
+
+Problem ClientMemory::in_use(memory::Region const& region) const {
   Problem problem(ProblemCode::region_in_use, "region " + region.name());
-  auto const tensors = describe(region, residents()).tensors;
+  auto const living = residents();
+  auto const found = living.find(&region);
+  auto const tensors = found != living.end() ? found->second : std::vector<std::string>();
   if (tensors.empty()) problem.detail += " is being read";
   for (std::size_t i = 0; i < tensors.size() && i < tensors_shown; ++i)
     problem.detail += (i == 0 ? " holds " : ", ") + tensors[i];
@@ -70,27 +84,73 @@ Problem ClientMemory::in_use(memory::ClientRegion const& region) const {
   return problem;
 }
 
-Checked<ClientMemory::Registered> ClientMemory::put(std::string const& name, api::RegionRequest const& request) {
+std::optional<Problem> ClientMemory::check_name(std::string const& name, bool is_taken) const {
+  if (is_taken) return Problem(ProblemCode::region_in_use, "region " + name + " is of the other kind of memory");
+  bool const is_known = regions_.contains(name) || gpu_regions_.contains(name);
+  auto const most = region_limit();
+  if (is_known || regions_.size() + gpu_regions_.size() < most) return std::nullopt;
+  return Problem(ProblemCode::unavailable, std::to_string(most) + " regions are registered already");
+}
+
+template <class Kept>
+Checked<bool> ClientMemory::replace(Regions<Kept>& regions, std::string const& name, std::shared_ptr<Kept const> region,
+                                    bool is_same) {
+  if (is_same) return false;
+  auto const [found, is_new] = regions.try_emplace(name);
+  if (!is_new && found->second.use_count() != 1) return in_use(*found->second);
+  found->second = std::move(region);
+  return is_new;
+}
+
+Checked<ClientMemory::Registered<api::Region>> ClientMemory::put(std::string const& name,
+                                                                 api::RegionRequest const& request) {
   auto region = memory::ClientRegion::open(name, request.key, request.offset, request.bytes);
   if (!region) return to_field_problem(region.error());
-  auto const found = regions_.find(name);
-  if (found == regions_.end()) {
-    if (auto const most = region_limit(); regions_.size() >= most)
-      return Problem(ProblemCode::unavailable, std::to_string(most) + " regions are registered already");
-    regions_.emplace(name, *region);
-    return Registered{describe(**region, residents()), true};
+  if (auto problem = check_name(name, gpu_regions_.contains(name))) return std::move(*problem);
+  auto const now = regions_.find(name);
+  bool const is_same = now != regions_.end() && now->second->is_same(**region) && now->second->key() == request.key &&
+                       now->second->is_whole();
+  auto const is_new = replace(regions_, name, std::move(*region), is_same);
+  if (!is_new) return is_new.error();
+  return Registered<api::Region>{describe(*regions_.at(name), residents()), *is_new};
+}
+
+Checked<ClientMemory::Registered<api::GpuRegion>> ClientMemory::put(std::string const& name,
+                                                                    api::GpuRegionRequest const& request) {
+  auto const handle = parse_handle(request.handle);
+  if (!handle) return invalid_field("/handle", "is not 64 bytes in base64");
+  auto const index = devices::parse_device(request.device);
+  if (!index) return invalid_field("/device", index.error().detail);
+  if (!*index) return invalid_field("/device", "is cpu: that memory is registered at /v1/shm/system");
+  auto const gpu = gpus_.find(**index);
+  if (!gpu) return invalid_field("/device", gpu.error().detail);
+  if (request.bytes == 0) return invalid_field("/bytes", "is 0");
+  if (auto problem = check_name(name, regions_.contains(name))) return std::move(*problem);
+
+  GpuRegion::Part const part{*handle, request.offset, request.bytes};
+  auto const now = gpu_regions_.find(name);
+  bool const is_same =
+      now != gpu_regions_.end() && now->second->part() == part && &now->second->gpu() == *gpu && !(*gpu)->lost();
+  std::shared_ptr<GpuRegion const> region;
+  if (!is_same) {
+    auto opened = GpuRegion::open(name, **gpu, part);
+    if (!opened) return to_field_problem(opened.error());
+    region = std::move(*opened);
   }
-  auto& now = found->second;
-  if (now->is_same(**region) && now->key() == request.key && now->is_whole())
-    return Registered{describe(*now, residents()), false};
-  if (now.use_count() != 1) return in_use(*now);
-  now = std::move(*region);
-  return Registered{describe(*now, residents()), false};
+  auto const is_new = replace(gpu_regions_, name, std::move(region), is_same);
+  if (!is_new) return is_new.error();
+  return Registered<api::GpuRegion>{describe(*gpu_regions_.at(name), residents()), *is_new};
 }
 
 Checked<api::Region> ClientMemory::get(std::string const& name) const {
   auto const found = regions_.find(name);
   if (found == regions_.end()) return unknown_region(name);
+  return describe(*found->second, residents());
+}
+
+Checked<api::GpuRegion> ClientMemory::get_on_gpu(std::string const& name) const {
+  auto const found = gpu_regions_.find(name);
+  if (found == gpu_regions_.end()) return unknown_region(name);
   return describe(*found->second, residents());
 }
 
@@ -102,35 +162,52 @@ std::vector<api::Region> ClientMemory::list(std::string const& after, std::size_
   return regions;
 }
 
-std::optional<Problem> ClientMemory::erase(std::string const& name) {
-  auto const found = regions_.find(name);
-  if (found == regions_.end()) return unknown_region(name);
+std::vector<api::GpuRegion> ClientMemory::list_on_gpus(std::string const& after, std::size_t limit) const {
+  std::vector<api::GpuRegion> regions;
+  auto const living = residents();
+  for (auto region = gpu_regions_.upper_bound(after); region != gpu_regions_.end() && regions.size() < limit; ++region)
+    regions.push_back(describe(*region->second, living));
+  return regions;
+}
+
+template <class Kept>
+std::optional<Problem> ClientMemory::erase(Regions<Kept>& regions, std::string const& name) {
+  auto const found = regions.find(name);
+  if (found == regions.end()) return unknown_region(name);
   if (found->second.use_count() != 1) return in_use(*found->second);
-  regions_.erase(found);
+  regions.erase(found);
   return std::nullopt;
 }
 
+std::optional<Problem> ClientMemory::erase(std::string const& name) { return erase(regions_, name); }
+std::optional<Problem> ClientMemory::erase_on_gpu(std::string const& name) { return erase(gpu_regions_, name); }
+
 Checked<std::shared_ptr<tensors::Block>> ClientMemory::block(api::Place const& place, std::uint64_t size_bytes,
                                                              Dtype dtype) const {
-  auto const found = regions_.find(place.region);
-  if (found == regions_.end()) {
+  auto const in_host = regions_.find(place.region);
+  auto const on_gpu = gpu_regions_.find(place.region);
+  std::shared_ptr<memory::Region const> region;
+  if (in_host != regions_.end()) region = in_host->second;
+  if (on_gpu != gpu_regions_.end()) region = on_gpu->second;
+  if (region == nullptr) {
     auto problem = unknown_region(place.region);
     problem.errors.push_back({"/shm/region", "is not registered here"});
     return problem;
   }
-  auto const& region = found->second;
-  if (!region->is_whole())
-    return Problem(ProblemCode::region_damaged,
-                   "region " + region->name() + ": " + region->key() + " no longer reaches to its end");
-  auto const room = region->bytes().size();
-  if (place.offset > room || size_bytes > room - place.offset)
+  if (auto const why = region->damage())
+    return Problem(ProblemCode::region_damaged, "region " + region->name() + ": " + *why);
+  auto const bytes = region->bytes();
+  if (place.offset > bytes.size() || size_bytes > bytes.size() - place.offset)
     return invalid_field("/shm/offset", "is " + std::to_string(place.offset) + ": the tensor has " +
-                                            std::to_string(size_bytes) + " bytes, the region " + std::to_string(room));
-  if ((region->offset() + place.offset) % element_bytes(dtype) != 0)
+                                            std::to_string(size_bytes) + " bytes, the region " +
+                                            std::to_string(bytes.size()));
+  // Objects and allocations begin at addresses that suit every dtype.
+  if ((reinterpret_cast<std::uintptr_t>(bytes.data()) + place.offset) % element_bytes(dtype) != 0)
     return invalid_field("/shm/offset", "is " + std::to_string(place.offset) +
                                             ": in the object it must be a multiple of " +
                                             std::to_string(element_bytes(dtype)) + " for " + std::string(name(dtype)));
-  return std::make_shared<tensors::Block>(region, region->bytes().subspan(place.offset, size_bytes));
+  auto* const gpu = on_gpu != gpu_regions_.end() ? &on_gpu->second->gpu() : nullptr;
+  return std::make_shared<tensors::Block>(std::move(region), bytes.subspan(place.offset, size_bytes), gpu);
 }
 
 }  // namespace chorus::service

@@ -66,14 +66,35 @@ std::string_view name(DigestAlgorithm algorithm) {
   return algorithm == DigestAlgorithm::sha_512 ? "sha-512" : "sha-256";
 }
 
-Digest digest(DigestAlgorithm algorithm, std::span<std::byte const> bytes) {
+struct Digester::State {
+  explicit State(DigestAlgorithm a) : algorithm(a) {
+    auto const* const kind = a == DigestAlgorithm::sha_512 ? EVP_sha512() : EVP_sha256();
+    CHORUS_ASSERT(EVP_DigestInit_ex(context.get(), kind, nullptr) == 1, "OpenSSL has SHA-2");
+  }
+  DigestAlgorithm const algorithm;
+  std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> const context{EVP_MD_CTX_new(), &EVP_MD_CTX_free};
+};
+
+Digester::Digester(DigestAlgorithm algorithm) : state_(std::make_unique<State>(algorithm)) {}
+Digester::~Digester() = default;
+
+void Digester::add(std::span<std::byte const> bytes) {
+  CHORUS_ASSERT(EVP_DigestUpdate(state_->context.get(), bytes.data(), bytes.size()) == 1, "OpenSSL has SHA-2");
+}
+
+Digest Digester::finish() {
   std::array<unsigned char, EVP_MAX_MD_SIZE> hash{};
   unsigned size = 0;
-  auto const* const kind = algorithm == DigestAlgorithm::sha_512 ? EVP_sha512() : EVP_sha256();
-  CHORUS_ASSERT(EVP_Digest(bytes.data(), bytes.size(), hash.data(), &size, kind, nullptr) == 1, "OpenSSL has SHA-2");
+  CHORUS_ASSERT(EVP_DigestFinal_ex(state_->context.get(), hash.data(), &size) == 1, "a digest is finished once");
   std::array<unsigned char, EVP_MAX_MD_SIZE / 3 * 4 + 5> text{};
   auto const length = EVP_EncodeBlock(text.data(), hash.data(), static_cast<int>(size));
-  return {algorithm, std::string(text.begin(), text.begin() + length)};
+  return {state_->algorithm, std::string(text.begin(), text.begin() + length)};
+}
+
+Digest digest(DigestAlgorithm algorithm, std::span<std::byte const> bytes) {
+  Digester digester(algorithm);
+  digester.add(bytes);
+  return digester.finish();
 }
 
 std::string to_field(Digest const& digest) { return std::string(name(digest.algorithm)) + "=:" + digest.base64 + ":"; }
@@ -108,6 +129,19 @@ std::optional<DigestAlgorithm> parse_wanted_digest(std::string_view field) {
   }
   return wanted;
 }
+
+struct FastDigester::State {
+  XXH3_state_t xxh3;
+};
+
+FastDigester::FastDigester() : state_(std::make_unique<State>()) { XXH3_64bits_reset(&state_->xxh3); }
+FastDigester::~FastDigester() = default;
+
+void FastDigester::add(std::span<std::byte const> bytes) {
+  XXH3_64bits_update(&state_->xxh3, bytes.data(), bytes.size());
+}
+
+std::string FastDigester::finish() const { return api::to_hex(XXH3_64bits_digest(&state_->xxh3)); }
 
 std::string fast_digest(std::span<std::byte const> bytes) {
   return api::to_hex(XXH3_64bits(bytes.data(), bytes.size()));

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -24,6 +25,21 @@ struct Digest {
 // Slow (about 1 GB/s): belongs on the helper thread.
 [[nodiscard]] Digest digest(DigestAlgorithm algorithm, std::span<std::byte const> bytes);
 
+// Of bytes that come one behind the other.
+class Digester {
+ public:
+  explicit Digester(DigestAlgorithm algorithm);
+  ~Digester();
+  Digester(Digester const&) = delete;
+  Digester& operator=(Digester const&) = delete;
+  void add(std::span<std::byte const> bytes);
+  [[nodiscard]] Digest finish();  // once, at the end
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
 // "sha-256=:BASE64:", as in the fields Content-Digest and Repr-Digest.
 [[nodiscard]] std::string to_field(Digest const& digest);
 
@@ -37,5 +53,20 @@ struct Digest {
 
 // xxh3-64 as 16 hexadecimal digits.
 [[nodiscard]] std::string fast_digest(std::span<std::byte const> bytes);
+
+// The same of bytes that come one behind the other.
+class FastDigester {
+ public:
+  FastDigester();
+  ~FastDigester();
+  FastDigester(FastDigester const&) = delete;
+  FastDigester& operator=(FastDigester const&) = delete;
+  void add(std::span<std::byte const> bytes);
+  [[nodiscard]] std::string finish() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
 
 }  // namespace chorus::service

@@ -30,6 +30,11 @@ std::string check_bytes(std::string const& text) {
   return failure == std::errc() && end == text.data() + text.size() ? "" : "'" + text + "' is not a number of bytes";
 }
 
+std::string check_gpus(std::string const& text) {
+  auto const choice = parse_gpu_choice(text);
+  return choice ? "" : choice.error().detail;
+}
+
 std::string check_url(std::string const& url) {
   auto const parsed = http::parse_url(url);
   return parsed ? "" : parsed.error().detail;
@@ -70,7 +75,7 @@ std::optional<Flags> parse_flags(int argc, char const* const* argv, int& exit_st
   options.memory_limit_bytes = default_memory_limit();
   std::string log_format = "text";
   std::uint32_t stall_ms = static_cast<std::uint32_t>(options.stall.count());
-  std::string locality, fallback, file, shm = "on", link_checksum = "auto";
+  std::string locality, fallback, file, shm = "on", link_checksum = "auto", gpus = "auto";
   std::uint32_t spin_us = 0, drain_ms = static_cast<std::uint32_t>(options.drain_timeout.count());
 
   CLI::App app(
@@ -98,11 +103,19 @@ std::optional<Flags> parse_flags(int argc, char const* const* argv, int& exit_st
        "all tensors and results (default: 3/4 of the memory, or of the container's limit)")
       ->check(check_bytes);
   flag("--shm", shm, "share tensors' memory with other workers of the host")->check(CLI::IsMember({"on", "off"}));
+  flag("--gpus", gpus, "which GPUs tensors may lie on: auto (all that are found), none, or numbers like 0,2")
+      ->check(check_gpus);
+  flag("--gpu-memory-bytes", options.gpu_limits.arena_bytes,
+       "of each GPU, taken with the first tensor there (default: half of what is free then)")
+      ->check(check_bytes);
+  flag("--gpu-pinned-bytes", options.gpu_limits.pinned_bytes,
+       "of the host's memory for each GPU, pinned: at most so much is on its way")
+      ->check(check_bytes);
   flag("--link-checksum", link_checksum,
        "CRC32C of the frames between workers; auto: unless they go over TLS or to a loopback address")
       ->check(CLI::IsMember({"auto", "on", "off"}));
   app.add_flag("--allow-client-shm", options.allows_client_shm,
-               "let clients of this host register shared memory (/v1/shm/system) and place tensors there")
+               "let clients of this host register memory (/v1/shm/system, /v1/shm/cuda) and place tensors there")
       ->envname("CHORUS_ALLOW_CLIENT_SHM");
   flag("--checkpoint-directory", options.checkpoint_directory,
        "where checkpoints of parameters are, the same for all workers (default: none are written or read)");
@@ -142,6 +155,7 @@ std::optional<Flags> parse_flags(int argc, char const* const* argv, int& exit_st
     options.locality = completed(options.locality, *rest);
   }
   options.shares_memory = shm == "on";
+  options.gpus = parse_gpu_choice(gpus).value();
   options.link_checksum = links::parse_checksum_mode(link_checksum).value();
   options.spin = std::chrono::microseconds(spin_us);
   options.drain_timeout = std::chrono::milliseconds(drain_ms);

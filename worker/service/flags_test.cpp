@@ -35,6 +35,19 @@ TEST_CASE("flags become options") {
   CHECK(flags->options.drain_timeout == std::chrono::milliseconds(7));
 }
 
+TEST_CASE("GPUs are chosen, and bounded") {
+  int exit_status = -1;
+  auto const flags =
+      parse({"--gpus", "1,0", "--gpu-memory-bytes", "1000000", "--gpu-pinned-bytes", "4194304"}, exit_status);
+  REQUIRE(flags.has_value());
+  CHECK(flags->options.gpus.indices == std::vector<std::uint32_t>{1, 0});
+  CHECK(flags->options.gpu_limits.arena_bytes == 1000000);
+  CHECK(flags->options.gpu_limits.pinned_bytes == 4194304);
+  CHECK(parse({}, exit_status)->options.gpus.is_auto);
+  for (auto const* choice : {"all", "0,0", "-1", "cuda:0"}) CHECK_FALSE(parse({"--gpus", choice}, exit_status));
+  CHECK(exit_status == 2);
+}
+
 TEST_CASE("flags may come from the environment") {
   setenv("CHORUS_ID", "from-environment", 1);
   int exit_status = -1;

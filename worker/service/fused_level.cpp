@@ -3,8 +3,10 @@
 #include <limits>
 
 #include "collectives/plan/digest.hpp"
+#include "worker/devices/cuda/gpus.hpp"
 #include "worker/devices/reduce.hpp"
 #include "worker/service/problems.hpp"
+#include "worker/service/tensor_description.hpp"
 
 namespace chorus::service {
 namespace {
@@ -63,6 +65,9 @@ Checked<std::shared_ptr<FusedLevel>> FusedLevel::make(RunOrder const& order, ten
     if (!found.empty() && tensor->dtype != found.front().dtype)
       return invalid_field(at(found.size()), "is " + std::string(chorus::name(tensor->dtype)) + ", the first one is " +
                                                  std::string(chorus::name(found.front().dtype)));
+    if (!found.empty() && tensor->data->gpu() != found.front().data->gpu())
+      return invalid_field(at(found.size()),
+                           "lies on " + device_of(*tensor) + ", the first one on " + device_of(found.front()));
     found.push_back(std::move(*tensor));
   }
   std::shared_ptr<FusedLevel> level(new FusedLevel(order, std::move(found)));
@@ -84,34 +89,51 @@ std::string FusedLevel::agreement_text() const {
 
 Status FusedLevel::allocate(tensors::Pool& pool, bool brings, bool gets) {
   if (brings) {
-    auto block = pool.acquire(bucket_.bytes);
+    auto block = tensors::acquire(pool, gpu(), bucket_.bytes);
     if (!block) return block.error();
     packed_ = std::move(*block);
   }
   if (!gets) return ok();
   for (auto const& tensor : tensors_) {
-    auto block = pool.acquire(tensor.data->size_bytes());
+    auto block = tensors::acquire(pool, gpu(), tensor.data->size_bytes());
     if (!block) return block.error();
     results_.push_back(std::move(*block));
   }
   return ok();
 }
 
-void FusedLevel::combine() {
+Status FusedLevel::combine() {
+  if (gpu() != nullptr) {
+    std::vector<devices::GpuCopy> copies;
+    for (auto const& piece : bucket_.pieces)
+      copies.push_back({packed_->data() + piece.at, tensors_[piece.item].data->data(), piece.bytes});
+    return gpu()->copy(copies);
+  }
   std::vector<std::span<std::byte const>> from;
   for (auto const& tensor : tensors_) from.push_back(tensor.data->bytes());
   engine::pack(bucket_, from, packed_->bytes());
+  return ok();
 }
 
 std::span<std::byte const> FusedLevel::combined() const {
   return packed_ ? std::span<std::byte const>(packed_->bytes()) : std::span<std::byte const>();
 }
 
-void FusedLevel::spread(std::span<std::byte> result) {
-  if (averages_) devices::find_divide(dtype())(result.data(), elements(), static_cast<std::uint32_t>(contributions_));
+Status FusedLevel::spread(std::span<std::byte> result) {
+  auto const divisor = static_cast<std::uint32_t>(contributions_);
+  if (gpu() != nullptr) {
+    if (averages_)
+      if (auto const divided = gpu()->divide(result, dtype(), divisor); !divided) return divided;
+    std::vector<devices::GpuCopy> copies;
+    for (auto const& piece : bucket_.pieces)
+      copies.push_back({results_[piece.item]->data(), result.data() + piece.at, piece.bytes});
+    return gpu()->copy(copies);
+  }
+  if (averages_) devices::find_divide(dtype())(result.data(), elements(), divisor);
   std::vector<std::span<std::byte>> to;
   for (auto const& block : results_) to.push_back(block->bytes());
   engine::unpack(bucket_, result, to);
+  return ok();
 }
 
 HeldResult FusedLevel::results() const {

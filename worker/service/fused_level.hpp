@@ -16,8 +16,8 @@ inline constexpr std::size_t max_fused_tensors = 10000;
 
 class FusedLevel final : public LowerLevel {
  public:
-  // Problems name the tensor at /tensors/{i}: unknown_tensor, busy, invalid_field where dtypes differ; mismatch with
-  // what was admitted.
+  // Problems name the tensor at /tensors/{i}: unknown_tensor, busy, invalid_field where dtypes or devices differ;
+  // mismatch with what was admitted.
   [[nodiscard]] static http::Checked<std::shared_ptr<FusedLevel>> make(RunOrder const& order,
                                                                        tensors::Store const& store);
 
@@ -27,10 +27,11 @@ class FusedLevel final : public LowerLevel {
   [[nodiscard]] std::vector<std::shared_ptr<tensors::Block const>> blocks() const override;
   [[nodiscard]] std::uint64_t agreement() const override { return agreement_; }  // over names and sizes, in their order
   [[nodiscard]] std::string agreement_text() const override;
+  [[nodiscard]] devices::GpuUnit* gpu() const override { return tensors_.front().data->gpu(); }
   [[nodiscard]] Status allocate(tensors::Pool& pool, bool brings, bool gets) override;
-  void combine() override;
+  [[nodiscard]] Status combine() override;
   [[nodiscard]] std::span<std::byte const> combined() const override;
-  void spread(std::span<std::byte> result) override;
+  [[nodiscard]] Status spread(std::span<std::byte> result) override;
   [[nodiscard]] HeldResult results() const override;
 
  private:

@@ -17,6 +17,21 @@ http::Response json(boost::json::object const& object) {
   return http::Response::json(200, boost::json::serialize(object) + "\n");
 }
 
+boost::json::array described(devices::Gpus const& gpus) {
+  boost::json::array all;
+  for (std::size_t i = 0; i < gpus.size(); ++i) {
+    auto const& gpu = gpus[i].gpu().info();
+    boost::json::object one{{"device", devices::device_name(gpu.index)},
+                            {"name", gpu.name},
+                            {"uuid", gpu.uuid},
+                            {"pci_address", gpu.pci_address},
+                            {"memory_bytes", gpu.memory_bytes}};
+    if (auto const why = gpus[i].lost()) one["lost"] = *why;
+    all.push_back(std::move(one));
+  }
+  return all;
+}
+
 }  // namespace
 
 void HealthRoutes::add_to(http::Router& router) {
@@ -60,6 +75,7 @@ awaitable<http::Response> HealthRoutes::about() {
                   {"incarnation", api::to_hex(identity_.incarnation)},
                   {"url", identity_.url},
                   {"extensions", {"tensors", "runs", "groups", "flight", "link"}},
+                  {"gpus", described(gpus_)},
                   {"routes", http::routes_json(*router_)}});
 }
 

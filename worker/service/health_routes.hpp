@@ -6,6 +6,7 @@
 #include <string>
 
 #include "http/router.hpp"
+#include "worker/devices/cuda/gpus.hpp"
 #include "worker/service/identity.hpp"
 
 namespace chorus::service {
@@ -18,8 +19,8 @@ class HealthRoutes {
     std::function<std::string()> metrics;
   };
 
-  HealthRoutes(Identity const& identity, std::string version, Sources sources)
-      : identity_(identity), version_(std::move(version)), sources_(std::move(sources)) {}
+  HealthRoutes(Identity const& identity, devices::Gpus const& gpus, std::string version, Sources sources)
+      : identity_(identity), gpus_(gpus), version_(std::move(version)), sources_(std::move(sources)) {}
 
   void add_to(http::Router& router);
 
@@ -31,6 +32,7 @@ class HealthRoutes {
   boost::asio::awaitable<http::Response> about();
 
   Identity const& identity_;
+  devices::Gpus const& gpus_;
   std::string const version_;
   Sources const sources_;
   http::Router const* router_ = nullptr;  // of add_to()

@@ -1,7 +1,5 @@
 #include "worker/service/held_result.hpp"
 
-#include <cstring>
-
 #include "collectives/core/assert.hpp"
 #include "worker/memory/errc.hpp"
 #include "worker/tensors/errc.hpp"
@@ -19,10 +17,11 @@ struct Homecoming {
     std::shared_ptr<tensors::Block const> result;
   };
   std::vector<One> all;
+  Status status;  // of copies from GPUs
 
   void copy() {
     for (auto& [home, result] : all)
-      if (!home.bytes().empty()) std::memcpy(home.bytes().data(), result->data(), home.bytes().size());
+      if (auto const copied = tensors::copy(*result, home.block()); !copied) status = copied;
   }
 };
 
@@ -60,11 +59,11 @@ awaitable<Result<std::uint64_t>> commit_all(Store& store, Helper& helper, std::v
   std::optional<Error> damage;
   for (auto& [home, result] : coming->all) {
     auto const& region = *home.tensor().data->region();
-    if (!region.is_whole())
-      damage = Error(memory::MemoryErrc::damaged,
-                     "region " + region.name() + ": " + region.key() + " was truncated before the result was there");
+    if (auto const why = region.damage())
+      damage = Error(memory::MemoryErrc::damaged, "region " + region.name() + ": " + *why);
     sum_of_homes += home.release_changed();
   }
+  if (!coming->status) co_return coming->status.error();
   if (damage) co_return *damage;
   auto sum = store.put_all(std::move(others));
   if (!sum) co_return sum;

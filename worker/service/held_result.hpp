@@ -37,8 +37,8 @@ class HeldResult {
 
   // Gives the new version, of several the sum. What lies in a client's region gets its result there, copied by the
   // helper: only then does this suspend. All or none, unless a region is damaged meanwhile. Errors: TensorErrc
-  // version_changed, unknown, busy when somebody changed the tensor meanwhile; MemoryErrc::damaged. Store and helper
-  // outlive the call.
+  // version_changed, unknown, busy when somebody changed the tensor meanwhile; MemoryErrc::damaged, and GpuErrc of a
+  // result on its way from a GPU: a region may then hold part of it. Store and helper outlive the call.
   boost::asio::awaitable<Result<std::uint64_t>> commit(tensors::Store& store, Helper& helper) &&;
   void drop();
 

@@ -1,6 +1,9 @@
 #include "worker/service/local_level.hpp"
 
+#include <algorithm>
+
 #include "collectives/algorithms/catalogue.hpp"
+#include "worker/devices/cuda/gpus.hpp"
 #include "worker/devices/reduce.hpp"
 #include "worker/service/problems.hpp"
 
@@ -44,6 +47,10 @@ LocalLevel::LocalLevel(RunOrder const& order, std::vector<tensors::Tensor> parts
       contributions_(order.contributions),
       parts_(std::move(parts)) {
   for (auto const& part : parts_) version_ += part.version;
+  gpu_ = parts_.front().data->gpu();
+  if (!reduces(op_)) return;
+  for (auto const& part : parts_)
+    if (gpu_ == nullptr) gpu_ = part.data->gpu();
 }
 
 Checked<std::shared_ptr<LocalLevel>> LocalLevel::make(RunOrder const& order, tensors::Store const& store) {
@@ -91,13 +98,20 @@ std::vector<std::shared_ptr<tensors::Block const>> LocalLevel::blocks() const {
 
 Status LocalLevel::allocate(tensors::Pool& pool, bool brings, bool gets) {
   if (brings && !reduction_.empty()) {
-    auto block = pool.acquire(parts_.front().data->size_bytes());
+    auto block = tensors::acquire(pool, gpu_, parts_.front().data->size_bytes());
     if (!block) return block.error();
     combined_ = std::move(*block);
+    for (auto const& part : parts_) {
+      staged_.emplace_back();
+      if (part.data->gpu() == gpu_) continue;
+      auto staged = tensors::acquire_on(*gpu_, part.data->size_bytes());
+      if (!staged) return staged.error();
+      staged_.back() = std::move(*staged);
+    }
   }
   if (!gets) return ok();
   for (auto const& part : parts_) {
-    auto block = pool.acquire(part.data->size_bytes());
+    auto block = tensors::acquire(pool, part.data->gpu(), part.data->size_bytes());
     if (!block) return block.error();
     results_.push_back(std::move(*block));
   }
@@ -119,28 +133,53 @@ Checked<std::vector<plan::Program>> LocalLevel::plan(Op op) const {
   return programs;
 }
 
-void LocalLevel::combine() {
-  if (reduction_.empty()) return;
+Status LocalLevel::combine_on_gpu() {
+  std::vector<std::byte const*> sources;
+  for (std::size_t part = 0; part < parts_.size(); ++part) {
+    auto const& staged = staged_[part];
+    if (staged != nullptr)
+      if (auto const copied = tensors::copy(*parts_[part].data, *staged); !copied) return copied;
+    sources.push_back(staged != nullptr ? staged->data() : parts_[part].data->data());
+  }
+  auto* const destination = combined_->data();
+  auto const sums = reduce_ == ReduceOp::avg ? ReduceOp::sum : reduce_;
+  return gpu_->fold(sums, dtype(), {sources.data(), sources.size(), &destination, 1, elements()});
+}
+
+Status LocalLevel::combine() {
+  if (reduction_.empty()) return ok();
+  if (gpu_ != nullptr) return combine_on_gpu();
   std::vector<LocalBuffers> buffers;
   for (auto const& part : parts_) buffers.push_back({part.data->bytes(), {}});
   buffers.front().output = combined_->bytes();
   auto const sums = reduce_ == ReduceOp::avg ? ReduceOp::sum : reduce_;
   engine::run_local_collective(reduction_, dtype(), sums, {elements(), {}, {}}, buffers);
+  return ok();
 }
 
 std::span<std::byte const> LocalLevel::combined() const {
   return combined_ ? std::span<std::byte const>(combined_->bytes()) : parts_.front().data->bytes();
 }
 
-void LocalLevel::spread(std::span<std::byte> result) {
+Status LocalLevel::spread(std::span<std::byte> result) {
   if (reduce_ == ReduceOp::avg && reduces(op_)) {
-    auto const divide = devices::find_divide(dtype());
-    divide(result.data(), elements(), static_cast<std::uint32_t>(contributions_));
+    auto const divisor = static_cast<std::uint32_t>(contributions_);
+    if (gpu_ == nullptr)
+      devices::find_divide(dtype())(result.data(), elements(), divisor);
+    else if (auto const divided = gpu_->divide(result, dtype(), divisor); !divided)
+      return divided;
+  }
+  bool const is_of_gpus = std::ranges::any_of(results_, [](auto const& block) { return block->gpu() != nullptr; });
+  if (is_of_gpus) {
+    for (auto const& block : results_)
+      if (auto const copied = tensors::copy(result, gpu_, *block); !copied) return copied;
+    return ok();
   }
   std::vector<LocalBuffers> buffers;
   for (auto const& block : results_) buffers.push_back({{}, block->bytes()});
   buffers.front().input = result;
   engine::run_local_collective(distribution_, dtype(), reduce_, {elements(), {}, {}}, buffers);
+  return ok();
 }
 
 HeldResult LocalLevel::results() const {

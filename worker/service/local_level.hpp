@@ -35,29 +35,35 @@ class LocalLevel final : public LowerLevel {
   // Workers may have different numbers of parts; what avg divides by, all have been told.
   [[nodiscard]] std::uint64_t agreement() const override { return 0; }
   [[nodiscard]] std::string agreement_text() const override { return ""; }
+  // Where a part lies on a GPU, all are reduced on the first such one, in one pass and in their order, whatever
+  // algorithm there is for the host's memory; a broadcast begins where the first part lies.
+  [[nodiscard]] devices::GpuUnit* gpu() const override { return gpu_; }
   [[nodiscard]] Status allocate(tensors::Pool& pool, bool brings, bool gets) override;
 
   // Reduces the parts to one; for broadcast there is nothing to reduce.
-  void combine() override;
+  [[nodiscard]] Status combine() override;
   // What combine() made, or the first part.
   [[nodiscard]] std::span<std::byte const> combined() const override;
 
   // Divides (for avg, by all contributions of all workers) and copies the result to every part's next version.
-  void spread(std::span<std::byte> result) override;
+  [[nodiscard]] Status spread(std::span<std::byte> result) override;
   [[nodiscard]] HeldResult results() const override;
 
  private:
   LocalLevel(RunOrder const& order, std::vector<tensors::Tensor> parts);
   [[nodiscard]] http::Checked<std::vector<plan::Program>> plan(Op op) const;
+  [[nodiscard]] Status combine_on_gpu();
 
   Op const op_;
   ReduceOp const reduce_;
   std::string const algorithm_;
   std::uint64_t const contributions_;
   std::vector<tensors::Tensor> const parts_;
+  devices::GpuUnit* gpu_ = nullptr;
   std::uint64_t version_ = 0;
   std::vector<plan::Program> reduction_, distribution_;  // per part; root 0
   std::shared_ptr<tensors::Block> combined_;
+  std::vector<std::shared_ptr<tensors::Block>> staged_;  // on gpu_, of parts that lie elsewhere; null of others
   std::vector<std::shared_ptr<tensors::Block>> results_;
 };
 

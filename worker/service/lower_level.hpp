@@ -32,16 +32,19 @@ class LowerLevel {
   [[nodiscard]] virtual std::uint64_t agreement() const = 0;
   [[nodiscard]] virtual std::string agreement_text() const = 0;
 
+  // Where all of it is done, if not in the host's memory: then combine() and spread() wait for that GPU.
+  [[nodiscard]] virtual devices::GpuUnit* gpu() const = 0;
+
   // Memory for what combine() makes of tensors that are brought, and spread() of a result. Errors:
-  // TensorErrc::out_of_memory.
+  // TensorErrc::out_of_memory, GpuErrc.
   [[nodiscard]] virtual Status allocate(tensors::Pool& pool, bool brings, bool gets) = 0;
 
-  // Makes the vector of the tensors. Divides nothing.
-  virtual void combine() = 0;
+  // Makes the vector of the tensors. Divides nothing. Errors: GpuErrc.
+  [[nodiscard]] virtual Status combine() = 0;
   [[nodiscard]] virtual std::span<std::byte const> combined() const = 0;
 
-  // Makes the next versions of the tensors out of the vector, which it may write to.
-  virtual void spread(std::span<std::byte> result) = 0;
+  // Makes the next versions of the tensors out of the vector, which it may write to. Errors: GpuErrc.
+  [[nodiscard]] virtual Status spread(std::span<std::byte> result) = 0;
   [[nodiscard]] virtual HeldResult results() const = 0;
 };
 

@@ -53,13 +53,19 @@ int main(int argc, char** argv) {
   chorus::http::ignore_broken_pipes();
   flags->options.connections = chorus::http::prepare_for_connections(flags->options.connections);
 
+  auto gpus = chorus::service::find_gpus(flags->options.gpus);
+  if (!gpus) {
+    log->error("--gpus: {}", gpus.error().detail);
+    return 1;
+  }
   asio::io_context control(1);
   asio::signal_set signals(control, SIGINT, SIGTERM);
-  Worker worker(control, std::move(flags->options), log, [&](std::string const& why) {
+  auto const fenced = [&](std::string const& why) {
     log->error("{}: this one ends", why);
     exit_status = 1;
     signals.cancel();
-  });
+  };
+  Worker worker(control, std::move(flags->options), std::move(*gpus), log, fenced);
   if (auto const opened = worker.open(); !opened) {
     log->error("{}", opened.error().detail);
     return 1;

@@ -9,6 +9,7 @@
 #include "http/auth/security.hpp"
 #include "http/logging/log.hpp"
 #include "worker/links/handshake.hpp"
+#include "worker/service/gpu_choice.hpp"
 
 namespace chorus::service {
 
@@ -22,6 +23,8 @@ struct WorkerOptions {
   std::uint64_t tensor_limit_bytes = std::uint64_t{16} << 30;
   std::uint64_t memory_limit_bytes = std::uint64_t{16} << 30;  // of all tensors and results
   bool shares_memory = true;                                   // with other workers of the host
+  GpuChoice gpus;                                              // for main(), which finds them
+  devices::GpuLimits gpu_limits;
   links::ChecksumMode link_checksum = links::ChecksumMode::automatic;
   bool allows_client_shm = false;                   // see ClientMemory
   std::string checkpoint_directory;                 // of parameters; "": none are written or read

@@ -1,6 +1,7 @@
 #include "worker/service/problems.hpp"
 
 #include "collectives/core/errc.hpp"
+#include "worker/devices/cuda/errc.hpp"
 #include "worker/engine/errc.hpp"
 #include "worker/memory/errc.hpp"
 #include "worker/tensors/errc.hpp"
@@ -78,6 +79,22 @@ ProblemCode of(memory::MemoryErrc code) {
   return ProblemCode::internal;
 }
 
+ProblemCode of(devices::GpuErrc code) {
+  using enum devices::GpuErrc;
+  switch (code) {
+    case unavailable:
+      return ProblemCode::unsupported;
+    case out_of_memory:
+      return ProblemCode::unavailable;
+    case bad_handle:
+      return ProblemCode::invalid_field;
+    case failed:
+    case lost:
+      return ProblemCode::device_failed;
+  }
+  return ProblemCode::internal;
+}
+
 }  // namespace
 
 ProblemCode problem_code(std::error_code code) {
@@ -85,6 +102,7 @@ ProblemCode problem_code(std::error_code code) {
   if (code.category() == plan_category()) return of(static_cast<PlanErrc>(code.value()));
   if (code.category() == engine::engine_category()) return of(static_cast<engine::EngineErrc>(code.value()));
   if (code.category() == memory::memory_category()) return of(static_cast<memory::MemoryErrc>(code.value()));
+  if (code.category() == devices::gpu_category()) return of(static_cast<devices::GpuErrc>(code.value()));
   return ProblemCode::internal;
 }
 

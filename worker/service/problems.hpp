@@ -9,7 +9,7 @@
 
 namespace chorus::service {
 
-// Knows TensorErrc, MemoryErrc, PlanErrc and EngineErrc; any other error is `internal`.
+// Knows TensorErrc, MemoryErrc, PlanErrc, EngineErrc and GpuErrc; any other error is `internal`.
 [[nodiscard]] http::ProblemCode problem_code(std::error_code code);
 [[nodiscard]] http::Problem to_problem(Error const& error, std::vector<std::uint32_t> ranks = {});
 

@@ -11,6 +11,7 @@
 
 #include "collectives/plan/program.hpp"
 #include "http/problem.hpp"
+#include "worker/devices/cuda/gpus.hpp"
 #include "worker/service/lower_level.hpp"
 #include "worker/service/run_order.hpp"
 #include "worker/tensors/store.hpp"
@@ -31,6 +32,7 @@ struct RunPart {
 struct RunMemory {
   RunPart part;
   Dtype dtype = Dtype::f32;
+  devices::GpuUnit* gpu = nullptr;  // where input and output lie; null: the host's memory
   std::shared_ptr<void const> source_owner;
   std::span<std::byte const> source;
   std::shared_ptr<tensors::Block> beside;                      // the result, or

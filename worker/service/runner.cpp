@@ -29,6 +29,8 @@ bool averages_at_the_end(RunOrder const& order) {
   return order.contributions > 0 && order.reduce == ReduceOp::avg && reduces(order.spec.op);
 }
 
+bool wants_digests(RunOrder const& order) { return order.digests && order.spec.op != Op::barrier; }
+
 std::uint64_t microseconds(steady_clock::time_point time) {
   return static_cast<std::uint64_t>(
       std::chrono::duration_cast<std::chrono::microseconds>(time.time_since_epoch()).count());
@@ -86,6 +88,7 @@ engine::RunSpec Runner::to_spec(RunOrder const& order, RunMemory const& memory) 
   spec.sizes = order.sizes;
   spec.input = memory.input();
   spec.output = memory.output();
+  spec.gpu = memory.gpu;
   spec.owner = memory.owner();
   spec.segment_bytes = order.schedule.segment_bytes;
   spec.window = order.schedule.window;
@@ -93,35 +96,59 @@ engine::RunSpec Runner::to_spec(RunOrder const& order, RunMemory const& memory) 
   return spec;
 }
 
-awaitable<std::string> Runner::digest_of(std::shared_ptr<void const> owner, std::span<std::byte const> bytes) {
-  if (bytes.size() <= inline_digest_bytes) co_return fast_digest(bytes);
-  auto const compute = [owner = std::move(owner), bytes] { return fast_digest(bytes); };
-  co_return co_await parts_.helper.compute(compute);
+awaitable<Result<std::string>> Runner::digest_of(RunMemory const& memory, std::span<std::byte const> bytes) {
+  if (memory.gpu == nullptr && bytes.size() <= inline_digest_bytes) co_return fast_digest(bytes);
+  auto const status = std::make_shared<Status>();
+  auto const compute = [owner = memory.owner(), gpu = memory.gpu, bytes, status] {
+    if (gpu == nullptr) return fast_digest(bytes);
+    FastDigester digester;
+    *status = gpu->read(bytes, [&digester](std::span<std::byte const> piece) { digester.add(piece); });
+    return digester.finish();
+  };
+  auto digest = co_await parts_.helper.compute(compute);
+  if (!*status) co_return status->error();
+  co_return digest;
 }
 
-// Levels of several tensors are worked on where it takes least.
-awaitable<void> Runner::combine(std::shared_ptr<LowerLevel> level) {
-  if (level->elements() * element_bytes(level->dtype()) <= inline_level_bytes) {
-    level->combine();
-    co_return;
+// The result, by all contributions; on a GPU where it lies.
+awaitable<Status> Runner::divide(RunOrder const& order, RunMemory const& memory) {
+  auto const output = memory.output();
+  auto const divisor = static_cast<std::uint32_t>(order.contributions);
+  if (memory.gpu == nullptr) {
+    devices::find_divide(memory.dtype)(output.data(), output.size() / element_bytes(memory.dtype), divisor);
+    co_return ok();
   }
-  auto const work = [level] {
-    level->combine();
+  auto const status = std::make_shared<Status>();
+  auto const work = [owner = memory.owner(), gpu = memory.gpu, output, dtype = memory.dtype, divisor, status] {
+    *status = gpu->divide(output, dtype, divisor);
     return std::string();
   };
   static_cast<void>(co_await parts_.helper.compute(work));
+  co_return *status;
 }
 
-awaitable<void> Runner::spread(std::shared_ptr<LowerLevel> level, std::shared_ptr<tensors::Block> result) {
-  if (result->size_bytes() <= inline_level_bytes) {
-    level->spread(result->bytes());
-    co_return;
-  }
-  auto const work = [level, result] {
-    level->spread(result->bytes());
+// Levels of several tensors are worked on where it takes least; who waits for a GPU does that elsewhere.
+awaitable<Status> Runner::combine(std::shared_ptr<LowerLevel> level) {
+  bool const is_small = level->elements() * element_bytes(level->dtype()) <= inline_level_bytes;
+  if (is_small && level->gpu() == nullptr) co_return level->combine();
+  auto const status = std::make_shared<Status>();
+  auto const work = [level, status] {
+    *status = level->combine();
     return std::string();
   };
   static_cast<void>(co_await parts_.helper.compute(work));
+  co_return *status;
+}
+
+awaitable<Status> Runner::spread(std::shared_ptr<LowerLevel> level, std::shared_ptr<tensors::Block> result) {
+  if (result->size_bytes() <= inline_level_bytes && level->gpu() == nullptr) co_return level->spread(result->bytes());
+  auto const status = std::make_shared<Status>();
+  auto const work = [level, result, status] {
+    *status = level->spread(result->bytes());
+    return std::string();
+  };
+  static_cast<void>(co_await parts_.helper.compute(work));
+  co_return *status;
 }
 
 awaitable<Result<std::uint64_t>> Runner::commit(HeldResult result) {
@@ -156,14 +183,25 @@ awaitable<Checked<RunEnd>> Runner::run(RunOrder order) {
     give_up(order, *problem);
     co_return std::move(*problem);
   }
-  if (memory->level && memory->part.brings) co_await combine(memory->level);
+  if (memory->level && memory->part.brings)
+    if (auto const combined = co_await combine(memory->level); !combined) {
+      auto problem = to_problem(combined.error(), {order.rank});
+      give_up(order, problem);
+      co_return problem;
+    }
   auto spec = to_spec(order, *memory);
 
   RunEnd end;
-  bool const digests = order.digests && order.spec.op != Op::barrier;
   bool const is_gone = memory->overwritten != nullptr;  // the input, afterwards
-  if (digests && is_gone && memory->part.brings)
-    end.input_digest = co_await digest_of(memory->owner(), memory->input());
+  if (wants_digests(order) && is_gone && memory->part.brings) {
+    auto digest = co_await digest_of(*memory, memory->input());
+    if (!digest) {
+      auto problem = to_problem(digest.error(), {order.rank});
+      give_up(order, problem);
+      co_return problem;
+    }
+    end.input_digest = std::move(*digest);
+  }
   if (auto const& why = preparing_.at(order.run)) co_return to_problem(*why, {});
   preparation.end();
   end.started = steady_clock::now();
@@ -183,20 +221,13 @@ awaitable<Checked<RunEnd>> Runner::run(RunOrder order) {
   end.bytes_received = result.bytes_received;
   end.steps = result.steps;
   end.reduced = result.reduced;
-  if (result.status && memory->level && memory->part.gets) {
-    co_await spread(memory->level, memory->beside);
-  } else if (result.status && averages_at_the_end(order) && memory->part.gets) {
-    auto const output = memory->output();
-    devices::find_divide(memory->dtype)(output.data(), output.size() / element_bytes(memory->dtype),
-                                        static_cast<std::uint32_t>(order.contributions));
-  }
-  end.result = memory->result();
+  end.gpu = result.gpu;
   if (!result.status) {
     end.problem = to_problem(result.status.error(), result.culprits);
-  } else if (digests) {
-    if (!is_gone && memory->part.brings) end.input_digest = co_await digest_of(memory->owner(), memory->input());
-    if (memory->part.gets) end.output_digest = co_await digest_of(memory->owner(), memory->output());
+  } else if (auto const finished = co_await finish(order, *memory, end); !finished) {
+    end.problem = to_problem(finished.error(), {order.rank});
   }
+  end.result = memory->result();
   // A peer that was sent nothing because of it is not to blame.
   if (auto problem = memory->damage()) {
     problem->ranks = {order.rank};
@@ -205,6 +236,28 @@ awaitable<Checked<RunEnd>> Runner::run(RunOrder order) {
   record(order, *memory, end);
   if (end.problem) end.result.drop();  // in place the memory is not ours any more from here on
   co_return end;
+}
+
+// Of a run that ended well, what is left to do here.
+awaitable<Status> Runner::finish(RunOrder const& order, RunMemory const& memory, RunEnd& end) {
+  if (memory.level && memory.part.gets) {
+    if (auto const spread_out = co_await spread(memory.level, memory.beside); !spread_out) co_return spread_out;
+  } else if (averages_at_the_end(order) && memory.part.gets) {
+    if (auto const divided = co_await divide(order, memory); !divided) co_return divided;
+  }
+  if (!wants_digests(order)) co_return ok();
+  bool const is_gone = memory.overwritten != nullptr;
+  if (!is_gone && memory.part.brings) {
+    auto digest = co_await digest_of(memory, memory.input());
+    if (!digest) co_return digest.error();
+    end.input_digest = std::move(*digest);
+  }
+  if (memory.part.gets) {
+    auto digest = co_await digest_of(memory, memory.output());
+    if (!digest) co_return digest.error();
+    end.output_digest = std::move(*digest);
+  }
+  co_return ok();
 }
 
 void Runner::record(RunOrder const& order, RunMemory const& memory, RunEnd& end) {
@@ -221,6 +274,8 @@ void Runner::record(RunOrder const& order, RunMemory const& memory, RunEnd& end)
   run.dtype = memory.dtype;
   run.reduced_bytes = end.reduced.bytes;
   run.reduce_seconds = end.reduced.seconds;
+  run.gpu_reduced_bytes = end.gpu.folded_bytes;
+  run.gpu_reduce_seconds = end.gpu.compute_seconds;
   parts_.metrics.run_finished(run);
 
   auto kind = std::make_shared<engine::FlightKind>();

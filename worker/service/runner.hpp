@@ -29,6 +29,7 @@ struct RunEnd {
   std::uint64_t bytes_received = 0;
   std::uint32_t steps = 0;
   engine::Reduced reduced;
+  devices::GpuUse gpu;
   std::chrono::steady_clock::time_point started;
   std::vector<engine::FlightStep> instructions;
   std::optional<http::Problem> problem;  // why it failed
@@ -85,9 +86,11 @@ class Runner {
   [[nodiscard]] std::optional<http::Problem> check_home(RunOrder const& order, Dtype dtype) const;
   [[nodiscard]] http::Checked<std::shared_ptr<plan::Program const>> find_program(RunOrder const& order);
   [[nodiscard]] engine::RunSpec to_spec(RunOrder const& order, RunMemory const& memory);
-  boost::asio::awaitable<void> combine(std::shared_ptr<LowerLevel> level);
-  boost::asio::awaitable<void> spread(std::shared_ptr<LowerLevel> level, std::shared_ptr<tensors::Block> result);
-  boost::asio::awaitable<std::string> digest_of(std::shared_ptr<void const> owner, std::span<std::byte const> bytes);
+  boost::asio::awaitable<Status> combine(std::shared_ptr<LowerLevel> level);
+  boost::asio::awaitable<Status> spread(std::shared_ptr<LowerLevel> level, std::shared_ptr<tensors::Block> result);
+  boost::asio::awaitable<Status> finish(RunOrder const& order, RunMemory const& memory, RunEnd& end);
+  boost::asio::awaitable<Status> divide(RunOrder const& order, RunMemory const& memory);
+  boost::asio::awaitable<Result<std::string>> digest_of(RunMemory const& memory, std::span<std::byte const> bytes);
   void give_up(RunOrder const& order, http::Problem const& why);
   void record(RunOrder const& order, RunMemory const& memory, RunEnd& end);
 

@@ -55,9 +55,9 @@ std::optional<Problem> check_reduction(RunOrder const& order, Dtype dtype) {
 // Of what lies in a client's region.
 std::optional<Problem> damage_of(tensors::Block const& block) {
   auto const* region = block.region();
-  if (region == nullptr || region->is_whole()) return std::nullopt;
-  return Problem(ProblemCode::region_damaged, "region " + region->name() + ": " + region->key() +
-                                                  " no longer reaches to its end, or /dev/shm was full");
+  auto const why = region != nullptr ? region->damage() : std::nullopt;
+  if (!why) return std::nullopt;
+  return Problem(ProblemCode::region_damaged, "region " + region->name() + ": " + *why);
 }
 
 bool brings_several(RunOrder const& order) { return order.parts > 0 || !order.fused.empty(); }
@@ -112,12 +112,14 @@ awaitable<Checked<RunMemory>> Runner::acquire(RunOrder const& order) {
     auto overwritten = co_await overwrite(order, tensor->version);
     if (!overwritten) co_return overwritten.error();
     memory.overwritten = std::move(*overwritten);
+    memory.gpu = memory.overwritten->tensor().data->gpu();
     memory.note(memory.overwritten->tensor().data);
     co_return memory;
   }
   auto const width = element_bytes(memory.dtype);
   if (memory.part.brings) {
     memory.note(tensor->data);
+    memory.gpu = tensor->data->gpu();
     memory.source = tensor->data->bytes();
     memory.source_owner = std::move(tensor->data);
   } else if (order.spec.op == Op::barrier) {
@@ -125,12 +127,16 @@ awaitable<Checked<RunMemory>> Runner::acquire(RunOrder const& order) {
     memory.source = {arrived.get(), 1};
     memory.source_owner = arrived;
   }
-  auto block = parts_.pool.acquire(memory.part.output_elements * width);
+  // Where the result is to go when it is committed; of a rank that brings nothing it lies where the last version does.
+  if (memory.part.gets && !memory.place.tensor.empty())
+    if (auto const home = parts_.store.get(memory.place.tensor)) {
+      memory.note(home->data);
+      if (!memory.part.brings) memory.gpu = home->data->gpu();
+    }
+  auto const bytes = memory.part.output_elements * width;
+  auto block = tensors::acquire(parts_.pool, memory.gpu, bytes);
   if (!block) co_return to_problem(block.error(), {order.rank});
   memory.beside = std::move(*block);
-  // Where the result is to go when it is committed.
-  if (memory.part.gets && !memory.place.tensor.empty())
-    if (auto const home = parts_.store.get(memory.place.tensor)) memory.note(home->data);
   co_return memory;
 }
 
@@ -165,9 +171,11 @@ Checked<RunMemory> Runner::acquire_level(RunOrder const& order, RunMemory memory
   for (auto& block : memory.level->blocks()) memory.note(std::move(block));
   if (auto const status = memory.level->allocate(parts_.pool, memory.part.brings, memory.part.gets); !status)
     return to_problem(status.error(), {order.rank});
+  memory.gpu = memory.level->gpu();
   memory.source = memory.level->combined();
   memory.source_owner = memory.level;
-  auto block = parts_.pool.acquire(memory.part.output_elements * element_bytes(memory.dtype));
+  auto const bytes = memory.part.output_elements * element_bytes(memory.dtype);
+  auto block = tensors::acquire(parts_.pool, memory.gpu, bytes);
   if (!block) return to_problem(block.error(), {order.rank});
   memory.beside = std::move(*block);
   return memory;

@@ -1,4 +1,4 @@
-// PUT, GET and DELETE of /v1/shm/system/{name}, and their list.
+// PUT, GET and DELETE of /v1/shm/system/{name} and /v1/shm/cuda/{name}, and their lists.
 #pragma once
 
 #include "http/router.hpp"
@@ -16,8 +16,12 @@ class ShmRoutes {
  private:
   boost::asio::awaitable<http::Response> list(http::Request const& request);
   boost::asio::awaitable<http::Response> get(http::Request const& request);
-  boost::asio::awaitable<http::Response> put(http::Request const& request, http::Body& body);
   boost::asio::awaitable<http::Response> erase(http::Request const& request);
+  boost::asio::awaitable<http::Response> list_on_gpus(http::Request const& request);
+  boost::asio::awaitable<http::Response> get_on_gpu(http::Request const& request);
+  boost::asio::awaitable<http::Response> erase_on_gpu(http::Request const& request);
+  template <class Asked>
+  boost::asio::awaitable<http::Response> put(http::Request const& request, http::Body& body);
 
   ClientMemory& memory_;
 };

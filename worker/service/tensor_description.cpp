@@ -1,5 +1,6 @@
 #include "worker/service/tensor_description.hpp"
 
+#include "worker/devices/cuda/gpus.hpp"
 #include "worker/service/entity_tag.hpp"
 #include "worker/service/problems.hpp"
 #include "worker/tensors/errc.hpp"
@@ -18,10 +19,16 @@ std::string tag_of(tensors::Tensor const& tensor, Identity const& identity) {
   return tensor.data->region() != nullptr ? "" : entity_tag(identity.incarnation, tensor.version);
 }
 
+std::string device_of(tensors::Tensor const& tensor) {
+  auto const* const gpu = tensor.data->gpu();
+  return gpu != nullptr ? devices::device_name(gpu->gpu().info().index) : "cpu";
+}
+
 void describe(tensors::Tensor const& tensor, Identity const& identity, http::Fields& fields) {
   fields.set("Tensor-Dtype", std::string(name(tensor.dtype)));
   fields.set("Tensor-Shape", tensors::to_string(tensor.shape));
   fields.set("Tensor-Version", std::to_string(tensor.version));
+  fields.set("Tensor-Device", device_of(tensor));
   if (auto const tag = tag_of(tensor, identity); !tag.empty()) fields.set("ETag", tag);
   if (auto const* region = tensor.data->region()) {
     fields.set("Tensor-Shm-Region", region->name());
@@ -37,6 +44,7 @@ api::TensorInfo to_info(tensors::Tensor const& tensor) {
   info.shape = tensor.shape;
   info.version = tensor.version;
   info.bytes = tensor.data->size_bytes();
+  info.device = device_of(tensor);
   if (auto const* region = tensor.data->region()) info.shm = api::Place{region->name(), tensor.data->region_offset()};
   return info;
 }

@@ -11,8 +11,11 @@ namespace chorus::service {
 // The ETag, or "" for what lies in a client's region: there the bytes change without our knowing.
 [[nodiscard]] std::string tag_of(tensors::Tensor const& tensor, Identity const& identity);
 
-// Tensor-Dtype, Tensor-Shape, Tensor-Version, ETag, Accept-Ranges; Tensor-Shm-Region and Tensor-Shm-Offset of what lies
-// in a client's region.
+// "cpu", or "cuda:0".
+[[nodiscard]] std::string device_of(tensors::Tensor const& tensor);
+
+// Tensor-Dtype, Tensor-Shape, Tensor-Version, Tensor-Device, ETag, Accept-Ranges; Tensor-Shm-Region and
+// Tensor-Shm-Offset of what lies in a client's region.
 void describe(tensors::Tensor const& tensor, Identity const& identity, http::Fields& fields);
 
 [[nodiscard]] api::TensorInfo to_info(tensors::Tensor const& tensor);

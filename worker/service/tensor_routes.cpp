@@ -5,6 +5,7 @@
 #include "http/range.hpp"
 #include "worker/service/digest.hpp"
 #include "worker/service/entity_tag.hpp"
+#include "worker/service/gpu_transfer.hpp"
 #include "worker/service/problems.hpp"
 #include "worker/service/single_field.hpp"
 #include "worker/service/tensor_description.hpp"
@@ -28,30 +29,36 @@ bool range_applies(http::Request const& request, std::string_view etag) {
   return request.method == http::Method::get && (!condition || *condition == etag);
 }
 
-// 200 or 206 with the bytes, or 416.
-http::Response content(http::Request const& request, tensors::Tensor const& tensor, std::string_view etag) {
+// 200 or 206 with the bytes, or 416; what is on a GPU is streamed.
+awaitable<http::Response> content(http::Request const& request, tensors::Tensor tensor, std::string etag) {
   http::Response response(200);
   auto bytes = tensor.data->bytes();
   auto const range = single_field(request.fields, "Range");
-  if (!range) return range.error();
+  if (!range) co_return range.error();
   if (*range && range_applies(request, etag)) {
     auto const part = http::parse_range(**range, bytes.size());
     if (!part) {
       response = part.error();
       if (part.error().code == http::ProblemCode::range_not_satisfiable)
         response.fields.set("Content-Range", http::content_range_of_none(bytes.size()));
-      return response;
+      co_return response;
     }
     response.status = 206;
     response.fields.set("Content-Range", http::content_range(*part, bytes.size()));
     bytes = bytes.subspan(part->first, part->length);
   }
   response.fields.set("Content-Type", "application/octet-stream");
-  if (request.method == http::Method::head)
+  if (request.method == http::Method::head) {
     response.head_length = bytes.size();
-  else
+  } else if (tensor.data->gpu() == nullptr) {
     response.payload = {tensor.data, bytes};
-  return response;
+  } else {
+    auto stream = co_await stream_from_gpu(tensor.data, bytes);
+    if (!stream) co_return stream.error();
+    response.stream = std::move(*stream);
+    response.stream_length = bytes.size();
+  }
+  co_return response;
 }
 
 }  // namespace
@@ -89,9 +96,9 @@ awaitable<http::Response> TensorRoutes::get(http::Request const& request) {
   if (!tensor) co_return to_problem(tensor.error());
   auto const etag = tag_of(*tensor, identity_);
 
-  if (auto const* region = tensor->data->region(); region != nullptr && !region->is_whole())
-    co_return http::Problem(http::ProblemCode::region_damaged,
-                            "region " + region->name() + ": " + region->key() + " no longer reaches to its end");
+  if (auto const* region = tensor->data->region())
+    if (auto const why = region->damage())
+      co_return http::Problem(http::ProblemCode::region_damaged, "region " + region->name() + ": " + *why);
   auto const match = find_tags(request.fields, "If-Match");
   if (!match) co_return match.error();
   if (*match && !(*match)->matches_strongly(etag))
@@ -105,13 +112,20 @@ awaitable<http::Response> TensorRoutes::get(http::Request const& request) {
     co_return unchanged;
   }
 
-  auto response = content(request, *tensor, etag);
+  auto response = co_await content(request, *tensor, etag);
   if (response.status >= 400) co_return response;
   describe(*tensor, identity_, response.fields);
   auto const wish = request.fields.find("Want-Repr-Digest");
   if (auto const algorithm = wish ? parse_wanted_digest(*wish) : std::nullopt) {
-    auto const compute = [data = tensor->data, algorithm] { return to_field(digest(*algorithm, data->bytes())); };
+    auto const failure = std::make_shared<std::optional<Error>>();
+    auto const compute = [data = tensor->data, algorithm, failure] {
+      auto const found = digest_of(*data, *algorithm);
+      if (found) return to_field(*found);
+      *failure = found.error();
+      return std::string();
+    };
     auto field = co_await helper_.compute(compute);
+    if (*failure) co_return to_problem(**failure);
     response.fields.set("Repr-Digest", std::move(field));
   }
   co_return response;

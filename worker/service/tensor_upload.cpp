@@ -4,7 +4,7 @@
 
 #include "http/ascii.hpp"
 #include "http/json.hpp"
-#include "worker/service/digest.hpp"
+#include "worker/service/gpu_transfer.hpp"
 #include "worker/service/json_body.hpp"
 #include "worker/service/problems.hpp"
 #include "worker/service/single_field.hpp"
@@ -123,31 +123,75 @@ awaitable<http::Response> TensorUpload::put(http::Request const& request, http::
   co_return co_await upload(request, body, std::move(*name));
 }
 
+// Null: the host's memory.
+Checked<devices::GpuUnit*> TensorUpload::device(http::Fields const& fields) const {
+  auto const text = single_field(fields, "Tensor-Device");
+  if (!text) return text.error();
+  if (!*text) return nullptr;
+  auto const refuse = [](Error const& error) {
+    return Problem(ProblemCode::bad_request, "Tensor-Device: " + error.detail);
+  };
+  auto const index = devices::parse_device(**text);
+  if (!index) return refuse(index.error());
+  if (!*index) return nullptr;
+  auto const found = gpus_.find(**index);
+  if (!found) return refuse(found.error());
+  return *found;
+}
+
+struct TensorUpload::Filled {
+  std::shared_ptr<tensors::Block> block;
+  std::string digest;  // in base64, if one was wanted
+};
+
+awaitable<Checked<TensorUpload::Filled>> TensorUpload::fill(http::Body& body, std::uint64_t bytes,
+                                                            devices::GpuUnit* gpu,
+                                                            std::optional<DigestAlgorithm> wanted) {
+  Filled filled;
+  if (gpu != nullptr) {
+    auto on_gpu = co_await acquire_on_gpu(*gpu, bytes, helper_);
+    if (!on_gpu) co_return on_gpu.error();
+    filled.block = std::move(*on_gpu);
+    auto received = co_await receive_on_gpu(body, filled.block, wanted, helper_);
+    if (!received) co_return received.error();
+    filled.digest = std::move(*received);
+    co_return filled;
+  }
+  auto block = pool_.acquire(bytes);
+  if (!block) co_return to_problem(block.error());
+  filled.block = std::move(*block);
+  auto const read = co_await body.read_exactly(filled.block->bytes());
+  if (!read) co_return read.error();
+  if (wanted) {
+    auto const compute = [data = filled.block, wanted] { return digest(*wanted, data->bytes()).base64; };
+    filled.digest = co_await helper_.compute(compute);
+  }
+  co_return filled;
+}
+
 awaitable<http::Response> TensorUpload::upload(http::Request const& request, http::Body& body, std::string name) {
   auto announced = check_announced(request, body.length(), tensor_limit_bytes_);
   if (!announced) co_return announced.error();
+  auto const gpu = device(request.fields);
+  if (!gpu) co_return gpu.error();
   auto const expected = expected_version(request.fields, store_, name, identity_);
   if (!expected) co_return expected.error();
-  auto const block = pool_.acquire(announced->bytes);
-  if (!block) co_return to_problem(block.error());
-
-  auto const read = co_await body.read_exactly((*block)->bytes());
-  if (!read) co_return read.error();
-  if (announced->digest) {
-    auto const compute = [data = *block, algorithm = announced->digest->algorithm] {
-      return digest(algorithm, data->bytes()).base64;
-    };
-    auto const found = co_await helper_.compute(compute);
-    if (found != announced->digest->base64)
-      co_return Problem(ProblemCode::digest_mismatch, "Content-Digest is " + to_field(*announced->digest) +
-                                                          ", the body has " +
-                                                          to_field({announced->digest->algorithm, found}));
-  }
-  co_return store({std::move(name), announced->dtype, std::move(announced->shape), 0, *block}, *expected);
+  std::optional<DigestAlgorithm> wanted;
+  if (announced->digest) wanted = announced->digest->algorithm;
+  auto filled = co_await fill(body, announced->bytes, *gpu, wanted);
+  if (!filled) co_return filled.error();
+  if (announced->digest && filled->digest != announced->digest->base64)
+    co_return Problem(ProblemCode::digest_mismatch, "Content-Digest is " + to_field(*announced->digest) +
+                                                        ", the body has " +
+                                                        to_field({announced->digest->algorithm, filled->digest}));
+  co_return store({std::move(name), announced->dtype, std::move(announced->shape), 0, std::move(filled->block)},
+                  *expected);
 }
 
 awaitable<http::Response> TensorUpload::place(http::Request const& request, http::Body& body, std::string name) {
   if (auto const refusal = clients_.refusal()) co_return *refusal;
+  auto const gpu = device(request.fields);
+  if (!gpu) co_return gpu.error();
   auto asked = co_await read_json<api::Placement>(body);
   if (!asked) co_return asked.error();
   auto& placement = asked->message;
@@ -163,6 +207,9 @@ awaitable<http::Response> TensorUpload::place(http::Request const& request, http
   if (!expected) co_return expected.error();
   auto block = clients_.block(placement.shm, bytes, *dtype);
   if (!block) co_return block.error();
+  if (request.fields.find("Tensor-Device") && (*block)->gpu() != *gpu)
+    co_return Problem(ProblemCode::bad_request,
+                      "Tensor-Device: region " + placement.shm.region + " lies elsewhere; leave the field out");
   co_return store({std::move(name), *dtype, std::move(placement.shape), 0, std::move(*block)}, *expected);
 }
 

@@ -1,11 +1,14 @@
 // PUT of tensors: their bytes, or, as JSON, where in a client's shared memory they lie.
 //
-// Everything that can be refused is refused before the body is read, and the body goes straight into
-// the block that will be the tensor. A tensor changes only when all of it has arrived and fits its digest.
+// Everything that can be refused is refused before the body is read, and the body goes straight into the block that
+// will be the tensor, to a GPU through pinned memory. A tensor changes only when all of it has arrived and fits its
+// digest.
 #pragma once
 
 #include "http/router.hpp"
+#include "worker/devices/cuda/gpus.hpp"
 #include "worker/service/client_memory.hpp"
+#include "worker/service/digest.hpp"
 #include "worker/service/helper.hpp"
 #include "worker/service/identity.hpp"
 #include "worker/tensors/memory.hpp"
@@ -16,10 +19,11 @@ namespace chorus::service {
 // On the control thread. What it is given outlives it, and it outlives the server's stop().
 class TensorUpload {
  public:
-  TensorUpload(tensors::Store& store, tensors::Pool& pool, ClientMemory const& clients, Helper& helper,
-               Identity const& identity, std::uint64_t tensor_limit_bytes)
+  TensorUpload(tensors::Store& store, tensors::Pool& pool, devices::Gpus const& gpus, ClientMemory const& clients,
+               Helper& helper, Identity const& identity, std::uint64_t tensor_limit_bytes)
       : store_(store),
         pool_(pool),
+        gpus_(gpus),
         clients_(clients),
         helper_(helper),
         identity_(identity),
@@ -30,11 +34,16 @@ class TensorUpload {
  private:
   boost::asio::awaitable<http::Response> put(http::Request const& request, http::Body& body);
   boost::asio::awaitable<http::Response> upload(http::Request const& request, http::Body& body, std::string name);
+  struct Filled;
+  [[nodiscard]] http::Checked<devices::GpuUnit*> device(http::Fields const& fields) const;
+  boost::asio::awaitable<http::Checked<Filled>> fill(http::Body& body, std::uint64_t bytes, devices::GpuUnit* gpu,
+                                                     std::optional<DigestAlgorithm> wanted);
   boost::asio::awaitable<http::Response> place(http::Request const& request, http::Body& body, std::string name);
   [[nodiscard]] http::Response store(tensors::Tensor tensor, std::optional<std::uint64_t> expected);
 
   tensors::Store& store_;
   tensors::Pool& pool_;
+  devices::Gpus const& gpus_;
   ClientMemory const& clients_;
   Helper& helper_;
   Identity const& identity_;

@@ -84,6 +84,22 @@ metrics::LinkTraffic show(engine::PeerTraffic const& peer) {
   return shown;
 }
 
+metrics::GpuState show(devices::GpuUnit const& gpu) {
+  auto const totals = gpu.totals();
+  metrics::GpuState shown{devices::device_name(gpu.gpu().info().index), gpu.lost().has_value()};
+  shown.in_bytes = totals.use.in_bytes;
+  shown.out_bytes = totals.use.out_bytes;
+  shown.kernels = totals.use.kernels;
+  shown.in_seconds = totals.use.in_seconds;
+  shown.compute_seconds = totals.use.compute_seconds;
+  shown.out_seconds = totals.use.out_seconds;
+  shown.arena_bytes = totals.arena_bytes;
+  shown.arena_used_bytes = totals.arena_used_bytes;
+  shown.pinned_bytes = totals.pinned_bytes;
+  shown.pinned_limit_bytes = totals.pinned_limit_bytes;
+  return shown;
+}
+
 std::size_t kept_bytes(WorkerOptions const& options) { return options.memory_limit_bytes / 4; }
 
 }  // namespace
@@ -134,8 +150,8 @@ struct Worker::Runs {
   ProbeRoutes probe_routes;
 };
 
-Worker::Worker(boost::asio::io_context& control, WorkerOptions options, std::shared_ptr<spdlog::logger> log,
-               Fenced fenced)
+Worker::Worker(boost::asio::io_context& control, WorkerOptions options, devices::FoundGpus gpus,
+               std::shared_ptr<spdlog::logger> log, Fenced fenced)
     : control_(control),
       executor_(control.get_executor()),
       options_(std::move(options)),
@@ -144,8 +160,9 @@ Worker::Worker(boost::asio::io_context& control, WorkerOptions options, std::sha
       metrics_(metrics::this_build(), options_.start_time_seconds, metrics::log_counter_of(*log_)),
       security_(options_.security, {}, [this](std::string_view reason) { metrics_.refused(reason); }),
       arena_(make_arena(options_, *log_)),
+      gpus_(std::move(gpus), options_.gpu_limits),
       pool_(kept_bytes(options_), options_.memory_limit_bytes, arena_),
-      clients_(options_.allows_client_shm, store_),
+      clients_(options_.allows_client_shm, store_, gpus_),
       plans_(plan_cache_bytes),
       helper_(executor_, options_.has_threads ? boost::asio::any_io_executor() : executor_),
       flights_(flight_options()),
@@ -183,6 +200,12 @@ Status Worker::open() {
   add_routes();
   log_->info("{} of incarnation {} listens on {}, others use {}", identity_.id, api::to_hex(identity_.incarnation),
              bound_url_, identity_.url);
+  for (std::size_t i = 0; i < gpus_.size(); ++i) {
+    auto const& gpu = gpus_[i].gpu().info();
+    log_->info("{} is {} at {}, with {} MiB", devices::device_name(gpu.index), gpu.name, gpu.pci_address,
+               gpu.memory_bytes >> 20);
+  }
+  if (gpus_.size() == 0) log_->info("no GPU: {}", gpus_.why_none());
   auto locality = options_.locality;
   if (locality.host.empty()) locality.host = options_.host_name;
   metrics_.identified(identity_.id, locality);
@@ -213,12 +236,12 @@ void Worker::report(api::Trouble trouble) {
 }
 
 void Worker::add_routes() {
-  health_routes_.emplace(identity_, metrics::this_build().version,
+  health_routes_.emplace(identity_, gpus_, metrics::this_build().version,
                          HealthRoutes::Sources{[this] { return unready(); }, [this] { return metrics_text(); }});
   tensor_routes_.emplace(store_, helper_, identity_);
-  tensor_upload_.emplace(store_, pool_, clients_, helper_, identity_, options_.tensor_limit_bytes);
+  tensor_upload_.emplace(store_, pool_, gpus_, clients_, helper_, identity_, options_.tensor_limit_bytes);
   parameters_ = std::make_unique<ParameterService>(ParameterService::Parts{
-      executor_, client_, checksums_of(options_.link_checksum), pool_, nullptr, helper_, identity_, metrics_,
+      executor_, client_, checksums_of(options_.link_checksum), pool_, &gpus_, helper_, identity_, metrics_,
       options_.coordinator, options_.checkpoint_directory, options_.log_directory, options_.log_snapshot_bytes,
       options_.fill_bytes_per_second, *log_});
   health_routes_->add_to(router_);
@@ -264,14 +287,16 @@ std::vector<api::GroupCalls> Worker::calls() const {
 
 std::optional<std::string> Worker::unready() const {
   if (draining_) return "the worker is shutting down";
+  if (auto why = gpus_.lost()) return "a GPU is lost: " + *why;
   return agent_ ? agent_->unready() : std::nullopt;
 }
 
 std::string Worker::metrics_text() {
   metrics::Scrape scrape;
   for (auto const& peer : runs_->plane.traffic()) scrape.links.push_back(show(peer));
+  for (std::size_t i = 0; i < gpus_.size(); ++i) scrape.gpus.push_back(show(gpus_[i]));
   scrape.tensors = store_.count();
-  scrape.tensor_bytes = store_.total_bytes();
+  scrape.tensor_bytes = store_.host_bytes();
   scrape.tensor_limit_bytes = options_.memory_limit_bytes;
   scrape.state = {!unready(),
                   draining_,

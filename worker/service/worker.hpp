@@ -12,6 +12,7 @@
 #include "http/loop_lag.hpp"
 #include "http/server.hpp"
 #include "metrics/worker_metrics.hpp"
+#include "worker/devices/cuda/gpus.hpp"
 #include "worker/engine/data_plane.hpp"
 #include "worker/service/agent.hpp"
 #include "worker/service/client_memory.hpp"
@@ -39,8 +40,10 @@ class Worker {
  public:
   using Fenced = std::function<void(std::string why)>;
 
-  // fenced: a newer process has taken the name; the caller stops the worker. Once, on the control thread.
-  Worker(boost::asio::io_context& control, WorkerOptions options, std::shared_ptr<spdlog::logger> log, Fenced fenced);
+  // gpus: where tensors may lie beside the host's memory. fenced: a newer process has taken the name; the caller stops
+  // the worker. Once, on the control thread.
+  Worker(boost::asio::io_context& control, WorkerOptions options, devices::FoundGpus gpus,
+         std::shared_ptr<spdlog::logger> log, Fenced fenced);
   ~Worker();
   Worker(Worker const&) = delete;
   Worker& operator=(Worker const&) = delete;
@@ -52,7 +55,8 @@ class Worker {
   [[nodiscard]] Identity const& identity() const { return identity_; }
   [[nodiscard]] std::string const& listens_on() const { return bound_url_; }  // its URL, as it was bound
 
-  // Why this worker does not belong to a coordinator at the moment, or nothing.
+  // Why this worker is not to be relied on: it does not belong to a coordinator at the moment, or a GPU is lost; or
+  // nothing.
   [[nodiscard]] std::optional<std::string> unready() const;
 
   // For a program that calls collectives from this process; after open(). Groups on the control thread alone.
@@ -93,6 +97,7 @@ class Worker {
   metrics::WorkerMetrics metrics_;
   http::Security security_;
   std::shared_ptr<memory::Arena> arena_;  // null: no memory is shared
+  devices::Gpus gpus_;
   tensors::Pool pool_;
   tensors::Store store_;
   ClientMemory clients_;

@@ -2,15 +2,58 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <list>
 #include <new>
 #include <string>
 
 #include "collectives/core/assert.hpp"
+#include "worker/devices/cuda/gpus.hpp"
 #include "worker/tensors/errc.hpp"
 
 namespace chorus::tensors {
+
+Block::Block(devices::GpuUnit& gpu, std::shared_ptr<devices::GpuMemory> memory)
+    : data_(memory->bytes().data()), size_bytes_(memory->bytes().size()), gpu_(&gpu), gpu_memory_(std::move(memory)) {}
+
+Result<std::shared_ptr<Block>> acquire_on(devices::GpuUnit& gpu, std::uint64_t size_bytes) {
+  auto memory = gpu.acquire(size_bytes);
+  if (!memory) {
+    gpu.saw(memory.error());
+    return memory.error();
+  }
+  return std::make_shared<Block>(gpu, std::move(*memory));
+}
+
+Status copy(Block const& from, Block& to) { return copy(from.bytes(), from.gpu(), to); }
+
+Status copy(std::span<std::byte const> from, devices::GpuUnit* from_gpu, Block& to) {
+  CHORUS_ASSERT(from.size() == to.size_bytes(), "a copy fits");
+  if (from_gpu == nullptr && to.gpu() == nullptr) {
+    std::copy_n(from.data(), from.size(), to.data());
+    return ok();
+  }
+  if (from_gpu == nullptr) return to.gpu()->upload(to.data(), from);
+  if (to.gpu() == nullptr) return from_gpu->download(to.bytes(), from.data());
+  if (from_gpu == to.gpu()) {
+    devices::GpuCopy const all{to.data(), from.data(), from.size()};
+    return to.gpu()->copy({&all, 1});
+  }
+  auto status = ok();
+  auto left = to.bytes();
+  auto const pass_on = [&](std::span<std::byte const> piece) {
+    if (status) status = to.gpu()->upload(left.data(), piece);
+    left = left.subspan(piece.size());
+  };
+  if (auto const read = from_gpu->read(from, pass_on); !read) return read;
+  return status;
+}
+
+Result<std::shared_ptr<Block>> acquire(Pool& pool, devices::GpuUnit* gpu, std::uint64_t size_bytes) {
+  return gpu != nullptr ? acquire_on(*gpu, size_bytes) : pool.acquire(size_bytes);
+}
+
 namespace {
 
 constexpr std::size_t cache_line = 64;

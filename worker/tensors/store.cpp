@@ -151,10 +151,11 @@ std::size_t Store::count() const {
   return slots_.size();
 }
 
-std::uint64_t Store::total_bytes() const {
+std::uint64_t Store::host_bytes() const {
   std::scoped_lock lock(mutex_);
   std::uint64_t total = 0;
-  for (auto const& [name, slot] : slots_) total += slot.tensor.data->size_bytes();
+  for (auto const& [name, slot] : slots_)
+    if (slot.tensor.data->gpu() == nullptr) total += slot.tensor.data->size_bytes();
   return total;
 }
 

@@ -78,9 +78,10 @@ class Store {
     Exclusive(Exclusive&& other) noexcept;
     Exclusive& operator=(Exclusive&&) = delete;
     ~Exclusive();  // releases, unchanged
-    // Until release_changed(), as are bytes().
+    // Until release_changed(), as are bytes() and block().
     [[nodiscard]] Tensor const& tensor() const { return tensor_; }
     [[nodiscard]] std::span<std::byte> bytes() const;
+    [[nodiscard]] Block& block() const { return *block_; }
     std::uint64_t release_changed();  // gives the new version
 
    private:
@@ -95,7 +96,7 @@ class Store {
   [[nodiscard]] Result<Exclusive> lock(std::string_view name, std::uint64_t expected);
 
   [[nodiscard]] std::size_t count() const;
-  [[nodiscard]] std::uint64_t total_bytes() const;
+  [[nodiscard]] std::uint64_t host_bytes() const;  // of tensors that lie on no GPU
 
  private:
   struct Slot {

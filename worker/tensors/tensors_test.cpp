@@ -7,6 +7,8 @@
 #include <thread>
 #include <vector>
 
+#include "worker/devices/cuda/gpus.hpp"
+#include "worker/devices/cuda/testing/gpu_double.hpp"
 #include "worker/tensors/errc.hpp"
 #include "worker/tensors/memory.hpp"
 #include "worker/tensors/store.hpp"
@@ -150,7 +152,7 @@ TEST_CASE("the list goes on after a name, in order, and ends at the limit") {
   CHECK(page[1].name == "c");
   CHECK(w.store.list("d", 2).empty());
   CHECK(w.store.count() == 4);
-  CHECK(w.store.total_bytes() == 32);
+  CHECK(w.store.host_bytes() == 32);
 }
 
 TEST_CASE("shapes that overflow are refused, whatever order their dimensions have") {
@@ -271,6 +273,56 @@ TEST_CASE("a block outlives its pool") {
   }
   std::fill_n(block->data(), 100, std::byte{7});
   CHECK(block->bytes()[99] == std::byte{7});
+}
+
+TEST_CASE("a version may lie on a GPU, and the next one elsewhere") {
+  devices::GpuUnit gpu(std::make_unique<devices::testing::GpuDouble>(), {.arena_bytes = MiB});
+  World w;
+  w.put("grad", 1);
+  auto block = acquire_on(gpu, 8).value();
+  std::vector<std::byte> const sent(8, std::byte{2});
+  REQUIRE(gpu.upload(block->data(), sent).has_value());
+  CHECK(w.store.put("grad", Dtype::u8, {8}, std::move(block), 1).value() == 2);
+  auto const on_gpu = w.store.get("grad").value();
+  CHECK(on_gpu.data->gpu() == &gpu);
+  CHECK(w.store.host_bytes() == 0);
+  CHECK(w.put("grad", 3) == 3);
+  CHECK(w.store.get("grad").value().data->gpu() == nullptr);
+  std::vector<std::byte> found(8);
+  REQUIRE(gpu.download(found, on_gpu.data->data()).has_value());
+  CHECK(found == sent);
+}
+
+TEST_CASE("bytes are copied from wherever they lie to wherever they are to lie") {
+  devices::GpuUnit a(std::make_unique<devices::testing::GpuDouble>(0), {.arena_bytes = 16 * MiB});
+  devices::GpuUnit b(std::make_unique<devices::testing::GpuDouble>(1), {.arena_bytes = 16 * MiB});
+  Pool pool(0, 64 * MiB);
+  constexpr std::size_t size = 2 * MiB + 5;
+  std::vector<std::byte> sent(size);
+  for (std::size_t i = 0; i < size; ++i) sent[i] = static_cast<std::byte>(i * 7 + i / 251);
+  for (auto* from_gpu : {static_cast<devices::GpuUnit*>(nullptr), &a, &b})
+    for (auto* to_gpu : {static_cast<devices::GpuUnit*>(nullptr), &a, &b}) {
+      auto const first = pool.acquire(size).value(), last = pool.acquire(size).value();
+      std::copy(sent.begin(), sent.end(), first->data());
+      auto const from = acquire(pool, from_gpu, size).value(), to = acquire(pool, to_gpu, size).value();
+      REQUIRE(copy(*first, *from).has_value());
+      REQUIRE(copy(*from, *to).has_value());
+      REQUIRE(copy(*to, *last).has_value());
+      CHECK(std::equal(sent.begin(), sent.end(), last->data()));
+    }
+}
+
+TEST_CASE("a GPU's memory ends, and comes back with the last reader of a version") {
+  devices::GpuUnit gpu(std::make_unique<devices::testing::GpuDouble>(), {.arena_bytes = MiB});
+  World w;
+  auto block = acquire_on(gpu, MiB).value();
+  CHECK(acquire_on(gpu, 1).error().detail == "cuda:0: 1 bytes asked for, 1048576 of the arena's 1048576 in use");
+  CHECK(w.store.put("grad", Dtype::u8, {MiB}, std::move(block), {}).has_value());
+  auto reader = w.store.get("grad");
+  CHECK(w.store.erase("grad", {}).has_value());
+  CHECK(gpu.totals().arena_used_bytes == MiB);
+  reader = Error(TensorErrc::unknown, "");
+  CHECK(gpu.totals().arena_used_bytes == 0);
 }
 
 TEST_CASE("many threads put and read: every snapshot is one whole version") {

@@ -87,7 +87,10 @@ Status GpuUnit::in_pieces(std::uint64_t bytes, Move const& move) {
   PinnedSlot* const slots[] = {&*first, &*second};
   // After the slots: its end waits for what it still does with them.
   auto session = gpu_->session();
-  if (!session) return session.error();
+  if (!session) {
+    saw(session.error());
+    return session.error();
+  }
   auto const status = move(**session, slots, bytes);
   count((*session)->use());
   if (!status) saw(status.error());
@@ -124,15 +127,23 @@ Status GpuUnit::upload(std::byte* to, std::span<std::byte const> from) {
 }
 
 Status GpuUnit::download(std::span<std::byte> to, std::byte const* from) {
-  return in_pieces(to.size(), [&](GpuSession& session, PinnedSlot* const* slots, std::uint64_t bytes) {
+  return read({from, to.size()}, [&to](std::span<std::byte const> piece) {
+    std::memcpy(to.data(), piece.data(), piece.size());
+    to = to.subspan(piece.size());
+  });
+}
+
+Status GpuUnit::read(std::span<std::byte const> from,
+                     std::function<void(std::span<std::byte const> piece)> const& take) {
+  return in_pieces(from.size(), [&](GpuSession& session, PinnedSlot* const* slots, std::uint64_t bytes) {
     struct Piece {
       Mark mark;
-      std::uint64_t at = 0, size = 0;
+      std::uint64_t size = 0;
     } pieces[2];
     auto const land = [&](std::uint64_t n) {
       auto& piece = pieces[n % 2];
       if (auto const there = done(session, piece.mark); !there) return there;
-      if (piece.size != 0) std::memcpy(to.data() + piece.at, slots[n % 2]->bytes().data(), piece.size);
+      if (piece.size != 0) take(slots[n % 2]->bytes().first(piece.size));
       piece = {};
       return ok();
     };
@@ -140,24 +151,26 @@ Status GpuUnit::download(std::span<std::byte> to, std::byte const* from) {
     for (std::uint64_t at = 0; at < bytes; at += PinnedPool::slot_bytes, ++n) {
       if (auto const landed = land(n); !landed) return landed;
       auto const size = std::min(PinnedPool::slot_bytes, bytes - at);
-      if (auto const queued = session.copy(Lane::out, slots[n % 2]->bytes().data(), from + at, size); !queued)
+      if (auto const queued = session.copy(Lane::out, slots[n % 2]->bytes().data(), from.data() + at, size); !queued)
         return queued;
       auto const mark = session.mark(Lane::out);
       if (!mark) return Status(mark.error());
-      pieces[n % 2] = {*mark, at, size};
+      pieces[n % 2] = {*mark, size};
     }
     if (auto const landed = land(n); !landed) return landed;
     return land(n + 1);
   });
 }
 
-Status GpuUnit::divide(std::span<std::byte> bytes, Dtype dtype, std::uint32_t divisor) {
+// What work() queues on the session's lane for it, to its end.
+template <class Work>
+Status GpuUnit::compute(Work const& work) {
   auto session = gpu_->session();
-  if (!session) return session.error();
-  std::byte const* const source = bytes.data();
-  auto* const destination = bytes.data();
-  auto status = (*session)->fold(
-      ReduceOp::avg, dtype, {&source, 1, &destination, 1, bytes.size() / element_bytes(dtype)}, {.divisor = divisor});
+  if (!session) {
+    saw(session.error());
+    return session.error();
+  }
+  auto status = work(**session);
   if (status) {
     auto const mark = (*session)->mark(Lane::compute);
     status = mark ? done(**session, *mark) : Status(mark.error());
@@ -165,6 +178,25 @@ Status GpuUnit::divide(std::span<std::byte> bytes, Dtype dtype, std::uint32_t di
   count((*session)->use());
   if (!status) saw(status.error());
   return status;
+}
+
+Status GpuUnit::copy(std::span<GpuCopy const> copies) {
+  return compute([&](GpuSession& session) {
+    for (auto const& [to, from, bytes] : copies)
+      if (auto const queued = session.copy(Lane::compute, to, from, bytes); !queued) return queued;
+    return ok();
+  });
+}
+
+Status GpuUnit::fold(ReduceOp op, Dtype dtype, Folding const& folding, Folder::How how) {
+  return compute([&](GpuSession& session) { return session.fold(op, dtype, folding, how); });
+}
+
+Status GpuUnit::divide(std::span<std::byte> bytes, Dtype dtype, std::uint32_t divisor) {
+  std::byte const* const source = bytes.data();
+  auto* const destination = bytes.data();
+  return fold(ReduceOp::avg, dtype, {&source, 1, &destination, 1, bytes.size() / element_bytes(dtype)},
+              {.divisor = divisor});
 }
 
 std::optional<std::string> GpuUnit::lost() const {
@@ -187,6 +219,7 @@ GpuTotals GpuUnit::totals() const {
   GpuTotals totals;
   totals.use = use_;
   totals.pinned_bytes = pinned_.pinned_bytes();
+  totals.pinned_limit_bytes = limits_.pinned_bytes;
   if (arena_) {
     totals.arena_bytes = arena_->bytes().size();
     totals.arena_used_bytes = arena_->used_bytes();

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -31,6 +32,14 @@ struct GpuTotals {
   std::uint64_t arena_bytes = 0;
   std::uint64_t arena_used_bytes = 0;
   std::uint64_t pinned_bytes = 0;
+  std::uint64_t pinned_limit_bytes = 0;
+};
+
+// Within one GPU's memory.
+struct GpuCopy {
+  std::byte* to = nullptr;
+  std::byte const* from = nullptr;
+  std::uint64_t bytes = 0;
 };
 
 // One GPU of the worker. Thread-safe.
@@ -48,6 +57,13 @@ class GpuUnit {
   // Copies between this GPU's memory and the host's, through pinned slots, and waits. Errors: GpuErrc.
   [[nodiscard]] Status upload(std::byte* to, std::span<std::byte const> from);
   [[nodiscard]] Status download(std::span<std::byte> to, std::byte const* from);
+  // The same in pieces, one behind the other, for those who need not have all of it at once.
+  [[nodiscard]] Status read(std::span<std::byte const> from,
+                            std::function<void(std::span<std::byte const> piece)> const& take);
+  // Any number of copies within it, and waits.
+  [[nodiscard]] Status copy(std::span<GpuCopy const> copies);
+  // As Folder::run, over memory of this GPU, and waits.
+  [[nodiscard]] Status fold(ReduceOp op, Dtype dtype, Folding const& folding, Folder::How how = {});
   // dst[i] = src[i] / divisor, rounded as devices::Divide does, and waits.
   [[nodiscard]] Status divide(std::span<std::byte> bytes, Dtype dtype, std::uint32_t divisor);
 
@@ -59,6 +75,8 @@ class GpuUnit {
   [[nodiscard]] GpuTotals totals() const;
 
  private:
+  template <class Work>
+  [[nodiscard]] Status compute(Work const& work);
   template <class Move>
   [[nodiscard]] Status in_pieces(std::uint64_t bytes, Move const& move);
 

@@ -20,11 +20,13 @@ std::vector<Answer> at_once(std::size_t count, std::function<Answer(std::size_t)
   return answers;
 }
 
-LiveGroup::LiveGroup(std::size_t ranks, std::function<void(WorkerOptions&)> const& change) {
+LiveGroup::LiveGroup(std::size_t ranks, std::function<void(WorkerOptions&)> const& change,
+                     std::function<devices::FoundGpus(std::size_t rank)> const& gpus) {
   for (std::size_t rank = 0; rank < ranks; ++rank) {
     auto options = test_options("w" + std::to_string(rank), incarnation_of(rank));
     if (change) change(options);
-    workers_.push_back(std::make_unique<LiveWorker>(std::move(options)));
+    auto found = gpus ? gpus(rank) : devices::FoundGpus{{}, "a test has none"};
+    workers_.push_back(std::make_unique<LiveWorker>(std::move(options), std::move(found)));
   }
 }
 

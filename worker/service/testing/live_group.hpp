@@ -14,8 +14,10 @@ namespace chorus::service::testing {
 
 class LiveGroup {
  public:
-  // Workers w0, w1, ... of incarnations 0x10, 0x11, ...; no epoch has been assigned. `change` edits their options.
-  explicit LiveGroup(std::size_t ranks, std::function<void(WorkerOptions&)> const& change = {});
+  // Workers w0, w1, ... of incarnations 0x10, 0x11, ...; no epoch has been assigned. `change` edits their options;
+  // `gpus` gives each rank's, if they have any.
+  explicit LiveGroup(std::size_t ranks, std::function<void(WorkerOptions&)> const& change = {},
+                     std::function<devices::FoundGpus(std::size_t rank)> const& gpus = {});
 
   LiveWorker& at(std::size_t rank) { return *workers_.at(rank); }
   [[nodiscard]] std::size_t ranks() const { return workers_.size(); }

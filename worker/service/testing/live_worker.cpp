@@ -44,9 +44,9 @@ WorkerOptions test_options(std::string id, std::uint64_t incarnation) {
   return options;
 }
 
-LiveWorker::LiveWorker(WorkerOptions options) {
+LiveWorker::LiveWorker(WorkerOptions options, devices::FoundGpus gpus) {
   auto const log = std::make_shared<spdlog::logger>("worker", log_);
-  worker_ = std::make_unique<Worker>(control_, std::move(options), log,
+  worker_ = std::make_unique<Worker>(control_, std::move(options), std::move(gpus), log,
                                      [this](std::string const& why) { fenced_.set_value(why); });
   if (auto const opened = worker_->open(); !opened) throw std::runtime_error(opened.error().detail);
   thread_ = std::thread([this] { control_.run(); });

@@ -29,7 +29,7 @@ struct Answer {
 
 class LiveWorker {
  public:
-  explicit LiveWorker(WorkerOptions options = test_options());
+  explicit LiveWorker(WorkerOptions options = test_options(), devices::FoundGpus gpus = {{}, "a test has none"});
   ~LiveWorker();
   LiveWorker(LiveWorker const&) = delete;
   LiveWorker& operator=(LiveWorker const&) = delete;
