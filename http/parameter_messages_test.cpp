@@ -17,8 +17,8 @@ std::string const endpoint =
 std::string parameter(std::string const& endpoints) {
   return R"({"name":"a/b","dtype":"f16","shape":[3,3],"group":"g","optimizer":)" + optimizer + R"(,"initializer":)" +
          initializer + R"(,"staleness":-1,"reduce":"avg","replicas":2,"nonfinite":"zero","clients":["x"],)" +
-         R"("lazy_rows":2,"durability":"log","bytes":18,)" + R"("epoch":4,"why":"y","state":"ready","endpoints":[)" +
-         endpoints + "]}";
+         R"("lazy_rows":2,"durability":"log","device":"cuda","bytes":18,)" +
+         R"("epoch":4,"why":"y","state":"ready","endpoints":[)" + endpoints + "]}";
 }
 
 std::string list_of(std::string const& item) { return R"({"items":[)" + item + R"(],"next_cursor":"n"})"; }
@@ -33,9 +33,10 @@ std::string echoed(std::string const& text) {
 }  // namespace
 
 TEST_CASE("parameters read back as written") {
-  auto const request = R"({"dtype":"f16","shape":[3,3],"group":"g","optimizer":)" + optimizer + R"(,"initializer":)" +
-                       initializer + R"(,"staleness":-1,"reduce":"avg","replicas":2,"nonfinite":"zero","shards":3,)" +
-                       R"("clients":["x"],"checkpoint":{"name":"c","number":7},"lazy_rows":2,"durability":"log"})";
+  auto const request =
+      R"({"dtype":"f16","shape":[3,3],"group":"g","optimizer":)" + optimizer + R"(,"initializer":)" + initializer +
+      R"(,"staleness":-1,"reduce":"avg","replicas":2,"nonfinite":"zero","shards":3,)" +
+      R"("clients":["x"],"checkpoint":{"name":"c","number":7},"lazy_rows":2,"durability":"log","device":"cuda"})";
   CHECK(echoed<api::ParameterRequest>(request) == request);
   CHECK(echoed<api::Parameter>(parameter(endpoint)) == parameter(endpoint));
   auto const list = list_of(parameter(""));

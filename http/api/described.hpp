@@ -37,11 +37,11 @@ BOOST_DESCRIBE_STRUCT(InitializerSettings, (), (name, value, low, high, mean, de
 BOOST_DESCRIBE_STRUCT(CheckpointName, (), (name, number))
 BOOST_DESCRIBE_STRUCT(ParameterRequest, (),
                       (dtype, shape, group, optimizer, initializer, staleness, reduce, replicas, nonfinite, shards,
-                       clients, checkpoint, lazy_rows, durability))
+                       clients, checkpoint, lazy_rows, durability, device))
 BOOST_DESCRIBE_STRUCT(ParameterEndpoint, (), (shard, elements, role, worker, incarnation, url, epoch))
 BOOST_DESCRIBE_STRUCT(Parameter, (),
                       (name, dtype, shape, group, optimizer, initializer, staleness, reduce, replicas, nonfinite,
-                       clients, lazy_rows, durability, bytes, epoch, why, state, endpoints))
+                       clients, lazy_rows, durability, device, bytes, epoch, why, state, endpoints))
 BOOST_DESCRIBE_STRUCT(RunReport, (),
                       (run, rank, worker, state, started_us, seconds, wait_seconds, bytes_sent, bytes_received, steps,
                        input_digest, output_digest, version, error))

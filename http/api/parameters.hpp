@@ -40,6 +40,7 @@ struct ParameterRequest {
   std::optional<std::uint64_t> lazy_rows;
   // "log": what an owner has acknowledged is in a log on its disk, and is there when it starts again; or "none".
   std::string durability = "none";
+  std::string device = "cpu";  // "cuda": values and state lie on a GPU of each worker that has them
 
   friend bool operator==(ParameterRequest const&, ParameterRequest const&) = default;
 };
@@ -70,6 +71,7 @@ struct Parameter {
   std::vector<std::string> clients;  // empty where clocks do not count
   std::optional<std::uint64_t> lazy_rows;
   std::string durability = "none";
+  std::string device = "cpu";
   std::uint64_t bytes = 0;
   std::uint32_t epoch = 0;         // the highest of the shards'; every change of the placement makes a new one
   std::optional<std::string> why;  // of a log that could not be recovered: the problem's code and what it says

@@ -157,6 +157,7 @@ void add_parameters(Table& table) {
       .gives<api::ParameterList>(200, "A page of them.");
   table.add(get, "/v1/parameters/{name}", Access::read, "One parameter, and who has its shards")
       .asks(suspicion)
+      .asks({{"lost_shard", Type::integer, "that the worker itself says it does not have any more"}})
       .gives<api::Parameter>(200, "It.")
       .fails_with({unknown_parameter});
   table.add(put, "/v1/parameters/{name}", Access::submit, "Make a parameter")

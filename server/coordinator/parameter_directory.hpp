@@ -70,6 +70,10 @@ class ParameterDirectory {
   boost::asio::awaitable<std::optional<http::Problem>> erase(std::string name);
   [[nodiscard]] http::Checked<api::Parameter> find(std::string_view name) const;
 
+  // A worker lives, and says that it does not have this shard any more: its device has failed.
+  void shard_lost(std::string const& name, std::uint32_t shard, std::string const& worker,
+                  std::string const& incarnation);
+
   struct Shard {
     ElementRange range;
     std::uint32_t epoch = 0;
@@ -149,6 +153,7 @@ class ParameterDirectory {
                                                             bool as_owner, bool fresh, bool continues = false,
                                                             bool recover = false);
   // The owner that is gone, if it is there again and has a log; nothing as long as it is waited for.
+  boost::asio::awaitable<void> go_on_without_backup(RecordPtr record, std::uint32_t shard);
   [[nodiscard]] std::optional<api::Member> returned_owner(Record const& record, Shard const& shard) const;
   [[nodiscard]] bool waits_for_owner(Record const& record, Shard const& shard) const;
   boost::asio::awaitable<std::optional<http::Problem>> recover_owner(RecordPtr record, std::uint32_t shard,

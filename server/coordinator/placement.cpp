@@ -75,6 +75,9 @@ http::Checked<CheckedParameter> check_parameter(std::string name, api::Parameter
   if (request.lazy_rows && !request.shape.empty() && request.shards.value_or(1) > request.shape.front())
     errors.push_back({"/shards", "are more than there are rows"});
   if (!is_one_of(request.durability, {"none", "log"})) errors.push_back({"/durability", "expected none or log"});
+  if (!is_one_of(request.device, {"cpu", "cuda"})) errors.push_back({"/device", "expected cpu or cuda"});
+  if (request.lazy_rows && request.device == "cuda")
+    errors.push_back({"/lazy_rows", "needs device cpu: on a GPU all rows exist"});
   auto optimizer = api::complete(request.optimizer, "/optimizer");
   if (!optimizer) std::ranges::copy(optimizer.error().errors, std::back_inserter(errors));
   auto initializer = api::complete(request.initializer, "/initializer");
@@ -109,6 +112,7 @@ http::Checked<CheckedParameter> check_parameter(std::string name, api::Parameter
   parameter.clients = std::move(request.clients).value_or(std::vector<std::string>());
   parameter.lazy_rows = request.lazy_rows;
   parameter.durability = std::move(request.durability);
+  parameter.device = std::move(request.device);
   parameter.bytes = *elements * each;
   checked.elements = *elements;
   checked.row_elements = *row;

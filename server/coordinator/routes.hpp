@@ -81,7 +81,7 @@ class ParameterRoutes {
   boost::asio::awaitable<http::Response> erase(http::Request const& request, http::Body& body);
   boost::asio::awaitable<http::Response> checkpoint(http::Request const& request, http::Body& body);
   boost::asio::awaitable<http::Response> hand_over(http::Request const& request, http::Body& body);
-  void heed_suspicion(http::Request const& request);
+  void heed_suspicion(http::Request const& request, std::string const& parameter);
   ParameterDirectory& directory_;
   Checkpoints& checkpoints_;
   Cluster& cluster_;

@@ -24,15 +24,21 @@ void ParameterRoutes::add_to(http::Router& router) {
   router.add(Method::post, "/v1/workers/{id}/handover", http::Access::join, handler(this, &ParameterRoutes::hand_over));
 }
 
-// ?suspect=w1&incarnation=..: who asks could not reach that worker, and another placement may be due.
-void ParameterRoutes::heed_suspicion(Request const& request) {
+// ?suspect=w1&incarnation=..: who asks could not reach that worker, and another placement may be due. With lost_shard=0
+// it is the worker itself that asks, which does not have this shard any more.
+void ParameterRoutes::heed_suspicion(Request const& request, std::string const& parameter) {
   auto const worker = request.query_value("suspect"), incarnation = request.query_value("incarnation");
-  if (worker && incarnation && request.caller.may(http::Access::join))
+  if (!worker || !incarnation || !request.caller.may(http::Access::join)) return;
+  auto const lost = request.query_number("lost_shard", UINT32_MAX);
+  if (lost && *lost && !parameter.empty())
+    directory_.shard_lost(parameter, static_cast<std::uint32_t>(**lost), std::string(*worker),
+                          std::string(*incarnation));
+  else
     cluster_.suspect(std::string(*worker), std::string(*incarnation));
 }
 
 awaitable<Response> ParameterRoutes::list(Request const& request, Body&) {
-  heed_suspicion(request);
+  heed_suspicion(request, "");
   auto const page = http::page_of(request);
   if (page.has_error()) co_return page.error();
   auto const show = [this](ParameterDirectory::RecordPtr const& record) { return directory_.show(*record); };
@@ -41,7 +47,7 @@ awaitable<Response> ParameterRoutes::list(Request const& request, Body&) {
 }
 
 awaitable<Response> ParameterRoutes::get(Request const& request, Body&) {
-  heed_suspicion(request);
+  heed_suspicion(request, request.parameter("name"));
   auto const parameter = directory_.find(request.parameter("name"));
   if (parameter.has_error()) co_return parameter.error();
   co_return Response::json(200, http::encode(parameter.value()));

@@ -127,6 +127,7 @@ def coordinator(contract, fleet):
     ask("PUT", "/v1/parameters/v", {**parameter, "lazy_rows": 0}, expect=422)
     ask("PUT", "/v1/parameters/v", {**parameter, "durability": "log"}, expect=501)
     ask("PUT", "/v1/parameters/v", {**parameter, "durability": "nonsense"}, expect=422)
+    ask("PUT", "/v1/parameters/v", {**parameter, "device": "gpu0"}, expect=422)
     ask("GET", "/v1/parameters?limit=1", expect=200)
     ask("GET", "/v1/parameters/w", expect=200)
     ask("GET", "/v1/parameters/nothing", expect=404)

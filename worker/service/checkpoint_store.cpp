@@ -206,6 +206,8 @@ asio::awaitable<std::optional<Problem>> load_there(checkpoints::Files& files, st
     if (auto const read = checkpoint->read(spec.parameter, array, spec.begin, spec.end, *place); !read)
       co_return to_problem(read.error());
   }
+  if (auto const settled = shard->settle(); !settled)
+    co_return Problem(ProblemCode::unavailable, settled.error().detail);
   if (!shard->restore(*state))
     co_return Problem(ProblemCode::mismatch, "the checkpoint's state does not fit " + spec.parameter);
   co_return std::nullopt;
@@ -214,8 +216,8 @@ asio::awaitable<std::optional<Problem>> load_there(checkpoints::Files& files, st
 }  // namespace
 
 CheckpointStore::CheckpointStore(std::string root, checkpoints::Files& files, parameters::ShardBook& book,
-                                 tensors::Pool& pool)
-    : root_(std::move(root)), files_(files), book_(book), pool_(pool) {}
+                                 parameters::ShardMemory memory)
+    : root_(std::move(root)), files_(files), book_(book), memory_(memory) {}
 
 CheckpointStore::~CheckpointStore() { thread_.join(); }
 
@@ -300,8 +302,8 @@ asio::awaitable<Checked<std::unique_ptr<Shard>>> CheckpointStore::load(api::Shar
   if (!where) co_return where.error();
   auto spec = parameters::ShardSpec::from(assignment);
   if (!spec) co_return spec.error();
-  auto shard = Shard::make(std::move(*spec), pool_, Shard::Content::to_come);
-  if (!shard) co_return Problem(ProblemCode::unavailable, shard.error().detail);
+  auto shard = Shard::make(std::move(*spec), memory_, Shard::Content::to_come);
+  if (!shard) co_return parameters::why_not_made(shard.error());
   auto problem = co_await asio::co_spawn(
       thread_, load_there(files_, *where, assignment.checkpoint->number, shard->get()), http::until_done_there());
   if (problem) co_return std::move(*problem);

@@ -15,7 +15,8 @@ namespace chorus::service {
 class CheckpointStore {
  public:
   // root: "" for a worker that keeps no checkpoints.
-  CheckpointStore(std::string root, checkpoints::Files& files, parameters::ShardBook& book, tensors::Pool& pool);
+  CheckpointStore(std::string root, checkpoints::Files& files, parameters::ShardBook& book,
+                  parameters::ShardMemory memory);
   ~CheckpointStore();  // joins the thread
   CheckpointStore(CheckpointStore const&) = delete;
   CheckpointStore& operator=(CheckpointStore const&) = delete;
@@ -47,7 +48,7 @@ class CheckpointStore {
   std::string const root_;
   checkpoints::Files& files_;
   parameters::ShardBook& book_;
-  tensors::Pool& pool_;
+  parameters::ShardMemory const memory_;
   boost::asio::thread_pool thread_{1};
 };
 

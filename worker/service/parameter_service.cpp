@@ -19,6 +19,7 @@ ParameterService::ParameterService(Parts parts)
       executor_(parts.executor),
       threads_(thread_count()),
       log_(parts.log),
+      identity_(parts.identity),
       access_(parts.executor, parts.client, parts.checksums, parts.coordinator),
       book_({parts.executor,
              threads_,
@@ -26,10 +27,11 @@ ParameterService::ParameterService(Parts parts)
              parts.pool,
              events(),
              parts.fill_bytes_per_second,
-             {files_.get(), parts.log_directory, &log_threads_, parts.log_snapshot_bytes}},
+             {files_.get(), parts.log_directory, &log_threads_, parts.log_snapshot_bytes},
+             parts.gpus},
             parts.identity.id, api::to_hex(parts.identity.incarnation)),
-      checkpoints_(parts.checkpoint_directory, *files_, book_, parts.pool),
-      maker_(parts.log_directory, *files_, parts.pool,
+      checkpoints_(parts.checkpoint_directory, *files_, book_, {parts.pool, parts.gpus}),
+      maker_(parts.log_directory, *files_, {parts.pool, parts.gpus},
              [this](bool recovered) { metrics_.parameter_log_recovery(recovered ? "recovered" : "refused"); }),
       routes_(book_, access_, parts.pool, parts.helper,
               {[this] { metrics_.parameter_pulled("sent"); }, [this] { metrics_.parameter_pulled("unchanged"); }}),
@@ -69,7 +71,25 @@ parameters::ShardEvents ParameterService::events() {
   events.unreachable = [this](std::string const& worker, std::string const& incarnation) {
     suspect(worker, incarnation);
   };
+  events.lost = [this](std::string const& parameter, std::uint32_t shard, std::string const& why) {
+    log_.error("shard {} of {} is lost with its device: {}", shard, parameter, why);
+    tasks_.spawn("loss of a shard of " + parameter, report_loss(parameter, shard));
+  };
   return events;
+}
+
+// Until the coordinator has heard of it: it looks at who has the shard now.
+boost::asio::awaitable<void> ParameterService::report_loss(std::string parameter, std::uint32_t shard) {
+  constexpr std::chrono::seconds patience{2};
+  constexpr std::chrono::milliseconds before_repeating{200};
+  auto const incarnation = api::to_hex(identity_.incarnation);
+  for (;;) {
+    auto const deadline = std::chrono::steady_clock::now() + patience;
+    auto const has_heard = co_await access_.report_loss(parameter, shard, identity_.id, incarnation, deadline);
+    if (has_heard) co_return;
+    boost::asio::steady_timer timer(executor_, before_repeating);
+    co_await timer.async_wait(boost::asio::use_awaitable);
+  }
 }
 
 void ParameterService::suspect(std::string const& worker, std::string const& incarnation) {

@@ -24,6 +24,7 @@ class ParameterService {
     http::Client& client;
     http::MessageChecksums checksums;  // of what goes to other workers
     tensors::Pool& pool;
+    devices::Gpus const* gpus;  // null: no shard lies on one
     Helper& helper;
     Identity const& identity;
     metrics::WorkerMetrics& metrics;
@@ -48,6 +49,7 @@ class ParameterService {
   [[nodiscard]] parameters::ShardEvents events();
   void suspect(std::string const& worker, std::string const& incarnation);
   boost::asio::awaitable<void> tell(std::string worker, std::string incarnation);
+  boost::asio::awaitable<void> report_loss(std::string parameter, std::uint32_t shard);
 
   metrics::WorkerMetrics& metrics_;
   boost::asio::any_io_executor executor_;
@@ -55,6 +57,7 @@ class ParameterService {
   boost::asio::thread_pool log_threads_{2};  // that wait for the disk
   std::unique_ptr<checkpoints::Files> files_ = checkpoints::posix_files();
   spdlog::logger& log_;
+  Identity const& identity_;
   parameters::Access access_;
   parameters::ShardBook book_;
   CheckpointStore checkpoints_;

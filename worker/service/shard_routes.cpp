@@ -182,7 +182,9 @@ awaitable<http::Response> ShardRoutes::state(http::Request const& request, http:
   if (!image) co_return image.error();
   auto const state = co_await read_json<api::ShardState>(body);
   if (!state) co_return state.error();
-  co_return answer(target->host->end_image(image->value_or(0), state->message, target->epoch));
+  auto content = state->message;
+  auto const problem = co_await target->host->end_image(image->value_or(0), std::move(content), target->epoch);
+  co_return answer(problem);
 }
 
 awaitable<http::Response> ShardRoutes::complete(http::Request const& request, http::Body&) {

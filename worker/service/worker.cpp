@@ -241,10 +241,10 @@ void Worker::add_routes() {
                          HealthRoutes::Sources{[this] { return unready(); }, [this] { return metrics_text(); }});
   tensor_routes_.emplace(store_, helper_, identity_);
   tensor_upload_.emplace(store_, pool_, gpus_, clients_, helper_, identity_, options_.tensor_limit_bytes);
-  parameters_ = std::make_unique<ParameterService>(
-      ParameterService::Parts{executor_, client_, checksums_of(options_.link_checksum), pool_, helper_, identity_,
-                              metrics_, options_.coordinator, options_.checkpoint_directory, options_.log_directory,
-                              options_.log_snapshot_bytes, options_.fill_bytes_per_second, *log_});
+  parameters_ = std::make_unique<ParameterService>(ParameterService::Parts{
+      executor_, client_, checksums_of(options_.link_checksum), pool_, &gpus_, helper_, identity_, metrics_,
+      options_.coordinator, options_.checkpoint_directory, options_.log_directory, options_.log_snapshot_bytes,
+      options_.fill_bytes_per_second, *log_});
   health_routes_->add_to(router_);
   parameters_->add_to(router_);
   tensor_routes_->add_to(router_);

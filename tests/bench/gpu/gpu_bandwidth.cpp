@@ -21,6 +21,7 @@ using namespace chorus;
 using namespace chorus::devices;
 
 constexpr std::uint64_t operand_bytes = 256 << 20;
+constexpr std::uint64_t shard_bytes = 64 << 20;
 constexpr int rounds = 20;
 
 double seconds_of(GpuSession& session, std::function<Status()> const& queue) {
@@ -44,6 +45,31 @@ std::string hex(IpcHandle const& handle) {
     text += digits;
   }
   return text;
+}
+
+// The bytes moved by a step of adam over f32: values, gradient and two moments are read, all but the gradient written.
+void measure_step(GpuUnit& unit) {
+  std::vector<std::shared_ptr<GpuMemory>> memory;
+  for (int i = 0; i < 4; ++i) memory.push_back(unit.acquire(shard_bytes).value());
+  std::vector<std::byte> const zeros(shard_bytes);
+  for (auto const& block : memory) unit.upload(block->bytes().data(), zeros).value();
+  auto const at = [&](std::size_t i) { return memory[i]->bytes().data(); };
+  auto const session = unit.gpu().session().value();
+  auto const copy_s = seconds_of(*session, [&] { return session->copy(Lane::compute, at(0), at(1), shard_bytes); });
+  StepOrder order;
+  order.method = StepMethod::adam;
+  order.values = at(0);
+  order.gradient = at(1);
+  order.first = at(2);
+  order.second = at(3);
+  order.elements = shard_bytes / sizeof(float);
+  order.scalars = {0.01, 0.9, 0.999, 0.1, 0.001, 1, 1e-8, 0, 1, 0};
+  auto const s = seconds_of(*session, [&] { return session->step(order); });
+  auto const rate = 7.0 * shard_bytes / s, copy_rate = 2.0 * shard_bytes / copy_s;
+  std::printf(
+      "{\"figure\":\"step\",\"optimizer\":\"adam\",\"dtype\":\"f32\",\"bytes\":%llu,\"seconds\":%.9f,\"GBps\":%.1f,"
+      "\"of_copy\":%.3f}\n",
+      static_cast<unsigned long long>(shard_bytes), s, rate / 1e9, rate / copy_rate);
 }
 
 // The bytes moved by a reduction: every operand read once, the result written once.
@@ -135,6 +161,7 @@ int main(int argc, char** argv) {
   bool good = true;
   for (std::size_t i = 0; i < gpus.size(); ++i) {
     measure(gpus[i]);
+    measure_step(gpus[i]);
     good = share(gpus[i], argv[0]) && good;
   }
   return good ? 0 : 1;

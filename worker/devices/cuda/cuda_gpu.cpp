@@ -141,6 +141,20 @@ class CudaSession final : public GpuSession {
     return ok();
   }
 
+  Status step(StepOrder const& order) override {
+    if (auto const begun = begin(Lane::compute); !begun) return begun;
+    auto const result =
+        cuda::launch_step(order, info_.multiprocessors * blocks_per_multiprocessor, of(Lane::compute).stream);
+    if (result == -1)
+      return Error(GpuErrc::failed, "a step of " + std::string(name(order.dtype)) + " is not in this build");
+    if (result != cudaSuccess) return error_of(info_, "a step", static_cast<cudaError_t>(result));
+    auto const bytes = order.elements * element_bytes(order.wide_gradient ? Dtype::f32 : order.dtype);
+    of(Lane::compute).bytes += bytes;
+    use_.stepped_bytes += bytes;
+    ++use_.kernels;
+    return ok();
+  }
+
   Result<Mark> mark(Lane lane) override {
     if (auto const made = use_device(); !made) return made.error();
     auto& queue = of(lane);

@@ -1,5 +1,5 @@
-// A GPU as the rest of the worker sees it: memory, three queues of work, and reductions. CUDA is behind it, or, in
-// tests, a double in the host's memory.
+// A GPU as the rest of the worker sees it: memory, three queues of work, reductions, and steps of optimizers. CUDA is
+// behind it, or, in tests, a double in the host's memory.
 #pragma once
 
 #include <array>
@@ -11,6 +11,7 @@
 
 #include "collectives/core/result.hpp"
 #include "worker/devices/cuda/errc.hpp"
+#include "worker/devices/cuda/step.hpp"
 #include "worker/devices/fold.hpp"
 
 namespace chorus::devices {
@@ -41,7 +42,8 @@ struct Mark {
 struct GpuUse {
   std::uint64_t in_bytes = 0;
   std::uint64_t out_bytes = 0;
-  std::uint64_t folded_bytes = 0;  // of operands that were combined with others
+  std::uint64_t folded_bytes = 0;   // of operands that were combined with others
+  std::uint64_t stepped_bytes = 0;  // of gradients by which an optimizer stepped
   std::uint64_t kernels = 0;
   double in_seconds = 0;
   double out_seconds = 0;
@@ -71,6 +73,8 @@ class GpuSession {
   [[nodiscard]] virtual Status copy(Lane lane, std::byte* to, std::byte const* from, std::uint64_t bytes) = 0;
   // On Lane::compute; as Folder::run, with memory that this GPU reads and writes.
   [[nodiscard]] virtual Status fold(ReduceOp op, Dtype dtype, Folding const& folding, Folder::How how) = 0;
+  // On Lane::compute. Errors: also GpuErrc::failed for integers.
+  [[nodiscard]] virtual Status step(StepOrder const& order) = 0;
 
   [[nodiscard]] virtual Result<Mark> mark(Lane lane) = 0;
   // What is queued on the lane from now on begins after the mark.

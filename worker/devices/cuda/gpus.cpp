@@ -17,6 +17,7 @@ void add(GpuUse& sum, GpuUse const& more) {
   sum.in_bytes += more.in_bytes;
   sum.out_bytes += more.out_bytes;
   sum.folded_bytes += more.folded_bytes;
+  sum.stepped_bytes += more.stepped_bytes;
   sum.kernels += more.kernels;
   sum.in_seconds += more.in_seconds;
   sum.out_seconds += more.out_seconds;

@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "worker/devices/cuda/step.hpp"
+
 namespace chorus::devices::cuda {
 
 inline constexpr std::uint32_t sources_max = 64;
@@ -25,5 +27,8 @@ struct FoldArguments {
 // Queues the pass on a stream of the current device, on at most `blocks_max` blocks. `op` and `dtype` are the numbers
 // of ReduceOp and Dtype. Gives a cudaError_t; -1 where there is no such reduction.
 int launch_fold(std::uint8_t op, std::uint8_t dtype, FoldArguments const& arguments, unsigned blocks_max, void* stream);
+
+// The same of a step; -1 where there is none of that dtype.
+int launch_step(StepOrder const& order, unsigned blocks_max, void* stream);
 
 }  // namespace chorus::devices::cuda

@@ -63,7 +63,7 @@ class PushLog {
 // process ended may be missing. Errors: not_found; damaged, with file and byte, for what was synced and is not what was
 // written; misfit; out of memory; the operating system's.
 [[nodiscard]] Result<std::unique_ptr<Shard>> recover(checkpoints::Files& files, std::string const& shard_directory,
-                                                     ShardSpec spec, tensors::Pool& pool);
+                                                     ShardSpec spec, ShardMemory memory);
 
 // Of a shard, below that of all logs.
 [[nodiscard]] std::string log_directory(std::string const& root, std::string const& parameter, std::uint32_t shard);

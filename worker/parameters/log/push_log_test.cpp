@@ -53,7 +53,7 @@ class World {
       push.data = block;
       entries.push_back({shard_->position(), push});
       auto change = shard_->prepare(std::move(push));
-      change->compute_all();
+      REQUIRE(change->compute_all().has_value());
       shard_->finish(std::move(*change));
     }
     REQUIRE(log_->append(entries).has_value());

@@ -64,7 +64,7 @@ Result<std::uint64_t> digest_behind(InputFile const& file, std::uint64_t at) {
 }
 
 Result<std::unique_ptr<Shard>> read_base(InputFile const& file, std::string const& path, ShardSpec spec,
-                                         tensors::Pool& pool) {
+                                         ShardMemory memory) {
   BaseHead head;
   if (file.size() < sizeof head) return damaged(path, 0, "it is too short");
   if (auto status = file.read(0, std::as_writable_bytes(std::span(&head, 1))); !status) return status.error();
@@ -84,7 +84,7 @@ Result<std::unique_ptr<Shard>> read_base(InputFile const& file, std::string cons
       base->dtype != name(spec.dtype))
     return Error(LogErrc::misfit, path + " is of elements " + std::to_string(base->begin) + " to " +
                                       std::to_string(base->end) + " of " + base->parameter + ", " + base->dtype);
-  auto shard = Shard::make(std::move(spec), pool, Shard::Content::to_come);
+  auto shard = Shard::make(std::move(spec), memory, Shard::Content::to_come);
   if (!shard) return shard.error();
   auto at = sizeof head + text.size();
   for (auto const& array : base->arrays) {
@@ -94,6 +94,7 @@ Result<std::unique_ptr<Shard>> read_base(InputFile const& file, std::string cons
     if (auto status = file.read(at, place); !status) return status.error();
     at += array.bytes;
   }
+  if (auto settled = (*shard)->settle(); !settled) return settled.error();
   if (!(*shard)->restore(base->state)) return Error(LogErrc::misfit, path + ": the state does not fit the parameter");
   return std::move(*shard);
 }
@@ -197,7 +198,7 @@ Status replay(Reader& reader, Shard& shard) {
       return Error(LogErrc::misfit, reader.path() + ": a push does not fit the shard");
     auto change = shard.prepare(std::move(*push));
     if (!change) return change.error();
-    change->compute_all();
+    if (auto computed = change->compute_all(); !computed) return computed;
     shard.finish(std::move(*change));
   }
 }
@@ -234,7 +235,7 @@ Result<Found> find_last(checkpoints::Files& files, std::string const& shard_dire
 }  // namespace
 
 Result<std::unique_ptr<Shard>> recover(checkpoints::Files& files, std::string const& shard_directory, ShardSpec spec,
-                                       tensors::Pool& pool) {
+                                       ShardMemory memory) {
   auto const found = find_last(files, shard_directory);
   if (!found) return found.error();
   auto const& [directory, bases, logs] = *found;
@@ -244,14 +245,14 @@ Result<std::unique_ptr<Shard>> recover(checkpoints::Files& files, std::string co
   auto const base_path = directory + "/" + log_format::file_name(true, generation);
   auto const base = files.open(base_path);
   if (!base) return base.error();
-  auto shard = read_base(**base, base_path, std::move(spec), pool);
+  auto shard = read_base(**base, base_path, std::move(spec), memory);
   if (!shard) return shard.error();
   for (auto const log : logs) {
     if (log < generation) continue;
     auto const path = directory + "/" + log_format::file_name(false, log);
     auto const file = files.open(path);
     if (!file) return file.error();
-    Reader reader(**file, path, pool);
+    Reader reader(**file, path, memory.pool);
     if (auto status = replay(reader, **shard); !status) return status.error();
   }
   return std::move(*shard);

@@ -9,72 +9,19 @@
 
 #include "worker/parameters/optimizers/nonfinite.hpp"
 #include "worker/parameters/optimizers/optimizer.hpp"
+#include "worker/parameters/optimizers/testing/step_cases.hpp"
 
 using namespace chorus;
 using namespace chorus::parameters;
+using namespace chorus::parameters::testing;
 
 namespace {
 
-constexpr std::array float_dtypes{Dtype::f64, Dtype::f32, Dtype::f16, Dtype::bf16};
 // Every remainder of a vector register, and more than four registers.
 constexpr std::array<std::size_t, 12> lengths{0, 1, 3, 7, 8, 15, 17, 31, 33, 64, 127, 1003};
 
-bool is_half(Dtype dtype) { return dtype == Dtype::f16 || dtype == Dtype::bf16; }
-
-// A number of this dtype in (-2, 2).
-void put_number(Dtype dtype, std::byte* at, std::uint64_t i, bool positive) {
-  auto const mixed = (i + 1) * 0x9e3779b97f4a7c15u;
-  auto value = static_cast<double>(static_cast<std::int64_t>(mixed) >> 12) * 0x1p-50;
-  if (positive && value < 0) value = -value;
-  auto const single = static_cast<float>(value);
-  // Of both halves, those whose highest exponent bit is 0.
-  auto const half = static_cast<std::uint16_t>((positive ? 0 : mixed >> 63 << 15) | ((mixed >> 20) & 0x3fff));
-  if (dtype == Dtype::f64) std::memcpy(at, &value, sizeof value);
-  if (dtype == Dtype::f32) std::memcpy(at, &single, sizeof single);
-  if (is_half(dtype)) std::memcpy(at, &half, sizeof half);
-}
-
-// Elements that begin `shift` elements past a 64-byte boundary.
-class Numbers {
- public:
-  Numbers(Dtype dtype, std::size_t count, std::size_t shift, std::uint64_t seed, bool positive = false)
-      : size_(element_bytes(dtype)), count_(count), memory_((count + shift) * size_ + 64) {
-    auto const misfit = (64 - reinterpret_cast<std::uintptr_t>(memory_.data()) % 64) % 64;
-    begin_ = memory_.data() + misfit + shift * size_;
-    for (std::size_t i = 0; i < count; ++i) put_number(dtype, begin_ + i * size_, seed + i, positive);
-  }
-  [[nodiscard]] std::byte* at(std::size_t element = 0) { return begin_ + element * size_; }
-  [[nodiscard]] std::vector<std::byte> copy() const { return {begin_, begin_ + count_ * size_}; }
-
- private:
-  std::size_t size_, count_;
-  std::vector<std::byte> memory_;
-  std::byte* begin_;
-};
-
-Coefficients some_coefficients(bool shapes) {
-  Coefficients c;
-  c.rate = 0.1;
-  c.first = 0.9;
-  c.second = 0.99;
-  c.first_rest = 0.1;
-  c.second_rest = 0.01;
-  c.root = 3;
-  c.epsilon = 1e-6;
-  c.decay = 0.01;
-  c.scale = shapes ? 0.75 : 1;
-  c.limit = shapes ? 0.5 : std::numeric_limits<double>::infinity();
-  return c;
-}
-
-struct Case {
-  std::size_t method;
-  Dtype dtype;
-  bool wide_gradient, shapes;
-};
-
 // What a loop leaves behind, of everything that it may write; run in parts that end at `cut`.
-std::vector<std::byte> run(StepKernels const& kernels, Case const& c, std::size_t count, std::size_t shift,
+std::vector<std::byte> run(StepKernels const& kernels, StepCase const& c, std::size_t count, std::size_t shift,
                            std::size_t cut) {
   auto const wide = is_half(c.dtype) ? Dtype::f32 : c.dtype;
   Numbers values(c.dtype, count, shift, 1), master(wide, count, shift % 3, 7), first(wide, count, (shift + 1) % 5, 100);
@@ -91,15 +38,6 @@ std::vector<std::byte> run(StepKernels const& kernels, Case const& c, std::size_
   return all;
 }
 
-template <class Check>
-void for_each_case(Check const& check) {
-  for (std::size_t method = 0; method < methods_count; ++method)
-    for (auto const dtype : float_dtypes)
-      for (bool const wide : {false, true})
-        for (bool const shapes : {false, true})
-          if (!wide || is_half(dtype)) check(Case{method, dtype, wide, shapes});
-}
-
 std::uint64_t const nonfinite_bits[float_dtypes_count][3] = {
     {0x7ff0000000000000, 0xfff0000000000000, 0x7ff8000000000001},
     {0x7f800000, 0xff800000, 0x7fc00001},
@@ -109,7 +47,7 @@ std::uint64_t const nonfinite_bits[float_dtypes_count][3] = {
 }  // namespace
 
 TEST_CASE("every instruction set leaves the same bits as the baseline, at every length and alignment") {
-  for_each_case([](Case const& c) {
+  for_each_case([](StepCase const& c) {
     CAPTURE(c.method);
     CAPTURE(name(c.dtype));
     for (auto const count : lengths)
@@ -122,7 +60,7 @@ TEST_CASE("every instruction set leaves the same bits as the baseline, at every 
 }
 
 TEST_CASE("a range that is stepped in two parts ends with the same bits") {
-  for_each_case([](Case const& c) {
+  for_each_case([](StepCase const& c) {
     for (std::size_t const cut : {0, 1, 17, 63, 130}) {
       auto const whole = run(best_kernels(), c, 131, 0, 131);
       REQUIRE(run(best_kernels(), c, 131, 0, cut) == whole);

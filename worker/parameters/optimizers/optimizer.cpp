@@ -80,12 +80,13 @@ StepKernels const& best_kernels() {
 }
 
 Result<Optimizer> Optimizer::make(api::OptimizerSettings const& settings, Dtype dtype, std::uint64_t elements,
-                                  std::uint64_t row_elements) {
+                                  std::uint64_t row_elements, State state) {
   CHORUS_ASSERT(row_elements == 0 || elements % row_elements == 0, "a shard has whole rows");
   Optimizer optimizer;
   optimizer.settings_ = settings;
   optimizer.dtype_ = dtype;
   optimizer.row_elements_ = row_elements;
+  optimizer.state_ = state;
   auto const* const method = std::find(method_names.begin(), method_names.end(), settings.name);
   if (method != method_names.end()) optimizer.method_ = static_cast<Method>(method - method_names.begin());
   CHORUS_ASSERT(optimizer.method_ || settings.name == "none", "settings are complete");
@@ -100,7 +101,9 @@ Result<Optimizer> Optimizer::make(api::OptimizerSettings const& settings, Dtype 
 void Optimizer::add_slots() {
   if (!method_) return;
   auto const wide = is_half(dtype_) ? Dtype::f32 : dtype_;
-  auto const add_slot = [&](std::string_view name, double initial) { slots_.push_back({name, wide, 1, initial, {}}); };
+  auto const add_slot = [&](std::string_view name, double initial) {
+    slots_.push_back({name, wide, 1, initial, state_, {}});
+  };
   switch (*method_) {
     case Method::sgd:
       break;
@@ -124,7 +127,7 @@ void Optimizer::add_slots() {
   bool const corrects_bias = *method_ == Method::adam || *method_ == Method::adamw;
   if (corrects_bias && row_elements_ != 0) {
     row_steps_ = slots_.size();
-    slots_.push_back({"row_steps", Dtype::u64, row_elements_, 0, {}});
+    slots_.push_back({"row_steps", Dtype::u64, row_elements_, 0, State::here, {}});
   }
 }
 
@@ -137,6 +140,7 @@ Status Optimizer::grow(std::uint64_t elements) {
   try {
     // All memory first, so that a failure changes nothing; doubled, so that growing row by row is not quadratic.
     for (auto& slot : slots_) {
+      if (slot.where == State::elsewhere) continue;
       auto const bytes = elements / slot.elements_each * element_bytes(slot.dtype);
       if (bytes > slot.bytes.capacity() && !slot.bytes.empty())
         slot.bytes.reserve(std::max<std::size_t>(bytes, 2 * slot.bytes.capacity()));
@@ -147,6 +151,7 @@ Status Optimizer::grow(std::uint64_t elements) {
                  "no memory for the state of " + settings_.name + " over " + std::to_string(elements) + " elements");
   }
   for (auto& slot : slots_) {
+    if (slot.where == State::elsewhere) continue;
     auto const from = slot.bytes.size();
     slot.bytes.resize(elements / slot.elements_each * element_bytes(slot.dtype));
     if (slot.initial == 0) continue;
@@ -166,12 +171,20 @@ std::byte* Optimizer::slot_at(std::size_t slot, std::uint64_t element) {
 
 std::vector<StateArray> Optimizer::state() {
   std::vector<StateArray> arrays;
-  for (auto& slot : slots_) arrays.push_back({slot.name, slot.dtype, slot.elements_each, slot.bytes});
+  for (auto& slot : slots_)
+    if (slot.where == State::here) arrays.push_back({slot.name, slot.dtype, slot.elements_each, slot.bytes});
+  return arrays;
+}
+
+std::vector<Optimizer::ArrayElsewhere> Optimizer::state_elsewhere() const {
+  std::vector<ArrayElsewhere> arrays;
+  for (auto const& slot : slots_)
+    if (slot.where == State::elsewhere) arrays.push_back({slot.name, slot.dtype, slot.initial});
   return arrays;
 }
 
 void Optimizer::adopt(std::span<std::byte const> values, std::uint64_t first_element) {
-  if (!master_) return;
+  if (!master_ || state_ == State::elsewhere) return;
   auto const count = values.size() / element_bytes(dtype_);
   CHORUS_ASSERT(first_element <= elements_ && count <= elements_ - first_element, "the elements are the shard's");
   devices::find_widen(dtype_)(slot_at(*master_, first_element), values.data(), count);
@@ -187,21 +200,33 @@ Step Optimizer::make_step(std::uint64_t number, std::optional<double> gradient_n
 Step Optimizer::begin_step(std::optional<double> gradient_norm) { return make_step(++steps_, gradient_norm); }
 
 void Optimizer::apply(Step const& step, std::span<std::byte> values, std::uint64_t first_element, Gradient gradient) {
+  CHORUS_ASSERT(state_ == State::here, "the state is here");
   if (!row_steps_) return run(step, values, first_element, gradient);
   auto const value_bytes = element_bytes(dtype_), gradient_bytes = element_bytes(gradient.dtype);
   auto const end = first_element + values.size() / value_bytes;
-  CHORUS_ASSERT(end <= elements_, "the elements are the shard's");
-  // Neighbouring rows that have seen as many steps take this one together.
   for (auto at = first_element; at < end;) {
-    auto const own = row_steps(at / row_elements_);
-    auto next = at;
-    while (next < end && row_steps(next / row_elements_) == own)
-      next = std::min(end, (next / row_elements_ + 1) * row_elements_);
-    auto const from = at - first_element, count = next - at;
-    run({step.number + own, step.scale}, values.subspan(from * value_bytes, count * value_bytes), at,
+    auto const [count, own] = portion(step, at, end);
+    auto const from = at - first_element;
+    run(own, values.subspan(from * value_bytes, count * value_bytes), at,
         {gradient.bytes.subspan(from * gradient_bytes, count * gradient_bytes), gradient.dtype});
-    at = next;
+    at += count;
   }
+}
+
+Optimizer::Portion Optimizer::portion(Step const& step, std::uint64_t first_element, std::uint64_t end) const {
+  CHORUS_ASSERT(first_element <= end && end <= elements_, "the elements are the shard's");
+  if (!row_steps_ || first_element == end) return {end - first_element, step};
+  auto const own = row_steps(first_element / row_elements_);
+  auto next = first_element;
+  while (next < end && row_steps(next / row_elements_) == own)
+    next = std::min(end, (next / row_elements_ + 1) * row_elements_);
+  return {next - first_element, {step.number + own, step.scale}};
+}
+
+Coefficients Optimizer::coefficients(Step const& step) const { return make_coefficients(*method_, settings_, step); }
+
+bool Optimizer::shapes_gradient(Coefficients const& coefficients) const {
+  return parameters::shapes_gradient(*method_, coefficients);
 }
 
 void Optimizer::step(std::span<std::byte> values, Gradient gradient, std::optional<double> gradient_norm) {
@@ -217,22 +242,23 @@ std::uint64_t Optimizer::row_steps(std::uint64_t row) const {
 
 void Optimizer::step_rows(std::span<std::byte> values, std::span<std::uint64_t const> rows, Gradient gradient,
                           std::optional<double> gradient_norm) {
-  CHORUS_ASSERT(row_elements_ != 0, "the optimizer was made with rows");
+  CHORUS_ASSERT(row_elements_ != 0 && state_ == State::here, "the optimizer was made with rows, and keeps its state");
   if (wants_norm() && !gradient_norm) gradient_norm = std::sqrt(squared_norm(gradient));
   auto const value_bytes = row_elements_ * element_bytes(dtype_);
   auto const gradient_bytes = row_elements_ * element_bytes(gradient.dtype);
   CHORUS_ASSERT(gradient.bytes.size() == rows.size() * gradient_bytes, "the gradient has a row for each");
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    CHORUS_ASSERT(rows[i] < elements_ / row_elements_, "the rows are the shard's");
-    auto number = steps_ + 1;
-    if (row_steps_) {
-      auto const own = row_steps(rows[i]) + 1;
-      std::memcpy(slots_[*row_steps_].bytes.data() + rows[i] * sizeof own, &own, sizeof own);
-      number = steps_ + own;
-    }
-    run(make_step(number, gradient_norm), values.subspan(rows[i] * value_bytes, value_bytes), rows[i] * row_elements_,
-        {gradient.bytes.subspan(i * gradient_bytes, gradient_bytes), gradient.dtype});
+    run(begin_row_step(rows[i], gradient_norm), values.subspan(rows[i] * value_bytes, value_bytes),
+        rows[i] * row_elements_, {gradient.bytes.subspan(i * gradient_bytes, gradient_bytes), gradient.dtype});
   }
+}
+
+Step Optimizer::begin_row_step(std::uint64_t row, std::optional<double> gradient_norm) {
+  CHORUS_ASSERT(row < elements_ / row_elements_, "the rows are the shard's");
+  if (!row_steps_) return make_step(steps_ + 1, gradient_norm);
+  auto const own = row_steps(row) + 1;
+  std::memcpy(slots_[*row_steps_].bytes.data() + row * sizeof own, &own, sizeof own);
+  return make_step(steps_ + own, gradient_norm);
 }
 
 void Optimizer::add(std::span<std::byte> values, Gradient gradient) const {
@@ -255,14 +281,14 @@ void Optimizer::run(Step const& step, std::span<std::byte> values, std::uint64_t
   arguments.values = values.data();
   arguments.gradient = gradient.bytes.data();
   arguments.elements = count;
-  arguments.coefficients = make_coefficients(*method_, settings_, step);
+  arguments.coefficients = coefficients(step);
   // The method's own arrays come first.
   auto const own = master_.value_or(row_steps_.value_or(slots_.size()));
   if (own > 0) arguments.first = slot_at(0, first_element);
   if (own > 1) arguments.second = slot_at(1, first_element);
   if (master_) arguments.master = slot_at(*master_, first_element);
   bool const wide = gradient.dtype != dtype_;
-  bool const shapes = shapes_gradient(*method_, arguments.coefficients);
+  bool const shapes = shapes_gradient(arguments.coefficients);
   best_kernels().step[static_cast<std::size_t>(*method_)][static_cast<std::size_t>(dtype_)][wide ? 1 : 0]
                      [shapes ? 1 : 0](arguments);
 }

@@ -48,10 +48,13 @@ struct Step {
 // none has no master: like an all_reduce of two, each push is added in f32 and rounded.
 class Optimizer {
  public:
+  // elsewhere: somebody else keeps the state, all but row_steps, and takes the steps of all elements: see GpuElements.
+  enum class State : std::uint8_t { here, elsewhere };
   // `settings` are complete (see api::complete). row_elements: of each row, if step_rows will be called; `elements` is
   // then a whole number of rows. Errors: unsupported_dtype (integers have only none), out_of_memory.
   [[nodiscard]] static Result<Optimizer> make(api::OptimizerSettings const& settings, Dtype dtype,
-                                              std::uint64_t elements, std::uint64_t row_elements = 0);
+                                              std::uint64_t elements, std::uint64_t row_elements = 0,
+                                              State state = State::here);
 
   // To be called with the values when they have been set from outside (a new parameter, a PUT, a new row): the master
   // copy of `values`, the elements from first_element on, begins there. Moments are kept.
@@ -79,6 +82,26 @@ class Optimizer {
   // is amortized. Errors: out_of_memory; then nothing has changed.
   [[nodiscard]] Status grow(std::uint64_t elements);
 
+  // For who takes steps elsewhere: how many elements from first_element on, and before `end`, take the step alike, and
+  // the step as they count it. Rows that have seen as many steps of their own do.
+  struct Portion {
+    std::uint64_t elements = 0;
+    Step step;
+  };
+  [[nodiscard]] Portion portion(Step const& step, std::uint64_t first_element, std::uint64_t end) const;
+  // The same for rows, which are stepped one by one: counts the step of this one.
+  [[nodiscard]] Step begin_row_step(std::uint64_t row, std::optional<double> gradient_norm);
+  [[nodiscard]] std::optional<Method> method() const { return method_; }  // none: none
+  // Of a method: everything that is the same for all elements, and whether it makes anything else of the gradient.
+  [[nodiscard]] Coefficients coefficients(Step const& step) const;
+  [[nodiscard]] bool shapes_gradient(Coefficients const& coefficients) const;
+  struct ArrayElsewhere {
+    std::string_view name;  // static
+    Dtype dtype = Dtype::f32;
+    double initial = 0;  // of every element
+  };
+  [[nodiscard]] std::vector<ArrayElsewhere> state_elsewhere() const;
+
   // The state, to be read and, when a shard is restored, overwritten together with set_steps. Spans end with grow.
   [[nodiscard]] std::vector<StateArray> state();
   void set_steps(std::uint64_t steps) { steps_ = steps; }
@@ -97,6 +120,7 @@ class Optimizer {
     Dtype dtype;
     std::uint64_t elements_each;
     double initial;  // of every element
+    State where;
     Bytes bytes;
   };
 
@@ -113,6 +137,7 @@ class Optimizer {
   std::uint64_t elements_ = 0;
   std::uint64_t row_elements_ = 0;
   std::uint64_t steps_ = 0;
+  State state_ = State::here;
   std::optional<Method> method_;  // none: none
   std::vector<Slot> slots_;       // the method's own arrays first, then master and row_steps where they are kept
   std::optional<std::size_t> master_;

@@ -164,6 +164,16 @@ asio::awaitable<void> Access::suspect(std::string worker, std::string incarnatio
   if (!coordinator_.empty()) (void)co_await client_.send(std::move(call), deadline);
 }
 
+asio::awaitable<bool> Access::report_loss(std::string parameter, std::uint32_t shard, std::string worker,
+                                          std::string incarnation, http::TimePoint deadline) {
+  if (coordinator_.empty()) co_return true;
+  http::Call call;
+  call.url = coordinator_ + api::parameter_path(parameter) + "?lost_shard=" + std::to_string(shard) +
+             "&suspect=" + worker + "&incarnation=" + incarnation;
+  auto const answer = co_await client_.send(std::move(call), deadline);
+  co_return answer && (answer->ok() || answer->problem().code == ProblemCode::unknown_parameter);
+}
+
 asio::awaitable<http::Checked<Access::Outcome>> Access::ask_all(PlacementPtr placement, Make make,
                                                                 http::TimePoint deadline,
                                                                 std::optional<std::uint32_t> only) {

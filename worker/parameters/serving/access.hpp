@@ -54,6 +54,9 @@ class Access {
 
   // Tells the coordinator that this worker does not answer.
   boost::asio::awaitable<void> suspect(std::string worker, std::string incarnation, http::TimePoint deadline);
+  // ... or that it does not have this shard any more. False: the coordinator has not heard of it.
+  boost::asio::awaitable<bool> report_loss(std::string parameter, std::uint32_t shard, std::string worker,
+                                           std::string incarnation, http::TimePoint deadline);
 
   // As it was heard of last, or from the coordinator. Problems: unknown_parameter and what else the coordinator
   // answers; unavailable if there is none, or it does not answer.

@@ -47,7 +47,8 @@ asio::awaitable<void> ShardHost::look_after_followers() {
   for (auto const& follower : present) {
     if (follower->is_dropped) continue;
     if (follower->stage == Follower::Stage::wants_image) {
-      auto image = shard_->image();
+      auto image = co_await take_image();
+      if (follower->is_dropped) continue;
       if (!image) {
         co_await pause(std::chrono::milliseconds(50));
         continue;
@@ -118,7 +119,7 @@ asio::awaitable<http::Checked<ShardImage>> ShardHost::image(http::TimePoint dead
   if (closed_) co_return *closed_;
   if (role_ != Role::owner) co_return misdirected();
   if (is_working_) co_return Problem(ProblemCode::deadline_exceeded, title() + " is applying a push");
-  auto taken = shard_->image();
+  auto taken = co_await take_image();
   if (!taken) co_return Problem(ProblemCode::unavailable, taken.error().detail);
   co_return std::move(*taken);
 }
@@ -150,6 +151,7 @@ asio::awaitable<std::optional<Problem>> ShardHost::follow(Push push, std::uint64
                                                           http::TimePoint deadline) {
   auto const self = shared_from_this();
   if (auto problem = not_following(epoch)) co_return problem;
+  if (broken_) co_return *broken_;
   if (push.kind != PushKind::clients)
     if (auto problem = shard_->refuse(push)) co_return problem;
   auto const job = std::make_shared<Job>();
@@ -166,10 +168,10 @@ std::optional<Problem> ShardHost::put_piece(Piece const& piece, std::span<std::b
                                             std::uint32_t epoch) {
   if (auto problem = not_following(epoch)) return problem;
   if (piece.image != arriving_image_) {
-    if (is_working_) return Problem(ProblemCode::unavailable, title() + " is applying a push");
+    if (is_working_ || uses_device_) return Problem(ProblemCode::unavailable, title() + " is applying a push");
     // A shard that was never used: state that is not in the image is as at the beginning.
-    auto fresh = Shard::make(spec_, tools_.pool, Shard::Content::to_come);
-    if (!fresh) return Problem(ProblemCode::unavailable, fresh.error().detail);
+    auto fresh = Shard::make(spec_, tools_.memory(), Shard::Content::to_come);
+    if (!fresh) return why_not_made(fresh.error());
     shard_ = std::move(*fresh);
     arriving_image_ = piece.image;
     is_complete_ = false;
@@ -183,19 +185,9 @@ std::optional<Problem> ShardHost::put_piece(Piece const& piece, std::span<std::b
   return std::nullopt;
 }
 
-std::optional<Problem> ShardHost::end_image(std::uint64_t image, api::ShardState const& state, std::uint32_t epoch) {
-  if (auto problem = not_following(epoch)) return problem;
-  if (image == 0 || image != arriving_image_)
-    return Problem(ProblemCode::out_of_order, "this image of " + title() + " has not begun here");
-  arriving_image_ = 0;
-  if (!shard_->restore(state)) return Problem(ProblemCode::mismatch, "the state does not fit " + title());
-  has_image_ = true;
-  return std::nullopt;
-}
-
 std::optional<Problem> ShardHost::complete(std::uint64_t position, std::uint32_t epoch) {
   if (auto problem = not_following(epoch)) return problem;
-  if (arriving_image_ != 0 || position != shard_->position() || is_working_ || !(is_complete_ || has_image_))
+  if (arriving_image_ != 0 || broken_ || position != shard_->position() || is_working_ || !(is_complete_ || has_image_))
     return Problem(ProblemCode::out_of_order,
                    title() + " is at position " + std::to_string(shard_->position()) + " here");
   is_complete_ = true;

@@ -56,8 +56,8 @@ std::optional<Problem> ShardBook::assign(api::ShardAssignment const& assignment,
   if (hosts_.size() >= most_shards)
     return Problem(ProblemCode::unavailable, std::to_string(most_shards) + " shards are here already");
   if (!loaded) {
-    auto made = Shard::make(std::move(*spec), tools_.pool);
-    if (!made) return Problem(ProblemCode::unavailable, made.error().detail);
+    auto made = Shard::make(std::move(*spec), tools_.memory());
+    if (!made) return why_not_made(made.error());
     loaded = std::move(*made);
   }
   hosts_.emplace(key, std::make_shared<ShardHost>(tools_, std::move(loaded), assignment));

@@ -22,11 +22,11 @@ using std::chrono::steady_clock;
 // Arithmetic over more goes to other threads, in slices that stay in a core's cache with what belongs to them.
 constexpr std::uint64_t inline_bytes = 512 << 10, slice_elements = 64 << 10;
 
-asio::awaitable<void> compute_there(Shard::Change* change, asio::thread_pool* threads) {
-  change->begin();
+asio::awaitable<Status> compute_there(Shard::Change* change, asio::thread_pool* threads) {
+  if (auto begun = change->begin(); !begun) co_return begun;
   compute_in_slices(*threads, change->elements(), slice_elements,
                     [change](std::uint64_t first, std::uint64_t count) { change->compute(first, count); });
-  co_return;
+  co_return ok();
 }
 
 Problem to_problem(Error const& error) {
@@ -123,6 +123,9 @@ std::optional<Problem> ShardHost::assign(api::ShardAssignment const& assignment)
   if (assignment.epoch == epoch_ && becomes_owner == (role_ == Role::owner)) return std::nullopt;
   if (becomes_owner && !is_complete_)
     return Problem(ProblemCode::parameter_lost, "this worker does not have all of " + title());
+  // A backup whose device has failed needs another one for the image that is to come.
+  if (!becomes_owner && broken_)
+    if (auto const gpu = tools_.memory().roomiest_gpu(); !gpu) return why_not_made(gpu.error());
   epoch_ = assignment.epoch;
   if (!becomes_owner) {
     if (!assignment.continues || role_ == Role::owner) step_down();
@@ -249,6 +252,7 @@ asio::awaitable<void> ShardHost::work() {
   while (!closed_) {
     while (images_wanted_ > 0 || log_is_behind()) co_await changed_.wait_until(http::TimePoint::max());
     co_await look_after_followers();
+    if (images_wanted_ > 0 || log_is_behind()) continue;
     if (auto const job = backlog_is_long() ? nullptr : next_job()) {
       is_working_ = true;
       co_await serve(job);
@@ -296,7 +300,10 @@ asio::awaitable<void> ShardHost::serve(JobPtr job) {
     finish(*job, closed_ ? *closed_ : misdirected());
     co_return;
   }
-  co_await apply(job->push);
+  if (auto problem = co_await apply(job->push)) {
+    finish(*job, std::move(*problem));
+    co_return;
+  }
   for (auto const& follower : followers_)
     if (follower->stage == Follower::Stage::filling || follower->stage == Follower::Stage::wants_step)
       follower->backlog.push_back(entry);
@@ -336,24 +343,35 @@ asio::awaitable<bool> ShardHost::replicate(LogEntry entry) {
   co_return false;
 }
 
-asio::awaitable<void> ShardHost::apply(Push push) {
+// A problem: the device has failed.
+asio::awaitable<std::optional<Problem>> ShardHost::apply(Push push) {
   constexpr std::chrono::milliseconds before_repeating{10};
+  auto const on_gpu = shard_->gpu() != nullptr;
+  while (uses_device_) co_await changed_.wait_until(http::TimePoint::max());
   auto change = shard_->prepare(push);
   while (!change) {
+    if (on_gpu && shard_->gpu()->lost()) co_return heed(change.error());
     co_await pause(before_repeating);
+    while (uses_device_) co_await changed_.wait_until(http::TimePoint::max());
     change = shard_->prepare(push);
   }
-  if (change->bytes() <= inline_bytes) {
-    change->compute_all();
+  auto computed = ok();
+  if (change->bytes() <= inline_bytes && !on_gpu) {
+    computed = change->compute_all();
   } else {
     is_writing_ = change->is_in_place();
-    co_await asio::co_spawn(tools_.threads, compute_there(&*change, &tools_.threads), http::until_done_there());
+    uses_device_ = on_gpu;
+    computed =
+        co_await asio::co_spawn(tools_.threads, compute_there(&*change, &tools_.threads), http::until_done_there());
+    uses_device_ = false;
     is_writing_ = false;
   }
+  if (!computed) co_return break_down(computed.error());
   auto const rows_before = shard_->rows().value_or(0);
   shard_->finish(std::move(*change));
   auto const created = shard_->rows().value_or(0) - rows_before;
   if (created > 0 && role_ == Role::owner && tools_.events.rows_created) tools_.events.rows_created(created);
+  co_return std::nullopt;
 }
 
 asio::awaitable<void> ShardHost::pause(std::chrono::milliseconds duration) {
@@ -362,7 +380,7 @@ asio::awaitable<void> ShardHost::pause(std::chrono::milliseconds duration) {
 }
 
 std::optional<ShardHost::View> ShardHost::view_now() const {
-  if (closed_ || role_ != Role::owner || is_writing_) return std::nullopt;
+  if (closed_ || role_ != Role::owner || is_writing_ || !shard_->values()) return std::nullopt;
   return View{shard_->values(), shard_->version(), epoch_};
 }
 
@@ -374,7 +392,11 @@ asio::awaitable<http::Checked<ShardHost::View>> ShardHost::view(Wish wish, http:
     if (role_ != Role::owner) co_return misdirected();
     auto const is_open = !wish.clock || shard_->clocks().is_open(*wish.clock);
     auto const is_new = !wish.min_version || shard_->version() >= *wish.min_version;
-    if (is_open && is_new && !is_writing_) break;
+    if (is_open && is_new && !is_writing_) {
+      if (shard_->values()) break;
+      if (auto problem = co_await download(deadline)) co_return std::move(*problem);
+      continue;
+    }
     if (steady_clock::now() >= deadline) {
       auto const why = is_open ? "version " + std::to_string(wish.min_version.value_or(0)) + " was asked for, " +
                                      std::to_string(shard_->version()) + " is the newest"

@@ -28,6 +28,8 @@ struct ShardEvents {
   std::function<void(std::uint64_t rows)> rows_created;  // in a shard that is owned here
   std::function<void(std::uint64_t records, std::uint64_t bytes, double seconds)> logged;  // with one sync
   std::function<void()> log_truncated;
+  // The device on which it lay has failed: this worker does not have it any more.
+  std::function<void(std::string const& parameter, std::uint32_t shard, std::string const& why)> lost;
   std::function<void(std::string const& shard, std::string const& why)> log_failed;
   // A backup does not answer. Whoever hears of it finds out whether it lives.
   std::function<void(std::string const& worker, std::string const& incarnation)> unreachable;
@@ -49,6 +51,9 @@ struct ShardTools {
     std::uint64_t snapshot_bytes = 64 << 20;      // of pushes, at least, before a new base is written
   };
   Logs logs = {};
+  devices::Gpus const* gpus = nullptr;  // null: no shard lies on one
+
+  [[nodiscard]] ShardMemory memory() const { return {pool, gpus}; }
 };
 
 // On the control thread. Stopped before it is destroyed; held by std::shared_ptr by everything that awaits it.
@@ -113,8 +118,8 @@ class ShardHost : public std::enable_shared_from_this<ShardHost> {
   // mismatch for what this shard does not have.
   [[nodiscard]] std::optional<http::Problem> put_piece(Piece const& piece, std::span<std::byte const> content,
                                                        std::uint32_t epoch);
-  [[nodiscard]] std::optional<http::Problem> end_image(std::uint64_t image, api::ShardState const& state,
-                                                       std::uint32_t epoch);
+  boost::asio::awaitable<std::optional<http::Problem>> end_image(std::uint64_t image, api::ShardState state,
+                                                                 std::uint32_t epoch);
   [[nodiscard]] std::optional<http::Problem> complete(std::uint64_t position, std::uint32_t epoch);
 
   // Of an owner, for a checkpoint, "nightly/7": what keep_image() has kept for it, or as it is between two pushes. In
@@ -156,7 +161,14 @@ class ShardHost : public std::enable_shared_from_this<ShardHost> {
   boost::asio::awaitable<void> work();
   boost::asio::awaitable<void> serve(JobPtr job);
   boost::asio::awaitable<bool> replicate(LogEntry entry);
-  boost::asio::awaitable<void> apply(Push push);
+  boost::asio::awaitable<std::optional<http::Problem>> apply(Push push);
+
+  // Of a shard on a GPU: one thing at a time waits for the device, on another thread.
+  class DeviceTurn;
+  boost::asio::awaitable<Result<ShardImage>> take_image();
+  boost::asio::awaitable<std::optional<http::Problem>> download(http::TimePoint deadline);
+  [[nodiscard]] http::Problem heed(Error const& error);
+  [[nodiscard]] http::Problem break_down(Error const& why);
 
   // For a checkpoint.
   struct Hold {
@@ -213,6 +225,8 @@ class ShardHost : public std::enable_shared_from_this<ShardHost> {
   bool is_complete_ = false;
   bool has_image_ = false;  // of a backup: a whole one has come since it was complete last
   std::optional<http::Problem> closed_;
+  std::optional<http::Problem> broken_;  // its device has failed: nobody knows what the shard has, until an image comes
+  bool uses_device_ = false;
   std::uint64_t arriving_image_ = 0;  // 0: none
   bool is_writing_ = false;           // the values, in place
   bool is_working_ = false;           // on a push

@@ -143,7 +143,7 @@ asio::awaitable<bool> ShardHost::begin_generation(std::shared_ptr<Logging> loggi
   logging->wants_image = true;
   while (is_working_ && !logging->is_ended) co_await changed_.wait_until(http::TimePoint::max());
   if (logging->is_ended) co_return false;
-  auto image = shard_->image();
+  auto image = co_await take_image();
   auto const rest = std::exchange(logging->queue, {});
   logging->queue_bytes = 0;
   logging->wants_image = false;

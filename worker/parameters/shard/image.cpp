@@ -74,7 +74,9 @@ Result<ShardImage> Shard::image() {
   image.state = state();
   if (index_)
     if (auto status = add_lazy_arrays(image); !status) return status.error();
-  if (!index_) image.arrays.push_back(array_of("values", spec_.dtype, 1, values_));
+  if (gpu_)
+    if (auto status = add_gpu_arrays(image); !status) return status.error();
+  if (!index_ && !gpu_) image.arrays.push_back(array_of("values", spec_.dtype, 1, values_));
   for (auto const& array : index_ ? std::vector<StateArray>() : optimizer_.state()) {
     auto block = pool_.acquire(array.bytes.size());
     if (!block) return block.error();
@@ -88,7 +90,10 @@ Result<ShardImage> Shard::image() {
 
 std::span<std::byte> Shard::place_for(std::string_view array, std::uint64_t bytes) {
   if (index_ && !held_index(array)) return lazy_place_for(array, bytes);
-  if (array == "values") return bytes == values_->size_bytes() ? values_->bytes() : std::span<std::byte>();
+  if (gpu_)
+    if (auto const place = gpu_place_for(array); place.data() != nullptr)
+      return bytes == place.size() ? place : std::span<std::byte>();
+  if (array == "values" && !gpu_) return bytes == values_->size_bytes() ? values_->bytes() : std::span<std::byte>();
   for (auto const& own : optimizer_.state())
     if (own.name == array) return bytes == own.bytes.size() ? own.bytes : std::span<std::byte>();
   auto const index = held_index(array);
@@ -105,7 +110,9 @@ std::span<std::byte> Shard::place_for(std::string_view array, std::uint64_t byte
 
 std::optional<std::span<std::byte>> Shard::place_for(std::string_view array) {
   if (index_) return std::nullopt;
-  if (array == "values") return values_->bytes();
+  if (gpu_)
+    if (auto const place = gpu_place_for(array); place.data() != nullptr) return place;
+  if (array == "values" && !gpu_) return values_->bytes();
   for (auto const& own : optimizer_.state())
     if (own.name == array) return own.bytes;
   return std::nullopt;

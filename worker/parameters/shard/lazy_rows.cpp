@@ -77,6 +77,7 @@ Status Shard::prepare_lazy_step(Change& change, std::vector<Push> gradients) {
     }
     if (!merged.rows.empty())
       optimizer_.step_rows(target->bytes(), merged.rows, {merged.gradient, gradients.front().dtype}, norm);
+    return ok();
   };
   return ok();
 }

@@ -50,16 +50,33 @@ Shard::Shard(ShardSpec spec, tensors::Pool& pool, Optimizer optimizer, Initializ
       initializer_(initializer),
       clocks_(spec_.staleness, spec_.staleness >= 0 ? spec_.clients : std::vector<std::string>()) {}
 
-Result<std::unique_ptr<Shard>> Shard::make(ShardSpec spec, tensors::Pool& pool, Content content) {
+Result<std::unique_ptr<Shard>> Shard::make(ShardSpec spec, ShardMemory memory, Content content) {
   auto const initializer = Initializer::make(spec.initializer, spec.dtype);
   if (!initializer) return initializer.error();
-  auto const is_lazy = spec.lazy_rows.has_value();
-  auto optimizer = Optimizer::make(spec.optimizer, spec.dtype, is_lazy ? 0 : spec.elements(), spec.row_elements);
+  auto const is_lazy = spec.lazy_rows.has_value(), on_gpu = spec.on_gpu;
+  auto optimizer = Optimizer::make(spec.optimizer, spec.dtype, is_lazy ? 0 : spec.elements(), spec.row_elements,
+                                   on_gpu ? Optimizer::State::elsewhere : Optimizer::State::here);
   if (!optimizer) return optimizer.error();
-  auto values = pool.acquire(is_lazy ? 0 : spec.bytes());
+  std::unique_ptr<GpuElements> elements;
+  if (on_gpu) {
+    auto const unit = memory.roomiest_gpu();
+    if (!unit) return unit.error();
+    auto made = GpuElements::make(**unit, *optimizer);
+    if (!made) return made.error();
+    elements = std::move(*made);
+  }
+  auto values = memory.pool.acquire(is_lazy || (on_gpu && content == Content::to_come) ? 0 : spec.bytes());
   if (!values) return values.error();
   if (!is_lazy && content == Content::initial) initialize((*values)->bytes(), spec, *initializer);
-  std::unique_ptr<Shard> shard(new Shard(std::move(spec), pool, std::move(*optimizer), *initializer));
+  std::unique_ptr<Shard> shard(new Shard(std::move(spec), memory.pool, std::move(*optimizer), *initializer));
+  if (elements) {
+    if (content == Content::initial) {
+      if (auto const adopted = elements->adopt((*values)->bytes()); !adopted) return adopted.error();
+      shard->values_ = std::move(*values);
+    }
+    shard->gpu_ = std::move(elements);
+    return shard;
+  }
   shard->values_ = std::move(*values);
   if (is_lazy) {
     shard->index_.emplace();
@@ -155,8 +172,15 @@ Result<Shard::Change> Shard::prepare(Push push) {
   Status prepared = ok();
   switch (now.kind) {
     case PushKind::value: {
+      if (gpu_) {
+        prepared = prepare_gpu_values(change);
+        break;
+      }
       // The pushed block becomes the values: nothing is copied.
-      change.begin_ = [this, data = now.data] { optimizer_.adopt(data->bytes(), 0); };
+      change.begin_ = [this, data = now.data] {
+        optimizer_.adopt(data->bytes(), 0);
+        return ok();
+      };
       change.bytes_ = now.data->size_bytes();
       break;
     }
@@ -212,6 +236,7 @@ Status Shard::prepare_round(Change& change, Push const* last) {
 
 Status Shard::prepare_step(Change& change, std::vector<Push> gradients) {
   if (index_) return prepare_lazy_step(change, std::move(gradients));
+  if (gpu_) return prepare_gpu_step(change, std::move(gradients));
   if (auto status = prepare_values(change); !status) return status;
   auto const& first = gradients.front();
   if (first.kind == PushKind::rows) {
@@ -225,17 +250,10 @@ Status Shard::prepare_step(Change& change, std::vector<Push> gradients) {
     change.begin_ = [source, optimizer, target, norm, gradients = std::move(gradients), this] {
       if (source != target && source->size_bytes() > 0)
         std::memcpy(target->data(), source->data(), source->size_bytes());
-      auto const is_plain = gradients.size() == 1 && is_whole_and_strictly_ascending(rows_of(gradients.front()));
       MergedRows merged;
-      Gradient gradient;
-      if (is_plain) {
-        for (auto const row : rows_of(gradients.front())) merged.rows.push_back(row - spec_.rows().begin);
-        gradient = gradient_of(gradients.front());
-      } else {
-        merged = merge_rows(gradients, spec_.averages && clocks_.in_rounds(), spec_.row_elements, spec_.rows());
-        gradient = {merged.gradient, gradients.front().dtype};
-      }
+      auto const gradient = merge(gradients, merged);
       if (!merged.rows.empty()) optimizer->step_rows(target->bytes(), merged.rows, gradient, norm);
+      return ok();
     };
     return ok();
   }
@@ -249,9 +267,23 @@ Status Shard::prepare_step(Change& change, std::vector<Push> gradients) {
   auto const step = std::make_shared<DenseStep>(optimizer_, DenseStep::Values{values_, change.target_},
                                                 std::move(gradients), std::move(sum), spec_.averages);
   change.elements_ = spec_.elements();
-  change.begin_ = [step] { step->begin(); };
+  change.begin_ = [step] {
+    step->begin();
+    return ok();
+  };
   change.compute_ = [step](std::uint64_t from, std::uint64_t count) { step->compute(from, count); };
   return ok();
+}
+
+// What pushes of rows step by: rows within the shard, and the gradient of each, of a push or of what is merged.
+Gradient Shard::merge(std::span<Push const> pushes, MergedRows& merged) const {
+  auto const& first = pushes.front();
+  if (pushes.size() == 1 && is_whole_and_strictly_ascending(rows_of(first))) {
+    for (auto const row : rows_of(first)) merged.rows.push_back(row - spec_.rows().begin);
+    return gradient_of(first);
+  }
+  merged = merge_rows(pushes, spec_.averages && clocks_.in_rounds(), spec_.row_elements, spec_.rows());
+  return {merged.gradient, first.dtype};
 }
 
 void Shard::finish(Change change) {
@@ -266,6 +298,9 @@ void Shard::finish(Change change) {
     ++version_;
   } else if (change.target_) {
     values_ = std::move(change.target_);
+    ++version_;
+  } else if (change.is_on_gpu_) {
+    values_ = nullptr;
     ++version_;
   }
   for (auto const row : change.created_) index_->add(row);

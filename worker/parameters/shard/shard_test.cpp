@@ -59,7 +59,7 @@ Push rows(std::string client, std::uint64_t sequence, std::vector<std::uint64_t>
 }
 
 void compute(Shard::Change& change, std::uint64_t each) {
-  change.begin();
+  REQUIRE(change.begin().has_value());
   for (std::uint64_t at = 0; at < change.elements(); at += each)
     change.compute(at, std::min(each, change.elements() - at));
 }

@@ -71,6 +71,10 @@ http::Checked<ShardSpec> ShardSpec::from(api::ShardAssignment const& assignment)
   if (parameter.durability != "none" && parameter.durability != "log")
     return invalid("/parameter/durability", "is not none or log");
   spec.is_logged = parameter.durability == "log";
+  if (parameter.device != "cpu" && parameter.device != "cuda")
+    return invalid("/parameter/device", "is not cpu or cuda");
+  spec.on_gpu = parameter.device == "cuda";
+  if (spec.on_gpu && parameter.lazy_rows) return invalid("/parameter/lazy_rows", "and rows on a GPU all exist");
   spec.clients = parameter.clients;
   if (parameter.lazy_rows && spec.row_elements == 0) return invalid("/parameter/lazy_rows", "and the shard cuts rows");
   spec.lazy_rows = parameter.lazy_rows;

@@ -11,6 +11,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "worker/devices/cuda/testing/step_double.hpp"
+
 namespace chorus::devices::testing {
 namespace {
 
@@ -64,6 +66,15 @@ class DoubleSession final : public GpuSession {
                            run(op, dtype, sources, destinations, elements, how);
                          },
                          {}});
+    ++of(Lane::compute).queued;
+    return ok();
+  }
+
+  Status step(StepOrder const& order) override {
+    if (auto const works = gpu_.work(); !works) return works;
+    use_.stepped_bytes += order.elements * element_bytes(order.wide_gradient ? Dtype::f32 : order.dtype);
+    ++use_.kernels;
+    of(Lane::compute).work.push_back({[this, order] { take_step(behind(order)); }, {}});
     ++of(Lane::compute).queued;
     return ok();
   }
@@ -138,6 +149,18 @@ class DoubleSession final : public GpuSession {
     for (auto& destination : destinations) destination = gpu_.real(destination, how.wide_results ? wide : narrow);
     Folder(op, dtype).run({sources.data(), sources.size(), destinations.data(), destinations.size(), elements, false},
                           how);
+  }
+
+  // The same order with addresses that may be looked at.
+  [[nodiscard]] StepOrder behind(StepOrder order) const {
+    bool const is_half = order.dtype == Dtype::f16 || order.dtype == Dtype::bf16;
+    auto const own = order.elements * element_bytes(order.dtype);
+    auto const wide = is_half ? order.elements * sizeof(float) : own;
+    order.values = gpu_.real(order.values, own);
+    order.gradient = gpu_.real(order.gradient, order.wide_gradient ? wide : own);
+    for (auto* const at : {&order.master, &order.first, &order.second})
+      if (*at != nullptr) *at = gpu_.real(*at, wide);
+    return order;
   }
 
   GpuDouble& gpu_;
