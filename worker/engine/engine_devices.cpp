@@ -19,8 +19,8 @@ std::optional<std::unique_ptr<DeviceWork>> Engine::begin_device(RunSpec const& s
 }
 
 bool Engine::awaits_devices() const {
-  return !unrested_.empty() ||
-         std::any_of(device_runs_.begin(), device_runs_.end(), [](auto const* run) { return run->is_device_at_work(); });
+  return !unrested_.empty() || std::any_of(device_runs_.begin(), device_runs_.end(),
+                                           [](auto const* run) { return run->is_device_at_work(); });
 }
 
 bool Engine::poll_devices() {

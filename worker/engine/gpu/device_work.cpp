@@ -43,14 +43,14 @@ Status DeviceWork::reserve(RunSpec const& spec, std::uint64_t eager_bytes) {
   auto const& program = *spec.program;
   auto& pool = unit_.pinned();
   // A quarter: several runs may be under way at the same time.
-  staging_ = plan_staging(program, channel_messages(program), workspace_.total_bytes(), eager_bytes,
-                          pool.limit_bytes() / 4);
+  staging_ =
+      plan_staging(program, channel_messages(program), workspace_.total_bytes(), eager_bytes, pool.limit_bytes() / 4);
   auto pinned = PinnedArea::take(pool, staging_.bytes);
   if (!pinned && pinned.error().code == GpuErrc::out_of_memory)
-    return Error(GpuErrc::out_of_memory,
-                 device() + ": the run needs " + std::to_string(staging_.bytes) +
-                     " bytes of pinned memory, and --gpu-pinned-bytes allows " + std::to_string(pool.limit_bytes()) +
-                     " for all runs there together: " + pinned.error().detail);
+    return Error(GpuErrc::out_of_memory, device() + ": the run needs " + std::to_string(staging_.bytes) +
+                                             " bytes of pinned memory, and --gpu-pinned-bytes allows " +
+                                             std::to_string(pool.limit_bytes()) +
+                                             " for all runs there together: " + pinned.error().detail);
   if (!pinned) return pinned.error();
   pinned_ = std::move(*pinned);
 

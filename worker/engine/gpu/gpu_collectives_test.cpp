@@ -1,6 +1,8 @@
 // The collective suite over memory of GPUs, and of GPUs and hosts together: the same bits.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "collectives/algorithms/catalogue.hpp"
 #include "worker/engine/errc.hpp"
 #include "worker/engine/testing/loopback_fleet.hpp"
@@ -89,4 +91,23 @@ TEST_CASE("on GPUs, a vector that is much larger than the blocks it goes through
       CHECK_MESSAGE(wrong.empty(), wrong);
     }
   }
+}
+
+TEST_CASE("the first bytes of a message leave a GPU again before its last ones have come") {
+  auto const fleet = over_loopback<Which::all>(3);
+  auto c = case_of(algorithms::tree, 100'000);
+  c.op = Op::reduce;
+  c.arity = 1;
+  c.segment_bytes = 4096;
+  Collective collective(*fleet, c);
+  REQUIRE(collective.run());
+  bool is_pipelined = false;
+  for (plan::Rank rank = 0; rank < 3; ++rank) {
+    auto const& spans = collective.result(rank).gpu_spans;
+    auto const is_in = [](auto const& span) { return span.lane == devices::Lane::in; };
+    auto const is_out = [](auto const& span) { return span.lane == devices::Lane::out; };
+    auto const first_out = std::find_if(spans.begin(), spans.end(), is_out);
+    is_pipelined |= std::any_of(spans.begin(), first_out, is_in) && std::any_of(first_out, spans.end(), is_in);
+  }
+  CHECK(is_pipelined);
 }

@@ -13,7 +13,8 @@ using devices::GpuErrc;
 
 namespace {
 
-FleetOptions on_gpus(std::uint32_t ranks, std::uint64_t seed = 1, devices::GpuLimits limits = {.arena_bytes = 1 << 20}) {
+FleetOptions on_gpus(std::uint32_t ranks, std::uint64_t seed = 1,
+                     devices::GpuLimits limits = {.arena_bytes = 1 << 20}) {
   FleetOptions options;
   options.ranks = ranks;
   options.network = {seed, 5000, 2000};

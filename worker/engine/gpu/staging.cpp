@@ -60,9 +60,7 @@ Staging laid_out(std::vector<Load> const& loads, std::uint64_t block_bytes) {
     channel.receive_blocks = static_cast<std::uint32_t>(std::min(all_blocks(received, block_bytes), wanted));
     channel.receive_at = take(channel.receive_blocks * block_bytes);
   }
-  for (std::size_t c = 0; c < loads.size(); ++c) {
-    staging.channels[c].eager_at = take(loads[c].eager_bytes);
-  }
+  for (std::size_t c = 0; c < loads.size(); ++c) { staging.channels[c].eager_at = take(loads[c].eager_bytes); }
   staging.bytes = blocks_of(staging.bytes, block_bytes) * block_bytes;
   staging.received_bytes = staging.bytes;
   for (std::size_t c = 0; c < loads.size(); ++c) {
