@@ -26,6 +26,8 @@ class EngineCategory final : public std::error_category {
         return "a frame that cannot be";
       case EngineErrc::corrupt_frame:
         return "bytes were changed on the way";
+      case EngineErrc::device_failed:
+        return "a GPU failed";
     }
     return "unknown engine error";
   }

@@ -14,6 +14,7 @@ enum class EngineErrc {
   epoch_fenced,       // a peer is of an older epoch or incarnation
   protocol_error,     // a frame that cannot be
   corrupt_frame,      // bytes were changed between two ranks
+  device_failed,      // a rank's GPU refused its work, or is lost; the detail has the driver's words
 };
 
 [[nodiscard]] std::error_category const& engine_category();

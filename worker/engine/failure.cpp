@@ -14,6 +14,7 @@ static_assert(static_cast<int>(links::VerdictCode::forbidden) == static_cast<int
 static_assert(static_cast<int>(links::VerdictCode::epoch_fenced) == static_cast<int>(EngineErrc::epoch_fenced));
 static_assert(static_cast<int>(links::VerdictCode::protocol_error) == static_cast<int>(EngineErrc::protocol_error));
 static_assert(static_cast<int>(links::VerdictCode::corrupt_frame) == static_cast<int>(EngineErrc::corrupt_frame));
+static_assert(static_cast<int>(links::VerdictCode::device_failed) == static_cast<int>(EngineErrc::device_failed));
 
 links::Verdict to_verdict(Failure const& failure, std::uint64_t token) {
   return {token, static_cast<links::VerdictCode>(failure.code), failure.culprits, failure.text};

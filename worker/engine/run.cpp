@@ -285,7 +285,7 @@ RunProgress Run::progress(TimePoint now) const {
 std::optional<Failure> Run::device_failure() const {
   if (!device_ || !device_->error()) return std::nullopt;
   auto const self = spec_.program->rank;
-  return Failure{EngineErrc::aborted, name_of(self) + ": " + device_->error()->detail, {self}, {}};
+  return Failure{EngineErrc::device_failed, name_of(self) + ": " + device_->error()->detail, {self}, {}};
 }
 
 void Run::end(std::optional<Failure> const& failure, TimePoint now) {

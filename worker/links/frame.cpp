@@ -125,7 +125,7 @@ Result<Verdict> decode_verdict(std::span<std::byte const> payload) {
   std::memcpy(&code, payload.data() + 8, 2);
   std::memcpy(&culprits, payload.data() + 10, 2);
   if (code < static_cast<std::uint16_t>(VerdictCode::peer_lost) ||
-      code > static_cast<std::uint16_t>(VerdictCode::corrupt_frame))
+      code > static_cast<std::uint16_t>(VerdictCode::device_failed))
     return bad("verdict code " + std::to_string(code));
   verdict.code = static_cast<VerdictCode>(code);
   auto const rest = payload.subspan(verdict_head_bytes);

@@ -98,6 +98,7 @@ enum class VerdictCode : std::uint16_t {
   epoch_fenced,
   protocol_error,
   corrupt_frame,
+  device_failed,
 };
 
 struct Verdict {

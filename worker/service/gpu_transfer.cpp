@@ -33,7 +33,7 @@ class Shuttle {
     if (!first) return to_problem(first.error());
     auto second = gpu.pinned().take();
     if (!second) return to_problem(second.error());
-    auto session = gpu.gpu().session();
+    auto session = gpu.session();
     if (!session) {
       gpu.saw(session.error());
       return to_problem(session.error());
@@ -44,7 +44,10 @@ class Shuttle {
   Shuttle(devices::GpuUnit& gpu, Lane lane, std::array<devices::PinnedSlot, 2> slots,
           std::unique_ptr<devices::GpuSession> session)
       : gpu_(gpu), lane_(lane), slots_(std::move(slots)), session_(std::move(session)) {}
-  ~Shuttle() { gpu_.count(session_->use()); }
+  ~Shuttle() {
+    gpu_.count(session_->use());
+    if (is_idle()) gpu_.give_back(std::move(session_));
+  }
   Shuttle(Shuttle const&) = delete;
   Shuttle& operator=(Shuttle const&) = delete;
 
@@ -61,11 +64,12 @@ class Shuttle {
 
   [[nodiscard]] Result<bool> has_moved(std::uint64_t n) {
     auto reached = session_->reached(marks_[n % 2]);
-    if (!reached) gpu_.saw(reached.error());
+    if (!reached) return seen(reached.error());
     return reached;
   }
 
   [[nodiscard]] Error seen(Error error) {
+    has_failed_ = true;
     gpu_.saw(error);
     return error;
   }
@@ -73,11 +77,19 @@ class Shuttle {
   [[nodiscard]] std::string name() const { return devices::device_name(gpu_.gpu().info().index); }
 
  private:
+  [[nodiscard]] bool is_idle() {
+    if (has_failed_) return false;
+    for (auto const mark : marks_)
+      if (auto const reached = session_->reached(mark); !reached || !*reached) return false;
+    return true;
+  }
+
   devices::GpuUnit& gpu_;
   Lane const lane_;
   std::array<devices::PinnedSlot, 2> const slots_;
-  std::unique_ptr<devices::GpuSession> const session_;  // its end waits for what it still does with the slots
+  std::unique_ptr<devices::GpuSession> session_;  // its end waits for what it still does with the slots
   std::array<devices::Mark, 2> marks_;
+  bool has_failed_ = false;
 };
 
 // Until slot n % 2 is free.

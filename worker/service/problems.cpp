@@ -50,6 +50,8 @@ ProblemCode of(engine::EngineErrc code) {
       return ProblemCode::peer_lost;
     case corrupt_frame:
       return ProblemCode::corrupt_frame;
+    case device_failed:
+      return ProblemCode::device_failed;
     case deadline_exceeded:
       return ProblemCode::deadline_exceeded;
     case aborted:

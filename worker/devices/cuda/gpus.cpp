@@ -105,14 +105,17 @@ Status GpuUnit::in_pieces(std::uint64_t bytes, Move const& move) {
   if (!second) return second.error();
   PinnedSlot* const slots[] = {&*first, &*second};
   // After the slots: its end waits for what it still does with them.
-  auto session = gpu_->session();
-  if (!session) {
-    saw(session.error());
-    return session.error();
+  auto queues = session();
+  if (!queues) {
+    saw(queues.error());
+    return queues.error();
   }
-  auto const status = move(**session, slots, bytes);
-  count((*session)->use());
-  if (!status) saw(status.error());
+  auto const status = move(**queues, slots, bytes);
+  count((*queues)->use());
+  if (status)
+    give_back(std::move(*queues));
+  else
+    saw(status.error());
   return status;
 }
 
@@ -184,18 +187,21 @@ Status GpuUnit::read(std::span<std::byte const> from,
 // What work() queues on the session's lane for it, to its end.
 template <class Work>
 Status GpuUnit::compute(Work const& work) {
-  auto session = gpu_->session();
-  if (!session) {
-    saw(session.error());
-    return session.error();
+  auto queues = session();
+  if (!queues) {
+    saw(queues.error());
+    return queues.error();
   }
-  auto status = work(**session);
+  auto status = work(**queues);
   if (status) {
-    auto const mark = (*session)->mark(Lane::compute);
-    status = mark ? done(**session, *mark) : Status(mark.error());
+    auto const mark = (*queues)->mark(Lane::compute);
+    status = mark ? done(**queues, *mark) : Status(mark.error());
   }
-  count((*session)->use());
-  if (!status) saw(status.error());
+  count((*queues)->use());
+  if (status)
+    give_back(std::move(*queues));
+  else
+    saw(status.error());
   return status;
 }
 
