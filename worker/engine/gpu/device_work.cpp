@@ -148,7 +148,7 @@ void DeviceWork::work(std::uint32_t i, DevicePiece const& piece, DeviceClient& c
 }
 
 bool DeviceWork::poll() {
-  bool moved = false;
+  bool moved = error_.has_value();
   for (auto& queue : pending_)
     while (!error_ && !queue.empty()) {
       auto const reached = session_->reached(queue.front().mark);

@@ -60,7 +60,8 @@ class DeviceWork {
 
   // Tells of what has been done meanwhile. True if there was any, or an error.
   bool poll();
-  [[nodiscard]] bool is_at_work() const { return pieces_ != 0 && !error_; }
+  // There is something to poll for: work, or an error, which may have come between two polls.
+  [[nodiscard]] bool is_at_work() const { return pieces_ != 0 || error_; }
   [[nodiscard]] std::optional<Error> const& error() const { return error_; }
   // Since when it has had work and done none of it.
   [[nodiscard]] Clock::TimePoint still_since() const { return still_since_; }

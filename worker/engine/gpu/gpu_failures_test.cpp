@@ -116,8 +116,8 @@ TEST_CASE("a run that needs more pinned memory than there is says how much, and 
 TEST_CASE("with one slot for all that it does, a run still comes through") {
   for (auto const* algorithm : algorithms::all_for(Op::all_reduce)) {
     LoopbackFleet fleet(on_gpus(4, 1, {.arena_bytes = 32 << 20, .pinned_bytes = 1 << 20}));
-    auto c = case_of(*algorithm, 1, 30000);
-    c.segment_bytes = 16 << 10;
+    auto c = case_of(*algorithm, 1, 12000);
+    c.segment_bytes = 4 << 10;
     Collective collective(fleet, c, fleet.now());
     REQUIRE_MESSAGE(collective.run(), algorithm->name);
     auto const wrong = collective.wrong();
