@@ -53,7 +53,7 @@ void check_all_blame(Collective const& collective, std::uint32_t ranks, plan::Ra
 }
 
 std::vector<std::byte> memory_of(Double& gpu) {
-  auto const all = gpu.gpu.behind(gpu.unit.arena().value()->bytes());
+  auto const all = gpu.gpu.behind(gpu.unit.arena_if_any()->bytes());  // also of a lost one
   return {all.begin(), all.end()};
 }
 
