@@ -75,6 +75,38 @@ awaitable<void> by_the_only_one(World* world) {
   CHECK(co_await world->until(path, "/state", "lost"));
 }
 
+std::string loss_of(std::string const& worker) {
+  return path + "?lost_shard=0&suspect=" + worker + "&incarnation=0000000000000001";
+}
+
+FakeWorker& named(World* world, std::string const& worker) { return *world->workers[worker == "w0" ? 0 : 1]; }
+
+// Its device has failed, and it says so by itself.
+awaitable<void> by_an_owner_that_says_so(World* world) {
+  for (auto& worker : world->workers) worker->takes_one_at_a_time = true;
+  co_await world->stand();
+  auto const made = co_await world->put(path, R"({"group":"g","shape":[4],"replicas":2,"device":"cuda"})");
+  auto const owner = made.text("/endpoints/0/worker"), heir = made.text("/endpoints/1/worker");
+  CHECK(made.text("/device") == "cuda");
+  CHECK(named(world, heir).shards.begin()->second.parameter.device == "cuda");
+  named(world, owner).has_lost_shards = true;
+  co_await world->get(loss_of(owner));
+  CHECK(co_await world->until(path, "/endpoints/0/worker", heir));
+}
+
+// Its owner, which waits for it, goes on, and fills another one: here the same, with another device.
+awaitable<void> by_a_backup_that_says_so(World* world) {
+  for (auto& worker : world->workers) worker->takes_one_at_a_time = true;
+  co_await world->stand();
+  auto const made = co_await world->put(path, R"({"group":"g","shape":[4],"replicas":2,"device":"cuda"})");
+  auto const& owner = named(world, made.text("/endpoints/0/worker"));
+  co_await world->get(loss_of(made.text("/endpoints/1/worker")));
+  for (std::size_t calls = 0; calls < 100'000 && owner.shards.begin()->second.epoch < 3; ++calls)
+    co_await world->get(path);
+  CHECK(owner.shards.begin()->second.backups.size() == 1);
+  CHECK(co_await world->until(path, "/state", "ready"));
+}
+
 void tell(awaitable<void> (*story)(World*)) {
   World world(2);
   world.tell(story(&world));
@@ -84,6 +116,8 @@ void tell(awaitable<void> (*story)(World*)) {
 
 TEST_CASE("an owner of many shards is lost: its backup hears of them in a few requests") { tell(together); }
 TEST_CASE("an owner that does not have its shard any more is followed by its backup") { tell(by_an_owner_without_it); }
+TEST_CASE("an owner that says that its shard has gone is followed by its backup") { tell(by_an_owner_that_says_so); }
+TEST_CASE("a backup that says that its shard has gone is waited for no longer") { tell(by_a_backup_that_says_so); }
 TEST_CASE("a shard that its only owner does not have any more is lost") { tell(by_the_only_one); }
 TEST_CASE("a worker of an earlier release, which does not take many shards at once, is told of each") {
   tell(one_by_one);

@@ -102,7 +102,8 @@ void Life::start_worker(std::size_t index) {
   options.incarnation = 1000 * (index + 1) + ++seat.lives;
   options.has_threads = false;
   machine_.run_as(process->host, [&] {
-    process->service = std::make_unique<service::Worker>(process->host.io, options, log_, [](std::string const&) {});
+    process->service = std::make_unique<service::Worker>(
+        process->host.io, options, devices::FoundGpus{{}, "a simulation has none"}, log_, [](std::string const&) {});
     if (auto const opened = process->service->open(); !opened)
       broken("a worker does not start: " + opened.error().detail);
   });

@@ -118,9 +118,6 @@ Status GpuElements::take(Optimizer const& optimizer, std::uint64_t elements, Dty
   for (auto& memory : arriving_)
     if (auto const taken = take_one(memory, piece); !taken) return taken;
   if (auto const taken = take_one(sums_, is_half(dtype) ? 2 * piece : piece); !taken) return taken;
-  auto session = unit_.gpu().session();
-  if (!session) return session.error();
-  session_ = std::move(*session);
   for (std::size_t i = 1; i < arrays_.size(); ++i)
     if (auto const filled = fill(arrays_[i]); !filled) return filled;
   return ok();
@@ -151,7 +148,12 @@ Status GpuElements::fill(Held const& array) {
 template <class Work>
 Status GpuElements::in_session(Work const& work) {
   if (auto const why = unit_.lost()) return Error(GpuErrc::lost, *why);
-  if (session_ == nullptr) return Error(GpuErrc::failed, "an earlier step over these elements failed");
+  if (session_ == nullptr) {
+    auto session = unit_.gpu().session();
+    if (!session) return seen(session.error());
+    session_ = std::move(*session);
+    counted_ = {};
+  }
   auto status = work(*session_);
   if (status) status = all_done(*session_, Lane::compute);
   auto const use = session_->use();

@@ -73,6 +73,7 @@ class Worker {
     return push;
   }
   [[nodiscard]] GpuDouble& gpu() const { return dynamic_cast<GpuDouble&>(gpus_[0].gpu()); }
+  [[nodiscard]] devices::PinnedPool& pinned() const { return gpus_[0].pinned(); }
   [[nodiscard]] std::uint64_t downloaded() const { return gpus_[0].totals().use.out_bytes; }
   asio::awaitable<void> stop() {
     co_await host->stop();
@@ -204,6 +205,28 @@ asio::awaitable<void> backup_fails(Worker*, Worker* backup) {
   CHECK(backup->host->complete(0, 1).has_value());
 }
 
+// All that is pinned is somebody else's for a while.
+asio::awaitable<void> waits_for_pinned_memory(Worker* owner, Worker*) {
+  std::vector<devices::PinnedSlot> taken;
+  for (;;) {
+    auto slot = owner->pinned().take();
+    if (!slot) break;
+    taken.push_back(std::move(*slot));
+  }
+  auto gradient = owner->gradient(0);
+  auto const refused = co_await owner->host->push(std::move(gradient), soon());
+  CHECK(refused.error().code == http::ProblemCode::unavailable);
+  auto value = owner->gradient(0);
+  value.kind = PushKind::value;
+  auto const waits = co_await owner->host->push(value, steady_clock::now() + std::chrono::milliseconds(50));
+  CHECK(waits.error().code == http::ProblemCode::deadline_exceeded);
+  CHECK(owner->losses == std::vector<std::string>{});
+  taken.clear();
+  auto const pushed = co_await owner->host->push(value, soon());
+  CHECK(pushed.has_value());
+  CHECK(pushed->version == 1);
+}
+
 asio::awaitable<void> pull_fails(Worker* owner, Worker*) {
   auto push = owner->gradient(0);
   auto const pushed = co_await owner->host->push(std::move(push), soon());
@@ -228,6 +251,7 @@ TEST_CASE("a device that fails takes its shard with it: the owner says so, and a
   tell(takes_over);
 }
 TEST_CASE("a backup whose device fails takes nothing more, and says so once") { tell(backup_fails); }
+TEST_CASE("a push waits for pinned memory, or is refused, and the shard stays") { tell(waits_for_pinned_memory); }
 TEST_CASE("a copy that fails is a problem of who asked; a device that is lost with it is one of the shard") {
   tell(pull_fails);
 }

@@ -343,35 +343,39 @@ asio::awaitable<bool> ShardHost::replicate(LogEntry entry) {
   co_return false;
 }
 
+asio::awaitable<Status> ShardHost::compute(Shard::Change* change) {
+  auto const on_gpu = shard_->gpu() != nullptr;
+  if (change->bytes() <= inline_bytes && !on_gpu) co_return change->compute_all();
+  is_writing_ = change->is_in_place();
+  uses_device_ = on_gpu;
+  auto computed =
+      co_await asio::co_spawn(tools_.threads, compute_there(change, &tools_.threads), http::until_done_there());
+  uses_device_ = false;
+  is_writing_ = false;
+  co_return computed;
+}
+
 // A problem: the device has failed.
 asio::awaitable<std::optional<Problem>> ShardHost::apply(Push push) {
   constexpr std::chrono::milliseconds before_repeating{10};
-  auto const on_gpu = shard_->gpu() != nullptr;
-  while (uses_device_) co_await changed_.wait_until(http::TimePoint::max());
-  auto change = shard_->prepare(push);
-  while (!change) {
-    if (on_gpu && shard_->gpu()->lost()) co_return heed(change.error());
-    co_await pause(before_repeating);
+  for (;;) {
     while (uses_device_) co_await changed_.wait_until(http::TimePoint::max());
-    change = shard_->prepare(push);
+    auto change = shard_->prepare(push);
+    auto computed = change ? ok() : Status(change.error());
+    if (change) computed = co_await compute(&*change);
+    if (computed) {
+      auto const rows_before = shard_->rows().value_or(0);
+      shard_->finish(std::move(*change));
+      auto const created = shard_->rows().value_or(0) - rows_before;
+      if (created > 0 && role_ == Role::owner && tools_.events.rows_created) tools_.events.rows_created(created);
+      co_return std::nullopt;
+    }
+    // Memory is waited for: nothing has been changed yet. A value that was written in part is written again.
+    auto const is_lost = shard_->gpu() != nullptr && shard_->gpu()->lost();
+    auto const may_repeat = !change || push.kind == PushKind::value;
+    if (is_lost || !may_repeat) co_return break_down(computed.error());
+    co_await pause(before_repeating);
   }
-  auto computed = ok();
-  if (change->bytes() <= inline_bytes && !on_gpu) {
-    computed = change->compute_all();
-  } else {
-    is_writing_ = change->is_in_place();
-    uses_device_ = on_gpu;
-    computed =
-        co_await asio::co_spawn(tools_.threads, compute_there(&*change, &tools_.threads), http::until_done_there());
-    uses_device_ = false;
-    is_writing_ = false;
-  }
-  if (!computed) co_return break_down(computed.error());
-  auto const rows_before = shard_->rows().value_or(0);
-  shard_->finish(std::move(*change));
-  auto const created = shard_->rows().value_or(0) - rows_before;
-  if (created > 0 && role_ == Role::owner && tools_.events.rows_created) tools_.events.rows_created(created);
-  co_return std::nullopt;
 }
 
 asio::awaitable<void> ShardHost::pause(std::chrono::milliseconds duration) {

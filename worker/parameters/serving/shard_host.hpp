@@ -162,6 +162,7 @@ class ShardHost : public std::enable_shared_from_this<ShardHost> {
   boost::asio::awaitable<void> serve(JobPtr job);
   boost::asio::awaitable<bool> replicate(LogEntry entry);
   boost::asio::awaitable<std::optional<http::Problem>> apply(Push push);
+  boost::asio::awaitable<Status> compute(Shard::Change* change);
 
   // Of a shard on a GPU: one thing at a time waits for the device, on another thread.
   class DeviceTurn;
