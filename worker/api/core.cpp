@@ -84,8 +84,8 @@ Result<std::shared_ptr<Core>> Core::start(WorkerOptions options) {
 
 Core::Core(service::WorkerOptions options, std::string const& log_level)
     : has_coordinator_(!options.coordinator.empty()),
-      service_(control_, std::move(options), {{}, "no GPU: a program's own tensors lie in its memory"}, make_log(log_level),
-               [this](std::string const& why) { end(Error(WorkerErrc::fenced, why)); }),
+      service_(control_, std::move(options), {{}, "no GPU: a program's own tensors lie in its memory"},
+               make_log(log_level), [this](std::string const& why) { end(Error(WorkerErrc::fenced, why)); }),
       plans_(plan_cache_bytes) {}
 
 Core::~Core() = default;
