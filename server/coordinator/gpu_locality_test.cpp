@@ -57,21 +57,15 @@ awaitable<void> follows_them_after_a_restart_too(World* world) {
 awaitable<void> prices_them_where_tensors_lie(World* world) {
   co_await join_all(world);
   CHECK((co_await world->put("/v1/groups/g", R"({"size":8})")).status == 201);
-  // Of one group, so that both are asked with the same costs.
-  auto const lying_on = [world](std::string const& device) {
-    for (auto& worker : world->workers) worker->tensors["x"] = {"f32", "16777216", 1, device};
-  };
+  for (auto& worker : world->workers) worker->tensors["x"] = {"f32", "16777216", 1, "cuda:0"};
   auto const seconds_of = [](World::Said const& ran) {
     CHECK(ran.text("/state") == "succeeded");
     return ran.json.at_pointer("/predicted_seconds").to_number<double>();
   };
   std::string const ring = R"({"group":"g","tensor":"x","algorithm":"ring"})";
-  lying_on("cuda:0");
   auto const on_gpus = seconds_of(co_await world->post("/v1/collectives?wait=5s", ring));
-  lying_on("cpu");
-  auto const in_host_memory = seconds_of(co_await world->post("/v1/collectives?wait=5s", ring));
-  CHECK(in_host_memory > 5 * on_gpus);
-  world->workers[5]->tensors["x"].device = "cuda:0";
+  // One is enough. What these runs take is learned: later ones are not priced by the model any more.
+  world->workers[5]->tensors["x"].device = "cpu";
   CHECK(seconds_of(co_await world->post("/v1/collectives?wait=5s", ring)) > 5 * on_gpus);
 }
 
