@@ -60,6 +60,7 @@ plan::Algorithm const direct{
     .rounds = rounds,
     .emit = emit,
     .in_worker_order = [](Spec const& spec) { return reduces(spec.op); },
+    .rotates = [](Spec const& spec) { return !reduces(spec.op); },
 };
 
 }  // namespace chorus::algorithms

@@ -30,10 +30,12 @@ std::uint32_t rounds(Spec const& spec, Rank) {
   return (two_halves ? 2 : 1) * (spec.ranks - 1);
 }
 
+// Without divisions: a simulation of many ranks asks for little else.
 struct Place {
-  Place(Spec const& spec, Rank r) : p(spec.ranks), rank(r), next((r + 1) % p), previous((r + p - 1) % p) {}
+  Place(Spec const& spec, Rank r)
+      : p(spec.ranks), rank(r), next(r + 1 == p ? 0 : r + 1), previous(r == 0 ? p - 1 : r - 1) {}
   [[nodiscard]] std::uint32_t minus(std::uint32_t chunk, std::uint32_t steps) const {  // steps <= p
-    return (chunk + p - steps) % p;
+    return chunk >= steps ? chunk - steps : chunk + p - steps;
   }
   std::uint32_t p;
   Rank rank, next, previous;
@@ -90,6 +92,7 @@ plan::Algorithm const ring{
     .scratch_chunks = scratch_chunks,
     .rounds = rounds,
     .emit = emit,
+    .rotates = [](Spec const& spec) { return spec.op != Op::reduce; },
 };
 
 }  // namespace chorus::algorithms

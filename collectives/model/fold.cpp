@@ -36,22 +36,12 @@ Rank spread(std::uint32_t n, std::uint32_t ranks) {
   return static_cast<Rank>((turn - std::floor(turn)) * ranks);
 }
 
-// How many instructions a call of emit() makes.
-class Counter : public plan::Sink {
- public:
-  void put(Instruction const&) override { ++count_; }
-  [[nodiscard]] std::uint64_t count() const { return count_; }
-
- private:
-  std::uint64_t count_ = 0;
-};
-
 // What a call of emit() costs, in instructions: some look through the whole shape.
 std::uint64_t effort_per_round(Algorithm const& algorithm, Spec const& spec, std::uint32_t rounds) {
   constexpr std::uint32_t most = 16;
-  Counter counter;
-  for (std::uint32_t round = 0; round < rounds && round < most; ++round) algorithm.emit(spec, 0, round, counter);
-  return std::max<std::uint64_t>(counter.count() / std::clamp(rounds, 1u, most), 1) + spec.shape.size() / 16;
+  plan::Sink sink;
+  for (std::uint32_t round = 0; round < rounds && round < most; ++round) algorithm.emit(spec, 0, round, sink);
+  return std::max<std::uint64_t>(sink.size() / std::clamp(rounds, 1u, most), 1) + spec.shape.size() / 16;
 }
 
 Sample sample_of(Algorithm const& algorithm, Spec const& spec, std::uint64_t budget) {
@@ -98,7 +88,7 @@ struct Work {
   std::uint64_t sent_bytes = 0;
 };
 
-class Fold : public plan::Sink {
+class Fold {
  public:
   Fold(Algorithm const& algorithm, Spec const& spec, Network const& network, Volume const& volume, Sample sample)
       : algorithm_(algorithm),
@@ -174,7 +164,9 @@ class Fold : public plan::Sink {
     for (nth_ = 0; nth_ < sample_.ranks.size(); ++nth_) {
       first_ = {};
       received_.clear();
-      algorithm_.emit(spec_, sample_.ranks[nth_], round, *this);
+      sink_.clear();
+      algorithm_.emit(spec_, sample_.ranks[nth_], round, sink_);
+      for (auto const& instruction : sink_.instructions()) add(instruction);
       for (auto const chunk : received_) fresh_[nth_][chunk] = true;
       slowest_s = std::max(slowest_s, std::max(first_.send_s, first_.receive_s) + first_.latency_s + first_.local_s);
       if (network_.shares_cores()) slowest_s = std::max(slowest_s, first_.core_s);
@@ -203,7 +195,7 @@ class Fold : public plan::Sink {
   }
 
   // First segments are summed up by round, the rest for the whole plan.
-  void put(Instruction const& i) override {
+  void add(Instruction const& i) {
     auto const writes = i.writes_dst();
     auto const carried =
         volume_.bytes({writes ? i.dst : i.src, writes ? i.dst_chunk : i.src_chunk, i.chunks, i.stride});
@@ -286,6 +278,7 @@ class Fold : public plan::Sink {
   std::vector<std::vector<bool>> fresh_;  // per sampled rank and chunk: received in earlier rounds, and not sent since
   std::vector<std::size_t> received_;     // in this round, by the rank that emits
   double longest_wait_s_ = 0;
+  plan::Sink sink_;
   Work first_;           // of the rank that emits, in this round
   std::size_t nth_ = 0;  // which of the sampled ranks emits
   bool sends_ = false;   // somebody in this round

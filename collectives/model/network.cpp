@@ -35,7 +35,10 @@ Network::Network(std::span<Locality const> localities, Constants const& constant
     for (auto& link : constants_.level) link.alpha_s += constants.wake_s;
     wake_s_ = constants.wake_s;
   }
-  if (links_ == nullptr) return;
+  if (links_ == nullptr) {
+    if (only_level_) only_hop_ = hop_of(constants_.link(*only_level_));
+    return;
+  }
   CHORUS_ASSERT(links_->size() == ranks(), "a link matrix of as many workers as there are ranks");
   pairs_.resize(std::size_t{ranks()} * ranks());
   for (plan::Rank from = 0; from < ranks(); ++from)

@@ -14,6 +14,11 @@
 
 namespace chorus::model {
 
+// What a message between two ranks costs, and of its latency what keeps each end from its next message.
+struct Hop {
+  double alpha_s, beta_s_per_byte, overhead_s;
+};
+
 // Immutable; from any thread. Groups of a level (host to region) are numbered by the first rank in them.
 class Network {
  public:
@@ -35,6 +40,9 @@ class Network {
   }
   [[nodiscard]] LinkCost const& link(plan::Rank from, plan::Rank to) const {
     return pairs_.empty() ? constants_.link(level(from, to)) : pairs_[std::size_t{from} * ranks() + to];
+  }
+  [[nodiscard]] Hop hop(plan::Rank from, plan::Rank to) const {
+    return only_hop_ ? *only_hop_ : hop_of(link(from, to));
   }
   // That were given; null: every link is that of its level.
   [[nodiscard]] topology::LinkMatrix const* links() const { return links_; }
@@ -69,6 +77,10 @@ class Network {
   [[nodiscard]] std::string name_of_group(Level level, plan::Rank group) const;
 
  private:
+  [[nodiscard]] Hop hop_of(LinkCost const& cost) const {
+    return {cost.alpha_s, cost.beta_s_per_byte, constants_.overhead_s(cost)};
+  }
+
   std::span<Locality const> localities_;
   Constants constants_;
   std::vector<topology::LocalityGroups> groups_;
@@ -76,6 +88,7 @@ class Network {
   std::vector<Level> limited_levels_;
   double wake_s_ = 0;
   std::optional<Level> only_level_;  // of all pairs of different ranks
+  std::optional<Hop> only_hop_;      // with it, if no links were given
   topology::LinkMatrix const* links_;
   std::vector<LinkCost> pairs_;  // of the given links, row by row
 };

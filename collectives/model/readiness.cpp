@@ -20,17 +20,18 @@ void for_each_cell(Rows const& rows, plan::Rank rank, plan::Slice range, Visit v
 
 }  // namespace
 
-Readiness::Readiness(std::uint32_t ranks, std::uint32_t output_chunks, std::uint32_t scratch_chunks) {
-  rows_[0] = make_rows(ranks, output_chunks);
-  rows_[1] = make_rows(ranks, scratch_chunks);
-  cells_.resize(rows_[1].begin + std::size_t{ranks} * rows_[1].cells);
+Readiness::Readiness(std::uint32_t ranks, std::uint32_t output_chunks, std::uint32_t scratch_chunks, bool in_place) {
+  auto& [input, output, scratch] = rows_;
+  output = make_rows(ranks, output_chunks);
+  scratch = make_rows(ranks, scratch_chunks);
+  if (in_place) input = output;
 }
 
 Interval Readiness::of_many(plan::Rank rank, plan::Slice range) const {
   Interval ready;
   bool as_one = true;
   auto const tag = tag_of(range);
-  for_each_cell(rows_[index(range.buffer)], rank, range, [&](std::size_t at) {
+  for_each_cell(rows_of(range.buffer), rank, range, [&](std::size_t at) {
     auto const& cell = cells_[at];
     ready = later(ready, cell.ready);
     as_one = as_one && (cell.tag == tag || cell.ready.last_s == 0);
@@ -41,16 +42,17 @@ Interval Readiness::of_many(plan::Rank rank, plan::Slice range) const {
 
 void Readiness::set_many(plan::Rank rank, plan::Slice range, Interval ready) {
   auto const tag = tag_of(range);
-  for_each_cell(rows_[index(range.buffer)], rank, range, [&](std::size_t at) { cells_[at] = {ready, tag}; });
+  for_each_cell(rows_of(range.buffer), rank, range, [&](std::size_t at) { cells_[at] = {ready, tag}; });
 }
 
 Readiness::Rows Readiness::make_rows(std::uint32_t ranks, std::uint32_t chunks) {
   Rows rows;
-  rows.begin = std::size_t{ranks} * rows_[0].cells;
+  rows.begin = cells_.size();
   if (chunks == 0) return rows;
   auto const most = std::max(most_cells / ranks, 1u);
   while ((chunks - 1) >> rows.shift >= most) ++rows.shift;
   rows.cells = ((chunks - 1) >> rows.shift) + 1;
+  cells_.resize(cells_.size() + std::size_t{ranks} * rows.cells);
   return rows;
 }
 

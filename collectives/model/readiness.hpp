@@ -13,21 +13,22 @@ namespace chorus::model {
 // what was last written there, which delays what needs another chunk of it.
 class Readiness {
  public:
-  // Of p ranks with so many chunks of output and of scratch each. Inputs are there from the beginning.
-  Readiness(std::uint32_t ranks, std::uint32_t output_chunks, std::uint32_t scratch_chunks);
+  // Of p ranks with so many chunks of output and of scratch each. In place the output is the input; otherwise inputs
+  // are there from the beginning.
+  Readiness(std::uint32_t ranks, std::uint32_t output_chunks, std::uint32_t scratch_chunks, bool in_place);
 
   // Segments of the range can be used one by one if exactly this range was written as one.
   [[nodiscard]] Interval of(plan::Rank rank, plan::Slice range) const {
-    if (range.buffer == plan::Buffer::input) return {};
-    auto const& rows = rows_[index(range.buffer)];
+    auto const& rows = rows_of(range.buffer);
+    if (rows.cells == 0) return {};
     auto const cell = rows.cell(rank, range.chunk);
     if (rows.is_one_cell(range)) return seen(cells_[cell], tag_of(range));
     return of_many(rank, range);
   }
 
-  // Not of the input.
+  // Not of an input that is not the output.
   void set(plan::Rank rank, plan::Slice range, Interval ready) {
-    auto const& rows = rows_[index(range.buffer)];
+    auto const& rows = rows_of(range.buffer);
     if (rows.is_one_cell(range))
       cells_[rows.cell(rank, range.chunk)] = {ready, tag_of(range)};
     else
@@ -42,7 +43,7 @@ class Readiness {
   // The cells of one buffer of all ranks.
   struct Rows {
     std::size_t begin = 0;
-    std::uint32_t cells = 0;  // per rank
+    std::uint32_t cells = 0;  // per rank; 0: is there from the beginning
     std::uint32_t shift = 0;  // chunks per cell, as a power of two
 
     [[nodiscard]] std::size_t cell(plan::Rank rank, std::uint32_t chunk) const {
@@ -54,7 +55,7 @@ class Readiness {
     }
   };
 
-  static std::size_t index(plan::Buffer buffer) { return buffer == plan::Buffer::output ? 0 : 1; }
+  [[nodiscard]] Rows const& rows_of(plan::Buffer buffer) const { return rows_[static_cast<std::size_t>(buffer)]; }
   static std::uint64_t tag_of(plan::Slice range) {
     return (std::uint64_t{range.chunk} << 32 | range.count) ^ (std::uint64_t{range.stride - 1} << 48);
   }
@@ -66,7 +67,7 @@ class Readiness {
   Rows make_rows(std::uint32_t ranks, std::uint32_t chunks);
 
   std::vector<Cell> cells_;
-  Rows rows_[2];
+  Rows rows_[3];  // by buffer
 };
 
 }  // namespace chorus::model

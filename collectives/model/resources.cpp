@@ -58,53 +58,36 @@ class Resources::Message {
 
 Resources::Resources(Network const& network)
     : network_(network),
-      segment_bytes_(static_cast<double>(network.constants().segment_bytes)),
+      segment_bytes_(network.constants().segment_bytes),
       send_ports_(network.ranks()),
       receive_ports_(network.ranks()) {
   for (auto const level : network.limited_levels()) {
     std::vector<Shared> const idle(network.ranks());
     uplinks_.push_back({level, network.uplink_s_per_byte(level), idle, idle});
   }
+  shares_anything_ = !uplinks_.empty() || network.shares_cores();
   if (!network.shares_cores()) return;
   cores_.resize(network.ranks());
   threads_.resize(network.ranks());
   woken_.resize(network.ranks());
 }
 
-// The same for a message of one segment that shares nothing but its ports: most of all messages, where they are many.
-Interval Resources::carry_segment(Port& sender, Port& receiver, Latency latency, double sent_s, double received_s,
-                                  double ready_s) {
-  auto const start_s = std::max({ready_s, sender.first_free_s, receiver.first_free_s});
-  auto const occupy = [&](Port& port, double bytes_s) {
-    port.first_free_s = start_s + latency.overhead_s + bytes_s;
-    port.last_free_s = std::max(port.last_free_s, start_s) + latency.overhead_s + bytes_s;
-    port.busy_s += bytes_s;
-  };
-  occupy(sender, sent_s);
-  occupy(receiver, received_s);
-  auto const done_s = start_s + latency.alpha_s + received_s;
-  return {done_s, done_s};
-}
-
-Interval Resources::carry(plan::Rank from, plan::Rank to, std::uint64_t bytes, Interval ready, bool reduces) {
+Interval Resources::carry_any(plan::Rank from, plan::Rank to, Hop const& hop, std::uint64_t bytes, Interval ready,
+                              bool reduces) {
   auto const& constants = network_.constants();
-  auto const& link = network_.link(from, to);
-  auto const beta = link.beta_s_per_byte;
-  auto const alpha_s = link.alpha_s + copies_s(network_, from, to, bytes);
-  auto const overhead_s = constants.overhead_s(link);
+  auto const beta = hop.beta_s_per_byte;
+  auto const alpha_s = hop.alpha_s + copies_s(network_, from, to, bytes);
+  auto const overhead_s = hop.overhead_s;
   auto const gamma = reduces ? constants.gamma_s_per_byte : 0;
   send_ports_[from].bytes += bytes;
-  if (static_cast<double>(bytes) <= segment_bytes_ && !shares_anything())
-    return carry_segment(send_ports_[from], receive_ports_[to], {alpha_s, overhead_s},
-                         static_cast<double>(bytes) * beta, static_cast<double>(bytes) * (beta + gamma), ready.first_s);
-  Message message(static_cast<double>(bytes), segment_bytes_, ready);
+  Message message(static_cast<double>(bytes), static_cast<double>(segment_bytes_), ready);
   message.wait_for(send_ports_[from]);
   message.wait_for(receive_ports_[to]);
   message.start(alpha_s, beta + gamma);
   // The sender's next message may start while the receiver reduces; the receiver's may not.
   message.occupy(send_ports_[from], alpha_s, overhead_s, beta);
   message.occupy(receive_ports_[to], alpha_s, overhead_s, beta + gamma);
-  if (!shares_anything()) return message.through();
+  if (!shares_anything_) return message.through();
 
   for (auto& [level, s_per_byte, out, in] : uplinks_) {
     auto const leaves = network_.group(level, from), enters = network_.group(level, to);
@@ -127,7 +110,7 @@ Interval Resources::carry(plan::Rank from, plan::Rank to, std::uint64_t bytes, I
 
 Interval Resources::work(plan::Rank rank, std::uint64_t bytes, Interval ready) {
   auto const& constants = network_.constants();
-  Message message(static_cast<double>(bytes), segment_bytes_, ready);
+  Message message(static_cast<double>(bytes), static_cast<double>(segment_bytes_), ready);
   message.start(0, constants.gamma_s_per_byte);
   if (!cores_.empty()) {
     message.share(threads_[rank], round_, 0, constants.gamma_s_per_byte);

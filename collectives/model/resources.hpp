@@ -1,6 +1,8 @@
 // What the messages of a simulation share: ports, data threads, network cards, uplinks, cores.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <limits>
 #include <string>
 #include <vector>
@@ -40,9 +42,15 @@ class Resources {
   // From here on messages are those of the next round.
   void next_round() { ++round_; }
 
-  // A message of which the sender has the data, and the receiver everything else that it needs, as `ready` says. When
-  // it has arrived and, if it is to be reduced, has been.
-  Interval carry(plan::Rank from, plan::Rank to, std::uint64_t bytes, Interval ready, bool reduces);
+  // A message on the link of its two ranks, of which the sender has the data, and the receiver everything else that it
+  // needs, as `ready` says. When it has arrived and, if it is to be reduced, has been.
+  Interval carry(plan::Rank from, plan::Rank to, Hop const& hop, std::uint64_t bytes, Interval ready, bool reduces) {
+    if (bytes > segment_bytes_ || shares_anything_) return carry_any(from, to, hop, bytes, ready, reduces);
+    auto const gamma = reduces ? network_.constants().gamma_s_per_byte : 0;
+    send_ports_[from].bytes += bytes;
+    return carry_segment(send_ports_[from], receive_ports_[to], hop, seconds(bytes, hop.beta_s_per_byte),
+                         seconds(bytes, hop.beta_s_per_byte + gamma), ready.first_s);
+  }
 
   // A local copy or reduction.
   Interval work(plan::Rank rank, std::uint64_t bytes, Interval ready);
@@ -61,15 +69,30 @@ class Resources {
     double s_per_byte;
     std::vector<Shared> out, in;  // by group
   };
-  struct Latency {
-    double alpha_s, overhead_s;
-  };
-  static Interval carry_segment(Port& sender, Port& receiver, Latency latency, double sent_s, double received_s,
-                                double ready_s);
-  [[nodiscard]] bool shares_anything() const { return !uplinks_.empty() || !cores_.empty(); }
+
+  static double seconds(std::uint64_t bytes, double s_per_byte) {
+    return static_cast<double>(static_cast<std::int64_t>(bytes)) *
+           s_per_byte;  // one instruction, unlike without a sign
+  }
+  // A message of one segment that shares nothing but its ports: most of all messages, where they are many.
+  static Interval carry_segment(Port& sender, Port& receiver, Hop const& hop, double sent_s, double received_s,
+                                double ready_s) {
+    auto const start_s = std::max(std::max(ready_s, sender.first_free_s), receiver.first_free_s);
+    occupy(sender, start_s, hop.overhead_s, sent_s);
+    occupy(receiver, start_s, hop.overhead_s, received_s);
+    auto const done_s = start_s + hop.alpha_s + received_s;
+    return {done_s, done_s};
+  }
+  static void occupy(Port& port, double start_s, double overhead_s, double bytes_s) {
+    port.first_free_s = start_s + overhead_s + bytes_s;
+    port.last_free_s = std::max(port.last_free_s, start_s) + overhead_s + bytes_s;
+    port.busy_s += bytes_s;
+  }
+  Interval carry_any(plan::Rank from, plan::Rank to, Hop const& hop, std::uint64_t bytes, Interval ready, bool reduces);
 
   Network const& network_;
-  double segment_bytes_;
+  std::uint64_t segment_bytes_;
+  bool shares_anything_ = false;  // beside ports
   std::uint32_t round_ = 0;
   std::vector<Port> send_ports_, receive_ports_;  // by rank
   std::vector<Uplinks> uplinks_;

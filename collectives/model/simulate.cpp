@@ -6,13 +6,14 @@
 #include "collectives/model/readiness.hpp"
 #include "collectives/model/resources.hpp"
 #include "collectives/model/volume.hpp"
+#include "collectives/plan/rotation.hpp"
 
 namespace chorus::model {
 namespace {
 
 using plan::Algorithm, plan::Buffer, plan::Instruction, plan::Opcode, plan::Rank, plan::Spec;
 
-constexpr std::size_t most_others = 1 << 20;  // kept of one round: 24 MB
+constexpr std::size_t most_kept = 1 << 20;  // instructions of one round: 32 MB
 
 std::uint32_t most_scratch(Algorithm const& algorithm, Spec const& spec) {
   auto most = std::uint32_t{0};
@@ -22,29 +23,34 @@ std::uint32_t most_scratch(Algorithm const& algorithm, Spec const& spec) {
 
 // One round of all ranks at a time. What a send finds is looked up when it is emitted, before anything of its round
 // has landed.
-class Run : private plan::Sink {
+class Run {
  public:
   Run(Algorithm const& algorithm, Spec const& spec, Network const& network, Volume const& volume)
       : algorithm_(algorithm),
         spec_(spec),
-        in_place_(spec.in_place),
         network_(network),
         volume_(volume),
-        readiness_(spec.ranks, volume.chunks(), most_scratch(algorithm, spec)),
+        readiness_(spec.ranks, volume.chunks(), most_scratch(algorithm, spec), spec.in_place),
         resources_(network),
         first_send_(spec.ranks + 1),
-        first_other_(spec.ranks + 1) {}
+        next_(spec.ranks),
+        end_(spec.ranks) {}
 
   Simulation operator()() {
     std::vector<std::uint32_t> rounds(spec_.ranks);
     for (Rank rank = 0; rank < spec_.ranks; ++rank) rounds[rank] = algorithm_.rounds(spec_, rank);
     auto const last = *std::max_element(rounds.begin(), rounds.end());
     Simulation result;
+    bool const rotates = algorithm_.rotates != nullptr && algorithm_.rotates(spec_);
     for (std::uint32_t round = 0; round < last; ++round) {
       resources_.next_round();
-      emit(round, rounds);
+      if (rotates) {
+        rotate(round);
+      } else {
+        emit(round, rounds);
+        perform_round(round, rounds);
+      }
       if (!sends_.empty()) ++result.cost.rounds;
-      perform_round(round, rounds);
     }
     result.cost.seconds = end_s_;
     result.cost.bytes_per_rank = resources_.most_sent_bytes();
@@ -60,129 +66,161 @@ class Run : private plan::Sink {
     Rank to;
     bool taken = false;
   };
-  // An instruction that is no send. In another order than there, so that it is copied field by field: a processor that
-  // reads in one go what was just written in pieces waits.
-  struct Other {
-    Other(Instruction const& i, bool in_place)
-        : chunks(i.chunks),
-          src_chunk(i.src_chunk),
-          stride(i.stride),
-          dst_chunk(i.dst_chunk),
-          peer(i.peer),
-          dst(seen(i.dst, in_place)),
-          op(i.op),
-          src(seen(i.src, in_place)) {}
-    [[nodiscard]] plan::Slice read() const { return {src, src_chunk, chunks, stride}; }
-    [[nodiscard]] plan::Slice written() const { return {dst, dst_chunk, chunks, stride}; }
-
-    std::uint32_t chunks, src_chunk, stride, dst_chunk;
-    Rank peer;
-    Buffer dst;
-    Opcode op;
-    Buffer src;
-  };
 
   void emit(std::uint32_t round, std::vector<std::uint32_t> const& rounds) {
     sends_.clear();
-    others_.clear();
-    active_.clear();
-    keeps_others_ = true;
-    for (rank_ = 0; rank_ < spec_.ranks; ++rank_) {
-      first_send_[rank_] = sends_.size();
-      first_other_[rank_] = others_.size();
-      if (round < rounds[rank_]) algorithm_.emit(spec_, rank_, round, *this);
-      if (others_.size() > first_other_[rank_]) active_.push_back(rank_);
-      keeps_others_ = others_.size() < most_others;
+    sink_.clear();
+    keeps_ = true;
+    for (Rank rank = 0; rank < spec_.ranks; ++rank) {
+      if (!keeps_) sink_.clear();
+      first_send_[rank] = sends_.size();
+      next_[rank] = sink_.size();
+      if (round < rounds[rank]) algorithm_.emit(spec_, rank, round, sink_);
+      end_[rank] = sink_.size();
+      for (auto const& i : sink_.instructions().subspan(next_[rank]))
+        if (i.op == Opcode::send) emit_send(rank, i);
+      keeps_ = sink_.size() < most_kept && keeps_;
     }
     first_send_[spec_.ranks] = sends_.size();
-    first_other_[spec_.ranks] = others_.size();
+  }
+
+  // Where every rank does what rank 0 does: each of its instructions for all ranks, which is the order that
+  // perform_round() keeps, too.
+  void rotate(std::uint32_t round) {
+    sends_.clear();
+    sink_.clear();
+    algorithm_.emit(spec_, 0, round, sink_);
+    for (auto const& i : sink_.instructions())
+      if (i.op == Opcode::send) for_each_rank(i, [this](Rank rank, Instruction const& its) { emit_send(rank, its); });
+    for (auto const& i : sink_.instructions())
+      if (i.receives()) {
+        auto const* const sends = matching_sends(i.peer);
+        for_each_rank(i, [=, this](Rank rank, Instruction const& its) { receive(rank, its, sends[its.peer]); });
+      } else if (i.op != Opcode::send) {
+        for_each_rank(i, [this](Rank rank, Instruction const& its) { work(rank, its); });
+      }
+  }
+
+  // `of_rank_0` as each rank sees it.
+  template <typename Visit>
+  void for_each_rank(Instruction const& of_rank_0, Visit const& visit) {
+    plan::Rotation const rotate(spec_.ranks, volume_.chunks());
+    auto its = of_rank_0;
+    for (Rank rank = 0; rank < spec_.ranks; ++rank, rotate(its)) visit(rank, its);
+  }
+
+  // In a round that rotates, of all ranks what `from` sends to rank 0.
+  Send* matching_sends(Rank from) {
+    for (std::size_t first = 0; first < sends_.size(); first += spec_.ranks)
+      if (auto& send = sends_[first + from]; send.to == 0 && !send.taken) {
+        send.taken = true;
+        return &sends_[first];
+      }
+    CHORUS_ASSERT(false, "both ends of a message stand in the same round");
+  }
+
+  void emit_send(Rank rank, Instruction const& i) {
+    sends_.emplace_back(i.peer, volume_.bytes(read(i)), readiness_.of(rank, read(i)));
   }
 
   // The first instructions of all ranks, then the second ones, ...: who stands in line somewhere stands there in the
   // order of the emission, whatever the ranks' numbers.
   void perform_round(std::uint32_t round, std::vector<std::uint32_t> const& rounds) {
-    if (!keeps_others_) return perform_again(round, rounds);
-    for (std::size_t nth = 0; !active_.empty(); ++nth) {
-      auto kept = active_.begin();
-      for (auto const rank : active_) {
-        auto const at = first_other_[rank] + nth;
-        perform(rank, others_[at]);
-        if (at + 1 < first_other_[rank + 1]) *kept++ = rank;
-      }
-      active_.erase(kept, active_.end());
-    }
+    if (!keeps_) return perform_again(round, rounds);
+    active_.clear();
+    for (Rank rank = 0; rank < spec_.ranks; ++rank)
+      if (perform_next(rank)) active_.push_back(rank);
+    while (!active_.empty()) std::erase_if(active_, [this](Rank rank) { return !perform_next(rank); });
+  }
+
+  // Whether anything is left.
+  bool perform_next(Rank rank) {
+    auto const instructions = sink_.instructions();
+    auto& next = next_[rank];
+    auto const skip_sends = [&] {
+      while (next < end_[rank] && instructions[next].op == Opcode::send) ++next;
+      return next < end_[rank];
+    };
+    if (!skip_sends()) return false;
+    perform(rank, instructions[next++]);
+    return skip_sends();
   }
 
   // Rounds of very many instructions, most of them local: generated a second time, rank by rank, instead of kept.
   void perform_again(std::uint32_t round, std::vector<std::uint32_t> const& rounds) {
-    performs_ = true;
-    for (rank_ = 0; rank_ < spec_.ranks; ++rank_)
-      if (round < rounds[rank_]) algorithm_.emit(spec_, rank_, round, *this);
-    performs_ = false;
+    for (Rank rank = 0; rank < spec_.ranks; ++rank) {
+      sink_.clear();
+      if (round < rounds[rank]) algorithm_.emit(spec_, rank, round, sink_);
+      for (auto const& i : sink_.instructions())
+        if (i.op != Opcode::send) perform(rank, i);
+    }
   }
+
+  static plan::Slice read(Instruction const& i) { return {i.src, i.src_chunk, i.chunks, i.stride}; }
+  static plan::Slice written(Instruction const& i) { return {i.dst, i.dst_chunk, i.chunks, i.stride}; }
 
   // In place the output is the input.
-  static Buffer seen(Buffer buffer, bool in_place) {
-    return in_place && buffer == Buffer::input ? Buffer::output : buffer;
-  }
-
-  void put(Instruction const& i) override {
-    if (i.op != Opcode::send) {
-      if (performs_)
-        perform(rank_, Other(i, in_place_));
-      else if (keeps_others_)
-        others_.emplace_back(i, in_place_);
-    } else if (!performs_) {
-      plan::Slice const range{seen(i.src, in_place_), i.src_chunk, i.chunks, i.stride};
-      sends_.emplace_back(i.peer, volume_.bytes(range), readiness_.of(rank_, range));
-    }
+  [[nodiscard]] bool changes_nothing(Instruction const& i) const {
+    auto const is_output = [&](Buffer buffer) {
+      return buffer == Buffer::output || (spec_.in_place && buffer == Buffer::input);
+    };
+    return i.op == Opcode::copy && i.src_chunk == i.dst_chunk &&
+           (i.src == i.dst || (is_output(i.src) && is_output(i.dst)));
   }
 
   Send& matching_send(Rank from, Rank to) {
     for (auto i = first_send_[from]; i < first_send_[from + 1]; ++i)
-      if (sends_[i].to == to && !sends_[i].taken) return sends_[i];
+      if (sends_[i].to == to && !sends_[i].taken) {
+        sends_[i].taken = true;
+        return sends_[i];
+      }
     CHORUS_ASSERT(false, "both ends of a message stand in the same round");
   }
 
   // What a message is added to need not be there before the message is.
-  Interval awaited(Rank from, Rank to, Interval operand) {
-    auto const& link = network_.link(from, to);
-    auto const on_its_way_s = link.alpha_s - network_.constants().overhead_s(link);
+  static Interval awaited(Hop const& hop, Interval operand) {
+    auto const on_its_way_s = hop.alpha_s - hop.overhead_s;
     return {operand.first_s - on_its_way_s, operand.last_s - on_its_way_s};
   }
 
-  void perform(Rank rank, Other const& i) {
-    Interval done;
-    if (i.op == Opcode::recv || i.op == Opcode::recv_reduce) {
-      auto& send = matching_send(i.peer, rank);
-      send.taken = true;
-      bool const reduces = i.op == Opcode::recv_reduce;
-      auto const ready = reduces ? later(send.ready, awaited(i.peer, rank, readiness_.of(rank, i.read()))) : send.ready;
-      done = resources_.carry(i.peer, rank, send.bytes, ready, reduces);
-    } else {
-      if (i.op == Opcode::copy && i.src == i.dst && i.src_chunk == i.dst_chunk) return;
-      auto ready = readiness_.of(rank, i.read());
-      if (i.op == Opcode::reduce) ready = later(ready, readiness_.of(rank, i.written()));
-      done = resources_.work(rank, volume_.bytes(i.written()), ready);
-    }
-    readiness_.set(rank, i.written(), done);
+  void perform(Rank rank, Instruction const& i) {
+    if (i.receives())
+      receive(rank, i, matching_send(i.peer, rank));
+    else
+      work(rank, i);
+  }
+
+  void receive(Rank rank, Instruction const& i, Send const& send) {
+    bool const reduces = i.op == Opcode::recv_reduce;
+    auto const hop = network_.hop(i.peer, rank);
+    auto const ready = reduces ? later(send.ready, awaited(hop, readiness_.of(rank, read(i)))) : send.ready;
+    land(rank, i, resources_.carry(i.peer, rank, hop, send.bytes, ready, reduces));
+  }
+
+  void work(Rank rank, Instruction const& i) {
+    if (changes_nothing(i)) return;
+    auto ready = readiness_.of(rank, read(i));
+    if (i.op == Opcode::reduce) ready = later(ready, readiness_.of(rank, written(i)));
+    land(rank, i, resources_.work(rank, volume_.bytes(written(i)), ready));
+  }
+
+  void land(Rank rank, Instruction const& i, Interval done) {
+    readiness_.set(rank, written(i), done);
     end_s_ = std::max(end_s_, done.last_s);
   }
 
   Algorithm const& algorithm_;
   Spec const& spec_;
-  bool const in_place_;
   Network const& network_;
   Volume const& volume_;
   Readiness readiness_;
   Resources resources_;
-  Rank rank_ = 0;             // of those that emit
-  bool keeps_others_ = true;  // instructions that are no sends, of this round
-  bool performs_ = false;     // them as they are emitted
+  plan::Sink sink_;    // this round's instructions of all ranks, or of one where they are too many
+  bool keeps_ = true;  // those of all ranks
   std::vector<Send> sends_;
-  std::vector<Other> others_;
-  std::vector<std::size_t> first_send_, first_other_;  // per rank
-  std::vector<Rank> active_;                           // have something left to do in this round
+  std::vector<std::size_t> first_send_;  // per rank
+  std::vector<std::size_t> next_, end_;  // per rank, of its instructions in the sink
+  std::vector<Rank> active_;             // have something left to do in this round
   double end_s_ = 0;
 };
 

@@ -52,6 +52,30 @@ TEST_CASE("where the closed form is exact, so is the simulation: ring, star, tre
   CHECK(microseconds(algorithms::recursive_doubling, {.op = Op::barrier, .ranks = 8}, 0) == approximately(3 + 0.007));
 }
 
+TEST_CASE("where all ranks do the same, one of them is looked at, and all come out as if each had been") {
+  for (std::string const topology : {"flat:9", "hosts:3x3", "racks:2x3x2"})
+    for (auto const op : {Op::all_reduce, Op::all_gather, Op::reduce_scatter, Op::all_to_all})
+      for (auto const* algorithm : algorithms::all_for(op))
+        for (bool const in_place : {false, true}) {
+          auto const localities = places(topology);
+          Spec const spec{.op = op, .ranks = static_cast<std::uint32_t>(localities.size()), .in_place = in_place};
+          if (algorithm->rotates == nullptr || algorithm->check(spec_of(*algorithm, spec)).has_error()) continue;
+          auto each_by_itself = *algorithm;
+          each_by_itself.rotates = nullptr;
+          for (std::uint64_t const bytes : {1'000, 1'000'003}) {
+            auto const at_once = simulated(*algorithm, spec, localities, defaults_for(topology), bytes);
+            auto const one_by_one = simulated(each_by_itself, spec, localities, defaults_for(topology), bytes);
+            CAPTURE(topology);
+            CAPTURE(algorithm->name);
+            CAPTURE(name(op));
+            CHECK(at_once.cost.seconds == one_by_one.cost.seconds);
+            CHECK(at_once.cost.bytes_per_rank == one_by_one.cost.bytes_per_rank);
+            CHECK(at_once.cost.rounds == one_by_one.cost.rounds);
+            CHECK(at_once.bottleneck == one_by_one.bottleneck);
+          }
+        }
+}
+
 TEST_CASE("segments flow through a chain as they do when each is followed") {
   auto constants = round_numbers();
   constants.segment_bytes = 10'000;

@@ -10,25 +10,10 @@
 #include <vector>
 
 #include "collectives/core/result.hpp"
-#include "collectives/plan/instruction.hpp"
+#include "collectives/plan/sink.hpp"
 #include "collectives/plan/spec.hpp"
 
 namespace chorus::plan {
-
-enum class Final : bool { no, yes };
-
-// Where emit() writes one round. The two slices of a call have equal count and stride.
-class Sink {
- public:
-  virtual ~Sink() = default;
-  virtual void put(Instruction const& instruction) = 0;
-
-  void send(Rank peer, Slice src);
-  void recv(Rank peer, Slice dst);
-  void recv_reduce(Rank peer, Slice operand, Slice dst, Final final = Final::no);  // dst = operand (op) received
-  void copy(Slice src, Slice dst, Final final = Final::no);
-  void reduce(Slice src, Slice dst, Final final = Final::no);  // dst = dst (op) src
-};
 
 using Shape = std::vector<std::uint32_t>;
 
@@ -59,6 +44,10 @@ struct Algorithm {
   // Every element is reduced at one place, the contributions taken in rank order, one by one: the same bits from all
   // algorithms for which this holds. Null: never.
   bool (*in_worker_order)(Spec const& spec) = nullptr;
+
+  // Every rank does what rank 0 does, on a group that is rotated by its own number (rotated(), rotation.hpp), so that a
+  // simulation looks at one rank's instructions only. Null: never.
+  bool (*rotates)(Spec const& spec) = nullptr;
 };
 
 }  // namespace chorus::plan

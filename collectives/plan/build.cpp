@@ -5,38 +5,30 @@
 namespace chorus::plan {
 namespace {
 
-// Takes down what an author emits, and stops an author who names what does not exist.
-class Collector final : public Sink {
- public:
-  explicit Collector(Program& program) : program_(program) {}
-
-  void put(Instruction const& instruction) override {
-    if (instruction.reads_src()) check(instruction, instruction.src, instruction.src_chunk);
-    if (instruction.writes_dst()) check(instruction, instruction.dst, instruction.dst_chunk);
-    if (instruction.op == Opcode::send || instruction.receives())
-      CHORUS_ASSERT(instruction.peer < program_.spec.ranks && instruction.peer != program_.rank,
-                    "the peer is another rank");
-    program_.instructions.push_back(instruction);
-  }
-
- private:
-  void check(Instruction const& instruction, Buffer buffer, std::uint32_t chunk) const {
-    CHORUS_ASSERT(instruction.chunks >= 1 && instruction.stride >= 1, "an instruction moves distinct chunks");
-    CHORUS_ASSERT(in_bounds(program_, buffer, chunk, instruction), "chunks lie within their buffer");
-  }
-
-  Program& program_;
-};
+// Stops an author who names what does not exist.
+void check_exists(Program const& program, Instruction const& instruction) {
+  auto const holds = [&](Buffer buffer, std::uint32_t chunk) { return in_bounds(program, buffer, chunk, instruction); };
+  CHORUS_ASSERT(instruction.chunks >= 1 && instruction.stride >= 1, "an instruction moves distinct chunks");
+  CHORUS_ASSERT(!instruction.reads_src() || holds(instruction.src, instruction.src_chunk),
+                "chunks that are read lie within their buffer");
+  CHORUS_ASSERT(!instruction.writes_dst() || holds(instruction.dst, instruction.dst_chunk),
+                "chunks that are written lie within their buffer");
+  if (instruction.op == Opcode::send || instruction.receives())
+    CHORUS_ASSERT(instruction.peer < program.spec.ranks && instruction.peer != program.rank,
+                  "the peer is another rank");
+}
 
 void generate(Algorithm const& algorithm, Program& program) {
   auto const rounds = algorithm.rounds(program.spec, program.rank);
-  Collector collector(program);
+  Sink sink;
   program.round_begin.reserve(std::size_t{rounds} + 1);
   for (std::uint32_t round = 0; round < rounds; ++round) {
-    program.round_begin.push_back(static_cast<std::uint32_t>(program.instructions.size()));
-    algorithm.emit(program.spec, program.rank, round, collector);
+    program.round_begin.push_back(static_cast<std::uint32_t>(sink.size()));
+    algorithm.emit(program.spec, program.rank, round, sink);
   }
-  program.round_begin.push_back(static_cast<std::uint32_t>(program.instructions.size()));
+  program.round_begin.push_back(static_cast<std::uint32_t>(sink.size()));
+  program.instructions = std::move(sink).instructions();
+  for (auto const& instruction : program.instructions) check_exists(program, instruction);
 }
 
 }  // namespace

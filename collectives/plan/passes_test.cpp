@@ -14,7 +14,7 @@ using namespace chorus::plan;
 namespace {
 
 // Rounds as an author emits them, for rank 0 of 4 and vectors of 8 chunks.
-class Rounds final : public Sink {
+class Rounds : public Sink {
  public:
   explicit Rounds(bool in_place = false) {
     program.spec = {.algorithm = "hand_written", .ranks = 4, .in_place = in_place};
@@ -23,15 +23,15 @@ class Rounds final : public Sink {
     program.input = program.output = {0, 8};
     program.round_begin = {0, 0};
   }
-  void put(Instruction const& instruction) override {
-    program.instructions.push_back(instruction);
-    program.round_begin.back() += 1;
-  }
   Rounds& next_round() {
+    program.round_begin.back() = static_cast<std::uint32_t>(size());
     program.round_begin.push_back(program.round_begin.back());
     return *this;
   }
   Program built() {
+    program.round_begin.back() = static_cast<std::uint32_t>(size());
+    program.instructions.assign(instructions().begin(), instructions().end());
+    for (auto& instruction : program.instructions) instruction.lane = lane;
     unify_in_place(program);
     order_rounds(program);
     number_messages(program);
@@ -42,6 +42,7 @@ class Rounds final : public Sink {
   }
 
   Program program;
+  std::uint16_t lane = 0;
 };
 
 using Waits = std::vector<Dependency>;
@@ -198,7 +199,7 @@ TEST_CASE("a message of other chunks, length, lane or place in the order changes
   auto const digest = [](std::initializer_list<Slice> slices, std::uint16_t lane = 0) {
     Rounds rounds;
     for (auto const& slice : slices) rounds.next_round().send(1, slice);
-    for (auto& instruction : rounds.program.instructions) instruction.lane = lane;
+    rounds.lane = lane;
     return rounds.built().channel(1)->send_digest;
   };
   auto const plain = digest({output(0), output(1)});

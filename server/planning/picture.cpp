@@ -24,47 +24,28 @@ struct Message {
   bool reduces;
 };
 
-// Receives say everything that there is to draw.
-class Receives : public plan::Sink {
- public:
-  explicit Receives(model::Volume const& volume) : volume_(volume) {}
-
-  void at(std::uint32_t round, Rank rank) {
-    round_ = round;
-    rank_ = rank;
-  }
-  void put(Instruction const& i) override {
-    if (!i.receives()) return;
-    auto const bytes = volume_.bytes({i.dst, i.dst_chunk, i.chunks, i.stride});
-    messages_.push_back({round_, i.peer, rank_, static_cast<double>(bytes) / static_cast<double>(volume_.bytes()),
-                         i.op == Opcode::recv_reduce});
-  }
-  [[nodiscard]] std::vector<Message> const& messages() const { return messages_; }
-
- private:
-  model::Volume const& volume_;
-  std::uint32_t round_ = 0;
-  Rank rank_ = 0;
-  std::vector<Message> messages_;
-};
-
 std::uint32_t rounds_of(plan::Algorithm const& algorithm, plan::Spec const& spec) {
   auto rounds = std::uint32_t{0};
   for (Rank rank = 0; rank < spec.ranks; ++rank) rounds = std::max(rounds, algorithm.rounds(spec, rank));
   return rounds;
 }
 
-// Rounds in which nothing is sent take no room.
+// Receives say everything that there is to draw. Rounds in which nothing is sent take no room.
 std::vector<Message> messages_of(plan::Algorithm const& algorithm, plan::Spec const& spec) {
   model::Volume const volume(spec, algorithm.chunks(spec), vector_bytes, 1);
-  Receives receives(volume);
+  auto const whole = static_cast<double>(volume.bytes());
+  std::vector<Message> messages;
+  plan::Sink sink;
   for (std::uint32_t round = 0; round < rounds_of(algorithm, spec); ++round)
-    for (Rank rank = 0; rank < spec.ranks; ++rank)
-      if (round < algorithm.rounds(spec, rank)) {
-        receives.at(round, rank);
-        algorithm.emit(spec, rank, round, receives);
+    for (Rank rank = 0; rank < spec.ranks; ++rank) {
+      sink.clear();
+      if (round < algorithm.rounds(spec, rank)) algorithm.emit(spec, rank, round, sink);
+      for (auto const& i : sink.instructions()) {
+        if (!i.receives()) continue;
+        auto const bytes = static_cast<double>(volume.bytes({i.dst, i.dst_chunk, i.chunks, i.stride}));
+        messages.push_back({round, i.peer, rank, bytes / whole, i.op == Opcode::recv_reduce});
       }
-  auto messages = receives.messages();
+    }
   auto before = std::uint32_t{0}, shown = std::uint32_t{0};
   for (auto& message : messages) {
     if (message.round != before && &message != messages.data()) ++shown;
