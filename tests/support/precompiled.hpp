@@ -1,0 +1,17 @@
+// Parsed once per build for all stories: these headers are most of their compile time.
+#pragma once
+#include <doctest/doctest.h>
+#include <httplib.h>
+
+#include <boost/json.hpp>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
