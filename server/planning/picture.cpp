@@ -11,7 +11,7 @@
 namespace chorus::planning {
 namespace {
 
-using plan::Instruction, plan::Opcode, plan::Rank;
+using plan::Opcode, plan::Rank;
 
 constexpr std::uint64_t vector_bytes = 1 << 20;
 constexpr std::uint32_t most_rounds = 10;
