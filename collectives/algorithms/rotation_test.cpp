@@ -5,9 +5,11 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "collectives/algorithms/catalogue.hpp"
-#include "collectives/algorithms/measured_for_tests.hpp"
 
 using namespace chorus;
 using namespace chorus::algorithms;

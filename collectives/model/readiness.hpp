@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "collectives/core/assert.hpp"
 #include "collectives/model/interval.hpp"
 #include "collectives/plan/instruction.hpp"
 
@@ -29,6 +30,7 @@ class Readiness {
   // Not of an input that is not the output.
   void set(plan::Rank rank, plan::Slice range, Interval ready) {
     auto const& rows = rows_of(range.buffer);
+    CHORUS_ASSERT(rows.cells > 0, "what is written has cells");
     if (rows.is_one_cell(range))
       cells_[rows.cell(rank, range.chunk)] = {ready, tag_of(range)};
     else

@@ -42,9 +42,11 @@ class Resources {
   // From here on messages are those of the next round.
   void next_round() { ++round_; }
 
-  // A message on the link of its two ranks, of which the sender has the data, and the receiver everything else that it
-  // needs, as `ready` says. When it has arrived and, if it is to be reduced, has been.
+  // A message on the hop between its two ranks, which the caller knows already, of which the sender has the data, and
+  // the receiver everything else that it needs, as `ready` says. When it has arrived and, if it is to be reduced, has
+  // been.
   Interval carry(plan::Rank from, plan::Rank to, Hop const& hop, std::uint64_t bytes, Interval ready, bool reduces) {
+    // Where no cores are shared there are no copies_s(), either.
     if (bytes > segment_bytes_ || shares_anything_) return carry_any(from, to, hop, bytes, ready, reduces);
     auto const gamma = reduces ? network_.constants().gamma_s_per_byte : 0;
     send_ports_[from].bytes += bytes;

@@ -13,7 +13,8 @@ namespace {
 
 using plan::Algorithm, plan::Buffer, plan::Instruction, plan::Opcode, plan::Rank, plan::Spec;
 
-constexpr std::size_t most_kept = 1 << 20;  // instructions of one round: 32 MB
+// Instructions of one round: 32 MB. In rounds with more, who stands in line stands there in the order of the ranks.
+constexpr std::size_t most_kept = 1 << 20;
 
 std::uint32_t most_scratch(Algorithm const& algorithm, Spec const& spec) {
   auto most = std::uint32_t{0};
@@ -84,8 +85,8 @@ class Run {
     first_send_[spec_.ranks] = sends_.size();
   }
 
-  // Where every rank does what rank 0 does: each of its instructions for all ranks, which is the order that
-  // perform_round() keeps, too.
+  // Where every rank does what rank 0 does: each of its instructions for all ranks, in the order of
+  // perform_round().
   void rotate(std::uint32_t round) {
     sends_.clear();
     sink_.clear();
@@ -104,13 +105,13 @@ class Run {
   // `of_rank_0` as each rank sees it.
   template <typename Visit>
   void for_each_rank(Instruction const& of_rank_0, Visit const& visit) {
-    plan::Rotation const rotate(spec_.ranks, volume_.chunks());
+    plan::Rotation const move_on(spec_.ranks, volume_.chunks());
     auto its = of_rank_0;
-    for (Rank rank = 0; rank < spec_.ranks; ++rank, rotate(its)) visit(rank, its);
+    for (Rank rank = 0; rank < spec_.ranks; ++rank, move_on(its)) visit(rank, its);
   }
 
   // In a round that rotates, of all ranks what `from` sends to rank 0.
-  Send* matching_sends(Rank from) {
+  Send const* matching_sends(Rank from) {
     for (std::size_t first = 0; first < sends_.size(); first += spec_.ranks)
       if (auto& send = sends_[first + from]; send.to == 0 && !send.taken) {
         send.taken = true;
@@ -130,7 +131,12 @@ class Run {
     active_.clear();
     for (Rank rank = 0; rank < spec_.ranks; ++rank)
       if (perform_next(rank)) active_.push_back(rank);
-    while (!active_.empty()) std::erase_if(active_, [this](Rank rank) { return !perform_next(rank); });
+    while (!active_.empty()) {
+      auto kept = active_.begin();
+      for (auto const rank : active_)
+        if (perform_next(rank)) *kept++ = rank;
+      active_.erase(kept, active_.end());
+    }
   }
 
   // Whether anything is left.

@@ -21,10 +21,10 @@ struct Simulation {
       bottleneck;  // "port of rank 0 (send)", "nic of host r0/h1 (receive)", "rack uplink of rack r3 (send)", ...
 };
 
-// Every rank's rounds are generated one after the other and never kept: memory grows with the ranks, time with their
-// messages (60 ns each, or 30 where all ranks do the same, as in a ring). Requires that the algorithm accepts the spec,
-// that spec.ranks are the network's, and that both ends of a message stand in the same round, which tests hold all
-// algorithms to.
+// Rounds are generated one after the other, and no more than one is kept: memory grows with the messages of a round,
+// time with all of them (60 ns each, or 30 where all ranks do the same, as in a ring). Requires that the algorithm
+// accepts the spec, that spec.ranks are the network's, and that both ends of a message stand in the same round, which
+// tests hold all algorithms to.
 [[nodiscard]] Simulation simulate(plan::Algorithm const& algorithm, plan::Spec const& spec, Network const& network,
                                   std::uint64_t elements, std::size_t element_bytes);
 

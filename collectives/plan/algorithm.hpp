@@ -45,8 +45,8 @@ struct Algorithm {
   // algorithms for which this holds. Null: never.
   bool (*in_worker_order)(Spec const& spec) = nullptr;
 
-  // Every rank does what rank 0 does, on a group that is rotated by its own number (rotated(), rotation.hpp), so that a
-  // simulation looks at one rank's instructions only. Null: never.
+  // Instruction for instruction, and in as many rounds, every rank does what the rank before it does, moved on by one
+  // (Rotation, rotation.hpp): then a simulation looks at one rank's instructions only. Null: never.
   bool (*rotates)(Spec const& spec) = nullptr;
 };
 

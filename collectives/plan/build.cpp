@@ -1,3 +1,5 @@
+#include <utility>
+
 #include "collectives/core/assert.hpp"
 #include "collectives/core/errc.hpp"
 #include "collectives/plan/passes.hpp"

@@ -1,6 +1,7 @@
 // Where the author of an algorithm writes one round of one rank.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <utility>
