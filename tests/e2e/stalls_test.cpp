@@ -102,10 +102,13 @@ TEST_CASE("a worker that is stopped in the middle of a collective is named every
 
   // The record
   json::object record;
-  REQUIRE(eventually([&] {
+  auto const last = [&record] { return json::serialize(record); };
+  bool const named = eventually([&] {
     record = fleet.record(id);
     return record.contains("stalled") && record.at("stalled").at("waiting_for") == json::array{rank};
-  }));
+  });
+  INFO(last());
+  REQUIRE(named);
   // It reads the record first, and then waits for w2 in vain: longer than the record lives.
   auto asked = std::async(std::launch::async,
                           [&coordinator = fleet.coordinator] { return chorus_says(coordinator, {"doctor"}); });
