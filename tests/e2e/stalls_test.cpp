@@ -102,20 +102,18 @@ TEST_CASE("a worker that is stopped in the middle of a collective is named every
 
   // The record
   json::object record;
-  auto const last = [&record] { return json::serialize(record); };
   bool const named = eventually([&] {
     record = fleet.record(id);
     return record.contains("stalled") && record.at("stalled").at("waiting_for") == json::array{rank};
   });
-  INFO(last());
+  auto const shown = json::serialize(record);
+  INFO(shown);
   REQUIRE(named);
   // It reads the record first, and then waits for w2 in vain: longer than the record lives.
   auto asked = std::async(std::launch::async,
                           [&coordinator = fleet.coordinator] { return chorus_says(coordinator, {"doctor"}); });
   auto const top = json::parse(chorus_says(fleet.coordinator, {"top", "--count", "1"}).text);
   auto const stalled_now = fleet.coordinator.metric(R"(chorus_collectives_stalled{op="all_reduce"})");
-  auto const shown = json::serialize(record);
-  INFO(shown);
   CHECK(record.at("state") == "running");
   CHECK(record.at("traceparent") == traceparent);
   auto const& stalled = record.at("stalled").as_object();
