@@ -1,16 +1,15 @@
 // One client for every server of values: the same loop, the same system calls, and only the bytes of the request
 // differ. Chorus is spoken to over HTTP, Redis in its protocol; "raw" is a socket with nothing behind it, served by a
-// child.
+// child, and "added_after" and "added_while" one that adds what is pushed (bare_server.hpp).
 //
-//   parameter_traffic chorus|redis|raw PORT pull|push|put BYTES CONNECTIONS SECONDS FIRST_SEQUENCE
+//   parameter_traffic chorus|redis|raw|added_after|added_while PORT pull|push|put BYTES CONNECTIONS SECONDS
+//   FIRST_SEQUENCE
 //
 // Prints {"requests":N,"seconds":S,"median_us":M}. One thread; a connection has one request under way.
 #include <arpa/inet.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -22,23 +21,12 @@
 #include <string_view>
 #include <vector>
 
+#include "bare_server.hpp"
+
 namespace {
 
+using bare::give_up, bare::prepare, bare::send_all, bare::Work;
 using Clock = std::chrono::steady_clock;
-
-[[noreturn]] void give_up(char const* what) {
-  std::perror(what);
-  std::exit(1);
-}
-
-// Short messages leave at once, and nothing is paced on a loopback (docs/performance.md): what the client sends to any
-// of them, and what the bare server sends.
-void prepare(int handle) {
-  constexpr std::string_view without_pacing = "reno";
-  int const one = 1;
-  ::setsockopt(handle, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-  ::setsockopt(handle, IPPROTO_TCP, TCP_CONGESTION, without_pacing.data(), without_pacing.size());
-}
 
 int connect_to(std::uint16_t port) {
   auto const handle = ::socket(AF_INET, SOCK_STREAM, 0);
@@ -51,51 +39,20 @@ int connect_to(std::uint16_t port) {
   return handle;
 }
 
-void send_all(int handle, std::string_view head, char const* body, std::size_t bytes) {
-  while (!head.empty() || bytes > 0) {
-    iovec parts[]{{const_cast<char*>(head.data()), head.size()}, {const_cast<char*>(body), bytes}};
-    auto const sent = ::writev(handle, parts, 2);
-    if (sent <= 0) give_up("send");
-    auto const of_head = std::min(static_cast<std::size_t>(sent), head.size());
-    head.remove_prefix(of_head);
-    body += static_cast<std::size_t>(sent) - of_head;
-    bytes -= static_cast<std::size_t>(sent) - of_head;
-  }
-}
-
-// A socket with nothing behind it: 'g' asks for the bytes, 'p' brings them and is answered with one.
-[[noreturn]] void serve_raw(int listener, std::size_t bytes) {
-  std::vector<char> memory(std::max<std::size_t>(bytes, 1), 'x');
-  for (;;) {
-    auto const handle = ::accept(listener, nullptr, nullptr);
-    prepare(handle);
-    char command = 0;
-    while (::recv(handle, &command, 1, 0) == 1) {
-      if (command == 'g') {
-        send_all(handle, "", memory.data(), bytes);
-      } else {
-        for (std::size_t got = 0; got < bytes;) {
-          auto const part = ::recv(handle, memory.data() + got, bytes - got, 0);
-          if (part <= 0) std::exit(0);
-          got += static_cast<std::size_t>(part);
-        }
-        send_all(handle, "k", nullptr, 0);
-      }
-    }
-    ::close(handle);
-  }
-}
-
 struct Server {
   std::string kind, what;
   std::size_t bytes;
   std::uint64_t sequence;
 
   [[nodiscard]] bool brings() const { return what != "pull"; }
+  [[nodiscard]] bool is_bare() const { return kind != "chorus" && kind != "redis"; }
+  [[nodiscard]] Work work() const {
+    return kind == "added_after" ? Work::added_after : kind == "added_while" ? Work::added_while : Work::none;
+  }
 
   std::string head(int connection) {
     auto const size = std::to_string(bytes);
-    if (kind == "raw") return brings() ? "p" : "g";
+    if (is_bare()) return brings() ? "p" : "g";
     if (kind == "redis")
       return brings() ? "*3\r\n$3\r\nSET\r\n$1\r\nw\r\n$" + size + "\r\n" : "*2\r\n$3\r\nGET\r\n$1\r\nw\r\n";
     if (!brings()) return "GET /v1/parameters/w/value HTTP/1.1\r\nHost: localhost\r\n\r\n";
@@ -107,7 +64,7 @@ struct Server {
 
   // How long the answer is, of which `text` is the beginning; 0: that cannot be told yet.
   [[nodiscard]] std::size_t answer_bytes(std::string_view text) const {
-    if (kind == "raw") return brings() ? 1 : bytes;
+    if (is_bare()) return brings() ? 1 : bytes;
     if (kind == "redis") {
       auto const line = text.find("\r\n");
       if (line == std::string_view::npos) return 0;
@@ -143,7 +100,7 @@ int main(int argc, char** argv) {
   auto const connections = static_cast<int>(std::strtoul(argv[5], nullptr, 10));
   auto const seconds = std::strtod(argv[6], nullptr);
   pid_t child = 0;
-  if (server.kind == "raw") {
+  if (server.is_bare()) {
     auto const listener = ::socket(AF_INET, SOCK_STREAM, 0);
     sockaddr_in address{};
     address.sin_family = AF_INET;
@@ -154,7 +111,7 @@ int main(int argc, char** argv) {
     ::getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size);
     port = ntohs(address.sin_port);
     child = ::fork();
-    if (child == 0) serve_raw(listener, server.bytes);
+    if (child == 0) bare::serve(listener, server.bytes, server.work());
   }
   std::vector<char> const payload(server.brings() ? server.bytes : 0, 0);  // adding zeros keeps numbers numbers
   std::vector<char> memory(server.bytes + 65536);
