@@ -14,6 +14,7 @@
 #include "http/auth/credentials.hpp"
 #include "http/client.hpp"
 #include "http/task_group.hpp"
+#include "worker/engine/courtesy.hpp"
 #include "worker/engine/engine.hpp"
 #include "worker/engine/interruption.hpp"
 #include "worker/engine/loop_baton.hpp"
@@ -236,22 +237,24 @@ class DataPlane::Impl final : public Surroundings {
     return ran != 0;
   }
 
+  // Rounds are counted over the calls: a short one asks the system for nothing but what it waits for.
   template <typename Enough>
   void poll_for_a_while(Enough const& is_enough, std::chrono::microseconds spin) {
     auto until = now() + spin;
-    for (unsigned round = 0; !is_enough(); ++round) {
-      bool const looks_further = (shm_.empty() && !tcp_.are_few()) || round % rounds_alone == 0;
+    for (; !is_enough(); ++round_) {
+      bool const looks_further = (shm_.empty() && !tcp_.are_few()) || round_ % rounds_alone == 0;
       bool moved = shm_.poll();
-      if (tcp_.are_few()) moved = tcp_.poll(round) || moved;
+      if (tcp_.are_few()) moved = tcp_.poll(round_) || moved;
       if (looks_further) moved = run_some() || moved;
       bool const awaits_devices = engine_.awaits_devices();
       if (awaits_devices) moved = engine_.poll_devices() || moved;
-      if (moved)
+      if (moved) {
         until = now() + (awaits_devices ? std::max(spin, device_spin) : spin);
-      else if (now() >= until)
-        return;
-      else if (looks_further || shm_.empty())
-        std::this_thread::yield();
+        continue;
+      }
+      auto const looked = now();
+      if (looked >= until) return;
+      if (looks_further || shm_.empty()) courtesy_.give_way(looked);
     }
   }
 
@@ -319,6 +322,9 @@ class DataPlane::Impl final : public Surroundings {
   TcpLinks tcp_;
   ShmLinks shm_;
   Engine engine_;
+  // Of whoever polls with the baton:
+  unsigned round_ = 0;
+  Courtesy courtesy_;
   std::thread thread_;
 };
 

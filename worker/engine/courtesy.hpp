@@ -1,0 +1,40 @@
+// How a thread that polls gives way to others, as long as there are any.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+namespace chorus::engine {
+
+// Of one thread at a time. A yield costs up to a microsecond, in which nobody looks whether a message has come. One
+// that comes back at once tells that nobody else wants the core: the next looks go without one.
+class Courtesy {
+ public:
+  using TimePoint = std::chrono::steady_clock::time_point;
+  static constexpr unsigned looks_alone = 8;
+  static constexpr std::chrono::nanoseconds alone_max{2000};
+
+  // After a look in vain.
+  void give_way(TimePoint now) {
+    if (alone_for_ != 0) {
+      --alone_for_;
+      return;
+    }
+    std::this_thread::yield();
+    took(std::chrono::steady_clock::now() - now);
+  }
+
+  // What a yield took: others ran if it was long, or twice as long as the shortest so far.
+  void took(std::chrono::nanoseconds yield) {
+    shortest_ = std::min(shortest_, yield);
+    alone_for_ = yield < alone_max && yield < 2 * shortest_ ? looks_alone : 0;
+  }
+  [[nodiscard]] bool is_alone() const { return alone_for_ != 0; }
+
+ private:
+  std::chrono::nanoseconds shortest_ = alone_max;
+  unsigned alone_for_ = 0;
+};
+
+}  // namespace chorus::engine
