@@ -38,8 +38,12 @@ Said chorus_says(Service const& coordinator, std::vector<std::string> arguments)
   return {process.wait(), std::move(text)};
 }
 
-// Four workers, w2 about to be stopped. A coordinator that is told to speak of stalls soon may take them back on a busy
-// machine; 5 s after it was stopped w2 is lost, and the run over.
+// In small segments it takes long enough to be stopped in its middle; and it is no longer than that, because the others go
+// on for a while, a second on a busy machine, until all of them wait for the one that was stopped.
+std::string a_tensor() { return std::string(std::size_t{64} << 20, '\1'); }
+
+// Four workers, w2 about to be stopped. 5 s after that it is lost, and the run over: the coordinator, which looks twice a
+// second and waits half a second for answers, has to have spoken before, on a busy machine, too.
 struct Fleet {
   explicit Fleet(std::string const& stall_ms)
       : coordinator("coordinator",
@@ -77,9 +81,8 @@ struct Fleet {
 }  // namespace
 
 TEST_CASE("a worker that is stopped in the middle of a collective is named everywhere") {
-  Fleet fleet("2000");
-  // Large, in small segments: it takes long enough to be stopped in its middle.
-  std::string const bytes(std::size_t{128} << 20, '\1');
+  Fleet fleet("1000");
+  auto const bytes = a_tensor();
   for (auto& worker : fleet.workers)
     REQUIRE(worker->put_tensor("x", "u8", std::to_string(bytes.size()), bytes).status / 100 == 2);
   CHECK(chorus_says(fleet.coordinator, {"doctor"}).status == 0);
@@ -173,7 +176,7 @@ TEST_CASE("a worker that is stopped in the middle of a collective is named every
 
 TEST_CASE("one that goes on after a pause succeeds, and nothing is left of the stall but events") {
   Fleet fleet("500");
-  std::string const bytes(std::size_t{128} << 20, '\1');
+  auto const bytes = a_tensor();
   for (auto& worker : fleet.workers)
     REQUIRE(worker->put_tensor("x", "u8", std::to_string(bytes.size()), bytes).status / 100 == 2);
   auto const launched = fleet.coordinator.put(
@@ -184,7 +187,10 @@ TEST_CASE("one that goes on after a pause succeeds, and nothing is left of the s
   auto const run = std::to_string(launched.json().at("run").to_number<std::uint64_t>());
   REQUIRE(eventually([&] { return victim.get("/v1/runs/" + run + "/progress").status == 200; }));
   victim.process.signal(SIGSTOP);
-  REQUIRE(eventually([&] { return fleet.record("c").contains("stalled"); }));
+  bool const is_stalled = eventually([&] { return fleet.record("c").contains("stalled"); });
+  auto const record = json::serialize(fleet.record("c"));
+  INFO(record);
+  REQUIRE(is_stalled);
   victim.process.signal(SIGCONT);
   auto const ended = fleet.coordinator.get("/v1/collectives/c?wait=50s").json();
   CHECK(ended.at("state") == "succeeded");
