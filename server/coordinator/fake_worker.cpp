@@ -243,6 +243,8 @@ asio::awaitable<Response> FakeWorker::assign_shard(Request const& request, Body&
   co_await while_set(&deaf_to_shards);
   if (has_lost_shards && message.value().role == "owner")
     co_return http::Problem(http::ProblemCode::parameter_lost, "this worker does not have it");
+  if (has_no_gpu && message.value().parameter.device == "cuda")
+    co_return http::Problem(http::ProblemCode::unsupported, "cuda: no GPU here");
   shards[key_of(request)] = message.value();
   changed_.notify_all();
   co_return Response(204);

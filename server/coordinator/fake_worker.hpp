@@ -54,6 +54,7 @@ class FakeWorker {
   std::map<std::pair<std::string, std::uint32_t>, api::ShardAssignment> shards;
   bool deaf_to_shards = false;
   bool has_lost_shards = false;               // owns none that it is told to
+  bool has_no_gpu = false;                    // for shards that want one
   bool takes_one_at_a_time = false;           // as workers of earlier releases
   std::vector<std::size_t> orders_at_a_time;  // of each POST /v1/shards
 

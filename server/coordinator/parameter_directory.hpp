@@ -29,9 +29,11 @@
 namespace chorus::coordinator {
 
 struct DirectoryPatience {
-  std::chrono::milliseconds assignment{5000};   // for a worker to take a shard
-  std::chrono::milliseconds loading{600'000};   // ... that is read from a checkpoint
-  std::chrono::milliseconds repetition{100};    // between attempts to repair a placement
+  std::chrono::milliseconds assignment{5000};  // for a worker to take a shard
+  std::chrono::milliseconds loading{600'000};  // ... that is read from a checkpoint
+  std::chrono::milliseconds repetition{100};   // between attempts to repair a placement
+  // Until those are asked again that could not have the backup of a shard, where nobody else could.
+  std::chrono::milliseconds second_thoughts{5000};
   std::size_t most_takeovers = 512;             // at a time
   std::chrono::milliseconds settling{600'000};  // for a new copy of a shard to be complete
   std::chrono::milliseconds recovery{5000};     // for workers to say what they have, after a restart
@@ -147,7 +149,9 @@ class ParameterDirectory {
   boost::asio::awaitable<bool> move_owner(RecordPtr record, std::uint32_t shard, api::Member to);
   void set_incoming(RecordPtr const& record, std::uint32_t shard, std::optional<api::Member> member);
   [[nodiscard]] std::uint64_t load_of(Record const& record, std::uint32_t shard) const;
-  boost::asio::awaitable<bool> add_backup(RecordPtr record, std::uint32_t shard, api::Member backup);
+  enum class Added : std::uint8_t { complete, not_yet, refused };  // refused: by the worker; somebody else may
+  boost::asio::awaitable<Added> add_backup(RecordPtr record, std::uint32_t shard, api::Member backup);
+  boost::asio::awaitable<void> look_again_later(Key key);
   boost::asio::awaitable<std::optional<http::Problem>> promote(RecordPtr record, std::uint32_t shard);
   boost::asio::awaitable<std::optional<http::Problem>> tell(RecordPtr record, std::uint32_t shard, api::Member member,
                                                             bool as_owner, bool fresh, bool continues = false,

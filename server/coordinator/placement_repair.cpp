@@ -23,6 +23,16 @@ bool is_among(std::vector<api::Member> const& members, api::Member const& member
   });
 }
 
+std::vector<api::Member> without(std::vector<api::Member> members, std::vector<api::Member> const& these) {
+  std::erase_if(members, [&](auto const& member) { return is_among(these, member); });
+  return members;
+}
+
+// Of a worker that lives and cannot have the shard: it has no GPU for it, or no memory. Another one may.
+bool is_unfit(Problem const& problem) {
+  return problem.code == ProblemCode::unsupported || problem.code == ProblemCode::unavailable;
+}
+
 }  // namespace
 
 void ParameterDirectory::heed_epoch(std::string const& name, std::string const& seen) {
@@ -216,6 +226,7 @@ asio::awaitable<std::optional<Problem>> ParameterDirectory::promote(RecordPtr re
 asio::awaitable<void> ParameterDirectory::restore_replicas(RecordPtr record, std::uint32_t number) {
   auto& shard = record->shards[number];
   auto const& name = record->parameter.name;
+  std::vector<api::Member> unfit;  // for a backup, as they say
   while (!record->is_deleted && !is_stopping_ && shard.owner) {
     if (!has_owner(shard)) co_return look_again({name, number});
     auto const members = ready_members(record->parameter.group);
@@ -232,10 +243,13 @@ asio::awaitable<void> ParameterDirectory::restore_replicas(RecordPtr record, std
     }
     auto const wanted = record->parameter.replicas > 1 || !stays;
     if (wanted && !(backup_stays && shard.is_backup_complete)) {
-      auto const* heir = backup_stays ? &*shard.backup : pick_backup(members, *shard.owner, load_);
+      auto const fit = without(members, unfit);
+      auto const* heir = backup_stays ? &*shard.backup : pick_backup(fit, *shard.owner, load_);
       if (heir != nullptr) {
         auto const chosen = *heir;
-        if (!co_await add_backup(record, number, chosen)) co_await pause(patience_.repetition);
+        auto const added = co_await add_backup(record, number, chosen);
+        if (added == Added::refused) unfit.push_back(chosen);
+        if (added == Added::not_yet) co_await pause(patience_.repetition);
         continue;
       }
     }
@@ -265,6 +279,10 @@ asio::awaitable<void> ParameterDirectory::restore_replicas(RecordPtr record, std
       keep(*record, number);
       continue;
     }
+    if (!unfit.empty()) {
+      auto again = look_again_later({name, number});
+      tasks_.spawn("somebody else for " + name, std::move(again));
+    }
     if (!std::exchange(shard.is_unbalanced, false)) co_return;
     auto const* better = pick_better_owner(members, *shard.owner, shard.backup ? shard.backup->worker : "",
                                            load_of(*record, number), load_);
@@ -275,12 +293,14 @@ asio::awaitable<void> ParameterDirectory::restore_replicas(RecordPtr record, std
 }
 
 // Made at the backup first, then known to the owner, which fills it while it goes on.
-asio::awaitable<bool> ParameterDirectory::add_backup(RecordPtr record, std::uint32_t number, api::Member backup) {
+asio::awaitable<ParameterDirectory::Added> ParameterDirectory::add_backup(RecordPtr record, std::uint32_t number,
+                                                                          api::Member backup) {
   auto& shard = record->shards[number];
   auto const before = shard.backup;
   set(record, number, false, backup);
   draw_epoch(*record, number);
   auto problem = co_await tell(record, number, backup, false, false);
+  auto const is_refused = problem && is_unfit(*problem);
   if (!problem && shard.owner) {
     problem = co_await tell(record, number, *shard.owner, true, false);
     if (problem) heed_loss(*record, number, *problem);
@@ -290,7 +310,11 @@ asio::awaitable<bool> ParameterDirectory::add_backup(RecordPtr record, std::uint
     tasks_.spawn("drop a shard of " + name, drop(*before, name, number, shard.epoch));
   if (problem) {
     tools_.log.warn("parameter {} shard={} has no backup yet: {}", name, number, problem->detail);
-    co_return false;
+    if (!is_refused) co_return Added::not_yet;
+    set(record, number, false, std::nullopt);
+    shard.clients_epoch = UINT32_MAX;  // its owner hears of it, unless somebody else takes the place
+    keep(*record, number);
+    co_return Added::refused;
   }
   shard.clients_epoch = record->clients_epoch;
   auto const is_filled = co_await until_complete(record, number, backup);
@@ -301,7 +325,12 @@ asio::awaitable<bool> ParameterDirectory::add_backup(RecordPtr record, std::uint
     tools_.log.info("parameter {} shard={} epoch={} owner={} backup={}", name, number, shard.epoch,
                     shard.owner ? shard.owner->worker : "-", backup.worker);
   }
-  co_return complete;
+  co_return complete ? Added::complete : Added::not_yet;
+}
+
+asio::awaitable<void> ParameterDirectory::look_again_later(Key key) {
+  co_await pause(patience_.second_thoughts);
+  look_again(key);
 }
 
 asio::awaitable<bool> ParameterDirectory::until_complete(RecordPtr record, std::uint32_t number, api::Member backup) {

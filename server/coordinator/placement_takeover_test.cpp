@@ -1,6 +1,8 @@
 // Many shards whose owner dies: its backups are told of many of them at a time.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <chrono>
 #include <numeric>
 #include <string>
 
@@ -79,6 +81,12 @@ std::string loss_of(std::string const& worker) {
   return path + "?lost_shard=0&suspect=" + worker + "&incarnation=0000000000000001";
 }
 
+// Of three.
+FakeWorker& other_than(World* world, std::string const& one, std::string const& another) {
+  return **std::ranges::find_if(world->workers,
+                                [&](auto const& worker) { return worker->id != one && worker->id != another; });
+}
+
 FakeWorker& named(World* world, std::string const& worker) { return *world->workers[worker == "w0" ? 0 : 1]; }
 
 // Its device has failed, and it says so by itself.
@@ -107,8 +115,43 @@ awaitable<void> by_a_backup_that_says_so(World* world) {
   CHECK(co_await world->until(path, "/state", "ready"));
 }
 
-void tell(awaitable<void> (*story)(World*)) {
-  World world(2);
+// Its only GPU is lost, so it cannot have the backup again; the third worker can.
+awaitable<void> by_a_backup_without_a_gpu(World* world) {
+  for (auto& worker : world->workers) worker->takes_one_at_a_time = true;
+  co_await world->stand();
+  auto const made = co_await world->put(path, R"({"group":"g","shape":[4],"shards":1,"replicas":2,"device":"cuda"})");
+  auto const owner = made.text("/endpoints/0/worker"), backup = made.text("/endpoints/1/worker");
+  auto const& other = other_than(world, owner, backup);
+  other_than(world, owner, other.id).has_no_gpu = true;
+  co_await world->get(loss_of(backup));
+  CHECK(co_await world->until(path, "/endpoints/1/worker", other.id));
+  CHECK(co_await world->until(path, "/state", "ready"));
+}
+
+// Nobody else can have it: the owner goes on alone, and takes the first that can.
+awaitable<void> by_all_gpus_but_the_owners(World* world) {
+  for (auto& worker : world->workers) worker->takes_one_at_a_time = true;
+  co_await world->stand();
+  auto const made = co_await world->put(path, R"({"group":"g","shape":[4],"shards":1,"replicas":2,"device":"cuda"})");
+  auto const owner = made.text("/endpoints/0/worker"), backup = made.text("/endpoints/1/worker");
+  auto& last = other_than(world, owner, backup);
+  for (auto& worker : world->workers) worker->has_no_gpu = worker->id != owner;
+  co_await world->get(loss_of(backup));
+  CHECK(co_await world->until(path, "/state", "degraded"));
+  for (auto& worker : world->workers)
+    for (std::size_t calls = 0; calls < 100'000 && worker->id == owner; ++calls) {
+      if (worker->shards.begin()->second.backups.empty()) break;
+      co_await world->get(path);
+    }
+  last.has_no_gpu = false;
+  CHECK(co_await world->until(path, "/endpoints/1/worker", last.id));
+  CHECK(co_await world->until(path, "/state", "ready"));
+}
+
+void tell(awaitable<void> (*story)(World*), std::size_t workers = 2) {
+  CoordinatorOptions options;
+  options.directory.second_thoughts = std::chrono::milliseconds(20);
+  World world(workers, options);
   world.tell(story(&world));
 }
 
@@ -118,6 +161,10 @@ TEST_CASE("an owner of many shards is lost: its backup hears of them in a few re
 TEST_CASE("an owner that does not have its shard any more is followed by its backup") { tell(by_an_owner_without_it); }
 TEST_CASE("an owner that says that its shard has gone is followed by its backup") { tell(by_an_owner_that_says_so); }
 TEST_CASE("a backup that says that its shard has gone is waited for no longer") { tell(by_a_backup_that_says_so); }
+TEST_CASE("a backup whose worker has lost its GPU is made at another one") { tell(by_a_backup_without_a_gpu, 3); }
+TEST_CASE("a shard whose backup nobody can have goes on without one until somebody can") {
+  tell(by_all_gpus_but_the_owners, 3);
+}
 TEST_CASE("a shard that its only owner does not have any more is lost") { tell(by_the_only_one); }
 TEST_CASE("a worker of an earlier release, which does not take many shards at once, is told of each") {
   tell(one_by_one);

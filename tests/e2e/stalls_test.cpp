@@ -38,12 +38,12 @@ Said chorus_says(Service const& coordinator, std::vector<std::string> arguments)
   return {process.wait(), std::move(text)};
 }
 
-// In small segments it takes long enough to be stopped in its middle; and it is no longer than that, because the others go
-// on for a while, a second on a busy machine, until all of them wait for the one that was stopped.
+// In small segments it takes long enough to be stopped in its middle; and it is no longer than that, because the others
+// go on for a while, a second on a busy machine, until all of them wait for the one that was stopped.
 std::string a_tensor() { return std::string(std::size_t{64} << 20, '\1'); }
 
-// Four workers, w2 about to be stopped. 5 s after that it is lost, and the run over: the coordinator, which looks twice a
-// second and waits half a second for answers, has to have spoken before, on a busy machine, too.
+// Four workers, w2 about to be stopped. 5 s after that it is lost, and the run over: the coordinator, which looks twice
+// a second and waits half a second for answers, has to have spoken before, on a busy machine, too.
 struct Fleet {
   explicit Fleet(std::string const& stall_ms)
       : coordinator("coordinator",
