@@ -1,5 +1,6 @@
 #include "http/json_text.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -28,12 +29,19 @@ std::size_t utf8_length(std::string_view text) {
   return 0;
 }
 
+// Stands for itself: nearly all of what is written, so it is copied as a whole.
+bool is_plain(char c) { return c >= 0x20 && c < 0x7f && c != '"' && c != '\\'; }
+
 }  // namespace
 
 void append_quoted(std::string& out, std::string_view text) {
   constexpr std::string_view hex = "0123456789abcdef";
   out += '"';
-  while (!text.empty()) {
+  for (;;) {
+    auto const plain = static_cast<std::size_t>(std::ranges::find_if_not(text, is_plain) - text.begin());
+    out += text.substr(0, plain);
+    text.remove_prefix(plain);
+    if (text.empty()) break;
     auto const c = static_cast<unsigned char>(text.front());
     auto length = utf8_length(text);
     if (length == 0) {

@@ -24,6 +24,8 @@ struct RankTensor {
   std::string device = "cpu";  // of several parts all of them: "cuda:0,cuda:1"
   std::uint64_t version = 0;   // of several parts the sum
   std::uint32_t parts = 0;     // several tensors of the name: tensor/0 ... tensor/{parts-1}; 0: it is one tensor
+
+  bool operator==(RankTensor const&) const = default;
 };
 
 // What is to be done with them.

@@ -56,6 +56,10 @@ void Chronicle::begun_again(Records const& records, Record const& record, api::G
   tell("begun_again", record, &why);
 }
 
+void Chronicle::asked_again(Records const& records, Record const& record, api::Group const& group) {
+  keep_begun(records, record, group);
+}
+
 void Chronicle::stalled(Record const& record) { tell("stalled", record); }
 
 void Chronicle::moving(Record const& record) { tell("moving", record); }

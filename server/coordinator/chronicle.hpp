@@ -30,6 +30,8 @@ class Chronicle {
   boost::asio::awaitable<std::optional<http::Problem>> deciding(Record const& record);
   // An attempt has failed, and the record is pending again.
   void begun_again(Records const& records, Record const& record, api::Group const& group);
+  // The record is as if nothing had been done, but for its run.
+  void asked_again(Records const& records, Record const& record, api::Group const& group);
   void ended(Records const& records, Record const& record);
   void forgotten(std::string const& id);
 

@@ -72,7 +72,7 @@ void Collectives::resume(KeptCollective const& kept) {
   }
   logging::info(tools_.log, "collective.resumed", "collective " + kept.record.id + " had not been launched: it goes on",
                 fields_of(kept.record));
-  start(record, {std::move(order.value()), kept.group.value_or(api::Group())});
+  start(record, {std::move(order.value()), kept.group.value_or(api::Group())}, Execution::Mode::launch_asking);
 }
 
 http::Checked<Collectives::Ready> Collectives::check(api::CollectiveRequest const& request) const {
@@ -93,7 +93,8 @@ http::Checked<Collectives::Ready> Collectives::check(api::CollectiveRequest cons
 
 asio::awaitable<http::Checked<Collectives::Launched>> Collectives::launch(Records::Name name,
                                                                           api::CollectiveRequest request,
-                                                                          std::optional<http::TraceContext> trace) {
+                                                                          std::optional<http::TraceContext> trace,
+                                                                          Execution::Mode mode) {
   // A repetition is answered even if the group has gone since.
   auto checked = check(request);
   if (checked.has_error() && !records_.knows(name)) co_return checked.error();
@@ -103,7 +104,7 @@ asio::awaitable<http::Checked<Collectives::Launched>> Collectives::launch(Record
   if (begun.value().created) {
     if (trace) record->belongs_to(http::to_traceparent(*trace));
     tools_.execution.chronicle.begun(records_, *record, checked.value().group);
-    start(record, std::move(checked.value()));
+    start(record, std::move(checked.value()), mode);
   }
   for (auto execution = running(*record);
        execution && record->view().state == "pending" && record->view().attempts.empty() && !execution->in_line();
@@ -115,13 +116,13 @@ asio::awaitable<http::Checked<Collectives::Launched>> Collectives::launch(Record
   co_return Launched{record, begun.value().created};
 }
 
-void Collectives::start(std::shared_ptr<Record> record, Ready ready) {
+void Collectives::start(std::shared_ptr<Record> record, Ready ready, Execution::Mode mode) {
   auto const id = record->view().id;
   auto const deadline = std::chrono::steady_clock::now() + timeout_of(record->view().request);
   auto execution = std::make_shared<Execution>(tools_.execution, patience_, std::move(record), std::move(ready.order),
-                                               std::move(ready.group), Execution::Mode::launch, deadline);
+                                               std::move(ready.group), mode, deadline);
   running_.emplace(id, execution);
-  tasks_.spawn("collective " + id, execute(std::move(execution), Execution::Mode::launch));
+  tasks_.spawn("collective " + id, execute(std::move(execution), mode));
 }
 
 asio::awaitable<http::Checked<std::shared_ptr<Record>>> Collectives::validate(api::CollectiveRequest request) {
@@ -140,19 +141,40 @@ asio::awaitable<http::Checked<std::shared_ptr<Record>>> Collectives::validate(ap
 asio::awaitable<void> Collectives::execute(std::shared_ptr<Execution> execution, Execution::Mode mode) {
   while (execution) {
     auto problem = co_await execution->run();
-    if (mode == Execution::Mode::launch) count(*execution);
+    if (execution->mistaken()) {
+      execution = ask_again(execution);
+      continue;
+    }
+    bool const launches = mode != Execution::Mode::validate_only;
+    if (launches) count(*execution);
     for (auto rank : execution->broken_ranks()) {
       auto const& member = execution->group().members[rank];
       tools_.suspect(member.worker, member.incarnation);
     }
     std::shared_ptr<Execution> next;
     if (problem) next = co_await begin_again(execution, std::move(*problem));
-    if (!next && mode == Execution::Mode::launch) {
+    if (!next && launches) {
       running_.erase(execution->record().view().id);
       finished(execution->record());
     }
     execution = std::move(next);
   }
+}
+
+std::shared_ptr<Execution> Collectives::ask_again(std::shared_ptr<Execution> mistaken) {
+  auto const record = records_.find(mistaken->record().view().id).value();
+  logging::write(tools_.log, spdlog::level::debug, "collective.asked_again",
+                 "collective " + record->view().id + " went by what was known of tensor '" +
+                     record->view().request.tensor + "', which has changed: its workers are asked",
+                 fields_of(record->view()));
+  record->ask_again(records_.draw_run());
+  tools_.execution.chronicle.asked_again(records_, *record, mistaken->group());
+  auto next = std::make_shared<Execution>(tools_.execution, patience_, record, mistaken->order(), mistaken->group(),
+                                          Execution::Mode::launch_asking, mistaken->deadline());
+  next->take_place_of(*mistaken);
+  running_.insert_or_assign(record->view().id, next);
+  mistaken->superseded();
+  return next;
 }
 
 http::Checked<Collectives::Ready> Collectives::next_epoch(Execution const& failed) const {

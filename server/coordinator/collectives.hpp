@@ -44,9 +44,10 @@ class Collectives {
   // on the same tensor; the record tells which. Problems as in order.hpp, groups.hpp and records.hpp; unavailable while
   // stopping.
   // `trace`: the one that the request belongs to, if any; workers are told.
-  // Problems of Journal::flush mean that it is not known to survive a crash: ask again.
+  // `mode`: Execution::Mode::launch only if somebody waits for the end, who is told then what admission would have
+  // refused. Problems of Journal::flush mean that it is not known to survive a crash: ask again.
   boost::asio::awaitable<http::Checked<Launched>> launch(Records::Name name, api::CollectiveRequest request,
-                                                         std::optional<http::TraceContext> trace);
+                                                         std::optional<http::TraceContext> trace, Execution::Mode mode);
 
   // The same without launching, and without a trace in the list.
   boost::asio::awaitable<http::Checked<std::shared_ptr<Record>>> validate(api::CollectiveRequest request);
@@ -85,10 +86,12 @@ class Collectives {
   // The next attempt, in the group's next epoch; null if there is none, and then the record has ended.
   boost::asio::awaitable<std::shared_ptr<Execution>> begin_again(std::shared_ptr<Execution> failed,
                                                                  http::Problem problem);
+  // The same launch, whose workers are asked what they hold.
+  std::shared_ptr<Execution> ask_again(std::shared_ptr<Execution> mistaken);
   // Why nothing can be begun in the group as it stands: it is still the one that failed, or cannot be used.
   [[nodiscard]] http::Checked<Ready> next_epoch(Execution const& failed) const;
   boost::asio::awaitable<void> reconcile(std::shared_ptr<Reconciliation> reconciliation);
-  void start(std::shared_ptr<Record> record, Ready ready);
+  void start(std::shared_ptr<Record> record, Ready ready, Execution::Mode mode);
   void resume(KeptCollective const& kept);
   void finished(Record const& record);
   void count(Execution const& execution);

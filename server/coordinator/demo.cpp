@@ -73,7 +73,8 @@ asio::awaitable<http::Checked<std::shared_ptr<Record>>> Demo::launch(api::DemoRe
   collective.group = group.value().name;
   collective.tensor = tensor_name;
   Records::Name name;
-  auto launched = co_await tools_.collectives.launch(std::move(name), std::move(collective), std::nullopt);
+  auto launched = co_await tools_.collectives.launch(std::move(name), std::move(collective), std::nullopt,
+                                                     Execution::Mode::launch_asking);
   if (launched.has_error()) co_return launched.error();
   co_return launched.value().record;
 }

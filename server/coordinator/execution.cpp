@@ -14,6 +14,12 @@ using http::Problem;
 using http::ProblemCode;
 using Clock = std::chrono::steady_clock;
 
+// A worker refuses a run so if its tensor is not what was admitted.
+bool may_be_of_another_tensor(ProblemCode code) {
+  return code == ProblemCode::mismatch || code == ProblemCode::unknown_tensor || code == ProblemCode::busy ||
+         code == ProblemCode::unsupported || code == ProblemCode::invalid_field;
+}
+
 }  // namespace
 
 Execution::Execution(ExecutionTools const& tools, ExecutionPatience patience, std::shared_ptr<Record> record,
@@ -31,11 +37,13 @@ Execution::Execution(ExecutionTools const& tools, ExecutionPatience patience, st
       run_ranks_(group_, order_.wish) {}
 
 asio::awaitable<std::optional<Problem>> Execution::run() {
-  if (mode_ == Mode::launch) ticket_ = tools_.locks.enter(lock_keys(group_, record_->view().request));
+  if (launches() && !ticket_) ticket_ = tools_.locks.enter(lock_keys(group_, record_->view().request));
   auto problem = co_await stages();
   calls_.cancel();
   co_await calls_.join();
-  if (mode_ == Mode::launch) tools_.locks.leave(ticket_);
+  if (mistaken_ && cancelled_) mistaken_ = false, problem = cancelled_;
+  if (mistaken_) co_return problem;
+  if (launches()) tools_.locks.leave(*ticket_);
   bool const goes_on = problem && may_go_on(*problem);
   if (!goes_on) end(std::exchange(problem, std::nullopt));
   tools_.locks_changed.notify_all();
@@ -48,9 +56,11 @@ bool Execution::may_go_on(Problem const& problem) const {
                        problem.code == ProblemCode::worker_unreachable || problem.code == ProblemCode::group_broken ||
                        problem.code == ProblemCode::epoch_fenced;
   bool const shrinks = may_shrink(group_.requested) && request.on_failure.value_or("shrink") == "shrink";
-  return mode_ == Mode::launch && shrinks && is_loss && !request.in_place && !request.epoch && !committing_ &&
-         !cancelled_ && Clock::now() < deadline_;
+  return launches() && shrinks && is_loss && !request.in_place && !request.epoch && !committing_ && !cancelled_ &&
+         Clock::now() < deadline_;
 }
+
+void Execution::take_place_of(Execution& mistaken) { ticket_ = std::exchange(mistaken.ticket_, std::nullopt); }
 
 void Execution::superseded() {
   done_ = true;
@@ -68,7 +78,7 @@ void Execution::end(std::optional<Problem> problem) {
 }
 
 Execution::Stage Execution::stages() {
-  if (mode_ == Mode::launch)
+  if (launches())
     if (auto problem = co_await wait_in_line()) co_return problem;
   if (auto problem = co_await admit()) co_return problem;
   if (auto problem = co_await plan()) co_return problem;
@@ -76,6 +86,9 @@ Execution::Stage Execution::stages() {
   if (auto problem = co_await launch()) {
     if (record_->view().state != "running") co_return problem;  // nothing was launched
     co_await abort_all();
+    mistaken_ = went_by_known_ && contradicted_ && Clock::now() < deadline_;
+    if (mistaken_) tools_.habits.tensors.forget(group_.name, record_->view().request.tensor);
+    if (mistaken_) co_return problem;
     // Only now has every rank that can say something said it.
     co_return cancelled_ ? *cancelled_ : failures_ > 0 ? find_culprit(endings_) : *problem;
   }
@@ -83,7 +96,7 @@ Execution::Stage Execution::stages() {
 }
 
 Execution::Stage Execution::wait_in_line() {
-  while (!tools_.locks.holds(ticket_)) {
+  while (!tools_.locks.holds(*ticket_)) {
     if (!in_line_) changed_.notify_all();
     in_line_ = true;
     if (cancelled_) co_return cancelled_;
@@ -103,72 +116,6 @@ Execution::Stage Execution::wait_in_line() {
   co_return tools_.groups.unusable(present.value());
 }
 
-Execution::Stage Execution::admit() {
-  auto const deadline = std::min(deadline_, Clock::now() + patience_.admission);
-  auto const question = admission_question();
-  looks_.resize(ranks());
-  pending_ = question.op == Op::barrier ? 0 : ranks();
-  if (pending_ > 0)
-    for (std::uint32_t rank = 0; rank < ranks(); ++rank) calls_.spawn("admit rank", look_at_rank(rank, deadline));
-  wait_from_now_on(Waits::for_looks);
-  while (pending_ > 0 && !failing()) co_await changed_.wait_until(TimePoint::max());
-  wait_from_now_on(Waits::for_nobody);
-  if (failing()) co_return cancelled_ ? cancelled_ : lost_;
-  std::vector<Problem> refusals;
-  std::vector<std::optional<RankTensor>> tensors(ranks());
-  for (std::uint32_t rank = 0; rank < ranks(); ++rank) {
-    auto const& look = looks_[rank];
-    if (!look) continue;
-    if (look->has_value())
-      tensors[rank] = look->value();
-    else if (look->error().code != ProblemCode::unknown_tensor || needs_tensor(question, rank))
-      refusals.push_back(look->error());
-  }
-  if (!refusals.empty()) co_return join_refusals(refusals);
-  auto admitted = coordinator::admit(question, tensors);
-  if (admitted.has_error()) co_return admitted.error();
-  admitted_ = std::move(admitted.value());
-  co_return std::nullopt;
-}
-
-AdmissionQuestion Execution::admission_question() const {
-  auto const& request = record_->view().request;
-  return {order_.wish.op,
-          request.tensor,
-          request.output,
-          request.root.value_or(0),
-          request.counts.value_or(std::vector<std::uint64_t>()),
-          order_.reduce,
-          request.in_place};
-}
-
-asio::awaitable<void> Execution::look_at_rank(std::uint32_t rank, TimePoint deadline) {
-  auto const& member = group_.members[rank];
-  auto const& tensor = record_->view().request.tensor;
-  auto const answer = co_await tools_.workers.look_at_tensor(member.url, tensor, deadline);
-  if (answer.has_error()) {
-    looks_[rank] = unanswered(rank, answer.error());
-  } else if (answer.value().status == 404 && takes_parts(admission_question())) {
-    auto const parts = co_await tools_.workers.list_tensors(member.url, tensor + "/", deadline);
-    if (parts.has_error())
-      looks_[rank] = unanswered(rank, parts.error());
-    else if (parts.value().has_error())
-      looks_[rank] = read_tensor(rank, member.worker, tensor, answer.value());
-    else
-      looks_[rank] = read_parts(rank, member.worker, tensor, parts.value().value());
-  } else {
-    looks_[rank] = read_tensor(rank, member.worker, tensor, answer.value());
-  }
-  --pending_;
-  changed_.notify_all();
-}
-
-Problem Execution::unanswered(std::uint32_t rank, Error const& error) {
-  if (error.code == http::HttpErrc::connect_failed) broken_.push_back(rank);
-  auto const late = Clock::now() >= deadline_;
-  return refused(rank, late ? ProblemCode::deadline_exceeded : ProblemCode::worker_unreachable, error.detail);
-}
-
 Execution::Stage Execution::plan() {
   question_ = {group_.name, group_.epoch, order_.wish, admitted_->elements, element_bytes(admitted_->dtype)};
   question_.on_gpus = lies_on_gpus(*admitted_);
@@ -185,7 +132,7 @@ Execution::Stage Execution::plan() {
   chosen_ = choice.value().spec;
   record_->plan(group_, *admitted_, choice.value(), Clock::now());
   give_time();
-  if (mode_ == Mode::launch) tools_.chronicle.planned(*record_);
+  if (launches()) tools_.chronicle.planned(*record_);
   changed_.notify_all();
   co_return std::nullopt;
 }
@@ -219,14 +166,23 @@ Execution::Stage Execution::launch() {
                                       deadline_ + patience_.report));
   wait_from_now_on(Waits::for_runs);
   changed_.notify_all();
-  while (pending_ > 0 && !failing()) co_await changed_.wait_until(TimePoint::max());
+  auto const until = time_for_silence();
+  while (pending_ > 0 && !failing() && Clock::now() < until) co_await changed_.wait_until(until);
   wait_from_now_on(Waits::for_nobody);
-  if (failing()) co_return Problem(ProblemCode::internal, "the collective failed");
+  contradicted_ |= pending_ > 0 && !failing();
+  if (pending_ > 0 || failing()) co_return Problem(ProblemCode::internal, "the collective failed");
   if (auto problem = record_->check_digests()) co_return problem;
   committing_ = true;  // what happens from here on comes too late
   auto undecided = co_await tools_.chronicle.deciding(*record_);
   committing_ = !undecided;
   co_return undecided;
+}
+
+// Who was not asked may not be there to answer. It is found out as soon as by asking, if there is time to ask
+// afterwards.
+TimePoint Execution::time_for_silence() const {
+  auto const until = Clock::now() + patience_.admission;
+  return went_by_known_ && until + patience_.abort + patience_.admission < deadline_ ? until : TimePoint::max();
 }
 
 asio::awaitable<void> Execution::run_rank(std::uint32_t rank, api::RunRequest request, TimePoint deadline) {
@@ -239,6 +195,7 @@ asio::awaitable<void> Execution::run_rank(std::uint32_t rank, api::RunRequest re
     auto const silent =
         said.error().code == http::HttpErrc::timed_out || said.error().code == http::HttpErrc::local_limit;
     if (!silent) broken_.push_back(rank);
+    contradicted_ |= said.error().code == http::HttpErrc::connect_failed;
     record_->rank_failed(rank, std::nullopt);
     settle(silent ? RankEnding::Kind::silent : RankEnding::Kind::lost, rank,
            Problem(ProblemCode::peer_lost, said.error().detail));
@@ -246,6 +203,7 @@ asio::awaitable<void> Execution::run_rank(std::uint32_t rank, api::RunRequest re
   }
   auto const& answer = said.value();
   if (answer.has_error()) {
+    contradicted_ |= may_be_of_another_tensor(answer.error().code);
     record_->rank_failed(rank, std::nullopt);
     settle(RankEnding::Kind::failed, rank, run_ranks_.in_group_ranks(answer.error()));
   } else if (answer.value().state == "succeeded") {
@@ -305,6 +263,7 @@ Execution::Stage Execution::commit() {
       versions.push_back(committed->value());
   }
   if (refusals.empty()) {
+    learn_tensors(versions);
     record_->succeed(versions, Clock::now());
     learn();
     co_return std::nullopt;

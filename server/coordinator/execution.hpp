@@ -48,7 +48,8 @@ struct ExecutionPatience {
 
 class Execution {
  public:
-  enum class Mode { launch, validate_only };
+  // `launch` goes by what is known of the tensors, where it has come true before; the others ask.
+  enum class Mode : std::uint8_t { launch, launch_asking, validate_only };
 
   // `group` is as it stood when the collective was asked for, and was usable. At the deadline it fails; if the request
   // has no timeout it gets another one when it is planned, as the group's habits are.
@@ -61,6 +62,11 @@ class Execution {
   boost::asio::awaitable<std::optional<http::Problem>> run();
   void end(std::optional<http::Problem> problem);
   void superseded();
+
+  // run() has ended so: what was known of the tensors was not so, or a worker was not there. Nothing has changed on any
+  // rank, and the place in the line is kept for another execution that asks. Not when it was cancelled.
+  [[nodiscard]] bool mistaken() const { return mistaken_; }
+  void take_place_of(Execution& mistaken);
 
   // False if it is too late: the commit has begun.
   bool cancel(http::Problem why);
@@ -76,6 +82,7 @@ class Execution {
   // Ranks whose worker refused a connection, or whose connection broke.
   [[nodiscard]] std::vector<std::uint32_t> const& broken_ranks() const { return broken_; }
   [[nodiscard]] api::Group const& group() const { return group_; }
+  [[nodiscard]] Order const& order() const { return order_; }
   [[nodiscard]] TimePoint deadline() const { return deadline_; }
   // From when it was made until it was launched, if it was.
   [[nodiscard]] std::optional<double> waited_seconds() const { return waited_seconds_; }
@@ -107,15 +114,21 @@ class Execution {
   boost::asio::awaitable<void> commit_rank(std::uint32_t rank, TimePoint deadline);
   boost::asio::awaitable<void> abort_all();
 
+  // False if it has to be asked.
+  [[nodiscard]] bool admit_as_known();
   [[nodiscard]] AdmissionQuestion admission_question() const;
   [[nodiscard]] http::Problem unanswered(std::uint32_t rank, Error const& error);
   [[nodiscard]] http::Problem refused(std::uint32_t rank, http::ProblemCode code, std::string const& why) const;
   [[nodiscard]] std::uint32_t ranks() const { return static_cast<std::uint32_t>(group_.members.size()); }
   [[nodiscard]] std::string title(std::uint32_t rank) const;
   void give_time();
+  // Until when a run is waited for that nobody was asked for.
+  [[nodiscard]] TimePoint time_for_silence() const;
   void learn();
+  void learn_tensors(std::vector<std::uint64_t> const& versions);
   void settle(RankEnding::Kind kind, std::uint32_t rank, http::Problem problem);
   void wait_from_now_on(Waits what);
+  [[nodiscard]] bool launches() const { return mode_ != Mode::validate_only; }
   [[nodiscard]] bool failing() const { return cancelled_ || lost_ || failures_ > 0; }
   // The group may shrink, what the ranks brought is intact, and there is time.
   [[nodiscard]] bool may_go_on(http::Problem const& problem) const;
@@ -132,7 +145,7 @@ class Execution {
   TimePoint deadline_;
   RunRanks const run_ranks_;
   std::optional<double> waited_seconds_;
-  LockTable::Ticket ticket_ = 0;
+  std::optional<LockTable::Ticket> ticket_;
 
   bool in_line_ = false;
   Waits waits_ = Waits::for_nobody;
@@ -144,7 +157,12 @@ class Execution {
   std::size_t pending_ = 0;            // calls of the present stage that have not been answered
   std::size_t failures_ = 0;           // endings that are not successes
   std::vector<std::optional<http::Checked<RankTensor>>> looks_;
+  std::vector<std::optional<RankTensor>> tensors_;  // by rank, as they were admitted
   std::optional<Admitted> admitted_;
+  bool went_by_known_ = false;  // nobody was asked
+  bool came_true_ = false;      // what was known, as the answers showed
+  bool contradicted_ = false;   // what was known, or that all are there, by a run that could not begin
+  bool mistaken_ = false;
   Planner::Question question_;  // and what the planner answered
   plan::Spec chosen_;
   std::vector<bool> settled_;

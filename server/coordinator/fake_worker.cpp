@@ -102,6 +102,7 @@ asio::awaitable<Response> FakeWorker::live(Request const&, Body&) {
 }
 
 asio::awaitable<Response> FakeWorker::look(Request const& request, Body&) {
+  ++looks;
   co_await while_set(&deaf_to_heads);
   auto const found = tensors.find(request.parameter("name"));
   if (found == tensors.end()) co_return http::Problem(http::ProblemCode::unknown_tensor, "no such tensor");
@@ -122,6 +123,10 @@ asio::awaitable<Response> FakeWorker::run(Request const&, Body& body) {
   runs.push_back(order);
   changed_.notify_all();
   co_await while_set(&deaf_to_runs);
+  if (auto problem = refusal(order)) {
+    refused.push_back(order);
+    co_return *problem;
+  }
   api::RunReport report;
   report.run = order.run;
   report.rank = order.rank;
@@ -143,6 +148,14 @@ asio::awaitable<Response> FakeWorker::run(Request const&, Body& body) {
     report.output_digest = digest;
   }
   co_return Response::json(200, http::encode(report));
+}
+
+std::optional<http::Problem> FakeWorker::refusal(api::RunRequest const& order) const {
+  if (order.op == "barrier" || order.result) return std::nullopt;
+  auto const found = tensors.find(order.tensor);
+  if (found == tensors.end()) return http::Problem(http::ProblemCode::unknown_tensor, "no such tensor");
+  if (found->second.version == order.version) return std::nullopt;
+  return http::Problem(http::ProblemCode::mismatch, "admitted was version " + std::to_string(order.version));
 }
 
 asio::awaitable<Response> FakeWorker::status(Request const& request, Body&) {

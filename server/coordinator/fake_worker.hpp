@@ -45,7 +45,9 @@ class FakeWorker {
   bool deaf_to_runs = false;
   std::vector<std::uint32_t> waits_for;  // what held runs report at their deadline
 
-  std::vector<api::RunRequest> runs;  // as they came
+  std::vector<api::RunRequest> runs;     // as they came
+  std::vector<api::RunRequest> refused;  // of them those whose tensor was not at the version that they named
+  std::size_t looks = 0;                 // times that it was asked for a tensor
   std::vector<std::uint64_t> committed, dropped;
   std::vector<api::GroupAssignment> assignments;
   std::size_t probes = 0;
@@ -90,6 +92,7 @@ class FakeWorker {
   boost::asio::awaitable<http::Response> drop_shard(http::Request const& request, http::Body& body);
   boost::asio::awaitable<void> while_set(bool const* deaf);
 
+  [[nodiscard]] std::optional<http::Problem> refusal(api::RunRequest const& order) const;
   [[nodiscard]] bool is_dropped(std::uint64_t number) const;
 
   http::Condition changed_;

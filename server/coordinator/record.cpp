@@ -104,6 +104,22 @@ void Record::begin_again(std::uint64_t run, http::Problem why, std::uint32_t epo
   last_start_.reset();
 }
 
+void Record::ask_again(std::uint64_t run) {
+  CHORUS_ASSERT(!ended(), "what has ended is not begun again");
+  api::Collective fresh;
+  fresh.id = std::move(view_.id);
+  fresh.state = "pending";
+  fresh.run = run;
+  fresh.request = std::move(view_.request);
+  fresh.created_at = std::move(view_.created_at);
+  fresh.traceparent = std::move(view_.traceparent);
+  fresh.attempts = std::move(view_.attempts);
+  view_ = std::move(fresh);
+  if (view_.attempts.empty()) admitted_.reset();
+  first_start_.reset();
+  last_start_.reset();
+}
+
 void Record::fail(http::Problem problem, TimePoint now) {
   refused_ = view_.state == "pending" || view_.state == "planned";
   end("failed", std::move(problem), now);

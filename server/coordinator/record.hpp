@@ -46,6 +46,9 @@ class Record {
   // pending, planned, running -> pending: this attempt has failed, and another one is made as another run.
   void begin_again(std::uint64_t run, http::Problem why, std::uint32_t epoch);
 
+  // The same, where nothing has failed but what the launch went by: the record is as if nothing had been done.
+  void ask_again(std::uint64_t run);
+
   // The request's, valid; before it is planned.
   void belongs_to(std::string traceparent) { view_.traceparent = std::move(traceparent); }
   // It does not move, or (nothing) does again.

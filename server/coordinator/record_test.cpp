@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include "http/json.hpp"
 #include "server/coordinator/record.hpp"
 #include "server/coordinator/records.hpp"
 
@@ -62,6 +63,19 @@ Random counting() {
 }
 
 }  // namespace
+
+TEST_CASE("a record that asks again is as if nothing had been done, but for its run") {
+  auto record = running_record(2);
+  record.belongs_to("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
+  record.rank_succeeded(0, report(0.5), start + 1s);
+  record.ask_again(8);
+  Record untouched("c", 8, request(), "now");
+  untouched.belongs_to("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
+  CHECK(http::encode(record.view()) == http::encode(untouched.view()));
+  record.fail(http::Problem(ProblemCode::mismatch, "shapes"), start + 2s);
+  CHECK(record.refused());
+  CHECK(record.view().seconds == 0);
+}
 
 TEST_CASE("a collective that succeeds tells what was chosen, why, and how long it took") {
   auto record = running_record(2);

@@ -15,6 +15,10 @@ using http::ProblemCode;
 using http::Request;
 using http::Response;
 
+// A launch that goes by what is known of the tensors is refused when the workers have refused its runs: milliseconds
+// later than one that has asked them. Who waits for as long as this is there to be told.
+constexpr std::chrono::milliseconds wait_for_refusals{900};
+
 // Until when to wait for the end: ?wait=30s from now, or not at all.
 http::Checked<TimePoint> wait_until(Request const& request) {
   auto const now = std::chrono::steady_clock::now();
@@ -94,7 +98,10 @@ awaitable<Response> CollectiveRoutes::launch(Request const& request, Body& body,
     co_return Response::json(200, http::encode(record.value()->view()));
   }
   auto trace = http::trace_of(request.fields);
-  auto const launched = co_await collectives_.launch(std::move(name), std::move(message.value()), std::move(trace));
+  bool const waits = until.value() - std::chrono::steady_clock::now() >= wait_for_refusals;
+  auto const mode = waits ? Execution::Mode::launch : Execution::Mode::launch_asking;
+  auto const launched =
+      co_await collectives_.launch(std::move(name), std::move(message.value()), std::move(trace), mode);
   if (launched.has_error()) co_return launched.error();
   auto const record = launched.value().record;
   co_await collectives_.wait(record, until.value());

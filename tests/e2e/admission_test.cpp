@@ -1,6 +1,8 @@
 // What the coordinator refuses before a byte moves, and what it says.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "tests/support/cluster.hpp"
 
 using namespace chorus::testing;
@@ -19,6 +21,29 @@ Answer launch(Cluster& cluster, json::object request, std::string const& query =
 }
 
 bool mentions(std::string const& text, std::string const& part) { return text.find(part) != std::string::npos; }
+
+// Launches until the coordinator goes by what it knows: two that ask, and one that does not.
+void grow_used_to_it(Cluster& cluster) {
+  for (int i = 0; i < 3; ++i) REQUIRE(cluster.run({{"group", "g"}, {"tensor", "x"}}).at("state") == "succeeded");
+}
+
+template <class T>
+void put_everywhere(Cluster& cluster, std::string const& dtype, std::size_t count) {
+  for (std::size_t i = 0; i < cluster.size(); ++i)
+    REQUIRE(cluster.worker(i).put_tensor("x", dtype, std::vector<T>(count, 1)).status / 100 == 2);
+}
+
+template <class T>
+void expect_everywhere(Cluster& cluster, std::vector<T> const& expected) {
+  for (std::size_t i = 0; i < cluster.size(); ++i) CHECK(cluster.worker(i).get_tensor<T>("x") == expected);
+}
+
+double times_asked(Cluster& cluster) {
+  auto const name = R"(chorus_http_request_duration_seconds_count{code_class="2xx",method="HEAD")";
+  double sum = 0;
+  for (std::size_t i = 0; i < cluster.size(); ++i) sum += std::max(cluster.worker(i).metric(name), 0.0);
+  return sum;
+}
 
 }  // namespace
 
@@ -48,6 +73,75 @@ TEST_CASE("a different shape, dtype or a missing tensor is refused, naming rank,
   CHECK(mentions(missing.body, "unknown_tensor"));
   CHECK(mentions(missing.body, "\"ranks\":[2]"));
   CHECK(cluster.at_rank("g", 0).get_tensor<float>("x") == std::vector<float>(10, 1));
+}
+
+TEST_CASE("launches like those before ask no worker for its tensor") {
+  Cluster cluster(3);
+  cluster.make_group("g");
+  put_everywhere<float>(cluster, "f32", 10);
+  auto const before = times_asked(cluster);
+  grow_used_to_it(cluster);
+  CHECK(times_asked(cluster) == before + 6);
+  for (int i = 0; i < 5; ++i) CHECK(cluster.run({{"group", "g"}, {"tensor", "x"}}).at("state") == "succeeded");
+  expect_everywhere(cluster, std::vector<float>(10, 6561));
+  for (int i = 0; i < 2; ++i)
+    CHECK(cluster.run({{"group", "g"}, {"tensor", "x"}, {"op", "reduce"}}).at("state") == "succeeded");
+  CHECK(cluster.at_rank("g", 0).get_tensor<float>("x") == std::vector<float>(10, 6561 * 5));
+  CHECK(times_asked(cluster) == before + 6);
+  launch(cluster, {{"group", "g"}, {"tensor", "x"}}, "?validate_only=true");
+  CHECK(times_asked(cluster) == before + 9);
+}
+
+TEST_CASE("a tensor that one rank has put between launches is refused as at the first launch") {
+  Cluster cluster(3);
+  cluster.make_group("g");
+  auto& odd = cluster.at_rank("g", 2);
+  auto& other = cluster.at_rank("g", 0);
+  auto const refused = [&](int status, std::string const& code, std::string const& detail) {
+    auto const version = other.tensor_version("x");
+    auto const values = other.get("/v1/tensors/x").body;
+    auto const answer = launch(cluster, {{"group", "g"}, {"tensor", "x"}});
+    INFO(answer.body);
+    CHECK(answer.status == status);
+    CHECK(answer.code() == code);
+    CHECK(mentions(answer.body, "\"ranks\":[2]"));
+    CHECK(mentions(answer.body, detail));
+    CHECK(other.tensor_version("x") == version);
+    CHECK(other.get("/v1/tensors/x").body == values);
+  };
+
+  put_everywhere<float>(cluster, "f32", 10);
+  grow_used_to_it(cluster);
+  odd.put_tensor("x", "f32", std::vector<float>(11, 1));
+  refused(409, "mismatch", "shape of rank 2 ('" + odd.id + "') is 11, that of rank 0 ('" + other.id + "') is 10");
+
+  put_everywhere<float>(cluster, "f32", 10);
+  grow_used_to_it(cluster);
+  odd.put_tensor("x", "i32", std::vector<std::int32_t>(10, 1));
+  refused(409, "mismatch", "dtype of rank 2 ('" + odd.id + "') is i32, that of rank 0 ('" + other.id + "') is f32");
+
+  put_everywhere<float>(cluster, "f32", 10);
+  grow_used_to_it(cluster);
+  odd.erase("/v1/tensors/x");
+  refused(404, "unknown_tensor", "rank 2 ('" + odd.id + "') has no tensor 'x'");
+}
+
+TEST_CASE("tensors that all ranks, or one, have put between launches are reduced as they are") {
+  Cluster cluster(3);
+  cluster.make_group("g");
+  put_everywhere<float>(cluster, "f32", 10);
+  grow_used_to_it(cluster);
+  put_everywhere<std::int32_t>(cluster, "i32", 1009);
+  auto const record = cluster.run({{"group", "g"}, {"tensor", "x"}});
+  CHECK(record.at("state") == "succeeded");
+  CHECK(record.at("dtype") == "i32");
+  CHECK(record.at("attempts").as_array().empty());
+  expect_everywhere(cluster, std::vector<std::int32_t>(1009, 3));
+
+  grow_used_to_it(cluster);
+  REQUIRE(cluster.worker(1).put_tensor("x", "i32", std::vector<std::int32_t>(1009, 19)).status / 100 == 2);
+  CHECK(cluster.run({{"group", "g"}, {"tensor", "x"}}).at("state") == "succeeded");
+  expect_everywhere(cluster, std::vector<std::int32_t>(1009, 81 + 19 + 81));
 }
 
 TEST_CASE("requests that cannot be are refused with the field that is wrong") {
