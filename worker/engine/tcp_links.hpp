@@ -1,7 +1,10 @@
 // The TCP links of a data plane, for its thread to look at without asking the system which of them is ready.
 #pragma once
 
+#include <poll.h>
+
 #include <algorithm>
+#include <cstddef>
 #include <memory>
 #include <vector>
 
@@ -27,11 +30,13 @@ class TcpLinks {
       std::erase_if(*links, [](auto const& link) { return link->is_gone(); });
   }
 
-  // To read from a few sockets costs less than to ask which are ready, and to wait for them again afterwards.
+  // To look at a few sockets costs less than to be told by the loop which are ready, and to wait for them again.
   [[nodiscard]] bool are_few() const { return !bring_data_.empty() && bring_data_.size() <= few; }
 
-  // Reads what is there; false if there was nothing.
+  // Reads what is there; false if there was nothing. Of one link by trying; of several by asking once which are ready,
+  // for most are not.
   bool poll(unsigned round) {
+    if (bring_data_.size() > 1) return poll_ready();
     bool const moved = poll(bring_data_);
     return (round % rounds_per_answer == 0 && poll(bring_answers_)) || moved;
   }
@@ -47,7 +52,21 @@ class TcpLinks {
     return moved;
   }
 
+  bool poll_ready() {
+    asked_.clear();
+    for (auto const* links : {&bring_data_, &bring_answers_})
+      for (auto const& link : *links) asked_.push_back({link->handle(), POLLIN, 0});
+    if (::poll(asked_.data(), asked_.size(), 0) <= 0) return false;
+    bool moved = false;
+    std::size_t at = 0;
+    for (auto const* links : {&bring_data_, &bring_answers_})
+      for (auto const& link : *links)
+        if (asked_[at++].revents != 0) moved = link->poll() || moved;
+    return moved;
+  }
+
   Links bring_data_, bring_answers_;
+  std::vector<pollfd> asked_;
 };
 
 }  // namespace chorus::engine

@@ -29,6 +29,8 @@ class TcpLink final : public Link, public std::enable_shared_from_this<TcpLink> 
 
   // Reads what is there, without being told that there is something; false if there was nothing.
   bool poll();
+  // Of the socket, to be asked about with others; -1 once it is closed.
+  [[nodiscard]] int handle() { return closed_ ? -1 : socket_.native_handle(); }
   // Closed; nothing will move any more.
   [[nodiscard]] bool is_gone() const { return closed_; }
 
