@@ -60,7 +60,10 @@ bool Execution::may_go_on(Problem const& problem) const {
          Clock::now() < deadline_;
 }
 
-void Execution::take_place_of(Execution& mistaken) { ticket_ = std::exchange(mistaken.ticket_, std::nullopt); }
+void Execution::take_place_of(Execution& mistaken) {
+  ticket_ = std::exchange(mistaken.ticket_, std::nullopt);
+  begun_ = mistaken.begun_;
+}
 
 void Execution::superseded() {
   done_ = true;
@@ -86,9 +89,12 @@ Execution::Stage Execution::stages() {
   if (auto problem = co_await launch()) {
     if (record_->view().state != "running") co_return problem;  // nothing was launched
     co_await abort_all();
-    mistaken_ = went_by_known_ && contradicted_ && Clock::now() < deadline_;
-    if (mistaken_) tools_.habits.tensors.forget(group_.name, record_->view().request.tensor);
-    if (mistaken_) co_return problem;
+    if (went_by_known_ && contradicted_) {
+      tools_.habits.tensors.forget(group_.name, record_->view().request.tensor);
+      mistaken_ = Clock::now() < deadline_;
+      if (mistaken_) co_return problem;
+      co_return Problem(ProblemCode::deadline_exceeded, "the time was over before its workers could be asked");
+    }
     // Only now has every rank that can say something said it.
     co_return cancelled_ ? *cancelled_ : failures_ > 0 ? find_culprit(endings_) : *problem;
   }
@@ -166,23 +172,14 @@ Execution::Stage Execution::launch() {
                                       deadline_ + patience_.report));
   wait_from_now_on(Waits::for_runs);
   changed_.notify_all();
-  auto const until = time_for_silence();
-  while (pending_ > 0 && !failing() && Clock::now() < until) co_await changed_.wait_until(until);
+  while (pending_ > 0 && !failing()) co_await changed_.wait_until(TimePoint::max());
   wait_from_now_on(Waits::for_nobody);
-  contradicted_ |= pending_ > 0 && !failing();
-  if (pending_ > 0 || failing()) co_return Problem(ProblemCode::internal, "the collective failed");
+  if (failing()) co_return Problem(ProblemCode::internal, "the collective failed");
   if (auto problem = record_->check_digests()) co_return problem;
   committing_ = true;  // what happens from here on comes too late
   auto undecided = co_await tools_.chronicle.deciding(*record_);
   committing_ = !undecided;
   co_return undecided;
-}
-
-// Who was not asked may not be there to answer. It is found out as soon as by asking, if there is time to ask
-// afterwards.
-TimePoint Execution::time_for_silence() const {
-  auto const until = Clock::now() + patience_.admission;
-  return went_by_known_ && until + patience_.abort + patience_.admission < deadline_ ? until : TimePoint::max();
 }
 
 asio::awaitable<void> Execution::run_rank(std::uint32_t rank, api::RunRequest request, TimePoint deadline) {

@@ -122,8 +122,6 @@ class Execution {
   [[nodiscard]] std::uint32_t ranks() const { return static_cast<std::uint32_t>(group_.members.size()); }
   [[nodiscard]] std::string title(std::uint32_t rank) const;
   void give_time();
-  // Until when a run is waited for that nobody was asked for.
-  [[nodiscard]] TimePoint time_for_silence() const;
   void learn();
   void learn_tensors(std::vector<std::uint64_t> const& versions);
   void settle(RankEnding::Kind kind, std::uint32_t rank, http::Problem problem);
@@ -141,7 +139,7 @@ class Execution {
   Mode const mode_;
   http::Condition changed_;
   http::TaskGroup calls_;
-  TimePoint const begun_;
+  TimePoint begun_;  // or the one whose place it has
   TimePoint deadline_;
   RunRanks const run_ranks_;
   std::optional<double> waited_seconds_;

@@ -84,6 +84,7 @@ class ParameterDirectory {
     bool is_backup_complete = false;
     bool is_unbalanced = false;                      // the group has changed: it may belong elsewhere
     bool is_busy = false, is_urgently_busy = false;  // somebody repairs it
+    bool is_looked_at_later = false;                 // those who could not have its backup are asked again
     std::uint32_t clients_epoch = 0;                 // of the clients that its owner knows
     std::string refused_by;                          // an incarnation of its owner, which could not read its log
     std::string why_refused;
@@ -151,7 +152,7 @@ class ParameterDirectory {
   [[nodiscard]] std::uint64_t load_of(Record const& record, std::uint32_t shard) const;
   enum class Added : std::uint8_t { complete, not_yet, refused };  // refused: by the worker; somebody else may
   boost::asio::awaitable<Added> add_backup(RecordPtr record, std::uint32_t shard, api::Member backup);
-  boost::asio::awaitable<void> look_again_later(Key key);
+  boost::asio::awaitable<void> look_again_later(RecordPtr record, std::uint32_t shard);
   boost::asio::awaitable<std::optional<http::Problem>> promote(RecordPtr record, std::uint32_t shard);
   boost::asio::awaitable<std::optional<http::Problem>> tell(RecordPtr record, std::uint32_t shard, api::Member member,
                                                             bool as_owner, bool fresh, bool continues = false,

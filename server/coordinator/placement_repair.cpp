@@ -28,11 +28,6 @@ std::vector<api::Member> without(std::vector<api::Member> members, std::vector<a
   return members;
 }
 
-// Of a worker that lives and cannot have the shard: it has no GPU for it, or no memory. Another one may.
-bool is_unfit(Problem const& problem) {
-  return problem.code == ProblemCode::unsupported || problem.code == ProblemCode::unavailable;
-}
-
 }  // namespace
 
 void ParameterDirectory::heed_epoch(std::string const& name, std::string const& seen) {
@@ -127,6 +122,7 @@ void ParameterDirectory::group_changed(std::string const& group) {
 void ParameterDirectory::look_again(Key const& key) {
   auto const found = records_.find(key.first);
   if (found == records_.end() || is_stopping_ || is_recovering_) return;
+  if (key.second >= found->second->shards.size()) return;  // of one that had this name before
   auto const& shard = found->second->shards[key.second];
   if (waits_for_owner(*found->second, shard)) return;
   // Without its owner a shard answers nobody, and with a dead backup its owner acknowledges nothing.
@@ -151,7 +147,7 @@ asio::awaitable<void> ParameterDirectory::work_off(bool urgent) {
     auto const [name, shard] = queue.front();
     queue.pop_front();
     auto const found = records_.find(name);
-    if (found == records_.end() || !found->second->is_established) continue;
+    if (found == records_.end() || !found->second->is_established || shard >= found->second->shards.size()) continue;
     auto const record = found->second;
     auto& busy = urgent ? record->shards[shard].is_urgently_busy : record->shards[shard].is_busy;
     if (busy) continue;
@@ -279,8 +275,8 @@ asio::awaitable<void> ParameterDirectory::restore_replicas(RecordPtr record, std
       keep(*record, number);
       continue;
     }
-    if (!unfit.empty()) {
-      auto again = look_again_later({name, number});
+    if (!unfit.empty() && !std::exchange(shard.is_looked_at_later, true)) {
+      auto again = look_again_later(record, number);
       tasks_.spawn("somebody else for " + name, std::move(again));
     }
     if (!std::exchange(shard.is_unbalanced, false)) co_return;
@@ -297,24 +293,28 @@ asio::awaitable<ParameterDirectory::Added> ParameterDirectory::add_backup(Record
                                                                           api::Member backup) {
   auto& shard = record->shards[number];
   auto const before = shard.backup;
+  auto const was_complete = shard.is_backup_complete;
   set(record, number, false, backup);
   draw_epoch(*record, number);
   auto problem = co_await tell(record, number, backup, false, false);
-  auto const is_refused = problem && is_unfit(*problem);
+  auto const& name = record->parameter.name;
+  if (problem && problem->code == ProblemCode::unsupported) {
+    // It has no GPU for it. Nobody else has heard of anything.
+    tools_.log.warn("parameter {} shard={} has no backup there: {}", name, number, problem->detail);
+    set(record, number, false, before && before->worker != backup.worker ? before : std::nullopt);
+    shard.is_backup_complete = shard.backup && was_complete;
+    keep(*record, number);
+    co_return Added::refused;
+  }
   if (!problem && shard.owner) {
     problem = co_await tell(record, number, *shard.owner, true, false);
     if (problem) heed_loss(*record, number, *problem);
   }
-  auto const& name = record->parameter.name;
   if (before && before->worker != backup.worker)
     tasks_.spawn("drop a shard of " + name, drop(*before, name, number, shard.epoch));
   if (problem) {
     tools_.log.warn("parameter {} shard={} has no backup yet: {}", name, number, problem->detail);
-    if (!is_refused) co_return Added::not_yet;
-    set(record, number, false, std::nullopt);
-    shard.clients_epoch = UINT32_MAX;  // its owner hears of it, unless somebody else takes the place
-    keep(*record, number);
-    co_return Added::refused;
+    co_return Added::not_yet;
   }
   shard.clients_epoch = record->clients_epoch;
   auto const is_filled = co_await until_complete(record, number, backup);
@@ -328,9 +328,10 @@ asio::awaitable<ParameterDirectory::Added> ParameterDirectory::add_backup(Record
   co_return complete ? Added::complete : Added::not_yet;
 }
 
-asio::awaitable<void> ParameterDirectory::look_again_later(Key key) {
+asio::awaitable<void> ParameterDirectory::look_again_later(RecordPtr record, std::uint32_t number) {
   co_await pause(patience_.second_thoughts);
-  look_again(key);
+  record->shards[number].is_looked_at_later = false;
+  if (!record->is_deleted) look_again({record->parameter.name, number});
 }
 
 asio::awaitable<bool> ParameterDirectory::until_complete(RecordPtr record, std::uint32_t number, api::Member backup) {

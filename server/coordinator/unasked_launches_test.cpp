@@ -13,6 +13,7 @@ using http::Method;
 
 namespace {
 
+constexpr auto shortest_admission = 200ms;
 constexpr char const* body = R"({"group":"g","tensor":"x","algorithm":"ring"})";
 
 awaitable<World::Said> launch(World* world, std::string what = body) {
@@ -181,13 +182,40 @@ awaitable<void> one_is_gone(World* world) {
   CHECK(refused.text("/ranks") == "[1]");
 }
 
+awaitable<void> note(World* world, std::vector<std::string>* ended, std::string id, std::string query) {
+  auto const said = co_await world->put("/v1/collectives/" + id + query, body);
+  CHECK(said.text("/state") == "succeeded");
+  ended->push_back(id);
+}
+
+// Slow is not silent: nothing is begun again, however long asking would have been waited for.
+awaitable<void> one_is_slow(World* world) {
+  co_await grow_used_to_it(world);
+  world->workers[1]->hold_runs = true;
+  http::TaskGroup tasks(world->io.get_executor());
+  std::vector<std::string> ended;
+  tasks.spawn("slow", note(world, &ended, "slow", "?wait=5s"));
+  CHECK(co_await world->workers[1]->until_runs(3));
+  http::Condition nothing(world->io.get_executor());
+  co_await nothing.wait_until(std::chrono::steady_clock::now() + 3 * shortest_admission);
+  world->workers[1]->release();
+  co_await tasks.join();
+  CHECK(ended == std::vector<std::string>{"slow"});
+  CHECK(looks(*world) == 6);
+  CHECK(world->workers[0]->runs.size() == 3);
+}
+
+// Its peers find it silent and say so, as of one that fell silent after it was asked.
 awaitable<void> one_is_silent(World* world) {
   co_await grow_used_to_it(world);
   world->workers[1]->deaf_to_heads = world->workers[1]->deaf_to_runs = true;
-  auto const refused = co_await launch(world);
-  CHECK(refused.status == 502);
-  CHECK(refused.code() == "worker_unreachable");
-  CHECK(refused.text("/ranks") == "[1]");
+  world->workers[0]->fail_runs = http::Problem(http::ProblemCode::peer_lost, "lost rank 1 (w1)");
+  world->workers[0]->fail_runs->ranks = {1};
+  auto const record = co_await launch(world);
+  CHECK(record.status == 200);
+  CHECK(record.text("/error/code") == "peer_lost");
+  CHECK(record.text("/error/ranks") == "[1]");
+  CHECK(looks(*world) == 6);
 }
 
 // A failure of its own is one, whoever was asked before.
@@ -199,12 +227,6 @@ awaitable<void> one_fails(World* world) {
   CHECK(record.text("/error/ranks") == "[2]");
   CHECK(looks(*world) == 6);
   CHECK(world->workers[0]->runs.size() == 3);
-}
-
-awaitable<void> note(World* world, std::vector<std::string>* ended, std::string id, std::string query) {
-  auto const said = co_await world->put("/v1/collectives/" + id + query, body);
-  CHECK(said.text("/state") == "succeeded");
-  ended->push_back(id);
 }
 
 awaitable<void> its_place_is_kept(World* world) {
@@ -224,6 +246,19 @@ awaitable<void> its_place_is_kept(World* world) {
   CHECK(ended == std::vector<std::string>{"mistaken", "second"});
   auto const mistaken = co_await world->get("/v1/collectives/mistaken");
   CHECK(mistaken.text("/run") == std::to_string(world->workers[0]->committed.at(2)));
+}
+
+// Another one does not stop before the time is over: nobody is blamed for a tensor that is as it should be.
+awaitable<void> it_is_too_late_to_ask(World* world) {
+  co_await grow_used_to_it(world);
+  put(*world->workers[2], "f32", "4");
+  world->workers[0]->deaf_to_runs = true;
+  auto const record = co_await launch(world, R"({"group":"g","tensor":"x","algorithm":"ring","timeout_ms":100})");
+  CHECK(record.text("/error/code") == "deadline_exceeded");
+  CHECK(record.text("/error/ranks").empty());
+  world->workers[0]->deaf_to_runs = false;
+  world->workers[0]->hear();
+  CHECK((co_await launch(world)).text("/state") == "succeeded");
 }
 
 awaitable<void> it_is_cancelled(World* world) {
@@ -250,7 +285,7 @@ awaitable<void> numbers_survive(World* world) {
 
 CoordinatorOptions impatient() {
   auto options = impatient_options();
-  options.execution.admission = 200ms;
+  options.execution.admission = shortest_admission;
   return options;
 }
 
@@ -278,7 +313,9 @@ TEST_CASE("validate_only, who does not wait, what runs in place, and broadcast a
 }
 TEST_CASE("large tensors are asked for each time") { tell(large_ones_ask); }
 TEST_CASE("a worker that is gone refuses the launch as when it was asked") { tell(one_is_gone); }
-TEST_CASE("a worker that is silent refuses the launch as when it was asked") { tell(one_is_silent, impatient()); }
+TEST_CASE("a worker that is silent is lost to its peers") { tell(one_is_silent); }
+TEST_CASE("a worker that is slow is waited for, whoever was asked before") { tell(one_is_slow, impatient()); }
+TEST_CASE("a launch whose time is over before it could ask has met its deadline") { tell(it_is_too_late_to_ask); }
 TEST_CASE("a rank that fails has failed, and nothing is repeated") { tell(one_fails); }
 TEST_CASE("a launch that was mistaken keeps its place in the line") { tell(its_place_is_kept); }
 TEST_CASE("a launch that asked nobody is cancelled as any other") { tell(it_is_cancelled); }

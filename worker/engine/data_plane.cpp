@@ -241,10 +241,11 @@ class DataPlane::Impl final : public Surroundings {
   template <typename Enough>
   void poll_for_a_while(Enough const& is_enough, std::chrono::microseconds spin) {
     auto until = now() + spin;
-    for (; !is_enough(); ++round_) {
-      bool const looks_further = (shm_.empty() && !tcp_.are_few()) || round_ % rounds_alone == 0;
+    while (!is_enough()) {
+      auto const round = round_++;
+      bool const looks_further = (shm_.empty() && !tcp_.are_few()) || round % rounds_alone == 0;
       bool moved = shm_.poll();
-      if (tcp_.are_few()) moved = tcp_.poll(round_) || moved;
+      if (tcp_.are_few()) moved = tcp_.poll(round) || moved;
       if (looks_further) moved = run_some() || moved;
       bool const awaits_devices = engine_.awaits_devices();
       if (awaits_devices) moved = engine_.poll_devices() || moved;

@@ -77,7 +77,7 @@ void Engine::try_start(RunSpec spec, RunDone done) {
                            "rank " + std::to_string(peer.rank) + " (" + peer.worker + ") has a newer incarnation",
                            {peer.rank},
                            {}});
-  if (auto const* const ended = find_ended(id); ended != nullptr && ended->token == spec.token) {
+  if (auto const* const ended = find_ended(id); ended != nullptr && ended->has(spec.token)) {
     if (ended->was_started) return reject(done, {EngineErrc::aborted, name + " has ended here before", {}, {}});
     return reject(done, *ended->failure);
   }
@@ -96,9 +96,23 @@ void Engine::try_start(RunSpec spec, RunDone done) {
 
 void Engine::abort(std::uint64_t run, Error why) {
   bool const is_ours = why.code.category() == engine_category();
-  fail_run(run,
-           {is_ours ? static_cast<EngineErrc>(why.code.value()) : EngineErrc::aborted, std::move(why.detail), {}, {}});
+  auto const code = is_ours ? static_cast<EngineErrc>(why.code.value()) : EngineErrc::aborted;
+  Failure failure{code, std::move(why.detail), {}, {}};
+  if (find_run(run) != nullptr)
+    fail_run(run, std::move(failure));
+  else
+    end_before_start(run, failure);
   settle();
+}
+
+void Engine::end_before_start(std::uint64_t run, Failure const& failure) {
+  if (shut_down_ || find_ended(run) != nullptr) return;
+  Hold const hold(*this);
+  Ended ended;
+  ended.failure = failure;
+  ended.was_started = true;
+  remember(run, std::move(ended));
+  for (auto& inlet : inlets_) inlet->forget(run, failure);
 }
 
 void Engine::give_up(RunSpec const& spec, plan::Rank rank, Error const& why) {
@@ -362,7 +376,7 @@ void Engine::asked(Connection& by, std::uint64_t id, std::uint32_t epoch, links:
       tell.text = suspect->text;
     }
   } else if (auto const* const ended = find_ended(id)) {
-    if (ended->token != ask.token) return;
+    if (!ended->has(ask.token)) return;
     // Who asks has not been told: the link on which that should have come is gone.
     if (ended->failure)
       return by.send_verdict(links::FrameType::abort, id, epoch, to_verdict(*ended->failure, ask.token));

@@ -85,11 +85,14 @@ class Engine {
 
   // What is remembered of a run that has ended here, or that a peer has given up before it was started here.
   struct Ended {
-    std::uint64_t token = 0;
+    // Nothing: it was ended before anything was known of it, by who may end it whatever its token.
+    std::optional<std::uint64_t> token;
     std::uint64_t fingerprint = 0;
     std::string description;
     std::optional<Failure> failure;
     bool was_started = false;
+
+    [[nodiscard]] bool has(std::uint64_t presented) const { return !token || *token == presented; }
   };
   static constexpr std::size_t ended_max = 1024;
 
@@ -123,6 +126,8 @@ class Engine {
   // The runs in which this peer's open has not come.
   void fail_awaiting(Identity const& peer, Error const& why);
   void fail_run(std::uint64_t run, Failure failure);
+  // It was not begun here, and will not be: what peers have sent of it is thrown away, and they are told.
+  void end_before_start(std::uint64_t run, Failure const& failure);
   // The link to this rank ended while it was needed for `where`.
   void fail_for(Error const& why, std::uint64_t run, plan::Rank rank, std::string const& where);
   void end_run(Run& run, std::optional<Failure> failure);

@@ -105,6 +105,25 @@ TEST_CASE("the rules of a good peer: open, be granted, send") {
   CHECK_FALSE(peer.from_rank_0.find(FrameType::data));  // rank 0 was granted nothing
 }
 
+TEST_CASE("a run that is aborted before it began here waits no more, whether its open has come or comes later") {
+  Impostor peer;
+  peer.start_rank_0();
+  for (std::uint64_t run = 10; run < 30; ++run) {
+    bool const opens_first = run % 2 == 0;
+    if (opens_first) peer.send_open(run);
+    peer.move();
+    peer.fleet().engine(0).abort(run, Error(EngineErrc::aborted, "its coordinator has ended it"));
+    if (!opens_first) peer.send_open(run);
+    peer.to_rank_0.send_data(run, 1, 0, 0, 4);
+    peer.move();
+  }
+  auto const verdict = peer.to_rank_0.verdict(FrameType::abort);
+  REQUIRE(verdict);
+  CHECK(verdict->token == peer.open().token);
+  CHECK_FALSE(peer.to_rank_0.is_closed());
+  CHECK_FALSE(peer.rank_0_ended());
+}
+
 TEST_CASE("messages that wait for each other may arrive in any order and in one go") {
   // Rank 1 sends its vector twice; rank 0 adds it to its own twice, segment by segment.
   plan::Algorithm const twice{.name = "twice",

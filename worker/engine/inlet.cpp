@@ -99,6 +99,11 @@ void Inlet::forget(std::uint64_t run, std::uint32_t epoch, links::Verdict const&
   forget_early(early);
 }
 
+void Inlet::forget(std::uint64_t run, Failure const& why) {
+  auto const early = find_early(run);
+  if (early != early_.size()) forget(run, early_[early]->epoch, to_verdict(why, early_[early]->open.token));
+}
+
 void Inlet::retire(Retired const& epoch) {
   if (is_closed()) return;
   for (std::size_t i = early_.size(); i-- > 0;) {
@@ -253,7 +258,7 @@ Status Inlet::open_arrived() {
   }
   if (auto* const run = engine_.find_run(header.run)) return answer_open(*run, *decoded, header.epoch);
   auto const* const ended = engine_.find_ended(header.run);
-  if (ended != nullptr && ended->was_started && ended->token != open.token) {
+  if (ended != nullptr && ended->was_started && !ended->has(open.token)) {
     refuse(header.run, header.epoch, open.token,
            {EngineErrc::forbidden,
             "run " + std::to_string(header.run) + ": " + peer().worker + " presented a wrong token",
@@ -261,7 +266,7 @@ Status Inlet::open_arrived() {
             {}});
     return ok();
   }
-  if (ended == nullptr || ended->token != open.token) {
+  if (ended == nullptr || !ended->has(open.token)) {
     auto const* const retired = engine_.find_retired(open.token, header.epoch);
     if (retired == nullptr) return keep_early(std::move(*decoded));
     refuse(header.run, header.epoch, open.token, retired->told_to(peer().worker));
@@ -377,7 +382,7 @@ void Inlet::abort_arrived(links::Verdict const& verdict) {
   auto const index = find_early(id);
   if (index != early_.size() && early_[index]->open.token == verdict.token) forget_early(index);
   if (auto const* const known = engine_.find_ended(id);
-      known != nullptr && (known->was_started || known->token == verdict.token))
+      known != nullptr && (known->was_started || known->has(verdict.token)))
     return;
   Engine::Ended ended;
   ended.token = verdict.token;

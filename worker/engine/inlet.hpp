@@ -25,6 +25,7 @@ class Inlet final : public Connection {
   void refuse_link(EngineErrc code, std::string why);
   // The run has failed here: if an open waits for it, the peer is told.
   void forget(std::uint64_t run, std::uint32_t epoch, links::Verdict const& verdict);
+  void forget(std::uint64_t run, Failure const& why);  // ... whoever has opened it
   // An epoch is over: opens of its runs that wait here are refused.
   void retire(Retired const& epoch);
   // The run has ended; none of its memory is used any more.

@@ -77,6 +77,8 @@ awaitable<void> RunBook::live(std::uint64_t run, RecordPtr record, RunOrder orde
     record->outcome = ended.error();
     if (!record->drop_asked) records_.erase(run);
     end(run, *record, State::dropped);
+    // Peers may have sent what nobody here will take.
+    if (record->drop_asked) abort(run);
     co_return;
   }
   record->outcome = to_report(run, rank, std::move(worker), *ended);
@@ -144,6 +146,12 @@ awaitable<void> RunBook::finish(std::uint64_t run, RecordPtr record) {
   end(run, *record, State::committed);
 }
 
+// Peers that have sent something are told, whether it was begun here or not. Calls of members, which have bit 63, are
+// none of the coordinator's.
+void RunBook::abort(std::uint64_t run) {
+  if (run >> 63 == 0) runner_.abort(run, Error(engine::EngineErrc::aborted, of_run(run) + " was aborted"));
+}
+
 std::optional<Problem> RunBook::drop(std::uint64_t run) {
   auto record = find(run);
   if (record == nullptr) {
@@ -152,6 +160,7 @@ std::optional<Problem> RunBook::drop(std::uint64_t run) {
     records_.emplace(run, record);
     ++open_;
     end(run, *record, State::dropped);
+    abort(run);
     return std::nullopt;
   }
   switch (record->state) {
@@ -162,7 +171,7 @@ std::optional<Problem> RunBook::drop(std::uint64_t run) {
                      of_run(run) + " is committed as version " + std::to_string(record->version));
     case State::running:
       record->drop_asked = true;
-      runner_.abort(run, Error(engine::EngineErrc::aborted, of_run(run) + " was aborted"));
+      abort(run);
       break;
     case State::held:
       record->result.drop();

@@ -65,6 +65,7 @@ class RunBook {
 
   boost::asio::awaitable<void> live(std::uint64_t run, RecordPtr record, RunOrder order, std::string worker);
   boost::asio::awaitable<void> finish(std::uint64_t run, RecordPtr record);
+  void abort(std::uint64_t run);
   void end(std::uint64_t run, Record& record, State state);
   [[nodiscard]] RecordPtr find(std::uint64_t run) const;
 

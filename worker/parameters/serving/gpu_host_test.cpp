@@ -179,7 +179,7 @@ asio::awaitable<void> takes_over(Worker* owner, Worker* backup) {
   // It has no other device for an image to come.
   auto const as_backup = owner->host->assign(Worker::assignment(3, "backup"));
   CHECK(as_backup.has_value());
-  CHECK(as_backup->code == http::ProblemCode::unavailable);
+  CHECK(as_backup->code == http::ProblemCode::unsupported);
 
   CHECK_FALSE(backup->host->assign(Worker::assignment(3, "owner")).has_value());
   auto repeated = backup->gradient(2);

@@ -39,7 +39,7 @@ Result<devices::GpuUnit*> ShardMemory::roomiest_gpu() const {
 }
 
 http::Problem why_not_made(Error const& error) {
-  auto const is_missing = error.code == devices::GpuErrc::unavailable;
+  auto const is_missing = error.code == devices::GpuErrc::unavailable || error.code == devices::GpuErrc::lost;
   return {is_missing ? http::ProblemCode::unsupported : http::ProblemCode::unavailable, error.detail};
 }
 

@@ -80,7 +80,7 @@ struct ShardMemory {
   devices::Gpus const* gpus;  // null: none
 };
 
-// Of Shard::make. Problems: unsupported without a GPU; unavailable.
+// Of Shard::make. Problems: unsupported without a GPU that works; unavailable.
 [[nodiscard]] http::Problem why_not_made(Error const& error);
 
 // In rounds: without the pushes that wait for the others of their round, which their clients push again. What remains
