@@ -62,8 +62,8 @@ bool Inlet::next_frame(links::OutFrame& frame) {
   if (is_closing()) return false;
   while (!scheduled_.empty()) {
     auto& channel = scheduled_.pop();
-    if (!channel.next_grant(frame.header)) continue;
-    if (channel.has_grant()) scheduled_.push(channel);
+    if (!channel.next_word(frame.header)) continue;
+    if (channel.has_word()) scheduled_.push(channel);
     frame.payload = {};
     return true;
   }
@@ -71,7 +71,7 @@ bool Inlet::next_frame(links::OutFrame& frame) {
 }
 
 void Inlet::frame_sent(FrameHeader const& header) {
-  if (header.type != FrameType::grant) note_sent();
+  if (header.type != FrameType::grant && header.type != FrameType::read) note_sent();
 }
 
 Status Inlet::bad(std::string why) {
@@ -116,6 +116,10 @@ Status Inlet::frame_arrives(FrameHeader const& header) {
   frame_moved();
   switch (header.type) {
     case FrameType::open:
+    case FrameType::lies:
+      if ((header.flags != 0 || header.type == FrameType::lies) && !may_lend())
+        return bad(std::string(name(header.type)) + " frame with memory of a GPU on a link that lends none");
+      [[fallthrough]];
     case FrameType::abort:
     case FrameType::ask:
     case FrameType::tell:
@@ -124,6 +128,9 @@ Status Inlet::frame_arrives(FrameHeader const& header) {
       return ok();
     case FrameType::grant:
     case FrameType::refuse:
+    case FrameType::borrow:
+    case FrameType::read:
+    case FrameType::returned:
       return bad(std::string(name(header.type)) + " frame from the sending side");
     case FrameType::data:
       break;
@@ -147,9 +154,26 @@ Status Inlet::data_arrives(FrameHeader const& header) {
   if (auto const early = find_early(header.run); early != early_.size())
     return data_arrives_early(*early_[early], header);
   sink_ = Sink::nowhere;
-  bool const was_refused = std::find(refused_.begin(), refused_.end(), header.run) != refused_.end();
-  if (was_refused || engine_.find_ended(header.run) != nullptr) return ok();
+  if (is_over(header.run)) return ok();
   return bad("data of run " + std::to_string(header.run) + ", which was never opened on this link");
+}
+
+bool Inlet::is_over(std::uint64_t run) const {
+  bool const was_refused = std::find(refused_.begin(), refused_.end(), run) != refused_.end();
+  return was_refused || engine_.find_ended(run) != nullptr;
+}
+
+Status Inlet::place_arrived() {
+  auto const& header = control_header();
+  auto const place = links::decode_place(control_payload());
+  if (place.has_error()) return bad(place.error().detail);
+  auto* const channel = find(header.run);
+  if (channel == nullptr && is_over(header.run)) return ok();
+  if (channel == nullptr)
+    return bad("memory of run " + std::to_string(header.run) + ", which nothing was borrowed for");
+  if (auto const taken = channel->lies(header, *place); taken.has_error()) return bad(taken.error().detail);
+  engine_.touch(header.run);
+  return ok();
 }
 
 Status Inlet::data_arrives_early(Early& early, FrameHeader const& header) {
@@ -189,6 +213,7 @@ Status Inlet::payload_arrived(std::size_t bytes) {
   if (sink_ == Sink::control) {
     if (!collected(bytes)) return ok();
     if (control_header().type == FrameType::open) return open_arrived();
+    if (control_header().type == FrameType::lies) return place_arrived();
     if (control_header().type != FrameType::abort) {
       auto const understood = inquiry_arrived();
       return understood.has_error() ? bad(understood.error().detail) : understood;
@@ -236,9 +261,9 @@ void Inlet::payload_withdrawn() {
 }
 
 Status Inlet::open_arrived() {
-  auto decoded = links::decode_open(control_payload());
-  if (decoded.has_error()) return bad(decoded.error().detail);
   auto const& header = control_header();
+  auto decoded = links::decode_open(control_payload(), header.flags == links::lends_flag);
+  if (decoded.has_error()) return bad(decoded.error().detail);
   auto const& open = decoded->open;
   if (header.run == 0) return bad("open frame for run 0");
   if (find(header.run) != nullptr || find_early(header.run) != early_.size())
@@ -289,10 +314,20 @@ Status Inlet::answer_open(Run& run, links::DecodedOpen const& decoded, std::uint
     if (answer.fails_the_run) engine_.fail_run(id, answer.refusal);
     return ok();
   }
-  answer.channel->opened();
+  Borrowed borrowed;
+  if (decoded.lend) {
+    links::Borrow told;
+    borrowed = engine_.borrow(run, peer(), *decoded.lend, told);
+    send_borrow(id, epoch, told);
+  }
   answer.channel->inlet = this;
   channels_.push_back(answer.channel);
-  if (answer.channel->has_grant()) schedule(*answer.channel);
+  answer.channel->opened(std::move(borrowed));
+  if (auto failure = run.device_failure()) {
+    engine_.fail_run(id, std::move(*failure));
+    return ok();
+  }
+  if (answer.channel->has_word()) schedule(*answer.channel);
   engine_.heard(id, answer.channel->peer());
   engine_.touch(id);
   return ok();
@@ -306,6 +341,7 @@ Status Inlet::keep_early(links::DecodedOpen decoded) {
   early->epoch = control_header().epoch;
   early->open = decoded.open;
   early->description = std::move(decoded.description);
+  early->lend = decoded.lend;
   early_.push_back(std::move(early));
   return ok();
 }
@@ -314,7 +350,8 @@ void Inlet::start(Run& run) {
   auto const index = find_early(run.spec().run);
   if (index == early_.size() || is_closed()) return;
   auto& early = *early_[index];
-  auto answered = answer_open(run, {early.open, early.description}, early.epoch);
+  links::DecodedOpen const decoded{early.open, early.description, early.lend};
+  auto answered = answer_open(run, decoded, early.epoch);
   auto* const channel = find(run.spec().run);
   if (answered.has_value() && channel != nullptr) {
     answered = replay(early, *channel);
@@ -393,6 +430,7 @@ void Inlet::lost(Error const& why) {
   channels_.clear();
   sink_ = Sink::nowhere;
   early_.clear();
+  engine_.borrowed_arenas_.forget(peer());
   for (auto* channel : channels) channel->inlet = nullptr;
   for (auto* channel : channels)
     if (!channel->finished()) engine_.fail_for(why, channel->run(), channel->peer(), channel->where());
