@@ -90,9 +90,8 @@ class DataPlane::Impl final : public Surroundings {
       return http::Problem(http::ProblemCode::bad_request, options_.worker + " takes links with checksums only");
     bool const lends = options_.lends_gpu_memory && peer.lends;
     auto take_over = [this, who = Identity{peer.worker, peer.incarnation}, loan = loan->loan,
-                      framing = framing_of(has_checksums), lends](http::Connection connection) {
-      adopt(std::move(connection), who, loan, framing, lends);
-    };
+                      framing = framing_of(has_checksums),
+                      lends](http::Connection connection) { adopt(std::move(connection), who, loan, framing, lends); };
     return links::switch_protocols(std::move(take_over), loan->answer, has_checksums, lends);
   }
 
@@ -261,9 +260,9 @@ class DataPlane::Impl final : public Surroundings {
     co_await asio::post(asio::use_awaitable);  // dial() answers later
     auto offer = shm_.offer(peer);
     // Named, because g++ 12 destroys an aggregate temporary of a full expression with co_await twice.
-    auto introduction = links::to_fields(
-        {options_.worker, options_.incarnation, described(offer), links::checksum_offer(options_.checksums, peer.url),
-         options_.lends_gpu_memory});
+    auto introduction =
+        links::to_fields({options_.worker, options_.incarnation, described(offer),
+                          links::checksum_offer(options_.checksums, peer.url), options_.lends_gpu_memory});
     auto upgraded = co_await client_.upgrade(peer.url + std::string(links::link_path),
                                              std::string(links::link_protocol), std::move(introduction), deadline);
     if (upgraded.has_error()) {

@@ -47,7 +47,8 @@ bool Engine::rests(Run& run) {
   return run.has_back_what_it_lent(surroundings_.now());
 }
 
-// A link that was dialed anew tells as well as the one that the run has used: if that has ended, the peer waits no more.
+// A link that was dialed anew tells as well as the one that the run has used: if that has ended, the peer waits no
+// more.
 void Engine::give_back_borrowed(Run& run) {
   if (!run.has_device() || std::exchange(run.has_given_back, true)) return;
   auto const& spec = run.spec();

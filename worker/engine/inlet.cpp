@@ -16,12 +16,6 @@ constexpr std::size_t refused_max = 64;
 // Using a smaller payload where it lies takes no time that is worth a look at the clock.
 constexpr std::size_t timed_bytes = 16384;
 
-// What an early run may keep: twice its budget covers headers and padding (EagerBudget charges for every chunk, and a
-// frame that is not a chunk's last has at least 64 bytes).
-std::size_t early_bytes_max(std::uint64_t eager_bytes) { return 2 * eager_bytes + 4096; }
-
-std::size_t padded(std::size_t bytes) { return (bytes + 15) / 16 * 16; }
-
 }  // namespace
 
 Inlet::Inlet(Engine& engine, Identity peer)
@@ -161,33 +155,6 @@ Status Inlet::data_arrives(FrameHeader const& header) {
 bool Inlet::is_over(std::uint64_t run) const {
   bool const was_refused = std::find(refused_.begin(), refused_.end(), run) != refused_.end();
   return was_refused || engine_.find_ended(run) != nullptr;
-}
-
-Status Inlet::place_arrived() {
-  auto const& header = control_header();
-  auto const place = links::decode_place(control_payload());
-  if (place.has_error()) return bad(place.error().detail);
-  auto* const channel = find(header.run);
-  if (channel == nullptr && is_over(header.run)) return ok();
-  if (channel == nullptr)
-    return bad("memory of run " + std::to_string(header.run) + ", which nothing was borrowed for");
-  if (auto const taken = channel->lies(header, *place); taken.has_error()) return bad(taken.error().detail);
-  engine_.touch(header.run);
-  return ok();
-}
-
-Status Inlet::data_arrives_early(Early& early, FrameHeader const& header) {
-  auto const at = early.frames.size();
-  if (header.epoch != early.epoch) return bad("data of epoch " + std::to_string(header.epoch));
-  if (at + sizeof header + padded(header.length) > early_bytes_max(engine_.options().eager_bytes))
-    return bad("more than " + std::to_string(engine_.options().eager_bytes) + " ungranted bytes of run " +
-               std::to_string(header.run));
-  early.frames.resize(at + sizeof header + padded(header.length));
-  std::memcpy(early.frames.data() + at, &header, sizeof header);
-  sink_ = Sink::early;
-  arriving_early_ = &early;
-  early_at_ = at;
-  return ok();
 }
 
 std::span<std::byte> Inlet::payload_space() {
@@ -331,77 +298,6 @@ Status Inlet::answer_open(Run& run, links::DecodedOpen const& decoded, std::uint
   engine_.heard(id, answer.channel->peer());
   engine_.touch(id);
   return ok();
-}
-
-Status Inlet::keep_early(links::DecodedOpen decoded) {
-  if (early_.size() >= engine_.options().early_runs)
-    return bad("more than " + std::to_string(engine_.options().early_runs) + " runs wait to be started here");
-  auto early = std::make_unique<Early>();
-  early->run = control_header().run;
-  early->epoch = control_header().epoch;
-  early->open = decoded.open;
-  early->description = std::move(decoded.description);
-  early->lend = decoded.lend;
-  early_.push_back(std::move(early));
-  return ok();
-}
-
-void Inlet::start(Run& run) {
-  auto const index = find_early(run.spec().run);
-  if (index == early_.size() || is_closed()) return;
-  auto& early = *early_[index];
-  links::DecodedOpen const decoded{early.open, early.description, early.lend};
-  auto answered = answer_open(run, decoded, early.epoch);
-  auto* const channel = find(run.spec().run);
-  if (answered.has_value() && channel != nullptr) {
-    answered = replay(early, *channel);
-    if (answered.has_value() && sink_ == Sink::early && arriving_early_ == &early) {
-      early.channel = channel;
-      return;
-    }
-  }
-  if (auto const left = find_early(run.spec().run); left != early_.size()) forget_early(left);
-  if (answered.has_error()) fail(answered.error());
-}
-
-// Delivers the frames that are complete.
-Status Inlet::replay(Early& early, ReceiveChannel& channel) {
-  std::span<std::byte const> frames = early.frames;
-  if (sink_ == Sink::early && arriving_early_ == &early) frames = frames.first(early_at_);
-  while (!frames.empty()) {
-    FrameHeader header;
-    std::memcpy(&header, frames.data(), sizeof header);
-    auto const size = sizeof header + padded(header.length);
-    if (auto delivered = deliver(channel, frames.first(size)); delivered.has_error()) return delivered;
-    frames = frames.subspan(size);
-  }
-  return ok();
-}
-
-Status Inlet::deliver(ReceiveChannel& channel, std::span<std::byte const> frame) {
-  FrameHeader header;
-  std::memcpy(&header, frame.data(), sizeof header);
-  if (!replay_scratch_) replay_scratch_ = std::make_unique_for_overwrite<Memory>();
-  if (auto begun = channel.begin(header, *replay_scratch_); begun.has_error()) return bad(begun.error().detail);
-  auto payload = frame.subspan(sizeof header, header.length);
-  while (!payload.empty()) {
-    auto const space = channel.space();
-    auto const bytes = std::min(space.size(), payload.size());
-    std::memcpy(space.data(), payload.data(), bytes);
-    channel.filled(bytes);
-    payload = payload.subspan(bytes);
-  }
-  engine_.touch(channel.run());
-  return ok();
-}
-
-Status Inlet::early_frame_ended() {
-  auto& early = *arriving_early_;
-  sink_ = Sink::nowhere;
-  if (early.channel == nullptr) return ok();
-  auto const delivered = deliver(*early.channel, std::span(early.frames).subspan(early_at_));
-  if (auto const index = find_early(early.run); index != early_.size()) forget_early(index);
-  return delivered;
 }
 
 void Inlet::abort_arrived(links::Verdict const& verdict) {

@@ -55,8 +55,8 @@ class Outlet final : public Connection {
   OnceQueue<SendChannel> scheduled_;
   std::size_t in_flight_ = 0;  // frames of messages that the link has
   std::chrono::steady_clock::time_point busy_since_;
-  std::vector<std::shared_ptr<Loan>> loans_;            // of runs that have ended
-  std::vector<devices::GpuUnit const*> unwanted_;       // whose memory the peer cannot map
+  std::vector<std::shared_ptr<Loan>> loans_;       // of runs that have ended
+  std::vector<devices::GpuUnit const*> unwanted_;  // whose memory the peer cannot map
 };
 
 }  // namespace chorus::engine

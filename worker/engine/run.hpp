@@ -106,8 +106,8 @@ class Run {
   void stop() { ended_ = true; }
   [[nodiscard]] bool ended() const { return ended_; }
 
-  bool is_queued = false;   // with the engine, to be worked on
-  bool is_stalled = false;  // as was told the flight recorder
+  bool is_queued = false;       // with the engine, to be worked on
+  bool is_stalled = false;      // as was told the flight recorder
   bool has_given_back = false;  // what it has borrowed
 
  private:

@@ -67,9 +67,7 @@ void SendChannel::handed_over(std::uint32_t m, std::uint64_t bytes) {
   if (state_.board.done(instruction) == state_.board.total(instruction)) --unsent_;
 }
 
-Status SendChannel::borrowed(links::Way) {
-  return Error(links::LinkErrc::bad_frame, "borrow of what was never lent");
-}
+Status SendChannel::borrowed(links::Way) { return Error(links::LinkErrc::bad_frame, "borrow of what was never lent"); }
 
 Status SendChannel::was_read(FrameHeader const& header) {
   return Error(links::LinkErrc::bad_frame,
@@ -92,8 +90,8 @@ Status SendChannel::granted(FrameHeader const& header) {
   return ok();
 }
 
-// What was taken and not yet issued is this rank's to bring to where the link takes it from; what was issued is done when
-// the link has taken it, or when the peer has read it.
+// What was taken and not yet issued is this rank's to bring to where the link takes it from; what was issued is done
+// when the link has taken it, or when the peer has read it.
 bool SendChannel::waits_for_peer() const {
   if (finished()) return false;
   return !open_sent_ || in_flight_ != 0 || std::any_of(messages_.begin(), messages_.end(), [&](auto const& message) {

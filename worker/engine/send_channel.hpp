@@ -77,7 +77,8 @@ class SendChannel {
   [[nodiscard]] std::uint64_t sendable(Message const& message) const;
   // Asked once, for the open frame: the memory that it is to lend.
   [[nodiscard]] virtual std::optional<links::Lend> lends() { return std::nullopt; }
-  // The next frame of `queue_`: payload, message, length and offset, of data or lies. False: nothing was there after all.
+  // The next frame of `queue_`: payload, message, length and offset, of data or lies. False: nothing was there after
+  // all.
   virtual bool next_data(links::OutFrame& frame) = 0;
   // The payload of the data frame was handed over.
   virtual void payload_sent(links::FrameHeader const& header) = 0;

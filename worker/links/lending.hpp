@@ -1,5 +1,6 @@
-// A sender on a GPU lends the memory that a run's messages lie in to a receiver of the same host, which reads them there:
-// what an open says of the memory, how the receiver answers, and where a part of a message lies; see docs/wire.md.
+// A sender on a GPU lends the memory that a run's messages lie in to a receiver of the same host, which reads them
+// there: what an open says of the memory, how the receiver answers, and where a part of a message lies; see
+// docs/wire.md.
 #pragma once
 
 #include <array>

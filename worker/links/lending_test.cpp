@@ -57,16 +57,16 @@ TEST_CASE("lies and read lie on the wire as docs/wire.md shows them") {
   header.run = 0x2a;
   header.message = 1;
   header.length = sizeof(Place);
-  CHECK(as_it_lies(header) ==
-        bytes_of({0x43, 0x4c, 9, 0, 3, 0, 0, 0, 0x2a, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 16, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}));
+  CHECK(as_it_lies(header) == bytes_of({0x43, 0x4c, 9, 0, 3,  0, 0, 0, 0x2a, 0, 0, 0, 0, 0, 0, 0,
+                                        1,    0,    0, 0, 16, 0, 0, 0, 0,    0, 0, 0, 0, 0, 0, 0}));
   Place const place{2 << 20, 4 << 20};
   CHECK(as_it_lies(place) == bytes_of({0, 0, 0x20, 0, 0, 0, 0, 0, 0, 0, 0x40, 0, 0, 0, 0, 0}));
   CHECK(*decode_place(as_it_lies(place)) == place);
   header.type = FrameType::read;
   header.length = 0;
   header.offset = 4 << 20;
-  CHECK(as_it_lies(header) ==
-        bytes_of({0x43, 0x4c, 10, 0, 3, 0, 0, 0, 0x2a, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x40, 0, 0, 0, 0, 0}));
+  CHECK(as_it_lies(header) == bytes_of({0x43, 0x4c, 10, 0, 3, 0, 0, 0, 0x2a, 0, 0,    0, 0, 0, 0, 0,
+                                        1,    0,    0,  0, 0, 0, 0, 0, 0,    0, 0x40, 0, 0, 0, 0, 0}));
   CHECK(as_it_lies(BorrowHead{Way::in_place}) == bytes_of({1, 0, 0, 0, 0, 0, 0, 0}));
 }
 

@@ -37,8 +37,8 @@ class BorrowedArena {
   std::span<std::byte const> const bytes_;
 };
 
-// Maps the arena for work of this GPU, holds its size against what the driver says, and reads the proof: memory that was
-// freed meanwhile, or a namesake of another container, is not taken for it. Waits for the device. Errors:
+// Maps the arena for work of this GPU, holds its size against what the driver says, and reads the proof: memory that
+// was freed meanwhile, or a namesake of another container, is not taken for it. Waits for the device. Errors:
 // GpuErrc::unavailable where the GPU does not reach the other one, bad_handle where it is not that memory; others where
 // it could not be tried.
 [[nodiscard]] Result<std::shared_ptr<BorrowedArena const>> borrow(GpuUnit& reader, LentArena const& lent,

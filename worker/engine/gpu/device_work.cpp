@@ -103,7 +103,8 @@ bool DeviceWork::lies_in_arena() const {
   if (arena == nullptr) return false;
   auto const whole = arena->bytes();
   auto const holds = [whole](std::span<std::byte const> bytes) {
-    return bytes.empty() || (bytes.data() >= whole.data() && bytes.data() + bytes.size() <= whole.data() + whole.size());
+    return bytes.empty() ||
+           (bytes.data() >= whole.data() && bytes.data() + bytes.size() <= whole.data() + whole.size());
   };
   return holds(input_) && holds(output_);
 }
@@ -129,9 +130,12 @@ void DeviceWork::began() {
   if (!first_work_) first_work_ = now;
 }
 
+// A device that is lost fails with its first reason, whoever saw that.
 void DeviceWork::failed(Error const& why) {
-  if (!error_) error_ = why;
   unit_.saw(why);
+  if (error_) return;
+  auto const lost = why.code == GpuErrc::lost ? unit_.lost() : std::nullopt;
+  error_ = lost ? Error(GpuErrc::lost, *lost) : why;
 }
 
 void DeviceWork::follow_up(Status const& queued, Mark mark, DevicePiece const& piece, DeviceClient& client) {
@@ -149,8 +153,9 @@ Status DeviceWork::queue_receive(std::uint32_t i, std::uint64_t offset, std::uin
   bool const as_it_is = workspace_.receives_as_it_is(i);
   for (std::uint64_t at = 0; at < bytes;) {
     auto const from = pinned_.at(offset + at, bytes - at);
-    auto const queued = as_it_is ? workspace_.copy_in(*session_, i, from.data(), from.size())
-                                 : session_->copy(Lane::in, twin_->bytes().data() + offset + at, from.data(), from.size());
+    auto const queued = as_it_is
+                            ? workspace_.copy_in(*session_, i, from.data(), from.size())
+                            : session_->copy(Lane::in, twin_->bytes().data() + offset + at, from.data(), from.size());
     if (!queued) return queued;
     at += from.size();
   }

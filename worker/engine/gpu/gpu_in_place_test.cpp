@@ -1,4 +1,5 @@
-// Ranks on one host whose GPUs read each other's memory where it lies: the same bits, and nothing of them anywhere else.
+// Ranks on one host whose GPUs read each other's memory where it lies: the same bits, and nothing of them anywhere
+// else.
 #include <doctest/doctest.h>
 
 #include <algorithm>

@@ -8,9 +8,9 @@
 
 namespace chorus::engine {
 
-// Through blocks: frames go straight into one; what they brought is queued on the device at their end, and done when the
-// device says so. A block belongs to a part of one message, from where its grant was sent to where the device has used
-// it.
+// Through blocks: frames go straight into one; what they brought is queued on the device at their end, and done when
+// the device says so. A block belongs to a part of one message, from where its grant was sent to where the device has
+// used it.
 //
 // In place: what the peer shows is queued at once, since it was granted, and the peer is told when it was read.
 //

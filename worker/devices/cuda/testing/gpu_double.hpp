@@ -29,7 +29,7 @@ class GpuDouble final : public Gpu {
   void go_on() { hangs_ = false; }
   // What it has done of what was queued.
   [[nodiscard]] std::uint64_t operations() const { return operations_; }
-  void share_nothing() { shares_ = false; }  // as where the system has no handles
+  void share_nothing() { shares_ = false; }                               // as where the system has no handles
   void open_nothing(std::string why) { why_not_open_ = std::move(why); }  // as in another container
   // Has peer access to this one, too.
   void neighbour(std::string uuid) { neighbours_.push_back(std::move(uuid)); }
