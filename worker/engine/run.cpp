@@ -292,6 +292,7 @@ std::optional<Failure> Run::device_failure() const {
 }
 
 bool Run::has_back_what_it_lent(TimePoint now) const {
+  if (!device_) return true;
   return std::all_of(sends_.begin(), sends_.end(), [now](auto const& channel) {
     auto const loan = channel->loan();
     return loan == nullptr || loan->is_back(now);

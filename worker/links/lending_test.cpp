@@ -68,6 +68,8 @@ TEST_CASE("lies and read lie on the wire as docs/wire.md shows them") {
   CHECK(as_it_lies(header) == bytes_of({0x43, 0x4c, 10, 0, 3, 0, 0, 0, 0x2a, 0, 0,    0, 0, 0, 0, 0,
                                         1,    0,    0,  0, 0, 0, 0, 0, 0,    0, 0x40, 0, 0, 0, 0, 0}));
   CHECK(as_it_lies(BorrowHead{Way::in_place}) == bytes_of({1, 0, 0, 0, 0, 0, 0, 0}));
+  CHECK(static_cast<int>(FrameType::borrow) == 8);
+  CHECK(static_cast<int>(FrameType::returned) == 11);
 }
 
 TEST_CASE("a GPU's UUID fits, and what is too long is cut") {

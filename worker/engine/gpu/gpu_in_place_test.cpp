@@ -180,6 +180,23 @@ TEST_CASE("a worker whose system has no handles lends nothing, and says so") {
   CHECK(fleet.plane(0).traffic().front().why_not_ipc == "cuda:0: the double shares nothing");
 }
 
+TEST_CASE("what lies outside of the arena, as a client's memory does, is not lent") {
+  auto const gpus = doubles(2, Which::all);
+  TcpFleet fleet(2, lending(), Arenas(), Tensors::elsewhere, gpus);
+  Collective collective(fleet, case_of(algorithms::ring, 5000));
+  auto& gpu = gpus[0]->gpu;
+  auto& spec = collective.spec(0);
+  auto* const outside = gpu.allocate(spec.input.size()).value();
+  std::span<std::byte const> const elsewhere(outside, spec.input.size());
+  std::ranges::copy(gpu.behind(spec.input), gpu.behind(elsewhere).begin());
+  spec.input = elsewhere;
+  check_right(collective);
+  CHECK(collective.result(0).gpu.peer_bytes != 0);
+  CHECK(collective.result(1).gpu.peer_bytes == 0);
+  CHECK(fleet.plane(0).traffic().front().why_not_ipc.empty());
+  gpu.free(outside);
+}
+
 TEST_CASE("what is borrowed goes back when the owner's link ends, and is borrowed anew") {
   FleetOptions options;
   options.gpus = doubles(2, Which::all);
