@@ -147,8 +147,8 @@ TEST_CASE("regions, placements and links read back as written") {
   auto const placement = R"({"dtype":"f32","shape":[2,3],"shm":{"region":"r","offset":8}})";
   CHECK(echoed<api::Placement>(placement) == placement);
   std::string const link =
-      R"({"worker":"w","link":"tcp","connections":1,"why_not_shm":"no","sent_bytes":2,"received_bytes":3,)"
-      R"("send_busy_seconds":0.5})";
+      R"({"worker":"w","link":"tcp","connections":1,"why_not_shm":"no","why_not_ipc":"no","sent_bytes":2,)"
+      R"("received_bytes":3,"send_busy_seconds":0.5})";
   CHECK(echoed<api::PeerLink>(link) == link);
   check_list<api::PeerLinkList>(link);
 }

@@ -124,7 +124,8 @@ constexpr std::array table{
             "Time that a GPU worked for this worker, as it measured it, by queue: in (copies from the host's memory), "
             "compute (kernels, and copies within the GPU), out (copies to the host's memory)."),
     counter(Id::gpu_copied_bytes, "chorus_gpu_copied_bytes_total", {"device", "direction"}, worker,
-            "Bytes copied between a GPU's memory and the host's (in, out)."),
+            "Bytes copied between a GPU's memory and the host's (in, out), or read where they lay in the GPU memory of "
+            "another worker on the host (peer)."),
     counter(Id::gpu_kernels, "chorus_gpu_kernels_total", {"device"}, worker, "Kernels that a GPU has run."),
     gauge(Id::gpu_arena, "chorus_gpu_arena_bytes", {"device"}, worker,
           "How much of a GPU's memory the worker has taken for tensors (--gpu-memory-bytes); 0 before the first one."),

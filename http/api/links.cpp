@@ -5,7 +5,8 @@
 namespace chorus::api {
 
 BOOST_DESCRIBE_STRUCT(PeerLink, (),
-                      (worker, link, connections, why_not_shm, sent_bytes, received_bytes, send_busy_seconds))
+                      (worker, link, connections, why_not_shm, why_not_ipc, sent_bytes, received_bytes,
+                       send_busy_seconds))
 BOOST_DESCRIBE_STRUCT(PeerLinkList, (), (items, next_cursor))
 BOOST_DESCRIBE_STRUCT(LinkTraffic, (), (from, to, link, connections, why_not_shm, sent_bytes, send_busy_seconds))
 BOOST_DESCRIBE_STRUCT(LinkTrafficList, (), (at_s, items, silent))

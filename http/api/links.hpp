@@ -13,7 +13,8 @@ struct PeerLink {
   std::string link;  // "shm", "tcp", "shm and tcp" while the directions differ, "none" without a connection
   std::uint32_t connections = 0;
   std::optional<std::string> why_not_shm;  // where shared memory was tried and is not used
-  std::uint64_t sent_bytes = 0;
+  std::optional<std::string> why_not_ipc;  // where memory of GPUs was lent, and is not read where it lies
+  std::uint64_t sent_bytes = 0;            // what goes through the link: not what GPUs read where it lies
   std::uint64_t received_bytes = 0;
   double send_busy_seconds = 0;  // time with something queued to the peer: bytes per busy second are the link's speed
 };

@@ -105,10 +105,13 @@ void check_payload(Frame const& frame) {
   std::span<std::byte const> const payload(frame.payload);
   switch (frame.header.type) {
     case FrameType::open:
-      if (auto const open = decode_open(payload); open.has_value()) {
+      if (auto const open = decode_open(payload, frame.header.flags == lends_flag); open.has_value()) {
         OpenBytes bytes;
-        auto const again = decode_open(first(bytes, encode(open->open, open->description, bytes)));
-        CHORUS_ASSERT(again.has_value() && again->open == open->open && again->description == open->description,
+        auto used = encode(open->open, open->description, bytes);
+        if (open->lend) used = append(*open->lend, used, bytes);
+        auto const again = decode_open(first(bytes, used), open->lend.has_value());
+        CHORUS_ASSERT(again.has_value() && again->open == open->open && again->description == open->description &&
+                          again->lend == open->lend,
                       "an open is written and read back");
       }
       return;
@@ -129,6 +132,16 @@ void check_payload(Frame const& frame) {
         auto const again = decode_tell(first(bytes, encode(*tell, bytes)));
         CHORUS_ASSERT(again.has_value() && *again == *tell, "a tell is written and read back");
       }
+      return;
+    case FrameType::borrow:
+      if (auto const borrow = decode_borrow(payload); borrow.has_value()) {
+        std::array<std::byte, borrow_bytes_max> bytes;
+        auto const again = decode_borrow(first(bytes, encode(*borrow, bytes)));
+        CHORUS_ASSERT(again.has_value() && *again == *borrow, "a borrow is written and read back");
+      }
+      return;
+    case FrameType::lies:
+      CHORUS_ASSERT(decode_place(payload).has_value(), "a place is two numbers");
       return;
     default:
       return;

@@ -108,11 +108,11 @@ Cluster::Cluster(std::size_t workers, std::vector<std::string> localities, std::
     add_worker("w" + std::to_string(i), i < localities.size() ? localities[i] : "host=h0");
 }
 
-Service& Cluster::add_worker(std::string const& id, std::string const& locality,
-                             std::vector<std::string> const& flags) {
-  std::vector<std::string> arguments{
-      binary("chorus-worker"), "--port", "0", "--coordinator", coordinator.url, "--id", id, "--locality", locality,
-      "--log-level",           "warn"};
+Service& Cluster::add_worker(std::string const& id, std::string const& locality, std::vector<std::string> const& flags,
+                             std::string const& program) {
+  std::vector<std::string> arguments{binary(program), "--port",      "0",   "--coordinator",
+                                     coordinator.url, "--id",        id,    "--locality",
+                                     locality,        "--log-level", "warn"};
   arguments.insert(arguments.end(), flags.begin(), flags.end());
   workers_.push_back(std::make_unique<Service>(id, std::move(arguments)));
   auto& worker = *workers_.back();

@@ -73,7 +73,8 @@ class Cluster {
 
   Service& worker(std::size_t i) { return *workers_.at(i); }
   [[nodiscard]] std::size_t size() const { return workers_.size(); }
-  Service& add_worker(std::string const& id, std::string const& locality, std::vector<std::string> const& flags = {});
+  Service& add_worker(std::string const& id, std::string const& locality, std::vector<std::string> const& flags = {},
+                      std::string const& program = "chorus-worker");
   void kill_worker(std::size_t i);  // SIGKILL, reaped
 
   // PUT /v1/groups/{name} over workers (all, if empty); fails the test unless it succeeds. Rank order of worker ids.

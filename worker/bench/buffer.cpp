@@ -5,10 +5,14 @@
 
 namespace chorus::bench {
 
-Buffer::Buffer(std::span<std::byte const> contents, memory::Arena* arena) {
-  if (arena != nullptr && !contents.empty())
-    if (auto block = arena->allocate(contents.size()); block.has_value()) {
-      arena_ = arena;
+Buffer::Buffer(std::span<std::byte const> contents, Place place) : place_(place) {
+  if (place.gpu != nullptr) {
+    on_gpu_ = place.gpu->acquire(contents.size()).value();
+    place.gpu->upload(on_gpu_->bytes().data(), contents).value();
+    return;
+  }
+  if (place.arena != nullptr && !contents.empty())
+    if (auto block = place.arena->allocate(contents.size()); block.has_value()) {
       shared_ = *block;
       std::copy(contents.begin(), contents.end(), shared_.begin());
       return;
@@ -17,17 +21,37 @@ Buffer::Buffer(std::span<std::byte const> contents, memory::Arena* arena) {
 }
 
 Buffer::~Buffer() {
-  if (!shared_.empty()) arena_->free(shared_.data());
+  if (!shared_.empty()) place_.arena->free(shared_.data());
 }
 
 Buffer::Buffer(Buffer&& other) noexcept
-    : arena_(other.arena_), shared_(std::exchange(other.shared_, {})), own_(std::move(other.own_)) {}
+    : place_(other.place_),
+      shared_(std::exchange(other.shared_, {})),
+      on_gpu_(std::move(other.on_gpu_)),
+      own_(std::move(other.own_)) {}
 
 Buffer& Buffer::operator=(Buffer&& other) noexcept {
-  std::swap(arena_, other.arena_);
+  std::swap(place_, other.place_);
   std::swap(shared_, other.shared_);
+  std::swap(on_gpu_, other.on_gpu_);
   std::swap(own_, other.own_);
   return *this;
+}
+
+std::span<std::byte> Buffer::bytes() {
+  if (on_gpu_ != nullptr) return on_gpu_->bytes();
+  return shared_.empty() ? std::span(own_) : shared_;
+}
+
+bool Buffer::holds(std::span<std::byte const> expected) const {
+  if (on_gpu_ == nullptr) return std::ranges::equal(bytes().first(expected.size()), expected);
+  bool holds = true;
+  auto const look = [&](std::span<std::byte const> piece) {
+    holds = holds && std::ranges::equal(piece, expected.first(piece.size()));
+    expected = expected.subspan(piece.size());
+  };
+  place_.gpu->read(on_gpu_->bytes().first(expected.size()), look).value();
+  return holds;
 }
 
 }  // namespace chorus::bench

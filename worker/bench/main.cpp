@@ -9,6 +9,7 @@
 #include "http/calibration/constants_file.hpp"
 #include "worker/bench/modes.hpp"
 #include "worker/bench/rank_process.hpp"
+#include "worker/devices/cuda/gpus.hpp"
 
 namespace chorus::bench {
 namespace {
@@ -31,6 +32,12 @@ Result<Dtype> parse_element(std::string const& text) {
   return Error(std::make_error_code(std::errc::invalid_argument), "'" + text + "' is not a dtype");
 }
 
+std::string check_device(std::string const& text) {
+  if (text == "cuda") return {};
+  auto const device = devices::parse_device(text);
+  return device.has_error() ? device.error().detail : "";
+}
+
 // Empty, or what is wrong with the options together.
 std::string check(Options const& options) {
   if (std::any_of(options.ranks.begin(), options.ranks.end(), [](auto ranks) { return ranks > 256; }))
@@ -42,6 +49,9 @@ std::string check(Options const& options) {
     return "--fused is for all_reduce, by one --algorithm";
   if (options.link == "tls" && (options.tls_certificate.empty() || options.tls_key.empty()))
     return "--link tls needs --tls-cert and --tls-key";
+  if (options.device != "cpu" && options.link != "auto" && options.link != "tcp")
+    return "--device " + options.device + " is for --link tcp or auto";
+  if (options.device != "cpu" && options.fused != 0) return "--fused is for --device cpu";
   bool const one_named =
       options.algorithms.size() == 1 && options.algorithms[0] != "auto" && options.algorithms[0] != "all";
   if (options.shape && !one_named) return "--shape is for one --algorithm, by name";
@@ -52,6 +62,7 @@ int run(int argc, char** argv) {
   Options options;
   options.sizes = parse_sizes("4,1K,1M,64M").value();
   std::uint32_t spin_us = 0;
+  std::string gpu_ipc = "on";
   int rank_process = -1;
   bool table = false, regret = false, calibrate = false, ceiling = false, metrics = false, reductions = false,
        optimizers = false;
@@ -82,6 +93,11 @@ int run(int argc, char** argv) {
       ->check(CLI::Range(2, 100000));
   app.add_flag("--link-checksum", options.has_checksums, "frames over tcp and tls carry checksums");
   app.add_flag("!--no-flight", options.records_flights, "without the flight recorder that workers have");
+  app.add_option("--device", options.device,
+                 "where vectors lie: cpu, cuda (ranks take GPUs in turn), cuda:0, cuda:1, ...")
+      ->check(check_device);
+  app.add_option("--gpu-ipc", gpu_ipc, "on GPUs: ranks read each other's vectors where they lie, or copy them: on, off")
+      ->check(CLI::IsMember({"on", "off"}));
   app.add_option("--bind", options.bind,
                  "each rank stays on one of the cores: cores, none, or auto, with more ranks than cores")
       ->check(CLI::IsMember({"auto", "cores", "none"}));
@@ -106,6 +122,7 @@ int run(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (CLI::ParseError const& error) { return app.exit(error) == 0 ? 0 : bad_usage; }
   options.json = options.json || (!table && isatty(STDOUT_FILENO) == 0);
+  options.has_gpu_ipc = gpu_ipc == "on";
   if (*spin) options.spin = std::chrono::microseconds(spin_us);
   if (auto const wrong = check(options); !wrong.empty()) {
     std::cerr << "chorus-bench: " << wrong << "\n";

@@ -39,12 +39,16 @@ struct Options {
   std::uint32_t fused = 0;             // so many tensors of a size in one call; 0: one
   bool json = false;
   bool details = false;
+  std::string device = "cpu";  // where vectors lie: also "cuda", one GPU after the other, or "cuda:0"
+  bool has_gpu_ipc = true;     // GPUs read each other's vectors where they lie
   std::string bind = "auto";   // see binds_ranks()
   bool has_checksums = false;  // frames over TCP and TLS
 };
 
 // The link may be shared memory.
-[[nodiscard]] inline bool may_share(Options const& options) { return options.link == "shm" || options.link == "auto"; }
+[[nodiscard]] inline bool may_share(Options const& options) {
+  return options.device == "cpu" && (options.link == "shm" || options.link == "auto");
+}
 
 // Whether each rank stays on one core: "cores" does, "none" does not, and "auto" where ranks have to share cores.
 [[nodiscard]] inline bool binds_ranks(Options const& options, bool shares_cores) {

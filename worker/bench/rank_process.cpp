@@ -36,6 +36,7 @@ engine::DataPlaneOptions plane_options(Options const& options, plan::Rank rank, 
   if (options.has_checksums) plane.checksums = links::ChecksumMode::on;
   if (options.records_flights) plane.flights = &flights;
   if (options.eager_bytes != 0) plane.eager_bytes = options.eager_bytes;
+  plane.lends_gpu_memory = options.device != "cpu" && options.has_gpu_ipc;
   return plane;
 }
 
@@ -96,19 +97,18 @@ double cpu_seconds(clockid_t clock) {
 
 class Bench {
  public:
-  // The arena is null where memory is not shared.
-  Bench(Options const& options, Group& group, memory::Arena* arena, StartLine& start_line, plan::Rank rank,
-        std::uint32_t ranks)
+  Bench(Options const& options, Group& group, Place place, StartLine& start_line, plan::Rank rank, std::uint32_t ranks)
       : group_(group),
-        arena_(arena),
+        place_(place),
         must_share_(options.link == "shm"),
         link_without_shm_(options.link == "tls" ? "tls" : "tcp"),
         start_line_(start_line),
         rank_(rank),
         ranks_(ranks),
         tensors_(std::max(options.fused, 1U)),
-        fused_(group, rank, arena) {
+        fused_(group, rank, place.arena) {
     call_.timeout = std::chrono::minutes(1);
+    call_.gpu = place.gpu;
     if (options.segment_bytes != 0) call_.segment_bytes = options.segment_bytes;
     if (options.window != 0) call_.window = options.window;
   }
@@ -131,7 +131,9 @@ class Bench {
     task_ = *task;
     vectors_.clear();
     vectors_.reserve(tensors_);
-    for (std::uint32_t i = 0; i < tensors_; ++i) vectors_.emplace_back(task_, rank_, ranks_, arena_);
+    try {
+      for (std::uint32_t i = 0; i < tensors_; ++i) vectors_.emplace_back(task_, rank_, ranks_, place_);
+    } catch (UnexpectedError const& no_room) { return no_room.error; }
     return "ready " + std::string(name(task_.op));
   }
 
@@ -156,8 +158,7 @@ class Bench {
     batch.cpu_seconds += cpu_seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu_before;
     std::ostringstream answer;
     answer.precision(9);
-    answer << "times " << (group_.path() == "shm" ? "shm" : link_without_shm_) << ' ' << (batch.right ? 1 : 0) << ' '
-           << batch.cpu_seconds;
+    answer << "times " << link_of(batch) << ' ' << (batch.right ? 1 : 0) << ' ' << batch.cpu_seconds;
     for (auto const seconds : batch.seconds) answer << ' ' << seconds;
     return answer.str();
   }
@@ -166,7 +167,13 @@ class Bench {
     std::vector<double> seconds;
     double cpu_seconds = 0;  // of all threads, without what the check takes
     bool right = true;
+    bool is_in_place = true;  // all that came and went was read on the GPU of who sent it
   };
+
+  std::string link_of(Batch const& batch) const {
+    if (batch.is_in_place) return "ipc";
+    return group_.path() == "shm" ? "shm" : link_without_shm_;
+  }
 
   // Several tensors are reduced in place, by a call for each as by one for all: the inputs were put there.
   engine::RunResult call_for_each(std::uint64_t turn) {
@@ -216,6 +223,9 @@ class Bench {
     if (result.status.has_error()) return result.status.error();
     if (must_share_ && group_.path() != "shm")
       return Error(std::make_error_code(std::errc::not_supported), "no shared memory: " + group_.why_not_shared());
+    auto const& gpu = result.gpu;
+    batch.is_in_place = batch.is_in_place && place_.gpu != nullptr && gpu.peer_bytes == result.bytes_received &&
+                        gpu.in_bytes == 0 && gpu.out_bytes == 0;
     batch.seconds.push_back(std::chrono::duration<double>(end - begin).count());
     auto const cpu_before = cpu_seconds(CLOCK_THREAD_CPUTIME_ID);
     for (auto const& vectors : vectors_) batch.right = batch.right && vectors.is_right(turn);
@@ -224,7 +234,7 @@ class Bench {
   }
 
   Group& group_;
-  memory::Arena* const arena_;
+  Place const place_;
   bool const must_share_;
   std::string const link_without_shm_;
   StartLine& start_line_;
@@ -240,10 +250,29 @@ class Bench {
   metrics::RunLedger ledger_;
 };
 
+// The rank's GPU among those that there are. Errors: GpuErrc::unavailable.
+Result<devices::GpuUnit*> gpu_of(Options const& options, plan::Rank rank, devices::Gpus const& gpus) {
+  auto const chosen = devices::parse_device(options.device);
+  if (chosen.has_value()) return gpus.find(chosen->value());
+  if (gpus.size() == 0) return Error(devices::GpuErrc::unavailable, gpus.why_none());
+  return &gpus[rank % gpus.size()];
+}
+
 }  // namespace
 
 int run_rank(Options const& options, plan::Rank rank, LineReader orders, LineWriter answers, StartLine start_line) {
   if (binds_ranks(options, start_line.shares_cores())) stay_on_core(rank);
+  std::optional<devices::Gpus> gpus;
+  Place place;
+  if (options.device != "cpu") {
+    gpus.emplace(devices::find_gpus(), devices::GpuLimits{});
+    auto const gpu = gpu_of(options, rank, *gpus);
+    if (gpu.has_error()) {
+      answers.put("failed " + gpu.error().detail);
+      return 1;
+    }
+    place.gpu = *gpu;
+  }
   Worker worker(options, rank);
   answers.put("url " + worker.url());
   std::istringstream peers(orders.next().value_or(""));
@@ -269,8 +298,10 @@ int run_rank(Options const& options, plan::Rank rank, LineReader orders, LineWri
   memory.introduction = &algorithms::direct;
   memory.arena = arena ? &*arena : nullptr;
   memory.regions = &regions;
+  memory.may_share = place.gpu == nullptr;
+  place.arena = memory.arena;
   Group group(std::move(membership), worker.plane(), cache, memory);
-  Bench bench(options, group, memory.arena, start_line, rank, ranks);
+  Bench bench(options, group, place, start_line, rank, ranks);
   while (auto const order = orders.next()) {
     if (*order == "end") return 0;
     auto const answer = bench.obey(std::istringstream(*order));

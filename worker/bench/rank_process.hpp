@@ -17,8 +17,8 @@ namespace chorus::bench {
 //   <- prepare all_reduce f32 16777216 0   the task: see orders.hpp
 //   -> ready all_reduce
 //   <- iterate 80 ring 0 2 -               any number of times
-//   -> times shm 1 0.9 0.0121 0.0119 ...   the link that was used (shm, tcp, tls), 1 if every result was right, CPU
-//   seconds of the
+//   -> times shm 1 0.9 0.0121 0.0119 ...   the link that was used (shm, tcp, tls, ipc), 1 if every result was right,
+//   CPU seconds of the
 //                                          process in all iterations (without the check), and seconds of each
 //   <- iterate_fused 80 ring 0 2 -         the same of all tensors in one call, where options.fused says how many
 //   <- end

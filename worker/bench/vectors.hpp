@@ -16,8 +16,8 @@ namespace chorus::bench {
 // is not taken for a right one.
 class Vectors {
  public:
-  // Sums are exact up to 256 ranks. The arena, if there is one, outlives the vectors and holds what is called with.
-  Vectors(Task const& task, plan::Rank rank, std::uint32_t ranks, memory::Arena* arena = nullptr);
+  // Sums are exact up to 256 ranks. The place holds what is called with. Throws as Buffer does.
+  Vectors(Task const& task, plan::Rank rank, std::uint32_t ranks, Place place = {});
 
   // Empty where the operation gives the rank none; none of them of a size that depends on the iteration.
   [[nodiscard]] std::span<std::byte const> input(std::uint64_t iteration) const {

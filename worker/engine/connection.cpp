@@ -17,8 +17,9 @@ constexpr std::size_t inquiries_max = 64, notes_max = 4096;
 Connection::Connection(Engine& engine, Identity peer)
     : engine_(engine), counters_(engine.traffic_.of(peer.worker)), peer_(std::move(peer)) {}
 
-void Connection::attach(std::shared_ptr<links::Link> link) {
+void Connection::attach(std::shared_ptr<links::Link> link, bool lends) {
   link_ = std::move(link);
+  lends_ = lends;
   counters_.connected(link_->kind());
   link_->start(*this);
   touch();
@@ -49,6 +50,15 @@ void Connection::send_tell(std::uint64_t run, std::uint32_t epoch, links::Tell c
   if (notes_.size() >= inquiries_max) return;
   auto& queued = queue(links::FrameType::tell, run, epoch);
   queued.header.length = links::encode(tell, queued.bytes);
+}
+
+void Connection::send_borrow(std::uint64_t run, std::uint32_t epoch, links::Borrow const& borrow) {
+  auto& queued = queue(links::FrameType::borrow, run, epoch);
+  queued.header.length = links::encode(borrow, queued.bytes);
+}
+
+void Connection::send_returned(std::uint64_t run, std::uint32_t epoch) {
+  queue(links::FrameType::returned, run, epoch).header.length = 0;
 }
 
 void Connection::depends(std::uint64_t run) {

@@ -39,13 +39,15 @@ class Connection : public links::LinkHandler {
   [[nodiscard]] Identity const& peer() const { return peer_; }
   [[nodiscard]] bool is_closed() const { return closed_; }
 
-  // The link exists now. May fail at once.
-  void attach(std::shared_ptr<links::Link> link);
+  // The link exists now, and both ends agree that opens lend memory of GPUs, or do not. May fail at once.
+  void attach(std::shared_ptr<links::Link> link, bool lends);
 
   // Queue a note; it overtakes whatever else is to be written.
   void send_ask(std::uint64_t run, std::uint32_t epoch, links::Ask const& ask);
   void send_tell(std::uint64_t run, std::uint32_t epoch, links::Tell const& tell);
   void send_verdict(links::FrameType type, std::uint64_t run, std::uint32_t epoch, links::Verdict const& verdict);
+  void send_borrow(std::uint64_t run, std::uint32_t epoch, links::Borrow const& borrow);
+  void send_returned(std::uint64_t run, std::uint32_t epoch);
 
   // The run has no channel on this link, and asks its peer all the same: if the link ends it is told.
   void depends(std::uint64_t run);
@@ -69,6 +71,7 @@ class Connection : public links::LinkHandler {
   // The ask or tell that was collected.
   [[nodiscard]] Status inquiry_arrived();
   [[nodiscard]] bool is_closing() const { return closing_; }
+  [[nodiscard]] bool may_lend() const { return lends_; }
   void touch();
   [[nodiscard]] links::Link* link() { return link_.get(); }
 
@@ -91,6 +94,7 @@ class Connection : public links::LinkHandler {
     links::VerdictBytes bytes;
   };
   static_assert(links::tell_bytes_max <= links::verdict_bytes_max);
+  static_assert(links::borrow_bytes_max <= links::verdict_bytes_max);
 
   Queued& queue(links::FrameType type, std::uint64_t run, std::uint32_t epoch);
 
@@ -98,6 +102,7 @@ class Connection : public links::LinkHandler {
 
   Identity const peer_;
   std::shared_ptr<links::Link> link_;
+  bool lends_ = false;
   bool closing_ = false;
   bool closed_ = false;
   std::deque<Queued> notes_;  // the first given_ are with the link

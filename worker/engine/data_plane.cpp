@@ -51,7 +51,7 @@ class DataPlane::Impl final : public Surroundings {
         tasks_(context_.get_executor()),
         timer_(context_),
         device_timer_(context_),
-        traffic_(options_.on_link_without_shm),
+        traffic_(options_.on_link_without_shm, options_.on_link_without_ipc),
         shm_(options_.arena, traffic_),
         engine_(options_, *this, traffic_) {
     if (options_.loop == nullptr) thread_ = std::thread([this] { live(); });
@@ -89,11 +89,11 @@ class DataPlane::Impl final : public Surroundings {
     bool const has_checksums = !loan->answer.accepted && links::takes_checksums(options_.checksums, peer.checksums);
     if (!loan->answer.accepted && !has_checksums && insists_on_checksums())
       return http::Problem(http::ProblemCode::bad_request, options_.worker + " takes links with checksums only");
+    bool const lends = options_.lends_gpu_memory && peer.lends;
     auto take_over = [this, who = Identity{peer.worker, peer.incarnation}, loan = loan->loan,
-                      framing = framing_of(has_checksums)](http::Connection connection) {
-      adopt(std::move(connection), who, loan, framing);
-    };
-    return links::switch_protocols(std::move(take_over), loan->answer, has_checksums);
+                      framing = framing_of(has_checksums),
+                      lends](http::Connection connection) { adopt(std::move(connection), who, loan, framing, lends); };
+    return links::switch_protocols(std::move(take_over), loan->answer, has_checksums, lends);
   }
 
   void give_up(RunSpec spec, plan::Rank rank, Error why) {
@@ -191,21 +191,22 @@ class DataPlane::Impl final : public Surroundings {
   }
 
   // Any thread.
-  void adopt(http::Connection connection, Identity peer, std::shared_ptr<links::ShmLoan> loan, links::Framing framing) {
+  void adopt(http::Connection connection, Identity peer, std::shared_ptr<links::ShmLoan> loan, links::Framing framing,
+             bool lends) {
     boost::system::error_code error;
     auto const protocol = connection.socket.local_endpoint(error).protocol();
     auto const handle = error ? -1 : connection.socket.release(error);
     if (error) return;  // the peer has gone already; it dials again when it needs the link
     submit([this, protocol, handle, tls = std::move(connection.tls), early = std::move(connection.early_bytes),
-            peer = std::move(peer), loan = std::move(loan), framing]() mutable {
+            peer = std::move(peer), loan = std::move(loan), framing, lends]() mutable {
       http::Connection here{asio::ip::tcp::socket(context_, protocol, handle), std::move(tls), std::move(early)};
       // Through shared memory the connection carries nothing but bells: those need no TLS.
       if (loan)
         engine_.adopt(shm_.add(std::make_shared<links::ShmLink>(std::move(here.socket), std::move(*loan))),
-                      std::move(peer));
+                      std::move(peer), lends);
       else
         engine_.adopt(tcp_.add(std::make_shared<links::TcpLink>(std::move(here), framing), TcpLinks::Brings::data),
-                      std::move(peer));
+                      std::move(peer), lends);
     });
   }
 
@@ -263,14 +264,17 @@ class DataPlane::Impl final : public Surroundings {
     co_await asio::post(asio::use_awaitable);  // dial() answers later
     auto offer = shm_.offer(peer);
     // Named, because g++ 12 destroys an aggregate temporary of a full expression with co_await twice.
-    auto introduction = links::to_fields(
-        {options_.worker, options_.incarnation, described(offer), links::checksum_offer(options_.checksums, peer.url)});
+    auto introduction =
+        links::to_fields({options_.worker, options_.incarnation, described(offer),
+                          links::checksum_offer(options_.checksums, peer.url), options_.lends_gpu_memory});
     auto upgraded = co_await client_.upgrade(peer.url + std::string(links::link_path),
                                              std::string(links::link_protocol), std::move(introduction), deadline);
-    if (upgraded.has_error())
+    if (upgraded.has_error()) {
       engine_.dialed(outlet, Error(links::LinkErrc::closed, upgraded.error().detail));
-    else
-      engine_.dialed(outlet, link_of(peer, std::move(*upgraded), std::move(offer)));
+      co_return;
+    }
+    bool const lends = options_.lends_gpu_memory && links::read_borrows_answer(upgraded->fields);
+    engine_.dialed(outlet, link_of(peer, std::move(*upgraded), std::move(offer)), lends);
   }
 
   static std::optional<links::SharedMemory> described(std::optional<links::ShmOffer> const& offer) {

@@ -108,6 +108,7 @@ struct PeerTraffic {
   std::uint32_t connections = 0;
   std::string link;  // how: "shm", "tcp", "tls", "shm and tcp" while the directions differ, empty without connections
   std::string why_not_shm;          // one line, if shared memory was tried and is not used
+  std::string why_not_ipc;          // one line, if memory of GPUs was lent and is not read where it lies
   std::uint64_t dials = 0;          // connections that were opened from here, or tried
   struct Ends {                     // of connections, otherwise than by a stop of this worker
     std::uint64_t unreachable = 0;  // none came about
@@ -144,6 +145,9 @@ struct DataPlaneOptions {
   // What lies in it reaches workers on the same host without a copy, and everything else through it. Null: tcp only.
   // Outlives the data plane.
   memory::Arena* arena = nullptr;
+  // Memory of GPUs that runs lie in is lent to peers of this host, which read it where it lies, and theirs is read: the
+  // GPUs of all runs outlive the data plane then.
+  bool lends_gpu_memory = false;
   // What peers get to see when a link is opened; outlives the data plane.
   http::Credentials const* credentials = nullptr;
   // Of the frames on connections. Shared memory has none.
@@ -154,6 +158,8 @@ struct DataPlaneOptions {
   // Called when a link with this worker turns out to go without shared memory, and with each new reason. From several
   // threads, one at a time; calls nothing of the data plane.
   std::function<void(std::string const& worker, std::string const& why)> on_link_without_shm;
+  // The same of a worker on this host whose GPU does not read this one's memory where it lies, or the other way round.
+  std::function<void(std::string const& worker, std::string const& why)> on_link_without_ipc;
 };
 
 class DataPlane {

@@ -139,11 +139,11 @@ bool Engine::is_fenced(Identity const& peer) const {
   return current != current_incarnation_.end() && current->second != peer.incarnation;
 }
 
-void Engine::adopt(std::shared_ptr<links::Link> link, Identity peer) {
+void Engine::adopt(std::shared_ptr<links::Link> link, Identity peer, bool lends) {
   {
     Hold const hold(*this);
     auto& inlet = *inlets_.emplace_back(std::make_unique<Inlet>(*this, std::move(peer)));
-    inlet.attach(std::move(link));
+    inlet.attach(std::move(link), lends);
     if (shut_down_)
       inlet.refuse_link(EngineErrc::aborted, options_.worker + " stops");
     else if (is_fenced(inlet.peer()))
@@ -189,7 +189,7 @@ Outlet& Engine::outlet_to(Peer const& peer, TimePoint deadline) {
   return outlet;
 }
 
-void Engine::dialed(std::uint64_t id, Result<std::shared_ptr<links::Link>> link) {
+void Engine::dialed(std::uint64_t id, Result<std::shared_ptr<links::Link>> link, bool lends) {
   auto const found = outlets_.find(id);
   bool const wanted = found != outlets_.end() && !found->second->is_closed();
   if (!wanted) {
@@ -199,7 +199,7 @@ void Engine::dialed(std::uint64_t id, Result<std::shared_ptr<links::Link>> link)
   {
     Hold const hold(*this);
     if (link.has_value())
-      found->second->attach(std::move(*link));
+      found->second->attach(std::move(*link), lends);
     else
       found->second->fail(link.error());
   }
@@ -277,7 +277,7 @@ void Engine::end_run(Run& run, std::optional<Failure> failure) {
   if (std::exchange(dead->is_stalled, false)) options_.flights->goes_on(id);
   if (dead->has_device()) std::erase(device_runs_, dead.get());
   auto const now = surroundings_.now();
-  if (!dead->device_rests()) {
+  if (!rests(*dead)) {
     dead->stop();
     unrested_.push_back({std::move(dead), std::move(failure), now + device_patience});
     return surroundings_.deadline_changed();

@@ -13,6 +13,7 @@
 
 #include "worker/engine/clock.hpp"
 #include "worker/engine/data_plane.hpp"
+#include "worker/engine/gpu/borrowed_arenas.hpp"
 #include "worker/engine/inlet.hpp"
 #include "worker/engine/outlet.hpp"
 #include "worker/engine/run.hpp"
@@ -50,14 +51,15 @@ class Engine {
   void start(RunSpec spec, RunDone done);
   void abort(std::uint64_t run, Error why);
   void give_up(RunSpec const& spec, plan::Rank rank, Error const& why);
-  void adopt(std::shared_ptr<links::Link> link, Identity peer);
+  void adopt(std::shared_ptr<links::Link> link, Identity peer, bool lends = false);
   void fence(std::string const& worker, std::uint64_t incarnation);
   void retire(Retired epoch);
   // All runs end with `aborted`, all links close, everything later fails at once.
   void shut_down();
 
-  // The answer to Surroundings::dial. The detail of an error names the URL.
-  void dialed(std::uint64_t outlet, Result<std::shared_ptr<links::Link>> link);
+  // The answer to Surroundings::dial. The detail of an error names the URL. `lends`: the handshake says that opens may
+  // lend memory of GPUs.
+  void dialed(std::uint64_t outlet, Result<std::shared_ptr<links::Link>> link, bool lends = false);
 
   // Ends runs whose time has come. Call at next_deadline() (TimePoint::max() when nothing runs) or later.
   [[nodiscard]] TimePoint next_deadline() const;
@@ -96,7 +98,7 @@ class Engine {
   };
   static constexpr std::size_t ended_max = 1024;
 
-  // A run that is over, but for what its GPU still does with its memory.
+  // A run that is over, but for what its GPU still does with its memory, or those of peers.
   struct Unrested {
     std::unique_ptr<Run> run;
     std::optional<Failure> failure;
@@ -137,6 +139,12 @@ class Engine {
   void try_start(RunSpec spec, RunDone done);
   // What the run needs of its GPU; null without one. Nothing if it is not to be had: then everybody has been told.
   [[nodiscard]] std::optional<std::unique_ptr<DeviceWork>> begin_device(RunSpec const& spec, RunDone const& done);
+  // Nothing of the run's memory is in use any more, here or by peers that it was lent to. Peers whose memory it has
+  // borrowed get that back as soon as its own device rests.
+  [[nodiscard]] bool rests(Run& run);
+  void give_back_borrowed(Run& run);
+  // The memory that an open lends, and what the peer is told of it; null: what it lies in is not to be read here.
+  [[nodiscard]] Borrowed borrow(Run const& run, Identity const& peer, links::Lend const& lend, links::Borrow& told);
   bool poll_unrested();
   void wait_until_devices_rest();
   void reject(RunDone const& done, Failure const& why);
@@ -174,8 +182,9 @@ class Engine {
   OnceQueue<Connection> dirty_connections_;
   std::vector<std::unique_ptr<Run>> dead_runs_;  // until no call is under way
   std::vector<Run*> device_runs_;                // those of runs_ that have a GPU
+  BorrowedArenas borrowed_arenas_;
   std::vector<Unrested> unrested_;
-  std::vector<std::unique_ptr<Run>> stuck_;  // their devices never came to rest
+  std::vector<std::unique_ptr<Run>> stuck_;  // that never came to rest
   bool held_ = false;                        // settle() does nothing: somebody up the stack goes on when it is done
   bool shut_down_ = false;
 };

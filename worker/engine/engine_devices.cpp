@@ -34,35 +34,75 @@ bool Engine::poll_devices() {
       }
     moved = poll_unrested() || moved;
   }
-  if (moved)
+  if (moved || !dirty_connections_.empty())
     settle();
   else if (awaits_devices())
     surroundings_.poll_devices_soon();
   return moved;
 }
 
+bool Engine::rests(Run& run) {
+  if (!run.device_rests()) return false;
+  give_back_borrowed(run);
+  return run.has_back_what_it_lent(surroundings_.now());
+}
+
+// A link that was dialed anew tells as well as the one that the run has used: if that has ended, the peer waits no
+// more.
+void Engine::give_back_borrowed(Run& run) {
+  if (!run.has_device() || std::exchange(run.has_given_back, true)) return;
+  auto const& spec = run.spec();
+  for (auto const& channel : run.receives()) {
+    if (!channel->reads_in_place()) continue;
+    auto const& owner = spec.members[channel->peer()];
+    for (auto& inlet : inlets_)
+      if (!inlet->is_closed() && inlet->peer() == Identity{owner.worker, owner.incarnation})
+        inlet->send_returned(spec.run, spec.epoch);
+  }
+}
+
+Borrowed Engine::borrow(Run const& run, Identity const& peer, links::Lend const& lend, links::Borrow& told) {
+  told.head.way = links::Way::in_frames;
+  auto* const gpu = run.spec().gpu;
+  if (gpu == nullptr) {
+    told.why_not = "its part of the run lies in the host's memory";
+    return nullptr;
+  }
+  auto found = borrowed_arenas_.find(*gpu, peer, lend);
+  if (found.arena != nullptr)
+    told.head.way = links::Way::in_place;
+  else if (found.is_final)
+    told.head.way = links::Way::refused;
+  told.why_not = found.why_not;
+  traffic_.set_why_not_ipc(peer.worker, Direction::from_peer, std::move(found.why_not));
+  return std::move(found.arena);
+}
+
 // A device that has not come to rest for so long is lost; the run ends, and what it may still write to is kept.
 bool Engine::poll_unrested() {
-  std::erase_if(stuck_, [](auto const& run) { return run->device_rests(); });
+  std::erase_if(stuck_, [this](auto const& run) { return rests(*run); });
   auto const now = surroundings_.now();
-  auto const is_over = [now](Unrested const& each) { return each.run->device_rests() || now >= each.give_up; };
+  auto const is_over = [this, now](Unrested const& each) { return rests(*each.run) || now >= each.give_up; };
   bool moved = false;
   for (auto over = std::find_if(unrested_.begin(), unrested_.end(), is_over); over != unrested_.end();
        over = std::find_if(unrested_.begin(), unrested_.end(), is_over)) {
     auto [run, failure, give_up] = std::move(*over);
     unrested_.erase(over);
-    auto& kept_in = run->device_rests() ? dead_runs_ : stuck_;
+    auto& kept_in = rests(*run) ? dead_runs_ : stuck_;
     kept_in.emplace_back(std::move(run))->end(failure, now);
     moved = true;
   }
   return moved;
 }
 
-// By real time: the loop ends after this, and time as the surroundings have it may stand still.
+// By real time: the loop ends after this, and time as the surroundings have it may stand still. What peers still read
+// is not waited for: they are told by the end of their links.
 void Engine::wait_until_devices_rest() {
   auto const until = std::chrono::steady_clock::now() + device_patience;
-  while (!unrested_.empty() && std::chrono::steady_clock::now() < until)
-    if (!poll_unrested()) std::this_thread::yield();
+  auto const works = [](Unrested const& each) { return !each.run->device_rests(); };
+  while (std::any_of(unrested_.begin(), unrested_.end(), works) && std::chrono::steady_clock::now() < until)
+    std::this_thread::yield();
+  static_cast<void>(poll_unrested());
   for (auto& each : unrested_) stuck_.emplace_back(std::move(each.run))->end(each.failure, surroundings_.now());
   unrested_.clear();
 }

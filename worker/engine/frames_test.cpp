@@ -193,7 +193,7 @@ TEST_CASE("bad frames to the receiving side close the link, fail its runs and ar
          h.magic = 7;
          p.to_rank_0.send(h);
        }},
-      {"frame type 9", [](Impostor& p) { p.to_rank_0.send(header_of(static_cast<FrameType>(9))); }},
+      {"frame type 12", [](Impostor& p) { p.to_rank_0.send(header_of(static_cast<FrameType>(12))); }},
       {"flags 1",
        [](Impostor& p) {
          auto h = header_of(FrameType::data);

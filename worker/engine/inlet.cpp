@@ -16,12 +16,6 @@ constexpr std::size_t refused_max = 64;
 // Using a smaller payload where it lies takes no time that is worth a look at the clock.
 constexpr std::size_t timed_bytes = 16384;
 
-// What an early run may keep: twice its budget covers headers and padding (EagerBudget charges for every chunk, and a
-// frame that is not a chunk's last has at least 64 bytes).
-std::size_t early_bytes_max(std::uint64_t eager_bytes) { return 2 * eager_bytes + 4096; }
-
-std::size_t padded(std::size_t bytes) { return (bytes + 15) / 16 * 16; }
-
 }  // namespace
 
 Inlet::Inlet(Engine& engine, Identity peer)
@@ -62,8 +56,8 @@ bool Inlet::next_frame(links::OutFrame& frame) {
   if (is_closing()) return false;
   while (!scheduled_.empty()) {
     auto& channel = scheduled_.pop();
-    if (!channel.next_grant(frame.header)) continue;
-    if (channel.has_grant()) scheduled_.push(channel);
+    if (!channel.next_word(frame.header)) continue;
+    if (channel.has_word()) scheduled_.push(channel);
     frame.payload = {};
     return true;
   }
@@ -71,7 +65,7 @@ bool Inlet::next_frame(links::OutFrame& frame) {
 }
 
 void Inlet::frame_sent(FrameHeader const& header) {
-  if (header.type != FrameType::grant) note_sent();
+  if (header.type != FrameType::grant && header.type != FrameType::read) note_sent();
 }
 
 Status Inlet::bad(std::string why) {
@@ -121,6 +115,10 @@ Status Inlet::frame_arrives(FrameHeader const& header) {
   frame_moved();
   switch (header.type) {
     case FrameType::open:
+    case FrameType::lies:
+      if ((header.flags != 0 || header.type == FrameType::lies) && !may_lend())
+        return bad(std::string(name(header.type)) + " frame with memory of a GPU on a link that lends none");
+      [[fallthrough]];
     case FrameType::abort:
     case FrameType::ask:
     case FrameType::tell:
@@ -129,6 +127,9 @@ Status Inlet::frame_arrives(FrameHeader const& header) {
       return ok();
     case FrameType::grant:
     case FrameType::refuse:
+    case FrameType::borrow:
+    case FrameType::read:
+    case FrameType::returned:
       return bad(std::string(name(header.type)) + " frame from the sending side");
     case FrameType::data:
       break;
@@ -152,23 +153,13 @@ Status Inlet::data_arrives(FrameHeader const& header) {
   if (auto const early = find_early(header.run); early != early_.size())
     return data_arrives_early(*early_[early], header);
   sink_ = Sink::nowhere;
-  bool const was_refused = std::find(refused_.begin(), refused_.end(), header.run) != refused_.end();
-  if (was_refused || engine_.find_ended(header.run) != nullptr) return ok();
+  if (is_over(header.run)) return ok();
   return bad("data of run " + std::to_string(header.run) + ", which was never opened on this link");
 }
 
-Status Inlet::data_arrives_early(Early& early, FrameHeader const& header) {
-  auto const at = early.frames.size();
-  if (header.epoch != early.epoch) return bad("data of epoch " + std::to_string(header.epoch));
-  if (at + sizeof header + padded(header.length) > early_bytes_max(engine_.options().eager_bytes))
-    return bad("more than " + std::to_string(engine_.options().eager_bytes) + " ungranted bytes of run " +
-               std::to_string(header.run));
-  early.frames.resize(at + sizeof header + padded(header.length));
-  std::memcpy(early.frames.data() + at, &header, sizeof header);
-  sink_ = Sink::early;
-  arriving_early_ = &early;
-  early_at_ = at;
-  return ok();
+bool Inlet::is_over(std::uint64_t run) const {
+  bool const was_refused = std::find(refused_.begin(), refused_.end(), run) != refused_.end();
+  return was_refused || engine_.find_ended(run) != nullptr;
 }
 
 std::span<std::byte> Inlet::payload_space() {
@@ -194,6 +185,7 @@ Status Inlet::payload_arrived(std::size_t bytes) {
   if (sink_ == Sink::control) {
     if (!collected(bytes)) return ok();
     if (control_header().type == FrameType::open) return open_arrived();
+    if (control_header().type == FrameType::lies) return place_arrived();
     if (control_header().type != FrameType::abort) {
       auto const understood = inquiry_arrived();
       return understood.has_error() ? bad(understood.error().detail) : understood;
@@ -241,9 +233,9 @@ void Inlet::payload_withdrawn() {
 }
 
 Status Inlet::open_arrived() {
-  auto decoded = links::decode_open(control_payload());
-  if (decoded.has_error()) return bad(decoded.error().detail);
   auto const& header = control_header();
+  auto decoded = links::decode_open(control_payload(), header.flags == links::lends_flag);
+  if (decoded.has_error()) return bad(decoded.error().detail);
   auto const& open = decoded->open;
   if (header.run == 0) return bad("open frame for run 0");
   if (find(header.run) != nullptr || find_early(header.run) != early_.size())
@@ -294,82 +286,23 @@ Status Inlet::answer_open(Run& run, links::DecodedOpen const& decoded, std::uint
     if (answer.fails_the_run) engine_.fail_run(id, answer.refusal);
     return ok();
   }
-  answer.channel->opened();
+  Borrowed borrowed;
+  if (decoded.lend) {
+    links::Borrow told;
+    borrowed = engine_.borrow(run, peer(), *decoded.lend, told);
+    send_borrow(id, epoch, told);
+  }
   answer.channel->inlet = this;
   channels_.push_back(answer.channel);
-  if (answer.channel->has_grant()) schedule(*answer.channel);
+  answer.channel->opened(std::move(borrowed));
+  if (auto failure = run.device_failure()) {
+    engine_.fail_run(id, std::move(*failure));
+    return ok();
+  }
+  if (answer.channel->has_word()) schedule(*answer.channel);
   engine_.heard(id, answer.channel->peer());
   engine_.touch(id);
   return ok();
-}
-
-Status Inlet::keep_early(links::DecodedOpen decoded) {
-  if (early_.size() >= engine_.options().early_runs)
-    return bad("more than " + std::to_string(engine_.options().early_runs) + " runs wait to be started here");
-  auto early = std::make_unique<Early>();
-  early->run = control_header().run;
-  early->epoch = control_header().epoch;
-  early->open = decoded.open;
-  early->description = std::move(decoded.description);
-  early_.push_back(std::move(early));
-  return ok();
-}
-
-void Inlet::start(Run& run) {
-  auto const index = find_early(run.spec().run);
-  if (index == early_.size() || is_closed()) return;
-  auto& early = *early_[index];
-  auto answered = answer_open(run, {early.open, early.description}, early.epoch);
-  auto* const channel = find(run.spec().run);
-  if (answered.has_value() && channel != nullptr) {
-    answered = replay(early, *channel);
-    if (answered.has_value() && sink_ == Sink::early && arriving_early_ == &early) {
-      early.channel = channel;
-      return;
-    }
-  }
-  if (auto const left = find_early(run.spec().run); left != early_.size()) forget_early(left);
-  if (answered.has_error()) fail(answered.error());
-}
-
-// Delivers the frames that are complete.
-Status Inlet::replay(Early& early, ReceiveChannel& channel) {
-  std::span<std::byte const> frames = early.frames;
-  if (sink_ == Sink::early && arriving_early_ == &early) frames = frames.first(early_at_);
-  while (!frames.empty()) {
-    FrameHeader header;
-    std::memcpy(&header, frames.data(), sizeof header);
-    auto const size = sizeof header + padded(header.length);
-    if (auto delivered = deliver(channel, frames.first(size)); delivered.has_error()) return delivered;
-    frames = frames.subspan(size);
-  }
-  return ok();
-}
-
-Status Inlet::deliver(ReceiveChannel& channel, std::span<std::byte const> frame) {
-  FrameHeader header;
-  std::memcpy(&header, frame.data(), sizeof header);
-  if (!replay_scratch_) replay_scratch_ = std::make_unique_for_overwrite<Memory>();
-  if (auto begun = channel.begin(header, *replay_scratch_); begun.has_error()) return bad(begun.error().detail);
-  auto payload = frame.subspan(sizeof header, header.length);
-  while (!payload.empty()) {
-    auto const space = channel.space();
-    auto const bytes = std::min(space.size(), payload.size());
-    std::memcpy(space.data(), payload.data(), bytes);
-    channel.filled(bytes);
-    payload = payload.subspan(bytes);
-  }
-  engine_.touch(channel.run());
-  return ok();
-}
-
-Status Inlet::early_frame_ended() {
-  auto& early = *arriving_early_;
-  sink_ = Sink::nowhere;
-  if (early.channel == nullptr) return ok();
-  auto const delivered = deliver(*early.channel, std::span(early.frames).subspan(early_at_));
-  if (auto const index = find_early(early.run); index != early_.size()) forget_early(index);
-  return delivered;
 }
 
 void Inlet::abort_arrived(links::Verdict const& verdict) {
@@ -398,6 +331,7 @@ void Inlet::lost(Error const& why) {
   channels_.clear();
   sink_ = Sink::nowhere;
   early_.clear();
+  engine_.borrowed_arenas_.forget(peer());
   for (auto* channel : channels) channel->inlet = nullptr;
   for (auto* channel : channels)
     if (!channel->finished()) engine_.fail_for(why, channel->run(), channel->peer(), channel->where());

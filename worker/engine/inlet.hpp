@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "worker/engine/connection.hpp"
@@ -30,7 +31,7 @@ class Inlet final : public Connection {
   void retire(Retired const& epoch);
   // The run has ended; none of its memory is used any more.
   void remove(ReceiveChannel& channel);
-  // The channel has grants to send.
+  // The channel has words for the peer.
   void schedule(ReceiveChannel& channel);
 
   bool next_frame(links::OutFrame& frame) override;
@@ -49,6 +50,7 @@ class Inlet final : public Connection {
     std::uint32_t epoch = 0;
     links::Open open;
     std::string description;
+    std::optional<links::Lend> lend;
     std::vector<std::byte> frames;      // header, payload, padding to 16 bytes; again and again
     ReceiveChannel* channel = nullptr;  // once the run has started: wants the frame that is arriving
   };
@@ -58,6 +60,7 @@ class Inlet final : public Connection {
   Status bad(std::string why);
   Status open_arrived();
   Status answer_open(Run& run, links::DecodedOpen const& decoded, std::uint32_t epoch);
+  Status place_arrived();
   Status keep_early(links::DecodedOpen decoded);
   Status data_arrives(links::FrameHeader const& header);
   Status data_arrives_early(Early& early, links::FrameHeader const& header);
@@ -67,6 +70,8 @@ class Inlet final : public Connection {
   void abort_arrived(links::Verdict const& verdict);
   void refuse(std::uint64_t run, std::uint32_t epoch, std::uint64_t token, Failure const& why);
   [[nodiscard]] ReceiveChannel* find(std::uint64_t run);
+  // Frames of this run are still on their way, and of no use.
+  [[nodiscard]] bool is_over(std::uint64_t run) const;
   [[nodiscard]] std::size_t find_early(std::uint64_t run) const;  // early_.size() if there is none
   void forget_early(std::size_t index);
 

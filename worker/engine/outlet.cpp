@@ -19,6 +19,7 @@ void Outlet::add(SendChannel& channel) {
 
 void Outlet::remove(SendChannel& channel) {
   channel.outlet = nullptr;
+  if (auto loan = channel.loan()) loans_.push_back(std::move(loan));
   std::erase(channels_, &channel);
   scheduled_.remove(channel);
   if (link() != nullptr) link()->release(channel.run());
@@ -43,17 +44,17 @@ bool Outlet::next_frame(links::OutFrame& frame) {
     auto& channel = scheduled_.pop();
     if (!channel.next_frame(frame)) continue;
     if (channel.has_frame()) scheduled_.push(channel);
-    if (frame.header.type == FrameType::data && in_flight_++ == 0) busy_since_ = engine_.surroundings_.now();
+    if (frame.header.type != FrameType::open && in_flight_++ == 0) busy_since_ = engine_.surroundings_.now();
     return true;
   }
   return false;
 }
 
 void Outlet::frame_sent(FrameHeader const& header) {
-  if (header.type != FrameType::data && header.type != FrameType::open) return note_sent();
+  if (!links::is_of_channel(header.type)) return note_sent();
   frame_moved();
-  if (header.type == FrameType::data) {
-    counters_.sent(header.length);
+  if (header.type != FrameType::open) {
+    if (header.type == FrameType::data) counters_.sent(header.length);
     if (--in_flight_ == 0) counters_.was_sending(engine_.surroundings_.now() - busy_since_);
   }
   auto* const channel = find(header.run);
@@ -70,6 +71,7 @@ Status Outlet::frame_arrives(FrameHeader const& header) {
   switch (header.type) {
     case FrameType::open:
     case FrameType::data:
+    case FrameType::lies:
       return bad(std::string(name(header.type)) + " frame from the receiving side");
     case FrameType::abort:
     case FrameType::refuse:
@@ -77,6 +79,14 @@ Status Outlet::frame_arrives(FrameHeader const& header) {
     case FrameType::tell:
       collect(header);
       return ok();
+    case FrameType::borrow:
+      if (!may_lend()) return bad("borrow frame on a link that lends nothing");
+      collect(header);
+      return ok();
+    case FrameType::read:
+      return read_arrived(header);
+    case FrameType::returned:
+      return returned_arrived(header);
     case FrameType::grant:
       break;
   }
@@ -86,13 +96,13 @@ Status Outlet::frame_arrives(FrameHeader const& header) {
     engine_.heard(header.run, channel->peer());
     return ok();
   }
-  if (engine_.find_ended(header.run) != nullptr) return ok();
-  return bad("grant for run " + std::to_string(header.run) + ", which was never opened on this link");
+  return belated(header);
 }
 
 Status Outlet::payload_arrived(std::size_t bytes) {
   if (!collected(bytes)) return ok();
   auto const type = control_header().type;
+  if (type == FrameType::borrow) return borrow_arrived();
   return type == FrameType::ask || type == FrameType::tell ? inquiry_arrived() : verdict_arrived();
 }
 
@@ -127,6 +137,10 @@ void Outlet::frame_is_corrupt(Error const& why) {
 
 void Outlet::lost(Error const& why) {
   if (in_flight_ != 0) counters_.was_sending(engine_.surroundings_.now() - busy_since_);
+  auto const now = engine_.surroundings_.now();
+  for (auto* channel : channels_)
+    if (auto loan = channel->loan()) loans_.push_back(std::move(loan));
+  for (auto const& loan : loans_) loan->link_ended(now);
   auto const channels = std::move(channels_);
   channels_.clear();
   for (auto* channel : channels) channel->outlet = nullptr;

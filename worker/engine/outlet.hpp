@@ -2,10 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "worker/engine/connection.hpp"
+#include "worker/engine/gpu/device_work.hpp"
+#include "worker/engine/gpu/loan.hpp"
 #include "worker/engine/once_queue.hpp"
 #include "worker/engine/send_channel.hpp"
 
@@ -17,6 +21,9 @@ class Outlet final : public Connection {
   Outlet(Engine& engine, Identity peer, std::string url) : Connection(engine, std::move(peer)), url_(std::move(url)) {}
 
   [[nodiscard]] std::string const& url() const { return url_; }
+
+  // What the open of a run on this GPU is to lend: nothing unless the link allows it, and the peer has not refused it.
+  [[nodiscard]] std::optional<links::Lend> lend(DeviceWork& device);
 
   void add(SendChannel& channel);
   // The run has ended; none of its memory is used any more.
@@ -37,12 +44,19 @@ class Outlet final : public Connection {
   void lost(Error const& why) override;
   [[nodiscard]] SendChannel* find(std::uint64_t run);
   Status verdict_arrived();
+  Status borrow_arrived();
+  Status read_arrived(links::FrameHeader const& header);
+  Status returned_arrived(links::FrameHeader const& header);
+  // A word about a run that has no channel here.
+  [[nodiscard]] Status belated(links::FrameHeader const& header) const;
 
   std::string const url_;
   std::vector<SendChannel*> channels_;
   OnceQueue<SendChannel> scheduled_;
-  std::size_t in_flight_ = 0;  // data frames that the link has
+  std::size_t in_flight_ = 0;  // frames of messages that the link has
   std::chrono::steady_clock::time_point busy_since_;
+  std::vector<std::shared_ptr<Loan>> loans_;       // of runs that have ended
+  std::vector<devices::GpuUnit const*> unwanted_;  // whose memory the peer cannot map
 };
 
 }  // namespace chorus::engine

@@ -36,8 +36,10 @@ void ReceiveChannel::grant(std::uint32_t m, std::uint64_t up_to) {
   queue_.push(m);
 }
 
-bool ReceiveChannel::next_grant(FrameHeader& header) {
-  if (queue_.empty()) return false;
+void ReceiveChannel::opened(Borrowed) { opened_ = true; }
+
+bool ReceiveChannel::next_word(FrameHeader& header) {
+  if (queue_.empty()) return has_read_ && next_read(header);
   auto const m = queue_.front();
   queue_.pop();
   messages_[m].queued = false;
@@ -58,7 +60,7 @@ Status ReceiveChannel::begin(FrameHeader const& header, Scratch scratch) {
   };
   if (header.message >= messages_.size())
     return refuse("the run has " + std::to_string(messages_.size()) + " messages in this direction");
-  if (is_withdrawn_) return refuse("it was given up");
+  if (why_no_data_ != nullptr) return refuse(why_no_data_);
   if (header.epoch != state_.epoch) return refuse("epoch " + std::to_string(header.epoch));
   auto const& message = messages_[header.message];
   auto const total = state_.board.total(message.instruction);
@@ -79,8 +81,17 @@ Status ReceiveChannel::begin(FrameHeader const& header, Scratch scratch) {
 void ReceiveChannel::arrived() {
   auto& message = messages_[message_];
   message.arrived += frame_bytes_;
-  state_.bytes_received += frame_bytes_;
-  if (message.arrived == state_.board.total(message.instruction)) --unreceived_;
+  count(frame_bytes_, message.arrived == state_.board.total(message.instruction));
+}
+
+void ReceiveChannel::count(std::uint64_t bytes, bool completes_message) {
+  state_.bytes_received += bytes;
+  if (completes_message) --unreceived_;
+}
+
+Status ReceiveChannel::lies(FrameHeader const& header, links::Place const&) {
+  return Error(links::LinkErrc::bad_frame,
+               "memory of message " + std::to_string(header.message) + ": nothing was borrowed");
 }
 
 bool ReceiveChannel::waits_for_peer() const {

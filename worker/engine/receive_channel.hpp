@@ -3,11 +3,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "collectives/core/result.hpp"
+#include "worker/devices/cuda/lending.hpp"
 #include "worker/engine/index_queue.hpp"
 #include "worker/engine/run_state.hpp"
 #include "worker/links/link.hpp"
@@ -15,6 +17,8 @@
 namespace chorus::engine {
 
 class Inlet;
+
+using Borrowed = std::shared_ptr<devices::BorrowedArena const>;
 
 // Memory that one link receives into before it is reduced from there: small enough to stay in the processor's cache.
 inline constexpr std::size_t scratch_bytes = 128 * 1024;
@@ -36,7 +40,9 @@ class ReceiveChannel {
   Inlet* inlet = nullptr;
   bool is_queued = false;  // with the inlet
 
-  void opened() { opened_ = true; }
+  // The peer agrees. It lends this memory, where its messages are to be read; null: they come in data frames.
+  virtual void opened(Borrowed lent);
+  [[nodiscard]] virtual bool reads_in_place() const { return false; }
   [[nodiscard]] bool is_opened() const { return opened_; }
   [[nodiscard]] bool finished() const { return opened_ && unreceived_ == 0; }
   // It is the peer's turn: to open the run, or to send what it may.
@@ -46,8 +52,12 @@ class ReceiveChannel {
   // Message m's instruction may have become able to go on.
   virtual void wake(std::uint32_t message) = 0;
 
-  [[nodiscard]] bool has_grant() const { return !queue_.empty(); }
-  bool next_grant(links::FrameHeader& header);
+  // Words for the peer: grants, and what was read.
+  [[nodiscard]] bool has_word() const { return !queue_.empty() || has_read_; }
+  bool next_word(links::FrameHeader& header);
+
+  // Where the next bytes of a message lie. Errors: LinkErrc::bad_frame with what is wrong.
+  [[nodiscard]] virtual Status lies(links::FrameHeader const& header, links::Place const& place);
 
   // A data frame of this run, then its payload: space() and filled() until header.length bytes have come. One frame at
   // a time. Errors: LinkErrc::bad_frame with what is wrong.
@@ -58,7 +68,10 @@ class ReceiveChannel {
   // took(). After withdrawn() the channel takes no more.
   virtual void take(std::span<std::byte const> payload) = 0;
   virtual void took() = 0;
-  void withdrawn() { is_withdrawn_ = true; }
+  void withdrawn() {
+    is_withdrawn_ = true;
+    takes_no_data("it was given up");
+  }
   [[nodiscard]] bool is_withdrawn() const { return is_withdrawn_; }
 
  protected:
@@ -76,6 +89,11 @@ class ReceiveChannel {
   // Of all eager messages together.
   [[nodiscard]] std::uint64_t stage_bytes() const { return stage_bytes_; }
   void grant(std::uint32_t m, std::uint64_t up_to);
+  void takes_no_data(char const* why) { why_no_data_ = why; }
+  // So many bytes of the message are in this rank's memory, as its last ones or not.
+  void count(std::uint64_t bytes, bool completes_message);
+  // While has_read_.
+  virtual bool next_read(links::FrameHeader&) { return false; }
   // The frame at hand is one that the channel expects.
   virtual void begun(Scratch scratch) = 0;
   // It is there as a whole.
@@ -87,6 +105,7 @@ class ReceiveChannel {
   std::uint32_t message_ = 0;
   std::uint32_t frame_bytes_ = 0;
   std::size_t frame_left_ = 0;
+  bool has_read_ = false;  // something that the peer does not know of
 
  private:
   plan::Rank const peer_;
@@ -96,6 +115,7 @@ class ReceiveChannel {
   std::uint32_t unreceived_ = 0;  // messages
   bool opened_ = false;
   bool is_withdrawn_ = false;
+  char const* why_no_data_ = nullptr;
 };
 
 }  // namespace chorus::engine

@@ -130,16 +130,14 @@ std::unique_ptr<SendChannel> Run::send_channel(std::uint32_t c, std::vector<std:
   auto const peer = spec_.program->channels[c].peer;
   if (!device_)
     return std::make_unique<HostSendChannel>(state_, *workspace_, peer, std::move(sends), open, spec_.description);
-  return std::make_unique<GpuSendChannel>(state_, *device_, device_->staging().channels[c], peer, std::move(sends),
-                                          open, spec_.description);
+  return std::make_unique<GpuSendChannel>(state_, *device_, c, peer, std::move(sends), open, spec_.description);
 }
 
 std::unique_ptr<ReceiveChannel> Run::receive_channel(std::uint32_t c, std::vector<std::uint32_t> receives,
                                                      std::uint64_t digest) {
   auto const peer = spec_.program->channels[c].peer;
   if (!device_) return std::make_unique<HostReceiveChannel>(state_, *workspace_, peer, std::move(receives), digest);
-  return std::make_unique<GpuReceiveChannel>(state_, *device_, device_->staging().channels[c], peer,
-                                             std::move(receives), digest);
+  return std::make_unique<GpuReceiveChannel>(state_, *device_, c, peer, std::move(receives), digest);
 }
 
 bool Run::work(std::uint64_t budget_bytes) { return device_ ? work_on_device() : work_on_host(budget_bytes); }
@@ -183,7 +181,7 @@ void Run::go_on(std::uint32_t i) {
   } else {
     auto& channel = *receives_[index];
     channel.wake(message);
-    if (channel.inlet != nullptr && channel.has_grant()) channel.inlet->schedule(channel);
+    if (channel.inlet != nullptr && channel.has_word()) channel.inlet->schedule(channel);
   }
 }
 
@@ -285,7 +283,20 @@ RunProgress Run::progress(TimePoint now) const {
 std::optional<Failure> Run::device_failure() const {
   if (!device_ || !device_->error()) return std::nullopt;
   auto const self = spec_.program->rank;
-  return Failure{EngineErrc::device_failed, name_of(self) + ": " + device_->error()->detail, {self}, {}};
+  // What a run asks for and does not get is no fault of the device.
+  bool const is_short = device_->error()->code == devices::GpuErrc::out_of_memory;
+  return Failure{is_short ? EngineErrc::aborted : EngineErrc::device_failed,
+                 name_of(self) + ": " + device_->error()->detail,
+                 {self},
+                 {}};
+}
+
+bool Run::has_back_what_it_lent(TimePoint now) const {
+  if (!device_) return true;
+  return std::all_of(sends_.begin(), sends_.end(), [now](auto const& channel) {
+    auto const loan = channel->loan();
+    return loan == nullptr || loan->is_back(now);
+  });
 }
 
 void Run::end(std::optional<Failure> const& failure, TimePoint now) {
@@ -306,12 +317,12 @@ void Run::end(std::optional<Failure> const& failure, TimePoint now) {
   result.instructions = timeline_.steps(state_.board.totals());
   result.wait_seconds = waited_seconds(result.instructions,
                                        std::chrono::duration_cast<std::chrono::nanoseconds>(result.duration).count());
-  bool const keeps_memory = !device_rests();
+  bool const keeps_memory = !device_rests() || !has_back_what_it_lent(now);
   if (device_) {
     auto report = device_->report(started_);
     result.gpu = report.use;
     result.gpu_spans = std::move(report.spans);
-    if (keeps_memory) device_->give_up();
+    if (!device_rests()) device_->give_up();
   }
   auto const done = std::move(done_);
   if (!keeps_memory) {

@@ -94,18 +94,21 @@ class Run {
   bool poll_device() { return device_->poll(); }
   [[nodiscard]] bool is_device_at_work() const { return device_->is_at_work(); }
   [[nodiscard]] std::optional<Failure> device_failure() const;
-  // Whether the device has nothing left of a run that goes on no more.
+  // Whether the device has nothing left of a run that goes on no more,
   [[nodiscard]] bool device_rests() { return device_ == nullptr || device_->rests(); }
+  // and no peer reads what it has lent.
+  [[nodiscard]] bool has_back_what_it_lent(TimePoint now) const;
 
-  // Calls `done`. Nothing of the run is used afterwards, and its memory may be gone. The device rests, or has not come
-  // to rest for so long that it counts as lost: then what it may still write to is kept with the run.
+  // Calls `done`. Nothing of the run is used afterwards, and its memory may be gone. Device and peers rest, or have not
+  // come to rest for so long that the device counts as lost: then what they may still use is kept with the run.
   void end(std::optional<Failure> const& failure, TimePoint now);
-  // It is over, and ends when the device rests.
+  // It is over, and ends when device and peers rest.
   void stop() { ended_ = true; }
   [[nodiscard]] bool ended() const { return ended_; }
 
-  bool is_queued = false;   // with the engine, to be worked on
-  bool is_stalled = false;  // as was told the flight recorder
+  bool is_queued = false;       // with the engine, to be worked on
+  bool is_stalled = false;      // as was told the flight recorder
+  bool has_given_back = false;  // what it has borrowed
 
  private:
   void prepare_channels();

@@ -36,12 +36,15 @@ bool SendChannel::next_frame(links::OutFrame& frame) {
   if (!open_given_) {
     open_given_ = true;
     frame.header.type = FrameType::open;
+    if (auto const lend = lends()) {
+      frame.header.flags = links::lends_flag;
+      open_bytes_ = links::append(*lend, open_bytes_, open_);
+    }
     frame.header.length = open_bytes_;
     frame.payload = std::span(open_).first(open_bytes_);
     return true;
   }
   if (in_flight_ >= state_.window || !next_data(frame)) return false;
-  frame.header.type = FrameType::data;
   ++in_flight_;
   return true;
 }
@@ -51,12 +54,24 @@ void SendChannel::frame_sent(FrameHeader const& header) {
     open_sent_ = true;
     return;
   }
-  auto const instruction = messages_[header.message].instruction;
   --in_flight_;
+  if (header.type == FrameType::lies) return;
   payload_sent(header);
-  state_.bytes_sent += header.length;
-  state_.board.advance(instruction, header.length);
+  handed_over(header.message, header.length);
+}
+
+void SendChannel::handed_over(std::uint32_t m, std::uint64_t bytes) {
+  auto const instruction = messages_[m].instruction;
+  state_.bytes_sent += bytes;
+  state_.board.advance(instruction, bytes);
   if (state_.board.done(instruction) == state_.board.total(instruction)) --unsent_;
+}
+
+Status SendChannel::borrowed(links::Way) { return Error(links::LinkErrc::bad_frame, "borrow of what was never lent"); }
+
+Status SendChannel::was_read(FrameHeader const& header) {
+  return Error(links::LinkErrc::bad_frame,
+               "message " + std::to_string(header.message) + " was read, though nothing was lent");
 }
 
 Status SendChannel::granted(FrameHeader const& header) {
@@ -75,11 +90,13 @@ Status SendChannel::granted(FrameHeader const& header) {
   return ok();
 }
 
-// What was taken and not yet issued is this rank's to bring to where the link takes it from.
+// What was taken and not yet issued is this rank's to bring to where the link takes it from; what was issued is done
+// when the link has taken it, or when the peer has read it.
 bool SendChannel::waits_for_peer() const {
   if (finished()) return false;
   return !open_sent_ || in_flight_ != 0 || std::any_of(messages_.begin(), messages_.end(), [&](auto const& message) {
-    return message.taken == message.issued && state_.board.ready(message.instruction) > message.issued;
+    bool const is_given = message.taken == message.issued && state_.board.ready(message.instruction) > message.issued;
+    return is_given || message.issued > state_.board.done(message.instruction);
   });
 }
 

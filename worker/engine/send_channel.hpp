@@ -2,11 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "collectives/core/result.hpp"
+#include "worker/engine/gpu/loan.hpp"
 #include "worker/engine/index_queue.hpp"
 #include "worker/engine/run_state.hpp"
 #include "worker/links/link.hpp"
@@ -39,7 +42,17 @@ class SendChannel {
   // Errors: LinkErrc::bad_frame for a grant that cannot be.
   [[nodiscard]] Status granted(links::FrameHeader const& header);
 
-  [[nodiscard]] std::uint32_t in_flight() const { return in_flight_; }  // data frames given to the link and not sent
+  // What becomes of memory that the open lends; none is, unless the derived class says so. Errors: LinkErrc::bad_frame
+  // for what cannot be.
+  [[nodiscard]] virtual Status borrowed(links::Way way);
+  [[nodiscard]] virtual Status was_read(links::FrameHeader const& header);
+  // The peer reads nothing of this run any more.
+  virtual void returned() {}
+  // By which the memory comes back that the peer may still read; null: there is none.
+  [[nodiscard]] virtual std::shared_ptr<Loan> loan() const { return nullptr; }
+
+  // Frames of messages that were given to the link and not sent.
+  [[nodiscard]] std::uint32_t in_flight() const { return in_flight_; }
   [[nodiscard]] bool finished() const { return open_sent_ && unsent_ == 0; }
   // It is the peer's turn: to accept the link, to grant, or to take what was sent.
   [[nodiscard]] bool waits_for_peer() const;
@@ -62,10 +75,15 @@ class SendChannel {
 
   // Bytes of the message that nothing holds back, and that were not taken.
   [[nodiscard]] std::uint64_t sendable(Message const& message) const;
-  // The next frame of `queue_`: payload, message, length and offset. False: nothing was there after all.
+  // Asked once, for the open frame: the memory that it is to lend.
+  [[nodiscard]] virtual std::optional<links::Lend> lends() { return std::nullopt; }
+  // The next frame of `queue_`: payload, message, length and offset, of data or lies. False: nothing was there after
+  // all.
   virtual bool next_data(links::OutFrame& frame) = 0;
-  // The payload of the frame was handed over.
+  // The payload of the data frame was handed over.
   virtual void payload_sent(links::FrameHeader const& header) = 0;
+  // So many bytes of message m may be overwritten: they are the peer's now.
+  void handed_over(std::uint32_t m, std::uint64_t bytes);
 
   RunState& state_;
   std::vector<Message> messages_;

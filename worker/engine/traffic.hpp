@@ -85,8 +85,9 @@ enum class Direction : std::uint8_t { to_peer, from_peer };  // of the data on a
 // Thread-safe. Counters live as long as the book.
 class TrafficBook {
  public:
-  using WithoutShm = std::function<void(std::string const& worker, std::string const& why)>;
-  explicit TrafficBook(WithoutShm on_link_without_shm = {}) : on_link_without_shm_(std::move(on_link_without_shm)) {}
+  using Told = std::function<void(std::string const& worker, std::string const& why)>;
+  explicit TrafficBook(Told on_link_without_shm = {}, Told on_link_without_ipc = {})
+      : why_not_shm_(std::move(on_link_without_shm)), why_not_ipc_(std::move(on_link_without_ipc)) {}
 
   [[nodiscard]] PeerCounters& of(std::string const& worker) {
     std::lock_guard const lock(mutex_);
@@ -98,29 +99,51 @@ class TrafficBook {
     all.reserve(peers_.size());
     for (auto const& [worker, counters] : peers_) {
       auto& traffic = all.emplace_back(counters.read(worker));
-      for (auto const direction : {Direction::from_peer, Direction::to_peer})
-        if (auto const why = why_not_shm_.find({worker, direction}); why != why_not_shm_.end())
-          traffic.why_not_shm = why->second;
+      traffic.why_not_shm = why_not_shm_.of(worker);
+      traffic.why_not_ipc = why_not_ipc_.of(worker);
     }
     return all;
   }
   // Why a link to or from this worker does not go through shared memory; empty: it does.
   void set_why_not_shm(std::string const& worker, Direction direction, std::string why) {
     std::lock_guard const lock(mutex_);
-    if (why.empty()) {
-      why_not_shm_.erase({worker, direction});
-      return;
-    }
-    auto& known = why_not_shm_[{worker, direction}];
-    if (known == why) return;
-    known = std::move(why);
-    if (on_link_without_shm_) on_link_without_shm_(worker, known);
+    why_not_shm_.set(worker, direction, std::move(why));
+  }
+  // Why memory of GPUs, of this worker or of that one, is not read where it lies; empty: it is.
+  void set_why_not_ipc(std::string const& worker, Direction direction, std::string why) {
+    std::lock_guard const lock(mutex_);
+    why_not_ipc_.set(worker, direction, std::move(why));
   }
 
  private:
-  WithoutShm const on_link_without_shm_;
+  // By worker and direction; each new reason is told.
+  class Reasons {
+   public:
+    explicit Reasons(Told on_reason) : on_reason_(std::move(on_reason)) {}
+
+    [[nodiscard]] std::string of(std::string const& worker) const {
+      for (auto const direction : {Direction::to_peer, Direction::from_peer})
+        if (auto const why = reasons_.find({worker, direction}); why != reasons_.end()) return why->second;
+      return {};
+    }
+    void set(std::string const& worker, Direction direction, std::string why) {
+      if (why.empty()) {
+        reasons_.erase({worker, direction});
+        return;
+      }
+      auto& known = reasons_[{worker, direction}];
+      if (known == why) return;
+      known = std::move(why);
+      if (on_reason_) on_reason_(worker, known);
+    }
+
+   private:
+    Told const on_reason_;
+    std::map<std::pair<std::string, Direction>, std::string> reasons_;
+  };
+
   mutable std::mutex mutex_;
-  std::map<std::pair<std::string, Direction>, std::string> why_not_shm_;
+  Reasons why_not_shm_, why_not_ipc_;
   std::map<std::string, PeerCounters> peers_;
 };
 

@@ -19,9 +19,10 @@ Error bad_length(FrameHeader const& header) {
 
 bool length_fits(FrameHeader const& header) {
   auto const length = header.length;
+  auto const lent = header.flags == lends_flag ? sizeof(Lend) : 0;
   switch (header.type) {
     case FrameType::open:
-      return length >= sizeof(Open) && length <= open_bytes_max;
+      return length >= sizeof(Open) + lent && length <= open_bytes_max + lent;
     case FrameType::grant:
       return length == 0;
     case FrameType::data:
@@ -33,6 +34,13 @@ bool length_fits(FrameHeader const& header) {
       return length == sizeof(Ask);
     case FrameType::tell:
       return length >= sizeof(TellHead) && length <= tell_bytes_max;
+    case FrameType::borrow:
+      return length >= sizeof(BorrowHead) && length <= borrow_bytes_max;
+    case FrameType::lies:
+      return length == sizeof(Place);
+    case FrameType::read:
+    case FrameType::returned:
+      return length == 0;
   }
   return false;
 }
@@ -55,18 +63,27 @@ std::string_view name(FrameType type) {
       return "ask";
     case FrameType::tell:
       return "tell";
+    case FrameType::borrow:
+      return "borrow";
+    case FrameType::lies:
+      return "lies";
+    case FrameType::read:
+      return "read";
+    case FrameType::returned:
+      return "returned";
   }
   return "unknown";
 }
 
 Status check(FrameHeader const& header) {
   if (header.magic != frame_magic) return bad("magic " + std::to_string(header.magic) + " instead of 19523");
-  if (header.type < FrameType::open || header.type > FrameType::tell)
+  if (header.type < FrameType::open || header.type > FrameType::returned)
     return bad("frame type " + std::to_string(static_cast<unsigned>(header.type)));
-  if (header.flags != 0)
+  if (header.flags != 0 && !(header.type == FrameType::open && header.flags == lends_flag))
     return bad("flags " + std::to_string(header.flags) + " in a " + std::string(name(header.type)));
   if (!length_fits(header)) return bad_length(header);
-  bool const names_bytes = header.type == FrameType::data || header.type == FrameType::grant;
+  bool const names_bytes = header.type == FrameType::data || header.type == FrameType::grant ||
+                           header.type == FrameType::lies || header.type == FrameType::read;
   if (!names_bytes && (header.message != 0 || header.offset != 0))
     return bad(std::string(name(header.type)) + " frame that names a message or an offset");
   return ok();
@@ -94,9 +111,18 @@ std::uint32_t encode(Open const& open, std::string_view description, OpenBytes& 
   return static_cast<std::uint32_t>(sizeof open + description.size());
 }
 
-Result<DecodedOpen> decode_open(std::span<std::byte const> payload) {
-  if (payload.size() < sizeof(Open)) return bad("open frame that ends early");
+std::uint32_t append(Lend const& lend, std::uint32_t open_bytes, OpenBytes& to) {
+  std::memcpy(to.data() + open_bytes, &lend, sizeof lend);
+  return static_cast<std::uint32_t>(open_bytes + sizeof lend);
+}
+
+Result<DecodedOpen> decode_open(std::span<std::byte const> payload, bool lends) {
+  if (payload.size() < sizeof(Open) + (lends ? sizeof(Lend) : 0)) return bad("open frame that ends early");
   DecodedOpen decoded;
+  if (lends) {
+    std::memcpy(&decoded.lend.emplace(), payload.last(sizeof(Lend)).data(), sizeof(Lend));
+    payload = payload.first(payload.size() - sizeof(Lend));
+  }
   std::memcpy(&decoded.open, payload.data(), sizeof(Open));
   decoded.description = printable(payload.subspan(sizeof(Open)));
   return decoded;

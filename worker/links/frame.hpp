@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "collectives/core/result.hpp"
+#include "worker/links/lending.hpp"
 
 namespace chorus::links {
 
@@ -26,19 +28,32 @@ enum class FrameType : std::uint8_t {
   refuse,    // receiver -> sender: this open is not accepted; payload Verdict. run 0: the whole link is not
   ask,       // either way: what do you do in this run? payload Ask (inquiry.hpp)
   tell,      // either way: the answer; payload Tell
+  borrow,    // receiver -> sender: how it takes messages that lie in memory which the open lends; payload Borrow
+  lies,      // sender -> receiver: where in that memory `message` goes on, from byte `offset`; payload Place
+  read,      // receiver -> sender: `message` was read up to byte `offset`: up to there it may be overwritten
+  returned,  // receiver -> sender: nothing reads that memory for this run any more
 };
+
+// An open's payload ends with a Lend (lending.hpp).
+inline constexpr std::uint8_t lends_flag = 1;
+
+// Frames of a run's messages, whose payload lies in the run's memory.
+[[nodiscard]] constexpr bool is_of_channel(FrameType type) {
+  return type == FrameType::data || type == FrameType::open || type == FrameType::lies;
+}
 
 inline constexpr std::uint16_t frame_magic = 0x4c43;  // "CL" on the wire
 
 struct FrameHeader {
   std::uint16_t magic = frame_magic;
   FrameType type = FrameType::data;
-  std::uint8_t flags = 0;   // zero
+  std::uint8_t flags = 0;   // open: lends_flag, or zero; otherwise zero
   std::uint32_t epoch = 0;  // of the run
   std::uint64_t run = 0;
-  std::uint32_t message = 0;  // grant, data: the n-th message of the run in this link's direction, from 0; otherwise 0
-  std::uint32_t length = 0;   // bytes of payload that follow
-  std::uint64_t offset = 0;   // grant, data: in bytes; otherwise 0
+  // Of grant, data, lies and read: the n-th message of the run in this link's direction, from 0; otherwise 0.
+  std::uint32_t message = 0;
+  std::uint32_t length = 0;  // bytes of payload that follow
+  std::uint64_t offset = 0;  // of the same frames: in bytes; otherwise 0
 
   friend bool operator==(FrameHeader const&, FrameHeader const&) = default;
 };
@@ -116,27 +131,31 @@ inline constexpr std::size_t culprits_max = 16;
 inline constexpr std::size_t verdict_head_bytes = 16;  // token, code, number of culprits, four bytes of zero
 inline constexpr std::size_t open_bytes_max = sizeof(Open) + description_bytes_max;
 inline constexpr std::size_t verdict_bytes_max = verdict_head_bytes + culprits_max * 4 + text_bytes_max;
+inline constexpr std::size_t lending_open_bytes_max = open_bytes_max + sizeof(Lend);
 inline constexpr std::size_t control_bytes_max =
-    open_bytes_max > verdict_bytes_max ? open_bytes_max : verdict_bytes_max;
+    lending_open_bytes_max > verdict_bytes_max ? lending_open_bytes_max : verdict_bytes_max;
 inline constexpr std::uint32_t data_bytes_max = 64u << 20;
 
 // What can be said about a header by itself: magic, type, flags, a length that the type allows, zeros where nothing is
 // meant. Errors: LinkErrc::bad_frame with the field and its value.
 [[nodiscard]] Status check(FrameHeader const& header);
 
-using OpenBytes = std::array<std::byte, open_bytes_max>;
+using OpenBytes = std::array<std::byte, lending_open_bytes_max>;
 using VerdictBytes = std::array<std::byte, verdict_bytes_max>;
 
 // Both return the bytes used. A longer text is cut.
 [[nodiscard]] std::uint32_t encode(Open const& open, std::string_view description, OpenBytes& to);
 [[nodiscard]] std::uint32_t encode(Verdict const& verdict, VerdictBytes& to);
+// Behind the bytes used of an open, whose header then has the flag. Returns the bytes used.
+[[nodiscard]] std::uint32_t append(Lend const& lend, std::uint32_t open_bytes, OpenBytes& to);
 
 struct DecodedOpen {
   Open open;
   std::string description;
+  std::optional<Lend> lend{};
 };
 // Errors: LinkErrc::bad_frame. Text is made printable: it goes into logs and answers.
-[[nodiscard]] Result<DecodedOpen> decode_open(std::span<std::byte const> payload);
+[[nodiscard]] Result<DecodedOpen> decode_open(std::span<std::byte const> payload, bool lends = false);
 [[nodiscard]] Result<Verdict> decode_verdict(std::span<std::byte const> payload);
 
 [[nodiscard]] std::string_view name(FrameType type);  // "grant"; "unknown" for what is none

@@ -159,8 +159,7 @@ void FrameWriter::release(std::uint64_t run) {
   std::size_t kept = 0;
   for (std::size_t i = 0; i < count_; ++i) {
     auto& old = slot(i);
-    auto const type = old.head.header.type;
-    bool const released = old.head.header.run == run && (type == FrameType::data || type == FrameType::open);
+    bool const released = old.head.header.run == run && is_of_channel(old.head.header.type);
     if (released && !(i == 0 && written_of_first_ != 0)) continue;
     if (released && !old.silent) {
       copied_.assign(old.payload.begin(), old.payload.end());

@@ -68,6 +68,22 @@ TEST_CASE("an open carries what both ends must agree on") {
   CHECK(encode(open, std::string(1000, 'x'), bytes) == open_bytes_max);
 }
 
+TEST_CASE("an open that lends memory says so behind its text") {
+  Open const open{1, 2, 3, 4, 65536, 0, 1};
+  Lend lend{.bytes = 1 << 20, .proof_at = 256};
+  set_uuid(lend, "GPU-8e7d");
+  OpenBytes bytes;
+  auto const used = encode(open, std::string(1000, 'x'), bytes);
+  auto const size = append(lend, used, bytes);
+  CHECK(size == bytes.size());
+  auto const decoded = decode_open(bytes, true).value();
+  CHECK(decoded.open == open);
+  CHECK(decoded.description == std::string(description_bytes_max, 'x'));
+  CHECK(decoded.lend == lend);
+  for (std::size_t cut = 0; cut < sizeof open + sizeof lend; ++cut)
+    CHECK(decode_open(std::span(bytes).first(cut), true).has_error());
+}
+
 TEST_CASE("a verdict carries code, culprits and text, within its limits") {
   Verdict const verdict{7, VerdictCode::peer_lost, {2, 5}, "lost rank 2"};
   VerdictBytes bytes;
@@ -120,7 +136,21 @@ TEST_CASE("a header is checked by itself") {
   auto header = header_of(FrameType::open, 48);
   header.message = 1;
   CHECK(check(header).has_error());
+  CHECK(check(header_of(FrameType::lies, 16)).has_value());
+  CHECK(check(header_of(FrameType::lies, 15)).has_error());
+  CHECK(check(header_of(FrameType::borrow, 7)).has_error());
+  CHECK(check(header_of(FrameType::borrow, borrow_bytes_max + 1)).has_error());
+  CHECK(check(header_of(FrameType::read, 8)).has_error());
+  CHECK(check(header_of(FrameType::returned, 8)).has_error());
+  CHECK(check(header_of(static_cast<FrameType>(12), 0)).has_error());
+  header = header_of(FrameType::open, 48 + 127);
+  header.flags = lends_flag;
+  CHECK(check(header).has_error());
+  header.length = open_bytes_max + sizeof(Lend);
+  CHECK(check(header).has_value());
   header = header_of(FrameType::data, 4);
+  header.flags = lends_flag;
+  CHECK(check(header).has_error());
   header.flags = 128;
   CHECK(check(header).error().detail == "flags 128 in a data");
   header = {};

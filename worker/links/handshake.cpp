@@ -17,6 +17,8 @@ constexpr std::string_view declined = "declined: ";
 constexpr std::string_view checksum = "Chorus-Checksum";
 constexpr std::string_view crc32c = "crc32c";
 constexpr std::string_view crc32c_possible = "crc32c; possible";
+constexpr std::string_view device_memory = "Chorus-Device-Memory";
+constexpr std::string_view ipc = "ipc";
 constexpr std::size_t why_not_bytes_max = 200;
 
 Error bad(std::string why) { return {LinkErrc::bad_handshake, std::move(why)}; }
@@ -86,6 +88,7 @@ http::Fields to_fields(Introduction const& self) {
   if (self.shared_memory) fields.set("Chorus-Shared-Memory", to_text(*self.shared_memory));
   if (self.checksums != ChecksumOffer::none)
     fields.set(std::string(checksum), std::string(self.checksums == ChecksumOffer::wanted ? crc32c : crc32c_possible));
+  if (self.lends) fields.set(std::string(device_memory), std::string(ipc));
   return fields;
 }
 
@@ -111,6 +114,7 @@ Result<Introduction> read_introduction(http::Fields const& fields) {
     introduction.checksums = ChecksumOffer::wanted;
   else if (offer == crc32c_possible)
     introduction.checksums = ChecksumOffer::possible;
+  introduction.lends = fields.find(device_memory) == ipc;
   return introduction;
 }
 
@@ -129,12 +133,16 @@ Result<bool> read_checksums_answer(http::Fields const& fields) {
   return bad("Chorus-Checksum: something else than crc32c");
 }
 
-http::Response switch_protocols(http::Upgrade take_over, SharedMemoryAnswer const& answer, bool has_checksums) {
+bool read_borrows_answer(http::Fields const& fields) { return fields.find(device_memory) == ipc; }
+
+http::Response switch_protocols(http::Upgrade take_over, SharedMemoryAnswer const& answer, bool has_checksums,
+                                bool borrows) {
   http::Response response(101);
   if (answer.accepted) response.fields.set("Chorus-Shared-Memory", std::string(accepted));
   if (!answer.why_not.empty())
     response.fields.set("Chorus-Shared-Memory", std::string(declined) + printable(answer.why_not));
   if (has_checksums) response.fields.set(std::string(checksum), std::string(crc32c));
+  if (borrows) response.fields.set(std::string(device_memory), std::string(ipc));
   response.fields.set("Connection", "Upgrade");
   response.fields.set("Upgrade", std::string(link_protocol));
   response.upgrade = std::move(take_over);

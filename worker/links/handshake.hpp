@@ -1,5 +1,6 @@
 // How an HTTP connection becomes a link: GET /v1/link with `Upgrade: chorus-link/1`, the sender's identity in two
-// fields; in others where its shared memory is, if it offers that, and whether frames are to carry checksums.
+// fields; in others where its shared memory is, if it offers that, whether frames are to carry checksums, and whether
+// opens may lend memory of GPUs.
 #pragma once
 
 #include <cstdint>
@@ -46,6 +47,7 @@ struct Introduction {
   std::uint64_t incarnation = 0;
   std::optional<SharedMemory> shared_memory{};
   ChecksumOffer checksums = ChecksumOffer::none;
+  bool lends = false;  // device memory to who reads it where it lies (lending.hpp)
   friend bool operator==(Introduction const&, Introduction const&) = default;
 };
 
@@ -64,10 +66,12 @@ struct SharedMemoryAnswer {
 
 // The 101; `take_over` gets the connection.
 [[nodiscard]] http::Response switch_protocols(http::Upgrade take_over, SharedMemoryAnswer const& answer,
-                                              bool has_checksums);
+                                              bool has_checksums, bool borrows = false);
 
 // From the 101's fields. Text is made printable. Errors: LinkErrc::bad_handshake.
 [[nodiscard]] Result<SharedMemoryAnswer> read_answer(http::Fields const& fields);
 [[nodiscard]] Result<bool> read_checksums_answer(http::Fields const& fields);
+// Whether opens on this link may lend device memory.
+[[nodiscard]] bool read_borrows_answer(http::Fields const& fields);
 
 }  // namespace chorus::links

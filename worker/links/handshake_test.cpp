@@ -99,3 +99,12 @@ TEST_CASE("what is said of checksums is understood at the other end") {
   unknown.set("Chorus-Checksum", "md5");
   CHECK(read_introduction(unknown).value().checksums == ChecksumOffer::none);
 }
+
+TEST_CASE("that memory of GPUs may be lent is said, and taken up or not") {
+  for (bool const lends : {true, false}) {
+    Introduction const self{.worker = "w7", .incarnation = 1, .lends = lends};
+    CHECK(read_introduction(request_of(self)).value() == self);
+  }
+  for (bool const borrows : {true, false})
+    CHECK(read_borrows_answer(switch_protocols({}, {}, false, borrows).fields) == borrows);
+}

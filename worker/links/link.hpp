@@ -69,8 +69,8 @@ class Link {
   // The handler has frames: pulls and writes until there are none or the other side is slow; goes on by itself then.
   virtual void flush() = 0;
 
-  // The memory of this run's data and open frames is about to go: those not begun are dropped, the rest of one that is
-  // half written is copied, since the stream cannot go back. frame_sent() is called for none of them.
+  // The memory of this run's frames (is_of_channel) is about to go: those not begun are dropped, the rest of one that
+  // is half written is copied, since the stream cannot go back. frame_sent() is called for none of them.
   virtual void release(std::uint64_t run) = 0;
 
   // Makes one attempt to write what next_frame() gives, then ends both directions. The handler is called no more.

@@ -283,9 +283,7 @@ bool ShmLink::reap() {
 }
 
 void ShmLink::release(std::uint64_t run) {
-  auto const is_of_run = [&](FrameHeader const& header) {
-    return header.run == run && (header.type == FrameType::data || header.type == FrameType::open);
-  };
+  auto const is_of_run = [&](FrameHeader const& header) { return header.run == run && is_of_channel(header.type); };
   if (closed_) return;
   if (has_current_ && is_of_run(current_.header)) has_current_ = false;
   for (auto i = pending_begin_; i != pending_end_; ++i) {

@@ -44,6 +44,8 @@ TEST_CASE("GPUs are chosen, and bounded") {
   CHECK(flags->options.gpu_limits.arena_bytes == 1000000);
   CHECK(flags->options.gpu_limits.pinned_bytes == 4194304);
   CHECK(parse({}, exit_status)->options.gpus.is_auto);
+  CHECK(parse({}, exit_status)->options.lends_gpu_memory);
+  CHECK_FALSE(parse({"--gpu-ipc", "off"}, exit_status)->options.lends_gpu_memory);
   for (auto const* choice : {"all", "0,0", "-1", "cuda:0"}) CHECK_FALSE(parse({"--gpus", choice}, exit_status));
   CHECK(exit_status == 2);
 }

@@ -165,6 +165,7 @@ TEST_CASE("a device that fails in the middle: every rank fails, and nobody's ten
   for (int call : {0, 5, 17}) {
     INFO(call);
     GpuGroup g({"cuda:0", "cpu", "cuda:1"}, 50000);
+    check_all_ok(g.group.all_reduce(R"({"tensor":"x"})"));  // a failure to lend memory would only make the run stage it
     g.gpus[0][0]->fail_after(call, GpuErrc::failed);
     auto const answers = g.group.all_reduce(R"({"tensor":"x","timeout_ms":20000})");
     g.gpus[0][0]->fail_after(-1, GpuErrc::failed);
@@ -172,8 +173,7 @@ TEST_CASE("a device that fails in the middle: every rank fails, and nobody's ten
       CHECK(answer.status / 100 != 2);
       CHECK_MESSAGE(answer.body.find("the double was told to fail") != std::string::npos, answer.body);
     }
-    for (std::size_t rank = 0; rank < 3; ++rank)
-      CHECK((g.values_of(rank) == Floats(50000, static_cast<float>(rank + 1))));
+    for (std::size_t rank = 0; rank < 3; ++rank) CHECK((g.values_of(rank) == Floats(50000, 6)));
   }
 }
 

@@ -18,6 +18,7 @@ boost::asio::awaitable<http::Response> LinkList::list() {
     item.link = peer.link.empty() ? "none" : peer.link;
     item.connections = peer.connections;
     if (!peer.why_not_shm.empty()) item.why_not_shm = peer.why_not_shm;
+    if (!peer.why_not_ipc.empty()) item.why_not_ipc = peer.why_not_ipc;
     item.sent_bytes = peer.sent_bytes;
     item.received_bytes = peer.received_bytes;
     item.send_busy_seconds = peer.send_busy_seconds;

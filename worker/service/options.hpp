@@ -26,6 +26,7 @@ struct WorkerOptions {
   bool shares_memory = true;                                   // with other workers of the host
   GpuChoice gpus;                                              // for main(), which finds them
   devices::GpuLimits gpu_limits;
+  bool lends_gpu_memory = true;  // to other workers of the host, which read it where it lies
   links::ChecksumMode link_checksum = links::ChecksumMode::automatic;
   bool allows_client_shm = false;                   // see ClientMemory
   std::string checkpoint_directory;                 // of parameters; "": none are written or read

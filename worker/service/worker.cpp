@@ -90,6 +90,7 @@ metrics::GpuState show(devices::GpuUnit const& gpu) {
   metrics::GpuState shown{devices::device_name(gpu.gpu().info().index), gpu.lost().has_value()};
   shown.in_bytes = totals.use.in_bytes;
   shown.out_bytes = totals.use.out_bytes;
+  shown.peer_bytes = totals.use.peer_bytes;
   shown.kernels = totals.use.kernels;
   shown.in_seconds = totals.use.in_seconds;
   shown.compute_seconds = totals.use.compute_seconds;
@@ -113,12 +114,17 @@ struct Worker::Runs {
                .spin = worker.options_.spin,
                .loop = worker.options_.has_threads ? nullptr : &worker.control_,
                .arena = worker.arena_.get(),
+               .lends_gpu_memory = worker.options_.lends_gpu_memory && worker.gpus_.size() != 0,
                .credentials = &worker.security_.credentials(),
                .checksums = worker.options_.link_checksum,
                .flights = &worker.flights_,
                .on_link_without_shm =
                    [log = worker.log_](std::string const& peer, std::string const& why) {
                      log->info("the link with {} goes over tcp: {}", peer, why);
+                   },
+               .on_link_without_ipc =
+                   [log = worker.log_](std::string const& peer, std::string const& why) {
+                     log->info("what is on GPUs goes to and from {} through the host's memory: {}", peer, why);
                    }}),
         runner({executor, plane, worker.plans_, worker.store_, worker.pool_, worker.helper_, worker.metrics_,
                 worker.flights_, *worker.log_}),

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <utility>
 
+#include "worker/devices/cuda/cuda_peers.hpp"
 #include "worker/devices/cuda/gpu.hpp"
 #include "worker/devices/cuda/kernels.hpp"
 
@@ -46,17 +47,6 @@ Error error_of(GpuInfo const& info, char const* doing, cudaError_t error) {
   static_cast<void>(cudaGetLastError());
   return {kind_of(error), "cuda:" + std::to_string(info.index) + ": " + doing + ": " + cudaGetErrorName(error) + " (" +
                               cudaGetErrorString(error) + ")"};
-}
-
-std::string uuid_text(cudaUUID_t const& uuid) {
-  std::string text = "GPU-";
-  for (std::size_t i = 0; i < sizeof uuid.bytes; ++i) {
-    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
-    char digits[3];
-    std::snprintf(digits, sizeof digits, "%02x", static_cast<unsigned>(static_cast<unsigned char>(uuid.bytes[i])));
-    text += digits;
-  }
-  return text;
 }
 
 // An event at the beginning and one at the end of what was queued between two marks.
@@ -344,6 +334,7 @@ class CudaGpu final : public Gpu {
   void close(std::byte* opened) override {
     static_cast<void>(on_device([&] { return cudaIpcCloseMemHandle(opened); }));
   }
+  Status reach(std::string_view uuid) override { return cuda::reach(info_, uuid); }
 
  private:
   // From here to the end of its allocation, as the driver knows it: the runtime has no call for that.
@@ -391,7 +382,7 @@ FoundGpus find_gpus() {
     std::snprintf(address, sizeof address, "%04x:%02x:%02x.0", static_cast<unsigned>(properties.pciDomainID),
                   static_cast<unsigned>(properties.pciBusID), static_cast<unsigned>(properties.pciDeviceID));
     found.gpus.push_back(std::make_unique<CudaGpu>(
-        GpuInfo{static_cast<std::uint32_t>(device), properties.name, uuid_text(properties.uuid), address,
+        GpuInfo{static_cast<std::uint32_t>(device), properties.name, cuda::uuid_text(properties.uuid), address,
                 properties.totalGlobalMem, static_cast<std::uint32_t>(properties.multiProcessorCount)}));
   }
   if (found.gpus.empty() && found.why_none.empty()) found.why_none = "no GPU: the driver shows none to this process";

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "collectives/core/result.hpp"
@@ -48,6 +49,7 @@ struct GpuUse {
   double in_seconds = 0;
   double out_seconds = 0;
   double compute_seconds = 0;
+  std::uint64_t peer_bytes = 0;  // read where they lay in memory of other processes: counted by who queued it
 };
 
 // When a queue was at work, for a picture of a run: from the session's first work on.
@@ -115,6 +117,9 @@ class Gpu {
   // Errors: GpuErrc::bad_handle.
   [[nodiscard]] virtual Result<std::byte*> open(IpcHandle const& handle, std::uint64_t bytes) = 0;
   virtual void close(std::byte* opened) = 0;
+  // Whether what works here may read memory of the GPU with this UUID: of this one, or of a neighbour that this process
+  // sees and that has peer access. Errors: GpuErrc::unavailable, with the reason.
+  [[nodiscard]] virtual Status reach(std::string_view uuid) = 0;
 };
 
 struct FoundGpus {

@@ -22,6 +22,7 @@ void add(GpuUse& sum, GpuUse const& more) {
   sum.in_seconds += more.in_seconds;
   sum.out_seconds += more.out_seconds;
   sum.compute_seconds += more.compute_seconds;
+  sum.peer_bytes += more.peer_bytes;
 }
 
 }  // namespace

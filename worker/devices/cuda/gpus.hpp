@@ -13,6 +13,7 @@
 
 #include "worker/devices/cuda/arena.hpp"
 #include "worker/devices/cuda/gpu.hpp"
+#include "worker/devices/cuda/lending.hpp"
 #include "worker/devices/cuda/pinned.hpp"
 
 namespace chorus::devices {
@@ -72,6 +73,10 @@ class GpuUnit {
   // dst[i] = src[i] / divisor, rounded as devices::Divide does, and waits.
   [[nodiscard]] Status divide(std::span<std::byte> bytes, Dtype dtype, std::uint32_t divisor);
 
+  // The arena for processes of this host to read where it lies. The proof is written into it, once, and waited for: the
+  // same number at every call. Errors: GpuErrc.
+  [[nodiscard]] Result<LentArena> lend(std::uint64_t proof);
+
   // Why nothing works there any more, once an error was GpuErrc::lost.
   [[nodiscard]] std::optional<std::string> lost() const;
   void saw(Error const& error);
@@ -93,6 +98,9 @@ class GpuUnit {
   std::optional<std::string> lost_;
   GpuUse use_;
   std::vector<std::unique_ptr<GpuSession>> idle_sessions_;
+  std::mutex lending_;
+  std::optional<LentArena> lent_;
+  std::shared_ptr<GpuMemory> proof_;  // the block that holds it
 };
 
 // Outlives all memory that was acquired there.

@@ -23,54 +23,99 @@ void DeviceWork::Queue::pop() {
   --size_;
 }
 
-DeviceWork::DeviceWork(RunSpec const& spec, Clock& clock)
+DeviceWork::DeviceWork(RunSpec const& spec, std::uint64_t eager_bytes, Clock& clock)
     : unit_(*spec.gpu),
       clock_(clock),
+      program_(*spec.program),
+      input_(spec.input),
+      output_(spec.output),
+      eager_bytes_(eager_bytes),
       workspace_(*spec.program, spec.dtype, spec.reduce, spec.sizes, spec.input, spec.output),
+      messages_(channel_messages(*spec.program)),
       still_since_(clock.now()) {}
 
 Result<std::unique_ptr<DeviceWork>> DeviceWork::begin(RunSpec const& spec, std::uint64_t eager_bytes, Clock& clock) {
-  std::unique_ptr<DeviceWork> work(new DeviceWork(spec, clock));
-  if (auto const reserved = work->reserve(spec, eager_bytes); !reserved) {
+  std::unique_ptr<DeviceWork> work(new DeviceWork(spec, eager_bytes, clock));
+  if (auto const reserved = work->reserve(); !reserved) {
     spec.gpu->saw(reserved.error());
     return reserved.error();
   }
   return work;
 }
 
-Status DeviceWork::reserve(RunSpec const& spec, std::uint64_t eager_bytes) {
+Status DeviceWork::reserve() {
   if (auto const why = unit_.lost()) return Error(GpuErrc::lost, *why);
-  auto const& program = *spec.program;
-  auto& pool = unit_.pinned();
-  // A quarter: several runs may be under way at the same time.
-  staging_ =
-      plan_staging(program, channel_messages(program), workspace_.total_bytes(), eager_bytes, pool.limit_bytes() / 4);
-  auto pinned = PinnedArea::take(pool, staging_.bytes);
-  if (!pinned && pinned.error().code == GpuErrc::out_of_memory)
-    return Error(GpuErrc::out_of_memory, device() + ": the run needs " + std::to_string(staging_.bytes) +
-                                             " bytes of pinned memory, and --gpu-pinned-bytes allows " +
-                                             std::to_string(pool.limit_bytes()) +
-                                             " for all runs there together: " + pinned.error().detail);
-  if (!pinned) return pinned.error();
-  pinned_ = std::move(*pinned);
-
-  auto const own_bytes = workspace_.own_bytes();
-  bool const needs_twin = std::any_of(program.instructions.begin(), program.instructions.end(), [&](auto const& each) {
-    auto const i = static_cast<std::uint32_t>(&each - program.instructions.data());
-    return each.receives() && !workspace_.receives_as_it_is(i);
-  });
-  if (auto const bytes = own_bytes + (needs_twin ? staging_.received_bytes : 0); bytes != 0) {
+  if (auto const bytes = workspace_.own_bytes(); bytes != 0) {
     auto memory = unit_.acquire(bytes);
     if (!memory) return Error(memory.error().code, memory.error().detail + ", by a run for its partial results");
     memory_ = std::move(*memory);
     workspace_.lie_in(memory_->bytes().data());
-    twin_ = memory_->bytes().data() + own_bytes;
   }
-
   auto session = unit_.session();
   if (!session) return session.error();
   session_ = std::move(*session);
   return ok();
+}
+
+ChannelStaging const* DeviceWork::stage(std::uint32_t channel) {
+  if (error_) return nullptr;
+  if (!staging_)
+    if (auto const taken = take_blocks(); !taken) {
+      failed(taken.error());
+      return nullptr;
+    }
+  return &staging_->channels[channel];
+}
+
+Status DeviceWork::take_blocks() {
+  auto& pool = unit_.pinned();
+  // A quarter: several runs may be under way at the same time.
+  auto staging = plan_staging(program_, messages_, workspace_.total_bytes(), eager_bytes_, pool.limit_bytes() / 4);
+  auto pinned = PinnedArea::take(pool, staging.bytes);
+  if (!pinned && pinned.error().code == GpuErrc::out_of_memory)
+    return Error(GpuErrc::out_of_memory, device() + ": the run needs " + std::to_string(staging.bytes) +
+                                             " bytes of pinned memory, and --gpu-pinned-bytes allows " +
+                                             std::to_string(pool.limit_bytes()) +
+                                             " for all runs there together: " + pinned.error().detail);
+  if (!pinned) return pinned.error();
+  bool const needs_twin = std::any_of(messages_.begin(), messages_.end(), [this](ChannelMessages const& messages) {
+    return std::any_of(messages.receives.begin(), messages.receives.end(),
+                       [this](std::uint32_t i) { return !workspace_.receives_as_it_is(i); });
+  });
+  if (needs_twin && staging.received_bytes != 0) {
+    auto memory = unit_.acquire(staging.received_bytes);
+    if (!memory) return Error(memory.error().code, memory.error().detail + ", by a run for what it receives");
+    twin_ = std::move(*memory);
+  }
+  pinned_ = std::move(*pinned);
+  staging_ = std::move(staging);
+  return ok();
+}
+
+void DeviceWork::borrows(std::uint32_t channel, Borrowed arena) {
+  messages_[channel].receives.clear();
+  borrowed_.push_back(std::move(arena));
+}
+
+// What a client has lent in its turn does not.
+bool DeviceWork::lies_in_arena() const {
+  auto const arena = unit_.arena_if_any();
+  if (arena == nullptr) return false;
+  auto const whole = arena->bytes();
+  auto const holds = [whole](std::span<std::byte const> bytes) {
+    return bytes.empty() ||
+           (bytes.data() >= whole.data() && bytes.data() + bytes.size() <= whole.data() + whole.size());
+  };
+  return holds(input_) && holds(output_);
+}
+
+Result<links::Lend> DeviceWork::lend(std::uint64_t incarnation) {
+  auto const lent = unit_.lend(incarnation);
+  if (lent.has_error()) return lent.error();
+  arena_begin_ = unit_.arena_if_any()->bytes().data();
+  links::Lend lend{.handle = lent->handle, .bytes = lent->bytes, .proof_at = lent->proof_at};
+  links::set_uuid(lend, lent->uuid);
+  return lend;
 }
 
 DeviceWork::~DeviceWork() {
@@ -85,9 +130,12 @@ void DeviceWork::began() {
   if (!first_work_) first_work_ = now;
 }
 
+// A device that is lost fails with its first reason, whoever saw that.
 void DeviceWork::failed(Error const& why) {
-  if (!error_) error_ = why;
   unit_.saw(why);
+  if (error_) return;
+  auto const lost = why.code == GpuErrc::lost ? unit_.lost() : std::nullopt;
+  error_ = lost ? Error(GpuErrc::lost, *lost) : why;
 }
 
 void DeviceWork::follow_up(Status const& queued, Mark mark, DevicePiece const& piece, DeviceClient& client) {
@@ -105,8 +153,9 @@ Status DeviceWork::queue_receive(std::uint32_t i, std::uint64_t offset, std::uin
   bool const as_it_is = workspace_.receives_as_it_is(i);
   for (std::uint64_t at = 0; at < bytes;) {
     auto const from = pinned_.at(offset + at, bytes - at);
-    auto const queued = as_it_is ? workspace_.copy_in(*session_, i, from.data(), from.size())
-                                 : session_->copy(Lane::in, twin_ + offset + at, from.data(), from.size());
+    auto const queued = as_it_is
+                            ? workspace_.copy_in(*session_, i, from.data(), from.size())
+                            : session_->copy(Lane::in, twin_->bytes().data() + offset + at, from.data(), from.size());
     if (!queued) return queued;
     at += from.size();
   }
@@ -116,7 +165,7 @@ Status DeviceWork::queue_receive(std::uint32_t i, std::uint64_t offset, std::uin
   if (!there) return there.error();
   if (auto const follows = session_->follow(Lane::compute, *there); !follows) return follows;
   mark.lane = Lane::compute;
-  return workspace_.take_in(*session_, i, twin_ + offset, bytes);
+  return workspace_.take_in(*session_, i, twin_->bytes().data() + offset, bytes);
 }
 
 void DeviceWork::receive(std::uint32_t i, std::uint64_t offset, DevicePiece const& piece, DeviceClient& client) {
@@ -139,6 +188,18 @@ void DeviceWork::send(std::uint32_t i, std::uint64_t offset, DevicePiece const& 
   if (error_) return;
   auto const queued = queue_send(i, offset, piece.bytes);
   follow_up(queued, {Lane::out, 0}, piece, client);
+}
+
+void DeviceWork::read(std::uint32_t i, std::byte const* from, DevicePiece const& piece, DeviceClient& client) {
+  if (error_) return;
+  auto const queued = workspace_.take_in(*session_, i, from, piece.bytes);
+  peer_bytes_ += piece.bytes;
+  follow_up(queued, {Lane::compute, 0}, piece, client);
+}
+
+links::Place DeviceWork::show(std::uint32_t i, std::uint64_t limit) {
+  auto const source = workspace_.pass_source(i, limit);
+  return {static_cast<std::uint64_t>(source.data() - arena_begin_), source.size()};
 }
 
 void DeviceWork::work(std::uint32_t i, DevicePiece const& piece, DeviceClient& client) {
@@ -198,6 +259,7 @@ void DeviceWork::give_up() {
 
 DeviceWork::Report DeviceWork::report(Clock::TimePoint started) {
   Report report{session_->use(), session_->spans()};
+  report.use.peer_bytes = peer_bytes_;
   unit_.count(report.use);
   auto const begun = first_work_.value_or(started) - started;
   auto const begun_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(begun).count();

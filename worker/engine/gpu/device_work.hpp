@@ -15,8 +15,12 @@
 #include "worker/engine/gpu/gpu_workspace.hpp"
 #include "worker/engine/gpu/pinned_area.hpp"
 #include "worker/engine/gpu/staging.hpp"
+#include "worker/links/lending.hpp"
 
 namespace chorus::engine {
+
+// Memory of a peer's GPU that this one reads.
+using Borrowed = std::shared_ptr<devices::BorrowedArena const>;
 
 // A part of a message, or of an instruction that stays here, while the device has it.
 struct DevicePiece {
@@ -38,15 +42,28 @@ class DeviceClient {
 // Lives on the data thread. After an error nothing more is queued, and nobody is told of anything.
 class DeviceWork {
  public:
-  // Takes all that the run will ever need: a session, memory of the device and pinned memory. The spec is checked and
-  // has a GPU; it and the clock outlive the work. Errors: GpuErrc, with what the run needs and what bounds it.
+  // Takes all that the run will ever need but for pinned memory: a session, and memory of the device. The spec is
+  // checked and has a GPU; it and the clock outlive the work. Errors: GpuErrc, with what the run needs and what bounds
+  // it.
   [[nodiscard]] static Result<std::unique_ptr<DeviceWork>> begin(RunSpec const& spec, std::uint64_t eager_bytes,
                                                                  Clock& clock);
   ~DeviceWork();
   DeviceWork(DeviceWork const&) = delete;
   DeviceWork& operator=(DeviceWork const&) = delete;
 
-  [[nodiscard]] Staging const& staging() const { return staging_; }
+  // Where the n-th channel of the program has its blocks. The first that asks takes pinned memory for all channels that
+  // do not do without; it never becomes more. Null: there is none, which is the work's error.
+  [[nodiscard]] ChannelStaging const* stage(std::uint32_t channel);
+  [[nodiscard]] std::uint64_t block_bytes() const { return staging_->block_bytes; }  // once somebody has staged
+  // The messages of this channel, in one direction, do without blocks.
+  void lends(std::uint32_t channel) { messages_[channel].sends.clear(); }
+  void borrows(std::uint32_t channel, Borrowed arena);
+
+  // Where the run's messages lie is one arena, which can be lent.
+  [[nodiscard]] bool lies_in_arena() const;
+  [[nodiscard]] Result<links::Lend> lend(std::uint64_t incarnation);
+  [[nodiscard]] devices::GpuUnit& unit() const { return unit_; }
+
   [[nodiscard]] std::span<std::byte> pinned(std::uint64_t offset, std::uint64_t limit) const {
     return pinned_.at(offset, limit);
   }
@@ -55,7 +72,11 @@ class DeviceWork {
   // of the piece when they are done.
   void receive(std::uint32_t i, std::uint64_t offset, DevicePiece const& piece, DeviceClient& client);
   void send(std::uint32_t i, std::uint64_t offset, DevicePiece const& piece, DeviceClient& client);
-  // The same of a copy or reduce.
+  // The same of bytes that lie in a peer's memory, on the device.
+  void read(std::uint32_t i, std::byte const* from, DevicePiece const& piece, DeviceClient& client);
+  // The next bytes that instruction i sends, at most so many, as a peer reads them; goes past them.
+  [[nodiscard]] links::Place show(std::uint32_t i, std::uint64_t limit);
+  // The same as receive() of a copy or reduce.
   void work(std::uint32_t i, DevicePiece const& piece, DeviceClient& client);
 
   // Tells of what has been done meanwhile. True if there was any, or an error.
@@ -99,8 +120,9 @@ class DeviceWork {
     std::size_t size_ = 0;
   };
 
-  DeviceWork(RunSpec const& spec, Clock& clock);
-  [[nodiscard]] Status reserve(RunSpec const& spec, std::uint64_t eager_bytes);
+  DeviceWork(RunSpec const& spec, std::uint64_t eager_bytes, Clock& clock);
+  [[nodiscard]] Status reserve();
+  [[nodiscard]] Status take_blocks();
   [[nodiscard]] Status queue_receive(std::uint32_t i, std::uint64_t offset, std::uint64_t bytes, devices::Mark& mark);
   [[nodiscard]] Status queue_send(std::uint32_t i, std::uint64_t offset, std::uint64_t bytes);
   void follow_up(Status const& queued, devices::Mark mark, DevicePiece const& piece, DeviceClient& client);
@@ -110,11 +132,18 @@ class DeviceWork {
 
   devices::GpuUnit& unit_;
   Clock& clock_;
+  plan::Program const& program_;
+  std::span<std::byte const> const input_, output_;
+  std::uint64_t const eager_bytes_;
   GpuWorkspace workspace_;
-  Staging staging_;
+  std::vector<ChannelMessages> messages_;  // those that need blocks
+  std::optional<Staging> staging_;
   PinnedArea pinned_;
-  std::shared_ptr<devices::GpuMemory> memory_;  // scratch, and the twin; null if neither is needed
-  std::byte* twin_ = nullptr;                   // on the device, of the pinned memory that is received into
+  std::shared_ptr<devices::GpuMemory> memory_;  // scratch; null if none is needed
+  std::shared_ptr<devices::GpuMemory> twin_;    // of the pinned memory that is received into; likewise
+  std::vector<Borrowed> borrowed_;
+  std::byte const* arena_begin_ = nullptr;
+  std::uint64_t peer_bytes_ = 0;
   std::array<Queue, devices::lane_count> pending_;
   std::size_t pieces_ = 0;
   std::optional<Clock::TimePoint> first_work_;

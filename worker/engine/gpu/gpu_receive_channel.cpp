@@ -5,19 +5,45 @@
 #include <utility>
 
 #include "worker/engine/inlet.hpp"
+#include "worker/links/errc.hpp"
 
 namespace chorus::engine {
 
-GpuReceiveChannel::GpuReceiveChannel(RunState& state, DeviceWork& device, ChannelStaging const& staging,
-                                     plan::Rank peer, std::vector<std::uint32_t> instructions, std::uint64_t digest)
+GpuReceiveChannel::GpuReceiveChannel(RunState& state, DeviceWork& device, std::uint32_t channel, plan::Rank peer,
+                                     std::vector<std::uint32_t> instructions, std::uint64_t digest)
     : ReceiveChannel(state, peer, std::move(instructions), digest),
       device_(device),
-      staging_(staging),
-      block_bytes_(device.staging().block_bytes),
-      ways_(messages_.size()) {
-  for (auto block = staging.receive_blocks; block-- != 0;) free_blocks_.push_back(block);
+      channel_(channel),
+      progress_(messages_.size()) {}
+
+void GpuReceiveChannel::opened(Borrowed lent) {
+  ReceiveChannel::opened(lent);
+  if (lent != nullptr)
+    read_in_place(std::move(lent));
+  else
+    receive_in_frames();
+  for (std::uint32_t m = 0; m < messages_.size(); ++m) wake(m);
+}
+
+void GpuReceiveChannel::receive_in_frames() {
+  auto const* const staging = device_.stage(channel_);
+  if (staging == nullptr) return takes_no_data("there is no room for it");
+  mode_ = Mode::in_frames;
+  staging_ = *staging;
+  block_bytes_ = device_.block_bytes();
+  for (auto block = staging_.receive_blocks; block-- != 0;) free_blocks_.push_back(block);
   for (std::uint32_t m = 0; m < messages_.size(); ++m) dry_messages_ += is_dry(m);
-  CHORUS_ASSERT(dry_messages_ <= staging.receive_blocks, "every message can have a block");
+  CHORUS_ASSERT(dry_messages_ <= staging_.receive_blocks, "every message can have a block");
+}
+
+void GpuReceiveChannel::read_in_place(Borrowed lent) {
+  mode_ = Mode::in_place;
+  lent_ = lent->bytes();
+  device_.borrows(channel_, std::move(lent));
+  takes_no_data("it is read where it lies");
+  reads_ = IndexQueue(messages_.size());
+  for (auto& message : messages_)
+    if (std::exchange(message.eager, false)) message.granted = 0;
 }
 
 std::uint64_t GpuReceiveChannel::address(std::uint32_t block) const {
@@ -25,8 +51,8 @@ std::uint64_t GpuReceiveChannel::address(std::uint32_t block) const {
 }
 
 bool GpuReceiveChannel::is_dry(std::uint32_t m) const {
-  return !messages_[m].eager && ways_[m].held_blocks == 0 &&
-         ways_[m].granted_blocks * block_bytes_ < state_.board.total(messages_[m].instruction);
+  return !messages_[m].eager && progress_[m].held_blocks == 0 &&
+         progress_[m].granted_blocks * block_bytes_ < state_.board.total(messages_[m].instruction);
 }
 
 // One block is kept for every message that has none: which of them the peer can send next is not known here.
@@ -36,7 +62,7 @@ bool GpuReceiveChannel::may_hold_one_more(std::uint32_t m) const {
 }
 
 void GpuReceiveChannel::extend(std::uint32_t m) {
-  auto& way = ways_[m];
+  auto& way = progress_[m];
   auto const ready = state_.board.ready(messages_[m].instruction);
   while (way.granted_blocks * block_bytes_ < ready && may_hold_one_more(m)) {
     dry_messages_ -= is_dry(m);
@@ -48,15 +74,66 @@ void GpuReceiveChannel::extend(std::uint32_t m) {
 }
 
 void GpuReceiveChannel::wake(std::uint32_t m) {
+  if (mode_ == Mode::undecided) return;
+  if (mode_ == Mode::in_place) return grant(m, state_.board.ready(messages_[m].instruction));
   if (messages_[m].eager) return queue_early(m);
   extend(m);
+}
+
+Status GpuReceiveChannel::lies(links::FrameHeader const& header, links::Place const& place) {
+  auto const refuse = [&](std::string const& why) {
+    return Error(links::LinkErrc::bad_frame, std::to_string(place.bytes) + " bytes of message " +
+                                                 std::to_string(header.message) + " at byte " +
+                                                 std::to_string(header.offset) + ", said to lie at byte " +
+                                                 std::to_string(place.at) + " of what was lent: " + why);
+  };
+  if (mode_ != Mode::in_place) return refuse("nothing was borrowed");
+  if (header.message >= messages_.size())
+    return refuse("the run has " + std::to_string(messages_.size()) + " messages in this direction");
+  if (header.epoch != state_.epoch) return refuse("epoch " + std::to_string(header.epoch));
+  auto& message = messages_[header.message];
+  if (header.offset != message.arrived) return refuse("expected byte " + std::to_string(message.arrived));
+  if (place.bytes == 0 || place.bytes > message.granted - message.arrived)
+    return refuse("granted up to byte " + std::to_string(message.granted));
+  if (place.bytes % state_.element_bytes != 0 || place.at % state_.element_bytes != 0)
+    return refuse("elements have " + std::to_string(state_.element_bytes) + " bytes");
+  if (place.at > lent_.size() || place.bytes > lent_.size() - place.at)
+    return refuse("it has " + std::to_string(lent_.size()) + " bytes");
+  message.arrived += place.bytes;
+  device_.read(message.instruction, lent_.data() + place.at, {header.message, place.bytes, none, false}, *this);
+  return ok();
+}
+
+void GpuReceiveChannel::did_read(DevicePiece const& piece) {
+  auto& progress = progress_[piece.number];
+  auto const i = messages_[piece.number].instruction;
+  progress.read += piece.bytes;
+  count(piece.bytes, progress.read == state_.board.total(i));
+  state_.board.advance(i, piece.bytes);
+  if (std::exchange(progress.is_told, false)) reads_.push(piece.number);
+  has_read_ = true;
+  if (inlet != nullptr) inlet->schedule(*this);
+}
+
+bool GpuReceiveChannel::next_read(links::FrameHeader& header) {
+  auto const m = reads_.front();
+  reads_.pop();
+  has_read_ = !reads_.empty();
+  progress_[m].is_told = true;
+  header = {};
+  header.type = links::FrameType::read;
+  header.run = state_.run;
+  header.epoch = state_.epoch;
+  header.message = m;
+  header.offset = progress_[m].read;
+  return true;
 }
 
 std::span<std::byte> GpuReceiveChannel::space() {
   auto const& message = messages_[message_];
   auto const at = message.arrived + (frame_bytes_ - frame_left_);
   if (message.eager) return device_.pinned(staging_.eager_at + message.stage_at + at, frame_left_);
-  auto& way = ways_[message_];
+  auto& way = progress_[message_];
   if (way.block == none) {
     way.block = free_blocks_.back();
     free_blocks_.pop_back();
@@ -75,7 +152,7 @@ void GpuReceiveChannel::put(std::size_t bytes) {
 }
 
 void GpuReceiveChannel::queue_until(std::uint32_t m, std::uint64_t end, bool frees_block) {
-  auto& way = ways_[m];
+  auto& way = progress_[m];
   auto const begin = std::exchange(way.queued, end);
   DevicePiece const piece{m, end - begin, way.block, frees_block};
   device_.receive(messages_[m].instruction, address(way.block) + begin % block_bytes_, piece, *this);
@@ -84,7 +161,7 @@ void GpuReceiveChannel::queue_until(std::uint32_t m, std::uint64_t end, bool fre
 
 void GpuReceiveChannel::queue_early(std::uint32_t m) {
   auto const& message = messages_[m];
-  auto& way = ways_[m];
+  auto& way = progress_[m];
   auto const until = std::min(state_.board.ready(message.instruction), message.arrived);
   if (until <= way.queued) return;
   auto const begin = std::exchange(way.queued, until);
@@ -116,16 +193,17 @@ void GpuReceiveChannel::took() { arrived_here(); }
 
 // What was withdrawn is on the device already, and may be anything: nobody may go on from there.
 void GpuReceiveChannel::device_did(DevicePiece const& piece) {
+  if (mode_ == Mode::in_place) return did_read(piece);
   if (is_withdrawn()) return;
   state_.board.advance(messages_[piece.number].instruction, piece.bytes);
   if (!piece.frees_block) return;
   free_blocks_.push_back(piece.block);
-  --ways_[piece.number].held_blocks;
+  --progress_[piece.number].held_blocks;
   --held_blocks_;
   dry_messages_ += is_dry(piece.number);
   for (std::uint32_t m = 0; m < messages_.size(); ++m)
     if (!messages_[m].eager) extend(m);
-  if (inlet != nullptr && has_grant()) inlet->schedule(*this);
+  if (inlet != nullptr && has_word()) inlet->schedule(*this);
 }
 
 }  // namespace chorus::engine

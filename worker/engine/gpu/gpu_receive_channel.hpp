@@ -1,4 +1,4 @@
-// Messages that are received into memory of a GPU, through pinned blocks.
+// Messages that are received into memory of a GPU: through pinned blocks, or read where they lie on the peer's GPU.
 #pragma once
 
 #include <vector>
@@ -8,31 +8,46 @@
 
 namespace chorus::engine {
 
-// Frames go straight into a block; what they brought is queued on the device at their end, and done when the device
-// says so. A block belongs to a part of one message, from where its grant was sent to where the device has used it.
+// Through blocks: frames go straight into one; what they brought is queued on the device at their end, and done when
+// the device says so. A block belongs to a part of one message, from where its grant was sent to where the device has
+// used it.
+//
+// In place: what the peer shows is queued at once, since it was granted, and the peer is told when it was read.
+//
+// Which of the two is known when the peer has opened the run; nothing is granted before.
 class GpuReceiveChannel final : public ReceiveChannel, private DeviceClient {
  public:
-  // As of ReceiveChannel; the work outlives the channel's use, too.
-  GpuReceiveChannel(RunState& state, DeviceWork& device, ChannelStaging const& staging, plan::Rank peer,
+  // As of ReceiveChannel; the work outlives the channel's use, too. `channel`: of the program.
+  GpuReceiveChannel(RunState& state, DeviceWork& device, std::uint32_t channel, plan::Rank peer,
                     std::vector<std::uint32_t> instructions, std::uint64_t digest);
 
+  void opened(Borrowed lent) override;
+  [[nodiscard]] bool reads_in_place() const override { return mode_ == Mode::in_place; }
   void wake(std::uint32_t message) override;
+  [[nodiscard]] Status lies(links::FrameHeader const& header, links::Place const& place) override;
   [[nodiscard]] std::span<std::byte> space() override;
   void filled(std::size_t bytes) override;
   void take(std::span<std::byte const> payload) override;
   void took() override;
 
  private:
+  enum class Mode : std::uint8_t { undecided, in_frames, in_place };
   static constexpr std::uint32_t none = ~0u;
   // Where a message stands, besides what a ReceiveChannel knows.
-  struct Way {
+  struct Progress {
     std::uint64_t granted_blocks = 0;
     std::uint32_t held_blocks = 0;  // of these, those that are not back yet
     std::uint32_t block = none;     // into which bytes come
     std::uint64_t queued = 0;       // bytes that the device has
+    std::uint64_t read = 0;         // bytes that the device has read in place
+    bool is_told = true;            // of that the peer
   };
   void begun(Scratch) override {}
+  bool next_read(links::FrameHeader& header) override;
   void device_did(DevicePiece const& piece) override;
+  void receive_in_frames();
+  void read_in_place(Borrowed lent);
+  void did_read(DevicePiece const& piece);
   void put(std::size_t bytes);
   void arrived_here();
   void queue_until(std::uint32_t m, std::uint64_t end, bool frees_block);
@@ -45,12 +60,18 @@ class GpuReceiveChannel final : public ReceiveChannel, private DeviceClient {
   [[nodiscard]] std::uint64_t address(std::uint32_t block) const;
 
   DeviceWork& device_;
-  ChannelStaging const staging_;
-  std::uint64_t const block_bytes_;
-  std::vector<Way> ways_;  // as messages_
+  std::uint32_t const channel_;
+  Mode mode_ = Mode::undecided;
+  std::vector<Progress> progress_;  // as messages_
+  // In frames.
+  ChannelStaging staging_;
+  std::uint64_t block_bytes_ = 0;
   std::vector<std::uint32_t> free_blocks_;
   std::uint32_t held_blocks_ = 0;
   std::uint32_t dry_messages_ = 0;
+  // In place.
+  std::span<std::byte const> lent_;
+  IndexQueue reads_;  // messages of which the peer is to be told
 };
 
 }  // namespace chorus::engine

@@ -4,30 +4,82 @@
 #include <utility>
 
 #include "worker/engine/outlet.hpp"
+#include "worker/links/errc.hpp"
 
 namespace chorus::engine {
+namespace {
 
-GpuSendChannel::GpuSendChannel(RunState& state, DeviceWork& device, ChannelStaging const& staging, plan::Rank peer,
+// A part that is shown costs a word, a kernel and an answer, and as much time as some MiB take on a device: with the
+// usual segments of 256 KiB it has 4 MiB.
+constexpr std::uint64_t segments_per_place = 16;
+
+}  // namespace
+
+GpuSendChannel::GpuSendChannel(RunState& state, DeviceWork& device, std::uint32_t channel, plan::Rank peer,
                                std::vector<std::uint32_t> instructions, links::Open const& open,
                                std::string_view description)
-    : SendChannel(state, peer, instructions, open, description, staging.send_blocks),
+    : SendChannel(state, peer, instructions, open, description,
+                  std::max<std::size_t>(instructions.size(), ChannelStaging::send_blocks_max)),
       device_(device),
-      staging_(staging),
-      block_bytes_(device.staging().block_bytes),
-      blocks_(staging.send_blocks),
-      waiting_(instructions.size()),
-      free_(staging.send_blocks),
-      on_wire_(staging.send_blocks) {
-  for (std::uint32_t block = 0; block < staging.send_blocks; ++block) free_.push(block);
+      channel_(channel),
+      waiting_(instructions.size()) {}
+
+void GpuSendChannel::list(std::uint32_t m, IndexQueue& queue) {
+  auto& message = messages_[m];
+  if (message.queued || sendable(message) == 0) return;
+  message.queued = true;
+  queue.push(m);
 }
 
 void GpuSendChannel::wake(std::uint32_t m) {
-  auto& message = messages_[m];
-  if (!message.queued && sendable(message) != 0) {
-    message.queued = true;
-    waiting_.push(m);
-  }
+  list(m, mode_ == Mode::in_place ? queue_ : waiting_);
+  if (mode_ == Mode::in_frames) fill_blocks();
+}
+
+std::optional<links::Lend> GpuSendChannel::lends() {
+  auto lend = outlet->lend(device_);
+  lends_ = lend.has_value();
+  if (!lends_) send_in_frames();
+  return lend;
+}
+
+Status GpuSendChannel::borrowed(links::Way way) {
+  if (!lends_ || mode_ != Mode::undecided)
+    return Error(links::LinkErrc::bad_frame, lends_ ? "borrow of what was borrowed" : "borrow of what was never lent");
+  if (way == links::Way::in_place)
+    show_in_place();
+  else
+    send_in_frames();
+  return ok();
+}
+
+void GpuSendChannel::send_in_frames() {
+  auto const* const staging = device_.stage(channel_);
+  if (staging == nullptr) return;
+  staging_ = *staging;
+  block_bytes_ = device_.block_bytes();
+  blocks_.resize(staging_.send_blocks);
+  free_ = IndexQueue(staging_.send_blocks);
+  on_wire_ = IndexQueue(staging_.send_blocks);
+  for (std::uint32_t block = 0; block < staging_.send_blocks; ++block) free_.push(block);
+  mode_ = Mode::in_frames;
   fill_blocks();
+}
+
+void GpuSendChannel::show_in_place() {
+  mode_ = Mode::in_place;
+  device_.lends(channel_);
+  loan_ = std::make_shared<Loan>(state_.run);
+  places_.resize(state_.window);
+  while (!waiting_.empty()) {
+    messages_[waiting_.front()].queued = false;
+    waiting_.pop();
+  }
+  for (std::uint32_t m = 0; m < messages_.size(); ++m) {
+    auto& message = messages_[m];
+    if (std::exchange(message.eager, false)) message.credit = 0;
+    list(m, queue_);
+  }
 }
 
 void GpuSendChannel::fill_blocks() {
@@ -54,6 +106,10 @@ void GpuSendChannel::device_did(DevicePiece const& piece) {
 }
 
 bool GpuSendChannel::next_data(links::OutFrame& frame) {
+  return mode_ == Mode::in_place ? next_place(frame) : next_block(frame);
+}
+
+bool GpuSendChannel::next_block(links::OutFrame& frame) {
   if (queue_.empty()) return false;
   auto const index = queue_.front();
   auto& block = blocks_[index];
@@ -70,6 +126,29 @@ bool GpuSendChannel::next_data(links::OutFrame& frame) {
   return true;
 }
 
+bool GpuSendChannel::next_place(links::OutFrame& frame) {
+  while (!queue_.empty()) {
+    auto const m = queue_.front();
+    auto& message = messages_[m];
+    auto const bytes = std::min(sendable(message), segments_per_place * state_.segment_bytes);
+    if (bytes == 0) {
+      queue_.pop();
+      message.queued = false;
+      continue;
+    }
+    auto& place = places_[shown_++ % places_.size()];
+    place = device_.show(message.instruction, bytes);
+    frame.header.type = links::FrameType::lies;
+    frame.header.message = m;
+    frame.header.length = sizeof place;
+    frame.header.offset = message.issued;
+    frame.payload = std::as_bytes(std::span(&place, 1));
+    message.taken = message.issued += place.bytes;
+    return true;
+  }
+  return false;
+}
+
 // Frames are sent in the order in which they were given.
 void GpuSendChannel::payload_sent(links::FrameHeader const& header) {
   auto const index = on_wire_.front();
@@ -79,6 +158,40 @@ void GpuSendChannel::payload_sent(links::FrameHeader const& header) {
   on_wire_.pop();
   free_.push(index);
   fill_blocks();
+}
+
+bool GpuSendChannel::is_read(Message const& message) const {
+  return state_.board.done(message.instruction) == message.issued;
+}
+
+Status GpuSendChannel::was_read(links::FrameHeader const& header) {
+  auto const refuse = [&](std::string const& why) {
+    return Error(links::LinkErrc::bad_frame, "message " + std::to_string(header.message) + " was read up to byte " +
+                                                 std::to_string(header.offset) + ": " + why);
+  };
+  if (mode_ != Mode::in_place) return refuse("nothing was borrowed");
+  if (header.message >= messages_.size())
+    return refuse("the run has " + std::to_string(messages_.size()) + " messages in this direction");
+  auto const& message = messages_[header.message];
+  auto const read = state_.board.done(message.instruction);
+  if (header.offset > message.issued) return refuse(std::to_string(message.issued) + " were shown");
+  if (header.offset <= read) return refuse(std::to_string(read) + " were read before");
+  if (header.offset % state_.element_bytes != 0)
+    return refuse("elements have " + std::to_string(state_.element_bytes) + " bytes");
+  handed_over(header.message, header.offset - read);
+  return ok();
+}
+
+void GpuSendChannel::returned() {
+  if (mode_ != Mode::in_place) return;
+  for (std::uint32_t m = 0; m < messages_.size(); ++m)
+    if (!is_read(messages_[m])) handed_over(m, messages_[m].issued - state_.board.done(messages_[m].instruction));
+}
+
+std::shared_ptr<Loan> GpuSendChannel::loan() const {
+  bool const all_read =
+      std::all_of(messages_.begin(), messages_.end(), [this](auto const& message) { return is_read(message); });
+  return all_read ? nullptr : loan_;
 }
 
 }  // namespace chorus::engine

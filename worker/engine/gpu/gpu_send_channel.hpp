@@ -1,4 +1,4 @@
-// Messages that go out from memory of a GPU, through pinned blocks.
+// Messages that go out from memory of a GPU: through pinned blocks, or read by the peer's GPU where they lie.
 #pragma once
 
 #include <vector>
@@ -8,17 +8,27 @@
 
 namespace chorus::engine {
 
-// What may be sent is copied into a block; when the device says that it is there, its frames go out; and when they have
-// gone, the block is free. While one block is on the wire the next is being copied.
+// Through blocks: what may be sent is copied into one; when the device says that it is there, its frames go out; and
+// when they have gone, the block is free. While one block is on the wire the next is being copied.
+//
+// In place: what may be read is shown to the peer in a frame of its own, and counts as sent when the peer says that it
+// was read: what would overwrite it waits for that as for any send. Nothing is eager.
+//
+// Which of the two is known when the peer has answered the open that lends the memory; at once, if it lends none.
 class GpuSendChannel final : public SendChannel, private DeviceClient {
  public:
-  // As of SendChannel; the work outlives the channel's use, too.
-  GpuSendChannel(RunState& state, DeviceWork& device, ChannelStaging const& staging, plan::Rank peer,
+  // As of SendChannel; the work outlives the channel's use, too. `channel`: of the program.
+  GpuSendChannel(RunState& state, DeviceWork& device, std::uint32_t channel, plan::Rank peer,
                  std::vector<std::uint32_t> instructions, links::Open const& open, std::string_view description);
 
   void wake(std::uint32_t message) override;
+  [[nodiscard]] Status borrowed(links::Way way) override;
+  [[nodiscard]] Status was_read(links::FrameHeader const& header) override;
+  void returned() override;
+  [[nodiscard]] std::shared_ptr<Loan> loan() const override;
 
  private:
+  enum class Mode : std::uint8_t { undecided, in_frames, in_place };
   // What a block holds.
   struct Block {
     std::uint32_t message = 0;
@@ -26,18 +36,33 @@ class GpuSendChannel final : public SendChannel, private DeviceClient {
     std::uint64_t issued = 0;  // bytes given to the link
     std::uint64_t sent = 0;
   };
+  [[nodiscard]] std::optional<links::Lend> lends() override;
   bool next_data(links::OutFrame& frame) override;
   void payload_sent(links::FrameHeader const& header) override;
   void device_did(DevicePiece const& piece) override;
+  void send_in_frames();
+  void show_in_place();
+  bool next_block(links::OutFrame& frame);
+  bool next_place(links::OutFrame& frame);
   void fill_blocks();
+  [[nodiscard]] bool is_read(Message const& message) const;
+  void list(std::uint32_t message, IndexQueue& queue);
 
   DeviceWork& device_;
-  ChannelStaging const staging_;
-  std::uint64_t const block_bytes_;
+  std::uint32_t const channel_;
+  Mode mode_ = Mode::undecided;
+  bool lends_ = false;
+  IndexQueue waiting_;  // messages with bytes that are still to go, until `queue_` has them or their blocks
+  // In frames.
+  ChannelStaging staging_;
+  std::uint64_t block_bytes_ = 0;
   std::vector<Block> blocks_;
-  IndexQueue waiting_;  // messages with bytes to be copied
   IndexQueue free_;     // blocks; those that are filled are in queue_,
   IndexQueue on_wire_;  // and those of which a frame was given to the link also here
+  // In place.
+  std::vector<links::Place> places_;  // of frames that the link has, in turn
+  std::uint64_t shown_ = 0;           // frames
+  std::shared_ptr<Loan> loan_;
 };
 
 }  // namespace chorus::engine

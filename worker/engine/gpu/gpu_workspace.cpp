@@ -74,6 +74,12 @@ Status GpuWorkspace::work(GpuSession& session, std::uint32_t i, std::uint64_t by
   return ok();
 }
 
+std::span<std::byte const> GpuWorkspace::pass_source(std::uint32_t i, std::uint64_t limit) {
+  auto const passed = source(i, limit);
+  skip_source(i, passed.size());
+  return passed;
+}
+
 Status GpuWorkspace::copy_out(GpuSession& session, std::uint32_t i, std::byte* to, std::uint64_t bytes) {
   while (bytes != 0) {
     auto const src = source(i, bytes);

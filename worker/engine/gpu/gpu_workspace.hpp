@@ -29,6 +29,8 @@ class GpuWorkspace : public Ranges {
                                std::uint64_t bytes);
   // The next bytes of a copy or reduce, on Lane::compute.
   [[nodiscard]] Status work(devices::GpuSession& session, std::uint32_t i, std::uint64_t bytes);
+  // Where the next bytes of a send lie, at most so many, and as far as they are contiguous; nothing is queued.
+  [[nodiscard]] std::span<std::byte const> pass_source(std::uint32_t i, std::uint64_t limit);
   // The next bytes of a send; to pinned memory, on Lane::out.
   [[nodiscard]] Status copy_out(devices::GpuSession& session, std::uint32_t i, std::byte* to, std::uint64_t bytes);
 

@@ -11,7 +11,7 @@ namespace {
 // A copy of the largest takes 5 us on PCIe of the fifth generation, about what it costs to ask for it.
 constexpr std::uint64_t block_bytes_max = 256 << 10;
 constexpr std::uint64_t block_bytes_min = 4 << 10;
-// Being filled from the wire, being copied in, being reduced; or being copied out, and two on the wire.
+// Being filled from the wire, being copied in, being reduced.
 constexpr std::uint64_t blocks_at_work = 4;
 
 std::uint64_t blocks_of(std::uint64_t bytes, std::uint64_t block_bytes) {
@@ -65,7 +65,8 @@ Staging laid_out(std::vector<Load> const& loads, std::uint64_t block_bytes) {
   staging.received_bytes = staging.bytes;
   for (std::size_t c = 0; c < loads.size(); ++c) {
     auto& channel = staging.channels[c];
-    channel.send_blocks = static_cast<std::uint32_t>(std::min(all_blocks(loads[c].sent, block_bytes), blocks_at_work));
+    channel.send_blocks = static_cast<std::uint32_t>(
+        std::min<std::uint64_t>(all_blocks(loads[c].sent, block_bytes), ChannelStaging::send_blocks_max));
     channel.send_at = take(channel.send_blocks * block_bytes);
   }
   return staging;

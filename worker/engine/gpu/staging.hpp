@@ -17,6 +17,8 @@ namespace chorus::engine {
 // a grant have a place each, for as long as the run lasts. Messages that are sent take their turn in a few blocks: they
 // are copied only when the peer has granted them.
 struct ChannelStaging {
+  static constexpr std::uint32_t send_blocks_max = 4;  // being copied out, and two on the wire
+
   std::uint64_t receive_at = 0;  // offset of the first block, and so on
   std::uint32_t receive_blocks = 0;
   std::uint64_t eager_at = 0;

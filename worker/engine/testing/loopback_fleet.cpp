@@ -23,6 +23,7 @@ LoopbackFleet::LoopbackFleet(FleetOptions options)
       network_(options.network),
       arenas_(std::move(options.arenas)),
       tensors_(options.tensors),
+      lends_gpu_memory_(options.lends_gpu_memory),
       random_(options.network.seed) {
   for (plan::Rank rank = 0; rank < options.ranks; ++rank) {
     DataPlaneOptions plane;
@@ -142,8 +143,8 @@ void LoopbackFleet::connect(Member& from, std::uint64_t outlet, Peer const& peer
   if (to.dead) return from.engine.dialed(outlet, Error(links::LinkErrc::closed, peer.url + ": connection refused"));
   if (stopped_.contains(peer.rank)) return;  // the system accepts, and nobody ever answers
   if (auto const pair = shm_pair(from.rank, peer.rank)) {
-    to.engine.adopt(pair->acceptor, {"w" + std::to_string(from.rank), 100 + from.rank});
-    return from.engine.dialed(outlet, std::shared_ptr<links::Link>(pair->dialer));
+    to.engine.adopt(pair->acceptor, {"w" + std::to_string(from.rank), 100 + from.rank}, lends_gpu_memory_);
+    return from.engine.dialed(outlet, std::shared_ptr<links::Link>(pair->dialer), lends_gpu_memory_);
   }
   auto [here, there] = network_.connect();
   wires_.push_back({from.rank, peer.rank, here});
@@ -152,8 +153,8 @@ void LoopbackFleet::connect(Member& from, std::uint64_t outlet, Peer const& peer
   if (impersonated == peer.rank)
     on_dial(std::move(there));
   else
-    to.engine.adopt(std::move(there), {"w" + std::to_string(from.rank), 100 + from.rank});
-  from.engine.dialed(outlet, std::move(here));
+    to.engine.adopt(std::move(there), {"w" + std::to_string(from.rank), 100 + from.rank}, lends_gpu_memory_);
+  from.engine.dialed(outlet, std::move(here), lends_gpu_memory_);
 }
 
 std::optional<LoopbackFleet::Pair> LoopbackFleet::shm_pair(plan::Rank from, plan::Rank to) {
@@ -174,11 +175,11 @@ std::optional<LoopbackFleet::Pair> LoopbackFleet::shm_pair(plan::Rank from, plan
 
 std::shared_ptr<links::Link> LoopbackFleet::connect_stranger(plan::Rank to, Identity who) {
   if (auto const pair = shm_pair(static_cast<plan::Rank>(who.incarnation - 100), to)) {
-    members_[to]->engine.adopt(pair->acceptor, std::move(who));
+    members_[to]->engine.adopt(pair->acceptor, std::move(who), lends_gpu_memory_);
     return pair->dialer;
   }
   auto [here, there] = network_.connect();
-  members_[to]->engine.adopt(std::move(there), std::move(who));
+  members_[to]->engine.adopt(std::move(there), std::move(who), lends_gpu_memory_);
   return here;
 }
 

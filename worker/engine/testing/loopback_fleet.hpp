@@ -31,6 +31,7 @@ struct FleetOptions {
   Arenas arenas;  // of all ranks
   Tensors tensors = Tensors::in_arenas;
   Doubles gpus;  // by rank, null: none; empty: of nobody
+  bool lends_gpu_memory = false;
 };
 
 class LoopbackFleet final : public Fleet {
@@ -109,6 +110,7 @@ class LoopbackFleet final : public Fleet {
   std::vector<NetworkEnd> network_ends_;
   Arenas const arenas_;
   Tensors const tensors_;
+  bool const lends_gpu_memory_;
   std::mt19937_64 random_;
   boost::asio::io_context io_{1};
   memory::RegionBook regions_;

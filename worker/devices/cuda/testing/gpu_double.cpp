@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <deque>
@@ -294,6 +295,7 @@ Result<std::byte*> GpuDouble::open(IpcHandle const& handle, std::uint64_t bytes)
   auto const refuse = [&](std::string const& why) {
     return Error(GpuErrc::bad_handle, "cuda:" + std::to_string(info_.index) + ": " + why);
   };
+  if (!why_not_open_.empty()) return refuse(why_not_open_);
   if (shared.magic != shared_magic) return refuse("the handle is of no memory");
   if (bytes > shared.bytes)
     return refuse("the memory of the handle has " + std::to_string(shared.bytes) + " bytes, " + std::to_string(bytes) +
@@ -306,6 +308,17 @@ Result<std::byte*> GpuDouble::open(IpcHandle const& handle, std::uint64_t bytes)
   std::scoped_lock lock(mutex_);
   opened_.emplace(window.shown, window);
   return window.shown;
+}
+
+std::size_t GpuDouble::opened() const {
+  std::scoped_lock lock(mutex_);
+  return opened_.size();
+}
+
+Status GpuDouble::reach(std::string_view uuid) {
+  if (uuid == info_.uuid || std::find(neighbours_.begin(), neighbours_.end(), uuid) != neighbours_.end()) return ok();
+  return Error(GpuErrc::unavailable,
+               "cuda:" + std::to_string(info_.index) + ": the double has no peer access to " + std::string(uuid));
 }
 
 void GpuDouble::close(std::byte* opened) {

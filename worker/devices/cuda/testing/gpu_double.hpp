@@ -9,6 +9,7 @@
 #include <mutex>
 #include <random>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "worker/devices/cuda/gpu.hpp"
@@ -28,7 +29,12 @@ class GpuDouble final : public Gpu {
   void go_on() { hangs_ = false; }
   // What it has done of what was queued.
   [[nodiscard]] std::uint64_t operations() const { return operations_; }
-  void share_nothing() { shares_ = false; }  // as where the system has no handles
+  void share_nothing() { shares_ = false; }                               // as where the system has no handles
+  void open_nothing(std::string why) { why_not_open_ = std::move(why); }  // as in another container
+  // Has peer access to this one, too.
+  void neighbour(std::string uuid) { neighbours_.push_back(std::move(uuid)); }
+  // Of other processes' memory that is mapped now.
+  [[nodiscard]] std::size_t opened() const;
   // What the device has in its memory there, for tests that look behind the curtain.
   [[nodiscard]] std::span<std::byte> behind(std::span<std::byte const> memory) const;
   [[nodiscard]] std::uint64_t allocations() const { return allocations_; }
@@ -43,6 +49,7 @@ class GpuDouble final : public Gpu {
   Result<IpcHandle> share(std::byte* memory) override;
   Result<std::byte*> open(IpcHandle const& handle, std::uint64_t bytes) override;
   void close(std::byte* opened) override;
+  Status reach(std::string_view uuid) override;
 
  private:
   friend class DoubleSession;
@@ -61,6 +68,8 @@ class GpuDouble final : public Gpu {
   int file_ = -1;
   Window own_;
   bool shares_ = true;
+  std::string why_not_open_;
+  std::vector<std::string> neighbours_;
   mutable std::mutex mutex_;
   std::map<std::uint64_t, std::uint64_t> used_;  // offset to size
   std::map<std::byte const*, Window> opened_;    // by where it is shown

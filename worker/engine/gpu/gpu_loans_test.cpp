@@ -1,0 +1,190 @@
+// Memory that peers read where it lies: whoever fails, nobody reads what was given back, and nobody waits for ever.
+#include <doctest/doctest.h>
+
+#include "collectives/algorithms/catalogue.hpp"
+#include "worker/engine/errc.hpp"
+#include "worker/engine/testing/loopback_fleet.hpp"
+
+using namespace chorus;
+using namespace chorus::engine;
+using namespace chorus::engine::testing;
+using namespace std::chrono_literals;
+using devices::GpuErrc;
+
+namespace {
+
+FleetOptions on_one_gpu(std::uint32_t ranks, std::uint64_t seed = 1) {
+  FleetOptions options;
+  options.ranks = ranks;
+  options.network = {seed, 5000, 2000};
+  options.eager_bytes = 1024;
+  options.lends_gpu_memory = true;
+  for (std::uint32_t rank = 0; rank < ranks; ++rank)
+    options.gpus.push_back(std::make_shared<Double>(0, devices::GpuLimits{.arena_bytes = 1 << 20}, seed + rank));
+  return options;
+}
+
+Case case_of(plan::Algorithm const& algorithm, std::uint64_t run = 1, std::uint64_t elements = 3000) {
+  Case c;
+  c.algorithm = &algorithm;
+  c.elements = elements;
+  c.segment_bytes = 64;
+  c.run = run;
+  c.timeout = 1000ms;
+  return c;
+}
+
+bool contains(std::string const& text, std::string_view part) { return text.find(part) != std::string::npos; }
+
+std::vector<std::byte> memory_of(Double& gpu) {
+  auto const all = gpu.gpu.behind(gpu.unit.arena_if_any()->bytes());
+  return {all.begin(), all.end()};
+}
+
+void check_right_or_failed(Collective const& collective, plan::Rank rank) {
+  REQUIRE(collective.has_ended(rank));
+  if (collective.result(rank).status.has_value()) CHECK(collective.wrong(rank).empty());
+}
+
+// Rank 1 has borrowed from rank 0 and hangs with what it was to read; then rank 0 gives up.
+struct HangingReader {
+  explicit HangingReader(FleetOptions options = on_one_gpu(2)) : gpus(options.gpus), fleet(std::move(options)) {
+    Collective first(fleet, case_of(algorithms::ring), fleet.now());
+    REQUIRE(first.run());  // what is mapped and proved once is so now
+    gpus[1]->gpu.hang();
+    collective.emplace(fleet, case_of(algorithms::ring, 2), fleet.now());
+    collective->start();
+    fleet.let_move();
+    REQUIRE(collective->ended() == 0);
+    fleet.engine(0).abort(2, Error(EngineErrc::aborted, "enough"));
+    fleet.let_move();
+  }
+
+  Doubles gpus;
+  LoopbackFleet fleet;
+  std::optional<Collective> collective;
+};
+
+}  // namespace
+
+TEST_CASE("in place, whichever call of a device fails, every rank ends, and nothing is written afterwards") {
+  for (auto const how : {GpuErrc::failed, GpuErrc::lost})
+    for (auto const* algorithm : {&algorithms::ring, &algorithms::tree, &algorithms::mesh}) {
+      std::uint64_t failures = 0;
+      for (std::int64_t n = 0;; n += 1 + n / 20) {
+        auto options = on_one_gpu(3, static_cast<std::uint64_t>(n) + 1);
+        auto const gpus = options.gpus;
+        gpus[1]->gpu.fail_after(n, how);
+        LoopbackFleet fleet(std::move(options));
+        Collective collective(fleet, case_of(*algorithm), fleet.now());
+        collective.start();
+        fleet.let_move();
+        REQUIRE_MESSAGE(collective.ended() == 3, algorithm->name, " hangs when call ", n, " fails");
+        for (plan::Rank rank = 0; rank < 3; ++rank) check_right_or_failed(collective, rank);
+        auto const& result = collective.result(1);
+        if (result.status.has_error()) {
+          CHECK(contains(result.status.error().detail, "rank 1 (w1): cuda:0: the double was told to fail"));
+          CHECK(result.culprits == std::vector<plan::Rank>{1});
+        }
+        bool const was_staged = result.gpu.in_bytes + result.gpu.out_bytes != 0;  // the failure was in the agreement
+        auto const before = memory_of(*gpus[2]);
+        fleet.let_move();
+        CHECK(memory_of(*gpus[2]) == before);
+        if (result.status.has_value() && !was_staged) break;
+        ++failures;
+        if (how == GpuErrc::lost) continue;
+        Collective again(fleet, case_of(*algorithm, 2), fleet.now());
+        REQUIRE(again.run());
+        CHECK(again.wrong().empty());
+      }
+      CHECK(failures > 20);
+    }
+}
+
+TEST_CASE("in place, a run that is aborted at any moment ends everywhere, and nothing is written afterwards") {
+  for (std::size_t steps = 0; steps < 400; steps += 3) {
+    auto options = on_one_gpu(3, steps + 1);
+    auto const gpus = options.gpus;
+    LoopbackFleet fleet(std::move(options));
+    Collective collective(fleet, case_of(algorithms::ring), fleet.now());
+    collective.start();
+    fleet.let_move(steps);
+    fleet.engine(0).abort(1, Error(EngineErrc::aborted, "enough"));
+    fleet.let_move();
+    REQUIRE(collective.ended() == 3);
+    for (plan::Rank rank = 0; rank < 3; ++rank) check_right_or_failed(collective, rank);
+    if (!collective.result(0).status.has_error()) break;
+    auto const before = memory_of(*gpus[2]);
+    fleet.let_move();
+    CHECK(memory_of(*gpus[2]) == before);
+  }
+}
+
+TEST_CASE("in place, a rank that dies at any moment is survived, a second later at the latest") {
+  for (std::size_t steps = 3; steps < 400; steps += 5) {
+    LoopbackFleet fleet(on_one_gpu(3, steps));
+    Collective collective(fleet, case_of(algorithms::ring), fleet.now());
+    collective.start();
+    fleet.let_move(steps);
+    if (collective.ended() != 0) break;
+    fleet.kill(1);
+    fleet.let_move();
+    fleet.pass(1000ms);
+    fleet.let_move();
+    for (plan::Rank rank : {0u, 2u}) check_right_or_failed(collective, rank);
+  }
+}
+
+TEST_CASE("a worker that stops while peers read its memory ends, and so do they") {
+  for (std::size_t steps = 5; steps < 200; steps += 7) {
+    std::optional<Collective> collective;
+    LoopbackFleet fleet(on_one_gpu(2, steps));
+    collective.emplace(fleet, case_of(algorithms::ring), fleet.now());
+    collective->start();
+    fleet.let_move(steps);
+    fleet.engine(1).shut_down();
+    CHECK(collective->has_ended(1));
+    fleet.let_move();
+    fleet.pass(1000ms);
+    fleet.let_move();
+    CHECK(collective->has_ended(0));
+  }
+}
+
+TEST_CASE("what a peer may still read is held until it says that it reads no more") {
+  HangingReader story;
+  CHECK(story.collective->ended() == 0);
+  story.gpus[1]->gpu.go_on();
+  story.fleet.let_move();
+  CHECK(story.collective->ended() == 2);
+  CHECK(contains(story.collective->result(1).status.error().detail, "enough"));
+  CHECK(!story.gpus[0]->unit.lost());
+}
+
+TEST_CASE("what a peer may still read is held for ten seconds, and kept beyond the end of the run") {
+  HangingReader story;
+  auto& lender = *story.gpus[0];
+  story.fleet.pass(10'000ms);
+  story.fleet.let_move();
+  REQUIRE(story.collective->ended() == 2);
+  CHECK(!lender.unit.lost());
+  CHECK(story.gpus[1]->unit.lost());
+  story.collective.reset();
+  auto const held = lender.unit.arena_if_any()->used_bytes();
+  CHECK(held > 2 * 3000 * sizeof(float));
+  story.gpus[1]->gpu.go_on();
+  story.fleet.let_move();
+  story.fleet.engine(0).poll_devices();
+  CHECK(lender.unit.arena_if_any()->used_bytes() < held);
+}
+
+TEST_CASE("when the link of a reader ends, its lender holds the memory for one more second") {
+  HangingReader story;
+  story.fleet.kill(1);
+  story.fleet.let_move();
+  CHECK(!story.collective->has_ended(0));
+  story.fleet.pass(1000ms);
+  story.fleet.let_move();
+  CHECK(story.collective->has_ended(0));
+  story.gpus[1]->gpu.go_on();
+}

@@ -1,0 +1,320 @@
+// What the engine says to peers that break the rules for memory that is lent and borrowed.
+#include <doctest/doctest.h>
+
+#include <functional>
+
+#include "collectives/algorithms/catalogue.hpp"
+#include "worker/engine/errc.hpp"
+#include "worker/engine/testing/loopback_fleet.hpp"
+#include "worker/engine/testing/puppet.hpp"
+
+using namespace chorus;
+using namespace chorus::engine;
+using namespace chorus::engine::testing;
+using links::FrameHeader;
+using links::FrameType;
+
+namespace {
+
+constexpr std::uint64_t arena_bytes = 1 << 20;
+constexpr std::uint64_t eager_bytes = 1024;
+
+bool contains(std::string const& text, std::string_view part) { return text.find(part) != std::string::npos; }
+
+// Rank 0 is real and on a GPU; the test plays rank 1, on a GPU of its own. Messages of 6000 bytes each way.
+class Impostor {
+ public:
+  explicit Impostor(bool lends = true) : gpus_(doubles()), fleet_(options(gpus_, lends)) {
+    Case c;
+    c.algorithm = &algorithms::ring;
+    c.in_place = true;  // so that the second message waits for the first to be read
+    c.elements = 3000;
+    collective_.emplace(fleet_, c, fleet_.now());
+    fleet_.impersonated = 1;
+    fleet_.on_dial = [this](std::shared_ptr<links::Link> link) { from_rank_0.hold(std::move(link)); };
+    to_rank_0.hold(fleet_.connect_stranger(0, {"w1", 101}));
+    auto const lent = gpus_[1]->unit.lend(101).value();
+    lend = {.handle = lent.handle, .bytes = lent.bytes, .proof_at = lent.proof_at};
+    links::set_uuid(lend, lent.uuid);
+  }
+
+  void start_rank_0() {
+    collective_->start(0);
+    fleet_.let_move();
+  }
+  void open_lending() {
+    links::OpenBytes bytes;
+    FrameHeader header;
+    header.type = FrameType::open;
+    header.flags = links::lends_flag;
+    header.run = 1;
+    header.epoch = 1;
+    auto const used = links::encode(open_of(collective_->spec(1), eager_bytes), "", bytes);
+    header.length = links::append(lend, used, bytes);
+    to_rank_0.send(header, {bytes.begin(), bytes.begin() + header.length});
+    fleet_.let_move();
+  }
+  void show(links::Place place, std::uint32_t message = 0, std::uint64_t offset = 0, std::uint64_t run = 1) {
+    auto header = header_of(FrameType::lies, run);
+    header.message = message;
+    header.offset = offset;
+    send(to_rank_0, header, place);
+  }
+  void answer(links::Way way, std::uint64_t run = 1) {
+    auto header = header_of(FrameType::borrow, run);
+    send(from_rank_0, header, links::BorrowHead{way});
+  }
+  void grant(std::uint64_t up_to) {
+    auto header = header_of(FrameType::grant, 1);
+    header.offset = up_to;
+    from_rank_0.send(header);
+    fleet_.let_move();
+  }
+  void read(std::uint64_t up_to, std::uint32_t message = 0, std::uint64_t run = 1) {
+    auto header = header_of(FrameType::read, run);
+    header.message = message;
+    header.offset = up_to;
+    from_rank_0.send(header);
+    fleet_.let_move();
+  }
+  void send_data() {
+    to_rank_0.send_data(1, 1, 0, 0, 6000);
+    fleet_.let_move();
+  }
+  [[nodiscard]] std::optional<links::Borrow> borrowed() const {
+    auto const frame = to_rank_0.find(FrameType::borrow);
+    return frame ? std::optional(links::decode_borrow(frame->payload).value()) : std::nullopt;
+  }
+  [[nodiscard]] std::optional<links::Place> shown() const {
+    auto const frame = from_rank_0.find(FrameType::lies);
+    return frame ? std::optional(links::decode_place(frame->payload).value()) : std::nullopt;
+  }
+  [[nodiscard]] bool is_lent() const {
+    auto const open = from_rank_0.find(FrameType::open);
+    return open && open->header.flags == links::lends_flag;
+  }
+  [[nodiscard]] Double& gpu(plan::Rank rank) { return *gpus_[rank]; }
+  [[nodiscard]] bool rank_0_ended() const { return collective_->has_ended(0); }
+  [[nodiscard]] std::string detail() const { return collective_->result(0).status.error().detail; }
+  [[nodiscard]] EngineErrc code() const {
+    return static_cast<EngineErrc>(collective_->result(0).status.error().code.value());
+  }
+  void pass(std::chrono::milliseconds time) {
+    fleet_.pass(time);
+    fleet_.let_move();
+  }
+
+  links::Lend lend;
+  Puppet to_rank_0, from_rank_0;
+
+ private:
+  static Doubles doubles() {
+    devices::GpuLimits const limits{.arena_bytes = arena_bytes};
+    return {std::make_shared<Double>(0, limits, 1), std::make_shared<Double>(0, limits, 2)};
+  }
+  static FleetOptions options(Doubles const& gpus, bool lends) {
+    FleetOptions options;
+    options.network = {1, 5000, 2000};
+    options.eager_bytes = eager_bytes;
+    options.gpus = gpus;
+    options.lends_gpu_memory = lends;
+    return options;
+  }
+  static FrameHeader header_of(FrameType type, std::uint64_t run) {
+    FrameHeader header;
+    header.type = type;
+    header.run = run;
+    header.epoch = 1;
+    return header;
+  }
+  template <class Payload>
+  void send(Puppet& puppet, FrameHeader header, Payload const& payload) {
+    auto const bytes = std::as_bytes(std::span(&payload, 1));
+    header.length = static_cast<std::uint32_t>(bytes.size());
+    puppet.send(header, {bytes.begin(), bytes.end()});
+    fleet_.let_move();
+  }
+
+  Doubles const gpus_;
+  LoopbackFleet fleet_;
+  std::optional<Collective> collective_;
+};
+
+struct Bad {
+  std::string says;
+  std::function<void(Impostor&)> act;
+};
+
+void check_refused(Impostor& peer, std::string const& says) {
+  REQUIRE_MESSAGE(peer.rank_0_ended(), says);
+  CHECK(peer.code() == EngineErrc::protocol_error);
+  CHECK_MESSAGE(contains(peer.detail(), says), peer.detail());
+  CHECK(contains(peer.detail(), "rank 1 (w1)"));
+}
+
+}  // namespace
+
+TEST_CASE("the rules of a good peer: lend, be granted, show; borrow, be shown, tell what was read") {
+  Impostor peer;
+  peer.start_rank_0();
+  peer.open_lending();
+  CHECK(peer.borrowed().value() == links::Borrow{{links::Way::in_place}, {}});
+  auto const grant = peer.to_rank_0.find(FrameType::grant);
+  REQUIRE(grant);
+  CHECK(grant->header.offset == 6000);
+  peer.show({4096, 2000});
+  peer.show({8192, 4000}, 0, 2000);
+  CHECK(peer.to_rank_0.find(FrameType::read));
+  CHECK(peer.is_lent());
+  CHECK(!peer.shown());
+  peer.answer(links::Way::in_place);
+  CHECK(!peer.shown());  // nothing is eager
+  peer.grant(6000);
+  CHECK(peer.shown().value().bytes == 6000);
+  peer.read(4000);
+  peer.read(6000);
+  CHECK(!peer.to_rank_0.is_closed());
+  CHECK(!peer.from_rank_0.is_closed());
+  CHECK(!peer.rank_0_ended());
+}
+
+TEST_CASE("what is shown and cannot be closes the link, and fails the run") {
+  std::vector<Bad> const all{
+      {"it has 1048576 bytes",
+       [](Impostor& p) {
+         p.show({arena_bytes - 5996, 6000});
+       }},
+      {"it has 1048576 bytes",
+       [](Impostor& p) {
+         p.show({arena_bytes, 6000});
+       }},
+      {"it has 1048576 bytes",
+       [](Impostor& p) {
+         p.show({~std::uint64_t{0} - 3, 6000});
+       }},
+      {"granted up to byte 6000",
+       [](Impostor& p) {
+         p.show({0, 6004});
+       }},
+      {"granted up to byte 6000",
+       [](Impostor& p) {
+         p.show({0, ~std::uint64_t{0} - 3});
+       }},
+      {"granted up to byte 6000",
+       [](Impostor& p) {
+         p.show({0, 0});
+       }},
+      {"elements have 4 bytes",
+       [](Impostor& p) {
+         p.show({0, 5});
+       }},
+      {"elements have 4 bytes",
+       [](Impostor& p) {
+         p.show({2, 8});
+       }},
+      {"expected byte 0",
+       [](Impostor& p) {
+         p.show({0, 8}, 0, 8);
+       }},
+      {"the run has 2 messages",
+       [](Impostor& p) {
+         p.show({0, 8}, 2);
+       }},
+      {"granted up to byte 0",
+       [](Impostor& p) {
+         p.show({0, 8}, 1);
+       }},
+      {"which nothing was borrowed for",
+       [](Impostor& p) {
+         p.show({0, 8}, 0, 0, 99);
+       }},
+      {"it is read where it lies", [](Impostor& p) { p.send_data(); }},
+  };
+  for (auto const& bad : all) {
+    Impostor peer;
+    peer.start_rank_0();
+    peer.open_lending();
+    bad.act(peer);
+    CHECK(peer.to_rank_0.is_closed());
+    check_refused(peer, bad.says);
+  }
+}
+
+TEST_CASE("memory is shown only to who has borrowed it, on links that lend") {
+  Impostor no_gpu(false);
+  no_gpu.start_rank_0();
+  no_gpu.open_lending();
+  CHECK(no_gpu.to_rank_0.is_closed());
+  Impostor refused;
+  refused.gpu(0).gpu.open_nothing("another container");
+  refused.start_rank_0();
+  refused.open_lending();
+  CHECK(refused.borrowed().value() == links::Borrow{{links::Way::refused}, "cuda:0: another container"});
+  refused.show({0, 6000});
+  CHECK(refused.to_rank_0.is_closed());
+  check_refused(refused, "nothing was borrowed");
+}
+
+TEST_CASE("what is lent and cannot be is refused with the reason, and the run goes on in frames") {
+  std::vector<std::pair<std::string, std::function<void(links::Lend&)>>> const all{
+      {"is of no memory", [](links::Lend& lend) { lend.handle = {}; }},
+      {"were said to be there", [](links::Lend& lend) { lend.bytes += 4096; }},
+      {"is not the arena that was meant", [](links::Lend& lend) { lend.proof_at += 256; }},
+      {"proof is said to lie at byte", [](links::Lend& lend) { lend.proof_at = ~std::uint64_t{0}; }},
+      {"has no peer access to GPU-9", [](links::Lend& lend) { links::set_uuid(lend, "GPU-9"); }},
+  };
+  for (auto const& [says, spoil] : all) {
+    Impostor peer;
+    spoil(peer.lend);
+    peer.start_rank_0();
+    peer.open_lending();
+    auto const borrow = peer.borrowed();
+    REQUIRE(borrow);
+    CHECK(borrow->head.way == links::Way::refused);
+    CHECK_MESSAGE(contains(borrow->why_not, says), borrow->why_not);
+    peer.send_data();
+    CHECK(!peer.to_rank_0.is_closed());
+    CHECK(!peer.rank_0_ended());
+  }
+}
+
+TEST_CASE("words about what was lent that cannot be close the link, and fail the run") {
+  std::vector<Bad> const all{
+      {"2000 were shown", [](Impostor& p) { p.read(2004); }},
+      {"elements have 4 bytes", [](Impostor& p) { p.read(3); }},
+      {"0 were read before", [](Impostor& p) { p.read(0); }},
+      {"1000 were read before",
+       [](Impostor& p) {
+         p.read(1000);
+         p.read(1000);
+       }},
+      {"the run has 2 messages", [](Impostor& p) { p.read(4, 2); }},
+      {"which was never opened", [](Impostor& p) { p.read(4, 0, 99); }},
+      {"borrow of what was borrowed", [](Impostor& p) { p.answer(links::Way::in_place); }},
+      {"borrow frame that says what cannot be", [](Impostor& p) { p.answer(static_cast<links::Way>(9)); }},
+      {"borrow for run 99", [](Impostor& p) { p.answer(links::Way::in_place, 99); }},
+  };
+  for (auto const& bad : all) {
+    Impostor peer;
+    peer.start_rank_0();
+    peer.answer(links::Way::in_place);
+    peer.grant(2000);
+    REQUIRE(peer.shown());
+    bad.act(peer);
+    CHECK(peer.from_rank_0.is_closed());
+    CHECK(!peer.rank_0_ended());  // it cannot know what the peer reads
+    peer.pass(std::chrono::milliseconds(1000));
+    check_refused(peer, bad.says);
+  }
+}
+
+TEST_CASE("a word of reading where nothing is read closes the link") {
+  Impostor peer;
+  peer.start_rank_0();
+  peer.answer(links::Way::in_frames);
+  peer.grant(2000);
+  REQUIRE(peer.from_rank_0.find(FrameType::data));
+  peer.read(2000);
+  CHECK(peer.from_rank_0.is_closed());
+  check_refused(peer, "nothing was borrowed");
+}

@@ -1,0 +1,69 @@
+// The sending end's part with memory of GPUs that it lends to the peer.
+#include <algorithm>
+
+#include "worker/engine/engine.hpp"
+#include "worker/engine/outlet.hpp"
+#include "worker/links/errc.hpp"
+
+namespace chorus::engine {
+
+using links::FrameHeader;
+using links::Way;
+
+std::optional<links::Lend> Outlet::lend(DeviceWork& device) {
+  auto const& unit = device.unit();
+  bool const is_unwanted = std::find(unwanted_.begin(), unwanted_.end(), &unit) != unwanted_.end();
+  if (!may_lend() || is_unwanted || !device.lies_in_arena()) return std::nullopt;
+  auto const lent = device.lend(engine_.options().incarnation);
+  if (lent.has_value()) return *lent;
+  engine_.traffic_.set_why_not_ipc(peer().worker, Direction::to_peer, lent.error().detail);
+  return std::nullopt;
+}
+
+Status Outlet::borrow_arrived() {
+  auto const borrow = links::decode_borrow(control_payload());
+  if (borrow.has_error()) return borrow.error();
+  auto const& header = control_header();
+  auto* const channel = find(header.run);
+  if (channel == nullptr) return belated(header);
+  auto const way = borrow->head.way;
+  if (auto const agreed = channel->borrowed(way); agreed.has_error()) return agreed;
+  if (way == Way::refused) unwanted_.push_back(engine_.find_run(header.run)->spec().gpu);
+  if (way != Way::in_frames) {
+    auto why_not = way == Way::refused ? borrow->why_not : std::string();
+    engine_.traffic_.set_why_not_ipc(peer().worker, Direction::to_peer, std::move(why_not));
+  }
+  if (channel->has_frame()) schedule(*channel);
+  engine_.heard(header.run, channel->peer());
+  engine_.touch(header.run);
+  return ok();
+}
+
+Status Outlet::read_arrived(FrameHeader const& header) {
+  auto* const channel = find(header.run);
+  if (channel == nullptr) return belated(header);
+  if (auto const read = channel->was_read(header); read.has_error()) return read;
+  if (channel->has_frame()) schedule(*channel);
+  engine_.touch(header.run);
+  return ok();
+}
+
+Status Outlet::returned_arrived(FrameHeader const& header) {
+  if (auto* const channel = find(header.run)) {
+    channel->returned();
+    engine_.touch(header.run);
+    return ok();
+  }
+  for (auto const& loan : loans_)
+    if (loan->run() == header.run) loan->returned();
+  std::erase_if(loans_, [&](auto const& loan) { return loan->run() == header.run; });
+  return belated(header);
+}
+
+Status Outlet::belated(FrameHeader const& header) const {
+  if (engine_.find_ended(header.run) != nullptr) return ok();
+  return Error(links::LinkErrc::bad_frame, std::string(name(header.type)) + " for run " + std::to_string(header.run) +
+                                               ", which was never opened on this link");
+}
+
+}  // namespace chorus::engine
