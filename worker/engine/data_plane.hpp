@@ -181,8 +181,8 @@ class DataPlane {
   // Of the spec only what identifies the run counts: run, epoch, token, members, and the own rank.
   void give_up(RunSpec const& spec, plan::Rank rank, Error const& why);
 
-  // Any thread. Ends the run on this rank with `why` and tells its peers; nothing if it has ended. One that has not been
-  // started here will not be, and peers that have opened it, or will, are told.
+  // Any thread. Ends the run on this rank with `why` and tells its peers; nothing if it has ended. One that has not
+  // been started here will not be, and peers that have opened it, or will, are told.
   void abort(std::uint64_t run, Error why);
 
   // Any thread. The answer to GET /v1/link of a peer that introduced itself: 101, which brings the connection here, or
