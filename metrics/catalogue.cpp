@@ -174,7 +174,9 @@ constexpr std::array table{
             "trouble (a call failed)."),
     gauge(
         Id::heartbeat, "chorus_heartbeat_last_timestamp_seconds", {"worker"}, coordinator,
-        "When a worker was last heard of, in seconds since 1970: its silence is time() - this. The first 256 workers."),
+        "When a worker was last heard of, in seconds since 1970: its silence, when it was asked for, is timestamp(this) - "
+        "this. The first 256 workers."),
+    gauge(Id::lease, "chorus_lease_seconds", {}, coordinator, "How long a worker may be silent before it is lost."),
     counter(Id::lease_renewals, "chorus_lease_renewals_total", {"result"}, worker,
             "Attempts to renew this worker's lease, by result (renewed, unreachable, refused, forgotten, fenced)."),
 

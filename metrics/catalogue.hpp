@@ -73,6 +73,7 @@ enum class Id : std::uint8_t {
   group_epoch,
   membership_changes,
   heartbeat,
+  lease,
   lease_renewals,
   journal_writes,
   journal_errors,

@@ -49,6 +49,7 @@ Families coordinator_families(CoordinatorScrape const& scrape) {
   for (std::size_t i = 0; i < std::min(scrape.heartbeats.size(), heartbeats_shown_max); ++i)
     add_value(heartbeats, Id::heartbeat, {scrape.heartbeats[i].worker}, scrape.heartbeats[i].wall_seconds);
   families.push_back(std::move(heartbeats));
+  families.push_back(single(Id::lease, scrape.lease_seconds));
   if (scrape.journal) add_journal(families, *scrape.journal);
   families.push_back(single(Id::events_published, static_cast<double>(scrape.events_published)));
   families.push_back(single(Id::events_dropped, static_cast<double>(scrape.event_streams_dropped)));

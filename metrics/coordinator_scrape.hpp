@@ -32,6 +32,7 @@ struct CoordinatorScrape {
     double wall_seconds = 0;  // since 1970
   };
   std::vector<Heartbeat> heartbeats;
+  double lease_seconds = 0;
   std::optional<JournalScrape> journal;  // where there is one
   std::uint64_t events_published = 0;
   std::uint64_t event_streams_dropped = 0;

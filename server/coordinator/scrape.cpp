@@ -26,6 +26,7 @@ metrics::CoordinatorScrape scrape_of(Cluster const& cluster, Collectives const& 
   auto const wall_s = wall_seconds();
   for (auto const& [id, worker] : cluster.membership().all())
     scrape.heartbeats.push_back({id, wall_s - std::chrono::duration<double>(now - worker.heard).count()});
+  scrape.lease_seconds = std::chrono::duration<double>(cluster.membership().lease()).count();
   if (journal.on_disk()) {
     auto const written = journal.counts();
     scrape.journal = metrics::JournalScrape{written.writes, written.failures, written.unwritten, written.bytes, false};
