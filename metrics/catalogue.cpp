@@ -123,9 +123,10 @@ constexpr std::array table{
     counter(Id::gpu_busy, "chorus_gpu_busy_seconds_total", {"device", "queue"}, worker,
             "Time that a GPU worked for this worker, as it measured it, by queue: in (copies from the host's memory), "
             "compute (kernels, and copies within the GPU), out (copies to the host's memory)."),
-    counter(Id::gpu_copied_bytes, "chorus_gpu_copied_bytes_total", {"device", "direction"}, worker,
-            "Bytes copied between a GPU's memory and the host's (in, out), or read where they lay in the GPU memory of "
-            "another worker on the host (peer)."),
+    counter(
+        Id::gpu_copied_bytes, "chorus_gpu_copied_bytes_total", {"device", "direction"}, worker,
+        "Bytes copied between a GPU's memory and the host's (in, out), or read where they lay in the memory of another "
+        "GPU of this worker, or of another worker on the host (peer)."),
     counter(Id::gpu_kernels, "chorus_gpu_kernels_total", {"device"}, worker, "Kernels that a GPU has run."),
     gauge(Id::gpu_arena, "chorus_gpu_arena_bytes", {"device"}, worker,
           "How much of a GPU's memory the worker has taken for tensors (--gpu-memory-bytes); 0 before the first one."),
@@ -172,10 +173,10 @@ constexpr std::array table{
     counter(Id::membership_changes, "chorus_membership_changes_total", {"reason"}, coordinator,
             "New epochs of groups, by reason: request (somebody asked for it), members (one was lost or came back), "
             "trouble (a call failed)."),
-    gauge(
-        Id::heartbeat, "chorus_heartbeat_last_timestamp_seconds", {"worker"}, coordinator,
-        "When a worker was last heard of, in seconds since 1970: its silence, when it was asked for, is timestamp(this) - "
-        "this. The first 256 workers."),
+    gauge(Id::heartbeat, "chorus_heartbeat_last_timestamp_seconds", {"worker"}, coordinator,
+          "When a worker was last heard of, in seconds since 1970: its silence, when it was asked for, is "
+          "timestamp(this) - "
+          "this. The first 256 workers."),
     gauge(Id::lease, "chorus_lease_seconds", {}, coordinator, "How long a worker may be silent before it is lost."),
     counter(Id::lease_renewals, "chorus_lease_renewals_total", {"result"}, worker,
             "Attempts to renew this worker's lease, by result (renewed, unreachable, refused, forgotten, fenced)."),

@@ -17,6 +17,7 @@
 #include "worker/engine/fused_calls.hpp"
 #include "worker/engine/group.hpp"
 #include "worker/links/handshake.hpp"
+#include "worker/links/host_number.hpp"
 
 namespace chorus::bench {
 namespace {
@@ -36,7 +37,7 @@ engine::DataPlaneOptions plane_options(Options const& options, plan::Rank rank, 
   if (options.has_checksums) plane.checksums = links::ChecksumMode::on;
   if (options.records_flights) plane.flights = &flights;
   if (options.eager_bytes != 0) plane.eager_bytes = options.eager_bytes;
-  plane.lends_gpu_memory = options.device != "cpu" && options.has_gpu_ipc;
+  if (options.device != "cpu" && options.has_gpu_ipc) plane.lending_host = links::host_number();
   return plane;
 }
 

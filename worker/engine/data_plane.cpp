@@ -38,6 +38,8 @@ constexpr unsigned rounds_alone = 16;
 // What they are asked for takes them some microseconds.
 constexpr std::chrono::microseconds device_spin{200};
 constexpr std::chrono::microseconds device_pause{50};
+// What peers' GPUs still read of runs that are over takes them no longer, unless they hang.
+constexpr std::chrono::seconds returns_within{1};
 
 }  // namespace
 
@@ -51,6 +53,7 @@ class DataPlane::Impl final : public Surroundings {
         tasks_(context_.get_executor()),
         timer_(context_),
         device_timer_(context_),
+        end_timer_(context_),
         traffic_(options_.on_link_without_shm, options_.on_link_without_ipc),
         shm_(options_.arena, traffic_),
         engine_(options_, *this, traffic_) {
@@ -59,7 +62,7 @@ class DataPlane::Impl final : public Surroundings {
 
   void stop() {
     if (!thread_.joinable()) return end_in_the_loop();
-    submit([this] { end(); });
+    submit([this] { begin_end(); });
     thread_.join();
   }
 
@@ -89,11 +92,12 @@ class DataPlane::Impl final : public Surroundings {
     bool const has_checksums = !loan->answer.accepted && links::takes_checksums(options_.checksums, peer.checksums);
     if (!loan->answer.accepted && !has_checksums && insists_on_checksums())
       return http::Problem(http::ProblemCode::bad_request, options_.worker + " takes links with checksums only");
-    bool const lends = options_.lends_gpu_memory && peer.lends;
+    bool const lends = options_.lending_host && peer.lending_host == options_.lending_host;
     auto take_over = [this, who = Identity{peer.worker, peer.incarnation}, loan = loan->loan,
                       framing = framing_of(has_checksums),
                       lends](http::Connection connection) { adopt(std::move(connection), who, loan, framing, lends); };
-    return links::switch_protocols(std::move(take_over), loan->answer, has_checksums, lends);
+    return links::switch_protocols(std::move(take_over), loan->answer, has_checksums,
+                                   lends ? options_.lending_host : std::nullopt);
   }
 
   void give_up(RunSpec spec, plan::Rank rank, Error why) {
@@ -140,7 +144,22 @@ class DataPlane::Impl final : public Surroundings {
   }
 
  private:
+  // Peers that read memory of GPUs here hear that their runs have ended, and say when they read no more.
+  void begin_end() {
+    engine_.stop();
+    end_when_returned(now() + returns_within);
+  }
+
+  void end_when_returned(TimePoint until) {
+    if (!engine_.has_lent() || now() >= until) return end();
+    end_timer_.expires_after(device_pause);
+    end_timer_.async_wait([this, until](boost::system::error_code error) {
+      if (!error) end_when_returned(until);
+    });
+  }
+
   void end() {
+    has_ended_ = true;
     engine_.shut_down();
     shm_.let_go();
     tasks_.cancel();
@@ -152,9 +171,9 @@ class DataPlane::Impl final : public Surroundings {
 
   // What was posted before this has been done when the loop has nothing more to do at once.
   void end_in_the_loop() {
-    end();
+    begin_end();
     context_.restart();
-    while (context_.poll() != 0 || tasks_.size() != 0) {}
+    while (context_.poll() != 0 || tasks_.size() != 0 || !has_ended_) {}
   }
 
   // Any thread.
@@ -264,16 +283,15 @@ class DataPlane::Impl final : public Surroundings {
     co_await asio::post(asio::use_awaitable);  // dial() answers later
     auto offer = shm_.offer(peer);
     // Named, because g++ 12 destroys an aggregate temporary of a full expression with co_await twice.
-    auto introduction =
-        links::to_fields({options_.worker, options_.incarnation, described(offer),
-                          links::checksum_offer(options_.checksums, peer.url), options_.lends_gpu_memory});
+    auto introduction = links::to_fields({options_.worker, options_.incarnation, described(offer),
+                                          links::checksum_offer(options_.checksums, peer.url), options_.lending_host});
     auto upgraded = co_await client_.upgrade(peer.url + std::string(links::link_path),
                                              std::string(links::link_protocol), std::move(introduction), deadline);
     if (upgraded.has_error()) {
       engine_.dialed(outlet, Error(links::LinkErrc::closed, upgraded.error().detail));
       co_return;
     }
-    bool const lends = options_.lends_gpu_memory && links::read_borrows_answer(upgraded->fields);
+    bool const lends = options_.lending_host && links::read_borrows_answer(upgraded->fields) == options_.lending_host;
     engine_.dialed(outlet, link_of(peer, std::move(*upgraded), std::move(offer)), lends);
   }
 
@@ -323,6 +341,8 @@ class DataPlane::Impl final : public Surroundings {
   asio::steady_timer timer_;
   asio::steady_timer device_timer_;
   bool polls_devices_soon_ = false;
+  asio::steady_timer end_timer_;
+  bool has_ended_ = false;
   TrafficBook traffic_;
   TcpLinks tcp_;
   ShmLinks shm_;

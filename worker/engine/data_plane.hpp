@@ -146,8 +146,9 @@ struct DataPlaneOptions {
   // Outlives the data plane.
   memory::Arena* arena = nullptr;
   // Memory of GPUs that runs lie in is lent to peers of this host, which read it where it lies, and theirs is read: the
-  // GPUs of all runs outlive the data plane then.
-  bool lends_gpu_memory = false;
+  // GPUs of all runs outlive the data plane then. The number is this host's (links/host_number.hpp); nothing: nobody
+  // reads anybody's.
+  std::optional<std::uint64_t> lending_host;
   // What peers get to see when a link is opened; outlives the data plane.
   http::Credentials const* credentials = nullptr;
   // Of the frames on connections. Shared memory has none.

@@ -142,7 +142,7 @@ bool Engine::is_fenced(Identity const& peer) const {
 void Engine::adopt(std::shared_ptr<links::Link> link, Identity peer, bool lends) {
   {
     Hold const hold(*this);
-    auto& inlet = *inlets_.emplace_back(std::make_unique<Inlet>(*this, std::move(peer)));
+    auto& inlet = *inlets_.emplace_back(std::make_unique<Inlet>(*this, std::move(peer), next_inlet_++));
     inlet.attach(std::move(link), lends);
     if (shut_down_)
       inlet.refuse_link(EngineErrc::aborted, options_.worker + " stops");
@@ -282,7 +282,7 @@ void Engine::end_run(Run& run, std::optional<Failure> failure) {
     unrested_.push_back({std::move(dead), std::move(failure), now + device_patience});
     return surroundings_.deadline_changed();
   }
-  dead_runs_.emplace_back(std::move(dead))->end(failure, now);
+  dead_runs_.emplace_back(std::move(dead))->end(failure, now, Run::Memory::goes);
 }
 
 void Engine::fail_all(Failure const& failure) {
@@ -295,10 +295,12 @@ Engine::TimePoint Engine::next_deadline() const {
   auto next = TimePoint::max();
   for (auto const& [id, run] : runs_) next = std::min(next, run->next_deadline());
   for (auto const& each : unrested_) next = std::min(next, each.give_up);
+  if (!stuck_.empty() || borrowed_arenas_.has_leaving()) next = std::min(next, look_at_stuck_);
   return next;
 }
 
 void Engine::check_deadlines() {
+  look_for_standstill();
   auto const now = surroundings_.now();
   std::vector<std::uint64_t> ids;
   for (auto const& [id, run] : runs_)
@@ -448,10 +450,18 @@ void Engine::bury() {
   std::erase_if(inlets_, [](auto const& inlet) { return inlet->is_closed(); });
 }
 
+void Engine::stop() {
+  {
+    Hold const hold(*this);
+    shut_down_ = true;
+    fail_all({EngineErrc::aborted, options_.worker + " stops", {}, {}});
+  }
+  settle();
+}
+
 void Engine::shut_down() {
+  stop();
   std::optional<Hold> hold(std::in_place, *this);
-  shut_down_ = true;
-  fail_all({EngineErrc::aborted, options_.worker + " stops", {}, {}});
   wait_until_devices_rest();
   for (auto& [id, outlet] : outlets_) outlet->fail(Error(links::LinkErrc::closed, "the worker stops"));
   for (auto& inlet : inlets_) inlet->fail(Error(links::LinkErrc::closed, "the worker stops"));

@@ -54,7 +54,11 @@ class Engine {
   void adopt(std::shared_ptr<links::Link> link, Identity peer, bool lends = false);
   void fence(std::string const& worker, std::uint64_t incarnation);
   void retire(Retired epoch);
-  // All runs end with `aborted`, all links close, everything later fails at once.
+  // All runs end with `aborted`, and everything later fails at once; peers are told, and give back what they borrowed.
+  void stop();
+  // A peer may still read memory of a run that has ended here. Asked after stop(), for a while.
+  [[nodiscard]] bool has_lent();
+  // Stops, and all links close.
   void shut_down();
 
   // The answer to Surroundings::dial. The detail of an error names the URL. `lends`: the handshake says that opens may
@@ -106,6 +110,10 @@ class Engine {
   };
   // No work of a run takes longer on a device that works.
   static constexpr std::chrono::seconds device_patience{10};
+  // A process that has not run for so long reads no more in place: what was lent to it may be somebody else's by now.
+  static constexpr std::chrono::seconds standstill{5};
+  // How often to look at what never came to rest.
+  static constexpr std::chrono::seconds stuck_pause{1};
 
   [[nodiscard]] DataPlaneOptions const& options() const { return options_; }
   [[nodiscard]] Run* find_run(std::uint64_t run);
@@ -146,6 +154,8 @@ class Engine {
   // The memory that an open lends, and what the peer is told of it; null: what it lies in is not to be read here.
   [[nodiscard]] Borrowed borrow(Run const& run, Identity const& peer, links::Lend const& lend, links::Borrow& told);
   bool poll_unrested();
+  // Before anything that was read in place counts.
+  void look_for_standstill();
   void wait_until_devices_rest();
   void reject(RunDone const& done, Failure const& why);
   [[nodiscard]] Outlet& outlet_to(Peer const& peer, TimePoint deadline);
@@ -171,7 +181,7 @@ class Engine {
   std::unordered_map<std::uint64_t, std::unique_ptr<Run>> runs_;
   std::map<std::uint64_t, std::unique_ptr<Outlet>> outlets_;
   std::vector<std::unique_ptr<Inlet>> inlets_;
-  std::uint64_t next_outlet_ = 1;
+  std::uint64_t next_outlet_ = 1, next_inlet_ = 1;
   std::map<std::string, std::uint64_t> current_incarnation_;  // of fenced workers
   RetiredEpochs retired_;
   std::unordered_map<std::uint64_t, Ended> ended_;
@@ -185,7 +195,8 @@ class Engine {
   BorrowedArenas borrowed_arenas_;
   std::vector<Unrested> unrested_;
   std::vector<std::unique_ptr<Run>> stuck_;  // that never came to rest
-  bool held_ = false;                        // settle() does nothing: somebody up the stack goes on when it is done
+  TimePoint look_at_stuck_{};
+  bool held_ = false;  // settle() does nothing: somebody up the stack goes on when it is done
   bool shut_down_ = false;
 };
 

@@ -18,8 +18,8 @@ constexpr std::size_t timed_bytes = 16384;
 
 }  // namespace
 
-Inlet::Inlet(Engine& engine, Identity peer)
-    : Connection(engine, std::move(peer)), scratch_(std::make_unique_for_overwrite<Memory>()) {}
+Inlet::Inlet(Engine& engine, Identity peer, std::uint64_t number)
+    : Connection(engine, std::move(peer)), number_(number), scratch_(std::make_unique_for_overwrite<Memory>()) {}
 
 ReceiveChannel* Inlet::find(std::uint64_t run) {
   for (auto* channel : channels_)
@@ -293,6 +293,7 @@ Status Inlet::answer_open(Run& run, links::DecodedOpen const& decoded, std::uint
     send_borrow(id, epoch, told);
   }
   answer.channel->inlet = this;
+  answer.channel->inlet_number = number_;
   channels_.push_back(answer.channel);
   answer.channel->opened(std::move(borrowed));
   if (auto failure = run.device_failure()) {

@@ -18,7 +18,10 @@ class Run;
 
 class Inlet final : public Connection {
  public:
-  Inlet(Engine& engine, Identity peer);
+  Inlet(Engine& engine, Identity peer, std::uint64_t number);
+
+  // Of this one among all of the engine, ever.
+  [[nodiscard]] std::uint64_t number() const { return number_; }
 
   // This rank starts the run: an open that waits here is answered, and what came with it is delivered.
   void start(Run& run);
@@ -75,6 +78,7 @@ class Inlet final : public Connection {
   [[nodiscard]] std::size_t find_early(std::uint64_t run) const;  // early_.size() if there is none
   void forget_early(std::size_t index);
 
+  std::uint64_t const number_;
   std::vector<ReceiveChannel*> channels_;
   OnceQueue<ReceiveChannel> scheduled_;
   std::vector<std::unique_ptr<Early>> early_;

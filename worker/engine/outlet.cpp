@@ -80,13 +80,13 @@ Status Outlet::frame_arrives(FrameHeader const& header) {
       collect(header);
       return ok();
     case FrameType::borrow:
-      if (!may_lend()) return bad("borrow frame on a link that lends nothing");
+    case FrameType::read:
+    case FrameType::returned:
+      if (!may_lend()) return bad(std::string(name(header.type)) + " frame on a link that lends nothing");
+      if (header.type == FrameType::read) return read_arrived(header);
+      if (header.type == FrameType::returned) return returned_arrived(header);
       collect(header);
       return ok();
-    case FrameType::read:
-      return read_arrived(header);
-    case FrameType::returned:
-      return returned_arrived(header);
     case FrameType::grant:
       break;
   }
@@ -140,7 +140,8 @@ void Outlet::lost(Error const& why) {
   auto const now = engine_.surroundings_.now();
   for (auto* channel : channels_)
     if (auto loan = channel->loan()) loans_.push_back(std::move(loan));
-  for (auto const& loan : loans_) loan->link_ended(now);
+  bool const by_peer = why.code == links::LinkErrc::closed;
+  for (auto const& loan : loans_) loan->link_ended(now, by_peer);
   auto const channels = std::move(channels_);
   channels_.clear();
   for (auto* channel : channels) channel->outlet = nullptr;

@@ -22,7 +22,8 @@ class Outlet final : public Connection {
 
   [[nodiscard]] std::string const& url() const { return url_; }
 
-  // What the open of a run on this GPU is to lend: nothing unless the link allows it, and the peer has not refused it.
+  // What the open of a run on this GPU is to lend: nothing unless the link allows it, and the peer has not refused it
+  // lately.
   [[nodiscard]] std::optional<links::Lend> lend(DeviceWork& device);
 
   void add(SendChannel& channel);
@@ -55,8 +56,12 @@ class Outlet final : public Connection {
   OnceQueue<SendChannel> scheduled_;
   std::size_t in_flight_ = 0;  // frames of messages that the link has
   std::chrono::steady_clock::time_point busy_since_;
-  std::vector<std::shared_ptr<Loan>> loans_;       // of runs that have ended
-  std::vector<devices::GpuUnit const*> unwanted_;  // whose memory the peer cannot map
+  std::vector<std::shared_ptr<Loan>> loans_;  // of runs that have ended
+  struct Unwanted {
+    devices::GpuUnit const* unit = nullptr;
+    std::chrono::steady_clock::time_point until;
+  };
+  std::vector<Unwanted> unwanted_;  // whose memory the peer could not map
 };
 
 }  // namespace chorus::engine

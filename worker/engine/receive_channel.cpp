@@ -106,6 +106,9 @@ std::string ReceiveChannel::where() const {
       return "receiving message " + std::to_string(m + 1) + " of " + std::to_string(messages_.size()) + " (step " +
              std::to_string(i + 1) + " of " + std::to_string(state_.program.instructions.size()) + ")";
   }
+  for (auto const& message : messages_)
+    if (opened_ && state_.board.done(message.instruction) < state_.board.total(message.instruction))
+      return "taking in what it sent";
   return "waiting for it to open the run";
 }
 

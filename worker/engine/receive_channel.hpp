@@ -38,7 +38,8 @@ class ReceiveChannel {
 
   // The inlet that carries the channel; null until the peer's open was accepted and after it was lost.
   Inlet* inlet = nullptr;
-  bool is_queued = false;  // with the inlet
+  std::uint64_t inlet_number = 0;  // of the one that carries it, or did
+  bool is_queued = false;          // with the inlet
 
   // The peer agrees. It lends this memory, where its messages are to be read; null: they come in data frames.
   virtual void opened(Borrowed lent);

@@ -299,7 +299,11 @@ bool Run::has_back_what_it_lent(TimePoint now) const {
   });
 }
 
-void Run::end(std::optional<Failure> const& failure, TimePoint now) {
+bool Run::reads_in_place() const {
+  return std::any_of(receives_.begin(), receives_.end(), [](auto const& channel) { return channel->reads_in_place(); });
+}
+
+void Run::end(std::optional<Failure> const& failure, TimePoint now, Memory memory) {
   ended_ = true;
   auto const seconds = [](auto duration) { return std::chrono::duration<double>(duration).count(); };
   RunResult result;
@@ -317,7 +321,6 @@ void Run::end(std::optional<Failure> const& failure, TimePoint now) {
   result.instructions = timeline_.steps(state_.board.totals());
   result.wait_seconds = waited_seconds(result.instructions,
                                        std::chrono::duration_cast<std::chrono::nanoseconds>(result.duration).count());
-  bool const keeps_memory = !device_rests() || !has_back_what_it_lent(now);
   if (device_) {
     auto report = device_->report(started_);
     result.gpu = report.use;
@@ -325,7 +328,7 @@ void Run::end(std::optional<Failure> const& failure, TimePoint now) {
     if (!device_rests()) device_->give_up();
   }
   auto const done = std::move(done_);
-  if (!keeps_memory) {
+  if (memory == Memory::goes) {
     device_.reset();
     spec_.owner.reset();
   }

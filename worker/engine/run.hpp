@@ -98,10 +98,13 @@ class Run {
   [[nodiscard]] bool device_rests() { return device_ == nullptr || device_->rests(); }
   // and no peer reads what it has lent.
   [[nodiscard]] bool has_back_what_it_lent(TimePoint now) const;
+  // Memory of peers.
+  [[nodiscard]] bool reads_in_place() const;
 
-  // Calls `done`. Nothing of the run is used afterwards, and its memory may be gone. Device and peers rest, or have not
-  // come to rest for so long that the device counts as lost: then what they may still use is kept with the run.
-  void end(std::optional<Failure> const& failure, TimePoint now);
+  // Calls `done`. Nothing of the run is used afterwards, and its memory may be gone, where device and peers rest; where
+  // they have not come to rest for so long that the device counts as lost, what they may still use stays with the run.
+  enum class Memory : std::uint8_t { goes, stays };
+  void end(std::optional<Failure> const& failure, TimePoint now, Memory memory);
   // It is over, and ends when device and peers rest.
   void stop() { ended_ = true; }
   [[nodiscard]] bool ended() const { return ended_; }

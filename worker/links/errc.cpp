@@ -16,6 +16,8 @@ class LinkCategory final : public std::error_category {
         return "a frame that cannot be";
       case LinkErrc::corrupt_frame:
         return "a frame that was changed on the way";
+      case LinkErrc::broken:
+        return "the link broke";
       case LinkErrc::bad_handshake:
         return "a link handshake that cannot be";
     }

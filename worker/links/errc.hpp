@@ -9,6 +9,7 @@ enum class LinkErrc {
   closed = 1,     // the other side closed the connection, or it broke; the detail is what the system said
   bad_frame,      // what arrived cannot be; the detail says what is wrong with it
   corrupt_frame,  // its checksum says that its bytes were changed on the way; the detail says which frame
+  broken,         // it ended here or on the way: the peer may know nothing of that
   bad_handshake,  // the upgrade request lacks a field, or has one that cannot be
 };
 

@@ -18,7 +18,7 @@ constexpr std::string_view checksum = "Chorus-Checksum";
 constexpr std::string_view crc32c = "crc32c";
 constexpr std::string_view crc32c_possible = "crc32c; possible";
 constexpr std::string_view device_memory = "Chorus-Device-Memory";
-constexpr std::string_view ipc = "ipc";
+constexpr std::string_view ipc_on_host = "ipc; host=";
 constexpr std::size_t why_not_bytes_max = 200;
 
 Error bad(std::string why) { return {LinkErrc::bad_handshake, std::move(why)}; }
@@ -50,6 +50,17 @@ std::optional<SharedMemory> from_text(std::string_view text) {
     if (!is_last) text.remove_prefix(end + 1);
   }
   return SharedMemory{{numbers[0], {numbers[1], numbers[2]}, numbers[3]}, numbers[4]};
+}
+
+void set_host(http::Fields& fields, std::uint64_t host) {
+  fields.set(std::string(device_memory), std::string(ipc_on_host) + api::to_hex(host));
+}
+
+// What cannot be one is none.
+std::optional<std::uint64_t> find_host(http::Fields const& fields) {
+  auto const text = fields.find(device_memory);
+  if (!text || !text->starts_with(ipc_on_host)) return std::nullopt;
+  return api::from_hex(text->substr(ipc_on_host.size()));
 }
 
 bool is_loopback(std::string_view url) {
@@ -88,7 +99,7 @@ http::Fields to_fields(Introduction const& self) {
   if (self.shared_memory) fields.set("Chorus-Shared-Memory", to_text(*self.shared_memory));
   if (self.checksums != ChecksumOffer::none)
     fields.set(std::string(checksum), std::string(self.checksums == ChecksumOffer::wanted ? crc32c : crc32c_possible));
-  if (self.lends) fields.set(std::string(device_memory), std::string(ipc));
+  if (self.lending_host) set_host(fields, *self.lending_host);
   return fields;
 }
 
@@ -114,7 +125,7 @@ Result<Introduction> read_introduction(http::Fields const& fields) {
     introduction.checksums = ChecksumOffer::wanted;
   else if (offer == crc32c_possible)
     introduction.checksums = ChecksumOffer::possible;
-  introduction.lends = fields.find(device_memory) == ipc;
+  introduction.lending_host = find_host(fields);
   return introduction;
 }
 
@@ -133,16 +144,16 @@ Result<bool> read_checksums_answer(http::Fields const& fields) {
   return bad("Chorus-Checksum: something else than crc32c");
 }
 
-bool read_borrows_answer(http::Fields const& fields) { return fields.find(device_memory) == ipc; }
+std::optional<std::uint64_t> read_borrows_answer(http::Fields const& fields) { return find_host(fields); }
 
 http::Response switch_protocols(http::Upgrade take_over, SharedMemoryAnswer const& answer, bool has_checksums,
-                                bool borrows) {
+                                std::optional<std::uint64_t> borrowing_host) {
   http::Response response(101);
   if (answer.accepted) response.fields.set("Chorus-Shared-Memory", std::string(accepted));
   if (!answer.why_not.empty())
     response.fields.set("Chorus-Shared-Memory", std::string(declined) + printable(answer.why_not));
   if (has_checksums) response.fields.set(std::string(checksum), std::string(crc32c));
-  if (borrows) response.fields.set(std::string(device_memory), std::string(ipc));
+  if (borrowing_host) set_host(response.fields, *borrowing_host);
   response.fields.set("Connection", "Upgrade");
   response.fields.set("Upgrade", std::string(link_protocol));
   response.upgrade = std::move(take_over);

@@ -47,7 +47,8 @@ struct Introduction {
   std::uint64_t incarnation = 0;
   std::optional<SharedMemory> shared_memory{};
   ChecksumOffer checksums = ChecksumOffer::none;
-  bool lends = false;  // device memory to who reads it where it lies (lending.hpp)
+  // Lends device memory to who reads it where it lies (lending.hpp), on this host (host_number.hpp); nothing: does not.
+  std::optional<std::uint64_t> lending_host{};
   friend bool operator==(Introduction const&, Introduction const&) = default;
 };
 
@@ -66,12 +67,12 @@ struct SharedMemoryAnswer {
 
 // The 101; `take_over` gets the connection.
 [[nodiscard]] http::Response switch_protocols(http::Upgrade take_over, SharedMemoryAnswer const& answer,
-                                              bool has_checksums, bool borrows = false);
+                                              bool has_checksums, std::optional<std::uint64_t> borrowing_host = {});
 
 // From the 101's fields. Text is made printable. Errors: LinkErrc::bad_handshake.
 [[nodiscard]] Result<SharedMemoryAnswer> read_answer(http::Fields const& fields);
 [[nodiscard]] Result<bool> read_checksums_answer(http::Fields const& fields);
-// Whether opens on this link may lend device memory.
-[[nodiscard]] bool read_borrows_answer(http::Fields const& fields);
+// The host on which the acceptor would read device memory that opens on this link lend; nothing: it would not.
+[[nodiscard]] std::optional<std::uint64_t> read_borrows_answer(http::Fields const& fields);
 
 }  // namespace chorus::links

@@ -101,10 +101,15 @@ TEST_CASE("what is said of checksums is understood at the other end") {
 }
 
 TEST_CASE("that memory of GPUs may be lent is said, and taken up or not") {
-  for (bool const lends : {true, false}) {
-    Introduction const self{.worker = "w7", .incarnation = 1, .lends = lends};
-    CHECK(read_introduction(request_of(self)).value() == self);
+  Introduction const lender{.worker = "w7", .incarnation = 1, .lending_host = 0x1234};
+  CHECK(*to_fields(lender).find("Chorus-Device-Memory") == "ipc; host=0000000000001234");
+  CHECK(read_introduction(request_of(lender)).value() == lender);
+  CHECK(!read_introduction(request_of({"w7", 1, {}}))->lending_host);
+  for (auto const* unknown : {"ipc", "ipc; host=1234", "ipc; host=000000000000123g", "rdma"}) {
+    auto fields = request_of({"w7", 1, {}});
+    fields.set("Chorus-Device-Memory", unknown);
+    CHECK(!read_introduction(fields)->lending_host);
   }
-  for (bool const borrows : {true, false})
-    CHECK(read_borrows_answer(switch_protocols({}, {}, false, borrows).fields) == borrows);
+  for (auto const host : {std::optional<std::uint64_t>(0x1234), std::optional<std::uint64_t>()})
+    CHECK(read_borrows_answer(switch_protocols({}, {}, false, host).fields) == host);
 }

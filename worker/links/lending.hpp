@@ -32,7 +32,7 @@ static_assert(std::is_trivially_copyable_v<Lend> && std::has_unique_object_repre
 enum class Way : std::uint32_t {
   in_place = 1,  // reads them where they lie
   in_frames,     // this time in data frames
-  refused,       // it cannot map this memory: there is no use in lending it again on this link
+  refused,       // it cannot map this memory on the GPU of this run
 };
 
 struct BorrowHead {

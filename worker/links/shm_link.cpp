@@ -118,7 +118,7 @@ void ShmLink::peer_left() {
 
 void ShmLink::fail(Error why) {
   if (closed_ || closing_) return;
-  if (is_broken()) why = Error(LinkErrc::closed, "the shared memory of the link was truncated");
+  if (is_broken()) why = Error(LinkErrc::broken, "the shared memory of the link was truncated");
   auto* const handler = handler_;
   close();
   handler->link_closed(std::move(why));
@@ -315,7 +315,7 @@ bool ShmLink::read() {
     RingReceiver::Record record;
     auto const there = in_.look(record);
     if (there.has_error() || is_broken()) {
-      fail(there.has_error() ? there.error() : Error(LinkErrc::closed, ""));
+      fail(there.has_error() ? there.error() : Error(LinkErrc::broken, ""));
       return true;
     }
     if (!*there) break;
@@ -343,7 +343,7 @@ Status ShmLink::take(RingReceiver::Record const& record) {
   if (payload.has_error()) return payload.error();
   handler_->payload_at(*payload);
   if (closed_) return ok();
-  if (is_broken()) return Error(LinkErrc::closed, "");
+  if (is_broken()) return Error(LinkErrc::broken, "");
   if (record.head.kind == RecordKind::reference && !in_.still_stands()) {
     handler_->payload_withdrawn();
     return ok();

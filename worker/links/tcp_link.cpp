@@ -199,7 +199,10 @@ void TcpLink::read_failed(error_code error) {
              : tls_ && !tls_->why().empty() ? tls_->why()
                                             : error.message();
   if (reader_.within_frame()) why += " in the middle of a frame";
-  fail(Error(LinkErrc::closed, std::move(why)));
+  auto const first = write_error_ ? write_error_ : error;
+  bool const by_peer =
+      first == asio::error::eof || first == asio::error::connection_reset || first == asio::error::broken_pipe;
+  fail(Error(by_peer ? LinkErrc::closed : LinkErrc::broken, std::move(why)));
 }
 
 void TcpLink::write() {

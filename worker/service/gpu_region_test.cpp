@@ -112,6 +112,31 @@ TEST_CASE("a result appears in the client's memory, wherever it was made") {
   CHECK(group.at(0).version_of("x") == 2);
 }
 
+// What is mapped of another process is seen by the GPU that it was mapped for, whatever access GPUs have to each other.
+TEST_CASE("a client's memory is one of several tensors of a name, on GPUs that see each other") {
+  auto doubles = make_doubles(2);
+  for (std::size_t const one : {0u, 1u}) doubles.gpus[one]->neighbour(doubles.gpus[1 - one]->info().uuid);
+  Client client;
+  LiveGroup group(
+      1, [](WorkerOptions& options) { options.allows_client_shm = true; },
+      [&](std::size_t) { return std::move(doubles.found); });
+  group.assign(1);
+  auto& worker = group.at(0);
+  std::vector<float> const ours(4, 2);
+  std::string const bytes(reinterpret_cast<char const*>(ours.data()), 16);
+  CHECK(worker
+            .put("/v1/tensors/grad%2F0", bytes,
+                 {{"Tensor-Dtype", "f32"}, {"Tensor-Shape", "4"}, {"Tensor-Device", "cuda:1"}},
+                 "application/octet-stream")
+            .status == 201);
+  CHECK(worker.put("/v1/shm/cuda/mine", client.request(0, 4096)).status == 201);
+  client.write(0, {1, 2, 3, 4});
+  CHECK(worker.put("/v1/tensors/grad%2F1", place(4, 0)).status == 201);
+  for (auto const& answer : group.all_reduce(R"({"tensor":"grad"})")) CHECK_MESSAGE(answer.status == 200, answer.body);
+  CHECK(client.read(0, 4) == std::vector<float>{3, 4, 5, 6});
+  CHECK(worker.get_tensor<float>("grad%2F0") == std::vector<float>{3, 4, 5, 6});
+}
+
 TEST_CASE("a handle that is none, and a size that the driver does not confirm, are refused") {
   GpuWorker worker(1, allowing());
   Client client;

@@ -1,6 +1,8 @@
 // Collectives over tensors that lie on GPUs, on some ranks or on all of them.
 #include <doctest/doctest.h>
 
+#include <sstream>
+
 #include "http/json.hpp"
 #include "worker/service/testing/doubles.hpp"
 #include "worker/service/testing/live_group.hpp"
@@ -50,6 +52,21 @@ class GpuGroup {
   std::vector<std::vector<devices::testing::GpuDouble*>> gpus;  // by rank
   LiveGroup group;
 };
+
+// Bytes that the worker's two GPUs have copied so.
+double copied(LiveWorker& worker, std::string const& direction) {
+  auto const text = worker.metrics();
+  double sum = 0;
+  for (std::string const device : {"cuda:0", "cuda:1"}) {
+    auto const series = "chorus_gpu_copied_bytes_total{device=\"" + device + "\",direction=\"" + direction + "\"} ";
+    auto const at = text.find(series);
+    REQUIRE(at != std::string::npos);
+    double bytes = 0;
+    std::istringstream(text.substr(at + series.size(), 40)) >> bytes;
+    sum += bytes;
+  }
+  return sum;
+}
 
 void check_all_ok(std::vector<Answer> const& answers) {
   for (auto const& answer : answers) CHECK_MESSAGE(answer.status == 200, answer.body);
@@ -147,6 +164,22 @@ TEST_CASE("several tensors of one name, one per GPU and one in the host's memory
   g.put(0, "grad%2F0", "cuda:0", Floats(3000, 5));
   check_all_ok(g.group.call("broadcast", R"({"tensor":"grad"})"));
   for (std::size_t rank = 0; rank < 2; ++rank) CHECK((g.values_of(rank, "grad%2F2") == Floats(3000, 5)));
+}
+
+TEST_CASE("several tensors of one name on GPUs that see each other: summed in slices, no byte through the host") {
+  GpuGroup g({"cpu"});
+  for (auto* const one : g.gpus[0])
+    for (auto const* const other : g.gpus[0])
+      if (one != other) one->neighbour(other->info().uuid);
+  constexpr std::size_t count = 300'000;  // more than one GPU does alone
+  for (std::size_t part = 0; part < 3; ++part)
+    g.put(0, "grad%2F" + std::to_string(part), part == 1 ? "cuda:0" : "cuda:1",
+          Floats(count, static_cast<float>(part + 1)));
+  auto const before = copied(g.group.at(0), "in") + copied(g.group.at(0), "out");
+  check_all_ok(g.group.all_reduce(R"({"tensor":"grad"})"));
+  CHECK(copied(g.group.at(0), "in") + copied(g.group.at(0), "out") == before);
+  CHECK(copied(g.group.at(0), "peer") > static_cast<double>(count * sizeof(float)));
+  for (int part = 0; part < 3; ++part) CHECK((g.values_of(0, "grad%2F" + std::to_string(part)) == Floats(count, 6)));
 }
 
 TEST_CASE("a GPU that has no room for the result is a refusal that names the rank, and the input stays") {

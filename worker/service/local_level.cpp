@@ -4,6 +4,7 @@
 
 #include "collectives/algorithms/catalogue.hpp"
 #include "worker/devices/cuda/gpus.hpp"
+#include "worker/devices/cuda/together.hpp"
 #include "worker/devices/reduce.hpp"
 #include "worker/service/problems.hpp"
 
@@ -34,6 +35,21 @@ std::optional<Problem> compare(RunOrder const& order, tensors::Tensor const& fir
   Problem problem(ProblemCode::mismatch, what(other) + ", " + what(first));
   problem.ranks = {order.rank};
   return problem;
+}
+
+// What a client has lent is seen by the GPU that it was mapped for alone.
+bool is_all_ours(std::span<tensors::Tensor const> parts) {
+  return std::ranges::all_of(
+      parts, [](auto const& part) { return part.data->gpu() == nullptr || part.data->region() == nullptr; });
+}
+
+// The GPUs on which parts lie, the first one first.
+std::vector<devices::GpuUnit*> units_of(std::vector<tensors::Tensor> const& parts, devices::GpuUnit* first) {
+  std::vector<devices::GpuUnit*> units{first};
+  for (auto const& part : parts)
+    if (auto* const unit = part.data->gpu(); unit != nullptr && std::ranges::find(units, unit) == units.end())
+      units.push_back(unit);
+  return units;
 }
 
 }  // namespace
@@ -97,13 +113,18 @@ std::vector<std::shared_ptr<tensors::Block const>> LocalLevel::blocks() const {
 }
 
 Status LocalLevel::allocate(tensors::Pool& pool, bool brings, bool gets) {
+  if (gpu_ != nullptr) {
+    team_ = units_of(parts_, gpu_);
+    if (!is_all_ours(parts_) || !devices::see_each_other(team_)) team_ = {gpu_};
+  }
   if (brings && !reduction_.empty()) {
     auto block = tensors::acquire(pool, gpu_, parts_.front().data->size_bytes());
     if (!block) return block.error();
     combined_ = std::move(*block);
     for (auto const& part : parts_) {
       staged_.emplace_back();
-      if (part.data->gpu() == gpu_) continue;
+      auto* const unit = part.data->gpu();
+      if (unit == gpu_ || (unit != nullptr && is_all_ours({&part, 1}) && gpu_->sees(*unit))) continue;
       auto staged = tensors::acquire_on(*gpu_, part.data->size_bytes());
       if (!staged) return staged.error();
       staged_.back() = std::move(*staged);
@@ -134,16 +155,20 @@ Checked<std::vector<plan::Program>> LocalLevel::plan(Op op) const {
 }
 
 Status LocalLevel::combine_on_gpu() {
-  std::vector<std::byte const*> sources;
+  std::vector<devices::Placed> sources;
   for (std::size_t part = 0; part < parts_.size(); ++part) {
+    auto const& block = parts_[part].data;
     auto const& staged = staged_[part];
     if (staged != nullptr)
-      if (auto const copied = tensors::copy(*parts_[part].data, *staged); !copied) return copied;
-    sources.push_back(staged != nullptr ? staged->data() : parts_[part].data->data());
+      if (auto const copied = tensors::copy(*block, *staged); !copied) return copied;
+    // Only read.
+    auto* const data = staged != nullptr ? staged->data() : const_cast<std::byte*>(block->data());
+    sources.push_back({staged != nullptr ? gpu_ : block->gpu(), data});
   }
-  auto* const destination = combined_->data();
   auto const sums = reduce_ == ReduceOp::avg ? ReduceOp::sum : reduce_;
-  return gpu_->fold(sums, dtype(), {sources.data(), sources.size(), &destination, 1, elements()});
+  bool const is_small = combined_->size_bytes() < devices::together_bytes_min;
+  auto const team = std::span(team_).first(is_small ? 1 : team_.size());
+  return devices::fold_together(team, sums, dtype(), sources, {gpu_, combined_->data()}, elements());
 }
 
 Status LocalLevel::combine() {
@@ -170,16 +195,24 @@ Status LocalLevel::spread(std::span<std::byte> result) {
       return divided;
   }
   bool const is_of_gpus = std::ranges::any_of(results_, [](auto const& block) { return block->gpu() != nullptr; });
-  if (is_of_gpus) {
-    for (auto const& block : results_)
-      if (auto const copied = tensors::copy(result, gpu_, *block); !copied) return copied;
-    return ok();
-  }
+  if (is_of_gpus) return spread_on_gpus(result);
   std::vector<LocalBuffers> buffers;
   for (auto const& block : results_) buffers.push_back({{}, block->bytes()});
   buffers.front().input = result;
   engine::run_local_collective(distribution_, dtype(), reduce_, {elements(), {}, {}}, buffers);
   return ok();
+}
+
+Status LocalLevel::spread_on_gpus(std::span<std::byte> result) {
+  std::vector<devices::Placed> together;
+  for (auto const& block : results_) {
+    bool const is_of_team = gpu_ != nullptr && std::ranges::find(team_, block->gpu()) != team_.end();
+    if (is_of_team)
+      together.push_back({block->gpu(), block->data()});
+    else if (auto const copied = tensors::copy(result, gpu_, *block); !copied)
+      return copied;
+  }
+  return together.empty() ? ok() : devices::spread_together({gpu_, result.data()}, together, result.size());
 }
 
 HeldResult LocalLevel::results() const {

@@ -35,8 +35,9 @@ class LocalLevel final : public LowerLevel {
   // Workers may have different numbers of parts; what avg divides by, all have been told.
   [[nodiscard]] std::uint64_t agreement() const override { return 0; }
   [[nodiscard]] std::string agreement_text() const override { return ""; }
-  // Where a part lies on a GPU, all are reduced on the first such one, in one pass and in their order, whatever
-  // algorithm there is for the host's memory; a broadcast begins where the first part lies.
+  // Where a part lies on a GPU, all are reduced to the first such one, in one pass and in their order, whatever
+  // algorithm there is for the host's memory: each GPU takes a slice if they see each other's memory, the first one all
+  // of it otherwise. A broadcast begins where the first part lies.
   [[nodiscard]] devices::GpuUnit* gpu() const override { return gpu_; }
   [[nodiscard]] Status allocate(tensors::Pool& pool, bool brings, bool gets) override;
 
@@ -53,6 +54,7 @@ class LocalLevel final : public LowerLevel {
   LocalLevel(RunOrder const& order, std::vector<tensors::Tensor> parts);
   [[nodiscard]] http::Checked<std::vector<plan::Program>> plan(Op op) const;
   [[nodiscard]] Status combine_on_gpu();
+  [[nodiscard]] Status spread_on_gpus(std::span<std::byte> result);
 
   Op const op_;
   ReduceOp const reduce_;
@@ -60,10 +62,11 @@ class LocalLevel final : public LowerLevel {
   std::uint64_t const contributions_;
   std::vector<tensors::Tensor> const parts_;
   devices::GpuUnit* gpu_ = nullptr;
+  std::vector<devices::GpuUnit*> team_;  // gpu_, and the others with parts if all of them see each other
   std::uint64_t version_ = 0;
   std::vector<plan::Program> reduction_, distribution_;  // per part; root 0
   std::shared_ptr<tensors::Block> combined_;
-  std::vector<std::shared_ptr<tensors::Block>> staged_;  // on gpu_, of parts that lie elsewhere; null of others
+  std::vector<std::shared_ptr<tensors::Block>> staged_;  // on gpu_, of parts that it does not see; null of others
   std::vector<std::shared_ptr<tensors::Block>> results_;
 };
 

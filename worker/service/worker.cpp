@@ -7,6 +7,7 @@
 #include "http/logging/log.hpp"
 #include "metrics/build.hpp"
 #include "worker/devices/nvml/gpu_report.hpp"
+#include "worker/links/host_number.hpp"
 #include "worker/service/link_list.hpp"
 #include "worker/service/probe_routes.hpp"
 
@@ -114,7 +115,8 @@ struct Worker::Runs {
                .spin = worker.options_.spin,
                .loop = worker.options_.has_threads ? nullptr : &worker.control_,
                .arena = worker.arena_.get(),
-               .lends_gpu_memory = worker.options_.lends_gpu_memory && worker.gpus_.size() != 0,
+               .lending_host =
+                   worker.options_.lends_gpu_memory && worker.gpus_.size() != 0 ? links::host_number() : std::nullopt,
                .credentials = &worker.security_.credentials(),
                .checksums = worker.options_.link_checksum,
                .flights = &worker.flights_,

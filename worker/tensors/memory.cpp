@@ -26,9 +26,28 @@ Result<std::shared_ptr<Block>> acquire_on(devices::GpuUnit& gpu, std::uint64_t s
   return std::make_shared<Block>(gpu, std::move(*memory));
 }
 
-Status copy(Block const& from, Block& to) { return copy(from.bytes(), from.gpu(), to); }
+namespace {
 
-Status copy(std::span<std::byte const> from, devices::GpuUnit* from_gpu, Block& to) {
+// Within a GPU, or where one of them sees the other. False: they do not.
+Result<bool> copy_in_place(std::span<std::byte const> from, devices::GpuUnit& from_gpu, Block& to, bool is_ours) {
+  auto& to_gpu = *to.gpu();
+  bool const is_one = &from_gpu == &to_gpu;
+  // What a process has mapped of another one's memory is seen by the GPU that it was mapped for.
+  bool const may_see = is_ours && to.region() == nullptr;
+  auto* by = is_one || (may_see && to_gpu.sees(from_gpu)) ? &to_gpu : nullptr;
+  if (by == nullptr && may_see && from_gpu.sees(to_gpu)) by = &from_gpu;
+  if (by == nullptr) return false;
+  if (!is_one) {
+    devices::GpuUse use;
+    use.peer_bytes = from.size();
+    by->count(use);
+  }
+  devices::GpuCopy const all{to.data(), from.data(), from.size()};
+  if (auto const copied = by->copy({&all, 1}); !copied) return copied.error();
+  return true;
+}
+
+Status copy(std::span<std::byte const> from, devices::GpuUnit* from_gpu, Block& to, bool is_ours) {
   CHORUS_ASSERT(from.size() == to.size_bytes(), "a copy fits");
   if (from_gpu == nullptr && to.gpu() == nullptr) {
     std::copy_n(from.data(), from.size(), to.data());
@@ -36,10 +55,9 @@ Status copy(std::span<std::byte const> from, devices::GpuUnit* from_gpu, Block& 
   }
   if (from_gpu == nullptr) return to.gpu()->upload(to.data(), from);
   if (to.gpu() == nullptr) return from_gpu->download(to.bytes(), from.data());
-  if (from_gpu == to.gpu()) {
-    devices::GpuCopy const all{to.data(), from.data(), from.size()};
-    return to.gpu()->copy({&all, 1});
-  }
+  auto const copied = copy_in_place(from, *from_gpu, to, is_ours);
+  if (!copied) return copied.error();
+  if (*copied) return ok();
   auto status = ok();
   auto left = to.bytes();
   auto const pass_on = [&](std::span<std::byte const> piece) {
@@ -48,6 +66,14 @@ Status copy(std::span<std::byte const> from, devices::GpuUnit* from_gpu, Block& 
   };
   if (auto const read = from_gpu->read(from, pass_on); !read) return read;
   return status;
+}
+
+}  // namespace
+
+Status copy(Block const& from, Block& to) { return copy(from.bytes(), from.gpu(), to, from.region() == nullptr); }
+
+Status copy(std::span<std::byte const> from, devices::GpuUnit* from_gpu, Block& to) {
+  return copy(from, from_gpu, to, true);
 }
 
 Result<std::shared_ptr<Block>> acquire(Pool& pool, devices::GpuUnit* gpu, std::uint64_t size_bytes) {

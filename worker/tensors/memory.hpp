@@ -62,8 +62,10 @@ class Block {
 // arena from the driver, which lasts. Errors: GpuErrc::out_of_memory with the sizes, lost.
 [[nodiscard]] Result<std::shared_ptr<Block>> acquire_on(devices::GpuUnit& gpu, std::uint64_t size_bytes);
 
-// Of the same size, from one place to the other, and waits. Errors: GpuErrc, where one of them is on a GPU.
+// Of the same size, from one place to the other, and waits; between GPUs that do not see each other's memory through
+// the host's. Errors: GpuErrc, where one of them is on a GPU.
 [[nodiscard]] Status copy(Block const& from, Block& to);
+// The same of memory that is no client's.
 [[nodiscard]] Status copy(std::span<std::byte const> from, devices::GpuUnit* from_gpu, Block& to);
 
 // Thread-safe. Blocks may outlive the pool; they are then freed instead of kept.

@@ -262,7 +262,8 @@ class CudaSession final : public GpuSession {
 
 class CudaGpu final : public Gpu {
  public:
-  explicit CudaGpu(GpuInfo info) : info_(std::move(info)) {}
+  CudaGpu(GpuInfo info, std::vector<cuda::Neighbour> neighbours)
+      : info_(std::move(info)), neighbours_(std::move(neighbours)) {}
 
   GpuInfo const& info() const override { return info_; }
 
@@ -317,7 +318,9 @@ class CudaGpu final : public Gpu {
     auto const e = on_device([&] { return cudaIpcOpenMemHandle(&memory, theirs, cudaIpcMemLazyEnablePeerAccess); });
     if (e != cudaSuccess) {
       auto error = error_of(info_, "cudaIpcOpenMemHandle", e);
-      if (error.code != GpuErrc::lost) error.code = GpuErrc::bad_handle;
+      bool const may_pass =
+          e == cudaErrorMemoryAllocation || e == cudaErrorMapBufferObjectFailed || error.code == GpuErrc::lost;
+      if (!may_pass) error.code = GpuErrc::bad_handle;
       return error;
     }
     auto* const at = static_cast<std::byte*>(memory);
@@ -334,7 +337,8 @@ class CudaGpu final : public Gpu {
   void close(std::byte* opened) override {
     static_cast<void>(on_device([&] { return cudaIpcCloseMemHandle(opened); }));
   }
-  Status reach(std::string_view uuid) override { return cuda::reach(info_, uuid); }
+  Status reach(std::string_view uuid) override { return cuda::reach(info_, neighbours_, uuid); }
+  Status see(Gpu& other) override { return reach(other.info().uuid); }
 
  private:
   // From here to the end of its allocation, as the driver knows it: the runtime has no call for that.
@@ -361,6 +365,7 @@ class CudaGpu final : public Gpu {
   }
 
   GpuInfo const info_;
+  std::vector<cuda::Neighbour> const neighbours_;
 };
 
 }  // namespace
@@ -372,6 +377,7 @@ FoundGpus find_gpus() {
     return {{}, std::string("no GPU: ") + cudaGetErrorString(e)};
   }
   FoundGpus found;
+  std::vector<GpuInfo> infos;
   for (int device = 0; device < count; ++device) {
     cudaDeviceProp properties{};
     if (auto const e = cudaGetDeviceProperties(&properties, device); e != cudaSuccess) {
@@ -381,9 +387,14 @@ FoundGpus find_gpus() {
     char address[32];
     std::snprintf(address, sizeof address, "%04x:%02x:%02x.0", static_cast<unsigned>(properties.pciDomainID),
                   static_cast<unsigned>(properties.pciBusID), static_cast<unsigned>(properties.pciDeviceID));
-    found.gpus.push_back(std::make_unique<CudaGpu>(
-        GpuInfo{static_cast<std::uint32_t>(device), properties.name, cuda::uuid_text(properties.uuid), address,
-                properties.totalGlobalMem, static_cast<std::uint32_t>(properties.multiProcessorCount)}));
+    infos.push_back({static_cast<std::uint32_t>(device), properties.name, cuda::uuid_text(properties.uuid), address,
+                     properties.totalGlobalMem, static_cast<std::uint32_t>(properties.multiProcessorCount)});
+  }
+  for (auto const& info : infos) {
+    std::vector<cuda::Neighbour> neighbours;
+    for (auto const& other : infos)
+      if (other.index != info.index) neighbours.push_back({other.index, other.uuid});
+    found.gpus.push_back(std::make_unique<CudaGpu>(info, std::move(neighbours)));
   }
   if (found.gpus.empty() && found.why_none.empty()) found.why_none = "no GPU: the driver shows none to this process";
   return found;

@@ -15,22 +15,26 @@ std::string uuid_text(cudaUUID_t const& uuid) {
   return text;
 }
 
-Status reach(GpuInfo const& from, std::string_view uuid) {
+Status reach(GpuInfo const& from, std::vector<Neighbour> const& neighbours, std::string_view uuid) {
   if (uuid == from.uuid) return ok();
   auto const refuse = [&from](std::string const& why) {
-    static_cast<void>(cudaGetLastError());
     return Error(GpuErrc::unavailable, "cuda:" + std::to_string(from.index) + ": " + why);
   };
-  int count = 0;
-  if (auto const e = cudaGetDeviceCount(&count); e != cudaSuccess) return refuse(cudaGetErrorString(e));
-  for (int device = 0; device < count; ++device) {
-    cudaDeviceProp properties{};
-    if (cudaGetDeviceProperties(&properties, device) != cudaSuccess || uuid_text(properties.uuid) != uuid) continue;
+  for (auto const& [index, theirs] : neighbours) {
+    if (theirs != uuid) continue;
+    auto const peer = static_cast<int>(index);
+    auto const self = static_cast<int>(from.index);
     int can_read = 0;
-    auto const e = cudaDeviceCanAccessPeer(&can_read, static_cast<int>(from.index), device);
-    if (e == cudaSuccess && can_read != 0) return ok();
-    return refuse("no peer access to cuda:" + std::to_string(device) + ", " + std::string(uuid) +
-                  (e == cudaSuccess ? "" : std::string(": ") + cudaGetErrorString(e)));
+    auto e = cudaDeviceCanAccessPeer(&can_read, self, peer);
+    if (e == cudaSuccess && can_read == 0) e = cudaErrorPeerAccessUnsupported;
+    if (e == cudaSuccess) e = cudaSetDevice(self);
+    if (e == cudaSuccess) e = cudaDeviceEnablePeerAccess(peer, 0);
+    static_cast<void>(cudaGetLastError());
+    if (e == cudaSuccess || e == cudaErrorPeerAccessAlreadyEnabled) return ok();
+    auto why = refuse("no peer access to cuda:" + std::to_string(index) + ", " + std::string(uuid) + ": " +
+                      cudaGetErrorString(e));
+    if (e == cudaErrorMemoryAllocation) why.code = GpuErrc::out_of_memory;
+    return why;
   }
   return refuse("this process does not see " + std::string(uuid));
 }

@@ -49,7 +49,8 @@ struct GpuUse {
   double in_seconds = 0;
   double out_seconds = 0;
   double compute_seconds = 0;
-  std::uint64_t peer_bytes = 0;  // read where they lay in memory of other processes: counted by who queued it
+  std::uint64_t peer_bytes =
+      0;  // read where they lay on other GPUs, or in memory of other processes: counted by who queued it
 };
 
 // When a queue was at work, for a picture of a run: from the session's first work on.
@@ -118,8 +119,11 @@ class Gpu {
   [[nodiscard]] virtual Result<std::byte*> open(IpcHandle const& handle, std::uint64_t bytes) = 0;
   virtual void close(std::byte* opened) = 0;
   // Whether what works here may read memory of the GPU with this UUID: of this one, or of a neighbour that this process
-  // sees and that has peer access. Errors: GpuErrc::unavailable, with the reason.
+  // sees and that has peer access, which this turns on. Errors: GpuErrc::unavailable, with the reason; out_of_memory.
   [[nodiscard]] virtual Status reach(std::string_view uuid) = 0;
+  // What works here may from now on read and write the memory of another GPU of this process where it lies. Errors: as
+  // above.
+  [[nodiscard]] virtual Status see(Gpu& other) = 0;
 };
 
 struct FoundGpus {

@@ -131,6 +131,7 @@ struct Rig::Borrowed final : Gpu {
   Result<std::byte*> open(IpcHandle const& handle, std::uint64_t bytes) override { return gpu.open(handle, bytes); }
   void close(std::byte* opened) override { gpu.close(opened); }
   Status reach(std::string_view uuid) override { return gpu.reach(uuid); }
+  Status see(Gpu& other) override { return gpu.see(other); }
   Gpu& gpu;
 };
 

@@ -78,6 +78,17 @@ Result<std::shared_ptr<GpuMemory>> GpuUnit::acquire(std::uint64_t bytes) {
   return (*from)->acquire(bytes);
 }
 
+bool GpuUnit::sees(GpuUnit& other) {
+  if (&other == this) return true;
+  std::scoped_lock lock(seeing_);
+  if (auto const known = sees_.find(&other); known != sees_.end()) return known->second;
+  auto const seen = gpu_->see(*other.gpu_);
+  bool const is_final = seen.has_value() || seen.error().code == GpuErrc::unavailable;
+  if (is_final) sees_.emplace(&other, seen.has_value());
+  if (seen.has_error()) saw(seen.error());
+  return seen.has_value();
+}
+
 Result<std::unique_ptr<GpuSession>> GpuUnit::session() {
   {
     std::scoped_lock lock(mutex_);

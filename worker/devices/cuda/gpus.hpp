@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -15,6 +16,7 @@
 #include "worker/devices/cuda/gpu.hpp"
 #include "worker/devices/cuda/lending.hpp"
 #include "worker/devices/cuda/pinned.hpp"
+#include "worker/devices/cuda/word_copy.hpp"
 
 namespace chorus::devices {
 
@@ -73,8 +75,12 @@ class GpuUnit {
   // dst[i] = src[i] / divisor, rounded as devices::Divide does, and waits.
   [[nodiscard]] Status divide(std::span<std::byte> bytes, Dtype dtype, std::uint32_t divisor);
 
-  // The arena for processes of this host to read where it lies. The proof is written into it, once, and waited for: the
-  // same number at every call. Errors: GpuErrc.
+  // Whether what works here may read and write the other's memory where it lies, which it is asked once: this one, or
+  // another GPU with peer access.
+  [[nodiscard]] bool sees(GpuUnit& other);
+
+  // The arena for processes of this host to read where it lies. The proof is written into it, once: the same number at
+  // every call. Waits for that, as WordCopy does. Errors: GpuErrc; failed while the device has not written it.
   [[nodiscard]] Result<LentArena> lend(std::uint64_t proof);
 
   // Why nothing works there any more, once an error was GpuErrc::lost.
@@ -98,9 +104,13 @@ class GpuUnit {
   std::optional<std::string> lost_;
   GpuUse use_;
   std::vector<std::unique_ptr<GpuSession>> idle_sessions_;
+  std::mutex seeing_;
+  std::map<GpuUnit const*, bool> sees_;
   std::mutex lending_;
-  std::optional<LentArena> lent_;
-  std::shared_ptr<GpuMemory> proof_;  // the block that holds it
+  LentArena lent_;
+  bool is_proved_ = false;
+  std::shared_ptr<GpuMemory> proof_;   // the block that holds it
+  std::unique_ptr<WordCopy> proving_;  // on its way there
 };
 
 // Outlives all memory that was acquired there.

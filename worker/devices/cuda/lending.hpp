@@ -8,6 +8,7 @@
 #include <string>
 
 #include "worker/devices/cuda/gpu.hpp"
+#include "worker/devices/cuda/word_copy.hpp"
 
 namespace chorus::devices {
 
@@ -37,11 +38,30 @@ class BorrowedArena {
   std::span<std::byte const> const bytes_;
 };
 
-// Maps the arena for work of this GPU, holds its size against what the driver says, and reads the proof: memory that
-// was freed meanwhile, or a namesake of another container, is not taken for it. Waits for the device. Errors:
-// GpuErrc::unavailable where the GPU does not reach the other one, bad_handle where it is not that memory; others where
-// it could not be tried.
-[[nodiscard]] Result<std::shared_ptr<BorrowedArena const>> borrow(GpuUnit& reader, LentArena const& lent,
-                                                                  std::uint64_t proof);
+// An arena that is mapped here, and whose proof is being read: a device that has other work does that when it comes to
+// it, and nobody waits. The unit outlives it. One thread at a time.
+class Borrowing {
+ public:
+  // Maps the arena for work of this GPU, and holds its size against what the driver says. Errors: GpuErrc::unavailable
+  // where the GPU does not reach the other one, bad_handle where it is not that memory; others where it could not be
+  // tried.
+  [[nodiscard]] static Result<std::unique_ptr<Borrowing>> begin(GpuUnit& reader, LentArena const& lent,
+                                                                std::uint64_t proof);
+
+  // Once the proof is read: memory that was freed meanwhile, or a namesake of another container, is not taken for the
+  // arena. Null: not yet; waits for it as WordCopy does. Errors: as above.
+  [[nodiscard]] Result<std::shared_ptr<BorrowedArena const>> arena();
+  // Its end would not wait for the device. Never, once that is lost.
+  [[nodiscard]] bool rests();
+
+ private:
+  Borrowing(GpuUnit& reader, std::shared_ptr<BorrowedArena const> arena, std::uint64_t proof,
+            std::unique_ptr<WordCopy> reading);
+
+  GpuUnit& reader_;
+  std::shared_ptr<BorrowedArena const> const arena_;
+  std::uint64_t const proof_;
+  std::unique_ptr<WordCopy> const reading_;
+};
 
 }  // namespace chorus::devices

@@ -30,8 +30,15 @@ struct TwoProcesses {
 
 constexpr std::uint64_t proof = 0x1234;
 
+Result<std::shared_ptr<BorrowedArena const>> borrow(TwoProcesses& host, LentArena const& lent,
+                                                    std::uint64_t expected = proof) {
+  auto const borrowing = Borrowing::begin(host.reads, lent, expected);
+  if (!borrowing) return borrowing.error();
+  return (*borrowing)->arena();
+}
+
 std::string refusal(TwoProcesses& host, LentArena const& lent, std::uint64_t expected = proof) {
-  auto const borrowed = borrow(host.reads, lent, expected);
+  auto const borrowed = borrow(host, lent, expected);
   CHECK(host.reader.opened() == (borrowed.has_value() ? 1 : 0));
   return borrowed.has_value() ? "none" : borrowed.error().detail;
 }
@@ -44,7 +51,7 @@ TEST_CASE("an arena that is lent is read where it lies, as long as somebody hold
   host.lender.behind(memory->bytes()).front() = std::byte{42};
   auto const lent = host.lends.lend(proof).value();
   CHECK(host.lends.lend(proof).value().proof_at == lent.proof_at);
-  auto borrowed = borrow(host.reads, lent, proof).value();
+  auto borrowed = borrow(host, lent).value();
   CHECK(host.reader.behind(borrowed->bytes()).front() == std::byte{42});
   borrowed.reset();
   CHECK(host.reader.opened() == 0);
@@ -80,4 +87,22 @@ TEST_CASE("memory that was freed and given out again is not the arena that was l
   arena.reset();
   auto const next = GpuArena::reserve(gpu, 4096).value();
   CHECK(refusal(host, lent) == "cuda:0: the memory of the handle is not the arena that was meant");
+}
+
+TEST_CASE("a device that has other work is not waited for, neither by who lends nor by who borrows") {
+  TwoProcesses host;
+  host.lender.hang();
+  CHECK(host.lends.lend(proof).error().detail == "cuda:0: it has not come to writing its proof yet");
+  CHECK(host.lends.lend(proof).has_error());
+  host.lender.go_on();
+  auto const lent = host.lends.lend(proof).value();
+  host.reader.hang();
+  auto const borrowing = Borrowing::begin(host.reads, lent, proof).value();
+  CHECK(borrowing->arena().value() == nullptr);
+  CHECK_FALSE(borrowing->rests());
+  host.reader.go_on();
+  CHECK(borrowing->arena().value() != nullptr);
+  CHECK(borrowing->rests());
+  CHECK(!host.lends.lost());
+  CHECK(!host.reads.lost());
 }

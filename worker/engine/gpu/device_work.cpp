@@ -34,16 +34,17 @@ DeviceWork::DeviceWork(RunSpec const& spec, std::uint64_t eager_bytes, Clock& cl
       messages_(channel_messages(*spec.program)),
       still_since_(clock.now()) {}
 
-Result<std::unique_ptr<DeviceWork>> DeviceWork::begin(RunSpec const& spec, std::uint64_t eager_bytes, Clock& clock) {
+Result<std::unique_ptr<DeviceWork>> DeviceWork::begin(RunSpec const& spec, std::uint64_t eager_bytes,
+                                                      bool may_lie_in_place, Clock& clock) {
   std::unique_ptr<DeviceWork> work(new DeviceWork(spec, eager_bytes, clock));
-  if (auto const reserved = work->reserve(); !reserved) {
+  if (auto const reserved = work->reserve(may_lie_in_place); !reserved) {
     spec.gpu->saw(reserved.error());
     return reserved.error();
   }
   return work;
 }
 
-Status DeviceWork::reserve() {
+Status DeviceWork::reserve(bool may_lie_in_place) {
   if (auto const why = unit_.lost()) return Error(GpuErrc::lost, *why);
   if (auto const bytes = workspace_.own_bytes(); bytes != 0) {
     auto memory = unit_.acquire(bytes);
@@ -54,7 +55,7 @@ Status DeviceWork::reserve() {
   auto session = unit_.session();
   if (!session) return session.error();
   session_ = std::move(*session);
-  return ok();
+  return may_lie_in_place ? ok() : take_blocks();
 }
 
 ChannelStaging const* DeviceWork::stage(std::uint32_t channel) {

@@ -42,11 +42,11 @@ class DeviceClient {
 // Lives on the data thread. After an error nothing more is queued, and nobody is told of anything.
 class DeviceWork {
  public:
-  // Takes all that the run will ever need but for pinned memory: a session, and memory of the device. The spec is
-  // checked and has a GPU; it and the clock outlive the work. Errors: GpuErrc, with what the run needs and what bounds
-  // it.
+  // Takes all that the run will ever need: a session, memory of the device and, where no message `may_lie_in_place`,
+  // pinned memory; otherwise that is taken when the first peer wants frames. The spec is checked and has a GPU; it and
+  // the clock outlive the work. Errors: GpuErrc, with what the run needs and what bounds it.
   [[nodiscard]] static Result<std::unique_ptr<DeviceWork>> begin(RunSpec const& spec, std::uint64_t eager_bytes,
-                                                                 Clock& clock);
+                                                                 bool may_lie_in_place, Clock& clock);
   ~DeviceWork();
   DeviceWork(DeviceWork const&) = delete;
   DeviceWork& operator=(DeviceWork const&) = delete;
@@ -121,7 +121,7 @@ class DeviceWork {
   };
 
   DeviceWork(RunSpec const& spec, std::uint64_t eager_bytes, Clock& clock);
-  [[nodiscard]] Status reserve();
+  [[nodiscard]] Status reserve(bool may_lie_in_place);
   [[nodiscard]] Status take_blocks();
   [[nodiscard]] Status queue_receive(std::uint32_t i, std::uint64_t offset, std::uint64_t bytes, devices::Mark& mark);
   [[nodiscard]] Status queue_send(std::uint32_t i, std::uint64_t offset, std::uint64_t bytes);

@@ -46,7 +46,7 @@ std::unique_ptr<Fleet> over_loopback(std::uint32_t ranks) {
 
 DataPlaneOptions lending() {
   DataPlaneOptions options;
-  options.lends_gpu_memory = true;
+  options.lending_host = 1;
   return options;
 }
 
@@ -132,8 +132,8 @@ TEST_CASE("in place, no byte of a tensor goes through the host or over the links
       }
     }
   for (plan::Rank rank = 0; rank < 4; ++rank) {
-    // Two slots, for the 8 bytes of a proof.
-    CHECK(gpus[rank]->unit.totals().pinned_bytes == 2 * devices::PinnedPool::slot_bytes);
+    // A slot, for the 8 bytes of a proof.
+    CHECK(gpus[rank]->unit.totals().pinned_bytes == devices::PinnedPool::slot_bytes);
     CHECK(gpus[rank]->unit.totals().use.peer_bytes != 0);
     CHECK(gpus[rank]->gpu.opened() == 3);
     for (auto const& traffic : fleet.plane(rank).traffic()) {

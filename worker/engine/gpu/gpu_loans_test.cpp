@@ -46,7 +46,7 @@ void check_right_or_failed(Collective const& collective, plan::Rank rank) {
   if (collective.result(rank).status.has_value()) CHECK(collective.wrong(rank).empty());
 }
 
-// Rank 1 has borrowed from rank 0 and hangs with what it was to read; then rank 0 gives up.
+// Rank 1 has borrowed from rank 0 and hangs with what it was to read.
 struct HangingReader {
   explicit HangingReader(FleetOptions options = on_one_gpu(2)) : gpus(options.gpus), fleet(std::move(options)) {
     Collective first(fleet, case_of(algorithms::ring), fleet.now());
@@ -56,6 +56,9 @@ struct HangingReader {
     collective->start();
     fleet.let_move();
     REQUIRE(collective->ended() == 0);
+  }
+
+  void give_up() {
     fleet.engine(0).abort(2, Error(EngineErrc::aborted, "enough"));
     fleet.let_move();
   }
@@ -153,6 +156,7 @@ TEST_CASE("a worker that stops while peers read its memory ends, and so do they"
 
 TEST_CASE("what a peer may still read is held until it says that it reads no more") {
   HangingReader story;
+  story.give_up();
   CHECK(story.collective->ended() == 0);
   story.gpus[1]->gpu.go_on();
   story.fleet.let_move();
@@ -163,6 +167,7 @@ TEST_CASE("what a peer may still read is held until it says that it reads no mor
 
 TEST_CASE("what a peer may still read is held for ten seconds, and kept beyond the end of the run") {
   HangingReader story;
+  story.give_up();
   auto& lender = *story.gpus[0];
   story.fleet.pass(10'000ms);
   story.fleet.let_move();
@@ -174,12 +179,27 @@ TEST_CASE("what a peer may still read is held for ten seconds, and kept beyond t
   CHECK(held > 2 * 3000 * sizeof(float));
   story.gpus[1]->gpu.go_on();
   story.fleet.let_move();
-  story.fleet.engine(0).poll_devices();
   CHECK(lender.unit.arena_if_any()->used_bytes() < held);
 }
 
-TEST_CASE("when the link of a reader ends, its lender holds the memory for one more second") {
+TEST_CASE("a reader that says so late, thousands of runs later, gives the memory back, and its link goes on") {
   HangingReader story;
+  story.give_up();
+  story.fleet.pass(10'000ms);
+  story.fleet.let_move();
+  story.collective.reset();
+  auto const held = story.gpus[0]->unit.arena_if_any()->used_bytes();
+  for (std::uint64_t run = 100; run < 1200; ++run)  // more than an engine remembers
+    story.fleet.engine(0).abort(run, Error(EngineErrc::aborted, "never mind"));
+  story.gpus[1]->gpu.go_on();
+  story.fleet.let_move();
+  CHECK(story.gpus[0]->unit.arena_if_any()->used_bytes() < held);
+  CHECK(story.fleet.engine(0).links() == 2);
+}
+
+TEST_CASE("when a reader ends its link, its lender holds the memory for one more second") {
+  HangingReader story;
+  story.give_up();
   story.fleet.kill(1);
   story.fleet.let_move();
   CHECK(!story.collective->has_ended(0));
@@ -187,4 +207,45 @@ TEST_CASE("when the link of a reader ends, its lender holds the memory for one m
   story.fleet.let_move();
   CHECK(story.collective->has_ended(0));
   story.gpus[1]->gpu.go_on();
+}
+
+TEST_CASE("when the lender ends the link itself, it holds the memory for ten seconds: the reader may stand still") {
+  HangingReader story;
+  story.fleet.engine(0).fence("w1", 999);
+  story.fleet.let_move();
+  story.fleet.pass(9'000ms);
+  story.fleet.let_move();
+  CHECK(!story.collective->has_ended(0));
+  story.fleet.pass(1'000ms);
+  story.fleet.let_move();
+  CHECK(story.collective->has_ended(0));
+  story.gpus[1]->gpu.go_on();
+}
+
+TEST_CASE("a process that stood still while it read in place takes nothing of what it finds there afterwards") {
+  HangingReader story;
+  for (plan::Rank rank : {0u, 1u}) story.fleet.stop(rank);
+  story.fleet.pass(7'000ms);
+  story.gpus[1]->gpu.go_on();
+  for (plan::Rank rank : {0u, 1u}) story.fleet.go_on(rank);
+  story.fleet.let_move();
+  REQUIRE(story.collective->ended() == 2);
+  for (plan::Rank rank : {0u, 1u})
+    CHECK(contains(story.collective->result(rank).status.error().detail, ") stood still for "));
+}
+
+TEST_CASE("a worker that stops tells its readers, and goes when they have given back what they borrowed") {
+  HangingReader story;
+  auto& lender = story.fleet.engine(0);
+  story.gpus[0]->gpu.hang();  // it has work of its own in hand
+  lender.stop();
+  CHECK(lender.has_lent());
+  story.gpus[0]->gpu.go_on();
+  story.fleet.let_move();
+  CHECK(lender.has_lent());
+  story.gpus[1]->gpu.go_on();
+  story.fleet.let_move();
+  CHECK_FALSE(lender.has_lent());
+  CHECK(story.collective->ended() == 2);
+  CHECK(contains(story.collective->result(1).status.error().detail, "w0 stops"));
 }

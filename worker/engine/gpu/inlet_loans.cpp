@@ -5,6 +5,7 @@
 namespace chorus::engine {
 
 Status Inlet::place_arrived() {
+  engine_.look_for_standstill();
   auto const& header = control_header();
   auto const place = links::decode_place(control_payload());
   if (place.has_error()) return bad(place.error().detail);

@@ -1,7 +1,9 @@
 // What the engine says to peers that break the rules for memory that is lent and borrowed.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <functional>
+#include <memory>
 
 #include "collectives/algorithms/catalogue.hpp"
 #include "worker/engine/errc.hpp"
@@ -25,11 +27,7 @@ bool contains(std::string const& text, std::string_view part) { return text.find
 class Impostor {
  public:
   explicit Impostor(bool lends = true) : gpus_(doubles()), fleet_(options(gpus_, lends)) {
-    Case c;
-    c.algorithm = &algorithms::ring;
-    c.in_place = true;  // so that the second message waits for the first to be read
-    c.elements = 3000;
-    collective_.emplace(fleet_, c, fleet_.now());
+    collective_.emplace(fleet_, ring(), fleet_.now());
     fleet_.impersonated = 1;
     fleet_.on_dial = [this](std::shared_ptr<links::Link> link) { from_rank_0.hold(std::move(link)); };
     to_rank_0.hold(fleet_.connect_stranger(0, {"w1", 101}));
@@ -77,6 +75,24 @@ class Impostor {
     from_rank_0.send(header);
     fleet_.let_move();
   }
+  void say(FrameType type) {
+    from_rank_0.send(header_of(type, 1));
+    fleet_.let_move();
+  }
+  // Rank 0 begins another run, whose open the peer gets.
+  [[nodiscard]] bool lends_in_run(std::uint64_t run) {
+    auto c = ring();
+    c.run = run;
+    later_.push_back(std::make_unique<Collective>(fleet_, c, fleet_.now()));
+    later_.back()->start(0);
+    fleet_.let_move();
+    auto const& received = from_rank_0.received();
+    auto const open = std::find_if(received.begin(), received.end(), [run](auto const& frame) {
+      return frame.header.type == FrameType::open && frame.header.run == run;
+    });
+    REQUIRE(open != received.end());
+    return open->header.flags == links::lends_flag;
+  }
   void send_data() {
     to_rank_0.send_data(1, 1, 0, 0, 6000);
     fleet_.let_move();
@@ -108,6 +124,13 @@ class Impostor {
   Puppet to_rank_0, from_rank_0;
 
  private:
+  static Case ring() {
+    Case c;
+    c.algorithm = &algorithms::ring;
+    c.in_place = true;  // so that the second message waits for the first to be read
+    c.elements = 3000;
+    return c;
+  }
   static Doubles doubles() {
     devices::GpuLimits const limits{.arena_bytes = arena_bytes};
     return {std::make_shared<Double>(0, limits, 1), std::make_shared<Double>(0, limits, 2)};
@@ -138,6 +161,7 @@ class Impostor {
   Doubles const gpus_;
   LoopbackFleet fleet_;
   std::optional<Collective> collective_;
+  std::vector<std::unique_ptr<Collective>> later_;
 };
 
 struct Bad {
@@ -303,7 +327,7 @@ TEST_CASE("words about what was lent that cannot be close the link, and fail the
     bad.act(peer);
     CHECK(peer.from_rank_0.is_closed());
     CHECK(!peer.rank_0_ended());  // it cannot know what the peer reads
-    peer.pass(std::chrono::milliseconds(1000));
+    peer.pass(std::chrono::milliseconds(10'000));
     check_refused(peer, bad.says);
   }
 }
@@ -317,4 +341,27 @@ TEST_CASE("a word of reading where nothing is read closes the link") {
   peer.read(2000);
   CHECK(peer.from_rank_0.is_closed());
   check_refused(peer, "nothing was borrowed");
+}
+
+TEST_CASE("where nothing may be lent, no word of it is taken") {
+  for (auto const type : {FrameType::borrow, FrameType::read, FrameType::returned}) {
+    Impostor peer(false);
+    peer.start_rank_0();
+    if (type == FrameType::borrow)
+      peer.answer(links::Way::in_place);
+    else
+      peer.say(type);
+    CHECK(peer.from_rank_0.is_closed());
+    check_refused(peer, "frame on a link that lends nothing");
+  }
+}
+
+TEST_CASE("memory that the peer has refused is lent to it again after half a minute") {
+  Impostor peer;
+  peer.start_rank_0();
+  REQUIRE(peer.is_lent());
+  peer.answer(links::Way::refused);
+  CHECK_FALSE(peer.lends_in_run(2));
+  peer.pass(std::chrono::milliseconds(30'000));
+  CHECK(peer.lends_in_run(3));
 }

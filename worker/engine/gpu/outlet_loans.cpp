@@ -10,9 +10,19 @@ namespace chorus::engine {
 using links::FrameHeader;
 using links::Way;
 
+namespace {
+
+// The next run may have another of the peer's GPUs, which maps what this one could not.
+constexpr std::chrono::seconds refused_for{30};
+
+}  // namespace
+
 std::optional<links::Lend> Outlet::lend(DeviceWork& device) {
   auto const& unit = device.unit();
-  bool const is_unwanted = std::find(unwanted_.begin(), unwanted_.end(), &unit) != unwanted_.end();
+  auto const now = engine_.surroundings_.now();
+  std::erase_if(unwanted_, [now](Unwanted const& each) { return now >= each.until; });
+  bool const is_unwanted =
+      std::any_of(unwanted_.begin(), unwanted_.end(), [&unit](Unwanted const& each) { return each.unit == &unit; });
   if (!may_lend() || is_unwanted || !device.lies_in_arena()) return std::nullopt;
   auto const lent = device.lend(engine_.options().incarnation);
   if (lent.has_value()) return *lent;
@@ -28,7 +38,11 @@ Status Outlet::borrow_arrived() {
   if (channel == nullptr) return belated(header);
   auto const way = borrow->head.way;
   if (auto const agreed = channel->borrowed(way); agreed.has_error()) return agreed;
-  if (way == Way::refused) unwanted_.push_back(engine_.find_run(header.run)->spec().gpu);
+  if (way == Way::refused) {
+    auto const* const unit = engine_.find_run(header.run)->spec().gpu;
+    std::erase_if(unwanted_, [unit](Unwanted const& each) { return each.unit == unit; });
+    unwanted_.push_back({unit, engine_.surroundings_.now() + refused_for});
+  }
   if (way != Way::in_frames) {
     auto why_not = way == Way::refused ? borrow->why_not : std::string();
     engine_.traffic_.set_why_not_ipc(peer().worker, Direction::to_peer, std::move(why_not));
@@ -54,10 +68,12 @@ Status Outlet::returned_arrived(FrameHeader const& header) {
     engine_.touch(header.run);
     return ok();
   }
+  // A device may have hung for so long that the run is not remembered.
+  auto const is_of_run = [&header](auto const& loan) { return loan->run() == header.run; };
   for (auto const& loan : loans_)
-    if (loan->run() == header.run) loan->returned();
-  std::erase_if(loans_, [&](auto const& loan) { return loan->run() == header.run; });
-  return belated(header);
+    if (is_of_run(loan)) loan->returned();
+  if (std::erase_if(loans_, is_of_run) != 0) engine_.surroundings_.poll_devices_soon();
+  return ok();
 }
 
 Status Outlet::belated(FrameHeader const& header) const {

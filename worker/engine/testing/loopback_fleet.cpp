@@ -31,6 +31,7 @@ LoopbackFleet::LoopbackFleet(FleetOptions options)
     plane.incarnation = 100 + rank;
     plane.eager_bytes = options.eager_bytes;
     plane.early_runs = options.early_runs;
+    if (lends_gpu_memory_) plane.lending_host = 1;
     if (!arenas_.empty()) plane.arena = arenas_[rank].get();
     members_.push_back(std::make_unique<Member>(*this, rank, std::move(plane)));
   }

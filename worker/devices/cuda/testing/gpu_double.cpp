@@ -225,6 +225,8 @@ std::byte* GpuDouble::real(std::byte const* shown, std::uint64_t bytes) const {
   std::scoped_lock lock(mutex_);
   for (auto const& [at, window] : opened_)
     if (within(window)) return window.real + (shown - window.shown);
+  for (auto const* const other : seen_)
+    if (within(other->own_)) return other->own_.real + (shown - other->own_.shown);
   return const_cast<std::byte*>(shown);
 }
 
@@ -295,7 +297,7 @@ Result<std::byte*> GpuDouble::open(IpcHandle const& handle, std::uint64_t bytes)
   auto const refuse = [&](std::string const& why) {
     return Error(GpuErrc::bad_handle, "cuda:" + std::to_string(info_.index) + ": " + why);
   };
-  if (!why_not_open_.empty()) return refuse(why_not_open_);
+  if (!why_not_open_.empty()) return Error(how_not_open_, refuse(why_not_open_).detail);
   if (shared.magic != shared_magic) return refuse("the handle is of no memory");
   if (bytes > shared.bytes)
     return refuse("the memory of the handle has " + std::to_string(shared.bytes) + " bytes, " + std::to_string(bytes) +
@@ -319,6 +321,14 @@ Status GpuDouble::reach(std::string_view uuid) {
   if (uuid == info_.uuid || std::find(neighbours_.begin(), neighbours_.end(), uuid) != neighbours_.end()) return ok();
   return Error(GpuErrc::unavailable,
                "cuda:" + std::to_string(info_.index) + ": the double has no peer access to " + std::string(uuid));
+}
+
+Status GpuDouble::see(Gpu& other) {
+  auto const reaches = reach(other.info().uuid);
+  if (!reaches || &other == this) return reaches;
+  std::scoped_lock lock(mutex_);
+  seen_.push_back(&dynamic_cast<GpuDouble const&>(other));
+  return ok();
 }
 
 void GpuDouble::close(std::byte* opened) {

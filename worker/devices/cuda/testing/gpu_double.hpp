@@ -29,8 +29,12 @@ class GpuDouble final : public Gpu {
   void go_on() { hangs_ = false; }
   // What it has done of what was queued.
   [[nodiscard]] std::uint64_t operations() const { return operations_; }
-  void share_nothing() { shares_ = false; }                               // as where the system has no handles
-  void open_nothing(std::string why) { why_not_open_ = std::move(why); }  // as in another container
+  void share_nothing() { shares_ = false; }  // as where the system has no handles
+  // As in another container, or for want of memory; "": opens again.
+  void open_nothing(std::string why, GpuErrc how = GpuErrc::bad_handle) {
+    why_not_open_ = std::move(why);
+    how_not_open_ = how;
+  }
   // Has peer access to this one, too.
   void neighbour(std::string uuid) { neighbours_.push_back(std::move(uuid)); }
   // Of other processes' memory that is mapped now.
@@ -50,6 +54,7 @@ class GpuDouble final : public Gpu {
   Result<std::byte*> open(IpcHandle const& handle, std::uint64_t bytes) override;
   void close(std::byte* opened) override;
   Status reach(std::string_view uuid) override;
+  Status see(Gpu& other) override;
 
  private:
   friend class DoubleSession;
@@ -69,7 +74,9 @@ class GpuDouble final : public Gpu {
   Window own_;
   bool shares_ = true;
   std::string why_not_open_;
+  GpuErrc how_not_open_ = GpuErrc::bad_handle;
   std::vector<std::string> neighbours_;
+  std::vector<GpuDouble const*> seen_;
   mutable std::mutex mutex_;
   std::map<std::uint64_t, std::uint64_t> used_;  // offset to size
   std::map<std::byte const*, Window> opened_;    // by where it is shown

@@ -1,0 +1,160 @@
+// Several GPUs of one worker that reduce and spread tensors together.
+#include "worker/devices/cuda/together.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "worker/devices/cuda/testing/gpu_double.hpp"
+
+using namespace chorus;
+using namespace chorus::devices;
+using namespace chorus::devices::testing;
+
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+// GPUs of one process, each with one tensor and room for another.
+class Team {
+ public:
+  explicit Team(std::size_t count, bool has_peer_access = true) {
+    for (std::uint32_t i = 0; i < count; ++i) {
+      auto gpu = std::make_unique<GpuDouble>(i, 64 << 20, i + 1);
+      gpus.push_back(gpu.get());
+      owned_.push_back(std::make_unique<GpuUnit>(std::move(gpu), GpuLimits{.arena_bytes = 32 << 20}));
+      units.push_back(owned_.back().get());
+    }
+    for (auto* const one : gpus)
+      for (auto const* const other : gpus)
+        if (has_peer_access && one != other) one->neighbour(other->info().uuid);
+  }
+
+  // Memory with these bytes on the n-th.
+  Placed put(std::size_t n, Bytes const& bytes) {
+    auto const place = make_room(n, bytes.size());
+    std::ranges::copy(bytes, gpus[n]->behind({place.data, bytes.size()}).begin());
+    return place;
+  }
+  Placed make_room(std::size_t n, std::size_t bytes) {
+    blocks_.push_back(units[n]->acquire(bytes).value());
+    std::ranges::fill(gpus[n]->behind(blocks_.back()->bytes()), std::byte{0x5a});
+    return {units[n], blocks_.back()->bytes().data()};
+  }
+  [[nodiscard]] Bytes get(Placed place, std::size_t bytes) const {
+    auto const n = static_cast<std::size_t>(std::ranges::find(units, place.unit) - units.begin());
+    auto const there = gpus[n]->behind({place.data, bytes});
+    return {there.begin(), there.end()};
+  }
+  [[nodiscard]] std::uint64_t peer_bytes() const {
+    std::uint64_t sum = 0;
+    for (auto* const unit : units) sum += unit->totals().use.peer_bytes;
+    return sum;
+  }
+
+  std::vector<GpuDouble*> gpus;
+  std::vector<GpuUnit*> units;
+
+ private:
+  std::vector<std::unique_ptr<GpuUnit>> owned_;
+  std::vector<std::shared_ptr<GpuMemory>> blocks_;
+};
+
+Bytes random_floats(std::size_t count, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::vector<float> values(count);
+  for (auto& value : values) value = static_cast<float>(static_cast<std::int64_t>(random())) * 1e-18F;
+  Bytes bytes(count * sizeof(float));
+  std::memcpy(bytes.data(), values.data(), bytes.size());
+  return bytes;
+}
+
+constexpr std::size_t count = (1 << 18) + 77;  // no slice ends where another would
+constexpr std::size_t size = count * sizeof(float);
+
+}  // namespace
+
+TEST_CASE("GPUs that see each other sum slices where they lie: the bits of one GPU that sums all, in their order") {
+  for (std::size_t const gpus : {1u, 2u, 3u, 8u}) {
+    Team team(gpus);
+    REQUIRE(see_each_other(team.units));
+    std::vector<Placed> sources;
+    std::vector<std::byte const*> on_first;
+    for (std::size_t n = 0; n < gpus + 1; ++n) {  // one has two
+      auto const bytes = random_floats(count, n);
+      sources.push_back(team.put(n % gpus, bytes));
+      on_first.push_back(team.put(0, bytes).data);
+    }
+    auto const result = team.make_room(0, size);
+    REQUIRE(fold_together(team.units, ReduceOp::sum, Dtype::f32, sources, result, count).has_value());
+    auto const expected = team.make_room(0, size);
+    auto* const destination = expected.data;
+    REQUIRE(team.units[0]
+                ->fold(ReduceOp::sum, Dtype::f32, {on_first.data(), on_first.size(), &destination, 1, count})
+                .has_value());
+    CHECK((team.get(result, size) == team.get(expected, size)));
+    // A slice of every source is at home where it is summed; the first has two.
+    auto const first_slice = (gpus == 1 ? count : count / gpus / 256 * 256) * sizeof(float);
+    CHECK(team.peer_bytes() == gpus * size - first_slice);
+  }
+}
+
+TEST_CASE("halves and averages of wholes are not torn: every dtype's slices end between elements") {
+  Team team(3);
+  REQUIRE(see_each_other(team.units));
+  for (auto const dtype : {Dtype::f16, Dtype::i8, Dtype::f64}) {
+    auto const elements = 100'003;
+    auto const bytes = elements * element_bytes(dtype);
+    Bytes const ones(bytes, std::byte{1});
+    std::vector<Placed> const sources{team.put(0, ones), team.put(1, ones), team.put(2, ones)};
+    auto const result = team.make_room(0, bytes);
+    REQUIRE(fold_together(team.units, ReduceOp::max, dtype, sources, result, elements).has_value());
+    CHECK((team.get(result, bytes) == ones));
+  }
+}
+
+TEST_CASE("what one GPU has is spread to all, by slices that they pass on, and whole where it is small") {
+  Team team(4);
+  REQUIRE(see_each_other(team.units));
+  for (std::size_t const bytes : {size, std::size_t{1000}}) {
+    Bytes value = random_floats(count, 7);
+    value.resize(bytes);
+    auto const from = team.put(1, value);
+    std::vector<Placed> to;
+    for (std::size_t const n : {0u, 1u, 2u, 3u, 2u}) to.push_back(team.make_room(n, bytes));
+    REQUIRE(spread_together(from, to, bytes).has_value());
+    for (auto const& place : to) CHECK((team.get(place, bytes) == value));
+  }
+}
+
+TEST_CASE("GPUs without peer access do not see each other, and a GPU sees itself") {
+  Team team(2, false);
+  CHECK_FALSE(see_each_other(team.units));
+  CHECK(see_each_other({team.units.data(), 1}));
+}
+
+TEST_CASE("where one GPU fails, that is the error, and nothing is under way on the others") {
+  for (auto const how : {GpuErrc::failed, GpuErrc::lost}) {
+    Team team(3);
+    REQUIRE(see_each_other(team.units));
+    std::vector<Placed> const sources{team.put(0, random_floats(count, 1)), team.put(1, random_floats(count, 2)),
+                                      team.put(2, random_floats(count, 3))};
+    auto const result = team.make_room(0, size);
+    team.gpus[1]->fail_after(0, how);
+    auto const folded = fold_together(team.units, ReduceOp::sum, Dtype::f32, sources, result, count);
+    REQUIRE(folded.has_error());
+    CHECK(folded.error().detail.find("cuda:1") != std::string::npos);
+    CHECK(team.units[1]->lost().has_value() == (how == GpuErrc::lost));
+    CHECK(!team.units[0]->lost());
+    auto const before = team.get(result, size);
+    CHECK(fold_together({team.units.data(), 1}, ReduceOp::max, Dtype::f32, {sources.data(), 1},
+                        team.make_room(0, size), count)
+              .has_value());
+    CHECK((team.get(result, size) == before));
+  }
+}
