@@ -384,7 +384,7 @@ TEST_CASE("memory that is truncated is never believed, at whatever moment, and t
       CHECK((pair.b.arrived.empty() || may_count));
       REQUIRE((pair.a.closed && pair.b.closed));
       auto const says_so = [](Worker const& worker) {
-        return worker.closed->code == LinkErrc::closed &&
+        return worker.closed->code == LinkErrc::broken &&
                worker.closed->detail == "the shared memory of the link was truncated";
       };
       CHECK((says_so(pair.a) || says_so(pair.b)));
