@@ -100,13 +100,12 @@ Status fold_together(std::span<GpuUnit* const> units, ReduceOp op, Dtype dtype, 
 }
 
 Status spread_together(Placed from, std::span<Placed const> to, std::uint64_t bytes) {
-  std::vector<Placed> others, all(to.begin(), to.end());
-  for (auto const& place : to)
-    if (place.unit != from.unit) others.push_back(place);
-  bool const is_whole = bytes < together_bytes_min || others.size() < 2;
   // At home first, and whole: that goes through no link.
-  std::ranges::stable_partition(all, [from](Placed const& place) { return place.unit == from.unit; });
-  auto const at_home = all.size() - others.size();
+  std::vector<Placed> all, others;
+  for (auto const& place : to) (place.unit == from.unit ? all : others).push_back(place);
+  auto const at_home = all.size();
+  all.insert(all.end(), others.begin(), others.end());
+  bool const is_whole = bytes < together_bytes_min || others.size() < 2;
   std::vector<GpuUnit*> units;
   for (auto const& place : all) units.push_back(place.unit);
   auto const copy = [&](std::size_t n, GpuSession& session, Placed source, Slice slice) {
@@ -121,7 +120,7 @@ Status spread_together(Placed from, std::span<Placed const> to, std::uint64_t by
   });
   if (!first || is_whole) return first;
   units.erase(units.begin(), units.begin() + static_cast<std::ptrdiff_t>(at_home));
-  all.erase(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(at_home));
+  all = others;
   return do_together(units, [&](std::size_t n, GpuSession& session) {
     for (std::size_t i = 1; i < all.size(); ++i) {  // everybody begins with another one
       auto const other = (n + i) % all.size();

@@ -10,7 +10,8 @@
 namespace chorus::engine {
 
 // What goes between the wire and the GPU lies meanwhile in blocks of pinned memory. Every block belongs to one channel
-// and one direction, and is reserved before the run begins: nobody ever waits for one that somebody else may keep.
+// and one direction, and is reserved before anything goes through one: nobody ever waits for one that somebody else may
+// keep.
 //
 // Of messages that are received, each can always have one block: whichever of them the peer is able to send, it comes
 // through. A few blocks more let the wire, the copies and the kernels work at the same time. Messages that come without
