@@ -19,7 +19,8 @@ TEST_CASE("a host's number is the first half of its boot's, and nothing where th
     return host_number(file.native());
   };
   CHECK(read("0123abcd-4567-89ef-0000-111122223333\n") == 0x0123abcd456789ef);
-  for (auto const* wrong : {"", "0123abcd", "0123abcd-4567-89ef-0000-1111222233334", "x123abcd-4567-89ef-0000-111122223333"})
+  for (auto const* wrong :
+       {"", "0123abcd", "0123abcd-4567-89ef-0000-1111222233334", "x123abcd-4567-89ef-0000-111122223333"})
     CHECK(!read(wrong));
   std::filesystem::remove(file);
   CHECK(!host_number(file.native()));

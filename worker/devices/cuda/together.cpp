@@ -20,9 +20,7 @@ struct Slice {
 
 // The n-th of `count`.
 Slice slice_of(std::uint64_t size, std::size_t n, std::size_t count) {
-  auto const end_of = [&](std::size_t i) {
-    return i == count ? size : size / count * i / alignment * alignment;
-  };
+  auto const end_of = [&](std::size_t i) { return i == count ? size : size / count * i / alignment * alignment; };
   return {end_of(n), end_of(n + 1) - end_of(n)};
 }
 

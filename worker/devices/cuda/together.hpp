@@ -28,9 +28,9 @@ inline constexpr std::uint64_t together_bytes_min = 1 << 20;
 [[nodiscard]] Status fold_together(std::span<GpuUnit* const> units, ReduceOp op, Dtype dtype,
                                    std::span<Placed const> sources, Placed result, std::uint64_t elements);
 
-// Copies to all of these places, whose GPUs see each other and the source. In two rounds: each other GPU fetches a slice,
-// then the others' slices from them, so that the source sends its bytes once (scatter and allgather; van de Geijn 1994).
-// Waits. Errors: as above.
+// Copies to all of these places, whose GPUs see each other and the source. In two rounds: each other GPU fetches a
+// slice, then the others' slices from them, so that the source sends its bytes once (scatter and allgather; van de
+// Geijn 1994). Waits. Errors: as above.
 [[nodiscard]] Status spread_together(Placed from, std::span<Placed const> to, std::uint64_t bytes);
 
 }  // namespace chorus::devices

@@ -152,8 +152,8 @@ TEST_CASE("where one GPU fails, that is the error, and nothing is under way on t
     CHECK(team.units[1]->lost().has_value() == (how == GpuErrc::lost));
     CHECK(!team.units[0]->lost());
     auto const before = team.get(result, size);
-    CHECK(fold_together({team.units.data(), 1}, ReduceOp::max, Dtype::f32, {sources.data(), 1},
-                        team.make_room(0, size), count)
+    CHECK(fold_together({team.units.data(), 1}, ReduceOp::max, Dtype::f32, {sources.data(), 1}, team.make_room(0, size),
+                        count)
               .has_value());
     CHECK((team.get(result, size) == before));
   }
