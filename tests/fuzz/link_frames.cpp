@@ -107,10 +107,10 @@ void check_payload(Frame const& frame) {
     case FrameType::open:
       if (auto const open = decode_open(payload, frame.header.flags == lends_flag); open.has_value()) {
         OpenBytes bytes;
-        auto used = encode(open->open, open->description, bytes);
+        auto used = encode(open->open, open->description(), bytes);
         if (open->lend) used = append(*open->lend, used, bytes);
         auto const again = decode_open(first(bytes, used), open->lend.has_value());
-        CHORUS_ASSERT(again.has_value() && again->open == open->open && again->description == open->description &&
+        CHORUS_ASSERT(again.has_value() && again->open == open->open && again->description() == open->description() &&
                           again->lend == open->lend,
                       "an open is written and read back");
       }

@@ -18,6 +18,7 @@
 #include "worker/engine/engine.hpp"
 #include "worker/engine/interruption.hpp"
 #include "worker/engine/loop_baton.hpp"
+#include "worker/engine/run_kind.hpp"
 #include "worker/engine/shm_links.hpp"
 #include "worker/engine/tcp_links.hpp"
 #include "worker/links/errc.hpp"
@@ -73,10 +74,11 @@ class DataPlane::Impl final : public Surroundings {
   }
 
   // What a handler throws ends the process here as it does on the data thread: the loop is not left half way.
-  RunResult run(RunSpec spec, Interruption const* interruption) noexcept {
-    if (!baton_.borrow()) return start_and_wait(std::move(spec), interruption);
+  RunResult run(std::shared_ptr<RunKind> const& kind, RunCall const& call,
+                Interruption const* interruption) noexcept {
+    if (!baton_.borrow()) return start_and_wait(kind, call, interruption);
     std::optional<RunResult> result;
-    begin(std::move(spec), interruption, [&result](RunResult ended) { result = std::move(ended); });
+    begin(kind, call, interruption, [&result](RunResult ended) { result = std::move(ended); });
     while (!result) serve([&result] { return result.has_value(); }, options_.call_spin);
     baton_.give_back(engine_.is_busy());
     return std::move(*result);
@@ -184,26 +186,27 @@ class DataPlane::Impl final : public Surroundings {
   }
 
   // The caller may be gone with everything that it owns while the thread that ends the run is still about to return.
-  RunResult start_and_wait(RunSpec spec, Interruption const* interruption) {
+  RunResult start_and_wait(std::shared_ptr<RunKind> const& kind, RunCall const& call,
+                           Interruption const* interruption) {
     struct Call {
       std::binary_semaphore ended{0};  // half the system calls of a condition variable
       RunResult result;
     };
-    auto const call = std::make_shared<Call>();
-    submit([this, spec = std::move(spec), interruption, call]() mutable {
-      begin(std::move(spec), interruption, [call](RunResult result) {
-        call->result = std::move(result);
-        call->ended.release();
+    auto const made = std::make_shared<Call>();
+    submit([this, kind, call, interruption, made]() mutable {
+      begin(std::move(kind), call, interruption, [made](RunResult result) {
+        made->result = std::move(result);
+        made->ended.release();
       });
     });
-    call->ended.acquire();
-    return std::move(call->result);
+    made->ended.acquire();
+    return std::move(made->result);
   }
 
   // With the loop in hand, so that an abort which follows the interruption finds the run, or nothing to end.
-  void begin(RunSpec spec, Interruption const* interruption, RunDone done) {
+  void begin(std::shared_ptr<RunKind> kind, RunCall const& call, Interruption const* interruption, RunDone done) {
     auto const why = interruption != nullptr ? interruption->failure() : std::nullopt;
-    if (!why) return engine_.start(std::move(spec), std::move(done));
+    if (!why) return engine_.start(std::move(kind), call, std::move(done));
     RunResult result;
     result.status = Error(why->code, why->detail());
     done(std::move(result));
@@ -359,8 +362,8 @@ DataPlane::~DataPlane() { impl_->stop(); }
 
 void DataPlane::start(RunSpec spec, RunDone done) { impl_->start(std::move(spec), std::move(done)); }
 
-RunResult DataPlane::run(RunSpec spec, Interruption const* interruption) {
-  return impl_->run(std::move(spec), interruption);
+RunResult DataPlane::run(std::shared_ptr<RunKind> const& kind, RunCall const& call, Interruption const* interruption) {
+  return impl_->run(kind, call, interruption);
 }
 
 void DataPlane::give_up(RunSpec const& spec, plan::Rank rank, Error const& why) { impl_->give_up(spec, rank, why); }

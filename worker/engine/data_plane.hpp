@@ -43,6 +43,8 @@ class GpuUnit;
 namespace chorus::engine {
 
 class Interruption;
+class RunKind;
+struct RunCall;
 
 struct Peer {
   plan::Rank rank = 0;
@@ -173,10 +175,12 @@ class DataPlane {
   // Any thread. `done` is called exactly once, also when the run fails at once or the data plane is destroyed.
   void start(RunSpec spec, RunDone done);
 
-  // Any thread but the data thread. The same, and waits for the end. Meanwhile this thread does the data thread's work,
-  // for all runs and links, unless another caller does so already. A run that is interrupted before it begins does not
-  // begin; whoever interrupts it later aborts it as well. The interruption, if there is one, outlives the call.
-  [[nodiscard]] RunResult run(RunSpec spec, Interruption const* interruption = nullptr);
+  // Any thread but the data thread. Begins the next run of the kind, and waits for its end. Meanwhile this thread does
+  // the data thread's work, for all runs and links, unless another caller does so already. A run that is interrupted
+  // before it begins does not begin; whoever interrupts it later aborts it as well. The interruption, if there is one,
+  // outlives the call.
+  [[nodiscard]] RunResult run(std::shared_ptr<RunKind> const& kind, RunCall const& call,
+                              Interruption const* interruption = nullptr);
 
   // Any thread. This rank will not start the run after all: its members are told why, and those that wait for it end.
   // Of the spec only what identifies the run counts: run, epoch, token, members, and the own rank.

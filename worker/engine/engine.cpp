@@ -32,20 +32,16 @@ Engine::Ended const* Engine::find_ended(std::uint64_t run) const {
   return found == ended_.end() ? nullptr : &found->second;
 }
 
-void Engine::remember(std::uint64_t run, Ended ended) {
-  if (auto const known = ended_.find(run); known != ended_.end()) {
-    known->second = std::move(ended);
-  } else if (ended_order_.size() < ended_max) {
+Engine::Ended& Engine::remember(std::uint64_t run) {
+  if (auto const known = ended_.find(run); known != ended_.end()) return known->second;
+  if (ended_order_.size() < ended_max) {
     ended_order_.push_back(run);
-    ended_.emplace(run, std::move(ended));
-  } else {
-    // The oldest one's entry is used again.
-    auto entry = ended_.extract(std::exchange(ended_order_[oldest_ended_], run));
-    oldest_ended_ = (oldest_ended_ + 1) % ended_max;
-    entry.key() = run;
-    entry.mapped() = std::move(ended);
-    ended_.insert(std::move(entry));
+    return ended_[run];
   }
+  auto entry = ended_.extract(std::exchange(ended_order_[oldest_ended_], run));
+  oldest_ended_ = (oldest_ended_ + 1) % ended_max;
+  entry.key() = run;
+  return ended_.insert(std::move(entry)).position->second;
 }
 
 void Engine::reject(RunDone const& done, Failure const& why) {
@@ -58,34 +54,64 @@ void Engine::reject(RunDone const& done, Failure const& why) {
 void Engine::start(RunSpec spec, RunDone done) {
   {
     Hold const hold(*this);
-    try_start(std::move(spec), std::move(done));
+    try_start(std::move(spec), std::move(done), nullptr);
   }
   settle();
 }
 
-void Engine::try_start(RunSpec spec, RunDone done) {
-  auto const id = spec.run;
-  auto const name = "run " + std::to_string(id);
-  if (shut_down_) return reject(done, {EngineErrc::aborted, "the worker stops", {}, {}});
+void Engine::start(std::shared_ptr<RunKind> kind, RunCall const& call, RunDone done) {
+  {
+    Hold const hold(*this);
+    auto kept = kind->take();
+    if (kept == nullptr || !kept->fits(call)) {
+      auto spec = kind->of(call);
+      try_start(std::move(spec), std::move(done), std::move(kind));
+    } else if (may_start(call.run, kept->spec(), done)) {
+      kept->begin(call, std::move(done), surroundings_.now());
+      kept->of_kind = std::move(kind);
+      begin(std::move(kept));
+    }
+  }
+  settle();
+}
+
+void Engine::try_start(RunSpec spec, RunDone done, std::shared_ptr<RunKind> kind) {
   if (auto const checked = check(spec); checked.has_error())
     return reject(done, {EngineErrc::aborted, checked.error().detail, {}, {}});
-  if (id == 0 || find_run(id) != nullptr)
-    return reject(done, {EngineErrc::aborted, name + " is running already", {}, {}});
-  for (auto const& channel : spec.program->channels)
-    if (auto const& peer = spec.members[channel.peer]; is_fenced({peer.worker, peer.incarnation}))
-      return reject(done, {EngineErrc::epoch_fenced,
-                           "rank " + std::to_string(peer.rank) + " (" + peer.worker + ") has a newer incarnation",
-                           {peer.rank},
-                           {}});
-  if (auto const* const ended = find_ended(id); ended != nullptr && ended->has(spec.token)) {
-    if (ended->was_started) return reject(done, {EngineErrc::aborted, name + " has ended here before", {}, {}});
-    return reject(done, *ended->failure);
-  }
-
+  if (!may_start(spec.run, spec, done)) return;
   auto device = begin_device(spec, done);
   if (!device) return;
-  auto made = std::make_unique<Run>(std::move(spec), std::move(done), std::move(*device), options_, surroundings_);
-  auto& run = *runs_.emplace(id, std::move(made)).first->second;
+  auto run = std::make_unique<Run>(std::move(spec), std::move(done), std::move(*device), options_, surroundings_);
+  run->of_kind = std::move(kind);
+  begin(std::move(run));
+}
+
+bool Engine::may_start(std::uint64_t id, RunSpec const& spec, RunDone const& done) {
+  auto const refuse = [&](Failure const& why) {
+    reject(done, why);
+    return false;
+  };
+  auto const name = [id] { return "run " + std::to_string(id); };
+  if (shut_down_) return refuse({EngineErrc::aborted, "the worker stops", {}, {}});
+  if (id == 0 || find_run(id) != nullptr)
+    return refuse({EngineErrc::aborted, name() + " is running already", {}, {}});
+  if (!current_incarnation_.empty())
+    for (auto const& channel : spec.program->channels)
+      if (auto const& peer = spec.members[channel.peer]; is_fenced({peer.worker, peer.incarnation}))
+        return refuse({EngineErrc::epoch_fenced,
+                       "rank " + std::to_string(peer.rank) + " (" + peer.worker + ") has a newer incarnation",
+                       {peer.rank},
+                       {}});
+  if (auto const* const ended = find_ended(id); ended != nullptr && ended->has(spec.token)) {
+    if (ended->was_started) return refuse({EngineErrc::aborted, name() + " has ended here before", {}, {}});
+    return refuse(*ended->failure);
+  }
+  return true;
+}
+
+void Engine::begin(std::unique_ptr<Run> begun) {
+  auto const id = begun->spec().run;
+  auto& run = *runs_.emplace(id, std::move(begun)).first->second;
   if (run.has_device()) device_runs_.push_back(&run);
   for (auto const& channel : run.sends())
     outlet_to(run.spec().members[channel->peer()], run.spec().deadline).add(*channel);
@@ -108,10 +134,10 @@ void Engine::abort(std::uint64_t run, Error why) {
 void Engine::end_before_start(std::uint64_t run, Failure const& failure) {
   if (shut_down_ || find_ended(run) != nullptr) return;
   Hold const hold(*this);
-  Ended ended;
+  auto& ended = remember(run);
+  ended = {};
   ended.failure = failure;
   ended.was_started = true;
-  remember(run, std::move(ended));
   for (auto& inlet : inlets_) inlet->forget(run, failure);
 }
 
@@ -120,11 +146,11 @@ void Engine::give_up(RunSpec const& spec, plan::Rank rank, Error const& why) {
   {
     Hold const hold(*this);
     Failure const failure{EngineErrc::aborted, why.detail, {rank}, {}};
-    Ended ended;
+    auto& ended = remember(spec.run);
+    ended = {};
     ended.token = spec.token;
     ended.failure = failure;
     ended.was_started = true;
-    remember(spec.run, std::move(ended));
     auto const verdict = to_verdict(failure, spec.token);
     for (auto const& peer : spec.members)
       if (peer.rank != rank && !is_fenced({peer.worker, peer.incarnation}))
@@ -249,7 +275,7 @@ void Engine::end_run(Run& run, std::optional<Failure> failure) {
   auto const& spec = run.spec();
   auto const id = spec.run;
   auto const epoch = spec.epoch;
-  Ended ended;
+  auto& ended = remember(id);
   ended.token = spec.token;
   ended.fingerprint = spec.fingerprint;
   ended.description = spec.description;
@@ -268,10 +294,10 @@ void Engine::end_run(Run& run, std::optional<Failure> failure) {
       inlet->remove(*channel);
       if (verdict) inlet->send_verdict(links::FrameType::abort, id, epoch, *verdict);
     }
-  remember(id, std::move(ended));
   auto const entry = runs_.find(id);
   auto dead = std::move(entry->second);
   runs_.erase(entry);
+  if (failure) dead->of_kind.reset();
   if (verdict)
     for (auto& inlet : inlets_) inlet->forget(id, epoch, *verdict);
   if (std::exchange(dead->is_stalled, false)) options_.flights->goes_on(id);
@@ -445,6 +471,8 @@ void Engine::settle() {
 }
 
 void Engine::bury() {
+  for (auto& run : dead_runs_)
+    if (auto const kind = std::exchange(run->of_kind, nullptr)) kind->keep(std::move(run));
   dead_runs_.clear();
   std::erase_if(outlets_, [](auto const& entry) { return entry.second->is_closed(); });
   std::erase_if(inlets_, [](auto const& inlet) { return inlet->is_closed(); });

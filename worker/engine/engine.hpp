@@ -49,6 +49,7 @@ class Engine {
 
   // See DataPlane.
   void start(RunSpec spec, RunDone done);
+  void start(std::shared_ptr<RunKind> kind, RunCall const& call, RunDone done);
   void abort(std::uint64_t run, Error why);
   void give_up(RunSpec const& spec, plan::Rank rank, Error const& why);
   void adopt(std::shared_ptr<links::Link> link, Identity peer, bool lends = false);
@@ -121,7 +122,8 @@ class Engine {
   [[nodiscard]] Retired const* find_retired(std::uint64_t token, std::uint32_t epoch) const {
     return retired_.find(token, epoch);
   }
-  void remember(std::uint64_t run, Ended ended);
+  // The memory of an older run is used again.
+  Ended& remember(std::uint64_t run);
   void touch(std::uint64_t run);
   void heard(std::uint64_t run, plan::Rank rank);
   // A peer wants to know what this rank does in the run; one answers; the link on which it was asked ends.
@@ -144,7 +146,10 @@ class Engine {
   void fail_all(Failure const& failure);
   [[nodiscard]] bool memory_is_unsound() const;
   [[nodiscard]] std::optional<Failure> unsound_memory() const;
-  void try_start(RunSpec spec, RunDone done);
+  void try_start(RunSpec spec, RunDone done, std::shared_ptr<RunKind> kind);
+  // Whether nothing speaks against a run of this number and spec, which is right by itself; says so to `done` if not.
+  [[nodiscard]] bool may_start(std::uint64_t run, RunSpec const& spec, RunDone const& done);
+  void begin(std::unique_ptr<Run> run);
   // What the run needs of its GPU; null without one. Nothing if it is not to be had: then everybody has been told.
   [[nodiscard]] std::optional<std::unique_ptr<DeviceWork>> begin_device(RunSpec const& spec, RunDone const& done);
   // Nothing of the run's memory is in use any more, here or by peers that it was lent to. Peers whose memory it has

@@ -6,6 +6,7 @@
 #include "collectives/core/assert.hpp"
 #include "worker/engine/errc.hpp"
 #include "worker/engine/run_identity.hpp"
+#include "worker/engine/run_kind.hpp"
 #include "worker/engine/shared_group.hpp"
 
 namespace chorus {
@@ -43,6 +44,10 @@ struct Group::Request {
   [[nodiscard]] std::uint64_t fingerprint(plan::Spec const& spec, plan::Sizes const& sizes) const {
     return engine::fingerprint(spec, dtype, sizes, reduce, options.agreement);
   }
+  // What may differ between calls that are otherwise of one kind.
+  [[nodiscard]] bool is_served_by(engine::RunSpec const& runs) const {
+    return runs.gpu == options.gpu && runs.segment_bytes == options.segment_bytes && runs.window == options.window;
+  }
   [[nodiscard]] plan::Sizes sizes() const {
     return {options.counts.empty() ? elements : 0, options.counts, options.receive_counts};
   }
@@ -60,6 +65,7 @@ struct Group::Prepared {
   std::uint64_t agreement;
   std::string description;
   std::unique_ptr<engine::SharedCall> call;        // null over links
+  std::shared_ptr<engine::RunKind> runs;           // over links, once there was one
   std::shared_ptr<engine::FlightKind const> kind;  // once one was told to the flight recorder
   std::uint32_t kind_in_lane = 0;                  // over shared memory: its number there
 
@@ -169,9 +175,25 @@ engine::RunResult Group::run_over_links(Request const& request, std::span<std::b
   auto const found = prepare(request);
   if (found.has_error()) return failed(found.error());
   auto& prepared = **found;
+  if (!prepared.runs || !request.is_served_by(prepared.runs->spec())) prepared.runs = runs_of(prepared, request);
+  engine::RunCall const call{engine::local_run_number(membership_.name, membership_.epoch, sequence_), input, output,
+                             std::chrono::steady_clock::now() + request.options.timeout};
+  {
+    std::lock_guard const lock(running_mutex_);
+    running_ = call.run;
+  }
+  auto result = plane_.run(prepared.runs, call, &interruption_);
+  {
+    std::lock_guard const lock(running_mutex_);
+    running_ = 0;
+  }
+  ended(prepared, result);
+  return result;
+}
+
+std::shared_ptr<engine::RunKind> Group::runs_of(Prepared const& prepared, Request const& request) const {
   engine::RunSpec spec;
   spec.sizes = prepared.sizes;
-  spec.run = engine::local_run_number(membership_.name, membership_.epoch, sequence_);
   spec.group = membership_.name;
   spec.epoch = membership_.epoch;
   spec.token = membership_.token;
@@ -181,24 +203,10 @@ engine::RunResult Group::run_over_links(Request const& request, std::span<std::b
   spec.members = membership_.members;
   spec.dtype = request.dtype;
   spec.reduce = request.reduce;
-  spec.input = input;
-  spec.output = output;
   spec.gpu = request.options.gpu;
   spec.segment_bytes = request.options.segment_bytes;
   spec.window = request.options.window;
-  spec.deadline = std::chrono::steady_clock::now() + request.options.timeout;
-
-  {
-    std::lock_guard const lock(running_mutex_);
-    running_ = spec.run;
-  }
-  auto result = plane_.run(std::move(spec), &interruption_);
-  {
-    std::lock_guard const lock(running_mutex_);
-    running_ = 0;
-  }
-  ended(prepared, result);
-  return result;
+  return std::make_shared<engine::RunKind>(std::move(spec));
 }
 
 engine::RunResult Group::gather(std::span<std::byte const> own, std::span<std::byte> all,
@@ -276,7 +284,7 @@ Result<Group::Prepared*> Group::prepare(Request const& request) {
   prepared_.insert(prepared_.begin(), std::make_unique<Prepared>(Prepared{
                                           &algorithm, std::move(spec), request.dtype, request.reduce, std::move(sizes),
                                           std::move(*program), fingerprint, request.options.agreement,
-                                          std::move(description), std::move(call), nullptr, 0}));
+                                          std::move(description), std::move(call), nullptr, nullptr, 0}));
   return prepared_.front().get();
 }
 

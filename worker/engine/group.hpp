@@ -125,6 +125,7 @@ class Group {
                                                  std::span<std::byte> output);
   [[nodiscard]] engine::RunResult run_shared(Request const& request, std::span<std::byte const> input,
                                              std::span<std::byte> output);
+  [[nodiscard]] std::shared_ptr<engine::RunKind> runs_of(Prepared const& prepared, Request const& request) const;
   [[nodiscard]] Result<Prepared*> prepare(Request const& request);
   [[nodiscard]] engine::RunResult introduce(std::chrono::milliseconds timeout);
   [[nodiscard]] engine::RunResult gather(std::span<std::byte const> own, std::span<std::byte> all,

@@ -21,6 +21,7 @@ class IndexQueue {
     auto const at = first_ + size_++;
     ring_[at < ring_.size() ? at : at - ring_.size()] = index;
   }
+  void clear() { first_ = size_ = 0; }
   void pop() {
     first_ = first_ + 1 < ring_.size() ? first_ + 1 : 0;
     --size_;

@@ -145,7 +145,7 @@ void Inlet::frame_is_corrupt(Error const& why) {
 
 Status Inlet::data_arrives(FrameHeader const& header) {
   if (auto* const channel = find(header.run)) {
-    if (auto begun = channel->begin(header, *scratch_); begun.has_error()) return bad(begun.error().detail);
+    if (auto begun = channel->begin_frame(header, *scratch_); begun.has_error()) return bad(begun.error().detail);
     sink_ = Sink::channel;
     channel_ = channel;
     return ok();
@@ -260,7 +260,7 @@ Status Inlet::open_arrived() {
   }
   if (ended == nullptr || !ended->has(open.token)) {
     auto const* const retired = engine_.find_retired(open.token, header.epoch);
-    if (retired == nullptr) return keep_early(std::move(*decoded));
+    if (retired == nullptr) return keep_early(*decoded);
     refuse(header.run, header.epoch, open.token, retired->told_to(peer().worker));
     return ok();
   }
@@ -270,7 +270,7 @@ Status Inlet::open_arrived() {
     refuse(header.run, header.epoch, open.token,
            {EngineErrc::plan_mismatch,
             "run " + std::to_string(header.run) + ": rank " + std::to_string(open.receiver_rank) + " ran '" +
-                ended->description + "', rank " + std::to_string(open.sender_rank) + " runs '" + decoded->description +
+                ended->description + "', rank " + std::to_string(open.sender_rank) + " runs '" + decoded->description() +
                 "'",
             {open.receiver_rank, open.sender_rank},
             {}});
@@ -279,7 +279,7 @@ Status Inlet::open_arrived() {
 }
 
 Status Inlet::answer_open(Run& run, links::DecodedOpen const& decoded, std::uint32_t epoch) {
-  auto const answer = run.judge(decoded.open, epoch, decoded.description, peer().worker, peer().incarnation);
+  auto const answer = run.judge(decoded, epoch, peer());
   auto const id = run.spec().run;
   if (answer.channel == nullptr) {
     refuse(id, epoch, decoded.open.token, answer.refusal);
@@ -318,10 +318,10 @@ void Inlet::abort_arrived(links::Verdict const& verdict) {
   if (auto const* const known = engine_.find_ended(id);
       known != nullptr && (known->was_started || known->has(verdict.token)))
     return;
-  Engine::Ended ended;
+  auto& ended = engine_.remember(id);
+  ended = {};
   ended.token = verdict.token;
   ended.failure = from_verdict(verdict, peer().worker);
-  engine_.remember(id, std::move(ended));
   // Others may wait here for this rank's call, which will now fail at once.
   auto const epoch = control_header().epoch;
   for (auto& inlet : engine_.inlets_) inlet->forget(id, epoch, verdict);

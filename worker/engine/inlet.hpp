@@ -64,7 +64,7 @@ class Inlet final : public Connection {
   Status open_arrived();
   Status answer_open(Run& run, links::DecodedOpen const& decoded, std::uint32_t epoch);
   Status place_arrived();
-  Status keep_early(links::DecodedOpen decoded);
+  Status keep_early(links::DecodedOpen const& decoded);
   Status data_arrives(links::FrameHeader const& header);
   Status data_arrives_early(Early& early, links::FrameHeader const& header);
   Status early_frame_ended();

@@ -34,14 +34,14 @@ Status Inlet::data_arrives_early(Early& early, FrameHeader const& header) {
   return ok();
 }
 
-Status Inlet::keep_early(links::DecodedOpen decoded) {
+Status Inlet::keep_early(links::DecodedOpen const& decoded) {
   if (early_.size() >= engine_.options().early_runs)
     return bad("more than " + std::to_string(engine_.options().early_runs) + " runs wait to be started here");
   auto early = std::make_unique<Early>();
   early->run = control_header().run;
   early->epoch = control_header().epoch;
   early->open = decoded.open;
-  early->description = std::move(decoded.description);
+  early->description = decoded.description();
   early->lend = decoded.lend;
   early_.push_back(std::move(early));
   return ok();
@@ -51,7 +51,7 @@ void Inlet::start(Run& run) {
   auto const index = find_early(run.spec().run);
   if (index == early_.size() || is_closed()) return;
   auto& early = *early_[index];
-  links::DecodedOpen const decoded{early.open, early.description, early.lend};
+  links::DecodedOpen const decoded{early.open, std::as_bytes(std::span(early.description)), early.lend};
   auto answered = answer_open(run, decoded, early.epoch);
   auto* const channel = find(run.spec().run);
   if (answered.has_value() && channel != nullptr) {
@@ -83,7 +83,7 @@ Status Inlet::deliver(ReceiveChannel& channel, std::span<std::byte const> frame)
   FrameHeader header;
   std::memcpy(&header, frame.data(), sizeof header);
   if (!replay_scratch_) replay_scratch_ = std::make_unique_for_overwrite<Memory>();
-  if (auto begun = channel.begin(header, *replay_scratch_); begun.has_error()) return bad(begun.error().detail);
+  if (auto begun = channel.begin_frame(header, *replay_scratch_); begun.has_error()) return bad(begun.error().detail);
   auto payload = frame.subspan(sizeof header, header.length);
   while (!payload.empty()) {
     auto const space = channel.space();

@@ -17,14 +17,18 @@ Ranges::Ranges(plan::Program const& program, Dtype dtype, plan::Sizes const& siz
       addresses_(program, sizes, chorus::element_bytes(dtype)),
       element_bytes_(chorus::element_bytes(dtype)),
       keeps_wide_partials_(reduces(program.spec.op) && devices::find_widen(dtype) != nullptr),
-      input_(input.data()),
-      output_(output.data()),
       sources_(program.instructions.size()),
       destinations_(program.instructions.size()) {
+  begin(input, output);
+}
+
+void Ranges::begin(std::span<std::byte const> input, std::span<std::byte> output) {
   CHORUS_ASSERT(input.size() == addresses_.input_bytes() && output.size() == addresses_.output_bytes(),
                 "buffers hold what the program addresses");
-  for (std::size_t i = 0; i < program.instructions.size(); ++i) {
-    auto const& each = program.instructions[i];
+  input_ = input.data();
+  output_ = output.data();
+  for (std::size_t i = 0; i < program_.instructions.size(); ++i) {
+    auto const& each = program_.instructions[i];
     if (each.reads_src()) sources_[i] = first(each.src, each.src_chunk, each.chunks, each.stride);
     if (each.writes_dst()) destinations_[i] = first(each.dst, each.dst_chunk, each.chunks, each.stride);
   }

@@ -38,6 +38,9 @@ class Ranges {
   Ranges(plan::Program const& program, Dtype dtype, plan::Sizes const& sizes, std::span<std::byte const> input,
          std::span<std::byte> output);
 
+  // Every instruction stands at its front, in this memory, as large as the former.
+  void begin(std::span<std::byte const> input, std::span<std::byte> output);
+
   // What a run needs besides input and output.
   struct Own {
     std::byte* scratch = nullptr;
@@ -77,8 +80,8 @@ class Ranges {
   Addresses addresses_;
   std::size_t const element_bytes_;
   bool const keeps_wide_partials_;
-  std::byte const* const input_;
-  std::byte* const output_;
+  std::byte const* input_ = nullptr;
+  std::byte* output_ = nullptr;
   Own own_;
   std::vector<Cursor> sources_;
   std::vector<Cursor> destinations_;

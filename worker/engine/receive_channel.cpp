@@ -17,13 +17,27 @@ ReceiveChannel::ReceiveChannel(RunState& state, plan::Rank peer, std::vector<std
     auto& message = messages_[m];
     message.instruction = instructions[m];
     auto const total = state.board.total(message.instruction);
-    if (total == 0) continue;
-    ++unreceived_;
-    message.eager = budget.admits(total, state.program.instructions[message.instruction].chunks);
+    message.eager = total != 0 && budget.admits(total, state.program.instructions[message.instruction].chunks);
     if (!message.eager) continue;
-    message.granted = total;
     message.stage_at = stage_bytes_;
     stage_bytes_ += EagerBudget::stage_bytes(total);
+  }
+  begin();
+}
+
+void ReceiveChannel::begin() {
+  queue_.clear();
+  inlet_number = 0;
+  frame_left_ = 0;
+  unreceived_ = 0;
+  opened_ = is_withdrawn_ = has_read_ = false;
+  why_no_data_ = nullptr;
+  for (auto& message : messages_) {
+    auto const total = state_.board.total(message.instruction);
+    if (total != 0) ++unreceived_;
+    message.queued = false;
+    message.granted = message.eager ? total : 0;
+    message.arrived = 0;
   }
 }
 
@@ -52,7 +66,7 @@ bool ReceiveChannel::next_word(FrameHeader& header) {
   return true;
 }
 
-Status ReceiveChannel::begin(FrameHeader const& header, Scratch scratch) {
+Status ReceiveChannel::begin_frame(FrameHeader const& header, Scratch scratch) {
   auto const refuse = [&](std::string const& why) {
     return Error(links::LinkErrc::bad_frame, std::to_string(header.length) + " bytes of message " +
                                                  std::to_string(header.message) + " at byte " +

@@ -41,6 +41,9 @@ class ReceiveChannel {
   std::uint64_t inlet_number = 0;  // of the one that carries it, or did
   bool is_queued = false;          // with the inlet
 
+  // As newly made, for another run of the same. None that is carried, and none that reads in place.
+  void begin();
+
   // The peer agrees. It lends this memory, where its messages are to be read; null: they come in data frames.
   virtual void opened(Borrowed lent);
   [[nodiscard]] virtual bool reads_in_place() const { return false; }
@@ -48,6 +51,8 @@ class ReceiveChannel {
   [[nodiscard]] bool finished() const { return opened_ && unreceived_ == 0; }
   // It is the peer's turn: to open the run, or to send what it may.
   [[nodiscard]] bool waits_for_peer() const;
+  // Of all eager messages together.
+  [[nodiscard]] std::uint64_t stage_bytes() const { return stage_bytes_; }
   [[nodiscard]] std::string where() const;  // "receiving message 2 of 6 (step 7 of 12)": the first that is incomplete
 
   // Message m's instruction may have become able to go on.
@@ -62,7 +67,7 @@ class ReceiveChannel {
 
   // A data frame of this run, then its payload: space() and filled() until header.length bytes have come. One frame at
   // a time. Errors: LinkErrc::bad_frame with what is wrong.
-  [[nodiscard]] Status begin(links::FrameHeader const& header, Scratch scratch);
+  [[nodiscard]] Status begin_frame(links::FrameHeader const& header, Scratch scratch);
   [[nodiscard]] virtual std::span<std::byte> space() = 0;
   virtual void filled(std::size_t bytes) = 0;
   // Instead of space() and filled(), for a payload that lies somewhere already: used at once, but counted only by
@@ -87,8 +92,6 @@ class ReceiveChannel {
   // instructions[m] receives message m. The state outlives the channel.
   ReceiveChannel(RunState& state, plan::Rank peer, std::vector<std::uint32_t> instructions, std::uint64_t digest);
 
-  // Of all eager messages together.
-  [[nodiscard]] std::uint64_t stage_bytes() const { return stage_bytes_; }
   void grant(std::uint32_t m, std::uint64_t up_to);
   void takes_no_data(char const* why) { why_no_data_ = why; }
   // So many bytes of the message are in this rank's memory, as its last ones or not.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "collectives/core/assert.hpp"
 #include "collectives/plan/digest.hpp"
 #include "worker/devices/reduce.hpp"
 #include "worker/engine/channel_messages.hpp"
@@ -18,6 +19,9 @@ namespace chorus::engine {
 namespace {
 
 constexpr std::uint64_t segment_bytes_min = 64;
+// Of what is kept for the next run that is alike.
+constexpr std::uint64_t small_bytes = 256 << 10;
+constexpr std::size_t small_instructions = 1024;
 
 std::uint64_t whole_elements(std::uint64_t bytes, Dtype dtype) {
   auto const size = element_bytes(dtype);
@@ -92,7 +96,7 @@ Run::Run(RunSpec spec, RunDone done, std::unique_ptr<DeviceWork> device, DataPla
       heard_(spec_.members.size()),
       inquiry_(options.inquiry),
       silence_(options.silence),
-      until_inquiry_(std::max(inquiry_ / 16, std::chrono::milliseconds(1))),
+      until_inquiry_(first_inquiry()),
       next_inquiry_(started_ + until_inquiry_),
       still_since_(started_) {
   if (device_) device_steps_.emplace(state_, *device_);
@@ -123,6 +127,36 @@ void Run::prepare_channels() {
       receives_.push_back(receive_channel(c, std::move(receives), digest));
     }
   }
+}
+
+void Run::begin(RunCall const& call, RunDone done, TimePoint now) {
+  CHORUS_ASSERT(ended_ && !device_ && fits(call), "a run that is over, on the host, of as many bytes");
+  spec_.run = state_.run = call.run;
+  spec_.input = call.input;
+  spec_.output = call.output;
+  spec_.deadline = call.deadline;
+  done_ = std::move(done);
+  started_ = still_since_ = now;
+  timeline_.begin(now);
+  workspace_->begin(call.input, call.output);
+  state_.board.begin();
+  state_.bytes_sent = state_.bytes_received = 0;
+  for (auto& channel : sends_) channel->begin();
+  for (auto& channel : receives_) channel->begin();
+  std::fill(heard_.begin(), heard_.end(), false);
+  in_grace_ = false;
+  until_inquiry_ = first_inquiry();
+  next_inquiry_ = now + until_inquiry_;
+  witness_.reset();
+  progress_seen_ = 0;
+  ended_ = false;
+}
+
+bool Run::is_small() const {
+  if (device_ || spec_.program->instructions.size() > small_instructions) return false;
+  auto bytes = workspace_->bytes();
+  for (auto const& channel : receives_) bytes += channel->stage_bytes();
+  return bytes <= small_bytes;
 }
 
 std::unique_ptr<SendChannel> Run::send_channel(std::uint32_t c, std::vector<std::uint32_t> sends,
@@ -201,8 +235,9 @@ std::string Run::name_of(plan::Rank rank) const {
   return "rank " + std::to_string(rank) + (rank < spec_.members.size() ? " (" + spec_.members[rank].worker + ")" : "");
 }
 
-Run::Answer Run::judge(links::Open const& open, std::uint32_t epoch, std::string const& description,
-                       std::string const& worker, std::uint64_t incarnation) {
+Run::Answer Run::judge(links::DecodedOpen const& decoded, std::uint32_t epoch, Identity const& sender) {
+  auto const& open = decoded.open;
+  auto const& [worker, incarnation] = sender;
   auto const refuse = [&](EngineErrc code, std::string why) {
     return Answer{
         nullptr, {code, "run " + std::to_string(spec_.run) + ": " + std::move(why), {open.sender_rank}, {}}, false};
@@ -222,6 +257,7 @@ Run::Answer Run::judge(links::Open const& open, std::uint32_t epoch, std::string
   bool const agrees = open.fingerprint == spec_.fingerprint && open.receiver_rank == self && found != receives_.end() &&
                       (*found)->digest() == open.channel_digest && open.eager_bytes == state_.eager_bytes;
   if (!agrees) {
+    auto const description = decoded.description();
     std::string hint;
     if (open.eager_bytes != state_.eager_bytes)
       hint = " with another eager budget";

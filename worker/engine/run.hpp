@@ -14,6 +14,7 @@
 #include "worker/engine/gpu/gpu_steps.hpp"
 #include "worker/engine/progress.hpp"
 #include "worker/engine/receive_channel.hpp"
+#include "worker/engine/run_kind.hpp"
 #include "worker/engine/run_state.hpp"
 #include "worker/engine/send_channel.hpp"
 #include "worker/engine/timeline.hpp"
@@ -21,6 +22,8 @@
 #include "worker/engine/workspace.hpp"
 
 namespace chorus::engine {
+
+struct Identity;
 
 // What can be wrong with a spec by itself. Errors: EngineErrc::aborted with the reason.
 [[nodiscard]] Status check(RunSpec const& spec);
@@ -39,6 +42,14 @@ class Run {
   Run(Run const&) = delete;
   Run& operator=(Run const&) = delete;
 
+  // Of a run that has ended well, on the host: the next one that is alike, in memory as large as its own.
+  void begin(RunCall const& call, RunDone done, TimePoint now);
+  [[nodiscard]] bool fits(RunCall const& call) const {
+    return call.input.size() == spec_.input.size() && call.output.size() == spec_.output.size();
+  }
+  // It takes little memory to keep it.
+  [[nodiscard]] bool is_small() const;
+
   [[nodiscard]] RunSpec const& spec() const { return spec_; }
   [[nodiscard]] std::vector<std::unique_ptr<SendChannel>> const& sends() const { return sends_; }
   [[nodiscard]] std::vector<std::unique_ptr<ReceiveChannel>> const& receives() const { return receives_; }
@@ -55,8 +66,7 @@ class Run {
     Failure refusal;
     bool fails_the_run = false;  // the peer belongs to the run, and runs something else
   };
-  [[nodiscard]] Answer judge(links::Open const& open, std::uint32_t epoch, std::string const& description,
-                             std::string const& worker, std::uint64_t incarnation);
+  [[nodiscard]] Answer judge(links::DecodedOpen const& decoded, std::uint32_t epoch, Identity const& sender);
   // Whether this identity is a member of the run.
   [[nodiscard]] std::optional<plan::Rank> rank_of(std::string const& worker, std::uint64_t incarnation) const;
 
@@ -112,9 +122,13 @@ class Run {
   bool is_queued = false;       // with the engine, to be worked on
   bool is_stalled = false;      // as was told the flight recorder
   bool has_given_back = false;  // what it has borrowed
+  std::shared_ptr<RunKind> of_kind;  // where it is kept if it ends well; null: nowhere
 
  private:
   void prepare_channels();
+  [[nodiscard]] std::chrono::milliseconds first_inquiry() const {
+    return std::max(inquiry_ / 16, std::chrono::milliseconds(1));
+  }
   [[nodiscard]] std::unique_ptr<SendChannel> send_channel(std::uint32_t c, std::vector<std::uint32_t> sends,
                                                           links::Open const& open);
   [[nodiscard]] std::unique_ptr<ReceiveChannel> receive_channel(std::uint32_t c, std::vector<std::uint32_t> receives,
@@ -134,7 +148,7 @@ class Run {
 
   RunSpec spec_;
   RunDone done_;
-  TimePoint const started_;
+  TimePoint started_;
   Timeline timeline_;
   std::unique_ptr<DeviceWork> device_;  // either this one,
   std::optional<Workspace> workspace_;  // or this

@@ -22,10 +22,22 @@ Scoreboard::Scoreboard(plan::Program const& program, std::vector<std::uint64_t> 
   for (std::uint32_t i = 0; i < count; ++i) dependents_begin_[i + 1] += dependents_begin_[i];
   std::vector<std::uint32_t> next(dependents_begin_.begin(), dependents_begin_.end() - 1);
   for (std::uint32_t i = 0; i < count; ++i)
-    for (auto const& dependency : program.dependencies_of(i)) {
+    for (auto const& dependency : program.dependencies_of(i))
       dependents_[next[dependency.instruction]++] = {i, dependency.segmentwise};
+  begin();
+}
+
+void Scoreboard::begin() {
+  auto const count = static_cast<std::uint32_t>(total_.size());
+  std::fill(done_.begin(), done_.end(), 0);
+  std::fill(waits_.begin(), waits_.end(), 0);
+  std::fill(is_woken_.begin(), is_woken_.end(), false);
+  woken_.clear();
+  completed_ = 0;
+  progress_ = 0;
+  for (std::uint32_t i = 0; i < count; ++i)
+    for (auto const& dependency : program_.dependencies_of(i))
       if (waits_for_whole(i, dependency.segmentwise)) ++waits_[i];
-    }
   for (std::uint32_t i = 0; i < count; ++i)
     if (waits_[i] == 0) {
       wake(i);

@@ -22,6 +22,9 @@ class Scoreboard {
   // be kept.
   Scoreboard(plan::Program const& program, std::vector<std::uint64_t> total_bytes, Timeline* timeline = nullptr);
 
+  // As newly made: nothing has moved.
+  void begin();
+
   [[nodiscard]] std::uint64_t total(std::uint32_t i) const { return total_[i]; }
   [[nodiscard]] std::vector<std::uint64_t> const& totals() const { return total_; }
   [[nodiscard]] std::uint64_t done(std::uint32_t i) const { return done_[i]; }

@@ -17,12 +17,23 @@ SendChannel::SendChannel(RunState& state, plan::Rank peer, std::vector<std::uint
     auto& message = messages_[m];
     message.instruction = instructions[m];
     auto const total = state.board.total(message.instruction);
-    if (total == 0) continue;
-    ++unsent_;
-    message.eager = budget.admits(total, state.program.instructions[message.instruction].chunks);
-    if (message.eager) message.credit = total;
+    message.eager = total != 0 && budget.admits(total, state.program.instructions[message.instruction].chunks);
   }
   open_bytes_ = links::encode(open, description, open_);
+  begin();
+}
+
+void SendChannel::begin() {
+  queue_.clear();
+  in_flight_ = unsent_ = 0;
+  open_given_ = open_sent_ = false;
+  for (auto& message : messages_) {
+    auto const total = state_.board.total(message.instruction);
+    if (total != 0) ++unsent_;
+    message.queued = false;
+    message.credit = message.eager ? total : 0;
+    message.taken = message.issued = 0;
+  }
 }
 
 std::uint64_t SendChannel::sendable(Message const& message) const {

@@ -33,6 +33,9 @@ class SendChannel {
   Outlet* outlet = nullptr;
   bool is_queued = false;  // with the outlet
 
+  // As newly made, for another run of the same. None that is carried, and none that lends.
+  void begin();
+
   // Message m's instruction may have become able to go on.
   virtual void wake(std::uint32_t message) = 0;
   // Gives the open frame first. False when nothing can be sent now.

@@ -71,6 +71,11 @@ Timeline::Timeline(plan::Program const& program, Clock& clock, Clock::TimePoint 
       step_of_[i] = static_cast<std::uint16_t>(round * steps / rounds);
 }
 
+void Timeline::begin(Clock::TimePoint started) {
+  started_ = started;
+  std::fill(times_.begin(), times_.end(), Times{});
+}
+
 std::int64_t Timeline::now_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(clock_.now() - started_).count();
 }

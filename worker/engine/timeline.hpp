@@ -44,6 +44,9 @@ class Timeline {
   // Both outlive the timeline.
   Timeline(plan::Program const& program, Clock& clock, Clock::TimePoint started);
 
+  // As newly made.
+  void begin(Clock::TimePoint started);
+
   // Of instruction i, each once: nothing that it depends on holds it back any more (at a moment that done() gave, or
   // now); some of its bytes have moved, but not all; it is done.
   void ready(std::uint32_t i, std::int64_t at_ns);
@@ -66,7 +69,7 @@ class Timeline {
 
   plan::Program const& program_;
   Clock& clock_;
-  Clock::TimePoint const started_;
+  Clock::TimePoint started_;
   std::vector<std::uint16_t> step_of_;  // by instruction, where several are one step
   std::vector<Times> times_;
 };

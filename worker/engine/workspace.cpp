@@ -29,6 +29,16 @@ Workspace::Workspace(plan::Program const& program, Dtype dtype, ReduceOp reduce,
   lie_in({scratch_.get(), wide_output_.get(), wide_scratch_.get()});
 }
 
+void Workspace::begin(std::span<std::byte const> input, std::span<std::byte> output) {
+  Ranges::begin(input, output);
+  clock_.reset();
+}
+
+std::uint64_t Workspace::bytes() const {
+  auto const own = own_bytes();
+  return own.scratch + own.wide_output + own.wide_scratch;
+}
+
 void Workspace::take_in(std::uint32_t i, std::span<std::byte const> received) {
   while (!received.empty()) {
     auto dst = destination(i, received.size());

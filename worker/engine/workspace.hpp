@@ -18,6 +18,11 @@ class Workspace : public Ranges {
   Workspace(plan::Program const& program, Dtype dtype, ReduceOp reduce, plan::Sizes const& sizes,
             std::span<std::byte const> input, std::span<std::byte> output);
 
+  // As newly made, in this memory, as large as the former.
+  void begin(std::span<std::byte const> input, std::span<std::byte> output);
+  // Of its own.
+  [[nodiscard]] std::uint64_t bytes() const;
+
   // The next bytes of a recv or recv_reduce, received elsewhere (aligned for the dtype): puts them in place or reduces
   // them.
   void take_in(std::uint32_t i, std::span<std::byte const> received);

@@ -124,9 +124,11 @@ Result<DecodedOpen> decode_open(std::span<std::byte const> payload, bool lends) 
     payload = payload.first(payload.size() - sizeof(Lend));
   }
   std::memcpy(&decoded.open, payload.data(), sizeof(Open));
-  decoded.description = printable(payload.subspan(sizeof(Open)));
+  decoded.description_bytes = payload.subspan(sizeof(Open));
   return decoded;
 }
+
+std::string DecodedOpen::description() const { return printable(description_bytes); }
 
 std::uint32_t encode(Verdict const& verdict, VerdictBytes& to) {
   auto const culprits = static_cast<std::uint16_t>(std::min(verdict.culprits.size(), culprits_max));

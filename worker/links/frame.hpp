@@ -151,10 +151,13 @@ using VerdictBytes = std::array<std::byte, verdict_bytes_max>;
 
 struct DecodedOpen {
   Open open;
-  std::string description;
+  std::span<std::byte const> description_bytes;  // where they were decoded from
   std::optional<Lend> lend{};
+
+  // Printable: it goes into logs and answers.
+  [[nodiscard]] std::string description() const;
 };
-// Errors: LinkErrc::bad_frame. Text is made printable: it goes into logs and answers.
+// Errors: LinkErrc::bad_frame. The text of a verdict is made printable, too.
 [[nodiscard]] Result<DecodedOpen> decode_open(std::span<std::byte const> payload, bool lends = false);
 [[nodiscard]] Result<Verdict> decode_verdict(std::span<std::byte const> payload);
 

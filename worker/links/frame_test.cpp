@@ -64,7 +64,7 @@ TEST_CASE("an open carries what both ends must agree on") {
         "00 00 01 00 00 00 00 00 00 00 00 00 01 00 00 00");
   auto const decoded = decode_open(std::span(bytes).first(size)).value();
   CHECK(decoded.open == open);
-  CHECK(decoded.description == "all_reduce sum f32[4] ring of 2");
+  CHECK(decoded.description() == "all_reduce sum f32[4] ring of 2");
   CHECK(encode(open, std::string(1000, 'x'), bytes) == open_bytes_max);
 }
 
@@ -78,7 +78,7 @@ TEST_CASE("an open that lends memory says so behind its text") {
   CHECK(size == bytes.size());
   auto const decoded = decode_open(bytes, true).value();
   CHECK(decoded.open == open);
-  CHECK(decoded.description == std::string(description_bytes_max, 'x'));
+  CHECK(decoded.description() == std::string(description_bytes_max, 'x'));
   CHECK(decoded.lend == lend);
   for (std::size_t cut = 0; cut < sizeof open + sizeof lend; ++cut)
     CHECK(decode_open(std::span(bytes).first(cut), true).has_error());
@@ -114,7 +114,7 @@ TEST_CASE("a payload that ends early or names what is not there is refused") {
 TEST_CASE("text from a peer is made printable") {
   OpenBytes bytes;
   auto const size = encode(Open{}, "a\nb\x1b[31m\xff", bytes);
-  CHECK(decode_open(std::span(bytes).first(size)).value().description == "a?b?[31m?");
+  CHECK(decode_open(std::span(bytes).first(size)).value().description() == "a?b?[31m?");
 }
 
 TEST_CASE("a header is checked by itself") {

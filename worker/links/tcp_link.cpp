@@ -132,6 +132,8 @@ void TcpLink::write_again() {
 
 std::size_t TcpLink::receive(FrameReader::Space const& space, error_code& error) {
   if (!tls_) {
+    // One buffer is less work for the system than a list of them, and most looks find nothing.
+    if (space[1].empty()) return socket_.read_some(asio::buffer(space[0].data(), space[0].size()), error);
     std::array<asio::mutable_buffer, 2> const buffers{asio::buffer(space[0].data(), space[0].size()),
                                                       asio::buffer(space[1].data(), space[1].size())};
     return socket_.read_some(buffers, error);
