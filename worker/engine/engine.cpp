@@ -366,6 +366,10 @@ std::vector<RunProgress> Engine::progress(std::optional<std::uint64_t> wanted) {
 
 void Engine::inquire(Run& run, TimePoint now) {
   look_for_stall(run, now);
+  for (auto const& channel : run.sends()) {
+    channel->let_open();
+    if (channel->outlet != nullptr && channel->has_frame()) channel->outlet->schedule(*channel);
+  }
   if (auto failure = run.lost_in_silence(now)) return end_run(run, std::move(failure));
   auto const has_link_from = [this](Peer const& peer) {
     return std::any_of(inlets_.begin(), inlets_.end(), [&](auto const& inlet) {

@@ -10,8 +10,13 @@ using links::FrameHeader;
 using links::FrameType;
 
 SendChannel::SendChannel(RunState& state, plan::Rank peer, std::vector<std::uint32_t> instructions,
-                         links::Open const& open, std::string_view description, std::size_t queue_capacity)
-    : state_(state), messages_(instructions.size()), queue_(queue_capacity), peer_(peer) {
+                         links::Open const& open, std::string_view description, std::size_t queue_capacity,
+                         Opening opening)
+    : state_(state),
+      messages_(instructions.size()),
+      queue_(queue_capacity),
+      peer_(peer),
+      opening_(opening) {
   EagerBudget budget(state.eager_bytes);
   for (std::size_t m = 0; m < messages_.size(); ++m) {
     auto& message = messages_[m];
@@ -27,13 +32,16 @@ void SendChannel::begin() {
   queue_.clear();
   in_flight_ = unsent_ = 0;
   open_given_ = open_sent_ = false;
+  bool needs_grant = false;
   for (auto& message : messages_) {
     auto const total = state_.board.total(message.instruction);
     if (total != 0) ++unsent_;
+    needs_grant |= total != 0 && !message.eager;
     message.queued = false;
     message.credit = message.eager ? total : 0;
     message.taken = message.issued = 0;
   }
+  holds_open_ = opening_ == Opening::with_first_message && unsent_ != 0 && !needs_grant;
 }
 
 std::uint64_t SendChannel::sendable(Message const& message) const {
@@ -45,6 +53,7 @@ bool SendChannel::next_frame(links::OutFrame& frame) {
   frame.header.run = state_.run;
   frame.header.epoch = state_.epoch;
   if (!open_given_) {
+    if (!has_frame()) return false;
     open_given_ = true;
     frame.header.type = FrameType::open;
     if (auto const lend = lends()) {
@@ -104,7 +113,7 @@ Status SendChannel::granted(FrameHeader const& header) {
 // What was taken and not yet issued is this rank's to bring to where the link takes it from; what was issued is done
 // when the link has taken it, or when the peer has read it.
 bool SendChannel::waits_for_peer() const {
-  if (finished()) return false;
+  if (finished() || (holds_open_ && !open_given_)) return false;
   return !open_sent_ || in_flight_ != 0 || std::any_of(messages_.begin(), messages_.end(), [&](auto const& message) {
     bool const is_given = message.taken == message.issued && state_.board.ready(message.instruction) > message.issued;
     return is_given || message.issued > state_.board.done(message.instruction);

@@ -40,7 +40,11 @@ class SendChannel {
   virtual void wake(std::uint32_t message) = 0;
   // Gives the open frame first. False when nothing can be sent now.
   bool next_frame(links::OutFrame& frame);
-  [[nodiscard]] bool has_frame() const { return !open_given_ || (!queue_.empty() && in_flight_ < state_.window); }
+  [[nodiscard]] bool has_frame() const {
+    return open_given_ ? !queue_.empty() && in_flight_ < state_.window : !holds_open_ || !queue_.empty();
+  }
+  // The open waits no longer for the first message to share a packet with: the peer is to know who runs what.
+  void let_open() { holds_open_ = false; }
   void frame_sent(links::FrameHeader const& header);
   // Errors: LinkErrc::bad_frame for a grant that cannot be.
   [[nodiscard]] Status granted(links::FrameHeader const& header);
@@ -71,10 +75,13 @@ class SendChannel {
     std::uint64_t taken = 0;   // bytes that are on their way, to the link or to where it takes them from
     std::uint64_t issued = 0;  // bytes given to the link
   };
+  // When the open is sent of a channel whose messages all go without a grant. Where the peer has to answer it before
+  // there can be a message: at once.
+  enum class Opening : std::uint8_t { at_once, with_first_message };
   // instructions[m] sends message m. The state outlives the channel. `queue_` is the derived class's: of messages, or
   // of whatever it sends one after the other; while it is empty there is no frame.
   SendChannel(RunState& state, plan::Rank peer, std::vector<std::uint32_t> instructions, links::Open const& open,
-              std::string_view description, std::size_t queue_capacity);
+              std::string_view description, std::size_t queue_capacity, Opening opening);
 
   // Bytes of the message that nothing holds back, and that were not taken.
   [[nodiscard]] std::uint64_t sendable(Message const& message) const;
@@ -94,9 +101,10 @@ class SendChannel {
 
  private:
   plan::Rank const peer_;
+  Opening const opening_;
   std::uint32_t in_flight_ = 0;
   std::uint32_t unsent_ = 0;  // messages
-  bool open_given_ = false, open_sent_ = false;
+  bool holds_open_ = false, open_given_ = false, open_sent_ = false;
   links::OpenBytes open_{};
   std::uint32_t open_bytes_ = 0;
 };

@@ -19,7 +19,7 @@ GpuSendChannel::GpuSendChannel(RunState& state, DeviceWork& device, std::uint32_
                                std::vector<std::uint32_t> instructions, links::Open const& open,
                                std::string_view description)
     : SendChannel(state, peer, instructions, open, description,
-                  std::max<std::size_t>(instructions.size(), ChannelStaging::send_blocks_max)),
+                  std::max<std::size_t>(instructions.size(), ChannelStaging::send_blocks_max), Opening::at_once),
       device_(device),
       channel_(channel),
       waiting_(instructions.size()) {}
