@@ -17,10 +17,11 @@ constexpr std::size_t inquiries_max = 64, notes_max = 4096;
 Connection::Connection(Engine& engine, Identity peer)
     : engine_(engine), counters_(engine.traffic_.of(peer.worker)), peer_(std::move(peer)) {}
 
-void Connection::attach(std::shared_ptr<links::Link> link, bool lends) {
+void Connection::attach(std::shared_ptr<links::Link> link, bool lends, Counted counted) {
   link_ = std::move(link);
   lends_ = lends;
-  counters_.connected(link_->kind());
+  counted_ = counted;
+  if (counted_ == Counted::yes) counters_.connected(link_->kind());
   link_->start(*this);
   touch();
 }
@@ -115,8 +116,11 @@ void Connection::link_rests() { engine_.settle(); }
 void Connection::link_closed(Error why) {
   if (closed_) return;
   closed_ = true;
-  if (link_) counters_.disconnected(link_->kind());
-  if (!engine_.shut_down_) counters_.ended(end_of(why));
+  engine_.has_closed_ = true;
+  if (counted_ == Counted::yes) {
+    if (link_) counters_.disconnected(link_->kind());
+    if (!engine_.shut_down_) counters_.ended(end_of(why));
+  }
   lost(why);
   for (auto const run : std::exchange(dependents_, {})) engine_.lost_touch(peer_, run, why);
   engine_.settle();

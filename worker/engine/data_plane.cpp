@@ -24,6 +24,7 @@
 #include "worker/links/errc.hpp"
 #include "worker/links/handshake.hpp"
 #include "worker/links/tcp_link.hpp"
+#include "worker/links/two_way.hpp"
 
 namespace chorus::engine {
 
@@ -95,11 +96,13 @@ class DataPlane::Impl final : public Surroundings {
     if (!loan->answer.accepted && !has_checksums && insists_on_checksums())
       return http::Problem(http::ProblemCode::bad_request, options_.worker + " takes links with checksums only");
     bool const lends = options_.lending_host && peer.lending_host == options_.lending_host;
+    bool const both_ways = peer.both_ways && !loan->answer.accepted;
     auto take_over = [this, who = Identity{peer.worker, peer.incarnation}, loan = loan->loan,
-                      framing = framing_of(has_checksums),
-                      lends](http::Connection connection) { adopt(std::move(connection), who, loan, framing, lends); };
-    return links::switch_protocols(std::move(take_over), loan->answer, has_checksums,
-                                   lends ? options_.lending_host : std::nullopt);
+                      framing = framing_of(has_checksums), lends, both_ways](http::Connection connection) {
+      adopt(std::move(connection), who, loan, framing, lends, both_ways);
+    };
+    return links::switch_protocols(std::move(take_over), {loan->answer, has_checksums,
+                                                          lends ? options_.lending_host : std::nullopt, both_ways});
   }
 
   void give_up(RunSpec spec, plan::Rank rank, Error why) {
@@ -214,22 +217,28 @@ class DataPlane::Impl final : public Surroundings {
 
   // Any thread.
   void adopt(http::Connection connection, Identity peer, std::shared_ptr<links::ShmLoan> loan, links::Framing framing,
-             bool lends) {
+             bool lends, bool both_ways) {
     boost::system::error_code error;
     auto const protocol = connection.socket.local_endpoint(error).protocol();
     auto const handle = error ? -1 : connection.socket.release(error);
     if (error) return;  // the peer has gone already; it dials again when it needs the link
     submit([this, protocol, handle, tls = std::move(connection.tls), early = std::move(connection.early_bytes),
-            peer = std::move(peer), loan = std::move(loan), framing, lends]() mutable {
+            peer = std::move(peer), loan = std::move(loan), framing, lends, both_ways]() mutable {
       http::Connection here{asio::ip::tcp::socket(context_, protocol, handle), std::move(tls), std::move(early)};
       // Through shared memory the connection carries nothing but bells: those need no TLS.
       if (loan)
-        engine_.adopt(shm_.add(std::make_shared<links::ShmLink>(std::move(here.socket), std::move(*loan))),
-                      std::move(peer), lends);
-      else
-        engine_.adopt(tcp_.add(std::make_shared<links::TcpLink>(std::move(here), framing), TcpLinks::Brings::data),
-                      std::move(peer), lends);
+        return engine_.adopt(shm_.add(std::make_shared<links::ShmLink>(std::move(here.socket), std::move(*loan))),
+                             std::move(peer), lends);
+      bool const is_for_small = !both_ways || peer.worker < options_.worker;
+      auto link = tcp_.add(std::make_shared<links::TcpLink>(std::move(here), framing), brings(is_for_small));
+      if (!both_ways) return engine_.adopt(std::move(link), std::move(peer), lends);
+      auto [there, back] = links::two_way(std::move(link));
+      engine_.adopt(std::move(there), std::move(peer), lends, std::move(back));
     });
+  }
+
+  static TcpLinks::Brings brings(bool small_messages) {
+    return small_messages ? TcpLinks::Brings::small_messages : TcpLinks::Brings::others;
   }
 
   void live() {
@@ -287,7 +296,8 @@ class DataPlane::Impl final : public Surroundings {
     auto offer = shm_.offer(peer);
     // Named, because g++ 12 destroys an aggregate temporary of a full expression with co_await twice.
     auto introduction = links::to_fields({options_.worker, options_.incarnation, described(offer),
-                                          links::checksum_offer(options_.checksums, peer.url), options_.lending_host});
+                                          links::checksum_offer(options_.checksums, peer.url), options_.lending_host,
+                                          true});
     auto upgraded = co_await client_.upgrade(peer.url + std::string(links::link_path),
                                              std::string(links::link_protocol), std::move(introduction), deadline);
     if (upgraded.has_error()) {
@@ -295,7 +305,14 @@ class DataPlane::Impl final : public Surroundings {
       co_return;
     }
     bool const lends = options_.lending_host && links::read_borrows_answer(upgraded->fields) == options_.lending_host;
-    engine_.dialed(outlet, link_of(peer, std::move(*upgraded), std::move(offer)), lends);
+    bool const both_ways = links::read_both_ways_answer(upgraded->fields);
+    auto link = link_of(peer, std::move(*upgraded), std::move(offer), both_ways);
+    if (link.has_error() || !both_ways) {
+      engine_.dialed(outlet, std::move(link), lends);
+    } else {
+      auto [there, back] = links::two_way(std::move(*link));
+      engine_.dialed(outlet, std::move(there), lends, std::move(back));
+    }
   }
 
   static std::optional<links::SharedMemory> described(std::optional<links::ShmOffer> const& offer) {
@@ -303,7 +320,7 @@ class DataPlane::Impl final : public Surroundings {
   }
 
   Result<std::shared_ptr<links::Link>> link_of(Peer const& peer, http::Client::Upgraded upgraded,
-                                               std::optional<links::ShmOffer> offer) {
+                                               std::optional<links::ShmOffer> offer, bool both_ways) {
     if (offer) {
       auto const accepted = shm_.is_accepted(peer, upgraded.fields);
       if (accepted.has_error()) return accepted.error();
@@ -316,7 +333,7 @@ class DataPlane::Impl final : public Surroundings {
       return Error(links::LinkErrc::bad_handshake, peer.url + " does not take links with checksums");
     auto const framing = framing_of(*has_checksums);
     return tcp_.add(std::make_shared<links::TcpLink>(std::move(upgraded.connection), framing),
-                    TcpLinks::Brings::answers);
+                    brings(both_ways && options_.worker < peer.worker));
   }
 
   [[nodiscard]] bool insists_on_checksums() const { return options_.checksums == links::ChecksumMode::on; }

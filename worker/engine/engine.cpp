@@ -23,25 +23,9 @@ Engine::Engine(DataPlaneOptions options, Surroundings& surroundings, TrafficBook
 Engine::~Engine() { CHORUS_ASSERT(shut_down_ && runs_.empty(), "an engine is shut down before it dies"); }
 
 Run* Engine::find_run(std::uint64_t run) {
-  auto const found = runs_.find(run);
-  return found == runs_.end() ? nullptr : found->second.get();
-}
-
-Engine::Ended const* Engine::find_ended(std::uint64_t run) const {
-  auto const found = ended_.find(run);
-  return found == ended_.end() ? nullptr : &found->second;
-}
-
-Engine::Ended& Engine::remember(std::uint64_t run) {
-  if (auto const known = ended_.find(run); known != ended_.end()) return known->second;
-  if (ended_order_.size() < ended_max) {
-    ended_order_.push_back(run);
-    return ended_[run];
-  }
-  auto entry = ended_.extract(std::exchange(ended_order_[oldest_ended_], run));
-  oldest_ended_ = (oldest_ended_ + 1) % ended_max;
-  entry.key() = run;
-  return ended_.insert(std::move(entry)).position->second;
+  for (auto const& each : runs_)
+    if (each.number == run) return each.run.get();
+  return nullptr;
 }
 
 void Engine::reject(RunDone const& done, Failure const& why) {
@@ -111,10 +95,10 @@ bool Engine::may_start(std::uint64_t id, RunSpec const& spec, RunDone const& don
 
 void Engine::begin(std::unique_ptr<Run> begun) {
   auto const id = begun->spec().run;
-  auto& run = *runs_.emplace(id, std::move(begun)).first->second;
+  auto& run = *runs_.emplace_back(id, std::move(begun)).run;
   if (run.has_device()) device_runs_.push_back(&run);
   for (auto const& channel : run.sends())
-    outlet_to(run.spec().members[channel->peer()], run.spec().deadline).add(*channel);
+    outlet_for(*channel, run.spec().members[channel->peer()], run.spec().deadline).add(*channel);
   dirty_runs_.push(run);
   for (std::size_t i = 0; i < inlets_.size() && !run.ended(); ++i) inlets_[i]->start(run);
   surroundings_.deadline_changed();
@@ -134,7 +118,7 @@ void Engine::abort(std::uint64_t run, Error why) {
 void Engine::end_before_start(std::uint64_t run, Failure const& failure) {
   if (shut_down_ || find_ended(run) != nullptr) return;
   Hold const hold(*this);
-  auto& ended = remember(run);
+  auto& ended = ended_.at(run);
   ended = {};
   ended.failure = failure;
   ended.was_started = true;
@@ -146,7 +130,7 @@ void Engine::give_up(RunSpec const& spec, plan::Rank rank, Error const& why) {
   {
     Hold const hold(*this);
     Failure const failure{EngineErrc::aborted, why.detail, {rank}, {}};
-    auto& ended = remember(spec.run);
+    auto& ended = ended_.at(spec.run);
     ended = {};
     ended.token = spec.token;
     ended.failure = failure;
@@ -165,11 +149,15 @@ bool Engine::is_fenced(Identity const& peer) const {
   return current != current_incarnation_.end() && current->second != peer.incarnation;
 }
 
-void Engine::adopt(std::shared_ptr<links::Link> link, Identity peer, bool lends) {
+void Engine::adopt(std::shared_ptr<links::Link> link, Identity peer, bool lends, std::shared_ptr<links::Link> back) {
   {
     Hold const hold(*this);
     auto& inlet = *inlets_.emplace_back(std::make_unique<Inlet>(*this, std::move(peer), next_inlet_++));
     inlet.attach(std::move(link), lends);
+    if (back) {
+      auto outlet = std::make_unique<Outlet>(*this, inlet.peer(), std::string());
+      outlets_.emplace(next_outlet_++, std::move(outlet)).first->second->attach(std::move(back), false, Connection::Counted::no);
+    }
     if (shut_down_)
       inlet.refuse_link(EngineErrc::aborted, options_.worker + " stops");
     else if (is_fenced(inlet.peer()))
@@ -201,6 +189,15 @@ void Engine::retire(Retired epoch) {
   settle();
 }
 
+Outlet& Engine::outlet_for(SendChannel const& channel, Peer const& peer, TimePoint deadline) {
+  if (channel.is_small() && peer.worker < options_.worker)
+    for (auto& [id, outlet] : outlets_)
+      if (outlet->is_accepted() && !outlet->is_closed() && outlet->peer().worker == peer.worker &&
+          outlet->peer().incarnation == peer.incarnation)
+        return *outlet;
+  return outlet_to(peer, deadline);
+}
+
 Outlet& Engine::outlet_to(Peer const& peer, TimePoint deadline) {
   for (auto& [id, outlet] : outlets_)
     if (!outlet->is_closed() && outlet->peer().worker == peer.worker &&
@@ -215,7 +212,8 @@ Outlet& Engine::outlet_to(Peer const& peer, TimePoint deadline) {
   return outlet;
 }
 
-void Engine::dialed(std::uint64_t id, Result<std::shared_ptr<links::Link>> link, bool lends) {
+void Engine::dialed(std::uint64_t id, Result<std::shared_ptr<links::Link>> link, bool lends,
+                    std::shared_ptr<links::Link> back) {
   auto const found = outlets_.find(id);
   bool const wanted = found != outlets_.end() && !found->second->is_closed();
   if (!wanted) {
@@ -224,10 +222,14 @@ void Engine::dialed(std::uint64_t id, Result<std::shared_ptr<links::Link>> link,
   }
   {
     Hold const hold(*this);
+    auto& outlet = *found->second;
     if (link.has_value())
-      found->second->attach(std::move(*link), lends);
+      outlet.attach(std::move(*link), lends);
     else
-      found->second->fail(link.error());
+      outlet.fail(link.error());
+    if (back)
+      inlets_.emplace_back(std::make_unique<Inlet>(*this, outlet.peer(), next_inlet_++))
+          ->attach(std::move(back), false, Connection::Counted::no);
   }
   settle();
 }
@@ -275,7 +277,7 @@ void Engine::end_run(Run& run, std::optional<Failure> failure) {
   auto const& spec = run.spec();
   auto const id = spec.run;
   auto const epoch = spec.epoch;
-  auto& ended = remember(id);
+  auto& ended = ended_.at(id);
   ended.token = spec.token;
   ended.fingerprint = spec.fingerprint;
   ended.description = spec.description;
@@ -294,8 +296,8 @@ void Engine::end_run(Run& run, std::optional<Failure> failure) {
       inlet->remove(*channel);
       if (verdict) inlet->send_verdict(links::FrameType::abort, id, epoch, *verdict);
     }
-  auto const entry = runs_.find(id);
-  auto dead = std::move(entry->second);
+  auto const entry = std::find_if(runs_.begin(), runs_.end(), [id](auto const& each) { return each.number == id; });
+  auto dead = std::move(entry->run);
   runs_.erase(entry);
   if (failure) dead->of_kind.reset();
   if (verdict)
@@ -373,7 +375,8 @@ void Engine::inquire(Run& run, TimePoint now) {
   if (auto failure = run.lost_in_silence(now)) return end_run(run, std::move(failure));
   auto const has_link_from = [this](Peer const& peer) {
     return std::any_of(inlets_.begin(), inlets_.end(), [&](auto const& inlet) {
-      return !inlet->is_closed() && inlet->peer() == Identity{peer.worker, peer.incarnation};
+      bool const brings = !inlet->is_closed() && (!inlet->is_beside() || inlet->moved() != 0);
+      return brings && inlet->peer() == Identity{peer.worker, peer.incarnation};
     });
   };
   if (auto failure = run.lost_on_the_way(has_link_from)) return end_run(run, std::move(failure));
@@ -478,6 +481,7 @@ void Engine::bury() {
   for (auto& run : dead_runs_)
     if (auto const kind = std::exchange(run->of_kind, nullptr)) kind->keep(std::move(run));
   dead_runs_.clear();
+  if (!std::exchange(has_closed_, false)) return;
   std::erase_if(outlets_, [](auto const& entry) { return entry.second->is_closed(); });
   std::erase_if(inlets_, [](auto const& inlet) { return inlet->is_closed(); });
 }

@@ -8,13 +8,13 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "worker/engine/clock.hpp"
 #include "worker/engine/data_plane.hpp"
 #include "worker/engine/gpu/borrowed_arenas.hpp"
 #include "worker/engine/inlet.hpp"
+#include "worker/engine/latest_book.hpp"
 #include "worker/engine/outlet.hpp"
 #include "worker/engine/run.hpp"
 #include "worker/engine/traffic.hpp"
@@ -52,7 +52,9 @@ class Engine {
   void start(std::shared_ptr<RunKind> kind, RunCall const& call, RunDone done);
   void abort(std::uint64_t run, Error why);
   void give_up(RunSpec const& spec, plan::Rank rank, Error const& why);
-  void adopt(std::shared_ptr<links::Link> link, Identity peer, bool lends = false);
+  // `back`: the other link on the same connection, for messages to the peer; null: there is none.
+  void adopt(std::shared_ptr<links::Link> link, Identity peer, bool lends = false,
+             std::shared_ptr<links::Link> back = nullptr);
   void fence(std::string const& worker, std::uint64_t incarnation);
   void retire(Retired epoch);
   // All runs end with `aborted`, and everything later fails at once; peers are told, and give back what they borrowed.
@@ -63,8 +65,9 @@ class Engine {
   void shut_down();
 
   // The answer to Surroundings::dial. The detail of an error names the URL. `lends`: the handshake says that opens may
-  // lend memory of GPUs.
-  void dialed(std::uint64_t outlet, Result<std::shared_ptr<links::Link>> link, bool lends = false);
+  // lend memory of GPUs. `back`: the other link on the same connection, for messages of the peer; null: there is none.
+  void dialed(std::uint64_t outlet, Result<std::shared_ptr<links::Link>> link, bool lends = false,
+              std::shared_ptr<links::Link> back = nullptr);
 
   // Ends runs whose time has come. Call at next_deadline() (TimePoint::max() when nothing runs) or later.
   [[nodiscard]] TimePoint next_deadline() const;
@@ -118,12 +121,10 @@ class Engine {
 
   [[nodiscard]] DataPlaneOptions const& options() const { return options_; }
   [[nodiscard]] Run* find_run(std::uint64_t run);
-  [[nodiscard]] Ended const* find_ended(std::uint64_t run) const;
+  [[nodiscard]] Ended const* find_ended(std::uint64_t run) const { return ended_.find(run); }
   [[nodiscard]] Retired const* find_retired(std::uint64_t token, std::uint32_t epoch) const {
     return retired_.find(token, epoch);
   }
-  // The memory of an older run is used again.
-  Ended& remember(std::uint64_t run);
   void touch(std::uint64_t run);
   void heard(std::uint64_t run, plan::Rank rank);
   // A peer wants to know what this rank does in the run; one answers; the link on which it was asked ends.
@@ -164,6 +165,8 @@ class Engine {
   void wait_until_devices_rest();
   void reject(RunDone const& done, Failure const& why);
   [[nodiscard]] Outlet& outlet_to(Peer const& peer, TimePoint deadline);
+  // Small messages of both sides go on the connection that one of them has dialed: the one of the smaller name.
+  [[nodiscard]] Outlet& outlet_for(SendChannel const& channel, Peer const& peer, TimePoint deadline);
   [[nodiscard]] bool is_fenced(Identity const& peer) const;
   void bury();
 
@@ -183,15 +186,18 @@ class Engine {
   DataPlaneOptions const options_;
   Surroundings& surroundings_;
   TrafficBook& traffic_;
-  std::unordered_map<std::uint64_t, std::unique_ptr<Run>> runs_;
+  // A few, found by their numbers more often than anything else.
+  struct Numbered {
+    std::uint64_t number = 0;
+    std::unique_ptr<Run> run;
+  };
+  std::vector<Numbered> runs_;
   std::map<std::uint64_t, std::unique_ptr<Outlet>> outlets_;
   std::vector<std::unique_ptr<Inlet>> inlets_;
   std::uint64_t next_outlet_ = 1, next_inlet_ = 1;
   std::map<std::string, std::uint64_t> current_incarnation_;  // of fenced workers
   RetiredEpochs retired_;
-  std::unordered_map<std::uint64_t, Ended> ended_;
-  std::vector<std::uint64_t> ended_order_;  // a ring once it is full
-  std::size_t oldest_ended_ = 0;
+  LatestBook<Ended, ended_max> ended_;
 
   OnceQueue<Run> dirty_runs_;
   OnceQueue<Connection> dirty_connections_;
@@ -201,7 +207,8 @@ class Engine {
   std::vector<Unrested> unrested_;
   std::vector<std::unique_ptr<Run>> stuck_;  // that never came to rest
   TimePoint look_at_stuck_{};
-  bool held_ = false;  // settle() does nothing: somebody up the stack goes on when it is done
+  bool has_closed_ = false;  // a connection is to be buried
+  bool held_ = false;        // settle() does nothing: somebody up the stack goes on when it is done
   bool shut_down_ = false;
 };
 

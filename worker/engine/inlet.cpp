@@ -13,8 +13,6 @@ using links::FrameHeader;
 using links::FrameType;
 
 constexpr std::size_t refused_max = 64;
-// Using a smaller payload where it lies takes no time that is worth a look at the clock.
-constexpr std::size_t timed_bytes = 16384;
 
 }  // namespace
 
@@ -318,7 +316,7 @@ void Inlet::abort_arrived(links::Verdict const& verdict) {
   if (auto const* const known = engine_.find_ended(id);
       known != nullptr && (known->was_started || known->has(verdict.token)))
     return;
-  auto& ended = engine_.remember(id);
+  auto& ended = engine_.ended_.at(id);
   ended = {};
   ended.token = verdict.token;
   ended.failure = from_verdict(verdict, peer().worker);

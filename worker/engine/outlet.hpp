@@ -21,6 +21,8 @@ class Outlet final : public Connection {
   Outlet(Engine& engine, Identity peer, std::string url) : Connection(engine, std::move(peer)), url_(std::move(url)) {}
 
   [[nodiscard]] std::string const& url() const { return url_; }
+  // On a connection that the peer has dialed; without a URL.
+  [[nodiscard]] bool is_accepted() const { return url_.empty(); }
 
   // What the open of a run on this GPU is to lend: nothing unless the link allows it, and the peer has not refused it
   // lately.
@@ -55,6 +57,7 @@ class Outlet final : public Connection {
   std::vector<SendChannel*> channels_;
   OnceQueue<SendChannel> scheduled_;
   std::size_t in_flight_ = 0;  // frames of messages that the link has
+  bool timing_ = false;        // one of them at least takes a while
   std::chrono::steady_clock::time_point busy_since_;
   std::vector<std::shared_ptr<Loan>> loans_;  // of runs that have ended
   struct Unwanted {

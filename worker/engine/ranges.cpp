@@ -17,8 +17,13 @@ Ranges::Ranges(plan::Program const& program, Dtype dtype, plan::Sizes const& siz
       addresses_(program, sizes, chorus::element_bytes(dtype)),
       element_bytes_(chorus::element_bytes(dtype)),
       keeps_wide_partials_(reduces(program.spec.op) && devices::find_widen(dtype) != nullptr),
-      sources_(program.instructions.size()),
-      destinations_(program.instructions.size()) {
+      first_sources_(program.instructions.size()),
+      first_destinations_(program.instructions.size()) {
+  for (std::size_t i = 0; i < program_.instructions.size(); ++i) {
+    auto const& each = program_.instructions[i];
+    if (each.reads_src()) first_sources_[i] = first(each.src, each.src_chunk, each.chunks, each.stride);
+    if (each.writes_dst()) first_destinations_[i] = first(each.dst, each.dst_chunk, each.chunks, each.stride);
+  }
   begin(input, output);
 }
 
@@ -27,11 +32,8 @@ void Ranges::begin(std::span<std::byte const> input, std::span<std::byte> output
                 "buffers hold what the program addresses");
   input_ = input.data();
   output_ = output.data();
-  for (std::size_t i = 0; i < program_.instructions.size(); ++i) {
-    auto const& each = program_.instructions[i];
-    if (each.reads_src()) sources_[i] = first(each.src, each.src_chunk, each.chunks, each.stride);
-    if (each.writes_dst()) destinations_[i] = first(each.dst, each.dst_chunk, each.chunks, each.stride);
-  }
+  sources_ = first_sources_;
+  destinations_ = first_destinations_;
 }
 
 Ranges::OwnBytes Ranges::own_bytes() const {

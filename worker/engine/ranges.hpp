@@ -83,8 +83,8 @@ class Ranges {
   std::byte const* input_ = nullptr;
   std::byte* output_ = nullptr;
   Own own_;
-  std::vector<Cursor> sources_;
-  std::vector<Cursor> destinations_;
+  std::vector<Cursor> sources_, first_sources_;
+  std::vector<Cursor> destinations_, first_destinations_;
 };
 
 }  // namespace chorus::engine

@@ -9,6 +9,13 @@ namespace chorus::engine {
 using links::FrameHeader;
 using links::FrameType;
 
+namespace {
+
+// Messages both ways on one connection: from here on each way is faster on its own (docs/performance.md).
+constexpr std::uint64_t small_bytes = 16384;
+
+}  // namespace
+
 SendChannel::SendChannel(RunState& state, plan::Rank peer, std::vector<std::uint32_t> instructions,
                          links::Open const& open, std::string_view description, std::size_t queue_capacity,
                          Opening opening)
@@ -18,14 +25,17 @@ SendChannel::SendChannel(RunState& state, plan::Rank peer, std::vector<std::uint
       peer_(peer),
       opening_(opening) {
   EagerBudget budget(state.eager_bytes);
+  std::uint64_t bytes = 0;
   for (std::size_t m = 0; m < messages_.size(); ++m) {
     auto& message = messages_[m];
     message.instruction = instructions[m];
     auto const total = state.board.total(message.instruction);
+    bytes += total;
     message.eager = total != 0 && budget.admits(total, state.program.instructions[message.instruction].chunks);
   }
   open_bytes_ = links::encode(open, description, open_);
   begin();
+  is_small_ = holds_open_ && bytes <= small_bytes;
 }
 
 void SendChannel::begin() {

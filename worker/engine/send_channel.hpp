@@ -36,6 +36,9 @@ class SendChannel {
   // As newly made, for another run of the same. None that is carried, and none that lends.
   void begin();
 
+  // All its messages together fit into a few packets, and wait for nothing of the peer's.
+  [[nodiscard]] bool is_small() const { return is_small_; }
+
   // Message m's instruction may have become able to go on.
   virtual void wake(std::uint32_t message) = 0;
   // Gives the open frame first. False when nothing can be sent now.
@@ -102,6 +105,7 @@ class SendChannel {
  private:
   plan::Rank const peer_;
   Opening const opening_;
+  bool is_small_ = false;
   std::uint32_t in_flight_ = 0;
   std::uint32_t unsent_ = 0;  // messages
   bool holds_open_ = false, open_given_ = false, open_sent_ = false;

@@ -15,36 +15,42 @@ namespace chorus::engine {
 // On the data thread.
 class TcpLinks {
  public:
-  enum class Brings { data, answers };
+  // Small messages come, for which somebody waits; or large ones or words, of which every look finds some.
+  enum class Brings { small_messages, others };
 
   // What to expect on this link, and so how often to look.
   std::shared_ptr<links::Link> add(std::shared_ptr<links::TcpLink> link, Brings brings) {
     sweep();
-    (brings == Brings::data ? bring_data_ : bring_answers_).push_back(link);
+    (brings == Brings::small_messages ? bring_small_ : bring_others_).push_back(link);
     return link;
   }
 
   // Lets go of links that were closed.
   void sweep() {
-    for (auto* links : {&bring_data_, &bring_answers_})
+    for (auto* links : {&bring_small_, &bring_others_})
       std::erase_if(*links, [](auto const& link) { return link->is_gone(); });
   }
 
   // To look at a few sockets costs less than to be told by the loop which are ready, and to wait for them again.
-  [[nodiscard]] bool are_few() const { return !bring_data_.empty() && bring_data_.size() <= few; }
+  [[nodiscard]] bool are_few() const { return !awaited().empty() && awaited().size() <= few; }
 
   // Reads what is there; false if there was nothing. Of one link by trying; of several by asking once which are ready,
   // for most are not.
   bool poll(unsigned round) {
-    if (bring_data_.size() > 1) return poll_ready();
-    bool const moved = poll(bring_data_);
-    return (round % rounds_per_answer == 0 && poll(bring_answers_)) || moved;
+    if (awaited().size() > 1) return poll_ready();
+    bool const moved = poll(awaited());
+    if (bring_small_.empty() || round % (round - other_moved_ < lately ? 2 : 16) != 0) return moved;
+    if (!poll(bring_others_)) return moved;
+    other_moved_ = round;
+    return true;
   }
 
  private:
   using Links = std::vector<std::shared_ptr<links::TcpLink>>;
   static constexpr std::size_t few = 8;
-  static constexpr unsigned rounds_per_answer = 4;
+  static constexpr unsigned lately = 4096;  // rounds
+
+  [[nodiscard]] Links const& awaited() const { return bring_small_.empty() ? bring_others_ : bring_small_; }
 
   static bool poll(Links const& links) {
     bool moved = false;
@@ -54,18 +60,19 @@ class TcpLinks {
 
   bool poll_ready() {
     asked_.clear();
-    for (auto const* links : {&bring_data_, &bring_answers_})
+    for (auto const* links : {&bring_small_, &bring_others_})
       for (auto const& link : *links) asked_.push_back({link->handle(), POLLIN, 0});
     if (::poll(asked_.data(), asked_.size(), 0) <= 0) return false;
     bool moved = false;
     std::size_t at = 0;
-    for (auto const* links : {&bring_data_, &bring_answers_})
+    for (auto const* links : {&bring_small_, &bring_others_})
       for (auto const& link : *links)
         if (asked_[at++].revents != 0) moved = link->poll() || moved;
     return moved;
   }
 
-  Links bring_data_, bring_answers_;
+  Links bring_small_, bring_others_;
+  unsigned other_moved_ = 0;  // in which round
   std::vector<pollfd> asked_;
 };
 

@@ -1,6 +1,7 @@
 #include "worker/engine/timeline.hpp"
 
 #include <algorithm>
+#include <boost/container/small_vector.hpp>
 #include <tuple>
 
 namespace chorus::engine {
@@ -36,7 +37,7 @@ bool has_peer(FlightStep const& step) {
 }  // namespace
 
 double waited_seconds(std::vector<FlightStep> const& steps, std::int64_t ended_ns) {
-  std::vector<Wait> waits;
+  boost::container::small_vector<Wait, 16> waits;
   waits.reserve(steps.size());
   for (auto const& step : steps)
     if (has_peer(step)) waits.push_back(wait_of(step, ended_ns));

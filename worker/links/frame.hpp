@@ -36,6 +36,9 @@ enum class FrameType : std::uint8_t {
 
 // An open's payload ends with a Lend (lending.hpp).
 inline constexpr std::uint8_t lends_flag = 1;
+// On a connection for messages either way (two_way.hpp): of the link whose messages its acceptor sends. Both of that
+// link's ends set it in all frames; above that nobody sees it.
+inline constexpr std::uint8_t back_flag = 0x80;
 
 // Frames of a run's messages, whose payload lies in the run's memory.
 [[nodiscard]] constexpr bool is_of_channel(FrameType type) {
@@ -47,7 +50,7 @@ inline constexpr std::uint16_t frame_magic = 0x4c43;  // "CL" on the wire
 struct FrameHeader {
   std::uint16_t magic = frame_magic;
   FrameType type = FrameType::data;
-  std::uint8_t flags = 0;   // open: lends_flag, or zero; otherwise zero
+  std::uint8_t flags = 0;   // back_flag or not; of an open, lends_flag or not; otherwise zero
   std::uint32_t epoch = 0;  // of the run
   std::uint64_t run = 0;
   // Of grant, data, lies and read: the n-th message of the run in this link's direction, from 0; otherwise 0.

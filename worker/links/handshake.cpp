@@ -19,6 +19,8 @@ constexpr std::string_view crc32c = "crc32c";
 constexpr std::string_view crc32c_possible = "crc32c; possible";
 constexpr std::string_view device_memory = "Chorus-Device-Memory";
 constexpr std::string_view ipc_on_host = "ipc; host=";
+constexpr std::string_view messages = "Chorus-Messages";
+constexpr std::string_view both_ways = "both-ways";
 constexpr std::size_t why_not_bytes_max = 200;
 
 Error bad(std::string why) { return {LinkErrc::bad_handshake, std::move(why)}; }
@@ -100,6 +102,7 @@ http::Fields to_fields(Introduction const& self) {
   if (self.checksums != ChecksumOffer::none)
     fields.set(std::string(checksum), std::string(self.checksums == ChecksumOffer::wanted ? crc32c : crc32c_possible));
   if (self.lending_host) set_host(fields, *self.lending_host);
+  if (self.both_ways) fields.set(std::string(messages), std::string(both_ways));
   return fields;
 }
 
@@ -126,6 +129,7 @@ Result<Introduction> read_introduction(http::Fields const& fields) {
   else if (offer == crc32c_possible)
     introduction.checksums = ChecksumOffer::possible;
   introduction.lending_host = find_host(fields);
+  introduction.both_ways = fields.find(messages) == both_ways;
   return introduction;
 }
 
@@ -146,14 +150,17 @@ Result<bool> read_checksums_answer(http::Fields const& fields) {
 
 std::optional<std::uint64_t> read_borrows_answer(http::Fields const& fields) { return find_host(fields); }
 
-http::Response switch_protocols(http::Upgrade take_over, SharedMemoryAnswer const& answer, bool has_checksums,
-                                std::optional<std::uint64_t> borrowing_host) {
+bool read_both_ways_answer(http::Fields const& fields) { return fields.find(messages) == both_ways; }
+
+http::Response switch_protocols(http::Upgrade take_over, Answer const& answer) {
   http::Response response(101);
-  if (answer.accepted) response.fields.set("Chorus-Shared-Memory", std::string(accepted));
-  if (!answer.why_not.empty())
-    response.fields.set("Chorus-Shared-Memory", std::string(declined) + printable(answer.why_not));
-  if (has_checksums) response.fields.set(std::string(checksum), std::string(crc32c));
-  if (borrowing_host) set_host(response.fields, *borrowing_host);
+  auto const& shared = answer.shared_memory;
+  if (shared.accepted) response.fields.set("Chorus-Shared-Memory", std::string(accepted));
+  if (!shared.why_not.empty())
+    response.fields.set("Chorus-Shared-Memory", std::string(declined) + printable(shared.why_not));
+  if (answer.has_checksums) response.fields.set(std::string(checksum), std::string(crc32c));
+  if (answer.borrowing_host) set_host(response.fields, *answer.borrowing_host);
+  if (answer.both_ways) response.fields.set(std::string(messages), std::string(both_ways));
   response.fields.set("Connection", "Upgrade");
   response.fields.set("Upgrade", std::string(link_protocol));
   response.upgrade = std::move(take_over);

@@ -1,6 +1,6 @@
 // How an HTTP connection becomes a link: GET /v1/link with `Upgrade: chorus-link/1`, the sender's identity in two
-// fields; in others where its shared memory is, if it offers that, whether frames are to carry checksums, and whether
-// opens may lend memory of GPUs.
+// fields; in others where its shared memory is, if it offers that, whether frames are to carry checksums, whether opens
+// may lend memory of GPUs, and whether messages may go both ways.
 #pragma once
 
 #include <cstdint>
@@ -49,6 +49,8 @@ struct Introduction {
   ChecksumOffer checksums = ChecksumOffer::none;
   // Lends device memory to who reads it where it lies (lending.hpp), on this host (host_number.hpp); nothing: does not.
   std::optional<std::uint64_t> lending_host{};
+  // The connection may carry messages either way (two_way.hpp).
+  bool both_ways = false;
   friend bool operator==(Introduction const&, Introduction const&) = default;
 };
 
@@ -65,14 +67,22 @@ struct SharedMemoryAnswer {
   friend bool operator==(SharedMemoryAnswer const&, SharedMemoryAnswer const&) = default;
 };
 
+// What an acceptor agrees to.
+struct Answer {
+  SharedMemoryAnswer shared_memory{};
+  bool has_checksums = false;
+  std::optional<std::uint64_t> borrowing_host{};
+  bool both_ways = false;
+};
+
 // The 101; `take_over` gets the connection.
-[[nodiscard]] http::Response switch_protocols(http::Upgrade take_over, SharedMemoryAnswer const& answer,
-                                              bool has_checksums, std::optional<std::uint64_t> borrowing_host = {});
+[[nodiscard]] http::Response switch_protocols(http::Upgrade take_over, Answer const& answer);
 
 // From the 101's fields. Text is made printable. Errors: LinkErrc::bad_handshake.
 [[nodiscard]] Result<SharedMemoryAnswer> read_answer(http::Fields const& fields);
 [[nodiscard]] Result<bool> read_checksums_answer(http::Fields const& fields);
 // The host on which the acceptor would read device memory that opens on this link lend; nothing: it would not.
 [[nodiscard]] std::optional<std::uint64_t> read_borrows_answer(http::Fields const& fields);
+[[nodiscard]] bool read_both_ways_answer(http::Fields const& fields);
 
 }  // namespace chorus::links

@@ -56,7 +56,7 @@ TEST_CASE("an offer of shared memory is understood, and what cannot be one is re
 
 TEST_CASE("the answer to an offer is understood") {
   auto const answered = [](SharedMemoryAnswer const& answer) {
-    return read_answer(switch_protocols({}, answer, false).fields).value();
+    return read_answer(switch_protocols({}, {.shared_memory = answer}).fields).value();
   };
   CHECK(answered({true, {}}) == SharedMemoryAnswer{true, {}});
   CHECK(answered({false, "another host"}) == SharedMemoryAnswer{false, "another host"});
@@ -91,7 +91,7 @@ TEST_CASE("what is said of checksums is understood at the other end") {
     CHECK(read_introduction(request_of(self)).value() == self);
   }
   for (bool const takes : {true, false})
-    CHECK(read_checksums_answer(switch_protocols({}, {}, takes).fields).value() == takes);
+    CHECK(read_checksums_answer(switch_protocols({}, {.has_checksums = takes}).fields).value() == takes);
   http::Fields fields;
   fields.set("Chorus-Checksum", "md5");
   CHECK(read_checksums_answer(fields).has_error());
@@ -111,5 +111,5 @@ TEST_CASE("that memory of GPUs may be lent is said, and taken up or not") {
     CHECK(!read_introduction(fields)->lending_host);
   }
   for (auto const host : {std::optional<std::uint64_t>(0x1234), std::optional<std::uint64_t>()})
-    CHECK(read_borrows_answer(switch_protocols({}, {}, false, host).fields) == host);
+    CHECK(read_borrows_answer(switch_protocols({}, {.borrowing_host = host}).fields) == host);
 }

@@ -18,6 +18,9 @@ constexpr std::size_t turn_bytes = 2u << 20;
 
 constexpr unsigned reads_per_wish = 64;
 
+// What is sent as one piece.
+constexpr std::size_t small_bytes = 1024;
+
 // The system refuses memory whose pages somebody has truncated, where an access of our own brings the signal that puts
 // others there (memory/bus_guard.hpp): the link goes on, and whoever owns the memory sees that it is broken.
 void touch(std::span<std::byte const> bytes) {
@@ -154,8 +157,16 @@ std::size_t TcpLink::send(error_code& error) {
     return moved.bytes;
   }
   boost::container::static_vector<asio::const_buffer, 2 * FrameWriter::frames_max> buffers;
-  for (auto const& bytes : pieces) buffers.emplace_back(bytes.data(), bytes.size());
-  return socket_.write_some(buffers, error);
+  std::size_t total = 0;
+  for (auto const& bytes : pieces) {
+    total += bytes.size();
+    buffers.emplace_back(bytes.data(), bytes.size());
+  }
+  // As with receive(): to copy a few bytes takes less than the system needs to look at a list.
+  std::array<std::byte, small_bytes> together;
+  if (total > together.size()) return socket_.write_some(buffers, error);
+  asio::buffer_copy(asio::buffer(together), buffers);
+  return socket_.write_some(asio::buffer(together.data(), total), error);
 }
 
 bool TcpLink::read() {

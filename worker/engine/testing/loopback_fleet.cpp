@@ -1,6 +1,7 @@
 #include "worker/engine/testing/loopback_fleet.hpp"
 
 #include "worker/links/errc.hpp"
+#include "worker/links/two_way.hpp"
 
 namespace chorus::engine::testing {
 
@@ -24,6 +25,7 @@ LoopbackFleet::LoopbackFleet(FleetOptions options)
       arenas_(std::move(options.arenas)),
       tensors_(options.tensors),
       lends_gpu_memory_(options.lends_gpu_memory),
+      both_ways_(options.both_ways),
       random_(options.network.seed) {
   for (plan::Rank rank = 0; rank < options.ranks; ++rank) {
     DataPlaneOptions plane;
@@ -151,11 +153,19 @@ void LoopbackFleet::connect(Member& from, std::uint64_t outlet, Peer const& peer
   wires_.push_back({from.rank, peer.rank, here});
   network_ends_.push_back({from.rank, here});
   network_ends_.push_back({peer.rank, there});
-  if (impersonated == peer.rank)
+  Identity const dialer{"w" + std::to_string(from.rank), 100 + from.rank};
+  if (impersonated == peer.rank) {
     on_dial(std::move(there));
-  else
-    to.engine.adopt(std::move(there), {"w" + std::to_string(from.rank), 100 + from.rank}, lends_gpu_memory_);
-  from.engine.dialed(outlet, std::move(here), lends_gpu_memory_);
+    return from.engine.dialed(outlet, std::move(here), lends_gpu_memory_);
+  }
+  if (!both_ways_) {
+    to.engine.adopt(std::move(there), dialer, lends_gpu_memory_);
+    return from.engine.dialed(outlet, std::move(here), lends_gpu_memory_);
+  }
+  auto acceptor = links::two_way(std::move(there));
+  to.engine.adopt(std::move(acceptor.there), dialer, lends_gpu_memory_, std::move(acceptor.back));
+  auto dialed = links::two_way(std::move(here));
+  from.engine.dialed(outlet, std::move(dialed.there), lends_gpu_memory_, std::move(dialed.back));
 }
 
 std::optional<LoopbackFleet::Pair> LoopbackFleet::shm_pair(plan::Rank from, plan::Rank to) {

@@ -32,6 +32,7 @@ struct FleetOptions {
   Tensors tensors = Tensors::in_arenas;
   Doubles gpus;  // by rank, null: none; empty: of nobody
   bool lends_gpu_memory = false;
+  bool both_ways = true;  // messages on a connection; not through arenas
 };
 
 class LoopbackFleet final : public Fleet {
@@ -111,6 +112,7 @@ class LoopbackFleet final : public Fleet {
   Arenas const arenas_;
   Tensors const tensors_;
   bool const lends_gpu_memory_;
+  bool const both_ways_;
   std::mt19937_64 random_;
   boost::asio::io_context io_{1};
   memory::RegionBook regions_;

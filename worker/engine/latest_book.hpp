@@ -1,0 +1,73 @@
+// Things kept by number, as many as there is room for: the one that came first makes place for a new one.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace chorus::engine {
+
+// A small call looks here several times, so that a look stays within a few cache lines that are all in use: numbers and
+// the chains between them lie apart from the values. Values are made once and used again. Not thread-safe.
+template <class Value, std::size_t capacity>
+class LatestBook {
+  static_assert(capacity < 0xffff && (capacity & (capacity - 1)) == 0);
+
+ public:
+  LatestBook() { heads_.fill(nothing); }
+
+  [[nodiscard]] Value const* find(std::uint64_t number) const {
+    auto const at = index_of(number);
+    return at == nothing ? nullptr : &values_[at];
+  }
+  [[nodiscard]] Value* find(std::uint64_t number) {
+    return const_cast<Value*>(std::as_const(*this).find(number));
+  }
+
+  // The value of this number: what is known, or what an older number has left.
+  Value& at(std::uint64_t number) {
+    if (auto* const known = find(number)) return *known;
+    Index index = 0;
+    if (values_.size() < capacity) {
+      index = static_cast<Index>(values_.size());
+      values_.emplace_back();
+    } else {
+      index = oldest_;
+      oldest_ = static_cast<Index>((oldest_ + 1) % capacity);
+      unlink(index);
+    }
+    numbers_[index] = number;
+    auto& head = heads_[slot(number)];
+    next_[index] = std::exchange(head, index);
+    return values_[index];
+  }
+
+ private:
+  using Index = std::uint16_t;
+  static constexpr Index nothing = 0xffff;
+
+  // Numbers may be drawn, or count up by ones.
+  static std::size_t slot(std::uint64_t number) {
+    return static_cast<std::size_t>((number * 0x9e3779b97f4a7c15) >> 32) % (2 * capacity);
+  }
+  [[nodiscard]] Index index_of(std::uint64_t number) const {
+    auto at = heads_[slot(number)];
+    while (at != nothing && numbers_[at] != number) at = next_[at];
+    return at;
+  }
+  void unlink(Index index) {
+    auto* link = &heads_[slot(numbers_[index])];
+    while (*link != index) link = &next_[*link];
+    *link = next_[index];
+  }
+
+  std::array<std::uint64_t, capacity> numbers_{};
+  std::array<Index, capacity> next_{};
+  std::array<Index, 2 * capacity> heads_{};
+  std::vector<Value> values_;
+  Index oldest_ = 0;
+};
+
+}  // namespace chorus::engine
