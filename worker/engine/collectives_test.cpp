@@ -59,3 +59,34 @@ TEST_CASE("a rank may start at any moment, also in the middle of a frame that ca
 }
 
 TEST_CASE("over loopback, ranks may start in any order, long after the others") { check_late_starters(adversarial); }
+
+TEST_CASE("a run like one before does what that did, in other memory, also after one that failed") {
+  for (auto const* algorithm : algorithms::all_for(Op::all_reduce)) {
+    LoopbackFleet fleet(FleetOptions{.ranks = 4, .network = {.seed = 5, .chunk_bytes = 200}});
+    auto const call = [&](std::uint64_t run) {
+      Case c{.algorithm = algorithm, .elements = 1000};
+      c.run = run;
+      return Collective(fleet, c, fleet.now());
+    };
+    auto first = call(1);
+    REQUIRE(first.run());
+    auto second = call(2);
+    REQUIRE(second.run());
+    REQUIRE_MESSAGE(second.wrong().empty(), second.wrong());
+    for (plan::Rank rank = 0; rank < 4; ++rank) {
+      CHECK(second.result(rank).bytes_sent == first.result(rank).bytes_sent);
+      CHECK(second.result(rank).bytes_received == first.result(rank).bytes_received);
+      CHECK(second.result(rank).steps == first.result(rank).steps);
+      for (auto const& step : second.result(rank).instructions) CHECK(step.done_ns != never_ns);
+    }
+    auto third = call(3);
+    third.start();
+    fleet.let_move(7);
+    fleet.engine(2).abort(3, Error(EngineErrc::aborted, "not this one"));
+    REQUIRE(third.finish());
+    CHECK(third.result(2).status.has_error());
+    auto fourth = call(4);
+    REQUIRE(fourth.run());
+    CHECK_MESSAGE(fourth.wrong().empty(), fourth.wrong());
+  }
+}

@@ -16,7 +16,10 @@ class LatestBook {
   static_assert(capacity < 0xffff && (capacity & (capacity - 1)) == 0);
 
  public:
-  LatestBook() { heads_.fill(nothing); }
+  LatestBook() {
+    heads_.fill(nothing);
+    values_.reserve(capacity);
+  }
 
   [[nodiscard]] Value const* find(std::uint64_t number) const {
     auto const at = index_of(number);
@@ -26,7 +29,7 @@ class LatestBook {
     return const_cast<Value*>(std::as_const(*this).find(number));
   }
 
-  // The value of this number: what is known, or what an older number has left.
+  // The value of this number: what is known, or what an older number has left. Stays where it is until that number goes.
   Value& at(std::uint64_t number) {
     if (auto* const known = find(number)) return *known;
     Index index = 0;

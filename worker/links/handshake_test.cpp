@@ -113,3 +113,15 @@ TEST_CASE("that memory of GPUs may be lent is said, and taken up or not") {
   for (auto const host : {std::optional<std::uint64_t>(0x1234), std::optional<std::uint64_t>()})
     CHECK(read_borrows_answer(switch_protocols({}, {.borrowing_host = host}).fields) == host);
 }
+
+TEST_CASE("that messages may go both ways is said, and taken up or not") {
+  Introduction const dialer{.worker = "w7", .incarnation = 1, .both_ways = true};
+  CHECK(*to_fields(dialer).find("Chorus-Messages") == "both-ways");
+  CHECK(read_introduction(request_of(dialer)).value() == dialer);
+  CHECK(!read_introduction(request_of({"w7", 1, {}}))->both_ways);
+  auto unknown = request_of({"w7", 1, {}});
+  unknown.set("Chorus-Messages", "in-circles");
+  CHECK(!read_introduction(unknown)->both_ways);
+  for (bool const takes : {true, false})
+    CHECK(read_both_ways_answer(switch_protocols({}, {.both_ways = takes}).fields) == takes);
+}

@@ -57,7 +57,9 @@ Peer LoopbackFleet::peer(plan::Rank rank) const {
 }
 
 void LoopbackFleet::start(plan::Rank rank, RunSpec spec, RunDone done) {
-  members_[rank]->engine.start(std::move(spec), std::move(done));
+  auto& member = *members_[rank];
+  if (spec.gpu != nullptr) return member.engine.start(std::move(spec), std::move(done));
+  member.engine.start(member.kinds.of(spec), Kinds::call_of(spec), std::move(done));
 }
 
 bool LoopbackFleet::step() {

@@ -17,6 +17,7 @@
 #include "worker/engine/testing/arenas.hpp"
 #include "worker/engine/testing/case.hpp"
 #include "worker/engine/testing/doubles.hpp"
+#include "worker/engine/testing/kinds.hpp"
 #include "worker/links/loopback.hpp"
 #include "worker/links/shm_link.hpp"
 #include "worker/memory/region_book.hpp"
@@ -81,6 +82,7 @@ class LoopbackFleet final : public Fleet {
     plan::Rank const rank;
     TrafficBook book;
     Engine engine;
+    Kinds kinds;
     bool dead = false;
   };
 
