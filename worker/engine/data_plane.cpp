@@ -75,8 +75,7 @@ class DataPlane::Impl final : public Surroundings {
   }
 
   // What a handler throws ends the process here as it does on the data thread: the loop is not left half way.
-  RunResult run(std::shared_ptr<RunKind> const& kind, RunCall const& call,
-                Interruption const* interruption) noexcept {
+  RunResult run(std::shared_ptr<RunKind> const& kind, RunCall const& call, Interruption const* interruption) noexcept {
     if (!baton_.borrow()) return start_and_wait(kind, call, interruption);
     std::optional<RunResult> result;
     begin(kind, call, interruption, [&result](RunResult ended) { result = std::move(ended); });
@@ -101,8 +100,8 @@ class DataPlane::Impl final : public Surroundings {
                       framing = framing_of(has_checksums), lends, both_ways](http::Connection connection) {
       adopt(std::move(connection), who, loan, framing, lends, both_ways);
     };
-    return links::switch_protocols(std::move(take_over), {loan->answer, has_checksums,
-                                                          lends ? options_.lending_host : std::nullopt, both_ways});
+    return links::switch_protocols(
+        std::move(take_over), {loan->answer, has_checksums, lends ? options_.lending_host : std::nullopt, both_ways});
   }
 
   void give_up(RunSpec spec, plan::Rank rank, Error why) {
@@ -295,9 +294,9 @@ class DataPlane::Impl final : public Surroundings {
     co_await asio::post(asio::use_awaitable);  // dial() answers later
     auto offer = shm_.offer(peer);
     // Named, because g++ 12 destroys an aggregate temporary of a full expression with co_await twice.
-    auto introduction = links::to_fields({options_.worker, options_.incarnation, described(offer),
-                                          links::checksum_offer(options_.checksums, peer.url), options_.lending_host,
-                                          true});
+    auto introduction =
+        links::to_fields({options_.worker, options_.incarnation, described(offer),
+                          links::checksum_offer(options_.checksums, peer.url), options_.lending_host, true});
     auto upgraded = co_await client_.upgrade(peer.url + std::string(links::link_path),
                                              std::string(links::link_protocol), std::move(introduction), deadline);
     if (upgraded.has_error()) {

@@ -77,8 +77,7 @@ bool Engine::may_start(std::uint64_t id, RunSpec const& spec, RunDone const& don
   };
   auto const name = [id] { return "run " + std::to_string(id); };
   if (shut_down_) return refuse({EngineErrc::aborted, "the worker stops", {}, {}});
-  if (id == 0 || find_run(id) != nullptr)
-    return refuse({EngineErrc::aborted, name() + " is running already", {}, {}});
+  if (id == 0 || find_run(id) != nullptr) return refuse({EngineErrc::aborted, name() + " is running already", {}, {}});
   if (!current_incarnation_.empty())
     for (auto const& channel : spec.program->channels)
       if (auto const& peer = spec.members[channel.peer]; is_fenced({peer.worker, peer.incarnation}))
@@ -144,92 +143,11 @@ void Engine::give_up(RunSpec const& spec, plan::Rank rank, Error const& why) {
   settle();
 }
 
-bool Engine::is_fenced(Identity const& peer) const {
-  auto const current = current_incarnation_.find(peer.worker);
-  return current != current_incarnation_.end() && current->second != peer.incarnation;
-}
-
-void Engine::adopt(std::shared_ptr<links::Link> link, Identity peer, bool lends, std::shared_ptr<links::Link> back) {
-  {
-    Hold const hold(*this);
-    auto& inlet = *inlets_.emplace_back(std::make_unique<Inlet>(*this, std::move(peer), next_inlet_++));
-    inlet.attach(std::move(link), lends);
-    if (back) {
-      auto outlet = std::make_unique<Outlet>(*this, inlet.peer(), std::string());
-      outlets_.emplace(next_outlet_++, std::move(outlet)).first->second->attach(std::move(back), false, Connection::Counted::no);
-    }
-    if (shut_down_)
-      inlet.refuse_link(EngineErrc::aborted, options_.worker + " stops");
-    else if (is_fenced(inlet.peer()))
-      inlet.refuse_link(EngineErrc::epoch_fenced, "a newer incarnation is known");
-  }
-  settle();
-}
-
-void Engine::fence(std::string const& worker, std::uint64_t incarnation) {
-  std::optional<Hold> hold(std::in_place, *this);
-  current_incarnation_[worker] = incarnation;
-  auto const is_old = [&](Connection const& c) {
-    return c.peer().worker == worker && c.peer().incarnation != incarnation;
-  };
-  for (auto& inlet : inlets_)
-    if (is_old(*inlet)) inlet->refuse_link(EngineErrc::epoch_fenced, "a newer incarnation is known");
-  for (auto& [id, outlet] : outlets_)
-    if (is_old(*outlet)) outlet->fail(Error(EngineErrc::epoch_fenced, worker + " has a newer incarnation"));
-  hold.reset();
-  settle();
-}
-
 void Engine::retire(Retired epoch) {
   {
     Hold const hold(*this);
     auto const& retired = retired_.add(std::move(epoch));
     for (auto& inlet : inlets_) inlet->retire(retired);
-  }
-  settle();
-}
-
-Outlet& Engine::outlet_for(SendChannel const& channel, Peer const& peer, TimePoint deadline) {
-  if (channel.is_small() && peer.worker < options_.worker)
-    for (auto& [id, outlet] : outlets_)
-      if (outlet->is_accepted() && !outlet->is_closed() && outlet->peer().worker == peer.worker &&
-          outlet->peer().incarnation == peer.incarnation)
-        return *outlet;
-  return outlet_to(peer, deadline);
-}
-
-Outlet& Engine::outlet_to(Peer const& peer, TimePoint deadline) {
-  for (auto& [id, outlet] : outlets_)
-    if (!outlet->is_closed() && outlet->peer().worker == peer.worker &&
-        outlet->peer().incarnation == peer.incarnation && outlet->url() == peer.url)
-      return *outlet;
-  auto const id = next_outlet_++;
-  auto& outlet =
-      *outlets_.emplace(id, std::make_unique<Outlet>(*this, Identity{peer.worker, peer.incarnation}, peer.url))
-           .first->second;
-  traffic_.of(peer.worker).dialed();
-  surroundings_.dial(id, peer, deadline);
-  return outlet;
-}
-
-void Engine::dialed(std::uint64_t id, Result<std::shared_ptr<links::Link>> link, bool lends,
-                    std::shared_ptr<links::Link> back) {
-  auto const found = outlets_.find(id);
-  bool const wanted = found != outlets_.end() && !found->second->is_closed();
-  if (!wanted) {
-    if (link.has_value()) (*link)->close();
-    return;
-  }
-  {
-    Hold const hold(*this);
-    auto& outlet = *found->second;
-    if (link.has_value())
-      outlet.attach(std::move(*link), lends);
-    else
-      outlet.fail(link.error());
-    if (back)
-      inlets_.emplace_back(std::make_unique<Inlet>(*this, outlet.peer(), next_inlet_++))
-          ->attach(std::move(back), false, Connection::Counted::no);
   }
   settle();
 }
@@ -386,17 +304,6 @@ void Engine::inquire(Run& run, TimePoint now) {
     run.witness().asked(rank, connection.moved(), now);
     connection.send_ask(spec.run, spec.epoch, {spec.token});
   }
-}
-
-Connection& Engine::connection_to(Run& run, plan::Rank rank) {
-  for (auto const& channel : run.receives())
-    if (channel->peer() == rank && channel->inlet != nullptr) return *channel->inlet;
-  for (auto const& channel : run.sends())
-    if (channel->peer() == rank && channel->outlet != nullptr) return *channel->outlet;
-  auto const& peer = run.spec().members[rank];
-  auto& outlet = outlet_to(peer, run.spec().deadline);
-  outlet.depends(run.spec().run);
-  return outlet;
 }
 
 void Engine::asked(Connection& by, std::uint64_t id, std::uint32_t epoch, links::Ask const& ask) {

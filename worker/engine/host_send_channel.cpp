@@ -8,7 +8,8 @@ namespace chorus::engine {
 HostSendChannel::HostSendChannel(RunState& state, Workspace& workspace, plan::Rank peer,
                                  std::vector<std::uint32_t> instructions, links::Open const& open,
                                  std::string_view description)
-    : SendChannel(state, peer, instructions, open, description, instructions.size(), Opening::with_first_message), workspace_(workspace) {}
+    : SendChannel(state, peer, instructions, open, description, instructions.size(), Opening::with_first_message),
+      workspace_(workspace) {}
 
 void HostSendChannel::wake(std::uint32_t m) {
   auto& message = messages_[m];

@@ -119,9 +119,9 @@ class Run {
   void stop() { ended_ = true; }
   [[nodiscard]] bool ended() const { return ended_; }
 
-  bool is_queued = false;       // with the engine, to be worked on
-  bool is_stalled = false;      // as was told the flight recorder
-  bool has_given_back = false;  // what it has borrowed
+  bool is_queued = false;            // with the engine, to be worked on
+  bool is_stalled = false;           // as was told the flight recorder
+  bool has_given_back = false;       // what it has borrowed
   std::shared_ptr<RunKind> of_kind;  // where it is kept if it ends well; null: nowhere
 
  private:

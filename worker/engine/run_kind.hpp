@@ -20,8 +20,8 @@ struct RunCall {
   std::chrono::steady_clock::time_point deadline;
 };
 
-// May be made, shared and let go of by any thread. Any number of its runs may be under way; of those that ended well one
-// is kept to be used again, if it is small: a large one takes long enough, and keeps memory.
+// May be made, shared and let go of by any thread. Any number of its runs may be under way; of those that ended well
+// one is kept to be used again, if it is small: a large one takes long enough, and keeps memory.
 class RunKind {
  public:
   // Run, input, output and deadline of the spec count for nothing. No owner.

@@ -19,11 +19,7 @@ constexpr std::uint64_t small_bytes = 16384;
 SendChannel::SendChannel(RunState& state, plan::Rank peer, std::vector<std::uint32_t> instructions,
                          links::Open const& open, std::string_view description, std::size_t queue_capacity,
                          Opening opening)
-    : state_(state),
-      messages_(instructions.size()),
-      queue_(queue_capacity),
-      peer_(peer),
-      opening_(opening) {
+    : state_(state), messages_(instructions.size()), queue_(queue_capacity), peer_(peer), opening_(opening) {
   EagerBudget budget(state.eager_bytes);
   std::uint64_t bytes = 0;
   for (std::size_t m = 0; m < messages_.size(); ++m) {
