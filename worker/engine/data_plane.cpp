@@ -271,7 +271,9 @@ class DataPlane::Impl final : public Surroundings {
   // Rounds are counted over the calls: a short one asks the system for nothing but what it waits for.
   template <typename Enough>
   void poll_for_a_while(Enough const& is_enough, std::chrono::microseconds spin) {
-    auto until = now() + spin;
+    // What moves at once costs no look at the clock.
+    std::optional<TimePoint> until;
+    auto spins = spin;
     while (!is_enough()) {
       auto const round = round_++;
       bool const looks_further = (shm_.empty() && !tcp_.are_few()) || round % rounds_alone == 0;
@@ -281,11 +283,13 @@ class DataPlane::Impl final : public Surroundings {
       bool const awaits_devices = engine_.awaits_devices();
       if (awaits_devices) moved = engine_.poll_devices() || moved;
       if (moved) {
-        until = now() + (awaits_devices ? std::max(spin, device_spin) : spin);
+        until.reset();
+        spins = awaits_devices ? std::max(spin, device_spin) : spin;
         continue;
       }
       auto const looked = now();
-      if (looked >= until) return;
+      if (!until) until = looked + spins;
+      if (looked >= *until) return;
       if (looks_further || shm_.empty()) courtesy_.give_way(looked);
     }
   }

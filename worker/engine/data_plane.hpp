@@ -136,8 +136,9 @@ struct DataPlaneOptions {
   // Runs in this loop, which outlives it, instead of on a thread of its own: for those who own the time. Then it is
   // made, used and destroyed by the thread that runs the loop, not from within it, and run() is not called.
   boost::asio::io_context* loop = nullptr;
-  std::uint64_t eager_bytes =
-      65536;  // per run and link: sent without waiting for the receiver's grant; equal everywhere
+  // Per run and link: sent without waiting for the receiver's grant; equal everywhere. With room for 128 KiB in a few
+  // chunks: where waking somebody for a grant takes longer than to copy them once more (docs/performance.md).
+  std::uint64_t eager_bytes = 160 * 1024;
   // How often a run asks those that it waits for whether they live, and whom they wait for themselves, at first after a
   // sixteenth of it; and how long one may stay silent until it is lost. A peer that is stopped, cut off or gone without
   // a word is found like that.
