@@ -107,7 +107,7 @@ void Connection::flush() {
 void Connection::fail(Error why) {
   if (closing_ || closed_) return;
   closing_ = true;
-  if (link_) link_->close();
+  if (link_) link_->close_for(why);
   link_closed(std::move(why));
 }
 

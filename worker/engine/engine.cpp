@@ -66,7 +66,7 @@ void Engine::try_start(RunSpec spec, RunDone done, std::shared_ptr<RunKind> kind
   auto device = begin_device(spec, done);
   if (!device) return;
   auto run = std::make_unique<Run>(std::move(spec), std::move(done), std::move(*device), options_, surroundings_);
-  run->of_kind = std::move(kind);
+  if (!run->has_device()) run->of_kind = std::move(kind);
   begin(std::move(run));
 }
 
@@ -96,8 +96,10 @@ void Engine::begin(std::unique_ptr<Run> begun) {
   auto const id = begun->spec().run;
   auto& run = *runs_.emplace_back(id, std::move(begun)).run;
   if (run.has_device()) device_runs_.push_back(&run);
-  for (auto const& channel : run.sends())
+  for (auto const& channel : run.sends()) {
+    if (run.is_short()) channel->let_open();
     outlet_for(*channel, run.spec().members[channel->peer()], run.spec().deadline).add(*channel);
+  }
   dirty_runs_.push(run);
   for (std::size_t i = 0; i < inlets_.size() && !run.ended(); ++i) inlets_[i]->start(run);
   surroundings_.deadline_changed();

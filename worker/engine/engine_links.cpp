@@ -44,9 +44,10 @@ void Engine::fence(std::string const& worker, std::uint64_t incarnation) {
 
 Outlet& Engine::outlet_for(SendChannel const& channel, Peer const& peer, TimePoint deadline) {
   if (channel.is_small() && peer.worker < options_.worker)
-    for (auto& [id, outlet] : outlets_)
-      if (outlet->is_accepted() && !outlet->is_closed() && outlet->peer().worker == peer.worker &&
-          outlet->peer().incarnation == peer.incarnation)
+    for (auto found = outlets_.rbegin(); found != outlets_.rend(); ++found)
+      if (auto& outlet = found->second; outlet->is_accepted() && !outlet->is_closed() &&
+                                        outlet->peer().worker == peer.worker &&
+                                        outlet->peer().incarnation == peer.incarnation)
         return *outlet;
   return outlet_to(peer, deadline);
 }

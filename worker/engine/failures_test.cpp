@@ -368,6 +368,23 @@ TEST_CASE("shutting down ends every run with a reason and tells the peers") {
   CHECK(later.result(0).status.has_error());
 }
 
+TEST_CASE("a run that is under way with a peer that is fenced fails for that reason, on whichever link it is") {
+  for (std::uint64_t const elements : {10, 200000})
+    for (plan::Rank const by : {0U, 1U}) {
+      LoopbackFleet fleet(options_of(2));
+      Collective before(fleet, case_of(algorithms::ring), fleet.now());
+      REQUIRE(before.run());
+      Collective during(fleet, case_of(algorithms::ring, elements, 2), fleet.now());
+      during.start(by);
+      fleet.let_move(2);
+      during.start(1 - by);
+      fleet.engine(by).fence("w" + std::to_string(1 - by), 555);
+      fleet.let_move();
+      REQUIRE(during.has_ended(by));
+      CHECK(code_of(during.result(by)) == EngineErrc::epoch_fenced);
+    }
+}
+
 TEST_CASE("links of an older incarnation are closed, and refused from then on") {
   LoopbackFleet fleet(options_of(2));
   Collective before(fleet, case_of(algorithms::ring), fleet.now());

@@ -330,7 +330,7 @@ void Inlet::lost(Error const& why) {
   channels_.clear();
   sink_ = Sink::nowhere;
   early_.clear();
-  engine_.borrowed_arenas_.forget(peer());
+  if (!is_beside()) engine_.borrowed_arenas_.forget(peer());
   for (auto* channel : channels) channel->inlet = nullptr;
   for (auto* channel : channels)
     if (!channel->finished()) engine_.fail_for(why, channel->run(), channel->peer(), channel->where());

@@ -27,6 +27,7 @@ ReceiveChannel::ReceiveChannel(RunState& state, plan::Rank peer, std::vector<std
 
 void ReceiveChannel::begin() {
   queue_.clear();
+  is_queued = false;
   inlet_number = 0;
   frame_left_ = 0;
   unreceived_ = 0;

@@ -57,6 +57,10 @@ RunState make_state(RunSpec const& spec, std::uint64_t eager_bytes, Timeline& ti
           .board = Scoreboard(*spec.program, Addresses(*spec.program, spec.sizes, size).total_bytes(), &timeline)};
 }
 
+bool is_in_one_buffer(plan::Program const& program) {
+  return program.spec.in_place && !program.input.empty() && !program.output.empty();
+}
+
 }  // namespace
 
 Status check(RunSpec const& spec) {
@@ -76,8 +80,7 @@ Status check(RunSpec const& spec) {
     return cannot(spec, "buffers of " + std::to_string(spec.input.size()) + " and " +
                             std::to_string(spec.output.size()) + " bytes for " + std::to_string(input_bytes) + " and " +
                             std::to_string(output_bytes));
-  bool const one_buffer = program.spec.in_place && !program.input.empty() && !program.output.empty();
-  if (one_buffer && spec.input.data() != spec.output.data()) return cannot(spec, "it is not in place");
+  if (is_in_one_buffer(program) && spec.input.data() != spec.output.data()) return cannot(spec, "it is not in place");
   if (reduces(program.spec.op) && devices::find_combine(spec.reduce, spec.dtype) == nullptr)
     return cannot(spec,
                   std::string(name(spec.reduce)) + " of " + std::string(name(spec.dtype)) + " is not in this build");
@@ -130,7 +133,7 @@ void Run::prepare_channels() {
 }
 
 void Run::begin(RunCall const& call, RunDone done, TimePoint now) {
-  CHORUS_ASSERT(ended_ && !device_ && fits(call), "a run that is over, on the host, of as many bytes");
+  CHORUS_ASSERT(ended_ && workspace_ && fits(call), "a run that is over, on the host, of as many bytes");
   spec_.run = state_.run = call.run;
   spec_.input = call.input;
   spec_.output = call.output;
@@ -152,8 +155,14 @@ void Run::begin(RunCall const& call, RunDone done, TimePoint now) {
   ended_ = false;
 }
 
+bool Run::fits(RunCall const& call) const {
+  bool const lies_right = !is_in_one_buffer(*spec_.program) || call.input.data() == call.output.data();
+  return lies_right && call.input.size() == spec_.input.size() && call.output.size() == spec_.output.size();
+}
+
 bool Run::is_small() const {
-  if (device_ || spec_.program->instructions.size() > small_instructions) return false;
+  bool const is_of_host = workspace_.has_value();
+  if (!is_of_host || spec_.program->instructions.size() > small_instructions) return false;
   auto bytes = workspace_->bytes();
   for (auto const& channel : receives_) bytes += channel->stage_bytes();
   return bytes <= small_bytes;

@@ -44,10 +44,10 @@ class Run {
 
   // Of a run that has ended well, on the host: the next one that is alike, in memory as large as its own.
   void begin(RunCall const& call, RunDone done, TimePoint now);
-  [[nodiscard]] bool fits(RunCall const& call) const {
-    return call.input.size() == spec_.input.size() && call.output.size() == spec_.output.size();
-  }
-  // It takes little memory to keep it.
+  [[nodiscard]] bool fits(RunCall const& call) const;
+  // Its deadline may come before it asks its peers whether they live.
+  [[nodiscard]] bool is_short() const { return spec_.deadline - started_ < 2 * first_inquiry(); }
+  // It is on the host, and takes little memory to be kept.
   [[nodiscard]] bool is_small() const;
 
   [[nodiscard]] RunSpec const& spec() const { return spec_; }

@@ -36,6 +36,7 @@ SendChannel::SendChannel(RunState& state, plan::Rank peer, std::vector<std::uint
 
 void SendChannel::begin() {
   queue_.clear();
+  is_queued = false;
   in_flight_ = unsent_ = 0;
   open_given_ = open_sent_ = false;
   bool needs_grant = false;
@@ -119,7 +120,7 @@ Status SendChannel::granted(FrameHeader const& header) {
 // What was taken and not yet issued is this rank's to bring to where the link takes it from; what was issued is done
 // when the link has taken it, or when the peer has read it.
 bool SendChannel::waits_for_peer() const {
-  if (finished() || (holds_open_ && !open_given_)) return false;
+  if (finished() || (holds_open_ && !open_given_ && queue_.empty())) return false;
   return !open_sent_ || in_flight_ != 0 || std::any_of(messages_.begin(), messages_.end(), [&](auto const& message) {
     bool const is_given = message.taken == message.issued && state_.board.ready(message.instruction) > message.issued;
     return is_given || message.issued > state_.board.done(message.instruction);

@@ -75,6 +75,8 @@ class Link {
 
   // Makes one attempt to write what next_frame() gives, then ends both directions. The handler is called no more.
   virtual void close() = 0;
+  // The same; whoever uses another link on the same connection is told this reason.
+  virtual void close_for(Error const&) { close(); }
 
   [[nodiscard]] virtual std::string_view kind() const = 0;  // "tcp", "tls", "shm", "loopback"
 };

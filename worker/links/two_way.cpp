@@ -71,7 +71,8 @@ class Whole final : public LinkHandler, public std::enable_shared_from_this<Whol
     void start(LinkHandler& by) override { whole.start(*this, by); }
     void flush() override { whole.link_->flush(); }
     void release(std::uint64_t run) override { whole.link_->release(run); }
-    void close() override { whole.close(*this); }
+    void close() override { close_for(Error(LinkErrc::broken, "the connection was closed for the other direction")); }
+    void close_for(Error const& why) override { whole.close(*this, why); }
     [[nodiscard]] std::string_view kind() const override { return whole.link_->kind(); }
 
     Whole& whole;
@@ -87,7 +88,7 @@ class Whole final : public LinkHandler, public std::enable_shared_from_this<Whol
     if (parts_[0].handler != nullptr && parts_[1].handler != nullptr) link_->start(*this);
   }
 
-  void close(Part& part) {
+  void close(Part& part, Error why) {
     auto const self = shared_from_this();
     if (std::exchange(closed_, true)) {
       part.handler = nullptr;
@@ -96,8 +97,7 @@ class Whole final : public LinkHandler, public std::enable_shared_from_this<Whol
     link_->close();
     part.handler = nullptr;
     auto& other = parts_[part.is_back ? 0 : 1];
-    if (auto* const handler = std::exchange(other.handler, nullptr))
-      handler->link_closed(Error(LinkErrc::broken, "the connection was closed for the other direction"));
+    if (auto* const handler = std::exchange(other.handler, nullptr)) handler->link_closed(std::move(why));
   }
 
   [[nodiscard]] Part& part_of(FrameHeader const& header) { return parts_[(header.flags & back_flag) != 0 ? 1 : 0]; }

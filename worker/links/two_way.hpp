@@ -17,7 +17,8 @@ struct TwoWay {
 };
 
 // Of a link that was not started, at both of its ends. It begins to move when both parts are started. If one part
-// ends, so does the other, with LinkErrc::broken where this end has closed the one. As of any link: one thread.
+// ends, so does the other: with the reason for which this end has closed the one (LinkErrc::broken without one), or
+// with that of the connection. As of any link: one thread.
 [[nodiscard]] TwoWay two_way(std::shared_ptr<Link> whole);
 
 }  // namespace chorus::links

@@ -154,6 +154,14 @@ TEST_CASE("who closes one link closes both, and the user of the other is told") 
   pair.dialer->links.back->close();  // once more does nothing
 }
 
+TEST_CASE("the reason for which one link is closed is told to the user of the other") {
+  Connected pair;
+  pair.acceptor->links.back->close_for(Error(LinkErrc::bad_frame, "not like this"));
+  REQUIRE(pair.acceptor->there.closed);
+  CHECK(pair.acceptor->there.closed->code == LinkErrc::bad_frame);
+  CHECK(pair.acceptor->there.closed->detail == "not like this");
+}
+
 TEST_CASE("a link that is started after its connection was closed ends at once") {
   LoopbackNetwork network({});
   auto [here, there] = network.connect();

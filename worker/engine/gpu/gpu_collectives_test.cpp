@@ -2,6 +2,8 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 
 #include "collectives/algorithms/catalogue.hpp"
 #include "worker/engine/errc.hpp"
@@ -75,6 +77,24 @@ TEST_CASE("on GPUs, over TCP and through shared memory, a hundred runs in a row 
   check_several_at_once(over_tcp<Which::odd>);
   check_hundred_in_a_row(over_shm<Which::odd>);
   check_several_at_once(over_shm<Which::all>);
+}
+
+TEST_CASE("on GPUs, runs of a kind are each made anew") {
+  FleetOptions options;
+  options.gpus = doubles(2, Which::all);
+  LoopbackFleet fleet(std::move(options));
+  Collective memory(fleet, case_of(algorithms::ring, 1000), fleet.now());
+  std::array<std::shared_ptr<RunKind>, 2> kinds;
+  for (plan::Rank rank = 0; rank < 2; ++rank) kinds[rank] = std::make_shared<RunKind>(memory.spec(rank));
+  std::atomic<std::size_t> ended{0};
+  for (std::uint64_t run = 1; run <= 3; ++run) {
+    for (plan::Rank rank = 0; rank < 2; ++rank) {
+      auto call = Kinds::call_of(memory.spec(rank));
+      call.run = run;
+      fleet.engine(rank).start(kinds[rank], call, [&ended](RunResult const& r) { ended += r.status.has_value(); });
+    }
+    REQUIRE(fleet.run_until(ended, 2 * run));
+  }
 }
 
 TEST_CASE("on GPUs, a vector that is much larger than the blocks it goes through") {
