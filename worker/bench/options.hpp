@@ -50,9 +50,9 @@ struct Options {
   return options.device == "cpu" && (options.link == "shm" || options.link == "auto");
 }
 
-// Whether each rank stays on one core: "cores" does, "none" does not, and "auto" where no core is left over.
-[[nodiscard]] inline bool binds_ranks(Options const& options, bool fills_cores) {
-  return options.bind == "cores" || (options.bind == "auto" && fills_cores);
+// Whether each rank stays on one core: "cores" does, "none" does not, and "auto" where ranks have to share cores.
+[[nodiscard]] inline bool binds_ranks(Options const& options, bool shares_cores) {
+  return options.bind == "cores" || (options.bind == "auto" && shares_cores);
 }
 
 // What `auto` chooses by.

@@ -60,7 +60,7 @@ StartLine::~StartLine() {
 StartLine::StartLine(StartLine&& other) noexcept
     : descriptor_(std::exchange(other.descriptor_, -1)), shared_(std::exchange(other.shared_, nullptr)) {}
 
-bool StartLine::fills_cores() const { return shared_->ranks >= std::thread::hardware_concurrency(); }
+bool StartLine::shares_cores() const { return shared_->shares_cores; }
 
 void StartLine::wait() {
   auto const start = shared_->starts.load(std::memory_order_acquire);

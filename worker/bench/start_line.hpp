@@ -19,8 +19,8 @@ class StartLine {
   StartLine& operator=(StartLine&&) = delete;
 
   [[nodiscard]] int descriptor() const { return descriptor_; }
-  // There are as many ranks as cores, or more.
-  [[nodiscard]] bool fills_cores() const;
+  // There are more ranks than cores.
+  [[nodiscard]] bool shares_cores() const;
 
   // Returns when every rank has called it. Blocks for ever if one has died.
   void wait();

@@ -74,7 +74,7 @@ def parse(arguments):
         help=f"about so long per size, system and round (default: {SECONDS})")
     add("--timeout", type=positive(float), default=120, help="seconds after which a child is stopped (default: 120)")
     add("--bind", choices=["auto", "none"], default="auto",
-        help="auto: where no core is left over everybody's ranks stay on a core each, in turns (default: auto)")
+        help="auto: with more ranks than cores everybody's ranks stay on a core each, in turns (default: auto)")
     add("--calls", type=positive(int), default=250, help="launches whose latency is measured (default: 250)")
     add("--quick", action="store_true",
         help=f"less of everything: --rounds {QUICK_ROUNDS} --ranks {QUICK_RANKS} --sizes {QUICK_SIZES} "

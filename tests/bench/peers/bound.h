@@ -1,5 +1,5 @@
-/* Each rank on a core of its own, as far as there are any: where no core is left over the scheduler would otherwise draw
- * which ranks share one, for seconds on end. The same rule for everybody. C and C++. */
+/* Each rank on a core of its own, as far as there are any: with more ranks than cores the scheduler would otherwise draw
+ * which of them share one, for seconds on end. The same rule for everybody. C and C++. */
 #pragma once
 
 #include <sched.h>
@@ -14,7 +14,7 @@
 static inline void stay_on_core(int argc, char** argv, uint32_t rank, uint32_t ranks) {
   cpu_set_t allowed, one;
   if (strcmp(argument(argc, argv, "--bind", "none"), "auto") != 0) return;
-  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0 || ranks < (uint32_t)CPU_COUNT(&allowed)) return;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0 || ranks <= (uint32_t)CPU_COUNT(&allowed)) return;
   uint32_t left = rank % (uint32_t)CPU_COUNT(&allowed);
   for (int core = 0; core < CPU_SETSIZE; ++core) {
     if (!CPU_ISSET(core, &allowed) || left-- != 0) continue;
