@@ -195,7 +195,7 @@ class DataPlane::Impl final : public Surroundings {
       RunResult result;
     };
     auto const made = std::make_shared<Call>();
-    submit([this, kind, call, interruption, made]() mutable {
+    submit([this, kind = kind, call, interruption, made]() mutable {
       begin(std::move(kind), call, interruption, [made](RunResult result) {
         made->result = std::move(result);
         made->ended.release();
