@@ -17,11 +17,11 @@ constexpr std::size_t inquiries_max = 64, notes_max = 4096;
 Connection::Connection(Engine& engine, Identity peer)
     : engine_(engine), counters_(engine.traffic_.of(peer.worker)), peer_(std::move(peer)) {}
 
-void Connection::attach(std::shared_ptr<links::Link> link, bool lends, Counted counted) {
+void Connection::attach(std::shared_ptr<links::Link> link, bool lends, Place place) {
   link_ = std::move(link);
   lends_ = lends;
-  counted_ = counted;
-  if (counted_ == Counted::yes) counters_.connected(link_->kind());
+  place_ = place;
+  if (!is_beside()) counters_.connected(link_->kind());
   link_->start(*this);
   touch();
 }
@@ -117,7 +117,7 @@ void Connection::link_closed(Error why) {
   if (closed_) return;
   closed_ = true;
   engine_.has_closed_ = true;
-  if (counted_ == Counted::yes) {
+  if (!is_beside()) {
     if (link_) counters_.disconnected(link_->kind());
     if (!engine_.shut_down_) counters_.ended(end_of(why));
   }

@@ -21,9 +21,6 @@ namespace chorus::engine {
 class Engine;
 class PeerCounters;
 
-// To move or to use a smaller payload takes no time that is worth a look at the clock.
-inline constexpr std::size_t timed_bytes = 16384;
-
 // Who is at the other end.
 struct Identity {
   std::string worker;
@@ -43,9 +40,9 @@ class Connection : public links::LinkHandler {
   [[nodiscard]] bool is_closed() const { return closed_; }
 
   // The link exists now. May fail at once. `lends`: both ends agree that opens lend memory of GPUs. Of two links on one
-  // connection only one is counted.
-  enum class Counted : bool { no, yes };
-  void attach(std::shared_ptr<links::Link> link, bool lends, Counted counted = Counted::yes);
+  // connection the one beside the other is not counted.
+  enum class Place : bool { alone, beside };
+  void attach(std::shared_ptr<links::Link> link, bool lends, Place place = Place::alone);
 
   // Queue a note; it overtakes whatever else is to be written.
   void send_ask(std::uint64_t run, std::uint32_t epoch, links::Ask const& ask);
@@ -57,7 +54,7 @@ class Connection : public links::LinkHandler {
   // The run has no channel on this link, and asks its peer all the same: if the link ends it is told.
   void depends(std::uint64_t run);
   // On a connection that exists for messages the other way; those of this one may come or go on another.
-  [[nodiscard]] bool is_beside() const { return counted_ == Counted::no; }
+  [[nodiscard]] bool is_beside() const { return place_ == Place::beside; }
   // Grows with every frame that came or went.
   [[nodiscard]] std::uint64_t moved() const { return moved_; }
 
@@ -110,7 +107,7 @@ class Connection : public links::LinkHandler {
   Identity const peer_;
   std::shared_ptr<links::Link> link_;
   bool lends_ = false;
-  Counted counted_ = Counted::yes;
+  Place place_ = Place::alone;
   bool closing_ = false;
   bool closed_ = false;
   std::deque<Queued> notes_;  // the first given_ are with the link

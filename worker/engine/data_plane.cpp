@@ -228,8 +228,8 @@ class DataPlane::Impl final : public Surroundings {
       if (loan)
         return engine_.adopt(shm_.add(std::make_shared<links::ShmLink>(std::move(here.socket), std::move(*loan))),
                              std::move(peer), lends);
-      bool const is_for_small = !both_ways || peer.worker < options_.worker;
-      auto link = tcp_.add(std::make_shared<links::TcpLink>(std::move(here), framing), brings(is_for_small));
+      bool const has_small = !both_ways || links::is_for_small(peer.worker, options_.worker);
+      auto link = tcp_.add(std::make_shared<links::TcpLink>(std::move(here), framing), brings(has_small));
       if (!both_ways) return engine_.adopt(std::move(link), std::move(peer), lends);
       auto [there, back] = links::two_way(std::move(link));
       engine_.adopt(std::move(there), std::move(peer), lends, std::move(back));
@@ -336,7 +336,7 @@ class DataPlane::Impl final : public Surroundings {
       return Error(links::LinkErrc::bad_handshake, peer.url + " does not take links with checksums");
     auto const framing = framing_of(*has_checksums);
     return tcp_.add(std::make_shared<links::TcpLink>(std::move(upgraded.connection), framing),
-                    brings(both_ways && options_.worker < peer.worker));
+                    brings(both_ways && links::is_for_small(options_.worker, peer.worker)));
   }
 
   [[nodiscard]] bool insists_on_checksums() const { return options_.checksums == links::ChecksumMode::on; }

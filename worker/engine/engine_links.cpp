@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "worker/engine/engine.hpp"
+#include "worker/links/two_way.hpp"
 
 namespace chorus::engine {
 
@@ -18,7 +19,7 @@ void Engine::adopt(std::shared_ptr<links::Link> link, Identity peer, bool lends,
     if (back) {
       auto outlet = std::make_unique<Outlet>(*this, inlet.peer(), std::string());
       outlets_.emplace(next_outlet_++, std::move(outlet))
-          .first->second->attach(std::move(back), false, Connection::Counted::no);
+          .first->second->attach(std::move(back), false, Connection::Place::beside);
     }
     if (shut_down_)
       inlet.refuse_link(EngineErrc::aborted, options_.worker + " stops");
@@ -43,7 +44,7 @@ void Engine::fence(std::string const& worker, std::uint64_t incarnation) {
 }
 
 Outlet& Engine::outlet_for(SendChannel const& channel, Peer const& peer, TimePoint deadline) {
-  if (channel.is_small() && peer.worker < options_.worker)
+  if (channel.is_small() && links::is_for_small(peer.worker, options_.worker))
     for (auto found = outlets_.rbegin(); found != outlets_.rend(); ++found)
       if (auto& outlet = found->second; outlet->is_accepted() && !outlet->is_closed() &&
                                         outlet->peer().worker == peer.worker &&
@@ -83,7 +84,7 @@ void Engine::dialed(std::uint64_t id, Result<std::shared_ptr<links::Link>> link,
       outlet.fail(link.error());
     if (back)
       inlets_.emplace_back(std::make_unique<Inlet>(*this, outlet.peer(), next_inlet_++))
-          ->attach(std::move(back), false, Connection::Counted::no);
+          ->attach(std::move(back), false, Connection::Place::beside);
   }
   settle();
 }

@@ -25,12 +25,11 @@ class LatestBook {
     auto const at = index_of(number);
     return at == nothing ? nullptr : &values_[at];
   }
-  [[nodiscard]] Value* find(std::uint64_t number) { return const_cast<Value*>(std::as_const(*this).find(number)); }
 
   // The value of this number: what is known, or what an older number has left. Stays where it is until that number
   // goes.
   Value& at(std::uint64_t number) {
-    if (auto* const known = find(number)) return *known;
+    if (auto const known = index_of(number); known != nothing) return values_[known];
     Index index = 0;
     if (values_.size() < capacity) {
       index = static_cast<Index>(values_.size());

@@ -44,12 +44,7 @@ bool Outlet::next_frame(links::OutFrame& frame) {
     auto& channel = scheduled_.pop();
     if (!channel.next_frame(frame)) continue;
     if (channel.has_frame()) scheduled_.push(channel);
-    if (frame.header.type == FrameType::open) return true;
-    if (in_flight_++ == 0) timing_ = false;
-    if (!timing_ && frame.header.length >= timed_bytes) {
-      timing_ = true;
-      busy_since_ = engine_.surroundings_.now();
-    }
+    if (frame.header.type != FrameType::open && in_flight_++ == 0) busy_since_ = engine_.surroundings_.now();
     return true;
   }
   return false;
@@ -60,7 +55,7 @@ void Outlet::frame_sent(FrameHeader const& header) {
   frame_moved();
   if (header.type != FrameType::open) {
     if (header.type == FrameType::data) counters_.sent(header.length);
-    if (--in_flight_ == 0 && timing_) counters_.was_sending(engine_.surroundings_.now() - busy_since_);
+    if (--in_flight_ == 0) counters_.was_sending(engine_.surroundings_.now() - busy_since_);
   }
   auto* const channel = find(header.run);
   CHORUS_ASSERT(channel != nullptr, "frames of a run that ended were released");
@@ -141,7 +136,7 @@ void Outlet::frame_is_corrupt(Error const& why) {
 }
 
 void Outlet::lost(Error const& why) {
-  if (in_flight_ != 0 && timing_) counters_.was_sending(engine_.surroundings_.now() - busy_since_);
+  if (in_flight_ != 0) counters_.was_sending(engine_.surroundings_.now() - busy_since_);
   auto const now = engine_.surroundings_.now();
   for (auto* channel : channels_)
     if (auto loan = channel->loan()) loans_.push_back(std::move(loan));

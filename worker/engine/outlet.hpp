@@ -57,7 +57,6 @@ class Outlet final : public Connection {
   std::vector<SendChannel*> channels_;
   OnceQueue<SendChannel> scheduled_;
   std::size_t in_flight_ = 0;  // frames of messages that the link has
-  bool timing_ = false;        // one of them at least takes a while
   std::chrono::steady_clock::time_point busy_since_;
   std::vector<std::shared_ptr<Loan>> loans_;  // of runs that have ended
   struct Unwanted {

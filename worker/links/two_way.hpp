@@ -6,6 +6,7 @@
 #pragma once
 
 #include <memory>
+#include <string_view>
 
 #include "worker/links/link.hpp"
 
@@ -20,5 +21,10 @@ struct TwoWay {
 // ends, so does the other: with the reason for which this end has closed the one (LinkErrc::broken without one), or
 // with that of the connection. As of any link: one thread.
 [[nodiscard]] TwoWay two_way(std::shared_ptr<Link> whole);
+
+// Of the two connections that a pair of workers may have, the one for the small messages of both: that of this dialer?
+[[nodiscard]] constexpr bool is_for_small(std::string_view dialer, std::string_view acceptor) {
+  return dialer < acceptor;
+}
 
 }  // namespace chorus::links
