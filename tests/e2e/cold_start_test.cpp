@@ -2,10 +2,7 @@
 // result, within two seconds.
 //
 //   CHORUS_COLD_STARTS=200 build/release/tests/test_e2e_cold_start    docs/reliability.md
-#include <arpa/inet.h>
 #include <doctest/doctest.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -13,6 +10,7 @@
 #include <optional>
 
 #include "tests/support/cluster.hpp"
+#include "tests/support/held_port.hpp"
 
 using namespace chorus::testing;
 using namespace std::chrono_literals;
@@ -26,35 +24,22 @@ int rounds() {
   return static_cast<int>(std::clamp<std::uint64_t>(number_from_environment("CHORUS_COLD_STARTS", 40), 2, 10000));
 }
 
-// One that nobody has at the moment: the workers are told it before the coordinator is there.
-std::string free_port() {
-  int const socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  socklen_t size = sizeof address;
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  REQUIRE(::bind(socket, reinterpret_cast<sockaddr*>(&address), size) == 0);
-  ::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size);
-  ::close(socket);
-  return std::to_string(ntohs(address.sin_port));
-}
-
 // Seconds from the first process on until the group stands, and until it has summed.
 std::pair<double, double> cold_start(bool workers_first) {
-  auto const port = free_port();
+  HeldPort const port;  // the workers are told it before the coordinator is there
   auto const begun = Clock::now();
   auto const since = [begun] { return std::chrono::duration<double>(Clock::now() - begun).count(); };
   std::optional<Process> coordinator_process;
   auto const start_coordinator = [&] {
     coordinator_process.emplace(
-        std::vector<std::string>{binary("chorus-coordinator"), "--port", port, "--log-level", "error"});
+        std::vector<std::string>{binary("chorus-coordinator"), "--port", port.text(), "--log-level", "error"});
   };
   if (!workers_first) start_coordinator();
   std::vector<Process> worker_processes;
   for (std::size_t i = 0; i < workers_count; ++i)
     worker_processes.emplace_back(std::vector<std::string>{binary("chorus-worker"), "--port", "0", "--coordinator",
-                                                           "http://127.0.0.1:" + port, "--id", "w" + std::to_string(i),
-                                                           "--log-level", "error"});
+                                                           "http://127.0.0.1:" + port.text(), "--id",
+                                                           "w" + std::to_string(i), "--log-level", "error"});
   if (workers_first) start_coordinator();
   Service const coordinator("coordinator", std::move(*coordinator_process));
   std::vector<std::unique_ptr<Service>> workers;

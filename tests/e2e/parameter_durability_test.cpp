@@ -8,6 +8,7 @@
 #include <fstream>
 #include <future>
 
+#include "tests/support/held_port.hpp"
 #include "tests/support/parameters.hpp"
 #include "tests/support/scratch_directory.hpp"
 
@@ -26,7 +27,6 @@ class Shop {
       : coordinator_("coordinator", {binary("chorus-coordinator"), "--port", "0", "--log-level", "error"}) {
     files::create_directory(logs());
     start();
-    port_ = worker().port();
     auto const group = coordinator_.put("/v1/groups/g", R"({"size":1})");
     REQUIRE_MESSAGE(group.status == 201, group.body);
     auto const made = coordinator_.put("/v1/parameters/w", parameter);
@@ -35,7 +35,7 @@ class Shop {
 
   void start() {
     worker_ = std::make_unique<Service>(
-        "w0", std::vector<std::string>{binary("chorus-worker"), "--port", std::to_string(port_), "--coordinator",
+        "w0", std::vector<std::string>{binary("chorus-worker"), "--port", port_.text(), "--coordinator",
                                        coordinator_.url, "--id", "w0", "--log-directory", logs(),
                                        "--log-snapshot-bytes", "65536", "--log-level", "error"});
     REQUIRE(eventually([&] { return worker().get("/readyz").status == 200; }));
@@ -49,7 +49,7 @@ class Shop {
   Service& worker() { return *worker_; }
   Service& coordinator() { return coordinator_; }
   [[nodiscard]] std::string logs() const { return directory_ / "logs"; }
-  [[nodiscard]] std::string url() const { return "http://127.0.0.1:" + std::to_string(port_); }
+  [[nodiscard]] std::string url() const { return "http://127.0.0.1:" + port_.text(); }
   Floats values() {
     auto const answer = ParameterClient(worker().url, "reader").pull("w");
     REQUIRE_MESSAGE(answer.status == 200, answer.body);
@@ -58,7 +58,7 @@ class Shop {
 
  private:
   ScratchDirectory const directory_;
-  std::uint16_t port_ = 0;
+  HeldPort const port_;
   Service coordinator_;
   std::unique_ptr<Service> worker_;
 };

@@ -17,6 +17,7 @@
 
 #include "http/server.hpp"
 #include "tests/support/cluster.hpp"
+#include "tests/support/held_port.hpp"
 #include "worker/service/agent.hpp"
 
 using namespace chorus::testing;
@@ -123,10 +124,10 @@ class Knocks {
   std::vector<Clock::time_point> times_;
 };
 
-std::unique_ptr<Service> start_coordinator(std::uint16_t port) {
+std::unique_ptr<Service> start_coordinator(HeldPort const& port) {
   return std::make_unique<Service>(
-      "coordinator", std::vector<std::string>{binary("chorus-coordinator"), "--port", std::to_string(port),
-                                              "--lease-ms", "1000", "--log-level", "error"});
+      "coordinator", std::vector<std::string>{binary("chorus-coordinator"), "--port", port.text(), "--lease-ms", "1000",
+                                              "--log-level", "error"});
 }
 
 bool all_are_there(Service const& coordinator) {
@@ -137,15 +138,15 @@ bool all_are_there(Service const& coordinator) {
 
 TEST_CASE(
     "workers knock less and less at a coordinator that is overloaded, not all at once, and are back with the next") {
-  auto coordinator = start_coordinator(0);
-  auto const port = coordinator->port();
+  HeldPort const port;
+  auto coordinator = start_coordinator(port);
   Crowd crowd(coordinator->url);
   REQUIRE(all_are_there(*coordinator));
   coordinator->process.signal(SIGKILL);
   coordinator->process.wait();
 
   Knocks knocks;
-  Endpoint overloaded(crowd.io(), port, [&knocks](http::Exchange const&) { knocks.add(); });
+  Endpoint overloaded(crowd.io(), port.number(), [&knocks](http::Exchange const&) { knocks.add(); });
   auto const in_first_second = [&] { return knocks.between(knocks.first(), knocks.first() + 1s); };
   auto const in_last_two_seconds = [&] { return knocks.between(Clock::now() - 2s, Clock::time_point::max()); };
   REQUIRE(eventually([&] { return Clock::now() - 4s > knocks.first(); }, 20s));

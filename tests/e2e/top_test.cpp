@@ -78,14 +78,13 @@ TEST_CASE("whoever ends top finds the terminal as it was") {
 
 TEST_CASE("a coordinator that goes away is said to be gone, and followed again when it is back") {
   Cluster cluster(1);
-  auto const port = std::to_string(cluster.coordinator.port());
   Terminal terminal(top_of(cluster.coordinator.url), 80, 24);
   REQUIRE(terminal.shows("1 of 1 worker ready"));
   cluster.coordinator.process.signal(SIGKILL);
   cluster.coordinator.process.wait();
   REQUIRE(terminal.shows("no answer: "));
   CHECK(terminal.screen().lines().front().starts_with("chorus top  "));
-  Service const again("coordinator", {binary("chorus-coordinator"), "--port", port});
+  Service const again("coordinator", {binary("chorus-coordinator"), "--port", cluster.coordinator_port.text()});
   CHECK(terminal.shows("1 of 1 worker ready"));
   CHECK(terminal.shows("w0"));
   terminal.press("q");

@@ -1,29 +1,12 @@
 #include "tests/monitoring/prometheus.hpp"
 
 #include <httplib.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <stdexcept>
 
 namespace chorus::testing {
 namespace {
-
-// Prometheus cannot pick a port itself.
-int free_port() {
-  int const socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  auto* const generic = reinterpret_cast<sockaddr*>(&address);
-  bool const bound = ::bind(socket, generic, size) == 0 && ::getsockname(socket, generic, &size) == 0;
-  ::close(socket);
-  if (!bound) throw std::runtime_error("no free port");
-  return ntohs(address.sin_port);
-}
 
 std::string host_of(std::string const& url) { return url.substr(std::string("http://").size()); }
 
@@ -40,8 +23,8 @@ std::string impatient(std::string rules) {
   return rules;
 }
 
-std::vector<std::string> arguments(ScratchDirectory const& directory, int port, std::string const& coordinator,
-                                   std::vector<std::string> const& workers) {
+std::vector<std::string> arguments(ScratchDirectory const& directory, HeldPort const& port,
+                                   std::string const& coordinator, std::vector<std::string> const& workers) {
   for (auto const* file : {"recording.yml", "alerts.yml"})
     write_file(directory / file, impatient(content_of(std::string(CHORUS_SOURCE_DIR) + "/metrics/rules/" + file)));
   write_file(directory / "prometheus.yml",
@@ -49,7 +32,7 @@ std::vector<std::string> arguments(ScratchDirectory const& directory, int port, 
              "rule_files: [recording.yml, alerts.yml]\nscrape_configs:\n" +
                  job("chorus-coordinator", {coordinator}) + job("chorus-worker", workers));
   return {"/usr/bin/prometheus", "--config.file=" + directory / "prometheus.yml",
-          "--storage.tsdb.path=" + directory / "data", "--web.listen-address=127.0.0.1:" + std::to_string(port),
+          "--storage.tsdb.path=" + directory / "data", "--web.listen-address=127.0.0.1:" + port.text(),
           "--log.level=warn"};
 }
 
@@ -61,10 +44,10 @@ bool is_number(boost::json::value const& sample) {
 }  // namespace
 
 Prometheus::Prometheus(std::string const& coordinator, std::vector<std::string> const& workers)
-    : port_(free_port()), process_(arguments(directory_, port_, coordinator, workers)) {
+    : process_(arguments(directory_, port_, coordinator, workers)) {
   bool const is_ready = eventually(
       [this] {
-        auto const answer = httplib::Client("127.0.0.1", port_).Get("/-/ready");
+        auto const answer = httplib::Client("127.0.0.1", port_.number()).Get("/-/ready");
         return answer && answer->status == 200;
       },
       std::chrono::seconds(30));
@@ -72,7 +55,8 @@ Prometheus::Prometheus(std::string const& coordinator, std::vector<std::string> 
 }
 
 boost::json::array Prometheus::ask(std::string const& expression, std::string& refusal) const {
-  auto const answer = httplib::Client("127.0.0.1", port_).Post("/api/v1/query", httplib::Params{{"query", expression}});
+  auto const answer =
+      httplib::Client("127.0.0.1", port_.number()).Post("/api/v1/query", httplib::Params{{"query", expression}});
   if (!answer) throw std::runtime_error("prometheus does not answer");
   auto const json = boost::json::parse(answer->body);
   if (json.at("status") != "success") {
@@ -88,7 +72,7 @@ bool Prometheus::knows(std::string const& expression) const {
 }
 
 boost::json::value Prometheus::api(std::string const& path) const {
-  auto const answer = httplib::Client("127.0.0.1", port_).Get("/api/v1/" + path);
+  auto const answer = httplib::Client("127.0.0.1", port_.number()).Get("/api/v1/" + path);
   if (!answer || answer->status != 200) throw std::runtime_error("prometheus: " + path);
   return boost::json::parse(answer->body).at("data");
 }

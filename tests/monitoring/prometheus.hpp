@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/held_port.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/scratch_directory.hpp"
 
@@ -24,7 +25,7 @@ class Prometheus {
 
  private:
   ScratchDirectory directory_;
-  int port_;
+  HeldPort const port_;  // Prometheus cannot pick one itself
   Process process_;
 };
 

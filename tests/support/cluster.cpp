@@ -14,8 +14,8 @@ Answer to_answer(httplib::Result const& result) {
   return {result->status, result->body, result->headers};
 }
 
-std::vector<std::string> coordinator_arguments(std::vector<std::string> const& flags) {
-  std::vector<std::string> arguments{binary("chorus-coordinator"), "--port", "0", "--log-level", "warn"};
+std::vector<std::string> coordinator_arguments(HeldPort const& port, std::vector<std::string> const& flags) {
+  std::vector<std::string> arguments{binary("chorus-coordinator"), "--port", port.text(), "--log-level", "warn"};
   arguments.insert(arguments.end(), flags.begin(), flags.end());
   return arguments;
 }
@@ -103,7 +103,7 @@ double Service::metric(std::string const& name_and_labels) const {
 }
 
 Cluster::Cluster(std::size_t workers, std::vector<std::string> localities, std::vector<std::string> coordinator_flags)
-    : coordinator("coordinator", coordinator_arguments(coordinator_flags)) {
+    : coordinator("coordinator", coordinator_arguments(coordinator_port, coordinator_flags)) {
   for (std::size_t i = 0; i < workers; ++i)
     add_worker("w" + std::to_string(i), i < localities.size() ? localities[i] : "host=h0");
 }

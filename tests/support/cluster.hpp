@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/held_port.hpp"
 #include "tests/support/process.hpp"
 
 namespace chorus::testing {
@@ -85,6 +86,7 @@ class Cluster {
   // POST /v1/collectives?wait=30s; the collective as answered.
   boost::json::value run(boost::json::object request);
 
+  HeldPort const coordinator_port;  // a next coordinator can have it
   Service coordinator;
 
  private:

@@ -5,17 +5,14 @@
 
 namespace chorus::testing {
 
-CoordinatorLives::CoordinatorLives() {
-  start();
-  port_ = coordinator().port();
-}
+CoordinatorLives::CoordinatorLives() { start(); }
 
 void CoordinatorLives::start() {
-  run({binary("chorus-coordinator"), "--port", std::to_string(port_), "--journal", journal(), "--log-level", "error"});
+  run({binary("chorus-coordinator"), "--port", port_.text(), "--journal", journal(), "--log-level", "error"});
 }
 
 void CoordinatorLives::start_one_that_dies_at(int point) {
-  run({binary("crashing_coordinator"), journal(), std::to_string(port_), std::to_string(point)});
+  run({binary("crashing_coordinator"), journal(), port_.text(), std::to_string(point)});
 }
 
 void CoordinatorLives::kill() {

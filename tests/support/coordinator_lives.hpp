@@ -1,12 +1,12 @@
 // One coordinator after the other on one journal and port, each ended by SIGKILL or by itself.
 #pragma once
 
-#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "tests/support/cluster.hpp"
+#include "tests/support/held_port.hpp"
 #include "tests/support/scratch_directory.hpp"
 
 namespace chorus::testing {
@@ -26,7 +26,7 @@ class CoordinatorLives {
   void run(std::vector<std::string> arguments);
 
   ScratchDirectory const directory_;
-  std::uint16_t port_ = 0;  // of the first
+  HeldPort const port_;
   std::unique_ptr<Service> coordinator_;
 };
 

@@ -2,6 +2,7 @@
 import {spawn} from "node:child_process";
 import {once} from "node:events";
 import {createInterface} from "node:readline";
+import {quietPort} from "./port.mjs";
 
 const startMs = 60000; // on a machine that does other work
 
@@ -34,7 +35,7 @@ export class Cluster {
   // places[i] is the locality of worker "w<i>".
   static async begin(places, flags = []) {
     const cluster = new Cluster();
-    cluster.coordinator = await start("chorus-coordinator", ["--port", "0", ...flags]);
+    cluster.coordinator = await start("chorus-coordinator", ["--port", `${await quietPort()}`, ...flags]);
     cluster.url = cluster.coordinator.url;
     cluster.workers = new Map();
     for (const [i, place] of places.entries()) await cluster.addWorker(`w${i}`, place);

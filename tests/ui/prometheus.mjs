@@ -2,21 +2,11 @@
 import {spawn} from "node:child_process";
 import {once} from "node:events";
 import {mkdtemp, rm, writeFile} from "node:fs/promises";
-import {createServer} from "node:net";
 import {tmpdir} from "node:os";
 import {join} from "node:path";
+import {quietPort} from "./port.mjs";
 
 const startMs = 60000;
-
-// Prometheus cannot pick a port itself.
-async function freePort() {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const {port} = server.address();
-  server.close();
-  await once(server, "close");
-  return port;
-}
 
 function configuration(cluster) {
   const rules = `${globalThis.process.env.CHORUS_SOURCE}/metrics/rules`;
@@ -37,7 +27,7 @@ export class Prometheus {
     const prometheus = new Prometheus();
     prometheus.directory = await mkdtemp(join(tmpdir(), "chorus-prometheus-"));
     await writeFile(join(prometheus.directory, "prometheus.yml"), JSON.stringify(configuration(cluster)));
-    prometheus.url = `http://127.0.0.1:${await freePort()}`;
+    prometheus.url = `http://127.0.0.1:${await quietPort()}`;
     prometheus.process = spawn(
       "/usr/bin/prometheus",
       [
