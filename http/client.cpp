@@ -113,10 +113,14 @@ asio::awaitable<Result<AnswerHead>> receive_head(Wire& wire, std::string url, bo
 }
 
 asio::awaitable<Result<std::string>> receive_body(Wire& wire, BodyReader& reader, std::size_t limit, std::string url) {
-  constexpr std::size_t first_bytes = 4096;
+  if (reader.framing().length > limit) co_return failure(wire, HttpErrc::too_large, url);
+  // Grows with what arrives, not with what was announced.
+  constexpr std::size_t first_bytes_max = 4096;
+  auto const first_bytes = reader.framing().kind == Framing::Kind::length
+                               ? std::min<std::size_t>(reader.framing().length, first_bytes_max)
+                               : first_bytes_max;
   std::string body;
   std::size_t filled = 0;
-  if (reader.framing().length > limit) co_return failure(wire, HttpErrc::too_large, url);
   while (!reader.finished()) {
     if (filled == body.size()) body.resize(std::min(std::max(2 * filled, first_bytes), limit + 1));
     auto const moved = co_await reader.read_some(std::as_writable_bytes(std::span(body).subspan(filled)));

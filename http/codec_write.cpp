@@ -1,4 +1,7 @@
-#include "collectives/core/assert.hpp"
+#include <array>
+#include <charconv>
+#include <utility>
+
 #include "http/codec.hpp"
 #include "http/json_text.hpp"
 #include "http/problem_text.hpp"
@@ -7,6 +10,12 @@ namespace chorus::http::codec {
 namespace {
 
 bool absent(TypeCodec const& type, void const* value) { return type.shape == Shape::optional && type.size(value) == 0; }
+
+template <class Integer>
+void write_integer(Integer value, std::string& out) {
+  std::array<char, 24> digits;
+  out.append(digits.data(), std::to_chars(digits.begin(), digits.end(), value).ptr);
+}
 
 void write_list(TypeCodec const& type, void const* list, std::string& out) {
   out += '[';
@@ -25,9 +34,10 @@ void write_object(TypeCodec const& type, void const* object, std::string& out) {
     // locate serves the reader too and takes a mutable object; nothing is written here.
     void const* value = field.locate(const_cast<void*>(object));
     if (absent(*field.type, value)) continue;
-    if (!std::exchange(first, false)) out += ',';
-    append_quoted(out, field.name);
-    out += ':';
+    // Names of members: nothing in them needs to be escaped.
+    out += std::exchange(first, false) ? "\"" : ",\"";
+    out += field.name;
+    out += "\":";
     write(*field.type, value, out);
   }
   out += '}';
@@ -41,8 +51,10 @@ void write(TypeCodec const& type, void const* message, std::string& out) {
       out += *static_cast<bool const*>(message) ? "true" : "false";
       return;
     case Shape::integer:
-      out += type.integer_min < 0 ? std::to_string(static_cast<std::int64_t>(type.load_integer(message)))
-                                  : std::to_string(type.load_integer(message));
+      if (type.integer_min < 0)
+        write_integer(static_cast<std::int64_t>(type.load_integer(message)), out);
+      else
+        write_integer(type.load_integer(message), out);
       return;
     case Shape::real:
       append_number(out, *static_cast<double const*>(message));

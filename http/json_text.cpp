@@ -1,6 +1,5 @@
 #include "http/json_text.hpp"
 
-#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -30,7 +29,17 @@ std::size_t utf8_length(std::string_view text) {
 }
 
 // Stands for itself: nearly all of what is written, so it is copied as a whole.
-bool is_plain(char c) { return c >= 0x20 && c < 0x7f && c != '"' && c != '\\'; }
+constexpr auto is_plain = [] {
+  std::array<bool, 256> table{};
+  for (std::size_t c = 0x20; c < 0x7f; ++c) table[c] = c != '"' && c != '\\';
+  return table;
+}();
+
+std::size_t plain_length(std::string_view text) {
+  std::size_t length = 0;
+  while (length < text.size() && is_plain[static_cast<unsigned char>(text[length])]) ++length;
+  return length;
+}
 
 }  // namespace
 
@@ -38,8 +47,8 @@ void append_quoted(std::string& out, std::string_view text) {
   constexpr std::string_view hex = "0123456789abcdef";
   out += '"';
   for (;;) {
-    auto const plain = static_cast<std::size_t>(std::ranges::find_if_not(text, is_plain) - text.begin());
-    out += text.substr(0, plain);
+    auto const plain = plain_length(text);
+    out.append(text.data(), plain);
     text.remove_prefix(plain);
     if (text.empty()) break;
     auto const c = static_cast<unsigned char>(text.front());

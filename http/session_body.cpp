@@ -75,8 +75,9 @@ asio::awaitable<Checked<std::string>> SessionBody::read_all(std::size_t limit_by
   auto const too_large = [limit_bytes] {
     return Problem(ProblemCode::payload_too_large, "the body has more than " + std::to_string(limit_bytes) + " bytes");
   };
-  constexpr std::size_t first_bytes = 16384;
+  constexpr std::size_t first_bytes_max = 16384;
   auto const chunked = reader_.framing().kind == Framing::Kind::chunked;
+  auto const first_bytes = chunked ? first_bytes_max : std::min<std::size_t>(reader_.left_bytes(), first_bytes_max);
   if (!chunked && reader_.left_bytes() > limit_bytes) co_return too_large();
   if (auto problem = co_await begin()) co_return std::move(*problem);
   // Grows with what arrives, not with what was announced.

@@ -36,11 +36,10 @@ void LearnedCosts::finished(Place const& place, plan::Spec const& spec, double p
   } else {
     recent_.splice(recent_.begin(), recent_, here.position);
   }
-  auto plan = to_string(spec);
-  auto& learned = here.plans[plan];
-  bool const is_warm = here.last == plan;
+  auto& learned = here.plans[spec];
+  bool const is_warm = here.last == spec;
   ++here.runs;
-  here.last = std::move(plan);
+  here.last = spec;
   if (is_warm && !learned.is_warm) learned = {.is_warm = true};
   if (is_warm == learned.is_warm) {
     // A mean of logarithms: twice too slow and twice too fast even out.
@@ -74,8 +73,8 @@ std::optional<std::uint64_t> LearnedCosts::turn_of_trial(std::uint64_t runs_so_f
 
 Choice LearnedCosts::corrected(Place const& place, Choice choice, bool is_auto) const {
   struct Seen {
-    Candidate candidate;
-    double predicted_s;  // by the model, uncorrected
+    Candidate* candidate;  // one of the choice's
+    double predicted_s;    // by the model, uncorrected
     Learned const* learned;
     std::size_t position;  // in the model's order: decides between equals
   };
@@ -84,9 +83,10 @@ Choice LearnedCosts::corrected(Place const& place, Choice choice, bool is_auto) 
   auto const& [plans, runs, last, position] = place_found->second;
   std::vector<Seen> all;
   std::vector<double> ratios;
-  for (auto const& candidate : choice.considered) {
-    auto const found = plans.find(to_string(candidate.spec));
-    all.push_back({candidate, candidate.cost.seconds, found == plans.end() ? nullptr : &found->second, all.size()});
+  all.reserve(choice.considered.size());
+  for (auto& candidate : choice.considered) {
+    auto const found = plans.find(candidate.spec);
+    all.push_back({&candidate, candidate.cost.seconds, found == plans.end() ? nullptr : &found->second, all.size()});
     if (found != plans.end()) ratios.push_back(std::exp(found->second.log_ratio));
   }
   if (ratios.empty()) return choice;
@@ -94,20 +94,28 @@ Choice LearnedCosts::corrected(Place const& place, Choice choice, bool is_auto) 
   std::ranges::nth_element(ratios, ratios.begin() + static_cast<std::ptrdiff_t>(ratios.size() / 2));
   auto const middle = ratios[ratios.size() / 2];
   for (auto& seen : all)
-    seen.candidate.cost.seconds *= seen.learned != nullptr ? std::exp(seen.learned->log_ratio) : middle;
-  std::ranges::sort(all, {}, [](Seen const& seen) { return std::pair(seen.candidate.cost.seconds, seen.position); });
-  for (std::size_t i = 0; i < all.size(); ++i) choice.considered[i] = all[i].candidate;
+    seen.candidate->cost.seconds *= seen.learned != nullptr ? std::exp(seen.learned->log_ratio) : middle;
+  std::ranges::sort(all, {}, [](Seen const& seen) { return std::pair(seen.candidate->cost.seconds, seen.position); });
+  auto const in_this_order = [&all] {
+    std::vector<Candidate> sorted;
+    sorted.reserve(all.size());
+    for (auto const& seen : all) sorted.push_back(std::move(*seen.candidate));
+    return sorted;
+  };
 
   auto const runs_of = [](Seen const& seen) { return seen.learned == nullptr ? 0 : seen.learned->runs; };
   auto chosen = all.cbegin();
   bool is_trial = false;
   if (!is_auto) {
     chosen =
-        std::find_if(all.cbegin(), all.cend(), [&](auto const& seen) { return seen.candidate.spec == choice.spec; });
-    if (chosen == all.cend()) return choice;
+        std::find_if(all.cbegin(), all.cend(), [&](auto const& seen) { return seen.candidate->spec == choice.spec; });
+    if (chosen == all.cend()) {
+      choice.considered = in_this_order();
+      return choice;
+    }
   } else if (auto const turn = turn_of_trial(runs)) {
     auto const& best = all.front();
-    auto const slower = [&](Seen const& seen) { return seen.candidate.cost.seconds / best.candidate.cost.seconds; };
+    auto const slower = [&](Seen const& seen) { return seen.candidate->cost.seconds / best.candidate->cost.seconds; };
     auto const enough = std::max(trials, runs / runs_until_tried_again);
     auto const is_worth_it = [&](Seen const& seen) {
       if (slower(seen) <= worth_a_trial && runs_of(seen) < enough) return true;
@@ -122,12 +130,12 @@ Choice LearnedCosts::corrected(Place const& place, Choice choice, bool is_auto) 
         if (is_worth_it(*seen) && (chosen == all.cbegin() || runs_of(*seen) < runs_of(*chosen))) chosen = seen;
     } else {
       // What was begun goes on.
-      auto const begun = std::ranges::find(all, last, [](Seen const& seen) { return to_string(seen.candidate.spec); });
+      auto const begun = std::ranges::find(all, last, [](Seen const& seen) { return seen.candidate->spec; });
       if (begun != all.cend() && slower(*begun) <= worth_going_on) chosen = begun;
     }
     is_trial = chosen != all.cbegin();
   }
-  auto const& taken = chosen->candidate;
+  auto const& taken = *chosen->candidate;
   bool const changed = taken.spec != choice.spec;
   choice.spec = taken.spec;
   choice.cost = taken.cost;
@@ -137,6 +145,7 @@ Choice LearnedCosts::corrected(Place const& place, Choice choice, bool is_auto) 
                 changed ? (" to " + taken.spec.algorithm).c_str() : "", taken.cost.seconds * 1e3,
                 is_trial ? ", to see whether it is better" : "");
   choice.reason += text.data();
+  choice.considered = in_this_order();
   return choice;
 }
 

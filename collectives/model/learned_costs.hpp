@@ -73,9 +73,9 @@ class LearnedCosts {
     bool is_warm = false;  // what was counted were warm runs
   };
   struct AtPlace {
-    std::map<std::string, Learned> plans;  // by to_string(spec)
-    std::uint64_t runs = 0;                // all, also those that no longer count
-    std::string last;                      // the plan of the newest
+    std::map<plan::Spec, Learned> plans;
+    std::uint64_t runs = 0;  // all, also those that no longer count
+    plan::Spec last;         // the plan of the newest
     std::list<Key>::iterator position;
   };
   // Squared, of the mean of so many runs; a plan that did not run yet is known as badly as one that ran once.

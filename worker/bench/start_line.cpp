@@ -14,14 +14,22 @@ namespace chorus::bench {
 
 namespace {
 
-constexpr int spins = 2000;
+constexpr int spins = 20000;
+constexpr std::size_t line_bytes = 64;
+
+void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
 
 }  // namespace
 
+// Those who wait look at `starts` alone: nobody who arrives takes it from them.
 struct StartLine::Shared {
-  std::atomic<std::uint32_t> arrived{0};
-  std::atomic<std::uint32_t> starts{0};
-  std::uint32_t ranks = 0;
+  alignas(line_bytes) std::atomic<std::uint32_t> arrived{0};
+  alignas(line_bytes) std::atomic<std::uint32_t> starts{0};
+  alignas(line_bytes) std::uint32_t ranks = 0;
   bool shares_cores = false;
 };
 
@@ -66,11 +74,16 @@ void StartLine::wait() {
   auto const start = shared_->starts.load(std::memory_order_acquire);
   if (shared_->arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == shared_->ranks) {
     shared_->arrived.store(0, std::memory_order_relaxed);
-    shared_->starts.fetch_add(1, std::memory_order_release);
+    shared_->starts.store(start + 1, std::memory_order_release);
     return;
   }
-  for (int turns = shared_->shares_cores ? spins : 0; shared_->starts.load(std::memory_order_acquire) == start;)
-    if (++turns > spins) sched_yield();
+  int turns = shared_->shares_cores ? spins : 0;
+  while (shared_->starts.load(std::memory_order_acquire) == start) {
+    if (++turns > spins)
+      sched_yield();
+    else
+      relax();
+  }
 }
 
 }  // namespace chorus::bench

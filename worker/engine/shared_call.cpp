@@ -16,6 +16,16 @@ constexpr std::uint64_t streams_from_bytes = 4u << 20;
 
 std::uint32_t folded(std::uint64_t hash) { return static_cast<std::uint32_t>(hash ^ (hash >> 32)); }
 
+std::uint64_t largest_message(std::vector<Step> const& steps) {
+  std::uint64_t bytes = 0;
+  for (auto const& step : steps) {
+    auto const& operands = step.operands;
+    bool const receives = std::any_of(operands.begin(), operands.end(), [](auto const& one) { return one.message; });
+    if (receives || !step.sends.empty()) bytes = std::max(bytes, step.bytes);
+  }
+  return bytes;
+}
+
 devices::Folder folder_of(plan::Program const& program, ReduceOp reduce, Dtype dtype) {
   return reduces(program.spec.op) ? devices::Folder(reduce, dtype) : devices::Folder::copier(dtype);
 }
@@ -39,6 +49,7 @@ SharedCall::SharedCall(std::shared_ptr<plan::Program const> program, plan::Sizes
       copier_(devices::Folder::copier(dtype)),
       arena_(arena),
       steps_(to_steps(*program_, addresses_, dtype)),
+      largest_message_(largest_message(steps_)),
       channels_(program_->channels.size()) {
   auto const totals = addresses_.total_bytes();
   std::vector<std::vector<std::uint64_t>> sent(channels_.size()), received(channels_.size());
@@ -133,8 +144,9 @@ void SharedCall::begin(std::uint64_t call, std::span<std::unique_ptr<SharedLane>
   pieces_ = {};
   input_ = input.data();
   output_ = output.data();
-  shared_input_ = arena_.offset_of(input);
-  shared_output_ = arena_.offset_of(output);
+  bool const refers = refers_to_memory(lanes);
+  shared_input_ = refers ? arena_.offset_of(input) : std::nullopt;
+  shared_output_ = refers ? arena_.offset_of(output) : std::nullopt;
   start(call, lanes);
 }
 
@@ -152,6 +164,10 @@ void SharedCall::begin_in_pieces(std::uint64_t call, std::span<std::unique_ptr<S
   shared_input_ = arena_.offset_of(input);
   shared_output_ = std::nullopt;
   start(call, lanes);
+}
+
+bool SharedCall::refers_to_memory(std::span<std::unique_ptr<SharedLane> const> lanes) const {
+  return !channels_.empty() && largest_message_ > lanes[program_->channels[0].peer]->inside_max();
 }
 
 void SharedCall::start(std::uint64_t call, std::span<std::unique_ptr<SharedLane> const> lanes) {
@@ -196,6 +212,7 @@ void SharedCall::offer_landings() {
 SharedCall::Turn SharedCall::turn() {
   bool moved = false;
   std::size_t kept = 0;
+  awaited_ = nullptr;
   for (auto const s : pending_) {
     auto const result = advance(s);
     if (result == Turn::failed) return result;
@@ -206,6 +223,7 @@ SharedCall::Turn SharedCall::turn() {
       pending_[kept++] = s;
   }
   pending_.resize(kept);
+  if (kept != 1) awaited_ = nullptr;
   if (kept == 0 && all_consumed()) return Turn::done;
   return moved ? Turn::moved : Turn::waits;
 }
@@ -267,7 +285,10 @@ SharedCall::Turn SharedCall::look_for_operands(Step const& step) {
     auto& lane = *channels_[operand.message->channel].lane;
     auto const arrived = lane.arrived(step.bytes);
     if (arrived.wrong) return wrong(lane, step.bytes);
-    if (arrived.bytes == 0) return Turn::waits;
+    if (arrived.bytes == 0) {
+      awaited_ = &lane;
+      return Turn::waits;
+    }
   }
   return Turn::moved;
 }

@@ -58,6 +58,9 @@ class SharedCall {
   [[nodiscard]] std::uint32_t instructions_done() const { return instructions_done_; }
   [[nodiscard]] std::uint64_t bytes_sent() const { return bytes_sent_; }
   [[nodiscard]] std::uint64_t bytes_received() const { return bytes_received_; }
+
+  // After a turn that waits: nothing but one record that has not come yet can let the next one move.
+  [[nodiscard]] bool awaits_one_record() const { return awaited_ != nullptr && !awaited_->has_arrived(); }
   [[nodiscard]] Reduced const& reduced() const { return clock_.reduced(); }
 
  private:
@@ -86,6 +89,8 @@ class SharedCall {
   void prepare_progress();
   void offer_landings();
   void start(std::uint64_t call, std::span<std::unique_ptr<SharedLane> const> lanes);
+  // Whether a message may be too large to travel inside its record.
+  [[nodiscard]] bool refers_to_memory(std::span<std::unique_ptr<SharedLane> const> lanes) const;
 
   [[nodiscard]] Turn advance(std::uint32_t s);
   [[nodiscard]] bool may_start(Step const& step) const;
@@ -112,6 +117,7 @@ class SharedCall {
   devices::Folder const folder_, copier_;
   memory::Arena& arena_;
   std::vector<Step> const steps_;
+  std::uint64_t const largest_message_;  // bytes
 
   std::span<std::byte> scratch_;  // in the arena
   std::unique_ptr<std::byte[]> wide_output_, wide_scratch_;
@@ -127,6 +133,7 @@ class SharedCall {
   std::vector<std::uint64_t> piece_starts_;
   std::optional<std::uint64_t> shared_input_, shared_output_, shared_scratch_;  // their places in the arena
   std::vector<std::uint32_t> pending_;                                          // steps that are not done, in order
+  SharedLane const* awaited_ = nullptr;  // whose next record is the only thing that can let a turn move
   bool has_offered_ = false;
   std::uint32_t instructions_done_ = 0;
   std::uint64_t bytes_sent_ = 0, bytes_received_ = 0;

@@ -133,7 +133,13 @@ RunResult SharedGroup::go_on(SharedCall& call, std::span<std::byte> output) {
         ++moves_;
         break;
       case SharedCall::Turn::waits:
-        if (wait.pause()) failure = look_around(call);
+        // Usually there is one thing that it waits for, and looking at that alone sees it soonest.
+        for (bool looks = true; looks; looks = call.awaits_one_record()) {
+          auto const look = call.awaits_one_record() ? SharedWait::Look::at_one_word : SharedWait::Look::at_all;
+          if (!wait.pause(look)) continue;
+          failure = look_around(call);
+          break;
+        }
         break;
       case SharedCall::Turn::failed:
         failure = call.failure();

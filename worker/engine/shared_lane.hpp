@@ -59,6 +59,11 @@ class SharedLane {
     bool wrong = false;  // it cannot be; see why()
   };
   [[nodiscard]] Arrived arrived(std::uint64_t bytes_wanted);
+  // Whether there is one at hand, or the next one has come.
+  [[nodiscard]] bool has_arrived() const {
+    auto const& record = in_.records[received_ % records_per_lane];
+    return has_record_ || record.sequence.load(std::memory_order_acquire) == received_ + 1;
+  }
   void take(std::uint64_t bytes);
   // What is wrong with the record at hand.
   [[nodiscard]] Failure why(std::uint64_t bytes_wanted) const;

@@ -23,19 +23,21 @@ void relax() {
 
 }  // namespace
 
-bool SharedWait::pause() {
-  ++idle_;
+bool SharedWait::pause(Look look) {
+  auto const before = idle_;
+  idle_ += static_cast<std::uint32_t>(idle_ < spins_ ? look : Look::at_all);
+  auto const has_passed_a_multiple_of = [&](std::uint32_t many) { return before / many != idle_ / many; };
   if (idle_ <= spins_) {
     // The peer may have been put on this same processor, idle others or not.
-    if (idle_ % burst == 0)
+    if (has_passed_a_multiple_of(burst))
       sched_yield();
     else
       relax();
-    return idle_ % looks_every == 0;
+    return has_passed_a_multiple_of(looks_every);
   }
   if (idle_ <= spins_ + yields) {
     sched_yield();
-    return idle_ % (looks_every / 8) == 0;
+    return has_passed_a_multiple_of(looks_every / 8);
   }
   if (!is_lying_) {
     // The caller looks once more before it sleeps: what comes after this is rung for.

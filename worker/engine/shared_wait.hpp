@@ -20,19 +20,23 @@ class SharedWait {
   SharedWait(SharedWait const&) = delete;
   SharedWait& operator=(SharedWait const&) = delete;
 
+  // What the caller does between two pauses: look at one word that a peer writes, or at all that it may wait for.
+  enum class Look : std::uint32_t { at_one_word = 1, at_all = 4 };
+
   // Something moved: the next wait is a new one.
   void moved() {
     if (idle_ != 0) stand_up();
     idle_ = 0;
   }
   // Waits a moment. True from time to time: then it is worth to look at clocks and at others' fates.
-  [[nodiscard]] bool pause();
+  [[nodiscard]] bool pause(Look look);
 
  private:
-  static constexpr std::uint32_t spins_alone = 4000;
-  static constexpr std::uint32_t burst = 64;
-  static constexpr std::uint32_t yields = 400;
-  static constexpr std::uint32_t looks_every = 256;
+  // In looks at one word, some 30 ns each with the pause.
+  static constexpr std::uint32_t spins_alone = 16000;
+  static constexpr std::uint32_t burst = 256;
+  static constexpr std::uint32_t yields = 1600;
+  static constexpr std::uint32_t looks_every = 1024;
 
   void stand_up();
 

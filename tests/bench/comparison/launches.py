@@ -20,12 +20,12 @@ def get_values(cluster):
 
 
 def measure(workplace, programs, bin_directory, calls, timeout):
-    """Times of at least so many calls, in microseconds. Each batch averages other values, and the average is checked:
-    it stays the same in the calls that follow."""
+    """Times of at least so many calls, in microseconds, and of as many between bare processes, in turns. Each batch
+    averages other values, and the average is checked: it stays the same in the calls that follow."""
     cluster = Cluster(workplace, bin_directory, WORKERS)
     cluster.make_group("launches")
     client = programs.path("http_client")
-    times = []
+    times, bare = [], []
     for batch in range(BATCHES):
         values = [batch + worker for worker in (1, 2, 3, 6)]
         put_values(cluster, values)
@@ -36,11 +36,14 @@ def measure(workplace, programs, bin_directory, calls, timeout):
         if get_values(cluster) != [batch + 3.0] * WORKERS:
             raise Failure(f"wrong average: {get_values(cluster)}, not {batch + 3}")
         times += line["times_us"]
-    return times
+        bare += need_json([programs.path("bare_launch"), "--count", -(-calls // BATCHES)], timeout)[0]["times_us"]
+    return times, bare
 
 
-def table(times):
+def table(times, bare):
     header = ["what", "calls", "p50 us", "p99 us", "target", "reached"]
     middle = median(times)
     return header, [["POST /v1/collectives?wait=30s, 4 B, 4 workers", str(len(times)), f"{middle:.0f}",
-                     f"{percentile(times, 0.99):.0f}", "p50 < 1000 us", "yes" if middle < 1000 else "NO"]]
+                     f"{percentile(times, 0.99):.0f}", "p50 < 1000 us", "yes" if middle < 1000 else "NO"],
+                    ["the same messages between six bare processes", str(len(bare)), f"{median(bare):.0f}",
+                     f"{percentile(bare, 0.99):.0f}", "", ""]]

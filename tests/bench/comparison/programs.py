@@ -16,6 +16,7 @@ RECIPES = {
     "http_client": ("gcc", "http_client.c", []),
     "memory_bandwidth": ("gcc", "memory_bandwidth.c", ["-pthread"]),
     "bare_pair": ("gcc", "bare_pair.c", []),
+    "bare_launch": ("gcc", "bare_launch.c", []),
 }
 
 

@@ -168,8 +168,9 @@ class Presentation(unittest.TestCase):
         self.assertEqual(tensors.memory_table(193 << 20)[1][0][-1], "NO")
 
     def test_launches(self):
-        _, rows = launches.table([900.0] * 99 + [5000.0])
+        _, rows = launches.table([900.0] * 99 + [5000.0], [300.0])
         self.assertEqual(rows[0][1:], ["100", "900", "900", "p50 < 1000 us", "yes"])
+        self.assertEqual(rows[1][1:], ["1", "300", "300", "", ""])
 
 
 class Rounds(unittest.TestCase):
