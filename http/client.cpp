@@ -46,7 +46,9 @@ std::span<std::byte const> content_of(Call const& call) {
 
 std::string head_of(Call const& call, Url const& url, std::string const& authorization) {
   auto const content_bytes = content_of(call).size();
-  std::string head(name(call.method));
+  std::string head;
+  head.reserve(256);
+  head += name(call.method);
   head += ' ';
   head += url.path.empty() ? "/" : url.path;
   head += " HTTP/1.1\r\n";

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <charconv>
 
 #include "http/ascii.hpp"
@@ -26,7 +27,8 @@ Result<Url> parse_url(std::string_view text) {
 
   auto rest = text.substr(text.find("://") + 3);
   rest = rest.substr(0, rest.find('#'));
-  auto const authority = rest.substr(0, rest.find_first_of("/?"));
+  auto const ends_it = [](char c) { return c == '/' || c == '?'; };
+  auto const authority = rest.substr(0, std::find_if(rest.begin(), rest.end(), ends_it) - rest.begin());
   url.path = rest.substr(authority.size());
   if (url.path.starts_with('?')) url.path.insert(0, "/");
   if (authority.find('@') != std::string_view::npos) return bad("has a user name");

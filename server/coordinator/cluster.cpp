@@ -99,7 +99,7 @@ void Cluster::degrade_groups_of(Worker const& worker, char const* why) {
     logging::warn(tools_.log, "group.degraded", "group " + name + " degraded: worker " + worker.id + " " + why,
                   {{"group", name}, {"worker", worker.id}});
     keep_group(name);
-    tell_of(groups_.find(name).value(), "group.degraded", "worker " + worker.id + " " + why);
+    tell_of(*groups_.find(name).value(), "group.degraded", "worker " + worker.id + " " + why);
   }
   pairs_.look_again();
 }
@@ -210,10 +210,10 @@ http::Checked<api::LeaseAnswer> Cluster::renew(std::string_view id, api::LeaseRe
 
 void Cluster::hear_of_calls(std::string_view worker, std::string_view incarnation, api::GroupCalls const& calls) {
   auto const group = groups_.find(calls.group);
-  if (!group || group->epoch != calls.epoch) return;
-  for (auto const& member : group->members)
+  if (group.has_error() || group.value()->epoch != calls.epoch) return;
+  for (auto const& member : group.value()->members)
     if (member.worker == worker && member.incarnation == incarnation)
-      tools_.habits.stragglers.reported(*group, member.rank, calls);
+      tools_.habits.stragglers.reported(*group.value(), member.rank, calls);
 }
 
 asio::awaitable<std::optional<Problem>> Cluster::leave(std::string id, std::optional<std::string> incarnation) {
@@ -247,10 +247,10 @@ asio::awaitable<void> Cluster::change_group(std::shared_ptr<Change> change) {
   auto const present = groups_.find(change->name);
   if (change->mends) {
     mending_.erase(change->name);
-    if (present.has_value()) change->request = present.value().requested;
+    if (present.has_value()) change->request = present.value()->requested;
   }
   bool const is_wanted =
-      !change->mends || (present.has_value() && needs_mending(present.value(), change->broken_epoch));
+      !change->mends || (present.has_value() && needs_mending(*present.value(), change->broken_epoch));
   if (!stopping_ && is_wanted) result = co_await make_epoch(change);
   tools_.locks.leave(ticket);
   tools_.locks_changed.notify_all();
@@ -304,7 +304,7 @@ asio::awaitable<http::Checked<api::Group>> Cluster::make_epoch(std::shared_ptr<C
     keep_epoch(change->name, groups_.change_failed(change->name, epoch));
     keep_group(change->name);
     if (auto const kept = groups_.find(change->name); kept.has_value())
-      tell_of(kept.value(), "group.degraded", "epoch " + std::to_string(epoch) + " was not taken: " + problem->detail);
+      tell_of(*kept.value(), "group.degraded", "epoch " + std::to_string(epoch) + " was not taken: " + problem->detail);
     tools_.log.warn("group {} epoch={} not taken: {}", change->name, epoch, on_one_line(problem->detail));
     co_return *problem;
   }

@@ -46,7 +46,7 @@ bool Cluster::may_measure(Change const& change) const {
   if (stopping_) return false;
   if (!change.mends) return true;
   auto const group = groups_.find(change.name);
-  return change.broken_epoch == 0 && group.has_value() && group.value().state == "ready";
+  return change.broken_epoch == 0 && group.has_value() && group.value()->state == "ready";
 }
 
 asio::awaitable<void> Cluster::measure_pairs(std::shared_ptr<Change> change, std::vector<Worker> members) {
@@ -75,9 +75,9 @@ http::Checked<std::vector<api::MeasuredLink>> Cluster::links_of(std::string_view
   auto const group = groups_.find(name);
   if (group.has_error()) return group.error();
   std::vector<api::MeasuredLink> links;
-  auto const standing = groups_.standing(group.value());
+  auto const standing = groups_.standing(*group.value());
   if (!standing.pairs) return links;
-  auto const& members = group.value().members;
+  auto const& members = group.value()->members;
   for (auto const& pair : *standing.pairs) {
     auto const& from = members[pair.a];
     auto const& to = members[pair.b];

@@ -32,7 +32,7 @@ void Cluster::mend_groups() {
   if (stopping_) return;
   std::vector<std::string> names;
   for (auto const& [name, group] : groups_.all())
-    if (!mending_.contains(name) && needs_mending(group, 0)) names.push_back(name);
+    if (!mending_.contains(name) && needs_mending(*group, 0)) names.push_back(name);
   for (auto const& name : names) mend(name, 0);
 }
 
@@ -60,14 +60,14 @@ asio::awaitable<void> Cluster::look_into(api::Trouble trouble) {
     changes_.spawn("look at " + id, look_at_member(*worker, looks));
   };
   auto const before = groups_.find(trouble.group);
-  if (before.has_value() && before.value().epoch == trouble.epoch)
-    for (auto const& member : before.value().members) look_at(member.worker, member.incarnation);
+  if (before.has_value() && before.value()->epoch == trouble.epoch)
+    for (auto const& member : before.value()->members) look_at(member.worker, member.incarnation);
   else
     for (auto const& accused : trouble.accused) look_at(accused.worker, accused.incarnation);
   while (looks->pending > 0) co_await looks->changed.wait_until(TimePoint::max());
   auto const group = groups_.find(trouble.group);
-  if (stopping_ || group.has_error() || !may_shrink(group.value().requested)) co_return;
-  if (group.value().epoch == trouble.epoch) mend(trouble.group, trouble.epoch);
+  if (stopping_ || group.has_error() || !may_shrink(group.value()->requested)) co_return;
+  if (group.value()->epoch == trouble.epoch) mend(trouble.group, trouble.epoch);
 }
 
 void Cluster::suspect(std::string const& id, std::string const& incarnation) {

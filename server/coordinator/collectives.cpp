@@ -72,7 +72,8 @@ void Collectives::resume(KeptCollective const& kept) {
   }
   logging::info(tools_.log, "collective.resumed", "collective " + kept.record.id + " had not been launched: it goes on",
                 fields_of(kept.record));
-  start(record, {std::move(order.value()), kept.group.value_or(api::Group())}, Execution::Mode::launch_asking);
+  start(record, {std::move(order.value()), std::make_shared<api::Group const>(kept.group.value_or(api::Group()))},
+        Execution::Mode::launch_asking);
 }
 
 http::Checked<Collectives::Ready> Collectives::check(api::CollectiveRequest const& request) const {
@@ -86,8 +87,8 @@ http::Checked<Collectives::Ready> Collectives::check(api::CollectiveRequest cons
   if (order.has_error()) return order.error();
   auto group = tools_.execution.groups.find(request.group);
   if (group.has_error()) return group.error();
-  if (auto problem = check_order_for(request, order.value(), group.value())) return std::move(*problem);
-  if (auto problem = tools_.execution.groups.unusable(group.value())) return std::move(*problem);
+  if (auto problem = check_order_for(request, order.value(), *group.value())) return std::move(*problem);
+  if (auto problem = tools_.execution.groups.unusable(*group.value())) return std::move(*problem);
   return Ready{std::move(order.value()), std::move(group.value())};
 }
 
@@ -103,7 +104,7 @@ asio::awaitable<http::Checked<Collectives::Launched>> Collectives::launch(Record
   auto const record = begun.value().record;
   if (begun.value().created) {
     if (trace) record->belongs_to(http::to_traceparent(*trace));
-    tools_.execution.chronicle.begun(records_, *record, checked.value().group);
+    tools_.execution.chronicle.begun(records_, *record, *checked.value().group);
     start(record, std::move(checked.value()), mode);
   }
   for (auto execution = running(*record);
@@ -169,7 +170,7 @@ std::shared_ptr<Execution> Collectives::ask_again(std::shared_ptr<Execution> mis
                  fields_of(record->view()));
   record->ask_again(records_.draw_run());
   tools_.execution.chronicle.asked_again(records_, *record, mistaken->group());
-  auto next = std::make_shared<Execution>(tools_.execution, patience_, record, mistaken->order(), mistaken->group(),
+  auto next = std::make_shared<Execution>(tools_.execution, patience_, record, mistaken->order(), mistaken->snapshot(),
                                           Execution::Mode::launch_asking, mistaken->deadline());
   next->take_place_of(*mistaken);
   running_.insert_or_assign(record->view().id, next);
@@ -179,7 +180,7 @@ std::shared_ptr<Execution> Collectives::ask_again(std::shared_ptr<Execution> mis
 
 http::Checked<Collectives::Ready> Collectives::next_epoch(Execution const& failed) const {
   auto ready = check(failed.record().view().request);
-  if (ready.has_value() && ready.value().group.epoch == failed.group().epoch)
+  if (ready.has_value() && ready.value().group->epoch == failed.group().epoch)
     return Problem(ProblemCode::group_broken, "the group has not left the epoch that failed");
   return ready;
 }
@@ -200,10 +201,10 @@ asio::awaitable<std::shared_ptr<Execution>> Collectives::begin_again(std::shared
   auto const record = records_.find(failed->record().view().id).value();
   logging::warn(tools_.log, "collective.begun_again",
                 "collective " + record->view().id + " begins again in epoch " +
-                    std::to_string(ready.value().group.epoch) + ": " + on_one_line(problem.detail),
+                    std::to_string(ready.value().group->epoch) + ": " + on_one_line(problem.detail),
                 fields_of(record->view()));
   record->begin_again(records_.draw_run(), std::move(problem), failed->group().epoch);
-  tools_.execution.chronicle.begun_again(records_, *record, ready.value().group);
+  tools_.execution.chronicle.begun_again(records_, *record, *ready.value().group);
   auto next = std::make_shared<Execution>(tools_.execution, patience_, record, std::move(ready.value().order),
                                           std::move(ready.value().group), Execution::Mode::launch, failed->deadline());
   running_.insert_or_assign(record->view().id, next);

@@ -78,7 +78,7 @@ class Collectives {
  private:
   struct Ready {
     Order order;
-    api::Group group;
+    GroupSnapshot group;
   };
   [[nodiscard]] http::Checked<Ready> check(api::CollectiveRequest const& request) const;
   [[nodiscard]] std::shared_ptr<Execution> running(Record const& record) const;

@@ -45,11 +45,15 @@ asio::awaitable<void> Demo::stop() {
 
 asio::awaitable<http::Checked<api::Group>> Demo::find_group(std::optional<std::string> name) {
   auto const& groups = tools_.cluster.groups();
-  if (name) co_return groups.find(*name);
+  if (name) {
+    auto const named = groups.find(*name);
+    if (named.has_error()) co_return named.error();
+    co_return *named.value();
+  }
   auto const ready = std::min(tools_.cluster.membership().ready_count(), members_max);
   auto const present = groups.find(group_name);
-  if (present.has_value() && present.value().state == "ready" && present.value().members.size() == ready)
-    co_return present;
+  if (present.has_value() && present.value()->state == "ready" && present.value()->members.size() == ready)
+    co_return *present.value();
   if (ready == 0) co_return Problem(ProblemCode::not_enough_workers, "no worker is ready: start one, then try again");
   api::GroupRequest request;
   request.size = static_cast<std::uint32_t>(ready);

@@ -23,12 +23,13 @@ bool may_be_of_another_tensor(ProblemCode code) {
 }  // namespace
 
 Execution::Execution(ExecutionTools const& tools, ExecutionPatience patience, std::shared_ptr<Record> record,
-                     Order order, api::Group group, Mode mode, TimePoint deadline)
+                     Order order, GroupSnapshot group, Mode mode, TimePoint deadline)
     : tools_(tools),
       patience_(patience),
       record_(std::move(record)),
       order_(std::move(order)),
-      group_(std::move(group)),
+      snapshot_(std::move(group)),
+      group_(*snapshot_),
       mode_(mode),
       changed_(tools.executor),
       calls_(tools.executor),
@@ -115,11 +116,11 @@ Execution::Stage Execution::wait_in_line() {
   in_line_ = false;
   auto const present = tools_.groups.find(group_.name);
   if (present.has_error()) co_return present.error();
-  if (present.value().epoch != group_.epoch)
+  if (present.value()->epoch != group_.epoch)
     co_return Problem(ProblemCode::epoch_fenced,
                       "group '" + group_.name + "' moved from epoch " + std::to_string(group_.epoch) + " to " +
-                          std::to_string(present.value().epoch) + " while this collective waited");
-  co_return tools_.groups.unusable(present.value());
+                          std::to_string(present.value()->epoch) + " while this collective waited");
+  co_return tools_.groups.unusable(*present.value());
 }
 
 Execution::Stage Execution::plan() {

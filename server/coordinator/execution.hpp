@@ -54,7 +54,7 @@ class Execution {
   // `group` is as it stood when the collective was asked for, and was usable. At the deadline it fails; if the request
   // has no timeout it gets another one when it is planned, as the group's habits are.
   Execution(ExecutionTools const& tools, ExecutionPatience patience, std::shared_ptr<Record> record, Order order,
-            api::Group group, Mode mode, TimePoint deadline);
+            GroupSnapshot group, Mode mode, TimePoint deadline);
 
   // Runs once, to the end: it is not cancelled from outside but by cancel(), and ends within the request's timeout and
   // the patience above. Its owner joins it. Gives the problem if the record has not ended, because a member was lost
@@ -82,6 +82,7 @@ class Execution {
   // Ranks whose worker refused a connection, or whose connection broke.
   [[nodiscard]] std::vector<std::uint32_t> const& broken_ranks() const { return broken_; }
   [[nodiscard]] api::Group const& group() const { return group_; }
+  [[nodiscard]] GroupSnapshot const& snapshot() const { return snapshot_; }
   [[nodiscard]] Order const& order() const { return order_; }
   [[nodiscard]] TimePoint deadline() const { return deadline_; }
   // From when it was made until it was launched, if it was.
@@ -135,7 +136,8 @@ class Execution {
   ExecutionPatience const patience_;
   std::shared_ptr<Record> const record_;
   Order const order_;
-  api::Group const group_;
+  GroupSnapshot const snapshot_;
+  api::Group const& group_;  // of it
   Mode const mode_;
   http::Condition changed_;
   http::TaskGroup calls_;

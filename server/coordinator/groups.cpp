@@ -178,8 +178,8 @@ api::Group const& Groups::publish(api::Group group, Membership const& membership
   if (standing.pairs || standing.gpus)
     ways_.emplace(group.name, Ways{std::move(standing.pairs), std::move(standing.gpus)});
   auto& place = groups_[group.name];
-  place = std::move(group);
-  return place;
+  place = std::make_shared<api::Group const>(std::move(group));
+  return *place;
 }
 
 Standing Groups::standing(api::Group const& group) const {
@@ -187,7 +187,7 @@ Standing Groups::standing(api::Group const& group) const {
   for (auto const& member : group.members) standing.localities.push_back(member.locality);
   auto const present = groups_.find(group.name);
   auto const ways = ways_.find(group.name);
-  if (present == groups_.end() || present->second.epoch != group.epoch || ways == ways_.end()) return standing;
+  if (present == groups_.end() || present->second->epoch != group.epoch || ways == ways_.end()) return standing;
   standing.pairs = ways->second.pairs;
   standing.gpus = ways->second.gpus;
   return standing;
@@ -196,7 +196,7 @@ Standing Groups::standing(api::Group const& group) const {
 std::optional<KeptGroup> Groups::kept(std::string_view name) const {
   auto const place = groups_.find(name);
   if (place == groups_.end()) return std::nullopt;
-  KeptGroup kept{place->second, std::nullopt, std::nullopt, std::nullopt};
+  KeptGroup kept{*place->second, std::nullopt, std::nullopt, std::nullopt};
   if (auto const ways = ways_.find(name); ways != ways_.end()) {
     if (ways->second.pairs) kept.pairs = *ways->second.pairs;
     if (ways->second.gpus) kept.gpu_ways = *ways->second.gpus;
@@ -213,7 +213,7 @@ void Groups::restore(std::vector<KeptGroup> groups, std::map<std::string, KeptEp
     if (kept.half_changed) half_changed_[name] = *kept.half_changed;
     if (kept.pairs) ways_[name].pairs = std::make_shared<PairLinks const>(std::move(*kept.pairs));
     if (kept.gpu_ways) ways_[name].gpus = std::make_shared<GpuWays const>(std::move(*kept.gpu_ways));
-    groups_.insert_or_assign(name, std::move(kept.group));
+    groups_.insert_or_assign(name, std::make_shared<api::Group const>(std::move(kept.group)));
   }
 }
 
@@ -224,7 +224,9 @@ std::optional<std::string> Groups::drawn_in_vain(std::string const& name) {
 std::optional<std::string> Groups::change_failed(std::string_view name, std::uint32_t epoch) {
   auto const place = groups_.find(name);
   if (place == groups_.end()) return epochs_.retire(std::string(name));
-  place->second.state = "degraded";
+  auto changed = *place->second;
+  changed.state = "degraded";
+  place->second = std::make_shared<api::Group const>(std::move(changed));
   half_changed_[place->first] = epoch;
   return std::nullopt;
 }
@@ -232,16 +234,18 @@ std::optional<std::string> Groups::change_failed(std::string_view name, std::uin
 std::vector<std::string> Groups::worker_lost(std::string_view id, std::uint64_t incarnation) {
   std::vector<std::string> degraded;
   auto const theirs = api::to_hex(incarnation);
-  for (auto& [name, group] : groups_)
-    for (auto const& member : group.members)
-      if (member.worker == id && member.incarnation == theirs) {
-        lose(group, member.worker);
-        degraded.push_back(name);
-      }
+  for (auto& [name, group] : groups_) {
+    auto const is_the_one = [&](auto const& member) { return member.worker == id && member.incarnation == theirs; };
+    if (std::ranges::none_of(group->members, is_the_one)) continue;
+    auto changed = *group;
+    lose(changed, std::string(id));
+    group = std::make_shared<api::Group const>(std::move(changed));
+    degraded.push_back(name);
+  }
   return degraded;
 }
 
-http::Checked<api::Group> Groups::find(std::string_view name) const {
+http::Checked<GroupSnapshot> Groups::find(std::string_view name) const {
   auto const place = groups_.find(name);
   if (place == groups_.end()) return unknown_group(name);
   return place->second;
@@ -250,7 +254,7 @@ http::Checked<api::Group> Groups::find(std::string_view name) const {
 http::Checked<Groups::Erased> Groups::erase(std::string_view name) {
   auto const place = groups_.find(name);
   if (place == groups_.end()) return unknown_group(name);
-  auto group = std::move(place->second);
+  auto group = *place->second;
   groups_.erase(place);
   half_changed_.erase(group.name);
   ways_.erase(group.name);
@@ -278,7 +282,7 @@ std::optional<http::Problem> Groups::unusable(api::Group const& group) const {
 std::vector<std::string> Groups::names_with(std::string_view worker) const {
   std::vector<std::string> names;
   for (auto const& [name, group] : groups_)
-    if (std::ranges::any_of(group.members, [worker](auto const& member) { return member.worker == worker; }))
+    if (std::ranges::any_of(group->members, [worker](auto const& member) { return member.worker == worker; }))
       names.push_back(name);
   return names;
 }

@@ -42,6 +42,9 @@ inline constexpr std::size_t most_members_measured = 32;  // 496 pairs
 // Whether these incarnations are its members.
 [[nodiscard]] bool has_members(api::Group const& group, std::vector<Worker> const& workers);
 
+// A group as it stood when it was looked up: what becomes of it later is another one.
+using GroupSnapshot = std::shared_ptr<api::Group const>;
+
 class Groups {
  public:
   [[nodiscard]] std::uint32_t draw_epoch(std::string const& name) { return epochs_.next(name); }
@@ -70,7 +73,7 @@ class Groups {
   std::vector<std::string> worker_lost(std::string_view id, std::uint64_t incarnation);
 
   // Problems: unknown_group.
-  [[nodiscard]] http::Checked<api::Group> find(std::string_view name) const;
+  [[nodiscard]] http::Checked<GroupSnapshot> find(std::string_view name) const;
   // Gives it, and the name of a group deleted long ago whose epochs are forgotten instead, if there is one.
   struct Erased {
     api::Group group;
@@ -82,7 +85,7 @@ class Groups {
   [[nodiscard]] std::optional<http::Problem> unusable(api::Group const& group) const;
 
   [[nodiscard]] std::vector<std::string> names_with(std::string_view worker) const;
-  [[nodiscard]] std::map<std::string, api::Group, std::less<>> const& all() const { return groups_; }
+  [[nodiscard]] std::map<std::string, GroupSnapshot, std::less<>> const& all() const { return groups_; }
 
  private:
   // As in a Standing, by rank.
@@ -92,7 +95,7 @@ class Groups {
   };
   static constexpr std::size_t deleted_names_kept = 4096;
 
-  std::map<std::string, api::Group, std::less<>> groups_;
+  std::map<std::string, GroupSnapshot, std::less<>> groups_;
   std::map<std::string, Ways, std::less<>> ways_;                   // where links are not those of the levels
   std::map<std::string, std::uint32_t, std::less<>> half_changed_;  // the epoch that reached only some
   Epochs epochs_{deleted_names_kept};

@@ -148,7 +148,7 @@ TEST_CASE("a group is degraded when a member is lost, until a new epoch is publi
   CHECK(membership.mark_lost("c", 1));
   CHECK(groups.worker_lost("c", 2).empty());
   CHECK(groups.worker_lost("c", 1) == std::vector<std::string>{"both"});
-  auto const degraded = groups.find("both").value();
+  auto const degraded = *groups.find("both").value();
   CHECK(degraded.state == "degraded");
   CHECK(degraded.lost == std::vector<std::string>{"c"});
   CHECK(degraded.epoch == 1);
@@ -157,7 +157,7 @@ TEST_CASE("a group is degraded when a member is lost, until a new epoch is publi
   CHECK(problem->code == ProblemCode::group_broken);
   CHECK(problem->ranks == std::vector<std::uint32_t>{2});
   CHECK(problem->detail.find("'c'") != std::string::npos);
-  CHECK_FALSE(groups.unusable(groups.find("ab").value()).has_value());
+  CHECK_FALSE(groups.unusable(*groups.find("ab").value()).has_value());
 
   auto const mended = group_of(groups, "both", membership, sized(2));
   CHECK(mended.epoch == 2);
@@ -181,7 +181,7 @@ TEST_CASE("after a change that reached only some members nothing runs until the 
   CHECK(group_of(groups, "g", membership, sized(2)).epoch == 1);
   auto const drawn = groups.draw_epoch("g");
   groups.change_failed("g", drawn);
-  auto const broken = groups.find("g").value();
+  auto const broken = *groups.find("g").value();
   CHECK(broken.epoch == 1);
   CHECK(groups.unusable(broken)->detail.find("epoch 2 reached only some") != std::string::npos);
   auto const mended = group_of(groups, "g", membership, sized(2));

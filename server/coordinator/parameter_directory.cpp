@@ -65,7 +65,7 @@ std::vector<api::Member> ParameterDirectory::ready_members(std::string const& gr
   auto const found = tools_.cluster.groups().find(group);
   std::vector<api::Member> members;
   if (found.has_value())
-    std::ranges::copy_if(found.value().members, std::back_inserter(members), [this](api::Member const& member) {
+    std::ranges::copy_if(found.value()->members, std::back_inserter(members), [this](api::Member const& member) {
       return is_ready(member) && !leaving_.contains({member.worker, member.incarnation});
     });
   return members;
@@ -79,7 +79,7 @@ void ParameterDirectory::update_clients(Record& record) const {
   auto const group = tools_.cluster.groups().find(record.parameter.group);
   if (group.has_error()) return;
   std::vector<std::string> clients;
-  for (auto const& member : group.value().members) clients.push_back(member.worker);
+  for (auto const& member : group.value()->members) clients.push_back(member.worker);
   if (clients == record.parameter.clients) return;
   record.parameter.clients = std::move(clients);
   ++record.clients_epoch;

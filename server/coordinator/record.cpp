@@ -10,6 +10,9 @@
 namespace chorus::coordinator {
 namespace {
 
+// Of a launch: who wants to see all that could be done asks for a plan.
+constexpr std::size_t considered_max = 10;
+
 double seconds_between(TimePoint from, TimePoint to) { return std::chrono::duration<double>(to - from).count(); }
 
 }  // namespace
@@ -39,7 +42,7 @@ void Record::plan(api::Group const& group, Admitted const& admitted, model::Choi
   has_one_result_ =
       choice.spec.op == Op::all_reduce || choice.spec.op == Op::broadcast || choice.spec.op == Op::all_gather;
   view_.reason = choice.reason;
-  view_.considered = planning::show_considered(choice);
+  view_.considered = planning::show_cheapest(choice, considered_max);
   view_.predicted_seconds = choice.cost.seconds;
   view_.lower_bound = planning::show_lower_bound(choice.spec.op, choice.spec.ranks, admitted.bytes);
   for (auto const& member : group.members)

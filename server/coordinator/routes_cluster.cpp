@@ -106,7 +106,7 @@ void GroupRoutes::add_to(http::Router& router) {
 awaitable<Response> GroupRoutes::list(Request const& request, Body&) {
   auto const page = http::page_of(request);
   if (page.has_error()) co_return page.error();
-  auto const show = [this](api::Group const& group) { return cluster_.show(group); };
+  auto const show = [this](GroupSnapshot const& group) { return cluster_.show(*group); };
   co_return Response::json(
       200, http::encode(http::page_through<api::GroupList>(cluster_.groups().all(), page.value(), show)));
 }
@@ -114,7 +114,7 @@ awaitable<Response> GroupRoutes::list(Request const& request, Body&) {
 awaitable<Response> GroupRoutes::get(Request const& request, Body&) {
   auto const group = cluster_.groups().find(request.parameter("name"));
   if (group.has_error()) co_return group.error();
-  co_return Response::json(200, http::encode(cluster_.show(group.value())));
+  co_return Response::json(200, http::encode(cluster_.show(*group.value())));
 }
 
 awaitable<Response> GroupRoutes::put(Request const& request, Body& body) {

@@ -24,7 +24,7 @@ http::Checked<std::optional<Standing>> members_for(api::PlanRequest const& reque
   if (!request.group) return std::optional<Standing>();
   auto const group = groups.find(*request.group);
   if (group.has_error()) return group.error();
-  return std::optional(groups.standing(group.value()));
+  return std::optional(groups.standing(*group.value()));
 }
 
 }  // namespace

@@ -43,7 +43,7 @@ Facts StatusRoutes::facts() const {
   Facts facts;
   for (auto const& [id, worker] : parts_.cluster.membership().all())
     facts.workers.push_back(parts_.cluster.show(worker));
-  for (auto const& [name, group] : parts_.cluster.groups().all()) facts.groups.push_back(group);
+  for (auto const& [name, group] : parts_.cluster.groups().all()) facts.groups.push_back(*group);
   if (auto list = parts_.collectives.records().list(collectives_judged, ""); list.has_value())
     facts.collectives = std::move(list.value().items);
   for (auto const& [name, record] : parts_.parameters.all())

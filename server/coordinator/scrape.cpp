@@ -21,7 +21,7 @@ metrics::CoordinatorScrape scrape_of(Cluster const& cluster, Collectives const& 
   auto counts = collectives.counts();
   scrape.active = std::move(counts.active);
   scrape.queued = std::move(counts.queued);
-  for (auto const& [name, group] : cluster.groups().all()) scrape.groups.push_back(show(group));
+  for (auto const& [name, group] : cluster.groups().all()) scrape.groups.push_back(show(*group));
   auto const now = std::chrono::steady_clock::now();
   auto const wall_s = wall_seconds();
   for (auto const& [id, worker] : cluster.membership().all())

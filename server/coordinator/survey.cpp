@@ -60,7 +60,7 @@ http::Checked<std::vector<Survey::Asked>> Survey::whom(std::optional<std::string
   if (group) {
     auto const found = tools_.cluster.groups().find(*group);
     if (found.has_error()) return found.error();
-    for (auto const& member : found.value().members)
+    for (auto const& member : found.value()->members)
       if (auto const* worker = membership.find(member.worker); worker != nullptr && worker->ready)
         asked.push_back({worker->id, worker->url});
   } else {

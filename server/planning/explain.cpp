@@ -1,6 +1,7 @@
 #include "server/planning/explain.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 
 #include "collectives/algorithms/catalogue.hpp"
@@ -42,13 +43,23 @@ std::vector<std::vector<api::PlannedMove>> rounds_of(std::vector<plan::Program> 
   return rounds;
 }
 
+api::Considered show(model::Candidate const& candidate) {
+  auto const& [spec, cost] = candidate;
+  return {spec.algorithm, spec.root, spec.arity, spec.shape, cost.seconds, cost.rounds, cost.bytes_per_rank};
+}
+
 }  // namespace
 
-std::vector<api::Considered> show_considered(model::Choice const& choice) {
+std::vector<api::Considered> show_cheapest(model::Choice const& choice, std::size_t most) {
   std::vector<api::Considered> shown;
-  for (auto const& [spec, cost] : choice.considered)
-    shown.push_back(
-        {spec.algorithm, spec.root, spec.arity, spec.shape, cost.seconds, cost.rounds, cost.bytes_per_rank});
+  shown.reserve(most + 1);
+  for (auto const& candidate : choice.considered) {
+    bool const is_chosen = candidate.spec == choice.spec;
+    bool const is_of_another = shown.size() < most && std::ranges::none_of(shown, [&](api::Considered const& one) {
+                                 return one.algorithm == candidate.spec.algorithm;
+                               });
+    if (is_chosen || is_of_another) shown.push_back(show(candidate));
+  }
   return shown;
 }
 
@@ -65,7 +76,7 @@ Result<api::PlanAnswer> explain(model::Choice const& choice, std::uint64_t bytes
   answer.algorithm_shape = choice.spec.shape;
   answer.reason = choice.reason;
   answer.predicted_seconds = choice.cost.seconds;
-  answer.considered = show_considered(choice);
+  std::ranges::transform(choice.considered, std::back_inserter(answer.considered), show);
   answer.lower_bound = show_lower_bound(choice.spec.op, choice.spec.ranks, bytes);
   if (choice.spec.ranks > verified_ranks_max) {
     answer.verification = "neither verified nor drawn here above " + std::to_string(verified_ranks_max) +

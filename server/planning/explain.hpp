@@ -13,7 +13,8 @@ namespace chorus::planning {
 
 inline constexpr std::uint32_t drawn_ranks_max = 64;  // PlanAnswer::rounds is empty above
 
-[[nodiscard]] std::vector<api::Considered> show_considered(model::Choice const& choice);
+// The cheapest way of each of the cheapest algorithms, at most so many of them, and what was chosen; cheapest first.
+[[nodiscard]] std::vector<api::Considered> show_cheapest(model::Choice const& choice, std::size_t most);
 [[nodiscard]] api::LowerBound show_lower_bound(Op op, std::uint32_t ranks, std::uint64_t bytes);
 
 // The whole answer of a dry run over `bytes` per rank: the choice, its proof if it has up to `verified_ranks_max`

@@ -16,16 +16,6 @@ constexpr std::uint64_t streams_from_bytes = 4u << 20;
 
 std::uint32_t folded(std::uint64_t hash) { return static_cast<std::uint32_t>(hash ^ (hash >> 32)); }
 
-std::uint64_t largest_message(std::vector<Step> const& steps) {
-  std::uint64_t bytes = 0;
-  for (auto const& step : steps) {
-    auto const& operands = step.operands;
-    bool const receives = std::any_of(operands.begin(), operands.end(), [](auto const& one) { return one.message; });
-    if (receives || !step.sends.empty()) bytes = std::max(bytes, step.bytes);
-  }
-  return bytes;
-}
-
 devices::Folder folder_of(plan::Program const& program, ReduceOp reduce, Dtype dtype) {
   return reduces(program.spec.op) ? devices::Folder(reduce, dtype) : devices::Folder::copier(dtype);
 }
@@ -44,11 +34,15 @@ SharedCall::SharedCall(std::shared_ptr<plan::Program const> program, plan::Sizes
                        ReduceOp reduce, std::uint64_t fingerprint, memory::Arena& arena)
     : program_(std::move(program)),
       addresses_(*program_, sizes, chorus::element_bytes(dtype)),
+      input_bytes_(addresses_.input_bytes()),
+      output_bytes_(addresses_.output_bytes()),
       element_bytes_(chorus::element_bytes(dtype)),
       folder_(folder_of(*program_, reduce, dtype)),
       copier_(devices::Folder::copier(dtype)),
       arena_(arena),
       steps_(to_steps(*program_, addresses_, dtype)),
+      whole_(steps_in_one_piece(steps_)),
+      is_exchange_(is_exchange(steps_)),
       largest_message_(largest_message(steps_)),
       channels_(program_->channels.size()) {
   auto const totals = addresses_.total_bytes();
@@ -145,6 +139,7 @@ void SharedCall::begin(std::uint64_t call, std::span<std::unique_ptr<SharedLane>
   input_ = input.data();
   output_ = output.data();
   bool const refers = refers_to_memory(lanes);
+  moves_whole_ = !refers;
   shared_input_ = refers ? arena_.offset_of(input) : std::nullopt;
   shared_output_ = refers ? arena_.offset_of(output) : std::nullopt;
   start(call, lanes);
@@ -163,6 +158,7 @@ void SharedCall::begin_in_pieces(std::uint64_t call, std::span<std::unique_ptr<S
   output_ = nullptr;
   shared_input_ = arena_.offset_of(input);
   shared_output_ = std::nullopt;
+  moves_whole_ = false;
   start(call, lanes);
 }
 
@@ -183,11 +179,11 @@ void SharedCall::start(std::uint64_t call, std::span<std::unique_ptr<SharedLane>
     progress.started = false;
     progress.moved = progress.sent = 0;
     progress.sends_done = 0;
-    std::fill(progress.cursors.begin(), progress.cursors.end(), Cursor{});
-    std::fill(progress.landings.begin(), progress.landings.end(), nullptr);
+    progress.cursors.back() = {};
   }
   pending_.resize(steps_.size());
   std::iota(pending_.begin(), pending_.end(), 0);
+  exchanges_now_ = is_exchange_ && moves_whole_;
   has_offered_ = false;
   instructions_done_ = 0;
   bytes_sent_ = bytes_received_ = 0;
@@ -210,6 +206,7 @@ void SharedCall::offer_landings() {
 }
 
 SharedCall::Turn SharedCall::turn() {
+  if (exchanges_now_) return exchange();
   bool moved = false;
   std::size_t kept = 0;
   awaited_ = nullptr;
@@ -241,7 +238,13 @@ SharedCall::Turn SharedCall::advance(std::uint32_t s) {
     if (!may_start(step)) return Turn::waits;
     if (step.bytes != 0 && !step.destinations.empty()) {
       if (auto const found = look_for_operands(step); found != Turn::moved) return found;
-      find_landings(step, progress);
+      if (moves_whole_ && whole_[s] && fold_whole(step)) {
+        progress.moved = step.bytes;
+      } else {
+        std::fill(progress.cursors.begin(), progress.cursors.end(), Cursor{});
+        std::fill(progress.landings.begin(), progress.landings.end(), nullptr);
+        find_landings(step, progress);
+      }
     }
     // Messages without bytes are counted and not sent.
     if (step.bytes == 0)
@@ -320,6 +323,21 @@ std::byte* SharedCall::contiguous(Range const& range, Cursor const& cursor, std:
   return locate(piece.buffer, offset, bytes);
 }
 
+void SharedCall::combine(Step const& step, std::uint64_t bytes, std::size_t destinations) {
+  auto const operands = step.operands.size();
+  devices::Folding const folding{sources_.data(),        operands,
+                                 destinations_.data(),   destinations,
+                                 bytes / element_bytes_, step.bytes >= streams_from_bytes};
+  bool const wide_source = !step.operands[0].message && step.operands[0].local.wide;
+  bool const computes = operands > 1 || step.is_final || step.destinations[0].wide || wide_source;
+  clock_.run(bytes, computes ? operands : 1, [&] {
+    (computes ? folder_ : copier_)
+        .run(folding, {.divisor = step.is_final ? program_->spec.ranks : 1,
+                       .wide_source = wide_source,
+                       .wide_results = step.destinations[0].wide});
+  });
+}
+
 SharedCall::Turn SharedCall::fold(Step const& step, Progress& progress) {
   auto const operands = step.operands.size();
   while (progress.moved != step.bytes) {
@@ -350,19 +368,7 @@ SharedCall::Turn SharedCall::fold(Step const& step, Progress& progress) {
     for (auto* const landing : progress.landings)
       if (landing != nullptr) destinations_[destinations++] = landing + progress.moved;
 
-    if (destinations != 0) {
-      devices::Folding const folding{sources_.data(),        operands,
-                                     destinations_.data(),   destinations,
-                                     bytes / element_bytes_, step.bytes >= streams_from_bytes};
-      bool const wide_source = !step.operands[0].message && step.operands[0].local.wide;
-      bool const computes = operands > 1 || step.is_final || step.destinations[0].wide || wide_source;
-      clock_.run(bytes, computes ? operands : 1, [&] {
-        (computes ? folder_ : copier_)
-            .run(folding, {.divisor = step.is_final ? program_->spec.ranks : 1,
-                           .wide_source = wide_source,
-                           .wide_results = step.destinations[0].wide});
-      });
-    }
+    if (destinations != 0) combine(step, bytes, destinations);
     progress.moved += bytes;
     auto const skip = [&](Cursor& cursor, Range const& range) {
       cursor.at += bytes;

@@ -29,8 +29,8 @@ class SharedCall {
   SharedCall& operator=(SharedCall const&) = delete;
 
   [[nodiscard]] plan::Program const& program() const { return *program_; }
-  [[nodiscard]] std::uint64_t input_bytes() const { return addresses_.input_bytes(); }
-  [[nodiscard]] std::uint64_t output_bytes() const { return addresses_.output_bytes(); }
+  [[nodiscard]] std::uint64_t input_bytes() const { return input_bytes_; }
+  [[nodiscard]] std::uint64_t output_bytes() const { return output_bytes_; }
 
   // Begins the call'th call of the group. `lanes` by rank, null for the own; they and the memory stay valid until the
   // call is done. The buffers are as large as those two say.
@@ -92,6 +92,11 @@ class SharedCall {
   // Whether a message may be too large to travel inside its record.
   [[nodiscard]] bool refers_to_memory(std::span<std::unique_ptr<SharedLane> const> lanes) const;
 
+  // A turn of a call that is_exchange(), and moves whole.
+  [[nodiscard]] Turn exchange();
+  [[nodiscard]] Turn go_on_in_parts();
+  [[nodiscard]] bool send_whole(std::uint32_t s);
+
   [[nodiscard]] Turn advance(std::uint32_t s);
   [[nodiscard]] bool may_start(Step const& step) const;
   // Whether an own message was sent, and what it refers to is not needed any more.
@@ -101,6 +106,10 @@ class SharedCall {
   // Where the cursor stands in the range; `bytes` becomes what is contiguous from there, if that is less.
   [[nodiscard]] std::byte* contiguous(Range const& range, Cursor const& cursor, std::uint64_t& bytes) const;
   [[nodiscard]] Turn fold(Step const& step, Progress& progress);
+  // All of it at once, after look_for_operands(); false, and nothing happened, if a message came in parts.
+  [[nodiscard]] bool fold_whole(Step const& step);
+  // What lies at sources_ into so many of destinations_.
+  void combine(Step const& step, std::uint64_t bytes, std::size_t destinations);
   [[nodiscard]] Turn send(Step const& step, Progress& progress);
   [[nodiscard]] std::uint64_t send_some(SharedLane& lane, Range const& range, Cursor& cursor) const;
   [[nodiscard]] Turn wrong(SharedLane const& lane, std::uint64_t bytes_wanted);
@@ -113,10 +122,13 @@ class SharedCall {
 
   std::shared_ptr<plan::Program const> const program_;
   Addresses const addresses_;
+  std::uint64_t const input_bytes_, output_bytes_;
   std::size_t const element_bytes_;
   devices::Folder const folder_, copier_;
   memory::Arena& arena_;
   std::vector<Step> const steps_;
+  std::vector<bool> const whole_;  // steps that can be done by fold_whole()
+  bool const is_exchange_;
   std::uint64_t const largest_message_;  // bytes
 
   std::span<std::byte> scratch_;  // in the arena
@@ -134,6 +146,8 @@ class SharedCall {
   std::optional<std::uint64_t> shared_input_, shared_output_, shared_scratch_;  // their places in the arena
   std::vector<std::uint32_t> pending_;                                          // steps that are not done, in order
   SharedLane const* awaited_ = nullptr;  // whose next record is the only thing that can let a turn move
+  bool moves_whole_ = false;             // every message fits into a record, and every buffer is in one piece
+  bool exchanges_now_ = false;
   bool has_offered_ = false;
   std::uint32_t instructions_done_ = 0;
   std::uint64_t bytes_sent_ = 0, bytes_received_ = 0;

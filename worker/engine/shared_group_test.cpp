@@ -236,6 +236,41 @@ TEST_CASE("what cannot be in a record ends the call with what it was") {
   }
 }
 
+TEST_CASE("a small message that comes in two records is put together") {
+  Members members(2);
+  std::thread other([&] {
+    auto result = members.all_reduce(1, members.vector(1, 2, 3), members.vector(1, 2, 0), algorithms::mesh, 20ms);
+  });
+  other.join();  // it has given up; its record is still there
+  auto& records = members.lane(1, 0).records;
+  REQUIRE(records[0].sequence == 1);
+  records[0].bytes = records[1].bytes = sizeof(float);
+  records[1].call = records[0].call;
+  records[1].agreement = records[0].agreement;
+  records[1].kind = records[0].kind;
+  std::copy_n(std::as_bytes(std::span<float const>(std::array{5.0F})).begin(), sizeof(float),
+              records[1].payload.begin());
+  records[1].sequence = 2;
+  auto const input = members.vector(0, 2, 1), output = members.vector(0, 2, 0);
+  auto const result = members.all_reduce(0, input, output, algorithms::mesh, 1s);
+  REQUIRE_FALSE(result.status.has_error());
+  CHECK(output[0] == 4);
+  CHECK(output[1] == 6);
+}
+
+TEST_CASE("a record that the peer has not consumed is not written again") {
+  Members members(2);
+  auto const call = [&](plan::Rank rank, std::chrono::milliseconds timeout) {
+    return members.all_reduce(rank, members.vector(rank, 1, 1), members.vector(rank, 1, 0), algorithms::mesh, timeout);
+  };
+  for (std::uint32_t n = 0; n < records_per_lane; ++n)
+    on_threads(2, [&](plan::Rank rank) { CHECK_FALSE(call(rank, 20s).status.has_error()); });
+  auto& lane = members.lane(0, 1);
+  lane.consumed = 0;
+  CHECK(call(0, 20ms).status.error().code == EngineErrc::deadline_exceeded);
+  CHECK(lane.records[0].sequence == 1);
+}
+
 TEST_CASE("a record lies in memory as docs/shared_memory.md shows") {
   Members members(2);
   auto const alone = members.all_reduce(1, members.vector(1, 1, 2), members.vector(1, 1, 0), algorithms::mesh, 20ms);

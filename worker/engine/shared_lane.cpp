@@ -35,45 +35,6 @@ SharedLane::SharedLane(BoardLayout const& layout, plan::Rank self, plan::Rank pe
   CHORUS_ASSERT(own.size() == layout.board_bytes() && board.size() == layout.board_bytes(), "boards are whole");
 }
 
-void SharedLane::begin(std::uint64_t call, std::uint32_t sends_agreement, std::uint32_t receives_agreement) {
-  call_ = static_cast<std::uint32_t>(call);
-  sends_agreement_ = sends_agreement;
-  receives_agreement_ = receives_agreement;
-}
-
-std::byte* SharedLane::block_of(Lane& lane, std::uint64_t record) const {
-  return reinterpret_cast<std::byte*>(&lane) + sizeof(Lane) + record % records_per_lane * block_bytes_;
-}
-
-bool SharedLane::has_consumed(std::uint64_t records) {
-  if (seen_ < records) seen_ = out_.consumed.load(std::memory_order_acquire);
-  return seen_ >= records;
-}
-
-Record* SharedLane::next_record() {
-  if (sent_ >= records_per_lane && !has_consumed(sent_ - records_per_lane + 1)) return nullptr;
-  return &out_.records[sent_ % records_per_lane];
-}
-
-void SharedLane::publish(Record& record, RecordKind kind, std::uint64_t bytes, std::uint64_t offset) {
-  record.call = call_;
-  record.agreement = sends_agreement_;
-  record.kind = kind;
-  record.bytes = static_cast<std::uint32_t>(bytes);
-  record.offset = offset;
-  record.sequence.store(++sent_, std::memory_order_release);
-  ring();
-}
-
-std::uint64_t SharedLane::send_inside(std::span<std::byte const> bytes) {
-  auto* const record = next_record();
-  if (record == nullptr) return 0;
-  std::memcpy(bytes.size() <= bytes_in_record ? record->payload.data() : block_of(out_, sent_), bytes.data(),
-              bytes.size());
-  publish(*record, RecordKind::inside, bytes.size(), 0);
-  return bytes.size();
-}
-
 std::uint64_t SharedLane::send_reference(std::uint64_t offset, std::uint64_t bytes) {
   auto* const record = next_record();
   if (record == nullptr) return 0;
@@ -151,16 +112,6 @@ SharedLane::Arrived SharedLane::arrived(std::uint64_t bytes_wanted) {
   return result;
 }
 
-void SharedLane::take(std::uint64_t bytes) {
-  CHORUS_ASSERT(has_record_ && bytes <= at_hand_.bytes, "what is taken has arrived");
-  at_hand_.bytes -= bytes;
-  if (at_hand_.data != nullptr) at_hand_.data += bytes;
-  if (at_hand_.bytes != 0) return;
-  has_record_ = false;
-  in_.consumed.store(++received_, std::memory_order_release);
-  ring();
-}
-
 Failure SharedLane::why(std::uint64_t bytes_wanted) const {
   auto const& record = in_.records[received_ % records_per_lane];
   if (record.call == call_ && record.agreement != receives_agreement_)
@@ -172,14 +123,7 @@ Failure SharedLane::why(std::uint64_t bytes_wanted) const {
   return {EngineErrc::protocol_error, text, {peer_}, {}};
 }
 
-// Between what was written and the look at the sleepers stands a fence, be it the sleeper's; the sleeper has one
-// between its saying so and its last look.
-void SharedLane::ring() {
-  if (rings_without_fence_)
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-  else
-    std::atomic_thread_fence(std::memory_order_seq_cst);
-  if (peer_head_.sleepers.load(std::memory_order_relaxed) == 0) return;
+void SharedLane::wake_peer() {
   peer_head_.bell.fetch_add(1, std::memory_order_relaxed);
   syscall(SYS_futex, &peer_head_.bell, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }

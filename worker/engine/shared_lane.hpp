@@ -3,10 +3,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <span>
 
+#include "collectives/core/assert.hpp"
 #include "collectives/plan/spec.hpp"
 #include "worker/engine/failure.hpp"
 #include "worker/engine/shared_board.hpp"
@@ -59,6 +61,7 @@ class SharedLane {
     bool wrong = false;  // it cannot be; see why()
   };
   [[nodiscard]] Arrived arrived(std::uint64_t bytes_wanted);
+  [[nodiscard]] Arrived const& at_hand() const { return at_hand_; }  // what arrived() found last, if it is not wrong
   // Whether there is one at hand, or the next one has come.
   [[nodiscard]] bool has_arrived() const {
     auto const& record = in_.records[received_ % records_per_lane];
@@ -72,6 +75,7 @@ class SharedLane {
   void ring();
 
  private:
+  void wake_peer();
   [[nodiscard]] Record* next_record();
   void publish(Record& record, RecordKind kind, std::uint64_t bytes, std::uint64_t offset);
   [[nodiscard]] std::byte* block_of(Lane& lane, std::uint64_t record) const;
@@ -98,5 +102,66 @@ class SharedLane {
   bool has_record_ = false;     // the one at hand was checked
   Arrived at_hand_;
 };
+
+// What a small call does is a few hundred nanoseconds, and much of it is here.
+
+inline void SharedLane::begin(std::uint64_t call, std::uint32_t sends_agreement, std::uint32_t receives_agreement) {
+  call_ = static_cast<std::uint32_t>(call);
+  sends_agreement_ = sends_agreement;
+  receives_agreement_ = receives_agreement;
+}
+
+inline std::byte* SharedLane::block_of(Lane& lane, std::uint64_t record) const {
+  return reinterpret_cast<std::byte*>(&lane) + sizeof(Lane) + record % records_per_lane * block_bytes_;
+}
+
+inline bool SharedLane::has_consumed(std::uint64_t records) {
+  if (seen_ < records) seen_ = out_.consumed.load(std::memory_order_acquire);
+  return seen_ >= records;
+}
+
+inline Record* SharedLane::next_record() {
+  if (sent_ >= records_per_lane && !has_consumed(sent_ - records_per_lane + 1)) return nullptr;
+  return &out_.records[sent_ % records_per_lane];
+}
+
+inline void SharedLane::publish(Record& record, RecordKind kind, std::uint64_t bytes, std::uint64_t offset) {
+  record.call = call_;
+  record.agreement = sends_agreement_;
+  record.kind = kind;
+  record.bytes = static_cast<std::uint32_t>(bytes);
+  record.offset = offset;
+  record.sequence.store(++sent_, std::memory_order_release);
+  ring();
+}
+
+inline std::uint64_t SharedLane::send_inside(std::span<std::byte const> bytes) {
+  auto* const record = next_record();
+  if (record == nullptr) return 0;
+  std::memcpy(bytes.size() <= bytes_in_record ? record->payload.data() : block_of(out_, sent_), bytes.data(),
+              bytes.size());
+  publish(*record, RecordKind::inside, bytes.size(), 0);
+  return bytes.size();
+}
+
+inline void SharedLane::take(std::uint64_t bytes) {
+  CHORUS_ASSERT(has_record_ && bytes <= at_hand_.bytes, "what is taken has arrived");
+  at_hand_.bytes -= bytes;
+  if (at_hand_.data != nullptr) at_hand_.data += bytes;
+  if (at_hand_.bytes != 0) return;
+  has_record_ = false;
+  in_.consumed.store(++received_, std::memory_order_release);
+  ring();
+}
+
+// Between what was written and the look at the sleepers stands a fence, be it the sleeper's; the sleeper has one
+// between its saying so and its last look.
+inline void SharedLane::ring() {
+  if (rings_without_fence_)
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+  else
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (peer_head_.sleepers.load(std::memory_order_relaxed) != 0) wake_peer();
+}
 
 }  // namespace chorus::engine

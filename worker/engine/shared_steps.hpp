@@ -63,4 +63,15 @@ struct Step {
 // forbid.
 [[nodiscard]] std::vector<Step> to_steps(plan::Program const& program, Addresses const& addresses, Dtype dtype);
 
+// Of those that are sent or received, in bytes.
+[[nodiscard]] std::uint64_t largest_message(std::vector<Step> const& steps);
+
+// By step: whether each of its ranges is in one piece and none is wide, so that nothing of it is ever half done if its
+// messages arrive whole. Steps that only send, and empty ones, are not meant.
+[[nodiscard]] std::vector<bool> steps_in_one_piece(std::vector<Step> const& steps);
+
+// Whether all that is sent is there from the beginning, and the last step folds all that is received, one message of
+// each peer, and is one of those in one piece.
+[[nodiscard]] bool is_exchange(std::vector<Step> const& steps);
+
 }  // namespace chorus::engine

@@ -184,6 +184,7 @@ void ShmLink::flush() {
     break;
   }
   flushing_ = false;
+  if (std::exchange(has_unrung_, false) && !closed_) ring(sleeps_for_frames);
 }
 
 // All of the frame at hand; false: no room.
@@ -203,7 +204,8 @@ bool ShmLink::put_current() {
     if (!put_part()) return false;
     if (put_bytes_ != payload.size()) return true;
   }
-  ring(sleeps_for_frames);
+  // One bell for an open and its message: who is woken by the first alone sleeps again before the second.
+  has_unrung_ = true;
   has_current_ = false;
   if (!told) return true;
   // Data in order: who is told of a frame takes it that those before it were read.
@@ -237,7 +239,7 @@ bool ShmLink::put_part() {
     return false;
   }
   put_bytes_ += part.size();
-  ring(sleeps_for_frames);
+  ring(sleeps_for_frames);  // the peer takes this part while the next one is copied
   return true;
 }
 

@@ -99,9 +99,10 @@ class ShmLink final : public Link, public std::enable_shared_from_this<ShmLink> 
   bool gone_ = false;
   bool listens_ = false;  // waits for bells
   bool peer_left_ = false;
-  bool flushing_ = false;  // calls from within are answered by its loop
-  bool blocked_ = false;   // the frame at hand waits for room
-  bool yields_ = false;    // there is room, but it is the others' turn
+  bool flushing_ = false;    // calls from within are answered by its loop
+  bool has_unrung_ = false;  // frames that the peer, if it sleeps, is to be woken for
+  bool blocked_ = false;     // the frame at hand waits for room
+  bool yields_ = false;      // there is room, but it is the others' turn
 
   OutFrame current_;
   bool has_current_ = false;
