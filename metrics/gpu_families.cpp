@@ -16,6 +16,7 @@ Families gpu_families(std::span<GpuState const> gpus) {
     add_value(copied, Id::gpu_copied_bytes, {gpu.device, "in"}, static_cast<double>(gpu.in_bytes));
     add_value(copied, Id::gpu_copied_bytes, {gpu.device, "out"}, static_cast<double>(gpu.out_bytes));
     add_value(copied, Id::gpu_copied_bytes, {gpu.device, "peer"}, static_cast<double>(gpu.peer_bytes));
+    add_value(copied, Id::gpu_copied_bytes, {gpu.device, "nccl"}, static_cast<double>(gpu.nccl_bytes));
     add_value(busy, Id::gpu_busy, {gpu.device, "in"}, gpu.in_seconds);
     add_value(busy, Id::gpu_busy, {gpu.device, "compute"}, gpu.compute_seconds);
     add_value(busy, Id::gpu_busy, {gpu.device, "out"}, gpu.out_seconds);

@@ -50,6 +50,7 @@ class GpuDouble final : public Gpu {
   Result<std::byte*> allocate_pinned(std::uint64_t bytes) override;
   void free_pinned(std::byte* memory) override;
   Result<std::unique_ptr<GpuSession>> session() override;
+  std::unique_lock<std::mutex> hold_still() override { return std::unique_lock(still_); }
   Result<IpcHandle> share(std::byte* memory) override;
   Result<std::byte*> open(IpcHandle const& handle, std::uint64_t bytes) override;
   void close(std::byte* opened) override;
@@ -77,6 +78,7 @@ class GpuDouble final : public Gpu {
   GpuErrc how_not_open_ = GpuErrc::bad_handle;
   std::vector<std::string> neighbours_;
   std::vector<GpuDouble const*> seen_;
+  std::mutex still_;
   mutable std::mutex mutex_;
   std::map<std::uint64_t, std::uint64_t> used_;  // offset to size
   std::map<std::byte const*, Window> opened_;    // by where it is shown
