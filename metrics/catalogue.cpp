@@ -129,6 +129,8 @@ constexpr std::array table{
         "GPU of this worker, or of another worker on the host (peer), or of its tensors that NCCL summed with those of "
         "other GPUs or passed on (nccl)."),
     counter(Id::gpu_kernels, "chorus_gpu_kernels_total", {"device"}, worker, "Kernels that a GPU has run."),
+    counter(Id::gpu_stepped_bytes, "chorus_gpu_stepped_bytes_total", {"device"}, worker,
+            "Bytes of gradients by which optimizers of parameters stepped on a GPU."),
     gauge(Id::gpu_arena, "chorus_gpu_arena_bytes", {"device"}, worker,
           "How much of a GPU's memory the worker has taken for tensors (--gpu-memory-bytes); 0 before the first one."),
     gauge(Id::gpu_arena_used, "chorus_gpu_arena_used_bytes", {"device"}, worker,

@@ -93,6 +93,7 @@ metrics::GpuState show(devices::GpuUnit const& gpu) {
   shown.out_bytes = totals.use.out_bytes;
   shown.peer_bytes = totals.use.peer_bytes;
   shown.nccl_bytes = totals.use.nccl_bytes;
+  shown.stepped_bytes = totals.use.stepped_bytes;
   shown.kernels = totals.use.kernels;
   shown.in_seconds = totals.use.in_seconds;
   shown.compute_seconds = totals.use.compute_seconds;
