@@ -233,6 +233,7 @@ void GpuDouble::fail_after(std::int64_t count, GpuErrc how) {
 Status GpuDouble::work() {
   std::scoped_lock lock(mutex_);
   auto const name = "cuda:" + std::to_string(info_.index);
+  if (lost_when_ != nullptr && *lost_when_) lost_ = true;
   if (lost_) return Error(GpuErrc::lost, name + ": the double was lost");
   if (until_failure_ < 0 || until_failure_-- > 0) return ok();
   if (failure_ == GpuErrc::lost) lost_ = true;

@@ -24,6 +24,8 @@ class GpuDouble final : public Gpu {
 
   // Every operation that is queued after the next `count` ones fails; with GpuErrc::lost, all calls from then on.
   void fail_after(std::int64_t count, GpuErrc how);
+  // Lost as soon as this is true, which outlives it: for whoever cannot call it then, as the handler of a signal.
+  void lost_when(std::atomic<bool> const& flag) { lost_when_ = &flag; }
   // Hangs: takes what it is asked to do, and does none of it until it goes on.
   void hang() { hangs_ = true; }
   void go_on() { hangs_ = false; }
@@ -85,6 +87,7 @@ class GpuDouble final : public Gpu {
   std::int64_t until_failure_ = -1;
   GpuErrc failure_ = GpuErrc::failed;
   bool lost_ = false;
+  std::atomic<bool> const* lost_when_ = nullptr;
   std::atomic<std::uint64_t> allocations_{0};
   std::atomic<std::uint64_t> operations_{0};
   std::atomic<bool> hangs_{false};
