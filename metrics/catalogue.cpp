@@ -125,9 +125,12 @@ constexpr std::array table{
             "compute (kernels, and copies within the GPU), out (copies to the host's memory)."),
     counter(
         Id::gpu_copied_bytes, "chorus_gpu_copied_bytes_total", {"device", "direction"}, worker,
-        "Bytes copied between a GPU's memory and the host's (in, out), or read where they lay in the memory of another "
-        "GPU of this worker, or of another worker on the host (peer)."),
+        "Bytes copied between a GPU's memory and the host's (in, out), read where they lay in the memory of another "
+        "GPU of this worker, or of another worker on the host (peer), or of its tensors that NCCL summed with those of "
+        "other GPUs or passed on (nccl)."),
     counter(Id::gpu_kernels, "chorus_gpu_kernels_total", {"device"}, worker, "Kernels that a GPU has run."),
+    counter(Id::gpu_stepped_bytes, "chorus_gpu_stepped_bytes_total", {"device"}, worker,
+            "Bytes of gradients by which optimizers of parameters stepped on a GPU."),
     gauge(Id::gpu_arena, "chorus_gpu_arena_bytes", {"device"}, worker,
           "How much of a GPU's memory the worker has taken for tensors (--gpu-memory-bytes); 0 before the first one."),
     gauge(Id::gpu_arena_used, "chorus_gpu_arena_used_bytes", {"device"}, worker,

@@ -54,6 +54,7 @@ enum class Id : std::uint8_t {
   gpu_busy,
   gpu_copied_bytes,
   gpu_kernels,
+  gpu_stepped_bytes,
   gpu_arena,
   gpu_arena_used,
   gpu_pinned,

@@ -181,12 +181,16 @@ TEST_CASE("a GPU has series of its own, and its reductions lie beside those of t
   Scrape scrape;
   GpuState gpu{"cuda:1"};
   gpu.out_bytes = 7;
+  gpu.nccl_bytes = 9;
+  gpu.stepped_bytes = 11;
   gpu.compute_seconds = 0.25;
   gpu.arena_used_bytes = 3;
   gpu.is_lost = true;
   scrape.gpus = {gpu};
   auto const text = metrics.text(scrape);
   CHECK(has_line(text, R"(chorus_gpu_copied_bytes_total{device="cuda:1",direction="out"} 7)"));
+  CHECK(has_line(text, R"(chorus_gpu_copied_bytes_total{device="cuda:1",direction="nccl"} 9)"));
+  CHECK(has_line(text, R"(chorus_gpu_stepped_bytes_total{device="cuda:1"} 11)"));
   CHECK(has_line(text, R"(chorus_gpu_busy_seconds_total{device="cuda:1",queue="compute"} 0.25)"));
   CHECK(has_line(text, R"(chorus_gpu_arena_used_bytes{device="cuda:1"} 3)"));
   CHECK(has_line(text, R"(chorus_gpu_lost{device="cuda:1"} 1)"));

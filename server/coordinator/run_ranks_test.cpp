@@ -31,11 +31,43 @@ std::pair<std::uint32_t, std::string> first_of(api::Group const& group, model::W
   admitted.versions.resize(group.members.size());
   admitted.parts.resize(group.members.size());
   admitted.tensors.resize(group.members.size());
+  admitted.devices.resize(group.members.size());
   auto const request = RunRanks(group, wish).request(0, group, collective, admitted, "token", 1000);
   return {request.rank, request.members.at(0).worker};
 }
 
+// What a worker with tensors there is told to do among them.
+std::string local_algorithm(std::string const& devices, void (*change)(api::Collective&)) {
+  auto const group = group_of({"a"});
+  api::Collective collective;
+  collective.request.op = "all_reduce";
+  collective.local_algorithm = "centralized";  // as in the record of what is "auto"
+  change(collective);
+  Admitted admitted;
+  admitted.versions = {2};
+  admitted.parts.resize(1);
+  admitted.tensors = {2};
+  admitted.devices = {devices};
+  return RunRanks(group, wish_for(Op::all_reduce, collective.request.reproducible))
+      .request(0, group, collective, admitted, "token", 1000)
+      .local_algorithm;
+}
+
 }  // namespace
+
+TEST_CASE("a worker may add what it has on several GPUs in any order, but not where that was asked for or matters") {
+  auto const as_it_is = [](api::Collective&) {};
+  CHECK(local_algorithm("cuda:0,cuda:1", as_it_is) == "ring");
+  for (auto const* devices : {"cpu", "cuda:0", "cpu,cuda:1"})
+    CHECK(local_algorithm(devices, as_it_is) == "centralized");
+  CHECK(local_algorithm("cuda:0,cuda:1", [](api::Collective& collective) { collective.request.reproducible = true; }) ==
+        "centralized");
+  CHECK(local_algorithm("cuda:0,cuda:1", [](api::Collective& collective) {
+          collective.request.local_algorithm = "centralized";
+        }) == "centralized");
+  CHECK(local_algorithm("cuda:0,cuda:1", [](api::Collective& collective) { collective.request.op = "broadcast"; }) ==
+        "centralized");
+}
 
 TEST_CASE("in a reproducible run ranks go by the workers' names, whoever stands first in the group") {
   auto const group = group_of({"c", "a", "b"});

@@ -1,12 +1,23 @@
-// What is linked with this finds one GPU, a double: the same one in every process of the host.
+// What is linked with this finds one GPU, a double: the same one in every process of the host. SIGUSR2: it is lost.
+#include <atomic>
+#include <csignal>
+
 #include "worker/devices/cuda/gpu.hpp"
 #include "worker/devices/cuda/testing/gpu_double.hpp"
 
 namespace chorus::devices {
+namespace {
+
+std::atomic<bool> is_lost = false;
+
+}  // namespace
 
 FoundGpus find_gpus() {
+  std::signal(SIGUSR2, [](int) { is_lost = true; });
+  auto gpu = std::make_unique<testing::GpuDouble>();
+  gpu->lost_when(is_lost);
   FoundGpus found;
-  found.gpus.push_back(std::make_unique<testing::GpuDouble>());
+  found.gpus.push_back(std::move(gpu));
   return found;
 }
 

@@ -7,7 +7,7 @@ import {join} from "node:path";
 import {after, before, test} from "node:test";
 import {accessibilityFindings, close, level, openBrowser, openPage, screenshot} from "./browser.mjs";
 import {Cluster} from "./cluster.mjs";
-import {pretendGroup, pretendTrace} from "./pretend.mjs";
+import {pretendGpus, pretendGroup, pretendTrace} from "./pretend.mjs";
 
 const hostile = "<img src=x onerror=alert(1)>";
 const places = Array.from(
@@ -249,6 +249,16 @@ test("settings that are not at their defaults are shown, and all of them when as
   await settings.getByText("--drain-ms", {exact: true}).waitFor();
   await close(page);
   await other.stop();
+});
+
+test("the GPUs of workers are named; where there are none, nothing is said of any", async () => {
+  const page = await openPage(browser, cluster.url);
+  await page.locator("#workers tbody tr").first().waitFor();
+  assert.ok(await page.locator("#workers th", {hasText: "GPUs"}).isHidden());
+  await pretendGpus(page, "w1", ["H100", "L4", "H100"]);
+  const row = page.locator("#workers tbody tr", {hasText: /^w1.*2 × H100, L4/});
+  assert.match(await row.getAttribute("data-tip"), /GPU 0000:18:00.0, L4, 3352 GB\/s, 18 NVLinks/);
+  await close(page);
 });
 
 test("edges are as wide as their bytes per second; a slow link is told by colour, dashes, sign and words", async () => {

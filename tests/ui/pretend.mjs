@@ -73,6 +73,23 @@ export async function pretendGroup(page, cluster, ranks, rateOf = null) {
   });
 }
 
+// As if this worker had told of GPUs of these names.
+export async function pretendGpus(page, worker, names) {
+  const gpus = names.map((name, i) => ({
+    uuid: `GPU-${i}`,
+    pci_address: `0000:${17 + i}:00.0`,
+    name,
+    memory_gbyte_per_s: 3352.32,
+    pcie_generation: 5,
+    pcie_width: 16,
+    nvlinks: [{to: "0000:10:00.0", is_switch: true, links: 18, gbyte_per_s: 450}],
+  }));
+  await page.route("**/v1/workers?*", async (route) => {
+    const list = await (await route.fetch()).json();
+    await route.fulfill({json: {...list, items: list.items.map((one) => (one.id === worker ? {...one, gpus} : one))}});
+  });
+}
+
 // The trace of a run of `ranks`, as GET /v1/collectives/{id}/trace has it (docs/flight.md), of every collective.
 export async function pretendTrace(page, ranks) {
   const span = (pid, tid, cat, name, ts, dur) => ({

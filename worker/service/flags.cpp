@@ -76,6 +76,7 @@ std::optional<Flags> parse_flags(int argc, char const* const* argv, int& exit_st
   std::string log_format = "text";
   std::uint32_t stall_ms = static_cast<std::uint32_t>(options.stall.count());
   std::string locality, fallback, file, shm = "on", link_checksum = "auto", gpus = "auto", gpu_ipc = "on";
+  std::string nccl = "auto";
   std::uint32_t spin_us = 0, drain_ms = static_cast<std::uint32_t>(options.drain_timeout.count());
 
   CLI::App app(
@@ -113,6 +114,10 @@ std::optional<Flags> parse_flags(int argc, char const* const* argv, int& exit_st
       ->check(check_bytes);
   flag("--gpu-ipc", gpu_ipc, "let GPUs of workers on one host read each other's tensors where they lie")
       ->check(CLI::IsMember({"on", "off"}));
+  flag(
+      "--gpu-nccl", nccl,
+      "let NCCL sum and spread several tensors of one name on GPUs; auto: where it is found and there are several GPUs")
+      ->check(CLI::IsMember({"auto", "on", "off"}));
   flag("--link-checksum", link_checksum,
        "CRC32C of the frames between workers; auto: unless they go over TLS or to a loopback address")
       ->check(CLI::IsMember({"auto", "on", "off"}));
@@ -159,6 +164,7 @@ std::optional<Flags> parse_flags(int argc, char const* const* argv, int& exit_st
   options.shares_memory = shm == "on";
   options.gpus = parse_gpu_choice(gpus).value();
   options.lends_gpu_memory = gpu_ipc == "on";
+  options.nccl = nccl == "on" ? NcclUse::on : nccl == "off" ? NcclUse::off : NcclUse::automatic;
   options.link_checksum = links::parse_checksum_mode(link_checksum).value();
   options.spin = std::chrono::microseconds(spin_us);
   options.drain_timeout = std::chrono::milliseconds(drain_ms);

@@ -46,6 +46,10 @@ TEST_CASE("GPUs are chosen, and bounded") {
   CHECK(parse({}, exit_status)->options.gpus.is_auto);
   CHECK(parse({}, exit_status)->options.lends_gpu_memory);
   CHECK_FALSE(parse({"--gpu-ipc", "off"}, exit_status)->options.lends_gpu_memory);
+  CHECK(parse({}, exit_status)->options.nccl == NcclUse::automatic);
+  CHECK(parse({"--gpu-nccl", "on"}, exit_status)->options.nccl == NcclUse::on);
+  CHECK(parse({"--gpu-nccl", "off"}, exit_status)->options.nccl == NcclUse::off);
+  CHECK_FALSE(parse({"--gpu-nccl", "maybe"}, exit_status));
   for (auto const* choice : {"all", "0,0", "-1", "cuda:0"}) CHECK_FALSE(parse({"--gpus", choice}, exit_status));
   CHECK(exit_status == 2);
 }

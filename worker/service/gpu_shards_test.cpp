@@ -92,7 +92,13 @@ TEST_CASE("a shard on a GPU goes on in the host's memory from its checkpoint, an
   options.checkpoint_directory = directory.name();
   GpuWorker worker(1, options);
   REQUIRE(place(worker, assignment(worker, "cuda", 1)).status == 204);
+  auto const stepped = [&worker](std::size_t bytes) {
+    auto const line = "\nchorus_gpu_stepped_bytes_total{device=\"cuda:0\"} " + std::to_string(bytes) + "\n";
+    return worker.metrics().find(line) != std::string::npos;
+  };
+  CHECK(stepped(0));
   CHECK(push(worker, 0) == 200);
+  CHECK(stepped(elements * sizeof(float)));
   write_checkpoint(worker);
   CHECK(push(worker, 1) == 200);
   CHECK(push(worker, 1, "push_pull") == 200);

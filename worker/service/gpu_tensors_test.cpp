@@ -143,10 +143,11 @@ TEST_CASE("an arena that the driver refuses is a problem with the driver's words
 
 TEST_CASE("pinned memory that is all in use is a problem, and of the same worker others go on") {
   auto options = test_options();
-  options.gpu_limits.pinned_bytes = 1 << 20;
+  options.gpu_limits.pinned_bytes = 0;
   GpuWorker worker(1, options);
   auto const refused = put_on(worker, "cuda:0", "1");
   CHECK(refused.code() == "unavailable");
+  CHECK_FALSE(refused.header("Retry-After").empty());
   CHECK(detail(refused).find("pinned memory for cuda:0 are in use") != std::string::npos);
   CHECK(worker.put_bytes("x", "1").status == 201);
 }
@@ -217,7 +218,7 @@ TEST_CASE("a client that goes away in the middle leaves nothing behind") {
   {
     chorus::testing::RawConnection client(worker.port());
     client.send(
-        "PUT /v1/tensors/x HTTP/1.1\r\nHost: h\r\nTensor-Dtype: u8\r\nTensor-Shape: 3000000\r\n"
+        "PUT /v1/tensors/x HTTP/1.1\r\nHost: 127.0.0.1\r\nTensor-Dtype: u8\r\nTensor-Shape: 3000000\r\n"
         "Tensor-Device: cuda:0\r\nContent-Length: 3000000\r\n\r\n" +
         pattern(2000000));
   }
@@ -226,6 +227,30 @@ TEST_CASE("a client that goes away in the middle leaves nothing behind") {
   while (put.code() == "unavailable") put = put_on(worker, "cuda:0", "1");
   CHECK(put.status == 201);
   CHECK(put.header("Tensor-Version") == "1");
+}
+
+TEST_CASE(
+    "clients that trickle hold no pinned memory: others come and go through the one slot of two that they may have") {
+  auto options = test_options();
+  options.gpu_limits.pinned_bytes = 2 << 20;
+  GpuWorker worker(1, options);
+  auto const bytes = pattern(7 << 20);
+  REQUIRE(put_on(worker, "cuda:0", bytes).status == 201);
+  // In the middle of a piece, and with pieces that it does not take.
+  chorus::testing::RawConnection sends(worker.port()), takes(worker.port(), 4096);
+  sends.send(
+      "PUT /v1/tensors/slow HTTP/1.1\r\nHost: 127.0.0.1\r\nTensor-Dtype: u8\r\nTensor-Shape: 3000000\r\n"
+      "Tensor-Device: cuda:0\r\nContent-Length: 3000000\r\n\r\n" +
+      pattern(2000000));
+  takes.send("GET /v1/tensors/x HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n");
+  for (int again = 0; again < 5; ++again) {
+    CHECK((worker.get("/v1/tensors/x").body == bytes));
+    CHECK(put_on(worker, "cuda:0", bytes).status == 200);
+  }
+  sends.send(pattern(3000000).substr(2000000));
+  CHECK(chorus::testing::status_of(sends.read_answer(std::chrono::seconds(20))) == 201);
+  CHECK((worker.get("/v1/tensors/slow").body == pattern(3000000)));
+  CHECK(takes.read_to_end(std::chrono::seconds(20)).ends_with(bytes));
 }
 
 TEST_CASE("a worker says which GPUs it has") {

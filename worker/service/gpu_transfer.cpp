@@ -3,11 +3,13 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <array>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <chrono>
+#include <cstring>
+#include <deque>
+#include <vector>
 
 #include "worker/service/problems.hpp"
 
@@ -23,27 +25,16 @@ using std::chrono::steady_clock;
 constexpr std::chrono::microseconds between_looks{50};
 // No copy of a slot takes longer on a device that works.
 constexpr std::chrono::seconds patience{10};
+// With slots that all are in use: none is held for longer than a copy, but by runs.
+constexpr std::chrono::seconds patience_for_slots{2};
+constexpr std::chrono::milliseconds between_attempts{1};
 
-// Two slots in turn: one is filled or emptied here while the device works on the other. What it is told to move stays.
+// Pieces on their way to or from a GPU, each in a slot. For as long as that takes, and no longer.
 class Shuttle {
  public:
-  [[nodiscard]] static Checked<std::shared_ptr<Shuttle>> open(devices::GpuUnit& gpu, Lane lane) {
-    if (auto const why = gpu.lost()) return to_problem(Error(devices::GpuErrc::lost, *why));
-    auto first = gpu.pinned().take();
-    if (!first) return to_problem(first.error());
-    auto second = gpu.pinned().take();
-    if (!second) return to_problem(second.error());
-    auto session = gpu.session();
-    if (!session) {
-      gpu.saw(session.error());
-      return to_problem(session.error());
-    }
-    return std::make_shared<Shuttle>(gpu, lane, std::array{std::move(*first), std::move(*second)}, std::move(*session));
-  }
-
-  Shuttle(devices::GpuUnit& gpu, Lane lane, std::array<devices::PinnedSlot, 2> slots,
+  Shuttle(devices::GpuUnit& gpu, Lane lane, std::vector<devices::PinnedSlot> slots,
           std::unique_ptr<devices::GpuSession> session)
-      : gpu_(gpu), lane_(lane), slots_(std::move(slots)), session_(std::move(session)) {}
+      : gpu_(gpu), lane_(lane), slots_(std::move(slots)), session_(std::move(session)), marks_(slots_.size()) {}
   ~Shuttle() {
     gpu_.count(session_->use());
     if (is_idle()) gpu_.give_back(std::move(session_));
@@ -51,19 +42,20 @@ class Shuttle {
   Shuttle(Shuttle const&) = delete;
   Shuttle& operator=(Shuttle const&) = delete;
 
-  [[nodiscard]] std::span<std::byte> slot(std::uint64_t n) const { return slots_[n % 2].bytes(); }
+  [[nodiscard]] std::size_t slots() const { return slots_.size(); }
+  [[nodiscard]] std::span<std::byte> slot(std::size_t n) const { return slots_[n].bytes(); }
 
-  // Of piece n, whose slot is part of it.
-  [[nodiscard]] Status move(std::uint64_t n, std::byte* to, std::byte const* from, std::uint64_t bytes) {
+  // Between slot n and the GPU's memory.
+  [[nodiscard]] Status move(std::size_t n, std::byte* to, std::byte const* from, std::uint64_t bytes) {
     if (auto const queued = session_->copy(lane_, to, from, bytes); !queued) return seen(queued.error());
     auto const mark = session_->mark(lane_);
     if (!mark) return seen(mark.error());
-    marks_[n % 2] = *mark;
+    marks_[n] = *mark;
     return ok();
   }
 
-  [[nodiscard]] Result<bool> has_moved(std::uint64_t n) {
-    auto reached = session_->reached(marks_[n % 2]);
+  [[nodiscard]] Result<bool> has_moved(std::size_t n) {
+    auto reached = session_->reached(marks_[n]);
     if (!reached) return seen(reached.error());
     return reached;
   }
@@ -86,14 +78,42 @@ class Shuttle {
 
   devices::GpuUnit& gpu_;
   Lane const lane_;
-  std::array<devices::PinnedSlot, 2> const slots_;
+  std::vector<devices::PinnedSlot> const slots_;
   std::unique_ptr<devices::GpuSession> session_;  // its end waits for what it still does with the slots
-  std::array<devices::Mark, 2> marks_;
+  std::vector<devices::Mark> marks_;
   bool has_failed_ = false;
 };
 
-// Until slot n % 2 is free.
-awaitable<Status> moved(std::shared_ptr<Shuttle> shuttle, std::uint64_t n) {
+// With as many slots as there are free, up to so many, and one at least, which is waited for.
+awaitable<Result<std::shared_ptr<Shuttle>>> open_shuttle(devices::GpuUnit& gpu, Lane lane, std::size_t slots_max) {
+  auto const executor = co_await boost::asio::this_coro::executor;
+  boost::asio::steady_timer pause(executor);
+  auto const deadline = steady_clock::now() + patience_for_slots;
+  std::vector<devices::PinnedSlot> slots;
+  while (slots.size() < slots_max) {
+    if (auto const why = gpu.lost()) co_return Error(devices::GpuErrc::lost, *why);
+    auto slot = gpu.pinned().take(devices::PinnedUse::transfer);
+    if (slot) {
+      slots.push_back(std::move(*slot));
+    } else if (!slots.empty()) {
+      break;
+    } else if (slot.error().code != devices::GpuErrc::out_of_memory || steady_clock::now() >= deadline) {
+      co_return slot.error();
+    } else {
+      pause.expires_after(between_attempts);
+      co_await pause.async_wait(boost::asio::use_awaitable);
+    }
+  }
+  auto session = gpu.session();
+  if (!session) {
+    gpu.saw(session.error());
+    co_return session.error();
+  }
+  co_return std::make_shared<Shuttle>(gpu, lane, std::move(slots), std::move(*session));
+}
+
+// Until what slot n is for is done.
+awaitable<Status> moved(std::shared_ptr<Shuttle> shuttle, std::size_t n) {
   auto const executor = co_await boost::asio::this_coro::executor;
   boost::asio::steady_timer pause(executor);
   auto const deadline = steady_clock::now() + patience;
@@ -108,42 +128,53 @@ awaitable<Status> moved(std::shared_ptr<Shuttle> shuttle, std::uint64_t n) {
   }
 }
 
+// One piece, which is there.
+awaitable<Status> move_in(devices::GpuUnit& gpu, std::byte* to, std::span<std::byte const> piece) {
+  auto const shuttle = co_await open_shuttle(gpu, Lane::in, 1);
+  if (!shuttle) co_return shuttle.error();
+  auto* const slot = (*shuttle)->slot(0).data();
+  std::memcpy(slot, piece.data(), piece.size());
+  if (auto const queued = (*shuttle)->move(0, to, slot, piece.size()); !queued) co_return queued;
+  co_return co_await moved(*shuttle, 0);
+}
+
 // A download that is under way.
 struct Reading {
-  Reading(std::shared_ptr<Shuttle> s, std::shared_ptr<tensors::Block const> b, std::span<std::byte const> part)
-      : block(std::move(b)), bytes(part), shuttle(std::move(s)) {}
+  Reading(std::shared_ptr<tensors::Block const> b, std::span<std::byte const> part) : block(std::move(b)), left(part) {}
 
   std::shared_ptr<tensors::Block const> block;
-  std::span<std::byte const> bytes;
-  std::shared_ptr<Shuttle> shuttle;  // before the block: its end waits for what is under way
-  std::uint64_t queued = 0;          // pieces
-  std::uint64_t sent = 0;
-
-  [[nodiscard]] std::uint64_t pieces() const {
-    return (bytes.size() + PinnedPool::slot_bytes - 1) / PinnedPool::slot_bytes;
-  }
-  [[nodiscard]] std::span<std::byte const> piece(std::uint64_t n) const {
-    auto const rest = bytes.subspan(n * PinnedPool::slot_bytes);
-    return rest.first(std::min(rest.size(), PinnedPool::slot_bytes));
-  }
-  [[nodiscard]] Status queue_more() {
-    for (; queued < pieces() && queued < sent + 2; ++queued) {
-      auto const next = piece(queued);
-      if (auto const status = shuttle->move(queued, shuttle->slot(queued).data(), next.data(), next.size()); !status)
-        return status;
-    }
-    return ok();
-  }
+  std::span<std::byte const> left;  // on the GPU
+  std::deque<std::string> pieces;   // that have come from there
 };
 
+// The next pieces, one arriving while the one before is put where it waits for the client.
+awaitable<Status> move_out(std::shared_ptr<Reading> reading) {
+  if (reading->left.empty()) co_return ok();
+  auto const opened = co_await open_shuttle(*reading->block->gpu(), Lane::out, 2);
+  if (!opened) co_return opened.error();
+  auto const& shuttle = *opened;
+  std::vector<std::size_t> sizes;
+  for (std::size_t n = 0; n < shuttle->slots() && !reading->left.empty(); ++n) {
+    sizes.push_back(std::min<std::uint64_t>(reading->left.size(), PinnedPool::slot_bytes));
+    auto const queued = shuttle->move(n, shuttle->slot(n).data(), reading->left.data(), sizes.back());
+    if (!queued) co_return queued;
+    reading->left = reading->left.subspan(sizes.back());
+  }
+  for (std::size_t n = 0; n < sizes.size(); ++n) {
+    if (auto const there = co_await moved(shuttle, n); !there) co_return there;
+    reading->pieces.emplace_back(reinterpret_cast<char const*>(shuttle->slot(n).data()), sizes[n]);
+  }
+  co_return ok();
+}
+
 awaitable<std::string> next_piece(std::shared_ptr<Reading> reading) {
-  auto status = reading->queue_more();
-  if (status && reading->sent < reading->pieces()) status = co_await moved(reading->shuttle, reading->sent);
-  if (!status) spdlog::error("a tensor was sent in part: {}", status.error().detail);
-  if (!status || reading->sent == reading->pieces()) co_return std::string();
-  auto const there = reading->shuttle->slot(reading->sent).first(reading->piece(reading->sent).size());
-  ++reading->sent;
-  co_return std::string(reinterpret_cast<char const*>(there.data()), there.size());
+  if (reading->pieces.empty())
+    if (auto const status = co_await move_out(reading); !status)
+      spdlog::error("a tensor was sent in part: {}", status.error().detail);
+  if (reading->pieces.empty()) co_return std::string();
+  auto piece = std::move(reading->pieces.front());
+  reading->pieces.pop_front();
+  co_return piece;
 }
 
 }  // namespace
@@ -163,43 +194,36 @@ awaitable<Checked<std::shared_ptr<tensors::Block>>> acquire_on_gpu(devices::GpuU
 }
 
 awaitable<Checked<std::string>> receive_on_gpu(http::Body& body, std::shared_ptr<tensors::Block> block,
-                                               std::optional<DigestAlgorithm> digest, Helper& helper) {
-  auto opened = Shuttle::open(*block->gpu(), Lane::in);
-  if (!opened) co_return opened.error();
-  auto const shuttle = std::move(*opened);
-  auto const digester = digest ? std::make_shared<Digester>(*digest) : nullptr;
+                                               std::optional<DigestAlgorithm> digest, tensors::Pool& pool,
+                                               Helper& helper) {
+  auto& gpu = *block->gpu();
+  if (auto const why = gpu.lost()) co_return to_problem(Error(devices::GpuErrc::lost, *why));
   auto left = block->bytes();
-  std::uint64_t n = 0;
+  auto const acquired = pool.acquire(std::min<std::uint64_t>(left.size(), PinnedPool::slot_bytes));
+  if (!acquired) co_return to_problem(acquired.error());
+  auto const buffer = *acquired;
+  auto const digester = digest ? std::make_shared<Digester>(*digest) : nullptr;
   do {
-    if (auto const is_free = co_await moved(shuttle, n); !is_free) co_return to_problem(is_free.error());
-    auto const piece = shuttle->slot(n).first(std::min(left.size(), PinnedPool::slot_bytes));
+    auto const piece = buffer->bytes().first(std::min(left.size(), buffer->size_bytes()));
     auto const read = co_await body.read_exactly(piece);
     if (!read) co_return read.error();
     if (digester != nullptr) {
-      auto const add = [shuttle, digester, piece] {
+      auto const add = [buffer, digester, piece] {
         digester->add(piece);
         return std::string();
       };
       static_cast<void>(co_await helper.compute(add));
     }
-    if (auto const queued = shuttle->move(n, left.data(), piece.data(), piece.size()); !queued)
-      co_return to_problem(queued.error());
+    if (auto const there = co_await move_in(gpu, left.data(), piece); !there) co_return to_problem(there.error());
     left = left.subspan(piece.size());
-    ++n;
   } while (!left.empty());
-  for (auto last = n; last < n + 2; ++last)
-    if (auto const there = co_await moved(shuttle, last); !there) co_return to_problem(there.error());
   co_return digester != nullptr ? digester->finish().base64 : std::string();
 }
 
 awaitable<Checked<http::Stream>> stream_from_gpu(std::shared_ptr<tensors::Block const> block,
                                                  std::span<std::byte const> bytes) {
-  auto shuttle = Shuttle::open(*block->gpu(), Lane::out);
-  if (!shuttle) co_return shuttle.error();
-  auto const reading = std::make_shared<Reading>(std::move(*shuttle), std::move(block), bytes);
-  auto status = reading->queue_more();
-  if (status) status = co_await moved(reading->shuttle, 0);
-  if (!status) co_return to_problem(status.error());
+  auto const reading = std::make_shared<Reading>(std::move(block), bytes);
+  if (auto const status = co_await move_out(reading); !status) co_return to_problem(status.error());
   co_return http::Stream([reading] { return next_piece(reading); });
 }
 

@@ -1,5 +1,6 @@
-// Bytes of tensors on their way between sockets and GPUs, a slot of pinned memory at a time: the control thread never
-// waits for a device.
+// Bytes of tensors on their way between sockets and GPUs, through slots of pinned memory: the control thread never
+// waits for a device, and no slot waits for a client, however slow it is. What the client has yet to send or to take
+// is in ordinary memory.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -23,15 +24,16 @@ namespace chorus::service {
     devices::GpuUnit& gpu, std::uint64_t bytes, Helper& helper);
 
 // Fills the block, which lies on a GPU, with what the body has; gives the digest of it, in base64, if one is wanted.
-// Problems: those of Body::read_exactly; unavailable where all pinned memory is in use; device_failed.
+// The pool has the memory for a piece of it. Problems: those of Body::read_exactly; unavailable where that memory, or
+// for two seconds all pinned memory, is in use; device_failed.
 [[nodiscard]] boost::asio::awaitable<http::Checked<std::string>> receive_on_gpu(http::Body& body,
                                                                                 std::shared_ptr<tensors::Block> block,
                                                                                 std::optional<DigestAlgorithm> digest,
-                                                                                Helper& helper);
+                                                                                tensors::Pool& pool, Helper& helper);
 
-// These bytes of the block, which lies on a GPU, as they are asked for: the device copies the next piece while one is
-// being sent. Resumes when the first piece is there. Where the device fails later, the stream ends too soon, and the
-// log says why. Problems: as receive_on_gpu.
+// These bytes of the block, which lies on a GPU, as they are asked for, two pieces at a time. Resumes when the first
+// ones are there. Where the device fails later, the stream ends too soon, and the log says why. Problems: as
+// receive_on_gpu.
 [[nodiscard]] boost::asio::awaitable<http::Checked<http::Stream>> stream_from_gpu(
     std::shared_ptr<tensors::Block const> block, std::span<std::byte const> bytes);
 

@@ -56,12 +56,14 @@ std::vector<devices::GpuUnit*> units_of(std::vector<tensors::Tensor> const& part
 
 std::string part_name(std::string const& tensor, std::uint32_t part) { return tensor + "/" + std::to_string(part); }
 
-LocalLevel::LocalLevel(RunOrder const& order, std::vector<tensors::Tensor> parts)
+LocalLevel::LocalLevel(RunOrder const& order, std::vector<tensors::Tensor> parts, devices::NcclTeams* nccl)
     : op_(order.spec.op),
       reduce_(order.reduce),
       algorithm_(order.local_algorithm),
+      any_order_(order.any_order),
       contributions_(order.contributions),
-      parts_(std::move(parts)) {
+      parts_(std::move(parts)),
+      nccl_(nccl) {
   for (auto const& part : parts_) version_ += part.version;
   gpu_ = parts_.front().data->gpu();
   if (!reduces(op_)) return;
@@ -69,7 +71,8 @@ LocalLevel::LocalLevel(RunOrder const& order, std::vector<tensors::Tensor> parts
     if (gpu_ == nullptr) gpu_ = part.data->gpu();
 }
 
-Checked<std::shared_ptr<LocalLevel>> LocalLevel::make(RunOrder const& order, tensors::Store const& store) {
+Checked<std::shared_ptr<LocalLevel>> LocalLevel::make(RunOrder const& order, tensors::Store const& store,
+                                                      devices::NcclTeams* nccl) {
   if (order.parts > max_parts)
     return invalid_field("/parts", "is " + std::to_string(order.parts) + ", expected at most 64");
   if (order.spec.op != Op::all_reduce && order.spec.op != Op::reduce && order.spec.op != Op::broadcast) {
@@ -87,7 +90,7 @@ Checked<std::shared_ptr<LocalLevel>> LocalLevel::make(RunOrder const& order, ten
       if (auto problem = compare(order, parts.front(), *tensor)) return std::move(*problem);
     parts.push_back(std::move(*tensor));
   }
-  std::shared_ptr<LocalLevel> level(new LocalLevel(order, std::move(parts)));
+  std::shared_ptr<LocalLevel> level(new LocalLevel(order, std::move(parts), nccl));
   if (order.admitted && order.admitted->version != level->version_)
     return Problem(ProblemCode::mismatch, "the parts of " + order.tensor + " have changed since they were admitted");
 
@@ -112,23 +115,50 @@ std::vector<std::shared_ptr<tensors::Block const>> LocalLevel::blocks() const {
   return blocks;
 }
 
+// Not of what is small, which one GPU has summed before several have begun.
+std::vector<devices::GpuUnit*> LocalLevel::units_for_nccl() const {
+  if (nccl_ == nullptr || parts_.size() < 2 || !is_all_ours(parts_)) return {};
+  if (parts_.front().data->size_bytes() < devices::together_bytes_min) return {};
+  std::vector<devices::GpuUnit*> units;
+  for (auto const& part : parts_) {
+    auto* const unit = part.data->gpu();
+    if (unit == nullptr || std::ranges::find(units, unit) != units.end()) return {};
+    units.push_back(unit);
+  }
+  return units;
+}
+
+// Room on gpu_ for the parts that it does not see.
+Status LocalLevel::stage() {
+  if (!staged_.empty()) return ok();
+  std::vector<std::shared_ptr<tensors::Block>> blocks;
+  for (auto const& part : parts_) {
+    blocks.emplace_back();
+    auto* const unit = part.data->gpu();
+    if (unit == gpu_ || (unit != nullptr && is_all_ours({&part, 1}) && gpu_->sees(*unit))) continue;
+    auto staged = tensors::acquire_on(*gpu_, part.data->size_bytes());
+    if (!staged) return staged.error();
+    blocks.back() = std::move(*staged);
+  }
+  staged_ = std::move(blocks);
+  return ok();
+}
+
 Status LocalLevel::allocate(tensors::Pool& pool, bool brings, bool gets) {
   if (gpu_ != nullptr) {
     team_ = units_of(parts_, gpu_);
     if (!is_all_ours(parts_) || !devices::see_each_other(team_)) team_ = {gpu_};
+    nccl_units_ = units_for_nccl();
   }
   if (brings && !reduction_.empty()) {
     auto block = tensors::acquire(pool, gpu_, parts_.front().data->size_bytes());
     if (!block) return block.error();
     combined_ = std::move(*block);
-    for (auto const& part : parts_) {
-      staged_.emplace_back();
-      auto* const unit = part.data->gpu();
-      if (unit == gpu_ || (unit != nullptr && is_all_ours({&part, 1}) && gpu_->sees(*unit))) continue;
-      auto staged = tensors::acquire_on(*gpu_, part.data->size_bytes());
-      if (!staged) return staged.error();
-      staged_.back() = std::move(*staged);
-    }
+    auto const sums = reduce_ == ReduceOp::avg ? ReduceOp::sum : reduce_;
+    sums_by_nccl_ =
+        !nccl_units_.empty() && any_order_ && devices::NcclTeams::has(sums, dtype()) && nccl_->ready(nccl_units_);
+    if (gpu_ != nullptr && !sums_by_nccl_)
+      if (auto const staged = stage(); !staged) return staged;
   }
   if (!gets) return ok();
   for (auto const& part : parts_) {
@@ -155,17 +185,24 @@ Checked<std::vector<plan::Program>> LocalLevel::plan(Op op) const {
 }
 
 Status LocalLevel::combine_on_gpu() {
+  auto const sums = reduce_ == ReduceOp::avg ? ReduceOp::sum : reduce_;
   std::vector<devices::Placed> sources;
+  if (sums_by_nccl_) {
+    // Only read, here and below.
+    for (auto const& part : parts_) sources.push_back({part.data->gpu(), const_cast<std::byte*>(part.data->data())});
+    auto const summed = nccl_->reduce(sums, dtype(), sources, {gpu_, combined_->data()}, elements());
+    if (summed || summed.error().code != devices::GpuErrc::unavailable) return summed;
+    sources.clear();  // it has been given up, or makes communicators for other GPUs
+    if (auto const staged = stage(); !staged) return staged;
+  }
   for (std::size_t part = 0; part < parts_.size(); ++part) {
     auto const& block = parts_[part].data;
     auto const& staged = staged_[part];
     if (staged != nullptr)
       if (auto const copied = tensors::copy(*block, *staged); !copied) return copied;
-    // Only read.
     auto* const data = staged != nullptr ? staged->data() : const_cast<std::byte*>(block->data());
     sources.push_back({staged != nullptr ? gpu_ : block->gpu(), data});
   }
-  auto const sums = reduce_ == ReduceOp::avg ? ReduceOp::sum : reduce_;
   bool const is_small = combined_->size_bytes() < devices::together_bytes_min;
   auto const team = std::span(team_).first(is_small ? 1 : team_.size());
   return devices::fold_together(team, sums, dtype(), sources, {gpu_, combined_->data()}, elements());
@@ -205,6 +242,12 @@ Status LocalLevel::spread(std::span<std::byte> result) {
 
 Status LocalLevel::spread_on_gpus(std::span<std::byte> result) {
   std::vector<devices::Placed> together;
+  if (!nccl_units_.empty() && nccl_->ready(nccl_units_)) {
+    for (auto const& block : results_) together.push_back({block->gpu(), block->data()});
+    auto const copied = nccl_->broadcast({gpu_, result.data()}, together, result.size());
+    if (copied || copied.error().code != devices::GpuErrc::unavailable) return copied;
+    together.clear();
+  }
   for (auto const& block : results_) {
     bool const is_of_team = gpu_ != nullptr && std::ranges::find(team_, block->gpu()) != team_.end();
     if (is_of_team)

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "http/problem.hpp"
+#include "worker/devices/nccl/nccl_teams.hpp"
 #include "worker/engine/local_collective.hpp"
 #include "worker/service/lower_level.hpp"
 #include "worker/service/run_order.hpp"
@@ -25,8 +26,10 @@ class LocalLevel final : public LowerLevel {
  public:
   // Problems: unknown_tensor, mismatch between the parts or with what was admitted (the version is the sum of the
   // parts'), unsupported for an operation that has no lower level, invalid_field at /local_algorithm.
+  // nccl: null where it is not used.
   [[nodiscard]] static http::Checked<std::shared_ptr<LocalLevel>> make(RunOrder const& order,
-                                                                       tensors::Store const& store);
+                                                                       tensors::Store const& store,
+                                                                       devices::NcclTeams* nccl);
 
   [[nodiscard]] Dtype dtype() const override { return parts_.front().dtype; }
   [[nodiscard]] std::uint64_t elements() const override { return parts_.front().elements(); }  // of each part
@@ -37,7 +40,8 @@ class LocalLevel final : public LowerLevel {
   [[nodiscard]] std::string agreement_text() const override { return ""; }
   // Where a part lies on a GPU, all are reduced to the first such one, in one pass and in their order, whatever
   // algorithm there is for the host's memory: each GPU takes a slice if they see each other's memory, the first one all
-  // of it otherwise. A broadcast begins where the first part lies.
+  // of it otherwise. Where each part lies on another GPU and the order of additions is free, NCCL may do that. A
+  // broadcast begins where the first part lies.
   [[nodiscard]] devices::GpuUnit* gpu() const override { return gpu_; }
   [[nodiscard]] Status allocate(tensors::Pool& pool, bool brings, bool gets) override;
 
@@ -51,18 +55,24 @@ class LocalLevel final : public LowerLevel {
   [[nodiscard]] HeldResult results() const override;
 
  private:
-  LocalLevel(RunOrder const& order, std::vector<tensors::Tensor> parts);
+  LocalLevel(RunOrder const& order, std::vector<tensors::Tensor> parts, devices::NcclTeams* nccl);
   [[nodiscard]] http::Checked<std::vector<plan::Program>> plan(Op op) const;
+  [[nodiscard]] std::vector<devices::GpuUnit*> units_for_nccl() const;
+  [[nodiscard]] Status stage();
   [[nodiscard]] Status combine_on_gpu();
   [[nodiscard]] Status spread_on_gpus(std::span<std::byte> result);
 
   Op const op_;
   ReduceOp const reduce_;
   std::string const algorithm_;
+  bool const any_order_;
   std::uint64_t const contributions_;
   std::vector<tensors::Tensor> const parts_;
   devices::GpuUnit* gpu_ = nullptr;
   std::vector<devices::GpuUnit*> team_;  // gpu_, and the others with parts if all of them see each other
+  devices::NcclTeams* const nccl_;
+  std::vector<devices::GpuUnit*> nccl_units_;  // those of the parts, each another one; empty where NCCL is of no use
+  bool sums_by_nccl_ = false;
   std::uint64_t version_ = 0;
   std::vector<plan::Program> reduction_, distribution_;  // per part; root 0
   std::shared_ptr<tensors::Block> combined_;

@@ -225,7 +225,9 @@ Checked<RunOrder> to_order(Assignment const& assignment, std::uint64_t sequence,
   order.tensor = call.tensor;
   order.fused = call.tensors;
   order.parts = found.parts;
-  if (call.local_algorithm != "auto") order.local_algorithm = call.local_algorithm;
+  bool const is_named = call.local_algorithm != "auto";
+  if (is_named) order.local_algorithm = call.local_algorithm;
+  order.any_order = !is_named || !keeps_order(call.local_algorithm);
   bool const averages_over_parts = found.parts > 0 && *reduce == ReduceOp::avg;
   order.contributions =
       call.contributions.value_or(averages_over_parts ? std::uint64_t{found.parts} * ranks : std::uint64_t{0});

@@ -8,11 +8,15 @@
 #include "collectives/core/locality.hpp"
 #include "http/auth/security.hpp"
 #include "http/logging/log.hpp"
+#include "worker/devices/nccl/nccl_library.hpp"
 #include "worker/devices/nvml/nvml.hpp"
 #include "worker/links/handshake.hpp"
 #include "worker/service/gpu_choice.hpp"
 
 namespace chorus::service {
+
+// Whether NCCL is used among a worker's GPUs: where it is found and there are several; on: not to find it is an error.
+enum class NcclUse { automatic, on, off };
 
 struct WorkerOptions {
   std::string host = "127.0.0.1";  // to bind
@@ -27,6 +31,7 @@ struct WorkerOptions {
   GpuChoice gpus;                                              // for main(), which finds them
   devices::GpuLimits gpu_limits;
   bool lends_gpu_memory = true;  // to other workers of the host, which read it where it lies
+  NcclUse nccl = NcclUse::automatic;
   links::ChecksumMode link_checksum = links::ChecksumMode::automatic;
   bool allows_client_shm = false;                   // see ClientMemory
   std::string checkpoint_directory;                 // of parameters; "": none are written or read
@@ -42,6 +47,7 @@ struct WorkerOptions {
 
   // Of the surroundings, not of the command line.
   std::string nvml_library = devices::nvml_library;
+  std::string nccl_library = devices::nccl_library;
   bool has_threads = true;  // false: collectives run on the control thread too, for tests that own the time
   std::string host_name;
   std::uint64_t incarnation = 0;

@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "collectives/algorithms/catalogue.hpp"
 #include "http/api/membership.hpp"
 #include "worker/service/problems.hpp"
 #include "worker/tensors/store.hpp"
@@ -71,6 +72,12 @@ std::optional<http::Problem> check_schedule(api::Schedule const& schedule) {
   return std::nullopt;
 }
 
+bool keeps_order(std::string const& local_algorithm) {
+  auto const found = algorithms::find(local_algorithm);
+  if (!found || (*found)->in_worker_order == nullptr) return false;
+  return (*found)->in_worker_order({.op = Op::reduce, .algorithm = local_algorithm, .ranks = 4});
+}
+
 Checked<std::uint64_t> check_hex(std::string pointer, std::string const& text) {
   if (auto const value = api::from_hex(text)) return *value;
   return invalid_field(std::move(pointer), "is " + quoted(text) + ", expected 16 hexadecimal digits");
@@ -122,6 +129,7 @@ Checked<RunOrder> to_order(api::RunRequest const& request, Identity const& self,
   order.result = std::move(*result);
   order.parts = request.parts;
   order.local_algorithm = request.local_algorithm;
+  order.any_order = !keeps_order(request.local_algorithm);
   order.contributions = request.contributions;
   order.reduce = *reduce;
   order.digests = request.digests;

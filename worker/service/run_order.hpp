@@ -47,6 +47,7 @@ struct RunOrder {
   std::optional<ResultPlace> result;            // none: the next version of the tensor, with its shape
   std::uint32_t parts = 0;                      // tensors of this name, tensor/0 and so on; 0: it is one tensor
   std::string local_algorithm = "centralized";  // among the parts
+  bool any_order = false;                       // in which the parts are added up; false: in their own
   std::uint64_t contributions = 0;              // parts of all workers together, for avg
   ReduceOp reduce = ReduceOp::sum;
   bool digests = false;
@@ -65,6 +66,8 @@ inline constexpr std::uint64_t max_timeout_ms = 24 * 3600 * 1000;
 [[nodiscard]] http::Checked<ReduceOp> check_reduce(std::string const& reduce);
 [[nodiscard]] http::Checked<std::chrono::milliseconds> check_timeout(std::uint64_t timeout_ms);
 [[nodiscard]] std::optional<http::Problem> check_schedule(api::Schedule const& schedule);
+// Whether it takes the parts in their order, each element in one place.
+[[nodiscard]] bool keeps_order(std::string const& local_algorithm);
 // 16 hexadecimal digits.
 [[nodiscard]] http::Checked<std::uint64_t> check_hex(std::string pointer, std::string const& text);
 

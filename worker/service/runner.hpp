@@ -11,6 +11,7 @@
 
 #include "collectives/plan/cache.hpp"
 #include "metrics/worker_metrics.hpp"
+#include "worker/devices/nccl/nccl_teams.hpp"
 #include "worker/engine/data_plane.hpp"
 #include "worker/engine/flight_recorder.hpp"
 #include "worker/service/held_result.hpp"
@@ -56,6 +57,7 @@ class Runner {
     metrics::WorkerMetrics& metrics;
     engine::FlightRecorder& flights;
     spdlog::logger& log;
+    devices::NcclTeams* nccl = nullptr;  // null: it is not used
   };
 
   explicit Runner(Parts parts) : parts_(std::move(parts)) {}

@@ -150,7 +150,7 @@ Checked<std::shared_ptr<LowerLevel>> Runner::level_of(RunOrder const& order, Run
     if (!made) return made.error();
     level = std::move(*made);
   } else {
-    auto made = LocalLevel::make(order, parts_.store);
+    auto made = LocalLevel::make(order, parts_.store, parts_.nccl);
     if (!made) return made.error();
     level = std::move(*made);
   }

@@ -152,7 +152,7 @@ awaitable<Checked<TensorUpload::Filled>> TensorUpload::fill(http::Body& body, st
     auto on_gpu = co_await acquire_on_gpu(*gpu, bytes, helper_);
     if (!on_gpu) co_return on_gpu.error();
     filled.block = std::move(*on_gpu);
-    auto received = co_await receive_on_gpu(body, filled.block, wanted, helper_);
+    auto received = co_await receive_on_gpu(body, filled.block, wanted, pool_, helper_);
     if (!received) co_return received.error();
     filled.digest = std::move(*received);
     co_return filled;

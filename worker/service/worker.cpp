@@ -92,6 +92,8 @@ metrics::GpuState show(devices::GpuUnit const& gpu) {
   shown.in_bytes = totals.use.in_bytes;
   shown.out_bytes = totals.use.out_bytes;
   shown.peer_bytes = totals.use.peer_bytes;
+  shown.nccl_bytes = totals.use.nccl_bytes;
+  shown.stepped_bytes = totals.use.stepped_bytes;
   shown.kernels = totals.use.kernels;
   shown.in_seconds = totals.use.in_seconds;
   shown.compute_seconds = totals.use.compute_seconds;
@@ -129,7 +131,7 @@ struct Worker::Runs {
                      log->info("what is on GPUs goes to and from {} through the host's memory: {}", peer, why);
                    }}),
         runner({executor, plane, worker.plans_, worker.store_, worker.pool_, worker.helper_, worker.metrics_,
-                worker.flights_, *worker.log_}),
+                worker.flights_, *worker.log_, worker.nccl_.get()}),
         book(executor, runner, {}),
         groups(executor, runner, plane, worker.identity_,
                [&worker](api::Trouble trouble) { worker.report(std::move(trouble)); }),
@@ -198,6 +200,7 @@ Status Worker::open() {
   auto const named = advertised(std::max<std::uint16_t>(options_.port, 1));
   if (!named) return named.error();
   if (auto const answers = security_.answer_to(http::parse_url(*named).value().host); !answers) return answers;
+  if (auto const found = find_nccl(); !found) return found;
   auto const port = server_.listen(options_.host, options_.port);
   if (!port) return port.error();
   bound_url_ = bound_url(options_, security_.scheme(), *port);
@@ -220,6 +223,29 @@ Status Worker::open() {
   metrics_.identified(identity_.id, locality);
   lag_.start();
   start_agent();
+  return ok();
+}
+
+Status Worker::find_nccl() {
+  bool const is_of_use = gpus_.size() > 1;
+  if (options_.nccl != NcclUse::on && !is_of_use) return ok();
+  if (options_.nccl == NcclUse::off) {
+    log_->info("NCCL is not used: --gpu-nccl off");
+    return ok();
+  }
+  auto const library = devices::NcclLibrary::load(options_.nccl_library);
+  if (!library) {
+    if (options_.nccl == NcclUse::on)
+      return Error(library.error().code, "--gpu-nccl on: NCCL cannot be used: " + library.error().detail);
+    log_->info("NCCL is not used: {}", library.error().detail);
+    return ok();
+  }
+  log_->info("NCCL {} was found{}", (*library)->version(),
+             is_of_use ? "" : ", and has nothing to do: there are not several GPUs");
+  auto const tell = [log = log_](std::string const& line, bool is_trouble) {
+    log->log(is_trouble ? spdlog::level::warn : spdlog::level::info, "{}", line);
+  };
+  if (is_of_use) nccl_ = std::make_unique<devices::NcclTeams>(*library, tell);
   return ok();
 }
 

@@ -13,6 +13,7 @@
 #include "http/server.hpp"
 #include "metrics/worker_metrics.hpp"
 #include "worker/devices/cuda/gpus.hpp"
+#include "worker/devices/nccl/nccl_teams.hpp"
 #include "worker/engine/data_plane.hpp"
 #include "worker/service/agent.hpp"
 #include "worker/service/client_memory.hpp"
@@ -49,7 +50,8 @@ class Worker {
   Worker& operator=(Worker const&) = delete;
 
   // Binds, and starts to join. Errors: HttpErrc::bind_failed; bad_url for an address to advertise that is none;
-  // AuthErrc for files of tokens and certificates, and for an address that others reach without authentication.
+  // AuthErrc for files of tokens and certificates, and for an address that others reach without authentication;
+  // NcclErrc where NCCL is to be there and is not.
   [[nodiscard]] Status open();
 
   [[nodiscard]] Identity const& identity() const { return identity_; }
@@ -78,6 +80,7 @@ class Worker {
  private:
   // The URL that others are told, if this port is bound. Errors: HttpErrc::bad_url.
   [[nodiscard]] Result<std::string> advertised(std::uint16_t port) const;
+  [[nodiscard]] Status find_nccl();
   void start_agent();
   [[nodiscard]] std::vector<GpuLocality> reported_gpus() const;
   [[nodiscard]] std::vector<api::GroupCalls> calls() const;
@@ -99,6 +102,7 @@ class Worker {
   http::Security security_;
   std::shared_ptr<memory::Arena> arena_;  // null: no memory is shared
   devices::Gpus gpus_;
+  std::unique_ptr<devices::NcclTeams> nccl_;  // null: it is not used
   tensors::Pool pool_;
   tensors::Store store_;
   ClientMemory clients_;

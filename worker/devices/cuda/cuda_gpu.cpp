@@ -145,6 +145,11 @@ class CudaSession final : public GpuSession {
     return ok();
   }
 
+  Result<void*> queue(Lane lane) override {
+    if (auto const begun = begin(lane); !begun) return begun.error();
+    return static_cast<void*>(of(lane).stream);
+  }
+
   Result<Mark> mark(Lane lane) override {
     if (auto const made = use_device(); !made) return made.error();
     auto& queue = of(lane);
@@ -262,8 +267,8 @@ class CudaSession final : public GpuSession {
 
 class CudaGpu final : public Gpu {
  public:
-  CudaGpu(GpuInfo info, std::vector<cuda::Neighbour> neighbours)
-      : info_(std::move(info)), neighbours_(std::move(neighbours)) {}
+  CudaGpu(GpuInfo info, std::vector<cuda::Neighbour> neighbours, std::shared_ptr<std::mutex> waiting)
+      : info_(std::move(info)), neighbours_(std::move(neighbours)), waiting_(std::move(waiting)) {}
 
   GpuInfo const& info() const override { return info_; }
 
@@ -297,9 +302,12 @@ class CudaGpu final : public Gpu {
 
   Result<std::unique_ptr<GpuSession>> session() override {
     auto session = std::make_unique<CudaSession>(info_);
+    std::scoped_lock lock(*waiting_);
     if (auto const opened = session->open(); !opened) return opened.error();
     return std::unique_ptr<GpuSession>(std::move(session));
   }
+
+  std::unique_lock<std::mutex> hold_still() override { return std::unique_lock(*waiting_); }
 
   Result<IpcHandle> share(std::byte* memory) override {
     cudaIpcMemHandle_t handle;
@@ -337,7 +345,10 @@ class CudaGpu final : public Gpu {
   void close(std::byte* opened) override {
     static_cast<void>(on_device([&] { return cudaIpcCloseMemHandle(opened); }));
   }
-  Status reach(std::string_view uuid) override { return cuda::reach(info_, neighbours_, uuid); }
+  Status reach(std::string_view uuid) override {
+    std::scoped_lock lock(*waiting_);
+    return cuda::reach(info_, neighbours_, uuid);
+  }
   Status see(Gpu& other) override { return reach(other.info().uuid); }
 
  private:
@@ -360,12 +371,14 @@ class CudaGpu final : public Gpu {
 
   template <class Call>
   cudaError_t on_device(Call const& call) const {
+    std::scoped_lock lock(*waiting_);
     auto const e = cudaSetDevice(static_cast<int>(info_.index));
     return e != cudaSuccess ? e : call();
   }
 
   GpuInfo const info_;
   std::vector<cuda::Neighbour> const neighbours_;
+  std::shared_ptr<std::mutex> const waiting_;  // for a device; shared by all GPUs
 };
 
 }  // namespace
@@ -390,11 +403,12 @@ FoundGpus find_gpus() {
     infos.push_back({static_cast<std::uint32_t>(device), properties.name, cuda::uuid_text(properties.uuid), address,
                      properties.totalGlobalMem, static_cast<std::uint32_t>(properties.multiProcessorCount)});
   }
+  auto const waiting = std::make_shared<std::mutex>();
   for (auto const& info : infos) {
     std::vector<cuda::Neighbour> neighbours;
     for (auto const& other : infos)
       if (other.index != info.index) neighbours.push_back({other.index, other.uuid});
-    found.gpus.push_back(std::make_unique<CudaGpu>(info, std::move(neighbours)));
+    found.gpus.push_back(std::make_unique<CudaGpu>(info, std::move(neighbours), waiting));
   }
   if (found.gpus.empty() && found.why_none.empty()) found.why_none = "no GPU: the driver shows none to this process";
   return found;

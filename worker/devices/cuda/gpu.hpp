@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -51,6 +52,7 @@ struct GpuUse {
   double compute_seconds = 0;
   std::uint64_t peer_bytes =
       0;  // read where they lay on other GPUs, or in memory of other processes: counted by who queued it
+  std::uint64_t nccl_bytes = 0;  // of tensors that NCCL added or passed on: counted by who queued it
 };
 
 // When a queue was at work, for a picture of a run: from the session's first work on.
@@ -78,6 +80,10 @@ class GpuSession {
   [[nodiscard]] virtual Status fold(ReduceOp op, Dtype dtype, Folding const& folding, Folder::How how) = 0;
   // On Lane::compute. Errors: also GpuErrc::failed for integers.
   [[nodiscard]] virtual Status step(StepOrder const& order) = 0;
+
+  // The queue itself, for a library that queues work of its own there, before the next mark: a cudaStream_t, or, of a
+  // double, a testing::DoubleQueue*.
+  [[nodiscard]] virtual Result<void*> queue(Lane lane) = 0;
 
   [[nodiscard]] virtual Result<Mark> mark(Lane lane) = 0;
   // What is queued on the lane from now on begins after the mark.
@@ -111,6 +117,11 @@ class Gpu {
   virtual void free_pinned(std::byte* memory) = 0;
 
   [[nodiscard]] virtual Result<std::unique_ptr<GpuSession>> session() = 0;
+
+  // While it is held, no call here makes the driver wait for a device, as allocations do: for whoever starts kernels on
+  // several GPUs that wait for each other, of which the driver might otherwise start some and then wait for them. One
+  // for all GPUs of find_gpus().
+  [[nodiscard]] virtual std::unique_lock<std::mutex> hold_still() = 0;
 
   // Of what allocate() gave. Errors: GpuErrc::failed, where the system has no such handles.
   [[nodiscard]] virtual Result<IpcHandle> share(std::byte* memory) = 0;

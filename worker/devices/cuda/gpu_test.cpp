@@ -127,6 +127,7 @@ struct Rig::Borrowed final : Gpu {
   Result<std::byte*> allocate_pinned(std::uint64_t bytes) override { return gpu.allocate_pinned(bytes); }
   void free_pinned(std::byte* memory) override { gpu.free_pinned(memory); }
   Result<std::unique_ptr<GpuSession>> session() override { return gpu.session(); }
+  std::unique_lock<std::mutex> hold_still() override { return gpu.hold_still(); }
   Result<IpcHandle> share(std::byte* memory) override { return gpu.share(memory); }
   Result<std::byte*> open(IpcHandle const& handle, std::uint64_t bytes) override { return gpu.open(handle, bytes); }
   void close(std::byte* opened) override { gpu.close(opened); }
@@ -274,6 +275,25 @@ TEST_CASE("pinned memory has a bound") {
   auto const refused = pool.take();
   CHECK(refused.error().code == GpuErrc::out_of_memory);
   CHECK(pool.pinned_bytes() == 2 << 20);
+}
+
+TEST_CASE("transfers get half of what is pinned, and runs what they want: also of the other half") {
+  GpuDouble gpu;
+  PinnedPool pool(gpu, 5 << 20);
+  std::vector<PinnedSlot> transfers, runs;
+  for (int n = 0; n < 3; ++n) transfers.push_back(pool.take(PinnedUse::transfer).value());
+  auto const refused = pool.take(PinnedUse::transfer);
+  REQUIRE(refused.has_error());
+  CHECK(refused.error().code == GpuErrc::out_of_memory);
+  CHECK(refused.error().detail ==
+        "all 3 slots of 1 MiB of pinned memory for cuda:0 that transfers may have are in use");
+  for (int n = 0; n < 2; ++n) runs.push_back(pool.take().value());
+  CHECK(pool.take().has_error());
+  transfers.pop_back();
+  runs.push_back(pool.take().value());
+  CHECK(pool.take(PinnedUse::transfer).has_error());
+  runs.pop_back();
+  CHECK(pool.take(PinnedUse::transfer).has_value());
 }
 
 TEST_CASE("what one process shares another one maps, and a handle is held against what is there") {

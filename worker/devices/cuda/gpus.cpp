@@ -23,6 +23,7 @@ void add(GpuUse& sum, GpuUse const& more) {
   sum.out_seconds += more.out_seconds;
   sum.compute_seconds += more.compute_seconds;
   sum.peer_bytes += more.peer_bytes;
+  sum.nccl_bytes += more.nccl_bytes;
 }
 
 }  // namespace

@@ -6,10 +6,11 @@
 
 namespace chorus::devices {
 
-PinnedSlot::PinnedSlot(PinnedSlot&& other) noexcept : pool_(other.pool_), data_(std::exchange(other.data_, nullptr)) {}
+PinnedSlot::PinnedSlot(PinnedSlot&& other) noexcept
+    : pool_(other.pool_), data_(std::exchange(other.data_, nullptr)), use_(other.use_) {}
 
 PinnedSlot::~PinnedSlot() {
-  if (data_ != nullptr) pool_->give_back(data_);
+  if (data_ != nullptr) pool_->give_back(data_, use_);
 }
 
 std::span<std::byte> PinnedSlot::bytes() const { return {data_, PinnedPool::slot_bytes}; }
@@ -19,12 +20,18 @@ PinnedPool::~PinnedPool() {
   for (auto* const slot : free_) gpu_.free_pinned(slot);
 }
 
-Result<PinnedSlot> PinnedPool::take() {
+Result<PinnedSlot> PinnedPool::take(PinnedUse use) {
   std::scoped_lock lock(mutex_);
+  bool const is_transfer = use == PinnedUse::transfer;
+  if (is_transfer && transfers_ == transfers_max() && transfers_max() < slots_max_)
+    return Error(GpuErrc::out_of_memory, "all " + std::to_string(transfers_max()) +
+                                             " slots of 1 MiB of pinned memory for cuda:" +
+                                             std::to_string(gpu_.info().index) + " that transfers may have are in use");
   if (!free_.empty()) {
     auto* const slot = free_.back();
     free_.pop_back();
-    return PinnedSlot(*this, slot);
+    if (is_transfer) ++transfers_;
+    return PinnedSlot(*this, slot, use);
   }
   if (slots_ == slots_max_)
     return Error(GpuErrc::out_of_memory,
@@ -34,11 +41,13 @@ Result<PinnedSlot> PinnedPool::take() {
   if (!made) return made.error();
   ++slots_;
   free_.reserve(slots_);
-  return PinnedSlot(*this, *made);
+  if (is_transfer) ++transfers_;
+  return PinnedSlot(*this, *made, use);
 }
 
-void PinnedPool::give_back(std::byte* data) {
+void PinnedPool::give_back(std::byte* data, PinnedUse use) {
   std::scoped_lock lock(mutex_);
+  if (use == PinnedUse::transfer) --transfers_;
   free_.push_back(data);
 }
 

@@ -3,76 +3,16 @@
 
 #include <doctest/doctest.h>
 
-#include <algorithm>
-#include <cstring>
-#include <memory>
-#include <random>
 #include <string>
 #include <vector>
 
-#include "worker/devices/cuda/testing/gpu_double.hpp"
+#include "worker/devices/cuda/testing/team.hpp"
 
 using namespace chorus;
 using namespace chorus::devices;
 using namespace chorus::devices::testing;
 
 namespace {
-
-using Bytes = std::vector<std::byte>;
-
-// GPUs of one process, each with one tensor and room for another.
-class Team {
- public:
-  explicit Team(std::size_t count, bool has_peer_access = true) {
-    for (std::uint32_t i = 0; i < count; ++i) {
-      auto gpu = std::make_unique<GpuDouble>(i, 64 << 20, i + 1);
-      gpus.push_back(gpu.get());
-      owned_.push_back(std::make_unique<GpuUnit>(std::move(gpu), GpuLimits{.arena_bytes = 32 << 20}));
-      units.push_back(owned_.back().get());
-    }
-    for (auto* const one : gpus)
-      for (auto const* const other : gpus)
-        if (has_peer_access && one != other) one->neighbour(other->info().uuid);
-  }
-
-  // Memory with these bytes on the n-th.
-  Placed put(std::size_t n, Bytes const& bytes) {
-    auto const place = make_room(n, bytes.size());
-    std::ranges::copy(bytes, gpus[n]->behind({place.data, bytes.size()}).begin());
-    return place;
-  }
-  Placed make_room(std::size_t n, std::size_t bytes) {
-    blocks_.push_back(units[n]->acquire(bytes).value());
-    std::ranges::fill(gpus[n]->behind(blocks_.back()->bytes()), std::byte{0x5a});
-    return {units[n], blocks_.back()->bytes().data()};
-  }
-  [[nodiscard]] Bytes get(Placed place, std::size_t bytes) const {
-    auto const n = static_cast<std::size_t>(std::ranges::find(units, place.unit) - units.begin());
-    auto const there = gpus[n]->behind({place.data, bytes});
-    return {there.begin(), there.end()};
-  }
-  [[nodiscard]] std::uint64_t peer_bytes() const {
-    std::uint64_t sum = 0;
-    for (auto* const unit : units) sum += unit->totals().use.peer_bytes;
-    return sum;
-  }
-
-  std::vector<GpuDouble*> gpus;
-  std::vector<GpuUnit*> units;
-
- private:
-  std::vector<std::unique_ptr<GpuUnit>> owned_;
-  std::vector<std::shared_ptr<GpuMemory>> blocks_;
-};
-
-Bytes random_floats(std::size_t count, std::uint64_t seed) {
-  std::mt19937_64 random(seed);
-  std::vector<float> values(count);
-  for (auto& value : values) value = static_cast<float>(static_cast<std::int64_t>(random())) * 1e-18F;
-  Bytes bytes(count * sizeof(float));
-  std::memcpy(bytes.data(), values.data(), bytes.size());
-  return bytes;
-}
 
 constexpr std::size_t count = (1 << 18) + 77;  // no slice ends where another would
 constexpr std::size_t size = count * sizeof(float);

@@ -38,7 +38,7 @@ GpuUse since(GpuUse const& now, GpuUse const& before) {
           now.folded_bytes - before.folded_bytes, now.stepped_bytes - before.stepped_bytes,
           now.kernels - before.kernels,           now.in_seconds - before.in_seconds,
           now.out_seconds - before.out_seconds,   now.compute_seconds - before.compute_seconds,
-          now.peer_bytes - before.peer_bytes};
+          now.peer_bytes - before.peer_bytes,     now.nccl_bytes - before.nccl_bytes};
 }
 
 devices::StepScalars scalars_of(Coefficients const& c) {

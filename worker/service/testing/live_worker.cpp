@@ -41,6 +41,7 @@ WorkerOptions test_options(std::string id, std::uint64_t incarnation) {
   options.tensor_limit_bytes = 8 << 20;
   options.memory_limit_bytes = 256 << 20;
   options.drain_timeout = std::chrono::milliseconds(200);
+  options.nccl_library = "libno-such-nccl.so.2";  // the real one knows no double
   return options;
 }
 

@@ -12,6 +12,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "worker/devices/cuda/testing/double_queue.hpp"
 #include "worker/devices/cuda/testing/step_double.hpp"
 
 namespace chorus::devices::testing {
@@ -38,7 +39,11 @@ std::uint64_t rounded(std::uint64_t bytes) { return (bytes + page - 1) / page * 
 // Work waits in its queue until somebody asks whether a mark is reached: then one thing is done.
 class DoubleSession final : public GpuSession {
  public:
-  DoubleSession(GpuDouble& gpu, std::uint64_t seed) : gpu_(gpu), random_(seed) {}
+  DoubleSession(GpuDouble& gpu, std::uint64_t seed) : gpu_(gpu), random_(seed) {
+    for (auto& queue : queues_) queue.gpu = &gpu;
+  }
+  DoubleSession(DoubleSession const&) = delete;
+  DoubleSession& operator=(DoubleSession const&) = delete;
   ~DoubleSession() override {
     while (do_one()) {}
   }
@@ -50,6 +55,7 @@ class DoubleSession final : public GpuSession {
     of(lane).work.push_back({[this, to, from, bytes] {
                                if (bytes != 0) std::memmove(gpu_.real(to, bytes), gpu_.real(from, bytes), bytes);
                              },
+                             {},
                              {}});
     ++of(lane).queued;
     return ok();
@@ -66,6 +72,7 @@ class DoubleSession final : public GpuSession {
         .work.push_back({[this, op, dtype, sources, destinations, elements, how] {
                            run(op, dtype, sources, destinations, elements, how);
                          },
+                         {},
                          {}});
     ++of(Lane::compute).queued;
     return ok();
@@ -75,9 +82,14 @@ class DoubleSession final : public GpuSession {
     if (auto const works = gpu_.work(); !works) return works;
     use_.stepped_bytes += order.elements * element_bytes(order.wide_gradient ? Dtype::f32 : order.dtype);
     ++use_.kernels;
-    of(Lane::compute).work.push_back({[this, order] { take_step(behind(order)); }, {}});
+    of(Lane::compute).work.push_back({[this, order] { take_step(behind(order)); }, {}, {}});
     ++of(Lane::compute).queued;
     return ok();
+  }
+
+  Result<void*> queue(Lane lane) override {
+    if (auto const works = gpu_.work(); !works) return works.error();
+    return static_cast<void*>(static_cast<DoubleQueue*>(&of(lane)));
   }
 
   Result<Mark> mark(Lane lane) override {
@@ -86,7 +98,7 @@ class DoubleSession final : public GpuSession {
   }
 
   Status follow(Lane lane, Mark mark) override {
-    of(lane).work.push_back({{}, mark});
+    of(lane).work.push_back({{}, {}, mark});
     ++of(lane).queued;
     return ok();
   }
@@ -108,10 +120,19 @@ class DoubleSession final : public GpuSession {
 
  private:
   struct Work {
-    std::function<void()> act;  // null: waits for the mark
+    std::function<void()> act;    // null: waits for the mark
+    std::function<bool()> ready;  // null: at once
     Mark after;
   };
-  struct Queue {
+  struct Queue final : DoubleQueue {
+    void push(std::function<bool()> ready, std::function<void()> act) override {
+      work.push_back({std::move(act), std::move(ready), {}});
+      ++queued;
+    }
+    std::byte* behind(std::byte const* memory, std::uint64_t bytes) override { return gpu->real(memory, bytes); }
+    std::uint32_t device() override { return gpu->info().index; }
+
+    GpuDouble* gpu = nullptr;
     std::deque<Work> work;
     std::uint64_t queued = 0;
     std::uint64_t done = 0;
@@ -128,6 +149,7 @@ class DoubleSession final : public GpuSession {
       if (queue.work.empty()) continue;
       auto const& next = queue.work.front();
       if (!next.act && !is_reached(next.after)) continue;
+      if (next.ready && !next.ready()) continue;
       if (next.act) {
         next.act();
         if (spans_.size() < spans_max) spans_.push_back({static_cast<Lane>(lane), clock_, clock_ + 1, 1});
@@ -211,6 +233,7 @@ void GpuDouble::fail_after(std::int64_t count, GpuErrc how) {
 Status GpuDouble::work() {
   std::scoped_lock lock(mutex_);
   auto const name = "cuda:" + std::to_string(info_.index);
+  if (lost_when_ != nullptr && *lost_when_) lost_ = true;
   if (lost_) return Error(GpuErrc::lost, name + ": the double was lost");
   if (until_failure_ < 0 || until_failure_-- > 0) return ok();
   if (failure_ == GpuErrc::lost) lost_ = true;
@@ -242,7 +265,7 @@ Result<std::uint64_t> GpuDouble::free_bytes() {
 }
 
 Result<std::byte*> GpuDouble::allocate(std::uint64_t bytes) {
-  std::scoped_lock lock(mutex_);
+  std::scoped_lock lock(still_, mutex_);
   if (lost_) return Error(GpuErrc::lost, "the double was lost");
   auto const size = rounded(std::max<std::uint64_t>(bytes, 1));
   std::uint64_t at = 0;
@@ -268,6 +291,7 @@ void GpuDouble::free(std::byte* memory) {
 }
 
 Result<std::byte*> GpuDouble::allocate_pinned(std::uint64_t bytes) {
+  std::scoped_lock lock(still_);
   auto* const memory = new std::byte[bytes];
   std::memset(memory, poison, bytes);
   return memory;

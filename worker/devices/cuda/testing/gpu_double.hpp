@@ -24,6 +24,8 @@ class GpuDouble final : public Gpu {
 
   // Every operation that is queued after the next `count` ones fails; with GpuErrc::lost, all calls from then on.
   void fail_after(std::int64_t count, GpuErrc how);
+  // Lost as soon as this is true, which outlives it: for whoever cannot call it then, as the handler of a signal.
+  void lost_when(std::atomic<bool> const& flag) { lost_when_ = &flag; }
   // Hangs: takes what it is asked to do, and does none of it until it goes on.
   void hang() { hangs_ = true; }
   void go_on() { hangs_ = false; }
@@ -50,6 +52,7 @@ class GpuDouble final : public Gpu {
   Result<std::byte*> allocate_pinned(std::uint64_t bytes) override;
   void free_pinned(std::byte* memory) override;
   Result<std::unique_ptr<GpuSession>> session() override;
+  std::unique_lock<std::mutex> hold_still() override { return std::unique_lock(still_); }
   Result<IpcHandle> share(std::byte* memory) override;
   Result<std::byte*> open(IpcHandle const& handle, std::uint64_t bytes) override;
   void close(std::byte* opened) override;
@@ -77,12 +80,14 @@ class GpuDouble final : public Gpu {
   GpuErrc how_not_open_ = GpuErrc::bad_handle;
   std::vector<std::string> neighbours_;
   std::vector<GpuDouble const*> seen_;
+  std::mutex still_;
   mutable std::mutex mutex_;
   std::map<std::uint64_t, std::uint64_t> used_;  // offset to size
   std::map<std::byte const*, Window> opened_;    // by where it is shown
   std::int64_t until_failure_ = -1;
   GpuErrc failure_ = GpuErrc::failed;
   bool lost_ = false;
+  std::atomic<bool> const* lost_when_ = nullptr;
   std::atomic<std::uint64_t> allocations_{0};
   std::atomic<std::uint64_t> operations_{0};
   std::atomic<bool> hangs_{false};

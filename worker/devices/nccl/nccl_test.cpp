@@ -1,0 +1,303 @@
+// Several GPUs of one worker that sum and spread tensors by NCCL: doubles of both.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "worker/devices/cuda/testing/team.hpp"
+#include "worker/devices/nccl/nccl_teams.hpp"
+#include "worker/devices/nccl/testing/double_library.hpp"
+
+using namespace chorus;
+using namespace chorus::devices;
+using namespace chorus::devices::testing;
+
+namespace {
+
+constexpr std::size_t count = (1 << 18) + 77;
+constexpr std::size_t size = count * sizeof(float);
+
+// What was said, from whatever thread.
+struct Said {
+  std::mutex mutex;
+  std::string lines;
+  [[nodiscard]] bool holds(std::string const& text) {
+    std::scoped_lock lock(mutex);
+    return lines.find(text) != std::string::npos;
+  }
+};
+
+// GPUs that do not see each other's memory, which NCCL does not need, with a tensor of floats on each.
+struct Worker {
+  explicit Worker(std::size_t gpus, std::chrono::milliseconds nccl_patience = patience)
+      : team(gpus, false), nccl(NcclLibrary::load(NCCL_DOUBLE).value(), tell(said), nccl_patience) {
+    for (std::size_t n = 0; n < gpus; ++n) tensors.push_back(team.put(n, random_floats(count, n)));
+    result = team.make_room(1, size);
+  }
+
+  bool get_ready() {
+    if (!nccl.ready(team.units)) static_cast<void>(nccl.settled(std::chrono::steady_clock::now() + patience));
+    return nccl.ready(team.units);
+  }
+  [[nodiscard]] Status sum() { return nccl.reduce(ReduceOp::sum, Dtype::f32, tensors, result, count); }
+  // In this order.
+  [[nodiscard]] Bytes sum_of(std::vector<std::size_t> const& order) const {
+    std::vector<float> sum(count);
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      auto const bytes = random_floats(count, order[i]);
+      for (std::size_t e = 0; e < count; ++e) {
+        float value = 0;
+        std::memcpy(&value, bytes.data() + e * sizeof value, sizeof value);
+        sum[e] = i == 0 ? value : sum[e] + value;
+      }
+    }
+    Bytes bytes(size);
+    std::memcpy(bytes.data(), sum.data(), size);
+    return bytes;
+  }
+
+  static constexpr std::chrono::seconds patience{20};
+  std::shared_ptr<Said> const said = std::make_shared<Said>();
+  Team team;
+  std::vector<Placed> tensors;
+  Placed result;
+  NcclTeams nccl;
+
+ private:
+  static NcclTeams::Tell tell(std::shared_ptr<Said> const& said) {
+    return [said](std::string const& line, bool) {
+      std::scoped_lock lock(said->mutex);
+      said->lines += line + "\n";
+    };
+  }
+};
+
+}  // namespace
+
+TEST_CASE("no NCCL is an answer, and so is a library that is something else") {
+  auto const none = NcclLibrary::load("libno-such-nccl.so.2");
+  REQUIRE(none.has_error());
+  CHECK(none.error().code == NcclErrc::no_library);
+  CHECK(none.error().detail.find("libno-such-nccl.so.2") != std::string::npos);
+  auto const other = NcclLibrary::load("libm.so.6");
+  REQUIRE(other.has_error());
+  CHECK(other.error().code == NcclErrc::no_nccl);
+  CHECK(other.error().detail == "libm.so.6 has no ncclGetVersion");
+  CHECK(NcclLibrary::load(NCCL_DOUBLE).value()->version() == "2.21.5");
+}
+
+TEST_CASE("NCCL is for what it does as this worker does: not for halves, nor for the least of floats") {
+  for (auto const dtype : {Dtype::f64, Dtype::f32, Dtype::i64, Dtype::u8}) {
+    CHECK(NcclTeams::has(ReduceOp::sum, dtype));
+    CHECK(NcclTeams::has(ReduceOp::prod, dtype));
+  }
+  for (auto const dtype : {Dtype::f16, Dtype::bf16, Dtype::i16, Dtype::u16})
+    for (auto const op : all_reduce_ops) CHECK_FALSE(NcclTeams::has(op, dtype));
+  CHECK(NcclTeams::has(ReduceOp::max, Dtype::i32));
+  CHECK_FALSE(NcclTeams::has(ReduceOp::max, Dtype::f32));
+  CHECK_FALSE(NcclTeams::has(ReduceOp::bor, Dtype::u32));
+}
+
+TEST_CASE("GPUs sum and spread by NCCL, in its order, and what they did is counted") {
+  NcclDouble const library;
+  for (std::size_t const gpus : {2u, 3u, 8u}) {
+    Worker worker(gpus);
+    REQUIRE(worker.get_ready());
+    CHECK(worker.said->holds("NCCL sums and spreads tensors of one name on cuda:0, cuda:1"));
+    std::reverse(worker.tensors.begin(), worker.tensors.end());  // it does not matter who is named first
+    REQUIRE(worker.sum().has_value());
+    std::vector<std::size_t> backwards;
+    for (auto n = gpus; n-- > 0;) backwards.push_back(n);
+    auto const sum = worker.sum_of(backwards);
+    CHECK((worker.team.get(worker.result, size) == sum));
+    for (std::size_t n = 0; n < gpus; ++n)
+      CHECK((worker.team.get(worker.tensors[n], size) == random_floats(count, gpus - 1 - n)));
+
+    std::vector<Placed> everywhere;
+    for (std::size_t n = 0; n < gpus; ++n) everywhere.push_back(worker.team.make_room(n, size));
+    REQUIRE(worker.nccl.broadcast(worker.result, everywhere, size).has_value());
+    for (auto const& place : everywhere) CHECK((worker.team.get(place, size) == sum));
+    for (auto* const unit : worker.team.units) CHECK(unit->totals().use.nccl_bytes == 2 * size);
+  }
+  CHECK(library.open_communicators() == 0);
+  CHECK(library.stuck() == 0);
+}
+
+TEST_CASE("every dtype and operation that NCCL has, by the numbers of its interface") {
+  NcclDouble const library;
+  Worker worker(2);
+  REQUIRE(worker.get_ready());
+  for (auto const dtype : all_dtypes)
+    for (auto const op : all_reduce_ops) {
+      if (!NcclTeams::has(op, dtype)) continue;
+      INFO(std::string(name(op)), " of ", std::string(name(dtype)));
+      constexpr std::size_t elements = 1001;
+      auto const bytes = elements * element_bytes(dtype);
+      // As floats these are ordinary numbers.
+      Bytes one(bytes, std::byte{0x41}), other(bytes, std::byte{0x3f});
+      std::vector<Placed> const sources{worker.team.put(0, one), worker.team.put(1, other)};
+      std::vector<std::byte const*> const at_home{sources[0].data, worker.team.put(0, other).data};
+      auto const result = worker.team.make_room(0, bytes), expected = worker.team.make_room(0, bytes);
+      auto* const destination = expected.data;
+      REQUIRE(worker.nccl.reduce(op, dtype, sources, result, elements).has_value());
+      REQUIRE(worker.team.units[0]
+                  ->fold(op, dtype, {at_home.data(), at_home.size(), &destination, 1, elements})
+                  .has_value());
+      CHECK((worker.team.get(result, bytes) == worker.team.get(expected, bytes)));
+    }
+}
+
+TEST_CASE("nobody waits while communicators are made, nor where that fails") {
+  NcclDouble const library;
+  {
+    library.hold(true);
+    Worker worker(2);
+    CHECK_FALSE(worker.nccl.ready(worker.team.units));
+    CHECK_FALSE(worker.nccl.ready(worker.team.units));
+    auto const early = worker.sum();
+    REQUIRE(early.has_error());
+    CHECK(early.error().code == GpuErrc::unavailable);
+    library.hold(false);
+    CHECK(worker.get_ready());
+  }
+  library.fail_after(0);
+  Worker worker(2);
+  CHECK_FALSE(worker.get_ready());
+  CHECK(worker.said->holds("NCCL is not used for cuda:0, cuda:1: ncclCommInitAll: unhandled cuda error"));
+  CHECK(library.open_communicators() == 0);
+}
+
+TEST_CASE(
+    "whichever call of NCCL fails, the error has the device and its words, nothing hangs, and NCCL is left alone") {
+  NcclDouble const library;
+  int calls = 0;
+  {
+    Worker worker(3);
+    REQUIRE(worker.get_ready());
+    library.fail_after(-1);
+    REQUIRE(worker.sum().has_value());
+    calls = library.calls();
+    REQUIRE(calls > 5);
+  }
+  for (int nth = 0; nth < calls; ++nth) {
+    INFO(nth);
+    Worker worker(3);
+    REQUIRE(worker.get_ready());
+    library.fail_after(nth);
+    auto const failed = worker.sum();
+    library.fail_after(-1);
+    REQUIRE(failed.has_error());
+    CHECK(failed.error().code == GpuErrc::failed);
+    CHECK(failed.error().detail.starts_with("cuda:"));
+    CHECK(failed.error().detail.find("nccl") != std::string::npos);
+    CHECK(failed.error().detail.find("unhandled cuda error (run with") != std::string::npos);
+    CHECK(worker.said->holds("NCCL is not used any more: " + failed.error().detail));
+    CHECK_FALSE(worker.nccl.ready(worker.team.units));
+    CHECK(worker.sum().error().code == GpuErrc::unavailable);
+    CHECK(library.open_communicators() == 0);
+    CHECK(library.stuck() == 0);
+    CHECK_FALSE(worker.team.units[0]->lost());
+    // The queues are free, and the tensors what they were.
+    for (std::size_t n = 0; n < 3; ++n) {
+      Bytes bytes(size);
+      REQUIRE(worker.team.units[n]->download(bytes, worker.tensors[n].data).has_value());
+      CHECK((bytes == random_floats(count, n)));
+    }
+  }
+}
+
+TEST_CASE("what NCCL says later ends the collective: kernels that would never end are aborted before anybody waits") {
+  NcclDouble const library;
+  Worker worker(2);
+  REQUIRE(worker.get_ready());
+  library.jam(true);
+  auto const failed = worker.sum();
+  REQUIRE(failed.has_error());
+  CHECK(failed.error().detail == "cuda:0: ncclReduce: remote process exited or there was a network error");
+  CHECK(library.stuck() == 0);
+  CHECK(library.open_communicators() == 0);
+}
+
+TEST_CASE("a collective that does not end is one that has failed") {
+  NcclDouble const library;
+  Worker worker(2, std::chrono::milliseconds(20));
+  REQUIRE(worker.get_ready());
+  library.jam(false);
+  CHECK(worker.sum().error().detail == "cuda:0, cuda:1: ncclReduce took longer than 20 ms");
+  CHECK(library.stuck() == 0);
+  CHECK(library.open_communicators() == 0);
+}
+
+TEST_CASE("communicators that come when nobody wants them any more are ended") {
+  NcclDouble const library;
+  std::jthread later;
+  {
+    library.hold(true);
+    Worker worker(2);
+    CHECK_FALSE(worker.nccl.ready(worker.team.units));
+    later = std::jthread([&library] { library.hold(false); });
+  }
+  CHECK(library.open_communicators() == 0);
+}
+
+TEST_CASE("a GPU that fails while NCCL works there is named, and NCCL is left alone") {
+  NcclDouble const library;
+  for (auto const how : {GpuErrc::failed, GpuErrc::lost})
+    for (int const call : {2, 3}) {  // a session and its queue are there by then
+      Worker worker(2);
+      REQUIRE(worker.get_ready());
+      worker.team.gpus[1]->fail_after(call, how);
+      auto const failed = worker.sum();
+      REQUIRE(failed.has_error());
+      CHECK(failed.error().code == how);
+      CHECK(failed.error().detail.starts_with("cuda:1"));
+      CHECK(worker.team.units[1]->lost().has_value() == (how == GpuErrc::lost));
+      CHECK_FALSE(worker.nccl.ready(worker.team.units));
+      CHECK(library.stuck() == 0);
+      CHECK(library.open_communicators() == 0);
+    }
+}
+
+TEST_CASE("a GPU that refuses before NCCL was asked is the error of that call alone") {
+  NcclDouble const library;
+  Worker worker(2);
+  REQUIRE(worker.get_ready());
+  worker.team.gpus[0]->fail_after(0, GpuErrc::failed);
+  CHECK(worker.sum().error().code == GpuErrc::failed);
+  worker.team.gpus[0]->fail_after(-1, GpuErrc::failed);
+  CHECK(worker.nccl.ready(worker.team.units));
+  CHECK(worker.sum().has_value());
+}
+
+TEST_CASE("while communicators are made for some GPUs, others do not begin either") {
+  NcclDouble const library;
+  Worker worker(3);
+  std::vector<GpuUnit*> const two{worker.team.units[0], worker.team.units[1]};
+  REQUIRE(worker.get_ready());
+  library.hold(true);
+  CHECK_FALSE(worker.nccl.ready(two));
+  CHECK_FALSE(worker.nccl.ready(worker.team.units));
+  CHECK(worker.sum().error().code == GpuErrc::unavailable);
+  library.hold(false);
+  REQUIRE(worker.nccl.settled(std::chrono::steady_clock::now() + Worker::patience));
+  CHECK(worker.nccl.ready(two));
+  CHECK(worker.sum().has_value());
+}
+
+TEST_CASE("sets of GPUs have communicators of their own, up to a bound") {
+  NcclDouble const library;
+  Worker worker(8);
+  for (std::size_t gpus = 0; gpus < NcclTeams::teams_max + 2; ++gpus) {
+    std::vector<GpuUnit*> const two{worker.team.units[gpus % 8], worker.team.units[(gpus % 8 + 1 + gpus / 8) % 8]};
+    static_cast<void>(worker.nccl.ready(two));
+    REQUIRE(worker.nccl.settled(std::chrono::steady_clock::now() + Worker::patience));
+    CHECK(worker.nccl.ready(two) == (gpus < NcclTeams::teams_max));
+  }
+  CHECK(library.open_communicators() == 2 * NcclTeams::teams_max);
+}
