@@ -105,7 +105,7 @@ struct Collective {
   std::vector<std::uint32_t> algorithm_shape;
   std::optional<std::string> local_algorithm;  // where a worker has several tensors of the name
   std::string reason;
-  std::vector<Considered> considered;  // the cheapest way of each of ten algorithms, and what was chosen; all: a plan
+  std::vector<Considered> considered;  // the cheapest way of each of at most ten algorithms, and the chosen one
   double predicted_seconds = 0;
   LowerBound lower_bound;
   std::string created_at;           // RFC 3339, for people

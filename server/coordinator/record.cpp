@@ -5,6 +5,7 @@
 
 #include "collectives/core/assert.hpp"
 #include "http/trace_context.hpp"
+#include "server/coordinator/run_ranks.hpp"
 #include "server/planning/explain.hpp"
 
 namespace chorus::coordinator {
@@ -36,9 +37,15 @@ void Record::plan(api::Group const& group, Admitted const& admitted, model::Choi
   view_.root = choice.spec.root;
   view_.arity = choice.spec.arity;
   view_.algorithm_shape = choice.spec.shape;
-  // In one memory all algorithms move the same bytes; centralized does it in the fewest passes over the sum.
-  if (admitted.contributions > 0)
-    view_.local_algorithm = view_.request.local_algorithm == "auto" ? "centralized" : view_.request.local_algorithm;
+  // In one memory all algorithms move the same bytes; centralized does it in the fewest passes over the sum. GPUs of a
+  // worker may add in another order than that: then it stays open.
+  if (admitted.contributions > 0) {
+    bool const is_open = std::ranges::any_of(admitted.devices, [this](auto const& devices) {
+      return devices && may_add_in_any_order(view_.request, *devices);
+    });
+    bool const is_chosen = view_.request.local_algorithm == "auto" && !is_open;
+    view_.local_algorithm = is_chosen ? "centralized" : view_.request.local_algorithm;
+  }
   has_one_result_ =
       choice.spec.op == Op::all_reduce || choice.spec.op == Op::broadcast || choice.spec.op == Op::all_gather;
   view_.reason = choice.reason;

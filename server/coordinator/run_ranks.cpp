@@ -7,17 +7,13 @@
 #include "collectives/core/op.hpp"
 
 namespace chorus::coordinator {
-namespace {
-
-// What a rank has on several GPUs is added there, whatever the algorithm. One that does not keep the worker's order
-// says that any order will do, in words that workers of earlier releases know.
+// What is added there is added whatever the algorithm. One that does not keep the worker's order says that any order
+// will do, in words that workers of earlier releases know.
 bool may_add_in_any_order(api::CollectiveRequest const& request, std::string const& devices) {
   auto const op = parse_op(request.op);
   return op && reduces(*op) && !request.reproducible && request.local_algorithm == "auto" &&
          devices.find(',') != std::string::npos && devices.find("cpu") == std::string::npos;
 }
-
-}  // namespace
 
 RunRanks::RunRanks(api::Group const& group, model::Wish const& wish)
     : member_of_(group.members.size()), run_rank_(group.members.size()) {
@@ -55,7 +51,9 @@ api::RunRequest RunRanks::request(std::uint32_t rank, api::Group const& group, a
   request.parts = admitted.tensors[rank];
   request.contributions = admitted.contributions;
   request.local_algorithm = collective.local_algorithm.value_or("centralized");
-  if (may_add_in_any_order(collective.request, admitted.devices[rank].value_or(""))) request.local_algorithm = "ring";
+  if (request.local_algorithm == "auto")
+    request.local_algorithm =
+        may_add_in_any_order(collective.request, admitted.devices[rank].value_or("")) ? "ring" : "centralized";
   request.reduce = collective.request.reduce;
   request.in_place = collective.request.in_place;
   request.schedule = collective.request.schedule;

@@ -14,6 +14,10 @@
 
 namespace chorus::coordinator {
 
+// Whether what a rank has on these devices ("cuda:0,cuda:1") may be added there in any order: on several GPUs, of a
+// request that leaves it open.
+[[nodiscard]] bool may_add_in_any_order(api::CollectiveRequest const& request, std::string const& devices);
+
 // A group's ranks follow localities, and change with them. What is to be reproducible is reduced in the order of the
 // workers' names instead, except in reduce_scatter, where a rank is also the number of a block, and stays.
 class RunRanks {

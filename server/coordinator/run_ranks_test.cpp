@@ -41,7 +41,7 @@ std::string local_algorithm(std::string const& devices, void (*change)(api::Coll
   auto const group = group_of({"a"});
   api::Collective collective;
   collective.request.op = "all_reduce";
-  collective.local_algorithm = "centralized";  // as in the record of what is "auto"
+  collective.local_algorithm = "auto";  // as in the record where some rank has several GPUs
   change(collective);
   Admitted admitted;
   admitted.versions = {2};

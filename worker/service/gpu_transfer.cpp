@@ -140,41 +140,57 @@ awaitable<Status> move_in(devices::GpuUnit& gpu, std::byte* to, std::span<std::b
 
 // A download that is under way.
 struct Reading {
-  Reading(std::shared_ptr<tensors::Block const> b, std::span<std::byte const> part) : block(std::move(b)), left(part) {}
+  Reading(std::shared_ptr<tensors::Block const> b, std::span<std::byte const> part, tensors::Pool& p)
+      : block(std::move(b)), left(part), pool(p) {}
 
   std::shared_ptr<tensors::Block const> block;
   std::span<std::byte const> left;  // on the GPU
-  std::deque<std::string> pieces;   // that have come from there
+  tensors::Pool& pool;
+  struct Piece {
+    std::shared_ptr<tensors::Block> buffer;
+    std::size_t bytes;
+  };
+  std::deque<Piece> pieces;  // that have come from there
 };
 
 // The next pieces, one arriving while the one before is put where it waits for the client.
 awaitable<Status> move_out(std::shared_ptr<Reading> reading) {
-  if (reading->left.empty()) co_return ok();
-  auto const opened = co_await open_shuttle(*reading->block->gpu(), Lane::out, 2);
+  std::vector<Reading::Piece> next;
+  for (auto left = reading->left.size(); left != 0 && next.size() < 2; left -= next.back().bytes) {
+    auto const bytes = std::min<std::size_t>(left, PinnedPool::slot_bytes);
+    auto buffer = reading->pool.acquire(bytes);
+    if (!buffer && next.empty()) co_return buffer.error();
+    if (!buffer) break;
+    next.push_back({std::move(*buffer), bytes});
+  }
+  if (next.empty()) co_return ok();
+  auto const opened = co_await open_shuttle(*reading->block->gpu(), Lane::out, next.size());
   if (!opened) co_return opened.error();
   auto const& shuttle = *opened;
-  std::vector<std::size_t> sizes;
-  for (std::size_t n = 0; n < shuttle->slots() && !reading->left.empty(); ++n) {
-    sizes.push_back(std::min<std::uint64_t>(reading->left.size(), PinnedPool::slot_bytes));
-    auto const queued = shuttle->move(n, shuttle->slot(n).data(), reading->left.data(), sizes.back());
+  next.resize(std::min(next.size(), shuttle->slots()));
+  for (std::size_t n = 0; n < next.size(); ++n) {
+    auto const queued = shuttle->move(n, shuttle->slot(n).data(), reading->left.data(), next[n].bytes);
     if (!queued) co_return queued;
-    reading->left = reading->left.subspan(sizes.back());
+    reading->left = reading->left.subspan(next[n].bytes);
   }
-  for (std::size_t n = 0; n < sizes.size(); ++n) {
+  for (std::size_t n = 0; n < next.size(); ++n) {
     if (auto const there = co_await moved(shuttle, n); !there) co_return there;
-    reading->pieces.emplace_back(reinterpret_cast<char const*>(shuttle->slot(n).data()), sizes[n]);
+    std::memcpy(next[n].buffer->data(), shuttle->slot(n).data(), next[n].bytes);
+    reading->pieces.push_back(std::move(next[n]));
   }
   co_return ok();
 }
 
 awaitable<std::string> next_piece(std::shared_ptr<Reading> reading) {
   if (reading->pieces.empty())
-    if (auto const status = co_await move_out(reading); !status)
+    if (auto const status = co_await move_out(reading); !status) {
       spdlog::error("a tensor was sent in part: {}", status.error().detail);
+      reading->left = {};  // nothing goes out that lies behind a gap
+    }
   if (reading->pieces.empty()) co_return std::string();
-  auto piece = std::move(reading->pieces.front());
+  auto const piece = std::move(reading->pieces.front());
   reading->pieces.pop_front();
-  co_return piece;
+  co_return std::string(reinterpret_cast<char const*>(piece.buffer->data()), piece.bytes);
 }
 
 }  // namespace
@@ -221,8 +237,8 @@ awaitable<Checked<std::string>> receive_on_gpu(http::Body& body, std::shared_ptr
 }
 
 awaitable<Checked<http::Stream>> stream_from_gpu(std::shared_ptr<tensors::Block const> block,
-                                                 std::span<std::byte const> bytes) {
-  auto const reading = std::make_shared<Reading>(std::move(block), bytes);
+                                                 std::span<std::byte const> bytes, tensors::Pool& pool) {
+  auto const reading = std::make_shared<Reading>(std::move(block), bytes, pool);
   if (auto const status = co_await move_out(reading); !status) co_return to_problem(status.error());
   co_return http::Stream([reading] { return next_piece(reading); });
 }

@@ -32,10 +32,10 @@ namespace chorus::service {
                                                                                 tensors::Pool& pool, Helper& helper);
 
 // These bytes of the block, which lies on a GPU, as they are asked for, two pieces at a time. Resumes when the first
-// ones are there. Where the device fails later, the stream ends too soon, and the log says why. Problems: as
-// receive_on_gpu.
+// ones are there. Where the device fails later, the stream ends too soon, and the log says why. The pool, which has the
+// memory for these pieces, outlives the stream. Problems: as receive_on_gpu.
 [[nodiscard]] boost::asio::awaitable<http::Checked<http::Stream>> stream_from_gpu(
-    std::shared_ptr<tensors::Block const> block, std::span<std::byte const> bytes);
+    std::shared_ptr<tensors::Block const> block, std::span<std::byte const> bytes, tensors::Pool& pool);
 
 // Of a block wherever it lies; waits for the device, on the helper thread. Errors: GpuErrc.
 [[nodiscard]] Result<Digest> digest_of(tensors::Block const& block, DigestAlgorithm algorithm);

@@ -30,7 +30,8 @@ bool range_applies(http::Request const& request, std::string_view etag) {
 }
 
 // 200 or 206 with the bytes, or 416; what is on a GPU is streamed.
-awaitable<http::Response> content(http::Request const& request, tensors::Tensor tensor, std::string etag) {
+awaitable<http::Response> content(http::Request const& request, tensors::Tensor tensor, std::string etag,
+                                  tensors::Pool& pool) {
   http::Response response(200);
   auto bytes = tensor.data->bytes();
   auto const range = single_field(request.fields, "Range");
@@ -53,7 +54,7 @@ awaitable<http::Response> content(http::Request const& request, tensors::Tensor 
   } else if (tensor.data->gpu() == nullptr) {
     response.payload = {tensor.data, bytes};
   } else {
-    auto stream = co_await stream_from_gpu(tensor.data, bytes);
+    auto stream = co_await stream_from_gpu(tensor.data, bytes, pool);
     if (!stream) co_return stream.error();
     response.stream = std::move(*stream);
     response.stream_length = bytes.size();
@@ -112,7 +113,7 @@ awaitable<http::Response> TensorRoutes::get(http::Request const& request) {
     co_return unchanged;
   }
 
-  auto response = co_await content(request, *tensor, etag);
+  auto response = co_await content(request, *tensor, etag, pool_);
   if (response.status >= 400) co_return response;
   describe(*tensor, identity_, response.fields);
   auto const wish = request.fields.find("Want-Repr-Digest");

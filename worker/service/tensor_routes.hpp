@@ -8,11 +8,11 @@
 
 namespace chorus::service {
 
-// On the control thread. Store, helper and identity outlive it, and it outlives the server's stop().
+// On the control thread. Store, pool, helper and identity outlive it, and it outlives the server's stop().
 class TensorRoutes {
  public:
-  TensorRoutes(tensors::Store& store, Helper& helper, Identity const& identity)
-      : store_(store), helper_(helper), identity_(identity) {}
+  TensorRoutes(tensors::Store& store, tensors::Pool& pool, Helper& helper, Identity const& identity)
+      : store_(store), pool_(pool), helper_(helper), identity_(identity) {}
 
   void add_to(http::Router& router);
 
@@ -22,6 +22,7 @@ class TensorRoutes {
   boost::asio::awaitable<http::Response> erase(http::Request const& request);
 
   tensors::Store& store_;
+  tensors::Pool& pool_;
   Helper& helper_;
   Identity const& identity_;
 };

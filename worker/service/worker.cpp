@@ -273,7 +273,7 @@ void Worker::report(api::Trouble trouble) {
 void Worker::add_routes() {
   health_routes_.emplace(identity_, gpus_, metrics::this_build().version,
                          HealthRoutes::Sources{[this] { return unready(); }, [this] { return metrics_text(); }});
-  tensor_routes_.emplace(store_, helper_, identity_);
+  tensor_routes_.emplace(store_, pool_, helper_, identity_);
   tensor_upload_.emplace(store_, pool_, gpus_, clients_, helper_, identity_, options_.tensor_limit_bytes);
   parameters_ = std::make_unique<ParameterService>(ParameterService::Parts{
       executor_, client_, checksums_of(options_.link_checksum), pool_, &gpus_, helper_, identity_, metrics_,

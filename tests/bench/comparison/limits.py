@@ -29,6 +29,7 @@ def table(found):
         if line["what"] == "exchange":
             what = f"bare exchange of {line['bytes']} bytes over loopback TCP, connections: {line['connections']}"
         else:
-            what = f"bare all_reduce between two processes, {readable_size(line['bytes'])}, {line['stores']} stores"
+            how = "a cache line each way" if line["stores"] == "line" else f"{line['stores']} stores"
+            what = f"bare all_reduce between two processes, {readable_size(line['bytes'])}, {how}"
         rows.append([what, f"{line['us']:.2f}", "us"])
     return ["what", "figure", "unit"], rows

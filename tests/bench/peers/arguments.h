@@ -13,6 +13,16 @@ static inline char const* argument(int argc, char** argv, char const* name, char
   return otherwise;
 }
 
+/* Ends the program with status 2 where the flag is not given. */
+static inline char const* needed_argument(int argc, char** argv, char const* name) {
+  char const* const value = argument(argc, argv, name, NULL);
+  if (value == NULL) {
+    fprintf(stderr, "%s is needed\n", name);
+    exit(2);
+  }
+  return value;
+}
+
 /* Ends the program with status 2 where the text is not a number. */
 static inline double number_of(char const* name, char const* text) {
   char* end = NULL;

@@ -4,9 +4,9 @@
  *
  * For every size an all_reduce of floats in shared memory: each process adds half of both inputs into both outputs, with
  * ordinary stores and past the caches, between two barriers at which they spin. As where libraries are measured, two
- * inputs alternate, and the result is compared after each iteration: the caches hold no more than they do there. Then an exchange of 68 bytes each way over
- * loopback TCP, polled, with one connection for both directions and with one for each. Prints a JSON line for each,
- * medians of the slower process. */
+ * inputs alternate, and the result is compared after each iteration: the caches hold no more than they do there. Then an
+ * all_reduce of 4 bytes by one cache line each way, and an exchange of 68 bytes each way over loopback TCP, polled, with
+ * one connection for both directions and with one for each. Prints a JSON line for each, medians of the slower process. */
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -110,6 +110,33 @@ static void all_reduce(struct board* board, int rank, char* memory, size_t bytes
            bytes, median * 1e6);
 }
 
+struct line {
+  _Alignas(64) atomic_uint number;
+  float value;
+};
+
+static void all_reduce_by_lines(struct board* board, int rank, struct line lines[2], double seconds) {
+  static double took[iterations_max];
+  size_t const iterations = 100 + (size_t)(seconds * 1e5);
+  size_t count = 0;
+  for (; count < iterations && count < iterations_max; ++count) {
+    meet(board);
+    double const begin = now_seconds();
+    lines[1 - rank].value = (float)(count + (size_t)rank);
+    atomic_store_explicit(&lines[1 - rank].number, (unsigned)count + 1, memory_order_release);
+    while (atomic_load_explicit(&lines[rank].number, memory_order_acquire) != (unsigned)count + 1) {
+    }
+    float const sum = lines[rank].value + (float)(count + (size_t)rank);
+    took[count] = now_seconds() - begin;
+    if (sum != (float)(2 * count + 1)) {
+      fprintf(stderr, "wrong sum\n");
+      exit(1);
+    }
+  }
+  double const median = settle(board, rank, took, count);
+  if (rank == 0) printf("{\"what\":\"all_reduce\",\"stores\":\"line\",\"bytes\":4,\"us\":%.2f}\n", median * 1e6);
+}
+
 static void connect_pair(int pair[2]) {
   int const listener = socket(AF_INET, SOCK_STREAM, 0);
   struct sockaddr_in address = loopback(0);
@@ -160,6 +187,7 @@ int main(int argc, char** argv) {
     if (bytes > largest) largest = bytes;
   }
   char* const memory = shared_pages(6 * (largest + 4096));
+  struct line* const lines = shared_pages(2 * sizeof *lines);
   fflush(stdout);
   pid_t const child = fork();
   if (child < 0) end_with("fork");
@@ -168,6 +196,7 @@ int main(int argc, char** argv) {
   for (char* size = strtok_r(rest, ",", &rest); size != NULL; size = strtok_r(NULL, ",", &rest))
     for (int streams = 0; streams < 2; ++streams)
       all_reduce(board, rank, memory, (size_t)number_of("--bytes", size) / 64 * 64, seconds, streams == 1);
+  all_reduce_by_lines(board, rank, lines, seconds);
   exchange(board, rank, both[rank], both[rank], 1, seconds);
   exchange(board, rank, rank == 0 ? both[0] : there[0], rank == 0 ? there[1] : both[1], 2, seconds);
   if (rank == 1) return 0;

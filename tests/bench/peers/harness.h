@@ -150,7 +150,7 @@ static inline void measure_all(int argc, char** argv, struct peer const* peer, u
   harness.iterations_max = (size_t)number_argument(argc, argv, "--iterations", "10000");
   harness.warmup_max = (size_t)number_argument(argc, argv, "--warmup", "5");
   harness.line =
-      start_line_open(argument(argc, argv, "--shared", "start-line"), ranks, peer->blocks, harness.iterations_max);
+      start_line_open(needed_argument(argc, argv, "--shared"), ranks, peer->blocks, harness.iterations_max);
   char* const sizes = strdup(argument(argc, argv, "--bytes", "4"));
   char* rest = sizes;
   for (char* size = strtok_r(rest, ",", &rest); size != NULL; size = strtok_r(NULL, ",", &rest))

@@ -2,6 +2,7 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <utility>
@@ -17,6 +18,10 @@ constexpr unsigned blocks_per_multiprocessor = 8;
 // Marks of a lane that have a place of their own. An older one is answered for by the one that took its place, which
 // comes later.
 constexpr std::size_t marks_kept = 64;
+
+// Starting what several GPUs do together takes less, and so do the calls that it keeps away, while everything works.
+constexpr std::chrono::milliseconds patience_with_calls{100};
+constexpr std::chrono::seconds patience_with_still{2};
 
 GpuErrc kind_of(cudaError_t error) {
   switch (error) {
@@ -267,7 +272,7 @@ class CudaSession final : public GpuSession {
 
 class CudaGpu final : public Gpu {
  public:
-  CudaGpu(GpuInfo info, std::vector<cuda::Neighbour> neighbours, std::shared_ptr<std::mutex> waiting)
+  CudaGpu(GpuInfo info, std::vector<cuda::Neighbour> neighbours, std::shared_ptr<std::shared_timed_mutex> waiting)
       : info_(std::move(info)), neighbours_(std::move(neighbours)), waiting_(std::move(waiting)) {}
 
   GpuInfo const& info() const override { return info_; }
@@ -290,8 +295,10 @@ class CudaGpu final : public Gpu {
   }
 
   Result<std::byte*> allocate_pinned(std::uint64_t bytes) override {
+    std::shared_lock const lock(*waiting_, patience_with_still);
+    if (!lock) return held_still();
     void* memory = nullptr;
-    if (auto const e = on_device([&] { return cudaHostAlloc(&memory, bytes, cudaHostAllocPortable); });
+    if (auto const e = now_on_device([&] { return cudaHostAlloc(&memory, bytes, cudaHostAllocPortable); });
         e != cudaSuccess)
       return error_of(info_, ("cudaHostAlloc of " + std::to_string(bytes) + " bytes").c_str(), e);
     return static_cast<std::byte*>(memory);
@@ -302,12 +309,15 @@ class CudaGpu final : public Gpu {
 
   Result<std::unique_ptr<GpuSession>> session() override {
     auto session = std::make_unique<CudaSession>(info_);
-    std::scoped_lock lock(*waiting_);
+    std::shared_lock const lock(*waiting_, patience_with_still);
+    if (!lock) return held_still();
     if (auto const opened = session->open(); !opened) return opened.error();
     return std::unique_ptr<GpuSession>(std::move(session));
   }
 
-  std::unique_lock<std::mutex> hold_still() override { return std::unique_lock(*waiting_); }
+  std::unique_lock<std::shared_timed_mutex> hold_still() override {
+    return std::unique_lock(*waiting_, patience_with_calls);
+  }
 
   Result<IpcHandle> share(std::byte* memory) override {
     cudaIpcMemHandle_t handle;
@@ -346,7 +356,7 @@ class CudaGpu final : public Gpu {
     static_cast<void>(on_device([&] { return cudaIpcCloseMemHandle(opened); }));
   }
   Status reach(std::string_view uuid) override {
-    std::scoped_lock lock(*waiting_);
+    std::shared_lock const lock(*waiting_);
     return cuda::reach(info_, neighbours_, uuid);
   }
   Status see(Gpu& other) override { return reach(other.info().uuid); }
@@ -369,16 +379,25 @@ class CudaGpu final : public Gpu {
     return base + size - pointer;
   }
 
+  [[nodiscard]] Error held_still() const {
+    return {GpuErrc::unavailable,
+            "cuda:" + std::to_string(info_.index) + ": NCCL has had the GPUs to itself for too long"};
+  }
+
   template <class Call>
   cudaError_t on_device(Call const& call) const {
-    std::scoped_lock lock(*waiting_);
+    std::shared_lock const lock(*waiting_);
+    return now_on_device(call);
+  }
+  template <class Call>
+  cudaError_t now_on_device(Call const& call) const {
     auto const e = cudaSetDevice(static_cast<int>(info_.index));
     return e != cudaSuccess ? e : call();
   }
 
   GpuInfo const info_;
   std::vector<cuda::Neighbour> const neighbours_;
-  std::shared_ptr<std::mutex> const waiting_;  // for a device; shared by all GPUs
+  std::shared_ptr<std::shared_timed_mutex> const waiting_;  // for a device: one for all GPUs, which share it
 };
 
 }  // namespace
@@ -403,7 +422,7 @@ FoundGpus find_gpus() {
     infos.push_back({static_cast<std::uint32_t>(device), properties.name, cuda::uuid_text(properties.uuid), address,
                      properties.totalGlobalMem, static_cast<std::uint32_t>(properties.multiProcessorCount)});
   }
-  auto const waiting = std::make_shared<std::mutex>();
+  auto const waiting = std::make_shared<std::shared_timed_mutex>();
   for (auto const& info : infos) {
     std::vector<cuda::Neighbour> neighbours;
     for (auto const& other : infos)

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <shared_mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -120,8 +121,8 @@ class Gpu {
 
   // While it is held, no call here makes the driver wait for a device, as allocations do: for whoever starts kernels on
   // several GPUs that wait for each other, of which the driver might otherwise start some and then wait for them. One
-  // for all GPUs of find_gpus().
-  [[nodiscard]] virtual std::unique_lock<std::mutex> hold_still() = 0;
+  // for all GPUs of find_gpus(). Not held where such a call is under way and does not end within moments.
+  [[nodiscard]] virtual std::unique_lock<std::shared_timed_mutex> hold_still() = 0;
 
   // Of what allocate() gave. Errors: GpuErrc::failed, where the system has no such handles.
   [[nodiscard]] virtual Result<IpcHandle> share(std::byte* memory) = 0;

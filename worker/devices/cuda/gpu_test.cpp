@@ -127,7 +127,7 @@ struct Rig::Borrowed final : Gpu {
   Result<std::byte*> allocate_pinned(std::uint64_t bytes) override { return gpu.allocate_pinned(bytes); }
   void free_pinned(std::byte* memory) override { gpu.free_pinned(memory); }
   Result<std::unique_ptr<GpuSession>> session() override { return gpu.session(); }
-  std::unique_lock<std::mutex> hold_still() override { return gpu.hold_still(); }
+  std::unique_lock<std::shared_timed_mutex> hold_still() override { return gpu.hold_still(); }
   Result<IpcHandle> share(std::byte* memory) override { return gpu.share(memory); }
   Result<std::byte*> open(IpcHandle const& handle, std::uint64_t bytes) override { return gpu.open(handle, bytes); }
   void close(std::byte* opened) override { gpu.close(opened); }

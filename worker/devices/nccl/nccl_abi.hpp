@@ -18,6 +18,9 @@ using Communicator = struct ncclComm*;
 
 enum class DataType : int { i8 = 0, u8, i32, u32, i64, u64, f16, f32, f64, bf16 };  // ncclDataType_t
 enum class RedOp : int { sum = 0, prod, max, min };                                 // ncclRedOp_t
+static_assert(int(DataType::i32) == 2 && int(DataType::u64) == 5 && int(DataType::f32) == 7 &&
+              int(DataType::bf16) == 9);
+static_assert(int(RedOp::prod) == 1 && int(RedOp::max) == 2 && int(RedOp::min) == 3);
 
 // By the names that the library exports.
 using GetVersion = Return(int* version);                                             // ncclGetVersion

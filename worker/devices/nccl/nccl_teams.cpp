@@ -187,8 +187,7 @@ Status NcclTeams::Part::open() {
   return ok();
 }
 
-Status NcclTeams::enqueue(std::vector<Part>& parts, char const* what, Call const& call) const {
-  auto still = parts.front().unit->gpu().hold_still();
+Status NcclTeams::enqueue(std::vector<Part>& parts, char const* what, Call const& call, Still still) const {
   if (auto const status = library_->group_start(); status != nccl::success)
     return error_of(parts, "ncclGroupStart", status);
   std::optional<Error> failure;
@@ -265,7 +264,9 @@ Status NcclTeams::together(std::vector<GpuUnit*> const& units, char const* what,
     parts[n].communicator = team->communicators[n];
     if (auto const opened = parts[n].open(); !opened) return opened;
   }
-  auto status = enqueue(parts, what, call);
+  auto still = units.front()->gpu().hold_still();
+  if (!still) return Error(GpuErrc::unavailable, "the driver waits for a device");
+  auto status = enqueue(parts, what, call, std::move(still));
   if (status) status = wait(parts, what);
   if (!status) {
     give_up(*team, status.error());

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <shared_mutex>
 #include <span>
 #include <string>
 #include <thread>
@@ -63,6 +64,7 @@ class NcclTeams {
   };
   // What one GPU has to do: by its communicator, on its queue.
   struct Part;
+  using Still = std::unique_lock<std::shared_timed_mutex>;  // see Gpu::hold_still()
   using Call = std::function<nccl::Return(std::size_t part, nccl::Communicator communicator, void* queue)>;
 
   void make(Team& team);
@@ -70,7 +72,7 @@ class NcclTeams {
   [[nodiscard]] Status together(std::vector<GpuUnit*> const& units, char const* what, std::uint64_t bytes,
                                 Call const& call);
   [[nodiscard]] Team* team_of(std::vector<GpuUnit*> const& units) const;
-  [[nodiscard]] Status enqueue(std::vector<Part>& parts, char const* what, Call const& call) const;
+  [[nodiscard]] Status enqueue(std::vector<Part>& parts, char const* what, Call const& call, Still still) const;
   [[nodiscard]] Status wait(std::vector<Part>& parts, char const* what) const;
   [[nodiscard]] Error error_of(std::span<Part const> parts, char const* what, nccl::Return status) const;
   void give_up(Team& team, Error const& why);

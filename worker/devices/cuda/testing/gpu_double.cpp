@@ -265,7 +265,8 @@ Result<std::uint64_t> GpuDouble::free_bytes() {
 }
 
 Result<std::byte*> GpuDouble::allocate(std::uint64_t bytes) {
-  std::scoped_lock lock(still_, mutex_);
+  std::shared_lock const moves(still_);
+  std::scoped_lock lock(mutex_);
   if (lost_) return Error(GpuErrc::lost, "the double was lost");
   auto const size = rounded(std::max<std::uint64_t>(bytes, 1));
   std::uint64_t at = 0;
@@ -291,7 +292,7 @@ void GpuDouble::free(std::byte* memory) {
 }
 
 Result<std::byte*> GpuDouble::allocate_pinned(std::uint64_t bytes) {
-  std::scoped_lock lock(still_);
+  std::shared_lock const moves(still_);
   auto* const memory = new std::byte[bytes];
   std::memset(memory, poison, bytes);
   return memory;

@@ -8,6 +8,7 @@
 #include <map>
 #include <mutex>
 #include <random>
+#include <shared_mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -52,7 +53,9 @@ class GpuDouble final : public Gpu {
   Result<std::byte*> allocate_pinned(std::uint64_t bytes) override;
   void free_pinned(std::byte* memory) override;
   Result<std::unique_ptr<GpuSession>> session() override;
-  std::unique_lock<std::mutex> hold_still() override { return std::unique_lock(still_); }
+  std::unique_lock<std::shared_timed_mutex> hold_still() override {
+    return std::unique_lock(still_, std::chrono::milliseconds(100));
+  }
   Result<IpcHandle> share(std::byte* memory) override;
   Result<std::byte*> open(IpcHandle const& handle, std::uint64_t bytes) override;
   void close(std::byte* opened) override;
@@ -80,7 +83,7 @@ class GpuDouble final : public Gpu {
   GpuErrc how_not_open_ = GpuErrc::bad_handle;
   std::vector<std::string> neighbours_;
   std::vector<GpuDouble const*> seen_;
-  std::mutex still_;
+  std::shared_timed_mutex still_;
   mutable std::mutex mutex_;
   std::map<std::uint64_t, std::uint64_t> used_;  // offset to size
   std::map<std::byte const*, Window> opened_;    // by where it is shown
