@@ -31,6 +31,7 @@ std::string exposition(double seconds) {
          series(metrics::Id::reduce_seconds, {"cuda", "f32"}, 0.1 * seconds) +
          series(metrics::Id::gpu_busy, {"cuda:0", "compute"}, 0.2 * seconds) +
          series(metrics::Id::gpu_copied_bytes, {"cuda:0", "in"}, 1e8 * seconds) +
+         series(metrics::Id::gpu_stepped_bytes, {"cuda:0"}, 1e7 * seconds) +
          series(metrics::Id::gpu_kernels, {"cuda:0"}, 100 * seconds) + series(metrics::Id::gpu_lost, {"cuda:0"}, 0) +
          series(metrics::Id::gpu_arena, {"cuda:0"}, 1e9) + series(metrics::Id::gpu_arena_used, {"cuda:0"}, 1e8) +
          series(metrics::Id::gpu_pinned, {"cuda:0"}, 1e6) + series(metrics::Id::gpu_pinned_limit, {"cuda:0"}, 1e7) +
