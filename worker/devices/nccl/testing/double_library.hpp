@@ -1,43 +1,28 @@
 // The double of NCCL, as a test tells it what to do.
 #pragma once
 
-#include <dlfcn.h>
-#include <doctest/doctest.h>
-
 #include "worker/devices/nccl/testing/nccl_double.hpp"
+#include "worker/devices/testing/loaded_library.hpp"
 
 namespace chorus::devices::testing {
 
 class NcclDouble {
  public:
-  NcclDouble() : library_(dlopen(NCCL_DOUBLE, RTLD_NOW | RTLD_LOCAL)) {
-    REQUIRE(library_ != nullptr);
-    function<Begin>("nccl_double_begin")();
-  }
-  ~NcclDouble() {
-    function<Begin>("nccl_double_begin")();
-    static_cast<void>(dlclose(library_));
-  }
+  NcclDouble() : library_(NCCL_DOUBLE) { library_.function<Begin>("nccl_double_begin")(); }
+  ~NcclDouble() { library_.function<Begin>("nccl_double_begin")(); }
   NcclDouble(NcclDouble const&) = delete;
   NcclDouble& operator=(NcclDouble const&) = delete;
 
-  void fail_after(int count) const { function<FailAfter>("nccl_double_fail")(count); }
-  [[nodiscard]] int calls() const { return function<Calls>("nccl_double_calls")(); }
-  void jam(bool says) const { function<Jam>("nccl_double_jam")(says); }
-  void hold(bool holds) const { function<Hold>("nccl_double_hold")(holds); }
-  [[nodiscard]] int open_communicators() const { return function<Open>("nccl_double_open")(); }
-  [[nodiscard]] int collectives() const { return function<Collectives>("nccl_double_collectives")(); }
-  [[nodiscard]] int stuck() const { return function<Stuck>("nccl_double_stuck")(); }
+  void fail_after(int count) const { library_.function<FailAfter>("nccl_double_fail")(count); }
+  [[nodiscard]] int calls() const { return library_.function<Calls>("nccl_double_calls")(); }
+  void jam(bool says) const { library_.function<Jam>("nccl_double_jam")(says); }
+  void hold(bool holds) const { library_.function<Hold>("nccl_double_hold")(holds); }
+  [[nodiscard]] int open_communicators() const { return library_.function<Open>("nccl_double_open")(); }
+  [[nodiscard]] int collectives() const { return library_.function<Collectives>("nccl_double_collectives")(); }
+  [[nodiscard]] int stuck() const { return library_.function<Stuck>("nccl_double_stuck")(); }
 
  private:
-  template <class Function>
-  [[nodiscard]] Function& function(char const* name) const {
-    auto* const found = dlsym(library_, name);
-    REQUIRE(found != nullptr);
-    return *reinterpret_cast<Function*>(found);
-  }
-
-  void* const library_;
+  LoadedLibrary const library_;
 };
 
 }  // namespace chorus::devices::testing

@@ -1,0 +1,29 @@
+// A library that is loaded at run time in earnest, held open by a test that tells its double what to do.
+#pragma once
+
+#include <dlfcn.h>
+#include <doctest/doctest.h>
+
+namespace chorus::devices::testing {
+
+class LoadedLibrary {
+ public:
+  explicit LoadedLibrary(char const* path) : library_(dlopen(path, RTLD_NOW | RTLD_LOCAL)) {
+    REQUIRE(library_ != nullptr);
+  }
+  ~LoadedLibrary() { static_cast<void>(dlclose(library_)); }
+  LoadedLibrary(LoadedLibrary const&) = delete;
+  LoadedLibrary& operator=(LoadedLibrary const&) = delete;
+
+  template <class Function>
+  [[nodiscard]] Function& function(char const* name) const {
+    auto* const found = dlsym(library_, name);
+    REQUIRE(found != nullptr);
+    return *reinterpret_cast<Function*>(found);
+  }
+
+ private:
+  void* const library_;
+};
+
+}  // namespace chorus::devices::testing
