@@ -183,7 +183,8 @@ Status Member::run(Op op, std::span<TensorView const> tensors, Options const& op
 
 void Member::count(metrics::FinishedRun run, engine::RunResult const& result) {
   if (result.status.has_value() && !is_rooted(run.op)) {
-    calls_ns_.fetch_add(static_cast<std::uint64_t>(result.seconds * 1e9), std::memory_order_relaxed);
+    calls_ns_.fetch_add(static_cast<std::uint64_t>(result.duration / std::chrono::nanoseconds(1)),
+                        std::memory_order_relaxed);
     calls_.fetch_add(1, std::memory_order_release);
   }
   auto const code = result.status.has_value() ? http::ProblemCode::internal
@@ -191,7 +192,7 @@ void Member::count(metrics::FinishedRun run, engine::RunResult const& result) {
   run.result = result.status.has_value() ? "succeeded" : code == http::ProblemCode::cancelled ? "cancelled" : "failed";
   run.kind = http::kind(code).name;
   run.ranks = place_.size;
-  run.seconds = result.seconds;
+  run.seconds = result.seconds();
   run.steps = result.steps;
   run.wait_seconds = result.wait_seconds;
   run.reduced_bytes = result.reduced.bytes;

@@ -119,7 +119,7 @@ class Bench {
     std::string verb;
     order >> verb;
     if (verb == "prepare") return prepare(order);
-    if (verb == "iterate") return iterate(order, &Bench::call_for_each);
+    if (verb == "iterate") return iterate(order, tensors_ > 1 ? &Bench::call_for_each : &Bench::call_once);
     if (verb == "iterate_counted") return iterate(order, &Bench::call_and_count);
     if (verb == "iterate_fused") return iterate(order, &Bench::call_for_all);
     return Error(std::make_error_code(std::errc::invalid_argument), "unknown order " + verb);
@@ -151,6 +151,7 @@ class Bench {
     call_.root = spec->root;
     call_.arity = spec->arity;
     call_.shape = spec->shape;
+    call_.in_place = how == &Bench::call_for_each;
 
     Batch batch;
     auto const cpu_before = cpu_seconds(CLOCK_PROCESS_CPUTIME_ID);
@@ -176,27 +177,27 @@ class Bench {
     return group_.path() == "shm" ? "shm" : link_without_shm_;
   }
 
+  engine::RunResult call_once(std::uint64_t turn) { return call(vectors_[0], vectors_[0].input(turn)); }
+
+  engine::RunResult call(Vectors& vectors, std::span<std::byte const> input) {
+    return group_.run(task_.op, input, vectors.output(), task_.dtype, ReduceOp::sum, task_.elements, call_);
+  }
+
   // Several tensors are reduced in place, by a call for each as by one for all: the inputs were put there.
-  engine::RunResult call_for_each(std::uint64_t turn) {
-    engine::RunResult result;
-    auto how = call_;
-    how.in_place = tensors_ > 1;
-    for (auto& vectors : vectors_) {
-      auto const input = how.in_place ? std::span<std::byte const>(vectors.output()) : vectors.input(turn);
-      result = group_.run(task_.op, input, vectors.output(), task_.dtype, ReduceOp::sum, task_.elements, how);
-      if (result.status.has_error()) break;
-    }
-    return result;
+  engine::RunResult call_for_each(std::uint64_t) {
+    for (std::size_t t = 0; t + 1 < vectors_.size(); ++t)
+      if (auto result = call(vectors_[t], vectors_[t].output()); result.status.has_error()) return result;
+    return call(vectors_.back(), vectors_.back().output());
   }
 
   // As a worker counts the calls of the program that it is embedded in.
   engine::RunResult call_and_count(std::uint64_t turn) {
     ledger_.begun(task_.op);
-    auto result = call_for_each(turn);
+    auto result = call_once(turn);
     metrics::FinishedRun run{task_.op, call_.algorithm->name, result.status.has_value() ? "succeeded" : "failed"};
     run.ranks = ranks_;
     run.bytes = task_.bytes();
-    run.seconds = result.seconds;
+    run.seconds = result.seconds();
     run.steps = result.steps;
     run.wait_seconds = result.wait_seconds;
     run.dtype = task_.dtype;
@@ -224,14 +225,17 @@ class Bench {
     if (result.status.has_error()) return result.status.error();
     if (must_share_ && group_.path() != "shm")
       return Error(std::make_error_code(std::errc::not_supported), "no shared memory: " + group_.why_not_shared());
-    auto const& gpu = result.gpu;
-    batch.is_in_place = batch.is_in_place && place_.gpu != nullptr && gpu.peer_bytes == result.bytes_received &&
-                        gpu.in_bytes == 0 && gpu.out_bytes == 0;
+    batch.is_in_place = batch.is_in_place && place_.gpu != nullptr && was_in_place(result);
     batch.seconds.push_back(std::chrono::duration<double>(end - begin).count());
     auto const cpu_before = cpu_seconds(CLOCK_THREAD_CPUTIME_ID);
     for (auto const& vectors : vectors_) batch.right = batch.right && vectors.is_right(turn);
     batch.cpu_seconds -= cpu_seconds(CLOCK_THREAD_CPUTIME_ID) - cpu_before;
     return ok();
+  }
+
+  static bool was_in_place(engine::RunResult const& result) {
+    auto const& gpu = result.trace->gpu;
+    return gpu.peer_bytes == result.bytes_received && gpu.in_bytes == 0 && gpu.out_bytes == 0;
   }
 
   Group& group_;

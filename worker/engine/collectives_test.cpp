@@ -77,7 +77,7 @@ TEST_CASE("a run like one before does what that did, in other memory, also after
       CHECK(second.result(rank).bytes_sent == first.result(rank).bytes_sent);
       CHECK(second.result(rank).bytes_received == first.result(rank).bytes_received);
       CHECK(second.result(rank).steps == first.result(rank).steps);
-      for (auto const& step : second.result(rank).instructions) CHECK(step.done_ns != never_ns);
+      for (auto const& step : second.result(rank).trace->instructions) CHECK(step.done_ns != never_ns);
     }
     auto third = call(3);
     third.start();

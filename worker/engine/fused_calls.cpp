@@ -122,7 +122,7 @@ RunResult FusedCalls::run(Op op, std::span<FusedTensor const> tensors, ReduceOp 
     options->timeout = time_left(began + options->timeout);  // of all buckets together
     if (auto met = group_.meet(options->timeout); met.status.has_error()) return met;
     auto result = run(op, buckets_[b], reduce, *options);
-    total.seconds += result.seconds;
+    total.duration += result.duration;
     total.wait_seconds += result.wait_seconds;
     total.bytes_sent += result.bytes_sent;
     total.bytes_received += result.bytes_received;

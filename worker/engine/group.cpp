@@ -342,13 +342,15 @@ void Group::ended(Prepared& prepared, engine::RunResult& result) {
   flight.state = succeeded ? "succeeded" : "failed";
   if (!succeeded) flight.error = result.status.error().code.message() + ": " + result.status.error().detail;
   flight.started = result.started;
-  flight.seconds = result.seconds;
+  flight.seconds = result.seconds();
   flight.wait_seconds = result.wait_seconds;
   flight.bytes_sent = result.bytes_sent;
   flight.bytes_received = result.bytes_received;
   flight.steps = result.steps;
-  flight.instructions = std::move(result.instructions);
-  flight.gpu_spans = std::move(result.gpu_spans);
+  if (result.trace) {
+    flight.instructions = std::move(result.trace->instructions);
+    flight.gpu_spans = std::move(result.trace->gpu_spans);
+  }
   flights->add(std::move(flight));
 }
 

@@ -350,7 +350,6 @@ bool Run::reads_in_place() const {
 
 void Run::end(std::optional<Failure> const& failure, TimePoint now, Memory memory) {
   ended_ = true;
-  auto const seconds = [](auto duration) { return std::chrono::duration<double>(duration).count(); };
   RunResult result;
   if (failure) {
     result.status = Error(failure->code, failure->detail());
@@ -358,18 +357,18 @@ void Run::end(std::optional<Failure> const& failure, TimePoint now, Memory memor
   }
   result.started = started_;
   result.duration = now - started_;
-  result.seconds = seconds(result.duration);
   result.bytes_sent = state_.bytes_sent;
   result.bytes_received = state_.bytes_received;
   result.steps = state_.board.completed();
   if (workspace_) result.reduced = workspace_->reduced();
-  result.instructions = timeline_.steps(state_.board.totals());
-  result.wait_seconds = waited_seconds(result.instructions,
+  result.trace = std::make_unique<RunTrace>();
+  result.trace->instructions = timeline_.steps(state_.board.totals());
+  result.wait_seconds = waited_seconds(result.trace->instructions,
                                        std::chrono::duration_cast<std::chrono::nanoseconds>(result.duration).count());
   if (device_) {
     auto report = device_->report(started_);
-    result.gpu = report.use;
-    result.gpu_spans = std::move(report.spans);
+    result.trace->gpu = report.use;
+    result.trace->gpu_spans = std::move(report.spans);
     if (!device_rests()) device_->give_up();
   }
   auto const done = std::move(done_);

@@ -36,6 +36,7 @@ SharedCall::SharedCall(std::shared_ptr<plan::Program const> program, plan::Sizes
       addresses_(*program_, sizes, chorus::element_bytes(dtype)),
       input_bytes_(addresses_.input_bytes()),
       output_bytes_(addresses_.output_bytes()),
+      fingerprint_(fingerprint),
       element_bytes_(chorus::element_bytes(dtype)),
       folder_(folder_of(*program_, reduce, dtype)),
       copier_(devices::Folder::copier(dtype)),
@@ -106,6 +107,7 @@ void SharedCall::prepare_progress() {
   }
   sources_.resize(sources);
   destinations_.resize(destinations);
+  order_.resize(steps_.size());
 }
 
 std::byte* SharedCall::base(Buffer buffer, bool wide) const {
@@ -173,26 +175,23 @@ void SharedCall::start(std::uint64_t call, std::span<std::unique_ptr<SharedLane>
     channel.lane->begin(call, channel.sends_agreement, channel.receives_agreement);
     channel.first_sent = channel.lane->messages_sent;
     channel.first_received = channel.lane->messages_received;
-    std::fill(channel.referred.begin(), channel.referred.end(), 0);
   }
   for (auto& progress : progress_) {
     progress.started = false;
-    progress.moved = progress.sent = 0;
+    progress.moved = 0;
     progress.sends_done = 0;
-    progress.cursors.back() = {};
   }
-  pending_.resize(steps_.size());
+  pending_ = order_;
   std::iota(pending_.begin(), pending_.end(), 0);
   exchanges_now_ = is_exchange_ && moves_whole_;
   has_offered_ = false;
   instructions_done_ = 0;
   bytes_sent_ = bytes_received_ = 0;
   clock_.reset();
-  offer_landings();
+  if (shared_output_) offer_landings();
 }
 
 void SharedCall::offer_landings() {
-  if (!shared_output_) return;
   for (auto const& step : steps_) {
     if (!step.may_land || step.bytes == 0) continue;
     auto const [c, number] = *step.operands[0].message;
@@ -219,7 +218,7 @@ SharedCall::Turn SharedCall::turn() {
     else
       pending_[kept++] = s;
   }
-  pending_.resize(kept);
+  pending_ = pending_.first(kept);
   if (kept != 1) awaited_ = nullptr;
   if (kept == 0 && all_consumed()) return Turn::done;
   return moved ? Turn::moved : Turn::waits;

@@ -31,6 +31,7 @@ class SharedCall {
   [[nodiscard]] plan::Program const& program() const { return *program_; }
   [[nodiscard]] std::uint64_t input_bytes() const { return input_bytes_; }
   [[nodiscard]] std::uint64_t output_bytes() const { return output_bytes_; }
+  [[nodiscard]] std::uint64_t fingerprint() const { return fingerprint_; }  // of the kind of call
 
   // Begins the call'th call of the group. `lanes` by rank, null for the own; they and the memory stay valid until the
   // call is done. The buffers are as large as those two say.
@@ -72,14 +73,15 @@ class SharedCall {
     bool started = false;
     std::uint64_t moved = 0;
     std::uint32_t sends_done = 0;
-    std::uint64_t sent = 0;            // of the message being sent
-    std::vector<Cursor> cursors;       // of the operands, then of the destinations; of what is sent
+    std::uint64_t sent = 0;            // of the message being sent, 0 between messages
+    std::vector<Cursor> cursors;       // of the operands, then of the destinations; of what is sent, likewise
     std::vector<std::byte*> landings;  // per message to send: where the peer wants it, or null
   };
   struct Channel {
     std::uint32_t sends_agreement = 0, receives_agreement = 0;
     std::uint64_t first_sent = 0, first_received = 0;  // messages of the lane before this call
-    std::vector<std::uint64_t> referred;               // per message sent: records to be consumed before it may change
+    // Per message, once it was sent: records to be consumed before it may change.
+    std::vector<std::uint64_t> referred;
     SharedLane* lane = nullptr;
   };
 
@@ -122,7 +124,7 @@ class SharedCall {
 
   std::shared_ptr<plan::Program const> const program_;
   Addresses const addresses_;
-  std::uint64_t const input_bytes_, output_bytes_;
+  std::uint64_t const input_bytes_, output_bytes_, fingerprint_;
   std::size_t const element_bytes_;
   devices::Folder const folder_, copier_;
   memory::Arena& arena_;
@@ -144,7 +146,8 @@ class SharedCall {
   std::span<std::span<std::byte> const> pieces_;  // of the output, if there are any
   std::vector<std::uint64_t> piece_starts_;
   std::optional<std::uint64_t> shared_input_, shared_output_, shared_scratch_;  // their places in the arena
-  std::vector<std::uint32_t> pending_;                                          // steps that are not done, in order
+  std::vector<std::uint32_t> order_;
+  std::span<std::uint32_t> pending_;     // of them: steps that are not done, in order
   SharedLane const* awaited_ = nullptr;  // whose next record is the only thing that can let a turn move
   bool moves_whole_ = false;             // every message fits into a record, and every buffer is in one piece
   bool exchanges_now_ = false;

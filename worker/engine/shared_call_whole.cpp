@@ -12,18 +12,18 @@ SharedCall::Turn SharedCall::exchange() {
   if (sends) {
     for (std::uint32_t s = 0; s < last; ++s) {
       if (!send_whole(s)) {
-        pending_.erase(pending_.begin(), pending_.begin() + s);
+        pending_ = pending_.subspan(s);
         return go_on_in_parts();
       }
       instructions_done_ += steps_[s].steps;
     }
-    pending_.assign(1, last);
+    pending_ = pending_.last(1);
   }
   if (auto const found = look_for_operands(steps_[last]); found != Turn::moved)
     return found == Turn::waits && sends ? Turn::moved : found;
   if (!fold_whole(steps_[last])) return go_on_in_parts();
   instructions_done_ += steps_[last].steps;
-  pending_.clear();
+  pending_ = {};
   return all_consumed() ? Turn::done : Turn::moved;
 }
 

@@ -97,7 +97,7 @@ std::string SharedGroup::name_of(plan::Rank rank) const {
 RunResult SharedGroup::run(SharedCall& call, std::uint64_t sequence, std::string const& description,
                            std::span<std::byte const> input, std::span<std::byte> output,
                            std::chrono::milliseconds timeout, Interruption const* interruption) {
-  enter(sequence, description, timeout, interruption);
+  enter(call, sequence, description, timeout, interruption);
   call.begin(calls_, lanes_, input, output);
   return go_on(call, output);
 }
@@ -105,26 +105,25 @@ RunResult SharedGroup::run(SharedCall& call, std::uint64_t sequence, std::string
 RunResult SharedGroup::run_in_pieces(SharedCall& call, std::uint64_t sequence, std::string const& description,
                                      std::span<std::byte const> input, std::span<std::span<std::byte> const> pieces,
                                      std::chrono::milliseconds timeout, Interruption const* interruption) {
-  enter(sequence, description, timeout, interruption);
+  enter(call, sequence, description, timeout, interruption);
   call.begin_in_pieces(calls_, lanes_, input, pieces);
   return go_on(call, {});
 }
 
-void SharedGroup::enter(std::uint64_t sequence, std::string const& description, std::chrono::milliseconds timeout,
-                        Interruption const* interruption) {
+void SharedGroup::enter(SharedCall const& call, std::uint64_t sequence, std::string const& description,
+                        std::chrono::milliseconds timeout, Interruption const* interruption) {
   interruption_ = interruption;
   sequence_ = sequence;
   moves_ = moves_seen_ = 0;
   started_ = looked_for_life_ = still_since_ = clock_.now();
   deadline_ = started_ + timeout;
-  describe(description);
+  if (described_ != call.fingerprint()) describe(call, description);
   own().entered.store(calls_ + 1, std::memory_order_release);
 }
 
 RunResult SharedGroup::go_on(SharedCall& call, std::span<std::byte> output) {
-  std::optional<Failure> failure;
   SharedWait wait(arena_.mapping().head(), shares_cores_);
-  for (bool goes_on = true; goes_on && !failure;) switch (call.turn()) {
+  for (bool goes_on = true; goes_on && !failure_;) switch (call.turn()) {
       case SharedCall::Turn::done:
         goes_on = false;
         break;
@@ -137,29 +136,28 @@ RunResult SharedGroup::go_on(SharedCall& call, std::span<std::byte> output) {
         for (bool looks = true; looks; looks = call.awaits_one_record()) {
           auto const look = call.awaits_one_record() ? SharedWait::Look::at_one_word : SharedWait::Look::at_all;
           if (!wait.pause(look)) continue;
-          failure = look_around(call);
+          failure_ = look_around(call);
           break;
         }
         break;
       case SharedCall::Turn::failed:
-        failure = call.failure();
-        if (failure->code == EngineErrc::plan_mismatch) failure = disagreement(failure->culprits.front());
+        failure_ = call.failure();
+        if (failure_->code == EngineErrc::plan_mismatch) failure_ = disagreement(failure_->culprits.front());
     }
-  if (!failure && !sees_all()) failure = lost(call);
+  if (!failure_ && !sees_all()) failure_ = lost(call);
   RunResult result;
-  if (failure) {
-    tell(*failure);
+  if (failure_) {
+    tell(*failure_);
     if (call.has_offered() && !output.empty())
       if (auto withdrawn = arena_.withdraw(output); withdrawn.has_error())
-        failure->text += "; the output may still change: " + withdrawn.error().detail;
-    result.status = Error(failure->code, failure->detail());
-    result.culprits = failure->culprits;
+        failure_->text += "; the output may still change: " + withdrawn.error().detail;
+    result.status = Error(failure_->code, failure_->detail());
+    result.culprits = failure_->culprits;
   }
   own().ended.store(++calls_, std::memory_order_release);
   if (std::exchange(is_stalled_, false)) flights_->goes_on(local_run_number(group_, epoch_, sequence_));
   result.started = started_;
   result.duration = std::max(clock_.now() - started_, std::chrono::steady_clock::duration::zero());
-  result.seconds = std::chrono::duration<double>(result.duration).count();
   result.bytes_sent = call.bytes_sent();
   result.bytes_received = call.bytes_received();
   result.steps = call.instructions_done();
@@ -208,8 +206,8 @@ RunProgress SharedGroup::progress(SharedCall const& call, TimePoint now) const {
   return progress;
 }
 
-void SharedGroup::describe(std::string const& description) {
-  if (description == description_) return;
+void SharedGroup::describe(SharedCall const& call, std::string const& description) {
+  described_ = call.fingerprint();
   description_ = description;
   auto& board = own();
   auto const bytes = std::min(description.size(), board.description.size());

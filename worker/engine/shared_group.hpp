@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -62,13 +63,13 @@ class SharedGroup {
 
   SharedGroup(memory::Arena& arena, plan::Rank rank, std::vector<Peer> members, BoardLayout layout,
               std::span<std::byte> board);
-  void enter(std::uint64_t sequence, std::string const& description, std::chrono::milliseconds timeout,
-             Interruption const* interruption);
+  void enter(SharedCall const& call, std::uint64_t sequence, std::string const& description,
+             std::chrono::milliseconds timeout, Interruption const* interruption);
   [[nodiscard]] RunResult go_on(SharedCall& call, std::span<std::byte> output);
   [[nodiscard]] std::optional<Failure> look_around(SharedCall const& call);
   [[nodiscard]] std::optional<Failure> told_by_others() const;
   [[nodiscard]] Failure disagreement(plan::Rank other) const;
-  void describe(std::string const& description);
+  void describe(SharedCall const& call, std::string const& description);
   void look_for_stall(SharedCall const& call, TimePoint now);
   [[nodiscard]] RunProgress progress(SharedCall const& call, TimePoint now) const;
   [[nodiscard]] std::optional<Failure> lost(SharedCall const& call) const;
@@ -88,7 +89,8 @@ class SharedGroup {
   std::vector<std::unique_ptr<SharedLane>> lanes_;  // by rank; null for the own
   bool const shares_cores_;
   std::uint64_t calls_ = 0;
-  std::string description_;  // of the call at hand
+  std::optional<std::uint64_t> described_;  // the fingerprint of what the description is of
+  std::string description_;                 // of the call at hand
   Interruption const* interruption_ = nullptr;
   TickClock clock_;
   TimePoint started_, deadline_;
@@ -102,6 +104,7 @@ class SharedGroup {
   std::uint64_t moves_seen_ = 0;
   TimePoint still_since_;
   bool is_stalled_ = false;
+  std::optional<Failure> failure_;  // of the last call there will be
 };
 
 }  // namespace chorus::engine

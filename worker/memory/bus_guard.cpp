@@ -81,7 +81,7 @@ void install() {
 
 }  // namespace
 
-BusGuard::BusGuard(std::span<std::byte> range) : slot_(0) {
+BusGuard::BusGuard(std::span<std::byte> range) : slot_(0), broken_(nullptr) {
   static std::once_flag installed;
   std::call_once(installed, install);
   for (; slot_ < slots.size(); ++slot_)
@@ -91,6 +91,7 @@ BusGuard::BusGuard(std::span<std::byte> range) : slot_(0) {
   slots[slot_].broken = false;
   slots[slot_].begin = begin;  // while the end is 0 nothing lies between
   slots[slot_].end = begin + range.size();
+  broken_ = &slots[slot_].broken;
 }
 
 BusGuard::~BusGuard() {
@@ -99,7 +100,5 @@ BusGuard::~BusGuard() {
   slot.begin = 0;
   slot.taken = false;
 }
-
-bool BusGuard::is_broken() const { return slots[slot_].broken.load(std::memory_order_acquire); }
 
 }  // namespace chorus::memory

@@ -4,6 +4,7 @@
 // is marked: whoever reads it asks is_broken() before it believes what it read.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <span>
 
@@ -19,10 +20,11 @@ class BusGuard {
   BusGuard& operator=(BusGuard const&) = delete;
 
   // Any thread. Once true it stays so.
-  [[nodiscard]] bool is_broken() const;
+  [[nodiscard]] bool is_broken() const { return broken_->load(std::memory_order_acquire); }
 
  private:
   std::size_t slot_;
+  std::atomic<bool> const* broken_;
 };
 
 }  // namespace chorus::memory

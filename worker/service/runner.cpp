@@ -213,16 +213,18 @@ awaitable<Checked<RunEnd>> Runner::run(RunOrder order) {
   });
   auto result = co_await pending->take();
 
-  if (!result.instructions.empty()) end.started = result.started;
-  end.instructions = std::move(result.instructions);
-  end.gpu_spans = std::move(result.gpu_spans);
-  end.seconds = result.seconds;
+  if (result.trace) {
+    if (!result.trace->instructions.empty()) end.started = result.started;
+    end.instructions = std::move(result.trace->instructions);
+    end.gpu = result.trace->gpu;
+    end.gpu_spans = std::move(result.trace->gpu_spans);
+  }
+  end.seconds = result.seconds();
   end.wait_seconds = result.wait_seconds;
   end.bytes_sent = result.bytes_sent;
   end.bytes_received = result.bytes_received;
   end.steps = result.steps;
   end.reduced = result.reduced;
-  end.gpu = result.gpu;
   if (!result.status) {
     end.problem = to_problem(result.status.error(), result.culprits);
   } else if (auto const finished = co_await finish(order, *memory, end); !finished) {

@@ -123,7 +123,7 @@ TEST_CASE("the first bytes of a message leave a GPU again before its last ones h
   REQUIRE(collective.run());
   bool is_pipelined = false;
   for (plan::Rank rank = 0; rank < 3; ++rank) {
-    auto const& spans = collective.result(rank).gpu_spans;
+    auto const& spans = collective.result(rank).trace->gpu_spans;
     auto const is_in = [](auto const& span) { return span.lane == devices::Lane::in; };
     auto const is_out = [](auto const& span) { return span.lane == devices::Lane::out; };
     auto const first_out = std::find_if(spans.begin(), spans.end(), is_out);

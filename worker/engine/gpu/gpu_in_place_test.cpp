@@ -126,9 +126,9 @@ TEST_CASE("in place, no byte of a tensor goes through the host or over the links
       check_right(collective);
       for (plan::Rank rank = 0; rank < 4; ++rank) {
         auto const& result = collective.result(rank);
-        CHECK(result.gpu.in_bytes == 0);
-        CHECK(result.gpu.out_bytes == 0);
-        CHECK(result.gpu.peer_bytes == result.bytes_received);
+        CHECK(result.trace->gpu.in_bytes == 0);
+        CHECK(result.trace->gpu.out_bytes == 0);
+        CHECK(result.trace->gpu.peer_bytes == result.bytes_received);
       }
     }
   for (plan::Rank rank = 0; rank < 4; ++rank) {
@@ -158,10 +158,10 @@ TEST_CASE("where memory is not read in place, both ends know why, and are told o
   for (std::uint64_t run = 1; run <= 3; ++run) {
     Collective collective(fleet, case_of(algorithms::ring, 5000, run));
     check_right(collective);
-    CHECK(collective.result(0).gpu.peer_bytes != 0);  // what rank 1 lends
-    CHECK(collective.result(1).gpu.peer_bytes == 0);
-    CHECK(collective.result(0).gpu.out_bytes != 0);
-    CHECK(collective.result(1).gpu.out_bytes == 0);
+    CHECK(collective.result(0).trace->gpu.peer_bytes != 0);  // what rank 1 lends
+    CHECK(collective.result(1).trace->gpu.peer_bytes == 0);
+    CHECK(collective.result(0).trace->gpu.out_bytes != 0);
+    CHECK(collective.result(1).trace->gpu.out_bytes == 0);
   }
   std::sort(told.begin(), told.end());
   CHECK(told == std::vector<std::string>{"w0: cuda:0: cudaErrorInvalidResourceHandle",
@@ -175,8 +175,8 @@ TEST_CASE("a worker whose system has no handles lends nothing, and says so") {
   TcpFleet fleet(2, lending(), Arenas(), Tensors::elsewhere, gpus);
   Collective collective(fleet, case_of(algorithms::ring, 5000));
   check_right(collective);
-  CHECK(collective.result(0).gpu.peer_bytes != 0);
-  CHECK(collective.result(1).gpu.peer_bytes == 0);
+  CHECK(collective.result(0).trace->gpu.peer_bytes != 0);
+  CHECK(collective.result(1).trace->gpu.peer_bytes == 0);
   CHECK(fleet.plane(0).traffic().front().why_not_ipc == "cuda:0: the double shares nothing");
 }
 
@@ -191,8 +191,8 @@ TEST_CASE("what lies outside of the arena, as a client's memory does, is not len
   std::ranges::copy(gpu.behind(spec.input), gpu.behind(elsewhere).begin());
   spec.input = elsewhere;
   check_right(collective);
-  CHECK(collective.result(0).gpu.peer_bytes != 0);
-  CHECK(collective.result(1).gpu.peer_bytes == 0);
+  CHECK(collective.result(0).trace->gpu.peer_bytes != 0);
+  CHECK(collective.result(1).trace->gpu.peer_bytes == 0);
   CHECK(fleet.plane(0).traffic().front().why_not_ipc.empty());
   gpu.free(outside);
 }

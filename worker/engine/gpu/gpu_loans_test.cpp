@@ -89,7 +89,8 @@ TEST_CASE("in place, whichever call of a device fails, every rank ends, and noth
           CHECK(contains(result.status.error().detail, "rank 1 (w1): cuda:0: the double was told to fail"));
           CHECK(result.culprits == std::vector<plan::Rank>{1});
         }
-        bool const was_staged = result.gpu.in_bytes + result.gpu.out_bytes != 0;  // the failure was in the agreement
+        auto const use = result.trace ? result.trace->gpu : devices::GpuUse{};
+        bool const was_staged = use.in_bytes + use.out_bytes != 0;  // the failure was in the agreement
         auto const before = memory_of(*gpus[2]);
         fleet.let_move();
         CHECK(memory_of(*gpus[2]) == before);

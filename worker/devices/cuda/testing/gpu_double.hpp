@@ -23,7 +23,8 @@ class GpuDouble final : public Gpu {
   explicit GpuDouble(std::uint32_t index = 0, std::uint64_t memory_bytes = 256 << 20, std::uint64_t seed = 1);
   ~GpuDouble() override;
 
-  // Every operation that is queued after the next `count` ones fails; with GpuErrc::lost, all calls from then on.
+  // Of the operations that are queued from now on, the one after the next `count` fails; with GpuErrc::lost, all calls
+  // from then on.
   void fail_after(std::int64_t count, GpuErrc how);
   // Lost as soon as this is true, which outlives it: for whoever cannot call it then, as the handler of a signal.
   void lost_when(std::atomic<bool> const& flag) { lost_when_ = &flag; }
