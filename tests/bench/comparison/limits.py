@@ -5,14 +5,18 @@ from .processes import need_json
 from .programs import chorus_binary
 from .results import readable_size
 
+BARE_RANKS = [2, 4]
+
 
 def measure(programs, bin_directory, seconds, timeout):
     sockets = need_json([chorus_binary(bin_directory, "chorus-bench"), "--op", "all_reduce", "--ranks", 2, "--link",
                          "tcp", "--bytes", 4, "--ceiling", "--json"], timeout)[0]
     memory = need_json([programs.path("memory_bandwidth"), "--bytes", "131072,1048576,67108864", "--seconds", seconds,
                         "--threads", os.cpu_count()], timeout)
-    pair = need_json([programs.path("bare_pair"), "--bytes", "131072,1048576,8388608,67108864", "--seconds", seconds],
-                     timeout)
+    pair = need_json([programs.path("bare_pair"), "--seconds", seconds], timeout)
+    for ranks in BARE_RANKS:
+        pair += need_json([programs.path("bare_all_reduce"), "--ranks", ranks, "--bytes",
+                           "131072,1048576,8388608,67108864", "--seconds", seconds, "--bind", "auto"], timeout)
     return {"sockets": sockets, "memory": memory, "pair": pair}
 
 
@@ -30,6 +34,6 @@ def table(found):
             what = f"bare exchange of {line['bytes']} bytes over loopback TCP, connections: {line['connections']}"
         else:
             how = "a cache line each way" if line["stores"] == "line" else f"{line['stores']} stores"
-            what = f"bare all_reduce between two processes, {readable_size(line['bytes'])}, {how}"
+            what = f"bare all_reduce between {line['ranks']} processes, {readable_size(line['bytes'])}, {how}"
         rows.append([what, f"{line['us']:.2f}", "us"])
     return ["what", "figure", "unit"], rows

@@ -15,6 +15,7 @@ RECIPES = {
     "raw_socket": ("gcc", "raw_socket.c", []),
     "http_client": ("gcc", "http_client.c", []),
     "memory_bandwidth": ("gcc", "memory_bandwidth.c", ["-pthread"]),
+    "bare_all_reduce": ("gcc", "bare_all_reduce.c", []),
     "bare_pair": ("gcc", "bare_pair.c", []),
     "bare_launch": ("gcc", "bare_launch.c", []),
 }

@@ -380,8 +380,7 @@ class CudaGpu final : public Gpu {
   }
 
   [[nodiscard]] Error held_still() const {
-    return {GpuErrc::failed,
-            "cuda:" + std::to_string(info_.index) + ": NCCL has had the GPUs to itself for too long"};
+    return {GpuErrc::failed, "cuda:" + std::to_string(info_.index) + ": NCCL has had the GPUs to itself for too long"};
   }
 
   template <class Call>
