@@ -46,12 +46,14 @@ class Worker final : public LinkHandler {
   Bytes arrived;
   std::vector<FrameHeader> headers;
   int withdrawn = 0;
+  std::function<void()> before_sending = [] {};
   std::function<void()> before_reading = [] {};
   std::function<void()> while_reading = [] {};
   std::optional<Error> closed;
 
   bool next_frame(OutFrame& frame) override {
     if (to_send.empty()) return false;
+    before_sending();
     frame = {to_send.front().header, to_send.front().payload};
     to_send.pop_front();
     return true;
@@ -293,6 +295,20 @@ TEST_CASE("an end that sleeps is woken by what it waits for") {
   CHECK(pair.a.sent.size() == 1);
   pair.send(header_of(2, 5000), block);
   CHECK(pair.io.poll() == 0);  // nobody sleeps
+}
+
+TEST_CASE("an end that sleeps is woken for an open and its message together") {
+  Pair pair;
+  pair.acceptor_->announce_sleep();
+  CHECK_FALSE(pair.acceptor_->poll());
+  pair.a.before_sending = [&] { CHECK(pair.io.poll() == 0); };
+  auto const both = bytes_of(sizeof(Open) + 4, 1);
+  auto const [open, message] = std::pair(std::span(both).first(sizeof(Open)), std::span(both).subspan(sizeof(Open)));
+  pair.a.to_send = {{header_of(1, open.size(), FrameType::open), open}, {header_of(1, message.size()), message}};
+  pair.dialer->flush();
+  CHECK(pair.io.run_one() == 1);
+  CHECK(pair.b.headers.size() == 2);
+  CHECK(pair.b.arrived == both);
 }
 
 TEST_CASE("a peer that breaks the rules of the ring loses the link with the reason") {

@@ -196,6 +196,25 @@ TEST_CASE("whichever call of the device fails, nobody takes a part of a tensor f
   CHECK(cut_off > 0);
 }
 
+TEST_CASE("nothing of a tensor goes out that lies behind a piece which could not be read") {
+  GpuWorker worker;
+  auto const bytes = pattern(3 * two_slots_and_more);
+  REQUIRE(put_on(worker, "cuda:0", bytes).status == 201);
+  std::string came;
+  for (int call = 0; came != bytes; ++call) {
+    INFO(call);
+    worker.gpu().fail_after(call, GpuErrc::failed);
+    chorus::testing::RawConnection client(worker.port());
+    client.send("GET /v1/tensors/x HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n");
+    auto const answer = client.read_to_end(std::chrono::seconds(20));
+    worker.gpu().fail_after(-1, GpuErrc::failed);
+    if (chorus::testing::status_of(answer) != 200) continue;
+    came = answer.substr(answer.find("\r\n\r\n") + 4);
+    CHECK(bytes.starts_with(came));
+    REQUIRE(call < 1000);
+  }
+}
+
 TEST_CASE("a GPU that is lost: its tensors are problems, the worker is not ready, the rest goes on") {
   GpuWorker worker(2);
   REQUIRE(put_on(worker, "cuda:1", "on the other").status == 201);
