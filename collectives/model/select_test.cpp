@@ -29,8 +29,8 @@ std::vector<Locality> hosts(std::uint32_t count, std::uint32_t workers_each) {
 }  // namespace
 
 TEST_CASE("callers that read each other's memory read it all while it is little, and share the work when it is much") {
-  CHECK(model::shared_memory_all_reduce(2, 524288) == "mesh");
-  CHECK(model::shared_memory_all_reduce(2, 524289) == "allpairs");
+  CHECK(model::shared_memory_all_reduce(2, 262144) == "mesh");
+  CHECK(model::shared_memory_all_reduce(2, 262145) == "allpairs");
   CHECK(model::shared_memory_all_reduce(8, 65536) == "allpairs");
   CHECK(model::shared_memory_all_reduce(1, 1 << 20) == "mesh");
   CHECK(model::shared_memory_all_reduce(65536, 4) == "allpairs");

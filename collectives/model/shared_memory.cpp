@@ -3,7 +3,7 @@
 namespace chorus::model {
 namespace {
 
-constexpr std::uint64_t crossing_bytes = 2u << 20;
+constexpr std::uint64_t crossing_bytes = 1u << 20;
 
 }  // namespace
 

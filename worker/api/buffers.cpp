@@ -143,4 +143,24 @@ Result<Buffers> to_buffers(Op op, Place place, ConstTensorView input, TensorView
   return buffers;
 }
 
+Result<Buffers> CheckedBuffers::of(Op op, ConstTensorView input, TensorView output, bool in_place,
+                                   CollectiveOptions const& options) {
+  if (!options.counts.empty() || !options.receive_counts.empty())
+    return to_buffers(op, place_, input, output, in_place, options);
+  Shape const shape{op,          options.reduce, options.root,       in_place,
+                    input.dtype, output.dtype,   input.bytes.size(), output.bytes.size()};
+  if (shape_ == shape && (in_place || !overlap(input.bytes, output.bytes))) {
+    // Of what a rank does not have there is nothing, wherever it lies.
+    auto const read = in_place ? output.bytes.data() : input.bytes.data();
+    buffers_.input = {read, buffers_.input.size()};
+    buffers_.output = {output.bytes.data(), buffers_.output.size()};
+    return buffers_;
+  }
+  auto const buffers = to_buffers(op, place_, input, output, in_place, options);
+  if (buffers.has_error()) return buffers.error();
+  shape_ = shape;
+  buffers_ = *buffers;
+  return buffers_;
+}
+
 }  // namespace chorus::embedded

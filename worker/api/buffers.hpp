@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "collectives/core/op.hpp"
@@ -32,6 +33,32 @@ struct Buffers {
 // root. Errors: WorkerErrc::bad_argument, naming what the rank has to pass.
 [[nodiscard]] Result<Buffers> to_buffers(Op op, Place place, ConstTensorView input, TensorView output, bool in_place,
                                          CollectiveOptions const& options);
+
+// The same for the calls of one member: what was found out for a call is taken for the next one of the same shape,
+// since to find it out takes as long as a quarter of a small call over shared memory.
+class CheckedBuffers {
+ public:
+  explicit CheckedBuffers(Place place) : place_(place) {}
+
+  [[nodiscard]] Result<Buffers> of(Op op, ConstTensorView input, TensorView output, bool in_place,
+                                   CollectiveOptions const& options);
+
+ private:
+  // All that to_buffers() looks at, but for counts and where the buffers lie.
+  struct Shape {
+    Op op;
+    ReduceOp reduce;
+    std::uint32_t root;
+    bool in_place;
+    Dtype input_dtype, output_dtype;
+    std::uint64_t input_bytes, output_bytes;
+    friend bool operator==(Shape const&, Shape const&) = default;
+  };
+
+  Place const place_;
+  std::optional<Shape> shape_;  // of the last call
+  Buffers buffers_;             // and what it came to
+};
 
 // Whether there is a reduction of the dtype, for operations that reduce. Errors: WorkerErrc::bad_argument.
 [[nodiscard]] Status check_reduction(Op op, ReduceOp reduce, Dtype dtype);

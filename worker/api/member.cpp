@@ -45,7 +45,8 @@ Member::Member(Machinery machinery, service::Assignment const& assignment)
       machinery_(std::move(machinery)),
       group_(membership_of(assignment), *machinery_.plane, *machinery_.plans, memory_of(machinery_)),
       fused_(group_, place_.rank, machinery_.arena),
-      chooser_(assignment.group) {}
+      chooser_(assignment.group),
+      checked_(place_) {}
 
 Member::~Member() {
   interrupt(engine::EngineErrc::aborted, "the group was left");
@@ -117,7 +118,7 @@ Result<std::chrono::milliseconds> Member::meet(Options const& options) {
 
 Status Member::run(Op op, ConstTensorView input, TensorView output, bool in_place, Options const& options) {
   if (auto status = check_timeout(options); status.has_error()) return status;
-  auto const buffers = to_buffers(op, place_, input, output, in_place, options);
+  auto const buffers = checked_.of(op, input, output, in_place, options);
   if (buffers.has_error()) return buffers.error();
   if (options.algorithm != "auto")
     if (auto const known = algorithms::find(options.algorithm); known.has_error()) return known.error();

@@ -91,6 +91,7 @@ class Member {
   Group group_;
   engine::FusedCalls fused_;
   Chooser chooser_;
+  CheckedBuffers checked_;  // on one's turn
   Turns turns_;
   bool has_met_ = false;  // on one's turn
 

@@ -42,8 +42,8 @@ SharedCall::SharedCall(std::shared_ptr<plan::Program const> program, plan::Sizes
       copier_(devices::Folder::copier(dtype)),
       arena_(arena),
       steps_(to_steps(*program_, addresses_, dtype)),
-      whole_(steps_in_one_piece(steps_)),
-      is_exchange_(is_exchange(steps_)),
+      whole_(folds_in_one_piece(steps_)),
+      exchange_(to_exchange(steps_)),
       largest_message_(largest_message(steps_)),
       channels_(program_->channels.size()) {
   auto const totals = addresses_.total_bytes();
@@ -176,6 +176,18 @@ void SharedCall::start(std::uint64_t call, std::span<std::unique_ptr<SharedLane>
     channel.first_sent = channel.lane->messages_sent;
     channel.first_received = channel.lane->messages_received;
   }
+  has_offered_ = false;
+  instructions_done_ = 0;
+  bytes_sent_ = bytes_received_ = 0;
+  clock_.reset();
+  exchanges_now_ = exchange_ && moves_whole_;
+  exchanged_ = 0;
+  if (exchanges_now_) return;
+  rewind_steps();
+  if (shared_output_) offer_landings();
+}
+
+void SharedCall::rewind_steps() {
   for (auto& progress : progress_) {
     progress.started = false;
     progress.moved = 0;
@@ -183,12 +195,6 @@ void SharedCall::start(std::uint64_t call, std::span<std::unique_ptr<SharedLane>
   }
   pending_ = order_;
   std::iota(pending_.begin(), pending_.end(), 0);
-  exchanges_now_ = is_exchange_ && moves_whole_;
-  has_offered_ = false;
-  instructions_done_ = 0;
-  bytes_sent_ = bytes_received_ = 0;
-  clock_.reset();
-  if (shared_output_) offer_landings();
 }
 
 void SharedCall::offer_landings() {

@@ -11,6 +11,7 @@
 #include "collectives/core/reduce_op.hpp"
 #include "worker/devices/fold.hpp"
 #include "worker/engine/reduce_clock.hpp"
+#include "worker/engine/shared_exchange.hpp"
 #include "worker/engine/shared_lane.hpp"
 #include "worker/engine/shared_steps.hpp"
 #include "worker/memory/arena.hpp"
@@ -42,6 +43,9 @@ class SharedCall {
   // memory: nobody unpacks it. Whole elements each, none empty, together output_bytes(). Not in place.
   void begin_in_pieces(std::uint64_t call, std::span<std::unique_ptr<SharedLane> const> lanes,
                        std::span<std::byte const> input, std::span<std::span<std::byte> const> pieces);
+
+  // The first turn sends all there is to send, and that is at most a few records.
+  [[nodiscard]] bool exchanges() const { return exchanges_now_; }
 
   enum class Turn : std::uint8_t { done, moved, waits, failed };
   [[nodiscard]] Turn turn();
@@ -91,13 +95,14 @@ class SharedCall {
   void prepare_progress();
   void offer_landings();
   void start(std::uint64_t call, std::span<std::unique_ptr<SharedLane> const> lanes);
+  void rewind_steps();
   // Whether a message may be too large to travel inside its record.
   [[nodiscard]] bool refers_to_memory(std::span<std::unique_ptr<SharedLane> const> lanes) const;
 
-  // A turn of a call that is_exchange(), and moves whole.
+  // A turn of a call that has an exchange_, and moves whole.
   [[nodiscard]] Turn exchange();
   [[nodiscard]] Turn go_on_in_parts();
-  [[nodiscard]] bool send_whole(std::uint32_t s);
+  void take_whole(std::uint32_t channel, std::uint64_t bytes);
 
   [[nodiscard]] Turn advance(std::uint32_t s);
   [[nodiscard]] bool may_start(Step const& step) const;
@@ -118,6 +123,8 @@ class SharedCall {
   [[nodiscard]] bool all_consumed();
 
   [[nodiscard]] std::byte* base(plan::Buffer buffer, bool wide) const;
+  // Of memory in one piece, not wide.
+  [[nodiscard]] std::byte* at(Exchange::Place const& place) const { return base(place.buffer, false) + place.at; }
   // What lies at an offset of a buffer, not wide; `bytes` becomes what is contiguous from there, if that is less.
   [[nodiscard]] std::byte* locate(plan::Buffer buffer, std::uint64_t offset, std::uint64_t& bytes) const;
   [[nodiscard]] std::optional<std::uint64_t> shared_base(plan::Buffer buffer) const;
@@ -130,7 +137,7 @@ class SharedCall {
   memory::Arena& arena_;
   std::vector<Step> const steps_;
   std::vector<bool> const whole_;  // steps that can be done by fold_whole()
-  bool const is_exchange_;
+  std::optional<Exchange> const exchange_;
   std::uint64_t const largest_message_;  // bytes
 
   std::span<std::byte> scratch_;  // in the arena
@@ -151,6 +158,7 @@ class SharedCall {
   SharedLane const* awaited_ = nullptr;  // whose next record is the only thing that can let a turn move
   bool moves_whole_ = false;             // every message fits into a record, and every buffer is in one piece
   bool exchanges_now_ = false;
+  std::size_t exchanged_ = 0;  // messages that the exchange has sent
   bool has_offered_ = false;
   std::uint32_t instructions_done_ = 0;
   std::uint64_t bytes_sent_ = 0, bytes_received_ = 0;

@@ -5,45 +5,60 @@
 namespace chorus::engine {
 
 SharedCall::Turn SharedCall::exchange() {
+  auto const& plan = *exchange_;
   awaited_ = nullptr;
-  if (pending_.empty()) return all_consumed() ? Turn::done : Turn::waits;
-  auto const last = static_cast<std::uint32_t>(steps_.size() - 1);
-  bool const sends = pending_.size() > 1;
+  bool const sends = exchanged_ != plan.sent.size();
   if (sends) {
-    for (std::uint32_t s = 0; s < last; ++s) {
-      if (!send_whole(s)) {
-        pending_ = pending_.subspan(s);
-        return go_on_in_parts();
-      }
-      instructions_done_ += steps_[s].steps;
+    for (; exchanged_ != plan.sent.size(); ++exchanged_) {
+      auto const& message = plan.sent[exchanged_];
+      auto& lane = *channels_[message.name.channel].lane;
+      std::span<std::byte const> const bytes(at(message.from), message.bytes);
+      if (lane.send_inside(bytes) == 0) return go_on_in_parts();
+      ++lane.messages_sent;
+      bytes_sent_ += message.bytes;
     }
-    pending_ = pending_.last(1);
+    instructions_done_ = plan.instructions_that_send;
   }
-  if (auto const found = look_for_operands(steps_[last]); found != Turn::moved)
-    return found == Turn::waits && sends ? Turn::moved : found;
-  if (!fold_whole(steps_[last])) return go_on_in_parts();
-  instructions_done_ += steps_[last].steps;
+  for (std::size_t k = 0; k < plan.operands.size(); ++k) {
+    auto const& operand = plan.operands[k];
+    if (!operand.channel) {
+      sources_[k] = at(operand.local);
+      continue;
+    }
+    auto& lane = *channels_[*operand.channel].lane;
+    auto const arrived = lane.arrived(plan.bytes);
+    if (arrived.wrong) return wrong(lane, plan.bytes);
+    if (arrived.bytes == 0) {
+      awaited_ = &lane;
+      order_.front() = static_cast<std::uint32_t>(steps_.size() - 1);
+      pending_ = std::span(order_).first(1);
+      return sends ? Turn::moved : Turn::waits;
+    }
+    if (arrived.bytes != plan.bytes || arrived.data == nullptr) return go_on_in_parts();
+    sources_[k] = arrived.data;
+  }
+  for (std::size_t d = 0; d < plan.destinations.size(); ++d) destinations_[d] = at(plan.destinations[d]);
+  (plan.computes() ? folder_ : copier_)
+      .run({sources_.data(), plan.operands.size(), destinations_.data(), plan.destinations.size(),
+            plan.bytes / element_bytes_},
+           {.divisor = plan.is_final ? program_->spec.ranks : 1});
+  for (auto const& operand : plan.operands)
+    if (operand.channel) take_whole(*operand.channel, plan.bytes);
+  instructions_done_ = plan.instructions;
   pending_ = {};
-  return all_consumed() ? Turn::done : Turn::moved;
+  return Turn::done;  // nothing that was sent refers to memory
 }
 
 SharedCall::Turn SharedCall::go_on_in_parts() {
   exchanges_now_ = false;
-  return turn();
-}
-
-bool SharedCall::send_whole(std::uint32_t s) {
-  auto const& step = steps_[s];
-  auto const& piece = step.operands[0].local.pieces[0];
-  std::span<std::byte const> const bytes(base(piece.buffer, false) + piece.at, step.bytes);
-  for (auto& done = progress_[s].sends_done; done < step.sends.size(); ++done) {
-    auto& channel = channels_[step.sends[done].channel];
-    if (channel.lane->send_inside(bytes) == 0) return false;
-    channel.referred[step.sends[done].number] = channel.lane->referred();
-    ++channel.lane->messages_sent;
-    bytes_sent_ += step.bytes;
+  rewind_steps();
+  instructions_done_ = 0;
+  for (auto const& message : std::span(exchange_->sent).first(exchanged_)) {
+    auto& channel = channels_[message.name.channel];
+    channel.referred[message.name.number] = channel.lane->referred();
+    ++progress_[message.step].sends_done;
   }
-  return true;
+  return turn();
 }
 
 bool SharedCall::fold_whole(Step const& step) {
@@ -60,14 +75,16 @@ bool SharedCall::fold_whole(Step const& step) {
   for (std::size_t d = 0; d < step.destinations.size(); ++d)
     destinations_[d] = base(step.destinations[d].pieces[0].buffer, false) + step.destinations[d].pieces[0].at;
   combine(step, step.bytes, step.destinations.size());
-  for (auto const& operand : step.operands) {
-    if (!operand.message) continue;
-    auto& lane = *channels_[operand.message->channel].lane;
-    lane.take(step.bytes);
-    ++lane.messages_received;
-    bytes_received_ += step.bytes;
-  }
+  for (auto const& operand : step.operands)
+    if (operand.message) take_whole(operand.message->channel, step.bytes);
   return true;
+}
+
+void SharedCall::take_whole(std::uint32_t channel, std::uint64_t bytes) {
+  auto& lane = *channels_[channel].lane;
+  lane.take(bytes);
+  ++lane.messages_received;
+  bytes_received_ += bytes;
 }
 
 }  // namespace chorus::engine

@@ -66,6 +66,9 @@ class SharedGroup {
   void enter(SharedCall const& call, std::uint64_t sequence, std::string const& description,
              std::chrono::milliseconds timeout, Interruption const* interruption);
   [[nodiscard]] RunResult go_on(SharedCall& call, std::span<std::byte> output);
+  void take_turns(SharedCall& call);
+  void wait_for(SharedCall const& call, SharedWait& wait);
+  void look_at_the_clock();
   [[nodiscard]] std::optional<Failure> look_around(SharedCall const& call);
   [[nodiscard]] std::optional<Failure> told_by_others() const;
   [[nodiscard]] Failure disagreement(plan::Rank other) const;
@@ -93,6 +96,7 @@ class SharedGroup {
   std::string description_;                 // of the call at hand
   Interruption const* interruption_ = nullptr;
   TickClock clock_;
+  std::chrono::milliseconds timeout_{};  // of the call at hand
   TimePoint started_, deadline_;
   TimePoint looked_for_life_;
 

@@ -255,13 +255,6 @@ class Compiler {
   std::vector<std::uint32_t> position_;  // by group: its step
 };
 
-bool is_in_one_piece(Step const& step) {
-  auto const is_one = [](Range const& range) { return range.pieces.size() == 1 && !range.wide; };
-  return step.bytes != 0 && std::all_of(step.destinations.begin(), step.destinations.end(), is_one) &&
-         std::all_of(step.operands.begin(), step.operands.end(),
-                     [&](Operand const& one) { return one.message || is_one(one.local); });
-}
-
 }  // namespace
 
 std::vector<Step> to_steps(plan::Program const& program, Addresses const& addresses, Dtype dtype) {
@@ -284,23 +277,17 @@ std::uint64_t largest_message(std::vector<Step> const& steps) {
   return bytes;
 }
 
-std::vector<bool> steps_in_one_piece(std::vector<Step> const& steps) {
+bool is_in_one_piece(Step const& step) {
+  auto const is_one = [](Range const& range) { return range.pieces.size() == 1 && !range.wide; };
+  return step.bytes != 0 && std::all_of(step.destinations.begin(), step.destinations.end(), is_one) &&
+         std::all_of(step.operands.begin(), step.operands.end(),
+                     [&](Operand const& one) { return one.message || is_one(one.local); });
+}
+
+std::vector<bool> folds_in_one_piece(std::vector<Step> const& steps) {
   std::vector<bool> result;
   for (auto const& step : steps) result.push_back(is_in_one_piece(step) && !step.destinations.empty());
   return result;
-}
-
-bool is_exchange(std::vector<Step> const& steps) {
-  if (steps.size() < 2) return false;
-  auto const only_sends = [](Step const& step) {
-    return is_in_one_piece(step) && step.destinations.empty() && step.operands.size() == 1 &&
-           !step.operands[0].message && step.after.empty();
-  };
-  auto const is_first = [](Operand const& operand) { return !operand.message || operand.message->number == 0; };
-  auto const& last = steps.back();
-  return std::all_of(steps.begin(), steps.end() - 1, only_sends) && is_in_one_piece(last) &&
-         !last.destinations.empty() && last.sends.empty() && last.after.empty() &&
-         std::all_of(last.operands.begin(), last.operands.end(), is_first);
 }
 
 }  // namespace chorus::engine

@@ -66,12 +66,10 @@ struct Step {
 // Of those that are sent or received, in bytes.
 [[nodiscard]] std::uint64_t largest_message(std::vector<Step> const& steps);
 
-// By step: whether each of its ranges is in one piece and none is wide, so that nothing of it is ever half done if its
-// messages arrive whole. Steps that only send, and empty ones, are not meant.
-[[nodiscard]] std::vector<bool> steps_in_one_piece(std::vector<Step> const& steps);
-
-// Whether all that is sent is there from the beginning, and the last step folds all that is received, one message of
-// each peer, and is one of those in one piece.
-[[nodiscard]] bool is_exchange(std::vector<Step> const& steps);
+// Whether each range of a step is in one piece and none is wide, so that nothing of it is ever half done if its
+// messages arrive whole. Empty steps are not meant.
+[[nodiscard]] bool is_in_one_piece(Step const& step);
+// By step: the same, of those that do not only send.
+[[nodiscard]] std::vector<bool> folds_in_one_piece(std::vector<Step> const& steps);
 
 }  // namespace chorus::engine
