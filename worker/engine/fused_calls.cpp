@@ -8,7 +8,7 @@
 namespace chorus::engine {
 
 FusedCalls::FusedCalls(Group& group, plan::Rank rank, memory::Arena* arena, FusionLimits limits)
-    : group_(group), rank_(rank), limits_(limits), packed_(arena), results_(arena) {}
+    : group_(group), rank_(rank), arena_(arena), limits_(limits), packed_(arena) {}
 
 void FusedCalls::Staging::give_back() {
   if (!shared_.empty()) arena_->free(shared_.data());
@@ -28,13 +28,26 @@ std::span<std::byte> FusedCalls::Staging::take(std::uint64_t bytes) {
   return own_;
 }
 
-void FusedCalls::arrange(std::span<FusedTensor const> tensors) {
+// Looked up once for tensors that are called for again and again.
+void FusedCalls::place(std::span<FusedTensor const> tensors) {
+  auto const is_known = [](FusedTensor const& tensor, std::span<std::byte> memory) {
+    return tensor.bytes.data() == memory.data() && tensor.bytes.size() == memory.size();
+  };
+  auto const withdrawals = arena_ != nullptr ? arena_->withdrawals() : 0;
+  if (withdrawals == withdrawals_ && std::ranges::equal(tensors, memory_, is_known)) return;
+  withdrawals_ = withdrawals;
   memory_.clear();
   contents_.clear();
+  is_shared_.clear();
   for (auto const& tensor : tensors) {
     memory_.push_back(tensor.bytes);
     contents_.emplace_back(tensor.bytes);
+    is_shared_.push_back(arena_ != nullptr && arena_->offset_of(tensor.bytes).has_value());
   }
+}
+
+void FusedCalls::arrange(std::span<FusedTensor const> tensors) {
+  place(tensors);
   bool const known = std::equal(tensors.begin(), tensors.end(), items_.begin(), items_.end(),
                                 [](FusedTensor const& tensor, FusionItem const& item) {
                                   return tensor.bytes.size() == item.bytes && tensor.dtype == item.dtype;
@@ -74,36 +87,34 @@ RunResult FusedCalls::run_packed(Op op, FusionBucket const& bucket, ReduceOp red
   return result;
 }
 
-// Where others read what is packed: the results go elsewhere, for in place every member would have to wait for every
-// other.
-RunResult FusedCalls::run_beside(Op op, FusionBucket const& bucket, ReduceOp reduce, CallOptions options) {
+void FusedCalls::collect_pieces(FusionBucket const& bucket) {
+  pieces_.clear();
+  for (auto const& piece : bucket.pieces) pieces_.push_back(memory_[piece.item]);
+}
+
+// In memory that members share: no copy, as long as all of it lies there.
+RunResult FusedCalls::run_in_place(Op op, FusionBucket const& bucket, ReduceOp reduce, CallOptions options) {
+  auto const is_shared = [this](FusionPiece const& piece) { return is_shared_[piece.item]; };
+  if (!std::ranges::all_of(bucket.pieces, is_shared)) return run_packed(op, bucket, reduce, options);
+  collect_pieces(bucket);
+  options.in_place = true;
+  return group_.run_in_pieces(op, {}, pieces_, bucket.dtype, reduce, bucket.elements(), options);
+}
+
+// `mesh`, by which each reads all of the others' tensors: in place they would have to wait for each other before they
+// write. What is packed is read, and nothing has to be unpacked.
+RunResult FusedCalls::run_beside(FusionBucket const& bucket, ReduceOp reduce, CallOptions options) {
   options.in_place = false;
-  bool const is_root = options.root == rank_;
-  bool const brings = op != Op::broadcast || is_root;
-  bool const gets = op != Op::reduce || is_root;
-  std::span<std::byte> input, output;
-  if (brings) {
-    input = packed_.take(bucket.bytes);
-    pack(bucket, contents_, input);
-  }
-  // `mesh` sends nothing of what it has reduced, and so never has to say where it lies.
-  if (op == Op::all_reduce && options.algorithm->name == "mesh") {
-    pieces_.clear();
-    for (auto const& piece : bucket.pieces) pieces_.push_back(memory_[piece.item]);
-    return group_.all_reduce_into_pieces(input, pieces_, bucket.dtype, reduce, options);
-  }
-  bool const has_it_already = op == Op::broadcast && is_root;
-  if (gets && !has_it_already) output = in_one_piece(bucket, memory_);
-  bool const unpacks = gets && output.empty();
-  if (unpacks) output = results_.take(bucket.bytes);
-  auto result = group_.run(op, input, output, bucket.dtype, reduce, bucket.elements(), options);
-  if (unpacks && !has_it_already && result.status.has_value()) unpack(bucket, output, memory_);
-  return result;
+  auto const input = packed_.take(bucket.bytes);
+  pack(bucket, contents_, input);
+  collect_pieces(bucket);
+  return group_.run_in_pieces(Op::all_reduce, input, pieces_, bucket.dtype, reduce, bucket.elements(), options);
 }
 
 RunResult FusedCalls::run(Op op, FusionBucket const& bucket, ReduceOp reduce, CallOptions const& options) {
-  bool const beside = !bucket.is_alone() && group_.path() == "shm";
-  return beside ? run_beside(op, bucket, reduce, options) : run_packed(op, bucket, reduce, options);
+  if (bucket.is_alone() || group_.path() != "shm") return run_packed(op, bucket, reduce, options);
+  if (op == Op::all_reduce && options.algorithm->name == "mesh") return run_beside(bucket, reduce, options);
+  return run_in_place(op, bucket, reduce, options);
 }
 
 RunResult FusedCalls::run(Op op, std::span<FusedTensor const> tensors, ReduceOp reduce, Choose const& choose) {

@@ -1,5 +1,5 @@
-// One call of a group for many tensors: they are called for in few calls. Over links they are packed and unpacked;
-// where members share memory they are read and written where they lie.
+// One call of a group for many tensors: they are called for in few calls. Over links they are packed and unpacked, and
+// so are those in memory of one's own; where members share memory the others are read and written where they lie.
 #pragma once
 
 #include <functional>
@@ -34,18 +34,24 @@ class FusedCalls {
 
  private:
   void arrange(std::span<FusedTensor const> tensors);
+  void place(std::span<FusedTensor const> tensors);
   [[nodiscard]] RunResult run(Op op, FusionBucket const& bucket, ReduceOp reduce, CallOptions const& options);
   [[nodiscard]] RunResult run_packed(Op op, FusionBucket const& bucket, ReduceOp reduce, CallOptions options);
-  [[nodiscard]] RunResult run_beside(Op op, FusionBucket const& bucket, ReduceOp reduce, CallOptions options);
+  [[nodiscard]] RunResult run_in_place(Op op, FusionBucket const& bucket, ReduceOp reduce, CallOptions options);
+  [[nodiscard]] RunResult run_beside(FusionBucket const& bucket, ReduceOp reduce, CallOptions options);
+  void collect_pieces(FusionBucket const& bucket);
 
   Group& group_;
   plan::Rank const rank_;
+  memory::Arena* const arena_;
   FusionLimits const limits_;
   std::vector<FusionItem> items_;  // of the list that the buckets are for
   std::vector<FusionBucket> buckets_;
   std::vector<std::uint64_t> digests_;  // by bucket
   std::vector<std::span<std::byte>> memory_;
   std::vector<std::span<std::byte const>> contents_;
+  std::vector<bool> is_shared_;               // by tensor: it lies in the arena
+  std::uint64_t withdrawals_ = 0;             // of the arena, when that was looked up
   std::vector<std::span<std::byte>> pieces_;  // of the bucket at hand
 
   // Memory in the arena; of the process where there is none, or no room in it.
@@ -63,7 +69,7 @@ class FusedCalls {
     std::span<std::byte> shared_;
     std::vector<std::byte> own_;
   };
-  Staging packed_, results_;
+  Staging packed_;
 };
 
 }  // namespace chorus::engine

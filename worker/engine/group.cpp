@@ -132,14 +132,14 @@ engine::RunResult Group::run_prepared(Request const& request, std::span<std::byt
   return shared_ ? run_shared(request, input, output) : run_over_links(request, input, output);
 }
 
-engine::RunResult Group::all_reduce_into_pieces(std::span<std::byte const> input,
-                                                std::span<std::span<std::byte> const> pieces, Dtype dtype,
-                                                ReduceOp reduce, CallOptions const& options) {
-  CHORUS_ASSERT(!options.in_place, "the output is elsewhere");
+engine::RunResult Group::run_in_pieces(Op op, std::span<std::byte const> input,
+                                       std::span<std::span<std::byte> const> pieces, Dtype dtype, ReduceOp reduce,
+                                       std::uint64_t elements, CallOptions const& options) {
+  CHORUS_ASSERT(!has_blocks(op) && options.in_place == input.empty(), "in place there is nothing else");
   std::lock_guard const lock(calling_);
   CHORUS_ASSERT(shared_ != nullptr, "members share memory");
   if (auto why = standing_error()) return failed(std::move(*why));
-  Request const request{Op::all_reduce, dtype, reduce, input.size() / element_bytes(dtype), options};
+  Request const request{op, dtype, reduce, elements, options};
   auto const prepared = prepare(request);
   if (prepared.has_error()) return failed(prepared.error());
   auto result = shared_->run_in_pieces(*(*prepared)->call, sequence_, (*prepared)->description, input, pieces,

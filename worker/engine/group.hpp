@@ -94,11 +94,12 @@ class Group {
                                       ReduceOp reduce, std::uint64_t elements, CallOptions const& options);
   [[nodiscard]] engine::RunResult barrier(CallOptions const& options);
 
-  // As all_reduce(), with an output that lies in several pieces: nobody unpacks it. Not in place; only after meet(),
-  // and only if path() is "shm"; other members may have theirs in one piece, or in others.
-  [[nodiscard]] engine::RunResult all_reduce_into_pieces(std::span<std::byte const> input,
-                                                         std::span<std::span<std::byte> const> pieces, Dtype dtype,
-                                                         ReduceOp reduce, CallOptions const& options);
+  // As run(), with memory that lies in several pieces, none of them empty: nobody packs and unpacks it. In place they
+  // are what run() takes as input and output; otherwise they are the output. Not of operations with blocks; only after
+  // meet(), and only if path() is "shm"; other members may have theirs in one piece, or in others.
+  [[nodiscard]] engine::RunResult run_in_pieces(Op op, std::span<std::byte const> input,
+                                                std::span<std::span<std::byte> const> pieces, Dtype dtype,
+                                                ReduceOp reduce, std::uint64_t elements, CallOptions const& options);
 
   // Finds out whether all members share memory, which the first call does otherwise; every member calls it then.
   // Nothing after the first time.

@@ -16,7 +16,7 @@
 
 namespace chorus::engine {
 
-inline constexpr std::uint32_t board_layout = 2;
+inline constexpr std::uint32_t board_layout = 3;
 inline constexpr std::size_t line_bytes = 64;
 inline constexpr std::uint32_t records_per_lane = 8;
 inline constexpr std::uint32_t landings_per_lane = 8;
@@ -26,6 +26,19 @@ enum class RecordKind : std::uint32_t {
   inside = 1,  // the payload is in the record, or in the block that belongs to it
   reference,   // it lies in the sender's arena at `offset`, until the reader has consumed the record
   landed,      // it is where it belongs: the sender put it there
+  pieces,      // as reference, in several pieces: at `offset` begins their list
+};
+
+// A piece of what does not lie in one. Its list is in the same arena, and as long valid as the pieces are.
+struct PieceEntry {
+  std::uint64_t offset;
+  std::uint64_t bytes;  // not 0; of the last one perhaps more than the message has left
+};
+static_assert(sizeof(PieceEntry) == 16 && std::has_unique_object_representations_v<PieceEntry>);
+
+enum class LandingKind : std::uint32_t {
+  one = 1,  // piece
+  pieces,   // several: at `offset` begins their list
 };
 
 struct alignas(line_bytes) Record {
@@ -45,10 +58,12 @@ static_assert(offsetof(Record, offset) == 24 && offsetof(Record, payload) == 32)
 struct Landing {
   std::atomic<std::uint64_t> message;  // n + 1; written last
   std::uint64_t offset;                // in the receiver's arena
-  std::uint64_t bytes;
+  std::uint32_t bytes;
+  LandingKind kind;
   std::uint64_t after;
 };
-static_assert(sizeof(Landing) == 32 && std::atomic<std::uint64_t>::is_always_lock_free);
+static_assert(sizeof(Landing) == 32 && offsetof(Landing, kind) == 20 && offsetof(Landing, after) == 24);
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
 // The fixed part of a lane; the blocks of its records follow.
 struct alignas(line_bytes) Lane {

@@ -123,12 +123,7 @@ std::byte* SharedCall::base(Buffer buffer, bool wide) const {
 }
 
 std::byte* SharedCall::locate(Buffer buffer, std::uint64_t offset, std::uint64_t& bytes) const {
-  if (pieces_.empty() || buffer != Buffer::output) return base(buffer, false) + offset;
-  auto const next = std::upper_bound(piece_starts_.begin(), piece_starts_.end(), offset);
-  auto const i = static_cast<std::size_t>(next - piece_starts_.begin()) - 1;
-  auto const within = offset - piece_starts_[i];
-  bytes = std::min(bytes, pieces_[i].size() - within);
-  return pieces_[i].data() + within;
+  return is_in_pieces(buffer) ? pieces_->locate(offset, bytes) : base(buffer, false) + offset;
 }
 
 std::optional<std::uint64_t> SharedCall::shared_base(Buffer buffer) const {
@@ -137,29 +132,27 @@ std::optional<std::uint64_t> SharedCall::shared_base(Buffer buffer) const {
 
 void SharedCall::begin(std::uint64_t call, std::span<std::unique_ptr<SharedLane> const> lanes,
                        std::span<std::byte const> input, std::span<std::byte> output) {
-  pieces_ = {};
+  pieces_ = nullptr;
   input_ = input.data();
   output_ = output.data();
   bool const refers = refers_to_memory(lanes);
   moves_whole_ = !refers;
   shared_input_ = refers ? arena_.offset_of(input) : std::nullopt;
   shared_output_ = refers ? arena_.offset_of(output) : std::nullopt;
+  may_be_written_ = shared_output_ && arena_.has_own_pages(output);
   start(call, lanes);
 }
 
 void SharedCall::begin_in_pieces(std::uint64_t call, std::span<std::unique_ptr<SharedLane> const> lanes,
                                  std::span<std::byte const> input, std::span<std::span<std::byte> const> pieces) {
-  pieces_ = pieces;
-  piece_starts_.clear();
-  std::uint64_t start_of_piece = 0;
-  for (auto const& piece : pieces) {
-    piece_starts_.push_back(start_of_piece);
-    start_of_piece += piece.size();
-  }
+  if (!list_) list_.emplace(steps_, arena_);
+  list_->list(pieces);
+  pieces_ = &*list_;
   input_ = input.data();
   output_ = nullptr;
   shared_input_ = arena_.offset_of(input);
   shared_output_ = std::nullopt;
+  may_be_written_ = list_->may_be_written();
   moves_whole_ = false;
   start(call, lanes);
 }
@@ -184,7 +177,7 @@ void SharedCall::start(std::uint64_t call, std::span<std::unique_ptr<SharedLane>
   exchanged_ = 0;
   if (exchanges_now_) return;
   rewind_steps();
-  if (shared_output_) offer_landings();
+  if (may_be_written_) offer_landings();
 }
 
 void SharedCall::rewind_steps() {
@@ -198,16 +191,22 @@ void SharedCall::rewind_steps() {
 }
 
 void SharedCall::offer_landings() {
-  for (auto const& step : steps_) {
-    if (!step.may_land || step.bytes == 0) continue;
-    auto const [c, number] = *step.operands[0].message;
-    auto const& piece = step.destinations[0].pieces[0];
-    auto& lane = *channels_[c].lane;
-    if (step.bytes <= lane.inside_max() || number >= landings_per_lane || piece.buffer != Buffer::output) continue;
-    auto const after = step.land_after == 0 ? 0 : channels_[c].first_sent + step.land_after;
-    lane.offer_landing(channels_[c].first_received + number, *shared_output_ + piece.at, step.bytes, after);
-    has_offered_ = true;
-  }
+  for (auto const& step : steps_)
+    if (step.may_land && step.bytes <= SharedLane::message_bytes_max) offer_landing(step);
+}
+
+void SharedCall::offer_landing(Step const& step) {
+  auto const [c, number] = *step.operands[0].message;
+  auto const& piece = step.destinations[0].pieces[0];
+  auto& lane = *channels_[c].lane;
+  if (step.bytes <= lane.inside_max() || number >= landings_per_lane || piece.buffer != Buffer::output) return;
+  auto const after = step.land_after == 0 ? 0 : channels_[c].first_sent + step.land_after;
+  auto const message = channels_[c].first_received + number;
+  if (pieces_ != nullptr)
+    lane.offer_landing(message, LandingKind::pieces, *pieces_->listed(piece.at), step.bytes, after);
+  else
+    lane.offer_landing(message, LandingKind::one, *shared_output_ + piece.at, step.bytes, after);
+  has_offered_ = true;
 }
 
 SharedCall::Turn SharedCall::turn() {
@@ -247,7 +246,7 @@ SharedCall::Turn SharedCall::advance(std::uint32_t s) {
         progress.moved = step.bytes;
       } else {
         std::fill(progress.cursors.begin(), progress.cursors.end(), Cursor{});
-        std::fill(progress.landings.begin(), progress.landings.end(), nullptr);
+        std::fill(progress.landings.begin(), progress.landings.end(), Landed{});
         find_landings(step, progress);
       }
     }
@@ -311,8 +310,18 @@ void SharedCall::find_landings(Step const& step, Progress& progress) {
       return operand.message && operand.message->channel == c;
     });
     auto const read = channel.lane->messages_received + (reads_it_now ? 1 : 0);
-    progress.landings[k] = channel.lane->landing(message, step.bytes, read).data();
+    auto const place = channel.lane->landing(message, step.bytes, read);
+    progress.landings[k] = {place.is_there(), place};
   }
+}
+
+SharedCall::Turn SharedCall::wrong_landing(MessageName const& name) {
+  auto const peer = program_->channels[name.channel].peer;
+  failure_ = {EngineErrc::protocol_error,
+              "it wants message " + std::to_string(name.number + 1) + " where it has no memory, or no whole elements",
+              {peer},
+              {}};
+  return Turn::failed;
 }
 
 SharedCall::Turn SharedCall::wrong(SharedLane const& lane, std::uint64_t bytes_wanted) {
@@ -363,6 +372,12 @@ SharedCall::Turn SharedCall::fold(Step const& step, Progress& progress) {
         sources_[k] = contiguous(operand.local, progress.cursors[k], bytes);
       }
     }
+    for (std::size_t k = 0; k < step.sends.size(); ++k) {
+      auto const& [lands, left] = progress.landings[k];
+      if (!lands) continue;
+      if (left.is_wrong() || left.here() % element_bytes_ != 0) return wrong_landing(step.sends[k]);
+      bytes = std::min(bytes, left.here());
+    }
     std::size_t destinations = 0;
     for (std::size_t d = 0; d < step.destinations.size(); ++d)
       destinations_[destinations++] = contiguous(step.destinations[d], progress.cursors[operands + d], bytes);
@@ -370,11 +385,13 @@ SharedCall::Turn SharedCall::fold(Step const& step, Progress& progress) {
       sources_[0] = destinations_[0];
       destinations = 0;
     }
-    for (auto* const landing : progress.landings)
-      if (landing != nullptr) destinations_[destinations++] = landing + progress.moved;
+    for (auto const& [lands, left] : progress.landings)
+      if (lands) destinations_[destinations++] = left.data();
 
     if (destinations != 0) combine(step, bytes, destinations);
     progress.moved += bytes;
+    for (auto& [lands, left] : progress.landings)
+      if (lands) left.advance(bytes);
     auto const skip = [&](Cursor& cursor, Range const& range) {
       cursor.at += bytes;
       if (cursor.at == range.pieces[cursor.piece].bytes) cursor = {cursor.piece + 1, 0};
@@ -405,7 +422,7 @@ SharedCall::Turn SharedCall::send(Step const& step, Progress& progress) {
     auto& lane = *channel.lane;
     auto const waits = [&] { return moved ? Turn::moved : Turn::waits; };
     if (lane.messages_sent != channel.first_sent + name.number) return waits();
-    if (progress.landings[progress.sends_done] != nullptr) {
+    if (progress.landings[progress.sends_done].lands) {
       if (!lane.send_landed(step.bytes)) return waits();
       bytes_sent_ += step.bytes;
     } else {
@@ -429,18 +446,32 @@ SharedCall::Turn SharedCall::send(Step const& step, Progress& progress) {
 
 std::uint64_t SharedCall::send_some(SharedLane& lane, Range const& range, Cursor& cursor) const {
   auto const& piece = range.pieces[cursor.piece];
-  auto left = piece.bytes - cursor.at;
-  auto const* const data = locate(piece.buffer, piece.at + cursor.at, left);
-  std::span<std::byte const> const bytes(data, left);
-  auto shared = shared_base(piece.buffer);
-  if (shared) *shared += piece.at + cursor.at;
-  if (!pieces_.empty() && piece.buffer == Buffer::output) shared = arena_.offset_of(bytes);
-  auto const sent = left <= lane.inside_max() ? lane.send_inside(bytes)
-                    : shared                  ? lane.send_reference(*shared, left)
-                                              : lane.send_through_slot(bytes);
+  auto const offset = piece.at + cursor.at;
+  auto const left = piece.bytes - cursor.at;
+  auto here = left;
+  auto const* const data = locate(piece.buffer, offset, here);
+  std::span<std::byte const> const bytes(data, here);
+  std::uint64_t sent = 0;
+  if (is_in_pieces(piece.buffer)) {
+    auto const list = pieces_->listed(offset);
+    if (list && left > lane.inside_max() && left <= SharedLane::message_bytes_max)
+      sent = lane.send_pieces(*list, left) ? left : 0;
+    else
+      sent = send_contiguous(lane, bytes, arena_.offset_of(bytes));
+  } else {
+    auto shared = shared_base(piece.buffer);
+    if (shared) *shared += offset;
+    sent = send_contiguous(lane, bytes, shared);
+  }
   cursor.at += sent;
   if (cursor.at == piece.bytes) cursor = {cursor.piece + 1, 0};
   return sent;
+}
+
+std::uint64_t SharedCall::send_contiguous(SharedLane& lane, std::span<std::byte const> bytes,
+                                          std::optional<std::uint64_t> shared) {
+  if (bytes.size() <= lane.inside_max()) return lane.send_inside(bytes);
+  return shared ? lane.send_reference(*shared, bytes.size()) : lane.send_through_slot(bytes);
 }
 
 std::vector<SharedCall::Awaited> SharedCall::awaited() const {

@@ -10,6 +10,7 @@
 
 #include "collectives/core/reduce_op.hpp"
 #include "worker/devices/fold.hpp"
+#include "worker/engine/piece_list.hpp"
 #include "worker/engine/reduce_clock.hpp"
 #include "worker/engine/shared_exchange.hpp"
 #include "worker/engine/shared_lane.hpp"
@@ -39,8 +40,9 @@ class SharedCall {
   void begin(std::uint64_t call, std::span<std::unique_ptr<SharedLane> const> lanes, std::span<std::byte const> input,
              std::span<std::byte> output);
 
-  // The same with an output that lies in several pieces, one behind the other in the plan's eyes and anywhere in
-  // memory: nobody unpacks it. Whole elements each, none empty, together output_bytes(). Not in place.
+  // The same with memory that lies in several pieces, one behind the other in the plan's eyes and anywhere in memory:
+  // nobody unpacks it. Whole elements each, none empty, together what the call takes. They are the output or, of a
+  // program in place, where no input is passed, all that the rank has; then nobody packs them, either.
   void begin_in_pieces(std::uint64_t call, std::span<std::unique_ptr<SharedLane> const> lanes,
                        std::span<std::byte const> input, std::span<std::span<std::byte> const> pieces);
 
@@ -73,13 +75,18 @@ class SharedCall {
     std::uint32_t piece = 0;
     std::uint64_t at = 0;
   };
+  // A message that the peer wants to have put somewhere, and where.
+  struct Landed {
+    bool lands = false;
+    PeerPieces left;
+  };
   struct Progress {
     bool started = false;
     std::uint64_t moved = 0;
     std::uint32_t sends_done = 0;
-    std::uint64_t sent = 0;            // of the message being sent, 0 between messages
-    std::vector<Cursor> cursors;       // of the operands, then of the destinations; of what is sent, likewise
-    std::vector<std::byte*> landings;  // per message to send: where the peer wants it, or null
+    std::uint64_t sent = 0;        // of the message being sent, 0 between messages
+    std::vector<Cursor> cursors;   // of the operands, then of the destinations; of what is sent, likewise
+    std::vector<Landed> landings;  // per message to send
   };
   struct Channel {
     std::uint32_t sends_agreement = 0, receives_agreement = 0;
@@ -94,6 +101,7 @@ class SharedCall {
   Status prepare_memory();
   void prepare_progress();
   void offer_landings();
+  void offer_landing(Step const& step);
   void start(std::uint64_t call, std::span<std::unique_ptr<SharedLane> const> lanes);
   void rewind_steps();
   // Whether a message may be too large to travel inside its record.
@@ -119,7 +127,11 @@ class SharedCall {
   void combine(Step const& step, std::uint64_t bytes, std::size_t destinations);
   [[nodiscard]] Turn send(Step const& step, Progress& progress);
   [[nodiscard]] std::uint64_t send_some(SharedLane& lane, Range const& range, Cursor& cursor) const;
+  // `shared`: where in the arena they lie, if they do.
+  [[nodiscard]] static std::uint64_t send_contiguous(SharedLane& lane, std::span<std::byte const> bytes,
+                                                     std::optional<std::uint64_t> shared);
   [[nodiscard]] Turn wrong(SharedLane const& lane, std::uint64_t bytes_wanted);
+  [[nodiscard]] Turn wrong_landing(MessageName const& name);
   [[nodiscard]] bool all_consumed();
 
   [[nodiscard]] std::byte* base(plan::Buffer buffer, bool wide) const;
@@ -128,6 +140,10 @@ class SharedCall {
   // What lies at an offset of a buffer, not wide; `bytes` becomes what is contiguous from there, if that is less.
   [[nodiscard]] std::byte* locate(plan::Buffer buffer, std::uint64_t offset, std::uint64_t& bytes) const;
   [[nodiscard]] std::optional<std::uint64_t> shared_base(plan::Buffer buffer) const;
+  [[nodiscard]] bool is_in_pieces(plan::Buffer buffer) const {
+    return pieces_ != nullptr &&
+           (buffer == plan::Buffer::output || (input_ == nullptr && buffer == plan::Buffer::input));
+  }
 
   std::shared_ptr<plan::Program const> const program_;
   Addresses const addresses_;
@@ -140,7 +156,8 @@ class SharedCall {
   std::optional<Exchange> const exchange_;
   std::uint64_t const largest_message_;  // bytes
 
-  std::span<std::byte> scratch_;  // in the arena
+  std::span<std::byte> scratch_;   // in the arena
+  std::optional<PieceList> list_;  // of the last call that was in pieces
   std::unique_ptr<std::byte[]> wide_output_, wide_scratch_;
   std::vector<Channel> channels_;
   std::vector<Progress> progress_;
@@ -150,15 +167,15 @@ class SharedCall {
   // The call at hand.
   std::byte const* input_ = nullptr;
   std::byte* output_ = nullptr;
-  std::span<std::span<std::byte> const> pieces_;  // of the output, if there are any
-  std::vector<std::uint64_t> piece_starts_;
+  PieceList const* pieces_ = nullptr;                                           // null: nothing is in pieces
   std::optional<std::uint64_t> shared_input_, shared_output_, shared_scratch_;  // their places in the arena
   std::vector<std::uint32_t> order_;
   std::span<std::uint32_t> pending_;     // of them: steps that are not done, in order
   SharedLane const* awaited_ = nullptr;  // whose next record is the only thing that can let a turn move
   bool moves_whole_ = false;             // every message fits into a record, and every buffer is in one piece
   bool exchanges_now_ = false;
-  std::size_t exchanged_ = 0;  // messages that the exchange has sent
+  std::size_t exchanged_ = 0;    // messages that the exchange has sent
+  bool may_be_written_ = false;  // the output, by others
   bool has_offered_ = false;
   std::uint32_t instructions_done_ = 0;
   std::uint64_t bytes_sent_ = 0, bytes_received_ = 0;

@@ -1,5 +1,5 @@
-// A program that only exchanges, as mesh does: its steps written down flat, for calls that take a few hundred nanoseconds
-// and would spend a good part of them on following steps, operands and pieces from one to the next.
+// A program that only exchanges, as mesh does: its steps written down flat, for calls that take a few hundred
+// nanoseconds and would spend a good part of them on following steps, operands and pieces from one to the next.
 #pragma once
 
 #include <cstdint>

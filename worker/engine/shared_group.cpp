@@ -99,7 +99,7 @@ RunResult SharedGroup::run(SharedCall& call, std::uint64_t sequence, std::string
                            std::chrono::milliseconds timeout, Interruption const* interruption) {
   enter(call, sequence, description, timeout, interruption);
   call.begin(calls_, lanes_, input, output);
-  return go_on(call, output);
+  return go_on(call, std::span(&output, 1));
 }
 
 RunResult SharedGroup::run_in_pieces(SharedCall& call, std::uint64_t sequence, std::string const& description,
@@ -107,7 +107,7 @@ RunResult SharedGroup::run_in_pieces(SharedCall& call, std::uint64_t sequence, s
                                      std::chrono::milliseconds timeout, Interruption const* interruption) {
   enter(call, sequence, description, timeout, interruption);
   call.begin_in_pieces(calls_, lanes_, input, pieces);
-  return go_on(call, {});
+  return go_on(call, pieces);
 }
 
 void SharedGroup::enter(SharedCall const& call, std::uint64_t sequence, std::string const& description,
@@ -158,15 +158,22 @@ void SharedGroup::wait_for(SharedCall const& call, SharedWait& wait) {
   } while (call.awaits_one_record());
 }
 
-RunResult SharedGroup::go_on(SharedCall& call, std::span<std::byte> output) {
+void SharedGroup::withdraw(std::span<std::span<std::byte> const> outputs) {
+  for (auto const output : outputs) {
+    auto const withdrawn = arena_.withdraw(output);
+    if (withdrawn.has_value()) continue;
+    failure_->text += "; the output may still change: " + withdrawn.error().detail;
+    return;
+  }
+}
+
+RunResult SharedGroup::go_on(SharedCall& call, std::span<std::span<std::byte> const> outputs) {
   if (!failure_) take_turns(call);
   if (!failure_ && !sees_all()) failure_ = lost(call);
   RunResult result;
   if (failure_) {
     tell(*failure_);
-    if (call.has_offered() && !output.empty())
-      if (auto withdrawn = arena_.withdraw(output); withdrawn.has_error())
-        failure_->text += "; the output may still change: " + withdrawn.error().detail;
+    if (call.has_offered()) withdraw(outputs);
     result.status = Error(failure_->code, failure_->detail());
     result.culprits = failure_->culprits;
   }

@@ -65,7 +65,7 @@ class SharedGroup {
               std::span<std::byte> board);
   void enter(SharedCall const& call, std::uint64_t sequence, std::string const& description,
              std::chrono::milliseconds timeout, Interruption const* interruption);
-  [[nodiscard]] RunResult go_on(SharedCall& call, std::span<std::byte> output);
+  [[nodiscard]] RunResult go_on(SharedCall& call, std::span<std::span<std::byte> const> outputs);
   void take_turns(SharedCall& call);
   void wait_for(SharedCall const& call, SharedWait& wait);
   void look_at_the_clock();
@@ -81,6 +81,8 @@ class SharedGroup {
   // Whether nobody looks at the own board any more: waits a moment for those who are about to.
   [[nodiscard]] bool is_left_by_all() const;
   void tell(Failure const& failure);
+  // What others may still write to, after a failure.
+  void withdraw(std::span<std::span<std::byte> const> outputs);
   [[nodiscard]] std::string name_of(plan::Rank rank) const;
   [[nodiscard]] BoardHead& own() const { return *reinterpret_cast<BoardHead*>(board_.data()); }
 

@@ -64,6 +64,25 @@ class Members {
                              std::as_writable_bytes(output), timeout);
   }
 
+  // In place, of memory in pieces.
+  RunResult all_reduce(plan::Rank rank, std::vector<std::span<float>> const& pieces, plan::Algorithm const& algorithm,
+                       std::chrono::milliseconds timeout = 20s) {
+    std::uint64_t elements = 0;
+    std::vector<std::span<std::byte>> memory;
+    for (auto const piece : pieces) {
+      elements += piece.size();
+      memory.push_back(std::as_writable_bytes(piece));
+    }
+    plan::Spec const spec{.op = Op::all_reduce,
+                          .algorithm = std::string(algorithm.name),
+                          .ranks = static_cast<std::uint32_t>(groups.size()),
+                          .in_place = true};
+    auto program = std::make_shared<plan::Program const>(plan::build(algorithm, spec, rank).value());
+    auto const call =
+        SharedCall::make(program, {elements, {}, {}}, Dtype::f32, ReduceOp::sum, elements, *arenas[rank]).value();
+    return groups[rank]->run_in_pieces(*call, 1, "a sum of " + std::to_string(elements), {}, memory, timeout, nullptr);
+  }
+
   // The lane that carries what `sender` says to `receiver`.
   Lane& lane(plan::Rank sender, plan::Rank receiver) {
     BoardLayout const layout(static_cast<std::uint32_t>(groups.size()));
@@ -256,6 +275,72 @@ TEST_CASE("a small message that comes in two records is put together") {
   REQUIRE_FALSE(result.status.has_error());
   CHECK(output[0] == 4);
   CHECK(output[1] == 6);
+}
+
+TEST_CASE("what lies in pieces is read and written where it lies, however the others have theirs") {
+  for (auto const* algorithm : {&algorithms::allpairs, &algorithms::ring, &algorithms::tree, &algorithms::mesh}) {
+    CAPTURE(algorithm->name);
+    Members members(3);
+    std::array<std::vector<std::span<float>>, 3> pieces;
+    for (plan::Rank rank = 0; rank < 3; ++rank) {
+      std::vector<std::size_t> const sizes = rank == 0   ? std::vector<std::size_t>{6000}
+                                             : rank == 1 ? std::vector<std::size_t>{1, 1999, 3000, 1000}
+                                                         : std::vector<std::size_t>{2500, 3500};
+      for (auto const size : sizes) pieces[rank].push_back(members.vector(rank, size, static_cast<float>(rank + 1)));
+    }
+    on_threads(3, [&](plan::Rank rank) {
+      CHECK_FALSE(members.all_reduce(rank, pieces[rank], *algorithm).status.has_error());
+    });
+    for (auto const& of_rank : pieces)
+      for (auto const piece : of_rank) CHECK(std::ranges::all_of(piece, [](float x) { return x == 6; }));
+  }
+}
+
+TEST_CASE("a list of pieces that cannot be ends the call with what is wrong with it") {
+  for (auto const wrong : {PieceEntry{~std::uint64_t{0} - 8, 4096}, PieceEntry{1u << 30, 4096}, PieceEntry{4096, 0},
+                           PieceEntry{4096, ~std::uint64_t{0}}, PieceEntry{4096, 2}}) {
+    CAPTURE(wrong.offset);
+    CAPTURE(wrong.bytes);
+    Members members(2);
+    auto const mine = members.vector(0, 4096, 1);
+    std::vector<std::span<float>> const theirs{members.vector(1, 1024, 1), members.vector(1, 3072, 1)};
+    std::thread liar([&] { auto result = members.all_reduce(1, theirs, algorithms::allpairs, 20ms); });
+    liar.join();  // it has given up; its record is still there
+    auto& record = members.lane(1, 0).records[0];
+    REQUIRE(record.kind == RecordKind::pieces);
+    // Whoever lies about its list has it where it likes.
+    auto const list = members.vector(1, 1024, 0);
+    std::memcpy(list.data(), &wrong, sizeof wrong);
+    record.offset = members.arenas[1]->offset_of(std::as_bytes(list)).value();
+    auto const result = members.all_reduce(0, {mine}, algorithms::allpairs, 1s);
+    REQUIRE(result.status.has_error());
+    CHECK(result.status.error().code == EngineErrc::protocol_error);
+    CHECK(result.culprits == std::vector<plan::Rank>{1});
+  }
+}
+
+TEST_CASE("after a failure nobody reaches the pieces of an output any more") {
+  Members members(2);
+  std::vector<std::span<float>> const pieces{members.vector(0, 4096, 5), members.vector(0, 2048, 5)};
+  std::vector<std::span<std::byte>> there;
+  for (auto const piece : pieces) {
+    auto const offset = members.arenas[0]->offset_of(std::as_bytes(piece)).value();
+    auto const region = members.regions.open(members.arenas[0]->ticket()).value();
+    there.push_back(region->mapping().at(offset, piece.size_bytes()));
+  }
+  REQUIRE(members.all_reduce(0, pieces, algorithms::allpairs, 10ms).status.has_error());
+  for (auto const piece : there) std::ranges::fill(piece, std::byte{7});
+  for (auto const piece : pieces) CHECK(std::ranges::all_of(piece, [](float x) { return x == 5; }));
+}
+
+TEST_CASE("an output that shares a page with others' memory is offered to nobody, for it could not be withdrawn") {
+  Members members(2);
+  auto const small = members.vector(1, 700, 5), neighbour = members.vector(1, 16, 3);
+  REQUIRE(members.all_reduce(1, {small}, algorithms::tree, 10ms).status.has_error());
+  auto const region = members.regions.open(members.arenas[1]->ticket()).value();
+  auto const offset = members.arenas[1]->offset_of(std::as_bytes(neighbour)).value();
+  neighbour[0] = 4;
+  CHECK(*reinterpret_cast<float const*>(region->mapping().at(offset, sizeof(float)).data()) == 4);
 }
 
 TEST_CASE("a record that the peer has not consumed is not written again") {

@@ -12,11 +12,6 @@
 #include "collectives/core/assert.hpp"
 
 namespace chorus::engine {
-namespace {
-
-constexpr std::uint64_t record_bytes_max = 1u << 30;
-
-}  // namespace
 
 SharedLane::SharedLane(BoardLayout const& layout, plan::Rank self, plan::Rank peer, std::span<std::byte> own,
                        memory::Mapping const& own_memory, std::shared_ptr<memory::PeerRegion const> region,
@@ -38,7 +33,7 @@ SharedLane::SharedLane(BoardLayout const& layout, plan::Rank self, plan::Rank pe
 std::uint64_t SharedLane::send_reference(std::uint64_t offset, std::uint64_t bytes) {
   auto* const record = next_record();
   if (record == nullptr) return 0;
-  auto const part = std::min(bytes, record_bytes_max);
+  auto const part = std::min(bytes, message_bytes_max);
   publish(*record, RecordKind::reference, part, offset);
   referred_ = sent_;
   return part;
@@ -63,21 +58,40 @@ bool SharedLane::send_landed(std::uint64_t bytes) {
   return true;
 }
 
-std::span<std::byte> SharedLane::landing(std::uint64_t message, std::uint64_t bytes,
-                                         std::uint64_t messages_read) const {
+bool SharedLane::send_pieces(std::uint64_t list, std::uint64_t bytes) {
+  auto* const record = next_record();
+  if (record == nullptr) return false;
+  publish(*record, RecordKind::pieces, bytes, list);
+  referred_ = sent_;
+  return true;
+}
+
+PeerPieces SharedLane::landing(std::uint64_t message, std::uint64_t bytes, std::uint64_t messages_read) const {
   auto const& landing = out_.landings[message % landings_per_lane];
   if (landing.message.load(std::memory_order_acquire) != message + 1) return {};
   auto const offset = landing.offset;
-  if (landing.bytes != bytes || landing.after > messages_read || bytes > record_bytes_max) return {};
-  return region_->mapping().at(offset, bytes);
+  if (landing.bytes != bytes || landing.after > messages_read) return {};
+  auto const& memory = region_->mapping();
+  auto const in_pieces = landing.kind == LandingKind::pieces;
+  auto const place = in_pieces ? PeerPieces::listed(memory, offset, bytes) : PeerPieces::one(memory, offset, bytes);
+  return place.is_wrong() ? PeerPieces() : place;
 }
 
-void SharedLane::offer_landing(std::uint64_t message, std::uint64_t offset, std::uint64_t bytes, std::uint64_t after) {
+void SharedLane::offer_landing(std::uint64_t message, LandingKind kind, std::uint64_t offset, std::uint64_t bytes,
+                               std::uint64_t after) {
   auto& landing = in_.landings[message % landings_per_lane];
   landing.offset = offset;
-  landing.bytes = bytes;
+  landing.bytes = static_cast<std::uint32_t>(bytes);
+  landing.kind = kind;
   landing.after = after;
   landing.message.store(message + 1, std::memory_order_release);
+}
+
+bool SharedLane::find_next_piece() {
+  pieces_.advance(pieces_.here());
+  if (!pieces_.is_there()) return false;
+  at_hand_ = {pieces_.data(), pieces_.here(), pieces_.is_wrong()};
+  return true;
 }
 
 SharedLane::Arrived SharedLane::arrived(std::uint64_t bytes_wanted) {
@@ -102,10 +116,15 @@ SharedLane::Arrived SharedLane::arrived(std::uint64_t bytes_wanted) {
       case RecordKind::landed:
         result.wrong = bytes != bytes_wanted;
         break;
+      case RecordKind::pieces:
+        pieces_ = PeerPieces::listed(region_->mapping(), offset, bytes);
+        result.data = pieces_.data();
+        result.wrong = pieces_.is_wrong();
+        break;
       default:
         result.wrong = true;
     }
-  result.bytes = bytes;
+  result.bytes = kind == RecordKind::pieces ? pieces_.here() : bytes;
   if (result.wrong) return result;
   has_record_ = true;
   at_hand_ = result;

@@ -11,6 +11,7 @@
 #include "collectives/core/assert.hpp"
 #include "collectives/plan/spec.hpp"
 #include "worker/engine/failure.hpp"
+#include "worker/engine/peer_pieces.hpp"
 #include "worker/engine/shared_board.hpp"
 #include "worker/memory/shared_region.hpp"
 
@@ -36,6 +37,8 @@ class SharedLane {
   std::uint64_t send_inside(std::span<std::byte const> bytes);
   std::uint64_t send_reference(std::uint64_t offset, std::uint64_t bytes);
   std::uint64_t send_through_slot(std::span<std::byte const> bytes);
+  // `list`: of the first entry; at most message_bytes_max.
+  [[nodiscard]] bool send_pieces(std::uint64_t list, std::uint64_t bytes);
   [[nodiscard]] bool send_landed(std::uint64_t bytes);
   [[nodiscard]] std::uint32_t inside_max() const { return block_bytes_; }
 
@@ -49,10 +52,11 @@ class SharedLane {
   [[nodiscard]] bool has_consumed(std::uint64_t records);
 
   // Where the peer wants the n-th message from here, if it said so and has had what it sent before read.
-  [[nodiscard]] std::span<std::byte> landing(std::uint64_t message, std::uint64_t bytes,
-                                             std::uint64_t messages_read) const;
-  // Tells the peer where its n-th message may be put.
-  void offer_landing(std::uint64_t message, std::uint64_t offset, std::uint64_t bytes, std::uint64_t after);
+  [[nodiscard]] PeerPieces landing(std::uint64_t message, std::uint64_t bytes, std::uint64_t messages_read) const;
+  // Tells the peer where its n-th message may be put. At most message_bytes_max.
+  void offer_landing(std::uint64_t message, LandingKind kind, std::uint64_t offset, std::uint64_t bytes,
+                     std::uint64_t after);
+  static constexpr std::uint64_t message_bytes_max = 1u << 30;  // in one record
 
   // Receiving: the rest of the record at hand; 0 bytes if none has come.
   struct Arrived {
@@ -78,6 +82,8 @@ class SharedLane {
   void wake_peer();
   [[nodiscard]] Record* next_record();
   void publish(Record& record, RecordKind kind, std::uint64_t bytes, std::uint64_t offset);
+  // Of the record at hand, whose piece was taken; false if that was the last one.
+  [[nodiscard]] bool find_next_piece();
   [[nodiscard]] std::byte* block_of(Lane& lane, std::uint64_t record) const;
 
   plan::Rank const peer_;
@@ -101,6 +107,7 @@ class SharedLane {
   std::uint64_t received_ = 0;  // records
   bool has_record_ = false;     // the one at hand was checked
   Arrived at_hand_;
+  PeerPieces pieces_;  // of the record at hand, where it lies in several
 };
 
 // What a small call does is a few hundred nanoseconds, and much of it is here.
@@ -148,7 +155,7 @@ inline void SharedLane::take(std::uint64_t bytes) {
   CHORUS_ASSERT(has_record_ && bytes <= at_hand_.bytes, "what is taken has arrived");
   at_hand_.bytes -= bytes;
   if (at_hand_.data != nullptr) at_hand_.data += bytes;
-  if (at_hand_.bytes != 0) return;
+  if (at_hand_.bytes != 0 || (pieces_.is_there() && find_next_piece())) return;
   has_record_ = false;
   in_.consumed.store(++received_, std::memory_order_release);
   ring();

@@ -169,6 +169,13 @@ std::optional<std::uint64_t> Arena::offset_of(std::span<std::byte const> bytes) 
   return offset;
 }
 
+bool Arena::has_own_pages(std::span<std::byte const> bytes) const {
+  auto const offset = place_of(bytes.data());
+  std::lock_guard const lock(mutex_);
+  auto const after = used_.upper_bound(offset);
+  return after != used_.begin() && std::prev(after)->second.size >= page_bytes;
+}
+
 Status Arena::withdraw(std::span<std::byte const> bytes) {
   if (bytes.empty()) return ok();
   auto const offset = place_of(bytes.data());
@@ -178,6 +185,7 @@ Status Arena::withdraw(std::span<std::byte const> bytes) {
   auto& extent = std::prev(after)->second;
   if (auto done = region_->withdraw(offset, bytes.size()); done.has_error()) return done;
   if (!std::exchange(extent.is_withdrawn, true)) ++withdrawn_;
+  withdrawals_.fetch_add(1, std::memory_order_release);
   return ok();
 }
 

@@ -1,6 +1,7 @@
 // Memory blocks in a region that others on the host can map.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -40,9 +41,16 @@ class Arena {
   // Where in the region these bytes are; nothing if they are elsewhere, or were withdrawn.
   [[nodiscard]] std::optional<std::uint64_t> offset_of(std::span<std::byte const> bytes) const;
 
+  // Whether these bytes, which lie in the arena, share no page with other blocks: then to withdraw them takes nobody
+  // else's memory along.
+  [[nodiscard]] bool has_own_pages(std::span<std::byte const> bytes) const;
+
   // See SharedRegion::withdraw. The block that these bytes belong to stays usable, and is not shared any more until it
   // is freed; its place is not used again. If it fails, others may still write there.
   [[nodiscard]] Status withdraw(std::span<std::byte const> bytes);
+
+  // How often that was done: as long as it stays the same, what offset_of() has said holds for blocks that are in use.
+  [[nodiscard]] std::uint64_t withdrawals() const { return withdrawals_.load(std::memory_order_acquire); }
 
   [[nodiscard]] std::uint64_t used_bytes() const;
 
@@ -69,6 +77,7 @@ class Arena {
   std::uint64_t top_;                    // blocks of allocate_once() lie above, each in units of its own
   std::uint64_t used_bytes_ = 0;
   std::uint64_t withdrawn_ = 0;
+  std::atomic<std::uint64_t> withdrawals_{0};
 };
 
 }  // namespace chorus::memory

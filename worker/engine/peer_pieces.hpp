@@ -1,0 +1,73 @@
+// Memory of a peer that a message lies in, or belongs in: in one piece, or in several of which the peer keeps a list.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "worker/engine/shared_board.hpp"
+#include "worker/memory/shared_region.hpp"
+
+namespace chorus::engine {
+
+// Walked once from its beginning to its end; nothing that the peer wrote is used before it was checked. A value; the
+// mapping outlives it.
+class PeerPieces {
+ public:
+  PeerPieces() = default;  // no memory at all
+
+  [[nodiscard]] static PeerPieces one(memory::Mapping const& memory, std::uint64_t offset, std::uint64_t bytes) {
+    PeerPieces pieces;
+    pieces.left_ = pieces.here_ = bytes;
+    pieces.data_ = memory.at(offset, bytes).data();
+    return pieces;
+  }
+  // `list` is where the first PieceEntry lies.
+  [[nodiscard]] static PeerPieces listed(memory::Mapping const& memory, std::uint64_t list, std::uint64_t bytes) {
+    PeerPieces pieces;
+    pieces.memory_ = &memory;
+    pieces.list_ = list;
+    pieces.left_ = bytes;
+    pieces.find_next();
+    return pieces;
+  }
+
+  // False of no memory, also when all of it was walked through.
+  [[nodiscard]] bool is_there() const { return left_ != 0; }
+  // It is not within the peer's memory.
+  [[nodiscard]] bool is_wrong() const { return left_ != 0 && data_ == nullptr; }
+  [[nodiscard]] std::byte* data() const { return data_; }
+  [[nodiscard]] std::uint64_t here() const { return here_; }  // bytes in one piece from data() on
+
+  // At most here(), and not where it is wrong.
+  void advance(std::uint64_t bytes) {
+    data_ += bytes;
+    here_ -= bytes;
+    left_ -= bytes;
+    if (here_ == 0 && left_ != 0) find_next();
+  }
+
+ private:
+  // The peer may change the list at any time: an entry is read once, then checked, then used.
+  void find_next() {
+    data_ = nullptr;
+    here_ = 0;
+    auto const at = memory_->at(list_, sizeof(PieceEntry));
+    if (at.empty()) return;
+    PieceEntry entry;
+    std::memcpy(&entry, at.data(), sizeof entry);
+    list_ += sizeof entry;
+    if (entry.bytes == 0) return;
+    data_ = memory_->at(entry.offset, entry.bytes).data();
+    here_ = std::min(entry.bytes, left_);
+  }
+
+  memory::Mapping const* memory_ = nullptr;
+  std::uint64_t list_ = 0;  // of the next entry
+  std::uint64_t left_ = 0;
+  std::byte* data_ = nullptr;
+  std::uint64_t here_ = 0;
+};
+
+}  // namespace chorus::engine
