@@ -182,6 +182,8 @@ requires boost::describe::has_describe_members<T>::value struct CodecOf<T> {
                                           UnknownFields unknown, std::size_t limit_bytes);
 void write(TypeCodec const& type, void const* message, std::string& out);
 
+inline constexpr std::size_t usual_bytes = 1024;  // of a message as text: room that it gets at once
+
 }  // namespace chorus::http::codec
 
 namespace chorus::http {
@@ -198,6 +200,7 @@ Checked<Message> decode(std::string_view body, UnknownFields unknown) {
 template <class Message>
 std::string encode(Message const& message) {
   std::string out;
+  out.reserve(codec::usual_bytes);
   codec::write(codec::codec<Message>, &message, out);
   return out;
 }

@@ -68,26 +68,23 @@ class Reader {
   bool on_array_end(std::size_t, error_code&) { return end(); }
   bool on_key_part(string_view part, std::size_t, error_code&) { return collect(part); }
   bool on_key(string_view part, std::size_t, error_code&) {
-    collect(part);
-    return skipped_depth_ > 0 ? (text_.clear(), true) : key(std::exchange(text_, {}));
+    bool const goes_on = skipped_depth_ > 0 || key(whole(part));
+    text_.clear();
+    return goes_on;
   }
   bool on_string_part(string_view part, std::size_t, error_code&) { return collect(part); }
   bool on_string(string_view part, std::size_t, error_code&) {
-    collect(part);
-    return scalar([this](Slot slot) { store_text(slot, std::exchange(text_, {})); });
+    return scalar([&](Slot slot) { store_text(slot, whole(part)); });
   }
   bool on_number_part(string_view part, error_code&) { return collect(part); }
   bool on_int64(std::int64_t value, string_view part, error_code&) {
-    collect(part);
-    return scalar([&](Slot slot) { store_integer(slot, value >= 0, static_cast<std::uint64_t>(value)); });
+    return scalar([&](Slot slot) { store_integer(slot, value >= 0, static_cast<std::uint64_t>(value), whole(part)); });
   }
   bool on_uint64(std::uint64_t value, string_view part, error_code&) {
-    collect(part);
-    return scalar([&](Slot slot) { store_integer(slot, true, value); });
+    return scalar([&](Slot slot) { store_integer(slot, true, value, whole(part)); });
   }
   bool on_double(double value, string_view part, error_code&) {
-    collect(part);
-    return scalar([&](Slot slot) { store_real(slot, value); });
+    return scalar([&](Slot slot) { store_real(slot, value, whole(part)); });
   }
   bool on_bool(bool value, error_code&) {
     return scalar([&](Slot slot) {
@@ -121,7 +118,7 @@ class Reader {
     std::uint64_t seen = 0;             // bit per field of an object
     FieldCodec const* field = nullptr;  // current one; null: the key is unknown
     std::string_view key;               // of the current field
-    std::size_t index = 0;              // of the current element of an array
+    std::size_t index = 0;              // of the current element of an array, or where the next field is looked for
     Problem* problem = nullptr;         // receives `text` at the end
     std::unique_ptr<ProblemText> text;
   };
@@ -129,6 +126,13 @@ class Reader {
   bool collect(string_view part) {
     if (skipped_depth_ == 0) text_.append(part.data(), part.size());
     return true;
+  }
+
+  // What ends with this part: mostly it is all of it, and nothing is copied.
+  std::string_view whole(string_view part) {
+    if (text_.empty()) return {part.data(), part.size()};
+    text_.append(part.data(), part.size());
+    return text_;
   }
 
   // Nothing: the next value belongs to an unknown field.
@@ -209,12 +213,16 @@ class Reader {
     return true;
   }
 
-  bool key(std::string name) {
+  // Whoever writes by the same table writes the fields in its order.
+  bool key(std::string_view name) {
     auto& frame = frames_.back();
     frame.field = nullptr;
-    for (std::size_t i = 0; i < frame.type->fields_count; ++i) {
+    auto const fields = frame.type->fields_count;
+    for (std::size_t k = 0; k < fields; ++k) {
+      auto const i = (frame.index + k) % fields;
       auto const& field = frame.type->fields[i];
       if (field.name != name) continue;
+      frame.index = i + 1;
       frame.field = &field;
       frame.key = field.name;
       if ((frame.seen >> i & 1) != 0) {
@@ -235,37 +243,38 @@ class Reader {
     return true;
   }
 
-  void store_text(Slot slot, std::string text) {
+  void store_text(Slot slot, std::string_view text) {
     if (slot.type->shape == Shape::text)
-      *static_cast<std::string*>(slot.value) = std::move(text);
+      *static_cast<std::string*>(slot.value) = text;
     else
       wrong(slot, quoted(text));
   }
 
-  void store_integer(Slot slot, bool positive, std::uint64_t value) {
+  void store_integer(Slot slot, bool positive, std::uint64_t value, std::string_view written) {
     auto const fits =
         positive ? value <= slot.type->integer_max : static_cast<std::int64_t>(value) >= slot.type->integer_min;
     if (slot.type->shape == Shape::integer && fits)
       slot.type->store_integer(slot.value, value);
     else if (slot.type->shape == Shape::real)
-      store_real(slot, positive ? static_cast<double>(value) : static_cast<double>(static_cast<std::int64_t>(value)));
+      store_real(slot, positive ? static_cast<double>(value) : static_cast<double>(static_cast<std::int64_t>(value)),
+                 written);
     else
-      wrong(slot, text_);
+      wrong(slot, written);
   }
 
-  // The parser's own conversion may be off by one in the last place; text_ holds the number as written.
-  void store_real(Slot slot, double approximate) {
+  // The parser's own conversion may be off by one in the last place.
+  void store_real(Slot slot, double approximate, std::string_view written) {
     double exact = 0;
-    auto const [end, error] = std::from_chars(text_.data(), text_.data() + text_.size(), exact);
+    auto const [end, error] = std::from_chars(written.data(), written.data() + written.size(), exact);
     auto const value = error == std::errc() ? exact : approximate;
     if (slot.type->shape == Shape::real && std::isfinite(value))
       *static_cast<double*>(slot.value) = value;
     else
-      wrong(slot, text_);
+      wrong(slot, written);
   }
 
-  void wrong(Slot slot, std::string const& found) {
-    error("expected " + expectation(*slot.type) + ", found " + found.substr(0, 2 * quoted_bytes));
+  void wrong(Slot slot, std::string_view found) {
+    error("expected " + expectation(*slot.type) + ", found " + std::string(found.substr(0, 2 * quoted_bytes)));
   }
 
   void error(std::string detail) {
@@ -290,7 +299,7 @@ class Reader {
   UnknownFields unknown_;
   std::vector<Frame> frames_;
   std::size_t skipped_depth_ = 0;  // open objects and arrays inside a value that nobody wants
-  std::string text_;               // of the key, string or number being parsed
+  std::string text_;               // of the key, string or number being parsed, but for its last part
   std::vector<FieldError> errors_;
   std::optional<FieldError> duplicate_;
 };

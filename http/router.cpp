@@ -25,8 +25,7 @@ bool is_parameter(std::string_view segment) { return segment.starts_with('{'); }
 // "{name...}", at the end of a pattern: the rest of the path.
 bool is_rest(std::string_view segment) { return segment.starts_with('{') && segment.ends_with("...}"); }
 
-bool fits(std::vector<std::string> const& pattern, std::vector<std::string> const& path) {
-  auto const takes_rest = is_rest(pattern.back());
+bool fits(std::vector<std::string> const& pattern, bool takes_rest, std::vector<std::string> const& path) {
   if (takes_rest ? path.size() < pattern.size() : path.size() != pattern.size()) return false;
   auto const last = pattern.size() - 1;
   for (std::size_t i = 0; i < path.size(); ++i) {
@@ -53,7 +52,9 @@ std::string joined(std::vector<std::string> const& segments, std::size_t begin) 
 std::optional<std::vector<std::string>> decoded_segments(Request const& request) {
   auto const path = request.target.empty() ? std::string_view(request.path) : raw_path(request.target);
   std::vector<std::string> segments;
-  for (auto segment : split(path)) {
+  auto const parts = split(path);
+  segments.reserve(parts.size());
+  for (auto segment : parts) {
     if (request.target.empty()) {
       segments.emplace_back(segment);
       continue;
@@ -70,11 +71,12 @@ std::optional<std::vector<std::string>> decoded_segments(Request const& request)
 void Router::add(Method method, std::string_view pattern, Access access, Handler handler) {
   CHORUS_ASSERT(method != Method::head && method != Method::other, "HEAD is answered by GET");
   CHORUS_ASSERT(pattern.starts_with('/'), "a pattern begins with '/'");
-  Route route{method, std::string(pattern), {}, access, std::move(handler)};
+  Route route{method, std::string(pattern), {}, false, access, std::move(handler)};
   for (auto segment : split(pattern)) {
     CHORUS_ASSERT(!is_parameter(segment) || (segment.size() > 2 && segment.ends_with('}')), "a parameter is {name}");
     route.segments.emplace_back(segment);
   }
+  route.takes_rest = is_rest(route.segments.back());
   for (auto const& other : routes_)
     CHORUS_ASSERT(other.method != method || other.pattern != pattern, "the route exists already");
   routes_.push_back(std::move(route));
@@ -86,7 +88,7 @@ Router::Match Router::match(Request& request) const {
   auto const wanted = request.method == Method::head ? Method::get : request.method;
   Route const* best = nullptr;
   for (auto const& route : routes_)
-    if (route.method == wanted && path && fits(route.segments, *path) &&
+    if (route.method == wanted && path && fits(route.segments, route.takes_rest, *path) &&
         (best == nullptr || more_specific(route.segments, best->segments)))
       best = &route;
   if (best == nullptr) return refuse(request, path);
@@ -113,7 +115,7 @@ std::vector<Router::Entry> Router::entries() const {
 Router::Match Router::refuse(Request const& request, std::optional<std::vector<std::string>> const& path) const {
   Match match;
   for (auto const& route : routes_) {
-    if (!path || !fits(route.segments, *path)) continue;
+    if (!path || !fits(route.segments, route.takes_rest, *path)) continue;
     if (auto const method = std::string(name(route.method)); match.allow.find(method) == std::string::npos) {
       match.allow += (match.allow.empty() ? "" : ", ") + method;
       if (route.method == Method::get) match.allow += ", HEAD";

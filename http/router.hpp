@@ -49,6 +49,7 @@ class Router {
     Method method;
     std::string pattern;
     std::vector<std::string> segments;
+    bool takes_rest;  // the last of them
     Access access;
     Handler handler;
   };

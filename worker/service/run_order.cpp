@@ -21,12 +21,12 @@ Checked<std::vector<engine::Peer>> check_members(std::vector<api::Peer> const& m
   std::set<std::string_view> seen;  // a link belongs to one worker, so a worker is one rank
   for (std::size_t i = 0; i < members.size(); ++i) {
     auto const& member = members[i];
-    auto const at = "/members/" + std::to_string(i);
+    auto const at = [i](char const* field) { return "/members/" + std::to_string(i) + field; };
     if (member.rank != i)
-      return invalid_field(at + "/rank", "is not " + std::to_string(i) + ": members come in rank order");
-    if (!is_valid_worker_id(member.worker)) return invalid_field(at + "/worker", "is not a worker id");
-    if (!seen.insert(member.worker).second) return invalid_field(at + "/worker", "is listed twice");
-    auto const incarnation = check_hex(at + "/incarnation", member.incarnation);
+      return invalid_field(at("/rank"), "is not " + std::to_string(i) + ": members come in rank order");
+    if (!is_valid_worker_id(member.worker)) return invalid_field(at("/worker"), "is not a worker id");
+    if (!seen.insert(member.worker).second) return invalid_field(at("/worker"), "is listed twice");
+    auto const incarnation = check_hex(at("/incarnation"), member.incarnation);
     if (!incarnation) return incarnation.error();
     peers.push_back({member.rank, member.worker, *incarnation, member.url});
   }
