@@ -66,7 +66,7 @@ class Member {
 
  private:
   struct Job {
-    std::uint64_t ticket;
+    Turns::Ticket ticket;
     std::function<Status()> run;
     std::shared_ptr<PendingCall> pending;
   };

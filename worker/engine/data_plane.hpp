@@ -92,7 +92,7 @@ struct RunResult {
 
   Status status;                     // EngineErrc; the detail names the culprit worker, rank, direction and step
   std::vector<plan::Rank> culprits;  // empty on success or when nobody is to blame (aborted)
-  // Of a call over shared memory that is small: from when what it sends is on its way, some 50 ns after its beginning.
+  // Of a small call over shared memory: when what it sends is on its way, some 50 ns after its beginning.
   std::chrono::steady_clock::time_point started;
   std::chrono::steady_clock::duration duration{0};
   double wait_seconds = 0;       // for peers: see waited_seconds(); 0 of calls over shared memory alone

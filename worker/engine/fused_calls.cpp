@@ -6,6 +6,17 @@
 #include "collectives/plan/digest.hpp"
 
 namespace chorus::engine {
+namespace {
+
+// As where a tensor is listed twice: then one of the two would be read after the other was written.
+bool overlap(std::vector<std::span<std::byte>> memory) {
+  std::erase_if(memory, [](auto piece) { return piece.empty(); });
+  std::ranges::sort(memory, std::less<>(), [](auto piece) { return piece.data(); });
+  auto const reaches_the_next = [](auto piece, auto next) { return piece.data() + piece.size() > next.data(); };
+  return std::ranges::adjacent_find(memory, reaches_the_next) != memory.end();
+}
+
+}  // namespace
 
 FusedCalls::FusedCalls(Group& group, plan::Rank rank, memory::Arena* arena, FusionLimits limits)
     : group_(group), rank_(rank), arena_(arena), limits_(limits), packed_(arena) {}
@@ -33,9 +44,9 @@ void FusedCalls::place(std::span<FusedTensor const> tensors) {
   auto const is_known = [](FusedTensor const& tensor, std::span<std::byte> memory) {
     return tensor.bytes.data() == memory.data() && tensor.bytes.size() == memory.size();
   };
-  auto const withdrawals = arena_ != nullptr ? arena_->withdrawals() : 0;
-  if (withdrawals == withdrawals_ && std::ranges::equal(tensors, memory_, is_known)) return;
-  withdrawals_ = withdrawals;
+  auto const changes = arena_ != nullptr ? arena_->changes() : 0;
+  if (changes == changes_ && std::ranges::equal(tensors, memory_, is_known)) return;
+  changes_ = changes;
   memory_.clear();
   contents_.clear();
   is_shared_.clear();
@@ -44,6 +55,7 @@ void FusedCalls::place(std::span<FusedTensor const> tensors) {
     contents_.emplace_back(tensor.bytes);
     is_shared_.push_back(arena_ != nullptr && arena_->offset_of(tensor.bytes).has_value());
   }
+  if (overlap(memory_)) is_shared_.assign(is_shared_.size(), false);
 }
 
 void FusedCalls::arrange(std::span<FusedTensor const> tensors) {

@@ -50,8 +50,8 @@ class FusedCalls {
   std::vector<std::uint64_t> digests_;  // by bucket
   std::vector<std::span<std::byte>> memory_;
   std::vector<std::span<std::byte const>> contents_;
-  std::vector<bool> is_shared_;               // by tensor: it lies in the arena
-  std::uint64_t withdrawals_ = 0;             // of the arena, when that was looked up
+  std::vector<bool> is_shared_;               // by tensor: it is read and written where it lies
+  std::uint64_t changes_ = 0;                 // of the arena, when that was looked up
   std::vector<std::span<std::byte>> pieces_;  // of the bucket at hand
 
   // Memory in the arena; of the process where there is none, or no room in it.

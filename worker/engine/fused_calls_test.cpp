@@ -140,7 +140,38 @@ int refusals_of_a_longer_list() {
   return refused;
 }
 
+int wrong_results_of_a_tensor_listed_twice() {
+  TcpFleet fleet(2, {}, make_arenas(2));
+  plan::Cache cache(1 << 20);
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (plan::Rank rank = 0; rank < 2; ++rank)
+    threads.emplace_back([&, rank] {
+      memory::RegionBook regions;
+      Group group(fleet.membership("g", rank), fleet.plane(rank), cache,
+                  GroupMemory{&algorithms::direct, &fleet.arena(rank), &regions});
+      FusedCalls calls(group, rank, &fleet.arena(rank));
+      Tensors tensors({5000, 3000}, Lie::apart_in_the_arena, &fleet.arena(rank));
+      std::vector<FusedTensor> const twice{tensors.list()[0], tensors.list()[1], tensors.list()[0]};
+      for (int turn = 0; turn < 20; ++turn) {
+        tensors.fill(static_cast<float>(rank + 1));
+        auto const result = calls.run(Op::all_reduce, twice, ReduceOp::sum, [](auto, auto) -> Result<CallOptions> {
+          CallOptions options;
+          options.algorithm = &algorithms::allpairs;
+          return options;
+        });
+        if (result.status.has_error() || !tensors.holds(3)) ++wrong;
+      }
+    });
+  for (auto& thread : threads) thread.join();
+  return wrong;
+}
+
 }  // namespace
+
+TEST_CASE("a tensor that is listed twice gets the sum that it gets where it is listed once") {
+  CHECK(wrong_results_of_a_tensor_listed_twice() == 0);
+}
 
 TEST_CASE("lists of tensors over shared memory, wherever each member's lie") { CHECK(wrong_results(true) == 0); }
 

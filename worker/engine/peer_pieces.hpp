@@ -11,6 +11,10 @@
 
 namespace chorus::engine {
 
+[[nodiscard]] inline bool is_aligned(std::byte const* at, std::size_t element_bytes) {
+  return reinterpret_cast<std::uintptr_t>(at) % element_bytes == 0;
+}
+
 // Walked once from its beginning to its end; nothing that the peer wrote is used before it was checked. A value; the
 // mapping outlives it.
 class PeerPieces {

@@ -4,48 +4,51 @@
 #include <cstring>
 
 #include "collectives/core/assert.hpp"
+#include "worker/engine/peer_pieces.hpp"
 #include "worker/engine/shared_board.hpp"
 
 namespace chorus::engine {
 
-PieceList::PieceList(std::vector<Step> const& steps, memory::Arena& arena) : arena_(arena) {
-  auto const cut = [this](Range const& range) {
+std::vector<std::uint64_t> cuts_of(std::vector<Step> const& steps) {
+  std::vector<std::uint64_t> cuts;
+  auto const cut = [&cuts](Range const& range) {
     for (auto const& piece : range.pieces)
-      if (piece.buffer != plan::Buffer::scratch) cuts_.push_back(piece.at);
+      if (piece.buffer != plan::Buffer::scratch) cuts.push_back(piece.at);
   };
   for (auto const& step : steps) {
     for (auto const& operand : step.operands) cut(operand.local);
     for (auto const& range : step.destinations) cut(range);
   }
-  std::sort(cuts_.begin(), cuts_.end());
-  cuts_.erase(std::unique(cuts_.begin(), cuts_.end()), cuts_.end());
+  std::sort(cuts.begin(), cuts.end());
+  cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
+  return cuts;
+}
+
+PieceList::PieceList(std::span<std::span<std::byte> const> pieces, std::span<std::uint64_t const> cuts,
+                     std::size_t element_bytes, memory::Arena& arena)
+    : arena_(arena), pieces_(pieces.begin(), pieces.end()), changes_(arena.changes()) {
+  cut(cuts);
+  publish(element_bytes);
 }
 
 PieceList::~PieceList() {
   if (!published_.empty()) arena_.free(published_.data());
 }
 
-void PieceList::list(std::span<std::span<std::byte> const> pieces) {
+bool PieceList::is_of(std::span<std::span<std::byte> const> pieces) const {
   auto const is_same = [](std::span<std::byte> a, std::span<std::byte> b) {
     return a.data() == b.data() && a.size() == b.size();
   };
-  auto const withdrawals = arena_.withdrawals();
-  if (withdrawals == withdrawals_ && std::ranges::equal(pieces, pieces_, is_same)) return;
-  withdrawals_ = withdrawals;
-  pieces_.assign(pieces.begin(), pieces.end());
-  cut();
-  publish();
+  return changes_ == arena_.changes() && std::ranges::equal(pieces, pieces_, is_same);
 }
 
-void PieceList::cut() {
-  entries_.clear();
-  starts_.clear();
+void PieceList::cut(std::span<std::uint64_t const> cuts) {
   std::uint64_t start = 0;
-  auto next = cuts_.begin();
+  auto next = cuts.begin();
   for (auto piece : pieces_) {
     while (!piece.empty()) {
-      next = std::upper_bound(next, cuts_.end(), start);
-      auto const bytes = next == cuts_.end() ? piece.size() : std::min<std::uint64_t>(piece.size(), *next - start);
+      next = std::upper_bound(next, cuts.end(), start);
+      auto const bytes = next == cuts.end() ? piece.size() : std::min<std::uint64_t>(piece.size(), *next - start);
       entries_.push_back(piece.first(bytes));
       starts_.push_back(start);
       piece = piece.subspan(bytes);
@@ -54,10 +57,7 @@ void PieceList::cut() {
   }
 }
 
-void PieceList::publish() {
-  if (!published_.empty()) arena_.free(published_.data());
-  published_ = {};
-  may_be_written_ = false;
+void PieceList::publish(std::size_t element_bytes) {
   std::vector<PieceEntry> list;
   list.reserve(entries_.size());
   for (auto const entry : entries_) {
@@ -70,7 +70,9 @@ void PieceList::publish() {
   published_ = *block;
   published_at_ = *arena_.offset_of(published_);
   std::memcpy(published_.data(), list.data(), published_.size());
-  may_be_written_ = std::ranges::all_of(pieces_, [this](auto piece) { return arena_.has_own_pages(piece); });
+  may_be_written_ = std::ranges::all_of(pieces_, [&](std::span<std::byte> piece) {
+    return arena_.has_own_pages(piece) && is_aligned(piece.data(), element_bytes);
+  });
 }
 
 std::size_t PieceList::entry_at(std::uint64_t offset) const {

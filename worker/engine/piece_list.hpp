@@ -12,17 +12,24 @@
 
 namespace chorus::engine {
 
-// Kept from call to call, since programs call with the same tensors again and again. One thread at a time.
+// Where the ranges of steps begin, but for those in scratch memory: there pieces are cut. In order.
+[[nodiscard]] std::vector<std::uint64_t> cuts_of(std::vector<Step> const& steps);
+
+// One thread at a time.
 class PieceList {
  public:
-  // The arena outlives it. Ranges of the steps begin where an entry of the list begins: pieces are cut there.
-  PieceList(std::vector<Step> const& steps, memory::Arena& arena);
+  // The arena outlives it. No piece is empty.
+  PieceList(std::span<std::span<std::byte> const> pieces, std::span<std::uint64_t const> cuts,
+            std::size_t element_bytes, memory::Arena& arena);
+  // Nothing of what is listed is read or written by others any more, unless it stays().
   ~PieceList();
   PieceList(PieceList const&) = delete;
   PieceList& operator=(PieceList const&) = delete;
 
-  // The pieces of the next call, none empty; nothing of what was listed is read or written by others any more.
-  void list(std::span<std::span<std::byte> const> pieces);
+  // Whether it is the list of these pieces, and what it says of them still holds.
+  [[nodiscard]] bool is_of(std::span<std::span<std::byte> const> pieces) const;
+  // A call has failed: peers may look at the list as long as the arena lives, so its place is not used again.
+  void stays() { published_ = {}; }
 
   // What lies at an offset of the whole; `bytes` becomes what is in one piece from there, if that is less.
   [[nodiscard]] std::byte* locate(std::uint64_t offset, std::uint64_t& bytes) const;
@@ -34,15 +41,13 @@ class PieceList {
   [[nodiscard]] bool may_be_written() const { return may_be_written_; }
 
  private:
-  void cut();
-  void publish();
+  void cut(std::span<std::uint64_t const> cuts);
+  void publish(std::size_t element_bytes);
   [[nodiscard]] std::size_t entry_at(std::uint64_t offset) const;
 
-  std::vector<std::uint64_t> cuts_;  // in order
   memory::Arena& arena_;
-  std::vector<std::span<std::byte>> pieces_;
-  std::uint64_t withdrawals_ = 0;  // of the arena, when they were listed
-
+  std::vector<std::span<std::byte>> const pieces_;
+  std::uint64_t const changes_;  // of the arena, when they were listed
   std::vector<std::span<std::byte>> entries_;
   std::vector<std::uint64_t> starts_;  // of the entries, in the whole
   std::span<std::byte> published_;     // in the arena; empty: not all pieces are

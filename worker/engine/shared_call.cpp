@@ -14,6 +14,9 @@ using plan::Buffer;
 // From here on results are written past the caches: they would throw out what is read next.
 constexpr std::uint64_t streams_from_bytes = 4u << 20;
 
+// Buckets of one list may look alike.
+constexpr std::size_t lists_max = 16;
+
 std::uint32_t folded(std::uint64_t hash) { return static_cast<std::uint32_t>(hash ^ (hash >> 32)); }
 
 devices::Folder folder_of(plan::Program const& program, ReduceOp reduce, Dtype dtype) {
@@ -45,6 +48,7 @@ SharedCall::SharedCall(std::shared_ptr<plan::Program const> program, plan::Sizes
       whole_(folds_in_one_piece(steps_)),
       exchange_(to_exchange(steps_)),
       largest_message_(largest_message(steps_)),
+      cuts_(cuts_of(steps_)),
       channels_(program_->channels.size()) {
   auto const totals = addresses_.total_bytes();
   std::vector<std::vector<std::uint64_t>> sent(channels_.size()), received(channels_.size());
@@ -139,22 +143,31 @@ void SharedCall::begin(std::uint64_t call, std::span<std::unique_ptr<SharedLane>
   moves_whole_ = !refers;
   shared_input_ = refers ? arena_.offset_of(input) : std::nullopt;
   shared_output_ = refers ? arena_.offset_of(output) : std::nullopt;
-  may_be_written_ = shared_output_ && arena_.has_own_pages(output);
+  may_be_written_ = shared_output_ && arena_.has_own_pages(output) && is_aligned(output.data(), element_bytes_);
   start(call, lanes);
 }
 
 void SharedCall::begin_in_pieces(std::uint64_t call, std::span<std::unique_ptr<SharedLane> const> lanes,
                                  std::span<std::byte const> input, std::span<std::span<std::byte> const> pieces) {
-  if (!list_) list_.emplace(steps_, arena_);
-  list_->list(pieces);
-  pieces_ = &*list_;
+  pieces_ = &list_of(pieces);
   input_ = input.data();
   output_ = nullptr;
   shared_input_ = arena_.offset_of(input);
   shared_output_ = std::nullopt;
-  may_be_written_ = list_->may_be_written();
+  may_be_written_ = pieces_->may_be_written();
   moves_whole_ = false;
   start(call, lanes);
+}
+
+PieceList& SharedCall::list_of(std::span<std::span<std::byte> const> pieces) {
+  auto const found = std::ranges::find_if(lists_, [&](auto const& list) { return list->is_of(pieces); });
+  if (found != lists_.end()) {
+    std::rotate(lists_.begin(), found, found + 1);
+  } else {
+    if (lists_.size() == lists_max) lists_.pop_back();
+    lists_.insert(lists_.begin(), std::make_unique<PieceList>(pieces, cuts_, element_bytes_, arena_));
+  }
+  return *lists_.front();
 }
 
 bool SharedCall::refers_to_memory(std::span<std::unique_ptr<SharedLane> const> lanes) const {
@@ -375,7 +388,8 @@ SharedCall::Turn SharedCall::fold(Step const& step, Progress& progress) {
     for (std::size_t k = 0; k < step.sends.size(); ++k) {
       auto const& [lands, left] = progress.landings[k];
       if (!lands) continue;
-      if (left.is_wrong() || left.here() % element_bytes_ != 0) return wrong_landing(step.sends[k]);
+      bool const is_right = !left.is_wrong() && left.here() % element_bytes_ == 0;
+      if (!is_right || !is_aligned(left.data(), element_bytes_)) return wrong_landing(step.sends[k]);
       bytes = std::min(bytes, left.here());
     }
     std::size_t destinations = 0;

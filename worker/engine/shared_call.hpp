@@ -46,7 +46,7 @@ class SharedCall {
   void begin_in_pieces(std::uint64_t call, std::span<std::unique_ptr<SharedLane> const> lanes,
                        std::span<std::byte const> input, std::span<std::span<std::byte> const> pieces);
 
-  // The first turn sends all there is to send, and that is at most a few records.
+  // The first turn does nothing but send all there is to send, a few small records.
   [[nodiscard]] bool exchanges() const { return exchanges_now_; }
 
   enum class Turn : std::uint8_t { done, moved, waits, failed };
@@ -61,6 +61,10 @@ class SharedCall {
   [[nodiscard]] std::vector<Awaited> awaited() const;
   // Others may still write to the output: it was offered to them.
   [[nodiscard]] bool has_offered() const { return has_offered_; }
+  // The call has failed: what peers may still look at is not used for anything else.
+  void leave_to_peers() {
+    if (pieces_ != nullptr) pieces_->stays();
+  }
 
   [[nodiscard]] std::uint32_t instructions_done() const { return instructions_done_; }
   [[nodiscard]] std::uint64_t bytes_sent() const { return bytes_sent_; }
@@ -100,6 +104,7 @@ class SharedCall {
              std::uint64_t fingerprint, memory::Arena& arena);
   Status prepare_memory();
   void prepare_progress();
+  [[nodiscard]] PieceList& list_of(std::span<std::span<std::byte> const> pieces);
   void offer_landings();
   void offer_landing(Step const& step);
   void start(std::uint64_t call, std::span<std::unique_ptr<SharedLane> const> lanes);
@@ -109,6 +114,7 @@ class SharedCall {
 
   // A turn of a call that has an exchange_, and moves whole.
   [[nodiscard]] Turn exchange();
+  [[nodiscard]] Turn exchange_sends();
   [[nodiscard]] Turn go_on_in_parts();
   void take_whole(std::uint32_t channel, std::uint64_t bytes);
 
@@ -156,8 +162,10 @@ class SharedCall {
   std::optional<Exchange> const exchange_;
   std::uint64_t const largest_message_;  // bytes
 
-  std::span<std::byte> scratch_;   // in the arena
-  std::optional<PieceList> list_;  // of the last call that was in pieces
+  std::span<std::byte> scratch_;  // in the arena
+  std::vector<std::uint64_t> const cuts_;
+  // Programs call with the same tensors again and again: of the last calls that were in pieces, the last one first.
+  std::vector<std::unique_ptr<PieceList>> lists_;
   std::unique_ptr<std::byte[]> wide_output_, wide_scratch_;
   std::vector<Channel> channels_;
   std::vector<Progress> progress_;
@@ -167,7 +175,7 @@ class SharedCall {
   // The call at hand.
   std::byte const* input_ = nullptr;
   std::byte* output_ = nullptr;
-  PieceList const* pieces_ = nullptr;                                           // null: nothing is in pieces
+  PieceList* pieces_ = nullptr;                                                 // null: nothing is in pieces
   std::optional<std::uint64_t> shared_input_, shared_output_, shared_scratch_;  // their places in the arena
   std::vector<std::uint32_t> order_;
   std::span<std::uint32_t> pending_;     // of them: steps that are not done, in order

@@ -6,19 +6,8 @@ namespace chorus::engine {
 
 SharedCall::Turn SharedCall::exchange() {
   auto const& plan = *exchange_;
+  if (exchanged_ != plan.sent.size()) return exchange_sends();
   awaited_ = nullptr;
-  bool const sends = exchanged_ != plan.sent.size();
-  if (sends) {
-    for (; exchanged_ != plan.sent.size(); ++exchanged_) {
-      auto const& message = plan.sent[exchanged_];
-      auto& lane = *channels_[message.name.channel].lane;
-      std::span<std::byte const> const bytes(at(message.from), message.bytes);
-      if (lane.send_inside(bytes) == 0) return go_on_in_parts();
-      ++lane.messages_sent;
-      bytes_sent_ += message.bytes;
-    }
-    instructions_done_ = plan.instructions_that_send;
-  }
   for (std::size_t k = 0; k < plan.operands.size(); ++k) {
     auto const& operand = plan.operands[k];
     if (!operand.channel) {
@@ -32,7 +21,7 @@ SharedCall::Turn SharedCall::exchange() {
       awaited_ = &lane;
       order_.front() = static_cast<std::uint32_t>(steps_.size() - 1);
       pending_ = std::span(order_).first(1);
-      return sends ? Turn::moved : Turn::waits;
+      return Turn::waits;
     }
     if (arrived.bytes != plan.bytes || arrived.data == nullptr) return go_on_in_parts();
     sources_[k] = arrived.data;
@@ -47,6 +36,18 @@ SharedCall::Turn SharedCall::exchange() {
   instructions_done_ = plan.instructions;
   pending_ = {};
   return Turn::done;  // nothing that was sent refers to memory
+}
+
+SharedCall::Turn SharedCall::exchange_sends() {
+  for (auto const& sent = exchange_->sent; exchanged_ != sent.size(); ++exchanged_) {
+    auto const& message = sent[exchanged_];
+    auto& lane = *channels_[message.name.channel].lane;
+    if (lane.send_inside({at(message.from), message.bytes}) == 0) return go_on_in_parts();
+    ++lane.messages_sent;
+    bytes_sent_ += message.bytes;
+  }
+  instructions_done_ = exchange_->instructions_that_send;
+  return Turn::moved;
 }
 
 SharedCall::Turn SharedCall::go_on_in_parts() {

@@ -170,10 +170,12 @@ void SharedGroup::withdraw(std::span<std::span<std::byte> const> outputs) {
 RunResult SharedGroup::go_on(SharedCall& call, std::span<std::span<std::byte> const> outputs) {
   if (!failure_) take_turns(call);
   if (!failure_ && !sees_all()) failure_ = lost(call);
+  if (!failure_) failure_ = left_by_others();
   RunResult result;
   if (failure_) {
     tell(*failure_);
     if (call.has_offered()) withdraw(outputs);
+    call.leave_to_peers();
     result.status = Error(failure_->code, failure_->detail());
     result.culprits = failure_->culprits;
   }
@@ -262,6 +264,16 @@ void SharedGroup::tell(Failure const& failure) {
   board.failed.store(calls_ + 1, std::memory_order_release);
   for (auto const& lane : lanes_)
     if (lane) lane->ring();
+}
+
+// All that this member needed was there, but perhaps not what it was when it was sent: a member that has failed in this
+// call may have changed its memory before it was read here.
+std::optional<Failure> SharedGroup::left_by_others() const {
+  std::atomic_thread_fence(std::memory_order_acquire);
+  bool const is_left = std::any_of(lanes_.begin(), lanes_.end(), [this](auto const& lane) {
+    return lane != nullptr && lane->board().failed.load(std::memory_order_acquire) == calls_ + 1;
+  });
+  return is_left ? told_by_others() : std::nullopt;
 }
 
 std::optional<Failure> SharedGroup::told_by_others() const {

@@ -71,6 +71,7 @@ class SharedGroup {
   void look_at_the_clock();
   [[nodiscard]] std::optional<Failure> look_around(SharedCall const& call);
   [[nodiscard]] std::optional<Failure> told_by_others() const;
+  [[nodiscard]] std::optional<Failure> left_by_others() const;
   [[nodiscard]] Failure disagreement(plan::Rank other) const;
   void describe(SharedCall const& call, std::string const& description);
   void look_for_stall(SharedCall const& call, TimePoint now);

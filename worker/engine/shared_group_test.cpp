@@ -263,6 +263,7 @@ TEST_CASE("a small message that comes in two records is put together") {
   other.join();  // it has given up; its record is still there
   auto& records = members.lane(1, 0).records;
   REQUIRE(records[0].sequence == 1);
+  members.board(1).failed = 0;  // as far as is known
   records[0].bytes = records[1].bytes = sizeof(float);
   records[1].call = records[0].call;
   records[1].agreement = records[0].agreement;
@@ -316,6 +317,51 @@ TEST_CASE("a list of pieces that cannot be ends the call with what is wrong with
     REQUIRE(result.status.has_error());
     CHECK(result.status.error().code == EngineErrc::protocol_error);
     CHECK(result.culprits == std::vector<plan::Rank>{1});
+  }
+}
+
+TEST_CASE("what a member that has failed sent before is not taken for its part: it may have changed since") {
+  for (std::size_t const elements : {1u, 100000u}) {
+    CAPTURE(elements);
+    Members members(2);
+    auto const early = members.vector(0, elements, 1);
+    auto const gave_up = members.all_reduce(0, early, members.vector(0, elements, 0), algorithms::mesh, 20ms);
+    REQUIRE(gave_up.status.has_error());
+    early[0] = 77;
+    auto const late =
+        members.all_reduce(1, members.vector(1, elements, 1), members.vector(1, elements, 0), algorithms::mesh, 1s);
+    REQUIRE(late.status.has_error());
+    CHECK(late.status.error().code == EngineErrc::deadline_exceeded);
+    CHECK(late.culprits == std::vector<plan::Rank>{1});
+  }
+}
+
+TEST_CASE("after a failure the place of a list of pieces is not used again: a late peer writes where it says") {
+  Members members(2);
+  std::vector<std::span<float>> const pieces{members.vector(0, 4096, 5), members.vector(0, 2048, 5)};
+  REQUIRE(members.all_reduce(0, pieces, algorithms::allpairs, 10ms).status.has_error());
+  auto const& landing = members.lane(1, 0).landings[1];
+  REQUIRE(landing.message == 2);
+  REQUIRE(landing.kind == LandingKind::pieces);
+  for (int i = 0; i < 1000; ++i) {
+    auto const offset = members.arenas[0]->offset_of(members.arenas[0]->allocate(64).value()).value();
+    REQUIRE((offset + 64 <= landing.offset || landing.offset + 2 * sizeof(PieceEntry) <= offset));
+  }
+}
+
+TEST_CASE("a peer that wants its message where there is no memory for elements ends the call") {
+  for (auto const wrong : {PieceEntry{1u << 30, 4096}, PieceEntry{8193, 4096}, PieceEntry{8192, 2}}) {
+    CAPTURE(wrong.offset);
+    Members members(2);
+    std::vector<std::span<float>> const theirs{members.vector(0, 4096, 1), members.vector(0, 4096, 1)};
+    REQUIRE(members.all_reduce(0, theirs, algorithms::allpairs, 10ms).status.has_error());
+    members.board(0).failed = 0;  // as far as is known
+    auto const list = members.lane(1, 0).landings[1].offset;
+    std::memcpy(members.arenas[0]->mapping().at(list + sizeof wrong, sizeof wrong).data(), &wrong, sizeof wrong);
+    std::memcpy(members.arenas[0]->mapping().at(list, sizeof wrong).data(), &wrong, sizeof wrong);
+    auto const result = members.all_reduce(1, {members.vector(1, 8192, 1)}, algorithms::allpairs, 200ms);
+    REQUIRE(result.status.has_error());
+    CHECK(result.culprits == std::vector<plan::Rank>{0});
   }
 }
 

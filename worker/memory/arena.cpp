@@ -124,6 +124,7 @@ void Arena::free(std::byte* block) {
   used_.erase(found);
   used_bytes_ -= extent.size;
   leave_units(offset, extent.size);
+  changes_.fetch_add(1, std::memory_order_release);
   if (!extent.is_withdrawn) return give_back(offset, extent.size);
   --withdrawn_;
 }
@@ -164,28 +165,39 @@ std::optional<std::uint64_t> Arena::offset_of(std::span<std::byte const> bytes) 
   auto const offset = static_cast<std::uint64_t>(at - begin);
   std::lock_guard const lock(mutex_);
   if (withdrawn_ == 0) return offset;
+  bool const is_shared = all_blocks(offset, bytes.size(), [](Extent const& block) { return !block.is_withdrawn; });
+  return is_shared ? std::optional(offset) : std::nullopt;
+}
+
+std::map<std::uint64_t, Arena::Extent>::const_iterator Arena::first_of(std::uint64_t offset) const {
   auto const after = used_.upper_bound(offset);
-  if (after != used_.begin() && std::prev(after)->second.is_withdrawn) return std::nullopt;
-  return offset;
+  if (after == used_.begin()) return after;
+  auto const before = std::prev(after);
+  return offset - before->first < before->second.size ? before : after;
+}
+
+template <class Holds>
+bool Arena::all_blocks(std::uint64_t offset, std::uint64_t size, Holds const& holds) const {
+  for (auto block = first_of(offset); block != used_.end() && block->first < offset + size; ++block)
+    if (!holds(block->second)) return false;
+  return true;
 }
 
 bool Arena::has_own_pages(std::span<std::byte const> bytes) const {
-  auto const offset = place_of(bytes.data());
   std::lock_guard const lock(mutex_);
-  auto const after = used_.upper_bound(offset);
-  return after != used_.begin() && std::prev(after)->second.size >= page_bytes;
+  return all_blocks(place_of(bytes.data()), bytes.size(), [](Extent const& block) { return block.size >= page_bytes; });
 }
 
 Status Arena::withdraw(std::span<std::byte const> bytes) {
   if (bytes.empty()) return ok();
   auto const offset = place_of(bytes.data());
   std::lock_guard const lock(mutex_);
-  auto const after = used_.upper_bound(offset);
-  CHORUS_ASSERT(after != used_.begin(), "what is withdrawn was allocated");
-  auto& extent = std::prev(after)->second;
+  auto const first = first_of(offset);
+  CHORUS_ASSERT(first != used_.end() && first->first <= offset, "what is withdrawn was allocated");
   if (auto done = region_->withdraw(offset, bytes.size()); done.has_error()) return done;
-  if (!std::exchange(extent.is_withdrawn, true)) ++withdrawn_;
-  withdrawals_.fetch_add(1, std::memory_order_release);
+  for (auto block = used_.find(first->first); block != used_.end() && block->first < offset + bytes.size(); ++block)
+    if (!std::exchange(block->second.is_withdrawn, true)) ++withdrawn_;
+  changes_.fetch_add(1, std::memory_order_release);
   return ok();
 }
 

@@ -45,28 +45,32 @@ class Arena {
   // else's memory along.
   [[nodiscard]] bool has_own_pages(std::span<std::byte const> bytes) const;
 
-  // See SharedRegion::withdraw. The block that these bytes belong to stays usable, and is not shared any more until it
-  // is freed; its place is not used again. If it fails, others may still write there.
+  // See SharedRegion::withdraw. The blocks that these bytes belong to stay usable, and are not shared any more until
+  // they are freed; their places are not used again. If it fails, others may still write there.
   [[nodiscard]] Status withdraw(std::span<std::byte const> bytes);
 
-  // How often that was done: as long as it stays the same, what offset_of() has said holds for blocks that are in use.
-  [[nodiscard]] std::uint64_t withdrawals() const { return withdrawals_.load(std::memory_order_acquire); }
+  // As long as this stays the same, what offset_of() and has_own_pages() have said of blocks that were in use holds.
+  [[nodiscard]] std::uint64_t changes() const { return changes_.load(std::memory_order_acquire); }
 
   [[nodiscard]] std::uint64_t used_bytes() const;
 
  private:
+  struct Extent {
+    std::uint64_t size = 0;
+    bool is_withdrawn = false;
+  };
+
   [[nodiscard]] std::uint64_t place_of(std::byte const* at) const;
-  // With the lock held.
+  // With the lock held. The first block that these bytes have a part in; what is behind their end begins there or
+  // later.
+  [[nodiscard]] std::map<std::uint64_t, Extent>::const_iterator first_of(std::uint64_t offset) const;
+  template <class Holds>
+  [[nodiscard]] bool all_blocks(std::uint64_t offset, std::uint64_t size, Holds const& holds) const;
   [[nodiscard]] std::optional<std::uint64_t> take(std::uint64_t size, std::uint64_t alignment);
   void give_back(std::uint64_t offset, std::uint64_t size);
   // Memory comes and goes in whole units, so that small blocks share huge pages too.
   [[nodiscard]] Status use_units(std::uint64_t offset, std::uint64_t size);
   void leave_units(std::uint64_t offset, std::uint64_t size);
-
-  struct Extent {
-    std::uint64_t size = 0;
-    bool is_withdrawn = false;
-  };
 
   std::unique_ptr<SharedRegion> const region_;
   mutable std::mutex mutex_;
@@ -77,7 +81,7 @@ class Arena {
   std::uint64_t top_;                    // blocks of allocate_once() lie above, each in units of its own
   std::uint64_t used_bytes_ = 0;
   std::uint64_t withdrawn_ = 0;
-  std::atomic<std::uint64_t> withdrawals_{0};
+  std::atomic<std::uint64_t> changes_{0};  // blocks that were freed or withdrawn
 };
 
 }  // namespace chorus::memory

@@ -210,6 +210,28 @@ TEST_CASE("withdrawn memory keeps its contents, and others do not reach it any m
   CHECK(allocated(arena, 3 * mebi).data() != place);
 }
 
+TEST_CASE("bytes of several blocks are shared as long as all of these are, and withdrawn with all of them") {
+  Arena arena(make_region());
+  auto const first = allocated(arena, 65536), second = allocated(arena, 65536), third = allocated(arena, 65536);
+  REQUIRE(first.data() + first.size() == second.data());
+  std::span const both(first.data(), first.size() + second.size());
+  CHECK(arena.offset_of(both).has_value());
+  auto const changes = arena.changes();
+  REQUIRE(arena.withdraw(second).has_value());
+  CHECK(arena.changes() != changes);
+  CHECK_FALSE(arena.offset_of(both).has_value());
+  CHECK(arena.offset_of(first).has_value());
+  REQUIRE(arena.withdraw(std::span(second.data(), 2 * second.size())).has_value());
+  CHECK_FALSE(arena.offset_of(third).has_value());
+}
+
+TEST_CASE("small blocks share pages, large ones do not") {
+  Arena arena(make_region());
+  CHECK_FALSE(arena.has_own_pages(allocated(arena, 4000)));
+  CHECK(arena.has_own_pages(allocated(arena, 4096)));
+  CHECK(arena.has_own_pages(allocated(arena, 100000).subspan(50, 10)));
+}
+
 TEST_CASE("the place of a block that is allocated once is never used again") {
   Arena arena(make_region(8 * mebi));
   auto const once = arena.allocate_once(100000);
