@@ -39,7 +39,7 @@ bool PieceList::is_of(std::span<std::span<std::byte> const> pieces) const {
   auto const is_same = [](std::span<std::byte> a, std::span<std::byte> b) {
     return a.data() == b.data() && a.size() == b.size();
   };
-  return changes_ == arena_.changes() && std::ranges::equal(pieces, pieces_, is_same);
+  return holds() && std::ranges::equal(pieces, pieces_, is_same);
 }
 
 void PieceList::cut(std::span<std::uint64_t const> cuts) {

@@ -26,7 +26,9 @@ class PieceList {
   PieceList(PieceList const&) = delete;
   PieceList& operator=(PieceList const&) = delete;
 
-  // Whether it is the list of these pieces, and what it says of them still holds.
+  // Whether what it says of its pieces still does.
+  [[nodiscard]] bool holds() const { return changes_ == arena_.changes(); }
+  // Whether it is the list of these pieces, and holds.
   [[nodiscard]] bool is_of(std::span<std::span<std::byte> const> pieces) const;
   // A call has failed: peers may look at the list as long as the arena lives, so its place is not used again.
   void stays() { published_ = {}; }

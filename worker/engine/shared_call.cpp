@@ -164,6 +164,8 @@ PieceList& SharedCall::list_of(std::span<std::span<std::byte> const> pieces) {
   if (found != lists_.end()) {
     std::rotate(lists_.begin(), found, found + 1);
   } else {
+    // A list that goes is itself a change of the arena: those that do not hold any more go at once, and then no more.
+    std::erase_if(lists_, [](auto const& list) { return !list->holds(); });
     if (lists_.size() == lists_max) lists_.pop_back();
     lists_.insert(lists_.begin(), std::make_unique<PieceList>(pieces, cuts_, element_bytes_, arena_));
   }
