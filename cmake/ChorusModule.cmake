@@ -1,9 +1,13 @@
-# chorus_module(NAME plan SRCS a.cpp b.cpp DEPS core [USES boost])
+# chorus_module(NAME plan SRCS a.cpp b.cpp DEPS core [LIBS chorus_boost] [ALONE])
 # chorus_tests(NAME plan SRCS a_test.cpp DEPS plan)
+# chorus_test_support(NAME plan SRCS testing/a.cpp DEPS plan): what several of them share, the library chorus_plan_testing for their LIBS
 # chorus_binary(NAME chorus-worker SRCS main.cpp DEPS worker)
 #
 # DEPS are the architecture: tests/house/dependencies reads them from the build and refuses an include that they do
 # not allow. A module NAME is the library chorus_NAME, alias chorus::NAME. SRCS are relative to the calling directory.
+#
+# Presets that compile several files of a target as one (CMAKE_UNITY_BUILD) need half the time. ALONE is for targets whose
+# files repeat each other's names by design: each of them stays one for the compiler.
 set_property(GLOBAL PROPERTY CHORUS_DEPENDENCIES "")
 
 # One line per target for tests/house: "kind name directory dep,dep source,source".
@@ -15,7 +19,10 @@ function(_chorus_record kind name deps sources)
 endfunction()
 
 function(_chorus_configure target)
-  cmake_parse_arguments(A "" "" "DEPS;LIBS" ${ARGN})
+  cmake_parse_arguments(A "" "ALONE" "DEPS;LIBS" ${ARGN})
+  if(A_ALONE)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD OFF)
+  endif()
   target_link_libraries(${target} PRIVATE chorus_flags)
   foreach(dep IN LISTS A_DEPS)
     target_link_libraries(${target} PUBLIC chorus::${dep})
@@ -36,17 +43,24 @@ function(_chorus_configure target)
 endfunction()
 
 function(chorus_module)
-  cmake_parse_arguments(M "" "NAME" "SRCS;DEPS;LIBS" ${ARGN})
+  cmake_parse_arguments(M "ALONE" "NAME" "SRCS;DEPS;LIBS" ${ARGN})
   add_library(chorus_${M_NAME} STATIC ${M_SRCS})
   add_library(chorus::${M_NAME} ALIAS chorus_${M_NAME})
-  _chorus_configure(chorus_${M_NAME} DEPS ${M_DEPS} LIBS ${M_LIBS})
+  _chorus_configure(chorus_${M_NAME} DEPS ${M_DEPS} LIBS ${M_LIBS} ALONE ${M_ALONE})
   _chorus_record(module ${M_NAME} "${M_DEPS}" "${M_SRCS}")
 endfunction()
 
+function(chorus_test_support)
+  cmake_parse_arguments(S "ALONE" "NAME" "SRCS;DEPS;LIBS" ${ARGN})
+  add_library(chorus_${S_NAME}_testing STATIC EXCLUDE_FROM_ALL ${S_SRCS})
+  _chorus_configure(chorus_${S_NAME}_testing DEPS ${S_DEPS} LIBS ${S_LIBS} doctest::doctest ALONE ${S_ALONE})
+  _chorus_record(tests ${S_NAME}_testing "${S_DEPS}" "${S_SRCS}")
+endfunction()
+
 function(chorus_tests)
-  cmake_parse_arguments(T "" "NAME;TIMEOUT" "SRCS;DEPS;LIBS;LABELS" ${ARGN})
+  cmake_parse_arguments(T "ALONE" "NAME;TIMEOUT" "SRCS;DEPS;LIBS;LABELS" ${ARGN})
   add_executable(test_${T_NAME} ${T_SRCS} $<TARGET_OBJECTS:chorus_doctest_main>)
-  _chorus_configure(test_${T_NAME} DEPS ${T_DEPS} LIBS ${T_LIBS} doctest::doctest)
+  _chorus_configure(test_${T_NAME} DEPS ${T_DEPS} LIBS ${T_LIBS} doctest::doctest ALONE ${T_ALONE})
   set_target_properties(test_${T_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${chorus_BINARY_DIR}/tests)
   add_test(NAME ${T_NAME} COMMAND test_${T_NAME})
   if(NOT T_TIMEOUT)

@@ -61,6 +61,11 @@ add_library(chorus_flags INTERFACE)
 target_include_directories(chorus_flags INTERFACE ${chorus_SOURCE_DIR})
 target_compile_options(chorus_flags INTERFACE
   -Wall -Wextra -Wno-missing-field-initializers -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Wold-style-cast)
+# Compiled as one, files see what others keep to themselves, and look to the compiler like headers: what these two warn of
+# is told by what is compiled by itself (presets dev and lint).
+if(CMAKE_UNITY_BUILD)
+  target_compile_options(chorus_flags INTERFACE -Wno-shadow $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+endif()
 # With a consumer's own flags compilers warn of other things: that must not break its build.
 if(PROJECT_IS_TOP_LEVEL)
   target_compile_options(chorus_flags INTERFACE -Werror)

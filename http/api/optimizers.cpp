@@ -12,38 +12,40 @@
 namespace chorus::api {
 namespace {
 
-using Setting = SettingRule<OptimizerSettings>;
+using OptimizerSetting = SettingRule<OptimizerSettings>;
 using Method = MethodRule<OptimizerSettings>;
 
 constexpr double small_max = 1e6;   // far from what makes f32 overflow
 constexpr double large_max = 1e30;  // still an f32
 
-constexpr Setting learning_rate(double fallback) {
+constexpr OptimizerSetting learning_rate(double fallback) {
   return {"learning_rate", &OptimizerSettings::learning_rate, 0, small_max, false, false, fallback, "lr"};
 }
-constexpr Setting weight_decay(double fallback, std::string_view meaning) {
+constexpr OptimizerSetting weight_decay(double fallback, std::string_view meaning) {
   return {"weight_decay", &OptimizerSettings::weight_decay, 0, 1, false, false, fallback, meaning};
 }
-constexpr Setting decayed_gradient = weight_decay(0, "decay: g + decay w is taken for g");
-constexpr Setting momentum{"momentum", &OptimizerSettings::momentum, 0, 1, false, true, 0.9, "mu"};
-constexpr Setting beta1{"beta1", &OptimizerSettings::beta1, 0, 1, false, true, 0.9, "of the mean of gradients"};
-constexpr Setting beta2{"beta2", &OptimizerSettings::beta2, 0, 1, false, true, 0.999, "of the mean of their squares"};
-constexpr Setting epsilon(double fallback) {
+constexpr OptimizerSetting decayed_gradient = weight_decay(0, "decay: g + decay w is taken for g");
+constexpr OptimizerSetting momentum{"momentum", &OptimizerSettings::momentum, 0, 1, false, true, 0.9, "mu"};
+constexpr OptimizerSetting beta1{"beta1", &OptimizerSettings::beta1, 0, 1, false, true,
+                                 0.9,     "of the mean of gradients"};
+constexpr OptimizerSetting beta2{"beta2", &OptimizerSettings::beta2,     0, 1, false, true,
+                                 0.999,   "of the mean of their squares"};
+constexpr OptimizerSetting epsilon(double fallback) {
   return {"epsilon", &OptimizerSettings::epsilon, 1e-30, 1, false, false, fallback, "keeps the divisor from 0"};
 }
-constexpr Setting initial_accumulator{
+constexpr OptimizerSetting initial_accumulator{
     "initial_accumulator", &OptimizerSettings::initial_accumulator, 0, small_max, false, false, 0.0,
     "what h begins with"};
-constexpr Setting clip_norm{"clip_norm",
-                            &OptimizerSettings::clip_norm,
-                            0,
-                            large_max,
-                            true,
-                            false,
-                            std::nullopt,
-                            "a push whose Euclidean norm is greater is scaled down to it"};
-constexpr Setting clip_value{"clip_value", &OptimizerSettings::clip_value,          0, large_max, true, false,
-                             std::nullopt, "then each element is limited to +-this"};
+constexpr OptimizerSetting clip_norm{"clip_norm",
+                                     &OptimizerSettings::clip_norm,
+                                     0,
+                                     large_max,
+                                     true,
+                                     false,
+                                     std::nullopt,
+                                     "a push whose Euclidean norm is greater is scaled down to it"};
+constexpr OptimizerSetting clip_value{"clip_value", &OptimizerSettings::clip_value,          0, large_max, true, false,
+                                      std::nullopt, "then each element is limited to +-this"};
 
 constexpr std::array sgd_settings{learning_rate(0.01), decayed_gradient, clip_norm, clip_value};
 constexpr std::array momentum_settings{learning_rate(0.01), momentum, decayed_gradient, clip_norm, clip_value};

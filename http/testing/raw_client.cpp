@@ -18,7 +18,7 @@
 namespace chorus::http::testing {
 namespace {
 
-constexpr std::chrono::milliseconds patience{10000};
+constexpr int patience_with_peer_ms = 10000;
 
 std::size_t number(std::string_view text) {
   std::size_t value = 0;
@@ -63,7 +63,7 @@ bool RawClient::readable_within(std::chrono::milliseconds time) const {
 // False at the end.
 bool RawClient::receive() {
   pollfd waiting{socket_, POLLIN, 0};
-  if (::poll(&waiting, 1, static_cast<int>(patience.count())) <= 0) throw std::runtime_error("the peer is silent");
+  if (::poll(&waiting, 1, patience_with_peer_ms) <= 0) throw std::runtime_error("the peer is silent");
   std::array<char, 65536> bytes;
   auto const received = ::recv(socket_, bytes.data(), bytes.size(), 0);
   if (received <= 0) return false;

@@ -6,8 +6,11 @@
 #include <boost/json.hpp>
 #include <sstream>
 
+#include "tests/support/mentions.hpp"
+
 using namespace chorus;
 using namespace chorus::cli;
+using chorus::testing::mentions;
 
 namespace {
 
@@ -40,8 +43,6 @@ std::vector<std::string> lines_of(std::string const& screen) {
   for (std::string line; std::getline(text, line);) lines.push_back(line);
   return lines;
 }
-
-bool mentions(std::string const& text, std::string const& part) { return text.find(part) != std::string::npos; }
 
 }  // namespace
 

@@ -11,8 +11,8 @@ using http::Problem;
 using http::ProblemCode;
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::seconds patience{30};      // longer than any shard is held, and an image taken
-constexpr std::size_t most_shards_at_once = 256;  // that are held at the same time
+constexpr std::chrono::seconds alignment_patience{30};  // longer than any shard is held, and an image taken
+constexpr std::size_t most_shards_at_once = 256;        // that are held at the same time
 
 std::size_t owners_of(api::Parameter const& parameter) {
   return static_cast<std::size_t>(std::ranges::count(parameter.endpoints, "owner", &api::ParameterEndpoint::role));
@@ -126,7 +126,7 @@ asio::awaitable<std::shared_ptr<CheckpointAlignment::Asked>> CheckpointAlignment
 
 asio::awaitable<void> CheckpointAlignment::ask(std::shared_ptr<Asked> asked, Step step, std::string checkpoint,
                                                std::string worker, Owner owner) {
-  auto const deadline = Clock::now() + patience;
+  auto const deadline = Clock::now() + alignment_patience;
   auto said = WorkerClient::Said<api::CheckpointPlaces>(http::Checked<api::CheckpointPlaces>(Problem()));
   if (step == Step::hold)
     said = co_await workers_.hold_shards(owner.url, std::move(checkpoint), std::move(owner.shards), deadline);

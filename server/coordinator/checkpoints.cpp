@@ -15,7 +15,7 @@ using http::Problem;
 using http::ProblemCode;
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::minutes patience{10};  // for one worker's file
+constexpr std::chrono::minutes file_patience{10};  // for one worker's file
 
 template <class T>
 http::Checked<T> said_or_problem(WorkerClient::Said<T> said, std::string const& worker) {
@@ -130,7 +130,7 @@ asio::awaitable<http::Checked<api::CheckpointAnswer>> Checkpoints::write(api::Ch
   auto const parameters = plan.parameters.size();
   auto const begun = Clock::now();
   auto const& [first, committer] = *owners.begin();
-  auto drawn = co_await tools_.workers.next_checkpoint(committer.url, request.name, begun + patience);
+  auto drawn = co_await tools_.workers.next_checkpoint(committer.url, request.name, begun + file_patience);
   auto const number = said_or_problem(std::move(drawn), first);
   if (number.has_error()) co_return number.error();
   auto const unaligned = co_await alignment_.align(request.name, number.value(), std::move(plan.parameters));
@@ -148,7 +148,7 @@ asio::awaitable<http::Checked<api::CheckpointAnswer>> Checkpoints::write(api::Ch
   commit.keep = request.keep;
   commit.parts = std::move(writing->parts);
   auto said = co_await tools_.workers.commit_checkpoint(committer.url, request.name, std::move(commit),
-                                                        Clock::now() + patience);
+                                                        Clock::now() + file_patience);
   auto const committed = said_or_problem(std::move(said), first);
   if (committed.has_error()) co_return committed.error();
   api::CheckpointAnswer answer{request.name,
@@ -167,7 +167,7 @@ asio::awaitable<void> Checkpoints::write_file(std::shared_ptr<Writing> writing, 
   file.number = writing->number;
   file.shards = std::move(owner.shards);
   auto said =
-      co_await tools_.workers.write_checkpoint(owner.url, writing->name, std::move(file), Clock::now() + patience);
+      co_await tools_.workers.write_checkpoint(owner.url, writing->name, std::move(file), Clock::now() + file_patience);
   auto part = said_or_problem(std::move(said), worker);
   if (part.has_error())
     writing->problem = part.error();

@@ -3,19 +3,19 @@
 
 #include "http/json.hpp"
 #include "server/coordinator/fake_worker.hpp"
+#include "tests/support/mentions.hpp"
 
 using namespace chorus;
 using namespace chorus::coordinator;
 using std::chrono_literals::operator""ms;
 using std::chrono_literals::operator""s;
 using boost::asio::awaitable;
+using chorus::testing::mentions;
 using http::Method;
 
 namespace {
 
 constexpr char const* body = R"({"group":"g","tensor":"x","algorithm":"ring"})";
-
-bool mentions(std::string const& text, std::string const& part) { return text.find(part) != std::string::npos; }
 
 awaitable<void> success(World* world) {
   co_await world->stand();

@@ -4,11 +4,13 @@
 
 #include "http/json.hpp"
 #include "server/coordinator/fake_worker.hpp"
+#include "tests/support/mentions.hpp"
 
 using namespace chorus;
 using namespace chorus::coordinator;
 using std::chrono_literals::operator""ms;
 using boost::asio::awaitable;
+using chorus::testing::mentions;
 using http::Method;
 
 namespace {
@@ -22,8 +24,6 @@ CoordinatorOptions impatient() {
   options.cluster.assignment = 500ms;
   return options;
 }
-
-bool mentions(std::string const& text, std::string const& part) { return text.find(part) != std::string::npos; }
 
 awaitable<void> join_and_leave(World* world) {
   auto& worker = *world->workers[0];

@@ -13,7 +13,7 @@ constexpr char const* tensor_name = "chorus.demo";
 constexpr char const* group_name = "demo";
 constexpr std::uint64_t elements_max = 4 << 20;
 constexpr std::size_t members_max = 64;
-constexpr std::chrono::seconds patience{5};  // for all tensors
+constexpr std::chrono::seconds demo_patience{5};  // for all tensors
 
 Problem invalid(char const* pointer, std::string detail) {
   Problem problem(ProblemCode::invalid_field, std::move(detail));
@@ -28,7 +28,7 @@ struct Demo::Spreading {
   Spreading(asio::any_io_executor executor, std::size_t members, std::uint64_t count)
       : elements(count), pending(members), changed(std::move(executor)) {}
   std::uint64_t const elements;
-  TimePoint const deadline = std::chrono::steady_clock::now() + patience;
+  TimePoint const deadline = std::chrono::steady_clock::now() + demo_patience;
   std::size_t pending;
   std::optional<Problem> problem;
   http::Condition changed;

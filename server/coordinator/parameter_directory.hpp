@@ -10,6 +10,7 @@
 #include <spdlog/logger.h>
 
 #include <boost/asio/awaitable.hpp>
+#include <cstdint>
 #include <deque>
 #include <map>
 #include <memory>
@@ -77,6 +78,8 @@ class ParameterDirectory {
                   std::string const& incarnation);
 
   struct Shard {
+    static constexpr auto never_told = UINT32_MAX;  // an epoch of clients
+
     ElementRange range;
     std::uint32_t epoch = 0;
     std::optional<api::Member> owner, backup;

@@ -10,8 +10,6 @@ namespace {
 namespace asio = boost::asio;
 using Clock = std::chrono::steady_clock;
 
-constexpr auto never_told = UINT32_MAX;  // an epoch of clients
-
 }  // namespace
 
 // Its load counts from now on, so that nobody else chooses the same worker for the same reason.
@@ -56,7 +54,7 @@ asio::awaitable<bool> ParameterDirectory::move_owner(RecordPtr record, std::uint
     tools_.log.warn("parameter {} shard={} stays where it is: {}", name, number,
                     problem ? problem->detail : to.worker + " was not filled");
     tasks_.spawn("drop a shard of " + name, drop(to, name, number, shard.epoch));
-    shard.clients_epoch = never_told;
+    shard.clients_epoch = Shard::never_told;
     co_return false;
   }
   auto const backup = shard.backup;

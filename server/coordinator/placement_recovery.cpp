@@ -16,8 +16,6 @@ namespace {
 namespace asio = boost::asio;
 using Clock = std::chrono::steady_clock;
 
-constexpr auto never_told = UINT32_MAX;  // an epoch of clients
-
 std::optional<api::Member> without_roles(std::optional<api::Member> member) {
   if (member) member->roles.clear();
   return member;
@@ -102,7 +100,7 @@ void ParameterDirectory::restore(KeptState const& state) {
     shard.range = {kept.begin, kept.end};
     shard.epoch = kept.epoch;
     // A move begins anew, if it still is worth it.
-    shard.clients_epoch = kept.incoming ? never_told : kept.clients_epoch;
+    shard.clients_epoch = kept.incoming ? Shard::never_told : kept.clients_epoch;
     set(record, kept.shard, true, kept.owner);
     set(record, kept.shard, false, kept.backup);
     shard.is_backup_complete = kept.backup_complete;
@@ -175,7 +173,7 @@ void ParameterDirectory::compare(RecordPtr const& record, std::uint32_t number, 
   auto const is_same = owner != nullptr && shard.owner && owner->worker.worker == shard.owner->worker &&
                        owner->worker.incarnation == shard.owner->incarnation;
   if (owner == nullptr || !shard.owner || (!is_same && owner->status.epoch < shard.epoch)) {
-    shard.clients_epoch = never_told;  // whoever it is hears again what it is to do
+    shard.clients_epoch = Shard::never_told;  // whoever it is hears again what it is to do
     return;
   }
   if (!is_same) {
@@ -185,7 +183,7 @@ void ParameterDirectory::compare(RecordPtr const& record, std::uint32_t number, 
     set(record, number, true, owner->worker);
   }
   if (shard.backup) shard.is_backup_complete = is_listed(owner->status.backups_complete, shard.backup->worker);
-  if (owner->status.epoch != shard.epoch) shard.clients_epoch = never_told;
+  if (owner->status.epoch != shard.epoch) shard.clients_epoch = Shard::never_told;
   keep(*record, number);
 }
 

@@ -2,16 +2,16 @@
 #include <doctest/doctest.h>
 
 #include "server/coordinator/fake_worker.hpp"
+#include "tests/support/mentions.hpp"
 
 using namespace chorus;
 using namespace chorus::coordinator;
 using boost::asio::awaitable;
+using chorus::testing::mentions;
 
 namespace {
 
 constexpr char const* launch = R"({"group":"g","tensor":"x"})";
-
-bool mentions(std::string const& text, std::string const& part) { return text.find(part) != std::string::npos; }
 
 awaitable<void> verdict_and_page(World* world) {
   CHECK((co_await world->get("/v1/status")).text("/verdict/level") == "amber");

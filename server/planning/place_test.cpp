@@ -9,9 +9,11 @@
 #include "collectives/topology/dgx1.hpp"
 #include "server/planning/explain.hpp"
 #include "server/planning/simulations.hpp"
+#include "tests/support/mentions.hpp"
 
 using namespace chorus;
 using namespace chorus::planning;
+using chorus::testing::mentions;
 
 namespace {
 
@@ -64,8 +66,6 @@ http::FieldError refused(auto change) {
   CHECK(problem.errors[0].detail == problem.detail);
   return problem.errors[0];
 }
-
-bool mentions(std::string const& text, std::string const& part) { return text.find(part) != std::string::npos; }
 
 }  // namespace
 

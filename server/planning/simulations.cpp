@@ -15,7 +15,7 @@
 namespace chorus::planning {
 namespace {
 
-http::Problem invalid(std::string pointer, std::string detail) {
+http::Problem invalid_at(std::string pointer, std::string detail) {
   http::Problem problem(http::ProblemCode::invalid_field, detail);
   problem.errors.push_back({std::move(pointer), std::move(detail)});
   return problem;
@@ -37,17 +37,17 @@ std::string topology_text(api::SimulationRequest const& request) {
 
 http::Checked<topology::ShapeSpec> topology_of(api::SimulationRequest const& request) {
   if (!request.topology && !request.ranks && !request.links)
-    return invalid("/ranks", "give ranks, a topology such as hosts:4x8, or links");
+    return invalid_at("/ranks", "give ranks, a topology such as hosts:4x8, or links");
   if (request.links && !request.topology)
     if (auto const rows = shape_of(*request.links); rows.has_error()) return rows.error();
   if (!request.topology && request.ranks && (*request.ranks < 1 || *request.ranks > plan::max_ranks))
-    return invalid("/ranks",
-                   std::to_string(*request.ranks) + " ranks; expected 1 to " + std::to_string(plan::max_ranks));
+    return invalid_at("/ranks",
+                      std::to_string(*request.ranks) + " ranks; expected 1 to " + std::to_string(plan::max_ranks));
   auto shape = topology::parse_shape(topology_text(request));
-  if (shape.has_error()) return invalid(request.topology ? "/topology" : "/overrides", shape.error().detail);
+  if (shape.has_error()) return invalid_at(request.topology ? "/topology" : "/overrides", shape.error().detail);
   if (request.ranks)
     if (auto const status = topology::check_ranks(*shape, *request.ranks); status.has_error())
-      return invalid("/ranks", status.error().detail);
+      return invalid_at("/ranks", status.error().detail);
   return std::move(*shape);
 }
 
@@ -55,17 +55,17 @@ bool is_every(std::string const& algorithm) { return algorithm == "auto" || algo
 
 http::Checked<model::Wish> wish_of(api::SimulationRequest const& request, std::uint32_t ranks) {
   auto const op = parse_op(request.op);
-  if (!op) return invalid("/op", "unknown operation '" + request.op + "'; there are " + names_of(all_ops));
+  if (!op) return invalid_at("/op", "unknown operation '" + request.op + "'; there are " + names_of(all_ops));
   if (!is_every(request.algorithm))
     if (auto const known = algorithms::find(request.algorithm); known.has_error())
-      return invalid("/algorithm", known.error().detail + "; or auto or all");
+      return invalid_at("/algorithm", known.error().detail + "; or auto or all");
   if (request.root && *request.root >= ranks)
-    return invalid("/root", "rank " + std::to_string(*request.root) + " in a group of " + std::to_string(ranks));
-  if (request.arity && *request.arity == 0) return invalid("/arity", "0; expected at least 1");
+    return invalid_at("/root", "rank " + std::to_string(*request.root) + " in a group of " + std::to_string(ranks));
+  if (request.arity && *request.arity == 0) return invalid_at("/arity", "0; expected at least 1");
   if (request.algorithm_shape && is_every(request.algorithm))
-    return invalid("/algorithm_shape", "a shape belongs to an algorithm; name it");
+    return invalid_at("/algorithm_shape", "a shape belongs to an algorithm; name it");
   if (request.algorithm_shape && request.algorithm_shape->size() > plan::max_shape)
-    return invalid("/algorithm_shape", "more than " + std::to_string(plan::max_shape) + " numbers");
+    return invalid_at("/algorithm_shape", "more than " + std::to_string(plan::max_shape) + " numbers");
   model::Wish wish;
   wish.op = *op;
   wish.algorithm = is_every(request.algorithm) ? "auto" : request.algorithm;
@@ -83,11 +83,11 @@ struct Vector {
 
 http::Checked<Vector> vector_of(api::SimulationRequest const& request) {
   auto const dtype = parse_dtype(request.dtype);
-  if (!dtype) return invalid("/dtype", "unknown dtype '" + request.dtype + "'; there are " + names_of(all_dtypes));
+  if (!dtype) return invalid_at("/dtype", "unknown dtype '" + request.dtype + "'; there are " + names_of(all_dtypes));
   auto const size = element_bytes(*dtype);
   if (request.bytes % size != 0)
-    return invalid("/bytes", std::to_string(request.bytes) + " is not a multiple of the " + std::to_string(size) +
-                                 " bytes of " + request.dtype);
+    return invalid_at("/bytes", std::to_string(request.bytes) + " is not a multiple of the " + std::to_string(size) +
+                                    " bytes of " + request.dtype);
   return Vector{request.bytes / size, size};
 }
 
@@ -114,10 +114,10 @@ class Study {
     }
     if (entries_.empty()) return refuse(candidates_.refusal());
     if (rounds <= rounds_max) return std::nullopt;
-    return invalid("/ranks", "over " + std::to_string(network_.ranks()) + " ranks this takes " +
-                                 std::to_string(rounds) + " rounds of single ranks; expected up to " +
-                                 std::to_string(rounds_max) + ": name an algorithm of fewer, take fewer ranks, or " +
-                                 "ask `chorus simulate`, which has no limit");
+    return invalid_at("/ranks", "over " + std::to_string(network_.ranks()) + " ranks this takes " +
+                                    std::to_string(rounds) + " rounds of single ranks; expected up to " +
+                                    std::to_string(rounds_max) + ": name an algorithm of fewer, take fewer ranks, or " +
+                                    "ask `chorus simulate`, which has no limit");
   }
 
   [[nodiscard]] std::vector<api::SimulatedPlan> run(Watch const& watch) const {
@@ -169,7 +169,7 @@ class Study {
   [[nodiscard]] http::Problem refuse(Error const& error) const {
     bool const of_shape = error.code == PlanErrc::bad_parameter && wish_.shape;
     bool const of_arity = error.code == PlanErrc::bad_parameter && wish_.arity;
-    return invalid(of_shape ? "/algorithm_shape" : of_arity ? "/arity" : "/algorithm", error.detail);
+    return invalid_at(of_shape ? "/algorithm_shape" : of_arity ? "/arity" : "/algorithm", error.detail);
   }
 
   model::Wish const& wish_;

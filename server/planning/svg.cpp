@@ -7,7 +7,7 @@
 namespace chorus::planning {
 namespace {
 
-std::string number(double value) {
+std::string decimal(double value) {
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), "%.1f", value == 0 ? 0.0 : value);
   std::string number = text.data();
@@ -35,7 +35,7 @@ std::string escaped(std::string_view text) {
 std::string attribute(std::string_view name, std::string_view value) {
   return " " + std::string(name) + "=\"" + escaped(value) + "\"";
 }
-std::string attribute(std::string_view name, double value) { return attribute(name, number(value)); }
+std::string attribute(std::string_view name, double value) { return attribute(name, decimal(value)); }
 
 }  // namespace
 
@@ -75,7 +75,7 @@ void Svg::arrow(double x1, double y1, double x2, double y2, std::string_view str
   auto const head = 5 + width, half = 2 + width * 0.6;
   auto const back_x = x2 - along_x * head, back_y = y2 - along_y * head;
   line(x1, y1, back_x, back_y, stroke, width);
-  auto const point = [](double x, double y) { return number(x) + "," + number(y); };
+  auto const point = [](double x, double y) { return decimal(x) + "," + decimal(y); };
   text_ += "<polygon" +
            attribute("points", point(x2, y2) + " " + point(back_x - along_y * half, back_y + along_x * half) + " " +
                                    point(back_x + along_y * half, back_y - along_x * half)) +

@@ -5,16 +5,16 @@
 #include <string>
 
 #include "server/ui/embedded.hpp"
+#include "tests/support/mentions.hpp"
 
 using namespace chorus;
+using chorus::testing::mentions;
 
 namespace {
 
 constexpr char const* version = "1.2.3";
 
 api::Verdict verdict(std::string level, std::string text) { return {std::move(level), std::move(text), {}}; }
-
-bool mentions(std::string const& text, std::string const& part) { return text.find(part) != std::string::npos; }
 
 }  // namespace
 

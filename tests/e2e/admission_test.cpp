@@ -4,8 +4,10 @@
 #include <algorithm>
 
 #include "tests/support/cluster.hpp"
+#include "tests/support/mentions.hpp"
 
 using namespace chorus::testing;
+using chorus::testing::mentions;
 namespace json = boost::json;
 
 namespace {
@@ -19,8 +21,6 @@ struct Refusal {
 Answer launch(Cluster& cluster, json::object request, std::string const& query = "?wait=30s") {
   return cluster.coordinator.post("/v1/collectives" + query, json::serialize(request));
 }
-
-bool mentions(std::string const& text, std::string const& part) { return text.find(part) != std::string::npos; }
 
 // Launches until the coordinator goes by what it knows: two that ask, and one that does not.
 void grow_used_to_it(Cluster& cluster) {

@@ -6,11 +6,13 @@
 #include <thread>
 
 #include "tests/support/cluster.hpp"
+#include "tests/support/mentions.hpp"
 #include "worker/api/worker.hpp"
 #include "worker/engine/errc.hpp"
 
 using namespace chorus::testing;
 using chorus::engine::EngineErrc;
+using chorus::testing::mentions;
 
 namespace {
 
@@ -24,8 +26,6 @@ chorus::Worker start(std::string const& id, Cluster const& cluster, bool shares_
 }
 
 auto in_a_minute() { return std::chrono::steady_clock::now() + std::chrono::seconds(60); }
-
-bool mentions(std::string const& text, std::string const& part) { return text.find(part) != std::string::npos; }
 
 void make_group_when_ready(Cluster& cluster, std::string const& body) {
   std::string answer;

@@ -6,8 +6,10 @@
 #include <thread>
 
 #include "tests/support/cluster.hpp"
+#include "tests/support/mentions.hpp"
 
 using namespace chorus::testing;
+using chorus::testing::mentions;
 namespace json = boost::json;
 using namespace std::chrono_literals;
 
@@ -18,8 +20,6 @@ std::chrono::steady_clock::duration time_of(auto&& action) {
   action();
   return std::chrono::steady_clock::now() - start;
 }
-
-bool mentions(std::string const& text, std::string const& part) { return text.find(part) != std::string::npos; }
 
 void put_everywhere(Cluster& cluster, std::size_t count) {
   for (std::size_t i = 0; i < cluster.size(); ++i)

@@ -7,16 +7,16 @@
 #include <future>
 
 #include "tests/support/cluster.hpp"
+#include "tests/support/mentions.hpp"
 #include "tests/support/scratch_directory.hpp"
 
 using namespace chorus::testing;
+using chorus::testing::mentions;
 namespace json = boost::json;
 
 namespace {
 
 constexpr auto traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
-
-bool mentions(std::string const& text, std::string const& part) { return text.find(part) != std::string::npos; }
 
 // The program with its standard error in a file.
 std::vector<std::string> logging_to(std::string const& file, std::vector<std::string> arguments) {

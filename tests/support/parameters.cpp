@@ -11,7 +11,7 @@ std::string path_of(std::string const& parameter, std::string const& what) {
   return "/v1/parameters/" + parameter + "/" + what;
 }
 
-Answer to_answer(httplib::Result const& result) {
+Answer to_json_answer(httplib::Result const& result) {
   if (!result) throw std::runtime_error("no answer: " + httplib::to_string(result.error()));
   return {result->status, result->body, result->headers};
 }
@@ -35,7 +35,7 @@ Answer ParameterClient::push(std::string const& parameter, std::string const& by
                              std::string const& what, httplib::Headers headers) {
   auto& sequence = sequences_[parameter];
   headers.merge(identity(sequence, clock));
-  auto answer = to_answer(client()->Post(path_of(parameter, what), headers, bytes, media_type));
+  auto answer = to_json_answer(client()->Post(path_of(parameter, what), headers, bytes, media_type));
   if (answer.status == 200) ++sequence;
   return answer;
 }
@@ -47,18 +47,18 @@ Answer ParameterClient::repeat(std::string const& parameter, std::string const& 
 
 Answer ParameterClient::put_value(std::string const& parameter, std::string const& bytes) {
   auto& sequence = sequences_[parameter];
-  auto answer = to_answer(client()->Put(path_of(parameter, "value"), identity(sequence, {}), bytes, media_type));
+  auto answer = to_json_answer(client()->Put(path_of(parameter, "value"), identity(sequence, {}), bytes, media_type));
   if (answer.status == 200) ++sequence;
   return answer;
 }
 
 Answer ParameterClient::pull(std::string const& parameter, httplib::Headers const& headers,
                              std::string const& query) const {
-  return to_answer(client()->Get(path_of(parameter, "value") + query, headers));
+  return to_json_answer(client()->Get(path_of(parameter, "value") + query, headers));
 }
 
 Answer ParameterClient::post(std::string const& path, std::string const& bytes, httplib::Headers const& headers) const {
-  return to_answer(client()->Post(path, headers, bytes, media_type));
+  return to_json_answer(client()->Post(path, headers, bytes, media_type));
 }
 
 }  // namespace chorus::testing

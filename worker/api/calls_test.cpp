@@ -7,11 +7,13 @@
 #include <numeric>
 
 #include "collectives/core/errc.hpp"
+#include "tests/support/mentions.hpp"
 #include "worker/api/testing/embedded_group.hpp"
 #include "worker/engine/errc.hpp"
 
 using namespace chorus;
 using namespace chorus::embedded::testing;
+using chorus::testing::mentions;
 using engine::EngineErrc;
 
 namespace {
@@ -30,8 +32,6 @@ std::vector<std::int32_t> counting(std::int32_t from, std::size_t count) {
   std::iota(values.begin(), values.end(), from);
   return values;
 }
-
-bool mentions(std::string const& text, std::string const& part) { return text.find(part) != std::string::npos; }
 
 bool is_float(Dtype dtype) {
   return dtype == Dtype::f64 || dtype == Dtype::f32 || dtype == Dtype::f16 || dtype == Dtype::bf16;

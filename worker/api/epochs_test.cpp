@@ -3,17 +3,17 @@
 
 #include <future>
 
+#include "tests/support/mentions.hpp"
 #include "worker/api/testing/embedded_group.hpp"
 #include "worker/engine/errc.hpp"
 
 using namespace chorus;
 using namespace chorus::embedded::testing;
+using chorus::testing::mentions;
 using engine::EngineErrc;
 using std::chrono::milliseconds;
 
 namespace {
-
-bool mentions(std::string const& text, std::string const& part) { return text.find(part) != std::string::npos; }
 
 std::chrono::steady_clock::time_point in(milliseconds time) { return std::chrono::steady_clock::now() + time; }
 

@@ -25,7 +25,7 @@ using parameters::Access;
 using std::chrono::steady_clock;
 using TimePoint = steady_clock::time_point;
 
-class Category final : public std::error_category {
+class ParametersCategory final : public std::error_category {
  public:
   [[nodiscard]] char const* name() const noexcept override { return "parameters"; }
   [[nodiscard]] std::string message(int code) const override {
@@ -63,7 +63,7 @@ TimePoint settled(TimePoint deadline) {
 }  // namespace
 
 std::error_category const& parameters_category() {
-  static Category const category;
+  static ParametersCategory const category;
   return category;
 }
 

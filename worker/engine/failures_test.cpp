@@ -4,12 +4,14 @@
 #include <algorithm>
 
 #include "collectives/algorithms/catalogue.hpp"
+#include "tests/support/mentions.hpp"
 #include "worker/engine/testing/loopback_fleet.hpp"
 
 using namespace chorus;
 using namespace chorus::engine;
 using namespace chorus::engine::testing;
 using namespace std::chrono_literals;
+using chorus::testing::mentions;
 
 namespace {
 
@@ -32,8 +34,6 @@ Case case_of(plan::Algorithm const& algorithm, std::uint64_t elements = 3000, st
 }
 
 EngineErrc code_of(RunResult const& result) { return static_cast<EngineErrc>(result.status.error().code.value()); }
-
-bool contains(std::string const& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
 // Starts some ranks of a collective and lets them go as far as they can.
 void start_all_but(Collective& collective, Fleet& fleet, plan::Rank absent) {
@@ -63,7 +63,7 @@ TEST_CASE("a connection that breaks at any moment fails the run everywhere, and 
           failed = true;
           REQUIRE_MESSAGE(code_of(result) == EngineErrc::peer_lost, result.status.error().detail);
           REQUIRE(result.culprits.size() == 1);
-          REQUIRE(contains(result.status.error().detail, "lost rank " + std::to_string(result.culprits[0])));
+          REQUIRE(mentions(result.status.error().detail, "lost rank " + std::to_string(result.culprits[0])));
         }
       }
       fleet.let_move();  // the memory of the run is gone now
@@ -100,7 +100,7 @@ TEST_CASE("a link that breaks under what a rank sent that has ended well is miss
     INFO(result.status.error().detail);
     CHECK(code_of(result) == EngineErrc::peer_lost);
     CHECK(result.culprits.size() == 1);  // either end of the link, by whoever saw it first
-    missed += contains(result.status.error().detail, "its part of the run has ended, and the link is gone");
+    missed += mentions(result.status.error().detail, "its part of the run has ended, and the link is gone");
   }
   CHECK(missed > 0);
 }
@@ -121,7 +121,7 @@ TEST_CASE("a worker that is killed is named by every survivor") {
         REQUIRE(result.status.has_error());
         CHECK(code_of(result) == EngineErrc::peer_lost);
         CHECK(result.culprits == std::vector<plan::Rank>{victim});
-        CHECK(contains(result.status.error().detail, "w" + std::to_string(victim)));
+        CHECK(mentions(result.status.error().detail, "w" + std::to_string(victim)));
       }
     }
 }
@@ -133,7 +133,7 @@ TEST_CASE("a worker that cannot be reached is named with its URL") {
   start_all_but(collective, fleet, 2);
   for (plan::Rank rank : {0u, 1u}) {
     CHECK(code_of(collective.result(rank)) == EngineErrc::peer_lost);
-    CHECK(contains(collective.result(rank).status.error().detail, "loopback:2"));
+    CHECK(mentions(collective.result(rank).status.error().detail, "loopback:2"));
   }
 }
 
@@ -152,7 +152,7 @@ TEST_CASE("at the deadline every rank names the one that never called") {
         if (rank == absent) continue;
         CHECK(code_of(collective.result(rank)) == EngineErrc::deadline_exceeded);
         CHECK(collective.result(rank).culprits == std::vector<plan::Rank>{absent});
-        CHECK(contains(collective.result(rank).status.error().detail, "never called"));
+        CHECK(mentions(collective.result(rank).status.error().detail, "never called"));
       }
       // When it comes after all, it is told at once.
       collective.start(absent);
@@ -170,7 +170,7 @@ TEST_CASE("a peer that called but does not go on is named once the grace is over
   fleet.pass(1000ms);
   REQUIRE(collective.finish());
   CHECK(code_of(collective.result(0)) == EngineErrc::deadline_exceeded);
-  CHECK(contains(collective.result(0).status.error().detail, "was slow"));
+  CHECK(mentions(collective.result(0).status.error().detail, "was slow"));
 }
 
 TEST_CASE("a rank with a wrong token is refused, and learns that it is") {
@@ -180,7 +180,7 @@ TEST_CASE("a rank with a wrong token is refused, and learns that it is") {
   REQUIRE(collective.run());
   for (plan::Rank rank = 0; rank < 3; ++rank) CHECK(collective.result(rank).status.has_error());
   CHECK(code_of(collective.result(1)) == EngineErrc::forbidden);
-  CHECK(contains(collective.result(1).status.error().detail, "wrong token"));
+  CHECK(mentions(collective.result(1).status.error().detail, "wrong token"));
 }
 
 TEST_CASE("ranks that run different things all fail with both descriptions, at any size") {
@@ -197,8 +197,8 @@ TEST_CASE("ranks that run different things all fail with both descriptions, at a
         if (elements == 0 && rank != 2 && result.status.has_value()) continue;
         REQUIRE(result.status.has_error());
         CHECK(code_of(result) == EngineErrc::plan_mismatch);
-        CHECK(contains(result.status.error().detail, "all_reduce max of something else"));
-        CHECK(contains(result.status.error().detail, "all_reduce sum f32[" + std::to_string(elements) + "]"));
+        CHECK(mentions(result.status.error().detail, "all_reduce max of something else"));
+        CHECK(mentions(result.status.error().detail, "all_reduce sum f32[" + std::to_string(elements) + "]"));
         CHECK(std::count(result.culprits.begin(), result.culprits.end(), 2) == 1);
       }
     }
@@ -212,7 +212,7 @@ TEST_CASE("generators that disagree about one channel never exchange a byte on i
   collective.spec(1).program = std::make_shared<plan::Program>(other);
   REQUIRE(collective.run());
   CHECK(code_of(collective.result(1)) == EngineErrc::plan_mismatch);
-  CHECK(contains(collective.result(1).status.error().detail, "by another plan"));
+  CHECK(mentions(collective.result(1).status.error().detail, "by another plan"));
   CHECK(collective.result(1).bytes_received == 0);
 }
 
@@ -222,7 +222,7 @@ TEST_CASE("a rank of an older epoch is fenced, and the deadline names it") {
   collective.spec(0).epoch = 7;
   REQUIRE(collective.run());
   CHECK(code_of(collective.result(1)) == EngineErrc::epoch_fenced);
-  CHECK(contains(collective.result(1).status.error().detail, "epoch 7"));
+  CHECK(mentions(collective.result(1).status.error().detail, "epoch 7"));
 }
 
 TEST_CASE("who opens a run of an epoch that is over is told so at once, before and after the others heard of it") {
@@ -244,7 +244,7 @@ TEST_CASE("who opens a run of an epoch that is over is told so at once, before a
       fleet.let_move();
       REQUIRE(collective.has_ended(1));
       CHECK(code_of(collective.result(1)) == (left_out ? EngineErrc::epoch_fenced : EngineErrc::peer_lost));
-      CHECK(contains(collective.result(1).status.error().detail, "g went on without rank 1 (w1)"));
+      CHECK(mentions(collective.result(1).status.error().detail, "g went on without rank 1 (w1)"));
     }
   }
 }
@@ -259,7 +259,7 @@ TEST_CASE("an abort reaches every rank with its reason and without a culprit") {
   for (plan::Rank rank = 0; rank < 5; ++rank) {
     CHECK(code_of(collective.result(rank)) == EngineErrc::aborted);
     CHECK(collective.result(rank).culprits.empty());
-    CHECK(contains(collective.result(rank).status.error().detail, "cancelled by the user"));
+    CHECK(mentions(collective.result(rank).status.error().detail, "cancelled by the user"));
   }
 }
 
@@ -272,7 +272,7 @@ TEST_CASE("a rank that starts after the others gave up fails at once with their 
   REQUIRE(collective.has_ended(2));
   collective.start(1);
   REQUIRE(collective.has_ended(1));
-  CHECK(contains(collective.result(1).status.error().detail, "cancelled by the user"));
+  CHECK(mentions(collective.result(1).status.error().detail, "cancelled by the user"));
 }
 
 TEST_CASE("a rank that has its result may leave before the others have theirs") {
@@ -314,12 +314,12 @@ TEST_CASE("a run number is used once") {
   Collective second(fleet, case_of(algorithms::ring), fleet.now());
   second.start(0);
   REQUIRE(second.has_ended(0));
-  CHECK(contains(second.result(0).status.error().detail, "running already"));
+  CHECK(mentions(second.result(0).status.error().detail, "running already"));
   first.start(1);
   REQUIRE(first.finish());
   Collective third(fleet, case_of(algorithms::ring), fleet.now());
   third.start(0);
-  CHECK(contains(third.result(0).status.error().detail, "has ended here before"));
+  CHECK(mentions(third.result(0).status.error().detail, "has ended here before"));
 }
 
 TEST_CASE("what is remembered of ended runs is bounded") {
@@ -345,11 +345,11 @@ TEST_CASE("a spec that does not fit together is refused before anything is sent"
     fleet.start(0, spec, [&](RunResult result) { why = result.status.error().detail; });
     return why;
   };
-  CHECK(contains(refused_because([](RunSpec& spec) { spec.sizes.elements += 1; }), "bytes"));
-  CHECK(contains(refused_because([](RunSpec& spec) { spec.members.pop_back(); }), "members"));
-  CHECK(contains(refused_because([](RunSpec& spec) { spec.reduce = ReduceOp::bxor; }), "bxor of f32"));
-  CHECK(contains(refused_because([](RunSpec& spec) { spec.program = nullptr; }), "no program"));
-  CHECK(contains(refused_because([](RunSpec& spec) { std::swap(spec.members[0], spec.members[1]); }), "rank order"));
+  CHECK(mentions(refused_because([](RunSpec& spec) { spec.sizes.elements += 1; }), "bytes"));
+  CHECK(mentions(refused_because([](RunSpec& spec) { spec.members.pop_back(); }), "members"));
+  CHECK(mentions(refused_because([](RunSpec& spec) { spec.reduce = ReduceOp::bxor; }), "bxor of f32"));
+  CHECK(mentions(refused_because([](RunSpec& spec) { spec.program = nullptr; }), "no program"));
+  CHECK(mentions(refused_because([](RunSpec& spec) { std::swap(spec.members[0], spec.members[1]); }), "rank order"));
   CHECK(fleet.engine(0).links() == 0);
 }
 
@@ -360,7 +360,7 @@ TEST_CASE("shutting down ends every run with a reason and tells the peers") {
   fleet.let_move(20);
   fleet.engine(0).shut_down();
   REQUIRE(collective.finish());
-  CHECK(contains(collective.result(0).status.error().detail, "w0 stops"));
+  CHECK(mentions(collective.result(0).status.error().detail, "w0 stops"));
   CHECK(collective.result(1).status.has_error());
   Collective later(fleet, case_of(algorithms::ring, 3000, 2), fleet.now());
   later.start(0);

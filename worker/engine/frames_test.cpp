@@ -5,18 +5,18 @@
 #include <functional>
 
 #include "collectives/algorithms/catalogue.hpp"
+#include "tests/support/mentions.hpp"
 #include "worker/engine/testing/loopback_fleet.hpp"
 #include "worker/engine/testing/puppet.hpp"
 
 using namespace chorus;
 using namespace chorus::engine;
 using namespace chorus::engine::testing;
+using chorus::testing::mentions;
 using links::FrameHeader;
 using links::FrameType;
 
 namespace {
-
-bool contains(std::string const& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
 // Rank 0 is real; the test plays rank 1. Messages of 6000 bytes each way, none of them eager.
 class Impostor {
@@ -260,13 +260,13 @@ TEST_CASE("bad frames to the receiving side close the link, fail its runs and ar
     peer.move();
     REQUIRE(peer.rank_0_ended());
     CHECK(peer.code() == EngineErrc::protocol_error);
-    CHECK_MESSAGE(contains(peer.detail(), says), peer.detail());
-    CHECK(contains(peer.detail(), "rank 1 (w1)"));
+    CHECK_MESSAGE(mentions(peer.detail(), says), peer.detail());
+    CHECK(mentions(peer.detail(), "rank 1 (w1)"));
     CHECK(peer.to_rank_0.is_closed());
     auto const word = peer.to_rank_0.verdict(FrameType::refuse);
     REQUIRE(word);
     CHECK(word->code == links::VerdictCode::protocol_error);
-    CHECK(contains(word->text, says));
+    CHECK(mentions(word->text, says));
     CHECK(peer.from_rank_0.verdict(FrameType::abort));  // the other link goes on, without this run
     CHECK_FALSE(peer.from_rank_0.is_closed());
   }
@@ -299,7 +299,7 @@ TEST_CASE("bad frames to the sending side close the link and fail its runs") {
     peer.move();
     REQUIRE(peer.rank_0_ended());
     CHECK(peer.code() == EngineErrc::protocol_error);
-    CHECK_MESSAGE(contains(peer.detail(), says), peer.detail());
+    CHECK_MESSAGE(mentions(peer.detail(), says), peer.detail());
     CHECK(peer.from_rank_0.is_closed());
   }
 }
@@ -459,5 +459,5 @@ TEST_CASE("half a frame and then silence keeps nobody from ending") {
   peer.fleet().pass(std::chrono::minutes(1));
   REQUIRE(peer.rank_0_ended());
   CHECK(peer.code() == EngineErrc::deadline_exceeded);
-  CHECK(contains(peer.detail(), "receiving message 1 of 2"));
+  CHECK(mentions(peer.detail(), "receiving message 1 of 2"));
 }

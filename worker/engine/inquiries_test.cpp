@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "collectives/algorithms/catalogue.hpp"
+#include "tests/support/mentions.hpp"
 #include "worker/engine/testing/loopback_fleet.hpp"
 #include "worker/engine/witness.hpp"
 
@@ -11,6 +12,7 @@ using namespace chorus;
 using namespace chorus::engine;
 using namespace chorus::engine::testing;
 using namespace std::chrono_literals;
+using chorus::testing::mentions;
 using links::Doing;
 using links::Suspicion;
 
@@ -38,8 +40,6 @@ Case case_of(plan::Algorithm const& algorithm, std::chrono::milliseconds timeout
   c.timeout = timeout;
   return c;
 }
-
-bool contains(std::string const& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
 EngineErrc code_of(RunResult const& result) { return static_cast<EngineErrc>(result.status.error().code.value()); }
 
@@ -118,8 +118,8 @@ TEST_CASE("a rank that is stopped is lost after the silence, and every survivor 
         if (result.status.has_value()) continue;  // had everything it needs
         CHECK(code_of(result) == EngineErrc::peer_lost);
         CHECK_MESSAGE(result.culprits == std::vector<plan::Rank>{victim}, result.status.error().detail);
-        CHECK(contains(result.status.error().detail, "has not answered for"));
-        CHECK(contains(result.status.error().detail, "step"));
+        CHECK(mentions(result.status.error().detail, "has not answered for"));
+        CHECK(mentions(result.status.error().detail, "step"));
       }
       fleet.go_on(victim);
     }
@@ -168,5 +168,5 @@ TEST_CASE("one that died before it called is found by those that only receive fr
   live_through(fleet, 300ms);
   REQUIRE(collective.has_ended(0));
   CHECK(code_of(collective.result(0)) == EngineErrc::peer_lost);
-  CHECK(contains(collective.result(0).status.error().detail, "connection refused"));
+  CHECK(mentions(collective.result(0).status.error().detail, "connection refused"));
 }

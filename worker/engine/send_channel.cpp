@@ -12,7 +12,7 @@ using links::FrameType;
 namespace {
 
 // Messages both ways on one connection: from here on each way is faster on its own (docs/performance.md).
-constexpr std::uint64_t small_bytes = 16384;
+constexpr std::uint64_t small_message_bytes = 16384;
 
 }  // namespace
 
@@ -31,7 +31,7 @@ SendChannel::SendChannel(RunState& state, plan::Rank peer, std::vector<std::uint
   }
   open_bytes_ = links::encode(open, description, open_);
   begin();
-  is_small_ = holds_open_ && bytes <= small_bytes;
+  is_small_ = holds_open_ && bytes <= small_message_bytes;
 }
 
 void SendChannel::begin() {

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "collectives/algorithms/catalogue.hpp"
+#include "tests/support/mentions.hpp"
 #include "worker/engine/group.hpp"
 #include "worker/engine/testing/tcp_fleet.hpp"
 
@@ -17,10 +18,9 @@ using namespace chorus;
 using namespace chorus::engine;
 using namespace chorus::engine::testing;
 using namespace std::chrono_literals;
+using chorus::testing::mentions;
 
 namespace {
-
-bool contains(std::string const& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
 std::unique_ptr<memory::Arena> make_arena() {
   auto region = memory::SharedRegion::create(memory::random_ticket(1u << 30));
@@ -149,10 +149,10 @@ TEST_CASE("members that share memory call over it, and a disagreement breaks the
     auto const bytes = std::as_writable_bytes(std::span(x));
     auto const odd = group->all_reduce(bytes, bytes, Dtype::f32, ReduceOp::sum, by(algorithms::ring));
     if (odd.status.has_error() && odd.status.error().code == EngineErrc::plan_mismatch &&
-        contains(odd.status.error().detail, "f32[50]") && contains(odd.status.error().detail, "f32[100]"))
+        mentions(odd.status.error().detail, "f32[50]") && mentions(odd.status.error().detail, "f32[100]"))
       ++told;
     auto const after = group->all_reduce(bytes, bytes, Dtype::f32, ReduceOp::sum, by(algorithms::ring));
-    if (after.status.has_error() && contains(after.status.error().detail, "broken")) ++broken;
+    if (after.status.has_error() && mentions(after.status.error().detail, "broken")) ++broken;
   });
   CHECK(right == 180);
   CHECK(shared == 3);
@@ -172,7 +172,7 @@ TEST_CASE("where one member has no memory to share, all use links and know why")
                                           ReduceOp::sum, by(algorithms::ring));
     if (result.status.has_value() && y[99] == 3 && group->path() == "links") ++right;
     auto const why = rank == 1 ? "this member has no memory" : "rank 1 (w1)";
-    if (contains(group->why_not_shared(), why)) ++knows;
+    if (mentions(group->why_not_shared(), why)) ++knows;
   });
   CHECK(right == 3);
   CHECK(knows == 3);
@@ -188,7 +188,7 @@ TEST_CASE("a member that never calls is named when the time is over") {
   for (auto const& result : results) {
     REQUIRE(result.status.has_error());
     CHECK(result.status.error().code == EngineErrc::deadline_exceeded);
-    CHECK(contains(result.status.error().detail, "not finished after 50 ms: rank 2 (w2) never called"));
+    CHECK(mentions(result.status.error().detail, "not finished after 50 ms: rank 2 (w2) never called"));
     CHECK(result.culprits == std::vector<plan::Rank>{2});
   }
 }
@@ -202,7 +202,7 @@ TEST_CASE("a member whose process ends is named long before the time is over") {
   REQUIRE(result.status.has_error());
   CHECK(result.status.error().code == EngineErrc::peer_lost);
   CHECK(
-      contains(result.status.error().detail, "lost rank 1 (w1) while receiving message 1 of 1: its process has ended"));
+      mentions(result.status.error().detail, "lost rank 1 (w1) while receiving message 1 of 1: its process has ended"));
   CHECK(result.culprits == std::vector<plan::Rank>{1});
 }
 
@@ -220,7 +220,7 @@ TEST_CASE("memory that is truncated under a call is an error, not a crash") {
   });
   for (auto const& result : results) {
     REQUIRE(result.status.has_error());
-    CHECK(contains(result.status.error().detail, "truncated"));
+    CHECK(mentions(result.status.error().detail, "truncated"));
     CHECK(result.culprits == std::vector<plan::Rank>{1});
   }
 }
@@ -250,7 +250,7 @@ TEST_CASE("what cannot be in a record ends the call with what it was") {
     auto const result = members.all_reduce(0, input, output, algorithms::mesh, 1s);
     REQUIRE(result.status.has_error());
     CHECK(result.status.error().code == EngineErrc::protocol_error);
-    CHECK(contains(result.status.error().detail, std::to_string(wrong.bytes) + " bytes at"));
+    CHECK(mentions(result.status.error().detail, std::to_string(wrong.bytes) + " bytes at"));
     CHECK(result.culprits == std::vector<plan::Rank>{1});
   }
 }
@@ -436,7 +436,7 @@ TEST_CASE("members meet only those whose memory is what they say") {
     change(cards[1]);
     auto const met = group->meet(cards, regions);
     REQUIRE(met.has_error());
-    CHECK(contains(met.error().detail, "rank 1 (w1): "));
+    CHECK(mentions(met.error().detail, "rank 1 (w1): "));
   };
   refused([](SharedCard& card) { card.ticket = {}; });
   refused([](SharedCard& card) { card.ticket.nonce[0] ^= 1; });

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "collectives/algorithms/catalogue.hpp"
+#include "tests/support/mentions.hpp"
 #include "worker/engine/testing/loopback_fleet.hpp"
 #include "worker/engine/testing/puppet.hpp"
 
@@ -13,6 +14,7 @@ using namespace chorus;
 using namespace chorus::engine;
 using namespace chorus::engine::testing;
 using namespace std::chrono_literals;
+using chorus::testing::mentions;
 using links::FrameHeader;
 
 namespace {
@@ -38,8 +40,6 @@ Case case_of(plan::Algorithm const& algorithm, std::uint64_t elements = 30000, s
 }
 
 EngineErrc code_of(RunResult const& result) { return static_cast<EngineErrc>(result.status.error().code.value()); }
-
-bool contains(std::string const& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
 void spoil(std::span<std::byte const> bytes) { std::memset(const_cast<std::byte*>(bytes.data()), 0x66, bytes.size()); }
 
@@ -83,7 +83,7 @@ TEST_CASE("a rank that gives up while others read its memory spoils no result, a
           continue;
         }
         ++failed;
-        CHECK(contains(result.status.error().detail, "cancelled by the user"));
+        CHECK(mentions(result.status.error().detail, "cancelled by the user"));
       }
       Collective again(fleet, case_of(*algorithm, 3000, 2), fleet.now());
       REQUIRE(again.run());
@@ -145,7 +145,7 @@ TEST_CASE("memory that is truncated under a run fails it, and never a result tha
       fleet.let_move();
       if (steps == 0) {  // its links are not made yet: others are used
         REQUIRE(collective.has_ended(1));
-        CHECK(contains(collective.result(1).status.error().detail, "the shared memory of w1 was truncated"));
+        CHECK(mentions(collective.result(1).status.error().detail, "the shared memory of w1 was truncated"));
         CHECK(collective.ended() == 3);
       }
       fleet.pass(1000ms);
@@ -202,9 +202,9 @@ TEST_CASE("through shared memory, a frame that cannot be closes the link and fai
     fleet.let_move();
     REQUIRE(collective.has_ended(0));
     CHECK(code_of(collective.result(0)) == EngineErrc::protocol_error);
-    CHECK_MESSAGE(contains(collective.result(0).status.error().detail, says),
+    CHECK_MESSAGE(mentions(collective.result(0).status.error().detail, says),
                   collective.result(0).status.error().detail);
-    CHECK(contains(collective.result(0).status.error().detail, "rank 1 (w1)"));
+    CHECK(mentions(collective.result(0).status.error().detail, "rank 1 (w1)"));
     CHECK(peer.is_closed());
   }
 }

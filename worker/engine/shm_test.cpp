@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include "collectives/algorithms/catalogue.hpp"
+#include "tests/support/mentions.hpp"
 #include "worker/engine/errc.hpp"
 #include "worker/engine/testing/suite.hpp"
 #include "worker/engine/testing/tcp_fleet.hpp"
@@ -11,6 +12,7 @@ using namespace chorus;
 using namespace chorus::engine;
 using namespace chorus::engine::testing;
 using namespace std::chrono_literals;
+using chorus::testing::mentions;
 
 namespace {
 
@@ -27,8 +29,6 @@ DataPlaneOptions that_spin(std::chrono::microseconds time) {
   options.spin = time;
   return options;
 }
-
-bool contains(std::string const& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
 Case case_of(plan::Algorithm const& algorithm, std::uint64_t elements, std::uint64_t run = 1) {
   Case c;
@@ -112,7 +112,7 @@ TEST_CASE("workers that do not find each other's memory use TCP and say why") {
   for (plan::Rank rank : {0u, 1u}) {
     auto const traffic = only_traffic(fleet, rank);
     CHECK(traffic.link == "tcp");
-    CHECK_MESSAGE(contains(traffic.why_not_shm, "/dev/shm/chorus-"), traffic.why_not_shm);
+    CHECK_MESSAGE(mentions(traffic.why_not_shm, "/dev/shm/chorus-"), traffic.why_not_shm);
   }
 }
 
@@ -122,7 +122,7 @@ TEST_CASE("a worker without shared memory is talked to over TCP") {
   TcpFleet fleet(2, {}, arenas);
   check_run(fleet, case_of(algorithms::ring, 30000));
   CHECK(only_traffic(fleet, 0).link == "tcp");
-  CHECK(contains(only_traffic(fleet, 0).why_not_shm, "the peer does not share memory"));
+  CHECK(mentions(only_traffic(fleet, 0).why_not_shm, "the peer does not share memory"));
   CHECK(only_traffic(fleet, 1).why_not_shm == "");
 }
 
@@ -141,7 +141,7 @@ TEST_CASE("an arena that is too small for a link leaves TCP") {
     all.push_back(allocate_in(std::shared_ptr<memory::Arena>(std::shared_ptr<void>(), &fleet.arena(0)), bytes));
   check_run(fleet, case_of(algorithms::ring, 30000));
   CHECK(only_traffic(fleet, 0).link == "shm and tcp");
-  CHECK(contains(only_traffic(fleet, 0).why_not_shm, "no shared memory here"));
+  CHECK(mentions(only_traffic(fleet, 0).why_not_shm, "no shared memory here"));
 }
 
 TEST_CASE("links of a data plane that is destroyed end its peers' runs, and new ones work again") {
@@ -154,7 +154,7 @@ TEST_CASE("links of a data plane that is destroyed end its peers' runs, and new 
     collective->start(0);
   }
   REQUIRE(collective->has_ended(0));
-  CHECK(contains(collective->result(0).status.error().detail, "w0 stops"));
+  CHECK(mentions(collective->result(0).status.error().detail, "w0 stops"));
   TcpFleet fleet(2, {}, arenas);
   check_run(fleet, case_of(algorithms::ring, 100));
 }

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "collectives/algorithms/catalogue.hpp"
+#include "tests/support/mentions.hpp"
 #include "worker/engine/errc.hpp"
 #include "worker/engine/group.hpp"
 #include "worker/engine/testing/suite.hpp"
@@ -11,12 +12,11 @@ using namespace chorus;
 using namespace chorus::engine;
 using namespace chorus::engine::testing;
 using namespace std::chrono_literals;
+using chorus::testing::mentions;
 
 namespace {
 
 std::unique_ptr<Fleet> over_tcp(std::uint32_t ranks) { return std::make_unique<TcpFleet>(ranks, DataPlaneOptions{}); }
-
-bool contains(std::string const& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
 Case case_of(plan::Algorithm const& algorithm, std::uint64_t elements, std::uint64_t run = 1) {
   Case c;
@@ -57,7 +57,7 @@ TEST_CASE("who insists on checksums has no link with a peer that does without") 
     collective.start(0);
     REQUIRE(collective.finish());
     auto const& detail = collective.result(0).status.error().detail;
-    CHECK_MESSAGE(contains(detail, "checksums"), detail);
+    CHECK_MESSAGE(mentions(detail, "checksums"), detail);
   }
 }
 
@@ -92,7 +92,7 @@ TEST_CASE("a URL at which nobody listens is in the error") {
   auto const& result = collective.result(0);
   REQUIRE(result.status.has_error());
   CHECK(result.status.error().code == EngineErrc::peer_lost);
-  CHECK(contains(result.status.error().detail, "http://127.0.0.1:1"));
+  CHECK(mentions(result.status.error().detail, "http://127.0.0.1:1"));
   CHECK(result.culprits == std::vector<plan::Rank>{1});
 }
 
@@ -111,7 +111,7 @@ TEST_CASE("the deadline holds over real clocks, and abort from another thread en
   unwanted.start(1);
   fleet.plane(1).abort(2, Error(EngineErrc::aborted, "changed my mind"));
   REQUIRE(unwanted.finish());
-  CHECK(contains(unwanted.result(1).status.error().detail, "changed my mind"));
+  CHECK(mentions(unwanted.result(1).status.error().detail, "changed my mind"));
 }
 
 TEST_CASE("a data plane that is destroyed ends its runs, and its peers' runs") {
@@ -124,7 +124,7 @@ TEST_CASE("a data plane that is destroyed ends its runs, and its peers' runs") {
     collective->start(0);
   }
   REQUIRE(collective->has_ended(0));
-  CHECK(contains(collective->result(0).status.error().detail, "w0 stops"));
+  CHECK(mentions(collective->result(0).status.error().detail, "w0 stops"));
 }
 
 TEST_CASE("traffic is counted per peer") {
@@ -213,7 +213,7 @@ TEST_CASE("members of a group reduce by calling, and a disagreement breaks the g
       auto const odd = group.all_reduce(bytes, bytes, Dtype::f32, ReduceOp::sum, options);
       if (odd.status.has_error() && odd.status.error().code == EngineErrc::plan_mismatch) ++told;
       auto const after = group.all_reduce(bytes, bytes, Dtype::f32, ReduceOp::sum, options);
-      if (after.status.has_error() && contains(after.status.error().detail, "broken")) ++broken;
+      if (after.status.has_error() && mentions(after.status.error().detail, "broken")) ++broken;
     });
   for (auto& caller : callers) caller.join();
   CHECK(right == 60);
@@ -254,7 +254,7 @@ TEST_CASE("who does not begin after all tells the others, whether they have begu
     auto const& result = collective.result(rank);
     REQUIRE(result.status.has_error());
     CHECK(result.status.error().code == EngineErrc::aborted);
-    CHECK(contains(result.status.error().detail, "no memory here"));
+    CHECK(mentions(result.status.error().detail, "no memory here"));
     CHECK(result.culprits == std::vector<plan::Rank>{1});
   }
 }

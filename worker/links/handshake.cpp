@@ -23,7 +23,7 @@ constexpr std::string_view messages = "Chorus-Messages";
 constexpr std::string_view both_ways = "both-ways";
 constexpr std::size_t why_not_bytes_max = 200;
 
-Error bad(std::string why) { return {LinkErrc::bad_handshake, std::move(why)}; }
+Error bad_handshake(std::string why) { return {LinkErrc::bad_handshake, std::move(why)}; }
 
 std::string printable(std::string_view text) {
   std::string result(text.substr(0, why_not_bytes_max));
@@ -109,19 +109,20 @@ http::Fields to_fields(Introduction const& self) {
 Result<Introduction> read_introduction(http::Fields const& fields) {
   auto const connection = fields.find("Connection");
   auto const upgrade = fields.find("Upgrade");
-  if (!connection || !http::list_contains(*connection, "upgrade")) return bad("Connection: Upgrade is missing");
+  if (!connection || !http::list_contains(*connection, "upgrade"))
+    return bad_handshake("Connection: Upgrade is missing");
   if (!upgrade || !http::list_contains(*upgrade, link_protocol))
-    return bad("Upgrade: " + std::string(link_protocol) + " is missing");
+    return bad_handshake("Upgrade: " + std::string(link_protocol) + " is missing");
   auto const worker = fields.find("Chorus-Worker");
-  if (!worker || worker->empty()) return bad("Chorus-Worker is missing");
+  if (!worker || worker->empty()) return bad_handshake("Chorus-Worker is missing");
   auto const text = fields.find("Chorus-Incarnation");
   auto const incarnation = text ? api::from_hex(*text) : std::nullopt;
-  if (!incarnation) return bad("Chorus-Incarnation is missing or not 16 hexadecimal digits");
+  if (!incarnation) return bad_handshake("Chorus-Incarnation is missing or not 16 hexadecimal digits");
   Introduction introduction{std::string(*worker), *incarnation, {}, ChecksumOffer::none};
   if (auto const shared = fields.find("Chorus-Shared-Memory")) {
     introduction.shared_memory = from_text(*shared);
     if (!introduction.shared_memory)
-      return bad("Chorus-Shared-Memory is not five numbers of 16 hexadecimal digits with ';' between them");
+      return bad_handshake("Chorus-Shared-Memory is not five numbers of 16 hexadecimal digits with ';' between them");
   }
   // An offer of what is not known here is none.
   if (auto const offer = fields.find(checksum); offer == crc32c)
@@ -138,14 +139,14 @@ Result<SharedMemoryAnswer> read_answer(http::Fields const& fields) {
   if (!answer) return SharedMemoryAnswer{false, "the peer does not share memory"};
   if (*answer == accepted) return SharedMemoryAnswer{true, {}};
   if (answer->starts_with(declined)) return SharedMemoryAnswer{false, printable(answer->substr(declined.size()))};
-  return bad("Chorus-Shared-Memory: neither accepted nor declined");
+  return bad_handshake("Chorus-Shared-Memory: neither accepted nor declined");
 }
 
 Result<bool> read_checksums_answer(http::Fields const& fields) {
   auto const answer = fields.find(checksum);
   if (!answer) return false;
   if (*answer == crc32c) return true;
-  return bad("Chorus-Checksum: something else than crc32c");
+  return bad_handshake("Chorus-Checksum: something else than crc32c");
 }
 
 std::optional<std::uint64_t> read_borrows_answer(http::Fields const& fields) { return find_host(fields); }

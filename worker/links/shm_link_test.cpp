@@ -9,12 +9,14 @@
 #include <deque>
 #include <functional>
 
+#include "tests/support/mentions.hpp"
 #include "worker/links/errc.hpp"
 #include "worker/memory/region_book.hpp"
 
 using namespace chorus;
 using namespace chorus::links;
 using boost::asio::ip::tcp;
+using chorus::testing::mentions;
 
 namespace {
 
@@ -130,8 +132,6 @@ class Pair {
   std::shared_ptr<ShmLink> dialer, acceptor_;
   std::optional<RingSender> forged;
 };
-
-bool contains(std::string const& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
 }  // namespace
 
@@ -350,7 +350,7 @@ TEST_CASE("a peer that breaks the rules of the ring loses the link with the reas
     pair.move();
     REQUIRE(pair.b.closed);
     CHECK(pair.b.closed->code == LinkErrc::bad_frame);
-    CHECK_MESSAGE(contains(pair.b.closed->detail, says), pair.b.closed->detail);
+    CHECK_MESSAGE(mentions(pair.b.closed->detail, says), pair.b.closed->detail);
     CHECK(pair.b.arrived.empty());
     CHECK(pair.a.closed);  // it sees the end of the connection
   }
@@ -362,7 +362,7 @@ TEST_CASE("an acceptor that breaks the rules of the ring loses the link with the
     RingSender(pair.control->back, pair.control->back_ring).put_reference(header_of(1, 64), 0);
     pair.move();
     REQUIRE(pair.a.closed);
-    CHECK(contains(pair.a.closed->detail, "by reference from the accepting side"));
+    CHECK(mentions(pair.a.closed->detail, "by reference from the accepting side"));
   }
   {
     Pair pair;
@@ -415,10 +415,10 @@ TEST_CASE("rings that are not where the peer says are refused") {
     auto const loan = ShmLoan::take(pair.regions.open(ticket).value(), offset);
     return loan.has_error() && loan.error().code == LinkErrc::bad_handshake ? loan.error().detail : "none";
   };
-  CHECK(contains(refusal(0), "no rings of this kind"));
-  CHECK(contains(refusal(4097), "no rings can be"));
-  CHECK(contains(refusal(ticket.capacity_bytes), "the region ends before the rings"));
-  CHECK(contains(refusal(~std::uint64_t{63}), "the region ends before the rings"));
+  CHECK(mentions(refusal(0), "no rings of this kind"));
+  CHECK(mentions(refusal(4097), "no rings can be"));
+  CHECK(mentions(refusal(ticket.capacity_bytes), "the region ends before the rings"));
+  CHECK(mentions(refusal(~std::uint64_t{63}), "the region ends before the rings"));
 }
 
 TEST_CASE("a peer's region is mapped once for all its links") {

@@ -26,7 +26,7 @@ RecordHead copy_of(RingLine& line) {
   return std::bit_cast<RecordHead>(words);
 }
 
-Error bad(std::string why) { return {LinkErrc::bad_frame, std::move(why)}; }
+Error bad_record(std::string why) { return {LinkErrc::bad_frame, std::move(why)}; }
 
 }  // namespace
 
@@ -38,8 +38,8 @@ RingSender::RingSender(RingMarks& marks, std::span<RingLine> ring) : marks_(mark
 Result<std::uint64_t> RingSender::received() {
   auto const tail = marks_.tail.load(std::memory_order_acquire);
   if (tail - tail_ > head_ - tail_)
-    return bad("the ring's tail is at line " + std::to_string(tail) + ", between " + std::to_string(tail_) + " and " +
-               std::to_string(head_) + " was expected");
+    return bad_record("the ring's tail is at line " + std::to_string(tail) + ", between " + std::to_string(tail_) +
+                      " and " + std::to_string(head_) + " was expected");
   tail_ = tail;
   return tail;
 }
@@ -96,25 +96,27 @@ Result<bool> RingReceiver::look(Record& record) {
     auto const published = head - tail_;
     if (published == 0) return false;
     if (published > ring_.size())
-      return bad("the ring's head is at line " + std::to_string(head) + ", its tail at line " + std::to_string(tail_));
+      return bad_record("the ring's head is at line " + std::to_string(head) + ", its tail at line " +
+                        std::to_string(tail_));
     auto const at = tail_ % ring_.size();
     auto const contiguous = std::min<std::uint64_t>(published, ring_.size() - at);
     record.head = copy_of(ring_[at]);
     record.in_ring = std::as_bytes(ring_.subspan(at, contiguous)).subspan(record_head_bytes);
     // Beside the kind in its word: one that is not 0 would read as withdrawn, and the abort after that never come.
-    if (record.head.zero != 0) return bad("a record with " + std::to_string(record.head.zero) + " where 0 belongs");
+    if (record.head.zero != 0)
+      return bad_record("a record with " + std::to_string(record.head.zero) + " where 0 belongs");
     switch (record.head.kind) {
       case RecordKind::in_ring:
       case RecordKind::reference:
       case RecordKind::withdrawn:
         return true;
       case RecordKind::filler:
-        if (at + contiguous != ring_.size()) return bad("a filler within the ring");
+        if (at + contiguous != ring_.size()) return bad_record("a filler within the ring");
         tail_ += contiguous;
         marks_.tail.store(tail_, std::memory_order_release);
         continue;
     }
-    return bad("a record of kind " + std::to_string(static_cast<std::uint32_t>(record.head.kind)));
+    return bad_record("a record of kind " + std::to_string(static_cast<std::uint32_t>(record.head.kind)));
   }
 }
 

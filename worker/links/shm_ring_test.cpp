@@ -8,8 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/mentions.hpp"
+
 using namespace chorus;
 using namespace chorus::links;
+using chorus::testing::mentions;
 
 namespace {
 
@@ -41,8 +44,6 @@ struct Ring {
     return there.has_error() ? there.error().detail : "none";
   }
 };
-
-bool contains(std::string const& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
 }  // namespace
 
@@ -94,26 +95,26 @@ TEST_CASE("marks and records that cannot be are refused") {
   {
     Ring ring;
     ring.marks.head = 129;
-    CHECK(contains(ring.refusal(), "head is at line 129"));
+    CHECK(mentions(ring.refusal(), "head is at line 129"));
     ring.marks.head = ~std::uint64_t{0};
-    CHECK(contains(ring.refusal(), "head is at line"));
+    CHECK(mentions(ring.refusal(), "head is at line"));
     ring.marks.tail = 1;
     CHECK(ring.sender.received().has_error());
   }
   {
     Ring ring;
     ring.marks.head = 1;
-    CHECK(contains(ring.refusal(), "kind 0"));
+    CHECK(mentions(ring.refusal(), "kind 0"));
     ring.lines[0].words[5] = 77;
-    CHECK(contains(ring.refusal(), "kind 77"));
+    CHECK(mentions(ring.refusal(), "kind 77"));
     ring.lines[0].words[5] = static_cast<std::uint64_t>(RecordKind::filler);
-    CHECK(contains(ring.refusal(), "a filler within the ring"));
+    CHECK(mentions(ring.refusal(), "a filler within the ring"));
   }
   {
     Ring ring;
     REQUIRE(ring.sender.put_reference(header_of(1, 8), 0));
     ring.marks.tail = 2;
-    CHECK(contains(ring.sender.received().error().detail, "tail is at line 2"));
+    CHECK(mentions(ring.sender.received().error().detail, "tail is at line 2"));
   }
 }
 
@@ -121,7 +122,7 @@ TEST_CASE("a reference with a word that is not quite its kind is refused, instea
   Ring ring;
   REQUIRE(ring.sender.put_reference(header_of(1, 8), 0));
   ring.lines[0].words[5] = std::uint64_t{3} << 32 | static_cast<std::uint64_t>(RecordKind::reference);
-  CHECK(contains(ring.refusal(), "3 where 0 belongs"));
+  CHECK(mentions(ring.refusal(), "3 where 0 belongs"));
 }
 
 TEST_CASE("the worked example of docs/wire.md") {

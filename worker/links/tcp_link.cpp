@@ -14,7 +14,7 @@ namespace asio = boost::asio;
 using boost::system::error_code;
 
 // How much one connection may move before the others of its thread have their turn.
-constexpr std::size_t turn_bytes = 2u << 20;
+constexpr std::size_t tcp_turn_bytes = 2u << 20;
 
 constexpr unsigned reads_per_wish = 64;
 
@@ -171,7 +171,7 @@ std::size_t TcpLink::send(error_code& error) {
 
 bool TcpLink::read() {
   if (++reads_ % reads_per_wish == 0) delay_acknowledgements();
-  std::size_t budget = turn_bytes;
+  std::size_t budget = tcp_turn_bytes;
   for (bool moved = false;; moved = true) {
     auto const space = reader_.space(*handler_);
     error_code error;
@@ -221,7 +221,7 @@ void TcpLink::read_failed(error_code error) {
 void TcpLink::write() {
   writing_ = true;
   error_code error;
-  std::size_t budget = turn_bytes;
+  std::size_t budget = tcp_turn_bytes;
   while (!closed_ && !error) {
     writer_.fill(*handler_);
     if (budget == 0 || (writer_.empty() && !(tls_ && tls_->has_unsent()))) break;

@@ -5,12 +5,12 @@
 
 #include "collectives/core/assert.hpp"
 #include "worker/memory/errc.hpp"
+#include "worker/memory/page.hpp"
 
 namespace chorus::memory {
 namespace {
 
 constexpr std::uint64_t line_bytes = 64;
-constexpr std::uint64_t page_bytes = 4096;
 // Memory that is kept for the next block: to get it costs much more than to use it.
 constexpr std::size_t empty_units_max = 16;
 

@@ -12,11 +12,10 @@
 #include <mutex>
 
 #include "collectives/core/assert.hpp"
+#include "worker/memory/page.hpp"
 
 namespace chorus::memory {
 namespace {
-
-constexpr std::uintptr_t page_bytes = 4096;
 
 struct Slot {
   std::atomic<std::uintptr_t> begin{0}, end{0};  // both 0: free

@@ -11,13 +11,13 @@
 #include <vector>
 
 #include "worker/memory/errc.hpp"
+#include "worker/memory/page.hpp"
 #include "worker/memory/shared_region.hpp"
 
 namespace chorus::memory {
 namespace {
 
-constexpr char const* directory = "/dev/shm";
-constexpr std::uint64_t page_bytes = 4096;
+constexpr char const* client_directory = "/dev/shm";
 constexpr std::size_t key_max = 255;
 
 // A descriptor until it is released.
@@ -81,15 +81,15 @@ Result<std::shared_ptr<ClientRegion const>> ClientRegion::open(std::string name,
   if (!is_client_key(key))
     return Error(MemoryErrc::bad_key,
                  "expected a slash and the name of an object in /dev/shm without another one, not of a Chorus process");
-  Descriptor const place(::open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (place.get() < 0) return Error(MemoryErrc::unavailable, directory + (": " + system_message()));
+  Descriptor const place(::open(client_directory, O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (place.get() < 0) return Error(MemoryErrc::unavailable, client_directory + (": " + system_message()));
   // A pipe of that name must not hold us up, nor a link lead us elsewhere.
   Descriptor file(openat(place.get(), key.c_str() + 1, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
   auto const refused = [&](std::string const& why) {
-    return Error(MemoryErrc::not_shared, directory + key + ": " + why);
+    return Error(MemoryErrc::not_shared, client_directory + key + ": " + why);
   };
   if (file.get() < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM))
-    return Error(MemoryErrc::unavailable, directory + key + ": " + system_message());
+    return Error(MemoryErrc::unavailable, client_directory + key + ": " + system_message());
   if (file.get() < 0) return refused(system_message());
   struct stat found {};
   if (fstat(file.get(), &found) != 0) return refused(system_message());
@@ -98,13 +98,13 @@ Result<std::shared_ptr<ClientRegion const>> ClientRegion::open(std::string name,
   auto const available = static_cast<std::uint64_t>(found.st_size);
   if (size_bytes == 0 || offset > available || size_bytes > available - offset)
     return Error(MemoryErrc::out_of_range, std::to_string(size_bytes) + " bytes from " + std::to_string(offset) +
-                                               " on are asked for, " + directory + key + " has " +
+                                               " on are asked for, " + client_directory + key + " has " +
                                                std::to_string(available));
   auto const from = offset / page_bytes * page_bytes;
   auto const length = (offset + size_bytes - from + page_bytes - 1) / page_bytes * page_bytes;
   auto* const at =
       mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file.get(), static_cast<off_t>(from));
-  if (at == MAP_FAILED) return Error(MemoryErrc::unavailable, directory + key + ": " + system_message());
+  if (at == MAP_FAILED) return Error(MemoryErrc::unavailable, client_directory + key + ": " + system_message());
   std::span const mapped(static_cast<std::byte*>(at), length);
   File const kept{file.release(), found.st_dev, found.st_ino};
   return std::shared_ptr<ClientRegion const>(new ClientRegion(std::move(name), std::move(key), kept, offset, mapped,

@@ -16,6 +16,7 @@
 
 #include "worker/memory/errc.hpp"
 #include "worker/memory/far_fence.hpp"
+#include "worker/memory/page.hpp"
 
 #ifndef MADV_COLLAPSE
 #define MADV_COLLAPSE 25  // since Linux 6.1; older kernels refuse it, which does no harm
@@ -25,7 +26,6 @@ namespace chorus::memory {
 namespace {
 
 constexpr std::uint64_t region_layout = 1;
-constexpr std::uint64_t page_bytes = 4096;
 constexpr std::string_view directory = "/dev/shm";
 constexpr std::time_t unfinished_seconds = 60;
 

@@ -4,18 +4,18 @@
 #include <thread>
 
 #include "http/json.hpp"
+#include "tests/support/mentions.hpp"
 #include "worker/service/testing/live_group.hpp"
 
 using namespace chorus;
 using namespace chorus::service;
 using namespace chorus::service::testing;
+using chorus::testing::mentions;
 namespace json = boost::json;
 
 namespace {
 
 constexpr auto traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
-
-bool mentions(std::string const& text, std::string const& part) { return text.find(part) != std::string::npos; }
 
 // A group in which runs count as standing still soon.
 std::unique_ptr<LiveGroup> impatient_group(std::size_t ranks, bool shares_memory = true) {

@@ -1,15 +1,15 @@
 // Groups: assigned by the coordinator, called by the members' own clients.
 #include <doctest/doctest.h>
 
+#include "tests/support/mentions.hpp"
 #include "tests/support/raw_http.hpp"
 #include "worker/service/testing/live_group.hpp"
 
 using namespace chorus;
 using namespace chorus::service::testing;
+using chorus::testing::mentions;
 
 namespace {
-
-bool mentions(std::string const& text, std::string const& part) { return text.find(part) != std::string::npos; }
 
 constexpr auto sum_of_x = R"({"tensor":"x"})";
 

@@ -2,14 +2,14 @@
 #include <doctest/doctest.h>
 
 #include "http/json.hpp"
+#include "tests/support/mentions.hpp"
 #include "worker/service/testing/live_group.hpp"
 
 using namespace chorus;
 using namespace chorus::service::testing;
+using chorus::testing::mentions;
 
 namespace {
-
-bool mentions(std::string const& text, std::string const& part) { return text.find(part) != std::string::npos; }
 
 std::string state_of(Answer const& answer) { return std::string(answer.json().at("state").as_string()); }
 

@@ -11,7 +11,7 @@ namespace chorus::devices {
 namespace {
 
 // No part of the work takes longer on a device that works.
-constexpr std::chrono::seconds patience{10};
+constexpr std::chrono::seconds patience_with_members{10};
 constexpr std::uint64_t alignment = 256;  // of slices, in elements or bytes
 
 struct Slice {
@@ -62,7 +62,7 @@ Status do_together(std::vector<GpuUnit*> const& units, Queue const& queue) {
     errors[n] = status.error();
   };
   for (std::size_t n = 0; n < units.size(); ++n) take(n, begin(*units[n], n, queue, parts[n]));
-  auto const deadline = std::chrono::steady_clock::now() + patience;
+  auto const deadline = std::chrono::steady_clock::now() + patience_with_members;
   for (std::size_t n = 0; n < units.size(); ++n)
     if (!errors[n]) take(n, finish(*units[n], parts[n], deadline));
   for (auto const& error : errors)

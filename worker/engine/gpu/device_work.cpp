@@ -6,7 +6,6 @@
 namespace chorus::engine {
 
 using devices::GpuErrc;
-using devices::Lane;
 using devices::Mark;
 
 void DeviceWork::Queue::push(Pending const& pending) {
@@ -154,18 +153,18 @@ Status DeviceWork::queue_receive(std::uint32_t i, std::uint64_t offset, std::uin
   bool const as_it_is = workspace_.receives_as_it_is(i);
   for (std::uint64_t at = 0; at < bytes;) {
     auto const from = pinned_.at(offset + at, bytes - at);
-    auto const queued = as_it_is
-                            ? workspace_.copy_in(*session_, i, from.data(), from.size())
-                            : session_->copy(Lane::in, twin_->bytes().data() + offset + at, from.data(), from.size());
+    auto const queued =
+        as_it_is ? workspace_.copy_in(*session_, i, from.data(), from.size())
+                 : session_->copy(devices::Lane::in, twin_->bytes().data() + offset + at, from.data(), from.size());
     if (!queued) return queued;
     at += from.size();
   }
-  mark.lane = Lane::in;
+  mark.lane = devices::Lane::in;
   if (as_it_is) return ok();
-  auto const there = session_->mark(Lane::in);
+  auto const there = session_->mark(devices::Lane::in);
   if (!there) return there.error();
-  if (auto const follows = session_->follow(Lane::compute, *there); !follows) return follows;
-  mark.lane = Lane::compute;
+  if (auto const follows = session_->follow(devices::Lane::compute, *there); !follows) return follows;
+  mark.lane = devices::Lane::compute;
   return workspace_.take_in(*session_, i, twin_->bytes().data() + offset, bytes);
 }
 
@@ -188,14 +187,14 @@ Status DeviceWork::queue_send(std::uint32_t i, std::uint64_t offset, std::uint64
 void DeviceWork::send(std::uint32_t i, std::uint64_t offset, DevicePiece const& piece, DeviceClient& client) {
   if (error_) return;
   auto const queued = queue_send(i, offset, piece.bytes);
-  follow_up(queued, {Lane::out, 0}, piece, client);
+  follow_up(queued, {devices::Lane::out, 0}, piece, client);
 }
 
 void DeviceWork::read(std::uint32_t i, std::byte const* from, DevicePiece const& piece, DeviceClient& client) {
   if (error_) return;
   auto const queued = workspace_.take_in(*session_, i, from, piece.bytes);
   peer_bytes_ += piece.bytes;
-  follow_up(queued, {Lane::compute, 0}, piece, client);
+  follow_up(queued, {devices::Lane::compute, 0}, piece, client);
 }
 
 links::Place DeviceWork::show(std::uint32_t i, std::uint64_t limit) {
@@ -206,7 +205,7 @@ links::Place DeviceWork::show(std::uint32_t i, std::uint64_t limit) {
 void DeviceWork::work(std::uint32_t i, DevicePiece const& piece, DeviceClient& client) {
   if (error_) return;
   auto const queued = workspace_.work(*session_, i, piece.bytes);
-  follow_up(queued, {Lane::compute, 0}, piece, client);
+  follow_up(queued, {devices::Lane::compute, 0}, piece, client);
 }
 
 bool DeviceWork::poll() {
@@ -236,7 +235,7 @@ bool DeviceWork::rests() {
   for (std::size_t lane = 0; lane < devices::lane_count; ++lane) {
     auto& last = last_marks_[lane];
     if (!last) {
-      auto const made = session_->mark(static_cast<Lane>(lane));
+      auto const made = session_->mark(static_cast<devices::Lane>(lane));
       if (!made) {
         failed(made.error());
         return made.error().code == GpuErrc::lost;

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "collectives/algorithms/catalogue.hpp"
+#include "tests/support/mentions.hpp"
 #include "worker/engine/errc.hpp"
 #include "worker/engine/testing/loopback_fleet.hpp"
 
@@ -9,6 +10,7 @@ using namespace chorus;
 using namespace chorus::engine;
 using namespace chorus::engine::testing;
 using namespace std::chrono_literals;
+using chorus::testing::mentions;
 using devices::GpuErrc;
 
 namespace {
@@ -36,8 +38,6 @@ Case case_of(plan::Algorithm const& algorithm, std::uint64_t run = 1, std::uint6
 
 EngineErrc code_of(RunResult const& result) { return static_cast<EngineErrc>(result.status.error().code.value()); }
 
-bool contains(std::string const& text, std::string_view part) { return text.find(part) != std::string::npos; }
-
 void check_all_blame(Collective const& collective, std::uint32_t ranks, plan::Rank culprit, std::string_view text) {
   for (plan::Rank rank = 0; rank < ranks; ++rank) {
     REQUIRE(collective.has_ended(rank));
@@ -47,7 +47,7 @@ void check_all_blame(Collective const& collective, std::uint32_t ranks, plan::Ra
       continue;
     }
     REQUIRE(result.status.has_error());
-    CHECK_MESSAGE(contains(result.status.error().detail, text), result.status.error().detail);
+    CHECK_MESSAGE(mentions(result.status.error().detail, text), result.status.error().detail);
     CHECK(result.culprits == std::vector<plan::Rank>{culprit});
   }
 }
@@ -130,7 +130,7 @@ TEST_CASE("a run that needs more memory of the device than there is says so, eve
   Collective collective(fleet, case_of(algorithms::ring), fleet.now());
   collective.start();
   fleet.let_move();
-  for (plan::Rank rank : {0u, 1u}) CHECK(contains(collective.result(rank).status.error().detail, "of the arena's"));
+  for (plan::Rank rank : {0u, 1u}) CHECK(mentions(collective.result(rank).status.error().detail, "of the arena's"));
 }
 
 TEST_CASE("at the deadline a device that hangs is named, and its memory is kept until it rests") {
@@ -146,7 +146,7 @@ TEST_CASE("at the deadline a device that hangs is named, and its memory is kept 
   for (plan::Rank rank : {0u, 2u}) {
     auto const& result = collective.result(rank);
     CHECK(code_of(result) == EngineErrc::deadline_exceeded);
-    CHECK(contains(result.status.error().detail, "rank 1 (w1): cuda:1 has done nothing of what was queued there"));
+    CHECK(mentions(result.status.error().detail, "rank 1 (w1): cuda:1 has done nothing of what was queued there"));
     CHECK(result.culprits == std::vector<plan::Rank>{1});
   }
   CHECK(!collective.has_ended(1));
@@ -170,7 +170,7 @@ TEST_CASE("a device that never comes to rest is lost after ten seconds, and its 
   CHECK(!collective.has_ended(0));
   fleet.pass(10'000ms);
   CHECK(collective.has_ended(0));
-  CHECK(contains(hanging->unit.lost().value(), "has not done for too long"));
+  CHECK(mentions(hanging->unit.lost().value(), "has not done for too long"));
   hanging->gpu.go_on();
 }
 
@@ -186,7 +186,7 @@ TEST_CASE("a run that is aborted at any moment ends everywhere, and nothing is w
     fleet.let_move();
     REQUIRE(collective.ended() == 3);
     if (!collective.result(0).status.has_error()) break;
-    CHECK(contains(collective.result(1).status.error().detail, "enough"));
+    CHECK(mentions(collective.result(1).status.error().detail, "enough"));
     auto const before = memory_of(*gpus[2]);
     fleet.let_move();
     CHECK(memory_of(*gpus[2]) == before);

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "collectives/algorithms/catalogue.hpp"
+#include "tests/support/mentions.hpp"
 #include "worker/engine/errc.hpp"
 #include "worker/engine/testing/loopback_fleet.hpp"
 
@@ -9,6 +10,7 @@ using namespace chorus;
 using namespace chorus::engine;
 using namespace chorus::engine::testing;
 using namespace std::chrono_literals;
+using chorus::testing::mentions;
 using devices::GpuErrc;
 
 namespace {
@@ -33,8 +35,6 @@ Case case_of(plan::Algorithm const& algorithm, std::uint64_t run = 1, std::uint6
   c.timeout = 1000ms;
   return c;
 }
-
-bool contains(std::string const& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
 std::vector<std::byte> memory_of(Double& gpu) {
   auto const all = gpu.gpu.behind(gpu.unit.arena_if_any()->bytes());
@@ -86,7 +86,7 @@ TEST_CASE("in place, whichever call of a device fails, every rank ends, and noth
         for (plan::Rank rank = 0; rank < 3; ++rank) check_right_or_failed(collective, rank);
         auto const& result = collective.result(1);
         if (result.status.has_error()) {
-          CHECK(contains(result.status.error().detail, "rank 1 (w1): cuda:0: the double was told to fail"));
+          CHECK(mentions(result.status.error().detail, "rank 1 (w1): cuda:0: the double was told to fail"));
           CHECK(result.culprits == std::vector<plan::Rank>{1});
         }
         auto const use = result.trace ? result.trace->gpu : devices::GpuUse{};
@@ -162,7 +162,7 @@ TEST_CASE("what a peer may still read is held until it says that it reads no mor
   story.gpus[1]->gpu.go_on();
   story.fleet.let_move();
   CHECK(story.collective->ended() == 2);
-  CHECK(contains(story.collective->result(1).status.error().detail, "enough"));
+  CHECK(mentions(story.collective->result(1).status.error().detail, "enough"));
   CHECK(!story.gpus[0]->unit.lost());
 }
 
@@ -233,7 +233,7 @@ TEST_CASE("a process that stood still while it read in place takes nothing of wh
   story.fleet.let_move();
   REQUIRE(story.collective->ended() == 2);
   for (plan::Rank rank : {0u, 1u})
-    CHECK(contains(story.collective->result(rank).status.error().detail, ") stood still for "));
+    CHECK(mentions(story.collective->result(rank).status.error().detail, ") stood still for "));
 }
 
 TEST_CASE("a worker that stops tells its readers, and goes when they have given back what they borrowed") {
@@ -249,5 +249,5 @@ TEST_CASE("a worker that stops tells its readers, and goes when they have given 
   story.fleet.let_move();
   CHECK_FALSE(lender.has_lent());
   CHECK(story.collective->ended() == 2);
-  CHECK(contains(story.collective->result(1).status.error().detail, "w0 stops"));
+  CHECK(mentions(story.collective->result(1).status.error().detail, "w0 stops"));
 }

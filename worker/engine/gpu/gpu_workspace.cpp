@@ -5,7 +5,6 @@
 namespace chorus::engine {
 
 using devices::GpuSession;
-using devices::Lane;
 using plan::Opcode;
 
 namespace {
@@ -34,7 +33,7 @@ void GpuWorkspace::lie_in(std::byte* own) {
 Status GpuWorkspace::copy_in(GpuSession& session, std::uint32_t i, std::byte const* from, std::uint64_t bytes) {
   while (bytes != 0) {
     auto const dst = destination(i, bytes);
-    if (auto const queued = session.copy(Lane::in, dst.data(), from, dst.size()); !queued) return queued;
+    if (auto const queued = session.copy(devices::Lane::in, dst.data(), from, dst.size()); !queued) return queued;
     skip_destination(i, dst.size());
     from += dst.size();
     bytes -= dst.size();
@@ -83,7 +82,7 @@ std::span<std::byte const> GpuWorkspace::pass_source(std::uint32_t i, std::uint6
 Status GpuWorkspace::copy_out(GpuSession& session, std::uint32_t i, std::byte* to, std::uint64_t bytes) {
   while (bytes != 0) {
     auto const src = source(i, bytes);
-    if (auto const queued = session.copy(Lane::out, to, src.data(), src.size()); !queued) return queued;
+    if (auto const queued = session.copy(devices::Lane::out, to, src.data(), src.size()); !queued) return queued;
     skip_source(i, src.size());
     to += src.size();
     bytes -= src.size();
@@ -101,7 +100,7 @@ Status GpuWorkspace::compute(GpuSession& session, std::uint32_t i, std::span<std
   how.wide_results = keeps_wide_partials() && instruction.has_wide_result();
   auto* const result = how.wide_results ? wide_result(i) : dst.data();
   bool const only_moves = operand == nullptr && how.divisor == 1 && !how.wide_results;
-  if (only_moves) return result == other ? ok() : session.copy(Lane::compute, result, other, dst.size());
+  if (only_moves) return result == other ? ok() : session.copy(devices::Lane::compute, result, other, dst.size());
   std::array<std::byte const*, 2> const sources{how.wide_source ? wide_operand(i) : operand, other};
   auto const* const first = sources.data() + (operand == nullptr ? 1 : 0);
   std::size_t const count = operand == nullptr ? 1 : 2;
