@@ -3,12 +3,13 @@ import os
 import signal
 import sys
 
+from . import cores as core_speeds
 from . import launches, limits, plot, tensors
 from .options import parse
 from .processes import Failure, Workplace
 from .programs import Programs
 from .report import Report
-from .results import cells
+from .results import cells, ratio
 from .rounds import contest
 from .systems import Pace, Systems
 from .tables import all_reduce_table, notes, order_of
@@ -51,7 +52,8 @@ class Comparison:
         contenders = systems.contenders(options.links, options.peers)
         pace = Pace(options.seconds, ITERATIONS, WARMUP)
         rows = []
-        for row in contest(contenders, options.rounds, options.ranks, options.sizes, pace, options.timeout, progress):
+        for row in contest(contenders, options.rounds, options.ranks, options.sizes, pace, options.timeout,
+                           lambda: core_speeds.measure(self._programs, options.timeout), progress):
             rows.append(row)
             self._report.row({"kind": "all_reduce", **row})
         found = cells(rows, options.links)
@@ -62,7 +64,11 @@ class Comparison:
         self.complete = self.complete and not remarks
         self._report.table(title, *all_reduce_table(found, systems, cores), remarks + [
             f"targets: {yes} reached, {no} not, {unknown} without a figure; ratio: the best peer's time over Chorus's, "
-            "rounds: the least and the largest ratio of one round; gloo has tcp only"])
+            "rounds: the least and the largest ratio of one round; gloo has tcp only", core_speeds.remark(rows)])
+        alike = [cell for cell in cells(core_speeds.undisturbed(rows), options.links) if ratio(cell) is not None]
+        if alike and core_speeds.undisturbed(rows) != rows:
+            self._report.table("The same, of turns in which all cores had their full speed",
+                               *all_reduce_table(alike, systems, cores))
         self._report.picture("all_reduce.svg", plot.draw(found))
 
     def _http(self, title):

@@ -14,6 +14,7 @@ RECIPES = {
     "gloo_all_reduce": ("g++", "gloo_all_reduce.cpp", ["-std=c++20", "-lgloo", "-pthread"]),
     "raw_socket": ("gcc", "raw_socket.c", []),
     "http_client": ("gcc", "http_client.c", []),
+    "core_speed": ("gcc", "core_speed.c", ["-pthread"]),
     "memory_bandwidth": ("gcc", "memory_bandwidth.c", ["-pthread"]),
     "bare_all_reduce": ("gcc", "bare_all_reduce.c", []),
     "bare_pair": ("gcc", "bare_pair.c", []),

@@ -50,8 +50,9 @@ def measure(contender, number, ranks, sizes, pace, timeout):
     return rows
 
 
-def contest(contenders, rounds, all_ranks, sizes, pace, timeout, progress):
-    """Yields rows. Who could not be measured at all is not asked again."""
+def contest(contenders, rounds, all_ranks, sizes, pace, timeout, core_speeds, progress):
+    """Yields rows, with the least and the largest speed that core_speeds() gave for any core before and after. Who could
+    not be measured at all is not asked again."""
     for ranks in all_ranks:
         hopeless = {}
         for number in range(rounds):
@@ -61,7 +62,11 @@ def contest(contenders, rounds, all_ranks, sizes, pace, timeout, progress):
                     yield from (row_of(contender, number, ranks, size, missing=hopeless[key]) for size in sizes)
                     continue
                 progress(f"p = {ranks}, round {number + 1} of {rounds}: {contender.name} over {contender.link}")
+                before = core_speeds()
                 rows = measure(contender, number, ranks, sizes, pace, timeout)
+                speeds = before + core_speeds()
+                for row in rows:
+                    row.update(slowest_core=min(speeds), fastest_core=max(speeds))
                 if all("missing" in row for row in rows):
                     hopeless[key] = rows[-1]["missing"]
                 yield from rows

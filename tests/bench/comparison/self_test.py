@@ -6,7 +6,7 @@ import unittest
 import xml.dom.minidom
 from pathlib import Path
 
-from . import launches, plot, tensors
+from . import cores, launches, plot, tensors
 from .options import parse
 from .processes import Failure, Workplace, run, run_for_json
 from .results import (best_peer, cells, median, parse_size, percentile, ratio, ratio_range, readable_size)
@@ -81,6 +81,21 @@ class Arithmetic(unittest.TestCase):
         found = cells([row("gloo/default", 20, link="tcp", also=["shm"]), row("chorus", 2)], ["shm", "tcp"])
         self.assertEqual([(cell.link, set(cell.times)) for cell in found],
                          [("shm", {"chorus", "gloo"}), ("tcp", {"gloo"})])
+
+
+class Cores(unittest.TestCase):
+    def test_turns_beside_a_neighbour_are_told_from_the_others(self):
+        alone = {**row("chorus", 2), "slowest_core": 0.95, "fastest_core": 1.0}
+        beside = {**row("mpich", 8), "slowest_core": 0.55, "fastest_core": 0.98}
+        self.assertEqual(cores.undisturbed([alone, beside]), [alone])
+        self.assertIn("1 of 2 turns", cores.remark([alone, beside]))
+
+    def test_of_cores_that_differ_the_slower_one_decides(self):
+        one_of_two = {**row("chorus", 2), "slowest_core": 0.6, "fastest_core": 1.0}
+        self.assertEqual(cores.undisturbed([one_of_two]), [])
+
+    def test_what_was_not_measured_is_not_taken_for_full_speed(self):
+        self.assertEqual(cores.undisturbed([missing("chorus", "crashed")]), [])
 
 
 class Targets(unittest.TestCase):
@@ -181,7 +196,8 @@ class Rounds(unittest.TestCase):
 
     def contest(self, contenders, rounds=2, timeout=5):
         asked = []
-        rows = list(contest(contenders, rounds, [2], [4, 8], Pace(0.1, 1, 1), timeout, asked.append))
+        rows = list(contest(contenders, rounds, [2], [4, 8], Pace(0.1, 1, 1), timeout, lambda: [1.0, 0.5],
+                            asked.append))
         return rows, asked
 
     def test_everybody_in_turn_and_nobody_always_first(self):
@@ -190,6 +206,7 @@ class Rounds(unittest.TestCase):
         self.assertEqual([words.split(": ")[1][0] for words in asked], ["a", "b", "b", "a"])
         self.assertEqual(len(rows), 8)
         self.assertEqual(rotated([1, 2, 3], 4), [2, 3, 1])
+        self.assertEqual({(row["slowest_core"], row["fastest_core"]) for row in rows}, {(0.5, 1.0)})
 
     def test_who_cannot_be_measured_says_why_and_is_not_asked_again(self):
         rows, asked = self.contest([self.shell("a", "echo no such link >&2; exit 2")])

@@ -1,0 +1,71 @@
+/* How fast each core is right now: all of them at once through the same loop, which needs no memory. A core of a virtual
+ * machine that shares a real one with somebody else's work does about half of what it does alone, and nothing else tells.
+ *
+ * core_speed [--seconds 0.005] prints {"turns_per_ns":[1.00,0.57]}, one number per core. */
+#include <pthread.h>
+#include <sched.h>
+#include <stdint.h>
+
+#include "arguments.h"
+#include "measure.h"
+
+enum { CORES_MAX = 256 };
+
+struct core {
+  pthread_t thread;
+  pthread_barrier_t* together;
+  int number;
+  double seconds, turns_per_ns;
+};
+
+/* Six operations that wait for each other in part, as programs are. */
+static double turns_in(double seconds) {
+  uint64_t a = 1, b = 2, c = 3, d = 4, e = 5, f = 6, turns = 0;
+  double const begun = now_seconds();
+  double spent = 0;
+  do {
+    for (int i = 0; i < 10000; ++i, ++turns) {
+      a = a * 3 + 1;
+      b += a >> 1;
+      c ^= b + turns;
+      d += c;
+      e ^= d << 1;
+      f += e;
+      __asm__ volatile("" ::"r"(f));
+    }
+    spent = now_seconds() - begun;
+  } while (spent < seconds);
+  return (double)turns / (spent * 1e9);
+}
+
+static void* run(void* argument) {
+  struct core* const core = (struct core*)argument;
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(core->number, &one);
+  if (sched_setaffinity(0, sizeof one, &one) != 0) exit(1);
+  pthread_barrier_wait(core->together);
+  core->turns_per_ns = turns_in(core->seconds);
+  return NULL;
+}
+
+int main(int argc, char** argv) {
+  static struct core cores[CORES_MAX];
+  double const seconds = number_argument(argc, argv, "--seconds", "0.005");
+  cpu_set_t allowed;
+  unsigned count = 0;
+  pthread_barrier_t together;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return 1;
+  for (int core = 0; core < CPU_SETSIZE && count < CORES_MAX; ++core)
+    if (CPU_ISSET(core, &allowed)) cores[count++] = (struct core){0, &together, core, seconds, 0};
+  pthread_barrier_init(&together, NULL, count);
+  for (unsigned i = 0; i < count; ++i)
+    if (pthread_create(&cores[i].thread, NULL, run, &cores[i]) != 0) return 1;
+  printf("{\"turns_per_ns\":[");
+  for (unsigned i = 0; i < count; ++i) {
+    pthread_join(cores[i].thread, NULL);
+    printf("%s%.3f", i == 0 ? "" : ",", cores[i].turns_per_ns);
+  }
+  printf("]}\n");
+  return 0;
+}
