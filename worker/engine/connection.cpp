@@ -82,7 +82,8 @@ Status Connection::inquiry_arrived() {
 }
 
 bool Connection::next_note(links::OutFrame& frame) {
-  if (given_ == notes_.size()) return false;
+  if (notes_.empty() || given_ == notes_.size())
+    return false;  // mostly none, and to count those of a queue takes longer
   auto const& queued = notes_[given_++];
   frame.header = queued.header;
   frame.payload = std::span(queued.bytes).first(queued.header.length);

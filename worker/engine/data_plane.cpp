@@ -80,7 +80,7 @@ class DataPlane::Impl final : public Surroundings {
     std::optional<RunResult> result;
     begin(kind, call, interruption, [&result](RunResult ended) { result = std::move(ended); });
     while (!result) serve([&result] { return result.has_value(); }, options_.call_spin);
-    baton_.give_back(engine_.is_busy());
+    baton_.give_back(engine_.is_busy(), result->duration);
     return std::move(*result);
   }
 
@@ -135,7 +135,7 @@ class DataPlane::Impl final : public Surroundings {
 
   void deadline_changed() override {
     auto const next = engine_.next_deadline();
-    if (next < timer_.expiry() || timer_.expiry() <= now()) wait_for_deadline(next);
+    if (!awaits_deadline_ || next < timer_.expiry()) wait_for_deadline(next);
   }
 
   void poll_devices_soon() override {
@@ -346,9 +346,11 @@ class DataPlane::Impl final : public Surroundings {
 
   void wait_for_deadline(TimePoint next) {
     timer_.expires_at(next);
-    if (next == TimePoint::max()) return;
+    awaits_deadline_ = next != TimePoint::max();
+    if (!awaits_deadline_) return;
     timer_.async_wait([this](boost::system::error_code error) {
       if (error) return;
+      awaits_deadline_ = false;
       engine_.check_deadlines();
       wait_for_deadline(engine_.next_deadline());
     });
@@ -362,6 +364,7 @@ class DataPlane::Impl final : public Surroundings {
   http::Client client_;
   http::TaskGroup tasks_;
   asio::steady_timer timer_;
+  bool awaits_deadline_ = false;
   asio::steady_timer device_timer_;
   bool polls_devices_soon_ = false;
   asio::steady_timer end_timer_;

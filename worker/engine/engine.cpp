@@ -200,7 +200,7 @@ void Engine::end_run(Run& run, std::optional<Failure> failure) {
   auto& ended = ended_.at(id);
   ended.token = spec.token;
   ended.fingerprint = spec.fingerprint;
-  ended.description = spec.description;
+  ended.description = run.description();
   ended.failure = failure;
   ended.was_started = true;
 
@@ -225,7 +225,7 @@ void Engine::end_run(Run& run, std::optional<Failure> failure) {
   if (std::exchange(dead->is_stalled, false)) options_.flights->goes_on(id);
   if (dead->has_device()) std::erase(device_runs_, dead.get());
   auto const now = surroundings_.now();
-  if (!rests(*dead)) {
+  if (!rests(*dead, now)) {
     dead->stop();
     unrested_.push_back({std::move(dead), std::move(failure), now + device_patience});
     return surroundings_.deadline_changed();

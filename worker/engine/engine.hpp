@@ -98,7 +98,7 @@ class Engine {
     // Nothing: it was ended before anything was known of it, by who may end it whatever its token.
     std::optional<std::uint64_t> token;
     std::uint64_t fingerprint = 0;
-    std::string description;
+    std::shared_ptr<std::string const> description;  // nothing: not known
     std::optional<Failure> failure;
     bool was_started = false;
 
@@ -155,7 +155,7 @@ class Engine {
   [[nodiscard]] std::optional<std::unique_ptr<DeviceWork>> begin_device(RunSpec const& spec, RunDone const& done);
   // Nothing of the run's memory is in use any more, here or by peers that it was lent to. Peers whose memory it has
   // borrowed get that back as soon as its own device rests.
-  [[nodiscard]] bool rests(Run& run);
+  [[nodiscard]] bool rests(Run& run, TimePoint now);
   void give_back_borrowed(Run& run);
   // The memory that an open lends, and what the peer is told of it; null: what it lies in is not to be read here.
   [[nodiscard]] Borrowed borrow(Run const& run, Identity const& peer, links::Lend const& lend, links::Borrow& told);

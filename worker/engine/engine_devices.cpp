@@ -43,10 +43,10 @@ bool Engine::poll_devices() {
   return moved;
 }
 
-bool Engine::rests(Run& run) {
+bool Engine::rests(Run& run, TimePoint now) {
   if (!run.device_rests()) return false;
   give_back_borrowed(run);
-  return run.has_back_what_it_lent(surroundings_.now());
+  return run.has_back_what_it_lent(now);
 }
 
 // On the link on which it was borrowed: if that has ended, the peer does not wait for a word.
@@ -103,17 +103,17 @@ Borrowed Engine::borrow(Run const& run, Identity const& peer, links::Lend const&
 
 // A device that has not come to rest for so long is lost; the run ends, and what it may still write to is kept.
 bool Engine::poll_unrested() {
-  std::erase_if(stuck_, [this](auto const& run) { return rests(*run); });
   auto const now = surroundings_.now();
+  std::erase_if(stuck_, [this, now](auto const& run) { return rests(*run, now); });
   borrowed_arenas_.bury();
   look_at_stuck_ = now + stuck_pause;
-  auto const is_over = [this, now](Unrested const& each) { return rests(*each.run) || now >= each.give_up; };
+  auto const is_over = [this, now](Unrested const& each) { return rests(*each.run, now) || now >= each.give_up; };
   bool moved = false;
   for (auto over = std::find_if(unrested_.begin(), unrested_.end(), is_over); over != unrested_.end();
        over = std::find_if(unrested_.begin(), unrested_.end(), is_over)) {
     auto [run, failure, give_up] = std::move(*over);
     unrested_.erase(over);
-    bool const has_rest = rests(*run);
+    bool const has_rest = rests(*run, now);
     auto& kept_in = has_rest ? dead_runs_ : stuck_;
     kept_in.emplace_back(std::move(run))->end(failure, now, has_rest ? Run::Memory::goes : Run::Memory::stays);
     moved = true;

@@ -6,6 +6,7 @@
 #include <tuple>
 #include <utility>
 
+#include "collectives/core/fetch_soon.hpp"
 #include "worker/engine/run_identity.hpp"
 
 namespace chorus::engine {
@@ -50,10 +51,18 @@ void FlightLane::read(std::vector<Flight>& flights) const {
   }
 }
 
-void FlightRecorder::add(Flight flight) {
+void FlightRecorder::add(Flight&& flight) {
   std::lock_guard const lock(mutex_);
-  if (flights_.size() == capacity) flights_.pop_front();
-  flights_.push_back(std::move(flight));
+  if (flights_.size() < capacity) {
+    flights_.push_back(std::move(flight));
+    return;
+  }
+  // What is older than `capacity` calls has left the caches: a tenth of a small call would be waiting for it.
+  auto const after = [](std::size_t at, std::size_t by) { return (at + by) % capacity; };
+  fetch_soon(flights_[after(oldest_, 2)]);
+  auto const& next = flights_[after(oldest_, 1)].instructions;
+  fetch_soon(next.data(), next.size() * sizeof(FlightStep));
+  flights_[std::exchange(oldest_, after(oldest_, 1))] = std::move(flight);
 }
 
 std::shared_ptr<FlightLane> FlightRecorder::make_lane() {

@@ -5,12 +5,12 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "collectives/core/dtype.hpp"
@@ -42,9 +42,9 @@ struct FlightKind {
 struct Flight {
   std::shared_ptr<FlightKind const> kind;
   std::uint64_t run = 0;
-  std::string trace_id;  // 32 hexadecimal digits, or ""
-  std::string state;     // succeeded, failed, cancelled
-  std::string error;     // code and detail, "" when it succeeded
+  std::string trace_id;    // 32 hexadecimal digits, or ""
+  std::string_view state;  // succeeded, failed, cancelled: of the program itself
+  std::string error;       // code and detail, "" when it succeeded
   std::chrono::steady_clock::time_point started;
   double seconds = 0;
   double wait_seconds = 0;  // for peers
@@ -121,7 +121,7 @@ class FlightRecorder {
   FlightRecorder(FlightRecorder const&) = delete;
   FlightRecorder& operator=(FlightRecorder const&) = delete;
 
-  void add(Flight flight);
+  void add(Flight&& flight);
   // For one group. What was noted stays when the group goes, while lanes of a few such are kept.
   [[nodiscard]] std::shared_ptr<FlightLane> make_lane();
 
@@ -138,7 +138,8 @@ class FlightRecorder {
 
   Options const options_;
   mutable std::mutex mutex_;
-  std::deque<Flight> flights_;
+  std::vector<Flight> flights_;  // where full, the oldest gives way
+  std::size_t oldest_ = 0;
   std::vector<std::shared_ptr<FlightLane>> lanes_;
   std::map<std::uint64_t, RunProgress> stalls_;
   std::mutex telling_;

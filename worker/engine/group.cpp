@@ -159,8 +159,7 @@ engine::RunResult Group::meet(std::chrono::milliseconds timeout) {
 
 void Group::interrupt(engine::EngineErrc code, std::string const& why) {
   interruption_.interrupt(code, why);
-  std::lock_guard const lock(running_mutex_);
-  if (running_ != 0) plane_.abort(running_, Error(code, why));
+  if (auto const run = running_.load(); run != 0) plane_.abort(run, Error(code, why));
 }
 
 std::optional<Error> Group::standing_error() const {
@@ -178,16 +177,10 @@ engine::RunResult Group::run_over_links(Request const& request, std::span<std::b
   if (!prepared.runs || !request.is_served_by(prepared.runs->spec())) prepared.runs = runs_of(prepared, request);
   engine::RunCall const call{engine::local_run_number(membership_.name, membership_.epoch, sequence_), input, output,
                              std::chrono::steady_clock::now() + request.options.timeout};
-  {
-    std::lock_guard const lock(running_mutex_);
-    running_ = call.run;
-  }
+  running_.store(call.run);
   auto result = plane_.run(prepared.runs, call, &interruption_);
-  {
-    std::lock_guard const lock(running_mutex_);
-    running_ = 0;
-  }
-  ended(prepared, result);
+  running_.store(0, std::memory_order_release);
+  ended(prepared, result, call.run);
   return result;
 }
 
@@ -320,7 +313,7 @@ std::shared_ptr<engine::FlightKind> Group::kind_of(Prepared const& prepared) con
 }
 
 // What succeeded over shared memory is noted in passing; everything else has time to be written down.
-void Group::ended(Prepared& prepared, engine::RunResult& result) {
+void Group::ended(Prepared& prepared, engine::RunResult& result, std::uint64_t run) {
   auto const sequence = sequence_++;
   bool const succeeded = result.status.has_value();
   if (!succeeded) broken_ = result.status.error();
@@ -338,7 +331,7 @@ void Group::ended(Prepared& prepared, engine::RunResult& result) {
   if (shared_ && succeeded) return lane_->note(prepared.kind_in_lane, sequence, result.started, result.duration);
   engine::Flight flight;
   flight.kind = prepared.kind;
-  flight.run = engine::local_run_number(membership_.name, membership_.epoch, sequence);
+  flight.run = run != 0 ? run : engine::local_run_number(membership_.name, membership_.epoch, sequence);
   flight.state = succeeded ? "succeeded" : "failed";
   if (!succeeded) flight.error = result.status.error().code.message() + ": " + result.status.error().detail;
   flight.started = result.started;

@@ -1,6 +1,7 @@
 // Collectives called from C++, in the process of the caller: one object per rank, no coordinator, no HTTP request.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -132,7 +133,7 @@ class Group {
   [[nodiscard]] engine::RunResult gather(std::span<std::byte const> own, std::span<std::byte> all,
                                          std::chrono::milliseconds timeout);
   // The call has ended: counts it, and tells the flight recorder, if there is one.
-  void ended(Prepared& prepared, engine::RunResult& result);
+  void ended(Prepared& prepared, engine::RunResult& result, std::uint64_t run = 0);
   [[nodiscard]] std::shared_ptr<engine::FlightKind> kind_of(Prepared const& prepared) const;
   // What makes every later call fail; with the lock held.
   [[nodiscard]] std::optional<Error> standing_error() const;
@@ -144,8 +145,9 @@ class Group {
   std::uint64_t sequence_ = 0;
   std::optional<Error> broken_;
   engine::Interruption interruption_;
-  std::mutex running_mutex_;   // one that is interrupted has not begun, or is known
-  std::uint64_t running_ = 0;  // over links
+  // Of the run over links, 0 while there is none. Written before a run looks whether it is interrupted, and read after
+  // that was said: one that is interrupted sees it before it begins, or is known here.
+  std::atomic<std::uint64_t> running_{0};
 
   GroupMemory const memory_;
   bool has_met_ = false;

@@ -270,8 +270,8 @@ Status Inlet::open_arrived() {
     refuse(header.run, header.epoch, open.token,
            {EngineErrc::plan_mismatch,
             "run " + std::to_string(header.run) + ": rank " + std::to_string(open.receiver_rank) + " ran '" +
-                ended->description + "', rank " + std::to_string(open.sender_rank) + " runs '" +
-                decoded->description() + "'",
+                (ended->description ? *ended->description : std::string()) + "', rank " +
+                std::to_string(open.sender_rank) + " runs '" + decoded->description() + "'",
             {open.receiver_rank, open.sender_rank},
             {}});
   }

@@ -16,11 +16,11 @@ class Interruption {
     std::lock_guard const lock(mutex_);
     if (failure_) return;
     failure_ = Failure{code, std::move(why), {}, {}};
-    is_set_.store(true, std::memory_order_release);
+    is_set_.store(true);  // before whatever the caller looks at next
   }
   // Cheap where there is none.
   [[nodiscard]] std::optional<Failure> failure() const {
-    if (!is_set_.load(std::memory_order_acquire)) return std::nullopt;
+    if (!is_set_.load()) return std::nullopt;
     std::lock_guard const lock(mutex_);
     return failure_;
   }

@@ -7,10 +7,13 @@
 #include <utility>
 #include <vector>
 
+#include "collectives/core/fetch_soon.hpp"
+
 namespace chorus::engine {
 
 // A small call looks here several times, so that a look stays within a few cache lines that are all in use: numbers and
-// the chains between them lie apart from the values. Values are made once and used again. Not thread-safe.
+// the chains between them lie apart from the values. Values are made once and used again; by the time that its turn
+// comes, one has left the caches, so each new number sends for the value that the next one will get. Not thread-safe.
 template <class Value, std::size_t capacity>
 class LatestBook {
   static_assert(capacity < 0xffff && (capacity & (capacity - 1)) == 0);
@@ -37,6 +40,7 @@ class LatestBook {
     } else {
       index = oldest_;
       oldest_ = static_cast<Index>((oldest_ + 1) % capacity);
+      fetch_soon(values_[oldest_]);
       unlink(index);
     }
     numbers_[index] = number;

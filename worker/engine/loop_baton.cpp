@@ -33,18 +33,16 @@ bool LoopBaton::borrow() {
   if (holder_ == Holder::caller) return false;
   holder_ = Holder::caller;
   ++borrowed_;
-  borrowed_at_ = std::chrono::steady_clock::now();
   return true;
 }
 
-void LoopBaton::give_back(bool work_left) {
+void LoopBaton::give_back(bool work_left, std::chrono::nanoseconds held) {
   bool goes_on = false;
   {
     std::lock_guard const lock(mutex_);
     holder_ = Holder::nobody;
     // After a long call the data thread is in a long rest.
-    bool const was_long = std::chrono::steady_clock::now() - borrowed_at_ > rest;
-    goes_on = nudged_ = nudged_ || work_left || was_long;
+    goes_on = nudged_ = nudged_ || work_left || held > rest;
   }
   if (goes_on) changed_.notify_all();
 }

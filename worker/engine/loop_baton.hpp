@@ -29,8 +29,8 @@ class LoopBaton {
 
   // A caller: false if another caller has the loop, which then serves this one's run too.
   [[nodiscard]] bool borrow();
-  // work_left: the data thread goes on at once.
-  void give_back(bool work_left);
+  // work_left: the data thread goes on at once. held: for how long the caller had the loop, about.
+  void give_back(bool work_left, std::chrono::nanoseconds held);
 
   // Any thread: there is something to do that no caller waits for.
   void nudge();
@@ -47,7 +47,6 @@ class LoopBaton {
   std::atomic<unsigned> waiting_{0};  // callers
   bool nudged_ = false;
   std::uint64_t borrowed_ = 0;  // times
-  std::chrono::steady_clock::time_point borrowed_at_;
 };
 
 }  // namespace chorus::engine

@@ -51,7 +51,7 @@ TEST_CASE("the data thread has the loop until a caller wants it, and again when 
   data.wait_until_it_has_taken(1);
   REQUIRE(data.baton.borrow());
   CHECK(data.taken() == 1);
-  data.baton.give_back(false);
+  data.baton.give_back(false, {});
   data.wait_until_it_has_taken(2);
 }
 
@@ -60,7 +60,7 @@ TEST_CASE("while one caller has the loop another one is served by it") {
   data.wait_until_it_has_taken(1);
   REQUIRE(data.baton.borrow());
   CHECK_FALSE(data.baton.borrow());
-  data.baton.give_back(true);
+  data.baton.give_back(true, {});
   data.wait_until_it_has_taken(2);
 }
 
@@ -75,7 +75,7 @@ TEST_CASE("of many callers at once one has the loop at a time") {
         if (++inside > most) most = inside.load();
         ++served;
         --inside;
-        data.baton.give_back(call % 7 == 0);
+        data.baton.give_back(call % 7 == 0, {});
       }
     });
   for (auto& caller : callers) caller.join();

@@ -89,6 +89,7 @@ Status check(RunSpec const& spec) {
 
 Run::Run(RunSpec spec, RunDone done, std::unique_ptr<DeviceWork> device, DataPlaneOptions const& options, Clock& clock)
     : spec_(std::move(spec)),
+      description_(std::make_shared<std::string const>(spec_.description)),
       done_(std::move(done)),
       started_(clock.now()),
       timeline_(*spec_.program, clock, started_),
@@ -280,9 +281,7 @@ Run::Answer Run::judge(links::DecodedOpen const& decoded, std::uint32_t epoch, I
     return answer;
   }
   if ((*found)->is_opened()) return refuse(EngineErrc::protocol_error, name_of(open.sender_rank) + " opened it twice");
-  Answer accepted;
-  accepted.channel = found->get();
-  return accepted;
+  return Answer{found->get(), {}, false};
 }
 
 void Run::heard(plan::Rank rank) { heard_[rank] = true; }

@@ -98,6 +98,8 @@ class Run {
 
   // "rank 2 (w2)"
   [[nodiscard]] std::string name_of(plan::Rank rank) const;
+  // What it runs, for whoever remembers the run when it is over.
+  [[nodiscard]] std::shared_ptr<std::string const> const& description() const { return description_; }
 
   [[nodiscard]] bool has_device() const { return device_ != nullptr; }
   // Goes on with what the device has done meanwhile. True if that was anything, or if it has failed.
@@ -147,6 +149,7 @@ class Run {
   [[nodiscard]] std::optional<Suspect> suspect(Wait const& wait, TimePoint now) const;
 
   RunSpec spec_;
+  std::shared_ptr<std::string const> description_;
   RunDone done_;
   TimePoint started_;
   Timeline timeline_;

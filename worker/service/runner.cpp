@@ -309,7 +309,7 @@ void Runner::record(RunOrder const& order, RunMemory const& memory, RunEnd& end)
   flight.instructions = std::move(end.instructions);
   flight.gpu_spans = std::move(end.gpu_spans);
   logging::write(parts_.log, end.problem ? spdlog::level::warn : spdlog::level::debug, "run.ended",
-                 "run of " + std::string(name(order.spec.op)) + " " + flight.state +
+                 "run of " + std::string(name(order.spec.op)) + " " + std::string(flight.state) +
                      (end.problem ? ": " + end.problem->detail : std::string()),
                  {run_field(order.run),
                   {"group", order.group},
