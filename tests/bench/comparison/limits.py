@@ -15,8 +15,9 @@ def measure(programs, bin_directory, seconds, timeout):
                         "--threads", os.cpu_count()], timeout)
     pair = need_json([programs.path("bare_pair"), "--seconds", seconds], timeout)
     for ranks in BARE_RANKS:
-        pair += need_json([programs.path("bare_all_reduce"), "--ranks", ranks, "--bytes",
-                           "131072,1048576,8388608,67108864", "--seconds", seconds, "--bind", "auto"], timeout)
+        for processes in sorted({ranks, min(ranks, os.cpu_count())}):
+            pair += need_json([programs.path("bare_all_reduce"), "--ranks", ranks, "--processes", processes, "--bytes",
+                               "131072,1048576,8388608,67108864", "--seconds", seconds, "--bind", "auto"], timeout)
     return {"sockets": sockets, "memory": memory, "pair": pair}
 
 
@@ -34,6 +35,8 @@ def table(found):
             what = f"bare exchange of {line['bytes']} bytes over loopback TCP, connections: {line['connections']}"
         else:
             how = "a cache line each way" if line["stores"] == "line" else f"{line['stores']} stores"
-            what = f"bare all_reduce between {line['ranks']} processes, {readable_size(line['bytes'])}, {how}"
+            processes = line.get("processes", line["ranks"])
+            fewer = "" if processes == line["ranks"] else f"{line['ranks']} tensors by "
+            what = f"bare all_reduce, {fewer}{processes} processes, {readable_size(line['bytes'])}, {how}"
         rows.append([what, f"{line['us']:.2f}", "us"])
     return ["what", "figure", "unit"], rows

@@ -1,12 +1,12 @@
 /* What an all_reduce of floats in shared memory takes at best between processes that do nothing else.
  *
- *   bare_all_reduce --ranks 4 --bytes 1048576,67108864 --seconds S
+ *   bare_all_reduce --ranks 4 [--processes 2] --bytes 1048576,67108864 --seconds S
  *
- * Each process adds its part of all inputs into all outputs, with ordinary stores and past the caches, between two
- * barriers at which they spin, or step aside where there are more of them than cores; they are bound as the ranks of the
- * libraries are. As where libraries are measured, two inputs alternate, and the result is compared after each iteration:
- * the caches hold no more than they do there. Prints a JSON line for each size and kind of stores, medians of the slowest
- * process. */
+ * Each process, one per rank unless there are to be fewer, adds its part of all inputs into all outputs, with ordinary
+ * stores and past the caches, between two barriers at which they spin, or step aside where there are more of them than
+ * cores; they are bound as the ranks of the libraries are. As where libraries are measured, two inputs alternate, and
+ * the result is compared after each iteration: the caches hold no more than they do there. Prints a JSON line for each
+ * size and kind of stores, medians of the slowest process. */
 #if defined(__AVX2__)
 #include <immintrin.h>
 #endif
@@ -56,44 +56,49 @@ static void stream_into_all(struct vectors const* vectors, unsigned ranks, int t
 #define stream_into_all add_into_all
 #endif
 
-static struct vectors lay_out(struct board const* board, char* memory, size_t bytes) {
+static struct vectors lay_out(unsigned ranks, char* memory, size_t bytes) {
   size_t const apart = bytes + 4096;
   struct vectors vectors;
-  for (unsigned r = 0; r < board->ranks; ++r, memory += 3 * apart) {
+  for (unsigned r = 0; r < ranks; ++r, memory += 3 * apart) {
     vectors.outputs[r] = (float*)memory;
     for (int turn = 0; turn < 2; ++turn) vectors.inputs[turn][r] = (float*)(memory + (size_t)(1 + turn) * apart);
   }
   return vectors;
 }
 
-static void measure(struct board* board, unsigned rank, char* memory, size_t bytes, double seconds, bool streams) {
+/* The caller is process `self` of those at the board. */
+static void measure(struct board* board, unsigned self, unsigned ranks, char* memory, size_t bytes, double seconds,
+                    bool streams) {
   static double took[iterations_max];
-  struct vectors const vectors = lay_out(board, memory, bytes);
+  unsigned const processes = board->ranks;
+  struct vectors const vectors = lay_out(ranks, memory, bytes);
   size_t const floats = bytes / sizeof(float), parts = floats / floats_at_once;
   for (int turn = 0; turn < 2; ++turn)
-    for (size_t i = 0; i < floats; ++i) vectors.inputs[turn][rank][i] = (float)(i % 100 + (size_t)turn + rank);
-  size_t const from = parts * rank / board->ranks * floats_at_once;
-  size_t const to = parts * (rank + 1) / board->ranks * floats_at_once;
+    for (unsigned rank = self; rank < ranks; rank += processes)
+      for (size_t i = 0; i < floats; ++i) vectors.inputs[turn][rank][i] = (float)(i % 100 + (size_t)turn + rank);
+  size_t const from = parts * self / processes * floats_at_once;
+  size_t const to = parts * (self + 1) / processes * floats_at_once;
   size_t count = 0;
   /* As many iterations in all: what the machine can move, not a clock, says how many. */
-  size_t const iterations = 20 + (size_t)(seconds * 1e10 / (double)bytes / board->ranks);
+  size_t const iterations = 20 + (size_t)(seconds * 1e10 / (double)bytes / ranks);
   for (; count < iterations && count < iterations_max; ++count) {
     int const turn = (int)(count % 2);
     meet(board);
     double const begin = now_seconds();
-    (streams ? stream_into_all : add_into_all)(&vectors, board->ranks, turn, from, to);
+    (streams ? stream_into_all : add_into_all)(&vectors, ranks, turn, from, to);
     meet(board);
     took[count] = now_seconds() - begin;
-    for (size_t i = 0; i < floats; ++i)
-      if (vectors.outputs[rank][i] != sum_at(&vectors, board->ranks, turn, i)) {
-        fprintf(stderr, "wrong sum\n");
-        exit(1);
-      }
+    for (unsigned rank = self; rank < ranks; rank += processes)
+      for (size_t i = 0; i < floats; ++i)
+        if (vectors.outputs[rank][i] != sum_at(&vectors, ranks, turn, i)) {
+          fprintf(stderr, "wrong sum\n");
+          exit(1);
+        }
   }
-  double const median = settle(board, rank, took, count);
-  if (rank == 0)
-    printf("{\"what\":\"all_reduce\",\"ranks\":%u,\"stores\":\"%s\",\"bytes\":%zu,\"us\":%.2f}\n", board->ranks,
-           streams ? "streaming" : "cached", bytes, median * 1e6);
+  double const median = settle(board, self, took, count);
+  if (self == 0)
+    printf("{\"what\":\"all_reduce\",\"ranks\":%u,\"processes\":%u,\"stores\":\"%s\",\"bytes\":%zu,\"us\":%.2f}\n",
+           ranks, processes, streams ? "streaming" : "cached", bytes, median * 1e6);
 }
 
 static size_t whole_lines(char const* size) { return (size_t)number_of("--bytes", size) / 64 * 64; }
@@ -101,22 +106,23 @@ static size_t whole_lines(char const* size) { return (size_t)number_of("--bytes"
 int main(int argc, char** argv) {
   double const seconds = number_argument(argc, argv, "--seconds", "0.3");
   double const ranks = number_argument(argc, argv, "--ranks", "2");
-  if (ranks < 2 || ranks > ranks_max) {
-    fprintf(stderr, "--ranks is 2 to %d\n", ranks_max);
+  double const processes = number_argument(argc, argv, "--processes", argument(argc, argv, "--ranks", "2"));
+  if (ranks < 2 || ranks > ranks_max || processes < 1 || processes > ranks) {
+    fprintf(stderr, "--ranks is 2 to %d, --processes no more\n", ranks_max);
     return 2;
   }
   char* const sizes = strdup(argument(argc, argv, "--bytes", "1048576,67108864"));
-  struct board* const board = new_board((unsigned)ranks);
+  struct board* const board = new_board((unsigned)processes);
   size_t largest = 0;
   char* rest = strdup(sizes);
   for (char* size = strtok_r(rest, ",", &rest); size != NULL; size = strtok_r(NULL, ",", &rest))
     if (whole_lines(size) > largest) largest = whole_lines(size);
-  char* const memory = (char*)shared_pages(board->ranks * 3 * (largest + 4096));
-  unsigned const rank = split(board);
-  stay_on_core(argc, argv, rank, board->ranks);
+  char* const memory = (char*)shared_pages((size_t)ranks * 3 * (largest + 4096));
+  unsigned const self = split(board);
+  stay_on_core(argc, argv, self, board->ranks);
   rest = sizes;
   for (char* size = strtok_r(rest, ",", &rest); size != NULL; size = strtok_r(NULL, ",", &rest))
     for (int streams = 0; streams < 2; ++streams)
-      measure(board, rank, memory, whole_lines(size), seconds, streams == 1);
-  return join(board, rank);
+      measure(board, self, (unsigned)ranks, memory, whole_lines(size), seconds, streams == 1);
+  return join(board, self);
 }
