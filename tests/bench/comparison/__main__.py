@@ -67,7 +67,7 @@ class Comparison:
             "rounds: the least and the largest ratio of one round; gloo has tcp only", core_speeds.remark(rows)])
         alike = [cell for cell in cells(core_speeds.undisturbed(rows), options.links) if ratio(cell) is not None]
         if alike and core_speeds.undisturbed(rows) != rows:
-            self._report.table("The same, of turns in which all cores had their full speed",
+            self._report.table("The same, of rounds in which all cores had their full speed",
                                *all_reduce_table(alike, systems, cores))
         self._report.picture("all_reduce.svg", plot.draw(found))
 

@@ -87,8 +87,14 @@ class Cores(unittest.TestCase):
     def test_turns_beside_a_neighbour_are_told_from_the_others(self):
         alone = {**row("chorus", 2), "slowest_core": 0.95, "fastest_core": 1.0}
         beside = {**row("mpich", 8), "slowest_core": 0.55, "fastest_core": 0.98}
-        self.assertEqual(cores.undisturbed([alone, beside]), [alone])
+        self.assertEqual(cores.had_full_speed([alone, beside]), [True, False])
         self.assertIn("1 of 2 turns", cores.remark([alone, beside]))
+
+    def test_rounds_count_in_which_everybody_had_full_speed(self):
+        def at(speed, system, number):
+            return {**row(system, 2, number=number), "slowest_core": speed, "fastest_core": 1.0}
+        quiet = [at(0.95, "chorus", 0), at(0.99, "mpich", 0)]
+        self.assertEqual(cores.undisturbed([*quiet, at(0.95, "chorus", 1), at(0.55, "mpich", 1)]), quiet)
 
     def test_of_cores_that_differ_the_slower_one_decides(self):
         one_of_two = {**row("chorus", 2), "slowest_core": 0.6, "fastest_core": 1.0}
