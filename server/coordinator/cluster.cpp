@@ -42,6 +42,7 @@ Cluster::Cluster(Tools tools, ClusterPatience patience, std::chrono::millisecond
       patience_(patience),
       membership_(lease),
       pairs_({tools_.executor, tools_.workers, tools_.log}, patience_.pairs),
+      turn_over_(tools_.executor),
       watch_(tools_.executor),
       changes_(tools_.executor) {}
 

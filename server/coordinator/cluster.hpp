@@ -112,6 +112,7 @@ class Cluster {
  private:
   struct Change;
   struct Looks;
+  class Turn;
 
   boost::asio::awaitable<void> watch_leases();
   boost::asio::awaitable<void> look_after(Worker worker);
@@ -123,6 +124,8 @@ class Cluster {
   // It may shrink, and other members should be in it than are, or the epoch in which a call has failed is its own.
   [[nodiscard]] bool needs_mending(api::Group const& group, std::uint32_t broken_epoch) const;
   boost::asio::awaitable<void> measure_links(Worker worker);
+  boost::asio::awaitable<bool> measure_link(Worker worker, Worker peer, Level level);
+  [[nodiscard]] bool is_still_there(Worker const& worker) const;
   boost::asio::awaitable<void> measure_pairs(std::shared_ptr<Change> change, std::vector<Worker> members);
   [[nodiscard]] bool may_measure(Change const& change) const;
   [[nodiscard]] Standing standing_of(std::vector<Worker> const& members, api::GroupRequest const& request) const;
@@ -148,6 +151,8 @@ class Cluster {
   Groups groups_;
   std::vector<api::MeasuredLink> links_;
   PairProbes pairs_;
+  LockTable measuring_;  // workers, as they have joined
+  http::Condition turn_over_;
   Listeners listeners_;
   std::set<std::string, std::less<>> mending_;  // groups
   bool stopping_ = false;

@@ -15,8 +15,29 @@ PairMemory::End end_of(api::Member const& member) { return {member.worker, membe
 
 }  // namespace
 
-// One link of every level beyond the host, to the worker that has been there longest. A worker that cannot tell is
-// asked nothing more.
+// Of two workers to measure the way between them; nobody is in two such measurements at once, or each would find half a
+// link.
+class Cluster::Turn {
+ public:
+  Turn(Cluster& cluster, std::string const& a, std::string const& b)
+      : cluster_(cluster), ticket_(cluster.measuring_.enter({a, b})) {}
+  ~Turn() {
+    cluster_.measuring_.leave(ticket_);
+    cluster_.turn_over_.notify_all();
+  }
+  Turn(Turn const&) = delete;
+  Turn& operator=(Turn const&) = delete;
+
+  asio::awaitable<void> come() {
+    while (!cluster_.measuring_.holds(ticket_)) co_await cluster_.turn_over_.wait_until(TimePoint::max());
+  }
+
+ private:
+  Cluster& cluster_;
+  LockTable::Ticket const ticket_;
+};
+
+// One link of every level beyond the host, to the worker that has been there longest.
 asio::awaitable<void> Cluster::measure_links(Worker worker) {
   for (auto const level : all_levels) {
     if (level == Level::host) continue;
@@ -26,19 +47,33 @@ asio::awaitable<void> Cluster::measure_links(Worker worker) {
           (!peer || other.joined < peer->joined))
         peer = other;
     if (!peer) continue;
-    api::ProbeRequest to;
-    to.worker = peer->id;
-    to.url = peer->url;
-    auto const said = co_await tools_.workers.measure(worker.url, std::move(to), Clock::now() + patience_.measuring);
-    if (said.has_error() || said.value().has_error()) co_return;
-    auto const measured = measured_by(said.value().value());
-    if (!measured) co_return;
-    tools_.planner.measured(level, measured->latency_s, measured->bytes_per_s);
-    if (links_.size() == links_shown_max) links_.erase(links_.begin());
-    links_.push_back({worker.id, peer->id, std::string(name(level)), measured->latency_s, measured->bytes_per_s});
-    tools_.log.info("link {} - {} level={} latency_us={:.1f} gbyte_per_s={:.3f}", worker.id, peer->id, name(level),
-                    measured->latency_s * 1e6, measured->bytes_per_s * 1e-9);
+    Turn turn(*this, worker.id, peer->id);
+    co_await turn.come();
+    if (!is_still_there(worker)) co_return;
+    if (is_still_there(*peer) && !co_await measure_link(worker, *peer, level)) co_return;
   }
+}
+
+bool Cluster::is_still_there(Worker const& worker) const {
+  auto const* now = membership_.find(worker.id);
+  return now != nullptr && now->ready && now->incarnation == worker.incarnation;
+}
+
+// False for a worker that cannot tell: it is asked nothing more.
+asio::awaitable<bool> Cluster::measure_link(Worker worker, Worker peer, Level level) {
+  api::ProbeRequest to;
+  to.worker = peer.id;
+  to.url = peer.url;
+  auto const said = co_await tools_.workers.measure(worker.url, std::move(to), Clock::now() + patience_.measuring);
+  if (said.has_error() || said.value().has_error()) co_return false;
+  auto const measured = measured_by(said.value().value());
+  if (!measured) co_return false;
+  tools_.planner.measured(level, measured->latency_s, measured->bytes_per_s);
+  if (links_.size() == links_shown_max) links_.erase(links_.begin());
+  links_.push_back({worker.id, peer.id, std::string(name(level)), measured->latency_s, measured->bytes_per_s});
+  tools_.log.info("link {} - {} level={} latency_us={:.1f} gbyte_per_s={:.3f}", worker.id, peer.id, name(level),
+                  measured->latency_s * 1e6, measured->bytes_per_s * 1e-9);
+  co_return true;
 }
 
 // A group that is being mended because it cannot go on does not wait for measurements: it goes on with what is known.

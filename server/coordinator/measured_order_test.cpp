@@ -217,6 +217,25 @@ awaitable<void> others_are_served_meanwhile(World* world) {
   CHECK(crossings(members_of(answer)) == 2);
 }
 
+awaitable<void> joins_take_turns(World* world) {
+  auto& workers = world->workers;
+  for (std::size_t i = 0; i < workers.size(); ++i) {
+    workers[i]->locality.host = "h" + std::to_string(i);
+    workers[i]->deaf_to_probes = true;
+    workers[i]->ways["w0"] = way_between(i, 0);
+    CHECK((co_await world->join(i)).status == 201);
+  }
+  CHECK(co_await workers[1]->until_asked_to_measure(1));
+  CHECK(pairs_asked(*world) == 1);  // though all of them are to measure the way to w0
+  CHECK((co_await world->call(http::Method::delete_, "/v1/workers/w2")).status == 204);
+  for (auto& worker : workers) worker->deaf_to_probes = false;
+  for (auto& worker : workers) worker->hear();
+  CHECK(co_await workers[3]->until_asked_to_measure(1));
+  CHECK(workers[2]->asked_to_measure.empty());  // it left before its turn
+  CHECK(co_await world->until("/v1/links", "/items/1/from", "w3"));
+  CHECK((co_await world->get("/v1/links")).text("/items/0/from") == "w1");
+}
+
 awaitable<void> stops_in_the_middle(World* world) {
   co_await join_all(world);
   for (auto& worker : world->workers) worker->deaf_to_probes = true;
@@ -305,6 +324,9 @@ TEST_CASE("a worker that does not measure in time does not hold the group up") {
 }
 TEST_CASE("while pairs measure, a round at a time, everything else goes on") {
   tell_of(8, others_are_served_meanwhile);
+}
+TEST_CASE("workers that join measure one after the other where they would use the same link") {
+  tell_of(4, joins_take_turns);
 }
 TEST_CASE("a coordinator that stops does not wait for measurements") { tell_of(8, stops_in_the_middle); }
 TEST_CASE("a measured group is the same after a restart, and nothing is measured for it") {

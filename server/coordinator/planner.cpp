@@ -45,7 +45,7 @@ model::LearnedCosts::Place learned_at(Planner::Question const& question) {
 }  // namespace
 
 asio::awaitable<Result<Arrangement>> Planner::arrange(Standing as_listed) {
-  co_return co_await asio::co_spawn(thread_.executor(), arrange_there(std::move(as_listed), constants_),
+  co_return co_await asio::co_spawn(thread_.executor(), arrange_there(std::move(as_listed), levels_.constants()),
                                     http::until_done_there());
 }
 
@@ -58,22 +58,16 @@ asio::awaitable<Result<model::Choice>> Planner::select(Question question, Standi
     co_return learned_.corrected(place, found->second.choice, is_auto);
   }
   if (!question.on_gpus) in_rank_order.gpus = nullptr;
-  auto choice = co_await asio::co_spawn(thread_.executor(),
-                                        select_there(std::move(question), std::move(in_rank_order), constants_),
-                                        http::until_done_there());
+  auto choice = co_await asio::co_spawn(
+      thread_.executor(), select_there(std::move(question), std::move(in_rank_order), levels_.constants()),
+      http::until_done_there());
   if (choice.has_error()) co_return choice;
   keep(key, choice.value());
   co_return learned_.corrected(place, std::move(choice.value()), is_auto);
 }
 
 void Planner::measured(Level level, double latency_s, double bytes_per_s) {
-  auto const at = static_cast<std::size_t>(level);
-  auto& link = constants_.level[at];
-  auto const weight = is_measured_[at] ? 0.5 : 1.0;
-  auto const alpha_s = constants_.link(Level::host).alpha_s + latency_s;
-  link.alpha_s += weight * (alpha_s - link.alpha_s);
-  link.beta_s_per_byte += weight * (1 / bytes_per_s - link.beta_s_per_byte);
-  is_measured_[at] = true;
+  levels_.add(level, levels_.constants().link(Level::host).alpha_s + latency_s, bytes_per_s);
   kept_.clear();
   recent_.clear();
 }
@@ -102,11 +96,11 @@ asio::awaitable<http::Checked<Answer>> Planner::in_line(asio::awaitable<http::Ch
 
 asio::awaitable<http::Checked<api::PlanAnswer>> Planner::preview(api::PlanRequest request,
                                                                  std::optional<Standing> of_group) {
-  return in_line(preview_there(std::move(request), std::move(of_group), constants_));
+  return in_line(preview_there(std::move(request), std::move(of_group), levels_.constants()));
 }
 
 asio::awaitable<http::Checked<api::SimulationAnswer>> Planner::simulate(api::SimulationRequest request) {
-  return in_line(simulate_there(std::move(request), constants_));
+  return in_line(simulate_there(std::move(request), levels_.constants()));
 }
 
 Planner::Key Planner::key_of(Question const& question) {

@@ -2,7 +2,6 @@
 // and simulations have one to themselves: a collective with a deadline does not wait behind them.
 #pragma once
 
-#include <array>
 #include <boost/asio/awaitable.hpp>
 #include <compare>
 #include <list>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "collectives/model/learned_costs.hpp"
+#include "collectives/model/measured_levels.hpp"
 #include "collectives/model/select.hpp"
 #include "http/api/collectives.hpp"
 #include "http/api/simulations.hpp"
@@ -26,7 +26,7 @@ class Planner {
  public:
   // `instead`: see SideThread.
   explicit Planner(model::Constants constants, boost::asio::any_io_executor instead = {})
-      : constants_(constants), thread_(instead), preview_thread_(instead) {}
+      : levels_(constants), thread_(instead), preview_thread_(instead) {}
   Planner(Planner const&) = delete;
   Planner& operator=(Planner const&) = delete;
 
@@ -47,9 +47,8 @@ class Planner {
   // A run that select() chose for this question has ended well: the slowest rank took so long. Later answers heed it.
   void learn(Question const& question, plan::Spec const& spec, double seconds);
 
-  // A link of this level was measured: its one-way latency beyond what two workers of one host have, and its bandwidth.
-  // The model's constants for the level move half of the way there, the first time all of it. What was answered before
-  // is forgotten.
+  // A link of this level, not host, was measured: its one-way latency beyond what two workers of one host have, and its
+  // bandwidth. The model's constants for the level follow, see MeasuredLevels; what was answered before is forgotten.
   void measured(Level level, double latency_s, double bytes_per_s);
 
   // POST /v1/plans, see plan_preview.hpp, for the members of a group if there are any. Problem `unavailable` when too
@@ -85,8 +84,7 @@ class Planner {
   static Key key_of(Question const& question);
   void keep(Key const& key, model::Choice const& choice);
 
-  model::Constants constants_;
-  std::array<bool, all_levels.size()> is_measured_{};
+  model::MeasuredLevels levels_;
   model::LearnedCosts learned_;
   std::map<Key, Kept> kept_;
   std::list<Key> recent_;  // most recent first

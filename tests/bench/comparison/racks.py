@@ -6,12 +6,14 @@ import json
 import os
 import struct
 import subprocess
+import time
 
 from .processes import Failure
 from .programs import chorus_binary
 from .service import request, request_json, wait_until_ready
 
 HOSTS, RACKS = 8, 2
+MEASURING_SECONDS = 60
 SUBNET = "10.77.0"
 OBSERVER = f"{SUBNET}.254"
 
@@ -33,8 +35,9 @@ def address_of(host):
 class Network:
     """A namespace per host and per rack; in the rack's a bridge. The coordinator stands outside, on the first rack's bridge."""
 
-    def __init__(self, rate_mbit):
+    def __init__(self, rate_mbit, congestion_control="cubic"):
         self.rate_mbit = rate_mbit
+        self.congestion_control = congestion_control
         self.prefix = f"chorus-{os.getpid()}"
         self.outside = f"ch{os.getpid()}"[:15]
         self.made = []
@@ -84,6 +87,8 @@ class Network:
                 "netns", rack)
             run("ip", "-n", self.host(host), "addr", "add", f"{address_of(host)}/24", "dev", "eth0")
             run("ip", "-n", self.host(host), "link", "set", "eth0", "up")
+            run("ip", "netns", "exec", self.host(host), "sysctl", "-qw",
+                f"net.ipv4.tcp_congestion_control={self.congestion_control}")
             self.plug(rack_of(host), f"host{host}")
             self.shape(self.host(host), "eth0", self.rate_mbit)
             self.shape(rack, f"host{host}", self.rate_mbit)
@@ -101,6 +106,7 @@ class Cluster:
     """Workers w0 to w7, racks in turn. `constants`: a file of what the network costs, if the coordinator is to know."""
 
     def __init__(self, network, workplace, bin_directory, knows_racks, constants=None):
+        self.knows_racks = knows_racks
         known = ["--constants", constants] if constants else []
         coordinator = workplace.start("coordinator", [
             chorus_binary(bin_directory, "chorus-coordinator"), "--host", OBSERVER, "--port", 0, "--log-level", "warn",
@@ -116,6 +122,19 @@ class Cluster:
             url = worker.wait_for_line("listening on ")
             wait_until_ready(url)
             self.workers.append(url)
+
+    def levels_beyond(self, host):
+        """On how many levels it has somebody who was there before it: to one of each it measures the way when it joins."""
+        return len({self.knows_racks and rack_of(host) == rack_of(other) for other in range(host)})
+
+    def wait_until_measured(self):
+        """Until every worker that joined has measured what it does then: no run is disturbed by that, nor disturbs it."""
+        expected = sum(self.levels_beyond(host) for host in range(HOSTS))
+        deadline = time.monotonic() + MEASURING_SECONDS
+        while len(request_json("GET", f"{self.coordinator}/v1/links")["items"]) < expected:
+            if time.monotonic() > deadline:
+                raise Failure(f"fewer than {expected} links were measured in {MEASURING_SECONDS} s")
+            time.sleep(0.1)
 
     def make_group(self, **wishes):
         """The group as the coordinator shows it."""
