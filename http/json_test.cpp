@@ -207,6 +207,21 @@ TEST_CASE("null is an absent optional") {
   CHECK(request->root == std::nullopt);
 }
 
+TEST_CASE("text is written as it is wherever nothing in it is special, at every place of a word of the machine") {
+  for (int code = 0; code < 256; ++code) {
+    auto const c = static_cast<char>(code);
+    bool const is_special = code < 0x20 || code >= 0x7f || c == '"' || c == '\\';
+    for (std::size_t at = 0; at < 19; ++at) {
+      std::string text(19, code == 'a' ? 'b' : 'a');
+      text[at] = c;
+      CAPTURE(code);
+      CAPTURE(at);
+      CHECK(is_written_as_it_is(text) == !is_special);
+    }
+  }
+  CHECK(is_written_as_it_is(""));
+}
+
 TEST_CASE("text is quoted so that it reads back, and stays JSON whatever it is") {
   auto const quoted = [](std::string_view text) {
     std::string out;

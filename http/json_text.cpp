@@ -4,6 +4,8 @@
 #include <charconv>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
 
 namespace chorus::http {
 namespace {
@@ -35,13 +37,30 @@ constexpr auto is_plain = [] {
   return table;
 }();
 
+constexpr std::uint64_t in_every_byte(std::uint8_t byte) { return 0x0101010101010101 * byte; }
+
+// Whether each of eight characters stands for itself. Source: "Bit Twiddling Hacks", S. E. Anderson: whether a word has
+// a byte that is less than n, and one that is zero.
+bool are_plain(char const* eight) {
+  std::uint64_t word = 0;
+  std::memcpy(&word, eight, sizeof word);
+  auto const has_zero = [](std::uint64_t w) { return (w - in_every_byte(1)) & ~w; };
+  auto const is_control = (word - in_every_byte(0x20)) & ~word;
+  auto const special =
+      has_zero(word ^ in_every_byte('"')) | has_zero(word ^ in_every_byte('\\')) | has_zero(word ^ in_every_byte(0x7f));
+  return ((word | is_control | special) & in_every_byte(0x80)) == 0;
+}
+
 std::size_t plain_length(std::string_view text) {
   std::size_t length = 0;
+  while (text.size() - length >= 8 && are_plain(text.data() + length)) length += 8;
   while (length < text.size() && is_plain[static_cast<unsigned char>(text[length])]) ++length;
   return length;
 }
 
 }  // namespace
+
+bool is_written_as_it_is(std::string_view text) { return plain_length(text) == text.size(); }
 
 void append_quoted(std::string& out, std::string_view text) {
   constexpr std::string_view hex = "0123456789abcdef";

@@ -6,6 +6,9 @@
 
 namespace chorus::http {
 
+// Nothing in it has to be escaped or replaced.
+[[nodiscard]] bool is_written_as_it_is(std::string_view text);
+
 // With quotes. What is not UTF-8 becomes U+FFFD: details quote what strangers sent, and the answer must stay JSON.
 void append_quoted(std::string& out, std::string_view text);
 

@@ -1,5 +1,6 @@
 #include "collectives/algorithms/catalogue.hpp"
 
+#include <algorithm>
 #include <array>
 #include <string>
 
@@ -46,11 +47,10 @@ std::vector<plan::Algorithm const*> all_for(Op op) {
 }
 
 Result<plan::Algorithm const*> find(std::string_view name) {
+  auto const found = std::ranges::find(catalogue, name, &plan::Algorithm::name);
+  if (found != catalogue.end()) return *found;
   std::string known;
-  for (auto const* algorithm : catalogue) {
-    if (algorithm->name == name) return algorithm;
-    known += (known.empty() ? "" : ", ") + std::string(algorithm->name);
-  }
+  for (auto const* algorithm : catalogue) known += (known.empty() ? "" : ", ") + std::string(algorithm->name);
   return Error(PlanErrc::unknown_algorithm, "there is no algorithm '" + std::string(name) + "'; there are " + known);
 }
 

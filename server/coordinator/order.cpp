@@ -132,8 +132,9 @@ std::optional<http::Problem> check_root(std::optional<std::uint32_t> root, std::
 }
 
 std::optional<http::Problem> check_shape(model::Wish const& wish, std::size_t ranks) {
+  if (!wish.shape) return std::nullopt;
   auto const algorithm = algorithms::find(wish.algorithm);
-  if (!wish.shape || algorithm.has_error()) return std::nullopt;
+  if (algorithm.has_error()) return std::nullopt;
   plan::Spec spec{.op = wish.op, .algorithm = wish.algorithm, .ranks = static_cast<std::uint32_t>(ranks)};
   spec.arity = wish.arity.value_or(2);
   spec.shape = *wish.shape;

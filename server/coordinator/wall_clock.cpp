@@ -1,8 +1,7 @@
 #include "server/coordinator/wall_clock.hpp"
 
-#include <array>
+#include <chrono>
 #include <cmath>
-#include <cstdio>
 #include <ctime>
 
 namespace chorus::coordinator {
@@ -14,15 +13,24 @@ double wall_seconds() {
 }
 
 std::string rfc3339(double seconds) {
-  auto const milliseconds = static_cast<long long>(std::llround(seconds * 1000));
-  auto const whole = static_cast<std::time_t>(milliseconds / 1000);
-  std::tm parts{};
-  gmtime_r(&whole, &parts);
-  std::array<char, 24> date{};
-  std::strftime(date.data(), date.size(), "%Y-%m-%dT%H:%M:%S", &parts);
-  std::array<char, 40> text{};
-  std::snprintf(text.data(), text.size(), "%s.%03dZ", date.data(), static_cast<int>(milliseconds % 1000));
-  return text.data();
+  using std::chrono::days, std::chrono::milliseconds, std::chrono::floor;
+  std::chrono::sys_time<milliseconds> const time(milliseconds(std::llround(seconds * 1000)));
+  auto const midnight = floor<days>(time);
+  std::chrono::year_month_day const date(midnight);
+  std::chrono::hh_mm_ss const clock(time - midnight);
+  std::string text = "0000-00-00T00:00:00.000Z";
+  auto const put = [&text](std::size_t end, auto number) {
+    for (auto rest = static_cast<unsigned>(number); rest > 0; rest /= 10)
+      text[--end] = static_cast<char>('0' + rest % 10);
+  };
+  put(4, int(date.year()));
+  put(7, unsigned(date.month()));
+  put(10, unsigned(date.day()));
+  put(13, clock.hours().count());
+  put(16, clock.minutes().count());
+  put(19, clock.seconds().count());
+  put(23, clock.subseconds().count());
+  return text;
 }
 
 }  // namespace chorus::coordinator
