@@ -37,7 +37,7 @@ constexpr auto is_plain = [] {
   return table;
 }();
 
-constexpr std::uint64_t in_every_byte(std::uint8_t byte) { return 0x0101010101010101 * byte; }
+constexpr std::uint64_t in_every_byte(std::uint8_t byte) { return std::uint64_t{0x0101010101010101} * byte; }
 
 // Whether each of eight characters stands for itself. Source: "Bit Twiddling Hacks", S. E. Anderson: whether a word has
 // a byte that is less than n, and one that is zero.
