@@ -31,6 +31,17 @@ class Reader final : public LinkHandler {
     frames.push_back({header, {}});
     return ok();
   }
+  // Some are taken, which changes nothing of what has come in the end.
+  bool parcel_arrives(Parcel const& parcel) override {
+    CHORUS_ASSERT(left_bytes() == 0, "a parcel begins where the frame before it ends");
+    CHORUS_ASSERT(parcel.opening.size() == parcel.open.length && parcel.payload.size() == parcel.data.length,
+                  "a parcel is there as a whole");
+    bool const is_right = check(parcel.open).has_value() && check(parcel.data).has_value();
+    if (!is_right || parcel.open.run % 2 == 0) return false;
+    frames.push_back({parcel.open, {parcel.opening.begin(), parcel.opening.end()}});
+    frames.push_back({parcel.data, {parcel.payload.begin(), parcel.payload.end()}});
+    return true;
+  }
   // How much of it had come before that was seen is a matter of the pieces.
   void frame_is_corrupt(Error const&) override {
     if (left_bytes() > 0) frames.pop_back();

@@ -15,15 +15,17 @@ class Addresses {
  public:
   // check(program, sizes) is ok. The program outlives it.
   Addresses(plan::Program const& program, plan::Sizes const& sizes, std::size_t element_bytes)
-      : program_(program), layouts_(plan::layouts(program, sizes)), element_bytes_(element_bytes) {}
+      : program_(program),
+        layouts_(plan::layouts(program, sizes)),
+        element_bytes_(element_bytes),
+        input_bytes_(plan::input_elements(program, layouts_) * element_bytes),
+        output_bytes_(plan::output_elements(program, layouts_) * element_bytes) {}
 
   // One past the last chunk is fine.
   [[nodiscard]] std::uint64_t begin_of(plan::Buffer buffer, std::uint32_t chunk) const;
 
-  [[nodiscard]] std::uint64_t input_bytes() const { return plan::input_elements(program_, layouts_) * element_bytes_; }
-  [[nodiscard]] std::uint64_t output_bytes() const {
-    return plan::output_elements(program_, layouts_) * element_bytes_;
-  }
+  [[nodiscard]] std::uint64_t input_bytes() const { return input_bytes_; }
+  [[nodiscard]] std::uint64_t output_bytes() const { return output_bytes_; }
   [[nodiscard]] std::uint64_t scratch_bytes() const { return begin_of(plan::Buffer::scratch, program_.scratch_chunks); }
 
   // Per instruction, what it moves.
@@ -33,6 +35,7 @@ class Addresses {
   plan::Program const& program_;
   plan::Layouts layouts_;
   std::size_t element_bytes_;
+  std::uint64_t input_bytes_, output_bytes_;
 };
 
 }  // namespace chorus::engine

@@ -116,6 +116,7 @@ void Connection::link_rests() { engine_.settle(); }
 
 void Connection::link_closed(Error why) {
   if (closed_) return;
+  engine_.unfold_exchange();
   closed_ = true;
   engine_.has_closed_ = true;
   if (!is_beside()) {

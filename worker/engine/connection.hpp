@@ -69,6 +69,7 @@ class Connection : public links::LinkHandler {
   bool is_queued = false;  // with the engine, to be flushed
 
  protected:
+  [[nodiscard]] bool has_notes() const { return !notes_.empty(); }
   [[nodiscard]] bool next_note(links::OutFrame& frame);
   void note_sent();
   void frame_moved() { ++moved_; }

@@ -23,6 +23,7 @@ Engine::Engine(DataPlaneOptions options, Surroundings& surroundings, TrafficBook
 Engine::~Engine() { CHORUS_ASSERT(shut_down_ && runs_.empty(), "an engine is shut down before it dies"); }
 
 Run* Engine::find_run(std::uint64_t run) {
+  unfold_exchange(run);
   for (auto const& each : runs_)
     if (each.number == run) return each.run.get();
   return nullptr;
@@ -47,12 +48,12 @@ void Engine::start(std::shared_ptr<RunKind> kind, RunCall const& call, RunDone d
   {
     Hold const hold(*this);
     auto kept = kind->take();
+    if (kept != nullptr) kept->of_kind = kind;
     if (kept == nullptr || !kept->fits(call)) {
       auto spec = kind->of(call);
       try_start(std::move(spec), std::move(done), std::move(kind));
-    } else if (may_start(call.run, kept->spec(), done)) {
+    } else if (may_start(call.run, kept->spec(), done) && !begin_exchange(kept, call, done)) {
       kept->begin(call, std::move(done), surroundings_.now());
-      kept->of_kind = std::move(kind);
       begin(std::move(kept));
     }
   }
@@ -92,15 +93,20 @@ bool Engine::may_start(std::uint64_t id, RunSpec const& spec, RunDone const& don
   return true;
 }
 
+Run& Engine::list(std::unique_ptr<Run> run) {
+  auto const id = run->spec().run;
+  auto& listed = *runs_.emplace_back(id, std::move(run)).run;
+  dirty_runs_.push(listed);
+  return listed;
+}
+
 void Engine::begin(std::unique_ptr<Run> begun) {
-  auto const id = begun->spec().run;
-  auto& run = *runs_.emplace_back(id, std::move(begun)).run;
+  auto& run = list(std::move(begun));
   if (run.has_device()) device_runs_.push_back(&run);
   for (auto const& channel : run.sends()) {
     if (run.is_short()) channel->let_open();
     outlet_for(*channel, run.spec().members[channel->peer()], run.spec().deadline).add(*channel);
   }
-  dirty_runs_.push(run);
   for (std::size_t i = 0; i < inlets_.size() && !run.ended(); ++i) inlets_[i]->start(run);
   surroundings_.deadline_changed();
 }
@@ -179,6 +185,7 @@ void Engine::fail_for(Error const& why, std::uint64_t id, plan::Rank rank, std::
 }
 
 void Engine::fail_awaiting(Identity const& peer, Error const& why) {
+  unfold_exchange();
   std::vector<std::uint64_t> ids;
   for (auto const& [id, run] : runs_) ids.push_back(id);
   for (auto const id : ids) {
@@ -193,16 +200,21 @@ void Engine::fail_run(std::uint64_t id, Failure failure) {
   if (auto* const run = find_run(id)) end_run(*run, std::move(failure));
 }
 
+Engine::Ended& Engine::remember(Run const& run) {
+  auto const& spec = run.spec();
+  auto& ended = ended_.at(spec.run);
+  ended.token = spec.token;
+  ended.fingerprint = spec.fingerprint;
+  ended.description = run.description();
+  ended.was_started = true;
+  return ended;
+}
+
 void Engine::end_run(Run& run, std::optional<Failure> failure) {
   auto const& spec = run.spec();
   auto const id = spec.run;
   auto const epoch = spec.epoch;
-  auto& ended = ended_.at(id);
-  ended.token = spec.token;
-  ended.fingerprint = spec.fingerprint;
-  ended.description = run.description();
-  ended.failure = failure;
-  ended.was_started = true;
+  remember(run).failure = failure;
 
   std::optional<links::Verdict> verdict;
   if (failure) verdict = to_verdict(*failure, spec.token);
@@ -234,6 +246,7 @@ void Engine::end_run(Run& run, std::optional<Failure> failure) {
 }
 
 void Engine::fail_all(Failure const& failure) {
+  unfold_exchange();
   std::vector<std::uint64_t> ids;
   for (auto const& [id, run] : runs_) ids.push_back(id);
   for (auto const id : ids) fail_run(id, failure);
@@ -242,6 +255,7 @@ void Engine::fail_all(Failure const& failure) {
 Engine::TimePoint Engine::next_deadline() const {
   auto next = TimePoint::max();
   for (auto const& [id, run] : runs_) next = std::min(next, run->next_deadline());
+  if (exchange_.run != nullptr) next = std::min(next, exchange_.run->next_deadline());
   for (auto const& each : unrested_) next = std::min(next, each.give_up);
   if (!stuck_.empty() || borrowed_arenas_.has_leaving()) next = std::min(next, look_at_stuck_);
   return next;
@@ -250,14 +264,17 @@ Engine::TimePoint Engine::next_deadline() const {
 void Engine::check_deadlines() {
   look_for_standstill();
   auto const now = surroundings_.now();
+  if (exchange_.run != nullptr && exchange_.run->next_deadline() <= now) unfold_exchange();
   std::vector<std::uint64_t> ids;
   for (auto const& [id, run] : runs_)
     if (run->next_deadline() <= now) ids.push_back(id);
   {
     Hold const hold(*this);
     for (auto const id : ids) {
-      if (auto* const run = find_run(id))
+      if (auto* const run = find_run(id)) {
+        run->look_for_own_silence(now);
         if (auto failure = run->expired(now)) end_run(*run, std::move(failure));
+      }
       if (auto* const run = find_run(id); run != nullptr && run->wants_to_ask(now)) inquire(*run, now);
     }
     poll_unrested();
@@ -276,6 +293,7 @@ void Engine::look_for_stall(Run& run, TimePoint now) {
 }
 
 std::vector<RunProgress> Engine::progress(std::optional<std::uint64_t> wanted) {
+  unfold_exchange();
   std::vector<RunProgress> all;
   auto const now = surroundings_.now();
   for (auto const& [id, run] : runs_) {
@@ -360,6 +378,7 @@ std::optional<Failure> Engine::unsound_memory() const {
 void Engine::settle() {
   if (held_) return;
   held_ = true;
+  if (exchange_.has_arrived) end_exchange();
   for (int turn = 0; !dirty_runs_.empty() || !dirty_connections_.empty(); ++turn) {
     bool work_left = false;
     for (auto left = dirty_runs_.size(); left != 0; --left) {

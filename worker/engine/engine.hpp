@@ -85,7 +85,7 @@ class Engine {
   [[nodiscard]] std::vector<RunProgress> progress(std::optional<std::uint64_t> run);
 
   // Something runs.
-  [[nodiscard]] bool is_busy() const { return !runs_.empty() || !unrested_.empty(); }
+  [[nodiscard]] bool is_busy() const { return !runs_.empty() || exchange_.run != nullptr || !unrested_.empty(); }
   [[nodiscard]] std::size_t links() const { return outlets_.size() + inlets_.size(); }
 
  private:
@@ -151,6 +151,18 @@ class Engine {
   // Whether nothing speaks against a run of this number and spec, which is right by itself; says so to `done` if not.
   [[nodiscard]] bool may_start(std::uint64_t run, RunSpec const& spec, RunDone const& done);
   void begin(std::unique_ptr<Run> run);
+  // Its channels are not with their outlets yet.
+  Run& list(std::unique_ptr<Run> run);
+  [[nodiscard]] Ended& remember(Run const& run);
+  // The next run of `kept` is an exchange that has sent what it sends. False: it is not, and both are as they were.
+  [[nodiscard]] bool begin_exchange(std::unique_ptr<Run>& kept, RunCall const& call, RunDone& done);
+  [[nodiscard]] bool exchange_takes(links::Parcel const& parcel, Identity const& sender, Scratch scratch);
+  void end_exchange();
+  // Something else happens than what it waits for, maybe to this run only.
+  void unfold_exchange();
+  void unfold_exchange(std::uint64_t run) {
+    if (exchange_.run != nullptr && exchange_.run->spec().run == run) unfold_exchange();
+  }
   // What the run needs of its GPU; null without one. Nothing if it is not to be had: then everybody has been told.
   [[nodiscard]] std::optional<std::unique_ptr<DeviceWork>> begin_device(RunSpec const& spec, RunDone const& done);
   // Nothing of the run's memory is in use any more, here or by peers that it was lent to. Peers whose memory it has
@@ -165,8 +177,11 @@ class Engine {
   void wait_until_devices_rest();
   void reject(RunDone const& done, Failure const& why);
   [[nodiscard]] Outlet& outlet_to(Peer const& peer, TimePoint deadline);
+  [[nodiscard]] Outlet* find_outlet_to(Peer const& peer);  // null: it is to be dialed
+  [[nodiscard]] Outlet& dial(Peer const& peer, TimePoint deadline);
   // Small messages of both sides go on the connection that one of them has dialed: the one of the smaller name.
   [[nodiscard]] Outlet& outlet_for(SendChannel const& channel, Peer const& peer, TimePoint deadline);
+  [[nodiscard]] Outlet* find_outlet_for(SendChannel const& channel, Peer const& peer);
   [[nodiscard]] bool is_fenced(Identity const& peer) const;
   void bury();
 
@@ -198,6 +213,15 @@ class Engine {
   std::map<std::string, std::uint64_t> current_incarnation_;  // of fenced workers
   RetiredEpochs retired_;
   LatestBook<Ended, ended_max> ended_;
+
+  // One run that is not in runs_: it has sent what it sends, and nothing that concerns it has happened since, except
+  // that its message has come, and then it ends as soon as nothing is under way.
+  struct UnderWay {
+    std::unique_ptr<Run> run;
+    Outlet* outlet = nullptr;
+    bool has_arrived = false;
+  };
+  UnderWay exchange_;
 
   OnceQueue<Run> dirty_runs_;
   OnceQueue<Connection> dirty_connections_;

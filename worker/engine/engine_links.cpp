@@ -44,20 +44,34 @@ void Engine::fence(std::string const& worker, std::uint64_t incarnation) {
 }
 
 Outlet& Engine::outlet_for(SendChannel const& channel, Peer const& peer, TimePoint deadline) {
+  auto* const found = find_outlet_for(channel, peer);
+  return found != nullptr ? *found : dial(peer, deadline);
+}
+
+Outlet* Engine::find_outlet_for(SendChannel const& channel, Peer const& peer) {
   if (channel.is_small() && links::is_for_small(peer.worker, options_.worker))
     for (auto found = outlets_.rbegin(); found != outlets_.rend(); ++found)
       if (auto& outlet = found->second; outlet->is_accepted() && !outlet->is_closed() &&
                                         outlet->peer().worker == peer.worker &&
                                         outlet->peer().incarnation == peer.incarnation)
-        return *outlet;
-  return outlet_to(peer, deadline);
+        return outlet.get();
+  return find_outlet_to(peer);
 }
 
 Outlet& Engine::outlet_to(Peer const& peer, TimePoint deadline) {
+  auto* const found = find_outlet_to(peer);
+  return found != nullptr ? *found : dial(peer, deadline);
+}
+
+Outlet* Engine::find_outlet_to(Peer const& peer) {
   for (auto& [id, outlet] : outlets_)
     if (!outlet->is_closed() && outlet->peer().worker == peer.worker &&
         outlet->peer().incarnation == peer.incarnation && outlet->url() == peer.url)
-      return *outlet;
+      return outlet.get();
+  return nullptr;
+}
+
+Outlet& Engine::dial(Peer const& peer, TimePoint deadline) {
   auto const id = next_outlet_++;
   auto& outlet =
       *outlets_.emplace(id, std::make_unique<Outlet>(*this, Identity{peer.worker, peer.incarnation}, peer.url))

@@ -107,6 +107,14 @@ void Inlet::retire(Retired const& epoch) {
   }
 }
 
+bool Inlet::parcel_arrives(links::Parcel const& parcel) {
+  if (is_closing() || !engine_.exchange_takes(parcel, peer(), *scratch_)) return false;
+  frame_moved();
+  frame_moved();
+  counters_.received(parcel.data.length);
+  return true;
+}
+
 Status Inlet::frame_arrives(FrameHeader const& header) {
   if (auto checked = links::check(header); checked.has_error()) return bad(checked.error().detail);
   left_ = header.length;

@@ -30,6 +30,8 @@ class Inlet final : public Connection {
   // The run has failed here: if an open waits for it, the peer is told.
   void forget(std::uint64_t run, std::uint32_t epoch, links::Verdict const& verdict);
   void forget(std::uint64_t run, Failure const& why);  // ... whoever has opened it
+  // An open of this run waits here.
+  [[nodiscard]] bool has_early(std::uint64_t run) const { return find_early(run) != early_.size(); }
   // An epoch is over: opens of its runs that wait here are refused.
   void retire(Retired const& epoch);
   // The run has ended; none of its memory is used any more.
@@ -39,6 +41,7 @@ class Inlet final : public Connection {
 
   bool next_frame(links::OutFrame& frame) override;
   void frame_sent(links::FrameHeader const& header) override;
+  bool parcel_arrives(links::Parcel const& parcel) override;
   Status frame_arrives(links::FrameHeader const& header) override;
   void frame_is_corrupt(Error const& why) override;
   std::span<std::byte> payload_space() override;

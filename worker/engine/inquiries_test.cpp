@@ -125,6 +125,27 @@ TEST_CASE("a rank that is stopped is lost after the silence, and every survivor 
     }
 }
 
+TEST_CASE("a rank that was stopped itself and goes on accuses nobody whom it could not hear meanwhile") {
+  LoopbackFleet fleet(options_of(3));
+  Collective collective(fleet, case_of(algorithms::ring), fleet.now());
+  collective.start(0);
+  collective.start(1);
+  fleet.let_move();
+  live_through(fleet, 100ms);  // links are there
+  fleet.pass(100ms);           // it asks
+  fleet.stop(0);
+  live_through(fleet, 4700ms);
+  fleet.go_on(0);
+  fleet.stop(1);
+  fleet.pass(400ms);  // and looks at its clock before it looks at its links
+  CHECK_FALSE(collective.has_ended(0));
+  fleet.go_on(1);
+  fleet.let_move();
+  collective.start(2);
+  REQUIRE(collective.finish());
+  CHECK(collective.wrong().empty());
+}
+
 TEST_CASE("at the deadline the silent one is named by those too that only wait for others") {
   LoopbackFleet fleet(options_of(6));
   Collective collective(fleet, case_of(algorithms::ring, 3s), fleet.now());

@@ -26,6 +26,15 @@ void Outlet::remove(SendChannel& channel) {
   in_flight_ -= channel.in_flight();
 }
 
+bool Outlet::send(links::Parcel const& parcel) {
+  bool const is_free = link() != nullptr && !is_closing() && !is_closed() && !has_notes() && scheduled_.empty();
+  if (!is_free || !link()->send_parcel(parcel)) return false;
+  frame_moved();
+  frame_moved();
+  counters_.sent(parcel.data.length);
+  return true;
+}
+
 void Outlet::schedule(SendChannel& channel) {
   scheduled_.push(channel);
   touch();
@@ -66,6 +75,7 @@ void Outlet::frame_sent(FrameHeader const& header) {
 
 Status Outlet::frame_arrives(FrameHeader const& header) {
   if (auto checked = links::check(header); checked.has_error()) return checked;
+  engine_.unfold_exchange(header.run);
   frame_moved();
   auto const bad = [&](std::string const& why) { return Error(links::LinkErrc::bad_frame, why); };
   switch (header.type) {
@@ -130,6 +140,7 @@ Status Outlet::verdict_arrived() {
 
 // While there is a link: the peer is told why by the runs' aborts.
 void Outlet::frame_is_corrupt(Error const& why) {
+  engine_.unfold_exchange();
   auto const channels = channels_;
   for (auto* channel : channels)
     if (!channel->finished()) engine_.fail_for(why, channel->run(), channel->peer(), channel->where());

@@ -31,6 +31,8 @@ class Outlet final : public Connection {
   void add(SendChannel& channel);
   // The run has ended; none of its memory is used any more.
   void remove(SendChannel& channel);
+  // Both frames now, if nothing is in their way. False: nothing was sent.
+  [[nodiscard]] bool send(links::Parcel const& parcel);
   // The channel has frames.
   void schedule(SendChannel& channel);
 

@@ -105,6 +105,8 @@ Run::Run(RunSpec spec, RunDone done, std::unique_ptr<DeviceWork> device, DataPla
       still_since_(started_) {
   if (device_) device_steps_.emplace(state_, *device_);
   prepare_channels();
+  is_small_ = takes_little();
+  exchange_ = as_exchange(options.incarnation);
 }
 
 void Run::prepare_channels() {
@@ -134,23 +136,31 @@ void Run::prepare_channels() {
 }
 
 void Run::begin(RunCall const& call, RunDone done, TimePoint now) {
+  begin_memory(call, now);
+  done_ = std::move(done);
+  begin_parts();
+}
+
+void Run::begin_memory(RunCall const& call, TimePoint now) {
   CHORUS_ASSERT(ended_ && workspace_ && fits(call), "a run that is over, on the host, of as many bytes");
   spec_.run = state_.run = call.run;
   spec_.input = call.input;
   spec_.output = call.output;
   spec_.deadline = call.deadline;
-  done_ = std::move(done);
   started_ = still_since_ = now;
-  timeline_.begin(now);
+  until_inquiry_ = first_inquiry();
+  next_inquiry_ = now + until_inquiry_;
+  in_grace_ = false;
   workspace_->begin(call.input, call.output);
+}
+
+void Run::begin_parts() {
+  timeline_.begin(started_);
   state_.board.begin();
   state_.bytes_sent = state_.bytes_received = 0;
   for (auto& channel : sends_) channel->begin();
   for (auto& channel : receives_) channel->begin();
   std::fill(heard_.begin(), heard_.end(), false);
-  in_grace_ = false;
-  until_inquiry_ = first_inquiry();
-  next_inquiry_ = now + until_inquiry_;
   witness_.reset();
   progress_seen_ = 0;
   ended_ = false;
@@ -161,7 +171,7 @@ bool Run::fits(RunCall const& call) const {
   return lies_right && call.input.size() == spec_.input.size() && call.output.size() == spec_.output.size();
 }
 
-bool Run::is_small() const {
+bool Run::takes_little() const {
   bool const is_of_host = workspace_.has_value();
   if (!is_of_host || spec_.program->instructions.size() > small_instructions) return false;
   auto bytes = workspace_->bytes();

@@ -12,6 +12,7 @@
 #include "worker/engine/failure.hpp"
 #include "worker/engine/gpu/device_work.hpp"
 #include "worker/engine/gpu/gpu_steps.hpp"
+#include "worker/engine/pair_exchange.hpp"
 #include "worker/engine/progress.hpp"
 #include "worker/engine/receive_channel.hpp"
 #include "worker/engine/run_kind.hpp"
@@ -48,7 +49,19 @@ class Run {
   // Its deadline may come before it asks its peers whether they live.
   [[nodiscard]] bool is_short() const { return spec_.deadline - started_ < 2 * first_inquiry(); }
   // It is on the host, and takes little memory to be kept.
-  [[nodiscard]] bool is_small() const;
+  [[nodiscard]] bool is_small() const { return is_small_; }
+
+  // As begin(), of a run whose exchange() is not null, in two steps: then what that sends is to be sent, and was.
+  // Nothing else is asked of it then but takes(), and after that end_exchange(); or unfold(), and it is as any other
+  // run that has sent what it had to send.
+  [[nodiscard]] PairExchange const* exchange() const { return exchange_ ? &*exchange_ : nullptr; }
+  void begin_exchange(RunCall const& call, TimePoint now);
+  void exchange_sent(RunDone done, TimePoint at);
+  // What the exchange waits for: it is in place. False: it is something else.
+  [[nodiscard]] bool takes(links::Parcel const& parcel, Identity const& sender, Scratch scratch);
+  [[nodiscard]] RunResult end_exchange(TimePoint arrived);
+  [[nodiscard]] RunDone take_done() { return std::move(done_); }
+  void unfold();
 
   [[nodiscard]] RunSpec const& spec() const { return spec_; }
   [[nodiscard]] std::vector<std::unique_ptr<SendChannel>> const& sends() const { return sends_; }
@@ -79,6 +92,8 @@ class Run {
   // Whether the ranks that the run waits for are to be asked again.
   [[nodiscard]] bool wants_to_ask(TimePoint now) const { return now >= next_inquiry_; }
   [[nodiscard]] std::vector<plan::Rank> begin_inquiry(TimePoint now);
+  // Before anybody is judged: if it should have asked long ago, it is this process that was silent.
+  void look_for_own_silence(TimePoint now);
   [[nodiscard]] Witness& witness() { return *witness_; }  // after begin_inquiry()
   [[nodiscard]] bool has_asked() const { return witness_.has_value(); }
   // One of them has owed an answer for too long.
@@ -128,6 +143,10 @@ class Run {
 
  private:
   void prepare_channels();
+  [[nodiscard]] bool takes_little() const;
+  [[nodiscard]] std::optional<PairExchange> as_exchange(std::uint64_t incarnation) const;
+  void begin_memory(RunCall const& call, TimePoint now);
+  void begin_parts();
   [[nodiscard]] std::chrono::milliseconds first_inquiry() const {
     return std::max(inquiry_ / 16, std::chrono::milliseconds(1));
   }
@@ -164,7 +183,9 @@ class Run {
     std::uint32_t message = 0;
   };
   std::vector<Place> places_;  // of instructions that send or receive
-  std::vector<bool> heard_;    // by rank
+  bool is_small_ = false;
+  std::optional<PairExchange> exchange_;
+  std::vector<bool> heard_;  // by rank
   bool in_grace_ = false;
   std::chrono::milliseconds const inquiry_, silence_;
   std::chrono::milliseconds until_inquiry_;  // doubles up to inquiry_

@@ -44,6 +44,10 @@ std::vector<plan::Rank> Run::begin_inquiry(TimePoint now) {
   return ranks;
 }
 
+void Run::look_for_own_silence(TimePoint now) {
+  if (witness_ && now - next_inquiry_ >= silence_ / 5) witness_->stood_still(now);
+}
+
 std::optional<Failure> Run::lost_in_silence(TimePoint now) const {
   if (!witness_) return std::nullopt;
   for (auto const& wait : waits()) {

@@ -76,6 +76,20 @@ bool SendChannel::next_frame(links::OutFrame& frame) {
   return true;
 }
 
+links::Parcel SendChannel::parcel(std::uint32_t bytes) const {
+  links::Parcel parcel;
+  parcel.open.type = FrameType::open;
+  parcel.open.epoch = parcel.data.epoch = state_.epoch;
+  parcel.open.length = open_bytes_;
+  parcel.opening = std::span(open_).first(open_bytes_);
+  parcel.data.length = bytes;
+  return parcel;
+}
+
+void SendChannel::skip_what_was_sent() {
+  for (links::OutFrame frame; next_frame(frame);) frame_sent(frame.header);
+}
+
 void SendChannel::frame_sent(FrameHeader const& header) {
   if (header.type == FrameType::open) {
     open_sent_ = true;

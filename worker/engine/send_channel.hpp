@@ -39,6 +39,12 @@ class SendChannel {
   // All its messages together fit into a few packets, and wait for nothing of the peer's.
   [[nodiscard]] bool is_small() const { return is_small_; }
 
+  // The frames of a channel with one message, of so many bytes, that nothing holds back; without run and payload. The
+  // channel outlives what it opens with.
+  [[nodiscard]] links::Parcel parcel(std::uint32_t bytes) const;
+  // What next_frame() has to give was sent already.
+  void skip_what_was_sent();
+
   // Message m's instruction may have become able to go on.
   virtual void wake(std::uint32_t message) = 0;
   // Gives the open frame first. False when nothing can be sent now.

@@ -105,6 +105,12 @@ std::int64_t Timeline::done(std::uint32_t i) {
   return entry.done_ns;
 }
 
+void Timeline::date_back(Clock::TimePoint to) {
+  auto const to_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(to - started_).count();
+  for (auto& entry : times_)
+    for (auto* const at_ns : {&entry.ready_ns, &entry.moved_ns, &entry.done_ns}) *at_ns = std::min(*at_ns, to_ns);
+}
+
 std::vector<FlightStep> Timeline::steps(std::vector<std::uint64_t> const& instruction_bytes) const {
   std::vector<FlightStep> steps(times_.size());
   for (std::size_t s = 0; s < steps.size(); ++s) {

@@ -54,6 +54,9 @@ class Timeline {
   void moved(std::uint32_t i);
   std::int64_t done(std::uint32_t i);
 
+  // What was noted until now was so at that moment, and is told later.
+  void date_back(Clock::TimePoint to);
+
   [[nodiscard]] std::vector<FlightStep> steps(std::vector<std::uint64_t> const& instruction_bytes) const;
 
  private:

@@ -27,6 +27,11 @@ void Witness::told(plan::Rank rank, links::Tell tell, TimePoint now) {
   known.told_at = now;
 }
 
+void Witness::stood_still(TimePoint now) {
+  for (auto& known : known_)
+    if (known.owes_since) known.owes_since = now;
+}
+
 microseconds Witness::owing(plan::Rank rank, TimePoint now) const {
   auto const& since = known_[rank].owes_since;
   return since ? duration_cast<microseconds>(now - *since) : microseconds(0);

@@ -34,6 +34,8 @@ class Witness {
   // the last ask, the rank lives, whatever it owes.
   void asked(plan::Rank rank, std::uint64_t moved, TimePoint now);
   void told(plan::Rank rank, links::Tell tell, TimePoint now);
+  // This process has not run for a while: answers may lie unread, and what is owed counts from now.
+  void stood_still(TimePoint now);
 
   // For how long the rank has owed an answer; zero if it does not.
   [[nodiscard]] std::chrono::microseconds owing(plan::Rank rank, TimePoint now) const;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "collectives/core/assert.hpp"
 #include "http/crc32c.hpp"
@@ -66,6 +67,11 @@ Status FrameReader::parse(LinkHandler& handler, bool const& closed) {
       at += bytes;
       if (auto placed = take_payload(handler, space.first(bytes)); placed.has_error() || closed) return placed;
     } else if (inbox_end_ - at >= head_bytes_) {
+      if (auto const parcel = parcel_at(at); parcel && handler.parcel_arrives(*parcel)) {
+        at += 2 * head_bytes_ + parcel->open.length + parcel->data.length;
+        frames_ += 2;
+        continue;
+      }
       auto const* const head = inbox_.get() + at;
       at += head_bytes_;
       if (auto accepted = begin_frame(handler, head); accepted.has_error() || closed) return accepted;
@@ -76,6 +82,25 @@ Status FrameReader::parse(LinkHandler& handler, bool const& closed) {
   inbox_end_ -= at;
   std::memmove(inbox_.get(), inbox_.get() + at, inbox_end_);
   return ok();
+}
+
+// With checksums, only what is as it was sent: the rest arrives frame by frame, and is found there.
+std::optional<Parcel> FrameReader::parcel_at(std::size_t at) const {
+  auto const bytes = std::span<std::byte const>(inbox_.get(), inbox_end_).subspan(at);
+  FrameHead open, data;
+  std::memcpy(&open, bytes.data(), head_bytes_);
+  auto const data_at = head_bytes_ + open.header.length;
+  if (open.header.type != FrameType::open || bytes.size() < data_at + head_bytes_) return std::nullopt;
+  std::memcpy(&data, bytes.data() + data_at, head_bytes_);
+  auto const payload = bytes.subspan(data_at + head_bytes_);
+  if (data.header.type != FrameType::data || data.header.length > std::min(payload.size(), parcel_bytes_max))
+    return std::nullopt;
+  Parcel const parcel{open.header, bytes.subspan(head_bytes_, open.header.length), data.header,
+                      payload.first(data.header.length)};
+  if (framing_ == Framing::checksummed &&
+      (open.check != check_of(parcel.open, parcel.opening) || data.check != check_of(parcel.data, parcel.payload)))
+    return std::nullopt;
+  return parcel;
 }
 
 Status FrameReader::begin_frame(LinkHandler& handler, std::byte const* head) {
@@ -117,7 +142,6 @@ void FrameWriter::fill(LinkHandler& handler) {
     next.head.header = frame.header;
     if (framing_ == Framing::checksummed) next.head.check = check_of(frame.header, frame.payload);
     next.payload = frame.payload;
-    next.silent = false;
   }
 }
 
@@ -125,8 +149,29 @@ std::span<std::byte const> FrameWriter::head_of(Slot const& of) const {
   return std::as_bytes(std::span(&of.head, 1)).first(head_bytes(framing_));
 }
 
+std::size_t FrameWriter::lay(Parcel const& parcel, std::span<std::byte> to) const {
+  auto const head = head_bytes(framing_);
+  auto const bytes = 2 * head + parcel.opening.size() + parcel.payload.size();
+  if (!empty() || bytes > to.size()) return 0;
+  auto* at = to.data();
+  auto const put = [&at](void const* from, std::size_t size) {
+    std::memcpy(at, from, size);
+    at += size;
+  };
+  auto const put_frame = [&](FrameHeader const& header, std::span<std::byte const> payload) {
+    FrameHead of{header, {}};
+    if (framing_ == Framing::checksummed) of.check = check_of(header, payload);
+    put(&of, head);
+    put(payload.data(), payload.size());
+  };
+  put_frame(parcel.open, parcel.opening);
+  put_frame(parcel.data, parcel.payload);
+  return bytes;
+}
+
 std::span<std::span<std::byte const> const> FrameWriter::gather() {
   std::size_t used = 0;
+  if (!rest_.empty()) gathered_[used++] = std::span<std::byte const>(rest_).subspan(written_of_rest_);
   auto skip = written_of_first_;
   auto const put = [&](std::span<std::byte const> bytes) {
     auto const skipped = std::min(skip, bytes.size());
@@ -141,6 +186,14 @@ std::span<std::span<std::byte const> const> FrameWriter::gather() {
 }
 
 void FrameWriter::wrote(LinkHandler& handler, std::size_t bytes) {
+  if (!rest_.empty()) {
+    auto const of_rest = std::min(bytes, rest_.size() - written_of_rest_);
+    written_of_rest_ += of_rest;
+    bytes -= of_rest;
+    if (written_of_rest_ < rest_.size()) return;
+    rest_.clear();
+    written_of_rest_ = 0;
+  }
   written_of_first_ += bytes;
   while (count_ != 0) {
     auto const& first = slot(0);
@@ -148,10 +201,20 @@ void FrameWriter::wrote(LinkHandler& handler, std::size_t bytes) {
     if (written_of_first_ < size) break;
     written_of_first_ -= size;
     auto const header = first.head.header;
-    bool const silent = first.silent;
     first_ = (first_ + 1) % frames_max;
     --count_;
-    if (!silent) handler.frame_sent(header);
+    handler.frame_sent(header);
+  }
+}
+
+void FrameWriter::keep_rest_of_first() {
+  auto const& first = slot(0);
+  rest_.clear();
+  auto skip = std::exchange(written_of_first_, 0);
+  for (auto const& bytes : {head_of(first), first.payload}) {
+    auto const skipped = std::min(skip, bytes.size());
+    skip -= skipped;
+    rest_.insert(rest_.end(), bytes.begin() + static_cast<std::ptrdiff_t>(skipped), bytes.end());
   }
 }
 
@@ -159,12 +222,9 @@ void FrameWriter::release(std::uint64_t run) {
   std::size_t kept = 0;
   for (std::size_t i = 0; i < count_; ++i) {
     auto& old = slot(i);
-    bool const released = old.head.header.run == run && is_of_channel(old.head.header.type);
-    if (released && !(i == 0 && written_of_first_ != 0)) continue;
-    if (released && !old.silent) {
-      copied_.assign(old.payload.begin(), old.payload.end());
-      old.payload = copied_;
-      old.silent = true;
+    if (old.head.header.run == run && is_of_channel(old.head.header.type)) {
+      if (i == 0 && written_of_first_ != 0) keep_rest_of_first();
+      continue;
     }
     if (kept != i) slot(kept) = old;
     ++kept;

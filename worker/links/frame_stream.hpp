@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -38,6 +39,7 @@ class FrameReader {
  private:
   Status parse(LinkHandler& handler, bool const& closed);
   Status begin_frame(LinkHandler& handler, std::byte const* head);
+  [[nodiscard]] std::optional<Parcel> parcel_at(std::size_t at) const;
   Status take_payload(LinkHandler& handler, std::span<std::byte const> bytes);
   Status corrupt(LinkHandler& handler, std::string const& what) const;
 
@@ -56,17 +58,23 @@ class FrameReader {
 class FrameWriter {
  public:
   static constexpr std::size_t frames_max = 32;
+  static constexpr std::size_t gathered_max = 2 * frames_max + 1;
 
   explicit FrameWriter(Framing framing = Framing::plain) : framing_(framing) {}
 
   // Pulls from the handler until it has none or frames_max are held. Checksums are taken here.
   void fill(LinkHandler& handler);
 
+  // Writes a parcel's frames to `to`, if they fit and nothing is held; the bytes, or 0. What of them is not sent after
+  // all, keep() it.
+  [[nodiscard]] std::size_t lay(Parcel const& parcel, std::span<std::byte> to) const;
+  void keep(std::span<std::byte const> rest) { rest_.assign(rest.begin(), rest.end()); }
+
   // Headers and payloads that are not written, in order; valid until the next call of any other method.
   [[nodiscard]] std::span<std::span<std::byte const> const> gather();
   void wrote(LinkHandler& handler, std::size_t bytes);
 
-  [[nodiscard]] bool empty() const { return count_ == 0; }
+  [[nodiscard]] bool empty() const { return count_ == 0 && rest_.empty(); }
 
   // See Link::release.
   void release(std::uint64_t run);
@@ -75,19 +83,21 @@ class FrameWriter {
   struct Slot {
     FrameHead head;
     std::span<std::byte const> payload;
-    bool silent = false;  // its run was released: nobody is to be told
   };
   [[nodiscard]] Slot& slot(std::size_t i) { return slots_[(first_ + i) % frames_max]; }
 
   [[nodiscard]] std::span<std::byte const> head_of(Slot const& of) const;
+  void keep_rest_of_first();
 
   Framing const framing_;
   std::array<Slot, frames_max> slots_;
   std::size_t first_ = 0;
   std::size_t count_ = 0;
   std::size_t written_of_first_ = 0;  // bytes, header included
-  std::vector<std::byte> copied_;     // payload of a first frame that was released
-  std::array<std::span<std::byte const>, 2 * frames_max> gathered_;
+  // Goes before the first: of frames that were begun, and of which nobody is to be told.
+  std::vector<std::byte> rest_;
+  std::size_t written_of_rest_ = 0;
+  std::array<std::span<std::byte const>, gathered_max> gathered_;
 };
 
 }  // namespace chorus::links

@@ -37,6 +37,8 @@ class Recorder final : public LinkHandler {
   std::size_t space_max = 100000;
   std::uint64_t refuse_run = 0;
   std::string corruption;
+  bool takes_parcels = false;
+  std::vector<std::uint64_t> parcels;  // runs
 
   bool next_frame(OutFrame& frame) override {
     if (given == to_send.size()) return false;
@@ -49,6 +51,13 @@ class Recorder final : public LinkHandler {
     if (header.run == refuse_run) return Error(LinkErrc::bad_frame, "not this one");
     arrived.push_back({header, {}});
     return ok();
+  }
+  bool parcel_arrives(Parcel const& parcel) override {
+    if (!takes_parcels) return false;
+    parcels.push_back(parcel.open.run);
+    arrived.push_back({parcel.open, {parcel.opening.begin(), parcel.opening.end()}});
+    arrived.push_back({parcel.data, {parcel.payload.begin(), parcel.payload.end()}});
+    return true;
   }
   void frame_is_corrupt(Error const& why) override { corruption = why.detail; }
   std::span<std::byte> payload_space() override {
@@ -247,5 +256,75 @@ TEST_CASE("a released run's frames are dropped, except for the rest of one that 
     if (written != 0) expected.push_front(frames[0]);
     REQUIRE(stream == bytes_of(expected));
     REQUIRE(recorder.sent_of.size() == 2);  // nobody is told of the released ones
+  }
+}
+
+TEST_CASE("an open and the data after it are taken together where both are there, and come one by one where not") {
+  std::deque<Frame> const frames{frame_of(1, 4),
+                                 frame_of(2, 60, FrameType::open),
+                                 frame_of(2, 12),
+                                 frame_of(3, 48, FrameType::open),
+                                 frame_of(4, 49, FrameType::open),
+                                 frame_of(4, 4096),
+                                 frame_of(5, 50, FrameType::open),
+                                 frame_of(5, 4097)};
+  for (auto const framing : {Framing::plain, Framing::checksummed})
+    for (bool const takes : {false, true}) {
+      auto const stream = bytes_of(frames, framing);
+      for (std::size_t piece = 1; piece <= stream.size(); piece += 1 + piece / 10) {
+        FrameReader reader(framing);
+        Recorder recorder;
+        recorder.takes_parcels = takes;
+        REQUIRE(read(reader, recorder, stream, piece).has_value());
+        REQUIRE(std::equal(frames.begin(), frames.end(), recorder.arrived.begin(), recorder.arrived.end()));
+        if (piece == 1 || !takes) REQUIRE(recorder.parcels.empty());
+        if (piece > 6000 && takes) REQUIRE(recorder.parcels == std::vector<std::uint64_t>{2, 4});
+      }
+    }
+}
+
+TEST_CASE("with checksums, nothing that was changed is taken together") {
+  std::deque<Frame> const frames{frame_of(1, 48, FrameType::open), frame_of(1, 9)};
+  auto stream = bytes_of(frames, Framing::checksummed);
+  for (std::size_t bit = 0; bit < 8 * stream.size(); ++bit) {
+    auto& byte = stream[bit / 8];
+    byte ^= std::byte{1} << bit % 8;
+    FrameReader reader(Framing::checksummed);
+    Recorder recorder;
+    recorder.takes_parcels = true;
+    auto const end = read(reader, recorder, stream, stream.size());
+    byte ^= std::byte{1} << bit % 8;
+    REQUIRE(end.has_error());
+    REQUIRE(end.error().code == LinkErrc::corrupt_frame);
+    REQUIRE(recorder.parcels.empty());
+  }
+}
+
+TEST_CASE("a parcel is laid out as its frames would be, and what of it is not sent goes before all others") {
+  auto const open = frame_of(1, 60, FrameType::open), data = frame_of(1, 12);
+  for (auto const framing : {Framing::plain, Framing::checksummed}) {
+    auto const expected = bytes_of({open, data}, framing);
+    Parcel const parcel{open.header, open.payload, data.header, data.payload};
+    std::vector<std::byte> space(expected.size());
+    for (std::size_t sent = 1; sent < expected.size(); ++sent) {
+      FrameWriter writer(framing);
+      REQUIRE(writer.lay(parcel, std::span(space).first(space.size() - 1)) == 0);
+      REQUIRE(writer.lay(parcel, space) == expected.size());
+      REQUIRE(space == expected);
+      writer.keep(std::span(space).subspan(sent));
+      REQUIRE_FALSE(writer.empty());
+      REQUIRE(writer.lay(parcel, space) == 0);
+      Recorder recorder;
+      recorder.to_send = {frame_of(2, 30), frame_of(1, 20), frame_of(3, 40)};
+      auto stream = write(writer, recorder, 7, 2);
+      writer.release(1);
+      auto const rest = write(writer, recorder, 7);
+      stream.insert(stream.end(), rest.begin(), rest.end());
+      auto all = std::vector(expected.begin() + static_cast<std::ptrdiff_t>(sent), expected.end());
+      auto const others = bytes_of({frame_of(2, 30), frame_of(3, 40)}, framing);
+      all.insert(all.end(), others.begin(), others.end());
+      REQUIRE(stream == all);
+      REQUIRE(recorder.sent_of.size() == 2);
+    }
   }
 }

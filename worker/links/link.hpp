@@ -20,6 +20,16 @@ struct OutFrame {
   std::span<std::byte const> payload;  // header.length bytes
 };
 
+// An open and the data frame after it, of a run that has one message for this peer: small, and there as a whole.
+struct Parcel {
+  FrameHeader open;
+  std::span<std::byte const> opening;  // open.length bytes
+  FrameHeader data;
+  std::span<std::byte const> payload;  // data.length bytes
+};
+// Of a parcel's payload.
+inline constexpr std::size_t parcel_bytes_max = 4096;
+
 // The user of a link. Every method is called by the link, none of them after Link::close() or link_closed().
 // None may destroy the link; all may call flush(), release() and close().
 class LinkHandler {
@@ -39,6 +49,10 @@ class LinkHandler {
   virtual std::span<std::byte> payload_space() = 0;
   // `bytes` were put at the beginning of that space; never more than it had or the payload has. Errors as above.
   virtual Status payload_arrived(std::size_t bytes) = 0;
+
+  // Instead of all that for two frames that came together: true if they were used, which is done when the call returns.
+  // False: they arrive one after the other.
+  virtual bool parcel_arrives(Parcel const&) { return false; }
 
   // Instead of payload_space(), where the whole payload lies in memory already: it is to be used before the call
   // returns. The memory is the sender's: it may change meanwhile. What was read counts only once payload_arrived() has
@@ -68,6 +82,10 @@ class Link {
 
   // The handler has frames: pulls and writes until there are none or the other side is slow; goes on by itself then.
   virtual void flush() = 0;
+
+  // Both frames at once, before what the handler has, and without frame_sent(): what they lie in may change when the
+  // call returns. False: nothing was sent, for the other side is slow or the link sends none.
+  [[nodiscard]] virtual bool send_parcel(Parcel const&) { return false; }
 
   // The memory of this run's frames (is_of_channel) is about to go: those not begun are dropped, the rest of one that
   // is half written is copied, since the stream cannot go back. frame_sent() is called for none of them.

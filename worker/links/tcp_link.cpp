@@ -80,6 +80,22 @@ void TcpLink::flush() {
   if (handler_ != nullptr && !closed_ && !writing_ && !write_waits_) write();
 }
 
+// An error that is not passing is met again by whoever sends the frames one by one.
+bool TcpLink::send_parcel(Parcel const& parcel) {
+  if (handler_ == nullptr || closed_ || writing_ || write_waits_ || tls_) return false;
+  std::array<std::byte, parcel_bytes_max + small_bytes> together;
+  auto const size = writer_.lay(parcel, together);
+  if (size == 0) return false;
+  error_code error;
+  auto const sent = socket_.write_some(asio::buffer(together.data(), size), error);
+  if (error || sent == 0) return false;
+  if (sent < size) {
+    writer_.keep(std::span<std::byte const>(together).subspan(sent, size - sent));
+    wait_writable();
+  }
+  return true;
+}
+
 void TcpLink::release(std::uint64_t run) { writer_.release(run); }
 
 void TcpLink::close() {
@@ -156,7 +172,7 @@ std::size_t TcpLink::send(error_code& error) {
     if (moved.wait != http::TlsStream::Wait::nothing) error = asio::error::would_block;
     return moved.bytes;
   }
-  boost::container::static_vector<asio::const_buffer, 2 * FrameWriter::frames_max> buffers;
+  boost::container::static_vector<asio::const_buffer, FrameWriter::gathered_max> buffers;
   std::size_t total = 0;
   for (auto const& bytes : pieces) {
     total += bytes.size();

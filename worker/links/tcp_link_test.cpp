@@ -2,11 +2,43 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <boost/asio/connect.hpp>
 #include <boost/asio/io_context.hpp>
+#include <vector>
 
 using namespace chorus::links;
 using boost::asio::ip::tcp;
+
+namespace {
+
+// Has nothing to write, and takes parcels.
+class User final : public LinkHandler {
+ public:
+  bool next_frame(OutFrame&) override { return false; }
+  void frame_sent(FrameHeader const&) override { FAIL("parcels are not told of"); }
+  chorus::Status frame_arrives(FrameHeader const& header) override {
+    (header.type == FrameType::open ? opens : data) += 1;
+    return chorus::ok();
+  }
+  void frame_is_corrupt(chorus::Error const&) override {}
+  std::span<std::byte> payload_space() override { return space; }
+  chorus::Status payload_arrived(std::size_t bytes) override {
+    is_intact = is_intact && std::all_of(space.begin(), space.begin() + static_cast<std::ptrdiff_t>(bytes),
+                                         [](std::byte byte) { return byte == std::byte{7}; });
+    return chorus::ok();
+  }
+  void payload_at(std::span<std::byte const>) override {}
+  void payload_withdrawn() override {}
+  void link_rests() override {}
+  void link_closed(chorus::Error) override { is_closed = true; }
+
+  std::vector<std::byte> space = std::vector<std::byte>(8192);
+  std::size_t opens = 0, data = 0;
+  bool is_intact = true, is_closed = false;
+};
+
+}  // namespace
 
 TEST_CASE("a link that nobody wants any more when it is there is closed without having been started") {
   boost::asio::io_context io{1};
@@ -22,4 +54,43 @@ TEST_CASE("a link that nobody wants any more when it is there is closed without 
   boost::system::error_code error;
   CHECK(there.read_some(boost::asio::buffer(&byte, 1), error) == 0);
   CHECK(error == boost::asio::error::eof);
+}
+
+TEST_CASE("parcels are sent until the other side is slow, and the rest of the last one by and by") {
+  boost::asio::io_context io{1};
+  tcp::acceptor acceptor(io, tcp::endpoint(boost::asio::ip::address_v4::loopback(), 0));
+  acceptor.set_option(boost::asio::socket_base::receive_buffer_size(10000));
+  tcp::socket here(io);
+  here.open(tcp::v4());
+  here.set_option(boost::asio::socket_base::send_buffer_size(10000));
+  here.connect(acceptor.local_endpoint());
+  auto there = acceptor.accept();
+  auto const from = std::make_shared<TcpLink>(chorus::http::Connection(std::move(here), nullptr, ""), Framing::plain);
+  auto const to = std::make_shared<TcpLink>(chorus::http::Connection(std::move(there), nullptr, ""), Framing::plain);
+  std::vector<std::byte> opening(sizeof(Open), std::byte{7}), payload(parcel_bytes_max, std::byte{7});
+  Parcel parcel;
+  parcel.open.type = FrameType::open;
+  parcel.open.length = static_cast<std::uint32_t>(opening.size());
+  parcel.opening = opening;
+  parcel.data.length = static_cast<std::uint32_t>(payload.size());
+  parcel.payload = payload;
+  User sender, receiver;
+  CHECK_FALSE(from->send_parcel(parcel));  // before it is started
+  from->start(sender);
+  std::size_t sent = 0;
+  while (from->send_parcel(parcel)) ++sent;
+  CHECK(sent > 0);
+  std::fill(payload.begin(), payload.end(), std::byte{1});  // which may be done with what was sent
+  CHECK_FALSE(from->send_parcel(parcel));
+  to->start(receiver);
+  while (receiver.data < sent) REQUIRE(io.run_one() == 1);
+  CHECK(receiver.opens == sent);
+  CHECK(receiver.is_intact);
+  std::fill(payload.begin(), payload.end(), std::byte{7});
+  CHECK(from->send_parcel(parcel));
+  while (receiver.data < sent + 1) REQUIRE(io.run_one() == 1);
+  from->close();
+  CHECK_FALSE(from->send_parcel(parcel));
+  while (!receiver.is_closed) REQUIRE(io.run_one() == 1);
+  CHECK(receiver.is_intact);
 }

@@ -39,6 +39,14 @@ class Whole final : public LinkHandler, public std::enable_shared_from_this<Whol
     arriving_->has_moved = true;
     return arriving_->handler->frame_arrives(plain(header));
   }
+  bool parcel_arrives(Parcel const& parcel) override {
+    auto& part = part_of(parcel.open);
+    if (part.handler == nullptr || &part_of(parcel.data) != &part) return false;
+    if (!part.handler->parcel_arrives({plain(parcel.open), parcel.opening, plain(parcel.data), parcel.payload}))
+      return false;
+    part.has_moved = true;
+    return true;
+  }
   void frame_is_corrupt(Error const& why) override {
     for (auto& part : parts_)
       if (part.handler != nullptr) part.handler->frame_is_corrupt(why);
@@ -70,6 +78,12 @@ class Whole final : public LinkHandler, public std::enable_shared_from_this<Whol
 
     void start(LinkHandler& by) override { whole.start(*this, by); }
     void flush() override { whole.link_->flush(); }
+    bool send_parcel(Parcel const& parcel) override {
+      auto flagged = parcel;
+      flagged.open.flags |= flag;
+      flagged.data.flags |= flag;
+      return !whole.closed_ && whole.link_->send_parcel(flagged);
+    }
     void release(std::uint64_t run) override { whole.link_->release(run); }
     void close() override { close_for(Error(LinkErrc::broken, "the connection was closed for the other direction")); }
     void close_for(Error const& why) override { whole.close(*this, why); }

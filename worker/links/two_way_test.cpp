@@ -41,6 +41,13 @@ class User final : public LinkHandler {
     arrived.push_back(header.run);
     return ok();
   }
+  bool parcel_arrives(Parcel const& parcel) override {
+    CHECK((parcel.open.flags == 0 && parcel.data.flags == 0));
+    if (!takes_parcels) return false;
+    parcels.push_back(parcel.open.run);
+    rested_after = false;
+    return true;
+  }
   void frame_is_corrupt(Error const&) override { is_corrupt = true; }
   std::span<std::byte> payload_space() override { return space; }
   void payload_at(std::span<std::byte const>) override { FAIL("a stream has no payloads in memory"); }
@@ -62,6 +69,8 @@ class User final : public LinkHandler {
   std::deque<Message> to_send;
   std::size_t given = 0;
   std::vector<std::uint64_t> sent, arrived;
+  bool takes_parcels = true;
+  std::vector<std::uint64_t> parcels;
   std::uint64_t refused_run = 0;
   std::vector<std::byte> space = std::vector<std::byte>(1000);
   std::size_t received = 0;
@@ -119,6 +128,42 @@ TEST_CASE("messages go both ways on one connection, each to the end of its own l
       CHECK(pair.acceptor->back.sent == std::vector<std::uint64_t>{31, 32, 33, 34, 35});
       for (auto* end : {&*pair.dialer, &*pair.acceptor}) CHECK((end->there.rested_after && end->back.rested_after));
     }
+}
+
+TEST_CASE("parcels go to the end of their own link as well") {
+  std::vector<std::byte> const opening(sizeof(Open), std::byte{7}), payload(12, std::byte{7});
+  auto const parcel_of = [&](std::uint64_t run) {
+    Parcel parcel;
+    parcel.open.type = FrameType::open;
+    parcel.open.run = parcel.data.run = run;
+    parcel.open.length = static_cast<std::uint32_t>(opening.size());
+    parcel.opening = opening;
+    parcel.data.length = static_cast<std::uint32_t>(payload.size());
+    parcel.payload = payload;
+    return parcel;
+  };
+  for (bool const takes : {true, false}) {
+    std::vector<std::uint64_t> there, back;
+    for (std::uint64_t seed = 1; seed <= 50; ++seed) {  // some are cut on the way
+      Connected pair({.seed = seed});
+      pair.acceptor->there.takes_parcels = pair.dialer->back.takes_parcels = takes;
+      REQUIRE(pair.dialer->links.there->send_parcel(parcel_of(7)));
+      REQUIRE(pair.acceptor->links.back->send_parcel(parcel_of(7)));
+      pair.let_move();
+      auto const came = [](User const& user) { return user.parcels.size() + user.arrived.size() / 2; };
+      CHECK(came(pair.acceptor->there) == 1);
+      CHECK(came(pair.dialer->back) == 1);
+      CHECK((pair.acceptor->there.rested_after && pair.dialer->back.rested_after));
+      there.insert(there.end(), pair.acceptor->there.parcels.begin(), pair.acceptor->there.parcels.end());
+      back.insert(back.end(), pair.dialer->back.parcels.begin(), pair.dialer->back.parcels.end());
+    }
+    CHECK(there.empty() != takes);
+    CHECK(back.empty() != takes);
+  }
+  Connected pair;
+  pair.dialer->links.there->close();
+  CHECK_FALSE(pair.dialer->links.there->send_parcel(parcel_of(1)));
+  CHECK_FALSE(pair.dialer->links.back->send_parcel(parcel_of(1)));
 }
 
 TEST_CASE("nothing moves before both links of an end are started") {

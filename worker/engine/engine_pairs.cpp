@@ -1,0 +1,53 @@
+// The engine's part with the run that is nothing but an exchange (pair_exchange.hpp).
+#include <utility>
+
+#include "worker/engine/engine.hpp"
+
+namespace chorus::engine {
+
+bool Engine::begin_exchange(std::unique_ptr<Run>& kept, RunCall const& call, RunDone& done) {
+  if (kept->exchange() == nullptr || exchange_.run != nullptr || memory_is_unsound()) return false;
+  auto const& channel = *kept->sends().front();
+  auto* const outlet = find_outlet_for(channel, kept->spec().members[channel.peer()]);
+  if (outlet == nullptr) return false;
+  for (auto const& inlet : inlets_)
+    if (inlet->has_early(call.run)) return false;
+  kept->begin_exchange(call, surroundings_.now());
+  if (!outlet->send(kept->exchange()->sent)) return false;
+  kept->exchange_sent(std::move(done), surroundings_.now());
+  exchange_ = {std::move(kept), outlet, false};
+  surroundings_.deadline_changed();
+  return true;
+}
+
+bool Engine::exchange_takes(links::Parcel const& parcel, Identity const& sender, Scratch scratch) {
+  if (exchange_.run == nullptr || exchange_.has_arrived || memory_is_unsound()) return false;
+  return exchange_.has_arrived = exchange_.run->takes(parcel, sender, scratch);
+}
+
+void Engine::end_exchange() {
+  auto under_way = std::exchange(exchange_, {});
+  auto& run = under_way.run;
+  auto result = run->end_exchange(surroundings_.now());
+  auto failure = unsound_memory();
+  if (failure) {
+    result.status = Error(failure->code, failure->detail());
+    auto const& spec = run->spec();
+    under_way.outlet->send_verdict(links::FrameType::abort, spec.run, spec.epoch, to_verdict(*failure, spec.token));
+  }
+  remember(*run).failure = std::move(failure);
+  auto const done = run->take_done();
+  if (auto const kind = std::exchange(run->of_kind, nullptr); kind && result.status.has_value())
+    kind->keep(std::move(run));
+  done(std::move(result));
+}
+
+void Engine::unfold_exchange() {
+  if (exchange_.run == nullptr || exchange_.has_arrived) return;
+  auto under_way = std::exchange(exchange_, {});
+  under_way.run->unfold();
+  auto& run = list(std::move(under_way.run));
+  under_way.outlet->add(*run.sends().front());
+}
+
+}  // namespace chorus::engine
