@@ -33,8 +33,8 @@ namespace asio = boost::asio;
 namespace {
 
 // How often a thread that polls looks at memory and at a few sockets for every time that it asks the system for
-// anything else.
-constexpr unsigned rounds_alone = 16;
+// anything else; and while it has found something there within so many rounds.
+constexpr unsigned rounds_alone = 64, rounds_alone_lately = 16, lately = 4096;
 
 // While GPUs are at work: how long the thread polls at least, and how often it looks at them when nothing else moves.
 // What they are asked for takes them some microseconds.
@@ -276,10 +276,14 @@ class DataPlane::Impl final : public Surroundings {
     auto spins = spin;
     while (!is_enough()) {
       auto const round = round_++;
-      bool const looks_further = (shm_.empty() && !tcp_.are_few()) || round % rounds_alone == 0;
+      auto const alone = round - loop_moved_ < lately ? rounds_alone_lately : rounds_alone;
+      bool const looks_further = (shm_.empty() && !tcp_.are_few()) || round % alone == 0;
       bool moved = shm_.poll();
       if (tcp_.are_few()) moved = tcp_.poll(round) || moved;
-      if (looks_further) moved = run_some() || moved;
+      if (looks_further && run_some()) {
+        loop_moved_ = round;
+        moved = true;
+      }
       bool const awaits_devices = engine_.awaits_devices();
       if (awaits_devices) moved = engine_.poll_devices() || moved;
       if (moved) {
@@ -375,6 +379,7 @@ class DataPlane::Impl final : public Surroundings {
   Engine engine_;
   // Of whoever polls with the baton:
   unsigned round_ = 0;
+  unsigned loop_moved_ = 0;  // in which round
   Courtesy courtesy_;
   std::thread thread_;
 };

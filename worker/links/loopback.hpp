@@ -18,8 +18,8 @@ namespace chorus::links {
 struct LoopbackOptions {
   std::uint64_t seed = 1;
   std::size_t pipe_bytes = 65536;  // as a socket buffer: what one direction holds
-  std::size_t chunk_bytes =
-      65536;  // the most that moves at a time; all of it does, a random share, or a few bytes only
+  // The most that moves at a time: all of it does, a random share, or a few bytes only.
+  std::size_t chunk_bytes = 65536;
   Framing framing = Framing::plain;
 };
 
