@@ -74,8 +74,13 @@ struct Group::Prepared {
     auto const& o = r.options;
     return algorithm == o.algorithm && spec.op == r.op && dtype == r.dtype && reduce == r.reduce &&
            sizes.elements == (o.counts.empty() ? r.elements : 0) && spec.in_place == o.in_place &&
-           agreement == o.agreement && spec.root == o.root && spec.arity == o.arity && spec.shape == o.shape &&
-           sizes.counts == o.counts && sizes.receive_counts == o.receive_counts;
+           agreement == o.agreement && spec.root == o.root && spec.arity == o.arity &&
+           (has_no_lists(o) ||
+            (spec.shape == o.shape && sizes.counts == o.counts && sizes.receive_counts == o.receive_counts));
+  }
+  [[nodiscard]] bool has_no_lists(CallOptions const& o) const {
+    return spec.shape.empty() && o.shape.empty() && sizes.counts.empty() && o.counts.empty() &&
+           sizes.receive_counts.empty() && o.receive_counts.empty();
   }
 };
 
@@ -285,15 +290,20 @@ engine::RunResult Group::run_shared(Request const& request, std::span<std::byte 
                                     std::span<std::byte> output) {
   auto const prepared = prepare(request);
   if (prepared.has_error()) return failed(prepared.error());
-  auto& call = *(*prepared)->call;
+  auto const& call = *(*prepared)->call;
   if (input.size() != call.input_bytes() || output.size() != call.output_bytes())
     return failed(Error(engine::EngineErrc::aborted, "buffers of " + std::to_string(input.size()) + " and " +
                                                          std::to_string(output.size()) + " bytes for " +
                                                          std::to_string(call.input_bytes()) + " and " +
                                                          std::to_string(call.output_bytes())));
-  auto result =
-      shared_->run(call, sequence_, (*prepared)->description, input, output, request.options.timeout, &interruption_);
-  ended(**prepared, result);
+  return run_shared(**prepared, input, output, request.options.timeout);
+}
+
+// With one result only, which is made where the caller wants it.
+engine::RunResult Group::run_shared(Prepared& prepared, std::span<std::byte const> input, std::span<std::byte> output,
+                                    std::chrono::milliseconds timeout) {
+  auto result = shared_->run(*prepared.call, sequence_, prepared.description, input, output, timeout, &interruption_);
+  ended(prepared, result);
   return result;
 }
 

@@ -127,6 +127,8 @@ class Group {
                                                  std::span<std::byte> output);
   [[nodiscard]] engine::RunResult run_shared(Request const& request, std::span<std::byte const> input,
                                              std::span<std::byte> output);
+  [[nodiscard]] engine::RunResult run_shared(Prepared& prepared, std::span<std::byte const> input,
+                                             std::span<std::byte> output, std::chrono::milliseconds timeout);
   [[nodiscard]] std::shared_ptr<engine::RunKind> runs_of(Prepared const& prepared, Request const& request) const;
   [[nodiscard]] Result<Prepared*> prepare(Request const& request);
   [[nodiscard]] engine::RunResult introduce(std::chrono::milliseconds timeout);

@@ -221,6 +221,37 @@ TEST_CASE("members of a group reduce by calling, and a disagreement breaks the g
   CHECK(broken == 3);
 }
 
+TEST_CASE("two members that call the same again and again get it each time, and are told when they differ at last") {
+  for (auto const checksums : {links::ChecksumMode::off, links::ChecksumMode::on}) {
+    DataPlaneOptions planes;
+    planes.checksums = checksums;
+    TcpFleet fleet(2, planes);
+    plan::Cache cache(1 << 20);
+    std::vector<std::thread> callers;
+    std::atomic<int> right{0}, told{0};
+    for (plan::Rank rank = 0; rank < 2; ++rank)
+      callers.emplace_back([&, rank] {
+        Group group(fleet.membership("g", rank), fleet.plane(rank), cache);
+        CallOptions options;
+        options.algorithm = &algorithms::mesh;
+        for (int call = 0; call < 2000; ++call) {
+          std::vector<float> x(call % 400 == 0 ? 1000 : 10, static_cast<float>(rank + call)), y(x.size());
+          auto const result = group.all_reduce(std::as_bytes(std::span(x)), std::as_writable_bytes(std::span(y)),
+                                               Dtype::f32, ReduceOp::sum, options);
+          bool const is_right = y == std::vector<float>(x.size(), static_cast<float>(2 * call + 1));
+          if (result.status.has_value() && is_right && result.steps == 2) ++right;
+        }
+        std::vector<float> x(10 + rank, 1);
+        auto const bytes = std::as_writable_bytes(std::span(x));
+        auto const odd = group.all_reduce(bytes, bytes, Dtype::f32, ReduceOp::sum, options);
+        if (odd.status.has_error() && odd.status.error().code == EngineErrc::plan_mismatch) ++told;
+      });
+    for (auto& caller : callers) caller.join();
+    CHECK(right == 2 * 2000);
+    CHECK(told == 2);
+  }
+}
+
 TEST_CASE("callers of several groups on one plane are all served, whoever of them does the plane's work") {
   TcpFleet fleet(2, {});
   plan::Cache cache(1 << 20);
