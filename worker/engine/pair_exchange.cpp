@@ -3,6 +3,7 @@
 #include <cstring>
 #include <utility>
 
+#include "collectives/core/assert.hpp"
 #include "worker/engine/inlet.hpp"
 #include "worker/engine/run.hpp"
 
@@ -17,19 +18,37 @@ bool PairExchange::expects(links::Parcel const& parcel, std::uint64_t run) const
          std::memcmp(expected_opening.data(), parcel.opening.data(), parcel.opening.size()) == 0;
 }
 
+namespace {
+
+// More would take longer than what is saved.
+constexpr std::size_t instructions_max = 8;
+
+// The only instruction for which this is true; the number of instructions if there is none, or more.
+template <class Is>
+std::uint32_t only(plan::Program const& program, Is const& is) {
+  auto const& all = program.instructions;
+  auto const found = std::find_if(all.begin(), all.end(), is);
+  bool const is_only = std::count_if(all.begin(), all.end(), is) == 1;
+  return static_cast<std::uint32_t>((is_only ? found : all.end()) - all.begin());
+}
+
+}  // namespace
+
 std::optional<PairExchange> Run::as_exchange(std::uint64_t incarnation) const {
   auto const& program = *spec_.program;
-  if (!workspace_ || program.instructions.size() != 2 || sends_.size() != 1 || receives_.size() != 1) return {};
+  auto const size = program.instructions.size();
+  if (!workspace_ || size > instructions_max) return {};
+  PairExchange exchange;
+  exchange.send = only(program, [](auto const& each) { return each.op == plan::Opcode::send; });
+  exchange.receive = only(program, [](auto const& each) { return each.receives(); });
+  if (exchange.send == size || exchange.receive == size) return {};
   auto const& send = *sends_.front();
   auto const& receive = *receives_.front();
-  PairExchange exchange;
-  exchange.send = program.instructions[0].op == plan::Opcode::send ? 0 : 1;
-  exchange.receive = 1 - exchange.send;
   auto const sent_bytes = state_.board.total(exchange.send), received_bytes = state_.board.total(exchange.receive);
   auto const most = std::min<std::uint64_t>(links::parcel_bytes_max, state_.segment_bytes);
   bool const is_one = send.peer() == receive.peer() && send.is_small() && sent_bytes <= most &&
                       receive.stage_bytes() != 0 && received_bytes <= most &&
-                      state_.board.ready(exchange.send) == sent_bytes &&
+                      program.dependencies_of(exchange.send).empty() &&
                       workspace_->source(exchange.send, sent_bytes).size() == sent_bytes;
   if (!is_one) return {};
   exchange.sent = send.parcel(static_cast<std::uint32_t>(sent_bytes));
@@ -47,7 +66,9 @@ std::optional<PairExchange> Run::as_exchange(std::uint64_t incarnation) const {
   exchange.expected_open.length = links::encode(open, spec_.description, exchange.expected_opening);
   exchange.expected_data.length = static_cast<std::uint32_t>(received_bytes);
 
-  exchange.receives_after_sending = !program.dependencies_of(exchange.receive).empty();
+  for (std::uint32_t i = 0; i < size; ++i)
+    for (auto const& dependency : program.dependencies_of(i))
+      CHORUS_ASSERT(dependency.instruction < i, "instructions can be done in their order");
   exchange.steps = timeline_.steps(state_.board.totals());
   return exchange;
 }
@@ -75,7 +96,11 @@ bool Run::takes(links::Parcel const& parcel, Identity const& sender, Scratch scr
     std::memcpy(scratch.data(), payload.data(), payload.size());
     payload = scratch.first(payload.size());
   }
-  workspace_->take_in(exchange_->receive, payload);
+  for (std::uint32_t i = 0; i < exchange_->steps.size(); ++i)
+    if (i == exchange_->receive)
+      workspace_->take_in(i, payload);
+    else if (i != exchange_->send)
+      workspace_->work(i, state_.board.total(i));
   return true;
 }
 
@@ -102,12 +127,12 @@ RunResult Run::end_exchange(TimePoint arrived) {
   result.reduced = workspace_->reduced();
   result.trace = std::make_unique<RunTrace>();
   auto& steps = result.trace->instructions = exchange_->steps;
-  auto& sent = steps[exchange_->send];
-  auto& received = steps[exchange_->receive];
-  sent.ready_ns = 0;
-  sent.moved_ns = sent.done_ns = since_start(exchange_->sent_at);
-  received.ready_ns = exchange_->receives_after_sending ? sent.done_ns : 0;
-  received.moved_ns = received.done_ns = since_start(arrived);
+  for (std::uint32_t i = 0; i < steps.size(); ++i) {
+    steps[i].moved_ns = steps[i].done_ns = since_start(i == exchange_->send ? exchange_->sent_at : arrived);
+    steps[i].ready_ns = 0;
+    for (auto const& dependency : spec_.program->dependencies_of(i))
+      steps[i].ready_ns = std::max(steps[i].ready_ns, steps[dependency.instruction].done_ns);
+  }
   return result;
 }
 

@@ -87,21 +87,29 @@ class Wire final : public links::Link {
   std::vector<std::array<Frame, 2>> parcels;
 };
 
-// Rank 0 is real, on a clock that the test moves; the test plays rank 1. They sum 1, 2, 3 and 10, 20, 30.
+// One rank is real, on a clock that the test moves; the test plays the other one. They sum 1, 2, 3 and 10, 20, 30.
 class Pair final : public Surroundings {
  public:
-  explicit Pair(plan::Algorithm const* algorithm = &algorithms::mesh) {
+  struct Form {
+    plan::Rank real = 0;
+    bool in_place = false;
+    plan::Algorithm const* algorithm = &algorithms::mesh;
+  };
+  Pair() : Pair(Form()) {}
+  explicit Pair(Form form) : engine(options(form.real), *this, book), form_(form) {
     Case c;
-    c.algorithm = algorithm;
+    c.algorithm = form.algorithm;
     c.elements = 3;
+    c.in_place = form.in_place;
     c.timeout = 8s;
     collective_.emplace(models_, c, now_);
     kind_ = std::make_shared<RunKind>(spec());
-    engine.adopt(in, {"w1", 101});
+    engine.adopt(in, {"w" + std::to_string(other()), 100 + other()});
   }
   ~Pair() { engine.shut_down(); }
 
-  [[nodiscard]] RunSpec& spec() { return collective_->spec(0); }
+  [[nodiscard]] RunSpec& spec() { return collective_->spec(form_.real); }
+  [[nodiscard]] plan::Rank other() const { return 1 - form_.real; }
 
   TimePoint now() override { return now_; }
   void dial(std::uint64_t outlet, Peer const&, TimePoint) override { dialed_ = outlet; }
@@ -113,7 +121,9 @@ class Pair final : public Surroundings {
   void call(std::uint64_t run, std::shared_ptr<RunKind> kind, std::span<float> output) {
     results_.emplace_back();
     auto* const result = &results_.back();
-    engine.start(std::move(kind), {run, std::as_bytes(std::span(input_)), std::as_writable_bytes(output), now_ + 8s},
+    auto const input = form_.in_place ? output : std::span<float>(input_);
+    if (form_.in_place) std::copy(input_.begin(), input_.end(), output.begin());
+    engine.start(std::move(kind), {run, std::as_bytes(input), std::as_writable_bytes(output), now_ + 8s},
                  [result](RunResult ended) { *result = std::move(ended); });
     if (auto const outlet = std::exchange(dialed_, 0); outlet != 0)
       engine.dialed(outlet, std::shared_ptr<links::Link>(out));
@@ -127,9 +137,11 @@ class Pair final : public Surroundings {
     out->frames.clear();
   }
 
-  // What rank 1 sends in this run.
+  // What the other rank sends in this run.
   [[nodiscard]] Parcel parcel(std::uint64_t run) {
-    auto const peers_open = open_of(collective_->spec(1), 160 * 1024);
+    auto const& peers = collective_->spec(other());
+    links::Open const peers_open{peers.token, peers.fingerprint, digest_of(peers), 100 + form_.real,
+                                 160 * 1024,  other(),           form_.real};
     Parcel parcel;
     parcel.open.type = FrameType::open;
     parcel.open.run = parcel.data.run = run;
@@ -165,30 +177,33 @@ class Pair final : public Surroundings {
   std::shared_ptr<Wire> const in = std::make_shared<Wire>(), out = std::make_shared<Wire>();
   links::OpenBytes opening;
   TrafficBook book;
-  Engine engine{options(), *this, book};
+  Engine engine;
 
  private:
-  static DataPlaneOptions options() {
+  static DataPlaneOptions options(plan::Rank rank) {
     DataPlaneOptions options;
-    options.worker = "w0";
-    options.incarnation = 100;
+    options.worker = "w" + std::to_string(rank);
+    options.incarnation = 100 + rank;
     return options;
   }
 
+  Form const form_;
   TimePoint now_{1h};
   LoopbackFleet models_{{}};
   std::optional<Collective> collective_;
   std::shared_ptr<RunKind> kind_;
   std::uint64_t dialed_ = 0;
-  std::array<float, 3> const input_{1, 2, 3}, theirs_{10, 20, 30};
+  std::array<float, 3> input_{1, 2, 3}, theirs_{10, 20, 30};
   std::array<float, 3> output_{};
   std::deque<std::optional<RunResult>> results_;
 };
 
 }  // namespace
 
-TEST_CASE("a call that is made again is sent as a whole, taken as a whole, and tells the same of itself") {
-  Pair pair;
+namespace {
+
+void make_again(Pair::Form form) {
+  Pair pair(form);
   pair.call_first();
   auto const& first = pair.result();
   for (std::uint64_t run = 2; run <= 5; ++run) {
@@ -213,14 +228,23 @@ TEST_CASE("a call that is made again is sent as a whole, taken as a whole, and t
     REQUIRE(again.trace->instructions.size() == first.trace->instructions.size());
     for (std::size_t i = 0; i < again.trace->instructions.size(); ++i) {
       auto const &step = again.trace->instructions[i], &step_of_first = first.trace->instructions[i];
-      CHECK((step.op == step_of_first.op && step.peer == 1 && step.bytes == 12));
+      CHECK((step.op == step_of_first.op && step.peer == step_of_first.peer && step.bytes == 12));
       CHECK(step.done_ns == (step.op == plan::Opcode::send ? 0 : 2000000));
+      // After one that takes until then, or at once.
+      CHECK((step.ready_ns == 0 || (i != 0 && step.ready_ns == again.trace->instructions[i - 1].done_ns)));
     }
   }
   auto const traffic = pair.book.read();
   REQUIRE(traffic.size() == 1);
   CHECK(traffic[0].sent_bytes == 5 * 12);
   CHECK(traffic[0].received_bytes == 5 * 12);
+}
+
+}  // namespace
+
+TEST_CASE("a call that is made again is sent as a whole, taken as a whole, and tells the same of itself") {
+  for (plan::Rank const real : {0U, 1U})
+    for (bool const in_place : {false, true}) make_again({real, in_place});
 }
 
 TEST_CASE("what it sends in both cases is the same") {
@@ -426,7 +450,7 @@ TEST_CASE("whatever ends any other run ends this one, with the same words") {
 }
 
 TEST_CASE("a program that sends what it has received is no exchange") {
-  Pair pair(&algorithms::tree);
+  Pair pair({.algorithm = &algorithms::tree});
   pair.call(1);
   pair.in->bring(pair.parcel(1));
   pair.in->rest();

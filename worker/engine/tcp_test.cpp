@@ -239,7 +239,7 @@ TEST_CASE("two members that call the same again and again get it each time, and 
           auto const result = group.all_reduce(std::as_bytes(std::span(x)), std::as_writable_bytes(std::span(y)),
                                                Dtype::f32, ReduceOp::sum, options);
           bool const is_right = y == std::vector<float>(x.size(), static_cast<float>(2 * call + 1));
-          if (result.status.has_value() && is_right && result.steps == 2) ++right;
+          if (result.status.has_value() && is_right) ++right;
         }
         std::vector<float> x(10 + rank, 1);
         auto const bytes = std::as_writable_bytes(std::span(x));
