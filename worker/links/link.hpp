@@ -28,7 +28,7 @@ struct Parcel {
   std::span<std::byte const> payload;  // data.length bytes
 };
 // Of a parcel's payload.
-inline constexpr std::size_t parcel_bytes_max = 4096;
+inline constexpr std::size_t parcel_bytes_max = 8192;
 
 // The user of a link. Every method is called by the link, none of them after Link::close() or link_closed().
 // None may destroy the link; all may call flush(), release() and close().
