@@ -32,12 +32,13 @@ class Reader final : public LinkHandler {
     return ok();
   }
   // Some are taken, which changes nothing of what has come in the end.
+  [[nodiscard]] bool awaits_parcel(FrameHeader const& open) const override { return open.run % 2 == 1; }
   bool parcel_arrives(Parcel const& parcel) override {
     CHORUS_ASSERT(left_bytes() == 0, "a parcel begins where the frame before it ends");
     CHORUS_ASSERT(parcel.opening.size() == parcel.open.length && parcel.payload.size() == parcel.data.length,
                   "a parcel is there as a whole");
-    bool const is_right = check(parcel.open).has_value() && check(parcel.data).has_value();
-    if (!is_right || parcel.open.run % 2 == 0) return false;
+    CHORUS_ASSERT(parcel.open.run % 2 == 1, "the others are not awaited");
+    if (check(parcel.open).has_error() || check(parcel.data).has_error()) return false;
     frames.push_back({parcel.open, {parcel.opening.begin(), parcel.opening.end()}});
     frames.push_back({parcel.data, {parcel.payload.begin(), parcel.payload.end()}});
     return true;

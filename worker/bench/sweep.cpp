@@ -6,6 +6,9 @@
 namespace chorus::bench {
 namespace {
 
+// What takes long is not judged by a single iteration.
+constexpr std::uint64_t turns_min = 3;
+
 // The tasks of an operation, each once: different sizes may be the same one.
 std::vector<Task> tasks_of(Options const& options, Op op, std::uint32_t ranks) {
   std::vector<Task> tasks;
@@ -41,6 +44,7 @@ Status for_each_task(Options const& options, std::vector<std::string> const& arg
 Pace pace_of(Options const& options) {
   Pace pace;
   pace.seconds = options.seconds;
+  pace.turns_min = turns_min;
   pace.iterations_max = options.iterations_max;
   pace.warmup = options.warmup;
   return pace;

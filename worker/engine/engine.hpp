@@ -154,12 +154,16 @@ class Engine {
   // Its channels are not with their outlets yet.
   Run& list(std::unique_ptr<Run> run);
   [[nodiscard]] Ended& remember(Run const& run);
-  // The next run of `kept` is an exchange that has sent what it sends. False: it is not, and both are as they were.
+  // The next run of `kept` is an exchange that has sent what it sends. False: it is not; then `kept` is to begin as any
+  // other, and `done` is as it was.
   [[nodiscard]] bool begin_exchange(std::unique_ptr<Run>& kept, RunCall const& call, RunDone& done);
+  [[nodiscard]] bool awaits_parcel(std::uint64_t run) const {
+    return exchange_.run != nullptr && !exchange_.has_arrived && exchange_.run->spec().run == run;
+  }
   [[nodiscard]] bool exchange_takes(links::Parcel const& parcel, Identity const& sender, Scratch scratch);
   void end_exchange();
-  // Something else happens than what it waits for, maybe to this run only.
-  void unfold_exchange();
+  // Something else happens than what it waits for, maybe to this run only. Its link has taken what it sends.
+  void unfold_exchange(links::Taken taken = links::Taken::whole);
   void unfold_exchange(std::uint64_t run) {
     if (exchange_.run != nullptr && exchange_.run->spec().run == run) unfold_exchange();
   }

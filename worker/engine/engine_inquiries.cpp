@@ -53,6 +53,7 @@ std::vector<RunProgress> Engine::progress(std::optional<std::uint64_t> wanted) {
   for (auto const& [id, run] : runs_) {
     if (wanted && *wanted != id) continue;
     static_cast<void>(run->look_for_progress(now));
+    run->look_for_own_silence(now);
     all.push_back(run->progress(now));
   }
   return all;
@@ -83,9 +84,11 @@ void Engine::inquire(Run& run, TimePoint now) {
 void Engine::asked(Connection& by, std::uint64_t id, std::uint32_t epoch, links::Ask const& ask) {
   links::Tell tell;
   tell.head.token = ask.token;
-  if (auto const* const run = find_run(id)) {
+  if (auto* const run = find_run(id)) {
     if (run->spec().token != ask.token) return;
-    if (auto const suspect = run->suspect(surroundings_.now())) {
+    auto const now = surroundings_.now();
+    run->look_for_own_silence(now);
+    if (auto const suspect = run->suspect(now)) {
       tell.head.suspicion = suspect->kind;
       tell.head.suspect = suspect->rank;
       tell.head.since_us = static_cast<std::uint64_t>(suspect->lasting.count());

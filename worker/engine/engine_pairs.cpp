@@ -12,17 +12,25 @@ bool Engine::begin_exchange(std::unique_ptr<Run>& kept, RunCall const& call, Run
   if (outlet == nullptr) return false;
   for (auto const& inlet : inlets_)
     if (inlet->has_early(call.run)) return false;
-  kept->begin_exchange(call, surroundings_.now());
-  if (!outlet->send(kept->exchange()->sent)) return false;
-  kept->exchange_sent(std::move(done), surroundings_.now());
+  auto const began = surroundings_.now();
+  kept->begin_exchange(call, began);
+  auto const taken = outlet->send(kept->exchange()->sent, began);
+  if (taken == links::Taken::nothing) return false;
+  auto const sent_at = surroundings_.now();
+  if (taken == links::Taken::whole) outlet->sent(kept->exchange()->sent, sent_at - began);
+  kept->exchange_sent(std::move(done), sent_at);
   exchange_ = {std::move(kept), outlet, false};
+  if (taken == links::Taken::in_part) unfold_exchange(taken);
   surroundings_.deadline_changed();
   return true;
 }
 
+// From then on the run is one that has ended well, also for what the link brings before its end is told.
 bool Engine::exchange_takes(links::Parcel const& parcel, Identity const& sender, Scratch scratch) {
-  if (exchange_.run == nullptr || exchange_.has_arrived || memory_is_unsound()) return false;
-  return exchange_.has_arrived = exchange_.run->takes(parcel, sender, scratch);
+  if (!awaits_parcel(parcel.open.run) || memory_is_unsound()) return false;
+  if (!exchange_.run->takes(parcel, sender, scratch)) return false;
+  remember(*exchange_.run).failure.reset();
+  return exchange_.has_arrived = true;
 }
 
 void Engine::end_exchange() {
@@ -35,17 +43,17 @@ void Engine::end_exchange() {
     auto const& spec = run->spec();
     under_way.outlet->send_verdict(links::FrameType::abort, spec.run, spec.epoch, to_verdict(*failure, spec.token));
   }
-  remember(*run).failure = std::move(failure);
+  if (failure) remember(*run).failure = std::move(failure);
   auto const done = run->take_done();
   if (auto const kind = std::exchange(run->of_kind, nullptr); kind && result.status.has_value())
     kind->keep(std::move(run));
   done(std::move(result));
 }
 
-void Engine::unfold_exchange() {
+void Engine::unfold_exchange(links::Taken taken) {
   if (exchange_.run == nullptr || exchange_.has_arrived) return;
   auto under_way = std::exchange(exchange_, {});
-  under_way.run->unfold();
+  under_way.run->unfold(taken);
   auto& run = list(std::move(under_way.run));
   under_way.outlet->add(*run.sends().front());
 }

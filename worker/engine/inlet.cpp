@@ -107,8 +107,10 @@ void Inlet::retire(Retired const& epoch) {
   }
 }
 
+bool Inlet::awaits_parcel(FrameHeader const& open) const { return !is_closing() && engine_.awaits_parcel(open.run); }
+
 bool Inlet::parcel_arrives(links::Parcel const& parcel) {
-  if (is_closing() || !engine_.exchange_takes(parcel, peer(), *scratch_)) return false;
+  if (!engine_.exchange_takes(parcel, peer(), *scratch_)) return false;
   frame_moved();
   frame_moved();
   counters_.received(parcel.data.length);

@@ -41,6 +41,7 @@ class Inlet final : public Connection {
 
   bool next_frame(links::OutFrame& frame) override;
   void frame_sent(links::FrameHeader const& header) override;
+  [[nodiscard]] bool awaits_parcel(links::FrameHeader const& open) const override;
   bool parcel_arrives(links::Parcel const& parcel) override;
   Status frame_arrives(links::FrameHeader const& header) override;
   void frame_is_corrupt(Error const& why) override;

@@ -26,13 +26,18 @@ void Outlet::remove(SendChannel& channel) {
   in_flight_ -= channel.in_flight();
 }
 
-bool Outlet::send(links::Parcel const& parcel) {
+links::Taken Outlet::send(links::Parcel const& parcel, std::chrono::steady_clock::time_point began) {
   bool const is_free = link() != nullptr && !is_closing() && !is_closed() && !has_notes() && scheduled_.empty();
-  if (!is_free || !link()->send_parcel(parcel)) return false;
+  auto const taken = is_free ? link()->send_parcel(parcel) : links::Taken::nothing;
+  if (taken == links::Taken::in_part && in_flight_++ == 0) busy_since_ = began;
+  return taken;
+}
+
+void Outlet::sent(links::Parcel const& parcel, std::chrono::steady_clock::duration took) {
   frame_moved();
   frame_moved();
   counters_.sent(parcel.data.length);
-  return true;
+  counters_.was_sending(took);
 }
 
 void Outlet::schedule(SendChannel& channel) {

@@ -31,8 +31,10 @@ class Outlet final : public Connection {
   void add(SendChannel& channel);
   // The run has ended; none of its memory is used any more.
   void remove(SendChannel& channel);
-  // Both frames now, if nothing is in their way. False: nothing was sent.
-  [[nodiscard]] bool send(links::Parcel const& parcel);
+  // Both frames now, if nothing is in their way. Of what is taken in part the channel is to be added, with its data
+  // frame in flight; what is taken whole was sent().
+  [[nodiscard]] links::Taken send(links::Parcel const& parcel, std::chrono::steady_clock::time_point began);
+  void sent(links::Parcel const& parcel, std::chrono::steady_clock::duration took);
   // The channel has frames.
   void schedule(SendChannel& channel);
 

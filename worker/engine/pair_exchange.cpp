@@ -104,10 +104,13 @@ bool Run::takes(links::Parcel const& parcel, Identity const& sender, Scratch scr
   return true;
 }
 
-void Run::unfold() {
+void Run::unfold(links::Taken taken) {
   begin_parts();
-  work_on_host(0);
-  sends_.front()->skip_what_was_sent();
+  auto& channel = *sends_.front();
+  channel.wake(0);
+  channel.skip(taken);
+  CHORUS_ASSERT(taken == links::Taken::whole ? channel.finished() : channel.in_flight() == 1,
+                "what an exchange sends waits for nothing");
   timeline_.date_back(exchange_->sent_at);
 }
 

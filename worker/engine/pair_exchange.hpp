@@ -1,8 +1,8 @@
-// A run that is nothing but an exchange: this rank sends one small message to a peer, which waits for nothing, and
-// receives one from it. It is what small calls of two ranks are, and when one is made again its frames are known
-// before, both ways, but for the run's number and the payloads. So it is sent and taken as a whole, and what else its
-// program does is done then, one instruction after the other: past all that the general case needs
-// (docs/performance.md).
+// A run that is nothing but an exchange: this rank sends one small message to a peer, which it has from the beginning,
+// and receives one from the same peer. Small calls of two ranks are that, and those of a leaf of any tree; and when one
+// is made again its frames are known before, both ways, but for the run's number and the payloads. So it is sent and
+// taken as a whole, and what else its program does is done then, one instruction after the other: past all that the
+// general case needs (docs/performance.md).
 #pragma once
 
 #include <chrono>

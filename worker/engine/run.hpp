@@ -51,9 +51,9 @@ class Run {
   // It is on the host, and takes little memory to be kept.
   [[nodiscard]] bool is_small() const { return is_small_; }
 
-  // As begin(), of a run whose exchange() is not null, in two steps: then what that sends is to be sent, and was.
-  // Nothing else is asked of it then but takes(), and after that end_exchange(); or unfold(), and it is as any other
-  // run that has sent what it had to send.
+  // As begin(), of a run whose exchange() is not null, in two steps: then what that sends is to be sent, and a link has
+  // taken it. Nothing but what it runs and when it wants to be asked again is known of it then, until takes() and after
+  // that end_exchange(); or unfold(), and it is as any other run whose link has taken so much.
   [[nodiscard]] PairExchange const* exchange() const { return exchange_ ? &*exchange_ : nullptr; }
   void begin_exchange(RunCall const& call, TimePoint now);
   void exchange_sent(RunDone done, TimePoint at);
@@ -61,7 +61,7 @@ class Run {
   [[nodiscard]] bool takes(links::Parcel const& parcel, Identity const& sender, Scratch scratch);
   [[nodiscard]] RunResult end_exchange(TimePoint arrived);
   [[nodiscard]] RunDone take_done() { return std::move(done_); }
-  void unfold();
+  void unfold(links::Taken taken);
 
   [[nodiscard]] RunSpec const& spec() const { return spec_; }
   [[nodiscard]] std::vector<std::unique_ptr<SendChannel>> const& sends() const { return sends_; }

@@ -86,8 +86,9 @@ links::Parcel SendChannel::parcel(std::uint32_t bytes) const {
   return parcel;
 }
 
-void SendChannel::skip_what_was_sent() {
-  for (links::OutFrame frame; next_frame(frame);) frame_sent(frame.header);
+void SendChannel::skip(links::Taken taken) {
+  for (links::OutFrame frame; next_frame(frame);)
+    if (taken == links::Taken::whole || frame.header.type == FrameType::open) frame_sent(frame.header);
 }
 
 void SendChannel::frame_sent(FrameHeader const& header) {

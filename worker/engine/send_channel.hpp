@@ -42,8 +42,9 @@ class SendChannel {
   // The frames of a channel with one message, of so many bytes, that nothing holds back; without run and payload. The
   // channel outlives what it opens with.
   [[nodiscard]] links::Parcel parcel(std::uint32_t bytes) const;
-  // What next_frame() has to give was sent already.
-  void skip_what_was_sent();
+  // A link has taken what next_frame() has to give. Where only in part, the open is not waited for: what is behind it
+  // is.
+  void skip(links::Taken taken);
 
   // Message m's instruction may have become able to go on.
   virtual void wake(std::uint32_t message) = 0;

@@ -67,7 +67,7 @@ Status FrameReader::parse(LinkHandler& handler, bool const& closed) {
       at += bytes;
       if (auto placed = take_payload(handler, space.first(bytes)); placed.has_error() || closed) return placed;
     } else if (inbox_end_ - at >= head_bytes_) {
-      if (auto const parcel = parcel_at(at); parcel && handler.parcel_arrives(*parcel)) {
+      if (auto const parcel = parcel_at(at, handler); parcel && handler.parcel_arrives(*parcel)) {
         at += 2 * head_bytes_ + parcel->open.length + parcel->data.length;
         frames_ += 2;
         continue;
@@ -84,13 +84,15 @@ Status FrameReader::parse(LinkHandler& handler, bool const& closed) {
   return ok();
 }
 
-// With checksums, only what is as it was sent: the rest arrives frame by frame, and is found there.
-std::optional<Parcel> FrameReader::parcel_at(std::size_t at) const {
+// With checksums, only what is as it was sent: the rest arrives frame by frame, and is found there. They are taken of
+// nothing that arrives so in any case.
+std::optional<Parcel> FrameReader::parcel_at(std::size_t at, LinkHandler const& handler) const {
   auto const bytes = std::span<std::byte const>(inbox_.get(), inbox_end_).subspan(at);
   FrameHead open, data;
   std::memcpy(&open, bytes.data(), head_bytes_);
   auto const data_at = head_bytes_ + open.header.length;
   if (open.header.type != FrameType::open || bytes.size() < data_at + head_bytes_) return std::nullopt;
+  if (!handler.awaits_parcel(open.header)) return std::nullopt;
   std::memcpy(&data, bytes.data() + data_at, head_bytes_);
   auto const payload = bytes.subspan(data_at + head_bytes_);
   if (data.header.type != FrameType::data || data.header.length > std::min(payload.size(), parcel_bytes_max))
@@ -138,35 +140,51 @@ Status FrameReader::corrupt(LinkHandler& handler, std::string const& what) const
 void FrameWriter::fill(LinkHandler& handler) {
   for (OutFrame frame; count_ < frames_max; ++count_) {
     if (!handler.next_frame(frame)) return;
-    auto& next = slot(count_);
-    next.head.header = frame.header;
-    if (framing_ == Framing::checksummed) next.head.check = check_of(frame.header, frame.payload);
-    next.payload = frame.payload;
+    slot(count_) = {head(frame.header, frame.payload), frame.payload};
   }
+}
+
+FrameHead FrameWriter::head(FrameHeader const& header, std::span<std::byte const> payload) const {
+  FrameHead head{header, {}};
+  if (framing_ == Framing::checksummed) head.check = check_of(header, payload);
+  return head;
 }
 
 std::span<std::byte const> FrameWriter::head_of(Slot const& of) const {
   return std::as_bytes(std::span(&of.head, 1)).first(head_bytes(framing_));
 }
 
-std::size_t FrameWriter::lay(Parcel const& parcel, std::span<std::byte> to) const {
-  auto const head = head_bytes(framing_);
-  auto const bytes = 2 * head + parcel.opening.size() + parcel.payload.size();
-  if (!empty() || bytes > to.size()) return 0;
+std::size_t FrameWriter::size_of(Slot const& of) const { return head_bytes(framing_) + of.payload.size(); }
+
+std::size_t FrameWriter::lay(Parcel const& parcel, std::span<std::byte, parcel_size_max> to) const {
   auto* at = to.data();
-  auto const put = [&at](void const* from, std::size_t size) {
-    std::memcpy(at, from, size);
-    at += size;
+  auto const put = [&](std::span<std::byte const> bytes) {
+    CHORUS_ASSERT(bytes.size() <= static_cast<std::size_t>(to.data() + to.size() - at), "a parcel is small");
+    std::memcpy(at, bytes.data(), bytes.size());
+    at += bytes.size();
   };
-  auto const put_frame = [&](FrameHeader const& header, std::span<std::byte const> payload) {
-    FrameHead of{header, {}};
-    if (framing_ == Framing::checksummed) of.check = check_of(header, payload);
-    put(&of, head);
-    put(payload.data(), payload.size());
-  };
-  put_frame(parcel.open, parcel.opening);
-  put_frame(parcel.data, parcel.payload);
-  return bytes;
+  for (auto const& [header, payload] :
+       {std::pair(parcel.open, parcel.opening), std::pair(parcel.data, parcel.payload)}) {
+    Slot const frame{head(header, payload), payload};
+    put(head_of(frame));
+    put(payload);
+  }
+  return static_cast<std::size_t>(at - to.data());
+}
+
+void FrameWriter::hold(Parcel const& parcel, std::size_t written) {
+  CHORUS_ASSERT(empty(), "a parcel goes alone");
+  slot(0) = {head(parcel.open, parcel.opening), parcel.opening};
+  slot(1) = {head(parcel.data, parcel.payload), parcel.payload};
+  count_ = 2;
+  written_of_first_ = written;
+  if (written >= size_of(slot(0))) drop_first();
+}
+
+void FrameWriter::drop_first() {
+  written_of_first_ -= size_of(slot(0));
+  first_ = (first_ + 1) % frames_max;
+  --count_;
 }
 
 std::span<std::span<std::byte const> const> FrameWriter::gather() {
@@ -195,14 +213,9 @@ void FrameWriter::wrote(LinkHandler& handler, std::size_t bytes) {
     written_of_rest_ = 0;
   }
   written_of_first_ += bytes;
-  while (count_ != 0) {
-    auto const& first = slot(0);
-    auto const size = head_bytes(framing_) + first.payload.size();
-    if (written_of_first_ < size) break;
-    written_of_first_ -= size;
-    auto const header = first.head.header;
-    first_ = (first_ + 1) % frames_max;
-    --count_;
+  while (count_ != 0 && written_of_first_ >= size_of(slot(0))) {
+    auto const header = slot(0).head.header;
+    drop_first();
     handler.frame_sent(header);
   }
 }

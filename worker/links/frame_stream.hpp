@@ -39,7 +39,7 @@ class FrameReader {
  private:
   Status parse(LinkHandler& handler, bool const& closed);
   Status begin_frame(LinkHandler& handler, std::byte const* head);
-  [[nodiscard]] std::optional<Parcel> parcel_at(std::size_t at) const;
+  [[nodiscard]] std::optional<Parcel> parcel_at(std::size_t at, LinkHandler const& handler) const;
   Status take_payload(LinkHandler& handler, std::span<std::byte const> bytes);
   Status corrupt(LinkHandler& handler, std::string const& what) const;
 
@@ -65,10 +65,10 @@ class FrameWriter {
   // Pulls from the handler until it has none or frames_max are held. Checksums are taken here.
   void fill(LinkHandler& handler);
 
-  // Writes a parcel's frames to `to`, if they fit and nothing is held; the bytes, or 0. What of them is not sent after
-  // all, keep() it.
-  [[nodiscard]] std::size_t lay(Parcel const& parcel, std::span<std::byte> to) const;
-  void keep(std::span<std::byte const> rest) { rest_.assign(rest.begin(), rest.end()); }
+  // Lays a parcel's frames one behind the other, and gives how many bytes they are.
+  [[nodiscard]] std::size_t lay(Parcel const& parcel, std::span<std::byte, parcel_size_max> to) const;
+  // While nothing is held: a parcel of which so many bytes were written, but not all.
+  void hold(Parcel const& parcel, std::size_t written);
 
   // Headers and payloads that are not written, in order; valid until the next call of any other method.
   [[nodiscard]] std::span<std::span<std::byte const> const> gather();
@@ -86,7 +86,10 @@ class FrameWriter {
   };
   [[nodiscard]] Slot& slot(std::size_t i) { return slots_[(first_ + i) % frames_max]; }
 
+  [[nodiscard]] FrameHead head(FrameHeader const& header, std::span<std::byte const> payload) const;
   [[nodiscard]] std::span<std::byte const> head_of(Slot const& of) const;
+  [[nodiscard]] std::size_t size_of(Slot const& of) const;
+  void drop_first();  // it is written
   void keep_rest_of_first();
 
   Framing const framing_;
@@ -94,7 +97,7 @@ class FrameWriter {
   std::size_t first_ = 0;
   std::size_t count_ = 0;
   std::size_t written_of_first_ = 0;  // bytes, header included
-  // Goes before the first: of frames that were begun, and of which nobody is to be told.
+  // Goes before the first: of one that was begun, and of which nobody is to be told.
   std::vector<std::byte> rest_;
   std::size_t written_of_rest_ = 0;
   std::array<std::span<std::byte const>, gathered_max> gathered_;

@@ -38,7 +38,8 @@ class Recorder final : public LinkHandler {
   std::uint64_t refuse_run = 0;
   std::string corruption;
   bool takes_parcels = false;
-  std::vector<std::uint64_t> parcels;  // runs
+  std::vector<std::uint64_t> parcels;        // runs
+  mutable std::vector<std::uint64_t> asked;  // about which runs
 
   bool next_frame(OutFrame& frame) override {
     if (given == to_send.size()) return false;
@@ -52,8 +53,11 @@ class Recorder final : public LinkHandler {
     arrived.push_back({header, {}});
     return ok();
   }
+  [[nodiscard]] bool awaits_parcel(FrameHeader const& open) const override {
+    asked.push_back(open.run);
+    return takes_parcels;
+  }
   bool parcel_arrives(Parcel const& parcel) override {
-    if (!takes_parcels) return false;
     parcels.push_back(parcel.open.run);
     arrived.push_back({parcel.open, {parcel.opening.begin(), parcel.opening.end()}});
     arrived.push_back({parcel.data, {parcel.payload.begin(), parcel.payload.end()}});
@@ -300,31 +304,46 @@ TEST_CASE("with checksums, nothing that was changed is taken together") {
   }
 }
 
-TEST_CASE("a parcel is laid out as its frames would be, and what of it is not sent goes before all others") {
-  auto const open = frame_of(1, 60, FrameType::open), data = frame_of(1, 12);
+TEST_CASE("a parcel is laid out as its frames would be, and what of it is not written goes on as frames do") {
+  auto const open = frame_of(1, 60, FrameType::open), data = frame_of(1, 12), next = frame_of(2, 30);
   for (auto const framing : {Framing::plain, Framing::checksummed}) {
     auto const expected = bytes_of({open, data}, framing);
+    auto const open_bytes = bytes_of({open}, framing).size();
     Parcel const parcel{open.header, open.payload, data.header, data.payload};
-    std::vector<std::byte> space(expected.size());
-    for (std::size_t sent = 1; sent < expected.size(); ++sent) {
+    for (std::size_t written = 1; written < expected.size(); ++written) {
       FrameWriter writer(framing);
-      REQUIRE(writer.lay(parcel, std::span(space).first(space.size() - 1)) == 0);
+      std::array<std::byte, parcel_size_max> space;
       REQUIRE(writer.lay(parcel, space) == expected.size());
-      REQUIRE(space == expected);
-      writer.keep(std::span(space).subspan(sent));
-      REQUIRE_FALSE(writer.empty());
-      REQUIRE(writer.lay(parcel, space) == 0);
+      REQUIRE(std::equal(expected.begin(), expected.end(), space.begin()));
+      writer.hold(parcel, written);
       Recorder recorder;
-      recorder.to_send = {frame_of(2, 30), frame_of(1, 20), frame_of(3, 40)};
-      auto stream = write(writer, recorder, 7, 2);
-      writer.release(1);
-      auto const rest = write(writer, recorder, 7);
-      stream.insert(stream.end(), rest.begin(), rest.end());
-      auto all = std::vector(expected.begin() + static_cast<std::ptrdiff_t>(sent), expected.end());
-      auto const others = bytes_of({frame_of(2, 30), frame_of(3, 40)}, framing);
-      all.insert(all.end(), others.begin(), others.end());
+      recorder.to_send = {next};
+      auto const stream = write(writer, recorder, 7);
+      auto all = std::vector(expected.begin() + static_cast<std::ptrdiff_t>(written), expected.end());
+      auto const behind = bytes_of({next}, framing);
+      all.insert(all.end(), behind.begin(), behind.end());
       REQUIRE(stream == all);
-      REQUIRE(recorder.sent_of.size() == 2);
+      std::vector<FrameHeader> told;
+      for (auto const& frame : recorder.sent_of) told.push_back(frame.header);
+      std::vector wanted{open.header, data.header, next.header};
+      if (written >= open_bytes) wanted.erase(wanted.begin());
+      REQUIRE(told == wanted);
     }
+  }
+}
+
+TEST_CASE("of a parcel whose run is released only the frame that was begun is written") {
+  auto const open = frame_of(1, 60, FrameType::open), data = frame_of(1, 12);
+  auto const expected = bytes_of({open, data});
+  auto const open_bytes = bytes_of({open}).size();
+  for (std::size_t written = 1; written < expected.size(); ++written) {
+    FrameWriter writer;
+    writer.hold({open.header, open.payload, data.header, data.payload}, written);
+    writer.release(1);
+    Recorder recorder;
+    auto const end = written <= open_bytes ? open_bytes : expected.size();
+    REQUIRE(write(writer, recorder, 7) == std::vector(expected.begin() + static_cast<std::ptrdiff_t>(written),
+                                                      expected.begin() + static_cast<std::ptrdiff_t>(end)));
+    REQUIRE(recorder.sent_of.empty());
   }
 }

@@ -20,15 +20,25 @@ struct OutFrame {
   std::span<std::byte const> payload;  // header.length bytes
 };
 
-// An open and the data frame after it, of a run that has one message for this peer: small, and there as a whole.
+// An open and the data frame after it: small, and there as a whole. Whoever receives one looks at both headers: they
+// may be of different runs.
 struct Parcel {
   FrameHeader open;
   std::span<std::byte const> opening;  // open.length bytes
   FrameHeader data;
   std::span<std::byte const> payload;  // data.length bytes
 };
-// Of a parcel's payload.
+// Of a parcel's payload, and of both frames.
 inline constexpr std::size_t parcel_bytes_max = 8192;
+inline constexpr std::size_t parcel_size_max = 2 * sizeof(FrameHead) + open_bytes_max + parcel_bytes_max;
+
+// How much of a parcel the link has taken.
+enum class Taken : std::uint8_t {
+  nothing,
+  // The rest goes as frames of next_frame() do: frame_sent() follows for those that are not handed over whole.
+  in_part,
+  whole,  // no frame_sent() follows, and what both frames lie in may change
+};
 
 // The user of a link. Every method is called by the link, none of them after Link::close() or link_closed().
 // None may destroy the link; all may call flush(), release() and close().
@@ -50,8 +60,9 @@ class LinkHandler {
   // `bytes` were put at the beginning of that space; never more than it had or the payload has. Errors as above.
   virtual Status payload_arrived(std::size_t bytes) = 0;
 
-  // Instead of all that for two frames that came together: true if they were used, which is done when the call returns.
-  // False: they arrive one after the other.
+  // Instead of all that for two frames that came together, if a parcel that begins so is awaited: true if they were
+  // used, which is done when the call returns. False: they arrive one after the other.
+  [[nodiscard]] virtual bool awaits_parcel(FrameHeader const& /*open*/) const { return false; }
   virtual bool parcel_arrives(Parcel const&) { return false; }
 
   // Instead of payload_space(), where the whole payload lies in memory already: it is to be used before the call
@@ -83,9 +94,9 @@ class Link {
   // The handler has frames: pulls and writes until there are none or the other side is slow; goes on by itself then.
   virtual void flush() = 0;
 
-  // Both frames at once, before what the handler has, and without frame_sent(): what they lie in may change when the
-  // call returns. False: nothing was sent, for the other side is slow or the link sends none.
-  [[nodiscard]] virtual bool send_parcel(Parcel const&) { return false; }
+  // Both frames at once, before what the handler has. Nothing is taken where the other side is slow, or by a link that
+  // sends none.
+  [[nodiscard]] virtual Taken send_parcel(Parcel const&) { return Taken::nothing; }
 
   // The memory of this run's frames (is_of_channel) is about to go: those not begun are dropped, the rest of one that
   // is half written is copied, since the stream cannot go back. frame_sent() is called for none of them.

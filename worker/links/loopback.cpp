@@ -46,18 +46,17 @@ class LoopbackNetwork::End final : public Link, public std::enable_shared_from_t
 
   void start(LinkHandler& handler) override { handler_ = &handler; }
   void flush() override { wants_to_write_ = true; }
-  bool send_parcel(Parcel const& parcel) override {
-    if (handler_ == nullptr || closed_ || stopped_ || out_->ended || out_->free() == 0) return false;
-    std::array<std::byte, parcel_bytes_max + 1024> together;
+  Taken send_parcel(Parcel const& parcel) override {
+    bool const is_free = handler_ != nullptr && !closed_ && !stopped_ && writer_.empty();
+    if (!is_free || out_->ended || out_->free() == 0) return Taken::nothing;
+    std::array<std::byte, parcel_size_max> together;
     auto const size = writer_.lay(parcel, together);
-    if (size == 0) return false;
     auto const sent = network_.some_of(std::min(size, out_->free()));
     out_->put(std::span(together).first(sent));
-    if (sent < size) {
-      writer_.keep(std::span<std::byte const>(together).subspan(sent, size - sent));
-      wants_to_write_ = true;
-    }
-    return true;
+    if (sent == size) return Taken::whole;
+    writer_.hold(parcel, sent);
+    wants_to_write_ = true;
+    return Taken::in_part;
   }
   void release(std::uint64_t run) override { writer_.release(run); }
   void close() override {

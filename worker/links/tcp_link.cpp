@@ -81,19 +81,17 @@ void TcpLink::flush() {
 }
 
 // An error that is not passing is met again by whoever sends the frames one by one.
-bool TcpLink::send_parcel(Parcel const& parcel) {
-  if (handler_ == nullptr || closed_ || writing_ || write_waits_ || tls_) return false;
-  std::array<std::byte, parcel_bytes_max + small_bytes> together;
+Taken TcpLink::send_parcel(Parcel const& parcel) {
+  if (handler_ == nullptr || closed_ || writing_ || write_waits_ || tls_ || !writer_.empty()) return Taken::nothing;
+  std::array<std::byte, parcel_size_max> together;
   auto const size = writer_.lay(parcel, together);
-  if (size == 0) return false;
   error_code error;
   auto const sent = socket_.write_some(asio::buffer(together.data(), size), error);
-  if (error || sent == 0) return false;
-  if (sent < size) {
-    writer_.keep(std::span<std::byte const>(together).subspan(sent, size - sent));
-    wait_writable();
-  }
-  return true;
+  if (error || sent == 0) return Taken::nothing;
+  if (sent == size) return Taken::whole;
+  writer_.hold(parcel, sent);
+  wait_writable();
+  return Taken::in_part;
 }
 
 void TcpLink::release(std::uint64_t run) { writer_.release(run); }

@@ -23,7 +23,7 @@ class TcpLink final : public Link, public std::enable_shared_from_this<TcpLink> 
 
   void start(LinkHandler& handler) override;
   void flush() override;
-  bool send_parcel(Parcel const& parcel) override;  // on a plain connection
+  Taken send_parcel(Parcel const& parcel) override;  // on a plain connection
   void release(std::uint64_t run) override;
   void close() override;
   [[nodiscard]] std::string_view kind() const override { return tls_ ? "tls" : "tcp"; }

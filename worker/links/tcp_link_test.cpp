@@ -12,11 +12,11 @@ using boost::asio::ip::tcp;
 
 namespace {
 
-// Has nothing to write, and takes parcels.
+// Has nothing to write but parcels, whose frames it takes one by one.
 class User final : public LinkHandler {
  public:
   bool next_frame(OutFrame&) override { return false; }
-  void frame_sent(FrameHeader const&) override { FAIL("parcels are not told of"); }
+  void frame_sent(FrameHeader const& header) override { sent.push_back(header.type); }
   chorus::Status frame_arrives(FrameHeader const& header) override {
     (header.type == FrameType::open ? opens : data) += 1;
     return chorus::ok();
@@ -34,6 +34,7 @@ class User final : public LinkHandler {
   void link_closed(chorus::Error) override { is_closed = true; }
 
   std::vector<std::byte> space = std::vector<std::byte>(8192);
+  std::vector<FrameType> sent;
   std::size_t opens = 0, data = 0;
   bool is_intact = true, is_closed = false;
 };
@@ -67,30 +68,39 @@ TEST_CASE("parcels are sent until the other side is slow, and the rest of the la
   auto there = acceptor.accept();
   auto const from = std::make_shared<TcpLink>(chorus::http::Connection(std::move(here), nullptr, ""), Framing::plain);
   auto const to = std::make_shared<TcpLink>(chorus::http::Connection(std::move(there), nullptr, ""), Framing::plain);
-  std::vector<std::byte> opening(sizeof(Open), std::byte{7}), payload(parcel_bytes_max, std::byte{7});
+  std::vector<std::byte> opening(sizeof(Open), std::byte{7});
+  std::vector<std::byte> const intact(parcel_bytes_max, std::byte{7}), other(parcel_bytes_max, std::byte{1});
+  auto payload = intact;
   Parcel parcel;
   parcel.open.type = FrameType::open;
   parcel.open.length = static_cast<std::uint32_t>(opening.size());
   parcel.opening = opening;
   parcel.data.length = static_cast<std::uint32_t>(payload.size());
-  parcel.payload = payload;
   User sender, receiver;
-  CHECK_FALSE(from->send_parcel(parcel));  // before it is started
+  CHECK(from->send_parcel(parcel) == Taken::nothing);  // before it is started
   from->start(sender);
-  std::size_t sent = 0;
-  while (from->send_parcel(parcel)) ++sent;
-  CHECK(sent > 0);
-  std::fill(payload.begin(), payload.end(), std::byte{1});  // which may be done with what was sent
-  CHECK_FALSE(from->send_parcel(parcel));
+  std::size_t parcels = 0;
+  auto taken = Taken::whole;
+  while (taken == Taken::whole) {
+    payload = intact;
+    parcel.payload = payload;
+    taken = from->send_parcel(parcel);
+    if (taken == Taken::whole) payload = other;  // which may be done with what was taken whole
+    if (taken != Taken::nothing) ++parcels;
+  }
+  CHECK(parcels > 1);
+  CHECK(from->send_parcel(parcel) == Taken::nothing);
+  CHECK(sender.sent.empty());
   to->start(receiver);
-  while (receiver.data < sent) REQUIRE(io.run_one() == 1);
-  CHECK(receiver.opens == sent);
+  while (receiver.data < parcels) REQUIRE(io.run_one() == 1);
+  CHECK(receiver.opens == parcels);
   CHECK(receiver.is_intact);
-  std::fill(payload.begin(), payload.end(), std::byte{7});
-  while (!from->send_parcel(parcel)) REQUIRE(io.run_one() == 1);  // until it has noticed
-  while (receiver.data < sent + 1) REQUIRE(io.run_one() == 1);
+  while (from->send_parcel(parcel) != Taken::whole) REQUIRE(io.run_one() == 1);  // until it has noticed
+  while (receiver.data < parcels + 1) REQUIRE(io.run_one() == 1);
+  CHECK((sender.sent.empty() ? Taken::nothing : Taken::in_part) == taken);
+  if (taken == Taken::in_part) CHECK(sender.sent.back() == FrameType::data);
   from->close();
-  CHECK_FALSE(from->send_parcel(parcel));
+  CHECK(from->send_parcel(parcel) == Taken::nothing);
   while (!receiver.is_closed) REQUIRE(io.run_one() == 1);
   CHECK(receiver.is_intact);
 }

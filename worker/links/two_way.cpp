@@ -39,9 +39,13 @@ class Whole final : public LinkHandler, public std::enable_shared_from_this<Whol
     arriving_->has_moved = true;
     return arriving_->handler->frame_arrives(plain(header));
   }
+  [[nodiscard]] bool awaits_parcel(FrameHeader const& open) const override {
+    auto const* const handler = parts_[index_of(open)].handler;
+    return handler != nullptr && handler->awaits_parcel(plain(open));
+  }
   bool parcel_arrives(Parcel const& parcel) override {
     auto& part = part_of(parcel.open);
-    if (part.handler == nullptr || &part_of(parcel.data) != &part) return false;
+    if (&part_of(parcel.data) != &part) return false;
     if (!part.handler->parcel_arrives({plain(parcel.open), parcel.opening, plain(parcel.data), parcel.payload}))
       return false;
     part.has_moved = true;
@@ -78,11 +82,11 @@ class Whole final : public LinkHandler, public std::enable_shared_from_this<Whol
 
     void start(LinkHandler& by) override { whole.start(*this, by); }
     void flush() override { whole.link_->flush(); }
-    bool send_parcel(Parcel const& parcel) override {
+    Taken send_parcel(Parcel const& parcel) override {
       auto flagged = parcel;
       flagged.open.flags |= flag;
       flagged.data.flags |= flag;
-      return !whole.closed_ && whole.link_->send_parcel(flagged);
+      return whole.closed_ ? Taken::nothing : whole.link_->send_parcel(flagged);
     }
     void release(std::uint64_t run) override { whole.link_->release(run); }
     void close() override { close_for(Error(LinkErrc::broken, "the connection was closed for the other direction")); }
@@ -114,7 +118,10 @@ class Whole final : public LinkHandler, public std::enable_shared_from_this<Whol
     if (auto* const handler = std::exchange(other.handler, nullptr)) handler->link_closed(std::move(why));
   }
 
-  [[nodiscard]] Part& part_of(FrameHeader const& header) { return parts_[(header.flags & back_flag) != 0 ? 1 : 0]; }
+  [[nodiscard]] static std::size_t index_of(FrameHeader const& header) {
+    return (header.flags & back_flag) != 0 ? 1 : 0;
+  }
+  [[nodiscard]] Part& part_of(FrameHeader const& header) { return parts_[index_of(header)]; }
   [[nodiscard]] static FrameHeader plain(FrameHeader header) {
     header.flags &= static_cast<std::uint8_t>(~back_flag);
     return header;

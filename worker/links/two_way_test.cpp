@@ -41,9 +41,12 @@ class User final : public LinkHandler {
     arrived.push_back(header.run);
     return ok();
   }
+  [[nodiscard]] bool awaits_parcel(FrameHeader const& open) const override {
+    CHECK(open.flags == 0);
+    return takes_parcels;
+  }
   bool parcel_arrives(Parcel const& parcel) override {
     CHECK((parcel.open.flags == 0 && parcel.data.flags == 0));
-    if (!takes_parcels) return false;
     parcels.push_back(parcel.open.run);
     rested_after = false;
     return true;
@@ -147,9 +150,14 @@ TEST_CASE("parcels go to the end of their own link as well") {
     for (std::uint64_t seed = 1; seed <= 50; ++seed) {  // some are cut on the way
       Connected pair({.seed = seed});
       pair.acceptor->there.takes_parcels = pair.dialer->back.takes_parcels = takes;
-      REQUIRE(pair.dialer->links.there->send_parcel(parcel_of(7)));
-      REQUIRE(pair.acceptor->links.back->send_parcel(parcel_of(7)));
+      auto const first = pair.dialer->links.there->send_parcel(parcel_of(7));
+      auto const second = pair.acceptor->links.back->send_parcel(parcel_of(7));
+      REQUIRE((first != Taken::nothing && second != Taken::nothing));
       pair.let_move();
+      // Each is told of its own, if it is told.
+      CHECK((first == Taken::whole) == pair.dialer->there.sent.empty());
+      CHECK((second == Taken::whole) == pair.acceptor->back.sent.empty());
+      CHECK((pair.dialer->back.sent.empty() && pair.acceptor->there.sent.empty()));
       auto const came = [](User const& user) { return user.parcels.size() + user.arrived.size() / 2; };
       CHECK(came(pair.acceptor->there) == 1);
       CHECK(came(pair.dialer->back) == 1);
@@ -162,8 +170,8 @@ TEST_CASE("parcels go to the end of their own link as well") {
   }
   Connected pair;
   pair.dialer->links.there->close();
-  CHECK_FALSE(pair.dialer->links.there->send_parcel(parcel_of(1)));
-  CHECK_FALSE(pair.dialer->links.back->send_parcel(parcel_of(1)));
+  CHECK(pair.dialer->links.there->send_parcel(parcel_of(1)) == Taken::nothing);
+  CHECK(pair.dialer->links.back->send_parcel(parcel_of(1)) == Taken::nothing);
 }
 
 TEST_CASE("nothing moves before both links of an end are started") {
