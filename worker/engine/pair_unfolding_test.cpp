@@ -7,9 +7,11 @@
 #include <utility>
 #include <vector>
 
+#include "collectives/algorithms/catalogue.hpp"
 #include "collectives/algorithms/representative.hpp"
 #include "tests/support/mentions.hpp"
 #include "worker/engine/testing/pair.hpp"
+#include "worker/links/errc.hpp"
 
 using namespace chorus;
 using namespace chorus::engine;
