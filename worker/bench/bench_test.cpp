@@ -41,6 +41,21 @@ TEST_CASE("tasks have whole blocks, and a barrier has one size") {
   CHECK(make_task(Op::barrier, Dtype::f32, 4096, 7, 0) == Task{Op::barrier, Dtype::u8, 7, 0});
 }
 
+TEST_CASE("ranks are bound where they share cores, or spin on one each") {
+  Options options;
+  options.link = "shm";
+  CHECK_FALSE(binds_ranks(options, 2, 4));
+  CHECK(binds_ranks(options, 4, 4));
+  CHECK(binds_ranks(options, 5, 4));
+  options.link = "tcp";
+  CHECK_FALSE(binds_ranks(options, 4, 4));
+  CHECK(binds_ranks(options, 5, 4));
+  options.bind = "none";
+  CHECK_FALSE(binds_ranks(options, 5, 4));
+  options.bind = "cores";
+  CHECK(binds_ranks(options, 2, 4));
+}
+
 TEST_CASE("orders arrive as they were given") {
   for (auto const op : all_ops) {
     auto const task = make_task(op, Dtype::bf16, 4096, 4, 3);

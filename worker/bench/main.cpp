@@ -98,8 +98,10 @@ int run(int argc, char** argv) {
       ->check(check_device);
   app.add_option("--gpu-ipc", gpu_ipc, "on GPUs: ranks read each other's vectors where they lie, or copy them: on, off")
       ->check(CLI::IsMember({"on", "off"}));
-  app.add_option("--bind", options.bind,
-                 "each rank stays on one of the cores: cores, none, or auto, with more ranks than cores")
+  app.add_option(
+         "--bind", options.bind,
+         "each rank stays on one of the cores: cores, none, or auto, with more ranks than cores, and over shared "
+         "memory with as many")
       ->check(CLI::IsMember({"auto", "cores", "none"}));
   app.add_flag("--json", options.json, "one JSON object per line; so it is, too, where the output is no terminal");
   app.add_flag("--table", table, "a table, also where the output is no terminal")->excludes("--json");

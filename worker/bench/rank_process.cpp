@@ -278,7 +278,7 @@ Result<devices::GpuUnit*> gpu_of(Options const& options, plan::Rank rank, device
 }  // namespace
 
 int run_rank(Options const& options, plan::Rank rank, LineReader orders, LineWriter answers, StartLine start_line) {
-  if (binds_ranks(options, start_line.shares_cores())) stay_on_core(rank);
+  if (binds_ranks(options, start_line.ranks(), std::thread::hardware_concurrency())) stay_on_core(rank);
   std::optional<devices::Gpus> gpus;
   Place place;
   if (options.device != "cpu") {

@@ -68,7 +68,7 @@ StartLine::~StartLine() {
 StartLine::StartLine(StartLine&& other) noexcept
     : descriptor_(std::exchange(other.descriptor_, -1)), shared_(std::exchange(other.shared_, nullptr)) {}
 
-bool StartLine::shares_cores() const { return shared_->shares_cores; }
+std::uint32_t StartLine::ranks() const { return shared_->ranks; }
 
 void StartLine::wait() {
   auto const start = shared_->starts.load(std::memory_order_acquire);

@@ -19,8 +19,7 @@ class StartLine {
   StartLine& operator=(StartLine&&) = delete;
 
   [[nodiscard]] int descriptor() const { return descriptor_; }
-  // There are more ranks than cores.
-  [[nodiscard]] bool shares_cores() const;
+  [[nodiscard]] std::uint32_t ranks() const;
 
   // Returns when every rank has called it. Blocks for ever if one has died.
   void wait();
