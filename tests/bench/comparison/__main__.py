@@ -3,7 +3,7 @@ import os
 import signal
 import sys
 
-from . import cores as core_speeds
+from . import cores as looks
 from . import launches, limits, plot, tensors
 from .options import parse
 from .processes import Failure, Workplace
@@ -53,7 +53,7 @@ class Comparison:
         pace = Pace(options.seconds, ITERATIONS, WARMUP)
         rows = []
         for row in contest(contenders, options.rounds, options.ranks, options.sizes, pace, options.timeout,
-                           lambda: core_speeds.measure(self._programs, options.timeout), progress):
+                           lambda: looks.measure(self._programs, options.timeout), progress):
             rows.append(row)
             self._report.row({"kind": "all_reduce", **row})
         found = cells(rows, options.links)
@@ -64,11 +64,13 @@ class Comparison:
         self.complete = self.complete and not remarks
         self._report.table(title, *all_reduce_table(found, systems, cores), remarks + [
             f"targets: {yes} reached, {no} not, {unknown} without a figure; ratio: the best peer's time over Chorus's, "
-            "rounds: the least and the largest ratio of one round; gloo has tcp only", core_speeds.remark(rows)])
-        alike = [cell for cell in cells(core_speeds.undisturbed(rows), options.links) if ratio(cell) is not None]
-        if alike and core_speeds.undisturbed(rows) != rows:
-            self._report.table("The same, of rounds in which all cores had their full speed",
-                               *all_reduce_table(alike, systems, cores))
+            "rounds: the least and the largest ratio of one round; gloo has tcp only", *looks.remarks(rows)])
+        for words, held in (("all cores had their full speed", looks.had_full_speed(rows)),
+                            ("the cores were close to each other", looks.were_close(rows))):
+            kept = looks.of_rounds(rows, held)
+            alike = [cell for cell in cells(kept, options.links) if ratio(cell) is not None]
+            if alike and kept != rows:
+                self._report.table(f"The same, of rounds in which {words}", *all_reduce_table(alike, systems, cores))
         self._report.picture("all_reduce.svg", plot.draw(found))
 
     def _http(self, title):

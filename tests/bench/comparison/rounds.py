@@ -1,6 +1,7 @@
 """The all_reduce contest: everybody in turn, several times, so that what disturbs the machine disturbs all of them."""
 import os
 
+from . import cores
 from .processes import Failure, run_for_json
 from .results import readable_size
 
@@ -50,9 +51,8 @@ def measure(contender, number, ranks, sizes, pace, timeout):
     return rows
 
 
-def contest(contenders, rounds, all_ranks, sizes, pace, timeout, core_speeds, progress):
-    """Yields rows, with the least and the largest speed that core_speeds() gave for any core before and after. Who could
-    not be measured at all is not asked again."""
+def contest(contenders, rounds, all_ranks, sizes, pace, timeout, look_at_cores, progress):
+    """Yields rows, with what look_at_cores() gave before and after. Who could not be measured at all is not asked again."""
     for ranks in all_ranks:
         hopeless = {}
         for number in range(rounds):
@@ -62,11 +62,11 @@ def contest(contenders, rounds, all_ranks, sizes, pace, timeout, core_speeds, pr
                     yield from (row_of(contender, number, ranks, size, missing=hopeless[key]) for size in sizes)
                     continue
                 progress(f"p = {ranks}, round {number + 1} of {rounds}: {contender.name} over {contender.link}")
-                before = core_speeds()
+                before = look_at_cores()
                 rows = measure(contender, number, ranks, sizes, pace, timeout)
-                speeds = before + core_speeds()
+                found = cores.fields(before, look_at_cores())
                 for row in rows:
-                    row.update(slowest_core=min(speeds), fastest_core=max(speeds))
+                    row.update(found)
                 if all("missing" in row for row in rows):
                     hopeless[key] = rows[-1]["missing"]
                 yield from rows

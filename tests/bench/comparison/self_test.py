@@ -84,24 +84,37 @@ class Arithmetic(unittest.TestCase):
 
 
 class Cores(unittest.TestCase):
-    def test_turns_beside_a_neighbour_are_told_from_the_others(self):
-        alone = {**row("chorus", 2), "slowest_core": 0.95, "fastest_core": 1.0}
-        beside = {**row("mpich", 8), "slowest_core": 0.55, "fastest_core": 0.98}
-        self.assertEqual(cores.had_full_speed([alone, beside]), [True, False])
-        self.assertIn("1 of 2 turns", cores.remark([alone, beside]))
+    def at(self, system, number=0, **found):
+        return {**row(system, 2, number=number), **found}
 
-    def test_rounds_count_in_which_everybody_had_full_speed(self):
-        def at(speed, system, number):
-            return {**row(system, 2, number=number), "slowest_core": speed, "fastest_core": 1.0}
-        quiet = [at(0.95, "chorus", 0), at(0.99, "mpich", 0)]
-        self.assertEqual(cores.undisturbed([*quiet, at(0.95, "chorus", 1), at(0.55, "mpich", 1)]), quiet)
+    def test_a_row_knows_both_looks(self):
+        near, far = {"turns_per_ns": [1.0, 0.9], "line_ns": 110}, {"turns_per_ns": [0.5, 1.1], "line_ns": 430}
+        self.assertEqual(cores.fields(near, far), {"slowest_core": 0.5, "fastest_core": 1.1, "nearest_ns": 110,
+                                                   "farthest_ns": 430})
+        alone = {"turns_per_ns": [1.0], "line_ns": None}
+        self.assertEqual(cores.fields(alone, alone), {"slowest_core": 1.0, "fastest_core": 1.0})
+
+    def test_turns_beside_a_neighbour_are_told_from_the_others(self):
+        rows = [self.at("chorus", slowest_core=0.95, fastest_core=1.0), self.at("mpich", slowest_core=0.55, fastest_core=0.98)]
+        self.assertEqual(cores.had_full_speed(rows), [True, False])
+        self.assertEqual(cores.remarks(rows)[0].count("1 of 2 turns"), 1)
+        self.assertEqual(len(cores.remarks(rows)), 1)
+
+    def test_turns_far_apart_are_told_from_the_others(self):
+        rows = [self.at("chorus", nearest_ns=80, farthest_ns=110), self.at("mpich", nearest_ns=110, farthest_ns=430)]
+        self.assertEqual(cores.were_close(rows), [True, False])
+        self.assertEqual(cores.remarks(rows)[1].count("1 of 2 turns"), 1)
+
+    def test_rounds_count_in_which_it_held_for_everybody(self):
+        rows = [self.at("chorus"), self.at("mpich"), self.at("chorus", 1), self.at("mpich", 1)]
+        self.assertEqual(cores.of_rounds(rows, [True, True, True, False]), rows[:2])
 
     def test_of_cores_that_differ_the_slower_one_decides(self):
-        one_of_two = {**row("chorus", 2), "slowest_core": 0.6, "fastest_core": 1.0}
-        self.assertEqual(cores.undisturbed([one_of_two]), [])
+        self.assertEqual(cores.had_full_speed([self.at("chorus", slowest_core=0.6, fastest_core=1.0)]), [False])
 
-    def test_what_was_not_measured_is_not_taken_for_full_speed(self):
-        self.assertEqual(cores.undisturbed([missing("chorus", "crashed")]), [])
+    def test_what_was_not_measured_is_not_taken_for_undisturbed(self):
+        self.assertEqual(cores.had_full_speed([missing("chorus", "crashed")]), [False])
+        self.assertEqual(cores.were_close([missing("chorus", "crashed")]), [False])
 
 
 class Targets(unittest.TestCase):
@@ -202,8 +215,8 @@ class Rounds(unittest.TestCase):
 
     def contest(self, contenders, rounds=2, timeout=5):
         asked = []
-        rows = list(contest(contenders, rounds, [2], [4, 8], Pace(0.1, 1, 1), timeout, lambda: [1.0, 0.5],
-                            asked.append))
+        look = {"turns_per_ns": [1.0, 0.5], "line_ns": 110}
+        rows = list(contest(contenders, rounds, [2], [4, 8], Pace(0.1, 1, 1), timeout, lambda: look, asked.append))
         return rows, asked
 
     def test_everybody_in_turn_and_nobody_always_first(self):
