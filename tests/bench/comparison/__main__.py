@@ -66,7 +66,7 @@ class Comparison:
             f"targets: {yes} reached, {no} not, {unknown} without a figure; ratio: the best peer's time over Chorus's, "
             "rounds: the least and the largest ratio of one round; gloo has tcp only", *looks.remarks(rows)])
         for words, held in (("all cores had their full speed", looks.had_full_speed(rows)),
-                            ("the cores were close to each other", looks.were_close(rows))):
+                            ("the cores stood as mostly to each other", looks.stood_as_mostly(rows))):
             kept = looks.of_rounds(rows, held)
             alike = [cell for cell in cells(kept, options.links) if ratio(cell) is not None]
             if alike and kept != rows:

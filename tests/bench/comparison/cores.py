@@ -2,15 +2,16 @@
 
 A core of a virtual machine is a thread of a real one, whose other thread may be somebody else's: then it does about half
 of what it does alone, for seconds or for hours. And two of them may be two threads of one core, two cores under one cache,
-or under caches of their own, between which a line takes four times as long. What is measured then says as much about the
-host as about the program, and two programs may only be held against each other where both had the same.
+or under caches of their own, between which a line takes half or four times as long; the host moves them about. What is
+measured then says as much about the host as about the program, and two programs may only be held against each other where
+both had the same.
 """
 from .processes import need_json
 
 # Below this share of the fastest that the core was seen at, it had a neighbour.
 AT_FULL_SPEED = 0.85
-# Above so many times the least that a line was seen to take between two cores, they were far apart.
-FAR = 2.5
+# Within so many times what a line mostly took between two cores, or that part of it, they stood where they mostly did.
+ELSEWHERE = 2
 
 
 def measure(programs, timeout):
@@ -27,16 +28,29 @@ def fields(before, after):
     return {**found, "nearest_ns": min(lines), "farthest_ns": max(lines)} if lines else found
 
 
+def turn(row):
+    """One row each is enough of a turn."""
+    return row["ranks"], row["round"], row["system"], row["link"]
+
+
 def had_full_speed(rows):
     """For each row whether all cores had the speed of the fastest one that was seen in any; without a speed: no."""
     fastest = max((row["fastest_core"] for row in rows if "fastest_core" in row), default=0)
     return [row.get("slowest_core", 0) >= AT_FULL_SPEED * fastest > 0 for row in rows]
 
 
-def were_close(rows):
-    """For each row whether the cores were close to each other before and after; where nobody looked: no."""
-    nearest = min((row["nearest_ns"] for row in rows if "nearest_ns" in row), default=0)
-    return ["farthest_ns" in row and row["farthest_ns"] <= FAR * nearest for row in rows]
+def line_times(rows):
+    """What a line took, before and after each turn, in order."""
+    turns = {turn(row): (row["nearest_ns"], row["farthest_ns"]) for row in rows if "nearest_ns" in row}
+    return sorted(time for looks in turns.values() for time in looks)
+
+
+def stood_as_mostly(rows):
+    """For each row whether the cores were as far from each other as mostly, before and after; where nobody looked: no."""
+    times = line_times(rows)
+    usual = times[len(times) // 2] if times else 0
+    return ["nearest_ns" in row and row["nearest_ns"] * ELSEWHERE > usual and row["farthest_ns"] < usual * ELSEWHERE
+            for row in rows]
 
 
 def of_rounds(rows, held):
@@ -49,14 +63,14 @@ def of_rounds(rows, held):
 
 
 def remarks(rows):
-    """How many of the turns had all cores at full speed, and how many close to each other."""
-    def turns(some):  # one row each is enough of a turn
-        return len({(row["ranks"], row["round"], row["system"], row["link"]) for row in some})
-    alone = [row for row, full in zip(rows, had_full_speed(rows)) if full]
-    close = [row for row, near in zip(rows, were_close(rows)) if near]
-    found = [f"all cores had their full speed before and after {turns(alone)} of {turns(rows)} turns, in the "
+    """How many of the turns had all cores at full speed, and standing where they mostly did."""
+    def turns(held):
+        return len({turn(row) for row, holds in zip(rows, held) if holds})
+    all_turns = turns([True] * len(rows))
+    found = [f"all cores had their full speed before and after {turns(had_full_speed(rows))} of {all_turns} turns, in the "
              f"others at least one had less than {AT_FULL_SPEED:.0%} of it"]
-    if any("nearest_ns" in row for row in rows):
-        found.append(f"the first two cores were close to each other before and after {turns(close)} of {turns(rows)} turns, in "
-                     f"the others a cache line took more than {FAR} times as long as in the best")
+    if times := line_times(rows):
+        found.append(f"a cache line took {times[len(times) // 2]:.0f} ns from the first core to the second and back, mostly, and "
+                     f"about that before and after {turns(stood_as_mostly(rows))} of {all_turns} turns; in the others "
+                     f"{times[0]:.0f} to {times[-1]:.0f}: then the host has the cores elsewhere")
     return found

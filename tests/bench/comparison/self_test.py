@@ -100,10 +100,13 @@ class Cores(unittest.TestCase):
         self.assertEqual(cores.remarks(rows)[0].count("1 of 2 turns"), 1)
         self.assertEqual(len(cores.remarks(rows)), 1)
 
-    def test_turns_far_apart_are_told_from_the_others(self):
-        rows = [self.at("chorus", nearest_ns=80, farthest_ns=110), self.at("mpich", nearest_ns=110, farthest_ns=430)]
-        self.assertEqual(cores.were_close(rows), [True, False])
-        self.assertEqual(cores.remarks(rows)[1].count("1 of 2 turns"), 1)
+    def test_turns_in_which_cores_stood_elsewhere_are_told_from_the_others(self):
+        def looks(number, nearest, farthest):
+            return self.at("chorus", number, nearest_ns=nearest, farthest_ns=farthest)
+        rows = [looks(0, 120, 150), looks(1, 140, 560), looks(2, 130, 140), looks(3, 55, 140), looks(4, 150, 170)]
+        self.assertEqual(cores.stood_as_mostly(rows), [True, False, True, False, True])
+        self.assertIn("3 of 5 turns", cores.remarks(rows)[1])
+        self.assertIn("55 to 560", cores.remarks(rows)[1])
 
     def test_rounds_count_in_which_it_held_for_everybody(self):
         rows = [self.at("chorus"), self.at("mpich"), self.at("chorus", 1), self.at("mpich", 1)]
@@ -114,7 +117,7 @@ class Cores(unittest.TestCase):
 
     def test_what_was_not_measured_is_not_taken_for_undisturbed(self):
         self.assertEqual(cores.had_full_speed([missing("chorus", "crashed")]), [False])
-        self.assertEqual(cores.were_close([missing("chorus", "crashed")]), [False])
+        self.assertEqual(cores.stood_as_mostly([missing("chorus", "crashed")]), [False])
 
 
 class Targets(unittest.TestCase):
