@@ -165,7 +165,7 @@ class Engine {
   // Something else happens than what it waits for, maybe to this run only. Its link has taken what it sends.
   void unfold_exchange(links::Taken taken = links::Taken::whole);
   void unfold_exchange(std::uint64_t run) {
-    if (exchange_.run != nullptr && exchange_.run->spec().run == run) unfold_exchange();
+    if (awaits_parcel(run)) unfold_exchange();
   }
   // What the run needs of its GPU; null without one. Nothing if it is not to be had: then everybody has been told.
   [[nodiscard]] std::optional<std::unique_ptr<DeviceWork>> begin_device(RunSpec const& spec, RunDone const& done);

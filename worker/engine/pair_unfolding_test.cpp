@@ -23,6 +23,19 @@ using links::FrameType;
 using links::Parcel;
 using links::Taken;
 
+namespace {
+
+FrameHeader header_of(FrameType type, std::uint64_t run, std::uint32_t length) {
+  FrameHeader header;
+  header.type = type;
+  header.run = run;
+  header.epoch = 1;
+  header.length = length;
+  return header;
+}
+
+}  // namespace
+
 TEST_CASE(
     "where the peer's frames come one by one, where it was faster, and where the link is slow, it is as any other") {
   for (int const how : {0, 1, 2}) {
@@ -107,23 +120,15 @@ TEST_CASE("what the link brings behind the message meets a run that has ended") 
   auto const parcel = pair.parcel(2);
   REQUIRE(pair.in->takes_in(parcel));
   CHECK_FALSE(pair.has_ended());
-  auto const header_of = [](FrameType type, std::uint32_t length) {
-    FrameHeader header;
-    header.type = type;
-    header.run = 2;
-    header.epoch = 1;
-    header.length = length;
-    return header;
-  };
   SUBCASE("an abort, which comes too late") {
     links::VerdictBytes bytes;
     auto const length = links::encode({pair.spec().token, links::VerdictCode::aborted, {1}, "enough"}, bytes);
-    pair.in->bring(header_of(FrameType::abort, length), {bytes.begin(), bytes.begin() + length});
+    pair.in->bring(header_of(FrameType::abort, 2, length), {bytes.begin(), bytes.begin() + length});
   }
   SUBCASE("a question") {
     Bytes bytes(sizeof(links::Ask));
     auto const length = links::encode(links::Ask{pair.spec().token}, bytes);
-    pair.in->bring(header_of(FrameType::ask, length), bytes);
+    pair.in->bring(header_of(FrameType::ask, 2, length), bytes);
     pair.in->rest();
     REQUIRE(pair.in->count(FrameType::tell) == 1);
     CHECK(links::decode_tell(pair.in->frames.back().payload)->head.doing == links::Doing::ended);
@@ -232,12 +237,7 @@ TEST_CASE("who was stopped, and is asked before its clock is looked at, accuses 
   pair.pass(300ms);
   pair.pass_unnoticed(6s);
   Bytes bytes(sizeof(links::Ask));
-  FrameHeader header;
-  header.type = FrameType::ask;
-  header.run = 2;
-  header.epoch = 1;
-  header.length = links::encode(links::Ask{pair.spec().token}, bytes);
-  pair.in->bring(header, bytes);
+  pair.in->bring(header_of(FrameType::ask, 2, links::encode(links::Ask{pair.spec().token}, bytes)), bytes);
   pair.in->rest();
   REQUIRE(pair.in->count(FrameType::tell) == 1);
   CHECK(links::decode_tell(pair.in->frames.back().payload)->head.suspicion == links::Suspicion::nobody);
@@ -265,19 +265,12 @@ TEST_CASE("whatever ends any other run ends this one, with the same words") {
   };
   auto const abort_by_peer = [](Pair& pair, std::uint64_t run) {
     links::VerdictBytes bytes;
-    FrameHeader header;
-    header.type = FrameType::abort;
-    header.run = run;
-    header.epoch = 1;
-    header.length = links::encode({pair.spec().token, links::VerdictCode::aborted, {1}, "enough"}, bytes);
-    pair.out->bring(header, {bytes.begin(), bytes.begin() + header.length});
+    auto const length = links::encode({pair.spec().token, links::VerdictCode::aborted, {1}, "enough"}, bytes);
+    pair.out->bring(header_of(FrameType::abort, run, length), {bytes.begin(), bytes.begin() + length});
     pair.out->rest();
   };
   auto const grant_by_peer = [](Pair& pair, std::uint64_t run) {
-    FrameHeader header;
-    header.type = FrameType::grant;
-    header.run = run;
-    header.epoch = 1;
+    auto header = header_of(FrameType::grant, run, 0);
     header.offset = 12;
     auto const why = pair.out->handler->frame_arrives(header);
     REQUIRE(why.has_error());

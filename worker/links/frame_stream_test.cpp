@@ -38,8 +38,7 @@ class Recorder final : public LinkHandler {
   std::uint64_t refuse_run = 0;
   std::string corruption;
   bool takes_parcels = false;
-  std::vector<std::uint64_t> parcels;        // runs
-  mutable std::vector<std::uint64_t> asked;  // about which runs
+  std::vector<std::uint64_t> parcels;  // runs
 
   bool next_frame(OutFrame& frame) override {
     if (given == to_send.size()) return false;
@@ -53,10 +52,7 @@ class Recorder final : public LinkHandler {
     arrived.push_back({header, {}});
     return ok();
   }
-  [[nodiscard]] bool awaits_parcel(FrameHeader const& open) const override {
-    asked.push_back(open.run);
-    return takes_parcels;
-  }
+  [[nodiscard]] bool awaits_parcel(FrameHeader const&) const override { return takes_parcels; }
   bool parcel_arrives(Parcel const& parcel) override {
     parcels.push_back(parcel.open.run);
     arrived.push_back({parcel.open, {parcel.opening.begin(), parcel.opening.end()}});
