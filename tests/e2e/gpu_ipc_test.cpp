@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "tests/support/cluster.hpp"
+#include "tests/support/gpu_programs.hpp"
 
 using namespace chorus::testing;
 
@@ -13,8 +14,8 @@ char const* const peer_bytes = R"(chorus_gpu_copied_bytes_total{device="cuda:0",
 // Two workers with tensors "grad" on the GPU, all 1 and all 2.
 struct Host {
   explicit Host(std::vector<std::string> const& flags_of_second = {}) : cluster(0) {
-    cluster.add_worker("w0", "host=h0", {}, "worker_on_double");
-    cluster.add_worker("w1", "host=h0", flags_of_second, "worker_on_double");
+    cluster.add_worker("w0", "host=h0", {}, gpu_worker());
+    cluster.add_worker("w1", "host=h0", flags_of_second, gpu_worker());
     cluster.make_group("g");
     put(0, 1);
     put(1, 2);
@@ -69,7 +70,7 @@ TEST_CASE("a worker that dies gives way to another one, whose memory is read whe
   Host host;
   host.check_sum(3);
   host.cluster.kill_worker(1);
-  host.cluster.add_worker("w2", "host=h0", {}, "worker_on_double");
+  host.cluster.add_worker("w2", "host=h0", {}, gpu_worker());
   host.put(2, 4);
   host.cluster.make_group("g2", {"w0", "w2"});
   auto const collective = host.cluster.run({{"group", "g2"}, {"op", "all_reduce"}, {"tensor", "grad"}});

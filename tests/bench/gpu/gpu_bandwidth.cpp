@@ -3,6 +3,7 @@
 //
 //   gpu_bandwidth               every figure below
 //   gpu_bandwidth --open UUID HANDLE BYTES FIRST   (itself, as the other process of the last figure)
+//   gpu_bandwidth --lose        has a kernel read where there is no memory: what is said then, and from then on
 #include <algorithm>
 #include <charconv>
 #include <chrono>
@@ -99,6 +100,56 @@ void measure(GpuUnit& unit) {
     }
 }
 
+// The copy engines alone: pieces of pinned memory in turn, in, out, and both at the same time.
+void measure_copies(GpuUnit& unit) {
+  constexpr std::uint64_t total = 1 << 30;
+  std::vector<PinnedSlot> slots;
+  for (int i = 0; i < 16; ++i) slots.push_back(unit.pinned().take().value());
+  auto const in_memory = unit.acquire(shard_bytes).value(), out_memory = unit.acquire(shard_bytes).value();
+  auto const session = unit.gpu().session().value();
+  auto const queue = [&](Lane lane, std::uint64_t at, std::uint64_t piece) {
+    auto const pieces_of_slot = PinnedPool::slot_bytes / piece;
+    auto const n = at / piece;
+    auto const half = slots.size() / 2;
+    auto* const pinned =
+        slots[n / pieces_of_slot % half + (lane == Lane::out ? half : 0)].bytes().data() + n % pieces_of_slot * piece;
+    if (lane == Lane::in) return session->copy(lane, in_memory->bytes().data() + at % shard_bytes, pinned, piece);
+    return session->copy(lane, pinned, out_memory->bytes().data() + at % shard_bytes, piece);
+  };
+  struct Kind {
+    char const* name;
+    std::vector<Lane> lanes;
+  };
+  for (auto const& [name, lanes] :
+       {Kind{"in", {Lane::in}}, Kind{"out", {Lane::out}}, Kind{"both", {Lane::in, Lane::out}}})
+    for (std::uint64_t const piece : {64 << 10, 256 << 10, 1 << 20}) {
+      std::vector<double> took;
+      for (int round = 0; round < 5; ++round) {
+        auto const begin = std::chrono::steady_clock::now();
+        for (std::uint64_t at = 0; at < total; at += piece)
+          for (auto const lane : lanes) queue(lane, at, piece).value();
+        for (auto const lane : lanes)
+          if (!wait_for(*session, session->mark(lane).value(), begin + std::chrono::seconds(30)).value()) std::exit(1);
+        took.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+      }
+      std::sort(took.begin(), took.end());
+      std::printf("{\"figure\":\"pinned\",\"direction\":\"%s\",\"piece\":%llu,\"GBps_each_way\":%.2f}\n", name,
+                  static_cast<unsigned long long>(piece), total / took[took.size() / 2] / 1e9);
+    }
+}
+
+// A kernel reads where there is nothing. The context is lost with that, so this is all that the process does.
+int lose(GpuUnit& unit) {
+  auto const memory = unit.acquire(4096).value();
+  auto* const destination = memory->bytes().data();
+  auto* const nowhere = reinterpret_cast<std::byte const*>(std::uintptr_t{1} << 20);
+  auto const failed = unit.fold(ReduceOp::sum, Dtype::f32, {&nowhere, 1, &destination, 1, 1024, false});
+  auto const after = unit.upload(destination, std::vector<std::byte>(64));
+  std::printf("{\"figure\":\"lost\",\"is_lost\":%s,\"why\":\"%s\",\"after\":\"%s\"}\n", unit.lost() ? "true" : "false",
+              failed ? "" : failed.error().detail.c_str(), after ? "" : after.error().detail.c_str());
+  return unit.lost() && !after ? 0 : 1;
+}
+
 // Another process maps the arena and looks at its first byte.
 bool share(GpuUnit& unit, char const* self) {
   auto const arena = unit.arena().value();
@@ -157,11 +208,13 @@ int main(int argc, char** argv) {
     std::printf("skipped: %s\n", gpus.why_none().c_str());
     return 77;
   }
+  if (argc == 2 && std::string_view(argv[1]) == "--lose") return lose(gpus[0]);
   if (argc == 6 && std::string_view(argv[1]) == "--open") return open_shared(gpus, argv);
   bool good = true;
   for (std::size_t i = 0; i < gpus.size(); ++i) {
     measure(gpus[i]);
     measure_step(gpus[i]);
+    measure_copies(gpus[i]);
     good = share(gpus[i], argv[0]) && good;
   }
   return good ? 0 : 1;

@@ -14,7 +14,7 @@
 namespace chorus::devices {
 namespace {
 
-constexpr unsigned blocks_per_multiprocessor = 8;
+constexpr unsigned blocks_per_multiprocessor = 8;  // of a step
 // Marks of a lane that have a place of their own. An older one is answered for by the one that took its place, which
 // comes later.
 constexpr std::size_t marks_kept = 64;
@@ -124,7 +124,7 @@ class CudaSession final : public GpuSession {
     arguments.wide_source = how.wide_source;
     arguments.wide_results = how.wide_results;
     auto const result = cuda::launch_fold(static_cast<std::uint8_t>(op), static_cast<std::uint8_t>(dtype), arguments,
-                                          info_.multiprocessors * blocks_per_multiprocessor, of(Lane::compute).stream);
+                                          of(Lane::compute).stream);
     if (result == -1)
       return Error(GpuErrc::failed,
                    std::string(name(op)) + " of " + std::string(name(dtype)) + " is not in this build");

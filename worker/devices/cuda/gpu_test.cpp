@@ -308,6 +308,14 @@ TEST_CASE("what one process shares another one maps, and a handle is held agains
   neighbour.close(mapped);
 }
 
+TEST_CASE("a handle of memory that was freed is of no memory") {
+  GpuDouble gpu(0), neighbour(0);
+  auto* const memory = gpu.allocate(4096).value();
+  auto const handle = gpu.share(memory).value();
+  gpu.free(memory);
+  CHECK(neighbour.open(handle, 4096).error().code == GpuErrc::bad_handle);
+}
+
 TEST_CASE("a GPU that is lost stays lost, and says so") {
   auto owned = std::make_unique<GpuDouble>();
   auto& gpu = *owned;

@@ -22,13 +22,14 @@ struct FoldArguments {
   std::uint32_t divisor;            // of avg
   bool wide_source;                 // f16, bf16: the first source is f32
   bool wide_results;                // f16, bf16: the destinations are f32
+  bool is_plain;                    // set by launch_fold: nothing is wide, and all begins at multiples of 16 bytes
 };
 
-// Queues the pass on a stream of the current device, on at most `blocks_max` blocks. `op` and `dtype` are the numbers
-// of ReduceOp and Dtype. Gives a cudaError_t; -1 where there is no such reduction.
-int launch_fold(std::uint8_t op, std::uint8_t dtype, FoldArguments const& arguments, unsigned blocks_max, void* stream);
+// Queues the pass on a stream of the current device. `op` and `dtype` are the numbers of ReduceOp and Dtype. Gives a
+// cudaError_t; -1 where there is no such reduction.
+int launch_fold(std::uint8_t op, std::uint8_t dtype, FoldArguments const& arguments, void* stream);
 
-// The same of a step; -1 where there is none of that dtype.
+// The same of a step, on at most `blocks_max` blocks; -1 where there is none of that dtype.
 int launch_step(StepOrder const& order, unsigned blocks_max, void* stream);
 
 }  // namespace chorus::devices::cuda

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <cstring>
 #include <memory>
 #include <mutex>
@@ -300,4 +301,65 @@ TEST_CASE("sets of GPUs have communicators of their own, up to a bound") {
     CHECK(worker.nccl.ready(two) == (gpus < NcclTeams::teams_max));
   }
   CHECK(library.open_communicators() == 2 * NcclTeams::teams_max);
+}
+
+TEST_CASE("the host's own NCCL sums and spreads on the host's own GPUs") {
+  auto const library = NcclLibrary::load();
+  Gpus const gpus(find_gpus(), {.arena_bytes = 64 << 20});
+  if (library.has_error() || gpus.size() == 0) {
+    std::printf("skipped: %s\n", gpus.size() == 0 ? gpus.why_none().c_str() : library.error().detail.c_str());
+    return;
+  }
+  MESSAGE("NCCL " << (*library)->version() << " on " << gpus.size() << " GPUs");
+  Said said;
+  NcclTeams nccl(*library, [&said](std::string const& line, bool) {
+    std::scoped_lock lock(said.mutex);
+    said.lines += line + "\n";
+  });
+  std::vector<GpuUnit*> units;
+  std::vector<std::shared_ptr<GpuMemory>> memory;
+  std::vector<Placed> tensors;
+  for (std::size_t n = 0; n < gpus.size(); ++n) {
+    units.push_back(&gpus[n]);
+    memory.push_back(gpus[n].acquire(size).value());
+    tensors.push_back({&gpus[n], memory.back()->bytes().data()});
+  }
+  static_cast<void>(nccl.ready(units));
+  REQUIRE(nccl.settled(std::chrono::steady_clock::now() + std::chrono::seconds(60)));
+  REQUIRE_MESSAGE(nccl.ready(units), said.lines);
+  auto const room = gpus[0].acquire(size).value();
+  Placed const result{&gpus[0], room->bytes().data()};
+  for (auto const dtype : all_dtypes)
+    for (auto const op : all_reduce_ops) {
+      if (!NcclTeams::has(op, dtype)) continue;
+      // Ones of the dtype: product, least and greatest are one, and the sum counts the GPUs.
+      auto const elements = size / element_bytes(dtype);
+      auto const of = [&](unsigned value) {
+        Bytes bytes(size);
+        for (std::uint64_t i = 0; i < elements; ++i) {
+          auto* const at = bytes.data() + i * element_bytes(dtype);
+          if (dtype == Dtype::f32)
+            *reinterpret_cast<float*>(at) = static_cast<float>(value);
+          else if (dtype == Dtype::f64)
+            *reinterpret_cast<double*>(at) = value;
+          else
+            *at = static_cast<std::byte>(value);
+        }
+        return bytes;
+      };
+      for (std::size_t n = 0; n < units.size(); ++n) REQUIRE(units[n]->upload(tensors[n].data, of(1)).has_value());
+      auto const summed = nccl.reduce(op, dtype, tensors, result, elements);
+      REQUIRE_MESSAGE(summed.has_value(), summed.error().detail);
+      Bytes found(size);
+      REQUIRE(gpus[0].download(found, result.data).has_value());
+      CHECK((found == of(op == ReduceOp::sum ? static_cast<unsigned>(units.size()) : 1)));
+    }
+  auto const sent = random_floats(count, 9);
+  REQUIRE(gpus[0].upload(result.data, sent).has_value());
+  REQUIRE(nccl.broadcast(result, tensors, size).has_value());
+  for (std::size_t n = 0; n < units.size(); ++n) {
+    Bytes found(size);
+    REQUIRE(units[n]->download(found, tensors[n].data).has_value());
+    CHECK((found == sent));
+  }
 }

@@ -28,9 +28,14 @@ struct Shared {
   std::int64_t file = -1;
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
+  std::uint64_t uses_at = 0;  // in the file
 };
 constexpr std::uint64_t shared_magic = 0x656c62756f642121;
 static_assert(sizeof(Shared) <= sizeof(IpcHandle));
+
+// Behind the memory: how much of it begins at a place and is given out, which other processes see.
+constexpr std::uint64_t uses_bytes = page;
+std::uint64_t place_of(std::uint64_t offset) { return offset / page % (uses_bytes / sizeof(std::uint64_t)); }
 
 std::uint64_t rounded(std::uint64_t bytes) { return (bytes + page - 1) / page * page; }
 
@@ -202,13 +207,15 @@ GpuDouble::GpuDouble(std::uint32_t index, std::uint64_t memory_bytes, std::uint6
   info_.memory_bytes = rounded(memory_bytes);
   info_.multiprocessors = 1;
   file_ = memfd_create("gpu-double", MFD_CLOEXEC);
-  if (file_ < 0 || ftruncate(file_, static_cast<off_t>(info_.memory_bytes)) != 0)
+  if (file_ < 0 || ftruncate(file_, static_cast<off_t>(info_.memory_bytes + uses_bytes)) != 0)
     throw std::runtime_error("no memory for a double");
   own_ = map(file_, 0, info_.memory_bytes);
+  uses_ = map(file_, info_.memory_bytes, uses_bytes);
 }
 
 GpuDouble::~GpuDouble() {
   unmap(own_);
+  unmap(uses_);
   ::close(file_);
 }
 
@@ -217,6 +224,10 @@ GpuDouble::Window GpuDouble::map(int file, std::uint64_t offset, std::uint64_t b
   auto* const shown = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (real == MAP_FAILED || shown == MAP_FAILED) throw std::runtime_error("a double cannot be mapped");
   return {static_cast<std::byte*>(shown), static_cast<std::byte*>(real), bytes};
+}
+
+std::uint64_t& GpuDouble::uses(Window const& places, std::uint64_t offset) {
+  return reinterpret_cast<std::uint64_t*>(places.real)[place_of(offset)];
 }
 
 void GpuDouble::unmap(Window const& window) {
@@ -278,6 +289,7 @@ Result<std::byte*> GpuDouble::allocate(std::uint64_t bytes) {
     return Error(GpuErrc::out_of_memory, "cuda:" + std::to_string(info_.index) + ": no room for " +
                                              std::to_string(bytes) + " bytes in the double");
   used_.emplace(at, size);
+  ++uses(uses_, at);
   ++allocations_;
   std::memset(own_.real + at, poison, size);
   return own_.shown + at;
@@ -288,6 +300,7 @@ void GpuDouble::free(std::byte* memory) {
   auto const used = used_.find(static_cast<std::uint64_t>(memory - own_.shown));
   if (used == used_.end()) throw std::logic_error("freed what was not allocated");
   std::memset(own_.real + used->first, poison, used->second);
+  --uses(uses_, used->first);
   used_.erase(used);
 }
 
@@ -310,7 +323,7 @@ Result<IpcHandle> GpuDouble::share(std::byte* memory) {
   std::scoped_lock lock(mutex_);
   auto const used = used_.find(static_cast<std::uint64_t>(memory - own_.shown));
   if (used == used_.end()) return Error(GpuErrc::failed, "shares what was not allocated");
-  Shared const shared{shared_magic, getpid(), file_, used->first, used->second};
+  Shared const shared{shared_magic, getpid(), file_, used->first, used->second, info_.memory_bytes};
   IpcHandle handle{};
   std::memcpy(handle.data(), &shared, sizeof shared);
   return handle;
@@ -330,8 +343,12 @@ Result<std::byte*> GpuDouble::open(IpcHandle const& handle, std::uint64_t bytes)
   auto const path = "/proc/" + std::to_string(shared.process) + "/fd/" + std::to_string(shared.file);
   auto const file = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
   if (file < 0) return refuse("its owner has gone");
-  auto const window = map(file, shared.offset, shared.bytes);
+  auto const theirs = map(file, shared.uses_at, uses_bytes);
+  bool const is_there = uses(theirs, shared.offset) != 0;
+  unmap(theirs);
+  auto const window = is_there ? map(file, shared.offset, shared.bytes) : Window();
   ::close(file);
+  if (!is_there) return refuse("the memory of the handle was freed");
   std::scoped_lock lock(mutex_);
   opened_.emplace(window.shown, window);
   return window.shown;

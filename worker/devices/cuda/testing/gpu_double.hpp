@@ -73,12 +73,14 @@ class GpuDouble final : public Gpu {
   };
   [[nodiscard]] Window map(int file, std::uint64_t offset, std::uint64_t bytes) const;
   static void unmap(Window const& window);
+  static std::uint64_t& uses(Window const& places, std::uint64_t offset);
   [[nodiscard]] Status work();  // counts one operation, which may fail
   [[nodiscard]] std::byte* real(std::byte const* shown, std::uint64_t bytes) const;
 
   GpuInfo info_;
   int file_ = -1;
   Window own_;
+  Window uses_;  // what is given out, by place
   bool shares_ = true;
   std::string why_not_open_;
   GpuErrc how_not_open_ = GpuErrc::bad_handle;
