@@ -1,6 +1,7 @@
 #include "worker/engine/connection.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "worker/engine/engine.hpp"
@@ -60,6 +61,14 @@ void Connection::send_borrow(std::uint64_t run, std::uint32_t epoch, links::Borr
 
 void Connection::send_returned(std::uint64_t run, std::uint32_t epoch) {
   queue(links::FrameType::returned, run, epoch).header.length = 0;
+}
+
+void Connection::send_room(links::FrameHeader const& header, links::Place const& place) {
+  auto& queued = queue(links::FrameType::room, header.run, header.epoch);
+  queued.header.message = header.message;
+  queued.header.offset = header.offset;
+  queued.header.length = sizeof place;
+  std::memcpy(queued.bytes.data(), &place, sizeof place);
 }
 
 void Connection::depends(std::uint64_t run) {

@@ -50,6 +50,7 @@ class Connection : public links::LinkHandler {
   void send_verdict(links::FrameType type, std::uint64_t run, std::uint32_t epoch, links::Verdict const& verdict);
   void send_borrow(std::uint64_t run, std::uint32_t epoch, links::Borrow const& borrow);
   void send_returned(std::uint64_t run, std::uint32_t epoch);
+  void send_room(links::FrameHeader const& header, links::Place const& place);
 
   // The run has no channel on this link, and asks its peer all the same: if the link ends it is told.
   void depends(std::uint64_t run);

@@ -175,6 +175,8 @@ class Engine {
   void give_back_borrowed(Run& run);
   // The memory that an open lends, and what the peer is told of it; null: what it lies in is not to be read here.
   [[nodiscard]] Borrowed borrow(Run const& run, Identity const& peer, links::Lend const& lend, links::Borrow& told);
+  // The peer of one of the run's channels has said whether it borrows, or is not asked.
+  void decide(std::uint64_t run);
   bool poll_unrested();
   // Before anything that was read in place counts.
   void look_for_standstill();

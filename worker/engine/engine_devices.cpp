@@ -101,6 +101,10 @@ Borrowed Engine::borrow(Run const& run, Identity const& peer, links::Lend const&
   return std::move(found.arena);
 }
 
+void Engine::decide(std::uint64_t run) {
+  for (auto& inlet : inlets_) inlet->decide(run);
+}
+
 // A device that has not come to rest for so long is lost; the run ends, and what it may still write to is kept.
 bool Engine::poll_unrested() {
   auto const now = surroundings_.now();

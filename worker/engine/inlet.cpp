@@ -46,6 +46,7 @@ void Inlet::schedule(ReceiveChannel& channel) {
 void Inlet::remove(ReceiveChannel& channel) {
   channel.inlet = nullptr;
   std::erase(channels_, &channel);
+  std::erase_if(undecided_, [&channel](Undecided const& each) { return each.channel == &channel; });
   scheduled_.remove(channel);
   if (sink_ == Sink::channel && channel_ == &channel) sink_ = Sink::nowhere;
   if (auto const early = find_early(channel.run()); early != early_.size()) forget_early(early);
@@ -124,6 +125,9 @@ Status Inlet::frame_arrives(FrameHeader const& header) {
   taken_ = false;
   frame_moved();
   switch (header.type) {
+    case FrameType::wrote:
+      if (!may_lend()) return bad("wrote frame on a link that lends no memory of a GPU");
+      return written_arrived(header);
     case FrameType::open:
     case FrameType::lies:
       if ((header.flags != 0 || header.type == FrameType::lies) && !may_lend())
@@ -140,6 +144,7 @@ Status Inlet::frame_arrives(FrameHeader const& header) {
     case FrameType::borrow:
     case FrameType::read:
     case FrameType::returned:
+    case FrameType::room:
       return bad(std::string(name(header.type)) + " frame from the sending side");
     case FrameType::data:
       break;
@@ -296,24 +301,21 @@ Status Inlet::answer_open(Run& run, links::DecodedOpen const& decoded, std::uint
     if (answer.fails_the_run) engine_.fail_run(id, answer.refusal);
     return ok();
   }
-  Borrowed borrowed;
-  if (decoded.lend) {
-    links::Borrow told;
-    borrowed = engine_.borrow(run, peer(), *decoded.lend, told);
-    send_borrow(id, epoch, told);
-  }
   answer.channel->inlet = this;
   answer.channel->inlet_number = number_;
   channels_.push_back(answer.channel);
-  answer.channel->opened(std::move(borrowed));
-  if (auto failure = run.device_failure()) {
-    engine_.fail_run(id, std::move(*failure));
-    return ok();
-  }
-  if (answer.channel->has_word()) schedule(*answer.channel);
-  engine_.heard(id, answer.channel->peer());
-  engine_.touch(id);
+  if (decoded.lend) return answer_lend(run, *answer.channel, *decoded.lend);
+  answer.channel->opened(nullptr);
+  was_opened(run, *answer.channel);
   return ok();
+}
+
+void Inlet::was_opened(Run& run, ReceiveChannel& channel) {
+  auto const id = run.spec().run;
+  if (auto failure = run.device_failure()) return engine_.fail_run(id, std::move(*failure));
+  if (channel.has_word()) schedule(channel);
+  engine_.heard(id, channel.peer());
+  engine_.touch(id);
 }
 
 void Inlet::abort_arrived(links::Verdict const& verdict) {
@@ -340,6 +342,7 @@ void Inlet::abort_arrived(links::Verdict const& verdict) {
 void Inlet::lost(Error const& why) {
   auto const channels = std::move(channels_);
   channels_.clear();
+  undecided_.clear();
   sink_ = Sink::nowhere;
   early_.clear();
   if (!is_beside()) engine_.borrowed_arenas_.forget(peer());

@@ -38,6 +38,8 @@ class Inlet final : public Connection {
   void remove(ReceiveChannel& channel);
   // The channel has words for the peer.
   void schedule(ReceiveChannel& channel);
+  // Answers what was left undecided of the run, if that can be decided now.
+  void decide(std::uint64_t run);
 
   bool next_frame(links::OutFrame& frame) override;
   void frame_sent(links::FrameHeader const& header) override;
@@ -67,7 +69,10 @@ class Inlet final : public Connection {
   Status bad(std::string why);
   Status open_arrived();
   Status answer_open(Run& run, links::DecodedOpen const& decoded, std::uint32_t epoch);
+  Status answer_lend(Run& run, ReceiveChannel& channel, links::Lend const& lend);
+  void was_opened(Run& run, ReceiveChannel& channel);
   Status place_arrived();
+  Status written_arrived(links::FrameHeader const& header);
   Status keep_early(links::DecodedOpen const& decoded);
   Status data_arrives(links::FrameHeader const& header);
   Status data_arrives_early(Early& early, links::FrameHeader const& header);
@@ -84,6 +89,12 @@ class Inlet final : public Connection {
 
   std::uint64_t const number_;
   std::vector<ReceiveChannel*> channels_;
+  // Those of which it is not known yet how their messages are taken.
+  struct Undecided {
+    ReceiveChannel* channel = nullptr;
+    links::Lend lend;
+  };
+  std::vector<Undecided> undecided_;
   OnceQueue<ReceiveChannel> scheduled_;
   std::vector<std::unique_ptr<Early>> early_;
   std::vector<std::uint64_t> refused_;  // runs whose opens were refused: their data is dropped; the latest few

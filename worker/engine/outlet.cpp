@@ -75,6 +75,7 @@ void Outlet::frame_sent(FrameHeader const& header) {
   CHORUS_ASSERT(channel != nullptr, "frames of a run that ended were released");
   channel->frame_sent(header);
   if (channel->has_frame()) schedule(*channel);
+  if (header.type == FrameType::open && may_lend()) engine_.decide(header.run);
   engine_.touch(header.run);
 }
 
@@ -87,6 +88,7 @@ Status Outlet::frame_arrives(FrameHeader const& header) {
     case FrameType::open:
     case FrameType::data:
     case FrameType::lies:
+    case FrameType::wrote:
       return bad(std::string(name(header.type)) + " frame from the receiving side");
     case FrameType::abort:
     case FrameType::refuse:
@@ -97,6 +99,7 @@ Status Outlet::frame_arrives(FrameHeader const& header) {
     case FrameType::borrow:
     case FrameType::read:
     case FrameType::returned:
+    case FrameType::room:
       if (!may_lend()) return bad(std::string(name(header.type)) + " frame on a link that lends nothing");
       if (header.type == FrameType::read) return read_arrived(header);
       if (header.type == FrameType::returned) return returned_arrived(header);
@@ -118,6 +121,7 @@ Status Outlet::payload_arrived(std::size_t bytes) {
   if (!collected(bytes)) return ok();
   auto const type = control_header().type;
   if (type == FrameType::borrow) return borrow_arrived();
+  if (type == FrameType::room) return room_arrived();
   return type == FrameType::ask || type == FrameType::tell ? inquiry_arrived() : verdict_arrived();
 }
 

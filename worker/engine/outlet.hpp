@@ -53,6 +53,7 @@ class Outlet final : public Connection {
   Status verdict_arrived();
   Status borrow_arrived();
   Status read_arrived(links::FrameHeader const& header);
+  Status room_arrived();
   Status returned_arrived(links::FrameHeader const& header);
   // A word about a run that has no channel here.
   [[nodiscard]] Status belated(links::FrameHeader const& header) const;

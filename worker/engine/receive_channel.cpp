@@ -51,7 +51,10 @@ void ReceiveChannel::grant(std::uint32_t m, std::uint64_t up_to) {
   queue_.push(m);
 }
 
-void ReceiveChannel::opened(Borrowed) { opened_ = true; }
+void ReceiveChannel::opened(Borrowed) {
+  opened_ = true;
+  why_no_data_ = nullptr;
+}
 
 bool ReceiveChannel::next_word(FrameHeader& header) {
   if (queue_.empty()) return has_read_ && next_read(header);
@@ -107,6 +110,11 @@ void ReceiveChannel::count(std::uint64_t bytes, bool completes_message) {
 Status ReceiveChannel::lies(FrameHeader const& header, links::Place const&) {
   return Error(links::LinkErrc::bad_frame,
                "memory of message " + std::to_string(header.message) + ": nothing was borrowed");
+}
+
+Status ReceiveChannel::wrote(FrameHeader const& header) {
+  return Error(links::LinkErrc::bad_frame,
+               "message " + std::to_string(header.message) + " was written, though there was no room for it");
 }
 
 bool ReceiveChannel::waits_for_peer() const {

@@ -46,6 +46,14 @@ class ReceiveChannel {
 
   // The peer agrees. It lends this memory, where its messages are to be read; null: they come in data frames.
   virtual void opened(Borrowed lent);
+  // The peer agrees, and is to be told later how its messages are taken: until then it sends none.
+  void holds_open() { takes_no_data("its open was not answered yet"); }
+  // The peer's GPU may write the messages where they are to lie, as they lie in one arena and are changed by nothing.
+  [[nodiscard]] virtual bool may_be_written() const { return false; }
+  // Instead of opened(): it does.
+  virtual void opened_to_writes() {}
+  // So far it has. Errors: LinkErrc::bad_frame with what is wrong.
+  [[nodiscard]] virtual Status wrote(links::FrameHeader const& header);
   [[nodiscard]] virtual bool reads_in_place() const { return false; }
   [[nodiscard]] bool is_opened() const { return opened_; }
   [[nodiscard]] bool finished() const { return opened_ && unreceived_ == 0; }

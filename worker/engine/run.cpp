@@ -132,6 +132,8 @@ void Run::prepare_channels() {
       auto const digest = sized(channel.receive_digest, receives, state_.board);
       receives_.push_back(receive_channel(c, std::move(receives), digest));
     }
+    if (device_ && channel.sends != 0 && channel.receives != 0)
+      static_cast<GpuSendChannel&>(*sends_.back()).goes_with(static_cast<GpuReceiveChannel const&>(*receives_.back()));
   }
 }
 
@@ -351,6 +353,14 @@ bool Run::has_back_what_it_lent(TimePoint now) const {
     auto const loan = channel->loan();
     return loan == nullptr || loan->is_back(now);
   });
+}
+
+std::optional<bool> Run::may_be_written(ReceiveChannel const& channel, links::Lend const& lend) const {
+  bool const may_be = spec_.gpu != nullptr && lend.writes == 1 &&
+                      links::uuid_of(lend) == spec_.gpu->gpu().info().uuid && channel.peer() < spec_.program->rank &&
+                      channel.may_be_written();
+  auto const back = std::ranges::find(sends_, channel.peer(), [](auto const& send) { return send->peer(); });
+  return may_be && back != sends_.end() ? (*back)->is_borrowed() : false;
 }
 
 bool Run::reads_in_place() const {

@@ -127,6 +127,9 @@ class Run {
   [[nodiscard]] bool has_back_what_it_lent(TimePoint now) const;
   // Memory of peers.
   [[nodiscard]] bool reads_in_place() const;
+  // Whether the peer is to write what it lends to where the channel has it; nothing: it has not said yet whether it
+  // can.
+  [[nodiscard]] std::optional<bool> may_be_written(ReceiveChannel const& channel, links::Lend const& lend) const;
 
   // Calls `done`. Nothing of the run is used afterwards, and its memory may be gone, where device and peers rest; where
   // they have not come to rest for so long that the device counts as lost, what they may still use stays with the run.

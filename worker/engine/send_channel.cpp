@@ -98,6 +98,8 @@ void SendChannel::frame_sent(FrameHeader const& header) {
   }
   --in_flight_;
   if (header.type == FrameType::lies) return;
+  if (header.type == FrameType::wrote)
+    return handed_over(header.message, header.offset - state_.board.done(messages_[header.message].instruction));
   payload_sent(header);
   handed_over(header.message, header.length);
 }
@@ -114,6 +116,11 @@ Status SendChannel::borrowed(links::Way) { return Error(links::LinkErrc::bad_fra
 Status SendChannel::was_read(FrameHeader const& header) {
   return Error(links::LinkErrc::bad_frame,
                "message " + std::to_string(header.message) + " was read, though nothing was lent");
+}
+
+Status SendChannel::has_room(FrameHeader const& header, links::Place const&) {
+  return Error(links::LinkErrc::bad_frame,
+               "room for message " + std::to_string(header.message) + ", which is not written there");
 }
 
 Status SendChannel::granted(FrameHeader const& header) {

@@ -57,14 +57,18 @@ class SendChannel {
   void let_open() { holds_open_ = false; }
   void frame_sent(links::FrameHeader const& header);
   // Errors: LinkErrc::bad_frame for a grant that cannot be.
-  [[nodiscard]] Status granted(links::FrameHeader const& header);
+  [[nodiscard]] virtual Status granted(links::FrameHeader const& header);
 
   // What becomes of memory that the open lends; none is, unless the derived class says so. Errors: LinkErrc::bad_frame
   // for what cannot be.
   [[nodiscard]] virtual Status borrowed(links::Way way);
   [[nodiscard]] virtual Status was_read(links::FrameHeader const& header);
-  // The peer reads nothing of this run any more.
+  // Where the next bytes of a message are to be written.
+  [[nodiscard]] virtual Status has_room(links::FrameHeader const& header, links::Place const& place);
+  // The peer reads nothing of this run any more, and writes nothing.
   virtual void returned() {}
+  // Whether the peer has this rank's memory; nothing: it has not said yet.
+  [[nodiscard]] virtual std::optional<bool> is_borrowed() const { return false; }
   // By which the memory comes back that the peer may still read; null: there is none.
   [[nodiscard]] virtual std::shared_ptr<Loan> loan() const { return nullptr; }
 
@@ -97,8 +101,8 @@ class SendChannel {
   [[nodiscard]] std::uint64_t sendable(Message const& message) const;
   // Asked once, for the open frame: the memory that it is to lend.
   [[nodiscard]] virtual std::optional<links::Lend> lends() { return std::nullopt; }
-  // The next frame of `queue_`: payload, message, length and offset, of data or lies. False: nothing was there after
-  // all.
+  // The next frame of `queue_`: payload, message, length and offset, of data, lies or wrote. False: nothing was there
+  // after all.
   virtual bool next_data(links::OutFrame& frame) = 0;
   // The payload of the data frame was handed over.
   virtual void payload_sent(links::FrameHeader const& header) = 0;

@@ -37,9 +37,11 @@ bool length_fits(FrameHeader const& header) {
     case FrameType::borrow:
       return length >= sizeof(BorrowHead) && length <= borrow_bytes_max;
     case FrameType::lies:
+    case FrameType::room:
       return length == sizeof(Place);
     case FrameType::read:
     case FrameType::returned:
+    case FrameType::wrote:
       return length == 0;
   }
   return false;
@@ -71,19 +73,24 @@ std::string_view name(FrameType type) {
       return "read";
     case FrameType::returned:
       return "returned";
+    case FrameType::room:
+      return "room";
+    case FrameType::wrote:
+      return "wrote";
   }
   return "unknown";
 }
 
 Status check(FrameHeader const& header) {
   if (header.magic != frame_magic) return bad("magic " + std::to_string(header.magic) + " instead of 19523");
-  if (header.type < FrameType::open || header.type > FrameType::returned)
+  if (header.type < FrameType::open || header.type > FrameType::wrote)
     return bad("frame type " + std::to_string(static_cast<unsigned>(header.type)));
   if (header.flags != 0 && !(header.type == FrameType::open && header.flags == lends_flag))
     return bad("flags " + std::to_string(header.flags) + " in a " + std::string(name(header.type)));
   if (!length_fits(header)) return bad_length(header);
   bool const names_bytes = header.type == FrameType::data || header.type == FrameType::grant ||
-                           header.type == FrameType::lies || header.type == FrameType::read;
+                           header.type == FrameType::lies || header.type == FrameType::read ||
+                           header.type == FrameType::room || header.type == FrameType::wrote;
   if (!names_bytes && (header.message != 0 || header.offset != 0))
     return bad(std::string(name(header.type)) + " frame that names a message or an offset");
   return ok();

@@ -31,7 +31,9 @@ enum class FrameType : std::uint8_t {
   borrow,    // receiver -> sender: how it takes messages that lie in memory which the open lends; payload Borrow
   lies,      // sender -> receiver: where in that memory `message` goes on, from byte `offset`; payload Place
   read,      // receiver -> sender: `message` was read up to byte `offset`: up to there it may be overwritten
-  returned,  // receiver -> sender: nothing reads that memory for this run any more
+  returned,  // receiver -> sender: nothing reads or writes that memory for this run any more
+  room,      // receiver -> sender: where in its own memory the sender's GPU is to write `message` on; payload Place
+  wrote,     // sender -> receiver: `message` was written there up to byte `offset`
 };
 
 // An open's payload ends with a Lend (lending.hpp).
@@ -42,7 +44,7 @@ inline constexpr std::uint8_t back_flag = 0x80;
 
 // Frames of a run's messages, whose payload lies in the run's memory.
 [[nodiscard]] constexpr bool is_of_channel(FrameType type) {
-  return type == FrameType::data || type == FrameType::open || type == FrameType::lies;
+  return type == FrameType::data || type == FrameType::open || type == FrameType::lies || type == FrameType::wrote;
 }
 
 inline constexpr std::uint16_t frame_magic = 0x4c43;  // "CL" on the wire
@@ -53,7 +55,8 @@ struct FrameHeader {
   std::uint8_t flags = 0;   // back_flag or not; of an open, lends_flag or not; otherwise zero
   std::uint32_t epoch = 0;  // of the run
   std::uint64_t run = 0;
-  // Of grant, data, lies and read: the n-th message of the run in this link's direction, from 0; otherwise 0.
+  // Of grant, data, lies, read, room and wrote: the n-th message of the run in this link's direction, from 0; otherwise
+  // 0.
   std::uint32_t message = 0;
   std::uint32_t length = 0;  // bytes of payload that follow
   std::uint64_t offset = 0;  // of the same frames: in bytes; otherwise 0

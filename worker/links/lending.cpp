@@ -29,7 +29,7 @@ Result<Borrow> decode_borrow(std::span<std::byte const> payload) {
   if (payload.size() < sizeof(BorrowHead)) return Error(LinkErrc::bad_frame, "borrow frame that ends early");
   Borrow borrow;
   std::memcpy(&borrow.head, payload.data(), sizeof borrow.head);
-  if (borrow.head.way < Way::in_place || borrow.head.way > Way::refused || borrow.head.zero != 0)
+  if (borrow.head.way < Way::in_place || borrow.head.way > Way::written || borrow.head.zero != 0)
     return Error(LinkErrc::bad_frame, "borrow frame that says what cannot be");
   borrow.why_not = printable(payload.subspan(sizeof borrow.head));
   return borrow;

@@ -42,7 +42,7 @@ TEST_CASE("a borrow comes back as it was, cut and made printable") {
 }
 
 TEST_CASE("a borrow or a place that cannot be is refused") {
-  for (auto const way : {0u, 4u, 0x1000001u})
+  for (auto const way : {0u, 5u, 0x1000001u})
     CHECK(decode_borrow(encoded({{static_cast<Way>(way)}, {}})).error().code == LinkErrc::bad_frame);
   CHECK(decode_borrow(encoded({{Way::in_place, 1}, {}})).has_error());
   for (std::size_t size = 0; size < sizeof(BorrowHead); ++size)
@@ -72,10 +72,28 @@ TEST_CASE("lies and read lie on the wire as docs/wire.md shows them") {
   CHECK(static_cast<int>(FrameType::returned) == 11);
 }
 
+TEST_CASE("room and wrote lie on the wire as docs/wire.md shows them") {
+  FrameHeader header;
+  header.type = FrameType::room;
+  header.epoch = 3;
+  header.run = 0x2a;
+  header.message = 1;
+  header.length = sizeof(Place);
+  CHECK(as_it_lies(header) == bytes_of({0x43, 0x4c, 12, 0, 3,  0, 0, 0, 0x2a, 0, 0, 0, 0, 0, 0, 0,
+                                        1,    0,    0,  0, 16, 0, 0, 0, 0,    0, 0, 0, 0, 0, 0, 0}));
+  header.type = FrameType::wrote;
+  header.length = 0;
+  header.offset = 4 << 20;
+  CHECK(as_it_lies(header) == bytes_of({0x43, 0x4c, 13, 0, 3, 0, 0, 0, 0x2a, 0, 0,    0, 0, 0, 0, 0,
+                                        1,    0,    0,  0, 0, 0, 0, 0, 0,    0, 0x40, 0, 0, 0, 0, 0}));
+  CHECK(as_it_lies(BorrowHead{Way::written}) == bytes_of({4, 0, 0, 0, 0, 0, 0, 0}));
+}
+
 TEST_CASE("a GPU's UUID fits, and what is too long is cut") {
   Lend lend;
   set_uuid(lend, "GPU-00000000-0000-0000-0000-000000000000");
   CHECK(uuid_of(lend) == "GPU-00000000-0000-0000-0000-000000000000");
   set_uuid(lend, std::string(100, 'x'));
-  CHECK(uuid_of(lend) == std::string(48, 'x'));
+  CHECK(uuid_of(lend) == std::string(47, 'x'));
+  CHECK(lend.writes == 0);
 }

@@ -50,7 +50,7 @@ Result<std::unique_ptr<Borrowing>> Borrowing::begin(GpuUnit& reader, LentArena c
     reader.saw(opened.error());
     return opened.error();
   }
-  auto arena = std::make_shared<BorrowedArena const>(gpu, std::span<std::byte const>(*opened, lent.bytes));
+  auto arena = std::make_shared<BorrowedArena const>(gpu, std::span<std::byte>(*opened, lent.bytes));
   auto reading = WordCopy::download(reader, *opened + lent.proof_at);
   if (!reading) return reading.error();
   return std::unique_ptr<Borrowing>(new Borrowing(reader, std::move(arena), proof, std::move(*reading)));

@@ -25,17 +25,17 @@ struct LentArena {
 // Somebody else's arena as this process sees it. The GPU that reads it outlives it.
 class BorrowedArena {
  public:
-  BorrowedArena(Gpu& gpu, std::span<std::byte const> bytes) : gpu_(gpu), bytes_(bytes) {}
-  ~BorrowedArena() { gpu_.close(const_cast<std::byte*>(bytes_.data())); }
+  BorrowedArena(Gpu& gpu, std::span<std::byte> bytes) : gpu_(gpu), bytes_(bytes) {}
+  ~BorrowedArena() { gpu_.close(bytes_.data()); }
   BorrowedArena(BorrowedArena const&) = delete;
   BorrowedArena& operator=(BorrowedArena const&) = delete;
 
-  // Addresses for work of that GPU; only to be read.
-  [[nodiscard]] std::span<std::byte const> bytes() const { return bytes_; }
+  // Addresses for work of that GPU; written only where the owner says so.
+  [[nodiscard]] std::span<std::byte> bytes() const { return bytes_; }
 
  private:
   Gpu& gpu_;
-  std::span<std::byte const> const bytes_;
+  std::span<std::byte> const bytes_;
 };
 
 // An arena that is mapped here, and whose proof is being read: a device that has other work does that when it comes to

@@ -92,9 +92,14 @@ Status DeviceWork::take_blocks() {
   return ok();
 }
 
-void DeviceWork::borrows(std::uint32_t channel, Borrowed arena) {
+void DeviceWork::borrows(std::uint32_t channel, plan::Rank peer, Borrowed arena) {
   messages_[channel].receives.clear();
-  borrowed_.push_back(std::move(arena));
+  borrowed_.push_back({peer, std::move(arena)});
+}
+
+std::span<std::byte> DeviceWork::borrowed_of(plan::Rank peer) const {
+  auto const found = std::ranges::find(borrowed_, peer, &OfPeer::peer);
+  return found == borrowed_.end() ? std::span<std::byte>() : found->arena->bytes();
 }
 
 // What a client has lent in its turn does not.
@@ -113,7 +118,7 @@ Result<links::Lend> DeviceWork::lend(std::uint64_t incarnation) {
   auto const lent = unit_.lend(incarnation);
   if (lent.has_error()) return lent.error();
   arena_begin_ = unit_.arena_if_any()->bytes().data();
-  links::Lend lend{.handle = lent->handle, .bytes = lent->bytes, .proof_at = lent->proof_at};
+  links::Lend lend{.handle = lent->handle, .writes = 1, .bytes = lent->bytes, .proof_at = lent->proof_at};
   links::set_uuid(lend, lent->uuid);
   return lend;
 }
@@ -178,7 +183,8 @@ void DeviceWork::receive(std::uint32_t i, std::uint64_t offset, DevicePiece cons
 Status DeviceWork::queue_send(std::uint32_t i, std::uint64_t offset, std::uint64_t bytes) {
   for (std::uint64_t at = 0; at < bytes;) {
     auto const to = pinned_.at(offset + at, bytes - at);
-    if (auto const queued = workspace_.copy_out(*session_, i, to.data(), to.size()); !queued) return queued;
+    if (auto const queued = workspace_.copy_out(*session_, devices::Lane::out, i, to.data(), to.size()); !queued)
+      return queued;
     at += to.size();
   }
   return ok();
@@ -197,9 +203,23 @@ void DeviceWork::read(std::uint32_t i, std::byte const* from, DevicePiece const&
   follow_up(queued, {devices::Lane::compute, 0}, piece, client);
 }
 
+void DeviceWork::write(std::uint32_t i, std::byte* to, DevicePiece const& piece, DeviceClient& client) {
+  if (error_) return;
+  auto const queued = workspace_.copy_out(*session_, devices::Lane::compute, i, to, piece.bytes);
+  peer_bytes_ += piece.bytes;
+  follow_up(queued, {devices::Lane::compute, 0}, piece, client);
+}
+
+links::Place DeviceWork::place_of(std::span<std::byte const> bytes) const {
+  return {static_cast<std::uint64_t>(bytes.data() - arena_begin_), bytes.size()};
+}
+
 links::Place DeviceWork::show(std::uint32_t i, std::uint64_t limit) {
-  auto const source = workspace_.pass_source(i, limit);
-  return {static_cast<std::uint64_t>(source.data() - arena_begin_), source.size()};
+  return place_of(workspace_.pass_source(i, limit));
+}
+
+links::Place DeviceWork::room(std::uint32_t i, std::uint64_t limit) {
+  return place_of(workspace_.pass_destination(i, limit));
 }
 
 void DeviceWork::work(std::uint32_t i, DevicePiece const& piece, DeviceClient& client) {

@@ -19,7 +19,7 @@
 
 namespace chorus::engine {
 
-// Memory of a peer's GPU that this one reads.
+// Memory of a peer's GPU that this one reads and, where the peer says so, writes.
 using Borrowed = std::shared_ptr<devices::BorrowedArena const>;
 
 // A part of a message, or of an instruction that stays here, while the device has it.
@@ -57,7 +57,11 @@ class DeviceWork {
   [[nodiscard]] std::uint64_t block_bytes() const { return staging_->block_bytes; }  // once somebody has staged
   // The messages of this channel, in one direction, do without blocks.
   void lends(std::uint32_t channel) { messages_[channel].sends.clear(); }
-  void borrows(std::uint32_t channel, Borrowed arena);
+  void borrows(std::uint32_t channel, plan::Rank peer, Borrowed arena);
+  // Empty: nothing of the peer's.
+  [[nodiscard]] std::span<std::byte> borrowed_of(plan::Rank peer) const;
+  // Those are written where they are to lie.
+  void is_written(std::uint32_t channel) { messages_[channel].receives.clear(); }
 
   // Where the run's messages lie is one arena, which can be lent.
   [[nodiscard]] bool lies_in_arena() const;
@@ -74,8 +78,13 @@ class DeviceWork {
   void send(std::uint32_t i, std::uint64_t offset, DevicePiece const& piece, DeviceClient& client);
   // The same of bytes that lie in a peer's memory, on the device.
   void read(std::uint32_t i, std::byte const* from, DevicePiece const& piece, DeviceClient& client);
+  // The next bytes that instruction i sends go to a peer's memory, on the device.
+  void write(std::uint32_t i, std::byte* to, DevicePiece const& piece, DeviceClient& client);
   // The next bytes that instruction i sends, at most so many, as a peer reads them; goes past them.
   [[nodiscard]] links::Place show(std::uint32_t i, std::uint64_t limit);
+  // The same of what instruction i receives as it is, as a peer writes it.
+  [[nodiscard]] links::Place room(std::uint32_t i, std::uint64_t limit);
+  [[nodiscard]] bool receives_as_it_is(std::uint32_t i) const { return workspace_.receives_as_it_is(i); }
   // The same as receive() of a copy or reduce.
   void work(std::uint32_t i, DevicePiece const& piece, DeviceClient& client);
 
@@ -124,6 +133,7 @@ class DeviceWork {
   [[nodiscard]] Status reserve(bool may_lie_in_place);
   [[nodiscard]] Status take_blocks();
   [[nodiscard]] Status queue_receive(std::uint32_t i, std::uint64_t offset, std::uint64_t bytes, devices::Mark& mark);
+  [[nodiscard]] links::Place place_of(std::span<std::byte const> bytes) const;
   [[nodiscard]] Status queue_send(std::uint32_t i, std::uint64_t offset, std::uint64_t bytes);
   void follow_up(Status const& queued, devices::Mark mark, DevicePiece const& piece, DeviceClient& client);
   void began();
@@ -141,7 +151,11 @@ class DeviceWork {
   PinnedArea pinned_;
   std::shared_ptr<devices::GpuMemory> memory_;  // scratch; null if none is needed
   std::shared_ptr<devices::GpuMemory> twin_;    // of the pinned memory that is received into; likewise
-  std::vector<Borrowed> borrowed_;
+  struct OfPeer {
+    plan::Rank peer = 0;
+    Borrowed arena;
+  };
+  std::vector<OfPeer> borrowed_;
   std::byte const* arena_begin_ = nullptr;
   std::uint64_t peer_bytes_ = 0;
   std::array<Queue, devices::lane_count> pending_;

@@ -8,6 +8,12 @@
 #include "worker/links/errc.hpp"
 
 namespace chorus::engine {
+namespace {
+
+// Each costs a note, and a peer that does not read has to live with so many of all kinds.
+constexpr std::size_t written_messages_max = 256;
+
+}  // namespace
 
 GpuReceiveChannel::GpuReceiveChannel(RunState& state, DeviceWork& device, std::uint32_t channel, plan::Rank peer,
                                      std::vector<std::uint32_t> instructions, std::uint64_t digest)
@@ -39,11 +45,70 @@ void GpuReceiveChannel::receive_in_frames() {
 void GpuReceiveChannel::read_in_place(Borrowed lent) {
   mode_ = Mode::in_place;
   lent_ = lent->bytes();
-  device_.borrows(channel_, std::move(lent));
+  device_.borrows(channel_, peer(), std::move(lent));
   takes_no_data("it is read where it lies");
   reads_ = IndexQueue(messages_.size());
+  takes_nothing_early();
+}
+
+void GpuReceiveChannel::takes_nothing_early() {
   for (auto& message : messages_)
     if (std::exchange(message.eager, false)) message.granted = 0;
+}
+
+bool GpuReceiveChannel::may_be_written() const {
+  return messages_.size() <= written_messages_max &&
+         std::ranges::all_of(messages_, [this](auto const& m) { return device_.receives_as_it_is(m.instruction); });
+}
+
+void GpuReceiveChannel::opened_to_writes() {
+  ReceiveChannel::opened(nullptr);
+  mode_ = Mode::written;
+  device_.is_written(channel_);
+  takes_no_data("it is written where it is to lie");
+  takes_nothing_early();
+  for (std::uint32_t m = 0; m < messages_.size(); ++m) wake(m);
+}
+
+void GpuReceiveChannel::make_room(std::uint32_t m) {
+  auto& message = messages_[m];
+  auto const ready = state_.board.ready(message.instruction);
+  while (inlet != nullptr && message.granted < ready) {
+    auto const place = device_.room(message.instruction, ready - message.granted);
+    links::FrameHeader header;
+    header.run = state_.run;
+    header.epoch = state_.epoch;
+    header.message = m;
+    header.offset = message.granted;
+    inlet->send_room(header, place);
+    message.granted += place.bytes;
+  }
+}
+
+Status GpuReceiveChannel::wrote(links::FrameHeader const& header) {
+  auto const refuse = [&](std::string const& why) {
+    return Error(links::LinkErrc::bad_frame, "message " + std::to_string(header.message) + " was written up to byte " +
+                                                 std::to_string(header.offset) + ": " + why);
+  };
+  if (mode_ != Mode::written) return refuse("there was no room for it");
+  if (header.message >= messages_.size())
+    return refuse("the run has " + std::to_string(messages_.size()) + " messages in this direction");
+  if (header.epoch != state_.epoch) return refuse("epoch " + std::to_string(header.epoch));
+  auto& message = messages_[header.message];
+  if (header.offset > message.granted) return refuse("there was room up to byte " + std::to_string(message.granted));
+  if (header.offset <= message.arrived) return refuse(std::to_string(message.arrived) + " were written before");
+  if (header.offset % state_.element_bytes != 0)
+    return refuse("elements have " + std::to_string(state_.element_bytes) + " bytes");
+  auto const bytes = header.offset - message.arrived;
+  message.arrived = header.offset;
+  count(bytes, message.arrived == state_.board.total(message.instruction));
+  state_.board.advance(message.instruction, bytes);
+  return ok();
+}
+
+bool GpuReceiveChannel::has_room_out() const {
+  return mode_ == Mode::written &&
+         std::ranges::any_of(messages_, [](auto const& message) { return message.granted > message.arrived; });
 }
 
 std::uint64_t GpuReceiveChannel::address(std::uint32_t block) const {
@@ -76,6 +141,7 @@ void GpuReceiveChannel::extend(std::uint32_t m) {
 void GpuReceiveChannel::wake(std::uint32_t m) {
   if (mode_ == Mode::undecided) return;
   if (mode_ == Mode::in_place) return grant(m, state_.board.ready(messages_[m].instruction));
+  if (mode_ == Mode::written) return make_room(m);
   if (messages_[m].eager) return queue_early(m);
   extend(m);
 }

@@ -1,4 +1,5 @@
-// Messages that are received into memory of a GPU: through pinned blocks, or read where they lie on the peer's GPU.
+// Messages that are received into memory of a GPU: through pinned blocks, read where they lie on the peer's GPU, or
+// written by that GPU where they are to lie.
 #pragma once
 
 #include <vector>
@@ -14,7 +15,10 @@ namespace chorus::engine {
 //
 // In place: what the peer shows is queued at once, since it was granted, and the peer is told when it was read.
 //
-// Which of the two is known when the peer has opened the run; nothing is granted before.
+// Written: the peer is told where, as far as that may be overwritten, and says when it has done so.
+//
+// Which of them is known when the peer has opened the run, or when it has answered this rank's open; nothing is granted
+// before.
 class GpuReceiveChannel final : public ReceiveChannel, private DeviceClient {
  public:
   // As of ReceiveChannel; the work outlives the channel's use, too. `channel`: of the program.
@@ -22,6 +26,11 @@ class GpuReceiveChannel final : public ReceiveChannel, private DeviceClient {
                     std::vector<std::uint32_t> instructions, std::uint64_t digest);
 
   void opened(Borrowed lent) override;
+  [[nodiscard]] bool may_be_written() const override;
+  void opened_to_writes() override;
+  [[nodiscard]] Status wrote(links::FrameHeader const& header) override;
+  // The peer's GPU may be writing into this rank's memory.
+  [[nodiscard]] bool has_room_out() const;
   [[nodiscard]] bool reads_in_place() const override { return mode_ == Mode::in_place; }
   void wake(std::uint32_t message) override;
   [[nodiscard]] Status lies(links::FrameHeader const& header, links::Place const& place) override;
@@ -31,7 +40,7 @@ class GpuReceiveChannel final : public ReceiveChannel, private DeviceClient {
   void took() override;
 
  private:
-  enum class Mode : std::uint8_t { undecided, in_frames, in_place };
+  enum class Mode : std::uint8_t { undecided, in_frames, in_place, written };
   static constexpr std::uint32_t none = ~0u;
   // Where a message stands, besides what a ReceiveChannel knows.
   struct Progress {
@@ -48,6 +57,8 @@ class GpuReceiveChannel final : public ReceiveChannel, private DeviceClient {
   void receive_in_frames();
   void read_in_place(Borrowed lent);
   void did_read(DevicePiece const& piece);
+  void make_room(std::uint32_t m);
+  void takes_nothing_early();
   void put(std::size_t bytes);
   void arrived_here();
   void queue_until(std::uint32_t m, std::uint64_t end, bool frees_block);

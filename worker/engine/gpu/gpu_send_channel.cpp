@@ -9,9 +9,10 @@
 namespace chorus::engine {
 namespace {
 
-// A part that is shown costs a word, a kernel and an answer, and as much time as some MiB take on a device: with the
-// usual segments of 256 KiB it has 4 MiB.
-constexpr std::uint64_t segments_per_place = 16;
+// A part that goes without blocks costs a word, a kernel and an answer, and as much time as some tens of MiB take on a
+// device: a quarter of the message, but not less than so many segments, which are 4 MiB of the usual ones.
+constexpr std::uint64_t segments_per_part = 16;
+constexpr std::uint64_t parts = 4;
 
 }  // namespace
 
@@ -32,8 +33,9 @@ void GpuSendChannel::list(std::uint32_t m, IndexQueue& queue) {
 }
 
 void GpuSendChannel::wake(std::uint32_t m) {
-  list(m, mode_ == Mode::in_place ? queue_ : waiting_);
+  if (mode_ != Mode::writes) list(m, mode_ == Mode::in_place ? queue_ : waiting_);
   if (mode_ == Mode::in_frames) fill_blocks();
+  if (mode_ == Mode::writes) write(m);
 }
 
 std::optional<links::Lend> GpuSendChannel::lends() {
@@ -46,11 +48,16 @@ std::optional<links::Lend> GpuSendChannel::lends() {
 Status GpuSendChannel::borrowed(links::Way way) {
   if (!lends_ || mode_ != Mode::undecided)
     return Error(links::LinkErrc::bad_frame, lends_ ? "borrow of what was borrowed" : "borrow of what was never lent");
+  if (way == links::Way::written) return write_there();
   if (way == links::Way::in_place)
     show_in_place();
   else
     send_in_frames();
   return ok();
+}
+
+std::optional<bool> GpuSendChannel::is_borrowed() const {
+  return mode_ == Mode::undecided ? std::nullopt : std::optional(mode_ == Mode::in_place);
 }
 
 void GpuSendChannel::send_in_frames() {
@@ -67,19 +74,97 @@ void GpuSendChannel::send_in_frames() {
 }
 
 void GpuSendChannel::show_in_place() {
-  mode_ = Mode::in_place;
-  device_.lends(channel_);
+  goes_without_blocks(Mode::in_place);
   loan_ = std::make_shared<Loan>(state_.run);
   places_.resize(state_.window);
+  for (std::uint32_t m = 0; m < messages_.size(); ++m) list(m, queue_);
+}
+
+Status GpuSendChannel::write_there() {
+  target_ = device_.borrowed_of(peer());
+  if (target_.empty())
+    return Error(links::LinkErrc::bad_frame, "borrow that asks to be written to, and nothing of it was borrowed");
+  goes_without_blocks(Mode::writes);
+  rooms_.resize(messages_.size());
+  written_.resize(messages_.size());
+  return ok();
+}
+
+void GpuSendChannel::goes_without_blocks(Mode mode) {
+  mode_ = mode;
+  device_.lends(channel_);
   while (!waiting_.empty()) {
     messages_[waiting_.front()].queued = false;
     waiting_.pop();
   }
-  for (std::uint32_t m = 0; m < messages_.size(); ++m) {
-    auto& message = messages_[m];
+  for (auto& message : messages_)
     if (std::exchange(message.eager, false)) message.credit = 0;
-    list(m, queue_);
+}
+
+std::uint64_t GpuSendChannel::part_bytes(Message const& message) const {
+  auto const quarter = state_.board.total(message.instruction) / parts / state_.element_bytes * state_.element_bytes;
+  return std::max(segments_per_part * state_.segment_bytes, quarter);
+}
+
+Status GpuSendChannel::granted(links::FrameHeader const& header) {
+  if (mode_ == Mode::writes)
+    return Error(links::LinkErrc::bad_frame,
+                 "grant of message " + std::to_string(header.message) + ", which is written where there is room");
+  return SendChannel::granted(header);
+}
+
+Status GpuSendChannel::has_room(links::FrameHeader const& header, links::Place const& place) {
+  auto const refuse = [&](std::string const& why) {
+    return Error(links::LinkErrc::bad_frame, "room for message " + std::to_string(header.message) + " from byte " +
+                                                 std::to_string(header.offset) + ", " + std::to_string(place.bytes) +
+                                                 " bytes at byte " + std::to_string(place.at) +
+                                                 " of what was lent: " + why);
+  };
+  if (mode_ != Mode::writes) return refuse("it is not written there");
+  if (header.message >= messages_.size())
+    return refuse("the run has " + std::to_string(messages_.size()) + " messages in this direction");
+  if (header.epoch != state_.epoch) return refuse("epoch " + std::to_string(header.epoch));
+  auto& message = messages_[header.message];
+  auto const total = state_.board.total(message.instruction);
+  if (header.offset != message.credit) return refuse("expected byte " + std::to_string(message.credit));
+  if (place.bytes == 0 || place.bytes > total - message.credit)
+    return refuse("the message has " + std::to_string(total) + " bytes");
+  if (place.bytes % state_.element_bytes != 0 || place.at % state_.element_bytes != 0)
+    return refuse("elements have " + std::to_string(state_.element_bytes) + " bytes");
+  if (place.at > target_.size() || place.bytes > target_.size() - place.at)
+    return refuse("it has " + std::to_string(target_.size()) + " bytes");
+  message.credit += place.bytes;
+  rooms_[header.message].push_back(place);
+  write(header.message);
+  return ok();
+}
+
+void GpuSendChannel::write(std::uint32_t m) {
+  auto& message = messages_[m];
+  for (auto ready = sendable(message); ready != 0; ready = sendable(message)) {
+    auto& room = rooms_[m].front();
+    auto const bytes = std::min({ready, room.bytes, part_bytes(message)});
+    device_.write(message.instruction, target_.data() + room.at, {m, bytes, 0, false}, *this);
+    message.taken += bytes;
+    room.at += bytes;
+    room.bytes -= bytes;
+    if (room.bytes == 0) rooms_[m].pop_front();
   }
+}
+
+bool GpuSendChannel::next_written(links::OutFrame& frame) {
+  if (queue_.empty()) return false;
+  auto const m = queue_.front();
+  queue_.pop();
+  auto& message = messages_[m];
+  message.queued = false;
+  message.issued = written_[m];
+  frame.header.type = links::FrameType::wrote;
+  frame.header.message = m;
+  frame.header.length = 0;
+  frame.header.offset = message.issued;
+  frame.payload = {};
+  return true;
 }
 
 void GpuSendChannel::fill_blocks() {
@@ -101,11 +186,17 @@ void GpuSendChannel::fill_blocks() {
 }
 
 void GpuSendChannel::device_did(DevicePiece const& piece) {
-  queue_.push(piece.block);
+  if (mode_ == Mode::writes) {
+    written_[piece.number] += piece.bytes;
+    if (!std::exchange(messages_[piece.number].queued, true)) queue_.push(piece.number);
+  } else {
+    queue_.push(piece.block);
+  }
   if (outlet != nullptr && has_frame()) outlet->schedule(*this);
 }
 
 bool GpuSendChannel::next_data(links::OutFrame& frame) {
+  if (mode_ == Mode::writes) return next_written(frame);
   return mode_ == Mode::in_place ? next_place(frame) : next_block(frame);
 }
 
@@ -130,7 +221,7 @@ bool GpuSendChannel::next_place(links::OutFrame& frame) {
   while (!queue_.empty()) {
     auto const m = queue_.front();
     auto& message = messages_[m];
-    auto const bytes = std::min(sendable(message), segments_per_place * state_.segment_bytes);
+    auto const bytes = std::min(sendable(message), part_bytes(message));
     if (bytes == 0) {
       queue_.pop();
       message.queued = false;
@@ -186,12 +277,14 @@ void GpuSendChannel::returned() {
   if (mode_ != Mode::in_place) return;
   for (std::uint32_t m = 0; m < messages_.size(); ++m)
     if (!is_read(messages_[m])) handed_over(m, messages_[m].issued - state_.board.done(messages_[m].instruction));
+  loan_->returned();
 }
 
 std::shared_ptr<Loan> GpuSendChannel::loan() const {
   bool const all_read =
       std::all_of(messages_.begin(), messages_.end(), [this](auto const& message) { return is_read(message); });
-  return all_read ? nullptr : loan_;
+  bool const may_be_written = back_ != nullptr && back_->has_room_out();
+  return all_read && !may_be_written ? nullptr : loan_;
 }
 
 }  // namespace chorus::engine

@@ -1,9 +1,12 @@
-// Messages that go out from memory of a GPU: through pinned blocks, or read by the peer's GPU where they lie.
+// Messages that go out from memory of a GPU: through pinned blocks, read by the peer's GPU where they lie, or written
+// by this one where they are to lie.
 #pragma once
 
+#include <deque>
 #include <vector>
 
 #include "worker/engine/gpu/device_work.hpp"
+#include "worker/engine/gpu/gpu_receive_channel.hpp"
 #include "worker/engine/send_channel.hpp"
 
 namespace chorus::engine {
@@ -14,7 +17,9 @@ namespace chorus::engine {
 // In place: what may be read is shown to the peer in a frame of its own, and counts as sent when the peer says that it
 // was read: what would overwrite it waits for that as for any send. Nothing is eager.
 //
-// Which of the two is known when the peer has answered the open that lends the memory; at once, if it lends none.
+// Written: what the peer has room for is copied there, on the device, and the peer is told when that is done.
+//
+// Which of them is known when the peer has answered the open that lends the memory; at once, if it lends none.
 class GpuSendChannel final : public SendChannel, private DeviceClient {
  public:
   // As of SendChannel; the work outlives the channel's use, too. `channel`: of the program.
@@ -22,13 +27,19 @@ class GpuSendChannel final : public SendChannel, private DeviceClient {
                  std::vector<std::uint32_t> instructions, links::Open const& open, std::string_view description);
 
   void wake(std::uint32_t message) override;
+  // What the same peer sends in the same run; as long as the channel.
+  void goes_with(GpuReceiveChannel const& back) { back_ = &back; }
+
+  [[nodiscard]] Status granted(links::FrameHeader const& header) override;
   [[nodiscard]] Status borrowed(links::Way way) override;
+  [[nodiscard]] std::optional<bool> is_borrowed() const override;
+  [[nodiscard]] Status has_room(links::FrameHeader const& header, links::Place const& place) override;
   [[nodiscard]] Status was_read(links::FrameHeader const& header) override;
   void returned() override;
   [[nodiscard]] std::shared_ptr<Loan> loan() const override;
 
  private:
-  enum class Mode : std::uint8_t { undecided, in_frames, in_place };
+  enum class Mode : std::uint8_t { undecided, in_frames, in_place, writes };
   // What a block holds.
   struct Block {
     std::uint32_t message = 0;
@@ -42,6 +53,12 @@ class GpuSendChannel final : public SendChannel, private DeviceClient {
   void device_did(DevicePiece const& piece) override;
   void send_in_frames();
   void show_in_place();
+  [[nodiscard]] Status write_there();
+  void goes_without_blocks(Mode mode);
+  void write(std::uint32_t m);
+  bool next_written(links::OutFrame& frame);
+  // Of a message, what goes at a time without blocks.
+  [[nodiscard]] std::uint64_t part_bytes(Message const& message) const;
   bool next_block(links::OutFrame& frame);
   bool next_place(links::OutFrame& frame);
   void fill_blocks();
@@ -63,6 +80,11 @@ class GpuSendChannel final : public SendChannel, private DeviceClient {
   std::vector<links::Place> places_;  // of frames that the link has, in turn
   std::uint64_t shown_ = 0;           // frames
   std::shared_ptr<Loan> loan_;
+  GpuReceiveChannel const* back_ = nullptr;
+  // Written.
+  std::span<std::byte> target_;
+  std::vector<std::deque<links::Place>> rooms_;  // what is left of them, by message
+  std::vector<std::uint64_t> written_;           // bytes, by message
 };
 
 }  // namespace chorus::engine

@@ -79,10 +79,17 @@ std::span<std::byte const> GpuWorkspace::pass_source(std::uint32_t i, std::uint6
   return passed;
 }
 
-Status GpuWorkspace::copy_out(GpuSession& session, std::uint32_t i, std::byte* to, std::uint64_t bytes) {
+std::span<std::byte> GpuWorkspace::pass_destination(std::uint32_t i, std::uint64_t limit) {
+  auto const passed = destination(i, limit);
+  skip_destination(i, passed.size());
+  return passed;
+}
+
+Status GpuWorkspace::copy_out(GpuSession& session, devices::Lane lane, std::uint32_t i, std::byte* to,
+                              std::uint64_t bytes) {
   while (bytes != 0) {
     auto const src = source(i, bytes);
-    if (auto const queued = session.copy(devices::Lane::out, to, src.data(), src.size()); !queued) return queued;
+    if (auto const queued = session.copy(lane, to, src.data(), src.size()); !queued) return queued;
     skip_source(i, src.size());
     to += src.size();
     bytes -= src.size();

@@ -31,8 +31,11 @@ class GpuWorkspace : public Ranges {
   [[nodiscard]] Status work(devices::GpuSession& session, std::uint32_t i, std::uint64_t bytes);
   // Where the next bytes of a send lie, at most so many, and as far as they are contiguous; nothing is queued.
   [[nodiscard]] std::span<std::byte const> pass_source(std::uint32_t i, std::uint64_t limit);
-  // The next bytes of a send; to pinned memory, on Lane::out.
-  [[nodiscard]] Status copy_out(devices::GpuSession& session, std::uint32_t i, std::byte* to, std::uint64_t bytes);
+  // The same of where the next bytes of a recv belong as they are.
+  [[nodiscard]] std::span<std::byte> pass_destination(std::uint32_t i, std::uint64_t limit);
+  // The next bytes of a send; to pinned memory, or to a peer's.
+  [[nodiscard]] Status copy_out(devices::GpuSession& session, devices::Lane lane, std::uint32_t i, std::byte* to,
+                                std::uint64_t bytes);
 
  private:
   // As Workspace::compute.

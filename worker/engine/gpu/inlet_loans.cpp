@@ -1,4 +1,6 @@
 // The receiving end's part with memory of GPUs that the peer lends.
+#include <algorithm>
+
 #include "worker/engine/engine.hpp"
 #include "worker/engine/inlet.hpp"
 
@@ -14,6 +16,49 @@ Status Inlet::place_arrived() {
   if (channel == nullptr)
     return bad("memory of run " + std::to_string(header.run) + ", which nothing was borrowed for");
   if (auto const taken = channel->lies(header, *place); taken.has_error()) return bad(taken.error().detail);
+  engine_.touch(header.run);
+  return ok();
+}
+
+// Where both GPUs are one, its processes take turns there, and each turn costs more than 100 us: what the peer has
+// reduced it also writes to where it is to lie. It can if it has borrowed this rank's memory, which it may not have
+// said yet; of two ranks only the greater one waits for that, so that they do not wait for each other.
+Status Inlet::answer_lend(Run& run, ReceiveChannel& channel, links::Lend const& lend) {
+  auto const is_borrowed = run.may_be_written(channel, lend);
+  if (!is_borrowed) {
+    channel.holds_open();
+    undecided_.push_back({&channel, lend});
+    return ok();
+  }
+  auto const& spec = run.spec();
+  if (*is_borrowed) {
+    send_borrow(spec.run, spec.epoch, {{links::Way::written, 0}, {}});
+    channel.opened_to_writes();
+  } else {
+    links::Borrow told;
+    auto borrowed = engine_.borrow(run, peer(), lend, told);
+    send_borrow(spec.run, spec.epoch, told);
+    channel.opened(std::move(borrowed));
+  }
+  was_opened(run, channel);
+  return ok();
+}
+
+void Inlet::decide(std::uint64_t run) {
+  auto const is_of_run = [run](Undecided const& each) { return each.channel->run() == run; };
+  auto const found = std::find_if(undecided_.begin(), undecided_.end(), is_of_run);
+  auto* const known = found == undecided_.end() ? nullptr : engine_.find_run(run);
+  if (known == nullptr || !known->may_be_written(*found->channel, found->lend)) return;
+  auto const [channel, lend] = *found;
+  undecided_.erase(found);
+  static_cast<void>(answer_lend(*known, *channel, lend));
+}
+
+Status Inlet::written_arrived(links::FrameHeader const& header) {
+  auto* const channel = find(header.run);
+  if (channel == nullptr && is_over(header.run)) return ok();
+  if (channel == nullptr) return bad("wrote frame of run " + std::to_string(header.run) + ", which has no room here");
+  if (auto const written = channel->wrote(header); written.has_error()) return bad(written.error().detail);
   engine_.touch(header.run);
   return ok();
 }

@@ -49,6 +49,18 @@ Status Outlet::borrow_arrived() {
   }
   if (channel->has_frame()) schedule(*channel);
   engine_.heard(header.run, channel->peer());
+  engine_.decide(header.run);
+  engine_.touch(header.run);
+  return ok();
+}
+
+Status Outlet::room_arrived() {
+  auto const place = links::decode_place(control_payload());
+  if (place.has_error()) return place.error();
+  auto const& header = control_header();
+  auto* const channel = find(header.run);
+  if (channel == nullptr) return belated(header);
+  if (auto const taken = channel->has_room(header, *place); taken.has_error()) return taken;
   engine_.touch(header.run);
   return ok();
 }

@@ -36,6 +36,8 @@ class Fleet {
   virtual void start(plan::Rank rank, RunSpec spec, RunDone done) = 0;
   // Goes on until that many runs have ended, counted by `ended`; false if nothing moves any more.
   virtual bool run_until(std::atomic<std::size_t> const& ended, std::size_t count) = 0;
+  // By which its engines' deadlines pass.
+  [[nodiscard]] virtual std::chrono::steady_clock::time_point now() const { return std::chrono::steady_clock::now(); }
   // Lets what was started go as far as it can, where that is known.
   virtual void let_move() {}
   virtual ~Fleet() = default;
@@ -64,7 +66,8 @@ struct Case {
 // The fleet outlives it. Runs that have not ended keep the memory they need.
 class Collective {
  public:
-  Collective(Fleet& fleet, Case c, std::chrono::steady_clock::time_point now = std::chrono::steady_clock::now());
+  Collective(Fleet& fleet, Case c) : Collective(fleet, std::move(c), fleet.now()) {}
+  Collective(Fleet& fleet, Case c, std::chrono::steady_clock::time_point now);
 
   [[nodiscard]] RunSpec& spec(plan::Rank rank) { return state_->specs[rank]; }  // may be changed before start
 

@@ -52,7 +52,7 @@ class LoopbackFleet final : public Fleet {
 
   [[nodiscard]] Engine& engine(plan::Rank rank) { return members_[rank]->engine; }
   [[nodiscard]] links::LoopbackNetwork& network() { return network_; }
-  [[nodiscard]] TimePoint now() const { return now_; }
+  [[nodiscard]] TimePoint now() const override { return now_; }
 
   void let_move() override;
   void let_move(std::size_t steps);
