@@ -131,19 +131,48 @@ TEST_CASE("in place, a run that is aborted at any moment ends everywhere, and no
   }
 }
 
-TEST_CASE("in place, a rank that dies at any moment is survived, a second later at the latest") {
-  for (std::size_t steps = 3; steps < 400; steps += 5) {
-    LoopbackFleet fleet(on_one_gpu(3, steps));
-    Collective collective(fleet, case_of(algorithms::ring), fleet.now());
+TEST_CASE("what a peer writes is there before the run ends, however it ends, and nothing afterwards") {
+  std::size_t written = 0;
+  for (std::size_t steps = 0; steps < 200; ++steps) {
+    auto options = on_one_gpu(2, steps + 1);
+    auto const gpus = options.gpus;
+    LoopbackFleet fleet(std::move(options));
+    Collective first(fleet, case_of(algorithms::centralized, 1, 3000), fleet.now());
+    REQUIRE(first.run());
+    auto c = case_of(algorithms::centralized, 2);
+    c.segment_bytes = 64;
+    Collective collective(fleet, c, fleet.now());
     collective.start();
     fleet.let_move(steps);
-    if (collective.ended() != 0) break;
-    fleet.kill(1);
+    auto const at_abort = memory_of(*gpus[1]);
+    fleet.engine(1).abort(2, Error(EngineErrc::aborted, "enough"));
+    while (!collective.has_ended(1)) fleet.let_move(1);
+    auto const at_end = memory_of(*gpus[1]);
     fleet.let_move();
-    fleet.pass(1000ms);
-    fleet.let_move();
-    for (plan::Rank rank : {0u, 2u}) check_right_or_failed(collective, rank);
+    CHECK(memory_of(*gpus[1]) == at_end);
+    written += at_end != at_abort;
+    check_right_or_failed(collective, 0);
+    check_right_or_failed(collective, 1);
+    if (collective.result(1).status.has_value()) break;
   }
+  CHECK(written > 0);
+}
+
+TEST_CASE("in place, a rank that dies at any moment is survived, a second later at the latest") {
+  for (auto const* algorithm : {&algorithms::ring, &algorithms::centralized})
+    for (std::size_t steps = 3; steps < 400; steps += 5) {
+      LoopbackFleet fleet(on_one_gpu(3, steps));
+      Collective collective(fleet, case_of(*algorithm), fleet.now());
+      collective.start();
+      fleet.let_move(steps);
+      if (collective.ended() != 0) break;
+      fleet.kill(algorithm == &algorithms::ring ? 1 : 0);
+      fleet.let_move();
+      fleet.pass(1000ms);
+      fleet.let_move();
+      for (plan::Rank const rank : {algorithm == &algorithms::ring ? 0u : 1u, 2u})
+        check_right_or_failed(collective, rank);
+    }
 }
 
 TEST_CASE("a worker that stops while peers read its memory ends, and so do they") {

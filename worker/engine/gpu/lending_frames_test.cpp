@@ -75,6 +75,25 @@ class Impostor {
     from_rank_0.send(header);
     fleet_.let_move();
   }
+  void has_room(links::Place place, std::uint32_t message = 0, std::uint64_t offset = 0) {
+    auto header = header_of(FrameType::room, 1);
+    header.message = message;
+    header.offset = offset;
+    send(from_rank_0, header, place);
+  }
+  void wrote(std::uint64_t up_to) {
+    auto header = header_of(FrameType::wrote, 1);
+    header.offset = up_to;
+    to_rank_0.send(header);
+    fleet_.let_move();
+  }
+  // How far it says that the message was written.
+  [[nodiscard]] std::uint64_t told_written() const {
+    std::uint64_t up_to = 0;
+    for (auto const& frame : from_rank_0.received())
+      if (frame.header.type == FrameType::wrote && frame.header.message == 0) up_to = frame.header.offset;
+    return up_to;
+  }
   void say(FrameType type) {
     from_rank_0.send(header_of(type, 1));
     fleet_.let_move();
@@ -108,6 +127,10 @@ class Impostor {
   [[nodiscard]] bool is_lent() const {
     auto const open = from_rank_0.find(FrameType::open);
     return open && open->header.flags == links::lends_flag;
+  }
+  [[nodiscard]] std::vector<std::byte> memory_of_rank_1() const {
+    auto const all = gpus_[1]->gpu.behind(gpus_[1]->unit.arena_if_any()->bytes());
+    return {all.begin(), all.end()};
   }
   [[nodiscard]] Double& gpu(plan::Rank rank) { return *gpus_[rank]; }
   [[nodiscard]] bool rank_0_ended() const { return collective_->has_ended(0); }
@@ -200,6 +223,65 @@ TEST_CASE("the rules of a good peer: lend, be granted, show; borrow, be shown, t
   CHECK(!peer.to_rank_0.is_closed());
   CHECK(!peer.from_rank_0.is_closed());
   CHECK(!peer.rank_0_ended());
+}
+
+TEST_CASE("the rules of a peer that is written to: borrowed from, say so, make room") {
+  Impostor peer;
+  peer.start_rank_0();
+  peer.open_lending();
+  auto const before = peer.memory_of_rank_1();
+  peer.answer(links::Way::written);
+  CHECK(peer.told_written() == 0);  // nothing is eager
+  peer.has_room({4096, 2000});
+  CHECK(peer.told_written() == 2000);
+  peer.has_room({8192, 4000}, 0, 2000);
+  CHECK(peer.told_written() == 6000);
+  auto const after = peer.memory_of_rank_1();
+  for (std::size_t i = 0; i < after.size(); ++i) {
+    bool const is_room = (i >= 4096 && i < 6096) || (i >= 8192 && i < 12192);
+    if (!is_room) REQUIRE(after[i] == before[i]);
+  }
+  CHECK(!std::equal(after.begin() + 4096, after.begin() + 6096, before.begin() + 4096));
+  CHECK(!peer.rank_0_ended());
+}
+
+TEST_CASE("room that cannot be closes the link, and fails the run; and so does what was written without any") {
+  auto const room = [](links::Place place, std::uint32_t message = 0, std::uint64_t offset = 0) {
+    return [=](Impostor& p) { p.has_room(place, message, offset); };
+  };
+  std::vector<Bad> const all{
+      {"it has 1048576 bytes", room({arena_bytes - 5996, 6000})},
+      {"it has 1048576 bytes", room({~std::uint64_t{0} - 3, 6000})},
+      {"the message has 6000 bytes", room({0, 6004})},
+      {"the message has 6000 bytes", room({0, ~std::uint64_t{0} - 3})},
+      {"the message has 6000 bytes", room({0, 0})},
+      {"elements have 4 bytes", room({0, 5})},
+      {"elements have 4 bytes", room({2, 8})},
+      {"expected byte 0", room({0, 8}, 0, 8)},
+      {"the run has 2 messages", room({0, 8}, 2)},
+      {"which is written where there is room", [](Impostor& p) { p.grant(6000); }},
+      {"there was no room for it", [](Impostor& p) { p.wrote(6000); }},
+      {"nothing was borrowed", [](Impostor& p) { p.read(4); }},
+  };
+  for (auto const& bad : all) {
+    Impostor peer;
+    peer.start_rank_0();
+    peer.open_lending();
+    peer.answer(links::Way::written);
+    REQUIRE(!peer.rank_0_ended());
+    bad.act(peer);
+    check_refused(peer, bad.says);
+  }
+  Impostor lends_nothing;
+  lends_nothing.start_rank_0();
+  lends_nothing.answer(links::Way::written);
+  check_refused(lends_nothing, "nothing of it was borrowed");
+  Impostor reads;
+  reads.start_rank_0();
+  reads.open_lending();
+  reads.answer(links::Way::in_place);
+  reads.has_room({0, 8});
+  check_refused(reads, "it is not written there");
 }
 
 TEST_CASE("what is shown and cannot be closes the link, and fails the run") {
