@@ -49,12 +49,15 @@ TEST_CASE("two workers on one GPU sum what lies there, and none of it goes throu
   Host host;
   host.check_sum(3);
   host.check_sum(6);
+  // Each reads what it reduces, and one may write for the other what that has no part in.
+  double moved = 0;
   for (std::size_t i = 0; i < 2; ++i) {
-    CHECK(host.cluster.worker(i).metric(peer_bytes) >= 2.0 * elements * sizeof(float));
+    moved += host.cluster.worker(i).metric(peer_bytes);
     auto const link = host.link_of(i);
     CHECK(link.at("sent_bytes") == 0);
     CHECK(!link.contains("why_not_ipc"));
   }
+  CHECK(moved >= 4.0 * elements * sizeof(float));
 }
 
 TEST_CASE("a worker that lends nothing and borrows nothing is reached through the host's memory") {
@@ -69,6 +72,7 @@ TEST_CASE("a worker that lends nothing and borrows nothing is reached through th
 TEST_CASE("a worker that dies gives way to another one, whose memory is read where it lies again") {
   Host host;
   host.check_sum(3);
+  auto const before = host.cluster.worker(0).metric(peer_bytes);
   host.cluster.kill_worker(1);
   host.cluster.add_worker("w2", "host=h0", {}, gpu_worker());
   host.put(2, 4);
@@ -77,5 +81,6 @@ TEST_CASE("a worker that dies gives way to another one, whose memory is read whe
   CHECK_MESSAGE(collective.at("state") == "succeeded", boost::json::serialize(collective));
   for (std::size_t const i : {0, 2})
     CHECK(host.cluster.worker(i).get_tensor<float>("grad") == std::vector<float>(elements, 7));
-  CHECK(host.cluster.worker(2).metric(peer_bytes) >= 1.0 * elements * sizeof(float));
+  auto const moved = host.cluster.worker(0).metric(peer_bytes) - before + host.cluster.worker(2).metric(peer_bytes);
+  CHECK(moved >= 2.0 * elements * sizeof(float));
 }

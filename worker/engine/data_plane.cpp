@@ -37,8 +37,8 @@ namespace {
 constexpr unsigned rounds_alone = 64, rounds_alone_lately = 16, lately = 4096;
 
 // While GPUs are at work: how long the thread polls at least, and how often it looks at them when nothing else moves.
-// What they are asked for takes them some microseconds.
-constexpr std::chrono::microseconds device_spin{200};
+// What they are asked for takes them up to a millisecond, where other processes use them, too.
+constexpr std::chrono::microseconds device_spin{2000};
 constexpr std::chrono::microseconds device_pause{50};
 // What peers' GPUs still read of runs that are over takes them no longer, unless they hang.
 constexpr std::chrono::seconds returns_within{1};

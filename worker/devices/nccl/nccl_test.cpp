@@ -303,63 +303,83 @@ TEST_CASE("sets of GPUs have communicators of their own, up to a bound") {
   CHECK(library.open_communicators() == 2 * NcclTeams::teams_max);
 }
 
+namespace {
+
+// A small number as often as there are whole elements in `size` bytes.
+Bytes filled_with(unsigned value, Dtype dtype) {
+  auto const element = element_bytes(dtype);
+  Bytes bytes(size / element * element);
+  auto const real = static_cast<double>(value);
+  auto const single = static_cast<float>(value);
+  for (std::size_t at = 0; at < bytes.size(); at += element) {
+    auto* const to = bytes.data() + at;
+    if (dtype == Dtype::f64)
+      std::memcpy(to, &real, sizeof real);
+    else if (dtype == Dtype::f32)
+      std::memcpy(to, &single, sizeof single);
+    else
+      *to = static_cast<std::byte>(value);
+  }
+  return bytes;
+}
+
+// NVIDIA's library and the GPUs of this host, each with a tensor.
+struct Real {
+  explicit Real(std::shared_ptr<NcclLibrary const> library)
+      : nccl(std::move(library), [this](std::string const& line, bool) {
+          std::scoped_lock lock(said.mutex);
+          said.lines += line + "\n";
+        }) {
+    for (std::size_t n = 0; n < gpus.size(); ++n) {
+      units.push_back(&gpus[n]);
+      tensors.push_back(place(n));
+    }
+  }
+  Placed place(std::size_t n) {
+    memory.push_back(gpus[n].acquire(size).value());
+    return {&gpus[n], memory.back()->bytes().data()};
+  }
+  void put(Placed at, Bytes const& bytes) const { REQUIRE(at.unit->upload(at.data, bytes).has_value()); }
+  [[nodiscard]] bool holds(Placed at, Bytes const& bytes) const {
+    Bytes found(bytes.size());
+    REQUIRE(at.unit->download(found, at.data).has_value());
+    return found == bytes;
+  }
+
+  Said said;
+  Gpus const gpus{find_gpus(), {.arena_bytes = 64 << 20}};
+  std::vector<std::shared_ptr<GpuMemory>> memory;
+  std::vector<GpuUnit*> units;
+  std::vector<Placed> tensors;
+  NcclTeams nccl;
+};
+
+}  // namespace
+
 TEST_CASE("the host's own NCCL sums and spreads on the host's own GPUs") {
   auto const library = NcclLibrary::load();
-  Gpus const gpus(find_gpus(), {.arena_bytes = 64 << 20});
-  if (library.has_error() || gpus.size() == 0) {
-    std::printf("skipped: %s\n", gpus.size() == 0 ? gpus.why_none().c_str() : library.error().detail.c_str());
+  auto const why_none = find_gpus().why_none;
+  if (library.has_error() || !why_none.empty()) {
+    std::printf("skipped: %s\n", !why_none.empty() ? why_none.c_str() : library.error().detail.c_str());
     return;
   }
-  MESSAGE("NCCL " << (*library)->version() << " on " << gpus.size() << " GPUs");
-  Said said;
-  NcclTeams nccl(*library, [&said](std::string const& line, bool) {
-    std::scoped_lock lock(said.mutex);
-    said.lines += line + "\n";
-  });
-  std::vector<GpuUnit*> units;
-  std::vector<std::shared_ptr<GpuMemory>> memory;
-  std::vector<Placed> tensors;
-  for (std::size_t n = 0; n < gpus.size(); ++n) {
-    units.push_back(&gpus[n]);
-    memory.push_back(gpus[n].acquire(size).value());
-    tensors.push_back({&gpus[n], memory.back()->bytes().data()});
-  }
-  static_cast<void>(nccl.ready(units));
-  REQUIRE(nccl.settled(std::chrono::steady_clock::now() + std::chrono::seconds(60)));
-  REQUIRE_MESSAGE(nccl.ready(units), said.lines);
-  auto const room = gpus[0].acquire(size).value();
-  Placed const result{&gpus[0], room->bytes().data()};
+  Real real(*library);
+  MESSAGE("NCCL " << (*library)->version() << " on " << real.gpus.size() << " GPUs");
+  static_cast<void>(real.nccl.ready(real.units));
+  REQUIRE(real.nccl.settled(std::chrono::steady_clock::now() + std::chrono::seconds(60)));
+  REQUIRE_MESSAGE(real.nccl.ready(real.units), real.said.lines);
+  auto const result = real.place(0);
   for (auto const dtype : all_dtypes)
     for (auto const op : all_reduce_ops) {
       if (!NcclTeams::has(op, dtype)) continue;
-      // Ones of the dtype: product, least and greatest are one, and the sum counts the GPUs.
-      auto const elements = size / element_bytes(dtype);
-      auto const of = [&](unsigned value) {
-        Bytes bytes(size);
-        for (std::uint64_t i = 0; i < elements; ++i) {
-          auto* const at = bytes.data() + i * element_bytes(dtype);
-          if (dtype == Dtype::f32)
-            *reinterpret_cast<float*>(at) = static_cast<float>(value);
-          else if (dtype == Dtype::f64)
-            *reinterpret_cast<double*>(at) = value;
-          else
-            *at = static_cast<std::byte>(value);
-        }
-        return bytes;
-      };
-      for (std::size_t n = 0; n < units.size(); ++n) REQUIRE(units[n]->upload(tensors[n].data, of(1)).has_value());
-      auto const summed = nccl.reduce(op, dtype, tensors, result, elements);
-      REQUIRE_MESSAGE(summed.has_value(), summed.error().detail);
-      Bytes found(size);
-      REQUIRE(gpus[0].download(found, result.data).has_value());
-      CHECK((found == of(op == ReduceOp::sum ? static_cast<unsigned>(units.size()) : 1)));
+      INFO(std::string(name(op)), " of ", std::string(name(dtype)));
+      for (auto const& tensor : real.tensors) real.put(tensor, filled_with(1, dtype));
+      auto const reduced = real.nccl.reduce(op, dtype, real.tensors, result, size / element_bytes(dtype));
+      REQUIRE_MESSAGE(reduced.has_value(), reduced.error().detail);
+      CHECK(real.holds(result, filled_with(op == ReduceOp::sum ? static_cast<unsigned>(real.units.size()) : 1, dtype)));
     }
   auto const sent = random_floats(count, 9);
-  REQUIRE(gpus[0].upload(result.data, sent).has_value());
-  REQUIRE(nccl.broadcast(result, tensors, size).has_value());
-  for (std::size_t n = 0; n < units.size(); ++n) {
-    Bytes found(size);
-    REQUIRE(units[n]->download(found, tensors[n].data).has_value());
-    CHECK((found == sent));
-  }
+  real.put(result, sent);
+  REQUIRE(real.nccl.broadcast(result, real.tensors, size).has_value());
+  for (auto const& tensor : real.tensors) CHECK(real.holds(tensor, sent));
 }

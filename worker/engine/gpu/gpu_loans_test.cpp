@@ -131,19 +131,24 @@ TEST_CASE("in place, a run that is aborted at any moment ends everywhere, and no
   }
 }
 
+// Rank 1 sends little, which is soon read, and is written much.
 TEST_CASE("what a peer writes is there before the run ends, however it ends, and nothing afterwards") {
+  auto c = case_of(algorithms::ring);
+  c.op = Op::all_gather;
+  c.counts = {2980, 20};
   std::size_t written = 0;
-  for (std::size_t steps = 0; steps < 200; ++steps) {
+  for (std::size_t steps = 0; steps < 400; ++steps) {
     auto options = on_one_gpu(2, steps + 1);
     auto const gpus = options.gpus;
     LoopbackFleet fleet(std::move(options));
-    Collective first(fleet, case_of(algorithms::centralized, 1, 3000), fleet.now());
+    c.run = 1;
+    Collective first(fleet, c, fleet.now());
     REQUIRE(first.run());
-    auto c = case_of(algorithms::centralized, 2);
-    c.segment_bytes = 64;
+    c.run = 2;
     Collective collective(fleet, c, fleet.now());
     collective.start();
     fleet.let_move(steps);
+    if (collective.has_ended(1)) break;
     auto const at_abort = memory_of(*gpus[1]);
     fleet.engine(1).abort(2, Error(EngineErrc::aborted, "enough"));
     while (!collective.has_ended(1)) fleet.let_move(1);
@@ -151,9 +156,6 @@ TEST_CASE("what a peer writes is there before the run ends, however it ends, and
     fleet.let_move();
     CHECK(memory_of(*gpus[1]) == at_end);
     written += at_end != at_abort;
-    check_right_or_failed(collective, 0);
-    check_right_or_failed(collective, 1);
-    if (collective.result(1).status.has_value()) break;
   }
   CHECK(written > 0);
 }

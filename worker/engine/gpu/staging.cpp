@@ -8,8 +8,9 @@
 namespace chorus::engine {
 namespace {
 
-// A copy of the largest takes 5 us on PCIe of the fifth generation, about what it costs to ask for it.
-constexpr std::uint64_t block_bytes_max = 256 << 10;
+// A copy of the largest takes 20 us on PCIe of the fifth generation, some times what it costs to ask for it: blocks of
+// a quarter of that size took 1.16 of the time of a ring over TCP (docs/gpu.md).
+constexpr std::uint64_t block_bytes_max = 1 << 20;
 constexpr std::uint64_t block_bytes_min = 4 << 10;
 // Being filled from the wire, being copied in, being reduced.
 constexpr std::uint64_t blocks_at_work = 4;

@@ -54,7 +54,7 @@ std::vector<std::pair<std::uint64_t, std::uint64_t>> blocks_of(Staging const& st
 TEST_CASE("each message that a peer may send has a block, and three more are at work; four are for what is sent") {
   Planned const ring(algorithms::ring, 8, 8 << 20);  // 4 MiB each, seven twice around
   auto const staging = ring.staging(0);
-  CHECK(staging.block_bytes == 256 * kib);
+  CHECK(staging.block_bytes == 1024 * kib);
   for (std::size_t c = 0; c < staging.channels.size(); ++c) {
     auto const receives = ring.messages[c].receives.size();
     CHECK(staging.channels[c].receive_blocks == (receives == 0 ? 0 : receives + 3));
@@ -88,7 +88,7 @@ TEST_CASE("where memory is short blocks are smaller, to 4 KiB, and then as many 
   Planned const ring(algorithms::ring, 8, 8 << 20);
   auto const all = ring.staging(0).bytes;
   auto const half = ring.staging(0, all / 2);
-  CHECK(half.block_bytes == 128 * kib);
+  CHECK(half.block_bytes == 512 * kib);
   CHECK(half.bytes <= all / 2);
   auto const least = ring.staging(0, 1);
   CHECK(least.block_bytes == 4 * kib);
