@@ -64,6 +64,32 @@ TEST_CASE("two workers on one GPU have the rate of its memory") {
   CHECK(rate(place, 0, 1) == gpus[0].memory_gbyte_per_s / 2);
 }
 
+// Whoever works there takes turns with the others: the rank that reduces is to do everything.
+TEST_CASE("on one GPU, one rank does everything, whatever the size") {
+  auto gpu = topology::dgx1_gpus()[0];
+  gpu.memory_gbyte_per_s = 4800;
+  for (std::size_t const members : {2, 4, 8}) {
+    auto const arrangement = arrange(standing_of(std::vector<Worker>(members, worker("h", {gpu}))), constants).value();
+    std::size_t rows = 0;
+    for (auto const& selection : arrangement.selection) {
+      if (selection.op != "all_reduce") continue;
+      CHECK(selection.algorithm == "centralized");
+      ++rows;
+    }
+    CHECK(rows > 0);
+  }
+}
+
+TEST_CASE("a GPU of one's own beside the common one, or another one, is no turn") {
+  auto const gpus = topology::dgx1_gpus();
+  auto const host_cores = [](std::vector<Worker> const& workers) {
+    return place_of(standing_of(workers), constants).constants.host_cores;
+  };
+  CHECK(host_cores({worker("h", {gpus[0]}), worker("h", {gpus[0]})}) == 1);
+  CHECK(host_cores({worker("h", {gpus[0]}), worker("h", {gpus[3]})}) == constants.host_cores);
+  CHECK(host_cores({worker("h", {gpus[0]}), worker("h", {gpus[0], gpus[3]})}) == constants.host_cores);
+}
+
 TEST_CASE("the ring over the workers of a p3.16xlarge takes the double NVLinks, and stays where they are listed so") {
   auto const arrangement = arrange(standing_of(p3_16xlarge()), constants).value();
   auto const ring = arrangement.order;

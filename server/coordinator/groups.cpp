@@ -148,7 +148,11 @@ std::shared_ptr<GpuWays const> ways_of_gpus(std::vector<Worker> const& members) 
     localities.push_back(worker.locality);
     gpus.push_back(worker.gpus);
   }
-  GpuWays ways{topology::gpu_ways(localities, gpus), slowest_memory(gpus)};
+  auto const is_the_only_one = [&](auto const& each) {
+    return each.size() == 1 && !each.front().uuid.empty() && each.front().uuid == gpus.front().front().uuid;
+  };
+  bool const are_one = std::ranges::all_of(gpus, is_the_only_one);
+  GpuWays ways{topology::gpu_ways(localities, gpus), slowest_memory(gpus), are_one};
   return ways.pairs.empty() ? nullptr : std::make_shared<GpuWays const>(std::move(ways));
 }
 

@@ -18,7 +18,7 @@ namespace chorus::coordinator {
 BOOST_DESCRIBE_STRUCT(KeptWorker, (), (self, ready, joined, fenced))
 BOOST_DESCRIBE_STRUCT(KeptEpoch, (), (last, retired))
 BOOST_DESCRIBE_STRUCT(PairLink, (), (a, b, latency_s, bytes_per_s))
-BOOST_DESCRIBE_STRUCT(GpuWays, (), (pairs, memory_gbyte_per_s))
+BOOST_DESCRIBE_STRUCT(GpuWays, (), (pairs, memory_gbyte_per_s, are_one))
 BOOST_DESCRIBE_STRUCT(KeptGroup, (), (group, half_changed, pairs, gpu_ways))
 BOOST_DESCRIBE_STRUCT(KeptCollective, (), (sequence, key, stage, refused, group, record))
 BOOST_DESCRIBE_STRUCT(KeptDecision, (), (run))

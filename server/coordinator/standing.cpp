@@ -11,6 +11,9 @@ namespace {
 using topology::Link;
 using topology::LinkMatrix;
 
+// From one process to the next on a GPU that is not shared by MPS, with what it takes to say so: measured on an H200
+// (docs/gpu.md).
+constexpr double turn_s = 140e-6;
 constexpr double words_per_sum = 3;  // that a GPU's memory reads and writes for one word of two operands
 
 Link link_of(model::LinkCost const& cost) { return {cost.alpha_s, 1e-9 / cost.beta_s_per_byte}; }
@@ -85,7 +88,7 @@ Standing in_order(Standing const& members, std::span<std::uint32_t const> order)
   if (members.pairs) ordered.pairs = std::make_shared<PairLinks const>(in_places(*members.pairs, place));
   if (members.gpus)
     ordered.gpus = std::make_shared<GpuWays const>(
-        GpuWays{in_places(members.gpus->pairs, place), members.gpus->memory_gbyte_per_s});
+        GpuWays{in_places(members.gpus->pairs, place), members.gpus->memory_gbyte_per_s, members.gpus->are_one});
   return ordered;
 }
 
@@ -101,8 +104,18 @@ planning::Place place_of(Standing in_rank_order, model::Constants const& constan
   bool const is_one_host =
       std::ranges::all_of(places, [&](auto const& at) { return shared_level(at, places.front()) == Level::host; });
   if (is_one_host && gpus.memory_gbyte_per_s > 0) {
+    auto const word_s_per_byte = 1e-9 / gpus.memory_gbyte_per_s;
     place.constants.byte_cpu_s = 0;
-    place.constants.gamma_s_per_byte = words_per_sum * 1e-9 / gpus.memory_gbyte_per_s;
+    place.constants.gamma_s_per_byte = words_per_sum * word_s_per_byte;
+    if (gpus.are_one) {
+      // The GPU is as the only core of a host: it reads and writes what a message carries, and reads a word more for a
+      // sum.
+      place.constants.host_cores = 1;
+      place.constants.byte_cpu_s = word_s_per_byte;
+      place.constants.gamma_s_per_byte = word_s_per_byte;
+      place.constants.message_cpu_s = turn_s / 2;
+      place.constants.wake_s = 0;
+    }
   }
   return place;
 }

@@ -25,6 +25,7 @@ using PairLinks = std::vector<PairLink>;
 struct GpuWays {
   std::vector<topology::GpuWay> pairs;
   double memory_gbyte_per_s = 0;  // of the slowest of all members' GPUs; 0: somebody has none, or it is not known
+  bool are_one = false;           // all members have the same GPU, and no other
 };
 
 struct Standing {
@@ -40,7 +41,8 @@ struct Standing {
 // pair that is missing has the slowest link that was measured, and without any that of its level. Members of one host
 // reach each other's memory, whatever HTTP measured there: their link is as fast as the level's at least. Where their
 // GPUs are joined it is as fast as they are, with the latency as it would be without. In a group of one host whose
-// members all have GPUs, these move and reduce what is theirs, and cores only say when.
+// members all have GPUs, these move and reduce what is theirs, and cores only say when. Where that is one GPU for all,
+// everything takes its time one after the other, and every message costs a turn of the processes there.
 [[nodiscard]] planning::Place place_of(Standing in_rank_order, model::Constants const& constants);
 
 }  // namespace chorus::coordinator

@@ -26,6 +26,9 @@ namespace asio = boost::asio;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::uint64_t arena_bytes = std::uint64_t{1} << 36;  // of addresses
+// To look at a vector on a GPU takes hundreds of times what a call does: every call would find device and threads
+// asleep.
+constexpr std::uint64_t gpu_turns_per_check = 8;
 
 engine::DataPlaneOptions plane_options(Options const& options, plan::Rank rank, http::Credentials const& credentials,
                                        engine::FlightRecorder& flights) {
@@ -228,7 +231,7 @@ class Bench {
       return Error(std::make_error_code(std::errc::not_supported), "no shared memory: " + group_.why_not_shared());
     batch.is_in_place = batch.is_in_place && place_.gpu != nullptr && was_in_place(result);
     batch.seconds.push_back(std::chrono::duration<double>(end - begin).count());
-    batch.right = batch.right && is_right(turn);
+    if (place_.gpu == nullptr || turn % gpu_turns_per_check == 0) batch.right = batch.right && is_right(turn);
     return ok();
   }
 

@@ -52,7 +52,8 @@ void SendChannel::begin() {
 }
 
 std::uint64_t SendChannel::sendable(Message const& message) const {
-  return std::min(message.credit, state_.board.ready(message.instruction)) - message.taken;
+  auto const free = std::min(message.credit, state_.board.ready(message.instruction));
+  return std::max(free, message.taken) - message.taken;
 }
 
 bool SendChannel::next_frame(links::OutFrame& frame) {

@@ -86,7 +86,9 @@ class SendChannel {
     bool eager = false;
     bool queued = false;
     std::uint64_t credit = 0;  // bytes that may be sent
-    std::uint64_t taken = 0;   // bytes that are on their way, to the link or to where it takes them from
+    // Bytes that are on their way, to the link or to where it takes them from; also before they are ready, where they
+    // are made on the way.
+    std::uint64_t taken = 0;
     std::uint64_t issued = 0;  // bytes given to the link
   };
   // When the open is sent of a channel whose messages all go without a grant. Where the peer has to answer it before

@@ -143,15 +143,19 @@ void DeviceWork::failed(Error const& why) {
   error_ = lost ? Error(GpuErrc::lost, *lost) : why;
 }
 
-void DeviceWork::follow_up(Status const& queued, Mark mark, DevicePiece const& piece, DeviceClient& client) {
-  if (!queued) return failed(queued.error());
-  if (mark.number == 0) {  // not marked yet
+Mark DeviceWork::follow_up(Status const& queued, Mark mark, DevicePiece const& piece, DeviceClient& client) {
+  if (!queued) failed(queued.error());
+  if (!error_ && mark.number == 0) {  // not marked yet
     auto const made = session_->mark(mark.lane);
-    if (!made) return failed(made.error());
-    mark = *made;
+    if (made)
+      mark = *made;
+    else
+      failed(made.error());
   }
+  if (error_) return mark;
   began();
   of(mark.lane).push({mark, piece, &client});
+  return mark;
 }
 
 Status DeviceWork::queue_receive(std::uint32_t i, std::uint64_t offset, std::uint64_t bytes, Mark& mark) {
@@ -198,9 +202,26 @@ void DeviceWork::send(std::uint32_t i, std::uint64_t offset, DevicePiece const& 
 
 void DeviceWork::read(std::uint32_t i, std::byte const* from, DevicePiece const& piece, DeviceClient& client) {
   if (error_) return;
-  auto const queued = workspace_.take_in(*session_, i, from, piece.bytes);
+  shared_.clear();
+  auto const queued = workspace_.take_in(*session_, i, from, piece.bytes, this);
   peer_bytes_ += piece.bytes;
-  follow_up(queued, {devices::Lane::compute, 0}, piece, client);
+  auto const mark = follow_up(queued, {devices::Lane::compute, 0}, piece, client);
+  for (auto const& [sharer, share] : shared_) {
+    peer_bytes_ += share.bytes;
+    follow_up(ok(), mark, share, *sharer);
+  }
+}
+
+std::size_t DeviceWork::places_for(std::span<std::byte const> result, std::span<std::byte*> places) {
+  std::size_t count = 0;
+  for (auto* const sharer : sharers_) {
+    if (count == places.size()) break;
+    auto const share = sharer->shares(result);
+    if (!share) continue;
+    places[count++] = share->place;
+    shared_.push_back({sharer, {share->number, result.size(), 0, false}});
+  }
+  return count;
 }
 
 void DeviceWork::write(std::uint32_t i, std::byte* to, DevicePiece const& piece, DeviceClient& client) {

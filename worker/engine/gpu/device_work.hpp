@@ -39,8 +39,22 @@ class DeviceClient {
   ~DeviceClient() = default;
 };
 
+// What a reduction completes it sends on: to a peer's memory in the same pass, if there is room. Outlives the work.
+class DeviceSharer : public DeviceClient {
+ public:
+  struct Share {
+    std::byte* place = nullptr;
+    std::uint32_t number = 0;  // of the piece that the client will be told of
+  };
+  // These bytes are sent next, and go there with what makes them; nothing: they are not, or there is no room yet.
+  [[nodiscard]] virtual std::optional<Share> shares(std::span<std::byte const> result) = 0;
+
+ protected:
+  ~DeviceSharer() = default;
+};
+
 // Lives on the data thread. After an error nothing more is queued, and nobody is told of anything.
-class DeviceWork {
+class DeviceWork final : private Sharers {
  public:
   // Takes all that the run will ever need: a session, memory of the device and, where no message `may_lie_in_place`,
   // pinned memory; otherwise that is taken when the first peer wants frames. The spec is checked and has a GPU; it and
@@ -78,6 +92,14 @@ class DeviceWork {
   void send(std::uint32_t i, std::uint64_t offset, DevicePiece const& piece, DeviceClient& client);
   // The same of bytes that lie in a peer's memory, on the device.
   void read(std::uint32_t i, std::byte const* from, DevicePiece const& piece, DeviceClient& client);
+  // From now on asked for what read() completes.
+  void share_with(DeviceSharer& sharer) { sharers_.push_back(&sharer); }
+  // Where the next bytes that instruction i sends lie, at most so many.
+  [[nodiscard]] std::span<std::byte const> next_source(std::uint32_t i, std::uint64_t limit) const {
+    return workspace_.source(i, limit);
+  }
+  // Goes past bytes that instruction i sends.
+  void was_shared(std::uint32_t i, std::uint64_t bytes) { workspace_.skip_source(i, bytes); }
   // The next bytes that instruction i sends go to a peer's memory, on the device.
   void write(std::uint32_t i, std::byte* to, DevicePiece const& piece, DeviceClient& client);
   // The next bytes that instruction i sends, at most so many, as a peer reads them; goes past them.
@@ -130,12 +152,14 @@ class DeviceWork {
   };
 
   DeviceWork(RunSpec const& spec, std::uint64_t eager_bytes, Clock& clock);
+  [[nodiscard]] std::size_t places_for(std::span<std::byte const> result, std::span<std::byte*> places) override;
   [[nodiscard]] Status reserve(bool may_lie_in_place);
   [[nodiscard]] Status take_blocks();
   [[nodiscard]] Status queue_receive(std::uint32_t i, std::uint64_t offset, std::uint64_t bytes, devices::Mark& mark);
   [[nodiscard]] links::Place place_of(std::span<std::byte const> bytes) const;
   [[nodiscard]] Status queue_send(std::uint32_t i, std::uint64_t offset, std::uint64_t bytes);
-  void follow_up(Status const& queued, devices::Mark mark, DevicePiece const& piece, DeviceClient& client);
+  // Gives the mark behind which the piece is done.
+  devices::Mark follow_up(Status const& queued, devices::Mark mark, DevicePiece const& piece, DeviceClient& client);
   void began();
   void failed(Error const& why);
   Queue& of(devices::Lane lane) { return pending_[static_cast<std::size_t>(lane)]; }
@@ -157,6 +181,12 @@ class DeviceWork {
   };
   std::vector<OfPeer> borrowed_;
   std::byte const* arena_begin_ = nullptr;
+  std::vector<DeviceSharer*> sharers_;
+  struct Shared {
+    DeviceSharer* sharer = nullptr;
+    DevicePiece piece;
+  };
+  std::vector<Shared> shared_;  // of the pass that is being queued
   std::uint64_t peer_bytes_ = 0;
   std::array<Queue, devices::lane_count> pending_;
   std::size_t pieces_ = 0;

@@ -113,6 +113,23 @@ TEST_CASE("in place, a vector that is much larger than what is shown at once") {
   }
 }
 
+TEST_CASE(
+    "on one GPU the rank that reduces writes the results of all, in the same pass where it knows the room by then") {
+  auto const fleet = over_loopback<Which::all>(4);
+  std::size_t alone = 0, together = 0;
+  for (std::uint64_t run = 1; run <= 50; ++run) {
+    Collective collective(*fleet, case_of(algorithms::centralized, 4096, run));
+    check_right(collective);
+    for (plan::Rank rank = 1; rank < 4; ++rank) CHECK(collective.result(rank).trace->gpu_spans.empty());
+    auto const& root = *collective.result(0).trace;
+    CHECK(root.gpu.peer_bytes == 6 * 4096 * sizeof(float));
+    alone += root.gpu_spans.size() == 6;  // three reductions and three copies
+    together += root.gpu_spans.size() < 6;
+  }
+  CHECK(alone + together == 50);
+  CHECK(together > 0);
+}
+
 TEST_CASE("in place, no byte of a tensor goes through the host or over the links") {
   auto const gpus = doubles(4, Which::all);
   TcpFleet fleet(4, lending(), Arenas(), Tensors::elsewhere, gpus);

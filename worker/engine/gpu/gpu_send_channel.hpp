@@ -17,10 +17,11 @@ namespace chorus::engine {
 // In place: what may be read is shown to the peer in a frame of its own, and counts as sent when the peer says that it
 // was read: what would overwrite it waits for that as for any send. Nothing is eager.
 //
-// Written: what the peer has room for is copied there, on the device, and the peer is told when that is done.
+// Written: what the peer has room for is copied there, on the device, and the peer is told when that is done; what is
+// the result of a reduction goes there with it, if the room is known by then.
 //
 // Which of them is known when the peer has answered the open that lends the memory; at once, if it lends none.
-class GpuSendChannel final : public SendChannel, private DeviceClient {
+class GpuSendChannel final : public SendChannel, private DeviceSharer {
  public:
   // As of SendChannel; the work outlives the channel's use, too. `channel`: of the program.
   GpuSendChannel(RunState& state, DeviceWork& device, std::uint32_t channel, plan::Rank peer,
@@ -51,6 +52,9 @@ class GpuSendChannel final : public SendChannel, private DeviceClient {
   bool next_data(links::OutFrame& frame) override;
   void payload_sent(links::FrameHeader const& header) override;
   void device_did(DevicePiece const& piece) override;
+  [[nodiscard]] std::optional<Share> shares(std::span<std::byte const> result) override;
+  // Of the first room of message m, what is written next.
+  [[nodiscard]] std::byte* take_room(std::uint32_t m, std::uint64_t bytes);
   void send_in_frames();
   void show_in_place();
   [[nodiscard]] Status write_there();

@@ -41,7 +41,8 @@ Status GpuWorkspace::copy_in(GpuSession& session, std::uint32_t i, std::byte con
   return ok();
 }
 
-Status GpuWorkspace::take_in(GpuSession& session, std::uint32_t i, std::byte const* received, std::uint64_t bytes) {
+Status GpuWorkspace::take_in(GpuSession& session, std::uint32_t i, std::byte const* received, std::uint64_t bytes,
+                             Sharers* sharers) {
   while (bytes != 0) {
     auto dst = destination(i, bytes);
     std::byte const* operand = nullptr;
@@ -50,7 +51,7 @@ Status GpuWorkspace::take_in(GpuSession& session, std::uint32_t i, std::byte con
       operand = accumulated.data();
       dst = dst.first(accumulated.size());
     }
-    if (auto const queued = compute(session, i, dst, operand, received); !queued) return queued;
+    if (auto const queued = compute(session, i, dst, operand, received, sharers); !queued) return queued;
     if (operand != nullptr) skip_source(i, dst.size());
     skip_destination(i, dst.size());
     received += dst.size();
@@ -98,7 +99,7 @@ Status GpuWorkspace::copy_out(GpuSession& session, devices::Lane lane, std::uint
 }
 
 Status GpuWorkspace::compute(GpuSession& session, std::uint32_t i, std::span<std::byte> dst, std::byte const* operand,
-                             std::byte const* other) {
+                             std::byte const* other, Sharers* sharers) {
   auto const& instruction = program().instructions[i];
   bool const divides = reduces(program().spec.op) && reduce_ == ReduceOp::avg && instruction.is_final();
   devices::Folder::How how;
@@ -111,7 +112,11 @@ Status GpuWorkspace::compute(GpuSession& session, std::uint32_t i, std::span<std
   std::array<std::byte const*, 2> const sources{how.wide_source ? wide_operand(i) : operand, other};
   auto const* const first = sources.data() + (operand == nullptr ? 1 : 0);
   std::size_t const count = operand == nullptr ? 1 : 2;
-  return session.fold(reduce_, dtype_, {first, count, &result, 1, dst.size() / element_bytes(), false}, how);
+  std::array<std::byte*, 1 + Sharers::places_max> places{result};
+  bool const is_shared = sharers != nullptr && instruction.is_final() && !how.wide_results;
+  auto const others = is_shared ? sharers->places_for(dst, std::span(places).subspan(1)) : 0;
+  return session.fold(reduce_, dtype_, {first, count, places.data(), 1 + others, dst.size() / element_bytes(), false},
+                      how);
 }
 
 }  // namespace chorus::engine

@@ -9,6 +9,17 @@
 
 namespace chorus::engine {
 
+// Who wants what a reduction completes, in places of its own as well.
+class Sharers {
+ public:
+  static constexpr std::size_t places_max = 15;
+  // Puts the places for these bytes of the output or of scratch behind each other, and says how many they are.
+  [[nodiscard]] virtual std::size_t places_for(std::span<std::byte const> result, std::span<std::byte*> places) = 0;
+
+ protected:
+  ~Sharers() = default;
+};
+
 // Every method queues what concerns the next bytes of an instruction, and goes past them: what it reads must have been
 // written by then, and who goes on there waits for a mark. Errors: GpuErrc.
 class GpuWorkspace : public Ranges {
@@ -24,9 +35,10 @@ class GpuWorkspace : public Ranges {
   // The next bytes of a recv that belong as they are where it says; from pinned memory, on Lane::in.
   [[nodiscard]] Status copy_in(devices::GpuSession& session, std::uint32_t i, std::byte const* from,
                                std::uint64_t bytes);
-  // The next bytes of any other recv, or of a recv_reduce; from memory of the GPU, on Lane::compute.
+  // The next bytes of any other recv, or of a recv_reduce; from memory of the GPU, on Lane::compute. Sharers, which may
+  // be null, are asked where the reduction is complete.
   [[nodiscard]] Status take_in(devices::GpuSession& session, std::uint32_t i, std::byte const* received,
-                               std::uint64_t bytes);
+                               std::uint64_t bytes, Sharers* sharers = nullptr);
   // The next bytes of a copy or reduce, on Lane::compute.
   [[nodiscard]] Status work(devices::GpuSession& session, std::uint32_t i, std::uint64_t bytes);
   // Where the next bytes of a send lie, at most so many, and as far as they are contiguous; nothing is queued.
@@ -40,7 +52,7 @@ class GpuWorkspace : public Ranges {
  private:
   // As Workspace::compute.
   [[nodiscard]] Status compute(devices::GpuSession& session, std::uint32_t i, std::span<std::byte> dst,
-                               std::byte const* operand, std::byte const* other);
+                               std::byte const* operand, std::byte const* other, Sharers* sharers = nullptr);
 
   Dtype const dtype_;
   ReduceOp const reduce_;
