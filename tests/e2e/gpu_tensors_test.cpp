@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <csignal>
 #include <map>
+#include <optional>
 #include <random>
 #include <utility>
 
@@ -212,6 +213,33 @@ TEST_CASE("a client's memory on a GPU is reduced where it lies, and the sum appe
   CHECK(cluster.run({{"group", "g"}, {"op", "all_reduce"}, {"tensor", "x"}}).at("state") == "succeeded");
   CHECK(client.look() == "all 3");
   CHECK((cluster.worker(1).get_tensor<float>("x") == Floats(count, 3)));
+}
+
+// What CUDA does not define: whatever comes of it, it is no crash, and who is lost says so.
+TEST_CASE("a client that frees its memory, or ends, under a worker") {
+  constexpr std::size_t count = 1 << 20;
+  for (bool const ends : {false, true}) {
+    Cluster cluster(0);
+    for (std::string const n : {"0", "1"}) cluster.add_worker("w" + n, "host=h0", {"--allow-client-shm"}, gpu_worker());
+    cluster.make_group("g");
+    auto client = std::make_optional<LendingClient>(count, 1);
+    REQUIRE(cluster.worker(0).put("/v1/shm/cuda/mine", client->request(count * 4)).status == 201);
+    REQUIRE(cluster.worker(0).put("/v1/tensors/x", in_region(count)).status == 201);
+    REQUIRE(put_on(cluster.worker(1), "cuda:0", "x", Floats(count, 2)).status == 201);
+    if (ends)
+      client.reset();
+    else
+      client->free();
+    auto const collective = cluster.run({{"group", "g"}, {"op", "all_reduce"}, {"tensor", "x"}});
+    MESSAGE((ends ? "ended: " : "freed: ") << json::serialize(collective.at("state")));
+    for (std::size_t w = 0; w < 2; ++w) {
+      auto const ready = cluster.worker(w).get("/readyz");
+      bool const is_lost = cluster.worker(w).metric(R"(chorus_gpu_lost{device="cuda:0"})") == 1;
+      CHECK(ready.status == (is_lost ? 503 : 200));
+      if (is_lost) CHECK_MESSAGE(ready.body.find("a GPU is lost: cuda:0") != std::string::npos, ready.body);
+      CHECK(put_on(cluster.worker(w), "cpu", "y", {1}).status == 201);
+    }
+  }
 }
 
 TEST_CASE("a handle of too few bytes, of freed memory, and of a process that has gone, are refused with why") {

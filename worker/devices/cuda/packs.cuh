@@ -2,6 +2,7 @@
 // not aligned to 16 bytes is read in the largest pieces that its address allows.
 #pragma once
 
+#include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime_api.h>
 
@@ -38,12 +39,7 @@ struct Brain {
   using Stored = std::uint16_t;
   using Value = float;
   static __device__ Value load(Stored b) { return __uint_as_float(static_cast<std::uint32_t>(b) << 16); }
-  static __device__ Stored store(Value x) {
-    std::uint32_t const bits = __float_as_uint(x);
-    std::uint32_t const rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
-    std::uint32_t const quiet_nan = (bits >> 16) | 0x40u;
-    return static_cast<Stored>((bits & 0x7fffffffu) > 0x7f800000u ? quiet_nan : rounded);
-  }
+  static __device__ Stored store(Value x) { return __bfloat16_as_ushort(__float2bfloat16_rn(x)); }
 };
 
 // 16 bytes in registers.
