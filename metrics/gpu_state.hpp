@@ -11,7 +11,7 @@ struct GpuState {
   bool is_lost = false;
   // Since the worker has begun; times as the device measured them.
   std::uint64_t in_bytes = 0, out_bytes = 0;  // between the host's memory and its own
-  std::uint64_t peer_bytes = 0;               // read in the GPU memory of other workers
+  std::uint64_t peer_bytes = 0;               // read or written in the GPU memory of other workers
   std::uint64_t nccl_bytes = 0;               // that NCCL added or passed on
   std::uint64_t stepped_bytes = 0;            // of gradients
   std::uint64_t kernels = 0;

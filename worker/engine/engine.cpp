@@ -268,6 +268,7 @@ void Engine::settle() {
     bool work_left = false;
     for (auto left = dirty_runs_.size(); left != 0; --left) {
       auto& run = dirty_runs_.pop();
+      if (run.has_device()) decide(run.spec().run);
       if (run.ended()) continue;
       if (run.work(turn_bytes)) {
         work_left = true;

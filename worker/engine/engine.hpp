@@ -175,11 +175,18 @@ class Engine {
   void give_back_borrowed(Run& run);
   // The memory that an open lends, and what the peer is told of it; null: what it lies in is not to be read here.
   [[nodiscard]] Borrowed borrow(Run const& run, Identity const& peer, links::Lend const& lend, links::Borrow& told);
-  // The peer of one of the run's channels has said whether it borrows, or is not asked.
+  // Whether the run goes on without a link on which everything was said for this channel.
+  template <class Channel>
+  [[nodiscard]] bool outlives_link(Channel const& channel) {
+    auto const* const run = find_run(channel.run());
+    return channel.finished() && (run == nullptr || !run->writes_with(channel.peer()));
+  }
+  // Answers the opens of which it is known by now how their messages are taken.
   void decide(std::uint64_t run);
   bool poll_unrested();
-  // Before anything that was read in place counts.
+  // Before anything that was read in place counts, and before anything is written there.
   void look_for_standstill();
+  [[nodiscard]] bool has_device_runs() const { return !device_runs_.empty(); }
   void wait_until_devices_rest();
   void reject(RunDone const& done, Failure const& why);
   [[nodiscard]] Outlet& outlet_to(Peer const& peer, TimePoint deadline);

@@ -193,7 +193,7 @@ TEST_CASE("bad frames to the receiving side close the link, fail its runs and ar
          h.magic = 7;
          p.to_rank_0.send(h);
        }},
-      {"frame type 12", [](Impostor& p) { p.to_rank_0.send(header_of(static_cast<FrameType>(12))); }},
+      {"frame type 14", [](Impostor& p) { p.to_rank_0.send(header_of(static_cast<FrameType>(14))); }},
       {"flags 1",
        [](Impostor& p) {
          auto h = header_of(FrameType::data);

@@ -120,6 +120,7 @@ bool Inlet::parcel_arrives(links::Parcel const& parcel) {
 
 Status Inlet::frame_arrives(FrameHeader const& header) {
   if (auto checked = links::check(header); checked.has_error()) return bad(checked.error().detail);
+  if (engine_.has_device_runs()) engine_.look_for_standstill();
   left_ = header.length;
   timing_ = false;
   taken_ = false;
@@ -348,7 +349,7 @@ void Inlet::lost(Error const& why) {
   if (!is_beside()) engine_.borrowed_arenas_.forget(peer());
   for (auto* channel : channels) channel->inlet = nullptr;
   for (auto* channel : channels)
-    if (!channel->finished()) engine_.fail_for(why, channel->run(), channel->peer(), channel->where());
+    if (!engine_.outlives_link(*channel)) engine_.fail_for(why, channel->run(), channel->peer(), channel->where());
 }
 
 }  // namespace chorus::engine

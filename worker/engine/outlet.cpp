@@ -75,12 +75,12 @@ void Outlet::frame_sent(FrameHeader const& header) {
   CHORUS_ASSERT(channel != nullptr, "frames of a run that ended were released");
   channel->frame_sent(header);
   if (channel->has_frame()) schedule(*channel);
-  if (header.type == FrameType::open && may_lend()) engine_.decide(header.run);
   engine_.touch(header.run);
 }
 
 Status Outlet::frame_arrives(FrameHeader const& header) {
   if (auto checked = links::check(header); checked.has_error()) return checked;
+  if (engine_.has_device_runs()) engine_.look_for_standstill();
   engine_.unfold_exchange(header.run);
   frame_moved();
   auto const bad = [&](std::string const& why) { return Error(links::LinkErrc::bad_frame, why); };
@@ -152,7 +152,7 @@ void Outlet::frame_is_corrupt(Error const& why) {
   engine_.unfold_exchange();
   auto const channels = channels_;
   for (auto* channel : channels)
-    if (!channel->finished()) engine_.fail_for(why, channel->run(), channel->peer(), channel->where());
+    if (!engine_.outlives_link(*channel)) engine_.fail_for(why, channel->run(), channel->peer(), channel->where());
 }
 
 void Outlet::lost(Error const& why) {
@@ -168,7 +168,8 @@ void Outlet::lost(Error const& why) {
   // What the link had taken may not have arrived: where the peer says so, it has not.
   bool const is_corrupt = code_of(why) == EngineErrc::corrupt_frame;
   for (auto* channel : channels)
-    if (is_corrupt || !channel->finished()) engine_.fail_for(why, channel->run(), channel->peer(), channel->where());
+    if (is_corrupt || !engine_.outlives_link(*channel))
+      engine_.fail_for(why, channel->run(), channel->peer(), channel->where());
 }
 
 }  // namespace chorus::engine

@@ -50,6 +50,7 @@ class ReceiveChannel {
   void holds_open() { takes_no_data("its open was not answered yet"); }
   // The peer's GPU may write the messages where they are to lie, as they lie in one arena and are changed by nothing.
   [[nodiscard]] virtual bool may_be_written() const { return false; }
+  [[nodiscard]] virtual bool is_written() const { return false; }
   // Instead of opened(): it does.
   virtual void opened_to_writes() {}
   // So far it has. Errors: LinkErrc::bad_frame with what is wrong.

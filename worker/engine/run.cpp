@@ -292,7 +292,8 @@ Run::Answer Run::judge(links::DecodedOpen const& decoded, std::uint32_t epoch, I
     answer.fails_the_run = true;
     return answer;
   }
-  if ((*found)->is_opened()) return refuse(EngineErrc::protocol_error, name_of(open.sender_rank) + " opened it twice");
+  if ((*found)->is_opened() || (*found)->inlet != nullptr)
+    return refuse(EngineErrc::protocol_error, name_of(open.sender_rank) + " opened it twice");
   return Answer{found->get(), {}, false};
 }
 
@@ -360,7 +361,13 @@ std::optional<bool> Run::may_be_written(ReceiveChannel const& channel, links::Le
                       links::uuid_of(lend) == spec_.gpu->gpu().info().uuid && channel.peer() < spec_.program->rank &&
                       channel.may_be_written();
   auto const back = std::ranges::find(sends_, channel.peer(), [](auto const& send) { return send->peer(); });
-  return may_be && back != sends_.end() ? (*back)->is_borrowed() : false;
+  return may_be && back != sends_.end() && (*back)->outlet != nullptr ? (*back)->is_borrowed() : false;
+}
+
+bool Run::writes_with(plan::Rank peer) const {
+  auto const is_written = [peer](auto const& c) { return c->peer() == peer && c->is_written() && !c->finished(); };
+  auto const writes = [peer](auto const& c) { return c->peer() == peer && c->writes() && !c->finished(); };
+  return std::ranges::any_of(receives_, is_written) || std::ranges::any_of(sends_, writes);
 }
 
 bool Run::reads_in_place() const {

@@ -127,6 +127,9 @@ class Run {
   [[nodiscard]] bool has_back_what_it_lent(TimePoint now) const;
   // Memory of peers.
   [[nodiscard]] bool reads_in_place() const;
+  // One of the two still writes into the other's memory. Both of their links have to last for that: what is said on one
+  // gives back what the other is about.
+  [[nodiscard]] bool writes_with(plan::Rank peer) const;
   // Whether the peer is to write what it lends to where the channel has it; nothing: it has not said yet whether it
   // can.
   [[nodiscard]] std::optional<bool> may_be_written(ReceiveChannel const& channel, links::Lend const& lend) const;

@@ -67,6 +67,8 @@ class SendChannel {
   [[nodiscard]] virtual Status has_room(links::FrameHeader const& header, links::Place const& place);
   // The peer reads nothing of this run any more, and writes nothing.
   virtual void returned() {}
+  // Into memory of the peer, as that has said.
+  [[nodiscard]] virtual bool writes() const { return false; }
   // Whether the peer has this rank's memory; nothing: it has not said yet.
   [[nodiscard]] virtual std::optional<bool> is_borrowed() const { return false; }
   // By which the memory comes back that the peer may still read; null: there is none.

@@ -36,7 +36,7 @@ Result<Borrow> decode_borrow(std::span<std::byte const> payload) {
 }
 
 Result<Place> decode_place(std::span<std::byte const> payload) {
-  if (payload.size() != sizeof(Place)) return Error(LinkErrc::bad_frame, "lies frame of a wrong length");
+  if (payload.size() != sizeof(Place)) return Error(LinkErrc::bad_frame, "place of a wrong length");
   Place place;
   std::memcpy(&place, payload.data(), sizeof place);
   return place;

@@ -51,8 +51,8 @@ struct GpuUse {
   double in_seconds = 0;
   double out_seconds = 0;
   double compute_seconds = 0;
-  std::uint64_t peer_bytes =
-      0;  // read where they lay on other GPUs, or in memory of other processes: counted by who queued it
+  // Read or written where they lie on other GPUs, or in memory of other processes: counted by who queued it.
+  std::uint64_t peer_bytes = 0;
   std::uint64_t nccl_bytes = 0;  // of tensors that NCCL added or passed on: counted by who queued it
 };
 

@@ -131,33 +131,89 @@ TEST_CASE("in place, a run that is aborted at any moment ends everywhere, and no
   }
 }
 
+namespace {
+
 // Rank 1 sends little, which is soon read, and is written much.
+struct WrittenTo {
+  explicit WrittenTo(std::uint64_t seed) : WrittenTo(on_one_gpu(2, seed)) {}
+  explicit WrittenTo(FleetOptions options) : gpus(options.gpus), fleet(std::move(options)) {
+    Collective first(fleet, gather(1), fleet.now());
+    REQUIRE(first.run());
+    collective.emplace(fleet, gather(2), fleet.now());
+    collective->start();
+  }
+  static Case gather(std::uint64_t run) {
+    auto c = case_of(algorithms::ring, run);
+    c.op = Op::all_gather;
+    c.counts = {2980, 20};
+    return c;
+  }
+  [[nodiscard]] std::vector<std::byte> memory() const { return memory_of(*gpus[1]); }
+
+  Doubles gpus;
+  LoopbackFleet fleet;
+  std::optional<Collective> collective;
+};
+
+}  // namespace
+
 TEST_CASE("what a peer writes is there before the run ends, however it ends, and nothing afterwards") {
-  auto c = case_of(algorithms::ring);
-  c.op = Op::all_gather;
-  c.counts = {2980, 20};
   std::size_t written = 0;
   for (std::size_t steps = 0; steps < 400; ++steps) {
-    auto options = on_one_gpu(2, steps + 1);
-    auto const gpus = options.gpus;
-    LoopbackFleet fleet(std::move(options));
-    c.run = 1;
-    Collective first(fleet, c, fleet.now());
-    REQUIRE(first.run());
-    c.run = 2;
-    Collective collective(fleet, c, fleet.now());
-    collective.start();
-    fleet.let_move(steps);
-    if (collective.has_ended(1)) break;
-    auto const at_abort = memory_of(*gpus[1]);
-    fleet.engine(1).abort(2, Error(EngineErrc::aborted, "enough"));
-    while (!collective.has_ended(1)) fleet.let_move(1);
-    auto const at_end = memory_of(*gpus[1]);
-    fleet.let_move();
-    CHECK(memory_of(*gpus[1]) == at_end);
+    WrittenTo story(steps + 1);
+    story.fleet.let_move(steps);
+    if (story.collective->has_ended(1)) break;
+    auto const at_abort = story.memory();
+    story.fleet.engine(1).abort(2, Error(EngineErrc::aborted, "enough"));
+    while (!story.collective->has_ended(1)) story.fleet.let_move(1);
+    auto const at_end = story.memory();
+    story.fleet.let_move();
+    CHECK(story.memory() == at_end);
     written += at_end != at_abort;
   }
   CHECK(written > 0);
+}
+
+TEST_CASE(
+    "a rank that is written to, and loses a link, ends when nothing writes there any more; and so does its writer") {
+  std::size_t failed = 0;
+  for (plan::Rank const from : {0u, 1u})
+    for (std::size_t steps = 0; steps < 400; ++steps) {
+      WrittenTo story(steps + 1);
+      story.fleet.let_move(steps);
+      if (story.collective->has_ended(1)) break;
+      story.fleet.cut(from, 1 - from);
+      story.fleet.let_move();
+      story.fleet.pass(1000ms);
+      while (!story.collective->has_ended(1)) story.fleet.let_move(1);
+      auto const at_end = story.memory();
+      story.fleet.let_move();
+      CHECK(story.memory() == at_end);
+      for (plan::Rank const rank : {0u, 1u}) check_right_or_failed(*story.collective, rank);
+      failed += story.collective->result(1).status.has_error();
+    }
+  CHECK(failed > 20);
+}
+
+TEST_CASE("a writer that stood still for long writes nothing that it is asked to afterwards") {
+  std::size_t stood_still = 0;
+  for (std::size_t steps = 0; steps < 400; ++steps) {
+    WrittenTo story(steps + 1);
+    story.fleet.let_move(steps);
+    if (story.collective->has_ended(1)) break;
+    // What a real device has in hand it does meanwhile.
+    if (story.fleet.engine(0).awaits_devices()) continue;
+    story.fleet.stop(0);
+    story.fleet.let_move();
+    story.fleet.pass(20'000ms);
+    story.fleet.let_move();
+    auto const at_end = story.memory();
+    story.fleet.go_on(0);
+    story.fleet.let_move();
+    CHECK(story.memory() == at_end);
+    ++stood_still;
+  }
+  CHECK(stood_still > 20);
 }
 
 TEST_CASE("in place, a rank that dies at any moment is survived, a second later at the latest") {

@@ -10,8 +10,9 @@
 namespace chorus::engine {
 namespace {
 
-// Each costs a note, and a peer that does not read has to live with so many of all kinds.
-constexpr std::size_t written_messages_max = 256;
+// A room costs a note, of which a link holds only so many for a peer that does not read.
+constexpr std::size_t written_messages_max = 32;
+constexpr std::uint64_t rooms_per_message_max = 64;
 
 }  // namespace
 
@@ -73,6 +74,8 @@ void GpuReceiveChannel::opened_to_writes() {
 void GpuReceiveChannel::make_room(std::uint32_t m) {
   auto& message = messages_[m];
   auto const ready = state_.board.ready(message.instruction);
+  auto const total = state_.board.total(message.instruction);
+  if (ready < total && ready - message.granted < total / rooms_per_message_max) return;
   while (inlet != nullptr && message.granted < ready) {
     auto const place = device_.room(message.instruction, ready - message.granted);
     links::FrameHeader header;

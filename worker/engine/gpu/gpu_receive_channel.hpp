@@ -27,6 +27,7 @@ class GpuReceiveChannel final : public ReceiveChannel, private DeviceClient {
 
   void opened(Borrowed lent) override;
   [[nodiscard]] bool may_be_written() const override;
+  [[nodiscard]] bool is_written() const override { return mode_ == Mode::written; }
   void opened_to_writes() override;
   [[nodiscard]] Status wrote(links::FrameHeader const& header) override;
   // The peer's GPU may be writing into this rank's memory.

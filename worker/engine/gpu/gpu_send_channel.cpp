@@ -112,9 +112,10 @@ std::uint64_t GpuSendChannel::part_bytes(Message const& message) const {
 }
 
 Status GpuSendChannel::granted(links::FrameHeader const& header) {
-  if (mode_ == Mode::writes)
-    return Error(links::LinkErrc::bad_frame,
-                 "grant of message " + std::to_string(header.message) + ", which is written where there is room");
+  if (mode_ == Mode::writes || mode_ == Mode::undecided)
+    return Error(links::LinkErrc::bad_frame, "grant of message " + std::to_string(header.message) +
+                                                 (mode_ == Mode::writes ? ", which is written where there is room"
+                                                                        : " before it was said how it is taken"));
   return SendChannel::granted(header);
 }
 
@@ -147,6 +148,7 @@ Status GpuSendChannel::has_room(links::FrameHeader const& header, links::Place c
 void GpuSendChannel::write(std::uint32_t m) {
   auto& message = messages_[m];
   for (auto ready = sendable(message); ready != 0; ready = sendable(message)) {
+    CHORUS_ASSERT(!rooms_[m].empty(), "credit is room");
     auto const bytes = std::min({ready, rooms_[m].front().bytes, part_bytes(message)});
     device_.write(message.instruction, take_room(m, bytes), {m, bytes, 0, false}, *this);
   }

@@ -33,6 +33,7 @@ class GpuSendChannel final : public SendChannel, private DeviceSharer {
 
   [[nodiscard]] Status granted(links::FrameHeader const& header) override;
   [[nodiscard]] Status borrowed(links::Way way) override;
+  [[nodiscard]] bool writes() const override { return mode_ == Mode::writes; }
   [[nodiscard]] std::optional<bool> is_borrowed() const override;
   [[nodiscard]] Status has_room(links::FrameHeader const& header, links::Place const& place) override;
   [[nodiscard]] Status was_read(links::FrameHeader const& header) override;

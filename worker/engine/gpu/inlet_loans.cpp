@@ -28,6 +28,7 @@ Status Inlet::answer_lend(Run& run, ReceiveChannel& channel, links::Lend const& 
   if (!is_borrowed) {
     channel.holds_open();
     undecided_.push_back({&channel, lend});
+    engine_.heard(run.spec().run, channel.peer());
     return ok();
   }
   auto const& spec = run.spec();

@@ -276,6 +276,11 @@ TEST_CASE("room that cannot be closes the link, and fails the run; and so does w
   lends_nothing.start_rank_0();
   lends_nothing.answer(links::Way::written);
   check_refused(lends_nothing, "nothing of it was borrowed");
+  Impostor grants_early;
+  grants_early.start_rank_0();
+  grants_early.open_lending();
+  grants_early.grant(6000);
+  check_refused(grants_early, "before it was said how it is taken");
   Impostor reads;
   reads.start_rank_0();
   reads.open_lending();

@@ -49,12 +49,12 @@ Status Outlet::borrow_arrived() {
   }
   if (channel->has_frame()) schedule(*channel);
   engine_.heard(header.run, channel->peer());
-  engine_.decide(header.run);
   engine_.touch(header.run);
   return ok();
 }
 
 Status Outlet::room_arrived() {
+  engine_.look_for_standstill();
   auto const place = links::decode_place(control_payload());
   if (place.has_error()) return place.error();
   auto const& header = control_header();

@@ -134,6 +134,11 @@ void LoopbackFleet::kill(plan::Rank rank) {
     if (end.rank == rank) end.link->let_go();
 }
 
+void LoopbackFleet::cut(plan::Rank from, plan::Rank to) {
+  for (auto const& wire : wires_)
+    if (auto const link = wire.link.lock(); link && wire.from == from && wire.to == to) network_.cut(*link);
+}
+
 void LoopbackFleet::Member::dial(std::uint64_t outlet, Peer const& peer, TimePoint) {
   fleet.later_.push_back([this, outlet, peer] { fleet.connect(*this, outlet, peer); });
 }

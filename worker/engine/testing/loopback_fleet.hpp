@@ -58,6 +58,8 @@ class LoopbackFleet final : public Fleet {
   void let_move(std::size_t steps);
   void pass(std::chrono::milliseconds time);  // and lets deadlines expire
   // As a process that is killed: its links break without a word, and nobody can connect to it any more.
+  // Ends the links by which one sends to the other; others go on.
+  void cut(plan::Rank from, plan::Rank to);
   void kill(plan::Rank rank);
   // As a process that is stopped: it does nothing any more, until it goes on.
   void stop(plan::Rank rank);
