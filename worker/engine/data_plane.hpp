@@ -147,7 +147,7 @@ struct DataPlaneOptions {
   boost::asio::io_context* loop = nullptr;
   // Per run and link: sent without waiting for the receiver's grant; equal everywhere. With room for 128 KiB in a few
   // chunks: where waking somebody for a grant takes longer than to copy them once more (docs/performance.md).
-  std::uint64_t eager_bytes = 160 * 1024;
+  std::uint64_t eager_bytes = 256 * 1024;
   // How often a run asks those that it waits for whether they live, and whom they wait for themselves, at first after a
   // sixteenth of it; and how long one may stay silent until it is lost. A peer that is stopped, cut off or gone without
   // a word is found like that.
