@@ -115,8 +115,9 @@ void Pair::call_first() {
 
 links::Parcel Pair::parcel(std::uint64_t run) {
   auto const& peers = collective_->spec(other());
-  links::Open const peers_open{peers.token, peers.fingerprint, digest_of(peers), 100 + form_.real,
-                               160 * 1024,  other(),           form_.real};
+  links::Open const peers_open{
+      peers.token, peers.fingerprint, digest_of(peers), 100 + form_.real, DataPlaneOptions().eager_bytes,
+      other(),     form_.real};
   links::Parcel parcel;
   parcel.open.type = FrameType::open;
   parcel.open.run = parcel.data.run = run;
