@@ -88,10 +88,10 @@ class Comparison:
 
     def _launch(self, title):
         progress("launch: POST /v1/collectives")
-        times, bare = launches.measure(self._workplace, self._programs, self._options.bin, self._options.calls,
-                                       self._options.timeout)
-        self._report.row({"kind": "launch", "times_us": times, "bare_times_us": bare})
-        self._report.table(title, *launches.table(times, bare))
+        found = launches.measure(self._workplace, self._programs, self._options.bin, self._options.calls,
+                                 self._options.timeout)
+        self._report.row({"kind": "launch", **vars(found)})
+        self._report.table(title, *launches.table(found), remarks=[launches.remark(found)])
 
 
 def progress(words):

@@ -205,9 +205,15 @@ class Presentation(unittest.TestCase):
         self.assertEqual(tensors.memory_table(193 << 20)[1][0][-1], "NO")
 
     def test_launches(self):
-        _, rows = launches.table([900.0] * 99 + [5000.0], [300.0])
+        found = launches.Launches([900.0] * 99 + [5000.0], [300.0], [1500.0, 1400.0, 1600.0],
+                                  [{"turns_per_ns": [1.0, 0.5], "line_ns": 110}, {"turns_per_ns": [0.9, 0.6], "line_ns": 99}])
+        _, rows = launches.table(found, 2)
         self.assertEqual(rows[0][1:], ["100", "900", "900", "p50 < 1000 us", "yes"])
-        self.assertEqual(rows[1][1:], ["1", "300", "300", "", ""])
+        self.assertEqual(rows[1][1:], ["100", "1500", "", "", ""])
+        self.assertEqual(rows[2], ["which is on 2 cores at least", "100", "750", "", "", ""])
+        self.assertEqual(rows[3][1:], ["1", "300", "300", "", ""])
+        self.assertEqual(launches.remark(found), "The cores did 0.50 to 1.00 turns per ns meanwhile; a cache line took 99 to "
+                                                 "110 ns from one core to the next and back.")
 
 
 class Rounds(unittest.TestCase):

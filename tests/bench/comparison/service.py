@@ -1,5 +1,6 @@
 """A coordinator with some workers, on ports that the system picks."""
 import json
+import pathlib
 import time
 import urllib.error
 import urllib.request
@@ -46,6 +47,7 @@ class Cluster:
         listening = "listening on "
         coordinator = workplace.start("coordinator", [chorus_binary(bin_directory, "chorus-coordinator"), "--port", 0,
                                                       "--log-level", "warn"])
+        self.service_of_coordinator = coordinator
         self.coordinator = coordinator.wait_for_line(listening)
         self.services, self.workers = [], []
         for number in range(workers):
@@ -59,6 +61,12 @@ class Cluster:
 
     def make_group(self, name):
         request_json("PUT", f"{self.coordinator}/v1/groups/{name}", {"size": len(self.workers)})
+
+    def busy_seconds(self):
+        """What all threads of its processes, as they are now, have had of processors."""
+        pids = [service.pid for service in (self.service_of_coordinator, *self.services)]
+        threads = [task for pid in pids for task in pathlib.Path(f"/proc/{pid}/task").iterdir()]
+        return sum(int((task / "schedstat").read_text(encoding="ascii").split()[0]) for task in threads) * 1e-9
 
     def resident_bytes(self, worker):
         """The most that the process ever had in memory."""
