@@ -126,9 +126,8 @@ constexpr std::array table{
     counter(
         Id::gpu_copied_bytes, "chorus_gpu_copied_bytes_total", {"device", "direction"}, worker,
         "Bytes copied between a GPU's memory and the host's (in, out), read or written where they lay in the memory of "
-        "another "
-        "GPU of this worker, or of another worker on the host (peer), or of its tensors that NCCL summed with those of "
-        "other GPUs or passed on (nccl)."),
+        "another GPU of this worker, or of another worker on the host (peer), or of its tensors that NCCL summed with "
+        "those of other GPUs or passed on (nccl)."),
     counter(Id::gpu_kernels, "chorus_gpu_kernels_total", {"device"}, worker, "Kernels that a GPU has run."),
     counter(Id::gpu_stepped_bytes, "chorus_gpu_stepped_bytes_total", {"device"}, worker,
             "Bytes of gradients by which optimizers of parameters stepped on a GPU."),

@@ -2,8 +2,6 @@
 //
 // It prints the handle in base64. SIGUSR1: prints "all VALUE", or "mixed", of what lies there now. SIGUSR2: frees its
 // memory and prints "freed". SIGTERM: ends.
-#include <openssl/evp.h>
-
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
@@ -12,18 +10,11 @@
 #include <vector>
 
 #include "worker/devices/cuda/gpus.hpp"
+#include "worker/devices/cuda/testing/handle_text.hpp"
 
 using namespace chorus::devices;
 
 namespace {
-
-std::string in_base64(IpcHandle const& handle) {
-  std::string text(4 * ((handle.size() + 2) / 3) + 1, '\0');
-  text.resize(static_cast<std::size_t>(EVP_EncodeBlock(reinterpret_cast<unsigned char*>(text.data()),
-                                                       reinterpret_cast<unsigned char const*>(handle.data()),
-                                                       static_cast<int>(handle.size()))));
-  return text;
-}
 
 void say(std::string const& line) {
   std::puts(line.c_str());
@@ -52,7 +43,7 @@ int main(int argc, char** argv) {
   auto* memory = unit.gpu().allocate(count * sizeof(float)).value();
   std::vector<float> const values(count, value);
   unit.upload(memory, std::as_bytes(std::span(values))).value();
-  say(in_base64(unit.gpu().share(memory).value()));
+  say(testing::in_base64(unit.gpu().share(memory).value()));
   for (int number = 0; sigwait(&signals, &number) == 0 && number != SIGTERM;) {
     if (number == SIGUSR1) say(found(unit, memory, count));
     if (number == SIGUSR2) {

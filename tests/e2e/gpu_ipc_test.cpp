@@ -22,12 +22,7 @@ struct Host {
   }
 
   void put(std::size_t worker, float value) {
-    std::vector<float> const values(elements, value);
-    httplib::Client client(cluster.worker(worker).url);
-    httplib::Headers const headers{
-        {"Tensor-Dtype", "f32"}, {"Tensor-Shape", std::to_string(elements)}, {"Tensor-Device", "cuda:0"}};
-    std::string const bytes(reinterpret_cast<char const*>(values.data()), elements * sizeof(float));
-    REQUIRE(client.Put("/v1/tensors/grad", headers, bytes, "application/octet-stream")->status == 201);
+    REQUIRE(put_on(cluster.worker(worker), "cuda:0", "grad", std::vector<float>(elements, value)).status == 201);
   }
 
   void check_sum(float sum) {

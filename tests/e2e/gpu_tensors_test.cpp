@@ -26,16 +26,6 @@ Floats random_floats(std::size_t count, unsigned seed) {
   return values;
 }
 
-Answer put_on(Service const& worker, std::string const& device, std::string const& name, Floats const& values) {
-  httplib::Client client(worker.url);
-  httplib::Headers headers{{"Tensor-Dtype", "f32"}, {"Tensor-Shape", std::to_string(values.size())}};
-  if (!device.empty()) headers.emplace("Tensor-Device", device);
-  auto const answer =
-      client.Put("/v1/tensors/" + name, headers, ParameterClient::bytes(values), "application/octet-stream");
-  REQUIRE(answer);
-  return {answer->status, answer->body, answer->headers};
-}
-
 // Workers that have GPUs, w0, w1, ..., each a host of its own, and a group of all.
 struct Fleet {
   explicit Fleet(std::size_t count, std::vector<std::string> const& flags = {}) : cluster(0) {

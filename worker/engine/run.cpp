@@ -127,13 +127,12 @@ void Run::prepare_channels() {
       places_[sends[m]] = {static_cast<std::uint32_t>(sends_.size()), m};
     for (std::uint32_t m = 0; m < channel.receives; ++m)
       places_[receives[m]] = {static_cast<std::uint32_t>(receives_.size()), m};
-    if (channel.sends != 0) sends_.push_back(send_channel(c, std::move(sends), open));
+    ReceiveChannel const* back = nullptr;
     if (channel.receives != 0) {
       auto const digest = sized(channel.receive_digest, receives, state_.board);
-      receives_.push_back(receive_channel(c, std::move(receives), digest));
+      back = receives_.emplace_back(receive_channel(c, std::move(receives), digest)).get();
     }
-    if (device_ && channel.sends != 0 && channel.receives != 0)
-      static_cast<GpuSendChannel&>(*sends_.back()).goes_with(static_cast<GpuReceiveChannel const&>(*receives_.back()));
+    if (channel.sends != 0) sends_.push_back(send_channel(c, std::move(sends), open, back));
   }
 }
 
@@ -182,11 +181,11 @@ bool Run::takes_little() const {
 }
 
 std::unique_ptr<SendChannel> Run::send_channel(std::uint32_t c, std::vector<std::uint32_t> sends,
-                                               links::Open const& open) {
+                                               links::Open const& open, ReceiveChannel const* back) {
   auto const peer = spec_.program->channels[c].peer;
   if (!device_)
     return std::make_unique<HostSendChannel>(state_, *workspace_, peer, std::move(sends), open, spec_.description);
-  return std::make_unique<GpuSendChannel>(state_, *device_, c, peer, std::move(sends), open, spec_.description);
+  return std::make_unique<GpuSendChannel>(state_, *device_, c, peer, std::move(sends), open, spec_.description, back);
 }
 
 std::unique_ptr<ReceiveChannel> Run::receive_channel(std::uint32_t c, std::vector<std::uint32_t> receives,

@@ -157,7 +157,7 @@ class Run {
     return std::max(inquiry_ / 16, std::chrono::milliseconds(1));
   }
   [[nodiscard]] std::unique_ptr<SendChannel> send_channel(std::uint32_t c, std::vector<std::uint32_t> sends,
-                                                          links::Open const& open);
+                                                          links::Open const& open, ReceiveChannel const* back);
   [[nodiscard]] std::unique_ptr<ReceiveChannel> receive_channel(std::uint32_t c, std::vector<std::uint32_t> receives,
                                                                 std::uint64_t digest);
   bool work_on_host(std::uint64_t budget_bytes);

@@ -30,6 +30,18 @@ std::vector<std::byte> as_it_lies(Struct const& value) {
   return {bytes.begin(), bytes.end()};
 }
 
+// As in the examples of docs/wire.md.
+FrameHeader of_message_1(FrameType type, std::uint32_t length, std::uint64_t offset) {
+  FrameHeader header;
+  header.type = type;
+  header.epoch = 3;
+  header.run = 0x2a;
+  header.message = 1;
+  header.length = length;
+  header.offset = offset;
+  return header;
+}
+
 }  // namespace
 
 TEST_CASE("a borrow comes back as it was, cut and made printable") {
@@ -51,41 +63,27 @@ TEST_CASE("a borrow or a place that cannot be is refused") {
 }
 
 TEST_CASE("lies and read lie on the wire as docs/wire.md shows them") {
-  FrameHeader header;
-  header.type = FrameType::lies;
-  header.epoch = 3;
-  header.run = 0x2a;
-  header.message = 1;
-  header.length = sizeof(Place);
-  CHECK(as_it_lies(header) == bytes_of({0x43, 0x4c, 9, 0, 3,  0, 0, 0, 0x2a, 0, 0, 0, 0, 0, 0, 0,
-                                        1,    0,    0, 0, 16, 0, 0, 0, 0,    0, 0, 0, 0, 0, 0, 0}));
+  CHECK(as_it_lies(of_message_1(FrameType::lies, sizeof(Place), 0)) ==
+        bytes_of({0x43, 0x4c, 9, 0, 3,  0, 0, 0, 0x2a, 0, 0, 0, 0, 0, 0, 0,
+                  1,    0,    0, 0, 16, 0, 0, 0, 0,    0, 0, 0, 0, 0, 0, 0}));
   Place const place{2 << 20, 4 << 20};
   CHECK(as_it_lies(place) == bytes_of({0, 0, 0x20, 0, 0, 0, 0, 0, 0, 0, 0x40, 0, 0, 0, 0, 0}));
   CHECK(*decode_place(as_it_lies(place)) == place);
-  header.type = FrameType::read;
-  header.length = 0;
-  header.offset = 4 << 20;
-  CHECK(as_it_lies(header) == bytes_of({0x43, 0x4c, 10, 0, 3, 0, 0, 0, 0x2a, 0, 0,    0, 0, 0, 0, 0,
-                                        1,    0,    0,  0, 0, 0, 0, 0, 0,    0, 0x40, 0, 0, 0, 0, 0}));
+  CHECK(as_it_lies(of_message_1(FrameType::read, 0, 4 << 20)) ==
+        bytes_of({0x43, 0x4c, 10, 0, 3, 0, 0, 0, 0x2a, 0, 0,    0, 0, 0, 0, 0,
+                  1,    0,    0,  0, 0, 0, 0, 0, 0,    0, 0x40, 0, 0, 0, 0, 0}));
   CHECK(as_it_lies(BorrowHead{Way::in_place}) == bytes_of({1, 0, 0, 0, 0, 0, 0, 0}));
   CHECK(static_cast<int>(FrameType::borrow) == 8);
   CHECK(static_cast<int>(FrameType::returned) == 11);
 }
 
 TEST_CASE("room and wrote lie on the wire as docs/wire.md shows them") {
-  FrameHeader header;
-  header.type = FrameType::room;
-  header.epoch = 3;
-  header.run = 0x2a;
-  header.message = 1;
-  header.length = sizeof(Place);
-  CHECK(as_it_lies(header) == bytes_of({0x43, 0x4c, 12, 0, 3,  0, 0, 0, 0x2a, 0, 0, 0, 0, 0, 0, 0,
-                                        1,    0,    0,  0, 16, 0, 0, 0, 0,    0, 0, 0, 0, 0, 0, 0}));
-  header.type = FrameType::wrote;
-  header.length = 0;
-  header.offset = 4 << 20;
-  CHECK(as_it_lies(header) == bytes_of({0x43, 0x4c, 13, 0, 3, 0, 0, 0, 0x2a, 0, 0,    0, 0, 0, 0, 0,
-                                        1,    0,    0,  0, 0, 0, 0, 0, 0,    0, 0x40, 0, 0, 0, 0, 0}));
+  CHECK(as_it_lies(of_message_1(FrameType::room, sizeof(Place), 0)) ==
+        bytes_of({0x43, 0x4c, 12, 0, 3,  0, 0, 0, 0x2a, 0, 0, 0, 0, 0, 0, 0,
+                  1,    0,    0,  0, 16, 0, 0, 0, 0,    0, 0, 0, 0, 0, 0, 0}));
+  CHECK(as_it_lies(of_message_1(FrameType::wrote, 0, 4 << 20)) ==
+        bytes_of({0x43, 0x4c, 13, 0, 3, 0, 0, 0, 0x2a, 0, 0,    0, 0, 0, 0, 0,
+                  1,    0,    0,  0, 0, 0, 0, 0, 0,    0, 0x40, 0, 0, 0, 0, 0}));
   CHECK(as_it_lies(BorrowHead{Way::written}) == bytes_of({4, 0, 0, 0, 0, 0, 0, 0}));
 }
 

@@ -2,27 +2,19 @@
 #include "worker/service/gpu_region.hpp"
 
 #include <doctest/doctest.h>
-#include <openssl/evp.h>
-
 #include <algorithm>
 #include <cstring>
 
+#include "worker/devices/cuda/testing/handle_text.hpp"
 #include "worker/service/testing/doubles.hpp"
 #include "worker/service/testing/live_group.hpp"
 
 using namespace chorus;
 using namespace chorus::service;
 using namespace chorus::service::testing;
+using devices::testing::in_base64;
 
 namespace {
-
-std::string in_base64(devices::IpcHandle const& handle) {
-  std::string text(89, '\0');
-  text.resize(static_cast<std::size_t>(EVP_EncodeBlock(reinterpret_cast<unsigned char*>(text.data()),
-                                                       reinterpret_cast<unsigned char const*>(handle.data()),
-                                                       static_cast<int>(handle.size()))));
-  return text;
-}
 
 // A program with 64 KiB on its GPU.
 class Client {

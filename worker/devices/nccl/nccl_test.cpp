@@ -34,6 +34,13 @@ struct Said {
   }
 };
 
+NcclTeams::Tell tell(std::shared_ptr<Said> const& said) {
+  return [said](std::string const& line, bool) {
+    std::scoped_lock lock(said->mutex);
+    said->lines += line + "\n";
+  };
+}
+
 // GPUs that do not see each other's memory, which NCCL does not need, with a tensor of floats on each.
 struct Worker {
   explicit Worker(std::size_t gpus, std::chrono::milliseconds nccl_patience = patience)
@@ -69,14 +76,6 @@ struct Worker {
   std::vector<Placed> tensors;
   Placed result;
   NcclTeams nccl;
-
- private:
-  static NcclTeams::Tell tell(std::shared_ptr<Said> const& said) {
-    return [said](std::string const& line, bool) {
-      std::scoped_lock lock(said->mutex);
-      said->lines += line + "\n";
-    };
-  }
 };
 
 }  // namespace
@@ -325,11 +324,7 @@ Bytes filled_with(unsigned value, Dtype dtype) {
 
 // NVIDIA's library and the GPUs of this host, each with a tensor.
 struct Real {
-  explicit Real(std::shared_ptr<NcclLibrary const> library)
-      : nccl(std::move(library), [this](std::string const& line, bool) {
-          std::scoped_lock lock(said.mutex);
-          said.lines += line + "\n";
-        }) {
+  explicit Real(std::shared_ptr<NcclLibrary const> library) : nccl(std::move(library), tell(said)) {
     for (std::size_t n = 0; n < gpus.size(); ++n) {
       units.push_back(&gpus[n]);
       tensors.push_back(place(n));
@@ -346,7 +341,7 @@ struct Real {
     return found == bytes;
   }
 
-  Said said;
+  std::shared_ptr<Said> const said = std::make_shared<Said>();
   Gpus const gpus{find_gpus(), {.arena_bytes = 64 << 20}};
   std::vector<std::shared_ptr<GpuMemory>> memory;
   std::vector<GpuUnit*> units;
@@ -367,7 +362,7 @@ TEST_CASE("the host's own NCCL sums and spreads on the host's own GPUs") {
   MESSAGE("NCCL " << (*library)->version() << " on " << real.gpus.size() << " GPUs");
   static_cast<void>(real.nccl.ready(real.units));
   REQUIRE(real.nccl.settled(std::chrono::steady_clock::now() + std::chrono::seconds(60)));
-  REQUIRE_MESSAGE(real.nccl.ready(real.units), real.said.lines);
+  REQUIRE_MESSAGE(real.nccl.ready(real.units), real.said->lines);
   auto const result = real.place(0);
   for (auto const dtype : all_dtypes)
     for (auto const op : all_reduce_ops) {

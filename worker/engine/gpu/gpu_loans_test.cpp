@@ -1,6 +1,8 @@
 // Memory that peers read where it lies: whoever fails, nobody reads what was given back, and nobody waits for ever.
 #include <doctest/doctest.h>
 
+#include <functional>
+
 #include "collectives/algorithms/catalogue.hpp"
 #include "tests/support/mentions.hpp"
 #include "worker/engine/errc.hpp"
@@ -150,27 +152,38 @@ struct WrittenTo {
   }
   [[nodiscard]] std::vector<std::byte> memory() const { return memory_of(*gpus[1]); }
 
+  // Lets the run end there, after which nobody writes.
+  void check_end() {
+    while (!collective->has_ended(1)) fleet.let_move(1);
+    auto const at_end = memory();
+    fleet.let_move();
+    CHECK(memory() == at_end);
+  }
+
   Doubles gpus;
   LoopbackFleet fleet;
   std::optional<Collective> collective;
 };
 
-}  // namespace
-
-TEST_CASE("what a peer writes is there before the run ends, however it ends, and nothing afterwards") {
-  std::size_t written = 0;
+void at_every_moment(std::function<void(WrittenTo& story)> const& tell) {
   for (std::size_t steps = 0; steps < 400; ++steps) {
     WrittenTo story(steps + 1);
     story.fleet.let_move(steps);
     if (story.collective->has_ended(1)) break;
+    tell(story);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("what a peer writes is there before the run ends, however it ends, and nothing afterwards") {
+  std::size_t written = 0;
+  at_every_moment([&written](WrittenTo& story) {
     auto const at_abort = story.memory();
     story.fleet.engine(1).abort(2, Error(EngineErrc::aborted, "enough"));
-    while (!story.collective->has_ended(1)) story.fleet.let_move(1);
-    auto const at_end = story.memory();
-    story.fleet.let_move();
-    CHECK(story.memory() == at_end);
-    written += at_end != at_abort;
-  }
+    story.check_end();
+    written += story.memory() != at_abort;
+  });
   CHECK(written > 0);
 }
 
@@ -178,31 +191,22 @@ TEST_CASE(
     "a rank that is written to, and loses a link, ends when nothing writes there any more; and so does its writer") {
   std::size_t failed = 0;
   for (plan::Rank const from : {0u, 1u})
-    for (std::size_t steps = 0; steps < 400; ++steps) {
-      WrittenTo story(steps + 1);
-      story.fleet.let_move(steps);
-      if (story.collective->has_ended(1)) break;
+    at_every_moment([&failed, from](WrittenTo& story) {
       story.fleet.cut(from, 1 - from);
       story.fleet.let_move();
       story.fleet.pass(1000ms);
-      while (!story.collective->has_ended(1)) story.fleet.let_move(1);
-      auto const at_end = story.memory();
-      story.fleet.let_move();
-      CHECK(story.memory() == at_end);
+      story.check_end();
       for (plan::Rank const rank : {0u, 1u}) check_right_or_failed(*story.collective, rank);
       failed += story.collective->result(1).status.has_error();
-    }
+    });
   CHECK(failed > 20);
 }
 
 TEST_CASE("a writer that stood still for long writes nothing that it is asked to afterwards") {
   std::size_t stood_still = 0;
-  for (std::size_t steps = 0; steps < 400; ++steps) {
-    WrittenTo story(steps + 1);
-    story.fleet.let_move(steps);
-    if (story.collective->has_ended(1)) break;
+  at_every_moment([&stood_still](WrittenTo& story) {
     // What a real device has in hand it does meanwhile.
-    if (story.fleet.engine(0).awaits_devices()) continue;
+    if (story.fleet.engine(0).awaits_devices()) return;
     story.fleet.stop(0);
     story.fleet.let_move();
     story.fleet.pass(20'000ms);
@@ -212,7 +216,7 @@ TEST_CASE("a writer that stood still for long writes nothing that it is asked to
     story.fleet.let_move();
     CHECK(story.memory() == at_end);
     ++stood_still;
-  }
+  });
   CHECK(stood_still > 20);
 }
 

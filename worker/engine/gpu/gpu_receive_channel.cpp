@@ -109,11 +109,6 @@ Status GpuReceiveChannel::wrote(links::FrameHeader const& header) {
   return ok();
 }
 
-bool GpuReceiveChannel::has_room_out() const {
-  return mode_ == Mode::written &&
-         std::ranges::any_of(messages_, [](auto const& message) { return message.granted > message.arrived; });
-}
-
 std::uint64_t GpuReceiveChannel::address(std::uint32_t block) const {
   return staging_.receive_at + block * block_bytes_;
 }

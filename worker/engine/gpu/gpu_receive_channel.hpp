@@ -30,8 +30,6 @@ class GpuReceiveChannel final : public ReceiveChannel, private DeviceClient {
   [[nodiscard]] bool is_written() const override { return mode_ == Mode::written; }
   void opened_to_writes() override;
   [[nodiscard]] Status wrote(links::FrameHeader const& header) override;
-  // The peer's GPU may be writing into this rank's memory.
-  [[nodiscard]] bool has_room_out() const;
   [[nodiscard]] bool reads_in_place() const override { return mode_ == Mode::in_place; }
   void wake(std::uint32_t message) override;
   [[nodiscard]] Status lies(links::FrameHeader const& header, links::Place const& place) override;

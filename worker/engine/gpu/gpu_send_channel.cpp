@@ -22,11 +22,12 @@ constexpr std::uint64_t frames_per_message = 64;
 
 GpuSendChannel::GpuSendChannel(RunState& state, DeviceWork& device, std::uint32_t channel, plan::Rank peer,
                                std::vector<std::uint32_t> instructions, links::Open const& open,
-                               std::string_view description)
+                               std::string_view description, ReceiveChannel const* back)
     : SendChannel(state, peer, instructions, open, description,
                   std::max<std::size_t>(instructions.size(), ChannelStaging::send_blocks_max), Opening::at_once),
       device_(device),
       channel_(channel),
+      back_(back),
       waiting_(instructions.size()) {}
 
 void GpuSendChannel::list(std::uint32_t m, IndexQueue& queue) {
@@ -37,9 +38,9 @@ void GpuSendChannel::list(std::uint32_t m, IndexQueue& queue) {
 }
 
 void GpuSendChannel::wake(std::uint32_t m) {
-  if (mode_ != Mode::writes) list(m, mode_ == Mode::in_place ? queue_ : waiting_);
+  if (mode_ == Mode::writes) return write(m);
+  list(m, mode_ == Mode::in_place ? queue_ : waiting_);
   if (mode_ == Mode::in_frames) fill_blocks();
-  if (mode_ == Mode::writes) write(m);
 }
 
 std::optional<links::Lend> GpuSendChannel::lends() {
@@ -309,7 +310,7 @@ void GpuSendChannel::returned() {
 std::shared_ptr<Loan> GpuSendChannel::loan() const {
   bool const all_read =
       std::all_of(messages_.begin(), messages_.end(), [this](auto const& message) { return is_read(message); });
-  bool const may_be_written = back_ != nullptr && back_->has_room_out();
+  bool const may_be_written = back_ != nullptr && back_->is_written() && back_->waits_for_peer();
   return all_read && !may_be_written ? nullptr : loan_;
 }
 

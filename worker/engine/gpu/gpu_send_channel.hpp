@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "worker/engine/gpu/device_work.hpp"
-#include "worker/engine/gpu/gpu_receive_channel.hpp"
+#include "worker/engine/receive_channel.hpp"
 #include "worker/engine/send_channel.hpp"
 
 namespace chorus::engine {
@@ -23,14 +23,13 @@ namespace chorus::engine {
 // Which of them is known when the peer has answered the open that lends the memory; at once, if it lends none.
 class GpuSendChannel final : public SendChannel, private DeviceSharer {
  public:
-  // As of SendChannel; the work outlives the channel's use, too. `channel`: of the program.
+  // As of SendChannel; the work outlives the channel's use, too. `channel`: of the program. `back`: what the same peer
+  // sends in the same run, as long as the channel; null: nothing.
   GpuSendChannel(RunState& state, DeviceWork& device, std::uint32_t channel, plan::Rank peer,
-                 std::vector<std::uint32_t> instructions, links::Open const& open, std::string_view description);
+                 std::vector<std::uint32_t> instructions, links::Open const& open, std::string_view description,
+                 ReceiveChannel const* back);
 
   void wake(std::uint32_t message) override;
-  // What the same peer sends in the same run; as long as the channel.
-  void goes_with(GpuReceiveChannel const& back) { back_ = &back; }
-
   [[nodiscard]] Status granted(links::FrameHeader const& header) override;
   [[nodiscard]] Status borrowed(links::Way way) override;
   [[nodiscard]] bool writes() const override { return mode_ == Mode::writes; }
@@ -72,6 +71,7 @@ class GpuSendChannel final : public SendChannel, private DeviceSharer {
 
   DeviceWork& device_;
   std::uint32_t const channel_;
+  ReceiveChannel const* const back_;
   Mode mode_ = Mode::undecided;
   bool lends_ = false;
   IndexQueue waiting_;  // messages with bytes that are still to go, until `queue_` has them or their blocks
@@ -85,7 +85,6 @@ class GpuSendChannel final : public SendChannel, private DeviceSharer {
   std::vector<links::Place> places_;  // of frames that the link has, in turn
   std::uint64_t shown_ = 0;           // frames
   std::shared_ptr<Loan> loan_;
-  GpuReceiveChannel const* back_ = nullptr;
   // Written.
   std::span<std::byte> target_;
   std::vector<std::deque<links::Place>> rooms_;  // what is left of them, by message

@@ -47,6 +47,8 @@ Status Outlet::borrow_arrived() {
     auto why_not = way == Way::refused ? borrow->why_not : std::string();
     engine_.traffic_.set_why_not_ipc(peer().worker, Direction::to_peer, std::move(why_not));
   }
+  // Before this channel's frames: room that is known when these are read is written in the same pass.
+  engine_.decide(header.run);
   if (channel->has_frame()) schedule(*channel);
   engine_.heard(header.run, channel->peer());
   engine_.touch(header.run);

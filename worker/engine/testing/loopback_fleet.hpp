@@ -57,9 +57,9 @@ class LoopbackFleet final : public Fleet {
   void let_move() override;
   void let_move(std::size_t steps);
   void pass(std::chrono::milliseconds time);  // and lets deadlines expire
-  // As a process that is killed: its links break without a word, and nobody can connect to it any more.
   // Ends the links by which one sends to the other; others go on.
   void cut(plan::Rank from, plan::Rank to);
+  // As a process that is killed: its links break without a word, and nobody can connect to it any more.
   void kill(plan::Rank rank);
   // As a process that is stopped: it does nothing any more, until it goes on.
   void stop(plan::Rank rank);
