@@ -4,7 +4,7 @@ import signal
 import sys
 
 from . import cores as looks
-from . import launches, limits, plot, tensors
+from . import fused, launches, limits, plot, tensors
 from .options import parse
 from .processes import Failure, Workplace
 from .programs import Programs
@@ -28,6 +28,7 @@ class Comparison:
     def run(self):
         for part, title, measure in (("limits", "What the machine allows", self._limits),
                                      ("all_reduce", "all_reduce, f32 sum: medians over the rounds", self._all_reduce),
+                                     ("fused", "Many small tensors, in one call and one by one", self._fused),
                                      ("http", "One tensor over HTTP", self._http),
                                      ("launch", "Launches over REST", self._launch)):
             if part not in self._options.parts:
@@ -72,6 +73,15 @@ class Comparison:
             if alike and kept != rows:
                 self._report.table(f"The same, of rounds in which {words}", *all_reduce_table(alike, systems, cores))
         self._report.picture("all_reduce.svg", plot.draw(found))
+
+    def _fused(self, title):
+        options = self._options
+        rows = fused.measure(self._programs, options.bin, options.links, options.rounds, options.seconds, options.timeout,
+                             progress)
+        for row in rows:
+            self._report.row({"kind": "fused", **row})
+        self.complete = self.complete and all(row["correct"] for row in rows)
+        self._report.table(title, *fused.table(rows), remarks=[fused.REMARK])
 
     def _http(self, title):
         progress("http: PUT and GET of one tensor")

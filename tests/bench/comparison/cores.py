@@ -45,12 +45,26 @@ def line_times(rows):
     return sorted(time for looks in turns.values() for time in looks)
 
 
-def stood_as_mostly(rows):
-    """For each row whether the cores were as far from each other as mostly, before and after; where nobody looked: no."""
+def places(rows):
+    """For each row where the cores stood to each other, before and after it: as mostly, nearer, farther, or not at one
+    place; None where nobody looked."""
     times = line_times(rows)
     usual = times[len(times) // 2] if times else 0
-    return ["nearest_ns" in row and row["nearest_ns"] * ELSEWHERE > usual and row["farthest_ns"] < usual * ELSEWHERE
-            for row in rows]
+    def place(row):
+        if "nearest_ns" not in row:
+            return None
+        nearest, farthest = row["nearest_ns"], row["farthest_ns"]
+        if farthest * ELSEWHERE <= usual:
+            return "nearer"
+        if nearest >= usual * ELSEWHERE:
+            return "farther"
+        return "as mostly" if nearest * ELSEWHERE > usual and farthest < usual * ELSEWHERE else "moved"
+    return [place(row) for row in rows]
+
+
+def stood_as_mostly(rows):
+    """For each row whether the cores were as far from each other as mostly, before and after; where nobody looked: no."""
+    return [place == "as mostly" for place in places(rows)]
 
 
 def of_rounds(rows, held):

@@ -18,6 +18,7 @@ RECIPES = {
     "memory_bandwidth": ("gcc", "memory_bandwidth.c", ["-pthread"]),
     "bare_all_reduce": ("gcc", "bare_all_reduce.c", []),
     "bare_pair": ("gcc", "bare_pair.c", []),
+    "bare_fused": ("gcc", "bare_fused.c", []),
     "bare_launch": ("gcc", "bare_launch.c", []),
 }
 

@@ -6,7 +6,7 @@ import unittest
 import xml.dom.minidom
 from pathlib import Path
 
-from . import cores, launches, plot, tensors
+from . import cores, fused, launches, plot, tensors
 from .options import parse
 from .processes import Failure, Workplace, run, run_for_json
 from .results import (best_peer, cells, median, parse_size, percentile, ratio, ratio_range, readable_size)
@@ -105,8 +105,15 @@ class Cores(unittest.TestCase):
             return self.at("chorus", number, nearest_ns=nearest, farthest_ns=farthest)
         rows = [looks(0, 120, 150), looks(1, 140, 560), looks(2, 130, 140), looks(3, 55, 140), looks(4, 150, 170)]
         self.assertEqual(cores.stood_as_mostly(rows), [True, False, True, False, True])
+        self.assertEqual(cores.places(rows), ["as mostly", "moved", "as mostly", "moved", "as mostly"])
         self.assertIn("3 of 5 turns", cores.remarks(rows)[1])
         self.assertIn("55 to 560", cores.remarks(rows)[1])
+
+    def test_cores_are_nearer_or_farther_than_mostly(self):
+        def looks(number, nearest, farthest):
+            return self.at("chorus", number, nearest_ns=nearest, farthest_ns=farthest)
+        rows = [looks(0, 110, 120), looks(1, 110, 120), looks(2, 110, 120), looks(3, 500, 530), looks(4, 54, 55), self.at("chorus")]
+        self.assertEqual(cores.places(rows)[2:], ["as mostly", "farther", "nearer", None])
 
     def test_rounds_count_in_which_it_held_for_everybody(self):
         rows = [self.at("chorus"), self.at("mpich"), self.at("chorus", 1), self.at("mpich", 1)]
@@ -203,6 +210,21 @@ class Presentation(unittest.TestCase):
         self.assertEqual(rows[0], ["PUT 64 MiB", "40.0", "50.0", "100.0", "1.34", "80%", "2.00", "80%", "yes"])
         self.assertEqual(tensors.memory_table(192 << 20)[1][0][-1], "yes")
         self.assertEqual(tensors.memory_table(193 << 20)[1][0][-1], "NO")
+
+    def test_many_small_tensors_by_where_the_cores_were(self):
+        def turn(number, link, each_us, all_us, line_ns, **more):
+            return {"round": number, "system": "fused", "ranks": 2, "link": link, "each_us": each_us, "all_us": all_us,
+                    "nearest_ns": line_ns, "farthest_ns": line_ns, **more}
+        bare = {"bare_each_us": 800, "bare_all_us": 100}
+        rows = [turn(0, "tcp", 900, 150, 110, **bare), turn(1, "tcp", 1000, 100, 110, **bare), turn(0, "shm", 150, 10, 110),
+                turn(2, "tcp", 1300, 400, 500, bare_each_us=1200, bare_all_us=300)]
+        header, lines = fused.table(rows)
+        self.assertEqual(lines[0], ["shm", "as mostly", "110..110", "1", "150", "10.0", "15.0 (15.0..15.0)", "-", "-", "-", "5", "yes"])
+        self.assertEqual(lines[1], ["tcp", "as mostly", "110..110", "2", "950", "125", "8.00 (6.00..10.0)", "800", "100",
+                                    "8.00 (8.00..8.00)", "5", "yes"])
+        self.assertEqual(lines[2][1:], ["farther", "500..500", "1", "1300", "400", "3.25 (3.25..3.25)", "1200", "300",
+                                        "4.00 (4.00..4.00)", "5", "NO"])
+        self.assertEqual({len(line) for line in lines}, {len(header)})
 
     def test_launches(self):
         found = launches.Launches([900.0] * 99 + [5000.0], [300.0], [1500.0, 1400.0, 1600.0],

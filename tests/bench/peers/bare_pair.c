@@ -4,8 +4,6 @@
  *
  * An all_reduce of 4 bytes by one cache line each way, and an exchange of 68 bytes each way over loopback TCP, polled, with
  * one connection for both directions and with one for each. Prints a JSON line for each, medians of the slower process. */
-#include <fcntl.h>
-
 #include "arguments.h"
 #include "bare_board.h"
 
@@ -36,21 +34,6 @@ static void all_reduce_by_lines(struct board* board, unsigned rank, struct line 
   }
   double const median = settle(board, rank, took, count);
   if (rank == 0) printf("{\"what\":\"all_reduce\",\"ranks\":2,\"stores\":\"line\",\"bytes\":4,\"us\":%.2f}\n", median * 1e6);
-}
-
-static void connect_pair(int pair[2]) {
-  int const listener = socket(AF_INET, SOCK_STREAM, 0);
-  struct sockaddr_in address = loopback(0);
-  socklen_t size = sizeof address;
-  if (listener < 0 || bind(listener, (struct sockaddr const*)&address, size) != 0 || listen(listener, 1) != 0 ||
-      getsockname(listener, (struct sockaddr*)&address, &size) != 0)
-    end_with("listen");
-  pair[0] = connect_to(ntohs(address.sin_port));
-  pair[1] = accept(listener, NULL, NULL);
-  if (pair[1] < 0) end_with("accept");
-  set_up(pair[1]);
-  close(listener);
-  for (int end = 0; end < 2; ++end) fcntl(pair[end], F_SETFL, O_NONBLOCK);
 }
 
 static void exchange(struct board* board, unsigned rank, int out, int in, int connections, double seconds) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdint.h>
@@ -45,6 +46,22 @@ static inline int connect_to(uint16_t port) {
   if (descriptor < 0 || connect(descriptor, (struct sockaddr const*)&address, sizeof address) != 0) end_with("connect");
   set_up(descriptor);
   return descriptor;
+}
+
+/* Both ends of a connection; they do not block. */
+static inline void connect_pair(int pair[2]) {
+  int const listener = socket(AF_INET, SOCK_STREAM, 0);
+  struct sockaddr_in address = loopback(0);
+  socklen_t size = sizeof address;
+  if (listener < 0 || bind(listener, (struct sockaddr const*)&address, size) != 0 || listen(listener, 1) != 0 ||
+      getsockname(listener, (struct sockaddr*)&address, &size) != 0)
+    end_with("listen");
+  pair[0] = connect_to(ntohs(address.sin_port));
+  pair[1] = accept(listener, NULL, NULL);
+  if (pair[1] < 0) end_with("accept");
+  set_up(pair[1]);
+  close(listener);
+  for (int end = 0; end < 2; ++end) fcntl(pair[end], F_SETFL, O_NONBLOCK);
 }
 
 static inline void send_all(int descriptor, void const* data, size_t bytes) {
