@@ -75,6 +75,14 @@ void Connection::depends(std::uint64_t run) {
   if (std::find(dependents_.begin(), dependents_.end(), run) == dependents_.end()) dependents_.push_back(run);
 }
 
+Status Connection::check_epoch(links::FrameHeader const& header) const {
+  auto const* const run = engine_.find_run(header.run);
+  if (run == nullptr || run->spec().epoch == header.epoch) return ok();
+  return Error(links::LinkErrc::bad_frame, std::string(name(header.type)) + " frame of epoch " +
+                                               std::to_string(header.epoch) + " for run " + std::to_string(header.run) +
+                                               ", which is of epoch " + std::to_string(run->spec().epoch));
+}
+
 Status Connection::inquiry_arrived() {
   auto const& header = control_header();
   if (header.type == links::FrameType::ask) {

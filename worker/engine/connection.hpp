@@ -74,6 +74,8 @@ class Connection : public links::LinkHandler {
   [[nodiscard]] bool next_note(links::OutFrame& frame);
   void note_sent();
   void frame_moved() { ++moved_; }
+  // Of a run that is known here by its number: errors where the frame says another epoch.
+  [[nodiscard]] Status check_epoch(links::FrameHeader const& header) const;
   // The ask or tell that was collected.
   [[nodiscard]] Status inquiry_arrived();
   [[nodiscard]] bool is_closing() const { return closing_; }

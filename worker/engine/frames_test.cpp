@@ -8,6 +8,7 @@
 #include "tests/support/mentions.hpp"
 #include "worker/engine/testing/loopback_fleet.hpp"
 #include "worker/engine/testing/puppet.hpp"
+#include "worker/links/inquiry.hpp"
 
 using namespace chorus;
 using namespace chorus::engine;
@@ -79,6 +80,14 @@ FrameHeader header_of(FrameType type, std::uint64_t run = 1) {
   header.run = run;
   header.epoch = 1;
   return header;
+}
+
+// What is in it does not come to count.
+void send_of_epoch_2(Puppet& to, FrameType type, std::size_t bytes) {
+  auto header = header_of(type);
+  header.epoch = 2;
+  header.length = static_cast<std::uint32_t>(bytes);
+  to.send(header, std::vector<std::byte>(bytes));
 }
 
 struct Bad {
@@ -221,6 +230,10 @@ TEST_CASE("bad frames to the receiving side close the link, fail its runs and ar
          h.offset = 4;
          p.to_rank_0.send(h, std::vector<std::byte>(links::verdict_head_bytes));
        }},
+      {"abort frame of epoch 2 for run 1, which is of epoch 1",
+       [](Impostor& p) { send_of_epoch_2(p.to_rank_0, FrameType::abort, links::verdict_head_bytes); }},
+      {"ask frame of epoch 2 for run 1, which is of epoch 1",
+       [](Impostor& p) { send_of_epoch_2(p.to_rank_0, FrameType::ask, sizeof(links::Ask)); }},
       {"grant frame from the sending side", [](Impostor& p) { p.to_rank_0.send(header_of(FrameType::grant)); }},
       {"the message has 6000 bytes", [](Impostor& p) { p.to_rank_0.send_data(1, 1, 0, 0, 6004); }},
       {"expected byte 0", [](Impostor& p) { p.to_rank_0.send_data(1, 1, 0, 4, 4); }},
@@ -288,6 +301,18 @@ TEST_CASE("bad frames to the sending side close the link and fail its runs") {
          p.from_rank_0.send(grant(0, 100));
          p.from_rank_0.send(grant(0, 100));
        }},
+      {"up to byte 4: epoch 2",
+       [&](Impostor& p) {
+         auto of_another_epoch = grant(0, 4);
+         of_another_epoch.epoch = 2;
+         p.from_rank_0.send(of_another_epoch);
+       }},
+      {"abort frame of epoch 2 for run 1, which is of epoch 1",
+       [](Impostor& p) { send_of_epoch_2(p.from_rank_0, FrameType::abort, links::verdict_head_bytes); }},
+      {"refuse frame of epoch 2 for run 1, which is of epoch 1",
+       [](Impostor& p) { send_of_epoch_2(p.from_rank_0, FrameType::refuse, links::verdict_head_bytes); }},
+      {"ask frame of epoch 2 for run 1, which is of epoch 1",
+       [](Impostor& p) { send_of_epoch_2(p.from_rank_0, FrameType::ask, sizeof(links::Ask)); }},
       {"data frame from the receiving side", [](Impostor& p) { p.from_rank_0.send_data(1, 1, 0, 0, 4); }},
       {"open frame from the receiving side", [](Impostor& p) { p.from_rank_0.send_open(1, 1, p.open(), "nonsense"); }},
   };

@@ -201,6 +201,7 @@ Status Inlet::payload_arrived(std::size_t bytes) {
   if (sink_ == Sink::control) {
     if (!collected(bytes)) return ok();
     if (control_header().type == FrameType::open) return open_arrived();
+    if (auto const checked = check_epoch(control_header()); checked.has_error()) return bad(checked.error().detail);
     if (control_header().type == FrameType::lies) return place_arrived();
     if (control_header().type != FrameType::abort) {
       auto const understood = inquiry_arrived();
@@ -327,7 +328,9 @@ void Inlet::abort_arrived(links::Verdict const& verdict) {
     return;
   }
   auto const index = find_early(id);
-  if (index != early_.size() && early_[index]->open.token == verdict.token) forget_early(index);
+  if (index != early_.size() && early_[index]->open.token == verdict.token &&
+      early_[index]->epoch == control_header().epoch)
+    forget_early(index);
   if (auto const* const known = engine_.find_ended(id);
       known != nullptr && (known->was_started || known->has(verdict.token)))
     return;

@@ -101,10 +101,12 @@ Status Outlet::frame_arrives(FrameHeader const& header) {
     case FrameType::returned:
     case FrameType::room:
       if (!may_lend()) return bad(std::string(name(header.type)) + " frame on a link that lends nothing");
-      if (header.type == FrameType::read) return read_arrived(header);
-      if (header.type == FrameType::returned) return returned_arrived(header);
-      collect(header);
-      return ok();
+      if (header.type == FrameType::room || header.type == FrameType::borrow) {
+        collect(header);
+        return ok();
+      }
+      if (auto checked = check_epoch(header); checked.has_error()) return checked;
+      return header.type == FrameType::read ? read_arrived(header) : returned_arrived(header);
     case FrameType::grant:
       break;
   }
@@ -119,6 +121,7 @@ Status Outlet::frame_arrives(FrameHeader const& header) {
 
 Status Outlet::payload_arrived(std::size_t bytes) {
   if (!collected(bytes)) return ok();
+  if (auto checked = check_epoch(control_header()); checked.has_error()) return checked;
   auto const type = control_header().type;
   if (type == FrameType::borrow) return borrow_arrived();
   if (type == FrameType::room) return room_arrived();

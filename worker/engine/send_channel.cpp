@@ -131,6 +131,7 @@ Status SendChannel::granted(FrameHeader const& header) {
   };
   if (header.message >= messages_.size())
     return refuse("the run has " + std::to_string(messages_.size()) + " messages in this direction");
+  if (header.epoch != state_.epoch) return refuse("epoch " + std::to_string(header.epoch));
   auto& message = messages_[header.message];
   auto const total = state_.board.total(message.instruction);
   if (header.offset > total) return refuse("the message has " + std::to_string(total) + " bytes");

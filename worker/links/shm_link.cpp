@@ -65,7 +65,8 @@ bool ShmLink::is_broken() const {
 
 void ShmLink::wait_for_bell() {
   listens_ = true;
-  socket_.async_wait(asio::ip::tcp::socket::wait_read, [self = shared_from_this()](error_code) { self->bell_rang(); });
+  socket_.async_wait(asio::ip::tcp::socket::wait_read,
+                     bell_memory_.bind([self = shared_from_this()](error_code) { self->bell_rang(); }));
 }
 
 void ShmLink::bell_rang() {

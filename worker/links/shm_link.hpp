@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "worker/links/handler_memory.hpp"
 #include "worker/links/link.hpp"
 #include "worker/links/shm_memory.hpp"
 #include "worker/links/shm_ring.hpp"
@@ -85,6 +86,7 @@ class ShmLink final : public Link, public std::enable_shared_from_this<ShmLink> 
   [[nodiscard]] Result<std::span<std::byte const>> payload_of(RingReceiver::Record const& record) const;
 
   boost::asio::ip::tcp::socket socket_;
+  HandlerMemory bell_memory_;
   PeerBlock control_;                                 // the dialer's own
   PeerBlock staging_;                                 // likewise; made when it is first needed
   std::shared_ptr<memory::PeerRegion const> region_;  // the dialer's, as the acceptor sees it

@@ -114,22 +114,27 @@ void TcpLink::fail(Error why) {
   handler->link_closed(std::move(why));
 }
 
+// A socket's executor, which may be any, would allocate for what is posted to it.
+asio::io_context::executor_type TcpLink::loop() {
+  return static_cast<asio::io_context&>(socket_.get_executor().context()).get_executor();
+}
+
 void TcpLink::wait_readable() {
   if (std::exchange(read_waits_, true)) return;
-  socket_.async_wait(asio::ip::tcp::socket::wait_read, [self = shared_from_this()](error_code) {
+  socket_.async_wait(asio::ip::tcp::socket::wait_read, read_memory_.bind([self = shared_from_this()](error_code) {
     self->read_waits_ = false;
     if (!self->closed_) self->read();
-  });
+  }));
 }
 
 // What TLS holds back does not make the socket ready.
 void TcpLink::read_later() {
   if (!tls_ || !tls_->has_pending()) return wait_readable();
   if (std::exchange(read_waits_, true)) return;
-  asio::post(socket_.get_executor(), [self = shared_from_this()] {
+  asio::post(loop(), read_memory_.bind([self = shared_from_this()] {
     self->read_waits_ = false;
     if (!self->closed_) self->read();
-  });
+  }));
 }
 
 // While it waits, so not before start(), and not between two turns of a long message.
@@ -138,7 +143,7 @@ bool TcpLink::poll() { return !closed_ && read_waits_ && read(); }
 void TcpLink::wait_writable() {
   write_waits_ = true;
   socket_.async_wait(asio::ip::tcp::socket::wait_write,
-                     [self = shared_from_this()](error_code) { self->write_again(); });
+                     write_memory_.bind([self = shared_from_this()](error_code) { self->write_again(); }));
 }
 
 void TcpLink::write_again() {
@@ -254,7 +259,7 @@ void TcpLink::write() {
   if (error) return write_failed(error);
   if (writer_.empty()) return;
   write_waits_ = true;
-  asio::post(socket_.get_executor(), [self = shared_from_this()] { self->write_again(); });
+  asio::post(loop(), write_memory_.bind([self = shared_from_this()] { self->write_again(); }));
 }
 
 // What the peer sent before it closed may say why: it is read first, then the reading finds the end.

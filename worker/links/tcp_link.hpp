@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/system/error_code.hpp>
 #include <memory>
@@ -9,16 +10,17 @@
 
 #include "http/message.hpp"
 #include "worker/links/frame_stream.hpp"
+#include "worker/links/handler_memory.hpp"
 #include "worker/links/link.hpp"
 
 namespace chorus::links {
 
 // Reads and writes without blocking, as much as there is, and waits for readiness only when there is no more. Nothing
-// is allocated per frame. Made with std::make_shared: a wait that is pending when the link is closed keeps the link's
-// memory until the executor has run its end.
+// is allocated per frame or wait. Made with std::make_shared: a wait that is pending when the link is closed keeps the
+// link's memory until the executor has run its end.
 class TcpLink final : public Link, public std::enable_shared_from_this<TcpLink> {
  public:
-  // One thread runs the socket's executor and makes all calls.
+  // The socket's executor is an io_context's; one thread runs it and makes all calls.
   TcpLink(http::Connection connection, Framing framing);
 
   void start(LinkHandler& handler) override;
@@ -40,6 +42,7 @@ class TcpLink final : public Link, public std::enable_shared_from_this<TcpLink> 
   void delay_acknowledgements();
   [[nodiscard]] std::size_t receive(FrameReader::Space const& space, boost::system::error_code& error);
   [[nodiscard]] std::size_t send(boost::system::error_code& error);
+  [[nodiscard]] boost::asio::io_context::executor_type loop();
   void wait_readable();
   void read_later();
   void wait_writable();
@@ -57,8 +60,10 @@ class TcpLink final : public Link, public std::enable_shared_from_this<TcpLink> 
   bool closed_ = false;
   bool writing_ = false;  // inside write(): calls from within are answered by its loop
   unsigned reads_ = 0;
-  bool read_waits_ = false;   // for readiness
-  bool write_waits_ = false;  // for readiness, for its turn, or for good after an error
+  HandlerMemory read_memory_;   // of read_waits_
+  HandlerMemory write_memory_;  // of write_waits_
+  bool read_waits_ = false;     // for readiness
+  bool write_waits_ = false;    // for readiness, for its turn, or for good after an error
   boost::system::error_code write_error_;
   FrameReader reader_;
   FrameWriter writer_;
