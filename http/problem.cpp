@@ -53,6 +53,7 @@ constexpr std::array kinds{
     ProblemKind{"header_too_large", 431, "The header is too large", false},
     ProblemKind{"internal", 500, "Internal error", false},
     ProblemKind{"device_failed", 500, "A GPU failed", false},
+    ProblemKind{"memory_damaged", 500, "The worker's memory is damaged", false},
     ProblemKind{"unsupported", 501, "Not supported", false},
     ProblemKind{"peer_lost", 502, "A peer was lost", true},
     ProblemKind{"corrupt_frame", 502, "Bytes were changed on the way", true},

@@ -54,6 +54,7 @@ enum class ProblemCode : std::uint8_t {
   header_too_large,        // 431
   internal,                // 500
   device_failed,           // 500 a GPU refused its work, or is lost
+  memory_damaged,          // 500 the memory that the worker shares with others was truncated
   unsupported,             // 501 known, but not in this build
   peer_lost,               // 502 a worker died or closed its link during a collective
   corrupt_frame,           // 502 bytes were changed between two workers during a collective

@@ -141,6 +141,10 @@ constexpr std::array<Page, codes> pages{{
      "Tensors are as they were.",
      "Look at the host's `nvidia-smi` and kernel log. A worker whose GPU is lost is not ready (/readyz says why): "
      "start it again, or without that GPU (`--gpus`)."},
+    {memory_damaged,
+     "Somebody has truncated the file of the memory that this worker shares with others on its host. What its tensors "
+     "and shards were is lost; nothing of it is given out.",
+     "Start the worker again: until then it is not ready (/readyz says why). Look for what cleans /dev/shm."},
     {unsupported,
      "It has a name in Chorus but is not in this release, or this service was not started with the flag "
      "that it needs.",

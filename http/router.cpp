@@ -77,8 +77,19 @@ void Router::add(Method method, std::string_view pattern, Access access, Handler
     route.segments.emplace_back(segment);
   }
   route.takes_rest = is_rest(route.segments.back());
+  add(std::move(route));
+}
+
+void Router::add(Router routes, std::function<Handler(Handler)> const& made) {
+  for (auto& route : routes.routes_) {
+    route.handler = made(std::move(route.handler));
+    add(std::move(route));
+  }
+}
+
+void Router::add(Route route) {
   for (auto const& other : routes_)
-    CHORUS_ASSERT(other.method != method || other.pattern != pattern, "the route exists already");
+    CHORUS_ASSERT(other.method != route.method || other.pattern != route.pattern, "the route exists already");
   routes_.push_back(std::move(route));
 }
 

@@ -23,6 +23,9 @@ class Router {
   // GET also answers HEAD. `access`: what the caller needs; there is no route that does not say.
   void add(Method method, std::string_view pattern, Access access, Handler handler);
 
+  // All of another one's, each with the handler that `made` makes of its own.
+  void add(Router routes, std::function<Handler(Handler)> const& made);
+
   struct Match {
     Handler const* handler = nullptr;  // null: `problem` says 404 or 405
     std::string_view pattern;          // label for metrics: bounded cardinality
@@ -53,6 +56,8 @@ class Router {
     Access access;
     Handler handler;
   };
+  void add(Route route);
+
   std::vector<Route> routes_;
 };
 

@@ -141,8 +141,10 @@ struct Worker::Runs {
         link_list(plane),
         flight_routes(executor, plane, worker.flights_, book, worker.identity_),
         probe_routes(worker.client_, worker.identity_, worker.options_.coordinator) {
-    run_routes.add_to(worker.router_);
-    group_routes.add_to(worker.router_);
+    http::Router content;
+    run_routes.add_to(content);
+    group_routes.add_to(content);
+    worker.add_guarded(std::move(content));
     link_route.add_to(worker.router_);
     link_list.add_to(worker.router_);
     flight_routes.add_to(worker.router_);
@@ -171,6 +173,7 @@ Worker::Worker(boost::asio::io_context& control, WorkerOptions options, devices:
       metrics_(metrics::this_build(), options_.start_time_seconds, metrics::log_counter_of(*log_)),
       security_(options_.security, {}, [this](std::string_view reason) { metrics_.refused(reason); }),
       arena_(make_arena(options_, *log_)),
+      own_memory_(arena_, *log_),
       gpus_(std::move(gpus), options_.gpu_limits),
       pool_(kept_bytes(options_), options_.memory_limit_bytes, arena_),
       clients_(options_.allows_client_shm, store_, gpus_),
@@ -263,6 +266,10 @@ engine::FlightRecorder::Options Worker::flight_options() {
   return {.stall = options_.stall, .on_stall = tell};
 }
 
+void Worker::add_guarded(http::Router content) {
+  router_.add(std::move(content), [this](http::Handler handler) { return own_memory_.guarded(std::move(handler)); });
+}
+
 GroupBook& Worker::groups() { return runs_->groups; }
 engine::DataPlane& Worker::plane() { return runs_->plane; }
 
@@ -280,9 +287,11 @@ void Worker::add_routes() {
       options_.coordinator, options_.checkpoint_directory, options_.log_directory, options_.log_snapshot_bytes,
       options_.fill_bytes_per_second, *log_});
   health_routes_->add_to(router_);
-  parameters_->add_to(router_);
-  tensor_routes_->add_to(router_);
-  tensor_upload_->add_to(router_);
+  http::Router content;
+  parameters_->add_to(content);
+  tensor_routes_->add_to(content);
+  tensor_upload_->add_to(content);
+  add_guarded(std::move(content));
   shm_routes_.add_to(router_);
 }
 
@@ -329,8 +338,9 @@ std::vector<api::GroupCalls> Worker::calls() const {
   return all;
 }
 
-std::optional<std::string> Worker::unready() const {
+std::optional<std::string> Worker::unready() {
   if (draining_) return "the worker is shutting down";
+  if (auto why = own_memory_.damage()) return why;
   if (auto why = gpus_.lost()) return "a GPU is lost: " + *why;
   return agent_ ? agent_->unready() : std::nullopt;
 }

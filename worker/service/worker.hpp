@@ -25,6 +25,7 @@
 #include "worker/service/identity.hpp"
 #include "worker/service/link_route.hpp"
 #include "worker/service/options.hpp"
+#include "worker/service/own_memory.hpp"
 #include "worker/service/parameter_service.hpp"
 #include "worker/service/run_book.hpp"
 #include "worker/service/run_routes.hpp"
@@ -57,9 +58,9 @@ class Worker {
   [[nodiscard]] Identity const& identity() const { return identity_; }
   [[nodiscard]] std::string const& listens_on() const { return bound_url_; }  // its URL, as it was bound
 
-  // Why this worker is not to be relied on: it does not belong to a coordinator at the moment, or a GPU is lost; or
-  // nothing.
-  [[nodiscard]] std::optional<std::string> unready() const;
+  // Why this worker is not to be relied on: it does not belong to a coordinator at the moment, or a GPU or its shared
+  // memory is lost; or nothing.
+  [[nodiscard]] std::optional<std::string> unready();
 
   // For a program that calls collectives from this process; after open(). Groups on the control thread alone.
   [[nodiscard]] GroupBook& groups();
@@ -85,6 +86,8 @@ class Worker {
   [[nodiscard]] std::vector<GpuLocality> reported_gpus() const;
   [[nodiscard]] std::vector<api::GroupCalls> calls() const;
   void add_routes();
+  // Routes that give out or take in what lies in the arena.
+  void add_guarded(http::Router content);
   [[nodiscard]] std::string metrics_text();
   [[nodiscard]] engine::FlightRecorder::Options flight_options();
 
@@ -101,6 +104,7 @@ class Worker {
   metrics::WorkerMetrics metrics_;
   http::Security security_;
   std::shared_ptr<memory::Arena> arena_;  // null: no memory is shared
+  OwnMemory own_memory_;
   devices::Gpus gpus_;
   std::unique_ptr<devices::NcclTeams> nccl_;  // null: it is not used
   tensors::Pool pool_;

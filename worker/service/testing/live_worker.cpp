@@ -62,6 +62,11 @@ void LiveWorker::stop() {
   thread_.join();
 }
 
+void LiveWorker::truncate_memory() {
+  constexpr off_t left = 4096;
+  if (ftruncate(worker_->arena()->mapping().descriptor(), left) != 0) throw std::runtime_error("ftruncate");
+}
+
 void LiveWorker::report(api::Trouble trouble) {
   boost::asio::post(control_, [this, trouble = std::move(trouble)]() mutable { worker_->report(std::move(trouble)); });
 }
