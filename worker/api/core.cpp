@@ -15,6 +15,8 @@
 #include "http/client.hpp"
 #include "http/environment.hpp"
 #include "metrics/log_counter.hpp"
+#include "worker/memory/errc.hpp"
+#include "worker/memory/registered_memory.hpp"
 #include "worker/service/surroundings.hpp"
 
 namespace chorus::embedded {
@@ -207,6 +209,12 @@ Result<Worker::Memory> Core::allocate(std::size_t bytes) {
   if (block.has_error()) return block.error();
   auto const memory = (*block)->bytes();
   return Worker::Memory{std::move(*block), memory};
+}
+
+Result<std::unique_ptr<memory::RegisteredMemory>> Core::adopt(std::span<std::byte> bytes) {
+  if (service_.arena() == nullptr)
+    return Error(memory::MemoryErrc::not_shared, "this worker shares no memory with others");
+  return memory::RegisteredMemory::make(service_.arena(), bytes);
 }
 
 }  // namespace chorus::embedded

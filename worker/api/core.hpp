@@ -34,6 +34,7 @@ class Core : public std::enable_shared_from_this<Core> {
   void stop();
   [[nodiscard]] Result<std::shared_ptr<Member>> join(std::string const& group, TimePoint deadline);
   [[nodiscard]] Result<Worker::Memory> allocate(std::size_t bytes);
+  [[nodiscard]] Result<std::unique_ptr<memory::RegisteredMemory>> adopt(std::span<std::byte> bytes);
   [[nodiscard]] service::Identity const& identity() const { return service_.identity(); }
 
  private:

@@ -1,6 +1,7 @@
 #include "worker/api/worker.hpp"
 
 #include "worker/api/core.hpp"
+#include "worker/memory/registered_memory.hpp"
 
 namespace chorus {
 
@@ -35,5 +36,16 @@ Result<JoinedGroup> Worker::join(std::string const& group, TimePoint deadline) {
 }
 
 Result<Worker::Memory> Worker::allocate_bytes(std::size_t bytes) { return core_->allocate(bytes); }
+
+Worker::Registration::Registration(std::unique_ptr<memory::RegisteredMemory> memory) : memory_(std::move(memory)) {}
+Worker::Registration::Registration(Registration&&) noexcept = default;
+Worker::Registration& Worker::Registration::operator=(Registration&&) noexcept = default;
+Worker::Registration::~Registration() = default;
+
+Result<Worker::Registration> Worker::register_bytes(std::span<std::byte> bytes) {
+  auto memory = core_->adopt(bytes);
+  if (memory.has_error()) return memory.error();
+  return Registration(std::move(*memory));
+}
 
 }  // namespace chorus

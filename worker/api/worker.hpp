@@ -29,6 +29,9 @@ namespace chorus {
 namespace embedded {
 class Core;
 }  // namespace embedded
+namespace memory {
+class RegisteredMemory;
+}  // namespace memory
 
 // As the flags of chorus-worker.
 struct WorkerOptions {
@@ -92,6 +95,30 @@ class Worker {
     std::span<std::byte> bytes;   // aligned to 64 bytes
   };
   [[nodiscard]] Result<Memory> allocate_bytes(std::size_t bytes);
+
+  // Memory that the program has already, as if it had been allocated here: its addresses and contents stay, and the
+  // other workers of the host see it, so that calls need no copy. Whole pages of 4096 bytes, private and writable, as
+  // of std::aligned_alloc or an anonymous mmap; from 2 MiB on best aligned to as much. Nobody reads or writes it while
+  // this function works, or while the registration ends, and no call that uses it is under way then; in between it is
+  // ordinary memory, but that a child of fork() shares it, and it is neither unmapped nor given back (madvise). Not
+  // registered, any memory works, and is copied once on its way. Errors: MemoryErrc::not_shared: this worker shares no
+  // memory; out_of_range: other memory than that; unavailable: none is left.
+  class Registration {
+   public:
+    Registration(Registration&&) noexcept;
+    Registration& operator=(Registration&&) noexcept;
+    ~Registration();  // ends it; the contents stay. It may outlive the worker.
+
+   private:
+    friend class Worker;
+    explicit Registration(std::unique_ptr<memory::RegisteredMemory> memory);
+    std::unique_ptr<memory::RegisteredMemory> memory_;
+  };
+  [[nodiscard]] Result<Registration> register_bytes(std::span<std::byte> bytes);
+  template <Element T>
+  [[nodiscard]] Result<Registration> register_memory(std::span<T> elements) {
+    return register_bytes(std::as_writable_bytes(elements));
+  }
 
  private:
   explicit Worker(std::shared_ptr<embedded::Core> core);

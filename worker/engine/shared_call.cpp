@@ -5,16 +5,12 @@
 
 #include "collectives/core/assert.hpp"
 #include "worker/engine/run_identity.hpp"
+#include "worker/engine/streaming.hpp"
 
 namespace chorus::engine {
 namespace {
 
 using plan::Buffer;
-
-// From here on results are written past the caches: they would throw out what is read next. Of one range; and of all
-// that all ranks, who share the last cache, write in a step like this one.
-constexpr std::uint64_t streams_from_bytes = 4u << 20;
-constexpr std::uint64_t streams_from_bytes_of_all = 16u << 20;
 
 // Buckets of one list may look alike.
 constexpr std::size_t lists_max = 16;
@@ -313,8 +309,7 @@ std::byte* SharedCall::contiguous(Range const& range, Cursor const& cursor, std:
 
 void SharedCall::combine(Step const& step, std::uint64_t bytes, std::size_t destinations) {
   auto const operands = step.operands.size();
-  bool const streams =
-      step.bytes >= streams_from_bytes || step.bytes * destinations * program_->spec.ranks >= streams_from_bytes_of_all;
+  bool const streams = streams_results(step.bytes, destinations, program_->spec.ranks);
   devices::Folding const folding{sources_.data(),        operands, destinations_.data(), destinations,
                                  bytes / element_bytes_, streams};
   bool const wide_source = !step.operands[0].message && step.operands[0].local.wide;

@@ -4,6 +4,7 @@
 #include "collectives/algorithms/catalogue.hpp"
 #include "collectives/algorithms/representative.hpp"
 #include "worker/engine/shared_steps.hpp"
+#include "worker/engine/streaming.hpp"
 #include "worker/engine/testing/shared_fleet.hpp"
 #include "worker/engine/testing/suite.hpp"
 
@@ -82,6 +83,49 @@ TEST_CASE("a member of mesh reduces all vectors in one pass") {
   CHECK(last.operands.size() == 5);
   CHECK(last.destinations.size() == 1);
   CHECK(last.steps == 5);
+}
+
+TEST_CASE("vectors that are written past the caches may begin at any byte, in the arena and elsewhere") {
+  constexpr std::uint64_t elements = (1u << 20) + 3;
+  static_assert(streams_results(elements * 4, 1, 2));
+  for (bool const in_arena : {false, true})
+    for (auto const* algorithm : {&algorithms::mesh, &algorithms::allpairs}) {
+      CAPTURE(in_arena);
+      SharedFleet fleet({.ranks = 2, .in_arena = false, .slot_bytes = 1u << 20});
+      Collective collective(fleet, {.algorithm = algorithm, .dtype = Dtype::f32, .elements = elements});
+      struct Memory {
+        std::vector<std::byte> own;
+        std::span<std::byte> input, output, wanted;
+      };
+      std::vector<Memory> memories(2);
+      for (plan::Rank rank = 0; rank < 2; ++rank) {
+        auto& [own, input, output, wanted] = memories[rank];
+        auto& spec = collective.spec(rank);
+        auto const bytes = spec.input.size();
+        if (!in_arena) own.resize(2 * bytes + 64);
+        auto const all = in_arena ? fleet.arena(rank).allocate(2 * bytes + 64).value() : std::span(own);
+        input = all.subspan(1, bytes);
+        output = all.subspan(bytes + 2, bytes);
+        wanted = spec.output;
+        std::copy(spec.input.begin(), spec.input.end(), input.begin());
+        spec.input = input;
+        spec.output = output;
+      }
+      REQUIRE(collective.run());
+      for (auto const& memory : memories) std::copy(memory.output.begin(), memory.output.end(), memory.wanted.begin());
+      CHECK(collective.wrong() == "");
+    }
+}
+
+TEST_CASE("a step streams its results when they are large, or when all ranks' together are") {
+  constexpr std::uint64_t MiB = 1u << 20;
+  CHECK(streams_results(4 * MiB, 1, 2));
+  CHECK_FALSE(streams_results(4 * MiB - 1, 1, 2));
+  CHECK(streams_results(2 * MiB, 2, 4));  // an owner of allpairs, for all who want its part
+  CHECK_FALSE(streams_results(2 * MiB - 1, 2, 4));
+  CHECK(streams_results(256 * 1024, 8, 8));
+  CHECK_FALSE(streams_results(256 * 1024 - 8, 8, 8));
+  CHECK_FALSE(streams_results(0, 8, 8));
 }
 
 TEST_CASE("both ends of a message meet in the same round") {

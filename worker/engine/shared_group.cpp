@@ -8,6 +8,7 @@
 #include "collectives/core/assert.hpp"
 #include "worker/engine/run_identity.hpp"
 #include "worker/memory/errc.hpp"
+#include "worker/memory/page.hpp"
 
 namespace chorus::engine {
 namespace {
@@ -40,28 +41,44 @@ SharedGroup::SharedGroup(memory::Arena& arena, plan::Rank rank, std::vector<Peer
   for (std::uint32_t sender = 0; sender < layout_.ranks; ++sender) new (board_.data() + layout_.lane_at(sender)) Lane{};
 }
 
-// After a failure the board stays: others may not have read there yet why. So it does while one of them is still in a
-// call that has ended here, and has not seen yet that its messages were read; its memory is back when the arena goes.
+// After a failure the board's head stays for a long while: others may not have read there yet why. So does all of it
+// while one of them is still in a call that has ended here, and has not seen yet that its messages were read. Who sees
+// the failure looks at nothing else.
 SharedGroup::~SharedGroup() {
-  if (own().failed.load(std::memory_order_relaxed) == 0 && is_left_by_all()) arena_.retire(board_);
+  bool const has_failed = own().failed.load(std::memory_order_relaxed) != 0;
+  bool const is_left = is_left_by_all();
+  if (is_left)
+    for (auto const& place : withdrawn_) arena_.readmit(place);
+  if (has_failed) {
+    auto const head_bytes = (sizeof(BoardHead) + memory::page_bytes - 1) / memory::page_bytes * memory::page_bytes;
+    auto const head = board_.first(std::min<std::size_t>(head_bytes, board_.size()));
+    arena_.retire_later(head);
+    if (head.size() < board_.size()) arena_.retire(board_.subspan(head.size()));
+  } else if (is_left) {
+    arena_.retire(board_);
+  } else {
+    arena_.retire_later(board_);
+  }
 }
 
 bool SharedGroup::is_left_by_all() const {
   auto const give_up = std::chrono::steady_clock::now() + patience_with_the_last;
   return std::all_of(lanes_.begin(), lanes_.end(), [&](auto const& lane) {
-    if (lane == nullptr) return true;
-    auto const& board = lane->board();
-    // A board that was retired reads as zeros; its owner did so when this member had ended its last call.
-    auto const has_left = [&] {
-      return board.ended.load(std::memory_order_acquire) >= calls_ ||
-             board.entered.load(std::memory_order_acquire) == 0;
-    };
-    while (!has_left()) {
-      if (std::chrono::steady_clock::now() >= give_up) return false;
+    while (lane != nullptr && !has_left(*lane)) {
+      if (std::chrono::steady_clock::now() >= give_up) return !lane->region().owner_lives();
       std::this_thread::yield();
     }
     return true;
   });
+}
+
+bool SharedGroup::has_left(SharedLane const& lane) const {
+  auto const& board = lane.board();
+  // After its own failure it makes no calls: it neither reads nor writes what belongs to others.
+  if (board.failed.load(std::memory_order_acquire) != 0) return true;
+  if (failure_) return false;
+  // A board that was retired reads as zeros; its owner did so when this member had ended its last call.
+  return board.ended.load(std::memory_order_acquire) >= calls_ || board.entered.load(std::memory_order_acquire) == 0;
 }
 
 SharedCard SharedGroup::card() const {
@@ -136,8 +153,8 @@ void SharedGroup::take_turns(SharedCall& call) {
   if (sends_first) look_at_the_clock();
   for (; turn != Turn::done; turn = call.turn()) {
     if (turn == Turn::moved) {
-      wait.moved();
       ++moves_;
+      if (wait.moved()) failure_ = look_around(call);
     } else if (turn == Turn::waits) {
       wait_for(call, wait);
     } else {
@@ -161,9 +178,11 @@ void SharedGroup::wait_for(SharedCall const& call, SharedWait& wait) {
 void SharedGroup::withdraw(std::span<std::span<std::byte> const> outputs) {
   for (auto const output : outputs) {
     auto const withdrawn = arena_.withdraw(output);
-    if (withdrawn.has_value()) continue;
-    failure_->text += "; the output may still change: " + withdrawn.error().detail;
-    return;
+    if (withdrawn.has_error()) {
+      failure_->text += "; the output may still change: " + withdrawn.error().detail;
+      return;
+    }
+    withdrawn_.push_back(*withdrawn);
   }
 }
 

@@ -79,8 +79,10 @@ class SharedGroup {
   [[nodiscard]] std::optional<Failure> lost(SharedCall const& call) const;
   [[nodiscard]] std::optional<Failure> expired(SharedCall const& call, TimePoint now) const;
   [[nodiscard]] bool sees_all() const;
-  // Whether nobody looks at the own board any more: waits a moment for those who are about to.
+  // Whether nobody looks at the own board any more, and after a failure whether nobody writes to the outputs: waits a
+  // moment for those who are about to leave.
   [[nodiscard]] bool is_left_by_all() const;
+  [[nodiscard]] bool has_left(SharedLane const& lane) const;
   void tell(Failure const& failure);
   // What others may still write to, after a failure.
   void withdraw(std::span<std::span<std::byte> const> outputs);
@@ -111,7 +113,8 @@ class SharedGroup {
   std::uint64_t moves_seen_ = 0;
   TimePoint still_since_;
   bool is_stalled_ = false;
-  std::optional<Failure> failure_;  // of the last call there will be
+  std::optional<Failure> failure_;                   // of the last call there will be
+  std::vector<memory::Arena::Withdrawn> withdrawn_;  // because of it
 };
 
 }  // namespace chorus::engine

@@ -425,6 +425,45 @@ TEST_CASE("after a failure nobody reaches the output any more, and its contents 
   CHECK(std::all_of(output.begin(), output.end(), [](float x) { return x == 5; }));
 }
 
+TEST_CASE("an output that was withdrawn is shared memory again once every member has failed") {
+  for (bool const all_have_failed : {true, false}) {
+    Members members(2);
+    constexpr std::size_t elements = 1 << 20;
+    auto const input = members.vector(0, elements, 1), output = members.vector(0, elements, 5);
+    auto const x = members.vector(1, elements, 1), y = members.vector(1, elements, 5);
+    REQUIRE(members.all_reduce(0, input, output, algorithms::allpairs, 10ms).status.has_error());
+    if (all_have_failed) REQUIRE(members.all_reduce(1, x, y, algorithms::allpairs).status.has_error());
+    auto const place = std::as_writable_bytes(output).data();
+    members.arenas[0]->free(place);
+    CHECK(std::as_writable_bytes(members.vector(0, elements, 0)).data() != place);
+    members.groups[0].reset();
+    CHECK((std::as_writable_bytes(members.vector(0, elements, 0)).data() == place) == all_have_failed);
+  }
+}
+
+TEST_CASE("an output that was withdrawn is shared memory again when the member that might write there has died") {
+  Members members(2);
+  auto const input = members.vector(0, 1 << 20, 1), output = members.vector(0, 1 << 20, 5);
+  REQUIRE(members.all_reduce(0, input, output, algorithms::allpairs, 10ms).status.has_error());
+  members.groups[1].reset();
+  members.arenas[1].reset();
+  members.groups[0].reset();
+  auto const place = std::as_writable_bytes(output).data();
+  members.arenas[0]->free(place);
+  CHECK(std::as_writable_bytes(members.vector(0, 1 << 20, 0)).data() == place);
+}
+
+TEST_CASE("of the board of a member that has failed only why stays") {
+  Members members(2);
+  auto const x = members.vector(0, 100, 1), y = members.vector(0, 100, 0);
+  REQUIRE(members.all_reduce(0, x, y, algorithms::mesh, 1ms).status.has_error());
+  auto const before = members.arenas[0]->used_bytes();
+  members.groups[0].reset();
+  CHECK(members.arenas[0]->used_bytes() + BoardLayout(2).board_bytes() <= before + 8192);
+  CHECK(members.board(0).failed == 1);
+  CHECK(members.board(0).verdict_bytes != 0);
+}
+
 TEST_CASE("members meet only those whose memory is what they say") {
   auto const arena = make_arena(), other = make_arena();
   std::vector<Peer> const peers{{0, "w0", 1, ""}, {1, "w1", 2, ""}};

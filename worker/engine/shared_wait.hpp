@@ -23,10 +23,12 @@ class SharedWait {
   // What the caller does between two pauses: look at one word that a peer writes, or at all that it may wait for.
   enum class Look : std::uint32_t { at_one_word = 1, at_all = 4 };
 
-  // Something moved: the next wait is a new one.
-  void moved() {
+  // Something moved: the next wait is a new one. True from time to time, as pause(): a peer that moves a little
+  // whenever it is looked at would never be waited for long enough.
+  [[nodiscard]] bool moved() {
     if (idle_ != 0) stand_up();
     idle_ = 0;
+    return ++moves_ % looks_every == 0;
   }
   // Waits a moment. True from time to time: then it is worth to look at clocks and at others' fates.
   [[nodiscard]] bool pause(Look look);
@@ -43,6 +45,7 @@ class SharedWait {
   memory::RegionHead& head_;
   std::uint32_t const spins_;
   std::uint32_t idle_ = 0;
+  std::uint32_t moves_ = 0;
   bool is_lying_ = false;  // counted as a sleeper
   std::uint32_t bell_ = 0;
 };

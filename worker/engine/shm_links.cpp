@@ -1,11 +1,20 @@
 #include "worker/engine/shm_links.hpp"
 
 #include <atomic>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "worker/links/errc.hpp"
+#include "worker/memory/errc.hpp"
 
 namespace chorus::engine {
+namespace {
+
+// How a worker declines that lacks descriptors, memory or addresses at the moment, and may not at the next dial.
+constexpr std::string_view for_now = "for now: ";
+
+}  // namespace
 
 std::optional<links::ShmOffer> ShmLinks::offer(Peer const& peer) {
   if (arena_ == nullptr) return std::nullopt;
@@ -24,7 +33,7 @@ Result<bool> ShmLinks::is_accepted(Peer const& peer, http::Fields const& fields)
     traffic_.set_why_not_shm(peer.worker, Direction::to_peer, "");
     return true;
   }
-  declined_by_[peer.worker] = peer.incarnation;
+  if (!answer->why_not.starts_with(for_now)) declined_by_[peer.worker] = peer.incarnation;
   traffic_.set_why_not_shm(peer.worker, Direction::to_peer, answer->why_not);
   return false;
 }
@@ -33,7 +42,8 @@ Result<ShmLinks::Accepted> ShmLinks::accept(links::Introduction const& peer) {
   if (!peer.shared_memory || arena_ == nullptr) return Accepted{};
   auto const decline = [&](Error const& why) {
     traffic_.set_why_not_shm(peer.worker, Direction::from_peer, why.detail);
-    return Accepted{nullptr, {false, why.detail}};
+    bool const passes = why.code == memory::MemoryErrc::unavailable;
+    return Accepted{nullptr, {false, (passes ? std::string(for_now) : std::string()) + why.detail}};
   };
   auto region = regions_.open(peer.shared_memory->ticket);
   if (region.has_error()) return decline(region.error());

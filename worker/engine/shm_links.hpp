@@ -48,7 +48,8 @@ class ShmLinks {
   memory::Arena* const arena_;
   TrafficBook& traffic_;
   memory::RegionBook regions_;
-  std::map<std::string, std::uint64_t> declined_by_;  // worker to its incarnation: it will not change its mind
+  // Worker to its incarnation, which will not change its mind: it lacks nothing that it may have later.
+  std::map<std::string, std::uint64_t> declined_by_;
   std::vector<std::shared_ptr<links::ShmLink>> links_;
 };
 

@@ -1,10 +1,12 @@
 // The collective suite through shared memory, and how links come to use it.
 #include <doctest/doctest.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #include "collectives/algorithms/catalogue.hpp"
 #include "tests/support/mentions.hpp"
 #include "worker/engine/errc.hpp"
+#include "worker/engine/shm_links.hpp"
 #include "worker/engine/testing/suite.hpp"
 #include "worker/engine/testing/tcp_fleet.hpp"
 
@@ -114,6 +116,33 @@ TEST_CASE("workers that do not find each other's memory use TCP and say why") {
     CHECK(traffic.link == "tcp");
     CHECK_MESSAGE(mentions(traffic.why_not_shm, "/dev/shm/chorus-"), traffic.why_not_shm);
   }
+}
+
+TEST_CASE("who declines for want of descriptors is asked again, and who cannot find the memory is not") {
+  auto const arenas = make_arenas(2);
+  TrafficBook dialers, acceptors;
+  ShmLinks dialer(arenas[0].get(), dialers), acceptor(arenas[1].get(), acceptors);
+  Peer const peer{1, "w1", 7, ""};
+  auto const is_accepted = [&](bool has_descriptors) {
+    auto const offer = dialer.offer(peer);
+    REQUIRE(offer.has_value());
+    links::Introduction const introduction{.worker = "w0", .incarnation = 1, .shared_memory = offer->described()};
+    rlimit before{};
+    getrlimit(RLIMIT_NOFILE, &before);
+    rlimit const few{has_descriptors ? before.rlim_cur : 0, before.rlim_max};
+    setrlimit(RLIMIT_NOFILE, &few);
+    auto const accepted = acceptor.accept(introduction);
+    setrlimit(RLIMIT_NOFILE, &before);
+    links::Answer answer;
+    answer.shared_memory = accepted.value().answer;
+    return dialer.is_accepted(peer, links::switch_protocols({}, answer).fields).value();
+  };
+  CHECK_FALSE(is_accepted(false));
+  CHECK(is_accepted(true));
+  arenas[0]->mapping().head().nonce[0] ^= 1;  // as a namesake in another container
+  CHECK_FALSE(is_accepted(true));
+  CHECK_FALSE(dialer.offer(peer).has_value());
+  CHECK(dialer.offer({1, "w1", 8, ""}).has_value());
 }
 
 TEST_CASE("a worker without shared memory is talked to over TCP") {

@@ -6,6 +6,7 @@
 #include "collectives/core/assert.hpp"
 #include "worker/memory/errc.hpp"
 #include "worker/memory/page.hpp"
+#include "worker/memory/private_copy.hpp"
 
 namespace chorus::memory {
 namespace {
@@ -13,6 +14,7 @@ namespace {
 constexpr std::uint64_t line_bytes = 64;
 // Memory that is kept for the next block: to get it costs much more than to use it.
 constexpr std::size_t empty_units_max = 16;
+constexpr std::uint64_t left_bytes_max = 64u << 20;
 
 std::uint64_t rounded(std::uint64_t size, std::uint64_t unit) { return (size + unit - 1) / unit * unit; }
 
@@ -21,11 +23,17 @@ std::uint64_t alignment_of(std::uint64_t size) {
   return size >= page_bytes ? page_bytes : line_bytes;
 }
 
+// That these bytes have a part in.
+std::span<std::byte> pages_of(std::span<std::byte const> bytes) {
+  auto const begin = reinterpret_cast<std::uintptr_t>(bytes.data());
+  auto const from = begin / page_bytes * page_bytes;
+  return {reinterpret_cast<std::byte*>(from), rounded(begin + bytes.size(), page_bytes) - from};
+}
+
 }  // namespace
 
-Arena::Arena(std::unique_ptr<SharedRegion> region)
-    : region_(std::move(region)), top_(region_->ticket().capacity_bytes) {
-  free_.emplace(region_head_bytes, top_ - region_head_bytes);
+Arena::Arena(std::unique_ptr<SharedRegion> region) : region_(std::move(region)) {
+  free_.emplace(region_head_bytes, region_->ticket().capacity_bytes - region_head_bytes);
 }
 
 std::uint64_t Arena::place_of(std::byte const* at) const {
@@ -41,6 +49,20 @@ std::optional<std::uint64_t> Arena::take(std::uint64_t size, std::uint64_t align
     free_.erase(offset);
     if (skipped != 0) free_.emplace(from - skipped, skipped);
     if (rest != 0) free_.emplace(from + size, rest);
+    return from;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::uint64_t> Arena::take_units_at_the_end(std::uint64_t size) {
+  for (auto room = free_.rbegin(); room != free_.rend(); ++room) {
+    auto const [offset, bytes] = *room;
+    auto const end = (offset + bytes) / region_unit_bytes * region_unit_bytes;
+    if (end < offset || end - offset < size) continue;
+    auto const from = end - size;
+    free_.erase(offset);
+    if (from != offset) free_.emplace(offset, from - offset);
+    if (end != offset + bytes) free_.emplace(end, offset + bytes - end);
     return from;
   }
   return std::nullopt;
@@ -68,12 +90,14 @@ Status Arena::use_units(std::uint64_t offset, std::uint64_t size) {
   // From the first to the last unit that is not in use: those between are given memory again, which does nothing.
   std::uint64_t from = 0, to = 0;
   for (auto unit = first; unit < offset + size; unit += region_unit_bytes) {
-    if (blocks_in_unit_.contains(unit) || empty_units_.contains(unit)) continue;
+    if (has_memory(unit)) continue;
     if (to == 0) from = unit;
     to = unit + region_unit_bytes;
   }
-  if (to != 0)
-    if (auto backed = region_->back(from, std::min(to, top_) - from); backed.has_error()) return backed;
+  // But for what nobody uses.
+  for (auto const& part : parts_of(from, to - from))
+    if (!part.is_exposed)
+      if (auto backed = region_->back(part.offset, part.size); backed.has_error()) return backed;
   for (auto unit = first; unit < offset + size; unit += region_unit_bytes) {
     ++blocks_in_unit_[unit];
     empty_units_.erase(unit);
@@ -86,11 +110,15 @@ void Arena::leave_units(std::uint64_t offset, std::uint64_t size) {
     auto const found = blocks_in_unit_.find(unit);
     if (--found->second != 0) continue;
     blocks_in_unit_.erase(found);
-    if (empty_units_.size() < empty_units_max) {
+    auto const parts = parts_of(unit, region_unit_bytes);
+    bool const is_lost = std::ranges::all_of(parts, [](Part const& part) { return part.is_exposed; });
+    if (!is_lost && empty_units_.size() < empty_units_max) {
       empty_units_.insert(unit);
       continue;
     }
-    region_->release(std::max(unit, region_head_bytes), unit + region_unit_bytes - std::max(unit, region_head_bytes));
+    auto const from = std::max(unit, region_head_bytes);
+    // Should it fail, the memory stays in use until the region goes.
+    static_cast<void>(region_->release(from, unit + region_unit_bytes - from));
   }
 }
 
@@ -123,32 +151,80 @@ void Arena::free(std::byte* block) {
   auto const [offset, extent] = *found;
   used_.erase(found);
   used_bytes_ -= extent.size;
+  // Without its mapping the place is lost.
+  if (extent.is_withdrawn && !region_->readmit(offset, extent.size)) exposed_.emplace(offset, extent.size);
   leave_units(offset, extent.size);
   changes_.fetch_add(1, std::memory_order_release);
   if (!extent.is_withdrawn) return give_back(offset, extent.size);
   --withdrawn_;
+  for (auto const& part : parts_of(offset, extent.size)) {
+    if (part.is_exposed)
+      static_cast<void>(region_->release(part.offset, part.size));
+    else
+      give_back(part.offset, part.size);
+  }
+}
+
+std::optional<std::uint64_t> Arena::room_for_once(std::uint64_t size) {
+  auto const fits = std::ranges::find_if(once_, [size](auto const& room) {
+    // As in alignment_of().
+    return room.second >= size && (size < region_unit_bytes || room.first % region_unit_bytes == 0);
+  });
+  if (fits != once_.end()) return fits->first;
+  auto const units = rounded(size, region_unit_bytes);
+  auto const from = take_units_at_the_end(units);
+  if (!from) return std::nullopt;
+  for (auto unit = *from; unit < *from + units; unit += region_unit_bytes)
+    if (empty_units_.erase(unit) != 0 && !region_->release(unit, region_unit_bytes))
+      std::ranges::fill(region_->mapping().at(unit, region_unit_bytes), std::byte{0});
+  once_.emplace(*from, units);
+  return from;
+}
+
+// Units of which nothing was used are anybody's again.
+void Arena::keep_for_once(std::uint64_t offset, std::uint64_t size) {
+  if (offset % region_unit_bytes == 0 && size % region_unit_bytes == 0)
+    give_back(offset, size);
+  else
+    once_.emplace(offset, size);
 }
 
 Result<std::span<std::byte>> Arena::allocate_once(std::uint64_t size_bytes) {
-  auto const size = rounded(std::max<std::uint64_t>(size_bytes, 1), page_bytes);
-  auto const room = rounded(size, region_unit_bytes);
+  auto const capacity = region_->ticket().capacity_bytes;
+  auto const size = rounded(std::max<std::uint64_t>(std::min(size_bytes, capacity), 1), page_bytes);
   std::lock_guard const lock(mutex_);
-  auto const last = free_.empty() ? free_.end() : std::prev(free_.end());
-  if (last == free_.end() || last->first + last->second != top_ || room > last->second)
-    return Error(MemoryErrc::unavailable, "no room for " + std::to_string(size) + " bytes at the end of the region");
-  top_ -= room;
-  last->second -= room;
-  if (last->second == 0) free_.erase(last);
-  if (auto backed = region_->back(top_, size); backed.has_error()) return backed.error();
+  auto const at = size_bytes <= capacity ? room_for_once(size) : std::nullopt;
+  if (!at) return Error(MemoryErrc::unavailable, "no room for " + std::to_string(size_bytes) + " bytes in the region");
+  auto const backed = region_->back(*at, size);
+  auto const room = once_.extract(*at).mapped();
+  if (backed.has_error()) {
+    keep_for_once(*at, room);
+    return backed.error();
+  }
+  if (room != size) once_.emplace(*at + size, room - size);
   used_bytes_ += size;
-  return region_->mapping().at(top_, size).first(size_bytes);
+  return region_->mapping().at(*at, size).first(size_bytes);
 }
 
 void Arena::retire(std::span<std::byte> block) {
   auto const size = rounded(std::max<std::uint64_t>(block.size(), 1), page_bytes);
-  region_->release(place_of(block.data()), size);
+  static_cast<void>(region_->release(place_of(block.data()), size));
   std::lock_guard const lock(mutex_);
   used_bytes_ -= size;
+}
+
+void Arena::retire_later(std::span<std::byte> block) {
+  std::vector<std::span<std::byte>> due;
+  {
+    std::lock_guard const lock(mutex_);
+    left_.push_back(block);
+    left_bytes_ += block.size();
+    for (; left_bytes_ > left_bytes_max; left_.pop_front()) {
+      due.push_back(left_.front());
+      left_bytes_ -= due.back().size();
+    }
+  }
+  for (auto const oldest : due) retire(oldest);
 }
 
 bool Arena::owns(std::byte const* block) const {
@@ -158,13 +234,14 @@ bool Arena::owns(std::byte const* block) const {
 }
 
 std::optional<std::uint64_t> Arena::offset_of(std::span<std::byte const> bytes) const {
+  bytes = aliases_.resolve(bytes);
   auto const all = region_->mapping().bytes();
   auto const begin = reinterpret_cast<std::uintptr_t>(all.data());
   auto const at = reinterpret_cast<std::uintptr_t>(bytes.data());
   if (at < begin || at - begin > all.size() || bytes.size() > all.size() - (at - begin)) return std::nullopt;
   auto const offset = static_cast<std::uint64_t>(at - begin);
+  if (withdrawn_.load(std::memory_order_acquire) == 0) return offset;  // no lock for each frame that is sent
   std::lock_guard const lock(mutex_);
-  if (withdrawn_ == 0) return offset;
   bool const is_shared = all_blocks(offset, bytes.size(), [](Extent const& block) { return !block.is_withdrawn; });
   return is_shared ? std::optional(offset) : std::nullopt;
 }
@@ -184,21 +261,84 @@ bool Arena::all_blocks(std::uint64_t offset, std::uint64_t size, Holds const& ho
 }
 
 bool Arena::has_own_pages(std::span<std::byte const> bytes) const {
+  bytes = aliases_.resolve(bytes);
   std::lock_guard const lock(mutex_);
   return all_blocks(place_of(bytes.data()), bytes.size(), [](Extent const& block) { return block.size >= page_bytes; });
 }
 
-Status Arena::withdraw(std::span<std::byte const> bytes) {
-  if (bytes.empty()) return ok();
-  auto const offset = place_of(bytes.data());
+Result<Arena::Withdrawn> Arena::withdraw(std::span<std::byte const> bytes) {
+  if (bytes.empty()) return Withdrawn{};
+  auto const block_bytes = aliases_.resolve(bytes);
+  auto const offset = place_of(block_bytes.data());
+  bool const is_alias = block_bytes.data() != bytes.data();
   std::lock_guard const lock(mutex_);
   auto const first = first_of(offset);
   CHORUS_ASSERT(first != used_.end() && first->first <= offset, "what is withdrawn was allocated");
-  if (auto done = region_->withdraw(offset, bytes.size()); done.has_error()) return done;
-  for (auto block = used_.find(first->first); block != used_.end() && block->first < offset + bytes.size(); ++block)
+  auto const shown = is_alias ? put_private_copy(pages_of(bytes)) : ok();
+  auto const done = shown.has_error() ? shown : region_->withdraw(offset, bytes.size());
+  // Also where it failed: a block that others may write to is not to be used for something else later.
+  std::uint64_t end = 0;
+  for (auto block = used_.find(first->first); block != used_.end() && block->first < offset + bytes.size(); ++block) {
     if (!std::exchange(block->second.is_withdrawn, true)) ++withdrawn_;
+    end = block->first + block->second.size;
+  }
+  auto const from = std::max(offset / page_bytes * page_bytes, first->first);
+  Withdrawn const place{from, std::min(rounded(offset + bytes.size(), page_bytes), end) - from};
+  exposed_.emplace(place.offset, place.size);
   changes_.fetch_add(1, std::memory_order_release);
-  return ok();
+  if (done.has_error()) return done.error();
+  return place;
+}
+
+std::vector<Arena::Part> Arena::parts_of(std::uint64_t offset, std::uint64_t size) const {
+  std::vector<Part> parts;
+  auto const end = offset + size;
+  for (auto const& [begin, bytes] : exposed_) {
+    if (begin >= end || offset == end) break;
+    if (begin + bytes <= offset) continue;
+    if (begin > offset) parts.push_back({offset, begin - offset, false});
+    auto const from = std::max(offset, begin);
+    offset = std::min(begin + bytes, end);
+    parts.push_back({from, offset - from, true});
+  }
+  if (offset != end) parts.push_back({offset, end - offset, false});
+  return parts;
+}
+
+void Arena::readmit(Withdrawn const& place) {
+  if (place.size == 0) return;
+  std::lock_guard const lock(mutex_);
+  auto const [first, last] = exposed_.equal_range(place.offset);
+  auto const entry = std::find_if(first, last, [&](auto const& range) { return range.second == place.size; });
+  CHORUS_ASSERT(entry != last, "what is readmitted was withdrawn");
+  exposed_.erase(entry);
+  for (auto const& part : parts_of(place.offset, place.size)) {
+    if (part.is_exposed) continue;
+    // What lies between the blocks that are in use still.
+    auto at = part.offset;
+    auto const end = part.offset + part.size;
+    for (auto block = first_of(at); block != used_.end() && block->first < end; ++block) {
+      if (block->first > at) recover(at, block->first - at);
+      at = std::min(block->first + block->second.size, end);
+    }
+    recover(at, end - at);
+  }
+}
+
+// A unit that has memory has it everywhere, and one that has none nowhere: whatever others wrote there until now.
+void Arena::recover(std::uint64_t offset, std::uint64_t size) {
+  auto const end = offset + size;
+  while (offset != end) {
+    auto const unit = offset / region_unit_bytes * region_unit_bytes;
+    auto const bytes = std::min(end, unit + region_unit_bytes) - offset;
+    bool const has_room = has_memory(unit) ? region_->back(offset, bytes).has_value() : true;
+    if (!has_memory(unit)) static_cast<void>(region_->release(offset, bytes));
+    if (has_room)
+      give_back(offset, bytes);
+    else
+      exposed_.emplace(offset, bytes);  // lost
+    offset += bytes;
+  }
 }
 
 std::uint64_t Arena::used_bytes() const {

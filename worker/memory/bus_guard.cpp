@@ -10,8 +10,11 @@
 #include <csignal>
 #include <cstdint>
 #include <mutex>
+#include <string>
+#include <utility>
 
 #include "collectives/core/assert.hpp"
+#include "worker/memory/errc.hpp"
 #include "worker/memory/page.hpp"
 
 namespace chorus::memory {
@@ -21,14 +24,18 @@ struct Slot {
   std::atomic<std::uintptr_t> begin{0}, end{0};  // both 0: free
   std::atomic<bool> broken{false};
   std::atomic<bool> taken{false};
+  std::atomic<Slot*> whole{nullptr};  // that this one's memory is a part of
 };
 
 // A signal has one handler per process, and the handler has no argument to find its data by: the one place where state
 // of the process is what is meant.
-constexpr std::size_t slots_count = 4096;
-std::array<Slot, slots_count> slots;
+std::array<Slot, BusGuard::ranges_max> slots;
 constexpr Slot* first_slot = slots.data();  // for the handler, which calls nothing
 struct sigaction before_us;
+
+// What one fault replaces at most. A system that grants no more memory than it has (vm.overcommit_memory=2) counts all
+// that is mapped here, read or not: it may refuse as much as a region has, and would lack it elsewhere.
+constexpr std::uintptr_t replaced_bytes = 2u << 20;
 
 // An access that faults may be one that ThreadSanitizer's runtime makes on behalf of an atomic, with a lock of its own
 // in hand: a handler that enters the runtime, as any atomic or mmap() does, waits for itself. So neither is seen by it
@@ -45,29 +52,53 @@ CHORUS_NOT_INSTRUMENTED T* unseen(std::atomic<T>& value) {
   return reinterpret_cast<T*>(&value);
 }
 
+// These pages become zeros, or stay as they are: to map new ones in their place directly would leave nothing at all
+// there where the system refuses.
+CHORUS_NOT_INSTRUMENTED bool replace(std::uintptr_t from, std::uintptr_t bytes) {
+  auto const zeros =
+      syscall(SYS_mmap, nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (zeros == -1) return false;
+  if (syscall(SYS_mremap, zeros, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, from) != -1) return true;
+  syscall(SYS_munmap, zeros, bytes);
+  return false;
+}
+
 // True: whatever was to be read there can be read now.
 CHORUS_NOT_INSTRUMENTED bool replace_what_is_missing(std::uintptr_t at) {
   auto const errno_before = errno;
-  for (auto *slot = first_slot, *const last = slot + slots_count; slot != last; ++slot) {
+  for (auto *slot = first_slot, *const last = slot + BusGuard::ranges_max; slot != last; ++slot) {
     auto const end = __atomic_load_n(unseen(slot->end), __ATOMIC_ACQUIRE);
     auto const begin = __atomic_load_n(unseen(slot->begin), __ATOMIC_ACQUIRE);
     if (at < begin || at >= end) continue;
     __atomic_store_n(unseen(slot->broken), true, __ATOMIC_RELEASE);
+    if (auto* const whole = __atomic_load_n(unseen(slot->whole), __ATOMIC_ACQUIRE))
+      __atomic_store_n(unseen(whole->broken), true, __ATOMIC_RELEASE);
     auto const from = at / page_bytes * page_bytes;
-    auto const mapped = syscall(SYS_mmap, from, end - from, PROT_READ | PROT_WRITE,
-                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
-    if (mapped != -1) return true;
+    auto const to = (from / replaced_bytes + 1) * replaced_bytes;
+    if (replace(from, (to < end ? to : end) - from) || replace(from, page_bytes)) {
+      errno = errno_before;
+      return true;
+    }
   }
   errno = errno_before;
   return false;
 }
 
 CHORUS_NOT_INSTRUMENTED void on_bus_error(int signal, siginfo_t* info, void* context) {
-  if (replace_what_is_missing(reinterpret_cast<std::uintptr_t>(info->si_addr))) return;
-  if ((before_us.sa_flags & SA_SIGINFO) != 0 && before_us.sa_sigaction != nullptr)
-    before_us.sa_sigaction(signal, info, context);
-  else
-    sigaction(SIGBUS, &before_us, nullptr);  // the fault repeats, and is theirs
+  bool const is_sent = info->si_code <= 0;  // by a process: nothing repeats it
+  if (!is_sent && replace_what_is_missing(reinterpret_cast<std::uintptr_t>(info->si_addr))) return;
+  bool const is_function = before_us.sa_handler != SIG_DFL && before_us.sa_handler != SIG_IGN;
+  if (is_function && (before_us.sa_flags & SA_RESETHAND) == 0) {
+    if ((before_us.sa_flags & SA_SIGINFO) != 0)
+      before_us.sa_sigaction(signal, info, context);
+    else
+      before_us.sa_handler(signal);
+    return;
+  }
+  if (is_sent && before_us.sa_handler == SIG_IGN) return;
+  // Now it is theirs for good: a fault repeats when this returns, and what was sent is sent again.
+  sigaction(SIGBUS, &before_us, nullptr);
+  if (is_sent) syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), signal);
 }
 
 void install() {
@@ -80,20 +111,28 @@ void install() {
 
 }  // namespace
 
-BusGuard::BusGuard(std::span<std::byte> range) : slot_(0), broken_(nullptr) {
+Result<BusGuard> BusGuard::over(std::span<std::byte> range, BusGuard const* whole) {
   static std::once_flag installed;
   std::call_once(installed, install);
-  for (; slot_ < slots.size(); ++slot_)
-    if (!slots[slot_].taken.exchange(true)) break;
-  CHORUS_ASSERT(slot_ < slots.size(), "so many regions are never mapped");
+  std::size_t free = 0;
+  while (free < ranges_max && slots[free].taken.exchange(true)) ++free;
+  if (free == ranges_max)
+    return Error(MemoryErrc::unavailable, std::to_string(ranges_max) + " regions are mapped already");
+  auto& slot = slots[free];
   auto const begin = reinterpret_cast<std::uintptr_t>(range.data());
-  slots[slot_].broken = false;
-  slots[slot_].begin = begin;  // while the end is 0 nothing lies between
-  slots[slot_].end = begin + range.size();
-  broken_ = &slots[slot_].broken;
+  slot.broken = false;
+  slot.whole = whole != nullptr ? &slots[whole->slot_] : nullptr;
+  slot.begin = begin;  // while the end is 0 nothing lies between
+  slot.end = begin + range.size();
+  return BusGuard(free);
 }
 
+BusGuard::BusGuard(std::size_t slot) : slot_(slot), broken_(&slots[slot].broken) {}
+
+BusGuard::BusGuard(BusGuard&& other) noexcept : slot_(other.slot_), broken_(std::exchange(other.broken_, nullptr)) {}
+
 BusGuard::~BusGuard() {
+  if (broken_ == nullptr) return;
   auto& slot = slots[slot_];
   slot.end = 0;
   slot.begin = 0;

@@ -106,20 +106,26 @@ Result<std::shared_ptr<ClientRegion const>> ClientRegion::open(std::string name,
       mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file.get(), static_cast<off_t>(from));
   if (at == MAP_FAILED) return Error(MemoryErrc::unavailable, client_directory + key + ": " + system_message());
   std::span const mapped(static_cast<std::byte*>(at), length);
+  auto guard = BusGuard::over(mapped);
+  if (guard.has_error()) {
+    munmap(at, length);
+    return Error(guard.error().code, client_directory + key + ": " + guard.error().detail);
+  }
   File const kept{file.release(), found.st_dev, found.st_ino};
   return std::shared_ptr<ClientRegion const>(new ClientRegion(std::move(name), std::move(key), kept, offset, mapped,
-                                                              mapped.subspan(offset - from, size_bytes)));
+                                                              mapped.subspan(offset - from, size_bytes),
+                                                              std::move(*guard)));
 }
 
 ClientRegion::ClientRegion(std::string name, std::string key, File file, std::uint64_t offset,
-                           std::span<std::byte> mapped, std::span<std::byte> bytes)
+                           std::span<std::byte> mapped, std::span<std::byte> bytes, BusGuard guard)
     : name_(std::move(name)),
       key_(std::move(key)),
       file_(file),
       offset_(offset),
       mapped_(mapped),
       bytes_(bytes),
-      guard_(std::in_place, mapped) {}
+      guard_(std::move(guard)) {}
 
 ClientRegion::~ClientRegion() {
   guard_.reset();  // before somebody else gets these addresses

@@ -58,7 +58,7 @@ class ClientRegion final : public Region {
     ino_t inode = 0;
   };
   ClientRegion(std::string name, std::string key, File file, std::uint64_t offset, std::span<std::byte> mapped,
-               std::span<std::byte> bytes);
+               std::span<std::byte> bytes, BusGuard guard);
   std::string const name_;
   std::string const key_;
   File const file_;

@@ -9,14 +9,18 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <ctime>
 #include <new>
 #include <random>
+#include <thread>
+#include <utility>
 
 #include "worker/memory/errc.hpp"
 #include "worker/memory/far_fence.hpp"
 #include "worker/memory/page.hpp"
+#include "worker/memory/private_copy.hpp"
 
 #ifndef MADV_COLLAPSE
 #define MADV_COLLAPSE 25  // since Linux 6.1; older kernels refuse it, which does no harm
@@ -28,6 +32,9 @@ namespace {
 constexpr std::uint64_t region_layout = 1;
 constexpr std::string_view directory = "/dev/shm";
 constexpr std::time_t unfinished_seconds = 60;
+// How often a lock is asked for that nobody holds for longer than a few system calls.
+constexpr int lock_tries = 1000;
+constexpr std::chrono::milliseconds lock_every{1};
 
 std::string shm_name(Ticket const& ticket) { return '/' + file_name(ticket); }
 
@@ -35,8 +42,24 @@ Error system_error(MemoryErrc code, std::string const& what, int error) {
   return {code, what + ": " + std::generic_category().message(error)};
 }
 
+// Whoever looks for abandoned regions locks each for a moment, also one that is being made.
+bool lock(int descriptor) {
+  for (int i = 0; i < lock_tries; ++i) {
+    if (flock(descriptor, LOCK_EX | LOCK_NB) == 0) return true;
+    if (errno != EWOULDBLOCK && errno != EINTR) return false;
+    std::this_thread::sleep_for(lock_every);
+  }
+  errno = EWOULDBLOCK;
+  return false;
+}
+
+struct Mapped {
+  std::span<std::byte> bytes;
+  BusGuard guard;
+};
+
 // Address space for `size` bytes of the file, from a huge page's boundary on.
-Result<std::span<std::byte>> map(int descriptor, std::uint64_t size, std::string const& name) {
+Result<Mapped> map(int descriptor, std::uint64_t size, std::string const& name) {
   auto const failed = [&] { return system_error(MemoryErrc::unavailable, "map " + name, errno); };
   auto const room = size + region_unit_bytes;
   auto* const reserved = mmap(nullptr, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -51,8 +74,17 @@ Result<std::span<std::byte>> map(int descriptor, std::uint64_t size, std::string
   }
   if (from != begin) munmap(reserved, from - begin);
   if (auto const rest = begin + room - (from + size); rest != 0) munmap(reinterpret_cast<void*>(from + size), rest);
-  return std::span(static_cast<std::byte*>(at), size);
+  std::span const bytes(static_cast<std::byte*>(at), size);
+  auto guard = BusGuard::over(bytes);
+  if (guard.has_error()) {
+    munmap(at, size);
+    return Error(guard.error().code, "map " + name + ": " + guard.error().detail);
+  }
+  return Mapped{bytes, std::move(*guard)};
 }
+
+// What may be otherwise in a moment.
+bool is_lack(int error) { return error == EMFILE || error == ENFILE || error == ENOMEM; }
 
 }  // namespace
 
@@ -72,9 +104,11 @@ std::string file_name(Ticket const& ticket) {
   return std::string(region_file_prefix) + digits;
 }
 
-Mapping::Mapping(int descriptor, std::span<std::byte> bytes) : descriptor_(descriptor), bytes_(bytes), guard_(bytes) {}
+Mapping::Mapping(int descriptor, std::span<std::byte> bytes, BusGuard guard)
+    : descriptor_(descriptor), bytes_(bytes), guard_(std::move(guard)) {}
 
 Mapping::~Mapping() {
+  guard_.reset();  // before somebody else gets these addresses
   munmap(bytes_.data(), bytes_.size());
   close(descriptor_);
 }
@@ -84,8 +118,8 @@ std::span<std::byte> Mapping::at(std::uint64_t offset, std::uint64_t size) const
   return bytes_.subspan(offset, size);
 }
 
-SharedRegion::SharedRegion(Ticket ticket, int descriptor, std::span<std::byte> bytes)
-    : ticket_(ticket), mapping_(descriptor, bytes) {}
+SharedRegion::SharedRegion(Ticket ticket, int descriptor, std::span<std::byte> bytes, BusGuard guard)
+    : ticket_(ticket), mapping_(descriptor, bytes, std::move(guard)) {}
 
 SharedRegion::~SharedRegion() { shm_unlink(shm_name(ticket_).c_str()); }
 
@@ -101,13 +135,14 @@ Result<std::unique_ptr<SharedRegion>> SharedRegion::create(Ticket ticket) {
     close(descriptor);
     return why;
   };
-  if (flock(descriptor, LOCK_EX | LOCK_NB) != 0) return give_up(failed("lock"));
+  if (!lock(descriptor)) return give_up(failed("lock"));
   if (ftruncate(descriptor, static_cast<off_t>(ticket.capacity_bytes)) != 0) return give_up(failed("size"));
-  auto const mapped = map(descriptor, ticket.capacity_bytes, name);
+  auto mapped = map(descriptor, ticket.capacity_bytes, name);
   if (mapped.has_error()) return give_up(mapped.error());
-  std::unique_ptr<SharedRegion> region(new SharedRegion(ticket, descriptor, *mapped));
+  auto const bytes = mapped->bytes;
+  std::unique_ptr<SharedRegion> region(new SharedRegion(ticket, descriptor, bytes, std::move(mapped->guard)));
   if (auto backed = region->back(0, region_head_bytes); backed.has_error()) return backed.error();
-  auto& head = *new (mapped->data()) RegionHead;
+  auto& head = *new (bytes.data()) RegionHead;
   head.layout = region_layout;
   head.nonce = ticket.nonce;
   head.capacity_bytes = ticket.capacity_bytes;
@@ -131,41 +166,42 @@ Status SharedRegion::back(std::uint64_t offset, std::uint64_t size) {
   return ok();
 }
 
-void SharedRegion::release(std::uint64_t offset, std::uint64_t size) {
+bool SharedRegion::release(std::uint64_t offset, std::uint64_t size) {
   auto const from = (offset + page_bytes - 1) / page_bytes * page_bytes;
   auto const to = (offset + size) / page_bytes * page_bytes;
-  if (from >= to) return;
-  // Should it fail, the memory stays in use until the region goes.
-  [[maybe_unused]] auto const result = fallocate(mapping_.descriptor(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-                                                 static_cast<off_t>(from), static_cast<off_t>(to - from));
+  return from >= to || fallocate(mapping_.descriptor(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                                 static_cast<off_t>(from), static_cast<off_t>(to - from)) == 0;
 }
 
 Status SharedRegion::withdraw(std::uint64_t offset, std::uint64_t size) {
   if (size == 0) return ok();
   auto const from = offset / page_bytes * page_bytes;
   auto const to = (offset + size + page_bytes - 1) / page_bytes * page_bytes;
-  auto const failed = [&] { return system_error(MemoryErrc::unavailable, "withdraw shared memory", errno); };
-  // The pages appear whole or not at all: first the copy is made, then it takes their place.
-  auto* const copy = mmap(nullptr, to - from, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (copy == MAP_FAILED) return failed();
-  auto* const at = mapping_.bytes().data() + from;
-  std::memcpy(copy, at, to - from);
-  if (mremap(copy, to - from, to - from, MREMAP_MAYMOVE | MREMAP_FIXED, at) == MAP_FAILED) {
-    auto error = failed();
-    munmap(copy, to - from);
-    return error;
-  }
-  return ok();
+  return put_private_copy(mapping_.bytes().subspan(from, to - from));
 }
 
-PeerRegion::PeerRegion(Ticket const& ticket, int descriptor, std::span<std::byte> bytes)
-    : ticket_(ticket), mapping_(descriptor, bytes) {}
+bool SharedRegion::readmit(std::uint64_t offset, std::uint64_t size) {
+  auto const from = (offset + page_bytes - 1) / page_bytes * page_bytes;
+  auto const to = (offset + size) / page_bytes * page_bytes;
+  if (from >= to) return true;
+  auto* const at = mapping_.bytes().data() + from;
+  if (mmap(at, to - from, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, mapping_.descriptor(),
+           static_cast<off_t>(from)) != MAP_FAILED)
+    return true;
+  madvise(at, to - from, MADV_DONTNEED);
+  return false;
+}
+
+PeerRegion::PeerRegion(Ticket const& ticket, int descriptor, std::span<std::byte> bytes, BusGuard guard)
+    : ticket_(ticket), mapping_(descriptor, bytes, std::move(guard)) {}
 
 Result<std::shared_ptr<PeerRegion const>> PeerRegion::open(Ticket const& ticket) {
   auto const name = shm_name(ticket);
   if (ticket.id == 0) return Error(MemoryErrc::not_shared, "it has no shared memory");
   auto const descriptor = shm_open(name.c_str(), O_RDWR | O_CLOEXEC, 0);
-  if (descriptor < 0) return system_error(MemoryErrc::not_shared, std::string(directory) + name, errno);
+  if (descriptor < 0)
+    return system_error(is_lack(errno) ? MemoryErrc::unavailable : MemoryErrc::not_shared,
+                        std::string(directory) + name, errno);
   auto const give_up = [&](MemoryErrc code, std::string const& why) {
     close(descriptor);
     return Error(code, std::string(directory) + name + ": " + why);
@@ -176,9 +212,9 @@ Result<std::shared_ptr<PeerRegion const>> PeerRegion::open(Ticket const& ticket)
   if (!sound || static_cast<std::uint64_t>(found.st_size) != ticket.capacity_bytes)
     return give_up(MemoryErrc::damaged,
                    std::to_string(found.st_size) + " bytes instead of " + std::to_string(ticket.capacity_bytes));
-  auto const mapped = map(descriptor, ticket.capacity_bytes, name);
+  auto mapped = map(descriptor, ticket.capacity_bytes, name);
   if (mapped.has_error()) return give_up(MemoryErrc::unavailable, mapped.error().detail);
-  auto region = std::make_shared<PeerRegion const>(ticket, descriptor, *mapped);
+  auto region = std::make_shared<PeerRegion const>(ticket, descriptor, mapped->bytes, std::move(mapped->guard));
   auto& head = region->mapping().head();
   bool const is_it = std::atomic_ref(head.magic).load(std::memory_order_acquire) == region_magic &&
                      head.layout == region_layout && head.nonce == ticket.nonce &&

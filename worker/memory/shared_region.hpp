@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -59,8 +60,8 @@ static_assert(sizeof(RegionHead) <= region_head_bytes);
 // A mapping, of one's own region or of another process's. Immovable; threads may share it.
 class Mapping {
  public:
-  // Takes over the descriptor.
-  Mapping(int descriptor, std::span<std::byte> bytes);
+  // Takes over the descriptor. The guard is over the bytes.
+  Mapping(int descriptor, std::span<std::byte> bytes, BusGuard guard);
   ~Mapping();
   Mapping(Mapping const&) = delete;
   Mapping& operator=(Mapping const&) = delete;
@@ -71,12 +72,13 @@ class Mapping {
   [[nodiscard]] std::span<std::byte> at(std::uint64_t offset, std::uint64_t size) const;
   [[nodiscard]] int descriptor() const { return descriptor_; }
   // It was truncated: what was read from it may be zeros that nobody wrote.
-  [[nodiscard]] bool is_broken() const { return guard_.is_broken(); }
+  [[nodiscard]] bool is_broken() const { return guard_->is_broken(); }
+  [[nodiscard]] BusGuard const& guard() const { return *guard_; }
 
  private:
   int const descriptor_;
   std::span<std::byte> const bytes_;
-  BusGuard const guard_;
+  std::optional<BusGuard> guard_;
 };
 
 // One's own region. The file disappears with the object, or, should the process be killed, when the next one of the
@@ -96,14 +98,18 @@ class SharedRegion {
   // Gives these bytes memory; huge pages where they fit and can be had. Without it, running out of memory would be a
   // signal. Errors: MemoryErrc::unavailable.
   [[nodiscard]] Status back(std::uint64_t offset, std::uint64_t size);
-  // Takes the memory of the whole pages within these bytes back; they read as zeros until backed again.
-  void release(std::uint64_t offset, std::uint64_t size);
+  // Takes the memory of the whole pages within these bytes back; they read as zeros until backed again. False: the
+  // system did not take it, and they are as they were.
+  bool release(std::uint64_t offset, std::uint64_t size);
   // From now on these bytes are this process's alone: others that still write them do not reach it. The contents stay.
   // In whole pages; what the first and the last page share with them goes along. Errors: MemoryErrc::unavailable.
   [[nodiscard]] Status withdraw(std::uint64_t offset, std::uint64_t size);
+  // The end of that, in the whole pages within these bytes: what others see there is seen here again, and the memory
+  // that was this process's alone goes. False: the memory has gone, and the bytes still are this process's alone.
+  [[nodiscard]] bool readmit(std::uint64_t offset, std::uint64_t size);
 
  private:
-  SharedRegion(Ticket ticket, int descriptor, std::span<std::byte> bytes);
+  SharedRegion(Ticket ticket, int descriptor, std::span<std::byte> bytes, BusGuard guard);
   Ticket const ticket_;
   Mapping const mapping_;
 };
@@ -113,7 +119,7 @@ class PeerRegion {
  public:
   // Errors: not_shared, damaged, unavailable; the detail names the file.
   [[nodiscard]] static Result<std::shared_ptr<PeerRegion const>> open(Ticket const& ticket);
-  PeerRegion(Ticket const& ticket, int descriptor, std::span<std::byte> bytes);
+  PeerRegion(Ticket const& ticket, int descriptor, std::span<std::byte> bytes, BusGuard guard);
   PeerRegion(PeerRegion const&) = delete;
   PeerRegion& operator=(PeerRegion const&) = delete;
 

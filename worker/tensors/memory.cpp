@@ -135,6 +135,12 @@ struct Pool::State {
       std::free(data);
   }
 
+  // What others on the host cannot read in place any more, after a failed call, makes room for what they can.
+  [[nodiscard]] bool is_worth_keeping(std::byte const* data, std::size_t capacity) const {
+    if (capacity > keep_bytes) return false;
+    return arena == nullptr || !arena->owns(data) || arena->offset_of({data, capacity}).has_value();
+  }
+
   // Below: with the lock held.
 
   // A kept block of this capacity, or of at most a quarter more.
@@ -189,9 +195,10 @@ struct GiveBack {
 
   void operator()(Block* block) const {
     delete block;
+    bool const is_worth_keeping = state->is_worth_keeping(data, capacity);
     std::unique_lock lock(state->mutex);
     state->in_use_bytes -= capacity;
-    if (!state->closed && capacity <= state->keep_bytes) {
+    if (!state->closed && is_worth_keeping) {
       state->keep_block(data, capacity);
       return;
     }

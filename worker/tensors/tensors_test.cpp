@@ -265,6 +265,18 @@ TEST_CASE("above the limit there is no memory, and what was kept makes room") {
   CHECK(pool.in_use_bytes() + pool.kept_bytes() <= 4 * MiB);
 }
 
+TEST_CASE("a block that was withdrawn from others is not kept: the next one is shared again") {
+  auto const arena =
+      std::make_shared<memory::Arena>(memory::SharedRegion::create(memory::random_ticket(64 * MiB)).value());
+  Pool pool(16 * MiB, 64 * MiB, arena);
+  auto block = pool.acquire(4 * MiB).value();
+  REQUIRE(arena->offset_of(block->bytes()).has_value());
+  REQUIRE(arena->withdraw(block->bytes().first(MiB)).has_value());
+  block.reset();
+  CHECK(pool.kept_bytes() == 0);
+  CHECK(arena->offset_of(pool.acquire(4 * MiB).value()->bytes()).has_value());
+}
+
 TEST_CASE("a block outlives its pool") {
   std::shared_ptr<Block> block;
   {

@@ -1,0 +1,288 @@
+// Blocks in a region: where they lie, what others still reach of them, and when their places are used again.
+#include "worker/memory/arena.hpp"
+
+#include <doctest/doctest.h>
+#include <sys/resource.h>
+#include <sys/statvfs.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "worker/memory/errc.hpp"
+#include "worker/memory/testing/regions.hpp"
+
+using namespace chorus;
+using namespace chorus::memory;
+using namespace chorus::memory::testing;
+
+TEST_CASE("blocks are aligned, apart, and used again") {
+  Arena arena(make_region());
+  auto const aligned = [](std::span<std::byte> block, std::uintptr_t to) {
+    return reinterpret_cast<std::uintptr_t>(block.data()) % to == 0;
+  };
+  auto const before = arena.used_bytes();
+  auto const small = allocated(arena, 10), other = allocated(arena, 100);
+  auto const page = allocated(arena, 5000), huge = allocated(arena, 3 * mebi), empty = allocated(arena, 0);
+  CHECK(aligned(small, 64));
+  CHECK(aligned(other, 64));
+  CHECK(aligned(page, 4096));
+  CHECK(aligned(huge, 2 * mebi));
+  for (auto const block : {small, other, page, huge}) fill(block, static_cast<int>(block.size() % 251));
+  for (auto const block : {small, other, page, huge})
+    CHECK(std::all_of(block.begin(), block.end(), [&](auto b) { return b == std::byte(block.size() % 251); }));
+  auto* const place = huge.data();
+  for (auto const block : {huge, small, page, empty, other}) arena.free(block.data());
+  CHECK(arena.used_bytes() == before);
+  CHECK(allocated(arena, 60 * mebi).data() <= place);
+}
+
+TEST_CASE("a full arena says so") {
+  Arena arena(make_region(4 * mebi));
+  auto const too_large = arena.allocate(5 * mebi);
+  REQUIRE(too_large.has_error());
+  CHECK(too_large.error().code == MemoryErrc::unavailable);
+  CHECK(arena.allocate(~std::uint64_t{0}).has_error());
+  auto const half = allocated(arena, 2 * mebi);
+  CHECK(arena.allocate(2 * mebi).has_error());
+  arena.free(half.data());
+  allocated(arena, 2 * mebi);
+}
+
+namespace {
+
+// Where a peer would find these bytes, and may still write to them when they have another meaning here.
+std::span<std::byte> as_seen_by(PeerRegion const& peer, Arena const& arena, std::span<std::byte> block) {
+  auto const offset = arena.offset_of(block);
+  REQUIRE(offset.has_value());
+  return peer.mapping().at(*offset, block.size());
+}
+
+bool all_are(std::span<std::byte const> bytes, int value) {
+  return std::ranges::all_of(bytes, [value](auto b) { return b == static_cast<std::byte>(value); });
+}
+
+bool are_apart(std::span<std::byte const> a, std::span<std::byte const> b) {
+  return a.data() + a.size() <= b.data() || b.data() + b.size() <= a.data();
+}
+
+}  // namespace
+
+TEST_CASE("withdrawn memory keeps its contents, and others do not reach it any more") {
+  Arena arena(make_region());
+  auto const block = allocated(arena, 3 * mebi);
+  fill(block, 7);
+  auto const peer = opened(arena.ticket());
+  auto const there = peer->mapping().at(*arena.offset_of(block), block.size());
+  REQUIRE(arena.withdraw(block.subspan(mebi, mebi)).has_value());
+  fill(there, 9);
+  CHECK(block[0] == std::byte{9});
+  CHECK(block[mebi] == std::byte{7});
+  CHECK(block[2 * mebi - 1] == std::byte{7});
+  CHECK_FALSE(arena.offset_of(block).has_value());
+  auto* const place = block.data();
+  arena.free(block.data());
+  CHECK(allocated(arena, 3 * mebi).data() != place);
+}
+
+TEST_CASE("bytes of several blocks are shared as long as all of these are, and withdrawn with all of them") {
+  Arena arena(make_region());
+  auto const first = allocated(arena, 65536), second = allocated(arena, 65536), third = allocated(arena, 65536);
+  REQUIRE(first.data() + first.size() == second.data());
+  std::span const both(first.data(), first.size() + second.size());
+  CHECK(arena.offset_of(both).has_value());
+  auto const changes = arena.changes();
+  REQUIRE(arena.withdraw(second).has_value());
+  CHECK(arena.changes() != changes);
+  CHECK_FALSE(arena.offset_of(both).has_value());
+  CHECK(arena.offset_of(first).has_value());
+  REQUIRE(arena.withdraw(std::span(second.data(), 2 * second.size())).has_value());
+  CHECK_FALSE(arena.offset_of(third).has_value());
+}
+
+TEST_CASE("small blocks share pages, large ones do not") {
+  Arena arena(make_region());
+  CHECK_FALSE(arena.has_own_pages(allocated(arena, 4000)));
+  CHECK(arena.has_own_pages(allocated(arena, 4096)));
+  CHECK(arena.has_own_pages(allocated(arena, 100000).subspan(50, 10)));
+}
+
+TEST_CASE("a withdrawn block that is freed takes no memory, and its place waits until nobody writes there") {
+  Arena arena(make_region());
+  auto const block = allocated(arena, 8 * mebi);
+  auto const peer = opened(arena.ticket());
+  auto const there = as_seen_by(*peer, arena, block);
+  fill(block, 7);
+  auto const withdrawn = arena.withdraw(block).value();
+  auto const before = own_bytes("RssAnon");
+  arena.free(block.data());
+  CHECK(own_bytes("RssAnon") + 7 * mebi < before);
+  CHECK(bytes_in_memory(arena.mapping()) < 2 * mebi);
+  fill(there, 9);
+  CHECK(all_are(block, 9));  // the place is the file's again
+  CHECK(are_apart(allocated(arena, 8 * mebi), block));
+  arena.readmit(withdrawn);
+  auto const again = allocated(arena, 8 * mebi);
+  CHECK(again.data() == block.data());
+  fill(again, 3);
+  CHECK(all_are(there, 3));
+}
+
+TEST_CASE("a block to which nobody writes any more is shared again once it was freed") {
+  Arena arena(make_region());
+  auto const block = allocated(arena, 4 * mebi);
+  fill(block, 7);
+  arena.readmit(arena.withdraw(block).value());
+  CHECK_FALSE(arena.offset_of(block).has_value());
+  CHECK(all_are(block, 7));
+  arena.free(block.data());
+  auto const again = allocated(arena, 4 * mebi);
+  CHECK(again.data() == block.data());
+  fill(again, 3);
+  CHECK(all_are(as_seen_by(*opened(arena.ticket()), arena, again), 3));
+}
+
+TEST_CASE("of a block that was withdrawn in part the rest is used again") {
+  Arena arena(make_region());
+  auto const block = allocated(arena, 6 * mebi);
+  auto const withdrawn = arena.withdraw(block.subspan(2 * mebi, 2 * mebi)).value();
+  arena.free(block.data());
+  CHECK(allocated(arena, 2 * mebi).data() == block.data());
+  CHECK(allocated(arena, 2 * mebi).data() == block.data() + 4 * mebi);
+  arena.readmit(withdrawn);
+  CHECK(allocated(arena, 2 * mebi).data() == block.data() + 2 * mebi);
+}
+
+TEST_CASE("a place that was withdrawn twice waits for both") {
+  Arena arena(make_region());
+  auto const block = allocated(arena, 4 * mebi);
+  auto const one = arena.withdraw(block).value(), other = arena.withdraw(block).value();
+  arena.free(block.data());
+  arena.readmit(one);
+  auto const elsewhere = allocated(arena, 4 * mebi);
+  CHECK(are_apart(elsewhere, block));
+  arena.readmit(other);
+  CHECK(allocated(arena, 4 * mebi).data() == block.data());
+}
+
+TEST_CASE("a place between blocks in use is whole again when it is readmitted") {
+  Arena arena(make_region());
+  auto const before = allocated(arena, 65536), block = allocated(arena, 65536), behind = allocated(arena, 65536);
+  fill(before, 1);
+  fill(behind, 2);
+  auto const peer = opened(arena.ticket());
+  auto const there = as_seen_by(*peer, arena, block);
+  auto const withdrawn = arena.withdraw(block).value();
+  auto const memory = bytes_in_memory(arena.mapping());
+  arena.free(block.data());
+  CHECK(bytes_in_memory(arena.mapping()) == memory - 65536);
+  arena.readmit(withdrawn);
+  CHECK(bytes_in_memory(arena.mapping()) == memory);
+  auto const again = allocated(arena, 65536);
+  REQUIRE(again.data() == block.data());
+  fill(again, 3);
+  CHECK(all_are(there, 3));
+  CHECK(bytes_in_memory(arena.mapping()) == memory);  // it was given before it was used
+  CHECK(all_are(before, 1));
+  CHECK(all_are(behind, 2));
+}
+
+TEST_CASE("places that nobody may use are not among those whose memory is kept") {
+  Arena arena(make_region(128 * mebi));
+  for (int i = 0; i < 20; ++i) {
+    auto const block = allocated(arena, 2 * mebi);
+    REQUIRE(arena.withdraw(block).has_value());
+    arena.free(block.data());
+  }
+  auto const none = bytes_in_memory(arena.mapping());
+  arena.free(allocated(arena, 2 * mebi).data());
+  CHECK(bytes_in_memory(arena.mapping()) == none + 2 * mebi);
+}
+
+TEST_CASE("a place that nobody may use is given no memory with its neighbours") {
+  Arena arena(make_region(128 * mebi));
+  auto const block = allocated(arena, mebi), neighbour = allocated(arena, 65536);
+  std::vector<std::span<std::byte>> others;
+  for (int i = 0; i < 20; ++i) others.push_back(allocated(arena, 2 * mebi));
+  for (auto const other : others) arena.free(other.data());
+  REQUIRE(arena.withdraw(block).has_value());
+  arena.free(block.data());
+  arena.free(neighbour.data());
+  auto const before = bytes_in_memory(arena.mapping());
+  auto const again = allocated(arena, 65536);
+  CHECK(are_apart(again, block));
+  CHECK(bytes_in_memory(arena.mapping()) < before + mebi);
+}
+
+TEST_CASE("a block that could not be withdrawn is not used for anything else") {
+  Arena arena(make_region(256 * mebi));
+  auto const block = allocated(arena, 128 * mebi);
+  rlimit before{};
+  getrlimit(RLIMIT_DATA, &before);
+  rlimit const little{std::min<rlim_t>(own_bytes("VmData") + 64 * mebi, before.rlim_max), before.rlim_max};
+  setrlimit(RLIMIT_DATA, &little);
+  bool const is_refused = arena.withdraw(block).has_error();
+  setrlimit(RLIMIT_DATA, &before);
+  REQUIRE(is_refused);
+  arena.free(block.data());
+  CHECK(are_apart(allocated(arena, 2 * mebi), block));
+}
+
+TEST_CASE("the place of a block that is allocated once is never used again") {
+  Arena arena(make_region(8 * mebi));
+  auto const once = allocated_once(arena, 100000);
+  CHECK(all_are(once, 0));
+  arena.retire(once);
+  while (auto const again = arena.allocate_once(100000)) CHECK(are_apart(*again, once));
+  while (auto const other = arena.allocate(2 * mebi)) CHECK(are_apart(*other, once));
+}
+
+TEST_CASE("small blocks that are allocated once lie close together") {
+  Arena arena(make_region(8 * mebi));
+  for (int i = 0; i < 50; ++i) arena.retire(allocated_once(arena, 80000));
+  CHECK(arena.allocate(2 * mebi).has_value());
+}
+
+TEST_CASE("a block near the end of the region keeps no others from being allocated once") {
+  Arena arena(make_region(16 * mebi));
+  std::vector<std::span<std::byte>> all;
+  while (auto const block = arena.allocate(2 * mebi)) {
+    fill(*block, 7);
+    all.push_back(*block);
+  }
+  REQUIRE(all.size() == 7);
+  for (auto const i : {0, 1, 2, 3, 4, 6}) arena.free(all[static_cast<std::size_t>(i)].data());
+  CHECK(all_are(allocated_once(arena, 3 * mebi), 0));
+  CHECK(all_are(allocated_once(arena, 100000), 0));
+}
+
+TEST_CASE("where there is no memory no place is lost") {
+  struct statvfs shm {};
+  REQUIRE(statvfs("/dev/shm", &shm) == 0);
+  std::uint64_t const all_of_it = shm.f_blocks * shm.f_frsize / mebi * mebi;
+  if (all_of_it == 0 || all_of_it > std::uint64_t{1} << 42) return;  // without a limit, or beyond what may be mapped
+  Arena arena(make_region(all_of_it + 8 * mebi));
+  for (int i = 0; i < 3; ++i) {
+    auto const refused = arena.allocate_once(all_of_it + 4 * mebi);
+    REQUIRE(refused.has_error());
+    CHECK(refused.error().code == MemoryErrc::unavailable);
+  }
+  CHECK(arena.allocate_once(4 * mebi).has_value());
+  CHECK(arena.allocate(4 * mebi).has_value());
+}
+
+TEST_CASE("what is retired later stays as long as little was left since") {
+  Arena arena(make_region(256 * mebi));
+  std::vector<std::span<std::byte>> left;
+  for (int i = 0; i < 3; ++i) {
+    left.push_back(allocated_once(arena, 24 * mebi));
+    fill(left.back(), 7);
+  }
+  arena.retire_later(left[0]);
+  arena.retire_later(left[1]);
+  CHECK(all_are(left[0], 7));
+  arena.retire_later(left[2]);
+  CHECK(all_are(left[0], 0));
+  CHECK(all_are(left[1], 7));
+  CHECK(all_are(left[2], 7));
+  CHECK(arena.used_bytes() == 48 * mebi);
+}
