@@ -22,7 +22,9 @@ constexpr unsigned reads_per_wish = 64;
 constexpr std::size_t small_bytes = 1024;
 
 // The system refuses memory whose pages somebody has truncated, where an access of our own brings the signal that puts
-// others there (memory/bus_guard.hpp): the link goes on, and whoever owns the memory sees that it is broken.
+// others there (memory/bus_guard.hpp): the link goes on, and whoever owns the memory sees that it is broken. Memory
+// that the system refuses afterwards as well cannot be used, such as an output that may only be read: that ends the
+// link.
 void touch(std::span<std::byte const> bytes) {
   constexpr std::size_t page_bytes = 4096;
   auto const* const memory = static_cast<std::byte const volatile*>(bytes.data());
@@ -191,6 +193,7 @@ std::size_t TcpLink::send(error_code& error) {
 bool TcpLink::read() {
   if (++reads_ % reads_per_wish == 0) delay_acknowledgements();
   std::size_t budget = tcp_turn_bytes;
+  bool was_touched = false;
   for (bool moved = false;; moved = true) {
     auto const space = reader_.space(*handler_);
     error_code error;
@@ -199,7 +202,7 @@ bool TcpLink::read() {
       wait_readable();
       return moved;
     }
-    if (error == boost::system::errc::bad_address) {
+    if (error == boost::system::errc::bad_address && !std::exchange(was_touched, true)) {
       touch(space[0]);
       touch(space[1]);
       continue;
@@ -208,6 +211,7 @@ bool TcpLink::read() {
       read_failed(error);
       return true;
     }
+    was_touched = false;
     auto const arrived = reader_.arrived(*handler_, bytes, closed_);
     if (arrived.has_error()) fail(arrived.error());
     if (closed_) return true;
@@ -241,15 +245,17 @@ void TcpLink::write() {
   writing_ = true;
   error_code error;
   std::size_t budget = tcp_turn_bytes;
+  bool was_touched = false;
   while (!closed_ && !error) {
     writer_.fill(*handler_);
     if (budget == 0 || (writer_.empty() && !(tls_ && tls_->has_unsent()))) break;
     auto const bytes = send(error);
-    if (error == boost::system::errc::bad_address) {
+    if (error == boost::system::errc::bad_address && !std::exchange(was_touched, true)) {
       for (auto const& piece : writer_.gather()) touch(piece);
       error.clear();
       continue;
     }
+    was_touched = was_touched && bytes == 0;
     writer_.wrote(*handler_, bytes);
     budget -= std::min(budget, bytes);
   }

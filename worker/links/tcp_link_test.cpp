@@ -2,9 +2,13 @@
 
 #include <doctest/doctest.h>
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <boost/asio/connect.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/write.hpp>
+#include <string>
 #include <vector>
 
 using namespace chorus::links;
@@ -22,7 +26,7 @@ class User final : public LinkHandler {
     return chorus::ok();
   }
   void frame_is_corrupt(chorus::Error const&) override {}
-  std::span<std::byte> payload_space() override { return space; }
+  std::span<std::byte> payload_space() override { return elsewhere.empty() ? std::span(space) : elsewhere; }
   chorus::Status payload_arrived(std::size_t bytes) override {
     is_intact = is_intact && std::all_of(space.begin(), space.begin() + static_cast<std::ptrdiff_t>(bytes),
                                          [](std::byte byte) { return byte == std::byte{7}; });
@@ -31,12 +35,17 @@ class User final : public LinkHandler {
   void payload_at(std::span<std::byte const>) override {}
   void payload_withdrawn() override {}
   void link_rests() override {}
-  void link_closed(chorus::Error) override { is_closed = true; }
+  void link_closed(chorus::Error why) override {
+    is_closed = true;
+    why_closed = why.detail;
+  }
 
   std::vector<std::byte> space = std::vector<std::byte>(8192);
+  std::span<std::byte> elsewhere;  // instead, if it is anywhere
   std::vector<FrameType> sent;
   std::size_t opens = 0, data = 0;
   bool is_intact = true, is_closed = false;
+  std::string why_closed;
 };
 
 }  // namespace
@@ -103,4 +112,27 @@ TEST_CASE("parcels are sent until the other side is slow, and the rest of the la
   CHECK(from->send_parcel(parcel) == Taken::nothing);
   while (!receiver.is_closed) REQUIRE(io.run_one() == 1);
   CHECK(receiver.is_intact);
+}
+
+TEST_CASE("a place where nothing can be received ends the link instead of keeping its thread for ever") {
+  boost::asio::io_context io{1};
+  tcp::acceptor acceptor(io, tcp::endpoint(boost::asio::ip::address_v4::loopback(), 0));
+  tcp::socket here(io);
+  here.connect(acceptor.local_endpoint());
+  auto there = acceptor.accept();
+  auto const link = std::make_shared<TcpLink>(chorus::http::Connection(std::move(here), nullptr, ""), Framing::plain);
+  constexpr std::size_t bytes = 8192;
+  User user;
+  user.elsewhere = {static_cast<std::byte*>(mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)),
+                    bytes};
+  link->start(user);
+  FrameHeader header;
+  header.type = FrameType::data;
+  header.length = bytes;
+  boost::asio::write(there, boost::asio::buffer(&header, sizeof header));
+  while (user.data == 0) REQUIRE(io.run_one() == 1);
+  boost::asio::write(there, boost::asio::buffer(user.space));
+  while (!user.is_closed) REQUIRE(io.run_one() == 1);
+  CHECK(user.why_closed.find("Bad address") == 0);
+  munmap(user.elsewhere.data(), bytes);
 }
