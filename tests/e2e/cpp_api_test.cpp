@@ -44,12 +44,10 @@ TEST_CASE("a program that is killed in the middle of its calls is named, and the
   for (bool const shares_memory : {true, false}) {
     Cluster cluster(0);
     auto worker = start("a", cluster, shares_memory);
-    Process victim({binary("looping_member"), cluster.coordinator.url, "b"});
+    Process victim({binary("looping_member"), cluster.coordinator.url, "b", "ring"});
     make_group_when_ready(cluster, R"({"workers":["a","b"]})");
     auto group = worker.join("g", in_a_minute()).value();
     std::vector<float> x(10000, 1);
-    // By an algorithm in which everybody sends: over links a rank that only receives does not notice before its timeout
-    // that a peer has died between two calls (docs/cpp_api.md).
     chorus::CollectiveOptions const max{.reduce = chorus::ReduceOp::max, .algorithm = "ring"};
     for (int call = 0; call < 100; ++call) REQUIRE(group.all_reduce(x, max).has_value());
     CHECK(group.path() == (shares_memory ? "shm" : "links"));
@@ -71,6 +69,29 @@ TEST_CASE("a program that is killed in the middle of its calls is named, and the
     CHECK(next.all_reduce(x, max).has_value());
     CHECK(group.barrier().has_error());
   }
+}
+
+TEST_CASE("a program that is killed between two calls is named by a root that only receives from it") {
+  Cluster cluster(0);
+  auto worker = start("a", cluster, false);
+  Process victim({binary("looping_member"), cluster.coordinator.url, "b", "tree", "3"});
+  make_group_when_ready(cluster, R"({"workers":["a","b"]})");
+  auto group = worker.join("g", in_a_minute()).value();
+  std::vector<float> x(10000, 1);
+  chorus::CollectiveOptions const max{.reduce = chorus::ReduceOp::max, .algorithm = "tree"};
+  for (int call = 0; call < 3; ++call) REQUIRE(group.all_reduce(x, max).has_value());
+  REQUIRE(victim.read_line() == "calling");
+  REQUIRE(victim.read_line() == "resting");
+  victim.signal(SIGKILL);
+  victim.wait();
+
+  auto const begun = std::chrono::steady_clock::now();
+  auto const status = group.all_reduce(x, max);
+  CHECK(std::chrono::steady_clock::now() - begun < std::chrono::seconds(10));  // its timeout is 30 s
+  REQUIRE(status.has_error());
+  INFO(status.error().detail);
+  CHECK(status.error().code == EngineErrc::peer_lost);
+  CHECK(mentions(status.error().detail, "b"));
 }
 
 TEST_CASE("a program that comes late to the calls is named") {

@@ -4,11 +4,11 @@
 #include <array>
 #include <bit>
 #include <future>
-#include <numeric>
 
 #include "collectives/core/errc.hpp"
 #include "tests/support/mentions.hpp"
 #include "worker/api/testing/embedded_group.hpp"
+#include "worker/api/testing/must.hpp"
 #include "worker/engine/errc.hpp"
 
 using namespace chorus;
@@ -17,21 +17,6 @@ using chorus::testing::mentions;
 using engine::EngineErrc;
 
 namespace {
-
-// Failures in a rank's thread are exceptions, which the test's thread sees.
-void must(Status const& status) {
-  if (status.has_error()) throw UnexpectedError(status.error());
-}
-void must(bool condition, char const* what) {
-  if (!condition) throw std::runtime_error(what);
-}
-#define MUST(condition) must(condition, #condition)
-
-std::vector<std::int32_t> counting(std::int32_t from, std::size_t count) {
-  std::vector<std::int32_t> values(count);
-  std::iota(values.begin(), values.end(), from);
-  return values;
-}
 
 bool is_float(Dtype dtype) {
   return dtype == Dtype::f64 || dtype == Dtype::f32 || dtype == Dtype::f16 || dtype == Dtype::bf16;
@@ -128,6 +113,7 @@ TEST_CASE("every operation, in place and not, over shared memory") {
   fleet.everywhere([](JoinedGroup& group, std::size_t rank) {
     do_everything(group, rank);
     MUST(group.path() == "shm");
+    MUST(group.why_not_shared().empty());
   });
 }
 
@@ -137,6 +123,26 @@ TEST_CASE("every operation over links, where a member has no memory to share") {
     do_everything(group, rank);
     MUST(group.path() == "links");
   });
+}
+
+TEST_CASE("a program is told which member keeps its group from sharing memory, once the members have met") {
+  FakeCoordinator coordinator;
+  std::vector<Worker> workers;
+  for (auto const memory : {Memory::shared, Memory::own})
+    workers.push_back(
+        Worker::start(test_options("w" + std::to_string(workers.size()), coordinator.url(), memory)).value());
+  coordinator.assign("g", 1, {"w0", "w1"});
+  auto first = workers[0].join("g", soon()).value(), second = workers[1].join("g", soon()).value();
+  CHECK(first.path() == "unknown");
+  CHECK(first.why_not_shared().empty());
+
+  auto const waiting = first.barrier_async();
+  must(second.barrier());
+  must(waiting.wait());
+  CHECK(first.path() == "links");
+  INFO(first.why_not_shared());
+  CHECK(mentions(first.why_not_shared(), "rank 1 (w1)"));
+  CHECK(mentions(second.why_not_shared(), "this member has no memory to share"));
 }
 
 TEST_CASE("memory of the arena and from elsewhere, and by name") {

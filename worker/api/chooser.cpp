@@ -15,36 +15,42 @@ namespace {
 constexpr std::size_t known_max = 64;
 constexpr std::uint64_t largest_bytes = std::uint64_t{1} << 40;
 
-}  // namespace
-
-Result<CallOptions> Chooser::choose(Op op, std::uint64_t bytes, std::string_view path,
-                                    CollectiveOptions const& options) {
-  auto const choice = find(op, bytes, path == "shm", options);
-  if (choice.has_error()) return choice.error();
-  CallOptions call;
-  call.algorithm = (*choice)->algorithm;
-  call.root = is_rooted(op) ? options.root : (*choice)->root;
-  call.arity = options.arity.value_or((*choice)->arity);
-  call.shape = options.algorithm_shape.empty() ? (*choice)->shape : options.algorithm_shape;
-  call.counts = options.counts;
-  call.receive_counts = options.receive_counts;
-  call.timeout = options.timeout;
-  return call;
+// Mostly both are empty, which a small call has no time to copy.
+template <class T>
+void assign(std::vector<T>& to, std::vector<T> const& from) {
+  if (!to.empty() || !from.empty()) to = from;
 }
 
-Result<Chooser::Choice const*> Chooser::find(Op op, std::uint64_t bytes, bool shares_memory,
-                                             CollectiveOptions const& options) {
+}  // namespace
+
+Result<CallOptions*> Chooser::choose(Op op, std::uint64_t bytes, std::string_view path,
+                                     CollectiveOptions const& options) {
+  auto const known = find(op, bytes, path == "shm", options);
+  if (known.has_error()) return known.error();
+  auto& [choice, call] = **known;
+  call.algorithm = choice.algorithm;
+  call.root = is_rooted(op) ? options.root : choice.root;
+  call.arity = options.arity.value_or(choice.arity);
+  assign(call.shape, options.algorithm_shape.empty() ? choice.shape : options.algorithm_shape);
+  assign(call.counts, options.counts);
+  assign(call.receive_counts, options.receive_counts);
+  call.timeout = options.timeout;
+  return &call;
+}
+
+Result<Chooser::Answer*> Chooser::find(Op op, std::uint64_t bytes, bool shares_memory,
+                                       CollectiveOptions const& options) {
   auto const root = is_rooted(op) ? options.root : 0;
   for (auto known = known_.begin(); known != known_.end(); ++known)
     if (known->op == op && known->bytes == bytes && known->root == root && known->algorithm == options.algorithm) {
       if (known != known_.begin()) std::rotate(known_.begin(), known, known + 1);
-      return &known_.front().choice;
+      return &known_.front().answer;
     }
   auto choice = decide(op, bytes, shares_memory, options);
   if (choice.has_error()) return choice.error();
   if (known_.size() == known_max) known_.pop_back();
-  known_.insert(known_.begin(), Known{op, bytes, root, options.algorithm, std::move(*choice)});
-  return &known_.front().choice;
+  known_.insert(known_.begin(), Known{op, bytes, root, options.algorithm, {std::move(*choice), {}}});
+  return &known_.front().answer;
 }
 
 Result<Chooser::Choice> Chooser::decide(Op op, std::uint64_t bytes, bool shares_memory,

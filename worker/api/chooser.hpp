@@ -19,9 +19,11 @@ class Chooser {
 
   // `path`: of Group::path(). Where members share memory nothing is sent, so the coordinator's table, which prices
   // links, does not apply: they choose by rules that are the same in every build of a release. Whoever names an
-  // algorithm gets it. Errors: PlanErrc, naming the algorithms that there are.
-  [[nodiscard]] Result<CallOptions> choose(Op op, std::uint64_t bytes, std::string_view path,
-                                           CollectiveOptions const& options);
+  // algorithm gets it. What is returned is kept for calls of the same kind, and is the caller's to complete, until the
+  // next one: to make such a structure anew takes as long as a tenth of a small call over shared memory. Errors:
+  // PlanErrc, naming the algorithms that there are.
+  [[nodiscard]] Result<CallOptions*> choose(Op op, std::uint64_t bytes, std::string_view path,
+                                            CollectiveOptions const& options);
 
  private:
   struct Choice {
@@ -30,16 +32,19 @@ class Chooser {
     std::uint32_t arity = 2;
     std::vector<std::uint32_t> shape;
   };
+  struct Answer {
+    Choice choice;
+    CallOptions call;
+  };
   struct Known {
     Op op;
     std::uint64_t bytes;
     std::uint32_t root;
     std::string algorithm;
-    Choice choice;
+    Answer answer;
   };
 
-  [[nodiscard]] Result<Choice const*> find(Op op, std::uint64_t bytes, bool shares_memory,
-                                           CollectiveOptions const& options);
+  [[nodiscard]] Result<Answer*> find(Op op, std::uint64_t bytes, bool shares_memory, CollectiveOptions const& options);
   [[nodiscard]] Result<Choice> decide(Op op, std::uint64_t bytes, bool shares_memory,
                                       CollectiveOptions const& options) const;
   [[nodiscard]] Result<Choice> for_shared_memory(Op op, std::uint64_t bytes, std::uint32_t root) const;

@@ -38,6 +38,7 @@ std::uint32_t JoinedGroup::rank() const { return member_->place().rank; }
 std::uint32_t JoinedGroup::size() const { return member_->place().size; }
 std::uint32_t JoinedGroup::epoch() const { return member_->epoch(); }
 std::string JoinedGroup::path() const { return member_->path(); }
+std::string JoinedGroup::why_not_shared() const { return member_->why_not_shared(); }
 
 JoinedGroup::Block JoinedGroup::block(std::uint32_t rank, std::uint64_t elements) const {
   auto const range = plan::Layout(elements, size()).range(rank % size());

@@ -77,6 +77,10 @@ class JoinedGroup {
 
   // "shm" where all members share memory, "links" where not; "unknown" before the first call.
   [[nodiscard]] std::string path() const;
+  // Where that is "links": which member has no memory to share or does not see another's, and why; otherwise empty.
+  // Members may know different parts of it. Like path() from any thread, and both wait for the calls that were issued
+  // before.
+  [[nodiscard]] std::string why_not_shared() const;
 
   // Elements of block `rank` of a vector of so many, where no counts say otherwise.
   struct Block {

@@ -63,6 +63,12 @@ std::string Member::path() {
   return std::string(group_.path());
 }
 
+std::string Member::why_not_shared() {
+  Turn const turn(turns_);
+  // Members that have not met yet may have begun to find reasons.
+  return group_.path() == "links" ? group_.why_not_shared() : "";
+}
+
 std::string Member::why_over() const {
   std::lock_guard const lock(ending_);
   return over_ ? over_->detail : "";
@@ -124,18 +130,20 @@ Status Member::run(Op op, ConstTensorView input, TensorView output, bool in_plac
     if (auto const known = algorithms::find(options.algorithm); known.has_error()) return known.error();
   auto const timeout = meet(options);
   if (timeout.has_error()) return timeout.error();
-  auto call = chooser_.choose(op, buffers->chosen_by_bytes, group_.path(), options);
-  if (call.has_error()) return call.error();
-  call->in_place = buffers->in_place;
-  call->timeout = *timeout;
+  auto const chosen = chooser_.choose(op, buffers->chosen_by_bytes, group_.path(), options);
+  if (chosen.has_error()) return chosen.error();
+  auto& call = **chosen;
+  call.in_place = buffers->in_place;
+  call.timeout = *timeout;
   machinery_.ledger->begun(op);
-  auto result = op == Op::barrier ? group_.barrier(*call)
+  auto result = op == Op::barrier ? group_.barrier(call)
                                   : group_.run(op, buffers->input, buffers->output, buffers->dtype, options.reduce,
-                                               buffers->elements, *call);
-  metrics::FinishedRun run{op, call->algorithm->name};
-  run.bytes = op == Op::barrier ? 0 : buffers->elements * element_bytes(buffers->dtype);
-  run.dtype = buffers->dtype;
-  count(run, result);
+                                               buffers->elements, call);
+  finished_.op = op;
+  finished_.algorithm = call.algorithm->name;
+  finished_.bytes = op == Op::barrier ? 0 : buffers->elements * element_bytes(buffers->dtype);
+  finished_.dtype = buffers->dtype;
+  count(finished_, result);
   return finish(std::move(result));
 }
 
@@ -162,14 +170,15 @@ Status Member::run(Op op, std::span<TensorView const> tensors, Options const& op
   // Counted as one run of all bytes, by the algorithm of the last call that it is made of.
   metrics::FinishedRun run{op};
   machinery_.ledger->begun(op);
-  auto result = fused_.run(op, list, options.reduce, [&](std::uint64_t elements, Dtype dtype) {
-    auto call = chooser_.choose(op, elements * element_bytes(dtype), path, options);
-    if (call.has_value()) {
-      call->timeout = *timeout;
-      run.algorithm = call->algorithm->name;
-      run.bytes += elements * element_bytes(dtype);
-      run.dtype = dtype;
-    }
+  auto result = fused_.run(op, list, options.reduce, [&](std::uint64_t elements, Dtype dtype) -> Result<CallOptions> {
+    auto const chosen = chooser_.choose(op, elements * element_bytes(dtype), path, options);
+    if (chosen.has_error()) return chosen.error();
+    auto& call = **chosen;
+    call.in_place = false;  // as the one before of this kind may not have been
+    call.timeout = *timeout;
+    run.algorithm = call.algorithm->name;
+    run.bytes += elements * element_bytes(dtype);
+    run.dtype = dtype;
     return call;
   });
   if (run.algorithm.empty()) run.algorithm = "none";
@@ -182,7 +191,7 @@ Status Member::run(Op op, std::span<TensorView const> tensors, Options const& op
   return {name_, epoch_, calls, static_cast<double>(calls_ns_.load(std::memory_order_relaxed)) * 1e-9};
 }
 
-void Member::count(metrics::FinishedRun run, engine::RunResult const& result) {
+void Member::count(metrics::FinishedRun& run, engine::RunResult const& result) {
   if (result.status.has_value() && !is_rooted(run.op)) {
     calls_ns_.fetch_add(static_cast<std::uint64_t>(result.duration / std::chrono::nanoseconds(1)),
                         std::memory_order_relaxed);

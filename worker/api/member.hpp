@@ -44,7 +44,9 @@ class Member {
   [[nodiscard]] std::string const& name() const { return name_; }
   [[nodiscard]] std::uint32_t epoch() const { return epoch_; }
   [[nodiscard]] Place place() const { return place_; }
+  // Both on a turn: a group may not be asked during a call.
   [[nodiscard]] std::string path();
+  [[nodiscard]] std::string why_not_shared();
 
   // A call has failed, or the epoch has ended: no call will succeed any more.
   [[nodiscard]] bool is_over() const { return is_over_.load(std::memory_order_acquire); }
@@ -77,7 +79,7 @@ class Member {
   // What is left of the timeout when everybody has met.
   [[nodiscard]] Result<std::chrono::milliseconds> meet(Options const& options);
   [[nodiscard]] Status finish(engine::RunResult result);
-  void count(metrics::FinishedRun run, engine::RunResult const& result);
+  void count(metrics::FinishedRun& run, engine::RunResult const& result);
   void end_with(Error why);
 
   [[nodiscard]] std::shared_ptr<PendingCall> submit(std::function<Status()> run);
@@ -93,7 +95,8 @@ class Member {
   Chooser chooser_;
   CheckedBuffers checked_;  // on one's turn
   Turns turns_;
-  bool has_met_ = false;  // on one's turn
+  bool has_met_ = false;           // on one's turn
+  metrics::FinishedRun finished_;  // likewise; not made anew for each call, as GCC 12 clears it by `rep stos`
 
   // The time of a call is there before it is counted.
   std::atomic<std::uint64_t> calls_{0}, calls_ns_{0};

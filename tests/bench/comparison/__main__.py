@@ -4,7 +4,7 @@ import signal
 import sys
 
 from . import cores as looks
-from . import fused, launches, limits, plot, tensors
+from . import api, fused, launches, limits, plot, tensors
 from .options import parse
 from .processes import Failure, Workplace
 from .programs import Programs
@@ -29,6 +29,7 @@ class Comparison:
         for part, title, measure in (("limits", "What the machine allows", self._limits),
                                      ("all_reduce", "all_reduce, f32 sum: medians over the rounds", self._all_reduce),
                                      ("fused", "Many small tensors, in one call and one by one", self._fused),
+                                     ("api", "Through the C++ API", self._api),
                                      ("http", "One tensor over HTTP", self._http),
                                      ("launch", "Launches over REST", self._launch)):
             if part not in self._options.parts:
@@ -83,6 +84,15 @@ class Comparison:
         self.complete = self.complete and all(row["correct"] for row in rows)
         self._report.table(title, *fused.table(rows), remarks=[fused.REMARK])
 
+    def _api(self, title):
+        options = self._options
+        rows = api.measure(self._workplace, options.bin, options.links, options.rounds, options.seconds,
+                           lambda: looks.measure(self._programs, options.timeout), options.timeout, progress)
+        for row in rows:
+            self._report.row({"kind": "api", **row})
+        self.complete = self.complete and all(row["correct"] for row in rows)
+        self._report.table(title, *api.table(rows), remarks=[api.REMARK, *looks.remarks(rows)])
+
     def _http(self, title):
         progress("http: PUT and GET of one tensor")
         options = self._options
@@ -117,6 +127,9 @@ def main():
     if options.self_test:
         from .self_test import run_tests
         return run_tests()
+    if options.test_programs:
+        from .programs_test import run_tests
+        return run_tests(options.build)
     signal.signal(signal.SIGTERM, leave)
     signal.signal(signal.SIGINT, leave)
     with Workplace() as workplace:

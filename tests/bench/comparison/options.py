@@ -6,7 +6,7 @@ from .results import parse_size
 from .systems import PEERS
 
 ROOT = Path(__file__).resolve().parents[3]
-PARTS = ["limits", "all_reduce", "fused", "http", "launch"]
+PARTS = ["limits", "all_reduce", "fused", "api", "http", "launch"]
 LINKS = ["shm", "tcp"]
 ROUNDS, QUICK_ROUNDS = 5, 1
 SIZES, QUICK_SIZES = "4,1K,8K,128K,1M,8M,64M", "4,1K,128K,1M,8M"
@@ -86,6 +86,8 @@ def parse(arguments):
     add("--output", type=Path, metavar="DIR", help="write rows.jsonl, report.md and all_reduce.svg there")
     add("--no-install", action="store_true", help="do not look for missing packages")
     add("--self-test", action="store_true", help="test the arithmetic, the tables and the plot, and measure nothing")
+    add("--test-programs", action="store_true",
+        help="compile the small programs into --build, run each for a moment, and measure nothing")
     options = parser.parse_args(arguments)
     for name, value in (("rounds", QUICK_ROUNDS if options.quick else ROUNDS),
                         ("seconds", QUICK_SECONDS if options.quick else SECONDS),

@@ -20,6 +20,7 @@ RECIPES = {
     "bare_pair": ("gcc", "bare_pair.c", []),
     "bare_fused": ("gcc", "bare_fused.c", []),
     "bare_launch": ("gcc", "bare_launch.c", []),
+    "parameter_traffic": ("g++", "parameter_traffic.cpp", ["-std=c++20", "-pthread"]),
 }
 
 
@@ -31,7 +32,7 @@ class Programs:
         """Builds the program first where its sources are newer."""
         compiler, source, behind = RECIPES[name]
         binary = self._directory / name
-        newest = max(file.stat().st_mtime for file in [*SOURCES.glob("*.h"), SOURCES / source])
+        newest = max(file.stat().st_mtime for file in [*SOURCES.glob("*.h*"), SOURCES / source])
         if binary.exists() and binary.stat().st_mtime > newest:
             return binary
         if not shutil.which(compiler):

@@ -6,7 +6,7 @@ import unittest
 import xml.dom.minidom
 from pathlib import Path
 
-from . import cores, fused, launches, plot, tensors
+from . import api, cores, fused, launches, plot, tensors
 from .options import parse
 from .processes import Failure, Workplace, run, run_for_json
 from .results import (best_peer, cells, median, parse_size, percentile, ratio, ratio_range, readable_size)
@@ -224,6 +224,16 @@ class Presentation(unittest.TestCase):
                                     "8.00 (8.00..8.00)", "5", "yes"])
         self.assertEqual(lines[2][1:], ["farther", "500..500", "1", "1300", "400", "3.25 (3.25..3.25)", "1200", "300",
                                         "4.00 (4.00..4.00)", "5", "NO"])
+        self.assertEqual({len(line) for line in lines}, {len(header)})
+
+    def test_the_api_beside_the_engine(self):
+        rows = [{"link": link, "bytes": size, "engine_us": engine, "api_us": ours}
+                for link, size, engine, ours in (("tcp", 4, 10.0, 11.0), ("shm", 1 << 20, 40.0, 40.0), ("shm", 4, 0.4, 0.5),
+                                                 ("shm", 4, 0.5, 0.5), ("shm", 4, 0.4, 0.44))]
+        header, lines = api.table(rows)
+        self.assertEqual(lines, [["shm", "4 B", "3", "0.40", "0.50", "1.10 (1.00..1.25)"],
+                                 ["shm", "1 MiB", "1", "40.0", "40.0", "1.00 (1.00..1.00)"],
+                                 ["tcp", "4 B", "1", "10.0", "11.0", "1.10 (1.10..1.10)"]])
         self.assertEqual({len(line) for line in lines}, {len(header)})
 
     def test_launches(self):

@@ -5,7 +5,6 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,14 +21,15 @@ struct board {
   _Alignas(64) double seconds[ranks_max];
 };
 
+/* At a multiple of a huge page, without which there are none. */
 static inline void* shared_pages(size_t bytes) {
-  void* const memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  size_t const whole = whole_huge_pages(bytes);
+  char* const room = (char*)mmap(NULL, whole + huge_page_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (room == MAP_FAILED) end_with("mmap");
+  void* const place = room + (huge_page_bytes - (uintptr_t)room % huge_page_bytes) % huge_page_bytes;
+  void* const memory = mmap(place, whole, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
   if (memory == MAP_FAILED) end_with("mmap");
-  madvise(memory, bytes, MADV_HUGEPAGE);
-  memset(memory, 0, bytes);
-#if defined(MADV_COLLAPSE)
-  madvise(memory, bytes, MADV_COLLAPSE);
-#endif
+  fill_huge_pages(memory, whole);
   return memory;
 }
 

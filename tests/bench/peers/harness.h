@@ -63,10 +63,10 @@ static inline struct vectors new_vectors(size_t count, uint32_t rank, uint32_t r
 
 static inline void free_vectors(struct vectors* vectors) {
   for (int which = 0; which < 2; ++which) {
-    free(vectors->input[which]);
-    free(vectors->expected[which]);
+    free_pages(vectors->input[which]);
+    free_pages(vectors->expected[which]);
   }
-  free(vectors->output);
+  free_pages(vectors->output);
 }
 
 /* One result line, from rank 0. */

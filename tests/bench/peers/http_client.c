@@ -96,7 +96,7 @@ int main(int argc, char** argv) {
   void const* const body = text != NULL ? (void const*)text : pattern;
   size_t const body_bytes = downloads ? 0 : text != NULL ? strlen(text) : bytes;
   struct answer answer = {0, 0, NULL, bytes + (1u << 20)};
-  answer.body = new_pages(answer.capacity);
+  answer.body = new_pages(answer.capacity + 1); /* for the end of a text */
 
   static char request[head_limit];
   snprintf(request, sizeof request, "%s %s HTTP/1.1\r\nHost: 127.0.0.1\r\n", method, path);

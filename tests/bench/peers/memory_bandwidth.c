@@ -37,9 +37,9 @@ static void* work(void* argument) {
   }
   pthread_barrier_wait(job->together);
   job->seconds = now_seconds() - begin;
-  free(to);
-  free(a);
-  free(b);
+  free_pages(to);
+  free_pages(a);
+  free_pages(b);
   return NULL;
 }
 

@@ -6,7 +6,6 @@
  * Prints one JSON line for each direction: GET (the other process sends) and PUT (this one sends, and waits for one
  * byte of answer). Both sides' buffers are whole and in memory, on huge pages where they can be had. */
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
@@ -14,20 +13,11 @@
 #include "measure.h"
 #include "sockets.h"
 
-static unsigned char* new_buffer(size_t bytes) {
-  size_t const huge_page = (size_t)2 << 20;
-  void* memory = NULL;
-  if (posix_memalign(&memory, huge_page, bytes) != 0) end_with("memory");
-  madvise(memory, bytes, MADV_HUGEPAGE); /* a wish: without it the pages are small */
-  memset(memory, 0, bytes);
-  return memory;
-}
-
 static void serve(int listener, size_t bytes, size_t count) {
   int const client = accept(listener, NULL, NULL);
   if (client < 0) end_with("accept");
   set_up(client);
-  unsigned char* const data = new_buffer(bytes);
+  unsigned char* const data = new_pages(bytes);
   char signal = 0;
   fill_pattern(data, bytes, 0);
   for (size_t i = 0; i < count; ++i) {
@@ -64,7 +54,7 @@ int main(int argc, char** argv) {
     _exit(0);
   }
   int const server = connect_to(ntohs(address.sin_port));
-  unsigned char *const expected = new_buffer(bytes), *const data = new_buffer(bytes);
+  unsigned char *const expected = new_pages(bytes), *const data = new_pages(bytes);
   double* const seconds = calloc(count, sizeof(double));
   char signal = 0;
   int correct = 1;
