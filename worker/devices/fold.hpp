@@ -21,11 +21,16 @@ struct Folding {
   bool streams = false;  // the destinations are written past the caches: faster where they are much larger
 };
 
-// Natural alignment is enough. The results of one pass are the same bits as those of Combine, one after the other.
+// Memory may begin at any byte; only where destinations are aligned to their elements, and all alike to 64 bytes, are
+// they written past the caches. The results of one pass are the same bits as those of Combine, one after the other.
 using Fold = void (*)(Folding const& folding);
 
 // Null where find_combine is, and for f16 and bf16: see Folder.
 [[nodiscard]] Fold find_fold(ReduceOp op, Dtype dtype);
+
+// A sum over a divisor, as of Divide. Null for f16 and bf16.
+using FoldAverage = void (*)(Folding const& folding, std::uint32_t divisor);
+[[nodiscard]] FoldAverage find_fold_average(Dtype dtype);
 
 // The same for f16 and bf16, computed in f32, divided and rounded once. The first source and the destinations are each
 // f32 (wide) or of the dtype, the other sources of the dtype. Null for other dtypes, and for bit operations.
@@ -50,14 +55,13 @@ class Folder {
 
  private:
   void run_halves(Folding const& folding, How how) const;
-  void run_blocks(Folding const& folding, std::uint32_t divisor) const;
 
   ReduceOp op_;
   Dtype dtype_;
-  Fold fold_;      // of the dtype, or, of halves, of their bits: to copy
-  Fold fold_f32_;  // to copy partial sums
-  Divide divide_;
-  bool is_half_;  // f16 or bf16
+  Fold fold_;            // of the dtype, or, of halves, of their bits: to copy
+  Fold fold_f32_;        // to copy partial sums
+  FoldAverage average_;  // null unless the operation is avg; null of halves
+  bool is_half_;         // f16 or bf16
 };
 
 }  // namespace chorus::devices

@@ -47,15 +47,19 @@ struct Shape {
   std::uint64_t elements;
   std::size_t shift;  // elements past the beginning of an aligned block
   bool streams;
+  std::size_t odd = 0;  // and bytes past that
 };
 
 struct Memory {
   Memory(Dtype dtype, Shape shape) : shape_(shape), size_(element_bytes(dtype)) {
     for (std::size_t s = 0; s < shape.sources; ++s) inputs.push_back(elements_of(dtype, shape.elements, s));
-    for (auto const& input : inputs) sources.push_back(input.data());
+    for (auto const& input : inputs) {
+      held.emplace_back(input.size() + 64 + shape.odd);
+      sources.push_back(std::copy(input.begin(), input.end(), aligned(held.back()) + shape.odd) - input.size());
+    }
     for (std::size_t d = 0; d < shape.destinations; ++d)
-      outputs.emplace_back((shape.elements + 2 * shape.shift) * size_ + 64);
-    for (auto& output : outputs) destinations.push_back(aligned(output) + shape.shift * size_);
+      outputs.emplace_back((shape.elements + 2 * shape.shift) * size_ + 64 + 2 * shape.odd);
+    for (auto& output : outputs) destinations.push_back(aligned(output) + shape.shift * size_ + shape.odd);
   }
   static std::byte* aligned(Bytes& bytes) {
     auto const at = reinterpret_cast<std::uintptr_t>(bytes.data());
@@ -71,7 +75,7 @@ struct Memory {
   }
   Shape shape_;
   std::size_t size_;
-  std::vector<Bytes> inputs, outputs;
+  std::vector<Bytes> inputs, held, outputs;  // `held`: the inputs where the sources are
   std::vector<std::byte const*> sources;
   std::vector<std::byte*> destinations;
 };
@@ -144,6 +148,38 @@ TEST_CASE("every instruction set folds alike") {
         }
       }
   }
+}
+
+TEST_CASE("memory may begin at any byte, also where results are to go past the caches") {
+  for (auto const dtype : all_dtypes)
+    for (auto const op : all_reduce_ops) {
+      if (find_combine(op, dtype) == nullptr) continue;
+      for (std::size_t const odd : {1, 2, 3, 4, 7})
+        for (std::uint32_t const divisor : {1, 3}) {
+          if (divisor != 1 && op != ReduceOp::avg) continue;
+          CAPTURE(name(dtype));
+          CAPTURE(name(op));
+          CAPTURE(odd);
+          Memory memory(dtype, {3, 2, 2500, 0, true, odd});
+          Folder(op, dtype).run(memory.folding(), {.divisor = divisor});
+          REQUIRE(memory.all_hold(one_by_one(op, dtype, memory, divisor)));
+        }
+    }
+}
+
+TEST_CASE("partial sums in f32 may begin at any byte, too") {
+  for (auto const dtype : {Dtype::f16, Dtype::bf16})
+    for (bool const streams : {false, true}) {
+      Memory memory(dtype, {4, 1, 2500, 0, streams});
+      auto const expected = one_by_one(ReduceOp::sum, dtype, memory, 1);
+      Folder const folder(ReduceOp::sum, dtype);
+      Bytes sum(2500 * 4 + 64);
+      auto* const to = Memory::aligned(sum) + 1;
+      folder.run({memory.sources.data(), 2, &to, 1, 2500, streams}, {.wide_results = true});
+      std::array<std::byte const*, 3> const rest{to, memory.sources[2], memory.sources[3]};
+      folder.run({rest.data(), 3, memory.destinations.data(), 1, 2500, streams}, {.wide_source = true});
+      CHECK(memory.all_hold(expected));
+    }
 }
 
 TEST_CASE("the result may overwrite a source") {

@@ -14,6 +14,7 @@ struct Kernels {
   char const* name = nullptr;
   Combine combine[all_reduce_ops.size()][all_dtypes.size()] = {};
   Fold fold[all_reduce_ops.size()][all_dtypes.size()] = {};
+  FoldAverage fold_average[all_dtypes.size()] = {};  // null for f16 and bf16
   Divide divide[all_dtypes.size()] = {};
   HalfCombine half_combine[all_reduce_ops.size()][all_dtypes.size()][2][2] = {};  // by the widths of a and dst
   FoldHalves fold_halves[all_reduce_ops.size()][all_dtypes.size()][2][2] = {};    // by those of the source and results

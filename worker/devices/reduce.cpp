@@ -37,6 +37,8 @@ Fold find_fold(ReduceOp op, Dtype dtype) {
   return best_kernels().fold[static_cast<std::size_t>(op)][static_cast<std::size_t>(dtype)];
 }
 
+FoldAverage find_fold_average(Dtype dtype) { return best_kernels().fold_average[static_cast<std::size_t>(dtype)]; }
+
 HalfCombine find_half_combine(ReduceOp op, Dtype dtype, Width a, Width dst) {
   return best_kernels().half_combine[static_cast<std::size_t>(op)][static_cast<std::size_t>(dtype)]
                                     [static_cast<std::size_t>(a)][static_cast<std::size_t>(dst)];

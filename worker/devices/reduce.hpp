@@ -9,8 +9,8 @@
 
 namespace chorus::devices {
 
-// dst[i] = a[i] (op) b[i] for i in 0..elements. dst may be a or b; otherwise no overlap. Natural alignment of the dtype
-// is enough. Integers wrap (two's complement); min and max of a NaN give NaN.
+// dst[i] = a[i] (op) b[i] for i in 0..elements. dst may be a or b; otherwise no overlap. All memory may begin at any
+// byte. Integers wrap (two's complement); min and max of a NaN give NaN.
 using Combine = void (*)(std::byte* dst, std::byte const* a, std::byte const* b, std::uint64_t elements);
 
 // dst[i] = dst[i] / divisor, integers truncating towards zero: the last step of avg.

@@ -196,6 +196,28 @@ TEST_CASE("a NaN on either side of min and max stays a NaN") {
   }
 }
 
+TEST_CASE("min and max of NaNs, infinities and zeros of both signs are the same bits in registers and one by one") {
+  constexpr std::array<std::uint32_t, 10> special{0x00000000, 0x80000000, 0x3f800000, 0xbf800000, 0x7f800000,
+                                                  0xff800000, 0x7fc00000, 0xffc01234, 0x00000001, 0x807fffff};
+  for (auto const* kernels : runnable_kernels()) {
+    if (kernels == nullptr) continue;
+    CAPTURE(kernels->name);
+    for (auto const op : {ReduceOp::min, ReduceOp::max}) {
+      auto const kernel = kernels->combine[static_cast<std::size_t>(op)][static_cast<std::size_t>(Dtype::f32)];
+      for (auto const a : special)
+        for (auto const b : special) {
+          auto const x = std::bit_cast<float>(a), y = std::bit_cast<float>(b);
+          bool const is_left = std::isnan(x) || (op == ReduceOp::min ? x < y : x > y);
+          std::vector<std::uint32_t> const left(35, a), right(35, b), expected(35, is_left ? a : b);
+          std::vector<std::uint32_t> result(35);
+          kernel(reinterpret_cast<std::byte*>(result.data()), reinterpret_cast<std::byte const*>(left.data()),
+                 reinterpret_cast<std::byte const*>(right.data()), result.size());
+          REQUIRE(result == expected);
+        }
+    }
+  }
+}
+
 TEST_CASE("every f16 and bf16 value survives, and sums round to the nearest even neighbour") {
   check_small_floats(Dtype::f16, half_value, 0x7c00);
   check_small_floats(Dtype::bf16, brain_value, 0x7f80);
