@@ -24,7 +24,7 @@ struct Slot {
   std::atomic<std::uintptr_t> begin{0}, end{0};  // both 0: free
   std::atomic<bool> broken{false};
   std::atomic<bool> taken{false};
-  std::atomic<Slot*> whole{nullptr};  // that this one's memory is a part of
+  std::atomic<std::size_t> whole{BusGuard::ranges_max};  // the slot that this one's memory is a part of, if any
 };
 
 // A signal has one handler per process, and the handler has no argument to find its data by: the one place where state
@@ -71,8 +71,8 @@ CHORUS_NOT_INSTRUMENTED bool replace_what_is_missing(std::uintptr_t at) {
     auto const begin = __atomic_load_n(unseen(slot->begin), __ATOMIC_ACQUIRE);
     if (at < begin || at >= end) continue;
     __atomic_store_n(unseen(slot->broken), true, __ATOMIC_RELEASE);
-    if (auto* const whole = __atomic_load_n(unseen(slot->whole), __ATOMIC_ACQUIRE))
-      __atomic_store_n(unseen(whole->broken), true, __ATOMIC_RELEASE);
+    if (auto const whole = __atomic_load_n(unseen(slot->whole), __ATOMIC_ACQUIRE); whole != BusGuard::ranges_max)
+      __atomic_store_n(unseen((first_slot + whole)->broken), true, __ATOMIC_RELEASE);
     auto const from = at / page_bytes * page_bytes;
     auto const to = (from / replaced_bytes + 1) * replaced_bytes;
     if (replace(from, (to < end ? to : end) - from) || replace(from, page_bytes)) {
@@ -121,7 +121,7 @@ Result<BusGuard> BusGuard::over(std::span<std::byte> range, BusGuard const* whol
   auto& slot = slots[free];
   auto const begin = reinterpret_cast<std::uintptr_t>(range.data());
   slot.broken = false;
-  slot.whole = whole != nullptr ? &slots[whole->slot_] : nullptr;
+  slot.whole = whole != nullptr ? whole->slot_ : ranges_max;
   slot.begin = begin;  // while the end is 0 nothing lies between
   slot.end = begin + range.size();
   return BusGuard(free);
