@@ -68,7 +68,6 @@ namespace {
 struct Cost {
   std::size_t allocations = 0;
   std::size_t locks = 0;
-  friend bool operator==(Cost const&, Cost const&) = default;
 };
 
 Cost cost_of(Fleet& fleet, plan::Algorithm const& algorithm, std::uint64_t segment_bytes, std::uint64_t run,

@@ -48,15 +48,25 @@ class User final : public LinkHandler {
   std::string why_closed;
 };
 
+// A link, and the socket that it is connected with.
+struct LinkAndSocket {
+  LinkAndSocket() {
+    tcp::acceptor acceptor(io, tcp::endpoint(boost::asio::ip::address_v4::loopback(), 0));
+    tcp::socket here(io);
+    here.connect(acceptor.local_endpoint());
+    there = acceptor.accept();
+    link = std::make_shared<TcpLink>(chorus::http::Connection(std::move(here), nullptr, ""), Framing::plain);
+  }
+  boost::asio::io_context io{1};
+  std::shared_ptr<TcpLink> link;
+  tcp::socket there{io};
+};
+
 }  // namespace
 
 TEST_CASE("a link that nobody wants any more when it is there is closed without having been started") {
-  boost::asio::io_context io{1};
-  tcp::acceptor acceptor(io, tcp::endpoint(boost::asio::ip::address_v4::loopback(), 0));
-  tcp::socket here(io);
-  here.connect(acceptor.local_endpoint());
-  auto there = acceptor.accept();
-  auto const link = std::make_shared<TcpLink>(chorus::http::Connection(std::move(here), nullptr, ""), Framing::plain);
+  LinkAndSocket pair;
+  auto& [io, link, there] = pair;
   CHECK_FALSE(link->poll());
   link->close();
   CHECK(link->is_gone());
@@ -115,12 +125,8 @@ TEST_CASE("parcels are sent until the other side is slow, and the rest of the la
 }
 
 TEST_CASE("a place where nothing can be received ends the link instead of keeping its thread for ever") {
-  boost::asio::io_context io{1};
-  tcp::acceptor acceptor(io, tcp::endpoint(boost::asio::ip::address_v4::loopback(), 0));
-  tcp::socket here(io);
-  here.connect(acceptor.local_endpoint());
-  auto there = acceptor.accept();
-  auto const link = std::make_shared<TcpLink>(chorus::http::Connection(std::move(here), nullptr, ""), Framing::plain);
+  LinkAndSocket pair;
+  auto& [io, link, there] = pair;
   constexpr std::size_t bytes = 8192;
   User user;
   user.elsewhere = {static_cast<std::byte*>(mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)),

@@ -23,13 +23,6 @@ std::uint64_t alignment_of(std::uint64_t size) {
   return size >= page_bytes ? page_bytes : line_bytes;
 }
 
-// That these bytes have a part in.
-std::span<std::byte> pages_of(std::span<std::byte const> bytes) {
-  auto const begin = reinterpret_cast<std::uintptr_t>(bytes.data());
-  auto const from = begin / page_bytes * page_bytes;
-  return {reinterpret_cast<std::byte*>(from), rounded(begin + bytes.size(), page_bytes) - from};
-}
-
 }  // namespace
 
 Arena::Arena(std::unique_ptr<SharedRegion> region) : region_(std::move(region)) {
@@ -274,8 +267,8 @@ Result<Arena::Withdrawn> Arena::withdraw(std::span<std::byte const> bytes) {
   std::lock_guard const lock(mutex_);
   auto const first = first_of(offset);
   CHORUS_ASSERT(first != used_.end() && first->first <= offset, "what is withdrawn was allocated");
-  auto const shown = is_alias ? put_private_copy(pages_of(bytes)) : ok();
-  auto const done = shown.has_error() ? shown : region_->withdraw(offset, bytes.size());
+  // Nobody looks at a registered block but where it is shown.
+  auto const done = is_alias ? put_private_copy(bytes) : region_->withdraw(offset, bytes.size());
   // Also where it failed: a block that others may write to is not to be used for something else later.
   std::uint64_t end = 0;
   for (auto block = used_.find(first->first); block != used_.end() && block->first < offset + bytes.size(); ++block) {
@@ -331,9 +324,9 @@ void Arena::recover(std::uint64_t offset, std::uint64_t size) {
   while (offset != end) {
     auto const unit = offset / region_unit_bytes * region_unit_bytes;
     auto const bytes = std::min(end, unit + region_unit_bytes) - offset;
-    bool const has_room = has_memory(unit) ? region_->back(offset, bytes).has_value() : true;
-    if (!has_memory(unit)) static_cast<void>(region_->release(offset, bytes));
-    if (has_room)
+    bool const backs = has_memory(unit);
+    if (!backs) static_cast<void>(region_->release(offset, bytes));
+    if (!backs || region_->back(offset, bytes).has_value())
       give_back(offset, bytes);
     else
       exposed_.emplace(offset, bytes);  // lost

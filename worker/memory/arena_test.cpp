@@ -50,13 +50,6 @@ TEST_CASE("a full arena says so") {
 
 namespace {
 
-// Where a peer would find these bytes, and may still write to them when they have another meaning here.
-std::span<std::byte> as_seen_by(PeerRegion const& peer, Arena const& arena, std::span<std::byte> block) {
-  auto const offset = arena.offset_of(block);
-  REQUIRE(offset.has_value());
-  return peer.mapping().at(*offset, block.size());
-}
-
 bool all_are(std::span<std::byte const> bytes, int value) {
   return std::ranges::all_of(bytes, [value](auto b) { return b == static_cast<std::byte>(value); });
 }
@@ -72,7 +65,7 @@ TEST_CASE("withdrawn memory keeps its contents, and others do not reach it any m
   auto const block = allocated(arena, 3 * mebi);
   fill(block, 7);
   auto const peer = opened(arena.ticket());
-  auto const there = peer->mapping().at(*arena.offset_of(block), block.size());
+  auto const there = as_seen_by(*peer, arena, block);
   REQUIRE(arena.withdraw(block.subspan(mebi, mebi)).has_value());
   fill(there, 9);
   CHECK(block[0] == std::byte{9});

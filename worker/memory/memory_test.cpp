@@ -64,7 +64,7 @@ TEST_CASE("what one mapping writes the other reads") {
   auto const block = allocated(arena, 5000);
   fill(block, 7);
   auto const peer = opened(arena.ticket());
-  auto const there = peer->mapping().at(*arena.offset_of(block), block.size());
+  auto const there = as_seen_by(*peer, arena, block);
   REQUIRE(there.size() == block.size());
   CHECK(there.data() != block.data());
   CHECK(std::equal(there.begin(), there.end(), block.begin()));
@@ -108,7 +108,7 @@ TEST_CASE("a region that is truncated under its readers is broken, and nobody cr
   auto const block = allocated(arena, 3 * mebi);
   fill(block, 7);
   auto const peer = opened(arena.ticket());
-  auto const there = peer->mapping().at(*arena.offset_of(block), block.size());
+  auto const there = as_seen_by(*peer, arena, block);
   REQUIRE(there[2 * mebi] == std::byte{7});
   CHECK_FALSE(peer->mapping().is_broken());
   REQUIRE(ftruncate(peer->mapping().descriptor(), 4096) == 0);

@@ -3,14 +3,20 @@
 #include <sys/mman.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <string>
 
 #include "worker/memory/errc.hpp"
+#include "worker/memory/page.hpp"
 
 namespace chorus::memory {
 
-Status put_private_copy(std::span<std::byte> pages) {
+Status put_private_copy(std::span<std::byte const> bytes) {
+  auto const begin = reinterpret_cast<std::uintptr_t>(bytes.data());
+  auto const from = begin / page_bytes * page_bytes;
+  auto const to = (begin + bytes.size() + page_bytes - 1) / page_bytes * page_bytes;
+  std::span const pages(reinterpret_cast<std::byte*>(from), to - from);
   auto const failed = [] {
     return Error(MemoryErrc::unavailable, "withdraw shared memory: " + std::string(std::strerror(errno)));
   };

@@ -8,8 +8,8 @@
 
 namespace chorus::memory {
 
-// Whole pages: in their place appear pages of the process's own with the same contents, all at once or not at all.
-// Errors: MemoryErrc::unavailable.
-[[nodiscard]] Status put_private_copy(std::span<std::byte> pages);
+// In place of the pages that these bytes have a part in appear pages of the process's own with the same contents, all
+// at once or not at all. Errors: MemoryErrc::unavailable.
+[[nodiscard]] Status put_private_copy(std::span<std::byte const> bytes);
 
 }  // namespace chorus::memory

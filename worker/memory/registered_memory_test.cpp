@@ -43,7 +43,7 @@ struct Sharing {
   std::shared_ptr<Arena> arena = std::make_shared<Arena>(make_region());
   std::shared_ptr<PeerRegion const> peer = PeerRegion::open(arena->ticket()).value();
   [[nodiscard]] std::span<std::byte> there(std::span<std::byte const> bytes) const {
-    return peer->mapping().at(arena->offset_of(bytes).value(), bytes.size());
+    return as_seen_by(*peer, *arena, bytes);
   }
 };
 

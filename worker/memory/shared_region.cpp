@@ -175,9 +175,7 @@ bool SharedRegion::release(std::uint64_t offset, std::uint64_t size) {
 
 Status SharedRegion::withdraw(std::uint64_t offset, std::uint64_t size) {
   if (size == 0) return ok();
-  auto const from = offset / page_bytes * page_bytes;
-  auto const to = (offset + size + page_bytes - 1) / page_bytes * page_bytes;
-  return put_private_copy(mapping_.bytes().subspan(from, to - from));
+  return put_private_copy(mapping_.bytes().subspan(offset, size));
 }
 
 bool SharedRegion::readmit(std::uint64_t offset, std::uint64_t size) {

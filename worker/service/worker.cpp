@@ -62,9 +62,8 @@ std::shared_ptr<memory::Arena> make_arena(WorkerOptions const& options, spdlog::
   if (auto const removed = memory::remove_abandoned(); removed != 0)
     log.info("removed the shared memory of {} workers that have died", removed);
   // And for blocks whose places are never used again: addresses, not memory.
-  auto const capacity =
-      std::min(options.memory_limit_bytes, std::uint64_t{1} << 44) * 2 + (std::uint64_t{64} << 30);
-  auto region = memory::SharedRegion::create(memory::random_ticket(std::max(capacity, memory::region_unit_bytes * 16)));
+  auto const capacity = std::min(options.memory_limit_bytes, std::uint64_t{1} << 44) * 2 + (std::uint64_t{64} << 30);
+  auto region = memory::SharedRegion::create(memory::random_ticket(capacity));
   if (region.has_error()) {
     log.warn("no shared memory, other workers are reached over tcp: {}", region.error().detail);
     return nullptr;

@@ -41,6 +41,13 @@ inline std::shared_ptr<PeerRegion const> opened(Ticket const& ticket) {
   return *region;
 }
 
+// Where a peer would find these bytes, and may still write to them when they have another meaning here.
+inline std::span<std::byte> as_seen_by(PeerRegion const& peer, Arena const& arena, std::span<std::byte const> block) {
+  auto const offset = arena.offset_of(block);
+  REQUIRE(offset.has_value());
+  return peer.mapping().at(*offset, block.size());
+}
+
 inline void fill(std::span<std::byte> bytes, int value) { std::memset(bytes.data(), value, bytes.size()); }
 
 // What the file of the region takes of /dev/shm.
