@@ -36,7 +36,7 @@ class LiveWorker {
 
   void stop();  // returns when the worker has stopped
   void report(api::Trouble trouble);
-  void truncate_memory();  // as somebody would who finds its file
+  void truncate_memory();              // as somebody would who finds its file
   [[nodiscard]] std::string fenced();  // waits until a newer process has taken the name; why
 
   [[nodiscard]] Identity const& identity() const { return worker_->identity(); }
