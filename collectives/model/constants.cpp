@@ -18,9 +18,10 @@ double card_s_per_byte(Constants const& constants) { return constants.link(Level
 // The host level is what one message between two processes costs over loopback TCP on a current server core, both
 // system calls and the wake-up included. Outwards the bandwidths are those of the usual network cards and of one TCP
 // flow across regions; the latencies are half of usual round trips: about 50 us under one switch, 200 us across a data
-// hall, 1 ms between the zones of a region, 60 ms between regions. Gamma is one core adding two streams from memory. A
-// message keeps a core busy for a system call and the way through the engine, a byte for one copy to or from the
-// kernel. Waking a thread is a futex or epoll wake-up, a switch and what the caches lose.
+// hall, 1 ms between the zones of a region, 60 ms between regions. Gamma is one core adding two streams from memory, or
+// from its second-level cache, which holds what a vector of half its size needs: what came in, and the sum. A message
+// keeps a core busy for a system call and the way through the engine, a byte for one copy to or from the kernel. Waking
+// a thread is a futex or epoll wake-up, a switch and what the caches lose.
 Constants Constants::defaults() {
   Constants constants;
   constants.level = {{
@@ -31,6 +32,8 @@ Constants Constants::defaults() {
       {30e-3, gbit_per_s(1)},    // world
   }};
   constants.gamma_s_per_byte = gbyte_per_s(8);
+  constants.cache_bytes = 1 << 20;
+  constants.cached_gamma_s_per_byte = gbyte_per_s(50);
   constants.uplink_s_per_byte[host] = card_s_per_byte(constants);
   constants.host_cores = 8;
   constants.message_cpu_s = 4e-6;
@@ -47,6 +50,7 @@ Constants Constants::shared_memory() {
   constants.message_cpu_s = 0.05e-6;
   constants.byte_cpu_s = gbyte_per_s(200);
   constants.wake_s = 1e-6;
+  constants.cache_bytes = 0;  // what is added is read where it lies: beta says how fast
   return constants;
 }
 

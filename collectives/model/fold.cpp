@@ -98,6 +98,7 @@ class Fold {
         volume_(volume),
         sample_(std::move(sample)),
         segment_bytes_(static_cast<double>(constants_.segment_bytes)),
+        gamma_s_per_byte_(network.gamma_s_per_byte(volume.bytes())),
         rest_(sample_.ranks.size()),
         fresh_(sample_.ranks.size()) {
     auto scratch = std::uint32_t{0};
@@ -202,7 +203,7 @@ class Fold {
     auto const bytes = static_cast<double>(carried);
     auto const first = std::min(bytes, segment_bytes_), rest = bytes - first;
     auto& all = rest_[nth_];
-    auto const gamma = constants_.gamma_s_per_byte;
+    auto const gamma = gamma_s_per_byte_;
     if (i.op != Opcode::send && !i.receives()) {
       if (fresh_[nth_][place(i.src, i.src_chunk)]) received_.push_back(place(i.dst, i.dst_chunk));
       if (i.op == Opcode::reduce) first_.local_s += first * gamma;
@@ -274,6 +275,7 @@ class Fold {
   Volume const& volume_;
   Sample const sample_;
   double segment_bytes_;
+  double gamma_s_per_byte_;
   std::vector<Work> rest_;                // per sampled rank
   std::vector<std::vector<bool>> fresh_;  // per sampled rank and chunk: received in earlier rounds, and not sent since
   std::vector<std::size_t> received_;     // in this round, by the rank that emits

@@ -30,6 +30,7 @@ class Simulation {
         network_(network),
         constants_(network.constants()),
         most_segments_(segments),
+        gamma_s_per_byte_(network.gamma_s_per_byte(volume.bytes())),
         matching_(programs),
         ports_(programs.size()) {
     for (auto const level : network.limited_levels()) uplinks_.push_back({level, ports_});
@@ -134,7 +135,7 @@ class Simulation {
     if (!may_start(at)) return;
     step(at).offered = true;
     auto const& i = instruction(at);
-    if (!communicates(i)) return finish_at(now_ + step(at).segment_bytes * constants_.gamma_s_per_byte, at);
+    if (!communicates(i)) return finish_at(now_ + step(at).segment_bytes * gamma_s_per_byte_, at);
     auto const message = matching_.message(at.rank, i);
     first_end_ready_[message] = !first_end_ready_[message];
     auto const from = matching_.sender(message), to = matching_.receiver(message);
@@ -165,7 +166,7 @@ class Simulation {
     }
     send_free_s = start_s + overhead_s + bytes * byte_s;
     receive_free_s = send_free_s;
-    if (instruction(to).op == Opcode::recv_reduce) receive_free_s += bytes * constants_.gamma_s_per_byte;
+    if (instruction(to).op == Opcode::recv_reduce) receive_free_s += bytes * gamma_s_per_byte_;
     finish_at(send_free_s, from);
     finish_at(receive_free_s + on_its_way_s, to);
   }
@@ -186,6 +187,7 @@ class Simulation {
   Network const& network_;
   Constants const& constants_;
   std::size_t most_segments_;  // of a message
+  double gamma_s_per_byte_;
   plan::Matching matching_;
   std::vector<Ports> ports_;  // per rank
   struct Uplinks {

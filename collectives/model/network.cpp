@@ -31,7 +31,7 @@ Network::Network(std::span<Locality const> localities, Constants const& constant
     if (shared_s > 0 && sizes.size() > 1 && (largest_group_[i] > 1 || shared_s > fastest_beyond(constants, i)))
       limited_levels_.push_back(level);
   }
-  if (constants.host_cores > 0 && largest_group(Level::host) > constants.host_cores) {
+  if (is_crowded()) {
     for (auto& link : constants_.level) link.alpha_s += constants.wake_s;
     wake_s_ = constants.wake_s;
   }
@@ -45,6 +45,14 @@ Network::Network(std::span<Locality const> localities, Constants const& constant
     for (plan::Rank to = 0; to < ranks(); ++to)
       if (auto const& link = links_->link(from, to); from != to)
         pairs_[std::size_t{from} * ranks() + to] = {link.latency_s + wake_s_, 1e-9 / link.bandwidth_gbyte_per_s};
+}
+
+double Network::gamma_s_per_byte(std::uint64_t vector_bytes) const {
+  auto const from_memory = constants_.gamma_s_per_byte;
+  if (constants_.cache_bytes == 0 || is_crowded()) return from_memory;
+  if (vector_bytes <= constants_.cache_bytes) return constants_.cached_gamma_s_per_byte;
+  auto const cached = static_cast<double>(constants_.cache_bytes) / static_cast<double>(vector_bytes);
+  return cached * constants_.cached_gamma_s_per_byte + (1 - cached) * from_memory;
 }
 
 std::vector<std::uint32_t> Network::group_sizes(Level level) const {

@@ -69,6 +69,15 @@ class Network {
   // Whether hosts have several ranks and a number of cores.
   [[nodiscard]] bool shares_cores() const { return constants_.host_cores > 0 && largest_group(Level::host) > 1; }
 
+  // Whether a host has more ranks than cores.
+  [[nodiscard]] bool is_crowded() const {
+    return constants_.host_cores > 0 && largest_group(Level::host) > constants_.host_cores;
+  }
+
+  // Of a reduction, where each rank has a vector of so many bytes: the mean of what lies in caches and what does not.
+  // Ranks that take turns on a core take each other's caches.
+  [[nodiscard]] double gamma_s_per_byte(std::uint64_t vector_bytes) const;
+
   // Of a core, for every receiver in every round; links have it in their latencies. 0 unless a host has more ranks than
   // cores.
   [[nodiscard]] double wake_s() const { return wake_s_; }

@@ -56,9 +56,10 @@ class Resources::Message {
   double shared_s_ = 0;  // when what is shared has done its work
 };
 
-Resources::Resources(Network const& network)
+Resources::Resources(Network const& network, std::uint64_t vector_bytes)
     : network_(network),
       segment_bytes_(network.constants().segment_bytes),
+      gamma_s_per_byte_(network.gamma_s_per_byte(vector_bytes)),
       send_ports_(network.ranks()),
       receive_ports_(network.ranks()) {
   for (auto const level : network.limited_levels()) {
@@ -78,7 +79,7 @@ Interval Resources::carry_any(plan::Rank from, plan::Rank to, Hop const& hop, st
   auto const beta = hop.beta_s_per_byte;
   auto const alpha_s = hop.alpha_s + copies_s(network_, from, to, bytes);
   auto const overhead_s = hop.overhead_s;
-  auto const gamma = reduces ? constants.gamma_s_per_byte : 0;
+  auto const gamma = reduces ? gamma_s_per_byte_ : 0;
   send_ports_[from].bytes += bytes;
   Message message(static_cast<double>(bytes), static_cast<double>(segment_bytes_), ready);
   message.wait_for(send_ports_[from]);
@@ -109,12 +110,11 @@ Interval Resources::carry_any(plan::Rank from, plan::Rank to, Hop const& hop, st
 }
 
 Interval Resources::work(plan::Rank rank, std::uint64_t bytes, Interval ready) {
-  auto const& constants = network_.constants();
   Message message(static_cast<double>(bytes), static_cast<double>(segment_bytes_), ready);
-  message.start(0, constants.gamma_s_per_byte);
+  message.start(0, gamma_s_per_byte_);
   if (!cores_.empty()) {
-    message.share(threads_[rank], round_, 0, constants.gamma_s_per_byte);
-    message.share(cores_[network_.host(rank)], round_, 0, constants.gamma_s_per_byte / constants.host_cores);
+    message.share(threads_[rank], round_, 0, gamma_s_per_byte_);
+    message.share(cores_[network_.host(rank)], round_, 0, gamma_s_per_byte_ / network_.constants().host_cores);
   }
   return message.through();
 }

@@ -36,8 +36,8 @@ struct Shared {
 
 class Resources {
  public:
-  // The network must outlive this object.
-  explicit Resources(Network const& network);
+  // The network must outlive this object. Each rank has a vector of so many bytes.
+  Resources(Network const& network, std::uint64_t vector_bytes);
 
   // From here on messages are those of the next round.
   void next_round() { ++round_; }
@@ -48,7 +48,7 @@ class Resources {
   Interval carry(plan::Rank from, plan::Rank to, Hop const& hop, std::uint64_t bytes, Interval ready, bool reduces) {
     // Where no cores are shared there are no copies_s(), either.
     if (bytes > segment_bytes_ || shares_anything_) return carry_any(from, to, hop, bytes, ready, reduces);
-    auto const gamma = reduces ? network_.constants().gamma_s_per_byte : 0;
+    auto const gamma = reduces ? gamma_s_per_byte_ : 0;
     send_ports_[from].bytes += bytes;
     return carry_segment(send_ports_[from], receive_ports_[to], hop, seconds(bytes, hop.beta_s_per_byte),
                          seconds(bytes, hop.beta_s_per_byte + gamma), ready.first_s);
@@ -94,6 +94,7 @@ class Resources {
 
   Network const& network_;
   std::uint64_t segment_bytes_;
+  double gamma_s_per_byte_;
   bool shares_anything_ = false;  // beside ports
   std::uint32_t round_ = 0;
   std::vector<Port> send_ports_, receive_ports_;  // by rank

@@ -58,14 +58,12 @@ class Selection {
   }
 
   Result<Choice> choose() {
-    auto const chosen = std::find_if(considered_.begin(), considered_.end(), [&](auto const& candidate) {
-      return wish_.algorithm == "auto" || wish_.algorithm == candidate.spec.algorithm;
-    });
+    auto const chosen = wish_.algorithm == "auto" ? favourite() : cheapest_asked_for();
     if (chosen == considered_.end()) {
       auto const asked = algorithms::find(wish_.algorithm);
       return asked.has_value() ? candidates_.refusal(*asked.value()) : candidates_.refusal();
     }
-    Choice choice{chosen->spec, chosen->cost, reason(static_cast<std::size_t>(chosen - considered_.begin())), {}};
+    Choice choice{chosen->spec, chosen->cost, reason(chosen), {}};
     choice.considered.assign(considered_.begin(), considered_.end());
     return choice;
   }
@@ -76,6 +74,23 @@ class Selection {
     std::size_t position;  // in the order of the catalogue: decides between equals
   };
 
+  using Position = std::vector<Considered>::const_iterator;
+
+  [[nodiscard]] Position cheapest_asked_for() const {
+    return std::ranges::find(considered_, wish_.algorithm,
+                             [](auto const& candidate) { return candidate.spec.algorithm; });
+  }
+
+  [[nodiscard]] Position favourite() const {
+    bool const on_own_cores = network_.largest_group(Level::host) == network_.ranks() && !network_.is_crowded();
+    if (considered_.empty() || !on_own_cores) return considered_.begin();
+    auto const limit_s = considered_.front().cost.seconds * (1 + too_close_to_tell);
+    auto const end =
+        std::ranges::find_if(considered_, [&](auto const& candidate) { return candidate.cost.seconds > limit_s; });
+    return std::min_element(considered_.begin(), end,
+                            [](auto const& a, auto const& b) { return a.cost.rounds < b.cost.rounds; });
+  }
+
   [[nodiscard]] bool simulated() const { return network_.ranks() <= max_simulated_ranks; }
 
   [[nodiscard]] Cost cost(Algorithm const& algorithm, Spec const& spec) const {
@@ -83,21 +98,30 @@ class Selection {
     return fold(algorithm, spec, network_, elements_, element_bytes_);
   }
 
-  [[nodiscard]] std::string predicted(std::size_t at) const {
-    return describe(considered_[at].spec, *considered_[at].algorithm) + ": " + duration(considered_[at].cost.seconds);
+  static std::string predicted(Considered const& it) {
+    return describe(it.spec, *it.algorithm) + ": " + duration(it.cost.seconds);
   }
 
-  [[nodiscard]] std::string reason(std::size_t chosen) const {
-    auto const& it = considered_[chosen];
-    auto text = describe(it.spec, *it.algorithm);
-    if (wish_.algorithm != "auto") {
-      text += " was asked for: predicted " + duration(it.cost.seconds);
-      text += chosen == 0 ? "; auto would have chosen it too" : "; auto would have chosen " + predicted(0);
-      if (chosen == 0 && considered_.size() > 1) text += ", next best " + predicted(1);
-    } else {
-      text += ": predicted " + duration(it.cost.seconds);
-      if (considered_.size() > 1) text += ", next best " + predicted(1);
-    }
+  // What auto takes, beside the cheapest of the others.
+  [[nodiscard]] std::string beside_next(Position favourite) const {
+    if (considered_.size() == 1) return {};
+    auto const cheapest = considered_.begin();
+    if (favourite == cheapest) return ", next best " + predicted(*std::next(cheapest));
+    auto const in_rounds = [](Considered const& it) {
+      return " in " + std::to_string(it.cost.rounds) + (it.cost.rounds == 1 ? " round" : " rounds");
+    };
+    return in_rounds(*favourite) + "; " + predicted(*cheapest) + in_rounds(*cheapest) + " is too close to tell";
+  }
+
+  [[nodiscard]] std::string reason(Position chosen) const {
+    auto text = describe(chosen->spec, *chosen->algorithm);
+    auto const time = duration(chosen->cost.seconds);
+    if (wish_.algorithm == "auto")
+      text += ": predicted " + time + beside_next(chosen);
+    else if (auto const best = favourite(); chosen != best)
+      text += " was asked for: predicted " + time + "; auto would have chosen " + predicted(*best);
+    else
+      text += " was asked for: predicted " + time + beside_next(chosen) + "; auto would have chosen it too";
     if (!simulated()) text += " (folded, as there are more than " + std::to_string(max_simulated_ranks) + " ranks)";
     return text;
   }

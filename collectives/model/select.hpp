@@ -27,11 +27,18 @@ struct Choice {
   std::vector<Candidate> considered;  // cheapest first
 };
 
+// Ranks of one host that have a core each: of plans that the model holds for equal within this part of the cheapest,
+// the one with fewest rounds is taken. In every round ranks wait for each other, which the model has as a latency
+// alone; an all_reduce of two ranks that exchange halves twice takes 1.04 to 1.15 times one that exchanges all of it
+// once, also between bare sockets (docs/performance.md).
+inline constexpr double too_close_to_tell = 0.03;
+
 // localities in rank order. Costs every candidate of every fitting algorithm (candidates.hpp), takes the cheapest, of
-// equals the first in the catalogue. An algorithm asked for by name is taken at any cost, and the others are costed to
-// tell.
+// equals the first in the catalogue; see above. An algorithm asked for by name is taken at any cost, and the others are
+// costed to tell.
 //
 // Reasons: "ring: predicted 1.90 ms, next best tree arity 2 root 0: 3.10 ms";
+// "mesh: predicted 290 us in 1 round; double_tree: 288 us in 2 rounds is too close to tell";
 // "tree arity 2 root 0 was asked for: predicted 3.10 ms; auto would have chosen ring: 1.90 ms".
 //
 // Errors: PlanErrc, saying what would be possible: for no ranks, a root out of range, an unknown algorithm, one that

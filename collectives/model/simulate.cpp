@@ -32,7 +32,7 @@ class Run {
         network_(network),
         volume_(volume),
         readiness_(spec.ranks, volume.chunks(), most_scratch(algorithm, spec), spec.in_place),
-        resources_(network),
+        resources_(network, volume.bytes()),
         first_send_(spec.ranks + 1),
         next_(spec.ranks),
         end_(spec.ranks) {}

@@ -8,8 +8,8 @@ BOOST_DESCRIBE_STRUCT(LinkConstants, (), (alpha_s, beta_s_per_byte))
 BOOST_DESCRIBE_STRUCT(LevelConstants, (), (host, rack, zone, region, world))
 BOOST_DESCRIBE_STRUCT(UplinkConstants, (), (host, rack, zone, region))
 BOOST_DESCRIBE_STRUCT(ModelConstants, (),
-                      (level, gamma_s_per_byte, segment_bytes, uplink_s_per_byte, host_cores, message_cpu_s, byte_cpu_s,
-                       wake_s))
+                      (level, gamma_s_per_byte, cache_bytes, cached_gamma_s_per_byte, segment_bytes, uplink_s_per_byte,
+                       host_cores, message_cpu_s, byte_cpu_s, wake_s))
 
 constexpr auto required(LinkConstants const*) { return std::array<std::string_view, 2>{"alpha_s", "beta_s_per_byte"}; }
 

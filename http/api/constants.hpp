@@ -24,7 +24,9 @@ struct UplinkConstants {
 
 struct ModelConstants {
   std::optional<LevelConstants> level;
-  std::optional<double> gamma_s_per_byte;
+  std::optional<double> gamma_s_per_byte;         // reduction, of what lies in memory
+  std::optional<std::uint64_t> cache_bytes;       // of a vector so many lie in caches; 0: none
+  std::optional<double> cached_gamma_s_per_byte;  // reduction, of those
   std::optional<std::uint64_t> segment_bytes;
   std::optional<UplinkConstants> uplink_s_per_byte;
   std::optional<double> host_cores;     // that all ranks of a host share; 0: no limit

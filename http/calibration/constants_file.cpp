@@ -55,12 +55,14 @@ Result<model::Constants> apply(api::ModelConstants const& given, model::Constant
     application.take_uplink(constants, Level::region, given.uplink_s_per_byte->region);
   }
   application.take(constants.gamma_s_per_byte, given.gamma_s_per_byte, "gamma_s_per_byte");
+  application.take(constants.cached_gamma_s_per_byte, given.cached_gamma_s_per_byte, "cached_gamma_s_per_byte");
   application.take(constants.host_cores, given.host_cores, "host_cores");
   application.take(constants.message_cpu_s, given.message_cpu_s, "message_cpu_s");
   application.take(constants.byte_cpu_s, given.byte_cpu_s, "byte_cpu_s");
   application.take(constants.wake_s, given.wake_s, "wake_s");
   if (!application.wrong().empty()) return invalid(application.wrong() + " is no finite number from 0 up");
   if (given.segment_bytes == 0) return invalid("segment_bytes is 0");
+  constants.cache_bytes = given.cache_bytes.value_or(constants.cache_bytes);
   constants.segment_bytes = given.segment_bytes.value_or(constants.segment_bytes);
   return constants;
 }

@@ -48,6 +48,7 @@ TEST_CASE("a file that makes no sense is refused, and it says where") {
   CHECK(read_constants("/nowhere").error().detail == "cannot read /nowhere");
   CHECK(refused("{").detail.find("JSON") != std::string::npos);
   CHECK(refused(R"({"gama_s_per_byte":1})").detail.find("gama_s_per_byte") != std::string::npos);
+  CHECK(refused(R"({"cached_gamma_s_per_byte":-1})").detail == "cached_gamma_s_per_byte is no finite number from 0 up");
   CHECK(refused(R"({"host_cores":-1})").detail == "host_cores is no finite number from 0 up");
   CHECK(refused(R"({"level":{"zone":{"alpha_s":-1,"beta_s_per_byte":0}}})").detail ==
         "level.zone.alpha_s is no finite number from 0 up");

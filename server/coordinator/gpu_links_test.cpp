@@ -146,6 +146,7 @@ TEST_CASE("where all workers of one host have GPUs, cores carry nothing and sums
   auto const gpus = place_of(standing_of(p3_16xlarge()), constants).constants;
   CHECK(gpus.byte_cpu_s == 0);
   CHECK(gpus.gamma_s_per_byte == doctest::Approx(3e-9 / topology::dgx1_gpus()[0].memory_gbyte_per_s));
+  CHECK(gpus.cache_bytes == 0);
   for (auto const& mixed : {p3_16xlarge(2), std::vector<Worker>{worker("h", {}), p3_16xlarge()[0], p3_16xlarge()[3]}}) {
     auto const cores = place_of(standing_of(mixed), constants).constants;
     CHECK(cores.byte_cpu_s == constants.byte_cpu_s);

@@ -107,6 +107,7 @@ planning::Place place_of(Standing in_rank_order, model::Constants const& constan
     auto const word_s_per_byte = 1e-9 / gpus.memory_gbyte_per_s;
     place.constants.byte_cpu_s = 0;
     place.constants.gamma_s_per_byte = words_per_sum * word_s_per_byte;
+    place.constants.cache_bytes = 0;
     if (gpus.are_one) {
       // The GPU is as the only core of a host: it reads and writes what a message carries, and reads a word more for a
       // sum.

@@ -28,7 +28,8 @@ int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
   }
   for (auto const& level : applied->level)
     CHORUS_ASSERT(is_cost(level.alpha_s) && is_cost(level.beta_s_per_byte), "a link costs something finite");
-  CHORUS_ASSERT(is_cost(applied->gamma_s_per_byte) && is_cost(applied->host_cores) && is_cost(applied->wake_s),
+  CHORUS_ASSERT(is_cost(applied->gamma_s_per_byte) && is_cost(applied->cached_gamma_s_per_byte) &&
+                    is_cost(applied->host_cores) && is_cost(applied->wake_s),
                 "a host costs something finite");
   CHORUS_ASSERT(applied->segment_bytes > 0, "segments have bytes");
   auto const text = http::encode(*given);

@@ -49,9 +49,11 @@ Result<std::vector<Observation>> observe(Ranks& ranks, Options const& options, s
   return observations;
 }
 
-// Seconds per byte of a segment that was just received, added to a vector that is too long for a core's own cache.
-double measure_gamma(std::uint64_t segment_bytes) {
-  constexpr std::uint64_t vector_bytes = 4 << 20;
+constexpr std::uint64_t too_long_for_a_core = 4 << 20, fits_a_core = 256 << 10;  // vectors, beside a core's own caches
+
+// Seconds per byte of a segment that was just received, added to a vector of so many bytes that was used before.
+double measure_gamma(std::uint64_t segment_bytes, std::uint64_t vector_bytes) {
+  segment_bytes = std::clamp<std::uint64_t>(segment_bytes, 4096, vector_bytes);
   std::vector<float> const segment(segment_bytes / sizeof(float), 1), operand(vector_bytes / sizeof(float), 2);
   std::vector<float> sum(operand.size());
   auto const add = devices::find_combine(ReduceOp::sum, Dtype::f32);
@@ -64,7 +66,8 @@ double measure_gamma(std::uint64_t segment_bytes) {
           bytes_of(segment), segment.size());
     seconds.push_back(std::chrono::duration<double>(Clock::now() - begin).count());
   }
-  return *std::min_element(seconds.begin(), seconds.end()) / vector_bytes;  // the others were disturbed
+  return *std::min_element(seconds.begin(), seconds.end()) /
+         static_cast<double>(vector_bytes);  // the others were disturbed
 }
 
 // Seconds from one thread's writing until another one on the same core, which waits in the kernel, has read.
@@ -139,9 +142,10 @@ Result<Calibration> calibrate(Options const& options, std::vector<std::string> c
   Calibration result;
   auto const segment_bytes = options.segment_bytes != 0 ? options.segment_bytes : model::Constants{}.segment_bytes;
   auto const cores = std::max(1u, std::thread::hardware_concurrency());
-  auto const gamma = measure_gamma(std::clamp<std::uint64_t>(segment_bytes, 4096, 16 << 20));
+  auto const gamma = measure_gamma(segment_bytes, too_long_for_a_core);
   result.constants.segment_bytes = segment_bytes;
   result.constants.gamma_s_per_byte = gamma;
+  result.constants.cached_gamma_s_per_byte = measure_gamma(segment_bytes, fits_a_core);
   result.constants.host_cores = cores;
   result.constants.wake_s = measure_wake();
   Measurements measurements(gamma, *result.constants.wake_s, cores);
