@@ -1,6 +1,7 @@
 #include "worker/memory/bus_guard.hpp"
 
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -137,6 +138,11 @@ BusGuard::~BusGuard() {
   slot.end = 0;
   slot.begin = 0;
   slot.taken = false;
+}
+
+bool BusGuard::is_whole(int descriptor, std::uint64_t end_bytes) const {
+  struct stat file {};
+  return !is_broken() && fstat(descriptor, &file) == 0 && static_cast<std::uint64_t>(file.st_size) >= end_bytes;
 }
 
 }  // namespace chorus::memory

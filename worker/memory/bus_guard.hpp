@@ -2,11 +2,12 @@
 //
 // A guarded range does not end the process. The missing pages are replaced by zeros that nobody shares, up to 2 MiB
 // from the one that was looked for on, and the range is marked: whoever reads it asks is_broken() before it believes
-// what it read.
+// what it read. What nobody has read yet, is_whole() asks the system about.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 #include "collectives/core/result.hpp"
@@ -27,6 +28,9 @@ class BusGuard {
 
   // Any thread. Once true it stays so.
   [[nodiscard]] bool is_broken() const { return broken_->load(std::memory_order_acquire); }
+  // Not broken, and the file of this descriptor, which is mapped here up to that byte of it, still reaches so far. A
+  // system call.
+  [[nodiscard]] bool is_whole(int descriptor, std::uint64_t end_bytes) const;
 
  private:
   explicit BusGuard(std::size_t slot);

@@ -133,11 +133,7 @@ ClientRegion::~ClientRegion() {
   close(file_.descriptor);
 }
 
-bool ClientRegion::is_whole() const {
-  if (guard_->is_broken()) return false;
-  struct stat now {};
-  return fstat(file_.descriptor, &now) == 0 && static_cast<std::uint64_t>(now.st_size) >= offset_ + bytes_.size();
-}
+bool ClientRegion::is_whole() const { return guard_->is_whole(file_.descriptor, offset_ + bytes_.size()); }
 
 std::optional<std::string> ClientRegion::damage() const {
   if (is_whole()) return std::nullopt;

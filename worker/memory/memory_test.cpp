@@ -123,7 +123,10 @@ TEST_CASE("a region that is truncated before it is read is broken, also if somet
   Arena arena(make_region());
   auto const block = allocated(arena, 3 * mebi);
   fill(block, 7);
+  CHECK(arena.mapping().is_whole());
   REQUIRE(ftruncate(arena.mapping().descriptor(), 4096) == 0);
+  CHECK_FALSE(arena.mapping().is_whole());
+  CHECK_FALSE(arena.mapping().is_broken());  // nobody has read there
   REQUIRE(arena.allocate_once(100).has_value());
   CHECK(block[2 * mebi] == std::byte{0});
   CHECK(arena.mapping().is_broken());

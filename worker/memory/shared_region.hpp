@@ -73,6 +73,8 @@ class Mapping {
   [[nodiscard]] int descriptor() const { return descriptor_; }
   // It was truncated: what was read from it may be zeros that nobody wrote.
   [[nodiscard]] bool is_broken() const { return guard_->is_broken(); }
+  // Nor is it truncated where nobody has read yet. A system call.
+  [[nodiscard]] bool is_whole() const { return guard_->is_whole(descriptor_, bytes_.size()); }
   [[nodiscard]] BusGuard const& guard() const { return *guard_; }
 
  private:

@@ -1,7 +1,6 @@
 #include "worker/service/own_memory.hpp"
 
 #include <spdlog/logger.h>
-#include <sys/stat.h>
 
 #include <utility>
 
@@ -10,12 +9,7 @@ namespace chorus::service {
 using boost::asio::awaitable;
 
 std::optional<std::string> OwnMemory::damage() {
-  if (arena_ == nullptr) return std::nullopt;
-  auto const& mapping = arena_->mapping();
-  struct stat file {};
-  bool const is_whole = !mapping.is_broken() && fstat(mapping.descriptor(), &file) == 0 &&
-                        static_cast<std::uint64_t>(file.st_size) >= mapping.bytes().size();
-  if (is_whole) return std::nullopt;
+  if (arena_ == nullptr || arena_->mapping().is_whole()) return std::nullopt;
   std::string why = "the memory that this worker shares with others was truncated; its tensors are lost";
   if (!std::exchange(is_said_, true)) log_.error("{}, and it has to be started again", why);
   return why;
