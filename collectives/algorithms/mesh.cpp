@@ -9,7 +9,9 @@
 // with rank 0's vector, which can leave rank 0 no faster than one by one, no order without buffers is shorter. In round
 // 2r rank r meets itself: it adds its own.
 //
-// In place the sum grows in scratch, and overwrites the own vector once everyone has it.
+// In place the sum grows in scratch, and overwrites the own vector once everyone has it. Of two ranks, rank 0's sum is
+// whole with the only message: it is put into scratch all the same, as into the own vector it could come only after
+// that was sent (256 KiB to 1 MiB over tcp: 0.63 to 0.86 of the time).
 #include "collectives/algorithms/catalogue.hpp"
 #include "collectives/algorithms/common.hpp"
 #include "collectives/algorithms/in_turn.hpp"
@@ -17,7 +19,7 @@
 namespace chorus::algorithms {
 namespace {
 
-using plan::input, plan::Rank, plan::Sink, plan::Spec;
+using plan::Final, plan::input, plan::output, plan::Rank, plan::scratch, plan::Sink, plan::Spec;
 
 std::uint32_t chunks(Spec const&) { return 1; }
 
@@ -30,6 +32,10 @@ void emit(Spec const& spec, Rank rank, std::uint32_t round, Sink& sink) {
   if (round < rank || round - rank >= spec.ranks) return;
   auto const peer = round - rank;
   if (peer != rank) sink.send(peer, input(0));
+  if (spec.in_place && spec.ranks == 2 && peer == 1 && rank == 0) {
+    sink.recv_reduce(peer, input(0), scratch(0), Final::yes);
+    return sink.copy(scratch(0), output(0));
+  }
   reduce_in_turn(spec, rank, peer, 0, sink);
 }
 

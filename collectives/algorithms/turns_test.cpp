@@ -79,6 +79,12 @@ TEST_CASE("in mesh and allpairs only the last rank copies anything, and only in 
       }
 }
 
+TEST_CASE("what mesh receives in place of two waits for nothing that is sent") {
+  for (Rank const rank : {0u, 1u})
+    for (auto const& instruction : built(algorithms::mesh, {.ranks = 2, .in_place = true}, rank).instructions)
+      if (instruction.receives()) CHECK(instruction.dst == Buffer::scratch);
+}
+
 TEST_CASE("in the naive ring the whole vector goes round twice, one rank at a time") {
   for (std::uint32_t p = 2; p <= 64; ++p) {
     REQUIRE(steps(algorithms::ring_naive, {.ranks = p}) == 2 * (p - 1));

@@ -19,9 +19,9 @@ inline constexpr std::size_t uplink_levels = all_levels.size() - 1;
 
 struct Constants {
   std::array<LinkCost, all_levels.size()> level;  // of the link of two ranks, indexed by Level
-  double gamma_s_per_byte = 0;                    // reduction, of what lies in memory
-  // Of a rank's vector so many bytes stay in the caches between the steps of a plan, and are reduced there, if a core
-  // is the rank's own. 0: all lies in memory.
+  double gamma_s_per_byte = 0;                    // reduction, or copy, of what lies in memory
+  // Of a rank's vector so many bytes stay in the caches between the steps of a plan, and what comes is added to them
+  // there, if a core is the rank's own. 0: all lies in memory.
   std::uint64_t cache_bytes = 0;
   double cached_gamma_s_per_byte = 0;
   std::uint64_t segment_bytes = 256 * 1024;  // as schedules cut chunks

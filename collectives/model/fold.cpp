@@ -203,7 +203,7 @@ class Fold {
     auto const bytes = static_cast<double>(carried);
     auto const first = std::min(bytes, segment_bytes_), rest = bytes - first;
     auto& all = rest_[nth_];
-    auto const gamma = gamma_s_per_byte_;
+    auto const gamma = i.op == Opcode::copy ? constants_.gamma_s_per_byte : gamma_s_per_byte_;
     if (i.op != Opcode::send && !i.receives()) {
       if (fresh_[nth_][place(i.src, i.src_chunk)]) received_.push_back(place(i.dst, i.dst_chunk));
       if (i.op == Opcode::reduce) first_.local_s += first * gamma;

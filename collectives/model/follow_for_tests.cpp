@@ -135,7 +135,8 @@ class Simulation {
     if (!may_start(at)) return;
     step(at).offered = true;
     auto const& i = instruction(at);
-    if (!communicates(i)) return finish_at(now_ + step(at).segment_bytes * gamma_s_per_byte_, at);
+    auto const gamma = i.op == Opcode::copy ? constants_.gamma_s_per_byte : gamma_s_per_byte_;
+    if (!communicates(i)) return finish_at(now_ + step(at).segment_bytes * gamma, at);
     auto const message = matching_.message(at.rank, i);
     first_end_ready_[message] = !first_end_ready_[message];
     auto const from = matching_.sender(message), to = matching_.receiver(message);

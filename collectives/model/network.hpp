@@ -74,8 +74,8 @@ class Network {
     return constants_.host_cores > 0 && largest_group(Level::host) > constants_.host_cores;
   }
 
-  // Of a reduction, where each rank has a vector of so many bytes: the mean of what lies in caches and what does not.
-  // Ranks that take turns on a core take each other's caches.
+  // Of what is reduced as it comes, where each rank has a vector of so many bytes: the mean of what lies in caches and
+  // what does not. Ranks that take turns on a core take each other's caches.
   [[nodiscard]] double gamma_s_per_byte(std::uint64_t vector_bytes) const;
 
   // Of a core, for every receiver in every round; links have it in their latencies. 0 unless a host has more ranks than

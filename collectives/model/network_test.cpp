@@ -45,7 +45,7 @@ TEST_CASE("whether messages are followed or folded, they are reduced where the v
   auto const localities = places("hosts:1x4");
   Network const network(localities, with_caches());
   auto const& algorithm = *algorithms::find("halving_doubling").value();
-  auto const spec = spec_of(algorithm, {.op = Op::all_reduce, .ranks = 4});
+  auto const spec = spec_of(algorithm, {.op = Op::all_reduce, .ranks = 4, .in_place = true});
   for (std::uint64_t const bytes : {std::uint64_t{800}, std::uint64_t{8000}}) {
     auto as_slow_everywhere = round_numbers();
     as_slow_everywhere.gamma_s_per_byte = network.gamma_s_per_byte(bytes);

@@ -109,12 +109,14 @@ Interval Resources::carry_any(plan::Rank from, plan::Rank to, Hop const& hop, st
   return message.through();
 }
 
-Interval Resources::work(plan::Rank rank, std::uint64_t bytes, Interval ready) {
+Interval Resources::work(plan::Rank rank, std::uint64_t bytes, Interval ready, bool reduces) {
+  auto const& constants = network_.constants();
+  auto const gamma = reduces ? gamma_s_per_byte_ : constants.gamma_s_per_byte;
   Message message(static_cast<double>(bytes), static_cast<double>(segment_bytes_), ready);
-  message.start(0, gamma_s_per_byte_);
+  message.start(0, gamma);
   if (!cores_.empty()) {
-    message.share(threads_[rank], round_, 0, gamma_s_per_byte_);
-    message.share(cores_[network_.host(rank)], round_, 0, gamma_s_per_byte_ / network_.constants().host_cores);
+    message.share(threads_[rank], round_, 0, gamma);
+    message.share(cores_[network_.host(rank)], round_, 0, gamma / constants.host_cores);
   }
   return message.through();
 }

@@ -54,8 +54,8 @@ class Resources {
                          seconds(bytes, hop.beta_s_per_byte + gamma), ready.first_s);
   }
 
-  // A local copy or reduction.
-  Interval work(plan::Rank rank, std::uint64_t bytes, Interval ready);
+  // A local copy, or a reduction of what has come.
+  Interval work(plan::Rank rank, std::uint64_t bytes, Interval ready, bool reduces);
 
   // By the rank that sent most.
   [[nodiscard]] std::uint64_t most_sent_bytes() const;

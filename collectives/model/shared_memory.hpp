@@ -7,9 +7,15 @@
 namespace chorus::model {
 
 // A rank of `mesh` reads all p vectors in one pass and waits once; a rank of `allpairs` reads a p-th of each and writes
-// the sum to all of them, so it moves p / 2 times fewer bytes and waits twice. The model of links prices neither:
-// nothing is sent. Measured with 2, 4 and 8 ranks on two cores, the two cross where p^2 n is 0.5 to 2 MiB, as the
-// processor has it.
-[[nodiscard]] std::string_view shared_memory_all_reduce(std::uint32_t ranks, std::uint64_t bytes);
+// the sum to all of them, so it moves p / 2 times fewer bytes and waits twice. But lines that another core has are
+// slower to write than to read: under one last-level cache the two cross where p^2 n is 2 to 4 MiB, between two of
+// them, where a line takes five times as long, at 16 MiB and beyond. The model of links prices neither: nothing is
+// sent.
+//
+// In place `mesh` may write only when all others have read, and adds up in memory beside: it pays for what travels
+// inside of messages alone. `allpairs` writes where it has read, and is the faster for it.
+//
+// Measured with 2, 4 and 8 ranks on two cores: docs/performance.md.
+[[nodiscard]] std::string_view shared_memory_all_reduce(std::uint32_t ranks, std::uint64_t bytes, bool in_place);
 
 }  // namespace chorus::model

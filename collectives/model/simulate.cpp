@@ -207,7 +207,7 @@ class Run {
     if (changes_nothing(i)) return;
     auto ready = readiness_.of(rank, read(i));
     if (i.op == Opcode::reduce) ready = later(ready, readiness_.of(rank, written(i)));
-    land(rank, i, resources_.work(rank, volume_.bytes(written(i)), ready));
+    land(rank, i, resources_.work(rank, volume_.bytes(written(i)), ready, i.op == Opcode::reduce));
   }
 
   void land(Rank rank, Instruction const& i, Interval done) {

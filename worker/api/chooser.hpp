@@ -17,12 +17,12 @@ class Chooser {
   // The group as the coordinator described it: its table is what members choose by over links.
   explicit Chooser(::chorus::api::Group group) : group_(std::move(group)) {}
 
-  // `path`: of Group::path(). Where members share memory nothing is sent, so the coordinator's table, which prices
-  // links, does not apply: they choose by rules that are the same in every build of a release. Whoever names an
-  // algorithm gets it. What is returned is kept for calls of the same kind, and is the caller's to complete, until the
-  // next one: to make such a structure anew takes as long as a tenth of a small call over shared memory. Errors:
-  // PlanErrc, naming the algorithms that there are.
-  [[nodiscard]] Result<CallOptions*> choose(Op op, std::uint64_t bytes, std::string_view path,
+  // `path`: of Group::path(). `in_place`: what is read is overwritten. Where members share memory nothing is sent, so
+  // the coordinator's table, which prices links, does not apply: they choose by rules that are the same in every build
+  // of a release. Whoever names an algorithm gets it. What is returned is kept for calls of the same kind, and is the
+  // caller's to complete, until the next one: to make such a structure anew takes as long as a tenth of a small call
+  // over shared memory. Errors: PlanErrc, naming the algorithms that there are.
+  [[nodiscard]] Result<CallOptions*> choose(Op op, std::uint64_t bytes, std::string_view path, bool in_place,
                                             CollectiveOptions const& options);
 
  private:
@@ -40,14 +40,16 @@ class Chooser {
     Op op;
     std::uint64_t bytes;
     std::uint32_t root;
+    bool in_place;
     std::string algorithm;
     Answer answer;
   };
 
-  [[nodiscard]] Result<Answer*> find(Op op, std::uint64_t bytes, bool shares_memory, CollectiveOptions const& options);
-  [[nodiscard]] Result<Choice> decide(Op op, std::uint64_t bytes, bool shares_memory,
+  [[nodiscard]] Result<Answer*> find(Op op, std::uint64_t bytes, bool shares_memory, bool in_place,
+                                     CollectiveOptions const& options);
+  [[nodiscard]] Result<Choice> decide(Op op, std::uint64_t bytes, bool shares_memory, bool in_place,
                                       CollectiveOptions const& options) const;
-  [[nodiscard]] Result<Choice> for_shared_memory(Op op, std::uint64_t bytes, std::uint32_t root) const;
+  [[nodiscard]] Result<Choice> for_shared_memory(Op op, std::uint64_t bytes, bool in_place, std::uint32_t root) const;
 
   ::chorus::api::Group const group_;
   std::vector<Known> known_;  // the last one used first

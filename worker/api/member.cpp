@@ -130,7 +130,7 @@ Status Member::run(Op op, ConstTensorView input, TensorView output, bool in_plac
     if (auto const known = algorithms::find(options.algorithm); known.has_error()) return known.error();
   auto const timeout = meet(options);
   if (timeout.has_error()) return timeout.error();
-  auto const chosen = chooser_.choose(op, buffers->chosen_by_bytes, group_.path(), options);
+  auto const chosen = chooser_.choose(op, buffers->chosen_by_bytes, group_.path(), buffers->in_place, options);
   if (chosen.has_error()) return chosen.error();
   auto& call = **chosen;
   call.in_place = buffers->in_place;
@@ -167,14 +167,14 @@ Status Member::run(Op op, std::span<TensorView const> tensors, Options const& op
   auto const timeout = meet(options);
   if (timeout.has_error()) return timeout.error();
   auto const path = group_.path();
+  bool const in_place = true;
   // Counted as one run of all bytes, by the algorithm of the last call that it is made of.
   metrics::FinishedRun run{op};
   machinery_.ledger->begun(op);
   auto result = fused_.run(op, list, options.reduce, [&](std::uint64_t elements, Dtype dtype) -> Result<CallOptions> {
-    auto const chosen = chooser_.choose(op, elements * element_bytes(dtype), path, options);
+    auto const chosen = chooser_.choose(op, elements * element_bytes(dtype), path, in_place, options);
     if (chosen.has_error()) return chosen.error();
     auto& call = **chosen;
-    call.in_place = false;  // as the one before of this kind may not have been
     call.timeout = *timeout;
     run.algorithm = call.algorithm->name;
     run.bytes += elements * element_bytes(dtype);

@@ -12,7 +12,7 @@ namespace {
 Result<model::Choice> choose(Options const& options, Task const& task, std::uint32_t ranks, std::string algorithm) {
   std::vector<Locality> const one_host(ranks, Locality{"", "", "", "localhost"});
   if (algorithm == "auto" && may_share(options) && task.op == Op::all_reduce && !options.constants)
-    algorithm = model::shared_memory_all_reduce(ranks, task.elements * element_bytes(task.dtype));
+    algorithm = model::shared_memory_all_reduce(ranks, task.elements * element_bytes(task.dtype), options.in_place);
   return model::select(wish_of(options, task.op, std::move(algorithm)), one_host, task.elements,
                        element_bytes(task.dtype), constants_of(options));
 }

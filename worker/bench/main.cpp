@@ -47,6 +47,8 @@ std::string check(Options const& options) {
       return std::to_string(bytes) + " bytes are no whole number of " + std::string(name(options.dtype)) + " elements";
   if (options.fused != 0 && (options.ops != std::vector{Op::all_reduce} || options.algorithms.size() != 1))
     return "--fused is for all_reduce, by one --algorithm";
+  if (options.in_place && options.ops != std::vector{Op::all_reduce}) return "--in-place is for all_reduce";
+  if (options.in_place && options.device != "cpu") return "--in-place is for --device cpu";
   if (options.link == "tls" && (options.tls_certificate.empty() || options.tls_key.empty()))
     return "--link tls needs --tls-cert and --tls-key";
   if (options.device != "cpu" && options.link != "auto" && options.link != "tcp")
@@ -91,6 +93,7 @@ int run(int argc, char** argv) {
   auto const* const spin = app.add_option("--spin-us", spin_us, "how long an idle data plane polls before it blocks");
   app.add_option("--fused", options.fused, "all_reduce of so many tensors of a size: a call for each, and one for all")
       ->check(CLI::Range(2, 100000));
+  app.add_flag("--in-place", options.in_place, "all_reduce overwrites the vectors");
   app.add_flag("--link-checksum", options.has_checksums, "frames over tcp and tls carry checksums");
   app.add_flag("!--no-flight", options.records_flights, "without the flight recorder that workers have");
   app.add_option("--device", options.device,
@@ -143,7 +146,10 @@ int run(int argc, char** argv) {
   if (metrics) return run_metrics(options, arguments);
   if (reductions) return run_reductions(options);
   if (optimizers) return run_optimizers(options);
-  if (options.fused != 0) return run_fused(options, arguments);
+  if (options.fused != 0) {
+    options.in_place = true;
+    return run_fused(options, arguments);
+  }
   if (calibrate) return run_calibrate(options, arguments);
   if (regret) return run_regret(options, arguments);
   return run_measure(options, arguments);

@@ -82,6 +82,7 @@ model::Wish wish_of(Options const& options, Op op, std::string algorithm) {
   wish.root = options.root;
   wish.arity = options.arity;
   wish.shape = options.shape;
+  wish.in_place = options.in_place;
   return wish;
 }
 

@@ -36,6 +36,7 @@ struct Options {
   bool records_flights = true;         // as workers do
   std::chrono::microseconds spin{-1};  // -1: likewise
   std::uint32_t refine = 0;            // regret: so many runs teach `auto` before; 0: it takes what the model says
+  bool in_place = false;               // vectors are overwritten; of all_reduce
   std::uint32_t fused = 0;             // so many tensors of a size in one call; 0: one
   bool json = false;
   bool details = false;

@@ -110,6 +110,7 @@ class Bench {
         rank_(rank),
         ranks_(ranks),
         tensors_(std::max(options.fused, 1U)),
+        overwrites_(tensors_ > 1 || options.in_place),
         fused_(group, rank, place.arena) {
     call_.timeout = std::chrono::minutes(1);
     call_.gpu = place.gpu;
@@ -122,7 +123,7 @@ class Bench {
     std::string verb;
     order >> verb;
     if (verb == "prepare") return prepare(order);
-    if (verb == "iterate") return iterate(order, tensors_ > 1 ? &Bench::call_for_each : &Bench::call_once);
+    if (verb == "iterate") return iterate(order, overwrites_ ? &Bench::call_for_each : &Bench::call_once);
     if (verb == "iterate_counted") return iterate(order, &Bench::call_and_count);
     if (verb == "iterate_fused") return iterate(order, &Bench::call_for_all);
     return Error(std::make_error_code(std::errc::invalid_argument), "unknown order " + verb);
@@ -187,7 +188,7 @@ class Bench {
     return group_.run(task_.op, input, vectors.output(), task_.dtype, ReduceOp::sum, task_.elements, call_);
   }
 
-  // Several tensors are reduced in place, by a call for each as by one for all: the inputs were put there.
+  // In place, as several tensors are by a call for each as by one for all: the inputs were put there.
   engine::RunResult call_for_each(std::uint64_t) {
     for (std::size_t t = 0; t + 1 < vectors_.size(); ++t)
       if (auto result = call(vectors_[t], vectors_[t].output()); result.status.has_error()) return result;
@@ -220,7 +221,7 @@ class Bench {
 
   Status call(Batch& batch, Call how) {
     auto const turn = calls_++;
-    if (tensors_ > 1)
+    if (overwrites_)
       for (auto& vectors : vectors_) std::ranges::copy(vectors.input(turn), vectors.output().begin());
     start_line_.wait();
     auto const begin = Clock::now();
@@ -263,6 +264,7 @@ class Bench {
   CallOptions call_;
   Task task_;
   std::uint32_t const tensors_;
+  bool const overwrites_;  // the vectors
   std::vector<Vectors> vectors_;
   engine::FusedCalls fused_;
   std::vector<engine::FusedTensor> list_;
