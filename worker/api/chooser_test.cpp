@@ -1,0 +1,28 @@
+#include "worker/api/chooser.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace chorus;
+
+namespace {
+
+::chorus::api::Group group_of(std::size_t members) {
+  ::chorus::api::Group group;
+  group.members.resize(members);
+  return group;
+}
+
+std::string_view chosen(embedded::Chooser& chooser, std::uint64_t bytes, bool in_place) {
+  return chooser.choose(Op::all_reduce, bytes, "shm", in_place, {}).value()->algorithm->name;
+}
+
+}  // namespace
+
+TEST_CASE("over shared memory a call in place has a choice of its own, also between calls that are not") {
+  embedded::Chooser chooser(group_of(2));
+  for (int again = 0; again < 2; ++again) {
+    CHECK(chosen(chooser, 65536, true) == "allpairs");
+    CHECK(chosen(chooser, 65536, false) == "mesh");
+    CHECK(chosen(chooser, 4, true) == "mesh");
+  }
+}
