@@ -115,13 +115,11 @@ class Selection {
 
   [[nodiscard]] std::string reason(Position chosen) const {
     auto text = describe(chosen->spec, *chosen->algorithm);
-    auto const time = duration(chosen->cost.seconds);
-    if (wish_.algorithm == "auto")
-      text += ": predicted " + time + beside_next(chosen);
-    else if (auto const best = favourite(); chosen != best)
-      text += " was asked for: predicted " + time + "; auto would have chosen " + predicted(*best);
-    else
-      text += " was asked for: predicted " + time + beside_next(chosen) + "; auto would have chosen it too";
+    bool const is_auto = wish_.algorithm == "auto";
+    text += (is_auto ? ": predicted " : " was asked for: predicted ") + duration(chosen->cost.seconds);
+    auto const best = favourite();
+    if (!is_auto) text += "; auto would have chosen " + (chosen == best ? "it too" : predicted(*best));
+    if (chosen == best) text += beside_next(chosen);
     if (!simulated()) text += " (folded, as there are more than " + std::to_string(max_simulated_ranks) + " ranks)";
     return text;
   }

@@ -66,9 +66,10 @@ int run_fused(Options const& options, std::vector<std::string> const& arguments)
               << std::endl;
   auto reductions = options;
   reductions.ops = {Op::all_reduce};
+  reductions.in_place = true;
   bool right = true;
   auto const visit = [&](Ranks& ranks, Task const& task, logging::ProgressLine& progress) -> Status {
-    auto const cell = measure(options, ranks, task);
+    auto const cell = measure(reductions, ranks, task);
     if (cell.has_error()) return cell.error();
     right = cell->correct() && right;
     progress.clear();

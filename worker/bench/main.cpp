@@ -146,10 +146,7 @@ int run(int argc, char** argv) {
   if (metrics) return run_metrics(options, arguments);
   if (reductions) return run_reductions(options);
   if (optimizers) return run_optimizers(options);
-  if (options.fused != 0) {
-    options.in_place = true;
-    return run_fused(options, arguments);
-  }
+  if (options.fused != 0) return run_fused(options, arguments);
   if (calibrate) return run_calibrate(options, arguments);
   if (regret) return run_regret(options, arguments);
   return run_measure(options, arguments);

@@ -12,7 +12,6 @@ namespace chorus::bench {
 // `arguments` start this program again, as a rank. The exit code: 0, or 1 for errors and wrong results.
 [[nodiscard]] int run_measure(Options const& options, std::vector<std::string> const& arguments);
 // One call for each of many tensors, and one for all of them, in turns.
-// options.in_place is set.
 [[nodiscard]] int run_fused(Options const& options, std::vector<std::string> const& arguments);
 // A call that is counted for metrics beside one that is not, in turns.
 [[nodiscard]] int run_metrics(Options const& options, std::vector<std::string> const& arguments);
