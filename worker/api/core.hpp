@@ -11,9 +11,9 @@
 #include <thread>
 #include <vector>
 
-#include "collectives/plan/cache.hpp"
 #include "worker/api/member.hpp"
 #include "worker/api/worker.hpp"
+#include "worker/engine/plan_cache.hpp"
 #include "worker/memory/region_book.hpp"
 #include "worker/service/worker.hpp"
 
@@ -56,7 +56,7 @@ class Core : public std::enable_shared_from_this<Core> {
   bool const has_coordinator_;
   boost::asio::io_context control_{1};
   service::Worker service_;
-  plan::Cache plans_;
+  engine::PlanCache plans_;
   memory::RegionBook regions_;
   std::thread thread_;
 

@@ -25,7 +25,7 @@ namespace chorus::embedded {
 struct Machinery {
   std::shared_ptr<void const> owner;
   engine::DataPlane* plane = nullptr;
-  plan::Cache* plans = nullptr;
+  engine::PlanCache* plans = nullptr;
   memory::RegionBook* regions = nullptr;
   memory::Arena* arena = nullptr;  // null: no memory is shared
   // Tells the coordinator of a call that failed. Any thread.

@@ -114,7 +114,7 @@ class Bench {
         fused_(group, rank, place.arena) {
     call_.timeout = std::chrono::minutes(1);
     call_.gpu = place.gpu;
-    if (options.segment_bytes != 0) call_.segment_bytes = options.segment_bytes;
+    call_.segment_bytes = segment_bytes_of(options, ranks);
     if (options.window != 0) call_.window = options.window;
   }
 
@@ -308,7 +308,7 @@ int run_rank(Options const& options, plan::Rank rank, LineReader orders, LineWri
   auto const ranks = static_cast<std::uint32_t>(membership.members.size());
   if (rank >= ranks) return 1;
 
-  plan::Cache cache(64 << 20);
+  engine::PlanCache cache(64 << 20);
   memory::RegionBook regions;
   std::optional<memory::Arena> arena;
   if (may_share(options)) {

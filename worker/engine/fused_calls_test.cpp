@@ -79,7 +79,7 @@ class Tensors {
 
 int wrong_results(bool shares_memory) {
   TcpFleet fleet(ranks, {}, shares_memory ? make_arenas(ranks) : Arenas());
-  plan::Cache cache(1 << 20);
+  engine::PlanCache cache(1 << 20);
   std::atomic<int> wrong{0};
   std::vector<std::thread> threads;
   for (plan::Rank rank = 0; rank < ranks; ++rank)
@@ -119,7 +119,7 @@ int wrong_results(bool shares_memory) {
 // A member has the other one's list, and a tensor more.
 int refusals_of_a_longer_list() {
   TcpFleet fleet(2, {});
-  plan::Cache cache(1 << 20);
+  engine::PlanCache cache(1 << 20);
   std::atomic<int> refused{0};
   std::vector<std::thread> threads;
   for (plan::Rank rank = 0; rank < 2; ++rank)
@@ -142,7 +142,7 @@ int refusals_of_a_longer_list() {
 
 int wrong_results_of_a_tensor_listed_twice() {
   TcpFleet fleet(2, {}, make_arenas(2));
-  plan::Cache cache(1 << 20);
+  engine::PlanCache cache(1 << 20);
   std::atomic<int> wrong{0};
   std::vector<std::thread> threads;
   for (plan::Rank rank = 0; rank < 2; ++rank)

@@ -89,7 +89,7 @@ std::chrono::milliseconds time_left(std::chrono::steady_clock::time_point deadli
   return std::max(std::chrono::duration_cast<std::chrono::milliseconds>(left), std::chrono::milliseconds(1));
 }
 
-Group::Group(GroupMembership membership, engine::DataPlane& plane, plan::Cache& cache, GroupMemory memory)
+Group::Group(GroupMembership membership, engine::DataPlane& plane, engine::PlanCache& cache, GroupMemory memory)
     : membership_(std::move(membership)), plane_(plane), cache_(cache), memory_(memory) {}
 
 Group::~Group() = default;

@@ -14,9 +14,9 @@
 
 #include "collectives/core/result.hpp"
 #include "collectives/plan/algorithm.hpp"
-#include "collectives/plan/cache.hpp"
 #include "worker/engine/data_plane.hpp"
 #include "worker/engine/interruption.hpp"
+#include "worker/engine/plan_cache.hpp"
 #include "worker/memory/arena.hpp"
 #include "worker/memory/region_book.hpp"
 
@@ -75,7 +75,7 @@ struct GroupMemory {
 class Group {
  public:
   // The plane, the cache, and what `memory` points to outlive the group.
-  Group(GroupMembership membership, engine::DataPlane& plane, plan::Cache& cache, GroupMemory memory = {});
+  Group(GroupMembership membership, engine::DataPlane& plane, engine::PlanCache& cache, GroupMemory memory = {});
   ~Group();
   Group(Group const&) = delete;
   Group& operator=(Group const&) = delete;
@@ -142,7 +142,7 @@ class Group {
 
   GroupMembership const membership_;
   engine::DataPlane& plane_;
-  plan::Cache& cache_;
+  engine::PlanCache& cache_;
   std::mutex calling_;  // held for a whole call
   std::uint64_t sequence_ = 0;
   std::optional<Error> broken_;

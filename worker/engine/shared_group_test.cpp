@@ -116,7 +116,7 @@ struct Meeting {
                                    GroupMemory{&algorithms::direct, arena, &regions});
   }
   TcpFleet fleet;
-  plan::Cache cache{1 << 20};
+  engine::PlanCache cache{1 << 20};
   memory::RegionBook regions;
 };
 

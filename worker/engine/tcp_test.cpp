@@ -193,7 +193,7 @@ TEST_CASE("a reduction of pieces that are worth a look at the clock is timed, on
 
 TEST_CASE("members of a group reduce by calling, and a disagreement breaks the group") {
   TcpFleet fleet(3, {});
-  plan::Cache cache(1 << 20);
+  engine::PlanCache cache(1 << 20);
   std::vector<std::thread> callers;
   std::atomic<int> right{0}, told{0}, broken{0};
   for (plan::Rank rank = 0; rank < 3; ++rank)
@@ -226,7 +226,7 @@ TEST_CASE("two members that call the same again and again get it each time, and 
     DataPlaneOptions planes;
     planes.checksums = checksums;
     TcpFleet fleet(2, planes);
-    plan::Cache cache(1 << 20);
+    engine::PlanCache cache(1 << 20);
     std::vector<std::thread> callers;
     std::atomic<int> right{0}, told{0};
     for (plan::Rank rank = 0; rank < 2; ++rank)
@@ -254,7 +254,7 @@ TEST_CASE("two members that call the same again and again get it each time, and 
 
 TEST_CASE("callers of several groups on one plane are all served, whoever of them does the plane's work") {
   TcpFleet fleet(2, {});
-  plan::Cache cache(1 << 20);
+  engine::PlanCache cache(1 << 20);
   std::vector<std::thread> callers;
   std::atomic<int> right{0};
   for (plan::Rank rank = 0; rank < 2; ++rank)

@@ -63,7 +63,7 @@ class Book {
   boost::asio::io_context control{1};
   tensors::Pool pool{1 << 20, 1 << 20};
   tensors::Store store;
-  plan::Cache plans{1 << 20};
+  engine::PlanCache plans{1 << 20};
   Helper helper{control.get_executor()};
   metrics::WorkerMetrics metrics{metrics::this_build(), 0};
   engine::FlightRecorder flights;

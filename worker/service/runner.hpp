@@ -9,11 +9,11 @@
 #include <optional>
 #include <string>
 
-#include "collectives/plan/cache.hpp"
 #include "metrics/worker_metrics.hpp"
 #include "worker/devices/nccl/nccl_teams.hpp"
 #include "worker/engine/data_plane.hpp"
 #include "worker/engine/flight_recorder.hpp"
+#include "worker/engine/plan_cache.hpp"
 #include "worker/service/held_result.hpp"
 #include "worker/service/helper.hpp"
 #include "worker/service/run_order.hpp"
@@ -50,7 +50,7 @@ class Runner {
   struct Parts {
     boost::asio::any_io_executor control;
     engine::DataPlane& plane;
-    plan::Cache& plans;
+    engine::PlanCache& plans;
     tensors::Store& store;
     tensors::Pool& pool;
     Helper& helper;

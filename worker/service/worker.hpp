@@ -7,7 +7,6 @@
 #include <string>
 
 #include "collectives/core/result.hpp"
-#include "collectives/plan/cache.hpp"
 #include "http/client.hpp"
 #include "http/loop_lag.hpp"
 #include "http/server.hpp"
@@ -15,6 +14,7 @@
 #include "worker/devices/cuda/gpus.hpp"
 #include "worker/devices/nccl/nccl_teams.hpp"
 #include "worker/engine/data_plane.hpp"
+#include "worker/engine/plan_cache.hpp"
 #include "worker/service/agent.hpp"
 #include "worker/service/client_memory.hpp"
 #include "worker/service/flight_routes.hpp"
@@ -110,7 +110,7 @@ class Worker {
   tensors::Pool pool_;
   tensors::Store store_;
   ClientMemory clients_;
-  plan::Cache plans_;
+  engine::PlanCache plans_;
   Helper helper_;
   engine::FlightRecorder flights_;
   http::Client client_;

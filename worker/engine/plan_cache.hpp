@@ -10,26 +10,27 @@
 
 #include "collectives/plan/program.hpp"
 
-namespace chorus::plan {
+namespace chorus::engine {
 
-class Cache {
+class PlanCache {
  public:
-  explicit Cache(std::size_t limit_bytes) : limit_bytes_(limit_bytes) {}
-  Cache(Cache const&) = delete;
-  Cache& operator=(Cache const&) = delete;
+  explicit PlanCache(std::size_t limit_bytes) : limit_bytes_(limit_bytes) {}
+  PlanCache(PlanCache const&) = delete;
+  PlanCache& operator=(PlanCache const&) = delete;
 
   // Builds on a miss, outside the lock: a large program holds nobody up, and two threads that miss at once may both
   // build, but share the first one's. A program larger than the limit is returned and not kept. Programs live on as
   // long as someone holds them, also after they left the cache. Errors are those of build(), and are not kept.
-  [[nodiscard]] Result<std::shared_ptr<Program const>> get(Algorithm const& algorithm, Spec const& spec, Rank rank);
+  [[nodiscard]] Result<std::shared_ptr<plan::Program const>> get(plan::Algorithm const& algorithm,
+                                                                 plan::Spec const& spec, plan::Rank rank);
 
   // Program::memory_bytes() of all that is kept; never more than the limit.
   [[nodiscard]] std::size_t size_bytes() const;
 
  private:
-  using Key = std::pair<Spec, Rank>;
+  using Key = std::pair<plan::Spec, plan::Rank>;
   struct Entry {
-    std::shared_ptr<Program const> program;
+    std::shared_ptr<plan::Program const> program;
     std::list<Key>::iterator position;
   };
   std::size_t const limit_bytes_;
@@ -39,4 +40,4 @@ class Cache {
   std::map<Key, Entry> entries_;
 };
 
-}  // namespace chorus::plan
+}  // namespace chorus::engine

@@ -1,14 +1,17 @@
-#include "collectives/plan/cache.hpp"
+#include "worker/engine/plan_cache.hpp"
 
 #include <doctest/doctest.h>
 
+#include <array>
 #include <thread>
+#include <vector>
 
 #include "collectives/core/errc.hpp"
 #include "collectives/plan/toy_for_tests.hpp"
 
 using namespace chorus;
 using namespace chorus::plan;
+using engine::PlanCache;
 
 namespace {
 
@@ -17,7 +20,7 @@ std::size_t bytes_of(Spec const& spec) { return build(toy, spec, 0).value().memo
 }  // namespace
 
 TEST_CASE("the second request gets the first one's program") {
-  Cache cache(1 << 20);
+  PlanCache cache(1 << 20);
   auto const first = cache.get(toy, toy_spec(5), 1).value();
   CHECK(cache.get(toy, toy_spec(5), 1).value() == first);
   CHECK(cache.get(toy, toy_spec(5), 2).value() != first);
@@ -27,7 +30,7 @@ TEST_CASE("the second request gets the first one's program") {
 
 TEST_CASE("a full cache lets the least recently used program go, and nobody's program dies under him") {
   auto const a = toy_spec(10, 0), b = toy_spec(10, 1), c = toy_spec(10, 2);
-  Cache cache(2 * bytes_of(a));
+  PlanCache cache(2 * bytes_of(a));
   auto const program_a = cache.get(toy, a, 0).value();
   auto const program_b = cache.get(toy, b, 0).value();
   CHECK(cache.get(toy, a, 0).value() == program_a);  // b is the oldest now
@@ -40,7 +43,7 @@ TEST_CASE("a full cache lets the least recently used program go, and nobody's pr
 
 TEST_CASE("one large program displaces several small ones, and one too large displaces nothing") {
   auto const large = toy_spec(100), too_large = toy_spec(10'000);
-  Cache cache(bytes_of(large));
+  PlanCache cache(bytes_of(large));
   for (Rank root = 0; root < 3; ++root) CHECK(cache.get(toy, toy_spec(3, root), 0).has_value());
   CHECK(cache.get(toy, large, 0).has_value());
   CHECK(cache.size_bytes() == bytes_of(large));
@@ -50,7 +53,7 @@ TEST_CASE("one large program displaces several small ones, and one too large dis
 }
 
 TEST_CASE("errors are handed on and not kept") {
-  Cache cache(1 << 20);
+  PlanCache cache(1 << 20);
   CHECK(cache.get(toy, toy_spec(3), 9).error().code == PlanErrc::rank_out_of_range);
   CHECK(cache.get(toy, {.algorithm = "ring", .ranks = 4}, 0).has_error());
   CHECK(cache.size_bytes() == 0);
@@ -58,7 +61,7 @@ TEST_CASE("errors are handed on and not kept") {
 
 TEST_CASE("threads that ask for more than fits get the right programs, and the limit holds") {
   auto const limit_bytes = 6 * bytes_of(toy_spec(16));
-  Cache cache(limit_bytes);
+  PlanCache cache(limit_bytes);
   auto const ask = [&](std::uint32_t seed, bool& right) {
     for (std::uint32_t i = 0; i < 2000; ++i) {
       seed = seed * 1664525 + 1013904223;

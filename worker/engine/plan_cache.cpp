@@ -1,8 +1,10 @@
-#include "collectives/plan/cache.hpp"
+#include "worker/engine/plan_cache.hpp"
 
-namespace chorus::plan {
+namespace chorus::engine {
 
-Result<std::shared_ptr<Program const>> Cache::get(Algorithm const& algorithm, Spec const& spec, Rank rank) {
+using plan::Algorithm, plan::Program, plan::Rank, plan::Spec;
+
+Result<std::shared_ptr<Program const>> PlanCache::get(Algorithm const& algorithm, Spec const& spec, Rank rank) {
   auto const key = Key(spec, rank);
   auto const find = [&]() -> std::shared_ptr<Program const> {
     auto const at = entries_.find(key);
@@ -15,7 +17,7 @@ Result<std::shared_ptr<Program const>> Cache::get(Algorithm const& algorithm, Sp
     if (auto program = find()) return program;
   }
 
-  auto built = build(algorithm, spec, rank);
+  auto built = plan::build(algorithm, spec, rank);
   if (built.has_error()) return built.error();
   auto const program = std::make_shared<Program const>(std::move(built).value());
   auto const program_bytes = program->memory_bytes();
@@ -35,9 +37,9 @@ Result<std::shared_ptr<Program const>> Cache::get(Algorithm const& algorithm, Sp
   return program;
 }
 
-std::size_t Cache::size_bytes() const {
+std::size_t PlanCache::size_bytes() const {
   std::lock_guard const lock(mutex_);
   return size_bytes_;
 }
 
-}  // namespace chorus::plan
+}  // namespace chorus::engine
