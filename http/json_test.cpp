@@ -187,7 +187,8 @@ TEST_CASE("required fields are demanded, the others keep their defaults") {
   auto const request = decode<api::CollectiveRequest>(R"({"group":"g","tensor":"t"})").value();
   CHECK(request.op == "all_reduce");
   CHECK(request.timeout_ms == std::nullopt);
-  CHECK(request.schedule.segment_bytes == 262144);
+  CHECK(request.schedule.segment_bytes == std::nullopt);
+  CHECK(request.schedule.window == 4);
   CHECK(request.root == std::nullopt);
 }
 

@@ -14,6 +14,10 @@
 
 namespace chorus::model {
 
+// Where ranks take turns on their cores nothing overlaps that a long segment would keep from it, and each is a turn.
+// So long are they there, in segments as they are otherwise; docs/performance.md has what that was chosen by.
+inline constexpr std::uint64_t crowded_segments = 4;
+
 // What a message between two ranks costs, and of its latency what keeps each end from its next message.
 struct Hop {
   double alpha_s, beta_s_per_byte, overhead_s;
@@ -72,6 +76,11 @@ class Network {
   // Whether a host has more ranks than cores.
   [[nodiscard]] bool is_crowded() const {
     return constants_.host_cores > 0 && largest_group(Level::host) > constants_.host_cores;
+  }
+
+  // Into which schedules cut chunks here, unless somebody says otherwise: longer ones where each wakes its receiver.
+  [[nodiscard]] std::uint64_t segment_bytes() const {
+    return constants_.segment_bytes * (wake_s_ > 0 ? crowded_segments : 1);
   }
 
   // Of what is reduced as it comes, where each rank has a vector of so many bytes: the mean of what lies in caches and

@@ -41,6 +41,21 @@ TEST_CASE("ranks that take turns on a core take each other's caches") {
   CHECK(gamma_of("hosts:1x3", constants, 1000) == 0.5e-9);
 }
 
+TEST_CASE("segments are longer where each would wake its receiver") {
+  auto constants = round_numbers();
+  constants.segment_bytes = 1000;
+  constants.host_cores = 2;
+  auto const segment_of = [&](std::string const& topology) {
+    auto const localities = places(topology);
+    return Network(localities, constants).segment_bytes();
+  };
+  CHECK(segment_of("hosts:1x3") == 1000);  // nobody is woken
+  constants.wake_s = 1e-6;
+  CHECK(segment_of("hosts:1x2") == 1000);
+  CHECK(segment_of("hosts:4x2") == 1000);
+  CHECK(segment_of("hosts:1x3") == 4000);
+}
+
 TEST_CASE("whether messages are followed or folded, they are reduced where the vector lies") {
   auto const localities = places("hosts:1x4");
   Network const network(localities, with_caches());

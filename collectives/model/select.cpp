@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <optional>
 #include <tuple>
 
 #include "collectives/algorithms/catalogue.hpp"
 #include "collectives/core/errc.hpp"
 #include "collectives/model/fold.hpp"
+#include "collectives/model/partners.hpp"
 #include "collectives/model/simulate.hpp"
 
 namespace chorus::model {
@@ -82,13 +84,33 @@ class Selection {
   }
 
   [[nodiscard]] Position favourite() const {
-    bool const on_own_cores = network_.largest_group(Level::host) == network_.ranks() && !network_.is_crowded();
-    if (considered_.empty() || !on_own_cores) return considered_.begin();
-    auto const limit_s = considered_.front().cost.seconds * (1 + too_close_to_tell);
-    auto const end =
-        std::ranges::find_if(considered_, [&](auto const& candidate) { return candidate.cost.seconds > limit_s; });
-    return std::min_element(considered_.begin(), end,
+    bool const is_one_host = network_.largest_group(Level::host) == network_.ranks();
+    if (considered_.empty() || !is_one_host) return considered_.begin();
+    if (takes_turns()) return least_at_a_time(end_within(too_crowded_to_tell));
+    if (network_.is_crowded()) return considered_.begin();
+    return std::min_element(considered_.begin(), end_within(too_close_to_tell),
                             [](auto const& a, auto const& b) { return a.cost.rounds < b.cost.rounds; });
+  }
+
+  [[nodiscard]] Position least_at_a_time(Position end) const {
+    using Load = std::tuple<std::uint64_t, std::uint32_t, std::uint32_t>;
+    auto least = considered_.begin();
+    std::optional<Load> least_load;
+    for (auto it = considered_.begin(); it != end; ++it) {
+      if (least_load && it->cost.bytes_per_rank > std::get<0>(*least_load)) continue;
+      Load const load{it->cost.bytes_per_rank, partners(*it->algorithm, it->spec), ~it->cost.rounds};
+      if (!least_load || load < *least_load) least = it, least_load = load;
+    }
+    return least;
+  }
+
+  [[nodiscard]] bool takes_turns() const {
+    return wish_.op == Op::all_reduce && network_.wake_s() > 0 && elements_ * element_bytes_ > network_.segment_bytes();
+  }
+
+  [[nodiscard]] Position end_within(double part) const {
+    auto const limit_s = considered_.front().cost.seconds * (1 + part);
+    return std::ranges::find_if(considered_, [&](auto const& candidate) { return candidate.cost.seconds > limit_s; });
   }
 
   [[nodiscard]] bool simulated() const { return network_.ranks() <= max_simulated_ranks; }
@@ -107,10 +129,11 @@ class Selection {
     if (considered_.size() == 1) return {};
     auto const cheapest = considered_.begin();
     if (favourite == cheapest) return ", next best " + predicted(*std::next(cheapest));
-    auto const in_rounds = [](Considered const& it) {
+    auto const by_what = [this](Considered const& it) {
+      if (takes_turns()) return " with " + std::to_string(it.cost.bytes_per_rank) + " bytes from the busiest rank";
       return " in " + std::to_string(it.cost.rounds) + (it.cost.rounds == 1 ? " round" : " rounds");
     };
-    return in_rounds(*favourite) + "; " + predicted(*cheapest) + in_rounds(*cheapest) + " is too close to tell";
+    return by_what(*favourite) + "; " + predicted(*cheapest) + by_what(*cheapest) + " is too close to tell";
   }
 
   [[nodiscard]] std::string reason(Position chosen) const {

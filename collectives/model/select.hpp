@@ -33,12 +33,21 @@ struct Choice {
 // once, also between bare sockets (docs/performance.md).
 inline constexpr double too_close_to_tell = 0.03;
 
+// Ranks of one host that take turns on its cores, and an all_reduce of more than a segment: of plans within this part,
+// whose sums of processor time differ by no more, the one whose busiest rank sends least is taken, of these the one
+// with fewest partners of a rank, and then with most rounds. The model has the cores as one pool, in which it does not
+// matter who does the work and how much is under way at a time; but a rank waits for its turn and for memory. So a ring
+// takes 0.83 to 1.02 times a tree; of other operations now this, now that plan is faster (docs/performance.md).
+inline constexpr double too_crowded_to_tell = 0.1;
+
 // localities in rank order. Costs every candidate of every fitting algorithm (candidates.hpp), takes the cheapest, of
 // equals the first in the catalogue; see above. An algorithm asked for by name is taken at any cost, and the others are
 // costed to tell.
 //
 // Reasons: "ring: predicted 1.90 ms, next best tree arity 2 root 0: 3.10 ms";
 // "mesh: predicted 290 us in 1 round; double_tree: 288 us in 2 rounds is too close to tell";
+// "ring: predicted 19.4 ms with 14680064 bytes from the busiest rank; tree arity 2 root 0: 18.5 ms with 25165824 bytes
+// from the busiest rank is too close to tell";
 // "tree arity 2 root 0 was asked for: predicted 3.10 ms; auto would have chosen ring: 1.90 ms".
 //
 // Errors: PlanErrc, saying what would be possible: for no ranks, a root out of range, an unknown algorithm, one that

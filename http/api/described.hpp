@@ -52,7 +52,8 @@ BOOST_DESCRIBE_STRUCT(Selection, (), (op, max_bytes, algorithm, root, arity, alg
 BOOST_DESCRIBE_STRUCT(Stretch, (), (arrival_order, assigned))
 BOOST_DESCRIBE_STRUCT(GroupRequest, (), (workers, size, on_failure, min_ranks, order))
 BOOST_DESCRIBE_STRUCT(SlowMember, (), (rank, worker, late_seconds, share))
-BOOST_DESCRIBE_STRUCT(Group, (), (name, epoch, state, members, lost, requested, order, stretch, selection, slow))
+BOOST_DESCRIBE_STRUCT(Group, (),
+                      (name, epoch, state, members, lost, requested, order, stretch, selection, segment_bytes, slow))
 BOOST_DESCRIBE_STRUCT(CollectiveRequest, (),
                       (group, op, tensor, output, reduce, counts, local_algorithm, algorithm, root, arity,
                        algorithm_shape, epoch, timeout_ms, in_place, on_failure, reproducible, schedule))

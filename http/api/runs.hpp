@@ -16,9 +16,11 @@
 namespace chorus::api {
 
 struct Schedule {
-  std::uint64_t segment_bytes = 262144;  // 4096..64 MiB: the pipelining unit
-  std::uint32_t window = 4;              // segments queued per link before the next is handed over, 1..64
+  // 4096..64 MiB: the pipelining unit. None: the group's.
+  std::optional<std::uint64_t> segment_bytes;
+  std::uint32_t window = 4;  // segments queued per link before the next is handed over, 1..64
 };
+inline constexpr std::uint64_t default_segment_bytes = 262144;
 
 struct Peer {
   std::uint32_t rank = 0;

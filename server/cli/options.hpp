@@ -27,7 +27,8 @@ CLI::Option* add_parsed(CLI::App& app, std::string const& name, Target& target, 
   return app.add_option_function<std::string>(name, store, help);
 }
 
-inline CLI::Option* add_bytes(CLI::App& app, std::string const& name, std::uint64_t& target, std::string const& help) {
+template <class Bytes>  // std::uint64_t, or optional
+CLI::Option* add_bytes(CLI::App& app, std::string const& name, Bytes& target, std::string const& help) {
   return add_parsed(app, name, target, parse_bytes, help)->type_name("SIZE");
 }
 

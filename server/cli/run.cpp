@@ -181,7 +181,7 @@ void add_run(CLI::App& root, Commands& commands) {
   command.add_flag("--reproducible", request.reproducible, "the same bits from every algorithm, size and placement");
   command.add_flag("--in-place", request.in_place, "write over the tensor while it runs: less memory, no way back");
   add_bytes(command, "--segment-bytes", request.schedule.segment_bytes, "the pipelining unit, 4K to 64M")
-      ->default_str("256K");
+      ->default_str("as the group has it");
   add_duration(command, "--wait", options->wait, "wait this long for the end, at most 10m; 0s only launches")
       ->default_str("the timeout and 5s, or 10m");
   command.add_option("--id", options->id, "launch under this id: typing it again shows it and launches nothing")

@@ -77,6 +77,7 @@ Result<Arrangement> arrange(Standing const& as_listed, model::Constants const& c
   arrangement.roles.resize(as_listed.localities.size());
   auto const place = place_of(in_order(as_listed, arrangement.order), constants);
   auto const network = place.network();
+  arrangement.segment_bytes = network.segment_bytes();
   auto selection = selection_table(network);
   if (selection.has_error()) return selection.error();
   arrangement.selection = std::move(selection.value());

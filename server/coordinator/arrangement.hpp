@@ -14,6 +14,7 @@ struct Arrangement {
   api::Stretch stretch;
   std::vector<std::vector<api::RoleInAlgorithm>> roles;  // by rank, one per algorithm
   std::vector<api::Selection> selection;
+  std::uint64_t segment_bytes = 0;  // as the network wants them
 };
 
 // What pairs measured scatters: a ring has to be faster than the one by locality by more than this share of it.

@@ -171,6 +171,7 @@ api::Group make_group(std::string name, std::uint32_t epoch, api::GroupRequest r
   group.order = is_measured(group.requested) ? "measured" : "locality";
   group.stretch = arrangement.stretch;
   group.selection = arrangement.selection;
+  group.segment_bytes = arrangement.segment_bytes;
   return group;
 }
 

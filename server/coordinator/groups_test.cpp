@@ -111,6 +111,20 @@ TEST_CASE("a size takes the ready workers that stand closest together") {
   CHECK(many.errors.front().pointer == "/size");
 }
 
+TEST_CASE("a group says how its members cut what they send: longer where more stand on a host than it has cores") {
+  std::vector<Locality> const one_host(9, Locality{"", "", "", "h"});
+  auto const segment_bytes = [&](std::size_t members) {
+    std::vector<Locality> const places(one_host.begin(), one_host.begin() + static_cast<std::ptrdiff_t>(members));
+    return arrange({places}, model::Constants::defaults()).value().segment_bytes;
+  };
+  CHECK(segment_bytes(8) == 262144);
+  CHECK(segment_bytes(9) == 1048576);
+
+  auto const membership = members({{"a", "r"}, {"b", "r"}});
+  Groups groups;
+  CHECK(group_of(groups, "g", membership, sized(2)).segment_bytes == 262144);
+}
+
 TEST_CASE("exactly one of workers and size") {
   auto const membership = members({{"a", "r"}});
   CHECK(refused({}, membership).code == ProblemCode::invalid_field);

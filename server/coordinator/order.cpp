@@ -28,9 +28,9 @@ std::string names_of(Values const& values) {
 }
 
 std::optional<http::Problem> check_schedule(api::Schedule const& schedule) {
-  if (schedule.segment_bytes < least_segment_bytes || schedule.segment_bytes > most_segment_bytes)
-    return invalid_field("/schedule/segment_bytes",
-                         std::to_string(schedule.segment_bytes) + "; expected 4096 to 67108864");
+  if (auto const segment = schedule.segment_bytes;
+      segment && (*segment < least_segment_bytes || *segment > most_segment_bytes))
+    return invalid_field("/schedule/segment_bytes", std::to_string(*segment) + "; expected 4096 to 67108864");
   if (schedule.window < 1 || schedule.window > most_window)
     return invalid_field("/schedule/window", std::to_string(schedule.window) + "; expected 1 to 64");
   return std::nullopt;

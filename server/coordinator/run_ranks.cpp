@@ -57,6 +57,8 @@ api::RunRequest RunRanks::request(std::uint32_t rank, api::Group const& group, a
   request.reduce = collective.request.reduce;
   request.in_place = collective.request.in_place;
   request.schedule = collective.request.schedule;
+  if (!request.schedule.segment_bytes)
+    request.schedule.segment_bytes = group.segment_bytes.value_or(api::default_segment_bytes);
   request.timeout_ms = timeout_ms;
   return request;
 }

@@ -86,3 +86,23 @@ TEST_CASE("ranks in a worker's problem are told as those of the group, in order"
   CHECK(RunRanks(group, wish_for(Op::all_reduce, false)).in_group_ranks(problem).ranks ==
         std::vector<std::uint32_t>{0, 2});
 }
+
+TEST_CASE("segments are as the collective says, else as the group has them, else as they always were") {
+  auto group = group_of({"a"});
+  auto const segment_bytes = [&](std::optional<std::uint64_t> asked) {
+    api::Collective collective;
+    collective.request.schedule.segment_bytes = asked;
+    Admitted admitted;
+    admitted.versions = {2};
+    admitted.parts.resize(1);
+    admitted.tensors = {0};
+    admitted.devices.resize(1);
+    return RunRanks(group, wish_for(Op::all_reduce, false))
+        .request(0, group, collective, admitted, "token", 1000)
+        .schedule.segment_bytes;
+  };
+  CHECK(segment_bytes(std::nullopt) == 262144);  // groups of older journals say nothing
+  group.segment_bytes = 1048576;
+  CHECK(segment_bytes(std::nullopt) == 1048576);
+  CHECK(segment_bytes(65536) == 65536);
+}

@@ -35,6 +35,7 @@ Result<CallOptions*> Chooser::choose(Op op, std::uint64_t bytes, std::string_vie
   assign(call.counts, options.counts);
   assign(call.receive_counts, options.receive_counts);
   call.timeout = options.timeout;
+  if (group_.segment_bytes) call.segment_bytes = *group_.segment_bytes;
   return &call;
 }
 

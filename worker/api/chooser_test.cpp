@@ -26,3 +26,14 @@ TEST_CASE("over shared memory a call in place has a choice of its own, also betw
     CHECK(chosen(chooser, 4, true) == "mesh");
   }
 }
+
+TEST_CASE("calls are cut as the group says, if it does") {
+  auto const segment_bytes = [](::chorus::api::Group group) {
+    embedded::Chooser chooser(std::move(group));
+    return chooser.choose(Op::all_reduce, 4, "shm", false, {}).value()->segment_bytes;
+  };
+  auto group = group_of(2);
+  CHECK(segment_bytes(group) == CallOptions{}.segment_bytes);
+  group.segment_bytes = 1048576;
+  CHECK(segment_bytes(group) == 1048576);
+}

@@ -4,6 +4,8 @@
 #include <charconv>
 #include <thread>
 
+#include "collectives/model/network.hpp"
+
 namespace chorus::bench {
 namespace {
 
@@ -73,6 +75,14 @@ model::Constants constants_of(Options const& options) {
   auto constants = may_share(options) ? model::Constants::shared_memory() : model::Constants::defaults();
   constants.host_cores = std::max(1U, std::thread::hardware_concurrency());
   return constants;
+}
+
+std::uint64_t segment_bytes_of(Options const& options, std::uint32_t ranks) {
+  if (options.segment_bytes != 0) return options.segment_bytes;
+  auto const constants = constants_of(options);
+  bool const in_host_memory = options.device == "cpu";
+  std::vector<Locality> const one_host(ranks);
+  return in_host_memory ? model::Network(one_host, constants).segment_bytes() : constants.segment_bytes;
 }
 
 model::Wish wish_of(Options const& options, Op op, std::string algorithm) {

@@ -30,8 +30,8 @@ struct Options {
   double seconds = 1;                         // about, per size and algorithm
   std::uint32_t iterations_max = 10000;
   std::uint32_t warmup = 5;
-  std::uint64_t segment_bytes = 0;     // 0: the data plane's default
-  std::uint32_t window = 0;            // likewise
+  std::uint64_t segment_bytes = 0;     // 0: the model's, see segment_bytes_of()
+  std::uint32_t window = 0;            // 0: the data plane's default
   std::uint64_t eager_bytes = 0;       // likewise
   bool records_flights = true;         // as workers do
   std::chrono::microseconds spin{-1};  // -1: likewise
@@ -61,6 +61,9 @@ struct Options {
 
 // What `auto` chooses by.
 [[nodiscard]] model::Constants constants_of(Options const& options);
+
+// Into which so many ranks of this machine cut what they send.
+[[nodiscard]] std::uint64_t segment_bytes_of(Options const& options, std::uint32_t ranks);
 
 // What is left open is chosen.
 [[nodiscard]] model::Wish wish_of(Options const& options, Op op, std::string algorithm);

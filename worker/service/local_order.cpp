@@ -6,7 +6,7 @@
 #include "collectives/algorithms/catalogue.hpp"
 #include "collectives/core/op.hpp"
 #include "worker/engine/run_identity.hpp"
-#include "worker/service/fused_level.hpp"
+#include "worker/service/fused_list.hpp"
 #include "worker/service/local_level.hpp"
 #include "worker/service/local_shape.hpp"
 #include "worker/service/problems.hpp"
@@ -91,7 +91,8 @@ std::optional<Problem> check_contributions(Op op, ReduceOp reduce, api::LocalCal
 // What this member has under the name.
 struct Found {
   LocalTensor tensor;
-  std::uint32_t parts = 0;  // name/0 and so on; 0: it is one tensor
+  std::uint32_t parts = 0;                          // name/0 and so on; 0: it is one tensor
+  std::shared_ptr<FusedList const> list = nullptr;  // that it is the first portion of
 };
 
 LocalTensor described(tensors::Tensor const& tensor) {
@@ -158,15 +159,22 @@ Checked<Found> find(tensors::Store const& store, Op op, plan::Rank rank, api::Lo
   return found;
 }
 
-// All of the list as one vector. FusedLevel::make says what is wrong with them.
+// Its first portion, as one vector.
 Checked<Found> find_fused(tensors::Store const& store, plan::Rank rank, api::LocalCall const& call) {
-  RunOrder list;
-  list.rank = rank;
-  list.fused = call.tensors;
-  auto const level = FusedLevel::make(list, store);
-  if (!level) return level.error();
-  auto const elements = (*level)->elements();
-  return Found{{"", (*level)->dtype(), {elements}, elements, (*level)->version()}, 0};
+  auto list = FusedList::make(call.tensors, rank, store);
+  if (!list) return list.error();
+  auto const elements = (*list)->portions().front().elements();
+  return Found{{"", (*list)->dtype(), {elements}, elements, (*list)->version(0)}, 0, *list};
+}
+
+plan::Spec spec_of(Op op, std::uint32_t ranks, api::Selection const& selection, api::LocalCall const& call) {
+  return {op,
+          selection.algorithm,
+          ranks,
+          is_rooted(op) ? call.root : selection.root,
+          selection.arity,
+          call.in_place && op != Op::barrier,
+          selection.algorithm_shape};
 }
 
 }  // namespace
@@ -211,19 +219,13 @@ Checked<RunOrder> to_order(Assignment const& assignment, std::uint64_t sequence,
   order.group = assignment.group.name;
   order.epoch = assignment.group.epoch;
   order.token = assignment.token;
-  order.spec = {op,
-                selection->algorithm,
-                ranks,
-                is_rooted(op) ? call.root : selection->root,
-                selection->arity,
-                call.in_place && op != Op::barrier,
-                selection->algorithm_shape};
+  order.spec = spec_of(op, ranks, *selection, call);
   order.sizes = std::move(local->sizes);
   if (is_one) order.result = std::move(local->result);
   order.rank = assignment.rank;
   order.members = assignment.members;
   order.tensor = call.tensor;
-  order.fused = call.tensors;
+  order.fused = std::move(found.list);
   order.parts = found.parts;
   bool const is_named = call.local_algorithm != "auto";
   if (is_named) order.local_algorithm = call.local_algorithm;
@@ -234,7 +236,23 @@ Checked<RunOrder> to_order(Assignment const& assignment, std::uint64_t sequence,
   if (op != Op::barrier) order.admitted = Admitted{found.tensor.version, found.tensor.dtype};
   order.reduce = *reduce;
   order.schedule = call.schedule;
+  if (!order.schedule.segment_bytes) order.schedule.segment_bytes = assignment.group.segment_bytes;
   order.deadline = deadline;
+  return order;
+}
+
+Checked<RunOrder> portion_of(RunOrder const& first, std::size_t portion, Assignment const& assignment,
+                             api::LocalCall const& call) {
+  auto const& list = *first.fused;
+  auto const& vector = list.portions()[portion];
+  auto const selection = select(assignment.group, name(first.spec.op), vector.bytes, call.algorithm);
+  if (!selection) return selection.error();
+  auto order = first;
+  order.portion = portion;
+  order.run = engine::portion_run_number(first.run, portion);
+  order.spec = spec_of(first.spec.op, first.spec.ranks, *selection, call);
+  order.sizes = {vector.elements(), {}, {}};
+  order.admitted = Admitted{list.version(portion), list.dtype()};
   return order;
 }
 

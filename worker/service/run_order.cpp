@@ -64,9 +64,9 @@ Checked<std::chrono::milliseconds> check_timeout(std::uint64_t timeout_ms) {
 
 std::optional<http::Problem> check_schedule(api::Schedule const& schedule) {
   constexpr std::uint64_t min_segment = 4096, max_segment = 64 << 20;
-  if (schedule.segment_bytes < min_segment || schedule.segment_bytes > max_segment)
-    return invalid_field("/schedule/segment_bytes", "is " + std::to_string(schedule.segment_bytes) +
-                                                        ", expected 4096 to " + std::to_string(max_segment));
+  if (auto const segment = schedule.segment_bytes; segment && (*segment < min_segment || *segment > max_segment))
+    return invalid_field("/schedule/segment_bytes",
+                         "is " + std::to_string(*segment) + ", expected 4096 to " + std::to_string(max_segment));
   if (schedule.window < 1 || schedule.window > 64)
     return invalid_field("/schedule/window", "is " + std::to_string(schedule.window) + ", expected 1 to 64");
   return std::nullopt;

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,6 +19,8 @@
 #include "worker/tensors/store.hpp"
 
 namespace chorus::service {
+
+class FusedList;
 
 // What the caller admitted: a tensor that is anything else is refused. Of ranks that bring no tensor the dtype counts.
 struct Admitted {
@@ -39,9 +42,10 @@ struct RunOrder {
   std::uint64_t token = 0;
   plan::Spec spec;
   plan::Rank rank = 0;
-  std::vector<engine::Peer> members;  // in rank order
-  std::string tensor;                 // "" for a barrier, and with `fused`
-  std::vector<std::string> fused;     // tensors that are packed into one vector, if there are any
+  std::vector<engine::Peer> members;       // in rank order
+  std::string tensor;                      // "" for a barrier, and with `fused`
+  std::shared_ptr<FusedList const> fused;  // of a call that takes many tensors
+  std::size_t portion = 0;                 // of the list
   std::optional<Admitted> admitted;
   plan::Sizes sizes;
   std::optional<ResultPlace> result;            // none: the next version of the tensor, with its shape

@@ -7,6 +7,7 @@
 #include "worker/engine/run_identity.hpp"
 #include "worker/service/digest.hpp"
 #include "worker/service/flight_routes.hpp"
+#include "worker/service/fused_list.hpp"
 #include "worker/service/pending.hpp"
 #include "worker/service/problems.hpp"
 #include "worker/service/run_memory.hpp"
@@ -90,7 +91,7 @@ engine::RunSpec Runner::to_spec(RunOrder const& order, RunMemory const& memory) 
   spec.output = memory.output();
   spec.gpu = memory.gpu;
   spec.owner = memory.owner();
-  spec.segment_bytes = order.schedule.segment_bytes;
+  spec.segment_bytes = order.schedule.segment_bytes.value_or(api::default_segment_bytes);
   spec.window = order.schedule.window;
   spec.deadline = order.deadline;
   return spec;
@@ -289,8 +290,7 @@ void Runner::record(RunOrder const& order, RunMemory const& memory, RunEnd& end)
   kind->rank = order.rank;
   kind->ranks = order.spec.ranks;
   kind->tensor = order.tensor;
-  if (!order.fused.empty())
-    kind->tensor = order.fused.front() + " and " + std::to_string(order.fused.size() - 1) + " more";
+  if (order.fused) kind->tensor = names_of(*order.fused, order.portion);
   kind->dtype = memory.dtype;
   kind->elements = memory.bytes() / element_bytes(memory.dtype);
   kind->path = "links";
