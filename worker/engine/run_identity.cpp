@@ -13,6 +13,10 @@ std::uint64_t local_run_number(std::string_view group, std::uint32_t epoch, std:
   return number | std::uint64_t{1} << 63;
 }
 
+std::uint64_t portion_run_number(std::uint64_t call, std::uint64_t portion) {
+  return portion == 0 ? call : plan::digest(&portion, sizeof portion, call) | std::uint64_t{1} << 63;
+}
+
 std::uint64_t fingerprint(plan::Spec const& spec, Dtype dtype, plan::Sizes const& sizes, ReduceOp reduce,
                           std::uint64_t agreement) {
   std::array<std::uint64_t, 3> const operation{static_cast<std::uint64_t>(dtype), sizes.elements,

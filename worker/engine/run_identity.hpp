@@ -17,6 +17,9 @@ namespace chorus::engine {
 // tell them apart.
 [[nodiscard]] std::uint64_t local_run_number(std::string_view group, std::uint32_t epoch, std::uint64_t sequence);
 
+// Of a call that is several runs, one after the other: that of its portion. The first one's is the call's.
+[[nodiscard]] std::uint64_t portion_run_number(std::uint64_t call, std::uint64_t portion);
+
 // Over everything that the ranks of a run must agree on beside the plan's messages.
 // `agreement`: what the callers agreed on beside, such as fusion_digest(); 0: nothing.
 // The counts of all_to_all differ from rank to rank: there the sizes of the channels agree, or the run is refused.

@@ -1,50 +1,45 @@
-// Many small tensors in one call: packed one behind the other before, unpacked after.
+// A portion of many small tensors in one call: packed one behind the other before, unpacked after.
 #pragma once
 
-#include "http/problem.hpp"
-#include "worker/engine/fusion.hpp"
+#include "worker/service/fused_list.hpp"
 #include "worker/service/lower_level.hpp"
 #include "worker/service/run_order.hpp"
-#include "worker/tensors/store.hpp"
 
 namespace chorus::service {
 
-inline constexpr std::size_t max_fused_tensors = 10000;
-
-// Whether tensors can be packed for it: what arrives has the shape of what was sent.
-[[nodiscard]] bool takes_fused(Op op);
-
+// A portion of one tensor is not packed: it travels from where it lies to where its next version will.
 class FusedLevel final : public LowerLevel {
  public:
-  // Problems name the tensor at /tensors/{i}: unknown_tensor, busy, invalid_field where dtypes or devices differ;
-  // mismatch with what was admitted.
-  [[nodiscard]] static http::Checked<std::shared_ptr<FusedLevel>> make(RunOrder const& order,
-                                                                       tensors::Store const& store);
+  // Of an order with a list.
+  explicit FusedLevel(RunOrder const& order);
 
-  [[nodiscard]] Dtype dtype() const override { return tensors_.front().dtype; }
-  [[nodiscard]] std::uint64_t elements() const override { return bucket_.elements(); }
-  [[nodiscard]] std::uint64_t version() const override { return version_; }
+  [[nodiscard]] Dtype dtype() const override { return list_->dtype(); }
+  [[nodiscard]] std::uint64_t elements() const override { return portion().elements(); }
+  [[nodiscard]] std::uint64_t version() const override { return list_->version(number_); }
   [[nodiscard]] std::vector<std::shared_ptr<tensors::Block const>> blocks() const override;
-  [[nodiscard]] std::uint64_t agreement() const override { return agreement_; }  // over names and sizes, in their order
+  // Over the whole list: ranks that differ later must not have begun.
+  [[nodiscard]] std::uint64_t agreement() const override { return list_->agreement(); }
   [[nodiscard]] std::string agreement_text() const override;
-  [[nodiscard]] devices::GpuUnit* gpu() const override { return tensors_.front().data->gpu(); }
+  [[nodiscard]] devices::GpuUnit* gpu() const override { return list_->tensors().front().data->gpu(); }
   [[nodiscard]] Status allocate(tensors::Pool& pool, bool brings, bool gets) override;
   [[nodiscard]] Status combine() override;
   [[nodiscard]] std::span<std::byte const> combined() const override;
+  [[nodiscard]] std::shared_ptr<tensors::Block> destination() const override;
   [[nodiscard]] Status spread(std::span<std::byte> result) override;
   [[nodiscard]] HeldResult results() const override;
 
  private:
-  FusedLevel(RunOrder const& order, std::vector<tensors::Tensor> tensors);
+  [[nodiscard]] engine::FusionBucket const& portion() const { return list_->portions()[number_]; }
+  // The one tensor of a portion that has only one.
+  [[nodiscard]] std::size_t only() const { return portion().pieces.front().item; }
 
   bool const averages_;
   std::uint64_t const contributions_;
-  std::vector<tensors::Tensor> const tensors_;
-  engine::FusionBucket const bucket_;
-  std::uint64_t const agreement_;
-  std::uint64_t version_ = 0;
+  std::shared_ptr<FusedList const> const list_;
+  std::size_t const number_;
+  std::vector<std::size_t> const tensors_;  // see tensors_of()
   std::shared_ptr<tensors::Block> packed_;
-  std::vector<std::shared_ptr<tensors::Block>> results_;
+  std::vector<std::shared_ptr<tensors::Block>> results_;  // by index in the list; null of other portions' tensors
 };
 
 }  // namespace chorus::service

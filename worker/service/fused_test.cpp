@@ -1,6 +1,8 @@
 // Many tensors in one call: `tensors` of all_reduce, reduce and broadcast.
 #include <doctest/doctest.h>
 
+#include <set>
+
 #include "worker/service/testing/live_group.hpp"
 
 using namespace chorus;
@@ -83,6 +85,56 @@ TEST_CASE("large and many: a list of one, of nothing but empty tensors, of more 
   all_succeed(group.all_reduce(list_of(3) + "}"));
   for (std::size_t i = 0; i < 3; ++i)
     CHECK(group.at(1).get_tensor<float>(name_of(i)) == std::vector<float>(300000 + i, static_cast<float>(2 * (i + 1))));
+}
+
+TEST_CASE("a long list travels in portions, large tensors by themselves, and all move on together") {
+  LiveGroup group(2);
+  group.assign(1);
+  constexpr std::size_t large = (5 << 20) / sizeof(float), small = (3 << 20) / sizeof(float);
+  auto const elements_of = [](std::size_t i) { return i == 3 ? std::size_t{0} : i % 4 == 1 ? large + i : small + i; };
+  auto const put = [&](std::size_t rank) {
+    for (std::size_t i = 0; i < 10; ++i)
+      REQUIRE(group.at(rank)
+                  .put_tensor(name_of(i), "f32", std::vector<float>(elements_of(i), static_cast<float>(rank + i)))
+                  .status == 201);
+  };
+  put(0);
+  put(1);
+  auto const reports = group.all_reduce(list_of(10) + "}");
+  all_succeed(reports);
+  CHECK(reports[0].json().at("tensors") == 10);
+  CHECK(reports[0].json().at("version") == 20);
+  CHECK(reports[0].json().at("sequence") == 0);
+  for (std::size_t rank = 0; rank < 2; ++rank)
+    for (std::size_t i = 0; i < 10; ++i) {
+      CHECK(group.at(rank).get_tensor<float>(name_of(i)) ==
+            std::vector<float>(elements_of(i), static_cast<float>(2 * i + 1)));
+      CHECK(group.at(rank).version_of(name_of(i)) == 2);
+    }
+  // Of 3 MiB each there are two in 8 MiB, and the empty one travels with the first.
+  auto const flights = group.at(0).get("/v1/flight").json().at("items").as_array();
+  std::set<std::string> moved;
+  for (auto const& flight : flights) moved.insert(std::string(flight.at("tensor").as_string()));
+  CHECK(moved == std::set<std::string>{"layer0 and 2 more", "layer1", "layer4 and 1 more", "layer5",
+                                       "layer7 and 1 more", "layer9"});
+
+  all_succeed(group.call("reduce", list_of(10) + R"(,"root":1,"reduce":"avg"})"));
+  CHECK(group.at(1).get_tensor<float>(name_of(9)) == std::vector<float>(elements_of(9), 19));
+  CHECK(group.at(0).version_of(name_of(9)) == 2);
+}
+
+TEST_CASE("lists that differ where only a later portion is are refused by the first one, and nothing is changed") {
+  LiveGroup group(2);
+  group.assign(1);
+  for (std::size_t rank = 0; rank < 2; ++rank) {
+    group.at(rank).put_tensor("a", "f32", std::vector<float>(5 << 18, 1));
+    group.at(rank).put_tensor("b", "f32", std::vector<float>((5 << 18) + rank, 1));
+  }
+  for (auto const& answer : group.all_reduce(R"({"tensors":["a","b"]})")) {
+    INFO(answer.body);
+    CHECK(answer.code() == "plan_mismatch");
+  }
+  for (std::size_t rank = 0; rank < 2; ++rank) CHECK(group.at(rank).version_of("a") == 1);
 }
 
 TEST_CASE("ten thousand names") {

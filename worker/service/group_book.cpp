@@ -2,6 +2,7 @@
 
 #include "collectives/core/op.hpp"
 #include "worker/engine/errc.hpp"
+#include "worker/service/fused_list.hpp"
 #include "worker/service/local_order.hpp"
 #include "worker/service/problems.hpp"
 
@@ -51,6 +52,7 @@ class Counted {
 
 // Of the vector, as far as this member can tell.
 std::uint64_t bytes_of(RunOrder const& order) {
+  if (order.fused) return order.fused->bytes();
   auto elements = order.sizes.elements;
   for (auto const count : order.sizes.counts) elements += count;
   return elements * (order.admitted ? element_bytes(order.admitted->dtype) : 0);
@@ -63,7 +65,7 @@ steady_clock::duration timeout_of(api::LocalCall const& call, Pace const& pace, 
 }
 
 std::uint32_t tensors_of(RunOrder const& order) {
-  if (!order.fused.empty()) return static_cast<std::uint32_t>(order.fused.size());
+  if (order.fused) return static_cast<std::uint32_t>(order.fused->tensors().size());
   if (order.parts > 0) return order.parts;
   return order.tensor.empty() || (order.admitted && order.admitted->version == 0) ? 0 : 1;
 }
@@ -195,6 +197,7 @@ awaitable<Checked<api::LocalReport>> GroupBook::run(EpochPtr epoch, Op op, RunOr
   GroupEpoch::Turn turn(*epoch);
   if (!turn.has_come()) {
     auto const deadline = order.deadline;
+    order = {};  // who waits holds no tensors: the calls before may be in place
     if (auto problem = co_await turn.wait(deadline)) co_return std::move(*problem);
     auto again = checked_order(*epoch, turn.sequence(), op, deadline, call);
     if (!again) {
@@ -212,11 +215,9 @@ awaitable<Checked<api::LocalReport>> GroupBook::run(EpochPtr epoch, Op op, RunOr
   report.algorithm = order.spec.algorithm;
   report.tensors = tensors_of(order);
   auto const bytes = bytes_of(order);
-  epoch->running = order.run;
-  auto ended = co_await runner_.run(std::move(order));
-  epoch->running = 0;
-  if (!ended || ended->problem) {
-    auto problem = ended ? *ended->problem : ended.error();
+  auto ended = co_await run_portions(*epoch, std::move(order), call);
+  if (!ended) {
+    auto problem = ended.error();
     epoch->break_epoch(problem.detail);
     if (problem.ranks.empty()) problem.ranks = epoch->lost;
     if (problem.code != ProblemCode::epoch_fenced) on_trouble_(trouble_of(epoch->assignment(), problem.ranks));
@@ -235,6 +236,28 @@ awaitable<Checked<api::LocalReport>> GroupBook::run(EpochPtr epoch, Op op, RunOr
   report.bytes_received = ended->bytes_received;
   report.version = *version;
   co_return report;
+}
+
+awaitable<Checked<RunEnd>> GroupBook::run_portions(GroupEpoch& epoch, RunOrder order, api::LocalCall const& call) {
+  RunEnd all;
+  auto const portions = order.fused ? order.fused->portions().size() : std::size_t{1};
+  for (std::size_t portion = 0; portion < portions; ++portion) {
+    auto next = portion > 0    ? portion_of(order, portion, epoch.assignment(), call)
+                : portions > 1 ? Checked<RunOrder>(order)
+                               : Checked<RunOrder>(std::move(order));
+    if (!next) co_return next.error();
+    if (auto problem = epoch.unusable()) co_return std::move(*problem);
+    epoch.running = next->run;
+    auto ended = co_await runner_.run(std::move(*next));
+    epoch.running = 0;
+    if (!ended) co_return ended.error();
+    if (ended->problem) co_return std::move(*ended->problem);
+    all.seconds += ended->seconds;
+    all.bytes_sent += ended->bytes_sent;
+    all.bytes_received += ended->bytes_received;
+    all.result.add(std::move(ended->result));
+  }
+  co_return all;
 }
 
 std::vector<api::GroupCalls> GroupBook::calls() const {

@@ -67,6 +67,10 @@ class GroupBook {
 
   boost::asio::awaitable<http::Checked<api::LocalReport>> run(EpochPtr epoch, Op op, RunOrder order,
                                                               api::LocalCall call, std::string trace_id);
+  // One run, or of a list one for each portion, to their end, which was a good one: seconds, bytes, and the results.
+  // Epoch and call outlive it.
+  boost::asio::awaitable<http::Checked<RunEnd>> run_portions(GroupEpoch& epoch, RunOrder order,
+                                                             api::LocalCall const& call);
   [[nodiscard]] http::Checked<RunOrder> checked_order(GroupEpoch const& epoch, std::uint64_t sequence, Op op,
                                                       std::chrono::steady_clock::time_point deadline,
                                                       api::LocalCall const& call);

@@ -1,5 +1,8 @@
 #include "worker/service/held_result.hpp"
 
+#include <algorithm>
+#include <iterator>
+
 #include "collectives/core/assert.hpp"
 #include "worker/memory/errc.hpp"
 #include "worker/tensors/errc.hpp"
@@ -76,6 +79,17 @@ HeldResult HeldResult::unchanged(std::uint64_t version) {
   HeldResult held;
   held.held_ = Unchanged{version};
   return held;
+}
+
+void HeldResult::add(HeldResult other) {
+  if (empty()) {
+    held_ = std::move(other.held_);
+  } else if (auto* const unchanged = std::get_if<Unchanged>(&held_)) {
+    unchanged->version += std::get<Unchanged>(other.held_).version;
+  } else {
+    auto& versions = std::get<Beside>(held_).versions;
+    std::ranges::move(std::get<Beside>(other.held_).versions, std::back_inserter(versions));
+  }
 }
 
 awaitable<Result<std::uint64_t>> HeldResult::commit(Store& store, Helper& helper) && {

@@ -33,6 +33,10 @@ class HeldResult {
   // Of a rank that gets nothing, and keeps what it has.
   [[nodiscard]] static HeldResult unchanged(std::uint64_t version);
 
+  // What `other` holds is committed or dropped with this, which is empty, or of the same kind: results beside the old
+  // versions, or none.
+  void add(HeldResult other);
+
   [[nodiscard]] bool empty() const { return std::holds_alternative<std::monostate>(held_); }
 
   // Gives the new version, of several the sum. What lies in a client's region gets its result there, copied by the

@@ -43,6 +43,9 @@ class LowerLevel {
   [[nodiscard]] virtual Status combine() = 0;
   [[nodiscard]] virtual std::span<std::byte const> combined() const = 0;
 
+  // Where the vector's result lies, if that is memory of the tensors' next versions; null: beside them.
+  [[nodiscard]] virtual std::shared_ptr<tensors::Block> destination() const { return nullptr; }
+
   // Makes the next versions of the tensors out of the vector, which it may write to. Errors: GpuErrc.
   [[nodiscard]] virtual Status spread(std::span<std::byte> result) = 0;
   [[nodiscard]] virtual HeldResult results() const = 0;

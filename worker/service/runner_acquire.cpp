@@ -60,7 +60,7 @@ std::optional<Problem> damage_of(tensors::Block const& block) {
   return Problem(ProblemCode::region_damaged, "region " + region->name() + ": " + *why);
 }
 
-bool brings_several(RunOrder const& order) { return order.parts > 0 || !order.fused.empty(); }
+bool brings_several(RunOrder const& order) { return order.parts > 0 || order.fused; }
 
 }  // namespace
 
@@ -145,10 +145,8 @@ Checked<std::shared_ptr<LowerLevel>> Runner::level_of(RunOrder const& order, Run
     return invalid_field(order.result ? "/result" : "/in_place",
                          "the results of several tensors are their next versions");
   std::shared_ptr<LowerLevel> level;
-  if (!order.fused.empty()) {
-    auto made = FusedLevel::make(order, parts_.store);
-    if (!made) return made.error();
-    level = std::move(*made);
+  if (order.fused) {
+    level = std::make_shared<FusedLevel>(order);
   } else {
     auto made = LocalLevel::make(order, parts_.store, parts_.nccl);
     if (!made) return made.error();
@@ -174,6 +172,8 @@ Checked<RunMemory> Runner::acquire_level(RunOrder const& order, RunMemory memory
   memory.gpu = memory.level->gpu();
   memory.source = memory.level->combined();
   memory.source_owner = memory.level;
+  memory.beside = memory.level->destination();
+  if (memory.beside) return memory;
   auto const bytes = memory.part.output_elements * element_bytes(memory.dtype);
   auto block = tensors::acquire(parts_.pool, memory.gpu, bytes);
   if (!block) return to_problem(block.error(), {order.rank});
@@ -203,6 +203,10 @@ std::optional<Problem> Runner::refusal(RunOrder const& order) {
     if (!level) return level.error();
     for (auto const& block : (*level)->blocks())
       if (auto problem = damage_of(*block)) return problem;
+    // Its other portions come later, but a call that cannot end is not to begin.
+    if (order.fused)
+      for (auto const& tensor : order.fused->tensors())
+        if (auto problem = damage_of(*tensor.data)) return problem;
     return std::nullopt;
   }
   if (!part->brings && !part->overwrites()) return refusal(order, *part, nullptr);

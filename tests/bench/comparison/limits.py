@@ -34,7 +34,8 @@ def table(found):
         if line["what"] == "exchange":
             what = f"bare exchange of {line['bytes']} bytes over loopback TCP, connections: {line['connections']}"
         else:
-            how = "a cache line each way" if line["stores"] == "line" else f"{line['stores']} stores"
+            how = {"line": "a cache line each way", "own": "all of it into its own output",
+                   "none": "others' vectors read"}.get(line["stores"], f"{line['stores']} stores")
             processes = line.get("processes", line["ranks"])
             fewer = "" if processes == line["ranks"] else f"{line['ranks']} tensors by "
             what = f"bare all_reduce, {fewer}{processes} processes, {readable_size(line['bytes'])}, {how}"

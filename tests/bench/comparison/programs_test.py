@@ -63,7 +63,7 @@ class SmallPrograms(unittest.TestCase):
             lines = self.lines("bare_all_reduce", "--ranks", ranks, "--processes", processes, "--bytes", "65536,1048576",
                                "--seconds", MOMENT, "--bind", "auto")
             self.assertEqual([(line["bytes"], line["stores"]) for line in lines],
-                             [(size, stores) for size in (65536, 1048576) for stores in ("cached", "streaming")])
+                             [(size, stores) for size in (65536, 1048576) for stores in ("cached", "streaming", "own", "none")])
             self.assertTrue(all(line["us"] > 0 and line["ranks"] == ranks for line in lines))
 
     def test_what_two_bare_processes_tell_each_other(self):

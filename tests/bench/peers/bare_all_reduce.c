@@ -3,10 +3,11 @@
  *   bare_all_reduce --ranks 4 [--processes 2] --bytes 1048576,67108864 --seconds S
  *
  * Each process, one per rank unless there are to be fewer, adds its part of all inputs into all outputs, with ordinary
- * stores and past the caches, between two barriers at which they spin, or step aside where there are more of them than
- * cores; they are bound as the ranks of the libraries are. As where libraries are measured, two inputs alternate, and
- * the result is compared after each iteration: the caches hold no more than they do there. Prints a JSON line for each
- * size and kind of stores, medians of the slowest process. */
+ * stores and past the caches, or all of all inputs into its own outputs, between two barriers at which they spin, or step
+ * aside where there are more of them than cores; they are bound as the ranks of the libraries are. As where libraries are
+ * measured, two inputs alternate, and the result is compared after each iteration: the caches hold no more than they do
+ * there. Beside it, what it takes only to read the others' inputs, which no algorithm can do without. Prints a JSON line
+ * for each size and kind, medians of the slowest process. */
 #if defined(__AVX2__)
 #include <immintrin.h>
 #endif
@@ -16,6 +17,9 @@
 #include "bound.h"
 
 enum { floats_at_once = 8 };
+
+enum kind { cached, streaming, own, reading, kinds };
+static char const* const names_of_stores[kinds] = {"cached", "streaming", "own", "none"};
 
 struct vectors {
   float* inputs[2][ranks_max];
@@ -56,6 +60,30 @@ static void stream_into_all(struct vectors const* vectors, unsigned ranks, int t
 #define stream_into_all add_into_all
 #endif
 
+static void add_into_own(struct vectors const* vectors, unsigned ranks, unsigned rank, int turn, size_t floats) {
+  float* const output = vectors->outputs[rank];
+  float const* const first = vectors->inputs[turn][0];
+  float const* const second = vectors->inputs[turn][1];
+  for (size_t i = 0; i < floats; ++i) output[i] = first[i] + second[i];
+  for (unsigned r = 2; r < ranks; ++r)
+    for (size_t i = 0; i < floats; ++i) output[i] += vectors->inputs[turn][r][i];
+}
+
+static float volatile nobody_looks;
+
+/* A vector's worth in each step, so that no addition waits for the one before. */
+static void read_others(struct vectors const* vectors, unsigned ranks, unsigned rank, int turn, size_t floats) {
+  enum { sums = 4 * floats_at_once };
+  float sum[sums] = {0};
+  for (unsigned r = 0; r < ranks; ++r) {
+    if (r == rank) continue;
+    float const* const input = vectors->inputs[turn][r];
+    for (size_t at = 0; at + sums <= floats; at += sums)
+      for (size_t i = 0; i < sums; ++i) sum[i] += input[at + i];
+  }
+  for (size_t i = 0; i < sums; ++i) nobody_looks = sum[i];
+}
+
 static struct vectors lay_out(unsigned ranks, char* memory, size_t bytes) {
   size_t const apart = bytes + 4096;
   struct vectors vectors;
@@ -68,7 +96,7 @@ static struct vectors lay_out(unsigned ranks, char* memory, size_t bytes) {
 
 /* The caller is process `self` of those at the board. */
 static void measure(struct board* board, unsigned self, unsigned ranks, char* memory, size_t bytes, double seconds,
-                    bool streams) {
+                    enum kind kind) {
   static double took[iterations_max];
   unsigned const processes = board->ranks;
   struct vectors const vectors = lay_out(ranks, memory, bytes);
@@ -85,20 +113,28 @@ static void measure(struct board* board, unsigned self, unsigned ranks, char* me
     int const turn = (int)(count % 2);
     meet(board);
     double const begin = now_seconds();
-    (streams ? stream_into_all : add_into_all)(&vectors, ranks, turn, from, to);
+    if (kind == cached) add_into_all(&vectors, ranks, turn, from, to);
+    if (kind == streaming) stream_into_all(&vectors, ranks, turn, from, to);
+    for (unsigned rank = self; rank < ranks; rank += processes) {
+      if (kind == own) add_into_own(&vectors, ranks, rank, turn, floats);
+      if (kind == reading) read_others(&vectors, ranks, rank, turn, floats);
+    }
     meet(board);
     took[count] = now_seconds() - begin;
     for (unsigned rank = self; rank < ranks; rank += processes)
-      for (size_t i = 0; i < floats; ++i)
-        if (vectors.outputs[rank][i] != sum_at(&vectors, ranks, turn, i)) {
+      for (size_t i = 0; i < floats; ++i) {
+        float const sum = sum_at(&vectors, ranks, turn, i);
+        if (kind == reading) nobody_looks = sum;
+        if (kind != reading && vectors.outputs[rank][i] != sum) {
           fprintf(stderr, "wrong sum\n");
           exit(1);
         }
+      }
   }
   double const median = settle(board, self, took, count);
   if (self == 0)
-    printf("{\"what\":\"all_reduce\",\"ranks\":%u,\"processes\":%u,\"stores\":\"%s\",\"bytes\":%zu,\"us\":%.2f}\n",
-           ranks, processes, streams ? "streaming" : "cached", bytes, median * 1e6);
+    printf("{\"what\":\"%s\",\"ranks\":%u,\"processes\":%u,\"stores\":\"%s\",\"bytes\":%zu,\"us\":%.2f}\n",
+           kind == reading ? "read" : "all_reduce", ranks, processes, names_of_stores[kind], bytes, median * 1e6);
 }
 
 static size_t whole_lines(char const* size) { return (size_t)number_of("--bytes", size) / 64 * 64; }
@@ -122,7 +158,7 @@ int main(int argc, char** argv) {
   stay_on_core(argc, argv, self, board->ranks);
   rest = sizes;
   for (char* size = strtok_r(rest, ",", &rest); size != NULL; size = strtok_r(NULL, ",", &rest))
-    for (int streams = 0; streams < 2; ++streams)
-      measure(board, self, (unsigned)ranks, memory, whole_lines(size), seconds, streams == 1);
+    for (int kind = cached; kind < kinds; ++kind)
+      measure(board, self, (unsigned)ranks, memory, whole_lines(size), seconds, (enum kind)kind);
   return join(board, self);
 }

@@ -1,0 +1,61 @@
+// Many tensors in one call, and what a worker needs for them.
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+#include "tests/support/cluster.hpp"
+#include "tests/support/process_size.hpp"
+
+using namespace chorus::testing;
+
+namespace {
+
+constexpr std::size_t small_count = 60, large_count = 2;
+constexpr std::uint64_t mib = 1 << 20, small_bytes = 3 * mib / 2, large_bytes = 24 * mib;
+constexpr std::uint64_t all_bytes = small_count * small_bytes + large_count * large_bytes;
+
+std::string name_of(std::size_t i) { return "layer" + std::to_string(i); }
+
+std::vector<float> values(std::size_t i, float value) {
+  return std::vector<float>((i < small_count ? small_bytes : large_bytes) / sizeof(float), value);
+}
+
+void put_all(Service& worker) {
+  for (std::size_t i = 0; i < small_count + large_count; ++i)
+    REQUIRE(worker.put_tensor(name_of(i), "f32", values(i, static_cast<float>(i))).status / 100 == 2);
+}
+
+std::string all_names() {
+  std::string list = R"({"tensors":[)";
+  for (std::size_t i = 0; i < small_count + large_count; ++i) list += (i == 0 ? "\"" : ",\"") + name_of(i) + '"';
+  return list + "]}";
+}
+
+}  // namespace
+
+TEST_CASE("a worker needs a long list's tensors twice and 64 MiB, in whatever sizes they come") {
+  Cluster cluster(0);
+  for (auto const* id : {"a", "b"}) cluster.add_worker(id, "host=h0", {"--shm", "off"});
+  cluster.make_group("g");
+  put_all(cluster.worker(0));
+  put_all(cluster.worker(1));
+  std::vector<Answer> answers(2);
+  {
+    std::vector<std::jthread> members;
+    for (std::size_t member = 0; member < 2; ++member)
+      members.emplace_back([&cluster, &answers, member] {
+        answers[member] = cluster.worker(member).post("/v1/groups/g/all_reduce", all_names());
+      });
+  }
+  for (std::size_t member = 0; member < 2; ++member) {
+    INFO(answers[member].body);
+    REQUIRE(answers[member].status == 200);
+    for (std::size_t i = 0; i < small_count + large_count; ++i)
+      CHECK(cluster.worker(member).get_tensor<float>(name_of(i)) == values(i, static_cast<float>(2 * i)));
+    auto const peak_bytes = size_of(cluster.worker(member).process).peak_kib * 1024;
+    CAPTURE(peak_bytes / mib);
+    CHECK(peak_bytes <= 2 * all_bytes + 64 * mib);
+  }
+}
