@@ -83,7 +83,8 @@ bool have_different_links(Network const& network) {
 
 Rank best_root(Network const& network) {
   if (network.links() == nullptr) return topology::center(network.localities());
-  return topology::root_of_least_cost(network.links()->hop_seconds(static_cast<double>(network.segment_bytes())));
+  return topology::root_of_least_cost(
+      network.links()->hop_seconds(static_cast<double>(network.constants().segment_bytes)));
 }
 
 template <class Has>

@@ -97,7 +97,7 @@ class Fold {
         constants_(network.constants()),
         volume_(volume),
         sample_(std::move(sample)),
-        segment_bytes_(static_cast<double>(network.segment_bytes())),
+        segment_bytes_(static_cast<double>(constants_.segment_bytes)),
         gamma_s_per_byte_(network.gamma_s_per_byte(volume.bytes())),
         rest_(sample_.ranks.size()),
         fresh_(sample_.ranks.size()) {

@@ -85,7 +85,7 @@ class Simulation {
     auto const largest = (static_cast<double>(volume.bytes()) / volume.chunks() + 1) * instruction.chunks;
     Step step;
     step.segments = static_cast<std::uint32_t>(
-        std::clamp(largest / static_cast<double>(network_.segment_bytes()), 1.0, static_cast<double>(most_segments_)));
+        std::clamp(largest / static_cast<double>(constants_.segment_bytes), 1.0, static_cast<double>(most_segments_)));
     step.segment_bytes = static_cast<double>(bytes_of(volume, instruction)) / step.segments;
     return step;
   }

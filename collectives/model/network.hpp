@@ -15,7 +15,8 @@
 namespace chorus::model {
 
 // Where ranks take turns on their cores nothing overlaps that a long segment would keep from it, and each is a turn.
-// So long are they there, in segments as they are otherwise; docs/performance.md has what that was chosen by.
+// So long are they there, in segments as they are otherwise; docs/performance.md has what that was chosen by. Costs are
+// as with the others: a segment is the most that is handed over at a time, and what has come of it goes on.
 inline constexpr std::uint64_t crowded_segments = 4;
 
 // What a message between two ranks costs, and of its latency what keeps each end from its next message.

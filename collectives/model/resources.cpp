@@ -58,7 +58,7 @@ class Resources::Message {
 
 Resources::Resources(Network const& network, std::uint64_t vector_bytes)
     : network_(network),
-      segment_bytes_(network.segment_bytes()),
+      segment_bytes_(network.constants().segment_bytes),
       gamma_s_per_byte_(network.gamma_s_per_byte(vector_bytes)),
       send_ports_(network.ranks()),
       receive_ports_(network.ranks()) {

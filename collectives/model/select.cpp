@@ -105,7 +105,8 @@ class Selection {
   }
 
   [[nodiscard]] bool takes_turns() const {
-    return wish_.op == Op::all_reduce && network_.wake_s() > 0 && elements_ * element_bytes_ > network_.segment_bytes();
+    bool const is_long = elements_ * element_bytes_ >= crowded_cache_bytes / network_.ranks();
+    return wish_.op == Op::all_reduce && network_.wake_s() > 0 && is_long;
   }
 
   [[nodiscard]] Position end_within(double part) const {

@@ -33,12 +33,14 @@ struct Choice {
 // once, also between bare sockets (docs/performance.md).
 inline constexpr double too_close_to_tell = 0.03;
 
-// Ranks of one host that take turns on its cores, and an all_reduce of more than a segment: of plans within this part,
-// whose sums of processor time differ by no more, the one whose busiest rank sends least is taken, of these the one
-// with fewest partners of a rank, and then with most rounds. The model has the cores as one pool, in which it does not
-// matter who does the work and how much is under way at a time; but a rank waits for its turn and for memory. So a ring
-// takes 0.83 to 1.02 times a tree; of other operations now this, now that plan is faster (docs/performance.md).
-inline constexpr double too_crowded_to_tell = 0.1;
+// Ranks of one host that take turns on its cores, and an all_reduce whose vectors are together more than a third-level
+// cache holds: of plans within this part, whose sums of processor time differ by no more, the one whose busiest rank
+// sends least is taken, of these the one with fewest partners of a rank, and then with most rounds. The model has the
+// cores as one pool, in which it does not matter who does the work and how much is under way at a time; but a rank
+// waits for its turn and for memory. So a ring takes 0.83 to 1.02 times a tree there, and 1.00 to 1.10 below; of other
+// operations now this, now that plan is faster (docs/performance.md).
+inline constexpr double too_crowded_to_tell = 0.12;
+inline constexpr std::uint64_t crowded_cache_bytes = 32u << 20;
 
 // localities in rank order. Costs every candidate of every fitting algorithm (candidates.hpp), takes the cheapest, of
 // equals the first in the catalogue; see above. An algorithm asked for by name is taken at any cost, and the others are
