@@ -81,8 +81,8 @@ struct Group {
   std::optional<std::string> order;  // as requested, or "locality"; none at members, which have no use of it
   Stretch stretch;
   std::vector<Selection> selection;
-  // Into which members cut what they send, unless a call says otherwise; none, of coordinators before 26 November 2026:
-  // default_segment_bytes.
+  // Into which members cut what they send in collectives of the coordinator, unless these say otherwise; none, of older
+  // journals: default_segment_bytes. None at members, which count by their own processors.
   std::optional<std::uint64_t> segment_bytes;
   std::vector<SlowMember> slow;  // of those that ask the coordinator: the slowest first
 };

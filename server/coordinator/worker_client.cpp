@@ -30,6 +30,7 @@ http::Checked<Message> read(http::Answer const& answer) {
 std::string told(api::GroupAssignment& assignment) {
   constexpr std::string_view nobody_is_slow = R"(,"slow":[])";
   assignment.group.order.reset();
+  assignment.group.segment_bytes.reset();
   assignment.group.requested.order.reset();
   assignment.group.slow.clear();
   auto message = http::encode(assignment);

@@ -7,7 +7,6 @@
 #include "collectives/core/errc.hpp"
 #include "collectives/model/select.hpp"
 #include "collectives/model/shared_memory.hpp"
-#include "worker/service/group.hpp"
 
 namespace chorus::embedded {
 namespace {
@@ -35,7 +34,7 @@ Result<CallOptions*> Chooser::choose(Op op, std::uint64_t bytes, std::string_vie
   assign(call.counts, options.counts);
   assign(call.receive_counts, options.receive_counts);
   call.timeout = options.timeout;
-  if (group_.segment_bytes) call.segment_bytes = *group_.segment_bytes;
+  call.segment_bytes = segment_bytes_;
   return &call;
 }
 

@@ -8,6 +8,7 @@
 #include "http/api/groups.hpp"
 #include "worker/api/joined_group.hpp"
 #include "worker/engine/group.hpp"
+#include "worker/service/group.hpp"
 
 namespace chorus::embedded {
 
@@ -15,7 +16,8 @@ namespace chorus::embedded {
 class Chooser {
  public:
   // The group as the coordinator described it: its table is what members choose by over links.
-  explicit Chooser(::chorus::api::Group group) : group_(std::move(group)) {}
+  explicit Chooser(::chorus::api::Group group)
+      : group_(std::move(group)), segment_bytes_(service::segment_bytes_of(group_)) {}
 
   // `path`: of Group::path(). `in_place`: what is read is overwritten. Where members share memory nothing is sent, so
   // the coordinator's table, which prices links, does not apply: they choose by rules that are the same in every build
@@ -52,6 +54,7 @@ class Chooser {
   [[nodiscard]] Result<Choice> for_shared_memory(Op op, std::uint64_t bytes, bool in_place, std::uint32_t root) const;
 
   ::chorus::api::Group const group_;
+  std::uint64_t const segment_bytes_;
   std::vector<Known> known_;  // the last one used first
 };
 

@@ -2,6 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <thread>
+
 using namespace chorus;
 
 namespace {
@@ -27,13 +30,12 @@ TEST_CASE("over shared memory a call in place has a choice of its own, also betw
   }
 }
 
-TEST_CASE("calls are cut as the group says, if it does") {
-  auto const segment_bytes = [](::chorus::api::Group group) {
-    embedded::Chooser chooser(std::move(group));
+TEST_CASE("what is sent is cut longer where a host has more members than processors") {
+  auto const segment_bytes = [](std::size_t members) {
+    embedded::Chooser chooser(group_of(members));
     return chooser.choose(Op::all_reduce, 4, "shm", false, {}).value()->segment_bytes;
   };
-  auto group = group_of(2);
-  CHECK(segment_bytes(group) == CallOptions{}.segment_bytes);
-  group.segment_bytes = 1048576;
-  CHECK(segment_bytes(group) == 1048576);
+  auto const processors = std::max(std::thread::hardware_concurrency(), 1U);
+  CHECK(segment_bytes(processors) == 262144);
+  CHECK(segment_bytes(processors + 1) == 1048576);
 }

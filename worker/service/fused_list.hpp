@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "collectives/core/op.hpp"
+#include "collectives/plan/spec.hpp"
 #include "http/problem.hpp"
 #include "worker/engine/fusion.hpp"
 #include "worker/tensors/store.hpp"

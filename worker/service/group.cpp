@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <set>
+#include <thread>
 
 #include "collectives/core/op.hpp"
+#include "collectives/model/network.hpp"
 #include "worker/service/problems.hpp"
 #include "worker/service/run_order.hpp"
 
@@ -23,9 +25,19 @@ bool fits(api::Selection const& line, std::string_view op, std::optional<std::ui
 
 }  // namespace
 
+std::uint64_t segment_bytes_of(api::Group const& group) {
+  if (group.members.empty()) return api::default_segment_bytes;
+  std::vector<Locality> localities;
+  for (auto const& member : group.members) localities.push_back(member.locality);
+  auto constants = model::Constants::defaults();
+  constants.host_cores = std::max(std::thread::hardware_concurrency(), 1U);
+  return model::Network(localities, constants).segment_bytes();
+}
+
 http::Checked<std::optional<Assignment>> Assignment::from(api::GroupAssignment const& message, Identity const& self) {
   Assignment assignment;
   assignment.group = message.group;
+  assignment.segment_bytes = segment_bytes_of(message.group);
   auto const token = check_hex("/token", message.token);
   if (!token) return token.error();
   assignment.token = *token;

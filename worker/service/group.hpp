@@ -9,6 +9,7 @@
 #include "collectives/core/pace.hpp"
 #include "http/api/groups.hpp"
 #include "http/api/membership.hpp"
+#include "http/api/runs.hpp"
 #include "http/condition.hpp"
 #include "http/problem.hpp"
 #include "worker/engine/data_plane.hpp"
@@ -17,9 +18,14 @@
 
 namespace chorus::service {
 
+// Into which a member cuts what it sends, unless a call says otherwise: by where the members stand, and how many
+// processors this machine has.
+[[nodiscard]] std::uint64_t segment_bytes_of(api::Group const& group);
+
 // What a valid assignment says, parsed.
 struct Assignment {
   api::Group group;
+  std::uint64_t segment_bytes = api::default_segment_bytes;
   plan::Rank rank = 0;
   std::uint64_t token = 0;
   std::vector<engine::Peer> members;

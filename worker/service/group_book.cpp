@@ -239,25 +239,28 @@ awaitable<Checked<api::LocalReport>> GroupBook::run(EpochPtr epoch, Op op, RunOr
 }
 
 awaitable<Checked<RunEnd>> GroupBook::run_portions(GroupEpoch& epoch, RunOrder order, api::LocalCall const& call) {
+  if (!order.fused) co_return co_await run_one(epoch, std::move(order));
   RunEnd all;
-  auto const portions = order.fused ? order.fused->portions().size() : std::size_t{1};
-  for (std::size_t portion = 0; portion < portions; ++portion) {
-    auto next = portion > 0    ? portion_of(order, portion, epoch.assignment(), call)
-                : portions > 1 ? Checked<RunOrder>(order)
-                               : Checked<RunOrder>(std::move(order));
+  for (std::size_t portion = 0; portion < order.fused->portions().size(); ++portion) {
+    auto next = portion == 0 ? Checked<RunOrder>(order) : portion_of(order, portion, epoch.assignment(), call);
     if (!next) co_return next.error();
-    if (auto problem = epoch.unusable()) co_return std::move(*problem);
-    epoch.running = next->run;
-    auto ended = co_await runner_.run(std::move(*next));
-    epoch.running = 0;
+    auto ended = co_await run_one(epoch, std::move(*next));
     if (!ended) co_return ended.error();
-    if (ended->problem) co_return std::move(*ended->problem);
     all.seconds += ended->seconds;
     all.bytes_sent += ended->bytes_sent;
     all.bytes_received += ended->bytes_received;
     all.result.add(std::move(ended->result));
   }
   co_return all;
+}
+
+awaitable<Checked<RunEnd>> GroupBook::run_one(GroupEpoch& epoch, RunOrder order) {
+  if (auto problem = epoch.unusable()) co_return std::move(*problem);
+  epoch.running = order.run;
+  auto ended = co_await runner_.run(std::move(order));
+  epoch.running = 0;
+  if (ended && ended->problem) co_return std::move(*ended->problem);
+  co_return ended;
 }
 
 std::vector<api::GroupCalls> GroupBook::calls() const {

@@ -71,6 +71,7 @@ class GroupBook {
   // Epoch and call outlive it.
   boost::asio::awaitable<http::Checked<RunEnd>> run_portions(GroupEpoch& epoch, RunOrder order,
                                                              api::LocalCall const& call);
+  boost::asio::awaitable<http::Checked<RunEnd>> run_one(GroupEpoch& epoch, RunOrder order);
   [[nodiscard]] http::Checked<RunOrder> checked_order(GroupEpoch const& epoch, std::uint64_t sequence, Op op,
                                                       std::chrono::steady_clock::time_point deadline,
                                                       api::LocalCall const& call);

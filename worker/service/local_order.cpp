@@ -236,7 +236,7 @@ Checked<RunOrder> to_order(Assignment const& assignment, std::uint64_t sequence,
   if (op != Op::barrier) order.admitted = Admitted{found.tensor.version, found.tensor.dtype};
   order.reduce = *reduce;
   order.schedule = call.schedule;
-  if (!order.schedule.segment_bytes) order.schedule.segment_bytes = assignment.group.segment_bytes;
+  if (!order.schedule.segment_bytes) order.schedule.segment_bytes = assignment.segment_bytes;
   order.deadline = deadline;
   return order;
 }
