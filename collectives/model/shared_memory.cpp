@@ -3,7 +3,7 @@
 namespace chorus::model {
 namespace {
 
-constexpr std::uint64_t crossing_bytes = 4u << 20;
+constexpr std::uint64_t crossing_bytes = 16u << 20;
 constexpr std::uint64_t inside_bytes = 2048;
 
 }  // namespace
