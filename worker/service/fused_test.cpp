@@ -36,22 +36,28 @@ void all_succeed(std::vector<Answer> const& answers) {
   }
 }
 
+// The first call of a group, on tensors that were there once: expected(i) is what tensor i has become on all ranks.
+template <class Expected>
+void all_moved_on(LiveGroup& group, std::vector<Answer> const& reports, std::size_t count, Expected expected) {
+  all_succeed(reports);
+  CHECK(reports[0].json().at("tensors") == count);
+  CHECK(reports[0].json().at("version") == 2 * count);
+  CHECK(reports[0].json().at("sequence") == 0);
+  for (std::size_t rank = 0; rank < group.ranks(); ++rank)
+    for (std::size_t i = 0; i < count; ++i) {
+      CHECK(group.at(rank).get_tensor<float>(name_of(i)) == expected(i));
+      CHECK(group.at(rank).version_of(name_of(i)) == 2);
+    }
+}
+
 }  // namespace
 
 TEST_CASE("a list of tensors is reduced in one call, each at its place") {
   LiveGroup group(2);
   group.assign(1);
   put_all(group, 50);
-  auto const reports = group.all_reduce(list_of(50) + "}");
-  all_succeed(reports);
-  CHECK(reports[0].json().at("tensors") == 50);
-  CHECK(reports[0].json().at("version") == 100);
-  CHECK(reports[0].json().at("sequence") == 0);
-  for (std::size_t rank = 0; rank < 2; ++rank)
-    for (std::size_t i = 0; i < 50; ++i) {
-      CHECK(group.at(rank).get_tensor<float>(name_of(i)) == std::vector<float>(i, static_cast<float>(3000 + 2 * i)));
-      CHECK(group.at(rank).version_of(name_of(i)) == 2);
-    }
+  all_moved_on(group, group.all_reduce(list_of(50) + "}"), 50,
+               [](std::size_t i) { return std::vector<float>(i, static_cast<float>(3000 + 2 * i)); });
   auto const flight = group.at(0).get("/v1/flight").json();
   CHECK(flight.at("items").at(0).at("tensor") == "layer0 and 49 more");
 }
@@ -100,17 +106,8 @@ TEST_CASE("a long list travels in portions, large tensors by themselves, and all
   };
   put(0);
   put(1);
-  auto const reports = group.all_reduce(list_of(10) + "}");
-  all_succeed(reports);
-  CHECK(reports[0].json().at("tensors") == 10);
-  CHECK(reports[0].json().at("version") == 20);
-  CHECK(reports[0].json().at("sequence") == 0);
-  for (std::size_t rank = 0; rank < 2; ++rank)
-    for (std::size_t i = 0; i < 10; ++i) {
-      CHECK(group.at(rank).get_tensor<float>(name_of(i)) ==
-            std::vector<float>(elements_of(i), static_cast<float>(2 * i + 1)));
-      CHECK(group.at(rank).version_of(name_of(i)) == 2);
-    }
+  all_moved_on(group, group.all_reduce(list_of(10) + "}"), 10,
+               [&](std::size_t i) { return std::vector<float>(elements_of(i), static_cast<float>(2 * i + 1)); });
   // Of 3 MiB each there are two in 8 MiB, and the empty one travels with the first.
   auto const flights = group.at(0).get("/v1/flight").json().at("items").as_array();
   std::set<std::string> moved;
