@@ -56,6 +56,7 @@ TEST_CASE("a worker needs a long list's tensors twice and 64 MiB, in whatever si
       CHECK(cluster.worker(member).get_tensor<float>(name_of(i)) == values(i, static_cast<float>(2 * i)));
     auto const peak_bytes = size_of(cluster.worker(member).process).peak_kib * 1024;
     CAPTURE(peak_bytes / mib);
-    CHECK(peak_bytes <= 2 * all_bytes + 64 * mib);
+    // A sanitizer has memory of its own beside ours, and keeps what was given back.
+    CHECK((under_sanitizer() || peak_bytes <= 2 * all_bytes + 64 * mib));
   }
 }
