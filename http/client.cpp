@@ -205,9 +205,9 @@ asio::awaitable<Result<std::unique_ptr<Wire>>> Client::Impl::connect(Url url, st
     if (auto error = refused_at_once(text, deadline)) co_return std::move(*error);
     auto wire = std::make_unique<Wire>(tcp::socket(executor_), header_bytes_max);
     ConnectionPool::InUse const in_use(pool_, *wire, executor_, deadline);
+    prepare_to_connect(wire->socket(), endpoint);
     auto const [error] = co_await wire->socket().async_connect(endpoint, tuple_awaitable);
     if (!error) {
-      prepare(wire->socket());
       auto const insecure = co_await secure(*wire, url, text);
       if (insecure) co_return *insecure;
       co_return wire;

@@ -16,6 +16,7 @@
 #include "http/auth/errc.hpp"
 #include "http/errc.hpp"
 #include "http/session.hpp"
+#include "http/socket_options.hpp"
 
 namespace chorus::http {
 namespace {
@@ -70,6 +71,7 @@ class Server::Impl {
   std::function<void(std::string const&)> closed_;
   SessionContext context_;
   std::list<tcp::acceptor> acceptors_;
+  std::string usual_congestion_control_;  // the system's, for connections from elsewhere
   std::list<Entry> sessions_;
   asio::steady_timer sweep_timer_;
   asio::steady_timer all_ended_;  // never expires: cancelled whenever a coroutine has ended
@@ -96,6 +98,7 @@ Result<std::uint16_t> Server::Impl::listen(std::string const& host, std::uint16_
   tcp::acceptor acceptor(executor_);
   acceptor.open(endpoint.protocol(), error);
   if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
+  if (!error) usual_congestion_control_ = prepare_to_accept(acceptor);
   if (!error) acceptor.bind(endpoint, error);
   if (!error) acceptor.listen(tcp::acceptor::max_listen_connections, error);
   auto const bound = error ? std::uint16_t(0) : acceptor.local_endpoint(error).port();
@@ -131,6 +134,7 @@ asio::awaitable<void> Server::Impl::accept(tcp::acceptor& acceptor) {
 
 void Server::Impl::admit(tcp::socket socket) {
   if (sessions_.size() >= limits_.connections + spare_max) return;
+  prepare_accepted(socket, usual_congestion_control_);
   auto const full = sessions_.size() >= limits_.connections;
   auto const entry = sessions_.emplace(sessions_.end(), std::move(socket), context_, full);
   ++running_;

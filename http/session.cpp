@@ -15,7 +15,6 @@
 #include "http/message_checksum.hpp"
 #include "http/receive_header.hpp"
 #include "http/session_body.hpp"
-#include "http/socket_options.hpp"
 #include "http/target.hpp"
 #include "http/tls/context.hpp"
 #include "http/trace_context.hpp"
@@ -107,7 +106,6 @@ void write_head(std::string& head, Response const& response, bool old_version, b
 
 Session::Session(asio::ip::tcp::socket socket, SessionContext const& context, bool is_spare)
     : context_(context), is_spare_(is_spare), wire_(std::move(socket), context.limits.header_bytes) {
-  prepare(wire_.socket());
   boost::system::error_code error;
   auto const endpoint = wire_.socket().remote_endpoint(error);
   if (!error) remote_ = endpoint.address().to_string() + ":" + std::to_string(endpoint.port());

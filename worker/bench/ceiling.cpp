@@ -73,15 +73,20 @@ Result<Ceiling> measure_ceiling(std::uint64_t segment_bytes) try {
   segment_bytes = std::max<std::uint64_t>(segment_bytes, 4096);
   while (stream_bytes % segment_bytes != 0) --segment_bytes;
   asio::io_context context;
-  tcp::acceptor acceptor(context, tcp::endpoint(asio::ip::address_v4::loopback(), 0));
+  tcp::acceptor acceptor(context, tcp::v4());
+  auto const usual = http::prepare_to_accept(acceptor);
+  acceptor.bind({asio::ip::address_v4::loopback(), 0});
+  acceptor.listen();
   auto const child = fork();
   if (child < 0) return Error(std::error_code(errno, std::generic_category()), "fork");
   tcp::socket socket(context);
-  if (child == 0)
+  if (child == 0) {
+    http::prepare_to_connect(socket, acceptor.local_endpoint());
     socket.connect(acceptor.local_endpoint());
-  else
+  } else {
     acceptor.accept(socket);
-  http::prepare(socket);
+    http::prepare_accepted(socket, usual);
+  }
   Stream stream(socket, segment_bytes);
   char byte = 0;
   if (child == 0) {

@@ -110,15 +110,16 @@ class Filler {
 Vectors::Vectors(Task const& task, plan::Rank rank, std::uint32_t ranks, Place place) {
   Filler const filler(task, rank, ranks);
   for (unsigned turn = 0; turn < 2; ++turn) {
-    std::vector<std::byte> input;
-    filler.fill(turn, input, expected_[turn]);
+    std::vector<std::byte> input, expected;
+    filler.fill(turn, input, expected);
     inputs_[turn] = Buffer(input, place);
+    expected_[turn] = Buffer(expected, {place.arena, nullptr});
   }
-  output_ = Buffer(std::vector<std::byte>(expected_[0].size(), std::byte{0xff}), place);
+  output_ = Buffer(std::vector<std::byte>(expected_[0].bytes().size(), std::byte{0xff}), place);
 }
 
 bool Vectors::is_right(std::uint64_t iteration) const {
-  auto const& expected = expected_[iteration % 2];
+  auto const expected = expected_[iteration % 2].bytes();
   return expected.empty() || output_.holds(expected);
 }
 

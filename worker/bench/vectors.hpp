@@ -27,8 +27,7 @@ class Vectors {
   [[nodiscard]] bool is_right(std::uint64_t iteration) const;
 
  private:
-  Buffer inputs_[2], output_;
-  std::vector<std::byte> expected_[2];
+  Buffer inputs_[2], expected_[2], output_;
 };
 
 }  // namespace chorus::bench

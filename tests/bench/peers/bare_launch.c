@@ -19,10 +19,10 @@ enum { launch_bytes = 300, run_bytes = 900, report_bytes = 500, commit_bytes = 2
 enum { frame_bytes = 64 }; /* four bytes of a tensor and what goes before them */
 
 static int listen_anywhere(uint16_t* port) {
-  int const listener = socket(AF_INET, SOCK_STREAM, 0);
+  int const listener = unpaced_socket();
   struct sockaddr_in address = loopback(0);
   socklen_t length = sizeof address;
-  if (listener < 0 || bind(listener, (struct sockaddr const*)&address, sizeof address) != 0 ||
+  if (bind(listener, (struct sockaddr const*)&address, sizeof address) != 0 ||
       listen(listener, workers) != 0 || getsockname(listener, (struct sockaddr*)&address, &length) != 0)
     end_with("listen");
   *port = ntohs(address.sin_port);

@@ -23,13 +23,17 @@ namespace bare {
   std::exit(1);
 }
 
-// Short messages leave at once, and nothing is paced on a loopback (docs/performance.md): what the client sends to any
-// of them, and what the bare server sends.
-inline void prepare(int handle) {
+// To connect or to listen with: short messages leave at once, and nothing is paced on a loopback, which has to begin so
+// (docs/performance.md): what the client sends to any of them, and what the bare server sends. What is accepted begins
+// as its listener.
+inline int new_socket() {
   constexpr std::string_view without_pacing = "reno";
+  auto const handle = ::socket(AF_INET, SOCK_STREAM, 0);
+  if (handle < 0) give_up("socket");
   int const one = 1;
   ::setsockopt(handle, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
   ::setsockopt(handle, IPPROTO_TCP, TCP_CONGESTION, without_pacing.data(), without_pacing.size());
+  return handle;
 }
 
 inline void send_all(int handle, std::string_view head, char const* body, std::size_t bytes) {
@@ -130,7 +134,7 @@ class Adders {
   Adders adders(bytes / sizeof(float), work);
   for (;;) {
     auto const handle = ::accept(listener, nullptr, nullptr);
-    prepare(handle);
+    if (handle < 0) give_up("accept");
     char command = 0;
     while (::recv(handle, &command, 1, 0) == 1) {
       if (command == 'g') {

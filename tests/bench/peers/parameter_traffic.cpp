@@ -25,17 +25,16 @@
 
 namespace {
 
-using bare::give_up, bare::prepare, bare::send_all, bare::Work;
+using bare::give_up, bare::new_socket, bare::send_all, bare::Work;
 using Clock = std::chrono::steady_clock;
 
 int connect_to(std::uint16_t port) {
-  auto const handle = ::socket(AF_INET, SOCK_STREAM, 0);
+  auto const handle = new_socket();
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(port);
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   if (::connect(handle, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) give_up("connect");
-  prepare(handle);
   return handle;
 }
 
@@ -101,7 +100,7 @@ int main(int argc, char** argv) {
   auto const seconds = std::strtod(argv[6], nullptr);
   pid_t child = 0;
   if (server.is_bare()) {
-    auto const listener = ::socket(AF_INET, SOCK_STREAM, 0);
+    auto const listener = new_socket();
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);

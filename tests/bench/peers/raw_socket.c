@@ -40,10 +40,10 @@ static void print_direction(char const* direction, size_t bytes, double const* s
 int main(int argc, char** argv) {
   size_t const bytes = (size_t)number_argument(argc, argv, "--bytes", "67108864");
   size_t const count = (size_t)number_argument(argc, argv, "--count", "10");
-  int const listener = socket(AF_INET, SOCK_STREAM, 0);
+  int const listener = unpaced_socket();
   struct sockaddr_in address = loopback(0);
   socklen_t length = sizeof address;
-  if (listener < 0 || bind(listener, (struct sockaddr const*)&address, sizeof address) != 0 ||
+  if (bind(listener, (struct sockaddr const*)&address, sizeof address) != 0 ||
       listen(listener, 1) != 0 || getsockname(listener, (struct sockaddr*)&address, &length) != 0)
     end_with("listen");
   pid_t const child = fork();

@@ -29,31 +29,39 @@ static inline struct sockaddr_in loopback(uint16_t port) {
   return address;
 }
 
-// Nothing is paced on a loopback, as connections of Chorus are not (docs/performance.md).
+/* To connect or to listen with. Nothing is paced on a loopback, as connections of Chorus are not: they have to begin so
+ * (docs/performance.md), and what is accepted begins as its listener. */
+static inline int unpaced_socket(void) {
+  static char const without_pacing[] = "reno";
+  int const descriptor = socket(AF_INET, SOCK_STREAM, 0);
+  if (descriptor < 0) end_with("socket");
+  setsockopt(descriptor, IPPROTO_TCP, TCP_CONGESTION, without_pacing, sizeof without_pacing - 1);
+  return descriptor;
+}
+
+/* For what is connected. */
 static inline void set_up(int descriptor) {
   int const on = 1;
-  static char const without_pacing[] = "reno";
   struct timeval const limit = {60, 0};
   setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  setsockopt(descriptor, IPPROTO_TCP, TCP_CONGESTION, without_pacing, sizeof without_pacing - 1);
   setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
   setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
 }
 
 static inline int connect_to(uint16_t port) {
-  int const descriptor = socket(AF_INET, SOCK_STREAM, 0);
+  int const descriptor = unpaced_socket();
   struct sockaddr_in const address = loopback(port);
-  if (descriptor < 0 || connect(descriptor, (struct sockaddr const*)&address, sizeof address) != 0) end_with("connect");
+  if (connect(descriptor, (struct sockaddr const*)&address, sizeof address) != 0) end_with("connect");
   set_up(descriptor);
   return descriptor;
 }
 
 /* Both ends of a connection; they do not block. */
 static inline void connect_pair(int pair[2]) {
-  int const listener = socket(AF_INET, SOCK_STREAM, 0);
+  int const listener = unpaced_socket();
   struct sockaddr_in address = loopback(0);
   socklen_t size = sizeof address;
-  if (listener < 0 || bind(listener, (struct sockaddr const*)&address, size) != 0 || listen(listener, 1) != 0 ||
+  if (bind(listener, (struct sockaddr const*)&address, size) != 0 || listen(listener, 1) != 0 ||
       getsockname(listener, (struct sockaddr*)&address, &size) != 0)
     end_with("listen");
   pair[0] = connect_to(ntohs(address.sin_port));
