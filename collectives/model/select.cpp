@@ -3,13 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <optional>
 #include <tuple>
 
 #include "collectives/algorithms/catalogue.hpp"
 #include "collectives/core/errc.hpp"
 #include "collectives/model/fold.hpp"
-#include "collectives/model/partners.hpp"
 #include "collectives/model/simulate.hpp"
 
 namespace chorus::model {
@@ -86,26 +84,21 @@ class Selection {
   [[nodiscard]] Position favourite() const {
     bool const is_one_host = network_.largest_group(Level::host) == network_.ranks();
     if (considered_.empty() || !is_one_host) return considered_.begin();
-    if (takes_turns()) return least_at_a_time(end_within(too_crowded_to_tell));
+    if (takes_turns()) return evenly_busy(end_within(too_crowded_to_tell));
     if (network_.is_crowded()) return considered_.begin();
     return std::min_element(considered_.begin(), end_within(too_close_to_tell),
                             [](auto const& a, auto const& b) { return a.cost.rounds < b.cost.rounds; });
   }
 
-  [[nodiscard]] Position least_at_a_time(Position end) const {
-    using Load = std::tuple<std::uint64_t, std::uint32_t, std::uint32_t>;
-    auto least = considered_.begin();
-    std::optional<Load> least_load;
-    for (auto it = considered_.begin(); it != end; ++it) {
-      if (least_load && it->cost.bytes_per_rank > std::get<0>(*least_load)) continue;
-      Load const load{it->cost.bytes_per_rank, partners(*it->algorithm, it->spec), ~it->cost.rounds};
-      if (!least_load || load < *least_load) least = it, least_load = load;
-    }
-    return least;
+  [[nodiscard]] Position evenly_busy(Position end) const {
+    auto const* const name = network_.ranks() <= halving_doubling_ranks_max ? "halving_doubling" : "double_tree";
+    auto const found =
+        std::find_if(considered_.begin(), end, [&](auto const& it) { return it.spec.algorithm == name; });
+    return found == end ? considered_.begin() : found;
   }
 
   [[nodiscard]] bool takes_turns() const {
-    bool const is_long = elements_ * element_bytes_ >= crowded_cache_bytes / network_.ranks();
+    bool const is_long = elements_ * element_bytes_ >= crowded_bytes / network_.ranks();
     return wish_.op == Op::all_reduce && network_.wake_s() > 0 && is_long;
   }
 

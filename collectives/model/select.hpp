@@ -33,14 +33,15 @@ struct Choice {
 // once, also between bare sockets (docs/performance.md).
 inline constexpr double too_close_to_tell = 0.03;
 
-// Ranks of one host that take turns on its cores, and an all_reduce whose vectors are together more than a third-level
-// cache holds: of plans within this part, whose sums of processor time differ by no more, the one whose busiest rank
-// sends least is taken, of these the one with fewest partners of a rank, and then with most rounds. The model has the
-// cores as one pool, in which it does not matter who does the work and how much is under way at a time; but a rank
-// waits for its turn and for memory. So a ring takes 0.83 to 1.02 times a tree there, and 1.00 to 1.10 below; of other
-// operations now this, now that plan is faster (docs/performance.md).
-inline constexpr double too_crowded_to_tell = 0.12;
-inline constexpr std::uint64_t crowded_cache_bytes = 32u << 20;
+// Ranks of one host that take turns on its cores, and an all_reduce whose vectors are together this long: if it is
+// within this part of the cheapest, a plan is taken in which all ranks are about as busy, halving_doubling for so many
+// ranks and double_tree for more. The model has the cores as one pool, in which it does not matter who does the work;
+// but all wait for the busiest rank, the longer the more its core has to fetch from others. Beside a tree they take
+// 0.85 to 1.1 times as long where all cores have one cache, and 0.6 to 0.9 where they have several, which the model
+// does not know; of other operations now this, now that plan is faster (docs/performance.md).
+inline constexpr double too_crowded_to_tell = 0.15;
+inline constexpr std::uint64_t crowded_bytes = 1u << 20;
+inline constexpr std::uint32_t halving_doubling_ranks_max = 4;
 
 // localities in rank order. Costs every candidate of every fitting algorithm (candidates.hpp), takes the cheapest, of
 // equals the first in the catalogue; see above. An algorithm asked for by name is taken at any cost, and the others are
@@ -48,8 +49,8 @@ inline constexpr std::uint64_t crowded_cache_bytes = 32u << 20;
 //
 // Reasons: "ring: predicted 1.90 ms, next best tree arity 2 root 0: 3.10 ms";
 // "mesh: predicted 290 us in 1 round; double_tree: 288 us in 2 rounds is too close to tell";
-// "ring: predicted 19.4 ms with 14680064 bytes from the busiest rank; tree arity 2 root 0: 18.5 ms with 25165824 bytes
-// from the busiest rank is too close to tell";
+// "double_tree root 0: predicted 2.55 ms with 2097152 bytes from the busiest rank; tree arity 2 root 0: 2.42 ms with
+// 3145728 bytes from the busiest rank is too close to tell";
 // "tree arity 2 root 0 was asked for: predicted 3.10 ms; auto would have chosen ring: 1.90 ms".
 //
 // Errors: PlanErrc, saying what would be possible: for no ranks, a root out of range, an unknown algorithm, one that

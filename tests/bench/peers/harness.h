@@ -1,7 +1,8 @@
 /* Measures one library's all_reduce of f32 sums: the same loop for every peer. C and C++.
  *
  * Each iteration begins together (the library's own barrier, which also lets it finish what it still does, then the
- * start line); its time is the slowest rank's; its result is compared exactly. Two inputs in turn, so that a result
+ * start line); its time is the slowest rank's; its result is compared exactly, when all have theirs: where ranks share
+ * cores, who compares would take them from who still adds, a tenth of 1 MiB at p = 8. Two inputs in turn, so that a result
  * which is left over from the iteration before is not taken for a right one. */
 #pragma once
 
@@ -128,6 +129,8 @@ static inline void measure_size(struct harness const* harness, struct peer const
     peer->all_reduce(peer->state, which);
     double const end = now_seconds();
 
+    if (peer->barrier != NULL) peer->barrier(peer->state);
+    start_line_wait(&harness->line);
     if (memcmp(vectors.output, vectors.expected[which], bytes) != 0)
       __atomic_store_n(&memory->wrong, 1, __ATOMIC_RELEASE);
     if (phase == PHASE_WARM_UP) {
