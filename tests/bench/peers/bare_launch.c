@@ -22,8 +22,8 @@ static int listen_anywhere(uint16_t* port) {
   int const listener = unpaced_socket();
   struct sockaddr_in address = loopback(0);
   socklen_t length = sizeof address;
-  if (bind(listener, (struct sockaddr const*)&address, sizeof address) != 0 ||
-      listen(listener, workers) != 0 || getsockname(listener, (struct sockaddr*)&address, &length) != 0)
+  if (bind(listener, (struct sockaddr const*)&address, sizeof address) != 0 || listen(listener, workers) != 0 ||
+      getsockname(listener, (struct sockaddr*)&address, &length) != 0)
     end_with("listen");
   *port = ntohs(address.sin_port);
   return listener;
@@ -111,7 +111,6 @@ int main(int argc, char** argv) {
   printf("{\"system\":\"bare processes\",\"times_us\":");
   print_times_us(seconds, count);
   printf("}\n");
-  while (wait(NULL) > 0) {
-  }
+  while (wait(NULL) > 0) {}
   return 0;
 }

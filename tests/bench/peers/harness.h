@@ -2,8 +2,8 @@
  *
  * Each iteration begins together (the library's own barrier, which also lets it finish what it still does, then the
  * start line); its time is the slowest rank's; its result is compared exactly, when all have theirs: where ranks share
- * cores, who compares would take them from who still adds, a tenth of 1 MiB at p = 8. Two inputs in turn, so that a result
- * which is left over from the iteration before is not taken for a right one. */
+ * cores, who compares would take them from who still adds, a tenth of 1 MiB at p = 8. Two inputs in turn, so that a
+ * result which is left over from the iteration before is not taken for a right one. */
 #pragma once
 
 #include <signal.h>
@@ -152,8 +152,7 @@ static inline void measure_all(int argc, char** argv, struct peer const* peer, u
   harness.seconds = number_argument(argc, argv, "--seconds", "0.3");
   harness.iterations_max = (size_t)number_argument(argc, argv, "--iterations", "10000");
   harness.warmup_max = (size_t)number_argument(argc, argv, "--warmup", "5");
-  harness.line =
-      start_line_open(needed_argument(argc, argv, "--shared"), ranks, peer->blocks, harness.iterations_max);
+  harness.line = start_line_open(needed_argument(argc, argv, "--shared"), ranks, peer->blocks, harness.iterations_max);
   char* const sizes = strdup(argument(argc, argv, "--bytes", "4"));
   char* rest = sizes;
   for (char* size = strtok_r(rest, ",", &rest); size != NULL; size = strtok_r(NULL, ",", &rest))

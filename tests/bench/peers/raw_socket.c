@@ -43,8 +43,8 @@ int main(int argc, char** argv) {
   int const listener = unpaced_socket();
   struct sockaddr_in address = loopback(0);
   socklen_t length = sizeof address;
-  if (bind(listener, (struct sockaddr const*)&address, sizeof address) != 0 ||
-      listen(listener, 1) != 0 || getsockname(listener, (struct sockaddr*)&address, &length) != 0)
+  if (bind(listener, (struct sockaddr const*)&address, sizeof address) != 0 || listen(listener, 1) != 0 ||
+      getsockname(listener, (struct sockaddr*)&address, &length) != 0)
     end_with("listen");
   pid_t const child = fork();
   if (child < 0) end_with("fork");
