@@ -30,10 +30,10 @@ std::vector<Locality> hosts(std::uint32_t count, std::uint32_t workers_each) {
 
 TEST_CASE("callers that read each other's memory read it all while it is little, and share the work when it is much") {
   bool const in_place = true;
-  CHECK(model::shared_memory_all_reduce(2, 4 << 20, !in_place) == "mesh");
-  CHECK(model::shared_memory_all_reduce(2, (4 << 20) + 1, !in_place) == "allpairs");
-  CHECK(model::shared_memory_all_reduce(8, 262144, !in_place) == "mesh");
-  CHECK(model::shared_memory_all_reduce(8, 524288, !in_place) == "allpairs");
+  CHECK(model::shared_memory_all_reduce(2, (1 << 20) - 4, !in_place) == "mesh");
+  CHECK(model::shared_memory_all_reduce(2, 1 << 20, !in_place) == "allpairs");
+  CHECK(model::shared_memory_all_reduce(8, 65532, !in_place) == "mesh");
+  CHECK(model::shared_memory_all_reduce(8, 65536, !in_place) == "allpairs");
   CHECK(model::shared_memory_all_reduce(1, 1 << 20, !in_place) == "mesh");
   CHECK(model::shared_memory_all_reduce(65536, 4, !in_place) == "allpairs");
   CHECK(model::shared_memory_all_reduce(2, 2048, in_place) == "mesh");

@@ -3,13 +3,13 @@
 namespace chorus::model {
 namespace {
 
-constexpr std::uint64_t crossing_bytes = 16u << 20;
+constexpr std::uint64_t crossing_bytes = 4u << 20;
 constexpr std::uint64_t inside_bytes = 2048;
 
 }  // namespace
 
 std::string_view shared_memory_all_reduce(std::uint32_t ranks, std::uint64_t bytes, bool in_place) {
-  return bytes <= (in_place ? inside_bytes : crossing_bytes / ranks / ranks) ? "mesh" : "allpairs";
+  return bytes < (in_place ? inside_bytes + 1 : crossing_bytes / ranks / ranks) ? "mesh" : "allpairs";
 }
 
 }  // namespace chorus::model

@@ -7,11 +7,9 @@
 namespace chorus::model {
 
 // A rank of `mesh` reads all p vectors in one pass and waits once; a rank of `allpairs` reads a p-th of each and writes
-// the sum to all of them, so it moves p / 2 times fewer bytes and waits twice. But lines that another core has are
-// slower to write than to read: under one last-level cache the two cross where p^2 n is 2 to 4 MiB, between two of
-// them, where a line takes five times as long, at 16 MiB and beyond. Up to there `mesh` takes at most 1.9 times as long
-// as `allpairs` in the one place, and `allpairs` up to 7 times as long in the other. The model of links prices neither:
-// nothing is sent.
+// the sum to all of them, so it moves p / 2 times fewer bytes and waits twice. The two cross where p^2 n is 2 to 4 MiB,
+// under one last-level cache and between two of them, since what `allpairs` writes goes past the caches where these are
+// slow to write to (worker/engine/result_stores.hpp). The model of links prices neither: nothing is sent.
 //
 // In place `mesh` may write only when all others have read, and adds up in memory beside: it pays for what travels
 // inside of messages alone. `allpairs` writes where it has read, and is the faster for it.

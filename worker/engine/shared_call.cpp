@@ -1,6 +1,7 @@
 #include "worker/engine/shared_call.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <numeric>
 
 #include "collectives/core/assert.hpp"
@@ -11,6 +12,9 @@ namespace chorus::engine {
 namespace {
 
 using plan::Buffer;
+
+// Of a cache: what is written past it goes in such pieces.
+constexpr std::uint64_t cache_line_bytes = 64;
 
 // Buckets of one list may look alike.
 constexpr std::size_t lists_max = 16;
@@ -308,17 +312,36 @@ std::byte* SharedCall::contiguous(Range const& range, Cursor const& cursor, std:
 }
 
 void SharedCall::combine(Step const& step, std::uint64_t bytes, std::size_t destinations) {
+  using Clock = std::chrono::steady_clock;
   auto const operands = step.operands.size();
-  bool const streams = streams_results(step.bytes, destinations, program_->spec.ranks);
-  devices::Folding const folding{sources_.data(),        operands, destinations_.data(), destinations,
-                                 bytes / element_bytes_, streams};
   bool const wide_source = !step.operands[0].message && step.operands[0].local.wide;
-  bool const computes = operands > 1 || step.is_final || step.destinations[0].wide || wide_source;
-  clock_.run(bytes, computes ? operands : 1, [&] {
+  bool const wide_results = step.destinations[0].wide;
+  bool const computes = operands > 1 || step.is_final || wide_results || wide_source;
+  auto const fold = [&](std::uint64_t some, bool streams) {
     (computes ? folder_ : copier_)
-        .run(folding, {.divisor = step.is_final ? program_->spec.ranks : 1,
-                       .wide_source = wide_source,
-                       .wide_results = step.destinations[0].wide});
+        .run({sources_.data(), operands, destinations_.data(), destinations, some / element_bytes_, streams},
+             {.divisor = step.is_final ? program_->spec.ranks : 1,
+              .wide_source = wide_source,
+              .wide_results = wide_results});
+  };
+  auto const fold_both_ways = [&] {
+    auto const tried = bytes / ResultStores::trial_part / cache_line_bytes * cache_line_bytes;
+    auto const begin = Clock::now();
+    fold(tried, !stores_.stream());
+    auto const middle = Clock::now();
+    for (auto& source : std::span(sources_).first(operands)) source += tried;
+    for (auto& destination : std::span(destinations_).first(destinations)) destination += tried;
+    fold(bytes - tried, stores_.stream());
+    auto const per_byte = [](Clock::duration took, std::uint64_t of) {
+      return std::chrono::duration<double>(took).count() / static_cast<double>(of);
+    };
+    stores_.compare(per_byte(Clock::now() - middle, bytes - tried), per_byte(middle - begin, tried));
+  };
+  clock_.run(bytes, computes ? operands : 1, [&] {
+    if (streams_results(step.bytes, destinations, program_->spec.ranks)) return fold(bytes, true);
+    if (!depends_on_cores(bytes, destinations) || wide_source || wide_results) return fold(bytes, false);
+    if (stores_.tries()) return fold_both_ways();
+    fold(bytes, stores_.stream());
   });
 }
 

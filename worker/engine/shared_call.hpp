@@ -12,6 +12,7 @@
 #include "worker/devices/fold.hpp"
 #include "worker/engine/piece_list.hpp"
 #include "worker/engine/reduce_clock.hpp"
+#include "worker/engine/result_stores.hpp"
 #include "worker/engine/shared_exchange.hpp"
 #include "worker/engine/shared_lane.hpp"
 #include "worker/engine/shared_steps.hpp"
@@ -129,7 +130,7 @@ class SharedCall {
   [[nodiscard]] Turn fold(Step const& step, Progress& progress);
   // All of it at once, after look_for_operands(); false, and nothing happened, if a message came in parts.
   [[nodiscard]] bool fold_whole(Step const& step);
-  // What lies at sources_ into so many of destinations_.
+  // What lies at sources_ into so many of destinations_. Moves these where the step tries both ways to write.
   void combine(Step const& step, std::uint64_t bytes, std::size_t destinations);
   [[nodiscard]] Turn send(Step const& step, Progress& progress);
   [[nodiscard]] std::uint64_t send_some(SharedLane& lane, Range const& range, Cursor& cursor) const;
@@ -171,6 +172,7 @@ class SharedCall {
   std::vector<Progress> progress_;
   std::vector<std::byte const*> sources_;
   std::vector<std::byte*> destinations_;
+  ResultStores stores_;
 
   // The call at hand.
   std::byte const* input_ = nullptr;

@@ -16,4 +16,10 @@ inline constexpr std::uint64_t streams_from_bytes_of_all = 16u << 20;
   return step_bytes >= streams_from_bytes || step_bytes * destinations * ranks >= streams_from_bytes_of_all;
 }
 
+// Where it does not, and neither way is the faster one everywhere, for a part of a step: see ResultStores.
+inline constexpr std::uint64_t written_bytes_min = 64u << 10;
+[[nodiscard]] constexpr bool depends_on_cores(std::uint64_t bytes, std::size_t destinations) {
+  return destinations > 1 && bytes * destinations >= written_bytes_min;
+}
+
 }  // namespace chorus::engine

@@ -1,0 +1,62 @@
+#include "worker/engine/result_stores.hpp"
+
+#include <doctest/doctest.h>
+
+#include "worker/engine/streaming.hpp"
+
+using namespace chorus::engine;
+
+namespace {
+
+// So many steps on a machine where each way takes so long per byte.
+void steps(ResultStores& stores, int count, double cached, double streamed) {
+  for (int i = 0; i < count; ++i)
+    if (stores.tries()) stores.compare(stores.stream() ? streamed : cached, stores.stream() ? cached : streamed);
+}
+
+}  // namespace
+
+TEST_CASE("results go the way that is faster where the cores are, and the other way when these have moved") {
+  ResultStores stores;
+  steps(stores, 100, 1, 2);
+  CHECK_FALSE(stores.stream());
+  steps(stores, 48, 6, 1.1);
+  CHECK(stores.stream());
+  steps(stores, 48, 1, 2);
+  CHECK_FALSE(stores.stream());
+}
+
+TEST_CASE("the first steps find out, and later ones rarely try") {
+  ResultStores stores;
+  steps(stores, 4, 6, 1);
+  CHECK(stores.stream());
+  int trials = 0;
+  for (int i = 0; i < 1600; ++i) trials += static_cast<int>(stores.tries());
+  CHECK(trials == 101);  // and one of the first
+}
+
+TEST_CASE("one step that was disturbed, and what is about as fast, change nothing") {
+  ResultStores stores;
+  stores.compare(9, 1);
+  stores.compare(1, 1);
+  stores.compare(9, 1);
+  CHECK_FALSE(stores.stream());
+  steps(stores, 1000, 1, 0.6);
+  CHECK_FALSE(stores.stream());
+}
+
+TEST_CASE("results go through the caches again where that is about as good") {
+  ResultStores stores;
+  steps(stores, 100, 3, 1);
+  CHECK(stores.stream());
+  steps(stores, 100, 1.4, 1);
+  CHECK(stores.stream());
+  steps(stores, 100, 1.2, 1);
+  CHECK_FALSE(stores.stream());
+}
+
+TEST_CASE("where the cores are matters for what is long and goes to several ranks") {
+  CHECK(depends_on_cores(32 << 10, 2));
+  CHECK_FALSE(depends_on_cores((32 << 10) - 4, 2));
+  CHECK_FALSE(depends_on_cores(1 << 20, 1));  // its own memory
+}
