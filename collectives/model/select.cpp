@@ -8,6 +8,7 @@
 #include "collectives/algorithms/catalogue.hpp"
 #include "collectives/core/errc.hpp"
 #include "collectives/model/fold.hpp"
+#include "collectives/model/partials.hpp"
 #include "collectives/model/simulate.hpp"
 
 namespace chorus::model {
@@ -81,7 +82,15 @@ class Selection {
                              [](auto const& candidate) { return candidate.spec.algorithm; });
   }
 
+  // The quickest, or the cheapest that keeps less beside the vectors.
   [[nodiscard]] Position favourite() const {
+    auto const first = quickest();
+    if (first == considered_.end() || !keeps_much(*first)) return first;
+    auto const lean = std::ranges::find_if(considered_, [this](auto const& it) { return !keeps_much(it); });
+    return lean == considered_.end() ? first : lean;
+  }
+
+  [[nodiscard]] Position quickest() const {
     bool const is_one_host = network_.largest_group(Level::host) == network_.ranks();
     if (considered_.empty() || !is_one_host) return considered_.begin();
     if (takes_turns()) return evenly_busy(end_within(too_crowded_to_tell));
@@ -90,8 +99,19 @@ class Selection {
                             [](auto const& a, auto const& b) { return a.cost.rounds < b.cost.rounds; });
   }
 
+  // Sums in worker order have to be kept until all have come.
+  [[nodiscard]] bool may_keep_much() const {
+    bool const is_long = elements_ > partial_bytes_max / sizeof(float);
+    return is_long && element_bytes_ == half_bytes && reduces(wish_.op) && !wish_.reproducible;
+  }
+  [[nodiscard]] std::uint64_t kept_bytes(Considered const& it) const {
+    return may_keep_much() ? partial_bytes(*it.algorithm, it.spec, elements_) : 0;
+  }
+  [[nodiscard]] bool keeps_much(Considered const& it) const { return kept_bytes(it) > partial_bytes_max; }
+
   [[nodiscard]] Position evenly_busy(Position end) const {
-    auto const* const name = network_.ranks() <= halving_doubling_ranks_max ? "halving_doubling" : "double_tree";
+    bool const halves = may_keep_much() || network_.ranks() <= halving_doubling_ranks_max;
+    auto const* const name = halves ? "halving_doubling" : "double_tree";
     auto const found =
         std::find_if(considered_.begin(), end, [&](auto const& it) { return it.spec.algorithm == name; });
     return found == end ? considered_.begin() : found;
@@ -123,6 +143,8 @@ class Selection {
     if (considered_.size() == 1) return {};
     auto const cheapest = considered_.begin();
     if (favourite == cheapest) return ", next best " + predicted(*std::next(cheapest));
+    if (auto const kept = kept_bytes(*cheapest); kept > partial_bytes_max)
+      return "; " + predicted(*cheapest) + " would keep " + std::to_string(kept) + " bytes of partial sums on a rank";
     auto const by_what = [this](Considered const& it) {
       if (takes_turns()) return " with " + std::to_string(it.cost.bytes_per_rank) + " bytes from the busiest rank";
       return " in " + std::to_string(it.cost.rounds) + (it.cost.rounds == 1 ? " round" : " rounds");

@@ -43,6 +43,12 @@ inline constexpr double too_crowded_to_tell = 0.15;
 inline constexpr std::uint64_t crowded_bytes = 1u << 20;
 inline constexpr std::uint32_t halving_doubling_ranks_max = 4;
 
+// Where several contributions to a vector of f16 or bf16 meet, what is not yet whole is kept in f32, up to twice the
+// vector. A worker is to need its tensors twice and 64 MiB: so plans that keep more than this are not for auto, unless
+// sums are to be reproducible.
+inline constexpr std::size_t half_bytes = 2;
+inline constexpr std::uint64_t partial_bytes_max = 32u << 20;
+
 // localities in rank order. Costs every candidate of every fitting algorithm (candidates.hpp), takes the cheapest, of
 // equals the first in the catalogue; see above. An algorithm asked for by name is taken at any cost, and the others are
 // costed to tell.
@@ -51,6 +57,7 @@ inline constexpr std::uint32_t halving_doubling_ranks_max = 4;
 // "mesh: predicted 290 us in 1 round; double_tree: 288 us in 2 rounds is too close to tell";
 // "double_tree root 0: predicted 2.55 ms with 2097152 bytes from the busiest rank; tree arity 2 root 0: 2.42 ms with
 // 3145728 bytes from the busiest rank is too close to tell";
+// "ring: predicted 71.2 ms; allpairs: 64.0 ms would keep 67108864 bytes of partial sums on a rank";
 // "tree arity 2 root 0 was asked for: predicted 3.10 ms; auto would have chosen ring: 1.90 ms".
 //
 // Errors: PlanErrc, saying what would be possible: for no ranks, a root out of range, an unknown algorithm, one that

@@ -1,4 +1,5 @@
 #include "collectives/model/select.hpp"
+#include "collectives/model/partials.hpp"
 #include "collectives/model/shared_memory.hpp"
 
 #include <doctest/doctest.h>
@@ -113,6 +114,29 @@ TEST_CASE("where ranks take turns on cores, long vectors go by what keeps all of
   auto const choice = on_two_cores(8, 1 << 20);
   CHECK(choice.reason.find(" with 2097152 bytes from the busiest rank; tree arity 2 root 0: ") != std::string::npos);
   CHECK(choice.reason.ends_with(" with 3145728 bytes from the busiest rank is too close to tell"));
+}
+
+TEST_CASE(
+    "long sums of f16 and bf16 go by plans that keep little beside the vectors, unless they are to be reproducible") {
+  auto two_cores = Constants::defaults();
+  two_cores.host_cores = 2;
+  auto const kept_by = [](Choice const& choice, std::uint64_t elements) {
+    return partial_bytes(*algorithms::find(choice.spec.algorithm).value(), choice.spec, elements);
+  };
+  constexpr std::uint64_t elements = 64 << 20;
+  for (auto const& constants : {Constants::defaults(), two_cores})
+    for (std::uint32_t const ranks : {2, 3, 4, 5, 8, 16})
+      for (auto const op : {Op::all_reduce, Op::reduce, Op::reduce_scatter}) {
+        CAPTURE(ranks);
+        CAPTURE(name(op));
+        CHECK(kept_by(select({.op = op}, hosts(1, ranks), elements, 2, constants).value(), elements) <=
+              partial_bytes_max);
+      }
+  auto const on_four = select({}, hosts(1, 4), elements, 2, Constants::defaults()).value();
+  CHECK(on_four.reason.ends_with(" bytes of partial sums on a rank"));
+  Wish const in_order{.reproducible = true};
+  CHECK(kept_by(select(in_order, hosts(1, 3), elements, 2, Constants::defaults()).value(), elements) >
+        partial_bytes_max);
 }
 
 TEST_CASE("what was asked for is taken, and the reason says what would have been") {

@@ -1,4 +1,4 @@
-// Many tensors in one call, and what a worker needs for them.
+// Many tensors in one call; and what a worker needs for its tensors while they are reduced.
 #include <doctest/doctest.h>
 
 #include <cstdint>
@@ -59,4 +59,21 @@ TEST_CASE("a worker needs a long list's tensors twice and 64 MiB, in whatever si
     // A sanitizer has memory of its own beside ours, and keeps what was given back.
     CHECK((under_sanitizer() || peak_bytes <= 2 * all_bytes + 64 * mib));
   }
+}
+
+TEST_CASE("a worker needs a long vector of f16 twice and 64 MiB, by the plan that auto takes") {
+  constexpr std::uint64_t bytes = 128 * mib;
+  Cluster cluster(0);
+  for (auto const* id : {"a", "b", "c"}) cluster.add_worker(id, "host=h0", {"--shm", "off"});
+  cluster.make_group("g");
+  std::vector<std::uint16_t> const ones(bytes / sizeof(std::uint16_t), 0x3c00);
+  for (std::size_t member = 0; member < 3; ++member)
+    REQUIRE(cluster.worker(member).put_tensor("grad", "f16", ones).status / 100 == 2);
+  REQUIRE(cluster.run({{"group", "g"}, {"tensor", "grad"}}).at("state") == "succeeded");
+  for (std::size_t member = 0; member < 3; ++member) {
+    auto const peak_bytes = size_of(cluster.worker(member).process).peak_kib * 1024;
+    CAPTURE(peak_bytes / mib);
+    CHECK((under_sanitizer() || peak_bytes <= 2 * bytes + 64 * mib));
+  }
+  CHECK(cluster.worker(2).get_tensor<std::uint16_t>("grad").back() == 0x4200);  // three
 }

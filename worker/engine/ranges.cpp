@@ -8,7 +8,6 @@
 namespace chorus::engine {
 
 using plan::Buffer;
-using plan::Instruction;
 using plan::Opcode;
 
 Ranges::Ranges(plan::Program const& program, Dtype dtype, plan::Sizes const& sizes, std::span<std::byte const> input,
@@ -24,7 +23,26 @@ Ranges::Ranges(plan::Program const& program, Dtype dtype, plan::Sizes const& siz
     if (each.reads_src()) first_sources_[i] = first(each.src, each.src_chunk, each.chunks, each.stride);
     if (each.writes_dst()) first_destinations_[i] = first(each.dst, each.dst_chunk, each.chunks, each.stride);
   }
+  if (keeps_wide_partials_) {
+    wide_output_ = wide_extent(Buffer::output);
+    wide_scratch_ = wide_extent(Buffer::scratch);
+  }
   begin(input, output);
+}
+
+void Ranges::Extent::include(Extent other) {
+  if (other.begin == other.end) return;
+  *this = begin == end ? other : Extent{std::min(begin, other.begin), std::max(end, other.end)};
+}
+
+Ranges::Extent Ranges::wide_extent(Buffer buffer) const {
+  Extent extent;
+  for (auto const& i : program_.instructions) {
+    if (!i.has_wide_result() || i.dst != buffer || i.chunks == 0) continue;
+    auto const last = i.dst_chunk + (i.chunks - 1) * i.stride;
+    extent.include({addresses_.begin_of(buffer, i.dst_chunk), addresses_.begin_of(buffer, last + 1)});
+  }
+  return extent;
 }
 
 void Ranges::begin(std::span<std::byte const> input, std::span<std::byte> output) {
@@ -39,14 +57,8 @@ void Ranges::begin(std::span<std::byte const> input, std::span<std::byte> output
 Ranges::OwnBytes Ranges::own_bytes() const {
   OwnBytes own;
   own.scratch = addresses_.scratch_bytes();
-  if (!keeps_wide_partials_) return own;
-  auto const keeps_any = [&](Buffer buffer) {
-    return std::any_of(program_.instructions.begin(), program_.instructions.end(),
-                       [&](Instruction const& i) { return i.has_wide_result() && i.dst == buffer; });
-  };
-  auto const f32_for = [&](std::uint64_t bytes) { return bytes / element_bytes_ * sizeof(float); };
-  if (keeps_any(Buffer::output)) own.wide_output = f32_for(addresses_.output_bytes());
-  if (keeps_any(Buffer::scratch)) own.wide_scratch = f32_for(addresses_.scratch_bytes());
+  own.wide_output = wide_bytes(wide_output_);
+  own.wide_scratch = wide_bytes(wide_scratch_);
   return own;
 }
 
@@ -117,7 +129,8 @@ std::byte* Ranges::wide_operand(std::uint32_t i) const {
 
 std::byte* Ranges::wide(Buffer buffer, std::uint64_t at) const {
   auto* const base = buffer == Buffer::output ? own_.wide_output : own_.wide_scratch;
-  return base + at / element_bytes_ * sizeof(float);
+  auto const& extent = buffer == Buffer::output ? wide_output_ : wide_scratch_;
+  return base + (at - extent.begin) / element_bytes_ * sizeof(float);
 }
 
 }  // namespace chorus::engine

@@ -44,8 +44,8 @@ class Ranges {
   // What a run needs besides input and output.
   struct Own {
     std::byte* scratch = nullptr;
-    std::byte* wide_output = nullptr;   // f32 for every element of the output,
-    std::byte* wide_scratch = nullptr;  // and of scratch, if the program keeps any there
+    std::byte* wide_output = nullptr;   // f32 for the elements of the output
+    std::byte* wide_scratch = nullptr;  // and of scratch of which the program keeps partial sums
   };
   struct OwnBytes {
     std::uint64_t scratch = 0;
@@ -74,12 +74,22 @@ class Ranges {
                              std::uint32_t stride) const;
   void skip(Cursor& cursor, plan::Buffer buffer, std::uint32_t stride, std::uint64_t bytes) const;
   void enter_next_piece(Cursor& cursor, plan::Buffer buffer, std::uint32_t stride) const;
+  // From the first to the last byte of which a program keeps partial sums in f32.
+  struct Extent {
+    std::uint64_t begin = 0, end = 0;
+    void include(Extent other);
+  };
+  [[nodiscard]] Extent wide_extent(plan::Buffer buffer) const;
+  [[nodiscard]] std::uint64_t wide_bytes(Extent extent) const {
+    return (extent.end - extent.begin) / element_bytes_ * sizeof(float);
+  }
   [[nodiscard]] std::byte* wide(plan::Buffer buffer, std::uint64_t at) const;
 
   plan::Program const& program_;
   Addresses addresses_;
   std::size_t const element_bytes_;
   bool const keeps_wide_partials_;
+  Extent wide_output_, wide_scratch_;
   std::byte const* input_ = nullptr;
   std::byte* output_ = nullptr;
   Own own_;
