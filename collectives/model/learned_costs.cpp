@@ -104,17 +104,22 @@ Choice LearnedCosts::corrected(Place const& place, Choice choice, bool is_auto) 
   };
 
   auto const runs_of = [](Seen const& seen) { return seen.learned == nullptr ? 0 : seen.learned->runs; };
-  auto chosen = all.cbegin();
+  // What the model passed over as too close to tell from its choice stays so until it has run.
+  auto const favoured = std::ranges::find(all, choice.spec, [](Seen const& seen) { return seen.candidate->spec; });
+  auto const is_passed_over = [&](Seen const& seen) {
+    return favoured != all.cend() && seen.learned == nullptr && seen.predicted_s < favoured->predicted_s;
+  };
+  auto const usual = std::find_if_not(all.cbegin(), all.cend(), is_passed_over);
+  auto chosen = usual;
   bool is_trial = false;
   if (!is_auto) {
-    chosen =
-        std::find_if(all.cbegin(), all.cend(), [&](auto const& seen) { return seen.candidate->spec == choice.spec; });
+    chosen = favoured;
     if (chosen == all.cend()) {
       choice.considered = in_this_order();
       return choice;
     }
   } else if (auto const turn = turn_of_trial(runs)) {
-    auto const& best = all.front();
+    auto const& best = *usual;
     auto const slower = [&](Seen const& seen) { return seen.candidate->cost.seconds / best.candidate->cost.seconds; };
     auto const enough = std::max(trials, runs / runs_until_tried_again);
     auto const is_worth_it = [&](Seen const& seen) {
@@ -126,14 +131,15 @@ Choice LearnedCosts::corrected(Place const& place, Choice choice, bool is_auto) 
       return slower(seen) * worth_knowing < std::exp(errors_apart * error);
     };
     if (*turn == 0) {
-      for (auto seen = all.cbegin() + 1; seen != all.cend(); ++seen)
-        if (is_worth_it(*seen) && (chosen == all.cbegin() || runs_of(*seen) < runs_of(*chosen))) chosen = seen;
+      for (auto seen = all.cbegin(); seen != all.cend(); ++seen)
+        if (seen != usual && is_worth_it(*seen) && (chosen == usual || runs_of(*seen) < runs_of(*chosen)))
+          chosen = seen;
     } else {
       // What was begun goes on.
       auto const begun = std::ranges::find(all, last, [](Seen const& seen) { return seen.candidate->spec; });
       if (begun != all.cend() && slower(*begun) <= worth_going_on) chosen = begun;
     }
-    is_trial = chosen != all.cbegin();
+    is_trial = chosen != usual;
   }
   auto const& taken = *chosen->candidate;
   bool const changed = taken.spec != choice.spec;

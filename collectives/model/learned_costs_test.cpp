@@ -47,6 +47,17 @@ TEST_CASE("an algorithm that is slower than predicted while another is not loses
   CHECK(refined.considered.front().spec.algorithm == "tree");
 }
 
+TEST_CASE("what the model passed over as too close to tell does not come first before it has run") {
+  LearnedCosts costs;
+  auto passed_over = choice();  // ring is the cheapest, by a little
+  passed_over.considered[1].cost.seconds = 1.1e-3;
+  passed_over.spec = passed_over.considered[1].spec;
+  costs.finished(place, spec_of("tree"), 1.1e-3, 1.2e-3);
+  CHECK(costs.corrected(place, passed_over, true).spec.algorithm == "tree");
+  for (int run = 0; run < 5; ++run) costs.finished(place, spec_of("ring"), 1e-3, 1e-3);
+  CHECK(costs.corrected(place, passed_over, true).spec.algorithm == "ring");
+}
+
 TEST_CASE("what was asked for by name stays, at its corrected time") {
   LearnedCosts costs;
   costs.finished(place, spec_of("ring"), 1e-3, 4e-3);

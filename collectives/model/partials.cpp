@@ -1,29 +1,47 @@
 #include "collectives/model/partials.hpp"
 
 #include <algorithm>
-#include <vector>
+#include <limits>
+#include <set>
 
 #include "collectives/plan/layout.hpp"
 #include "collectives/plan/program.hpp"
 
 namespace chorus::model {
 
+namespace {
+
+constexpr std::uint32_t looked_at_one_by_one = 16;
+
+// Roots and those below them keep most.
+std::set<plan::Rank> ranks_to_look_at(plan::Spec const& spec) {
+  std::set<plan::Rank> ranks;
+  auto const p = spec.ranks;
+  for (plan::Rank rank = 0; rank < std::min(p, looked_at_one_by_one); ++rank) ranks.insert((spec.root + rank) % p);
+  if (p > looked_at_one_by_one) ranks.insert({0, p / 2, p - 1});
+  return ranks;
+}
+
+}  // namespace
+
 std::uint64_t partial_bytes(plan::Algorithm const& algorithm, plan::Spec const& spec, std::uint64_t elements) {
   std::uint64_t most = 0;
-  for (plan::Rank const rank : {plan::Rank{0}, spec.ranks / 2, spec.ranks - 1}) {
+  for (auto const rank : ranks_to_look_at(spec)) {
     auto const program = plan::build(algorithm, spec, rank);
     if (program.has_error()) continue;
     plan::Layout const layout(elements, program->chunks);
-    std::vector<bool> output(program->chunks), scratch(program->scratch_chunks);
-    for (auto const& i : program->instructions) {
-      if (!i.has_wide_result()) continue;
-      auto& kept = i.dst == plan::Buffer::output ? output : scratch;
-      for (std::uint32_t k = 0; k < i.chunks; ++k) kept[i.dst_chunk + k * i.stride] = true;
-    }
+    // Kept from the first such chunk to the last, as the engine does (Ranges).
     std::uint64_t bytes = 0;
-    for (auto const* const kept : {&output, &scratch})
-      for (std::uint32_t chunk = 0; chunk < kept->size(); ++chunk)
-        if ((*kept)[chunk]) bytes += layout.range(chunk % program->chunks).size() * sizeof(float);
+    for (auto const buffer : {plan::Buffer::output, plan::Buffer::scratch}) {
+      std::uint32_t first = std::numeric_limits<std::uint32_t>::max(), end = 0;
+      for (auto const& i : program->instructions) {
+        if (!i.has_wide_result() || i.dst != buffer || i.chunks == 0) continue;
+        first = std::min(first, i.dst_chunk);
+        end = std::max(end, i.dst_chunk + (i.chunks - 1) * i.stride + 1);
+      }
+      for (auto chunk = first; chunk < end; ++chunk)
+        bytes += layout.range(chunk % program->chunks).size() * sizeof(float);
+    }
     most = std::max(most, bytes);
   }
   return most;

@@ -59,6 +59,7 @@ class Selection {
   }
 
   Result<Choice> choose() {
+    if (wish_.algorithm == "auto") leave_out_what_keeps_much();
     auto const chosen = wish_.algorithm == "auto" ? favourite() : cheapest_asked_for();
     if (chosen == considered_.end()) {
       auto const asked = algorithms::find(wish_.algorithm);
@@ -82,15 +83,7 @@ class Selection {
                              [](auto const& candidate) { return candidate.spec.algorithm; });
   }
 
-  // The quickest, or the cheapest that keeps less beside the vectors.
   [[nodiscard]] Position favourite() const {
-    auto const first = quickest();
-    if (first == considered_.end() || !keeps_much(*first)) return first;
-    auto const lean = std::ranges::find_if(considered_, [this](auto const& it) { return !keeps_much(it); });
-    return lean == considered_.end() ? first : lean;
-  }
-
-  [[nodiscard]] Position quickest() const {
     bool const is_one_host = network_.largest_group(Level::host) == network_.ranks();
     if (considered_.empty() || !is_one_host) return considered_.begin();
     if (takes_turns()) return evenly_busy(end_within(too_crowded_to_tell));
@@ -104,10 +97,14 @@ class Selection {
     bool const is_long = elements_ > partial_bytes_max / sizeof(float);
     return is_long && element_bytes_ == half_bytes && reduces(wish_.op) && !wish_.reproducible;
   }
-  [[nodiscard]] std::uint64_t kept_bytes(Considered const& it) const {
-    return may_keep_much() ? partial_bytes(*it.algorithm, it.spec, elements_) : 0;
+
+  void leave_out_what_keeps_much() {
+    if (!may_keep_much()) return;
+    auto const keeps_much = [this](Considered const& it) {
+      return partial_bytes(*it.algorithm, it.spec, elements_) > partial_bytes_max;
+    };
+    if (!std::ranges::all_of(considered_, keeps_much)) std::erase_if(considered_, keeps_much);
   }
-  [[nodiscard]] bool keeps_much(Considered const& it) const { return kept_bytes(it) > partial_bytes_max; }
 
   [[nodiscard]] Position evenly_busy(Position end) const {
     bool const halves = may_keep_much() || network_.ranks() <= halving_doubling_ranks_max;
@@ -143,8 +140,6 @@ class Selection {
     if (considered_.size() == 1) return {};
     auto const cheapest = considered_.begin();
     if (favourite == cheapest) return ", next best " + predicted(*std::next(cheapest));
-    if (auto const kept = kept_bytes(*cheapest); kept > partial_bytes_max)
-      return "; " + predicted(*cheapest) + " would keep " + std::to_string(kept) + " bytes of partial sums on a rank";
     auto const by_what = [this](Considered const& it) {
       if (takes_turns()) return " with " + std::to_string(it.cost.bytes_per_rank) + " bytes from the busiest rank";
       return " in " + std::to_string(it.cost.rounds) + (it.cost.rounds == 1 ? " round" : " rounds");

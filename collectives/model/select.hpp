@@ -37,7 +37,7 @@ inline constexpr double too_close_to_tell = 0.03;
 // within this part of the cheapest, a plan is taken in which all ranks are about as busy, halving_doubling for so many
 // ranks and double_tree for more. The model has the cores as one pool, in which it does not matter who does the work;
 // but all wait for the busiest rank, the longer the more its core has to fetch from others. Beside a tree they take
-// 0.85 to 1.1 times as long where all cores have one cache, and 0.6 to 0.9 where they have several, which the model
+// 0.8 to 1.3 times as long where all cores have one cache, and 0.6 to 1 where they have several, which the model
 // does not know; of other operations now this, now that plan is faster (docs/performance.md).
 inline constexpr double too_crowded_to_tell = 0.15;
 inline constexpr std::uint64_t crowded_bytes = 1u << 20;
@@ -57,7 +57,6 @@ inline constexpr std::uint64_t partial_bytes_max = 32u << 20;
 // "mesh: predicted 290 us in 1 round; double_tree: 288 us in 2 rounds is too close to tell";
 // "double_tree root 0: predicted 2.55 ms with 2097152 bytes from the busiest rank; tree arity 2 root 0: 2.42 ms with
 // 3145728 bytes from the busiest rank is too close to tell";
-// "ring: predicted 71.2 ms; allpairs: 64.0 ms would keep 67108864 bytes of partial sums on a rank";
 // "tree arity 2 root 0 was asked for: predicted 3.10 ms; auto would have chosen ring: 1.90 ms".
 //
 // Errors: PlanErrc, saying what would be possible: for no ranks, a root out of range, an unknown algorithm, one that

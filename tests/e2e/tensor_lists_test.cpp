@@ -69,11 +69,12 @@ TEST_CASE("a worker needs a long vector of f16 twice and 64 MiB, by the plan tha
   std::vector<std::uint16_t> const ones(bytes / sizeof(std::uint16_t), 0x3c00);
   for (std::size_t member = 0; member < 3; ++member)
     REQUIRE(cluster.worker(member).put_tensor("grad", "f16", ones).status / 100 == 2);
-  REQUIRE(cluster.run({{"group", "g"}, {"tensor", "grad"}}).at("state") == "succeeded");
+  for (int run = 0; run < 3; ++run)  // what is learned from one does not bring another plan
+    REQUIRE(cluster.run({{"group", "g"}, {"tensor", "grad"}}).at("state") == "succeeded");
   for (std::size_t member = 0; member < 3; ++member) {
     auto const peak_bytes = size_of(cluster.worker(member).process).peak_kib * 1024;
     CAPTURE(peak_bytes / mib);
     CHECK((under_sanitizer() || peak_bytes <= 2 * bytes + 64 * mib));
   }
-  CHECK(cluster.worker(2).get_tensor<std::uint16_t>("grad").back() == 0x4200);  // three
+  CHECK(cluster.worker(2).get_tensor<std::uint16_t>("grad").back() == 0x4ec0);  // 27
 }

@@ -59,4 +59,5 @@ TEST_CASE("where the cores are matters for what is long and goes to several rank
   CHECK(depends_on_cores(32 << 10, 2));
   CHECK_FALSE(depends_on_cores((32 << 10) - 4, 2));
   CHECK_FALSE(depends_on_cores(1 << 20, 1));  // its own memory
+  CHECK_FALSE(depends_on_cores(512, 256));    // too short to be timed
 }

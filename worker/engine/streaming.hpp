@@ -18,8 +18,9 @@ inline constexpr std::uint64_t streams_from_bytes_of_all = 16u << 20;
 
 // Where it does not, and neither way is the faster one everywhere, for a part of a step: see ResultStores.
 inline constexpr std::uint64_t written_bytes_min = 64u << 10;
+inline constexpr std::uint64_t bytes_worth_a_trial = 4096;
 [[nodiscard]] constexpr bool depends_on_cores(std::uint64_t bytes, std::size_t destinations) {
-  return destinations > 1 && bytes * destinations >= written_bytes_min;
+  return destinations > 1 && bytes >= bytes_worth_a_trial && bytes * destinations >= written_bytes_min;
 }
 
 }  // namespace chorus::engine
