@@ -1,10 +1,10 @@
 #include "collectives/model/partials.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <set>
 
 #include "collectives/plan/layout.hpp"
+#include "collectives/plan/passes.hpp"
 #include "collectives/plan/program.hpp"
 
 namespace chorus::model {
@@ -30,16 +30,10 @@ std::uint64_t partial_bytes(plan::Algorithm const& algorithm, plan::Spec const& 
     auto const program = plan::build(algorithm, spec, rank);
     if (program.has_error()) continue;
     plan::Layout const layout(elements, program->chunks);
-    // Kept from the first such chunk to the last, as the engine does (Ranges).
     std::uint64_t bytes = 0;
     for (auto const buffer : {plan::Buffer::output, plan::Buffer::scratch}) {
-      std::uint32_t first = std::numeric_limits<std::uint32_t>::max(), end = 0;
-      for (auto const& i : program->instructions) {
-        if (!i.has_wide_result() || i.dst != buffer || i.chunks == 0) continue;
-        first = std::min(first, i.dst_chunk);
-        end = std::max(end, i.dst_chunk + (i.chunks - 1) * i.stride + 1);
-      }
-      for (auto chunk = first; chunk < end; ++chunk)
+      auto const kept = plan::wide_chunks(*program, buffer);
+      for (auto chunk = kept.first; chunk < kept.first + kept.count; ++chunk)
         bytes += layout.range(chunk % program->chunks).size() * sizeof(float);
     }
     most = std::max(most, bytes);

@@ -7,8 +7,8 @@
 
 namespace chorus::model {
 
-// Bytes of partial sums in f32 (plan/passes.hpp, widen_partials) of the rank that has most, of many ranks of those that
-// are looked at: the root and who comes after it, the first, the middle and the last one. Requires that the algorithm
+// Bytes of partial sums in f32 (plan/passes.hpp, widen_partials) of the rank that keeps most. Of many ranks only some
+// are looked at: the root and those after it, the first, the middle and the last one. Requires that the algorithm
 // accepts the spec.
 [[nodiscard]] std::uint64_t partial_bytes(plan::Algorithm const& algorithm, plan::Spec const& spec,
                                           std::uint64_t elements);

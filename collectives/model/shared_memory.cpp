@@ -9,7 +9,8 @@ constexpr std::uint64_t inside_bytes = 2048;
 }  // namespace
 
 std::string_view shared_memory_all_reduce(std::uint32_t ranks, std::uint64_t bytes, bool in_place) {
-  return bytes < (in_place ? inside_bytes + 1 : crossing_bytes / ranks / ranks) ? "mesh" : "allpairs";
+  bool const is_short = in_place ? bytes <= inside_bytes : bytes < crossing_bytes / ranks / ranks;
+  return is_short ? "mesh" : "allpairs";
 }
 
 }  // namespace chorus::model

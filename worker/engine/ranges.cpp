@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "collectives/core/assert.hpp"
+#include "collectives/plan/passes.hpp"
 #include "worker/devices/reduce.hpp"
 
 namespace chorus::engine {
@@ -30,19 +31,10 @@ Ranges::Ranges(plan::Program const& program, Dtype dtype, plan::Sizes const& siz
   begin(input, output);
 }
 
-void Ranges::Extent::include(Extent other) {
-  if (other.begin == other.end) return;
-  *this = begin == end ? other : Extent{std::min(begin, other.begin), std::max(end, other.end)};
-}
-
 Ranges::Extent Ranges::wide_extent(Buffer buffer) const {
-  Extent extent;
-  for (auto const& i : program_.instructions) {
-    if (!i.has_wide_result() || i.dst != buffer || i.chunks == 0) continue;
-    auto const last = i.dst_chunk + (i.chunks - 1) * i.stride;
-    extent.include({addresses_.begin_of(buffer, i.dst_chunk), addresses_.begin_of(buffer, last + 1)});
-  }
-  return extent;
+  auto const chunks = plan::wide_chunks(program_, buffer);
+  if (chunks.empty()) return {};
+  return {addresses_.begin_of(buffer, chunks.first), addresses_.begin_of(buffer, chunks.first + chunks.count)};
 }
 
 void Ranges::begin(std::span<std::byte const> input, std::span<std::byte> output) {

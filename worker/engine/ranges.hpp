@@ -77,7 +77,6 @@ class Ranges {
   // From the first to the last byte of which a program keeps partial sums in f32.
   struct Extent {
     std::uint64_t begin = 0, end = 0;
-    void include(Extent other);
   };
   [[nodiscard]] Extent wide_extent(plan::Buffer buffer) const;
   [[nodiscard]] std::uint64_t wide_bytes(Extent extent) const {

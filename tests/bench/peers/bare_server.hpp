@@ -16,6 +16,8 @@
 #include <thread>
 #include <vector>
 
+#include "unpaced.h"
+
 namespace bare {
 
 [[noreturn]] inline void give_up(char const* what) {
@@ -23,16 +25,11 @@ namespace bare {
   std::exit(1);
 }
 
-// To connect or to listen with: short messages leave at once, and nothing is paced on a loopback, which has to begin so
-// (docs/performance.md): what the client sends to any of them, and what the bare server sends. What is accepted begins
-// as its listener.
+// What the client uses for any of them, and the bare server: short messages leave at once, of what is accepted too.
 inline int new_socket() {
-  constexpr std::string_view without_pacing = "reno";
-  auto const handle = ::socket(AF_INET, SOCK_STREAM, 0);
-  if (handle < 0) give_up("socket");
+  auto const handle = unpaced_socket();
   int const one = 1;
   ::setsockopt(handle, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-  ::setsockopt(handle, IPPROTO_TCP, TCP_CONGESTION, without_pacing.data(), without_pacing.size());
   return handle;
 }
 

@@ -11,6 +11,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "unpaced.h"
+
 /* Of one call: larger pieces are not faster, as the receiver then works in fewer, longer turns. */
 static size_t const piece_bytes = (size_t)1 << 20;
 
@@ -27,16 +29,6 @@ static inline struct sockaddr_in loopback(uint16_t port) {
   address.sin_port = htons(port);
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   return address;
-}
-
-/* To connect or to listen with. Nothing is paced on a loopback, as connections of Chorus are not: they have to begin so
- * (docs/performance.md), and what is accepted begins as its listener. */
-static inline int unpaced_socket(void) {
-  static char const without_pacing[] = "reno";
-  int const descriptor = socket(AF_INET, SOCK_STREAM, 0);
-  if (descriptor < 0) end_with("socket");
-  setsockopt(descriptor, IPPROTO_TCP, TCP_CONGESTION, without_pacing, sizeof without_pacing - 1);
-  return descriptor;
 }
 
 /* For what is connected. */
