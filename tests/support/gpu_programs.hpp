@@ -2,6 +2,7 @@
 // that users run, on the GPUs of this host.
 #pragma once
 
+#include <csignal>
 #include <cstdlib>
 #include <stdexcept>
 #include <string>
@@ -22,6 +23,24 @@ inline std::string gpu_worker() { return on_real_gpu() ? "chorus-worker" : "work
 
 // See tests/e2e/gpu_client.cpp.
 inline std::string gpu_client() { return on_real_gpu() ? "gpu_client" : "gpu_client_on_double"; }
+
+// What is said of a GPU that lose_gpu has taken away.
+inline std::string lost_gpu_reason() { return on_real_gpu() ? "cudaErrorMps" : "the double was lost"; }
+
+// From here on nothing that the worker asks of its GPU works, and nobody else notices. A double is told so; on a real
+// one the worker has to be a client of CUDA's multi-process service, whose control ends clients (tests/bench/gpu/run
+// starts one). Throws std::runtime_error if it does not.
+inline void lose_gpu(Service const& worker) {
+  if (!on_real_gpu()) return worker.process.signal(SIGUSR2);
+  auto const ask = [](std::string const& command) {
+    return Process({"/bin/sh", "-c", "echo " + command + " | nvidia-cuda-mps-control"}).read_all();
+  };
+  auto server = ask("get_server_list");
+  server.erase(server.find_last_not_of(" \n") + 1);
+  if (server.empty() || server.find_first_not_of("0123456789") != std::string::npos)
+    throw std::runtime_error("no server of MPS: " + server);
+  ask("terminate_client " + server + " " + std::to_string(worker.process.pid()));
+}
 
 // A tensor of floats on a device of the worker: "cuda:0".
 inline Answer put_on(Service const& worker, std::string const& device, std::string const& name,

@@ -39,6 +39,10 @@ GpuErrc kind_of(cudaError_t error) {
     case cudaErrorInvalidPc:
     case cudaErrorAssert:
     case cudaErrorNvlinkUncorrectable:
+    case cudaErrorContained:
+    case cudaErrorExternalDevice:
+    case cudaErrorMpsRpcFailure:  // its server has gone
+    case cudaErrorMpsClientTerminated:
     case cudaErrorContextIsDestroyed:
     case cudaErrorUnknown:
       return GpuErrc::lost;

@@ -10,6 +10,7 @@
 
 #include "worker/devices/cuda/gpus.hpp"
 #include "worker/devices/cuda/testing/every_gpu.hpp"
+#include "worker/devices/cuda/together.hpp"
 #include "worker/devices/reduce.hpp"
 
 using namespace chorus;
@@ -132,7 +133,7 @@ struct Rig::Borrowed final : Gpu {
   Result<std::byte*> open(IpcHandle const& handle, std::uint64_t bytes) override { return gpu.open(handle, bytes); }
   void close(std::byte* opened) override { gpu.close(opened); }
   Status reach(std::string_view uuid) override { return gpu.reach(uuid); }
-  Status see(Gpu& other) override { return gpu.see(other); }
+  Status see(Gpu& other) override { return gpu.see(dynamic_cast<Borrowed&>(other).gpu); }
   Gpu& gpu;
 };
 
@@ -210,6 +211,48 @@ TEST_CASE("a destination may be a source") {
     Bytes found(ones.size());
     REQUIRE(rig.unit->download(found, a->bytes().data()).has_value());
     CHECK(found == Bytes(ones.size(), std::byte{6}));
+  });
+}
+
+// What several GPUs do, where there is only one: their queues and kernels are real ones, the way between them is not.
+TEST_CASE("units of one GPU sum in slices and pass slices on, as GPUs do that see each other") {
+  on_every_gpu([](Gpu& gpu) {
+    std::vector<Rig> rigs;
+    for (int i = 0; i < 3; ++i) rigs.emplace_back(gpu);
+    std::vector<GpuUnit*> const units{rigs[0].unit.get(), rigs[1].unit.get(), rigs[2].unit.get()};
+    REQUIRE(see_each_other(units));
+    std::mt19937_64 random(fresh_seed());
+    constexpr std::uint64_t elements = 1'000'003;
+    std::vector<std::shared_ptr<GpuMemory>> memory;
+    auto const room = [&](std::size_t unit) {
+      memory.push_back(units[unit]->acquire(elements * 2).value());
+      return Placed{units[unit], memory.back()->bytes().data()};
+    };
+    std::vector<Bytes> inputs;
+    std::vector<Placed> sources, results;
+    std::vector<std::byte const*> host_sources;
+    for (std::size_t n = 0; n < 3; ++n) {
+      inputs.push_back(random_bytes(elements * 2, random));
+      sources.push_back(room(n));
+      results.push_back(room(n));
+      REQUIRE(units[n]->upload(sources[n].data, inputs[n]).has_value());
+      REQUIRE(units[n]->upload(results[n].data, Bytes(elements * 2, poison)).has_value());
+    }
+    for (auto const& input : inputs) host_sources.push_back(input.data());
+    Bytes expected(elements * 2);
+    auto* const destination = expected.data();
+    Folder(ReduceOp::sum, Dtype::bf16).run({host_sources.data(), 3, &destination, 1, elements, false}, {});
+
+    REQUIRE(fold_together(units, ReduceOp::sum, Dtype::bf16, sources, results[0], elements).has_value());
+    REQUIRE(spread_together(results[0], {results.data() + 1, 2}, elements * 2).has_value());
+    for (auto const& result : results) {
+      Bytes found(elements * 2);
+      REQUIRE(result.unit->download(found, result.data).has_value());
+      std::uint64_t wrong = 0;
+      for (std::uint64_t i = 0; i < elements; ++i)
+        wrong += same(Dtype::bf16, found.data() + i * 2, expected.data() + i * 2) ? 0 : 1;
+      CHECK(wrong == 0);
+    }
   });
 }
 
