@@ -12,8 +12,12 @@ namespace {
 // a quarter of that size took 1.16 of the time of a ring over TCP (docs/gpu.md).
 constexpr std::uint64_t block_bytes_max = 1 << 20;
 constexpr std::uint64_t block_bytes_min = 4 << 10;
-// Being filled from the wire, being copied in, being reduced.
-constexpr std::uint64_t blocks_at_work = 4;
+// Granted to a peer beside the one that each message has: between the last byte of a block and the first of the one
+// that is granted for it, its receiver copies it in, and both have to look up from a turn of up to 2 MiB at their
+// socket: with four, the peer waited for that at times.
+constexpr std::uint64_t blocks_ahead = 7;
+// Where memory is short: being filled from the wire, being copied in, being reduced.
+constexpr std::uint64_t blocks_ahead_min = 3;
 
 std::uint64_t blocks_of(std::uint64_t bytes, std::uint64_t block_bytes) {
   return (bytes + block_bytes - 1) / block_bytes;
@@ -49,7 +53,7 @@ std::uint64_t all_blocks(std::vector<std::uint64_t> const& messages, std::uint64
   return blocks;
 }
 
-Staging laid_out(std::vector<Load> const& loads, std::uint64_t block_bytes) {
+Staging laid_out(std::vector<Load> const& loads, std::uint64_t block_bytes, std::uint64_t ahead) {
   Staging staging;
   staging.block_bytes = block_bytes;
   staging.channels.resize(loads.size());
@@ -57,7 +61,7 @@ Staging laid_out(std::vector<Load> const& loads, std::uint64_t block_bytes) {
   for (std::size_t c = 0; c < loads.size(); ++c) {
     auto& channel = staging.channels[c];
     auto const& received = loads[c].received;
-    auto const wanted = received.empty() ? 0 : received.size() + blocks_at_work - 1;
+    auto const wanted = received.empty() ? 0 : received.size() + ahead;
     channel.receive_blocks = static_cast<std::uint32_t>(std::min(all_blocks(received, block_bytes), wanted));
     channel.receive_at = take(channel.receive_blocks * block_bytes);
   }
@@ -87,8 +91,10 @@ Staging plan_staging(plan::Program const& program, std::vector<ChannelMessages> 
   }
   auto block_bytes = block_bytes_min;
   while (block_bytes < largest && block_bytes < block_bytes_max) block_bytes *= 2;
-  auto staging = laid_out(loads, block_bytes);
-  while (staging.bytes > bytes_max && block_bytes > block_bytes_min) staging = laid_out(loads, block_bytes /= 2);
+  auto staging = laid_out(loads, block_bytes, blocks_ahead);
+  if (staging.bytes > bytes_max) staging = laid_out(loads, block_bytes, blocks_ahead_min);
+  while (staging.bytes > bytes_max && block_bytes > block_bytes_min)
+    staging = laid_out(loads, block_bytes /= 2, blocks_ahead_min);
   return staging;
 }
 

@@ -35,8 +35,8 @@ struct Staging {
   std::vector<ChannelStaging> channels;  // as program.channels
 };
 
-// In blocks as large as they are worth it and as `bytes_max` allows; smaller ones that still do not fit are given all
-// the same.
+// In blocks as large as they are worth it, and as many; fewer, then smaller ones, where `bytes_max` asks for it. The
+// smallest that still do not fit are given all the same.
 [[nodiscard]] Staging plan_staging(plan::Program const& program, std::vector<ChannelMessages> const& messages,
                                    std::vector<std::uint64_t> const& instruction_bytes, std::uint64_t eager_bytes,
                                    std::uint64_t bytes_max);

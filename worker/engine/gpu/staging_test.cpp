@@ -51,13 +51,13 @@ std::vector<std::pair<std::uint64_t, std::uint64_t>> blocks_of(Staging const& st
 
 }  // namespace
 
-TEST_CASE("each message that a peer may send has a block, and three more are at work; four are for what is sent") {
+TEST_CASE("each message that a peer may send has a block, and seven more are ahead; four are for what is sent") {
   Planned const ring(algorithms::ring, 8, 8 << 20);  // 4 MiB each, seven twice around
   auto const staging = ring.staging(0);
   CHECK(staging.block_bytes == 1024 * kib);
   for (std::size_t c = 0; c < staging.channels.size(); ++c) {
     auto const receives = ring.messages[c].receives.size();
-    CHECK(staging.channels[c].receive_blocks == (receives == 0 ? 0 : receives + 3));
+    CHECK(staging.channels[c].receive_blocks == (receives == 0 ? 0 : receives + 7));
     CHECK(staging.channels[c].send_blocks == (ring.messages[c].sends.empty() ? 0 : 4));
   }
 }
@@ -84,15 +84,20 @@ TEST_CASE("messages that come without a grant have places instead of blocks") {
   CHECK(staging.received_bytes >= 3 * 1000);
 }
 
-TEST_CASE("where memory is short blocks are smaller, to 4 KiB, and then as many as are needed all the same") {
+TEST_CASE(
+    "where memory is short fewer blocks are ahead, then they are smaller, to 4 KiB, and as many as needed all the "
+    "same") {
   Planned const ring(algorithms::ring, 8, 8 << 20);
   auto const all = ring.staging(0).bytes;
+  auto const fewer = ring.staging(0, all - 1);
+  CHECK(fewer.block_bytes == 1024 * kib);
+  CHECK(fewer.bytes == all - 4 * 1024 * kib);
   auto const half = ring.staging(0, all / 2);
   CHECK(half.block_bytes == 512 * kib);
   CHECK(half.bytes <= all / 2);
   auto const least = ring.staging(0, 1);
   CHECK(least.block_bytes == 4 * kib);
-  CHECK(least.channels[0].receive_blocks == ring.staging(0).channels[0].receive_blocks);
+  CHECK(least.channels[0].receive_blocks == fewer.channels[0].receive_blocks);
 }
 
 TEST_CASE("what is read in place, or shown there, needs nothing") {
