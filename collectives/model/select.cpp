@@ -92,11 +92,7 @@ class Selection {
                             [](auto const& a, auto const& b) { return a.cost.rounds < b.cost.rounds; });
   }
 
-  // Sums in worker order have to be kept until all have come.
-  [[nodiscard]] bool may_keep_much() const {
-    bool const is_long = elements_ > partial_bytes_max / sizeof(float);
-    return is_long && element_bytes_ == half_bytes && reduces(wish_.op) && !wish_.reproducible;
-  }
+  [[nodiscard]] bool may_keep_much() const { return model::may_keep_much(wish_, elements_, element_bytes_); }
 
   void leave_out_what_keeps_much() {
     if (!may_keep_much()) return;
@@ -167,6 +163,11 @@ class Selection {
 };
 
 }  // namespace
+
+bool may_keep_much(Wish const& wish, std::uint64_t elements, std::size_t element_bytes) {
+  bool const is_long = elements > partial_bytes_max / sizeof(float);
+  return is_long && element_bytes == half_bytes && reduces(wish.op) && !wish.reproducible;
+}
 
 Result<Choice> select(Wish const& wish, std::span<Locality const> localities, std::uint64_t elements,
                       std::size_t element_bytes, Constants const& constants) {

@@ -48,6 +48,8 @@ inline constexpr std::uint32_t halving_doubling_ranks_max = 4;
 // sums are to be reproducible.
 inline constexpr std::size_t half_bytes = 2;
 inline constexpr std::uint64_t partial_bytes_max = 32u << 20;
+// Whether there may be such plans. Sums in worker order have to be kept until all have come.
+[[nodiscard]] bool may_keep_much(Wish const& wish, std::uint64_t elements, std::size_t element_bytes);
 
 // localities in rank order. Costs every candidate of every fitting algorithm (candidates.hpp), takes the cheapest, of
 // equals the first in the catalogue; see above. An algorithm asked for by name is taken at any cost, and the others are

@@ -86,8 +86,8 @@ api::Trouble trouble_of(Assignment const& assignment, std::vector<plan::Rank> co
   return trouble;
 }
 
-http::Checked<api::Selection> select(api::Group const& group, std::string_view op, std::optional<std::uint64_t> bytes,
-                                     std::optional<std::string> const& algorithm) {
+http::Checked<api::Selection> select(api::Group const& group, std::string_view op, Dtype dtype,
+                                     std::optional<std::uint64_t> bytes, std::optional<std::string> const& algorithm) {
   bool const by_name = algorithm && *algorithm != "auto";
   if (by_name) {
     for (auto const& line : group.selection)
@@ -97,6 +97,9 @@ http::Checked<api::Selection> select(api::Group const& group, std::string_view o
     asked.algorithm = *algorithm;
     return asked;
   }
+  if (dtype == Dtype::f16 || dtype == Dtype::bf16)
+    for (auto const& line : group.selection)
+      if (fits(line, api::of_halves(op), bytes)) return line;
   for (auto const& line : group.selection)
     if (fits(line, op, bytes)) return line;
   Problem problem(ProblemCode::unsupported,
