@@ -92,12 +92,12 @@ class Selection {
                             [](auto const& a, auto const& b) { return a.cost.rounds < b.cost.rounds; });
   }
 
-  [[nodiscard]] bool may_keep_much() const { return model::may_keep_much(wish_, elements_, element_bytes_); }
+  [[nodiscard]] bool may_keep_much() const { return model::may_keep_much(wish_, network_, elements_, element_bytes_); }
 
   void leave_out_what_keeps_much() {
     if (!may_keep_much()) return;
     auto const keeps_much = [this](Considered const& it) {
-      return partial_bytes(*it.algorithm, it.spec, elements_) > partial_bytes_max;
+      return partial_bytes(*it.algorithm, it.spec, elements_) > network_.constants().partial_bytes_max;
     };
     if (!std::ranges::all_of(considered_, keeps_much)) std::erase_if(considered_, keeps_much);
   }
@@ -164,8 +164,8 @@ class Selection {
 
 }  // namespace
 
-bool may_keep_much(Wish const& wish, std::uint64_t elements, std::size_t element_bytes) {
-  bool const is_long = elements > partial_bytes_max / sizeof(float);
+bool may_keep_much(Wish const& wish, Network const& network, std::uint64_t elements, std::size_t element_bytes) {
+  bool const is_long = elements > network.constants().partial_bytes_max / sizeof(float);
   return is_long && element_bytes == half_bytes && reduces(wish.op) && !wish.reproducible;
 }
 

@@ -43,13 +43,11 @@ inline constexpr double too_crowded_to_tell = 0.15;
 inline constexpr std::uint64_t crowded_bytes = 1u << 20;
 inline constexpr std::uint32_t halving_doubling_ranks_max = 4;
 
-// Where several contributions to a vector of f16 or bf16 meet, what is not yet whole is kept in f32, up to twice the
-// vector. A worker is to need its tensors twice and 64 MiB: so plans that keep more than this are not for auto, unless
-// sums are to be reproducible.
+// Whether there may be plans that keep more partial sums than the constants allow. Sums in worker order have to be kept
+// until all have come.
 inline constexpr std::size_t half_bytes = 2;
-inline constexpr std::uint64_t partial_bytes_max = 32u << 20;
-// Whether there may be such plans. Sums in worker order have to be kept until all have come.
-[[nodiscard]] bool may_keep_much(Wish const& wish, std::uint64_t elements, std::size_t element_bytes);
+[[nodiscard]] bool may_keep_much(Wish const& wish, Network const& network, std::uint64_t elements,
+                                 std::size_t element_bytes);
 
 // localities in rank order. Costs every candidate of every fitting algorithm (candidates.hpp), takes the cheapest, of
 // equals the first in the catalogue; see above. An algorithm asked for by name is taken at any cost, and the others are

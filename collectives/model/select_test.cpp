@@ -130,13 +130,13 @@ TEST_CASE(
         CAPTURE(ranks);
         CAPTURE(name(op));
         CHECK(kept_by(select({.op = op}, hosts(1, ranks), elements, 2, constants).value(), elements) <=
-              partial_bytes_max);
+              constants.partial_bytes_max);
       }
   for (auto const& other : select({}, hosts(1, 4), elements, 2, Constants::defaults()).value().considered)
     CHECK(other.spec.algorithm != "allpairs");  // a coordinator learns from what was considered
   Wish const in_order{.reproducible = true};
   CHECK(kept_by(select(in_order, hosts(1, 3), elements, 2, Constants::defaults()).value(), elements) >
-        partial_bytes_max);
+        Constants().partial_bytes_max);
 }
 
 TEST_CASE("what was asked for is taken, and the reason says what would have been") {

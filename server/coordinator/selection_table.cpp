@@ -10,15 +10,16 @@ constexpr std::uint64_t smallest_bytes = 4;
 constexpr std::uint64_t largest_bytes = std::uint64_t{1} << 32;
 constexpr std::size_t usual_bytes = 4;  // of an element
 
-bool agree(api::Selection const& line, model::Choice const& choice) {
-  return line.algorithm == choice.spec.algorithm && line.root == choice.spec.root && line.arity == choice.spec.arity &&
-         line.algorithm_shape == choice.spec.shape;
+bool agree(api::Selection const& line, plan::Spec const& spec) {
+  return line.algorithm == spec.algorithm && line.root == spec.root && line.arity == spec.arity &&
+         line.algorithm_shape == spec.shape;
 }
 
-bool same_plan(SizedChoice const& a, SizedChoice const& b) {
-  auto const &one = a.choice.spec, &other = b.choice.spec;
-  return one.algorithm == other.algorithm && one.root == other.root && one.arity == other.arity &&
-         one.shape == other.shape;
+bool have_same_plans(std::span<api::Selection const> lines, std::span<api::Selection const> others) {
+  return std::ranges::equal(lines, others, [](auto const& a, auto const& b) {
+    return a.max_bytes == b.max_bytes && a.algorithm == b.algorithm && a.root == b.root && a.arity == b.arity &&
+           a.algorithm_shape == b.algorithm_shape;
+  });
 }
 
 }  // namespace
@@ -26,7 +27,7 @@ bool same_plan(SizedChoice const& a, SizedChoice const& b) {
 std::vector<api::Selection> merge_choices(std::span<SizedChoice const> by_size) {
   std::vector<api::Selection> table;
   for (auto const& [bytes, choice] : by_size) {
-    if (table.empty() || !agree(table.back(), choice)) {
+    if (table.empty() || !agree(table.back(), choice.spec)) {
       api::Selection line;
       line.op = name(choice.spec.op);
       line.algorithm = choice.spec.algorithm;
@@ -58,18 +59,17 @@ Result<std::vector<api::Selection>> selection_table(model::Network const& networ
       if (op == Op::barrier) break;
     }
     auto lines = merge_choices(by_size);
-    auto of_halves = by_size;
-    for (auto& [bytes, choice] : of_halves) {
-      if (!model::may_keep_much({.op = op}, bytes / model::half_bytes, model::half_bytes)) continue;
-      auto other = choose(bytes, model::half_bytes);
-      if (other.has_error()) return other.error();
-      choice = std::move(other.value());
+    for (auto& [bytes, choice] : by_size) {
+      if (!model::may_keep_much({.op = op}, network, bytes / model::half_bytes, model::half_bytes)) continue;
+      auto for_halves = choose(bytes, model::half_bytes);
+      if (for_halves.has_error()) return for_halves.error();
+      choice = std::move(for_halves.value());
     }
-    auto lines_of_halves = merge_choices(of_halves);
+    auto lines_for_halves = merge_choices(by_size);
+    if (have_same_plans(lines, lines_for_halves)) lines_for_halves.clear();
+    for (auto& line : lines_for_halves) line.op = api::of_halves(line.op);
     std::ranges::move(lines, std::back_inserter(table));
-    if (std::ranges::equal(by_size, of_halves, same_plan)) continue;
-    for (auto& line : lines_of_halves) line.op = api::of_halves(line.op);
-    std::ranges::move(lines_of_halves, std::back_inserter(table));
+    std::ranges::move(lines_for_halves, std::back_inserter(table));
   }
   return table;
 }

@@ -29,7 +29,7 @@ inline std::string lost_gpu_reason() { return on_real_gpu() ? "cudaErrorMps" : "
 
 // From here on nothing that the worker asks of its GPU works, and nobody else notices. A double is told so; on a real
 // one the worker has to be a client of CUDA's multi-process service, whose control ends clients (tests/bench/gpu/run
-// starts one). Throws std::runtime_error if it does not.
+// starts one). Throws std::runtime_error where there is no such service.
 inline void lose_gpu(Service const& worker) {
   if (!on_real_gpu()) return worker.process.signal(SIGUSR2);
   auto const ask = [](std::string const& command) {

@@ -5,15 +5,19 @@
 //   bare_staged [BYTES [BLOCK_BYTES [BLOCKS]]]   64 MiB, 1 MiB, 4; a JSON object with the median of 40 turns
 #include <cuda_runtime_api.h>
 #include <netinet/in.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <string_view>
 #include <vector>
 
 #include "tests/bench/peers/unpaced.h"
@@ -103,7 +107,12 @@ void receive_vector(int socket, Vector& vector) {
 
 int main(int argc, char** argv) {
   auto const number = [&](int i, std::uint64_t otherwise) {
-    return argc > i ? std::strtoull(argv[i], nullptr, 10) : otherwise;
+    if (argc <= i) return otherwise;
+    std::string_view const text(argv[i]);
+    std::uint64_t value = 0;
+    auto const [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    check(error == std::errc() && end == text.data() + text.size() && value > 0, "a number of bytes or blocks above 0");
+    return value;
   };
   Vector vector(number(1, 64 << 20), number(2, 1 << 20), number(3, 4));
   auto const listener = unpaced_socket();
@@ -118,6 +127,7 @@ int main(int argc, char** argv) {
   check(child >= 0, "fork");
   char byte = 0;
   if (child == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
     auto const socket = unpaced_socket();
     check(connect(socket, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0, "connect");
     vector.lie_on_gpu();

@@ -39,12 +39,14 @@ GpuErrc kind_of(cudaError_t error) {
     case cudaErrorInvalidPc:
     case cudaErrorAssert:
     case cudaErrorNvlinkUncorrectable:
-    case cudaErrorContained:
     case cudaErrorExternalDevice:
     case cudaErrorMpsRpcFailure:  // its server has gone
     case cudaErrorMpsClientTerminated:
     case cudaErrorContextIsDestroyed:
     case cudaErrorUnknown:
+#if CUDART_VERSION >= 13000  // it came with a release of 12
+    case cudaErrorContained:
+#endif
       return GpuErrc::lost;
     default:
       return GpuErrc::failed;

@@ -67,10 +67,18 @@ ChannelStaging const* DeviceWork::stage(std::uint32_t channel) {
   return &staging_->channels[channel];
 }
 
+// What makes a run faster does not make it fail.
 Status DeviceWork::take_blocks() {
+  auto const usual = take_blocks(BlocksAhead::usual);
+  bool const is_short = usual.has_error() && usual.error().code == GpuErrc::out_of_memory;
+  return is_short ? take_blocks(BlocksAhead::fewest) : usual;
+}
+
+Status DeviceWork::take_blocks(BlocksAhead ahead) {
   auto& pool = unit_.pinned();
   // A quarter: several runs may be under way at the same time.
-  auto staging = plan_staging(program_, messages_, workspace_.total_bytes(), eager_bytes_, pool.limit_bytes() / 4);
+  auto staging =
+      plan_staging(program_, messages_, workspace_.total_bytes(), eager_bytes_, pool.limit_bytes() / 4, ahead);
   auto pinned = PinnedArea::take(pool, staging.bytes);
   if (!pinned && pinned.error().code == GpuErrc::out_of_memory)
     return Error(GpuErrc::out_of_memory, device() + ": the run needs " + std::to_string(staging.bytes) +

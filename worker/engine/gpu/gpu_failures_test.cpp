@@ -113,6 +113,25 @@ TEST_CASE("a run that needs more pinned memory than there is says how much, and 
   check_all_blame(collective, 3, 2, "--gpu-pinned-bytes allows 1048576");
 }
 
+TEST_CASE("where others have most of the pinned memory, a run has fewer blocks ahead, and comes through") {
+  auto options = on_gpus(2, 1, {.arena_bytes = 96 << 20, .pinned_bytes = 64 << 20});
+  auto const unit = options.gpus[1];
+  LoopbackFleet fleet(std::move(options));
+  std::vector<devices::PinnedSlot> held;
+  for (int slot = 0; slot < 54; ++slot) held.push_back(unit->unit.pinned().take().value());
+  Collective collective(fleet, case_of(algorithms::ring, 1, 4 << 20), fleet.now());  // 13 MiB, or 9
+  REQUIRE(collective.run());
+  CHECK(collective.wrong().empty());
+}
+
+TEST_CASE("where the device has little room, a run has fewer blocks ahead, and comes through") {
+  // Two vectors of 16 MiB, and for what comes 9 MiB or 5.
+  LoopbackFleet fleet(on_gpus(2, 1, {.arena_bytes = 38 << 20, .pinned_bytes = 64 << 20}));
+  Collective collective(fleet, case_of(algorithms::ring, 1, 4 << 20), fleet.now());
+  REQUIRE(collective.run());
+  CHECK(collective.wrong().empty());
+}
+
 TEST_CASE("with one slot for all that it does, a run still comes through") {
   for (auto const* algorithm : algorithms::all_for(Op::all_reduce)) {
     LoopbackFleet fleet(on_gpus(4, 1, {.arena_bytes = 32 << 20, .pinned_bytes = 1 << 20}));

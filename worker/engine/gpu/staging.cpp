@@ -12,12 +12,10 @@ namespace {
 // a quarter of that size took 1.16 of the time of a ring over TCP (docs/gpu.md).
 constexpr std::uint64_t block_bytes_max = 1 << 20;
 constexpr std::uint64_t block_bytes_min = 4 << 10;
-// Granted to a peer beside the one that each message has: between the last byte of a block and the first of the one
-// that is granted for it, its receiver copies it in, and both have to look up from a turn of up to 2 MiB at their
-// socket: with four, the peer waited for that at times.
-constexpr std::uint64_t blocks_ahead = 7;
-// Where memory is short: being filled from the wire, being copied in, being reduced.
-constexpr std::uint64_t blocks_ahead_min = 3;
+// Between the last byte of a block and the first of the one that is granted for it, its receiver copies it in, and both
+// have to look up from a turn of up to 2 MiB at their socket. With the fewest, which one is being filled from the wire,
+// one copied in and one reduced, the peer waits for that at times.
+constexpr std::uint64_t blocks_ahead = 7, fewest_blocks_ahead = 3;
 
 std::uint64_t blocks_of(std::uint64_t bytes, std::uint64_t block_bytes) {
   return (bytes + block_bytes - 1) / block_bytes;
@@ -81,7 +79,7 @@ Staging laid_out(std::vector<Load> const& loads, std::uint64_t block_bytes, std:
 
 Staging plan_staging(plan::Program const& program, std::vector<ChannelMessages> const& messages,
                      std::vector<std::uint64_t> const& instruction_bytes, std::uint64_t eager_bytes,
-                     std::uint64_t bytes_max) {
+                     std::uint64_t bytes_max, BlocksAhead ahead) {
   std::vector<Load> loads;
   std::uint64_t largest = 0;
   for (auto const& channel : messages) {
@@ -91,10 +89,10 @@ Staging plan_staging(plan::Program const& program, std::vector<ChannelMessages> 
   }
   auto block_bytes = block_bytes_min;
   while (block_bytes < largest && block_bytes < block_bytes_max) block_bytes *= 2;
-  auto staging = laid_out(loads, block_bytes, blocks_ahead);
-  if (staging.bytes > bytes_max) staging = laid_out(loads, block_bytes, blocks_ahead_min);
+  auto staging = laid_out(loads, block_bytes, ahead == BlocksAhead::usual ? blocks_ahead : fewest_blocks_ahead);
+  if (staging.bytes > bytes_max) staging = laid_out(loads, block_bytes, fewest_blocks_ahead);
   while (staging.bytes > bytes_max && block_bytes > block_bytes_min)
-    staging = laid_out(loads, block_bytes /= 2, blocks_ahead_min);
+    staging = laid_out(loads, block_bytes /= 2, fewest_blocks_ahead);
   return staging;
 }
 

@@ -35,10 +35,13 @@ struct Staging {
   std::vector<ChannelStaging> channels;  // as program.channels
 };
 
-// In blocks as large as they are worth it, and as many; fewer, then smaller ones, where `bytes_max` asks for it. The
-// smallest that still do not fit are given all the same.
+// How many blocks a peer is granted beside the one that each of its messages has.
+enum class BlocksAhead : std::uint8_t { usual, fewest };
+
+// In blocks as large as they are worth it; fewer ahead, then smaller ones, where it would be more than `bytes_max`. The
+// smallest that are still more are given all the same.
 [[nodiscard]] Staging plan_staging(plan::Program const& program, std::vector<ChannelMessages> const& messages,
                                    std::vector<std::uint64_t> const& instruction_bytes, std::uint64_t eager_bytes,
-                                   std::uint64_t bytes_max);
+                                   std::uint64_t bytes_max, BlocksAhead ahead = BlocksAhead::usual);
 
 }  // namespace chorus::engine
