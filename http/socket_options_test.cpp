@@ -1,11 +1,19 @@
 #include "http/socket_options.hpp"
 
+#include <arpa/inet.h>
 #include <doctest/doctest.h>
+#include <net/if.h>
 #include <netinet/tcp.h>
+#include <sched.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <array>
 #include <boost/asio/io_context.hpp>
+#include <cstring>
+#include <fstream>
 #include <string>
 
 using namespace chorus::http;
@@ -26,6 +34,54 @@ bool sends_at_once(tcp::socket const& socket) {
   tcp::no_delay at_once;
   socket.get_option(at_once);
   return at_once.value();
+}
+
+// Another one than within a host, that anybody may take; "": there is none.
+std::string any_usual() {
+  std::ifstream allowed("/proc/sys/net/ipv4/tcp_allowed_congestion_control");
+  for (std::string name; allowed >> name;)
+    if (name != "reno") return name;
+  return "";
+}
+
+// A network of this process's own, in which "lo" has addresses that look like those of two hosts. Whether there is one.
+bool enter_network_with(std::string const& one, std::string const& other) {
+  if (::unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0 && ::unshare(CLONE_NEWNET) != 0) return false;
+  int const any = ::socket(AF_INET, SOCK_DGRAM, 0);
+  auto const ask = [any](char const* interface, unsigned long what, auto const& fill) {
+    ifreq request{};
+    std::strncpy(request.ifr_name, interface, IFNAMSIZ - 1);
+    fill(request);
+    return ::ioctl(any, what, &request) == 0;
+  };
+  auto const address = [](std::string const& text) {
+    return [text](ifreq& request) {
+      sockaddr_in at{};
+      at.sin_family = AF_INET;
+      ::inet_pton(AF_INET, text.c_str(), &at.sin_addr);
+      std::memcpy(&request.ifr_addr, &at, sizeof at);
+    };
+  };
+  bool const is_up = ask("lo", SIOCSIFFLAGS, [](ifreq& request) { request.ifr_flags = IFF_UP | IFF_LOOPBACK; });
+  bool const has_both = ask("lo:1", SIOCSIFADDR, address(one)) && ask("lo:2", SIOCSIFADDR, address(other));
+  ::close(any);
+  return is_up && has_both;
+}
+
+// Of a connection between the two addresses, at the end that accepted it; "": there is no such network here.
+std::string accepted_between(std::string const& here, std::string const& there, std::string const& usual) {
+  if (!enter_network_with(here, there)) return "";
+  boost::asio::io_context context;
+  tcp::acceptor acceptor(context, tcp::v4());
+  static_cast<void>(prepare_to_accept(acceptor));
+  acceptor.bind({make_address(here), 0});
+  acceptor.listen();
+  tcp::socket near(context, tcp::v4()), far(context);
+  near.bind({make_address(there), 0});
+  near.connect(acceptor.local_endpoint());
+  acceptor.accept(far);
+  prepare_accepted(far, usual);
+  return congestion_control_of(far);
 }
 
 }  // namespace
@@ -63,6 +119,33 @@ TEST_CASE("what comes from elsewhere has the congestion control that the accepto
   tcp::acceptor acceptor(context, tcp::v4());
   auto const before = congestion_control_of(acceptor);
   CHECK(prepare_to_accept(acceptor) == before);
+}
+
+TEST_CASE("and gets it back when it is accepted") {
+  auto const usual = any_usual();
+  if (usual.empty()) {
+    MESSAGE("skipped: this system allows nothing but reno");
+    return;
+  }
+  int ends[2];
+  REQUIRE(::pipe(ends) == 0);
+  auto const child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    auto const found = accepted_between("10.9.0.1", "10.9.0.2", usual);
+    ::_exit(::write(ends[1], found.data(), found.size()) == static_cast<ssize_t>(found.size()) ? 0 : 1);
+  }
+  ::close(ends[1]);
+  std::array<char, 32> text{};
+  auto const size = ::read(ends[0], text.data(), text.size());
+  ::close(ends[0]);
+  ::waitpid(child, nullptr, 0);
+  if (size == 0) {
+    MESSAGE("skipped: no network of one's own here (user namespaces)");
+    return;
+  }
+  REQUIRE(size > 0);
+  CHECK(std::string(text.data(), static_cast<std::size_t>(size)) == usual);
 }
 
 TEST_CASE("a socket that is to connect to another host keeps the system's congestion control") {
