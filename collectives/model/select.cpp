@@ -45,7 +45,8 @@ class Selection {
         network_(network),
         candidates_(wish, network),
         elements_(elements),
-        element_bytes_(element_bytes) {}
+        element_bytes_(element_bytes),
+        may_keep_much_(may_keep_much(wish, network, elements, element_bytes)) {}
 
   void consider_all() {
     for (auto const* algorithm : algorithms::all())
@@ -92,10 +93,8 @@ class Selection {
                             [](auto const& a, auto const& b) { return a.cost.rounds < b.cost.rounds; });
   }
 
-  [[nodiscard]] bool may_keep_much() const { return model::may_keep_much(wish_, network_, elements_, element_bytes_); }
-
   void leave_out_what_keeps_much() {
-    if (!may_keep_much()) return;
+    if (!may_keep_much_) return;
     auto const keeps_much = [this](Considered const& it) {
       return partial_bytes(*it.algorithm, it.spec, elements_) > network_.constants().partial_bytes_max;
     };
@@ -103,7 +102,7 @@ class Selection {
   }
 
   [[nodiscard]] Position evenly_busy(Position end) const {
-    bool const halves = may_keep_much() || network_.ranks() <= halving_doubling_ranks_max;
+    bool const halves = may_keep_much_ || network_.ranks() <= halving_doubling_ranks_max;
     auto const* const name = halves ? "halving_doubling" : "double_tree";
     auto const found =
         std::find_if(considered_.begin(), end, [&](auto const& it) { return it.spec.algorithm == name; });
@@ -159,6 +158,7 @@ class Selection {
   Candidates candidates_;
   std::uint64_t elements_;
   std::size_t element_bytes_;
+  bool may_keep_much_;
   std::vector<Considered> considered_;
 };
 

@@ -10,34 +10,33 @@ constexpr std::uint64_t smallest_bytes = 4;
 constexpr std::uint64_t largest_bytes = std::uint64_t{1} << 32;
 constexpr std::size_t usual_bytes = 4;  // of an element
 
-bool agree(api::Selection const& line, plan::Spec const& spec) {
-  return line.algorithm == spec.algorithm && line.root == spec.root && line.arity == spec.arity &&
-         line.algorithm_shape == spec.shape;
+api::Selection line_of(SizedChoice const& sized) {
+  auto const& spec = sized.choice.spec;
+  return {std::string(name(spec.op)),
+          sized.bytes,
+          spec.algorithm,
+          spec.root,
+          spec.arity,
+          spec.shape,
+          "at " + std::to_string(sized.bytes) + " bytes " + sized.choice.reason};
 }
 
-bool have_same_plans(std::span<api::Selection const> lines, std::span<api::Selection const> others) {
-  return std::ranges::equal(lines, others, [](auto const& a, auto const& b) {
-    return a.max_bytes == b.max_bytes && a.algorithm == b.algorithm && a.root == b.root && a.arity == b.arity &&
-           a.algorithm_shape == b.algorithm_shape;
-  });
+bool same_plan(api::Selection const& a, api::Selection const& b) {
+  return a.algorithm == b.algorithm && a.root == b.root && a.arity == b.arity && a.algorithm_shape == b.algorithm_shape;
+}
+
+bool same_line(api::Selection const& a, api::Selection const& b) {
+  return a.max_bytes == b.max_bytes && same_plan(a, b);
 }
 
 }  // namespace
 
 std::vector<api::Selection> merge_choices(std::span<SizedChoice const> by_size) {
   std::vector<api::Selection> table;
-  for (auto const& [bytes, choice] : by_size) {
-    if (table.empty() || !agree(table.back(), choice.spec)) {
-      api::Selection line;
-      line.op = name(choice.spec.op);
-      line.algorithm = choice.spec.algorithm;
-      line.root = choice.spec.root;
-      line.arity = choice.spec.arity;
-      line.algorithm_shape = choice.spec.shape;
-      table.push_back(std::move(line));
-    }
-    table.back().max_bytes = bytes;
-    table.back().reason = "at " + std::to_string(bytes) + " bytes " + choice.reason;
+  for (auto const& sized : by_size) {
+    auto line = line_of(sized);
+    if (!table.empty() && same_plan(table.back(), line)) table.pop_back();
+    table.push_back(std::move(line));
   }
   if (!table.empty()) table.back().max_bytes.reset();
   return table;
@@ -66,7 +65,7 @@ Result<std::vector<api::Selection>> selection_table(model::Network const& networ
       choice = std::move(for_halves.value());
     }
     auto lines_for_halves = merge_choices(by_size);
-    if (have_same_plans(lines, lines_for_halves)) lines_for_halves.clear();
+    if (std::ranges::equal(lines, lines_for_halves, same_line)) lines_for_halves.clear();
     for (auto& line : lines_for_halves) line.op = api::of_halves(line.op);
     std::ranges::move(lines, std::back_inserter(table));
     std::ranges::move(lines_for_halves, std::back_inserter(table));

@@ -33,6 +33,26 @@ std::string all_names() {
   return list + "]}";
 }
 
+// Each member's client calls its own worker, all at the same time.
+void all_reduce_on_all(Cluster& cluster, std::string const& body) {
+  std::vector<Answer> answers(cluster.size());
+  {
+    std::vector<std::jthread> members;
+    for (std::size_t member = 0; member < cluster.size(); ++member)
+      members.emplace_back([&cluster, &answers, &body, member] {
+        answers[member] = cluster.worker(member).post("/v1/groups/g/all_reduce", body);
+      });
+  }
+  for (auto const& answer : answers) REQUIRE_MESSAGE(answer.status == 200, answer.body);
+}
+
+// A sanitizer has memory of its own beside ours, and keeps what was given back.
+void check_memory(Service& worker, std::uint64_t tensor_bytes) {
+  auto const peak_bytes = size_of(worker.process).peak_kib * 1024;
+  CAPTURE(peak_bytes / mib);
+  CHECK((under_sanitizer() || peak_bytes <= 2 * tensor_bytes + 64 * mib));
+}
+
 }  // namespace
 
 TEST_CASE("a worker needs a long list's tensors twice and 64 MiB, in whatever sizes they come") {
@@ -41,23 +61,11 @@ TEST_CASE("a worker needs a long list's tensors twice and 64 MiB, in whatever si
   cluster.make_group("g");
   put_all(cluster.worker(0));
   put_all(cluster.worker(1));
-  std::vector<Answer> answers(2);
-  {
-    std::vector<std::jthread> members;
-    for (std::size_t member = 0; member < 2; ++member)
-      members.emplace_back([&cluster, &answers, member] {
-        answers[member] = cluster.worker(member).post("/v1/groups/g/all_reduce", all_names());
-      });
-  }
+  all_reduce_on_all(cluster, all_names());
   for (std::size_t member = 0; member < 2; ++member) {
-    INFO(answers[member].body);
-    REQUIRE(answers[member].status == 200);
     for (std::size_t i = 0; i < small_count + large_count; ++i)
       CHECK(cluster.worker(member).get_tensor<float>(name_of(i)) == values(i, static_cast<float>(2 * i)));
-    auto const peak_bytes = size_of(cluster.worker(member).process).peak_kib * 1024;
-    CAPTURE(peak_bytes / mib);
-    // A sanitizer has memory of its own beside ours, and keeps what was given back.
-    CHECK((under_sanitizer() || peak_bytes <= 2 * all_bytes + 64 * mib));
+    check_memory(cluster.worker(member), all_bytes);
   }
 }
 
@@ -76,11 +84,7 @@ struct Halves {
   }
 
   void check_memory_and_sum() {
-    for (std::size_t member = 0; member < 3; ++member) {
-      auto const peak_bytes = size_of(cluster.worker(member).process).peak_kib * 1024;
-      CAPTURE(peak_bytes / mib);
-      CHECK((under_sanitizer() || peak_bytes <= 2 * half_vector_bytes + 64 * mib));
-    }
+    for (std::size_t member = 0; member < 3; ++member) check_memory(cluster.worker(member), half_vector_bytes);
     CHECK(cluster.worker(2).get_tensor<std::uint16_t>("grad").back() == 0x4ec0);  // 27
   }
 
@@ -98,16 +102,6 @@ TEST_CASE("a worker needs a long vector of f16 twice and 64 MiB, by the plan tha
 
 TEST_CASE("and so in calls among members, which choose by the group's table") {
   Halves halves;
-  for (int call = 0; call < 3; ++call) {
-    std::vector<Answer> answers(3);
-    {
-      std::vector<std::jthread> members;
-      for (std::size_t member = 0; member < 3; ++member)
-        members.emplace_back([&halves, &answers, member] {
-          answers[member] = halves.cluster.worker(member).post("/v1/groups/g/all_reduce", R"({"tensor":"grad"})");
-        });
-    }
-    for (auto const& answer : answers) REQUIRE_MESSAGE(answer.status == 200, answer.body);
-  }
+  for (int call = 0; call < 3; ++call) all_reduce_on_all(halves.cluster, R"({"tensor":"grad"})");
   halves.check_memory_and_sum();
 }
