@@ -21,6 +21,9 @@ namespace chorus::verify {
 // has moved. Ends when nothing can move, and compares what is there with what the operation defines.
 [[nodiscard]] std::string check_execution(std::span<plan::Program const> programs);
 
+// Partial sums in f32 may be kept for a part of their range at a time (plan/partial_sums.hpp), however small.
+[[nodiscard]] std::string check_lock_step(std::span<plan::Program const> programs);
+
 // "rank 3, instruction 12 (send output[0] to 1 message 4)"
 [[nodiscard]] std::string where(plan::Program const& program, std::uint32_t instruction);
 

@@ -11,6 +11,7 @@ Report check(std::span<plan::Program const> programs) {
   auto failure = check_structure(programs);
   if (failure.empty()) failure = check_races(programs);
   if (failure.empty()) failure = check_execution(programs);
+  if (failure.empty()) failure = check_lock_step(programs);
   return {failure.empty(), failure};
 }
 

@@ -99,6 +99,42 @@ TEST_CASE("a message cannot overtake the one before it") {
   CHECK(failure(sender, receiver).starts_with("deadlock: rank 0, instruction 0"));
 }
 
+TEST_CASE("a partial sum that grows only as fast as it is used must not be awaited whole by what uses it") {
+  auto const sums = [](std::string const& after) {
+    return "round 0\n  0 copy input[0] into output[0] wide_result\n  1 send input[0] to 1 message 0" + after + R"(
+round 1
+  2 recv_reduce output[0] into output[0] from 1 message 0 wide_operand final after 0~
+  3 send output[0] to 1 message 1 after 2~
+)";
+  };
+  auto const answers = R"(round 0
+  0 recv into scratch[0] from 0 message 0
+  1 send input[0] to 0 message 0 after 0
+  2 recv into output[0] from 0 message 1
+)";
+  CHECK(failure(sums(""), answers) == "");
+  CHECK(failure(sums(" after 0"), answers) ==
+        "rank 0, instruction 1 (send input[0] to 1 message 0): waits for the whole of instruction 0, which waits for "
+        "it where partial sums are kept part by part");
+}
+
+TEST_CASE("a partial sum is taken once") {
+  auto const takes_twice = R"(round 0
+  0 copy input[0] into scratch[0] wide_result
+  1 recv_reduce scratch[0] into output[0] from 1 message 0 wide_operand final after 0~
+  2 recv_reduce scratch[0] into output[0] from 1 message 1 wide_operand final after 1~
+  3 send output[0] to 1 message 0 after 2~
+)";
+  auto const sends_twice = R"(round 0
+  0 send input[0] to 0 message 0
+  1 send input[0] to 0 message 1
+  2 recv into output[0] from 0 message 0
+)";
+  CHECK(failure(takes_twice, sends_twice) ==
+        "rank 0, instruction 2 (recv_reduce scratch[0] into output[0] from 1 message 1 wide_operand final): takes a "
+        "wide partial sum that another one has taken");
+}
+
 TEST_CASE("two writers that nothing orders are a race") {
   auto const race = R"(round 0
   0 recv_reduce input[0] into output[0] from 1 message 0 final

@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include "collectives/algorithms/catalogue.hpp"
+#include "collectives/algorithms/representative.hpp"
 #include "worker/engine/testing/loopback_fleet.hpp"
 #include "worker/engine/testing/suite.hpp"
 
@@ -15,6 +16,7 @@ std::unique_ptr<Fleet> adversarial(std::uint32_t ranks) {
   options.ranks = ranks;
   options.network = {ranks, 50000, 20000};  // pipes that fill up, chunks that cut headers
   options.eager_bytes = 2048;
+  options.partials_bytes = 0;  // a segment of a vector, and no more
   return std::make_unique<LoopbackFleet>(options);
 }
 
@@ -30,6 +32,26 @@ std::unique_ptr<Fleet> with_checksums(std::uint32_t ranks) {
 
 TEST_CASE("over loopback, every algorithm is exact for every group, count, segment size and operation") {
   check_every_shape(adversarial, Depth::every);
+}
+
+TEST_CASE("partial sums of halves are kept for a segment of the vector at a time, by every plan that has any") {
+  for (std::uint32_t const ranks : {2u, 3u, 5u, 8u, 9u}) {
+    auto const fleet = adversarial(ranks);
+    std::uint64_t run = 0;
+    for (auto const op : {Op::all_reduce, Op::reduce, Op::reduce_scatter})
+      for (auto const* algorithm : algorithms::all_for(op))
+        for (auto const& spec : algorithms::representative_specs(*algorithm, op, ranks)) {
+          Case c{.algorithm = algorithm, .op = op, .root = spec.root, .arity = spec.arity, .shape = spec.shape};
+          c.in_place = spec.in_place;
+          c.dtype = ++run % 2 == 0 ? Dtype::f16 : Dtype::bf16;
+          c.elements = 144 * 9 * 5;  // of all chunks a multiple
+          c.segment_bytes = 64;
+          c.run = run;
+          Collective collective(*fleet, c);
+          REQUIRE_MESSAGE(collective.run(), to_string(c), " of ", ranks, " does not end");
+          REQUIRE_MESSAGE(collective.wrong().empty(), collective.wrong());
+        }
+  }
 }
 
 TEST_CASE("with checksums, every algorithm is exact as well") { check_every_shape(with_checksums, Depth::few); }

@@ -16,6 +16,8 @@ using plan::Opcode;
 
 // What is moved at a time, so that the next instruction finds it in the processor's cache.
 constexpr std::uint64_t piece_bytes = 128 * 1024;
+// Of all ranks together.
+constexpr std::uint64_t partials_bytes = 16 << 20;
 
 class LocalCollective {
  public:
@@ -23,8 +25,10 @@ class LocalCollective {
                   std::span<LocalBuffers const> buffers)
       : programs_(programs), matching_(programs) {
     for (std::size_t r = 0; r < programs.size(); ++r) {
-      workspaces_.emplace_back(programs[r], dtype, reduce, sizes, buffers[r].input, buffers[r].output);
-      boards_.emplace_back(programs[r], workspaces_.back().total_bytes());
+      workspaces_.emplace_back(programs[r], dtype, reduce, sizes,
+                               PartialsLimit{partials_bytes / programs.size(), piece_bytes}, buffers[r].input,
+                               buffers[r].output);
+      boards_.emplace_back(programs[r], workspaces_.back().total_bytes(), workspaces_.back().lags());
     }
   }
 

@@ -40,12 +40,14 @@ std::uint64_t sized(std::uint64_t plan_digest, std::vector<std::uint32_t> const&
   return channel_digest(plan_digest, message_bytes);
 }
 
-std::optional<Workspace> workspace_of(RunSpec const& spec, bool on_host) {
+std::optional<Workspace> workspace_of(RunSpec const& spec, std::uint64_t partials_bytes, bool on_host) {
   if (!on_host) return std::nullopt;
-  return std::make_optional<Workspace>(*spec.program, spec.dtype, spec.reduce, spec.sizes, spec.input, spec.output);
+  return std::make_optional<Workspace>(*spec.program, spec.dtype, spec.reduce, spec.sizes,
+                                       PartialsLimit{partials_bytes, whole_elements(spec.segment_bytes, spec.dtype)},
+                                       spec.input, spec.output);
 }
 
-RunState make_state(RunSpec const& spec, std::uint64_t eager_bytes, Timeline& timeline) {
+RunState make_state(RunSpec const& spec, std::uint64_t eager_bytes, std::vector<Lag> const& lags, Timeline& timeline) {
   auto const size = element_bytes(spec.dtype);
   return {.run = spec.run,
           .epoch = spec.epoch,
@@ -54,7 +56,7 @@ RunState make_state(RunSpec const& spec, std::uint64_t eager_bytes, Timeline& ti
           .eager_bytes = eager_bytes,
           .program = *spec.program,
           .element_bytes = size,
-          .board = Scoreboard(*spec.program, Addresses(*spec.program, spec.sizes, size).total_bytes(), &timeline)};
+          .board = Scoreboard(*spec.program, Addresses(*spec.program, spec.sizes, size).total_bytes(), lags, &timeline)};
 }
 
 bool is_in_one_buffer(plan::Program const& program) {
@@ -94,8 +96,8 @@ Run::Run(RunSpec spec, RunDone done, std::unique_ptr<DeviceWork> device, DataPla
       started_(clock.now()),
       timeline_(*spec_.program, clock, started_),
       device_(std::move(device)),
-      workspace_(workspace_of(spec_, device_ == nullptr)),
-      state_(make_state(spec_, options.eager_bytes, timeline_)),
+      workspace_(workspace_of(spec_, options.partials_bytes, device_ == nullptr)),
+      state_(make_state(spec_, options.eager_bytes, workspace_ ? workspace_->lags() : std::vector<Lag>(), timeline_)),
       places_(spec_.program->instructions.size()),
       heard_(spec_.members.size()),
       inquiry_(options.inquiry),

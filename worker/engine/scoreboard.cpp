@@ -5,11 +5,18 @@
 #include "collectives/core/assert.hpp"
 
 namespace chorus::engine {
+namespace {
 
-Scoreboard::Scoreboard(plan::Program const& program, std::vector<std::uint64_t> total_bytes, Timeline* timeline)
+constexpr auto no_lag = ~std::uint32_t{0};
+
+}  // namespace
+
+Scoreboard::Scoreboard(plan::Program const& program, std::vector<std::uint64_t> total_bytes,
+                       std::vector<Lag> const& lags, Timeline* timeline)
     : program_(program),
       total_(std::move(total_bytes)),
       done_(total_.size()),
+      lags_(lags),
       waits_(total_.size()),
       dependents_(program.dependencies.size()),
       dependents_begin_(total_.size() + 1),
@@ -24,6 +31,11 @@ Scoreboard::Scoreboard(plan::Program const& program, std::vector<std::uint64_t> 
   for (std::uint32_t i = 0; i < count; ++i)
     for (auto const& dependency : program.dependencies_of(i))
       dependents_[next[dependency.instruction]++] = {i, dependency.segmentwise};
+  if (!lags_.empty()) {
+    ahead_.assign(count, no_lag);
+    behind_.assign(count, no_lag);
+    for (std::uint32_t l = 0; l < lags_.size(); ++l) ahead_[lags_[l].ahead] = behind_[lags_[l].behind] = l;
+  }
   begin();
 }
 
@@ -41,11 +53,18 @@ void Scoreboard::begin() {
   for (std::uint32_t i = 0; i < count; ++i)
     if (waits_[i] == 0) {
       wake(i);
-      if (timeline_ != nullptr && ready(i) == total_[i]) timeline_->ready(i, 0);
+      if (timeline_ != nullptr && allowed_by_dependencies(i) == total_[i]) timeline_->ready(i, 0);
     }
 }
 
 std::uint64_t Scoreboard::ready(std::uint32_t i) const {
+  auto const allowed = allowed_by_dependencies(i);
+  if (ahead_.empty() || ahead_[i] == no_lag) return allowed;
+  auto const& lag = lags_[ahead_[i]];
+  return std::min(allowed, done_[lag.behind] + lag.bytes);
+}
+
+std::uint64_t Scoreboard::allowed_by_dependencies(std::uint32_t i) const {
   if (waits_[i] != 0) return 0;
   auto prefix = total_[i];
   for (auto const& dependency : program_.dependencies_of(i))
@@ -66,6 +85,7 @@ void Scoreboard::advance(std::uint32_t i, std::uint64_t bytes) {
     wake(dependent);
     if (is_first && timeline_ != nullptr) timeline_->ready(dependent);
   }
+  if (!behind_.empty() && behind_[i] != no_lag) wake(lags_[behind_[i]].ahead);
 }
 
 void Scoreboard::complete(std::uint32_t i) {

@@ -11,6 +11,7 @@
 
 #include "collectives/plan/program.hpp"
 #include "worker/engine/index_queue.hpp"
+#include "worker/engine/partials.hpp"
 #include "worker/engine/timeline.hpp"
 
 namespace chorus::engine {
@@ -19,8 +20,9 @@ namespace chorus::engine {
 class Scoreboard {
  public:
   // total_bytes[i]: of instruction i. The program outlives the scoreboard, and so does the timeline, if there is one to
-  // be kept.
-  Scoreboard(plan::Program const& program, std::vector<std::uint64_t> total_bytes, Timeline* timeline = nullptr);
+  // be kept. No instruction is ahead of two, nor behind two.
+  Scoreboard(plan::Program const& program, std::vector<std::uint64_t> total_bytes, std::vector<Lag> const& lags = {},
+             Timeline* timeline = nullptr);
 
   // As newly made: nothing has moved.
   void begin();
@@ -28,7 +30,7 @@ class Scoreboard {
   [[nodiscard]] std::uint64_t total(std::uint32_t i) const { return total_[i]; }
   [[nodiscard]] std::vector<std::uint64_t> const& totals() const { return total_; }
   [[nodiscard]] std::uint64_t done(std::uint32_t i) const { return done_[i]; }
-  // How far the instructions that i depends on let it go; >= done(i).
+  // How far the instructions that i depends on let it go, and the one that it must not be too far ahead of; >= done(i).
   [[nodiscard]] std::uint64_t ready(std::uint32_t i) const;
 
   // `bytes` more of instruction i are done. Those that depend on it are woken.
@@ -52,14 +54,17 @@ class Scoreboard {
     bool segmentwise;
   };
   void complete(std::uint32_t i);
+  [[nodiscard]] std::uint64_t allowed_by_dependencies(std::uint32_t i) const;
   [[nodiscard]] bool waits_for_whole(std::uint32_t i, bool segmentwise) const { return !segmentwise || total_[i] == 0; }
 
   plan::Program const& program_;
   std::vector<std::uint64_t> total_;
   std::vector<std::uint64_t> done_;
+  std::vector<Lag> lags_;
   std::vector<std::uint32_t> waits_;  // dependencies to be completed as a whole
   std::vector<Dependent> dependents_;
   std::vector<std::uint32_t> dependents_begin_;
+  std::vector<std::uint32_t> ahead_, behind_;  // of lags_, in which an instruction is the one or the other; or none
   IndexQueue woken_;
   std::vector<bool> is_woken_;
   std::uint32_t completed_ = 0;

@@ -58,6 +58,20 @@ TEST_CASE("of several dependencies the slowest decides") {
   CHECK(board.ready(2) == 4);
 }
 
+TEST_CASE("who begins a partial sum is ahead of who ends it by so much at most") {
+  auto const program = program_of({{}, {{0, true}}, {{1, true}}});
+  Scoreboard board(program, {100, 100, 100}, {{.ahead = 0, .behind = 2, .bytes = 30}});
+  CHECK(woken(board) == List{0, 1, 2});
+  CHECK(board.ready(0) == 30);
+  board.advance(0, 30);
+  board.advance(1, 30);
+  CHECK(board.ready(0) == 30);
+  CHECK(woken(board) == List{1, 2});
+  board.advance(2, 10);
+  CHECK(woken(board) == List{0});
+  CHECK(board.ready(0) == 40);
+}
+
 TEST_CASE("an instruction without bytes moves nothing, but whoever waits for it waits for its dependencies too") {
   auto const program = program_of({{}, {{0, false}}, {{1, false}}});
   Scoreboard board(program, {8, 0, 8});

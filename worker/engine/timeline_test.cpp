@@ -26,7 +26,7 @@ plan::Program ring_of(std::uint32_t ranks) {
 
 // A program that runs to its end in order, each instruction in this many pieces, one nanosecond per piece.
 void run(plan::Program const& program, Timeline& timeline, TestClock& clock, std::uint64_t pieces) {
-  Scoreboard board(program, std::vector<std::uint64_t>(program.instructions.size(), pieces), &timeline);
+  Scoreboard board(program, std::vector<std::uint64_t>(program.instructions.size(), pieces), {}, &timeline);
   for (std::uint32_t i = 0; i < program.instructions.size(); ++i)
     for (std::uint64_t piece = 0; piece < pieces; ++piece) {
       clock.pass(std::chrono::nanoseconds(1));
@@ -97,7 +97,7 @@ TEST_CASE("what a run that ended early did not finish has no end") {
   auto const program = ring_of(4);
   TestClock clock;
   Timeline timeline(program, clock, clock.at);
-  Scoreboard board(program, std::vector<std::uint64_t>(program.instructions.size(), 2), &timeline);
+  Scoreboard board(program, std::vector<std::uint64_t>(program.instructions.size(), 2), {}, &timeline);
   board.advance(0, 1);
   auto const steps = timeline.steps(board.totals());
   CHECK(steps[0].moved_ns == 0);

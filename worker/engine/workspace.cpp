@@ -1,5 +1,6 @@
 #include "worker/engine/workspace.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 namespace chorus::engine {
@@ -15,8 +16,8 @@ std::unique_ptr<std::byte[]> memory_of(std::uint64_t bytes) {
 }  // namespace
 
 Workspace::Workspace(plan::Program const& program, Dtype dtype, ReduceOp reduce, plan::Sizes const& sizes,
-                     std::span<std::byte const> input, std::span<std::byte> output)
-    : Ranges(program, dtype, sizes, input, output),
+                     PartialsLimit limit, std::span<std::byte const> input, std::span<std::byte> output)
+    : Ranges(program, dtype, sizes, limit, input, output),
       dtype_(dtype),
       reduce_(reduce),
       combine_(reduces(program.spec.op) ? devices::find_combine(reduce, dtype) : nullptr),
@@ -24,9 +25,8 @@ Workspace::Workspace(plan::Program const& program, Dtype dtype, ReduceOp reduce,
       widen_(combine_ != nullptr ? devices::find_widen(dtype) : nullptr) {
   auto const bytes = own_bytes();
   scratch_ = memory_of(bytes.scratch);
-  wide_output_ = memory_of(bytes.wide_output);
-  wide_scratch_ = memory_of(bytes.wide_scratch);
-  lie_in({scratch_.get(), wide_output_.get(), wide_scratch_.get()});
+  partials_ = memory_of(bytes.partials);
+  lie_in({scratch_.get(), partials_.get()});
 }
 
 void Workspace::begin(std::span<std::byte const> input, std::span<std::byte> output) {
@@ -36,12 +36,16 @@ void Workspace::begin(std::span<std::byte const> input, std::span<std::byte> out
 
 std::uint64_t Workspace::bytes() const {
   auto const own = own_bytes();
-  return own.scratch + own.wide_output + own.wide_scratch;
+  return own.scratch + own.partials;
+}
+
+std::uint64_t Workspace::contiguous(std::uint32_t i, std::uint64_t bytes) const {
+  return widen_ == nullptr ? bytes : std::min(bytes, partial(i).bytes);
 }
 
 void Workspace::take_in(std::uint32_t i, std::span<std::byte const> received) {
   while (!received.empty()) {
-    auto dst = destination(i, received.size());
+    auto dst = destination(i, contiguous(i, received.size()));
     std::byte const* operand = nullptr;
     if (program().instructions[i].op == Opcode::recv_reduce) {
       auto const source_bytes = source(i, dst.size());
@@ -57,7 +61,7 @@ void Workspace::take_in(std::uint32_t i, std::span<std::byte const> received) {
 
 void Workspace::work(std::uint32_t i, std::uint64_t bytes) {
   while (bytes != 0) {
-    auto dst = destination(i, bytes);
+    auto dst = destination(i, contiguous(i, bytes));
     auto const other = source(i, dst.size());
     dst = dst.first(other.size());
     auto const* const operand = program().instructions[i].op == Opcode::reduce ? dst.data() : nullptr;
@@ -83,12 +87,13 @@ void Workspace::compute_halves(std::uint32_t i, std::span<std::byte> dst, std::b
   auto const& instruction = program().instructions[i];
   auto const elements = dst.size() / element_bytes();
   bool const divides = divide_ != nullptr && instruction.is_final();
-  auto* const result = instruction.has_wide_result() ? wide_result(i) : dst.data();
+  auto* const kept = partial(i).at;
+  auto* const result = instruction.has_wide_result() ? kept : dst.data();
   if (operand != nullptr) {
     auto const width = [](bool is_wide) { return is_wide ? devices::Width::wide : devices::Width::narrow; };
     auto const combine = devices::find_half_combine(reduce_, dtype_, width(instruction.has_wide_operand()),
                                                     width(instruction.has_wide_result()));
-    combine(result, instruction.has_wide_operand() ? wide_operand(i) : operand, other, elements,
+    combine(result, instruction.has_wide_operand() ? kept : operand, other, elements,
             divides ? static_cast<float>(program().spec.ranks) : 1.0F);
     return;
   }

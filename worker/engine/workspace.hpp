@@ -14,8 +14,9 @@ namespace chorus::engine {
 
 class Workspace : public Ranges {
  public:
-  // As of Ranges; and, where the program reduces, the kernels for (reduce, dtype) exist.
-  Workspace(plan::Program const& program, Dtype dtype, ReduceOp reduce, plan::Sizes const& sizes,
+  // As of Ranges; and, where the program reduces, the kernels for (reduce, dtype) exist. Who is ahead of another
+  // instruction by lags() waits for it.
+  Workspace(plan::Program const& program, Dtype dtype, ReduceOp reduce, plan::Sizes const& sizes, PartialsLimit limit,
             std::span<std::byte const> input, std::span<std::byte> output);
 
   // As newly made, in this memory, as large as the former.
@@ -32,6 +33,8 @@ class Workspace : public Ranges {
   [[nodiscard]] Reduced const& reduced() const { return clock_.reduced(); }
 
  private:
+  // How much of `bytes` has its partial sums in one piece.
+  [[nodiscard]] std::uint64_t contiguous(std::uint32_t i, std::uint64_t bytes) const;
   // dst = operand (op) other at the instruction's cursors, or dst = other for recv and copy; as wide as its flags say.
   void compute(std::uint32_t i, std::span<std::byte> dst, std::byte const* operand, std::byte const* other);
   void compute_halves(std::uint32_t i, std::span<std::byte> dst, std::byte const* operand, std::byte const* other);
@@ -42,8 +45,7 @@ class Workspace : public Ranges {
   devices::Divide divide_;    // null unless the operation is avg
   devices::Widen widen_;      // null unless partial sums are kept in f32
   std::unique_ptr<std::byte[]> scratch_;
-  std::unique_ptr<std::byte[]> wide_output_;
-  std::unique_ptr<std::byte[]> wide_scratch_;
+  std::unique_ptr<std::byte[]> partials_;
   ReduceClock clock_;
 };
 

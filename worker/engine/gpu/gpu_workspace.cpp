@@ -10,6 +10,8 @@ using plan::Opcode;
 namespace {
 
 constexpr std::uint64_t alignment = 256;
+// Kernels are queued long before they run, and a GPU has more memory than they need.
+constexpr PartialsLimit whole_partials;
 
 std::uint64_t aligned(std::uint64_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
 
@@ -17,17 +19,15 @@ std::uint64_t aligned(std::uint64_t bytes) { return (bytes + alignment - 1) / al
 
 GpuWorkspace::GpuWorkspace(plan::Program const& program, Dtype dtype, ReduceOp reduce, plan::Sizes const& sizes,
                            std::span<std::byte const> input, std::span<std::byte> output)
-    : Ranges(program, dtype, sizes, input, output), dtype_(dtype), reduce_(reduce) {}
+    : Ranges(program, dtype, sizes, whole_partials, input, output), dtype_(dtype), reduce_(reduce) {}
 
 std::uint64_t GpuWorkspace::own_bytes() const {
   auto const own = Ranges::own_bytes();
-  return aligned(own.scratch) + aligned(own.wide_output) + aligned(own.wide_scratch);
+  return aligned(own.scratch) + own.partials;
 }
 
 void GpuWorkspace::lie_in(std::byte* own) {
-  auto const bytes = Ranges::own_bytes();
-  auto* const wide_output = own + aligned(bytes.scratch);
-  Ranges::lie_in({own, wide_output, wide_output + aligned(bytes.wide_output)});
+  Ranges::lie_in({own, own + aligned(Ranges::own_bytes().scratch)});
 }
 
 Status GpuWorkspace::copy_in(GpuSession& session, std::uint32_t i, std::byte const* from, std::uint64_t bytes) {
@@ -106,10 +106,11 @@ Status GpuWorkspace::compute(GpuSession& session, std::uint32_t i, std::span<std
   how.divisor = divides ? program().spec.ranks : 1;
   how.wide_source = keeps_wide_partials() && operand != nullptr && instruction.has_wide_operand();
   how.wide_results = keeps_wide_partials() && instruction.has_wide_result();
-  auto* const result = how.wide_results ? wide_result(i) : dst.data();
+  auto* const kept = partial(i).at;
+  auto* const result = how.wide_results ? kept : dst.data();
   bool const only_moves = operand == nullptr && how.divisor == 1 && !how.wide_results;
   if (only_moves) return result == other ? ok() : session.copy(devices::Lane::compute, result, other, dst.size());
-  std::array<std::byte const*, 2> const sources{how.wide_source ? wide_operand(i) : operand, other};
+  std::array<std::byte const*, 2> const sources{how.wide_source ? kept : operand, other};
   auto const* const first = sources.data() + (operand == nullptr ? 1 : 0);
   std::size_t const count = operand == nullptr ? 1 : 2;
   std::array<std::byte*, 1 + Sharers::places_max> places{result};

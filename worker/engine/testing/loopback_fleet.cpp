@@ -32,6 +32,7 @@ LoopbackFleet::LoopbackFleet(FleetOptions options)
     plane.worker = "w" + std::to_string(rank);
     plane.incarnation = 100 + rank;
     plane.eager_bytes = options.eager_bytes;
+    plane.partials_bytes = options.partials_bytes;
     plane.early_runs = options.early_runs;
     if (lends_gpu_memory_) plane.lending_host = 1;
     if (!arenas_.empty()) plane.arena = arenas_[rank].get();

@@ -28,6 +28,7 @@ struct FleetOptions {
   std::uint32_t ranks = 2;
   links::LoopbackOptions network;
   std::uint64_t eager_bytes = 65536;
+  std::uint64_t partials_bytes = DataPlaneOptions().partials_bytes;
   std::size_t early_runs = 64;
   Arenas arenas;  // of all ranks
   Tensors tensors = Tensors::in_arenas;
