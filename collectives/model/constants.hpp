@@ -39,10 +39,9 @@ struct Constants {
   // receiver.
   double wake_s = 0;
 
-  // Where several contributions to a vector of f16 or bf16 meet, what is not yet whole is kept in f32, up to twice the
-  // vector. A worker is to need its tensors twice and 64 MiB: so plans that keep more than this on a rank are not for
-  // auto, unless sums are to be reproducible.
-  std::uint64_t partial_bytes_max = std::uint64_t{32} << 20;
+  // A worker is to need its tensors twice and 64 MiB: so plans that take more than this of a rank's memory beyond the
+  // first (extra_memory.hpp) are not for auto.
+  std::uint64_t extra_bytes_max = std::uint64_t{32} << 20;
 
   [[nodiscard]] LinkCost const& link(Level l) const { return level[static_cast<std::size_t>(l)]; }
 

@@ -7,8 +7,8 @@
 
 #include "collectives/algorithms/catalogue.hpp"
 #include "collectives/core/errc.hpp"
+#include "collectives/model/extra_memory.hpp"
 #include "collectives/model/fold.hpp"
-#include "collectives/model/partials.hpp"
 #include "collectives/model/simulate.hpp"
 
 namespace chorus::model {
@@ -45,8 +45,7 @@ class Selection {
         network_(network),
         candidates_(wish, network),
         elements_(elements),
-        element_bytes_(element_bytes),
-        may_keep_much_(may_keep_much(wish, network, elements, element_bytes)) {}
+        element_bytes_(element_bytes) {}
 
   void consider_all() {
     for (auto const* algorithm : algorithms::all())
@@ -60,7 +59,7 @@ class Selection {
   }
 
   Result<Choice> choose() {
-    if (wish_.algorithm == "auto") leave_out_what_keeps_much();
+    if (wish_.algorithm == "auto") leave_out_what_takes_much();
     auto const chosen = wish_.algorithm == "auto" ? favourite() : cheapest_asked_for();
     if (chosen == considered_.end()) {
       auto const asked = algorithms::find(wish_.algorithm);
@@ -93,16 +92,17 @@ class Selection {
                             [](auto const& a, auto const& b) { return a.cost.rounds < b.cost.rounds; });
   }
 
-  void leave_out_what_keeps_much() {
-    if (!may_keep_much_) return;
-    auto const keeps_much = [this](Considered const& it) {
-      return partial_bytes(*it.algorithm, it.spec, elements_) > network_.constants().partial_bytes_max;
+  void leave_out_what_takes_much() {
+    auto const vector_bytes = elements_ * element_bytes_, most = network_.constants().extra_bytes_max;
+    if (vector_bytes <= most / extra_vectors_max) return;
+    auto const takes_much = [&](Considered const& it) {
+      return extra_bytes(*it.algorithm, it.spec, vector_bytes) > most;
     };
-    if (!std::ranges::all_of(considered_, keeps_much)) std::erase_if(considered_, keeps_much);
+    if (!std::ranges::all_of(considered_, takes_much)) std::erase_if(considered_, takes_much);
   }
 
   [[nodiscard]] Position evenly_busy(Position end) const {
-    bool const halves = may_keep_much_ || network_.ranks() <= halving_doubling_ranks_max;
+    bool const halves = network_.ranks() <= halving_doubling_ranks_max;
     auto const* const name = halves ? "halving_doubling" : "double_tree";
     auto const found =
         std::find_if(considered_.begin(), end, [&](auto const& it) { return it.spec.algorithm == name; });
@@ -158,16 +158,10 @@ class Selection {
   Candidates candidates_;
   std::uint64_t elements_;
   std::size_t element_bytes_;
-  bool may_keep_much_;
   std::vector<Considered> considered_;
 };
 
 }  // namespace
-
-bool may_keep_much(Wish const& wish, Network const& network, std::uint64_t elements, std::size_t element_bytes) {
-  bool const is_long = elements > network.constants().partial_bytes_max / sizeof(float);
-  return is_long && element_bytes == half_bytes && reduces(wish.op) && !wish.reproducible;
-}
 
 Result<Choice> select(Wish const& wish, std::span<Locality const> localities, std::uint64_t elements,
                       std::size_t element_bytes, Constants const& constants) {

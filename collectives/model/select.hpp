@@ -43,12 +43,6 @@ inline constexpr double too_crowded_to_tell = 0.15;
 inline constexpr std::uint64_t crowded_bytes = 1u << 20;
 inline constexpr std::uint32_t halving_doubling_ranks_max = 4;
 
-// Whether there may be plans that keep more partial sums than the constants allow. Sums in worker order have to be kept
-// until all have come.
-inline constexpr std::size_t half_bytes = 2;
-[[nodiscard]] bool may_keep_much(Wish const& wish, Network const& network, std::uint64_t elements,
-                                 std::size_t element_bytes);
-
 // localities in rank order. Costs every candidate of every fitting algorithm (candidates.hpp), takes the cheapest, of
 // equals the first in the catalogue; see above. An algorithm asked for by name is taken at any cost, and the others are
 // costed to tell.

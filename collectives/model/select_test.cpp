@@ -1,5 +1,5 @@
 #include "collectives/model/select.hpp"
-#include "collectives/model/partials.hpp"
+#include "collectives/model/extra_memory.hpp"
 #include "collectives/model/shared_memory.hpp"
 
 #include <doctest/doctest.h>
@@ -116,27 +116,25 @@ TEST_CASE("where ranks take turns on cores, long vectors go by what keeps all of
   CHECK(choice.reason.ends_with(" with 3145728 bytes from the busiest rank is too close to tell"));
 }
 
-TEST_CASE(
-    "long sums of f16 and bf16 go by plans that keep little beside the vectors, unless they are to be reproducible") {
+TEST_CASE("long vectors go by plans that take little memory beside them") {
   auto two_cores = Constants::defaults();
   two_cores.host_cores = 2;
-  auto const kept_by = [](Choice const& choice, std::uint64_t elements) {
-    return partial_bytes(*algorithms::find(choice.spec.algorithm).value(), choice.spec, elements);
+  constexpr std::uint64_t vector_bytes = 512 << 20;
+  auto const extra_of = [](plan::Spec const& spec) {
+    return extra_bytes(*algorithms::find(spec.algorithm).value(), spec, vector_bytes);
   };
-  constexpr std::uint64_t elements = 64 << 20;
-  for (auto const& constants : {Constants::defaults(), two_cores})
-    for (std::uint32_t const ranks : {2, 3, 4, 5, 8, 16})
-      for (auto const op : {Op::all_reduce, Op::reduce, Op::reduce_scatter}) {
+  for (auto const& constants : {Constants::defaults(), Constants::shared_memory(), two_cores})
+    for (std::uint32_t const ranks : {2, 3, 4, 5, 8, 16, 100})
+      for (auto const op : all_ops) {
+        if (op == Op::barrier) continue;
         CAPTURE(ranks);
         CAPTURE(name(op));
-        CHECK(kept_by(select({.op = op}, hosts(1, ranks), elements, 2, constants).value(), elements) <=
-              constants.partial_bytes_max);
+        auto const choice = select({.op = op}, hosts(1, ranks), vector_bytes / 4, 4, constants).value();
+        CHECK(extra_of(choice.spec) <= constants.extra_bytes_max);
+        for (auto const& other : choice.considered)  // a coordinator learns from what was considered
+          CHECK(extra_of(other.spec) <= constants.extra_bytes_max);
       }
-  for (auto const& other : select({}, hosts(1, 4), elements, 2, Constants::defaults()).value().considered)
-    CHECK(other.spec.algorithm != "allpairs");  // a coordinator learns from what was considered
-  Wish const in_order{.reproducible = true};
-  CHECK(kept_by(select(in_order, hosts(1, 3), elements, 2, Constants::defaults()).value(), elements) >
-        Constants().partial_bytes_max);
+  CHECK(chosen({.op = Op::gather, .algorithm = "binomial"}, hosts(1, 8), vector_bytes).spec.algorithm == "binomial");
 }
 
 TEST_CASE("what was asked for is taken, and the reason says what would have been") {

@@ -3,9 +3,9 @@
 // Checked: every send meets one receive of the same length; no deadlock under rendezvous semantics (nothing is
 // buffered); no two unordered instructions of a rank touch a chunk that one of them writes; every output chunk is the
 // multiset of contributions that the operation defines, so dropping and double counting are both caught; `final` stands
-// exactly where the multiset is complete; wide partial sums are read as such, once, and may be kept part by part without
-// a deadlock; and, in place, the same. Matched channels
-// plus race freedom make the result independent of timing (a Kahn network), so one execution order is enough.
+// exactly where the multiset is complete; wide partial sums are read as such, once, and may be kept part by part
+// without a deadlock; and, in place, the same. Matched channels plus race freedom make the result independent of timing
+// (a Kahn network), so one execution order is enough.
 #pragma once
 
 #include <cstdint>

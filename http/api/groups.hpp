@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "collectives/core/locality.hpp"
@@ -45,8 +44,6 @@ struct Member {
 
 // One line of the group's decision table: for payloads up to max_bytes (none: for all others) use this. Decided once,
 // by the coordinator, and shipped as data: members never choose for themselves, so they cannot choose differently.
-// `op` is an operation, or that of halves: lines with these go before the others for vectors of f16 and bf16. They are
-// there where other plans are for long ones, whose partial sums in f32 would take too much memory.
 struct Selection {
   std::string op;
   std::optional<std::uint64_t> max_bytes;
@@ -56,9 +53,6 @@ struct Selection {
   std::vector<std::uint32_t> algorithm_shape;
   std::string reason;
 };
-
-// "all_reduce/f16"
-[[nodiscard]] inline std::string of_halves(std::string_view op) { return std::string(op) + "/f16"; }
 
 // Of a group whose ranks follow measured links, and of a dry run with links: the mean time of a hop of a ring as a
 // multiple of the fastest hop that there is. Of other groups: its mean level distance.

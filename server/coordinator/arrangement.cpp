@@ -41,9 +41,8 @@ Status add_all_roles(model::Network const& network, Arrangement& arrangement) {
   auto const choice = model::select({}, network, role_elements, role_element_bytes);
   if (choice.has_error()) return choice.error();
   std::set<std::string_view> wanted(always_shown.begin(), always_shown.end());
-  auto const of_halves = api::of_halves(name(Op::all_reduce));
   for (auto const& line : arrangement.selection)
-    if (line.op == name(Op::all_reduce) || line.op == of_halves) wanted.insert(line.algorithm);
+    if (line.op == name(Op::all_reduce)) wanted.insert(line.algorithm);
   for (auto const* algorithm : algorithms::all_for(Op::all_reduce)) {
     auto const& considered = choice.value().considered;
     auto const best = std::ranges::find(considered, algorithm->name, [](auto const& c) { return c.spec.algorithm; });

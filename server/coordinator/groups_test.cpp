@@ -239,29 +239,6 @@ TEST_CASE("neighbouring sizes that choose the same make one line of the table") 
   CHECK(table[2].op == "all_reduce");
 }
 
-TEST_CASE("long vectors of halves have lines of their own where the usual plan keeps much beside them") {
-  std::vector<Locality> const one_host(3, Locality{"eu", "a", "r", "1"});
-  auto constants = model::Constants::defaults();
-  constants.host_cores = 2;
-  model::Network const network(one_host, constants);
-  auto const table = selection_table(network).value();
-  auto const line_for = [&](std::string const& op, std::uint64_t bytes) {
-    auto const found = std::ranges::find_if(
-        table, [&](auto const& l) { return l.op == op && (!l.max_bytes || bytes <= *l.max_bytes); });
-    REQUIRE(found != table.end());
-    return found->algorithm;
-  };
-  auto const halves = api::of_halves("all_reduce");
-  for (std::uint64_t const mib : {64u, 256u, 4096u}) {
-    auto const bytes = mib << 20;
-    CHECK(line_for(halves, bytes) == model::select({}, network, bytes / 2, 2).value().spec.algorithm);
-    CHECK(line_for("all_reduce", bytes) == model::select({}, network, bytes / 4, 4).value().spec.algorithm);
-  }
-  CHECK(line_for(halves, 64 << 20) != line_for("all_reduce", 64 << 20));
-  CHECK(line_for(halves, 16 << 20) == line_for("all_reduce", 16 << 20));
-  CHECK(std::ranges::count(table, api::of_halves("all_gather"), &api::Selection::op) == 0);
-}
-
 TEST_CASE("the table agrees with the model at every size, and its lines ascend") {
   std::vector<Locality> const localities{
       {"eu", "a", "r", "1"}, {"eu", "a", "r", "2"}, {"eu", "b", "r", "3"}, {"us", "c", "r", "4"}};

@@ -11,8 +11,7 @@ namespace chorus::coordinator {
 
 // Asks the model for every operation at 4, 16, .. 4^16 bytes of the whole vector (4 GiB; in
 // other operations than all_reduce at every second of these sizes) and merges neighbours that agree; the last line of
-// an operation has no upper end. Of operations for which long vectors of f16 and bf16 go by other plans, those lines
-// follow under another name (api::of_halves). Errors: PlanErrc.
+// an operation has no upper end. Errors: PlanErrc.
 [[nodiscard]] Result<std::vector<api::Selection>> selection_table(model::Network const& network);
 
 // One line of the table as the model sees it: for tests of the merging.

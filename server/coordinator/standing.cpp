@@ -103,8 +103,8 @@ planning::Place place_of(Standing in_rank_order, model::Constants const& constan
   auto const& places = place.shape.localities;
   bool const is_one_host =
       std::ranges::all_of(places, [&](auto const& at) { return shared_level(at, places.front()) == Level::host; });
-  // Partial sums lie in the arenas of the GPUs then, and not in the workers' memory.
-  if (gpus.memory_gbyte_per_s > 0) place.constants.partial_bytes_max = std::numeric_limits<std::uint64_t>::max();
+  // What a plan needs besides tensors lies in the arenas of the GPUs then, and not in the workers' memory.
+  if (gpus.memory_gbyte_per_s > 0) place.constants.extra_bytes_max = std::numeric_limits<std::uint64_t>::max();
   if (is_one_host && gpus.memory_gbyte_per_s > 0) {
     auto const word_s_per_byte = 1e-9 / gpus.memory_gbyte_per_s;
     place.constants.byte_cpu_s = 0;

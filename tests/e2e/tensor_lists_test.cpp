@@ -100,8 +100,37 @@ TEST_CASE("a worker needs a long vector of f16 twice and 64 MiB, by the plan tha
   halves.check_memory_and_sum();
 }
 
+TEST_CASE("and by plans that keep all of it in f32 until every contribution has come, in worker order or not") {
+  Halves halves;
+  for (auto const* algorithm : {"mesh", "centralized", "double_tree"}) {
+    boost::json::object request{{"group", "g"}, {"tensor", "grad"}, {"algorithm", algorithm}};
+    if (algorithm != std::string_view("double_tree")) request["reproducible"] = true;
+    REQUIRE(halves.cluster.run(request).at("state") == "succeeded");
+  }
+  halves.check_memory_and_sum();
+}
+
 TEST_CASE("and so in calls among members, which choose by the group's table") {
   Halves halves;
   for (int call = 0; call < 3; ++call) all_reduce_on_all(halves.cluster, R"({"tensor":"grad"})");
   halves.check_memory_and_sum();
+}
+
+TEST_CASE("only the root of a gather needs memory for what it gathers") {
+  Cluster cluster(0);
+  constexpr std::uint64_t block_bytes = 32 * mib;
+  for (auto const* id : {"a", "b", "c", "d", "e", "f", "g", "h"}) cluster.add_worker(id, "host=h0", {"--shm", "off"});
+  cluster.make_group("g");
+  for (std::size_t member = 0; member < cluster.size(); ++member)
+    REQUIRE(
+        cluster.worker(member)
+                .put_tensor("block", "f32", std::vector<float>(block_bytes / sizeof(float), static_cast<float>(member)))
+                .status /
+            100 ==
+        2);
+  REQUIRE(cluster.run({{"group", "g"}, {"op", "gather"}, {"tensor", "block"}}).at("state") == "succeeded");
+  auto const gathered = cluster.worker(0).get_tensor<float>("block");
+  REQUIRE(gathered.size() == 8 * block_bytes / sizeof(float));
+  for (std::size_t rank = 0; rank < 8; ++rank) CHECK(gathered[rank * block_bytes / sizeof(float)] == rank);
+  for (std::size_t member = 1; member < cluster.size(); ++member) check_memory(cluster.worker(member), block_bytes);
 }

@@ -22,9 +22,9 @@ void assign(std::vector<T>& to, std::vector<T> const& from) {
 
 }  // namespace
 
-Result<CallOptions*> Chooser::choose(Op op, std::uint64_t bytes, Dtype dtype, std::string_view path, bool in_place,
+Result<CallOptions*> Chooser::choose(Op op, std::uint64_t bytes, std::string_view path, bool in_place,
                                      CollectiveOptions const& options) {
-  auto const known = find(op, bytes, dtype, path == "shm", in_place, options);
+  auto const known = find(op, bytes, path == "shm", in_place, options);
   if (known.has_error()) return known.error();
   auto& [choice, call] = **known;
   call.algorithm = choice.algorithm;
@@ -38,27 +38,27 @@ Result<CallOptions*> Chooser::choose(Op op, std::uint64_t bytes, Dtype dtype, st
   return &call;
 }
 
-Result<Chooser::Answer*> Chooser::find(Op op, std::uint64_t bytes, Dtype dtype, bool shares_memory, bool in_place,
+Result<Chooser::Answer*> Chooser::find(Op op, std::uint64_t bytes, bool shares_memory, bool in_place,
                                        CollectiveOptions const& options) {
   auto const root = is_rooted(op) ? options.root : 0;
   for (auto known = known_.begin(); known != known_.end(); ++known)
-    if (known->op == op && known->bytes == bytes && known->dtype == dtype && known->root == root &&
-        known->in_place == in_place && known->algorithm == options.algorithm) {
+    if (known->op == op && known->bytes == bytes && known->root == root && known->in_place == in_place &&
+        known->algorithm == options.algorithm) {
       if (known != known_.begin()) std::rotate(known_.begin(), known, known + 1);
       return &known_.front().answer;
     }
-  auto choice = decide(op, bytes, dtype, shares_memory, in_place, options);
+  auto choice = decide(op, bytes, shares_memory, in_place, options);
   if (choice.has_error()) return choice.error();
   if (known_.size() == known_max) known_.pop_back();
-  known_.insert(known_.begin(), Known{op, bytes, dtype, root, in_place, options.algorithm, {std::move(*choice), {}}});
+  known_.insert(known_.begin(), Known{op, bytes, root, in_place, options.algorithm, {std::move(*choice), {}}});
   return &known_.front().answer;
 }
 
-Result<Chooser::Choice> Chooser::decide(Op op, std::uint64_t bytes, Dtype dtype, bool shares_memory, bool in_place,
+Result<Chooser::Choice> Chooser::decide(Op op, std::uint64_t bytes, bool shares_memory, bool in_place,
                                         CollectiveOptions const& options) const {
   if (options.algorithm == "auto" && shares_memory)
     return for_shared_memory(op, bytes, in_place, is_rooted(op) ? options.root : 0);
-  auto line = service::select(group_, name(op), dtype, bytes, options.algorithm);
+  auto line = service::select(group_, name(op), bytes, options.algorithm);
   if (!line) return Error(PlanErrc::unsupported_operation, line.error().detail);
   auto const algorithm = algorithms::find(line->algorithm);
   if (algorithm.has_error()) return algorithm.error();

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "collectives/core/dtype.hpp"
 #include "http/api/groups.hpp"
 #include "worker/api/joined_group.hpp"
 #include "worker/engine/group.hpp"
@@ -25,8 +24,8 @@ class Chooser {
   // of a release. Whoever names an algorithm gets it. What is returned is kept for calls of the same kind, and is the
   // caller's to complete, until the next one: to make such a structure anew takes as long as a tenth of a small call
   // over shared memory. Errors: PlanErrc, naming the algorithms that there are.
-  [[nodiscard]] Result<CallOptions*> choose(Op op, std::uint64_t bytes, Dtype dtype, std::string_view path,
-                                            bool in_place, CollectiveOptions const& options);
+  [[nodiscard]] Result<CallOptions*> choose(Op op, std::uint64_t bytes, std::string_view path, bool in_place,
+                                            CollectiveOptions const& options);
 
  private:
   struct Choice {
@@ -42,16 +41,15 @@ class Chooser {
   struct Known {
     Op op;
     std::uint64_t bytes;
-    Dtype dtype;
     std::uint32_t root;
     bool in_place;
     std::string algorithm;
     Answer answer;
   };
 
-  [[nodiscard]] Result<Answer*> find(Op op, std::uint64_t bytes, Dtype dtype, bool shares_memory, bool in_place,
+  [[nodiscard]] Result<Answer*> find(Op op, std::uint64_t bytes, bool shares_memory, bool in_place,
                                      CollectiveOptions const& options);
-  [[nodiscard]] Result<Choice> decide(Op op, std::uint64_t bytes, Dtype dtype, bool shares_memory, bool in_place,
+  [[nodiscard]] Result<Choice> decide(Op op, std::uint64_t bytes, bool shares_memory, bool in_place,
                                       CollectiveOptions const& options) const;
   [[nodiscard]] Result<Choice> for_shared_memory(Op op, std::uint64_t bytes, bool in_place, std::uint32_t root) const;
 

@@ -130,8 +130,7 @@ Status Member::run(Op op, ConstTensorView input, TensorView output, bool in_plac
     if (auto const known = algorithms::find(options.algorithm); known.has_error()) return known.error();
   auto const timeout = meet(options);
   if (timeout.has_error()) return timeout.error();
-  auto const chosen =
-      chooser_.choose(op, buffers->chosen_by_bytes, buffers->dtype, group_.path(), buffers->in_place, options);
+  auto const chosen = chooser_.choose(op, buffers->chosen_by_bytes, group_.path(), buffers->in_place, options);
   if (chosen.has_error()) return chosen.error();
   auto& call = **chosen;
   call.in_place = buffers->in_place;
@@ -173,7 +172,7 @@ Status Member::run(Op op, std::span<TensorView const> tensors, Options const& op
   metrics::FinishedRun run{op};
   machinery_.ledger->begun(op);
   auto result = fused_.run(op, list, options.reduce, [&](std::uint64_t elements, Dtype dtype) -> Result<CallOptions> {
-    auto const chosen = chooser_.choose(op, elements * element_bytes(dtype), dtype, path, in_place, options);
+    auto const chosen = chooser_.choose(op, elements * element_bytes(dtype), path, in_place, options);
     if (chosen.has_error()) return chosen.error();
     auto& call = **chosen;
     call.timeout = *timeout;

@@ -148,8 +148,9 @@ struct DataPlaneOptions {
   // Per run and link: sent without waiting for the receiver's grant; equal everywhere. With room for 128 KiB in a few
   // chunks: where waking somebody for a grant takes longer than to copy them once more (docs/performance.md).
   std::uint64_t eager_bytes = 256 * 1024;
-  // Of partial sums in f32 (partials.hpp), which runs of f16 and bf16 in memory of the host keep at a time.
-  std::uint64_t partials_bytes = 16 << 20;
+  // Of partial sums in f32 (partials.hpp), which runs of f16 and bf16 in memory of the host keep at a time. More than
+  // caches hold takes longer, less holds up peers that are far away (docs/performance.md).
+  std::uint64_t partials_bytes = 8 << 20;
   // How often a run asks those that it waits for whether they live, and whom they wait for themselves, at first after a
   // sixteenth of it; and how long one may stay silent until it is lost. A peer that is stopped, cut off or gone without
   // a word is found like that.

@@ -17,7 +17,7 @@ using plan::Opcode;
 // What is moved at a time, so that the next instruction finds it in the processor's cache.
 constexpr std::uint64_t piece_bytes = 128 * 1024;
 // Of all ranks together.
-constexpr std::uint64_t partials_bytes = 16 << 20;
+constexpr std::uint64_t partials_bytes = 8 << 20;
 
 class LocalCollective {
  public:

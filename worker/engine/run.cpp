@@ -49,14 +49,15 @@ std::optional<Workspace> workspace_of(RunSpec const& spec, std::uint64_t partial
 
 RunState make_state(RunSpec const& spec, std::uint64_t eager_bytes, std::vector<Lag> const& lags, Timeline& timeline) {
   auto const size = element_bytes(spec.dtype);
-  return {.run = spec.run,
-          .epoch = spec.epoch,
-          .segment_bytes = whole_elements(spec.segment_bytes, spec.dtype),
-          .window = std::max<std::uint32_t>(spec.window, 1),
-          .eager_bytes = eager_bytes,
-          .program = *spec.program,
-          .element_bytes = size,
-          .board = Scoreboard(*spec.program, Addresses(*spec.program, spec.sizes, size).total_bytes(), lags, &timeline)};
+  return {
+      .run = spec.run,
+      .epoch = spec.epoch,
+      .segment_bytes = whole_elements(spec.segment_bytes, spec.dtype),
+      .window = std::max<std::uint32_t>(spec.window, 1),
+      .eager_bytes = eager_bytes,
+      .program = *spec.program,
+      .element_bytes = size,
+      .board = Scoreboard(*spec.program, Addresses(*spec.program, spec.sizes, size).total_bytes(), lags, &timeline)};
 }
 
 bool is_in_one_buffer(plan::Program const& program) {

@@ -19,11 +19,12 @@ using chorus::testing::mentions;
 namespace {
 
 std::unique_ptr<Fleet> in_arenas(std::uint32_t ranks) {
-  return std::make_unique<TcpFleet>(ranks, DataPlaneOptions{}, make_arenas(ranks));
+  return std::make_unique<TcpFleet>(ranks, DataPlaneOptions{.partials_bytes = 0}, make_arenas(ranks));
 }
 
 std::unique_ptr<Fleet> outside(std::uint32_t ranks) {
-  return std::make_unique<TcpFleet>(ranks, DataPlaneOptions{}, make_arenas(ranks), Tensors::elsewhere);
+  return std::make_unique<TcpFleet>(ranks, DataPlaneOptions{.partials_bytes = 0}, make_arenas(ranks),
+                                    Tensors::elsewhere);
 }
 
 DataPlaneOptions that_spin(std::chrono::microseconds time) {

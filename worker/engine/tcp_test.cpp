@@ -16,7 +16,9 @@ using chorus::testing::mentions;
 
 namespace {
 
-std::unique_ptr<Fleet> over_tcp(std::uint32_t ranks) { return std::make_unique<TcpFleet>(ranks, DataPlaneOptions{}); }
+std::unique_ptr<Fleet> over_tcp(std::uint32_t ranks) {
+  return std::make_unique<TcpFleet>(ranks, DataPlaneOptions{.partials_bytes = 0});
+}
 
 Case case_of(plan::Algorithm const& algorithm, std::uint64_t elements, std::uint64_t run = 1) {
   Case c;

@@ -86,20 +86,19 @@ api::Trouble trouble_of(Assignment const& assignment, std::vector<plan::Rank> co
   return trouble;
 }
 
-http::Checked<api::Selection> select(api::Group const& group, std::string_view op, Dtype dtype,
-                                     std::optional<std::uint64_t> bytes, std::optional<std::string> const& algorithm) {
+http::Checked<api::Selection> select(api::Group const& group, std::string_view op, std::optional<std::uint64_t> bytes,
+                                     std::optional<std::string> const& algorithm) {
   bool const by_name = algorithm && *algorithm != "auto";
-  bool const is_half = dtype == Dtype::f16 || dtype == Dtype::bf16;
-  auto const of_halves = is_half ? api::of_halves(op) : std::string();
-  for (auto const lines : {std::string_view(of_halves), op})
-    for (auto const& line : group.selection)
-      if (by_name ? line.op == lines && line.algorithm == *algorithm : fits(line, lines, bytes)) return line;
   if (by_name) {
+    for (auto const& line : group.selection)
+      if (line.op == op && line.algorithm == *algorithm) return line;
     api::Selection asked;
     asked.op = op;
     asked.algorithm = *algorithm;
     return asked;
   }
+  for (auto const& line : group.selection)
+    if (fits(line, op, bytes)) return line;
   Problem problem(ProblemCode::unsupported,
                   of_epoch(group) + " has no algorithm for " + std::string(op) +
                       (bytes ? " of " + std::to_string(*bytes) + " bytes" : std::string(" of any size")));

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "collectives/core/dtype.hpp"
 #include "collectives/core/pace.hpp"
 #include "http/api/groups.hpp"
 #include "http/api/membership.hpp"
@@ -44,10 +43,10 @@ struct Assignment {
 // What the coordinator is told of a call that failed because of these ranks.
 [[nodiscard]] api::Trouble trouble_of(Assignment const& assignment, std::vector<plan::Rank> const& culprits);
 
-// Which algorithm for an operation of this size on elements of this kind: the first line of the group's table that fits
-// (the one without a limit, if members cannot tell the size alike), of those for halves first, or the one asked for by
-// name with the root and arity of its line, if it has one. Problem unsupported where the table has no line for it.
-[[nodiscard]] http::Checked<api::Selection> select(api::Group const& group, std::string_view op, Dtype dtype,
+// Which algorithm for an operation of this size: the first line of the group's table that fits (the one without a
+// limit, if members cannot tell the size alike), or the one asked for by name with the root and arity of its line, if
+// it has one. Problem unsupported where the table has no line for it.
+[[nodiscard]] http::Checked<api::Selection> select(api::Group const& group, std::string_view op,
                                                    std::optional<std::uint64_t> bytes,
                                                    std::optional<std::string> const& algorithm);
 

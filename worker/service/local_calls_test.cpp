@@ -237,48 +237,6 @@ TEST_CASE("a table without a line for the operation says which field to give") {
   calls.call("reduce", R"({"tensor":"x","algorithm":"chain"})");
 }
 
-TEST_CASE("halves have lines of their own in the table, also lists of them, several of a name, and by name") {
-  Calls calls;
-  calls.group.assign(2, [](auto& message) {
-    message.group.selection.push_back({api::of_halves("all_reduce"), 16, "mesh", 0, 2, {}, "short"});
-    message.group.selection.push_back({api::of_halves("all_reduce"), {}, "tree", 1, 4, {}, "long"});
-  });
-  auto const put = [&](std::string const& name, std::string const& dtype) {
-    for (std::size_t rank = 0; rank < ranks; ++rank)
-      REQUIRE(calls.group.at(rank)
-                  .put("/v1/tensors/" + name, std::string(4000, '\0'),
-                       {{"Tensor-Dtype", dtype}, {"Tensor-Shape", "2000"}}, "application/octet-stream")
-                  .status == 201);
-  };
-  put("half", "f16");
-  put("brain", "bf16");
-  put("whole", "i16");
-  put("many/0", "f16");
-  put("many/1", "f16");
-  auto const algorithm_of = [&](std::string const& body) {
-    auto const answers = calls.call("all_reduce", body);
-    return std::string(answers.front().json().at("algorithm").as_string());
-  };
-  CHECK(algorithm_of(R"({"tensor":"half"})") == "tree");
-  CHECK(algorithm_of(R"({"tensor":"brain"})") == "tree");
-  CHECK(algorithm_of(R"({"tensor":"whole"})") == "ring");
-  CHECK(algorithm_of(R"({"tensor":"many"})") == "tree");
-  CHECK(algorithm_of(R"({"tensors":["half","many/0"]})") == "tree");
-  CHECK(algorithm_of(R"({"tensor":"half","algorithm":"tree"})") == "tree");
-  calls.call("barrier", "{}");
-}
-
-TEST_CASE("who names an algorithm gets the root and arity of its line, for halves of theirs") {
-  api::Group group;
-  group.selection = {{"all_reduce", {}, "tree", 0, 2, {}, "usual"},
-                     {api::of_halves("all_reduce"), {}, "tree", 1, 4, {}, "of halves"}};
-  auto const arity = [&](Dtype dtype) {
-    return service::select(group, "all_reduce", dtype, 4000, std::string("tree")).value().arity;
-  };
-  CHECK(arity(Dtype::f16) == 4);
-  CHECK(arity(Dtype::f32) == 2);
-}
-
 namespace {
 
 using Longs = std::vector<std::int64_t>;

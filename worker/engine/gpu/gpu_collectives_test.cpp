@@ -31,19 +31,21 @@ std::unique_ptr<Fleet> over_loopback(std::uint32_t ranks) {
   FleetOptions options;
   options.ranks = ranks;
   options.eager_bytes = ranks % 2 == 0 ? 1024 : 65536;
+  options.partials_bytes = 0;  // of hosts
   options.gpus = doubles(ranks, which);
   return std::make_unique<LoopbackFleet>(std::move(options));
 }
 
 template <Which which>
 std::unique_ptr<Fleet> over_tcp(std::uint32_t ranks) {
-  return std::make_unique<TcpFleet>(ranks, DataPlaneOptions{}, Arenas(), Tensors::elsewhere, doubles(ranks, which));
+  return std::make_unique<TcpFleet>(ranks, DataPlaneOptions{.partials_bytes = 0}, Arenas(), Tensors::elsewhere,
+                                    doubles(ranks, which));
 }
 
 template <Which which>
 std::unique_ptr<Fleet> over_shm(std::uint32_t ranks) {
-  return std::make_unique<TcpFleet>(ranks, DataPlaneOptions{}, make_arenas(ranks), Tensors::in_arenas,
-                                    doubles(ranks, which));
+  return std::make_unique<TcpFleet>(ranks, DataPlaneOptions{.partials_bytes = 0}, make_arenas(ranks),
+                                    Tensors::in_arenas, doubles(ranks, which));
 }
 
 Case case_of(plan::Algorithm const& algorithm, std::uint64_t elements, std::uint64_t run = 1) {

@@ -26,9 +26,7 @@ std::uint64_t GpuWorkspace::own_bytes() const {
   return aligned(own.scratch) + own.partials;
 }
 
-void GpuWorkspace::lie_in(std::byte* own) {
-  Ranges::lie_in({own, own + aligned(Ranges::own_bytes().scratch)});
-}
+void GpuWorkspace::lie_in(std::byte* own) { Ranges::lie_in({own, own + aligned(Ranges::own_bytes().scratch)}); }
 
 Status GpuWorkspace::copy_in(GpuSession& session, std::uint32_t i, std::byte const* from, std::uint64_t bytes) {
   while (bytes != 0) {
