@@ -25,9 +25,6 @@ void derive_dependencies(Program& program);
 // reduces.
 void widen_partials(Program& program);
 
-// From the first to the last chunk of a buffer of which widen_partials() has marked partial sums.
-[[nodiscard]] ChunkRange wide_chunks(Program const& program, Buffer buffer);
-
 // Counts and digests of the messages per peer. Digests cover number, lane and length of every message, and, if
 // `same_chunks_on_both_ends` (see Algorithm), also which chunks it carries; scratch chunk k counts as k mod C.
 void digest_channels(Program& program, bool same_chunks_on_both_ends);

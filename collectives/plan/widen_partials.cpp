@@ -1,6 +1,5 @@
 // A partial sum is widened if everybody who reads it is a reduction of this rank that takes exactly its range as the
 // operand to add to. What is sent, copied or final is rounded to the dtype.
-#include <algorithm>
 #include <limits>
 
 #include "collectives/plan/passes.hpp"
@@ -79,16 +78,6 @@ class Widening {
 
 void widen_partials(Program& program) {
   if (reduces(program.spec.op)) Widening(program).run();
-}
-
-ChunkRange wide_chunks(Program const& program, Buffer buffer) {
-  std::uint32_t first = std::numeric_limits<std::uint32_t>::max(), end = 0;
-  for (auto const& i : program.instructions) {
-    if (!i.has_wide_result() || i.dst != buffer || i.chunks == 0) continue;
-    first = std::min(first, i.dst_chunk);
-    end = std::max(end, i.dst_chunk + (i.chunks - 1) * i.stride + 1);
-  }
-  return end == 0 ? ChunkRange{} : ChunkRange{first, end - first};
 }
 
 }  // namespace chorus::plan

@@ -2,9 +2,9 @@
 // and others wait for the message that it takes in.
 //
 // A graph of what waits for what: an instruction for its dependencies, both ends of a message for each other, and who
-// begins a partial sum for who ends it. Where it has no cycle, nobody waits for ever. Where it has one, but in all of
-// it segments wait for segments, there is an order too: all of them have the same length, a segment waits for none
-// that lie behind it, and those in one place are ordered as they are without the last kind of waits.
+// begins a partial sum for who ends it. The last closes cycles, but where in all of a cycle segments wait for segments
+// there is an order: all of them have the same length, a segment waits for none that lie behind it, and those in one
+// place are ordered as they are without the last kind of waits. So nobody waits for ever.
 #include <algorithm>
 #include <limits>
 #include <vector>
@@ -114,6 +114,8 @@ class LockStep {
       for (auto const& sum : plan::partial_sums(program)) {
         if (program.instructions[sum.front()].has_wide_operand())
           return where(program, sum.front()) + ": takes a wide partial sum that another one has taken";
+        if (program.instructions[sum.back()].has_wide_result())
+          return where(program, sum.back()) + ": leaves a wide partial sum that nobody takes";
         waits_.push_back({at({program.rank, sum.back()}), at({program.rank, sum.front()})});
       }
     return {};

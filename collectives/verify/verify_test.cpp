@@ -118,6 +118,17 @@ round 1
         "it where partial sums are kept part by part");
 }
 
+TEST_CASE("a partial sum is taken") {
+  auto const leaves = R"(round 0
+  0 copy input[0] into scratch[0] wide_result
+  1 recv_reduce input[0] into output[0] from 1 message 0 final
+  2 send output[0] to 1 message 0 after 1~
+)";
+  CHECK(failure(leaves, leaf) ==
+        "rank 0, instruction 0 (copy input[0] into scratch[0] wide_result): leaves a wide partial sum that nobody "
+        "takes");
+}
+
 TEST_CASE("a partial sum is taken once") {
   auto const takes_twice = R"(round 0
   0 copy input[0] into scratch[0] wide_result

@@ -100,7 +100,7 @@ TEST_CASE("a worker needs a long vector of f16 twice and 64 MiB, by the plan tha
   halves.check_memory_and_sum();
 }
 
-TEST_CASE("and by plans that keep all of it in f32 until every contribution has come, in worker order or not") {
+TEST_CASE("and by plans in which sums of all of it wait for contributions, in worker order or not") {
   Halves halves;
   for (auto const* algorithm : {"mesh", "centralized", "double_tree"}) {
     boost::json::object request{{"group", "g"}, {"tensor", "grad"}, {"algorithm", algorithm}};

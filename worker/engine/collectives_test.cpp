@@ -16,7 +16,7 @@ std::unique_ptr<Fleet> adversarial(std::uint32_t ranks) {
   options.ranks = ranks;
   options.network = {ranks, 50000, 20000};  // pipes that fill up, chunks that cut headers
   options.eager_bytes = 2048;
-  options.partials_bytes = 0;  // a segment of a vector, and no more
+  options.partials_bytes = 1024;  // of a vector 512 bytes, in which segments of 96 end in two pieces
   return std::make_unique<LoopbackFleet>(options);
 }
 
@@ -45,7 +45,7 @@ TEST_CASE("partial sums of halves are kept for a segment of the vector at a time
           c.in_place = spec.in_place;
           c.dtype = ++run % 2 == 0 ? Dtype::f16 : Dtype::bf16;
           c.elements = 144 * 9 * 5;  // of all chunks a multiple
-          c.segment_bytes = 64;
+          c.segment_bytes = 96;
           c.run = run;
           Collective collective(*fleet, c);
           REQUIRE_MESSAGE(collective.run(), to_string(c), " of ", ranks, " does not end");

@@ -78,3 +78,21 @@ TEST_CASE("in one process, all_reduce in place and out of place") {
       for (Rank rank = 0; rank < 5; ++rank) REQUIRE((spec.in_place ? inputs[rank] : outputs[rank]) == sum_of(5, 777));
     }
 }
+
+TEST_CASE("in one process, sums of halves that are longer than the rings in which they grow") {
+  constexpr std::size_t elements = 1'500'000;
+  std::uint16_t const one = 0x3c00, three = 0x4200;
+  for (auto const* algorithm : algorithms::all_for(Op::all_reduce)) {
+    Spec const spec{.op = Op::all_reduce, .algorithm = std::string(algorithm->name), .ranks = 3};
+    if (algorithm->check(spec).has_error()) continue;
+    auto const programs = programs_of(*algorithm, spec);
+    std::vector<std::uint16_t> const ones(elements, one);
+    std::vector<std::vector<std::uint16_t>> outputs(3, std::vector<std::uint16_t>(elements));
+    std::vector<LocalBuffers> buffers;
+    for (auto& output : outputs)
+      buffers.push_back({std::as_bytes(std::span(ones)), std::as_writable_bytes(std::span(output))});
+    engine::run_local_collective(programs, Dtype::f16, ReduceOp::sum, {elements, {}, {}}, buffers);
+    CAPTURE(to_string(spec));
+    for (auto const& output : outputs) CHECK(output == std::vector<std::uint16_t>(elements, three));
+  }
+}

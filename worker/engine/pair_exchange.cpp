@@ -48,7 +48,7 @@ std::optional<PairExchange> Run::as_exchange(std::uint64_t incarnation) const {
   auto const most = std::min<std::uint64_t>(links::parcel_bytes_max, state_.segment_bytes);
   bool const is_one = send.peer() == receive.peer() && send.is_small() && sent_bytes <= most &&
                       receive.stage_bytes() != 0 && received_bytes <= most &&
-                      program.dependencies_of(exchange.send).empty() &&
+                      program.dependencies_of(exchange.send).empty() && workspace_->lags().empty() &&
                       workspace_->source(exchange.send, sent_bytes).size() == sent_bytes;
   if (!is_one) return {};
   exchange.sent = send.parcel(static_cast<std::uint32_t>(sent_bytes));

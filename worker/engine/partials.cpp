@@ -20,8 +20,9 @@ Partials::Partials(plan::Program const& program, std::span<std::uint64_t const> 
     : element_bytes_(element_bytes) {
   auto const sums = plan::partial_sums(program);
   if (sums.empty()) return;
-  auto const share = limit.memory_bytes / sums.size() / sizeof(float) * element_bytes;
-  auto const longest = rounded_up(std::max(share, limit.shortest_bytes));
+  auto const share = limit.memory_bytes / sums.size() / alignment * alignment / sizeof(float) * element_bytes;
+  auto const longest =
+      std::max<std::uint64_t>({share, limit.shortest_bytes, element_bytes}) / element_bytes * element_bytes;
   ring_of_.assign(program.instructions.size(), no_ring);
   for (auto const& sum : sums) {
     auto const first = sum.front(), last = sum.back();

@@ -22,8 +22,9 @@ struct Lag {
 };
 
 struct PartialsLimit {
-  // In f32, of all sums of a run together, as long as no ring is shorter than that, in bytes of the vector.
+  // In f32, of all sums of a run together,
   std::uint64_t memory_bytes = std::numeric_limits<std::uint64_t>::max();
+  // as long as no ring is shorter than so many bytes of the vector.
   std::uint64_t shortest_bytes = 0;
 };
 

@@ -19,6 +19,8 @@ namespace chorus::engine {
 namespace {
 
 constexpr std::uint64_t segment_bytes_min = 64;
+// Of a partial sum, in a program that has many: who begins one is to be some frames ahead.
+constexpr std::uint64_t shortest_ring_bytes = 256 << 10;
 // Of what is kept for the next run that is alike.
 constexpr std::uint64_t small_bytes = 256 << 10;
 constexpr std::size_t small_instructions = 1024;
@@ -43,7 +45,7 @@ std::uint64_t sized(std::uint64_t plan_digest, std::vector<std::uint32_t> const&
 std::optional<Workspace> workspace_of(RunSpec const& spec, std::uint64_t partials_bytes, bool on_host) {
   if (!on_host) return std::nullopt;
   return std::make_optional<Workspace>(*spec.program, spec.dtype, spec.reduce, spec.sizes,
-                                       PartialsLimit{partials_bytes, whole_elements(spec.segment_bytes, spec.dtype)},
+                                       PartialsLimit{partials_bytes, std::min(spec.segment_bytes, shortest_ring_bytes)},
                                        spec.input, spec.output);
 }
 

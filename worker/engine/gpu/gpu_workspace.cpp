@@ -10,7 +10,8 @@ using plan::Opcode;
 namespace {
 
 constexpr std::uint64_t alignment = 256;
-// Kernels are queued long before they run, and a GPU has more memory than they need.
+// Kernels are queued long before they run: who is ahead would wait for them every time. What they take is memory of the
+// GPU, which is asked for before the run begins.
 constexpr PartialsLimit whole_partials;
 
 std::uint64_t aligned(std::uint64_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
