@@ -121,13 +121,10 @@ TEST_CASE("only the root of a gather needs memory for what it gathers") {
   constexpr std::uint64_t block_bytes = 32 * mib;
   for (auto const* id : {"a", "b", "c", "d", "e", "f", "g", "h"}) cluster.add_worker(id, "host=h0", {"--shm", "off"});
   cluster.make_group("g");
-  for (std::size_t member = 0; member < cluster.size(); ++member)
-    REQUIRE(
-        cluster.worker(member)
-                .put_tensor("block", "f32", std::vector<float>(block_bytes / sizeof(float), static_cast<float>(member)))
-                .status /
-            100 ==
-        2);
+  for (std::size_t member = 0; member < cluster.size(); ++member) {
+    std::vector<float> const block(block_bytes / sizeof(float), static_cast<float>(member));
+    REQUIRE(cluster.worker(member).put_tensor("block", "f32", block).status / 100 == 2);
+  }
   REQUIRE(cluster.run({{"group", "g"}, {"op", "gather"}, {"tensor", "block"}}).at("state") == "succeeded");
   auto const gathered = cluster.worker(0).get_tensor<float>("block");
   REQUIRE(gathered.size() == 8 * block_bytes / sizeof(float));

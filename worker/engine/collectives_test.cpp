@@ -34,7 +34,7 @@ TEST_CASE("over loopback, every algorithm is exact for every group, count, segme
   check_every_shape(adversarial, Depth::every);
 }
 
-TEST_CASE("partial sums of halves are kept for a segment of the vector at a time, by every plan that has any") {
+TEST_CASE("partial sums of halves are kept for a few segments of the vector at a time, by every plan that has any") {
   for (std::uint32_t const ranks : {2u, 3u, 5u, 8u, 9u}) {
     auto const fleet = adversarial(ranks);
     std::uint64_t run = 0;
