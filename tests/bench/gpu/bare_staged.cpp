@@ -1,8 +1,13 @@
-// What a GPU's memory, pinned memory and one TCP connection allow, without Chorus: one process copies a vector from the
-// GPU in blocks and sends them, another one receives them and copies them to the same GPU, each with a few blocks of
-// pinned memory, blocking calls, and nothing else to do.
+// What a GPU's memory, pinned memory and one TCP connection allow, without Chorus: two processes of one GPU send each
+// other a vector in blocks, each with a few blocks of pinned memory, blocking calls, and nothing else to do.
 //
-//   bare_staged [BYTES [BLOCK_BYTES [BLOCKS]]]   64 MiB, 1 MiB, 4; a JSON object with the median of 40 turns
+//   bare_staged [BYTES [BLOCK_BYTES [BLOCKS]]]   64 MiB, 2 MiB, 4
+//
+// One JSON object for each, with the median of 40 turns: one way and both ways, each
+//   link      with no copies at all: the connection alone, between these blocks
+//   beside    with copies of as many bytes at the same time, of blocks that do not go over the connection and that
+//             nobody waits for: what the copy engine takes from the connection by being at work
+//   through   from the GPU into blocks, over the connection, and from blocks to the GPU
 #include <cuda_runtime_api.h>
 #include <netinet/in.h>
 #include <signal.h>
@@ -17,7 +22,9 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "tests/bench/peers/unpaced.h"
@@ -36,71 +43,132 @@ void check(cudaError_t error, char const* doing) {
   check(error == cudaSuccess, doing);
 }
 
-struct Vector {
-  Vector(std::uint64_t size, std::uint64_t block_size, std::size_t count_of_blocks)
-      : bytes(size), block_bytes(block_size), blocks(count_of_blocks) {}
+enum class Copies { none, beside, through };
 
-  std::uint64_t const bytes, block_bytes;
-  std::size_t const blocks;
-  char* on_device = nullptr;
-  std::vector<char*> pinned;
-  std::vector<cudaEvent_t> copied;
-  cudaStream_t stream = nullptr;
+constexpr std::string_view name(Copies copies) {
+  return copies == Copies::none ? "link" : copies == Copies::beside ? "beside" : "through";
+}
 
-  void lie_on_gpu() {
-    check(cudaMalloc(reinterpret_cast<void**>(&on_device), bytes), "cudaMalloc");
-    check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
-    pinned.resize(blocks);
-    copied.resize(blocks);
-    for (std::size_t i = 0; i < blocks; ++i) {
-      check(cudaHostAlloc(reinterpret_cast<void**>(&pinned[i]), block_bytes, cudaHostAllocDefault), "cudaHostAlloc");
-      check(cudaEventCreateWithFlags(&copied[i], cudaEventDisableTiming), "cudaEventCreate");
-    }
-  }
+struct Sizes {
+  std::uint64_t bytes, block_bytes;
+  std::size_t blocks;
+
   [[nodiscard]] std::uint64_t count() const { return (bytes + block_bytes - 1) / block_bytes; }
   [[nodiscard]] std::uint64_t size(std::uint64_t n) const { return std::min(block_bytes, bytes - n * block_bytes); }
+};
 
-  void copy(std::uint64_t n, cudaMemcpyKind way) {
-    auto* const here = pinned[n % blocks];
-    auto* const there = on_device + n * block_bytes;
-    bool const out = way == cudaMemcpyDeviceToHost;
-    check(cudaMemcpyAsync(out ? here : there, out ? there : here, size(n), way, stream), "cudaMemcpyAsync");
-    check(cudaEventRecord(copied[n % blocks], stream), "cudaEventRecord");
+// A vector that goes or comes, and its blocks.
+class Vector {
+ public:
+  explicit Vector(Sizes const& sizes) : sizes_(sizes) {
+    check(cudaMalloc(reinterpret_cast<void**>(&on_device_), sizes.bytes), "cudaMalloc");
+    check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
+    for (std::size_t i = 0; i < sizes.blocks; ++i) {
+      blocks_.push_back(pinned());
+      others_.push_back(pinned());
+      check(cudaEventCreateWithFlags(&copied_.emplace_back(), cudaEventDisableTiming), "cudaEventCreate");
+    }
+  }
+  Vector(Vector const&) = delete;
+  Vector& operator=(Vector const&) = delete;
+
+  void send_over(int socket, Copies copies) {
+    auto const count = sizes_.count();
+    if (copies == Copies::through)
+      for (std::uint64_t n = 0; n < std::min<std::uint64_t>(sizes_.blocks, count); ++n) copy_out(n, blocks_);
+    for (std::uint64_t n = 0; n < count; ++n) {
+      if (copies == Copies::through) wait(n);
+      if (copies == Copies::beside) copy_out(n, others_);
+      for (std::uint64_t at = 0; at < sizes_.size(n);) {
+        auto const sent = ::send(socket, blocks_[n % sizes_.blocks] + at, sizes_.size(n) - at, 0);
+        check(sent > 0, "send");
+        at += static_cast<std::uint64_t>(sent);
+      }
+      if (copies == Copies::through && n + sizes_.blocks < count) copy_out(n + sizes_.blocks, blocks_);
+    }
+    check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
+  }
+
+  void receive_from(int socket, Copies copies) {
+    for (std::uint64_t n = 0; n < sizes_.count(); ++n) {
+      if (copies == Copies::through && n >= sizes_.blocks) wait(n);
+      for (std::uint64_t at = 0; at < sizes_.size(n);) {
+        auto const received = ::recv(socket, blocks_[n % sizes_.blocks] + at, sizes_.size(n) - at, 0);
+        check(received > 0, "recv");
+        at += static_cast<std::uint64_t>(received);
+      }
+      if (copies != Copies::none) copy_in(n, copies == Copies::through ? blocks_ : others_);
+    }
+    check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
+  }
+
+ private:
+  [[nodiscard]] char* pinned() const {
+    void* block = nullptr;
+    check(cudaHostAlloc(&block, sizes_.block_bytes, cudaHostAllocDefault), "cudaHostAlloc");
+    std::memset(block, 1, sizes_.block_bytes);
+    return static_cast<char*>(block);
+  }
+  void copy_out(std::uint64_t n, std::vector<char*> const& to) {
+    copy(n, to[n % sizes_.blocks], on_device_ + n * sizes_.block_bytes, cudaMemcpyDeviceToHost);
+  }
+  void copy_in(std::uint64_t n, std::vector<char*> const& from) {
+    copy(n, on_device_ + n * sizes_.block_bytes, from[n % sizes_.blocks], cudaMemcpyHostToDevice);
+  }
+  void copy(std::uint64_t n, char* to, char const* from, cudaMemcpyKind way) {
+    check(cudaMemcpyAsync(to, from, sizes_.size(n), way, stream_), "cudaMemcpyAsync");
+    check(cudaEventRecord(copied_[n % sizes_.blocks], stream_), "cudaEventRecord");
   }
   void wait(std::uint64_t n) {
     auto reached = cudaErrorNotReady;
-    while (reached == cudaErrorNotReady) reached = cudaEventQuery(copied[n % blocks]);
+    while (reached == cudaErrorNotReady) reached = cudaEventQuery(copied_[n % sizes_.blocks]);
     check(reached, "cudaEventQuery");
   }
+
+  Sizes const sizes_;
+  char* on_device_ = nullptr;
+  std::vector<char*> blocks_, others_;
+  std::vector<cudaEvent_t> copied_;
+  cudaStream_t stream_ = nullptr;
 };
 
-void send_vector(int socket, Vector& vector) {
-  auto const count = vector.count();
-  for (std::uint64_t n = 0; n < std::min<std::uint64_t>(vector.blocks, count); ++n)
-    vector.copy(n, cudaMemcpyDeviceToHost);
-  for (std::uint64_t n = 0; n < count; ++n) {
-    vector.wait(n);
-    for (std::uint64_t at = 0; at < vector.size(n);) {
-      auto const sent = ::send(socket, vector.pinned[n % vector.blocks] + at, vector.size(n) - at, 0);
-      check(sent > 0, "send");
-      at += static_cast<std::uint64_t>(sent);
-    }
-    if (n + vector.blocks < count) vector.copy(n + vector.blocks, cudaMemcpyDeviceToHost);
-  }
+// Both have come here when one goes on.
+void meet(int socket) {
+  char byte = 0;
+  check(::send(socket, &byte, 1, 0) == 1, "send");
+  check(::recv(socket, &byte, 1, 0) == 1, "recv");
 }
 
-void receive_vector(int socket, Vector& vector) {
-  auto const count = vector.count();
-  for (std::uint64_t n = 0; n < count; ++n) {
-    if (n >= vector.blocks) vector.wait(n);
-    for (std::uint64_t at = 0; at < vector.size(n);) {
-      auto const received = ::recv(socket, vector.pinned[n % vector.blocks] + at, vector.size(n) - at, 0);
-      check(received > 0, "recv");
-      at += static_cast<std::uint64_t>(received);
-    }
-    vector.copy(n, cudaMemcpyHostToDevice);
+// Microseconds, of whoever sends if it is one way only.
+double median(int socket, Vector& going, Vector& coming, Copies copies, bool sends, bool receives) {
+  std::vector<double> seconds;
+  for (int turn = 0; turn < turns; ++turn) {
+    meet(socket);
+    auto const begin = std::chrono::steady_clock::now();
+    std::thread receiver;
+    if (sends && receives) receiver = std::thread([&] { coming.receive_from(socket, copies); });
+    if (sends) going.send_over(socket, copies);
+    if (receives && !sends) coming.receive_from(socket, copies);
+    if (receiver.joinable()) receiver.join();
+    meet(socket);
+    seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
   }
-  for (std::uint64_t n = count - std::min<std::uint64_t>(vector.blocks, count); n < count; ++n) vector.wait(n);
+  std::ranges::nth_element(seconds, seconds.begin() + turns / 2);
+  return seconds[turns / 2] * 1e6;
+}
+
+void take_turns(int socket, Sizes const& sizes, bool is_first) {
+  Vector going(sizes), coming(sizes);
+  for (bool const both : {false, true})
+    for (auto const copies : {Copies::none, Copies::beside, Copies::through}) {
+      auto const us = median(socket, going, coming, copies, is_first || both, !is_first || both);
+      if (!is_first) continue;
+      std::printf(
+          R"({"figure":"bare_staged","copies":"%s","ways":%d,"bytes":%llu,"block_bytes":%llu,"blocks":%zu,"p50_us":%.1f})"
+          "\n",
+          name(copies).data(), both ? 2 : 1, static_cast<unsigned long long>(sizes.bytes),
+          static_cast<unsigned long long>(sizes.block_bytes), sizes.blocks, us);
+    }
 }
 
 }  // namespace
@@ -114,7 +182,7 @@ int main(int argc, char** argv) {
     check(error == std::errc() && end == text.data() + text.size() && value > 0, "a number of bytes or blocks above 0");
     return value;
   };
-  Vector vector(number(1, 64 << 20), number(2, 1 << 20), number(3, 4));
+  Sizes const sizes{number(1, 64 << 20), number(2, 2 << 20), number(3, 4)};
   auto const listener = unpaced_socket();
   sockaddr_in address{};
   address.sin_family = AF_INET;
@@ -125,32 +193,16 @@ int main(int argc, char** argv) {
   check(getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size) == 0, "getsockname");
   auto const child = fork();
   check(child >= 0, "fork");
-  char byte = 0;
   if (child == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     auto const socket = unpaced_socket();
     check(connect(socket, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0, "connect");
-    vector.lie_on_gpu();
-    for (int turn = 0; turn < turns; ++turn) {
-      receive_vector(socket, vector);
-      check(::send(socket, &byte, 1, 0) == 1, "send");
-    }
+    take_turns(socket, sizes, false);
     _exit(0);
   }
   auto const socket = accept(listener, nullptr, nullptr);
   check(socket >= 0, "accept");
-  vector.lie_on_gpu();
-  std::vector<double> seconds;
-  for (int turn = 0; turn < turns; ++turn) {
-    auto const begin = std::chrono::steady_clock::now();
-    send_vector(socket, vector);
-    check(::recv(socket, &byte, 1, 0) == 1, "recv");
-    seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
-  }
+  take_turns(socket, sizes, true);
+  std::fflush(stdout);
   waitpid(child, nullptr, 0);
-  std::ranges::nth_element(seconds, seconds.begin() + turns / 2);
-  std::printf(R"({"figure":"bare_staged","bytes":%llu,"block_bytes":%llu,"blocks":%zu,"p50_us":%.1f})"
-              "\n",
-              static_cast<unsigned long long>(vector.bytes), static_cast<unsigned long long>(vector.block_bytes),
-              vector.blocks, seconds[turns / 2] * 1e6);
 }

@@ -320,6 +320,28 @@ TEST_CASE("pinned memory has a bound") {
   CHECK(pool.pinned_bytes() == 2 << 20);
 }
 
+TEST_CASE("slots in a row are found where others leave them, and single ones where they leave rows whole") {
+  GpuDouble gpu;
+  PinnedPool pool(gpu, 9 << 20);
+  auto const begin_of = [](PinnedSlot const& slot) { return slot.bytes().data(); };
+  std::optional<PinnedSlot> row(pool.take(PinnedUse::run, 4).value());
+  CHECK(row->bytes().size() == 4 << 20);
+  auto* const begin = begin_of(*row);
+  auto const pair = pool.take(PinnedUse::run, 2).value();
+  row.reset();
+  std::optional<PinnedSlot> single(pool.take().value());
+  CHECK(begin_of(*single) == begin);
+  CHECK(begin_of(pool.take(PinnedUse::run, 3).value()) == begin + PinnedPool::slot_bytes);
+  CHECK(pool.pinned_bytes() == 6 << 20);
+  auto const refused = pool.take(PinnedUse::run, 4);
+  CHECK(refused.error().detail == "of 9 slots of 1 MiB of pinned memory for cuda:0 no 4 in a row are free");
+  single.reset();
+  CHECK(begin_of(pool.take(PinnedUse::run, 4).value()) == begin);
+  auto const other_pair = pool.take(PinnedUse::run, 2).value();
+  CHECK(begin_of(other_pair) == begin);
+  CHECK(begin_of(pool.take().value()) == begin + 2 * PinnedPool::slot_bytes);
+}
+
 TEST_CASE("transfers get half of what is pinned, and runs what they want: also of the other half") {
   GpuDouble gpu;
   PinnedPool pool(gpu, 5 << 20);

@@ -17,19 +17,19 @@ class PinnedPool;
 // rest.
 enum class PinnedUse : bool { run, transfer };
 
-// A slot, given back at the end. The pool outlives it.
+// A slot, or a few in a row, given back at the end. The pool outlives it.
 class PinnedSlot {
  public:
-  PinnedSlot(PinnedPool& pool, std::byte* data, PinnedUse use) : pool_(&pool), data_(data), use_(use) {}
+  PinnedSlot(PinnedPool& pool, std::span<std::byte> memory, PinnedUse use) : pool_(&pool), memory_(memory), use_(use) {}
   PinnedSlot(PinnedSlot&& other) noexcept;
   PinnedSlot& operator=(PinnedSlot&&) = delete;
   ~PinnedSlot();
 
-  [[nodiscard]] std::span<std::byte> bytes() const;
+  [[nodiscard]] std::span<std::byte> bytes() const { return memory_; }
 
  private:
   PinnedPool* pool_;
-  std::byte* data_;
+  std::span<std::byte> memory_;  // empty once it was moved from
   PinnedUse use_;
 };
 
@@ -43,22 +43,36 @@ class PinnedPool {
   PinnedPool(PinnedPool const&) = delete;
   PinnedPool& operator=(PinnedPool const&) = delete;
 
-  // Errors: GpuErrc::out_of_memory at the bound, and where the system has no more; lost.
-  [[nodiscard]] Result<PinnedSlot> take(PinnedUse use = PinnedUse::run);
+  // Up to 32 slots in a row. Errors: GpuErrc::out_of_memory at the bound, also where those that are free do not lie in
+  // a row, and where the system has no more; lost.
+  [[nodiscard]] Result<PinnedSlot> take(PinnedUse use = PinnedUse::run, unsigned slots = 1);
 
   [[nodiscard]] std::uint64_t pinned_bytes() const;  // in use or kept
   [[nodiscard]] std::uint64_t limit_bytes() const { return slots_max_ * slot_bytes; }
 
  private:
   friend class PinnedSlot;
-  void give_back(std::byte* data, PinnedUse use);
+  // Slots that were pinned together.
+  struct Row {
+    std::byte* data = nullptr;
+    unsigned slots = 0;
+    std::uint32_t taken = 0;  // by bit
+  };
+  struct Place {
+    Row* row = nullptr;
+    unsigned first = 0;
+  };
+  void give_back(std::span<std::byte> memory, PinnedUse use);
+  // In the row that has the fewest to spare; no row: nowhere.
+  [[nodiscard]] Place find_free(unsigned slots);
+  [[nodiscard]] Error none_is_free(unsigned slots) const;
   // Of a pool of one slot, that one.
   [[nodiscard]] std::uint64_t transfers_max() const { return (slots_max_ + 1) / 2; }
 
   Gpu& gpu_;
   std::uint64_t const slots_max_;
   mutable std::mutex mutex_;
-  std::vector<std::byte*> free_;
+  std::vector<Row> rows_;
   std::uint64_t slots_ = 0;
   std::uint64_t transfers_ = 0;  // slots that they have
 };

@@ -69,17 +69,19 @@ ChannelStaging const* DeviceWork::stage(std::uint32_t channel) {
 
 // What makes a run faster does not make it fail.
 Status DeviceWork::take_blocks() {
-  auto const usual = take_blocks(BlocksAhead::usual);
-  bool const is_short = usual.has_error() && usual.error().code == GpuErrc::out_of_memory;
-  return is_short ? take_blocks(BlocksAhead::fewest) : usual;
+  // Several runs may be under way at the same time.
+  auto bytes_max = unit_.pinned().limit_bytes() / 4;
+  for (;; bytes_max /= 2) {
+    auto const staging = plan_staging(program_, messages_, workspace_.total_bytes(), eager_bytes_, bytes_max);
+    auto const taken = take_blocks(staging);
+    bool const is_short = taken.has_error() && taken.error().code == GpuErrc::out_of_memory;
+    if (!is_short || staging.bytes > bytes_max) return taken;
+  }
 }
 
-Status DeviceWork::take_blocks(BlocksAhead ahead) {
+Status DeviceWork::take_blocks(Staging const& staging) {
   auto& pool = unit_.pinned();
-  // A quarter: several runs may be under way at the same time.
-  auto staging =
-      plan_staging(program_, messages_, workspace_.total_bytes(), eager_bytes_, pool.limit_bytes() / 4, ahead);
-  auto pinned = PinnedArea::take(pool, staging.bytes);
+  auto pinned = PinnedArea::take(pool, staging.bytes, staging.block_bytes);
   if (!pinned && pinned.error().code == GpuErrc::out_of_memory)
     return Error(GpuErrc::out_of_memory, device() + ": the run needs " + std::to_string(staging.bytes) +
                                              " bytes of pinned memory, and --gpu-pinned-bytes allows " +
@@ -96,7 +98,7 @@ Status DeviceWork::take_blocks(BlocksAhead ahead) {
     twin_ = std::move(*memory);
   }
   pinned_ = std::move(*pinned);
-  staging_ = std::move(staging);
+  staging_ = staging;
   return ok();
 }
 

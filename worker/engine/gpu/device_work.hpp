@@ -155,7 +155,7 @@ class DeviceWork final : private Sharers {
   [[nodiscard]] std::size_t places_for(std::span<std::byte const> result, std::span<std::byte*> places) override;
   [[nodiscard]] Status reserve(bool may_lie_in_place);
   [[nodiscard]] Status take_blocks();
-  [[nodiscard]] Status take_blocks(BlocksAhead ahead);
+  [[nodiscard]] Status take_blocks(Staging const& staging);
   [[nodiscard]] Status queue_receive(std::uint32_t i, std::uint64_t offset, std::uint64_t bytes, devices::Mark& mark);
   [[nodiscard]] links::Place place_of(std::span<std::byte const> bytes) const;
   [[nodiscard]] Status queue_send(std::uint32_t i, std::uint64_t offset, std::uint64_t bytes);

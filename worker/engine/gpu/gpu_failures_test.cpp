@@ -113,21 +113,21 @@ TEST_CASE("a run that needs more pinned memory than there is says how much, and 
   check_all_blame(collective, 3, 2, "--gpu-pinned-bytes allows 1048576");
 }
 
-TEST_CASE("where others have most of the pinned memory, a run has fewer blocks ahead, and comes through") {
-  auto options = on_gpus(2, 1, {.arena_bytes = 96 << 20, .pinned_bytes = 64 << 20});
+TEST_CASE("where others have most of the pinned memory, a run has smaller blocks, and comes through") {
+  auto options = on_gpus(2, 1, {.arena_bytes = 96 << 20, .pinned_bytes = 128 << 20});
   auto const unit = options.gpus[1];
   LoopbackFleet fleet(std::move(options));
   std::vector<devices::PinnedSlot> held;
-  for (int slot = 0; slot < 54; ++slot) held.push_back(unit->unit.pinned().take().value());
-  Collective collective(fleet, case_of(algorithms::ring, 1, 4 << 20), fleet.now());  // 13 MiB, or 9
+  for (int slot = 0; slot < 118; ++slot) held.push_back(unit->unit.pinned().take().value());
+  Collective collective(fleet, case_of(algorithms::ring, 1, 8 << 20), fleet.now());  // 18 MiB, or 9
   REQUIRE(collective.run());
   CHECK(collective.wrong().empty());
 }
 
-TEST_CASE("where the device has little room, a run has fewer blocks ahead, and comes through") {
-  // Two vectors of 16 MiB, and for what comes 9 MiB or 5.
-  LoopbackFleet fleet(on_gpus(2, 1, {.arena_bytes = 38 << 20, .pinned_bytes = 64 << 20}));
-  Collective collective(fleet, case_of(algorithms::ring, 1, 4 << 20), fleet.now());
+TEST_CASE("where the device has little room, a run has smaller blocks, and comes through") {
+  // Two vectors of 32 MiB, and for what comes 10 MiB or 5.
+  LoopbackFleet fleet(on_gpus(2, 1, {.arena_bytes = 70 << 20, .pinned_bytes = 128 << 20}));
+  Collective collective(fleet, case_of(algorithms::ring, 1, 8 << 20), fleet.now());
   REQUIRE(collective.run());
   CHECK(collective.wrong().empty());
 }

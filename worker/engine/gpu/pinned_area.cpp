@@ -7,22 +7,23 @@ namespace chorus::engine {
 
 using devices::PinnedPool;
 
-Result<PinnedArea> PinnedArea::take(PinnedPool& pool, std::uint64_t bytes) {
+Result<PinnedArea> PinnedArea::take(PinnedPool& pool, std::uint64_t bytes, std::uint64_t part_bytes) {
   PinnedArea area;
-  auto const slots = (bytes + PinnedPool::slot_bytes - 1) / PinnedPool::slot_bytes;
-  area.slots_.reserve(slots);
-  while (area.slots_.size() < slots) {
-    auto slot = pool.take();
-    if (!slot) return slot.error();
-    area.slots_.push_back(std::move(*slot));
+  area.part_bytes_ = std::max(part_bytes, PinnedPool::slot_bytes);
+  auto const parts = (bytes + area.part_bytes_ - 1) / area.part_bytes_;
+  area.parts_.reserve(parts);
+  while (area.parts_.size() < parts) {
+    auto part = pool.take(devices::PinnedUse::run, static_cast<unsigned>(area.part_bytes_ / PinnedPool::slot_bytes));
+    if (!part) return part.error();
+    area.parts_.push_back(std::move(*part));
   }
   return area;
 }
 
 std::span<std::byte> PinnedArea::at(std::uint64_t offset, std::uint64_t limit) const {
-  auto const slot = slots_[offset / PinnedPool::slot_bytes].bytes();
-  auto const within = offset % PinnedPool::slot_bytes;
-  return slot.subspan(within, std::min(limit, slot.size() - within));
+  auto const part = parts_[offset / part_bytes_].bytes();
+  auto const within = offset % part_bytes_;
+  return part.subspan(within, std::min(limit, part.size() - within));
 }
 
 }  // namespace chorus::engine

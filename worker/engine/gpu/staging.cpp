@@ -8,14 +8,14 @@
 namespace chorus::engine {
 namespace {
 
-// A copy of the largest takes 20 us on PCIe of the fifth generation, some times what it costs to ask for it: blocks of
-// a quarter of that size took 1.16 of the time of a ring over TCP (docs/gpu.md).
-constexpr std::uint64_t block_bytes_max = 1 << 20;
 constexpr std::uint64_t block_bytes_min = 4 << 10;
-// Between the last byte of a block and the first of the one that is granted for it, its receiver copies it in, and both
-// have to look up from a turn of up to 2 MiB at their socket. With the fewest, which one is being filled from the wire,
-// one copied in and one reduced, the peer waits for that at times.
-constexpr std::uint64_t blocks_ahead = 7, fewest_blocks_ahead = 3;
+// A copy of so much takes 20 us on PCIe of the fifth generation, as long as what a block costs both sides in calls of
+// the driver (docs/gpu.md). Of a long message blocks are larger, so that those do not matter, but not so large that the
+// first copy and the last, beside which nothing moves, would.
+constexpr std::uint64_t block_bytes_usual = 1 << 20, block_bytes_max = 4 << 20, blocks_per_long_message = 8;
+// That a peer is granted beside the one that each of its messages has: one that is filled from the wire, one copied in
+// and one reduced.
+constexpr std::uint64_t blocks_ahead = 3;
 
 std::uint64_t blocks_of(std::uint64_t bytes, std::uint64_t block_bytes) {
   return (bytes + block_bytes - 1) / block_bytes;
@@ -51,7 +51,7 @@ std::uint64_t all_blocks(std::vector<std::uint64_t> const& messages, std::uint64
   return blocks;
 }
 
-Staging laid_out(std::vector<Load> const& loads, std::uint64_t block_bytes, std::uint64_t ahead) {
+Staging laid_out(std::vector<Load> const& loads, std::uint64_t block_bytes) {
   Staging staging;
   staging.block_bytes = block_bytes;
   staging.channels.resize(loads.size());
@@ -59,7 +59,7 @@ Staging laid_out(std::vector<Load> const& loads, std::uint64_t block_bytes, std:
   for (std::size_t c = 0; c < loads.size(); ++c) {
     auto& channel = staging.channels[c];
     auto const& received = loads[c].received;
-    auto const wanted = received.empty() ? 0 : received.size() + ahead;
+    auto const wanted = received.empty() ? 0 : received.size() + blocks_ahead;
     channel.receive_blocks = static_cast<std::uint32_t>(std::min(all_blocks(received, block_bytes), wanted));
     channel.receive_at = take(channel.receive_blocks * block_bytes);
   }
@@ -79,7 +79,7 @@ Staging laid_out(std::vector<Load> const& loads, std::uint64_t block_bytes, std:
 
 Staging plan_staging(plan::Program const& program, std::vector<ChannelMessages> const& messages,
                      std::vector<std::uint64_t> const& instruction_bytes, std::uint64_t eager_bytes,
-                     std::uint64_t bytes_max, BlocksAhead ahead) {
+                     std::uint64_t bytes_max) {
   std::vector<Load> loads;
   std::uint64_t largest = 0;
   for (auto const& channel : messages) {
@@ -88,11 +88,10 @@ Staging plan_staging(plan::Program const& program, std::vector<ChannelMessages> 
       for (auto const bytes : *all) largest = std::max(largest, bytes);
   }
   auto block_bytes = block_bytes_min;
-  while (block_bytes < largest && block_bytes < block_bytes_max) block_bytes *= 2;
-  auto staging = laid_out(loads, block_bytes, ahead == BlocksAhead::usual ? blocks_ahead : fewest_blocks_ahead);
-  if (staging.bytes > bytes_max) staging = laid_out(loads, block_bytes, fewest_blocks_ahead);
-  while (staging.bytes > bytes_max && block_bytes > block_bytes_min)
-    staging = laid_out(loads, block_bytes /= 2, fewest_blocks_ahead);
+  while (block_bytes < largest && block_bytes < block_bytes_usual) block_bytes *= 2;
+  while (block_bytes < block_bytes_max && largest / (2 * block_bytes) >= blocks_per_long_message) block_bytes *= 2;
+  auto staging = laid_out(loads, block_bytes);
+  while (staging.bytes > bytes_max && block_bytes > block_bytes_min) staging = laid_out(loads, block_bytes /= 2);
   return staging;
 }
 

@@ -27,7 +27,8 @@ struct ChannelStaging {
   std::uint32_t send_blocks = 0;
 };
 
-// Offsets count through all slots of the pool, one after the other. No block crosses from one slot to the next.
+// Offsets count through all that is taken of the pool, in parts of a slot or a block, whichever is larger: no block
+// crosses from one part to the next.
 struct Staging {
   std::uint64_t block_bytes = 0;
   std::uint64_t received_bytes = 0;  // of blocks and places for what is received: they come first
@@ -35,13 +36,10 @@ struct Staging {
   std::vector<ChannelStaging> channels;  // as program.channels
 };
 
-// How many blocks a peer is granted beside the one that each of its messages has.
-enum class BlocksAhead : std::uint8_t { usual, fewest };
-
-// In blocks as large as they are worth it; fewer ahead, then smaller ones, where it would be more than `bytes_max`. The
-// smallest that are still more are given all the same.
+// In blocks as large as they are worth it, or smaller ones where it would be more than `bytes_max`. The smallest that
+// are still more are given all the same.
 [[nodiscard]] Staging plan_staging(plan::Program const& program, std::vector<ChannelMessages> const& messages,
                                    std::vector<std::uint64_t> const& instruction_bytes, std::uint64_t eager_bytes,
-                                   std::uint64_t bytes_max, BlocksAhead ahead = BlocksAhead::usual);
+                                   std::uint64_t bytes_max);
 
 }  // namespace chorus::engine

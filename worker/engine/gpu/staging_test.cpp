@@ -51,27 +51,40 @@ std::vector<std::pair<std::uint64_t, std::uint64_t>> blocks_of(Staging const& st
 
 }  // namespace
 
-TEST_CASE("each message that a peer may send has a block, and seven more are ahead; four are for what is sent") {
+TEST_CASE("each message that a peer may send has a block, and three more are ahead; four are for what is sent") {
   Planned const ring(algorithms::ring, 8, 8 << 20);  // 4 MiB each, seven twice around
   auto const staging = ring.staging(0);
   CHECK(staging.block_bytes == 1024 * kib);
   for (std::size_t c = 0; c < staging.channels.size(); ++c) {
     auto const receives = ring.messages[c].receives.size();
-    CHECK(staging.channels[c].receive_blocks == (receives == 0 ? 0 : receives + 7));
+    CHECK(staging.channels[c].receive_blocks == (receives == 0 ? 0 : receives + 3));
     CHECK(staging.channels[c].send_blocks == (ring.messages[c].sends.empty() ? 0 : 4));
   }
 }
 
-TEST_CASE("blocks do not overlap, lie within what is taken, and none crosses from one slot to the next") {
+TEST_CASE("blocks are a part of their message, and larger than usual where that is long") {
+  auto const block_bytes = [](std::uint64_t bytes) {  // of messages of so many
+    return Planned(algorithms::ring, 2, bytes / 2).staging(0).block_bytes;
+  };
+  CHECK(block_bytes(64 * kib) == 64 * kib);
+  CHECK(block_bytes(1024 * kib) == 1024 * kib);
+  CHECK(block_bytes(15 * 1024 * kib) == 1024 * kib);
+  CHECK(block_bytes(16 * 1024 * kib) == 2 * 1024 * kib);
+  CHECK(block_bytes(32 * 1024 * kib) == 4 * 1024 * kib);
+  CHECK(block_bytes(512 * 1024 * kib) == 4 * 1024 * kib);
+}
+
+TEST_CASE("blocks do not overlap, lie within what is taken, and none crosses from one part to the next") {
   for (auto const* algorithm : {&algorithms::ring, &algorithms::mesh, &algorithms::tree})
-    for (std::uint64_t const elements : {100u, 5'000u, 3'000'001u})
+    for (std::uint64_t const elements : {100u, 5'000u, 3'000'001u, 90'000'001u})
       for (std::uint64_t const eager : {std::uint64_t{0}, 64 * kib}) {
         auto const staging = Planned(*algorithm, 5, elements).staging(eager);
         std::uint64_t end = 0;
         for (auto const& [begin, size] : blocks_of(staging)) {
           CHECK(begin >= end);
           end = begin + size;
-          CHECK(begin / devices::PinnedPool::slot_bytes == (end - 1) / devices::PinnedPool::slot_bytes);
+          auto const part = std::max(staging.block_bytes, devices::PinnedPool::slot_bytes);
+          CHECK(begin / part == (end - 1) / part);
         }
         CHECK(end <= staging.bytes);
         CHECK(staging.received_bytes <= staging.bytes);
@@ -84,20 +97,15 @@ TEST_CASE("messages that come without a grant have places instead of blocks") {
   CHECK(staging.received_bytes >= 3 * 1000);
 }
 
-TEST_CASE(
-    "where memory is short fewer blocks are ahead, then they are smaller, to 4 KiB, and as many as needed all the "
-    "same") {
+TEST_CASE("where memory is short blocks are smaller, to 4 KiB, and as many as needed all the same") {
   Planned const ring(algorithms::ring, 8, 8 << 20);
   auto const all = ring.staging(0).bytes;
-  auto const fewer = ring.staging(0, all - 1);
-  CHECK(fewer.block_bytes == 1024 * kib);
-  CHECK(fewer.bytes == all - 4 * 1024 * kib);
-  auto const half = ring.staging(0, all / 2);
+  auto const half = ring.staging(0, all - 1);
   CHECK(half.block_bytes == 512 * kib);
-  CHECK(half.bytes <= all / 2);
+  CHECK(half.bytes == all / 2);
   auto const least = ring.staging(0, 1);
   CHECK(least.block_bytes == 4 * kib);
-  CHECK(least.channels[0].receive_blocks == fewer.channels[0].receive_blocks);
+  CHECK(least.channels[0].receive_blocks == half.channels[0].receive_blocks);
 }
 
 TEST_CASE("what is read in place, or shown there, needs nothing") {
