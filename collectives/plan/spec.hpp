@@ -20,7 +20,7 @@ inline constexpr std::size_t max_shape = 65536;
 
 // Raised whenever a generator or a pass changes what it emits for the same spec: part of every plan hash, so that
 // workers of two releases refuse each other instead of exchanging the wrong chunks.
-inline constexpr std::uint32_t generator_version = 3;
+inline constexpr std::uint32_t generator_version = 4;
 
 struct Spec {
   Op op = Op::all_reduce;
