@@ -45,11 +45,14 @@ PinnedPool::Place PinnedPool::find_free(unsigned slots) {
   return best;
 }
 
+std::string PinnedPool::described(std::uint64_t slots) const {
+  return std::to_string(slots) + " slots of 1 MiB of pinned memory for cuda:" + std::to_string(gpu_.info().index);
+}
+
 Error PinnedPool::none_is_free(unsigned slots) const {
-  auto const of_all =
-      std::to_string(slots_max_) + " slots of 1 MiB of pinned memory for cuda:" + std::to_string(gpu_.info().index);
-  return {GpuErrc::out_of_memory, slots == 1 ? "all " + of_all + " are in use"
-                                             : "of " + of_all + " no " + std::to_string(slots) + " in a row are free"};
+  auto const all = described(slots_max_);
+  return {GpuErrc::out_of_memory, slots == 1 ? "all " + all + " are in use"
+                                             : "of " + all + " no " + std::to_string(slots) + " in a row are free"};
 }
 
 Result<PinnedSlot> PinnedPool::take(PinnedUse use, unsigned slots) {
@@ -57,9 +60,7 @@ Result<PinnedSlot> PinnedPool::take(PinnedUse use, unsigned slots) {
   std::scoped_lock lock(mutex_);
   bool const is_transfer = use == PinnedUse::transfer;
   if (is_transfer && transfers_ + slots > transfers_max() && transfers_max() < slots_max_)
-    return Error(GpuErrc::out_of_memory, "all " + std::to_string(transfers_max()) +
-                                             " slots of 1 MiB of pinned memory for cuda:" +
-                                             std::to_string(gpu_.info().index) + " that transfers may have are in use");
+    return Error(GpuErrc::out_of_memory, "all " + described(transfers_max()) + " that transfers may have are in use");
   auto place = find_free(slots);
   if (place.row == nullptr) {
     if (slots_ + slots > slots_max_) return none_is_free(slots);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <mutex>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "worker/devices/cuda/gpu.hpp"
@@ -66,6 +67,7 @@ class PinnedPool {
   // In the row that has the fewest to spare; no row: nowhere.
   [[nodiscard]] Place find_free(unsigned slots);
   [[nodiscard]] Error none_is_free(unsigned slots) const;
+  [[nodiscard]] std::string described(std::uint64_t slots) const;
   // Of a pool of one slot, that one.
   [[nodiscard]] std::uint64_t transfers_max() const { return (slots_max_ + 1) / 2; }
 

@@ -71,11 +71,12 @@ ChannelStaging const* DeviceWork::stage(std::uint32_t channel) {
 Status DeviceWork::take_blocks() {
   // Several runs may be under way at the same time.
   auto bytes_max = unit_.pinned().limit_bytes() / 4;
-  for (;; bytes_max /= 2) {
+  for (;;) {
     auto const staging = plan_staging(program_, messages_, workspace_.total_bytes(), eager_bytes_, bytes_max);
     auto const taken = take_blocks(staging);
     bool const is_short = taken.has_error() && taken.error().code == GpuErrc::out_of_memory;
     if (!is_short || staging.bytes > bytes_max) return taken;
+    bytes_max = staging.bytes - 1;  // with less
   }
 }
 
