@@ -1,21 +1,24 @@
-# chorus_module(NAME plan SRCS a.cpp b.cpp DEPS core [LIBS chorus_boost] [ALONE])
+# chorus_module(NAME plan [ROOMS low high] SRCS a.cpp b.cpp DEPS core [LIBS chorus_boost] [ALONE])
 # chorus_tests(NAME plan SRCS a_test.cpp DEPS plan)
-# chorus_test_support(NAME plan SRCS testing/a.cpp DEPS plan): what several of them share, the library chorus_plan_testing for their LIBS
+# chorus_test_support(NAME plan SRCS a.cpp DEPS plan): what several of them share, the module plan_testing for their DEPS
 # chorus_binary(NAME chorus-worker SRCS main.cpp DEPS worker)
 #
 # DEPS are the architecture: tests/house/dependencies reads them from the build and refuses an include that they do
 # not allow. A module NAME is the library chorus_NAME, alias chorus::NAME. SRCS are relative to the calling directory.
+# ROOMS are folders of a module in one order: each may include those before it, and files beside the rooms may include all
+# (tests/house/rooms). A room that links without the others is a module of its own instead.
 #
 # Presets that compile several files of a target as one (CMAKE_UNITY_BUILD) need half the time. ALONE is for targets whose
 # files repeat each other's names by design: each of them stays one for the compiler.
 set_property(GLOBAL PROPERTY CHORUS_DEPENDENCIES "")
 
-# One line per target for tests/house: "kind name directory dep,dep source,source".
-function(_chorus_record kind name deps sources)
+# One line per target for tests/house: "kind name directory [dep,dep] [source,source] [room,room]".
+function(_chorus_record kind name deps sources rooms)
   file(RELATIVE_PATH here ${chorus_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
   string(REPLACE ";" "," deps "${deps}")
   string(REPLACE ";" "," sources "${sources}")
-  set_property(GLOBAL APPEND PROPERTY CHORUS_DEPENDENCIES "${kind} ${name} ${here} [${deps}] [${sources}]")
+  string(REPLACE ";" "," rooms "${rooms}")
+  set_property(GLOBAL APPEND PROPERTY CHORUS_DEPENDENCIES "${kind} ${name} ${here} [${deps}] [${sources}] [${rooms}]")
 endfunction()
 
 function(_chorus_configure target)
@@ -43,18 +46,21 @@ function(_chorus_configure target)
 endfunction()
 
 function(chorus_module)
-  cmake_parse_arguments(M "ALONE" "NAME" "SRCS;DEPS;LIBS" ${ARGN})
+  cmake_parse_arguments(M "ALONE" "NAME" "ROOMS;SRCS;DEPS;LIBS" ${ARGN})
   add_library(chorus_${M_NAME} STATIC ${M_SRCS})
   add_library(chorus::${M_NAME} ALIAS chorus_${M_NAME})
+  # A room is one for the compiler: most of the time goes into headers that all of its files include.
+  set_target_properties(chorus_${M_NAME} PROPERTIES UNITY_BUILD_BATCH_SIZE 12)
   _chorus_configure(chorus_${M_NAME} DEPS ${M_DEPS} LIBS ${M_LIBS} ALONE ${M_ALONE})
-  _chorus_record(module ${M_NAME} "${M_DEPS}" "${M_SRCS}")
+  _chorus_record(module ${M_NAME} "${M_DEPS}" "${M_SRCS}" "${M_ROOMS}")
 endfunction()
 
 function(chorus_test_support)
   cmake_parse_arguments(S "ALONE" "NAME" "SRCS;DEPS;LIBS" ${ARGN})
   add_library(chorus_${S_NAME}_testing STATIC EXCLUDE_FROM_ALL ${S_SRCS})
+  add_library(chorus::${S_NAME}_testing ALIAS chorus_${S_NAME}_testing)
   _chorus_configure(chorus_${S_NAME}_testing DEPS ${S_DEPS} LIBS ${S_LIBS} doctest::doctest ALONE ${S_ALONE})
-  _chorus_record(tests ${S_NAME}_testing "${S_DEPS}" "${S_SRCS}")
+  _chorus_record(support ${S_NAME}_testing "${S_DEPS}" "${S_SRCS}" "")
 endfunction()
 
 function(chorus_tests)
@@ -70,12 +76,12 @@ function(chorus_tests)
     set(T_LABELS unit)
   endif()
   set_tests_properties(${T_NAME} PROPERTIES TIMEOUT ${T_TIMEOUT} LABELS "${T_LABELS}")
-  _chorus_record(tests ${T_NAME} "${T_DEPS}" "${T_SRCS}")
+  _chorus_record(tests ${T_NAME} "${T_DEPS}" "${T_SRCS}" "")
 endfunction()
 
 function(chorus_binary)
   cmake_parse_arguments(B "" "NAME" "SRCS;DEPS;LIBS" ${ARGN})
   add_executable(${B_NAME} ${B_SRCS})
   _chorus_configure(${B_NAME} DEPS ${B_DEPS} LIBS ${B_LIBS})
-  _chorus_record(binary ${B_NAME} "${B_DEPS}" "${B_SRCS}")
+  _chorus_record(binary ${B_NAME} "${B_DEPS}" "${B_SRCS}" "")
 endfunction()

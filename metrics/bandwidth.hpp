@@ -7,8 +7,9 @@
 
 namespace chorus::metrics {
 
-// Times payload / seconds. The payload is the whole vector: of one rank for all_reduce, reduce and broadcast, of all
-// ranks together for the others. 0 for a barrier and for one rank.
+// Returns the factor by which payload / seconds is multiplied to get the bus bandwidth. The payload is one rank's
+// vector for all_reduce, reduce and broadcast, and all ranks' vectors for the other operations. 0 for a barrier and for
+// one rank.
 [[nodiscard]] double bus_factor(Op op, std::uint32_t ranks);
 
 }  // namespace chorus::metrics

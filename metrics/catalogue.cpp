@@ -29,8 +29,9 @@ consteval Metric counter(Id id, std::string_view name, Labels labels, Where wher
 }
 
 constexpr std::array table{
-    // What both export
-    gauge(Id::build_info, "chorus_build_info", {"version", "compiler", "boost"}, both,
+    // Of both services
+    gauge(Id::build_info, "chorus_build_info",
+          {"version", "commit", "compiler", "boost", "cuda", "tls", "plan_generator"}, both,
           "Always 1; the labels say which build this is."),
     gauge(Id::ready, "chorus_ready", {}, both, "1 if the service is ready, as GET /readyz says; otherwise 0."),
     gauge(Id::draining, "chorus_draining", {}, both,
@@ -43,6 +44,10 @@ constexpr std::array table{
           "Memory of the process that is in RAM, shared memory included."),
     gauge(Id::process_virtual_memory, "process_virtual_memory_bytes", {}, both,
           "Address space of the process: far more than what it uses, as arenas reserve addresses."),
+    gauge(
+        Id::memory_limit, "chorus_memory_limit_bytes", {}, both,
+        "How much memory the process may use: the least limit of its control groups and of those that they lie in, or "
+        "the machine's memory."),
     gauge(Id::process_open_fds, "process_open_fds", {}, both, "Open file descriptors."),
     gauge(Id::process_max_fds, "process_max_fds", {}, both, "How many file descriptors may be open."),
     gauge(Id::process_threads, "process_threads", {}, both, "Threads of the process."),
@@ -61,8 +66,11 @@ constexpr std::array table{
             "Requests that no handler saw, by reason: overload (too many connections), slow_header, header_too_large, "
             "malformed, not_found, method_not_allowed, other."),
     histogram(Id::event_loop_lag, "chorus_event_loop_lag_seconds", Buckets::lag_seconds, {}, both,
-              "How much later than asked a timer of the control thread fired, four times a second: what every request "
-              "waits at least."),
+              "How much later than asked a timer of the control thread fired, twenty times a second: what every "
+              "request waits at least, and every heartbeat."),
+    gauge(Id::disk_wait, "chorus_disk_wait_seconds", {"disk"}, both,
+          "How long the call to a disk that is under way and has waited longest has waited, by what is on the disk: "
+          "checkpoints and logs on a worker, the journal on a coordinator that has one. 0: none is under way."),
 
     // Collectives
     counter(Id::collectives, "chorus_collectives_total", {"op", "algorithm", "result"}, both,
@@ -176,6 +184,9 @@ constexpr std::array table{
     counter(Id::membership_changes, "chorus_membership_changes_total", {"reason"}, coordinator,
             "New epochs of groups, by reason: request (somebody asked for it), members (one was lost or came back), "
             "trouble (a call failed)."),
+    counter(Id::worker_takeovers, "chorus_worker_takeovers_total", {}, coordinator,
+            "How often a process took a worker's name from another one that had a lease: again and again where two "
+            "supervisors start the same worker."),
     gauge(Id::heartbeat, "chorus_heartbeat_last_timestamp_seconds", {"worker"}, coordinator,
           "When a worker was last heard of, in seconds since 1970: its silence, when it was asked for, is "
           "timestamp(this) - "
@@ -187,14 +198,28 @@ constexpr std::array table{
     // Journal and events
     counter(Id::journal_writes, "chorus_journal_writes_total", {}, coordinator,
             "Transactions written to the journal, each durable when it was counted. Families of the journal are there "
-            "if --journal is."),
+            "if --journal or --etcd is."),
     counter(Id::journal_errors, "chorus_journal_errors_total", {}, coordinator,
             "Attempts to write the journal that failed."),
-    gauge(Id::journal_size, "chorus_journal_size_bytes", {}, coordinator, "Size of the journal's files."),
+    gauge(Id::journal_size, "chorus_journal_size_bytes", {}, coordinator,
+          "Size of the journal's files, or of etcd's database."),
     gauge(Id::journal_unwritten, "chorus_journal_unwritten_rows", {}, coordinator,
           "Changes that were noted and are not on the disk yet."),
+    histogram(Id::journal_write_duration, "chorus_journal_write_duration_seconds", Buckets::duration_seconds, {},
+              coordinator,
+              "Duration of writes to the journal that succeeded, from their begin until they were durable: on a disk "
+              "or in etcd."),
     gauge(Id::unclean_shutdown, "chorus_previous_shutdown_unclean", {}, coordinator,
           "1 if the coordinator's last life, as the journal tells, ended without a goodbye; otherwise 0."),
+    gauge(Id::coordinator_leading, "chorus_coordinator_leading", {}, coordinator,
+          "1 if this coordinator leads, 0 if it is a standby. This family and the next two are there if --etcd is; a "
+          "standby exports them and the families of the process, HTTP and the log."),
+    gauge(Id::leadership_term, "chorus_leadership_term", {}, coordinator,
+          "Term of the leader that this coordinator knows of: revision of etcd at which the leader's key was made. It "
+          "rises with each change of the leader. No series while no leader is known."),
+    counter(Id::etcd_requests, "chorus_etcd_requests_total", {"endpoint", "result"}, coordinator,
+            "Requests to etcd by endpoint and result: answered, unreachable (no answer in time, or no quorum), refused "
+            "(user, certificate or request), malformed (no etcd answers there)."),
     counter(Id::events_published, "chorus_events_published_total", {}, coordinator,
             "Events that were published since the start."),
     gauge(Id::event_streams, "chorus_event_subscribers", {}, coordinator, "Open streams of events."),
@@ -207,6 +232,16 @@ constexpr std::array table{
           "Bytes of the tensors' current versions in the host's memory."),
     gauge(Id::tensor_limit, "chorus_tensor_limit_bytes", {}, worker,
           "How many bytes tensors and results may take together (--memory-limit-bytes)."),
+    gauge(Id::memory_kept, "chorus_memory_kept_bytes", {}, worker,
+          "Memory that nobody uses and that is kept for the next tensors and results, for at most 30 s."),
+    gauge(Id::memory_private, "chorus_memory_private_bytes", {}, worker,
+          "Memory in use that other workers of the host cannot read in place, because /dev/shm had no room."),
+    counter(
+        Id::memory_given_back, "chorus_memory_given_back_bytes_total", {"reason"}, worker,
+        "Kept memory that was given back to the system, by reason: idle (nobody used it for a while, or somebody on "
+        "the host lacked room), needed (this worker itself found no other)."),
+    counter(Id::shared_memory_lacks, "chorus_shared_memory_lacks_total", {}, worker,
+            "Tensors and results that found no room in /dev/shm, and went to private memory."),
     counter(Id::parameter_pushes, "chorus_parameter_pushes_total", {"kind", "result"}, worker,
             "Pushes to shards that this worker owns, by kind (gradient, rows, value) and result (applied, duplicate, "
             "refused)."),
@@ -252,8 +287,11 @@ constexpr std::array table{
           "When the last checkpoint that succeeded was committed, in seconds since 1970: its age is time() - this."),
     gauge(Id::checkpoint_interval, "chorus_checkpoint_interval_seconds", {}, coordinator,
           "How often a checkpoint is made by itself; there if one is."),
+    gauge(Id::parameters, "chorus_parameters", {"state"}, coordinator,
+          "Parameters by state: ready, degraded (a copy is missing), unavailable (a shard waits for a worker that is "
+          "silent), lost (nobody has a shard any more)."),
 
-    // Who may
+    // Authentication
     gauge(Id::auth_enabled, "chorus_auth_enabled", {}, both,
           "1 if callers need a token (--auth-tokens), else 0: whoever reaches the service may do everything."),
     counter(

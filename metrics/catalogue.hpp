@@ -1,4 +1,4 @@
-// Every metric that Chorus exports, in one table: the code, docs/metrics.md and the tests are made from it.
+// The table of every metric that Chorus exports; the series, docs/reference/metrics.md and the tests are made from it.
 //
 // Rules: base units, the unit last, counters end in _total. A label takes values from a closed set or is bounded by
 // `Series`; ids of collectives, names of tensors, users, sizes and error texts are never labels.
@@ -23,6 +23,7 @@ enum class Id : std::uint8_t {
   process_cpu,
   process_resident_memory,
   process_virtual_memory,
+  memory_limit,
   process_open_fds,
   process_max_fds,
   process_threads,
@@ -33,6 +34,7 @@ enum class Id : std::uint8_t {
   http_in_flight,
   http_rejected,
   event_loop_lag,
+  disk_wait,
   collectives,
   collective_duration,
   collective_step_duration,
@@ -73,6 +75,7 @@ enum class Id : std::uint8_t {
   group_members,
   group_epoch,
   membership_changes,
+  worker_takeovers,
   heartbeat,
   lease,
   lease_renewals,
@@ -80,13 +83,21 @@ enum class Id : std::uint8_t {
   journal_errors,
   journal_size,
   journal_unwritten,
+  journal_write_duration,
   unclean_shutdown,
+  coordinator_leading,
+  leadership_term,
+  etcd_requests,
   events_published,
   event_streams,
   events_dropped,
   tensors,
   tensor_bytes,
   tensor_limit,
+  memory_kept,
+  memory_private,
+  memory_given_back,
+  shared_memory_lacks,
   parameter_pushes,
   parameter_push_duration,
   parameter_pulls,
@@ -107,6 +118,7 @@ enum class Id : std::uint8_t {
   checkpoint_duration,
   checkpoint_timestamp,
   checkpoint_interval,
+  parameters,
   auth_enabled,
   auth_refusals,
   tls_certificate_expiry,
@@ -114,7 +126,7 @@ enum class Id : std::uint8_t {
 
 enum class Type : std::uint8_t { counter, gauge, histogram };
 
-// Upper bounds of a histogram's buckets; a last one without bound is implied.
+// Upper bounds of a histogram's buckets; the last bucket, without a bound, is implied.
 enum class Buckets : std::uint8_t {
   none,
   duration_seconds,            // 0.1 ms * 2^k, k = 0..20
@@ -128,9 +140,9 @@ enum class Buckets : std::uint8_t {
   clocks,                      // 0, 1, 2, 4 .. 64
 };
 
-inline constexpr std::size_t max_labels = 5;
+inline constexpr std::size_t max_labels = 7;
 
-// The size classes of vectors, by their greatest size: a label of closed set for what depends on sizes.
+// Size classes of vectors with their greatest sizes: the closed set of values of the label "size".
 inline constexpr std::array<std::pair<std::uint64_t, std::string_view>, 7> size_classes{{{4u << 10, "le_4KiB"},
                                                                                          {64u << 10, "le_64KiB"},
                                                                                          {1u << 20, "le_1MiB"},
@@ -159,7 +171,7 @@ struct Metric {
 [[nodiscard]] std::string_view name(Type type);
 [[nodiscard]] std::vector<double> bounds(Buckets buckets);
 
-// The page docs/metrics.md, made of the table.
+// Returns the page docs/reference/metrics.md.
 [[nodiscard]] std::string to_markdown();
 
 }  // namespace chorus::metrics

@@ -3,11 +3,12 @@
 #include <algorithm>
 
 #include "collectives/core/op.hpp"
+#include "metrics/leadership_families.hpp"
 
 namespace chorus::metrics {
 namespace {
 
-// Every operation has a series, also when there is nothing to count.
+// Every operation has a series, also if its count is 0.
 prometheus::MetricFamily by_op(Id id, std::map<std::string, std::size_t, std::less<>> const& counts) {
   auto family = make_family(id);
   for (auto op : all_ops) {
@@ -51,11 +52,19 @@ Families coordinator_families(CoordinatorScrape const& scrape) {
   families.push_back(std::move(heartbeats));
   families.push_back(single(Id::lease, scrape.lease_seconds));
   if (scrape.journal) add_journal(families, *scrape.journal);
+  if (scrape.leadership) add_leadership(families, *scrape.leadership);
   families.push_back(single(Id::events_published, static_cast<double>(scrape.events_published)));
   families.push_back(single(Id::events_dropped, static_cast<double>(scrape.event_streams_dropped)));
   families.push_back(single(Id::event_streams, static_cast<double>(scrape.event_streams)));
   if (scrape.checkpoint_interval_seconds)
     families.push_back(single(Id::checkpoint_interval, *scrape.checkpoint_interval_seconds));
+  auto parameters = make_family(Id::parameters);
+  for (auto const* const state : {"ready", "degraded", "unavailable", "lost"}) {
+    auto const found = scrape.parameters.find(state);
+    auto const count = found == scrape.parameters.end() ? 0 : found->second;
+    add_value(parameters, Id::parameters, {state}, static_cast<double>(count));
+  }
+  families.push_back(std::move(parameters));
   return families;
 }
 

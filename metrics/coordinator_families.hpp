@@ -1,4 +1,4 @@
-// The series that are made of what a coordinator says of itself. Private to metrics/.
+// Makes the metric families of a CoordinatorScrape. Private to metrics/.
 #pragma once
 
 #include "metrics/coordinator_scrape.hpp"

@@ -24,11 +24,14 @@ class CoordinatorMetrics::Impl {
         plan_errors(registry, Id::plan_error),
         members(registry, Id::members),
         membership_changes(registry, Id::membership_changes),
+        worker_takeovers(registry, Id::worker_takeovers),
         checkpoint_durations(registry, Id::checkpoint_duration),
-        checkpoint_timestamp(registry, Id::checkpoint_timestamp) {
+        checkpoint_timestamp(registry, Id::checkpoint_timestamp),
+        journal_writes(registry, Id::journal_write_duration) {
     members.with({"ready"}).Set(0);
     members.with({"lost"}).Set(0);
     for (auto reason : {"request", "members", "trouble"}) membership_changes.with({reason});
+    worker_takeovers.with({});
     for (auto result : {"succeeded", "failed"}) checkpoint_durations.with({result});
     for (auto op : all_ops) stalled.with({name(op)}).Set(0);
   }
@@ -47,8 +50,10 @@ class CoordinatorMetrics::Impl {
   Series<prometheus::Histogram> plan_errors;
   Series<prometheus::Gauge> members;
   Series<prometheus::Counter> membership_changes;
+  Series<prometheus::Counter> worker_takeovers;
   Series<prometheus::Histogram> checkpoint_durations;
   Series<prometheus::Gauge> checkpoint_timestamp;
+  Series<prometheus::Histogram> journal_writes;
 };
 
 CoordinatorMetrics::CoordinatorMetrics(Build const& build, double start_time_seconds,
@@ -95,10 +100,14 @@ void CoordinatorMetrics::epoch_changed(std::string_view reason) {
   impl_->membership_changes.with({reason}).Increment();
 }
 
+void CoordinatorMetrics::taken_over() { impl_->worker_takeovers.with({}).Increment(); }
+
 void CoordinatorMetrics::checkpoint_ended(std::string_view result, double seconds, double wall_seconds) {
   impl_->checkpoint_durations.with({result}).Observe(seconds);
   if (result == "succeeded") impl_->checkpoint_timestamp.with({}).Set(wall_seconds);
 }
+
+void CoordinatorMetrics::journal_written(double seconds) { impl_->journal_writes.with({}).Observe(seconds); }
 
 void CoordinatorMetrics::refused(std::string_view reason) { impl_->service.refused(reason); }
 void CoordinatorMetrics::loop_lag(double seconds) { impl_->service.loop_lag(seconds); }

@@ -1,4 +1,4 @@
-// What a coordinator does not count but is asked for when somebody scrapes.
+// Values that a coordinator reads at each scrape instead of counting them.
 #pragma once
 
 #include <cstddef>
@@ -8,18 +8,19 @@
 #include <string>
 #include <vector>
 
+#include "metrics/leadership_scrape.hpp"
 #include "metrics/service_state.hpp"
 
 namespace chorus::metrics {
 
 struct JournalScrape {
   std::uint64_t writes = 0, errors = 0, unwritten_rows = 0, bytes = 0;
-  bool was_unclean = false;  // the last life
+  bool was_unclean = false;  // the last process was not shut down cleanly
 };
 
 struct CoordinatorScrape {
   ServiceState state;
-  // By the name of the operation; what is not named is 0.
+  // By operation; a missing operation counts 0.
   std::map<std::string, std::size_t, std::less<>> active, queued;
   struct Group {
     std::string name;
@@ -33,11 +34,13 @@ struct CoordinatorScrape {
   };
   std::vector<Heartbeat> heartbeats;
   double lease_seconds = 0;
-  std::optional<JournalScrape> journal;  // where there is one
+  std::optional<JournalScrape> journal;        // empty without a journal
+  std::optional<LeadershipScrape> leadership;  // of one of several coordinators
   std::uint64_t events_published = 0;
   std::uint64_t event_streams_dropped = 0;
   std::size_t event_streams = 0;
   std::optional<double> checkpoint_interval_seconds;
+  std::map<std::string, std::size_t, std::less<>> parameters;  // by state; a missing state counts 0
 };
 
 }  // namespace chorus::metrics

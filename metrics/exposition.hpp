@@ -1,4 +1,4 @@
-// From collected families to the text of GET /metrics. Private to metrics/, but for the content type.
+// Writes metric families as the text of GET /metrics. Private to metrics/, except for the content type.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Families that are made when somebody scrapes, out of numbers that are kept elsewhere. Private to metrics/.
+// Helpers that make metric families at a scrape, from numbers that are kept elsewhere. Private to metrics/.
 #pragma once
 
 #include <prometheus/metric_family.h>
@@ -16,14 +16,14 @@ using Families = std::vector<prometheus::MetricFamily>;
 
 [[nodiscard]] prometheus::MetricFamily make_family(Id id);
 
-// A counter's or gauge's value; label values in the order of the catalogue's labels.
+// Adds a counter's or gauge's value; label values in the order of the catalogue's labels.
 void add_value(prometheus::MetricFamily& family, Id id, std::initializer_list<std::string_view> labels, double value);
 
-// `counts` of the buckets in order, the last one beyond all bounds.
+// Adds a histogram; `counts` are those of the buckets in order, the last one beyond all bounds.
 void add_histogram(prometheus::MetricFamily& family, Id id, std::initializer_list<std::string_view> labels,
                    std::span<std::uint64_t const> counts, double sum);
 
-// One series without labels.
+// Makes a family of one series without labels.
 [[nodiscard]] prometheus::MetricFamily single(Id id, double value);
 
 }  // namespace chorus::metrics

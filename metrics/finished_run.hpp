@@ -1,4 +1,4 @@
-// How one run ended on one rank: what is counted of it.
+// The end of one run on one rank, as the metrics count it.
 #pragma once
 
 #include <cstdint>
@@ -18,12 +18,12 @@ struct FinishedRun {
   std::uint64_t bytes = 0;  // of the vector, see bus_factor
   double seconds = 0;
   std::uint32_t steps = 0;  // instructions run
-  double wait_seconds = 0;  // for peers
+  double wait_seconds = 0;  // waiting for peers
   Dtype dtype = Dtype::f32;
-  std::uint64_t reduced_bytes = 0;  // operands in pieces that were worth a look at the clock, and what these took
+  std::uint64_t reduced_bytes = 0;  // operands of the reductions that were timed
   double reduce_seconds = 0;
-  std::uint64_t gpu_reduced_bytes = 0;  // operands of kernels, and what these took, copies within the GPU included
-  double gpu_reduce_seconds = 0;
+  std::uint64_t gpu_reduced_bytes = 0;  // operands of kernels
+  double gpu_reduce_seconds = 0;        // of these kernels and of copies within the GPU
 };
 
 }  // namespace chorus::metrics

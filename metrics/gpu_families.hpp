@@ -1,4 +1,4 @@
-// Series of each GPU, made from the worker's own counts when somebody scrapes. Private to metrics/.
+// Makes the metric families of a worker's GPUs at a scrape, from the worker's counts. Private to metrics/.
 #pragma once
 
 #include <span>

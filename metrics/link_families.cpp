@@ -3,7 +3,7 @@
 namespace chorus::metrics {
 namespace {
 
-// Of all peers together.
+// Round trips of all peers together.
 prometheus::MetricFamily round_trips(std::span<LinkTraffic const> links) {
   LinkTraffic all;
   for (auto const& link : links) {

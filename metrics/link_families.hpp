@@ -1,5 +1,5 @@
-// Per-peer series, made from the links' own counts when somebody scrapes: the data plane never touches a metrics
-// library. Private to metrics/.
+// Makes per-peer metric families at a scrape, from the links' own counts: the data plane never calls a metrics library.
+// Private to metrics/.
 #pragma once
 
 #include <cstddef>
@@ -13,12 +13,12 @@
 
 namespace chorus::metrics {
 
-// One thread at a time.
+// Remembers which peers have series. Used by one thread at a time.
 class LinkFamilies {
  public:
   explicit LinkFamilies(std::size_t max_peers) : max_peers_(max_peers) {}
 
-  // Peers beyond max_peers, in the order in which they were first seen, are added up as "other".
+  // Peers beyond max_peers, in the order in which they were first seen, are added up as peer="other".
   [[nodiscard]] Families collect(std::span<LinkTraffic const> links);
 
  private:

@@ -1,4 +1,4 @@
-// What a worker has to say of its links with one peer, for the scrape.
+// Counts of a worker's links with one peer, for the scrape.
 #pragma once
 
 #include <array>
@@ -23,7 +23,7 @@ struct LinkTraffic {
   };
   Errors errors;
 
-  // From questions to their answers, in buckets of 10 us * 2^k, the last one for all that takes longer.
+  // Times from a ping to its answer, in buckets of 10 us * 2^k; the last bucket is for all longer times.
   std::array<std::uint64_t, 17> round_trips{};
   double round_trip_seconds = 0;       // their sum
   double last_round_trip_seconds = 0;  // 0: none yet

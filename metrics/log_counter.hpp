@@ -1,4 +1,4 @@
-// A sink that counts lines by their level, and writes nothing.
+// A log sink that counts lines by level and writes nothing.
 #pragma once
 
 #include <spdlog/sinks/sink.h>
@@ -14,7 +14,7 @@ class logger;
 
 namespace chorus::metrics {
 
-// Thread-safe. Lines below the logger's level do not reach it.
+// Thread-safe. Lines below the logger's level do not reach the sink.
 class LogCounter final : public spdlog::sinks::sink {
  public:
   void log(spdlog::details::log_msg const& message) override {
@@ -32,7 +32,7 @@ class LogCounter final : public spdlog::sinks::sink {
   std::array<std::atomic<std::uint64_t>, spdlog::level::n_levels> counts_{};
 };
 
-// The one among the logger's sinks; null if it has none.
+// Returns the LogCounter among the logger's sinks; null if there is none.
 [[nodiscard]] std::shared_ptr<LogCounter const> log_counter_of(spdlog::logger const& logger);
 
 }  // namespace chorus::metrics

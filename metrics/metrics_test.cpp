@@ -10,6 +10,7 @@
 #include "metrics/bandwidth.hpp"
 #include "metrics/catalogue.hpp"
 #include "metrics/coordinator_metrics.hpp"
+#include "metrics/standby_metrics.hpp"
 #include "metrics/worker_metrics.hpp"
 
 using namespace chorus;
@@ -17,13 +18,13 @@ using namespace chorus::metrics;
 
 namespace {
 
-Build const build{"1.2.3", "cc", "1.81"};
+Build const build{"1.2.3", "abc", "cc", "1.81", "80,90", "OpenSSL 3", "4"};
 
 bool has_line(std::string const& text, std::string const& line) {
   return ("\n" + text).find("\n" + line + "\n") != std::string::npos;
 }
 
-// Of four ranks.
+// A run of four ranks.
 FinishedRun ring_run() {
   FinishedRun run{Op::all_reduce, "ring", "succeeded", "", 4, 4000, 0.5, 10};
   run.wait_seconds = 0.25;
@@ -35,6 +36,8 @@ FinishedRun ring_run() {
 FinishedCollective collective() { return {"all_reduce", "ring", "succeeded", 0.5, 4096, 0.01, 0.2, 0.4}; }
 
 LinkTraffic traffic(std::string peer, std::uint64_t sent) { return {std::move(peer), sent, 1, 0.5, 0.25, 1}; }
+
+LeadershipScrape leader() { return {true, 7, {{"http://e0:2379", 20, 1, 0, 0}}}; }
 
 std::set<std::string> exported_names(std::string const& text) {
   std::set<std::string> names;
@@ -74,8 +77,8 @@ TEST_CASE("the buckets rise") {
   }
 }
 
-TEST_CASE("the table of docs/metrics.md is the catalogue; CHORUS_WRITE_DOCS=1 writes it anew") {
-  auto const path = std::string(CHORUS_SOURCE_DIR) + "/docs/metrics.md";
+TEST_CASE("the table of docs/reference/metrics.md is the catalogue; CHORUS_WRITE_DOCS=1 writes it anew") {
+  auto const path = std::string(CHORUS_SOURCE_DIR) + "/docs/reference/metrics.md";
   std::ostringstream page;
   page << std::ifstream(path).rdbuf();
   auto const text = page.str();
@@ -87,7 +90,7 @@ TEST_CASE("the table of docs/metrics.md is the catalogue; CHORUS_WRITE_DOCS=1 wr
   CHECK(text.substr(begin, end - begin) == to_markdown());
 }
 
-TEST_CASE("a worker exports exactly what the catalogue says of it") {
+TEST_CASE("a worker exports exactly its metrics of the catalogue") {
   WorkerMetrics metrics(build, 1700000000, std::make_shared<LogCounter>());
   metrics.identified("w0", {"eu", "eu-1", "r7", "h3"});
   metrics.run_begun(Op::all_reduce);
@@ -106,11 +109,14 @@ TEST_CASE("a worker exports exactly what the catalogue says of it") {
   scrape.links[0].last_round_trip_seconds = 0.001;
   scrape.gpus = {{"cuda:0"}};
   scrape.state.certificate_expiry_seconds = 1800000000;
+  scrape.state.memory_limit_bytes = 1 << 30;
+  scrape.state.disk_waits = {{"logs", 0}};
+  scrape.state.memory_limit_bytes = 1 << 30;
   metrics.refused("missing");
   CHECK(exported_names(metrics.text(scrape)) == catalogue_names(&Metric::on_worker));
 }
 
-TEST_CASE("a coordinator exports exactly what the catalogue says of it") {
+TEST_CASE("a coordinator exports exactly its metrics of the catalogue") {
   CoordinatorMetrics metrics(build, 1700000000, std::make_shared<LogCounter>());
   metrics.collective_planned("all_reduce", "ring", "model");
   metrics.collective_launched("all_reduce", 0.1);
@@ -118,15 +124,56 @@ TEST_CASE("a coordinator exports exactly what the catalogue says of it") {
   metrics.collective_failed("all_reduce", "peer_lost");
   metrics.straggled("w1");
   metrics.checkpoint_ended("succeeded", 0.5, 1700000001);
+  metrics.journal_written(0.002);
   metrics.request("GET", "", 404, 0.001);
   CoordinatorScrape scrape;
   scrape.groups = {{"g", 3, 4, 3}};
   scrape.heartbeats = {{"w1", 1700000002}};
   scrape.journal.emplace();
+  scrape.leadership = leader();
   scrape.checkpoint_interval_seconds = 300;
   scrape.state.certificate_expiry_seconds = 1800000000;
+  scrape.state.memory_limit_bytes = 1 << 30;
+  scrape.state.disk_waits = {{"journal", 0}};
+  scrape.state.memory_limit_bytes = 1 << 30;
   metrics.refused("missing");
   CHECK(exported_names(metrics.text(scrape)) == catalogue_names(&Metric::on_coordinator));
+}
+
+TEST_CASE("a coordinator alone says nothing of leaders, and one of several names its term and etcd's endpoints") {
+  CoordinatorMetrics const metrics(build, 0);
+  CoordinatorScrape scrape;
+  CHECK(metrics.text(scrape).find("leader") == std::string::npos);
+  CHECK(metrics.text(scrape).find("etcd") == std::string::npos);
+  scrape.leadership = leader();
+  auto const text = metrics.text(scrape);
+  CHECK(has_line(text, "chorus_coordinator_leading 1"));
+  CHECK(has_line(text, "chorus_leadership_term 7"));
+  CHECK(has_line(text, R"(chorus_etcd_requests_total{endpoint="http://e0:2379",result="answered"} 20)"));
+  CHECK(has_line(text, R"(chorus_etcd_requests_total{endpoint="http://e0:2379",result="unreachable"} 1)"));
+}
+
+TEST_CASE("a standby exports the process, its requests and who leads, and nothing that is the leader's alone") {
+  StandbyMetrics metrics(build, 1700000000, std::make_shared<LogCounter>());
+  metrics.request("GET", "/readyz", 503, 0.001);
+  metrics.refused("missing");
+  metrics.loop_lag(0.001);
+  auto const text = metrics.text({}, {false, 7, {{"http://e0:2379", 20, 0, 0, 0}}});
+  CHECK(has_line(text, "chorus_coordinator_leading 0"));
+  CHECK(has_line(text, "chorus_leadership_term 7"));
+  CHECK(has_line(text, "chorus_ready 0"));
+  CHECK(has_line(text, "process_start_time_seconds 1700000000"));
+  CHECK(has_line(text, R"(chorus_auth_refusals_total{reason="missing"} 1)"));
+  CHECK(
+      has_line(text, R"(chorus_http_request_duration_seconds_count{code_class="5xx",method="GET",route="/readyz"} 1)"));
+  auto const known = catalogue_names(&Metric::on_coordinator);
+  for (auto const& name : exported_names(text)) {
+    CHECK_MESSAGE(known.contains(name), name);
+    for (auto const* const of_the_leader : {"chorus_collective", "chorus_member", "chorus_group", "chorus_journal",
+                                            "chorus_lease", "chorus_event_s", "chorus_parameters"})
+      CHECK_FALSE_MESSAGE(name.starts_with(of_the_leader), name);
+  }
+  CHECK(metrics.text({}, {}).find("chorus_leadership_term") == std::string::npos);  // no leader is known
 }
 
 TEST_CASE("a run that succeeded is counted, timed per step and rated as nccl-tests does") {
@@ -199,7 +246,7 @@ TEST_CASE("a GPU has series of its own, and its reductions lie beside those of t
   CHECK(metrics.text({}).find("chorus_gpu_lost{") == std::string::npos);
 }
 
-TEST_CASE("the 65th peer is folded into other, and who has a series keeps it") {
+TEST_CASE("the 65th peer is folded into other, and a peer with a series keeps it") {
   WorkerMetrics metrics(build, 0);
   Scrape scrape;
   for (int i = 0; i < 64; ++i) scrape.links.push_back(traffic("w" + std::to_string(i), 1));
@@ -237,6 +284,7 @@ TEST_CASE("the coordinator shows members, epochs and requests") {
   CoordinatorScrape scrape;
   scrape.state.http_connections = 5;
   scrape.groups = {{"g", 3, 4, 2}};
+  scrape.parameters = {{"ready", 7}, {"unavailable", 1}};
   auto const text = metrics.text(scrape);
   CHECK(has_line(text, R"(chorus_members{state="ready"} 3)"));
   CHECK(has_line(text, R"(chorus_members{state="lost"} 1)"));
@@ -244,6 +292,9 @@ TEST_CASE("the coordinator shows members, epochs and requests") {
   CHECK(has_line(text, R"(chorus_group_members{group="g",state="expected"} 4)"));
   CHECK(has_line(text, R"(chorus_group_members{group="g",state="ready"} 2)"));
   CHECK(has_line(text, R"(chorus_group_epoch{group="g"} 3)"));
+  CHECK(has_line(text, R"(chorus_parameters{state="ready"} 7)"));
+  CHECK(has_line(text, R"(chorus_parameters{state="unavailable"} 1)"));
+  CHECK(has_line(text, R"(chorus_parameters{state="lost"} 0)"));
   CHECK(has_line(text, "chorus_http_connections 5"));
   CHECK(text.find(R"(code_class="4xx",method="GET",route="/v1/groups/{name}",le="0.005"} 1)") != std::string::npos);
 }
@@ -281,7 +332,7 @@ TEST_CASE("a value lies in the bucket whose bound it is, as in every Prometheus 
   CHECK(has_line(text, bucket + R"("+Inf"} 6)"));
 }
 
-TEST_CASE("what a ledger has counted stays when its holder has gone") {
+TEST_CASE("the counts of a ledger stay when its holder has gone") {
   WorkerMetrics metrics(build, 0);
   std::string const succeeded = R"(chorus_collectives_total{op="all_reduce",algorithm="ring",result="succeeded"} )";
   {
@@ -308,7 +359,7 @@ TEST_CASE("lines of the log are counted by level") {
   CHECK(has_line(metrics.text({}), R"(chorus_log_messages_total{level="debug"} 0)"));
 }
 
-TEST_CASE("requests that no handler saw are counted by why") {
+TEST_CASE("requests that no handler saw are counted by reason") {
   WorkerMetrics metrics(build, 0);
   metrics.request("", "", 503, 0);
   metrics.request("", "", 408, 5);
@@ -329,8 +380,9 @@ TEST_CASE("a prediction that was half of the measurement is wrong by half") {
 
 TEST_CASE("the build is a label") {
   CoordinatorMetrics metrics(build, 0);
-  CHECK(has_line(metrics.text({}), R"(chorus_build_info{boost="1.81",compiler="cc",version="1.2.3"} 1)"));
-  CHECK(this_build().version.find('.') != std::string::npos);
+  CHECK(has_line(metrics.text({}),
+                 R"(chorus_build_info{boost="1.81",commit="abc",compiler="cc",cuda="80,90",plan_generator="4",)"
+                 R"(tls="OpenSSL 3",version="1.2.3"} 1)"));
 }
 
 TEST_CASE("bus factors are those of nccl-tests") {

@@ -37,7 +37,7 @@ Families process_families() {
     families.push_back(single(Id::process_virtual_memory, virtual_pages * page_bytes));
     families.push_back(single(Id::process_resident_memory, resident_pages * page_bytes));
   }
-  // One of them is the directory that is being read.
+  // One descriptor is that of the directory being read.
   if (auto const open = entries_of("/proc/self/fd")) families.push_back(single(Id::process_open_fds, *open - 1));
   if (rlimit limit{}; getrlimit(RLIMIT_NOFILE, &limit) == 0)
     families.push_back(single(Id::process_max_fds, static_cast<double>(limit.rlim_cur)));

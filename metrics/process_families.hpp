@@ -1,4 +1,4 @@
-// What the system says of this process, in the names that Prometheus clients of every language use. Private to
+// Makes the metric families of this process, with the names that Prometheus clients of every language use. Private to
 // metrics/.
 #pragma once
 
@@ -6,7 +6,7 @@
 
 namespace chorus::metrics {
 
-// Read from /proc and the system's limits at every call; what cannot be read is left out.
+// Reads /proc and the system's limits at every call. A value that cannot be read has no family.
 [[nodiscard]] Families process_families();
 
 }  // namespace chorus::metrics

@@ -58,7 +58,7 @@ void add_sized(Families& families, Runs const& runs) {
   for (auto* family : {&seconds, &bus, &plain}) families.push_back(std::move(*family));
 }
 
-// Of all sizes together.
+// Adds the families without a size label: all sizes together.
 void add_unsized(Families& families, Runs const& runs) {
   std::map<std::pair<Op, std::string_view>, RunTotals> by_algorithm;
   for (auto const& [kind, run] : runs) add(by_algorithm[{kind.op, kind.algorithm}], run);

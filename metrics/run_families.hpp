@@ -1,4 +1,4 @@
-// The series of runs, out of ledgers. Private to metrics/.
+// Makes the metric families of runs from the totals of ledgers. Private to metrics/.
 #pragma once
 
 #include "metrics/families.hpp"
@@ -6,7 +6,7 @@
 
 namespace chorus::metrics {
 
-// Kinds of runs beyond `kinds_max`, in the order of their names, are added up as algorithm="other".
+// Kinds of runs beyond the first `kinds_max`, sorted by name, are added up as algorithm="other".
 [[nodiscard]] Families run_families(LedgerTotals const& totals, std::size_t kinds_max = 512);
 
 }  // namespace chorus::metrics

@@ -16,7 +16,7 @@ void add(std::atomic<Value>& to, Value amount) {
   to.store(to.load(relaxed) + amount, relaxed);  // one writer
 }
 
-// The least k with value <= first * 2^k, at most `end`: where a positive number lies is in its exponent.
+// Returns the least k with value <= first * 2^k, at most `end`, from the exponent of the number.
 std::size_t doublings(double value, double first_inverse, std::size_t end) {
   auto const ratio = value * first_inverse;
   if (!(ratio > 1)) return 0;
@@ -65,7 +65,7 @@ struct RunLedger::Cell {
   Tally<13, 2> step_seconds;
   Tally<16, 1> bus_bandwidth, algorithm_bandwidth;
   std::uint32_t ranks = 0;
-  double factor = 0;  // of so many ranks
+  double factor = 0;  // bus_factor for `ranks`
 
   [[nodiscard]] bool is(FinishedRun const& run, std::size_t c) const {
     return kind.op == run.op && kind.size_class == c && kind.algorithm == run.algorithm;

@@ -1,5 +1,5 @@
-// What runs add up to, written where they run: counting one costs some twenty stores to memory that only this thread
-// writes. Whoever scrapes reads all ledgers and adds them up.
+// Totals of runs, counted by the thread that runs them. Counting a run costs some twenty stores to memory that only
+// this thread writes. A scrape reads all ledgers and adds them up.
 #pragma once
 
 #include <array>
@@ -17,14 +17,14 @@ namespace chorus::metrics {
 
 inline constexpr std::size_t size_class_count = 8;
 
-// A histogram whose bounds are first * factor^k, with the values beyond the last one.
+// A histogram whose bounds are first * factor^k. The last count is of the values beyond the last bound.
 template <std::size_t bounds>
 struct Histogram {
   std::array<std::uint64_t, bounds + 1> counts{};
   double sum = 0;
 };
 
-// Of runs that have the op, the algorithm and the class of size in common. Bounds as the catalogue says.
+// Totals of the runs with one op, algorithm and size class. Bounds as in the catalogue.
 struct RunTotals {
   std::array<std::uint64_t, 3> results{};  // succeeded, failed, cancelled
   Histogram<21> seconds;
@@ -51,7 +51,7 @@ struct LedgerTotals {
   std::map<std::pair<Op, std::string>, std::uint64_t> errors;  // by kind of problem
 };
 
-// One writer at a time. Readers see a run that is being counted in part.
+// One thread writes at a time; any thread may read. A reader may see part of the run that is being counted.
 class RunLedger {
  public:
   RunLedger();
@@ -69,7 +69,7 @@ class RunLedger {
   struct Cell;
   Cell& cell_of(FinishedRun const& run);
 
-  // The writer reads without the lock what nobody else writes.
+  // The writer alone changes cells_ and errors_, under the lock, and reads cells_ without it.
   mutable std::mutex mutex_;
   std::list<Cell> cells_;
   Cell* last_ = nullptr;

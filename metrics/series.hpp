@@ -1,5 +1,5 @@
-// The prometheus-cpp families behind the metrics classes. Private to metrics/: services include only the classes with
-// verbs (worker_metrics.hpp, coordinator_metrics.hpp).
+// Wraps prometheus-cpp families for the metrics classes. Private to metrics/: services include only
+// worker_metrics.hpp and coordinator_metrics.hpp.
 #pragma once
 
 #include <prometheus/counter.h>
@@ -24,7 +24,7 @@ template <class Value>
 prometheus::Family<Value>& register_family(prometheus::Registry& registry, Metric const& metric);
 
 // One metric of the catalogue and its series, each resolved once. Bounded: when `limit` series exist, new combinations
-// of label values are counted under "other". Thread-safe; the registry outlives it.
+// of label values are counted as "other". Thread-safe. The registry outlives the Series.
 template <class Value>
 class Series {
  public:
@@ -33,7 +33,7 @@ class Series {
   Series(prometheus::Registry& registry, Id id, std::size_t limit = default_limit)
       : metric_(describe(id)), family_(register_family<Value>(registry, metric_)), limit_(limit) {}
 
-  // Values in the order of the catalogue's labels.
+  // Returns the series of these label values, which are in the order of the catalogue's labels.
   Value& with(std::initializer_list<std::string_view> values) {
     CHORUS_ASSERT(values.size() == metric_.labels().size(), "one value per label");
     std::string key;

@@ -27,7 +27,7 @@ prometheus::MetricFamily log_family(LogCounter const& logged) {
   return family;
 }
 
-// Some labels have an "other" of their own.
+// Some labels have an ordinary value "other", which does not mean that series were folded.
 bool is_folded(prometheus::ClientMetric const& metric) {
   return std::ranges::any_of(metric.label, [](auto const& label) {
     return label.value == "other" && label.name != "reason" && label.name != "code_class";
@@ -45,7 +45,9 @@ ServiceSeries::ServiceSeries(prometheus::Registry& registry, Build const& build,
       auth_refusals(registry, Id::auth_refusals),
       lag(registry, Id::event_loop_lag),
       logged(std::move(log_counter)) {
-  build_info.with({build.version, build.compiler, build.boost}).Set(1);
+  build_info
+      .with({build.version, build.commit, build.compiler, build.boost, build.cuda, build.tls, build.plan_generator})
+      .Set(1);
   start_time.with({}).Set(start_time_seconds);
   for (auto reason : rejections) http_rejected.with({reason});
   lag.with({});
@@ -67,6 +69,13 @@ std::string ServiceSeries::text(prometheus::Registry const& registry, ServiceSta
   families.push_back(single(Id::auth_enabled, state.authenticates ? 1 : 0));
   if (state.certificate_expiry_seconds)
     families.push_back(single(Id::tls_certificate_expiry, *state.certificate_expiry_seconds));
+  if (!state.disk_waits.empty()) {
+    auto waits = make_family(Id::disk_wait);
+    for (auto const& [disk, seconds] : state.disk_waits) add_value(waits, Id::disk_wait, {disk}, seconds);
+    families.push_back(std::move(waits));
+  }
+  if (state.memory_limit_bytes != 0)
+    families.push_back(single(Id::memory_limit, static_cast<double>(state.memory_limit_bytes)));
   if (logged) families.push_back(log_family(*logged));
   auto const folded =
       std::ranges::count_if(families, [](auto const& family) { return std::ranges::any_of(family.metric, is_folded); });

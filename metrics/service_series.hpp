@@ -1,9 +1,9 @@
-// What worker and coordinator export alike: the build, the process, HTTP, the log. Private to metrics/.
+// The series that worker and coordinator have in common: build, process, HTTP, log. Private to metrics/.
 #pragma once
 
 #include <memory>
 
-#include "metrics/build.hpp"
+#include "metrics/build/build.hpp"
 #include "metrics/families.hpp"
 #include "metrics/log_counter.hpp"
 #include "metrics/series.hpp"
@@ -18,7 +18,7 @@ struct ServiceSeries {
   void request(std::string_view method, std::string_view route, unsigned status, double seconds);
   void loop_lag(double seconds) { lag.with({}).Observe(seconds); }
 
-  // The registry's families and all others, as GET /metrics shows them.
+  // Returns the text of GET /metrics: the registry's families, those of the state, and `more`.
   [[nodiscard]] std::string text(prometheus::Registry const& registry, ServiceState const& state, Families more);
 
   void refused(std::string_view reason);
@@ -32,10 +32,10 @@ struct ServiceSeries {
   std::shared_ptr<LogCounter const> const logged;
 };
 
-// "2xx" for 200..299; "other" for what is no status.
+// "2xx" for 200..299; "other" for a number that is no status.
 [[nodiscard]] std::string_view code_class(unsigned status);
 
-// Why a request did not come as far as a handler.
+// The reason why a request reached no handler.
 [[nodiscard]] std::string_view rejection(unsigned status);
 
 }  // namespace chorus::metrics

@@ -38,7 +38,7 @@ class WorkerMetrics::Impl {
     for (auto const* const result : {"recovered", "refused"}) log_recoveries.with({result});
   }
 
-  // Ledgers that nobody writes any more are closed: their numbers stay, the memory does not.
+  // Closes ledgers that no caller holds any more: their counts are kept, their memory is freed.
   LedgerTotals runs() {
     std::erase_if(ledgers, [this](auto const& ledger) {
       if (ledger.use_count() != 1) return false;
@@ -71,7 +71,7 @@ class WorkerMetrics::Impl {
   Series<prometheus::Counter> log_recoveries;
   Series<prometheus::Counter> log_errors;
 
-  std::mutex mutex;  // of what follows
+  std::mutex mutex;  // of the members below
   LinkFamilies links;
   RunLedger own;
   std::vector<std::shared_ptr<RunLedger>> ledgers;
@@ -162,6 +162,13 @@ std::string WorkerMetrics::text(Scrape const& scrape) {
   families.push_back(single(Id::tensors, static_cast<double>(scrape.tensors)));
   families.push_back(single(Id::tensor_bytes, static_cast<double>(scrape.tensor_bytes)));
   families.push_back(single(Id::tensor_limit, static_cast<double>(scrape.tensor_limit_bytes)));
+  families.push_back(single(Id::memory_kept, static_cast<double>(scrape.memory.kept_bytes)));
+  families.push_back(single(Id::memory_private, static_cast<double>(scrape.memory.private_bytes)));
+  families.push_back(single(Id::shared_memory_lacks, static_cast<double>(scrape.memory.lacks)));
+  auto given_back = make_family(Id::memory_given_back);
+  add_value(given_back, Id::memory_given_back, {"idle"}, static_cast<double>(scrape.memory.idle_bytes));
+  add_value(given_back, Id::memory_given_back, {"needed"}, static_cast<double>(scrape.memory.needed_bytes));
+  families.push_back(std::move(given_back));
   families.push_back(single(Id::parameter_backups_behind, static_cast<double>(scrape.backups_behind)));
   std::ranges::move(gpu_families(scrape.gpus), std::back_inserter(families));
   std::scoped_lock lock(impl_->mutex);

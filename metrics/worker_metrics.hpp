@@ -1,4 +1,5 @@
-// What a worker counts. Every verb is thread-safe and costs a lock and a map look-up; a ledger costs neither.
+// The metrics that a worker counts. Every function is thread-safe and costs a lock and a map look-up; a ledger costs
+// neither.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +10,7 @@
 #include <vector>
 
 #include "collectives/core/locality.hpp"
-#include "metrics/build.hpp"
+#include "metrics/build/build.hpp"
 #include "metrics/finished_run.hpp"
 #include "metrics/gpu_state.hpp"
 #include "metrics/link_traffic.hpp"
@@ -19,17 +20,26 @@
 
 namespace chorus::metrics {
 
-// What is not counted but read when somebody scrapes.
+// Host memory for tensors.
+struct MemoryState {
+  std::uint64_t kept_bytes = 0;
+  std::uint64_t private_bytes = 0;
+  std::uint64_t lacks = 0;
+  std::uint64_t idle_bytes = 0, needed_bytes = 0;  // returned because idle, and because memory was needed
+};
+
+// Values that are read at each scrape instead of being counted.
 struct Scrape {
   std::vector<LinkTraffic> links;
   std::vector<GpuState> gpus;
   std::size_t tensors = 0;
   std::uint64_t tensor_bytes = 0;
   std::uint64_t tensor_limit_bytes = 0;
+  MemoryState memory;
   struct Shards {
     std::size_t count = 0;
     std::uint64_t bytes = 0;
-    std::uint64_t rows = 0;  // that exist, where they are created lazily
+    std::uint64_t rows = 0;  // existing rows of parameters with lazy rows
   };
   Shards owned, backups;
   std::size_t backups_behind = 0;
@@ -38,23 +48,22 @@ struct Scrape {
 
 class WorkerMetrics {
  public:
-  // How many peers have series of their own; later ones are folded into peer="other".
+  // Number of peers with series of their own; later peers are counted as peer="other".
   static constexpr std::size_t max_peers = 64;
 
-  // start_time_seconds: wall clock, since 1970. `logged` may be null: then lines are not counted.
+  // start_time_seconds: wall clock, since 1970. If `logged` is null, lines of the log are not counted.
   WorkerMetrics(Build const& build, double start_time_seconds, std::shared_ptr<LogCounter const> logged = nullptr);
   ~WorkerMetrics();
   WorkerMetrics(WorkerMetrics const&) = delete;
   WorkerMetrics& operator=(WorkerMetrics const&) = delete;
 
-  // Who this is, and where; again when it has another name.
+  // Sets the labels of chorus_worker_info. Called again when the worker gets another name.
   void identified(std::string_view worker, Locality const& locality);
 
-  // A run begins; it is run_finished() later.
+  // A run begins; run_finished() follows.
   void run_begun(Op op);
   void run_finished(FinishedRun const& run);
-  // For callers whose calls are too short for a lock: a ledger of their own. It counts as long as it is held, and what
-  // it counted stays.
+  // Opens a ledger for one caller whose runs are too short for a lock. Its counts stay after the caller releases it.
   [[nodiscard]] std::shared_ptr<RunLedger> open_ledger();
 
   void lease_renewal(std::string_view result);  // renewed, unreachable, refused, forgotten, fenced
@@ -71,15 +80,15 @@ class WorkerMetrics {
   void parameter_log_recovery(std::string_view result);  // recovered, refused
   void parameter_log_failed();
 
-  // Before any handler: missing, unknown, expired, role, rate, host, origin.
+  // Refusals before any handler: missing, unknown, expired, role, rate, host, origin.
   void refused(std::string_view reason);
 
   void loop_lag(double seconds);
-  // Of http::Exchange, as plain values; `route` "" when none matched.
+  // The values of an http::Exchange; `route` is empty if none matched.
   void request(std::string_view method, std::string_view route, unsigned status, double seconds);
 
-  // The exposition, Content-Type `metrics::content_type`. Peers keep their series once they have one, so that no
-  // counter ever falls.
+  // Returns the exposition; its Content-Type is `metrics::content_type`. A peer keeps its series, so no counter ever
+  // falls.
   [[nodiscard]] std::string text(Scrape const& scrape);
 
  private:

@@ -1,17 +1,17 @@
-// What every all_to_all in place has to do: an arriving block would overwrite one that has not left, and two ranks that
-// exchange would wait for each other. So a rank sets aside what it will send before it receives anything.
+// The first step of every all_to_all in place: an arriving block would overwrite one that has not left, and two ranks
+// that exchange blocks would wait for each other. So a rank sets aside what it will send before it receives anything.
 #pragma once
 
 #include "collectives/plan/algorithm.hpp"
 
 namespace chorus::algorithms {
 
-// Whether round 0 is set_aside().
+// True if round 0 is set_aside().
 [[nodiscard]] inline bool sets_aside(plan::Spec const& spec) {
   return spec.op == Op::all_to_all && spec.in_place && spec.ranks > 1;
 }
 
-// Copies the blocks for the others to the scratch chunks of their numbers, those for the next ranks first.
+// Copies the blocks for other ranks to the scratch chunks of the same numbers, those for the next ranks first.
 inline void set_aside(plan::Spec const& spec, plan::Rank rank, plan::Sink& sink) {
   for (std::uint32_t i = 1; i < spec.ranks; ++i) {
     auto const block = (rank + i) % spec.ranks;
@@ -19,7 +19,7 @@ inline void set_aside(plan::Spec const& spec, plan::Rank rank, plan::Sink& sink)
   }
 }
 
-// From where to send the block for `to`.
+// The slice from which the block for `to` is sent.
 [[nodiscard]] inline plan::Slice outgoing(plan::Spec const& spec, plan::Rank to) {
   return sets_aside(spec) ? plan::scratch(to) : plan::input(to);
 }

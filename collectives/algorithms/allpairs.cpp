@@ -1,14 +1,14 @@
-// allpairs: rank q owns chunk q of p. Everyone sends every owner its chunk, the owner reduces it and sends it to all.
+// allpairs: rank q owns chunk q of p. Every rank sends every owner its chunk; the owner reduces it and sends it to all.
 //
-// Steps: 3p - 3. Bytes: every rank sends and receives 2 (p-1)/p n, the least that is possible, in two latencies where
-// sends are buffered: best for middle sizes on networks where all pairs are equally near.
+// Steps: 3p - 3. Bytes: every rank sends and receives 2 (p-1)/p n, the minimum, in two latencies where sends are
+// buffered: best for middle sizes on networks where all pairs are equally near.
 //
 // Owners take the contributions in worker order, as in mesh: ranks s and q exchange in round s + q. An order that keeps
-// everyone busy, 2 (p-1) steps, would need room for p - 1 contributions that come too early and one more pass over
-// them; segments close the gap without, for they follow each other through the chain of an owner's receives. Finished
-// chunks follow: s and q exchange theirs in round p + s + q, which is after both are done. The ranks that have nothing
+// all ranks busy, 2 (p-1) steps, would need room for p - 1 contributions that come too early and one more pass over
+// them; segments close the gap without that, because they follow each other through the chain of an owner's receives.
+// Finished chunks follow: s and q exchange theirs in round p + s + q, after both are done. The ranks that have nothing
 // to reduce in a round p + x are those that already own a finished chunk, so both exchanges share these rounds and
-// still nobody has two partners.
+// still no rank has two partners.
 //
 // Source: direct reduce-scatter and all-gather; MSCCL's two-shot all-pairs.
 #include "collectives/algorithms/catalogue.hpp"
@@ -24,7 +24,7 @@ std::uint32_t chunks(Spec const& spec) { return spec.ranks; }
 
 std::uint32_t scratch_chunks(Spec const& spec, Rank) { return scratch_in_turn(spec, spec.ranks); }
 
-// s + q is at most 2p - 3 where s and q differ.
+// s + q is at most 2p - 3 for s != q.
 std::uint32_t rounds(Spec const& spec, Rank) { return spec.ranks == 1 ? 1 : 3 * spec.ranks - 2; }
 
 void emit(Spec const& spec, Rank rank, std::uint32_t round, Sink& sink) {

@@ -1,9 +1,9 @@
 // bcube: direct reduce-scatter in groups of about `arity` ranks, stage by stage, and direct all-gather back.
 //
 // Steps: 2 sum (b - 1) over the stages' sizes b, about 2 (B-1) log_B p for base B. Bytes: every rank sends 2 (p-1)/p n,
-// the least that is possible. Between halving_doubling (base 2) and allpairs (base p): fewer latencies per byte where a
-// rank can talk to B - 1 others at once. Sizes are factors of p, as near to the base as possible from below; a prime
-// factor larger than the base is a stage of its own. The first stage, which moves most, is among neighbouring ranks.
+// the minimum. Between halving_doubling (base 2) and allpairs (base p): fewer latencies per byte if a rank can exchange
+// with B - 1 others at once. Sizes are factors of p, as near to the base as possible from below; a prime factor larger
+// than the base is a stage of its own. The first stage, which moves most, is among neighbouring ranks.
 //
 // Source: Guo et al., "BCube", SIGCOMM 2009; Gloo's allreduce_bcube.
 #include "collectives/algorithms/catalogue.hpp"

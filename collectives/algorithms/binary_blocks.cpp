@@ -11,17 +11,17 @@ using plan::Buffer, plan::ChunkRange, plan::Final, plan::Rank, plan::Sink, plan:
 
 std::uint32_t log2(std::uint32_t power_of_two) { return static_cast<std::uint32_t>(std::countr_zero(power_of_two)); }
 
-// 2^steps ranks from `first` on.
+// 2^steps ranks, beginning with `first`.
 struct Block {
   Rank first = 0;
-  std::uint32_t size = 0;  // 0: there is no such block
+  std::uint32_t size = 0;  // 0: no such block
   [[nodiscard]] bool contains(Rank rank) const { return rank - first < size; }
   [[nodiscard]] std::uint32_t steps() const { return log2(size); }
 };
 
 Block largest_block(std::uint32_t p) { return {0, std::bit_floor(p)}; }
 
-// p's bits below the block's are the ranks behind it.
+// The bits of p below the block's are the number of ranks behind it.
 Block next_smaller(std::uint32_t p, Block block) {
   return {block.first + block.size, std::bit_floor(p & (block.size - 1))};
 }
@@ -40,13 +40,13 @@ std::uint32_t rounds_between_blocks(std::uint32_t p) {
   return rounds;
 }
 
-// A rank's message to or from the other one of two neighbouring blocks.
+// A rank's message to or from a rank of the neighbouring block.
 struct Crossing {
   Block larger, smaller;
-  std::uint32_t turn = 0;  // which of the larger block's parts of a smaller one's
+  std::uint32_t turn = 0;  // number of the partner in the larger block, among those of one rank in the smaller
 };
 
-// On the way down the largest two blocks come first; on the way up it is the other way round.
+// On the way down the two largest blocks come first; on the way up, last.
 Crossing crossing_in(std::uint32_t p, std::uint32_t round_down) {
   auto larger = largest_block(p), smaller = next_smaller(p, larger);
   while (round_down >= larger.size / smaller.size) {
@@ -57,7 +57,7 @@ Crossing crossing_in(std::uint32_t p, std::uint32_t round_down) {
   return {larger, smaller, round_down};
 }
 
-// One rank's view of one plan.
+// One rank's view of the plan.
 class Blocks {
  public:
   Blocks(Pairing const& pairing, std::uint32_t p, Rank rank)
@@ -105,7 +105,7 @@ class Blocks {
   }
 
  private:
-  // What a member of the own block holds after so many steps.
+  // The chunks that a member of the own block holds after this many steps.
   [[nodiscard]] ChunkRange held_by(std::uint32_t member, std::uint32_t steps) const {
     auto const count = largest_block(p_).size >> steps;
     return {(pairing_.part(member, own_.steps()) >> (own_.steps() - steps)) * count, count};

@@ -1,8 +1,8 @@
-// binomial: a tree in which everyone who has the data passes it on in every round, so that they double.
+// binomial: a tree in which every rank that has the data passes it on in every round, so that their number doubles.
 //
-// Steps: ceil(log2 p) for each of the two directions, the least that is possible. Bytes: reduce, all_reduce and
-// broadcast send whole vectors, the root up to ceil(log2 p) of them; gather and scatter send whole subtrees of blocks:
-// the root (p-1)/p n. Best for short vectors on many ranks. A barrier gathers signs of arrival and broadcasts them.
+// Steps: ceil(log2 p) for each of the two directions, the minimum. Bytes: reduce, all_reduce and broadcast send whole
+// vectors, the root up to ceil(log2 p) of them; gather and scatter send whole subtrees of blocks: the root (p-1)/p n.
+// Best for short vectors on many ranks. A barrier gathers signs of arrival and broadcasts them.
 //
 // The tree is that of binomial_tree.hpp. A node adds its children from the nearest to the farthest.
 //

@@ -1,5 +1,5 @@
-// The binomial tree: the parent of place v is v without its lowest bit, and the subtree of v are the places from v to
-// v + (lowest bit) - 1, as far as they exist. Over each distance 1, 2, 4, ... a place is a child, a parent, or neither.
+// The binomial tree: the parent of place v is v without its lowest bit, and the subtree of v is the places from v to v
+// + (lowest bit) - 1, as far as they exist. For each distance 1, 2, 4, ... a place is a child, a parent, or neither.
 #pragma once
 
 #include "collectives/algorithms/rooted.hpp"
@@ -11,7 +11,7 @@ namespace chorus::algorithms {
   return {place, place == 0 ? ranks : std::min(lowest_bit, ranks - place)};
 }
 
-// Of the place `distance` before it; `distance` after it.
+// is_binomial_child: of the place `distance` before it. is_binomial_parent: of the place `distance` after it.
 [[nodiscard]] constexpr bool is_binomial_child(std::uint32_t place, std::uint32_t distance) {
   return place % (2 * distance) == distance;
 }

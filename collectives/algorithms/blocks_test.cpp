@@ -1,4 +1,4 @@
-// The operations without a root in which every rank has a block: steps, messages and chunks against the formulas in the
+// Operations without a root in which every rank has a block: steps, messages and chunks compared to the formulas in the
 // algorithms' comments, for every p to 64.
 #include <doctest/doctest.h>
 
@@ -23,7 +23,7 @@ void for_each_group(std::initializer_list<Op> ops, Test test) {
     for (auto const op : ops) test(Spec{.op = op, .ranks = p});
 }
 
-// The least that is possible: every block once over every link it needs.
+// The minimum: every block is sent once over every link that it needs.
 void sends_every_block_once(Measured const& measured, Spec const& spec) {
   REQUIRE(measured.chunks() == spec.ranks);
   REQUIRE(measured.all_send(spec.ranks - 1));
@@ -41,7 +41,7 @@ TEST_CASE("ring: p-1 steps, one block to the next rank in each") {
   });
 }
 
-TEST_CASE("direct: one message from everyone to everyone") {
+TEST_CASE("direct: one message from every rank to every other") {
   for_each_group({Op::all_gather, Op::reduce_scatter, Op::all_to_all, Op::barrier}, [](Spec const& spec) {
     auto const measured = Measured(algorithms::direct, spec);
     sends_every_block_once(measured, spec);
@@ -52,7 +52,7 @@ TEST_CASE("direct: one message from everyone to everyone") {
   });
 }
 
-TEST_CASE("pairwise: every rank once, and in powers of two always the one from whom the other block comes") {
+TEST_CASE("pairwise: every rank once, and in powers of two always the one from which the other block comes") {
   for_each_group({Op::reduce_scatter, Op::all_to_all}, [](Spec const& spec) {
     auto const measured = Measured(algorithms::pairwise, spec);
     sends_every_block_once(measured, spec);
@@ -69,7 +69,7 @@ TEST_CASE("pairwise: every rank once, and in powers of two always the one from w
   });
 }
 
-TEST_CASE("all_to_all in place sets aside what it sends and costs no step more") {
+TEST_CASE("all_to_all in place sets aside what it sends and costs no additional step") {
   for (std::uint32_t p = 2; p <= max_ranks; ++p)
     for (auto const* algorithm : {&algorithms::direct, &algorithms::pairwise}) {
       auto const measured = Measured(*algorithm, {.op = Op::all_to_all, .ranks = p, .in_place = true});
@@ -81,13 +81,14 @@ TEST_CASE("all_to_all in place sets aside what it sends and costs no step more")
     }
 }
 
-TEST_CASE("recursive_doubling: an all_gather doubles, and folds what is beyond a power of two") {
+TEST_CASE("recursive_doubling: an all_gather doubles, and folds the ranks beyond a power of two") {
   for_each_group({Op::all_gather, Op::barrier}, [](Spec const& spec) {
     auto const measured = Measured(algorithms::recursive_doubling, spec);
     auto const power = std::bit_floor(spec.ranks);
     if (power == spec.ranks) sends_every_block_once(measured, spec);
     REQUIRE(measured.steps == log_up(power) + (power == spec.ranks ? 0 : 2));
-    auto busiest = power == spec.ranks ? 0 : spec.ranks;  // rank 1, which stands for two, and gives all back at the end
+    auto busiest = power == spec.ranks ? 0 : spec.ranks;  // rank 1, which stands for two, and sends everything back at
+                                                          // the end
     for (auto places = 1u; places < power; places *= 2) busiest += places + std::min(places, spec.ranks - power);
     REQUIRE(measured.sent[power == spec.ranks ? 0 : 1] == busiest);
     REQUIRE(measured.most() == busiest);
@@ -108,7 +109,7 @@ TEST_CASE("recursive_doubling: an all_reduce sends a vector per step") {
     }
 }
 
-TEST_CASE("recursive_halving: a reduce_scatter halves, and folds what is beyond a power of two") {
+TEST_CASE("recursive_halving: a reduce_scatter halves, and folds the ranks beyond a power of two") {
   for_each_group({Op::reduce_scatter}, [](Spec const& spec) {
     auto const measured = Measured(algorithms::recursive_halving, spec);
     auto const power = std::bit_floor(spec.ranks);
@@ -128,7 +129,7 @@ TEST_CASE("bruck: an all_gather doubles for every p") {
   });
 }
 
-TEST_CASE("bruck: from all to all in one message per step; a block goes as often as its distance has bits") {
+TEST_CASE("bruck: an all_to_all in one message per step; a block is sent as often as its distance has bits") {
   for_each_group({Op::all_to_all}, [](Spec const& spec) {
     auto const measured = Measured(algorithms::bruck, spec);
     auto hops = std::uint64_t{0};

@@ -1,13 +1,13 @@
 // bruck: doubling around the ring of ranks, for every p.
 //
-// all_gather: ceil(log2 p) steps, (p-1)/p n bytes per rank, both the least that is possible. Before round j rank r has
-// the blocks r ... r + 2^j - 1 and sends them to r - 2^j. They lie where they belong from the start, so nothing is
-// rotated at the end; a range that wraps around the last rank is two messages.
+// all_gather: ceil(log2 p) steps, (p-1)/p n bytes per rank, both minimal. Before round j rank r has the blocks r ... r
+// + 2^j - 1 and sends them to r - 2^j. They are in their final places from the start, so nothing is rotated at the end;
+// a range that wraps around the last rank is two messages.
 //
-// all_to_all: ceil(log2 p) steps, about n/2 log2 p bytes per rank: best for short vectors. Place i of a rank holds what
-// still has to go i ranks further. Round j sends all places with bit j to r + 2^j, into the same places, packed into
-// one message; then place i has the block from r - i. Blocks travel as blocks of other numbers, so all must have one
-// size.
+// all_to_all: ceil(log2 p) steps, about n/2 log2 p bytes per rank: best for short vectors. Place i of a rank holds the
+// block that still has to travel i ranks. Round j sends all places with bit j to r + 2^j, into the same places, packed
+// into one message; then place i has the block from r - i. Blocks travel in places of other blocks, so all must have
+// one size.
 //
 // Source: Bruck, Ho, Kipnis, Upfal, Weathersby, "Efficient algorithms for all-to-all communications in multiport
 // message-passing systems", IEEE TPDS 1997.
@@ -25,7 +25,7 @@ using plan::input, plan::output, plan::Rank, plan::scratch, plan::Sink, plan::Sl
 
 bool exchanges_all(Spec const& spec) { return spec.op == Op::all_to_all && spec.ranks > 1; }
 
-// p places, what is packed, what has arrived.
+// p places, packed blocks, arrived blocks.
 std::uint32_t scratch_chunks(Spec const& spec, Rank) { return exchanges_all(spec) ? 3 * spec.ranks : 0; }
 Slice places(std::uint32_t first, std::uint32_t count) { return scratch(first, count); }
 Slice packed(Spec const& spec, std::uint32_t first, std::uint32_t count) { return scratch(spec.ranks + first, count); }
@@ -33,13 +33,13 @@ Slice arrived(Spec const& spec, std::uint32_t first, std::uint32_t count) {
   return scratch(2 * spec.ranks + first, count);
 }
 
-// An exchange of all to all is: fill the places, then pack, send and receive, unpack and pack what goes next, ..., and
-// empty the places at the end of the last round.
+// An all_to_all: fill the places; then pack, send and receive, unpack and pack the next blocks, ...; and empty the
+// places at the end of the last round.
 std::uint32_t rounds(Spec const& spec, Rank) {
   return std::max(1u, doublings(spec.ranks)) + (exchanges_all(spec) ? 1 : 0);
 }
 
-// use(place, count, before) for the runs of places with this bit, `before` of which have come before.
+// Calls use(place, count, before) for each run of places with this bit; `before`: number of such places before it.
 template <class Use>
 std::uint32_t for_places_with(std::uint32_t p, std::uint32_t bit, Use use) {
   auto before = std::uint32_t{0};
@@ -57,7 +57,7 @@ void pack(Spec const& spec, std::uint32_t bit, Sink& sink) {
   });
 }
 
-// Place 0 is the own block, which has nowhere to go.
+// Place 0 is the own block, which stays.
 void fill_places(Spec const& spec, Rank rank, Sink& sink) {
   auto const p = spec.ranks;
   sink.copy(input(rank), output(rank));

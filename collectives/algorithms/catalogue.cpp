@@ -5,6 +5,7 @@
 #include <string>
 
 #include "collectives/core/errc.hpp"
+#include "collectives/core/nearest_name.hpp"
 
 namespace chorus::algorithms {
 namespace {
@@ -49,9 +50,9 @@ std::vector<plan::Algorithm const*> all_for(Op op) {
 Result<plan::Algorithm const*> find(std::string_view name) {
   auto const found = std::ranges::find(catalogue, name, &plan::Algorithm::name);
   if (found != catalogue.end()) return *found;
-  std::string known;
-  for (auto const* algorithm : catalogue) known += (known.empty() ? "" : ", ") + std::string(algorithm->name);
-  return Error(PlanErrc::unknown_algorithm, "there is no algorithm '" + std::string(name) + "'; there are " + known);
+  std::vector<std::string_view> names;
+  for (auto const* algorithm : catalogue) names.push_back(algorithm->name);
+  return Error(PlanErrc::unknown_algorithm, unknown_name("algorithm", name, names));
 }
 
 }  // namespace chorus::algorithms

@@ -38,10 +38,10 @@ extern plan::Algorithm const direct;
 
 [[nodiscard]] std::span<plan::Algorithm const* const> all();
 
-// Those that can do the operation.
+// All algorithms that can do the operation.
 [[nodiscard]] std::vector<plan::Algorithm const*> all_for(Op op);
 
-// Errors: PlanErrc::unknown_algorithm, naming those that exist.
+// Errors: PlanErrc::unknown_algorithm, naming the existing ones.
 [[nodiscard]] Result<plan::Algorithm const*> find(std::string_view name);
 
 }  // namespace chorus::algorithms

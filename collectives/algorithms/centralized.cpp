@@ -1,13 +1,13 @@
-// centralized: the root talks to everyone, one after the other, and does all the work.
+// centralized: the root exchanges with every rank, one after the other, and does all the work.
 //
-// Steps: p-1 for each of the two directions. What goes to the root: contributions (reduce), blocks (gather). What comes
-// from it: a vector (broadcast), blocks (scatter). The others are both: all_reduce is reduce and broadcast, all_gather
+// Steps: p-1 for each of the two directions. To the root go contributions (reduce) or blocks (gather); from it come a
+// vector (broadcast) or blocks (scatter). The other operations are both: all_reduce is reduce and broadcast, all_gather
 // and barrier are gather and broadcast, reduce_scatter is reduce and scatter; a barrier of this kind is "all-to-one".
-// Bytes: the root sends or receives (p-1) n of whole vectors, (p-1)/p n of blocks; everyone else 1/(p-1) of that.
-// Simple, and the fastest for two ranks and tiny vectors; the root is the bottleneck of all else.
+// Bytes: the root sends or receives (p-1) n of whole vectors, (p-1)/p n of blocks; every other rank 1/(p-1) of that.
+// Simple, and the fastest for two ranks and tiny vectors; the root is the bottleneck otherwise.
 //
-// The order of reduction is that of the workers, whoever is root, so that the bits are those of every other algorithm
-// that reduces in worker order.
+// The order of reduction is that of the workers, whichever rank is the root, so the bits are those of every other
+// algorithm that reduces in worker order.
 //
 // Source: the linear algorithms of Open MPI and MPICH (MPI_Reduce followed by MPI_Bcast, and their like).
 #include "collectives/algorithms/catalogue.hpp"
@@ -20,7 +20,7 @@ namespace {
 
 using plan::Buffer, plan::input, plan::output, plan::Rank, plan::scratch, plan::Sink, plan::Slice, plan::Spec;
 
-// The root's sum: in the output there may be only room for one block, or, in place, its own contribution.
+// The root's sum is in scratch if the output has room for one block only, or holds the own contribution in place.
 bool sums_in_scratch(Spec const& spec) { return reduces(spec.op) && (spec.in_place || has_blocks(spec.op)); }
 
 std::uint32_t scratch_chunks(Spec const& spec, Rank rank) {
@@ -29,7 +29,7 @@ std::uint32_t scratch_chunks(Spec const& spec, Rank rank) {
 
 std::uint32_t rounds(Spec const& spec, Rank) { return spec.ranks == 1 ? 1 : directions(spec.op) * (spec.ranks - 1); }
 
-// The others are the ranks but the root, ascending.
+// The ranks except the root, ascending.
 Rank other(Spec const& spec, std::uint32_t position) { return position < spec.root ? position : position + 1; }
 
 void root_takes(Spec const& spec, Rank from, Sink& sink) {
@@ -48,7 +48,7 @@ void root_gives(Spec const& spec, Rank to, Sink& sink) {
   sink.send(to, output(0, chunk_per_block(spec)));
 }
 
-// What the root does for itself, before it gives or while it takes.
+// The root's local copies, before it sends or while it receives.
 void root_keeps(Spec const& spec, Sink& sink) {
   if (spec.op == Op::reduce_scatter) return sink.copy(scratch(spec.root), output(spec.root));
   auto const own = has_blocks(spec.op) ? spec.root : 0;

@@ -1,12 +1,12 @@
-// chain: every rank passes on to the next what it got from the one before: a pipeline with the root at one end.
+// chain: every rank passes on to the next rank what it got from the one before: a pipeline with the root at one end.
 //
-// Steps: p-1. Bytes: a whole vector per rank for reduce and broadcast. With segments all links are busy at once and
-// the time is that of p-1 segments and one vector, the least for long vectors that no rank sends twice. gather and
-// scatter pass on single blocks: up to (p-1)/p n per rank, all of them between neighbours, so that they suit a network
-// in which only neighbours are near.
+// Steps: p-1. Bytes: a whole vector per rank for reduce and broadcast. With segments all links are busy at once and the
+// time is that of p-1 segments and one vector, the minimum for long vectors that no rank sends twice. gather and
+// scatter pass on single blocks: up to (p-1)/p n per rank, all of them between neighbours, which suits a network in
+// which only neighbours are near.
 //
-// Ranks are counted from the root on (rooted.hpp). gather: in round t place v sends the block of place v + t to place
-// v - 1. scatter is the same turned round. A sum grows from the last place towards the root.
+// Ranks are counted from the root on (rooted.hpp). gather: in round t place v sends the block of place v + t to place v
+// - 1. scatter is the reverse. A sum grows from the last place towards the root.
 //
 // Source: the pipelines ("chain") of Open MPI; Worringen, "Pipelining and overlapping for MPI collective operations",
 // LCN 2003.
@@ -28,11 +28,11 @@ struct Link {
         next{own.place + 1, own.size - 1},
         towards_root(rank_at(spec, own.place + spec.ranks - 1)) {}
 
-  Subtree own, next;  // `next` does not exist at the end
+  Subtree own, next;  // `next`: empty at the end of the chain
   Rank towards_root;
 };
 
-// Round t: the node at distance t from the end gives.
+// Round t: the node at distance t from the end sends.
 void emit_reduce(Spec const& spec, Link const& link, std::uint32_t round, Sink& sink) {
   if (link.own.size == round + 1) give_up(spec, link.own, link.towards_root, sink);
   if (link.own.size == round + 2)
@@ -44,7 +44,7 @@ void emit_broadcast(Spec const& spec, Link const& link, std::uint32_t round, Sin
   if (link.own.place == round && !link.own.is_leaf()) give_down(spec, link.own, link.next, sink);
 }
 
-// A block that lies here, of this place or on its way.
+// A block at this rank: its own, or one on its way.
 Slice block(Spec const& spec, Link const& link, std::uint32_t place, Buffer own) {
   return {place == link.own.place ? own : Buffer::scratch, rank_at(spec, place)};
 }

@@ -1,4 +1,4 @@
-// What the algorithms of this directory share.
+// Helpers shared by the algorithms of this directory.
 #pragma once
 
 #include <array>
@@ -11,11 +11,11 @@
 
 namespace chorus::algorithms {
 
-// For Algorithm::check: the operation, and that there is no shape.
-// Errors: PlanErrc::unsupported_operation, PlanErrc::bad_parameter.
+// For Algorithm::check: the operation is all_reduce, and there is no shape. Errors: PlanErrc::unsupported_operation,
+// PlanErrc::bad_parameter.
 [[nodiscard]] Status only_all_reduce(plan::Spec const& spec);
 
-// The same for any operations. The error says which ones the algorithm does.
+// For Algorithm::check: the operation is one of `ops`. The error names them.
 [[nodiscard]] Status check_among(plan::Spec const& spec, std::span<Op const> ops);
 template <Op... ops>
 [[nodiscard]] Status only(plan::Spec const& spec) {
@@ -26,10 +26,10 @@ template <Op... ops>
 // For algorithms without shapes.
 [[nodiscard]] Status no_shape(plan::Spec const& spec);
 
-// PlanErrc::bad_parameter: what the spec's shape is, and what it could be.
+// PlanErrc::bad_parameter, with the shape of the spec and the expected one.
 [[nodiscard]] Error wrong_shape(plan::Spec const& spec, std::string_view expected);
 
-// "2,3,4"; of a long one, the beginning.
+// "2,3,4"; a long shape is cut off.
 [[nodiscard]] std::string to_text(plan::Shape const& shape);
 
 // For Algorithm::scratch_chunks.
@@ -40,7 +40,7 @@ template <Op... ops>
   return {buffer, range.first, range.count};
 }
 
-// The only round of a group of one, whose vector is one chunk. Its input is complete as it stands, so nothing is final,
+// The only round of a group of one, whose vector is one chunk. Its input is the complete result, so nothing is final,
 // and in place nothing is left to do.
 void emit_alone(plan::Sink& sink);
 
@@ -51,7 +51,8 @@ template <Op... ops>
   return status.has_error() ? status : no_shape(spec);
 }
 
-// For Algorithm::chunks: a chunk for every rank; or only in the operations that have blocks, and otherwise one.
+// For Algorithm::chunks. chunk_per_rank: one chunk for every rank. chunk_per_block: the same in operations with blocks,
+// otherwise one chunk.
 [[nodiscard]] std::uint32_t chunk_per_rank(plan::Spec const& spec);
 [[nodiscard]] std::uint32_t chunk_per_block(plan::Spec const& spec);
 

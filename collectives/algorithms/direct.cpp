@@ -1,13 +1,13 @@
-// direct: everyone sends every block straight to where it belongs.
+// direct: every rank sends every block straight to its destination.
 //
-// Steps: p-1, one message out and one in at each; nothing waits for anything, so where sends are buffered it is one
-// latency. Bytes: (p-1)/p n per rank, the least that is possible. all_gather: everyone sends its block to all, those of
-// the next ranks first. all_to_all: everyone sends block d to rank d. reduce_scatter: the same, and rank d adds them.
-// A barrier of this kind is "all-to-all". Best where all pairs are equally near and p is small, and for uneven blocks.
+// Steps: p-1, one message out and one in at each; nothing waits for anything, so where sends are buffered the time is
+// one latency. Bytes: (p-1)/p n per rank, the minimum. all_gather: every rank sends its block to all, the next ranks
+// first. all_to_all: every rank sends block d to rank d. reduce_scatter: the same, and rank d adds the blocks. A
+// barrier of this kind is "all-to-all". Best where all pairs are equally near and p is small, and for uneven blocks.
 //
-// reduce_scatter takes the contributions in worker order, the same bits as every other algorithm that does. Ranks s and
-// q exchange in round s + q: then everyone meets the others by ascending rank and nobody ever has two partners, in 2p-3
-// steps. Segments close the gaps, for they follow each other through the chain of a rank's receives.
+// reduce_scatter takes the contributions in worker order, with the same bits as every other algorithm that does. Ranks
+// s and q exchange in round s + q: then every rank meets the others by ascending rank and none ever has two partners,
+// in 2p-3 steps. Segments close the gaps, because they follow each other through the chain of a rank's receives.
 //
 // Source: the linear algorithms of Open MPI (MPI_Allgather, MPI_Alltoall).
 #include "collectives/algorithms/all_to_all_in_place.hpp"
@@ -26,7 +26,7 @@ std::uint32_t scratch_chunks(Spec const& spec, Rank) {
 
 std::uint32_t rounds(Spec const& spec, Rank) {
   if (spec.ranks == 1) return 1;
-  if (spec.op == Op::reduce_scatter) return 2 * spec.ranks - 1;  // 2r in which rank r meets itself is up to 2p - 2
+  if (spec.op == Op::reduce_scatter) return 2 * spec.ranks - 1;  // 2r, in which rank r meets itself, is up to 2p - 2
   return spec.ranks - 1 + (sets_aside(spec) ? 1 : 0);
 }
 

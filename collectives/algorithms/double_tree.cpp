@@ -1,8 +1,8 @@
-// double_tree: two binary trees at once, each for half of the vector. Who is an inner node of one is a leaf of the
-// other, so everyone's links are used in both directions.
+// double_tree: two binary trees at once, each for half of the vector. An inner node of one is a leaf of the other, so
+// the links of all ranks are used in both directions.
 //
 // Steps: all_reduce 4 floor(log2 p); reduce and broadcast 2 floor(log2 (p-1)) + 2. Bytes: a rank sends at most 2n in
-// all_reduce, n in reduce and in broadcast, whatever p. The steps of a tree and, as segments flow, nearly the bandwidth
+// all_reduce, n in reduce and in broadcast, for any p. The steps of a tree and, as segments flow, nearly the bandwidth
 // of a ring: best for middle sizes on many ranks.
 //
 // Trees are over nodes 1 to m in order: odd numbers are leaves, node v with lowest bit b has the children v - b/2 and,
@@ -25,7 +25,7 @@ using plan::Buffer, plan::ChunkRange, plan::Final, plan::Rank, plan::Sink, plan:
 
 constexpr std::uint32_t arity = 2;
 
-// Node 0 is the root, or nobody.
+// Node 0 is the root; unused if the operation has none.
 class Node {
  public:
   Node(Spec const& spec, Rank rank, bool second)
@@ -59,7 +59,7 @@ class Node {
     auto const parent = (node ^ bit) | (bit << 1);
     return parent <= nodes_ ? parent : node ^ bit;
   }
-  // 0: there is none.
+  // 0: none.
   [[nodiscard]] std::uint32_t child_of(std::uint32_t n) const {
     if (index_ == 0) return n == 0 ? std::bit_floor(nodes_) : 0;
     auto bit = lowest_bit(index_) / 2;
@@ -69,7 +69,7 @@ class Node {
     return bit > 0 ? index_ + bit : 0;
   }
 
-  // From the ranks' numbering of the nodes to the tree's, and back. In both, the root is 0.
+  // From the ranks' numbering of the nodes to the tree's, and back. The root is 0 in both.
   [[nodiscard]] std::uint32_t in_tree(std::uint32_t node) const {
     if (!second_ || node == 0) return node;
     return nodes_ % 2 == 0 ? nodes_ + 1 - node : node % nodes_ + 1;

@@ -1,4 +1,4 @@
-// torus_2d, torus_3d, mesh_2d, bcube: steps, bytes, partners, and the shapes they take.
+// torus_2d, torus_3d, mesh_2d, bcube: steps, bytes, partners, and the shapes that they accept.
 #include <doctest/doctest.h>
 
 #include "collectives/algorithms/catalogue.hpp"

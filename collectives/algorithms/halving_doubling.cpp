@@ -1,11 +1,11 @@
 // halving_doubling: reduce-scatter by exchanging halves, then quarters, ..., and all-gather back.
 //
-// Steps: 2 log2 p if p is a power of two. Bytes: every rank then sends 2 (p-1)/p n, the least that is possible. Best
-// for middle and long vectors on powers of two: the bytes of a ring in the steps of a tree. For other p see
-// binary_blocks.hpp; few large blocks, as 8 + 4, still do well.
+// Steps: 2 log2 p if p is a power of two. Bytes: every rank then sends 2 (p-1)/p n, the minimum. Best for middle and
+// long vectors on powers of two: the bytes of a ring in the steps of a tree. For other p see binary_blocks.hpp; few
+// large blocks, such as 8 + 4, still do well.
 //
-// The distance doubles as the vector halves: rank r meets r xor 1 with n/2, r xor 2 with n/4, ..., so that neighbours
-// exchange the most. A rank's part is its number with the bits turned round, which makes every message one range.
+// The distance doubles as the vector halves: rank r exchanges n/2 with r xor 1, n/4 with r xor 2, ..., so that
+// neighbours exchange the most. A rank's part is its number with reversed bits, which makes every message one range.
 //
 // Source: Rabenseifner; Thakur, Rabenseifner, Gropp, IJHPCA 2005; Gloo's allreduce_halving_doubling.
 #include "collectives/algorithms/binary_blocks.hpp"

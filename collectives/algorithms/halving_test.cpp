@@ -26,7 +26,7 @@ std::uint32_t log2(std::uint32_t power) { return static_cast<std::uint32_t>(std:
 
 }  // namespace
 
-TEST_CASE("a power of two halves and doubles in 2 log2 p steps and 2(p-1)/p of the vector, a message each") {
+TEST_CASE("a power of two halves and doubles in 2 log2 p steps and 2(p-1)/p of the vector, one message each") {
   for (auto const* algorithm : both)
     for (std::uint32_t p = 2; p <= 64; p *= 2) {
       REQUIRE(steps(*algorithm, {.ranks = p}) == 2 * log2(p));

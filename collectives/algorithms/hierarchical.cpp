@@ -1,12 +1,12 @@
-// hierarchical: reduce in every group to its first rank, ring all_reduce between these leaders, broadcast in the group.
+// hierarchical: reduce in every group to its first rank, ring all_reduce among these leaders, broadcast in the groups.
 //
-// Steps: 2 k ceil(log_k s) + 2 (g-1) for g groups of at most s ranks and arity k, about. Bytes: an inner node of a
-// group's tree sends and receives (k+1) n, a leader besides 2 (g-1)/g n between the groups, nobody else anything. Best
-// where groups are hosts, which are fast inside and slow between, and vectors are too short for torus_2d, whose
-// messages are 1/s of these.
+// Steps: about 2 k ceil(log_k s) + 2 (g-1) for g groups of at most s ranks and arity k. Bytes: an inner node of a
+// group's tree sends and receives (k+1) n, a leader in addition 2 (g-1)/g n between the groups. Best where groups are
+// hosts, which are fast inside and slow between, and vectors are too short for torus_2d, whose messages are 1/s of
+// these.
 //
-// Shape: the sizes of the groups, which are neighbouring ranks; their sum is p. Empty: about sqrt(p) groups, as equal
-// as can be. Trees in the groups are those of `tree`: arity s - 1 is a star.
+// Shape: the sizes of the groups, which are neighbouring ranks; their sum is p. Empty: about sqrt(p) groups of sizes as
+// equal as possible. Trees in the groups are those of `tree`: arity s - 1 is a star.
 //
 // Source: the hierarchical all_reduce of Horovod, Open MPI HAN and Jia et al., "Highly Scalable Deep Learning Training
 // System with Mixed-Precision", 2018.
@@ -28,7 +28,7 @@ std::uint32_t group_count(Spec const& spec) {
   return spec.shape.empty() ? square_root(spec.ranks) : static_cast<std::uint32_t>(spec.shape.size());
 }
 
-// `ranks` in `groups`: the first ones have one rank more if it does not come out even.
+// `ranks` in `groups`: if the division leaves a remainder, the first groups have one rank more.
 std::uint32_t even_size(std::uint32_t ranks, std::uint32_t groups, std::uint32_t group) {
   return ranks / groups + (group < ranks % groups ? 1 : 0);
 }
@@ -93,7 +93,7 @@ Status check(Spec const& spec) {
                                ", such as " + to_text(even_shape(spec.ranks)));
 }
 
-// The shape of a heap, as in `tree`.
+// A tree in heap order.
 class Node {
  public:
   Node(Group const& group, std::uint32_t arity, Rank rank)
@@ -157,7 +157,7 @@ void emit(Spec const& spec, Rank rank, std::uint32_t round, Sink& sink) {
   if (rank == group.leader) emit_between_leaders(spec, group, round, sink);
 }
 
-// One group, uneven groups, and nothing but leaders.
+// One group, uneven groups, and groups of single ranks.
 std::vector<Shape> shapes(std::uint32_t ranks) {
   std::vector<Shape> shapes{{ranks}};
   if (ranks > 2) shapes.push_back({1, ranks - 2, 1});

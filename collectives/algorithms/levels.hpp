@@ -1,8 +1,8 @@
-// All_reduce level by level: what torus_2d, torus_3d, mesh_2d and bcube have in common.
+// All_reduce level by level: the common part of torus_2d, torus_3d, mesh_2d and bcube.
 //
 // The ranks are the points of a grid. At every level the ranks that differ only in this level's coordinate are a group:
 // they reduce-scatter among themselves the part of the vector that the levels before have left them. Then the levels
-// all-gather in reverse. Sizes s1, s2, ...: 2 sum (s - 1) steps, and every rank sends 2 (p-1)/p n, the least possible,
+// all-gather in reverse. For sizes s1, s2, ...: 2 sum (s - 1) steps, and every rank sends 2 (p-1)/p n, the minimum,
 // most of it at the first level.
 #pragma once
 
@@ -16,20 +16,20 @@ namespace chorus::algorithms {
 
 enum class Exchange : bool {
   in_ring,      // parts go from member to member: two partners
-  among_pairs,  // every part goes straight to whom it belongs, staggered: size - 1 partners
+  among_pairs,  // every part goes straight to its owner, staggered: size - 1 partners
 };
 
 class Levels {
  public:
   explicit Levels(Exchange exchange) : exchange_(exchange) {}
 
-  // The next level: groups of `size` ranks that are `stride` apart. Sizes multiply to the number of ranks; a size of
-  // one is no level.
+  // Adds the next level: groups of `size` ranks that are `stride` apart. The product of all sizes is the number of
+  // ranks; a size of one adds nothing.
   void add(std::uint32_t size, std::uint32_t stride);
 
   [[nodiscard]] std::uint32_t rounds() const { return 2 * steps_; }
 
-  // round < rounds(). The chunks of `vector`, whose number is a multiple of the ranks', are reduced.
+  // round < rounds(). Reduces the chunks of `vector`, whose number is a multiple of the number of ranks.
   void emit(plan::Rank rank, std::uint32_t round, plan::ChunkRange vector, plan::Sink& sink) const;
 
  private:
@@ -50,11 +50,12 @@ class Levels {
   std::uint32_t steps_ = 0;
 };
 
-// Levels from the fastest coordinate, whose ranks are neighbours, to the slowest: extents as in a row-major array.
+// Levels from the fastest coordinate, whose ranks are neighbours, to the slowest; extents are ordered as in a row-major
+// array.
 [[nodiscard]] Levels levels_of(plan::Shape const& extents, Exchange exchange);
 
-// Whether `count` extents (any number if it is 0), none of them 0, multiply to the spec's ranks. Errors:
-// PlanErrc::bad_parameter, saying what is expected, for example.
+// Checks that `count` extents (any number if it is 0), none of them 0, multiply to the spec's ranks. Errors:
+// PlanErrc::bad_parameter, with what is expected and an example.
 [[nodiscard]] Status check_extents(plan::Spec const& spec, std::size_t count, std::string_view expected,
                                    plan::Shape const& example);
 
@@ -64,14 +65,14 @@ class Levels {
 // The largest r with r * r <= n.
 [[nodiscard]] std::uint32_t square_root(std::uint32_t n);
 
-// rows <= columns, rows * columns == ranks, as square as can be: 1 x p if p is a prime.
+// rows <= columns, rows * columns == ranks, as square as possible: 1 x p for a prime.
 struct Grid {
   std::uint32_t rows;
   std::uint32_t columns;
 };
 [[nodiscard]] Grid squarest_grid(std::uint32_t ranks);
 
-// Two extents: what the spec's shape says, or the squarest.
+// Two extents: the spec's shape, or the squarest grid.
 [[nodiscard]] Grid grid_of(plan::Spec const& spec);
 
 }  // namespace chorus::algorithms

@@ -1,4 +1,4 @@
-// What a plan moves, counted over the programs of all ranks.
+// Counts what a plan moves, over the programs of all ranks.
 #pragma once
 
 #include <algorithm>
@@ -30,18 +30,19 @@ struct Measured {
 
   [[nodiscard]] std::uint64_t most() const { return *std::max_element(sent.begin(), sent.end()); }
   [[nodiscard]] std::uint64_t total() const { return std::accumulate(sent.begin(), sent.end(), std::uint64_t{0}); }
-  // By how many chunks the vector is cut.
+  // Number of chunks of the vector.
   [[nodiscard]] std::uint32_t chunks() const { return programs.front().chunks; }
-  // Whether all ranks send the same amount.
+  // True if all ranks send the same amount.
   [[nodiscard]] bool all_send(std::uint64_t amount) const {
     return std::all_of(sent.begin(), sent.end(), [&](std::uint64_t one) { return one == amount; });
   }
 
   std::vector<plan::Program> programs;
-  std::uint32_t steps = 0;  // rounds in which somebody sends
+  std::uint32_t steps = 0;  // rounds in which any rank sends
   std::uint64_t messages = 0;
   std::vector<std::uint64_t> sent;    // chunks, by rank
-  bool one_partner_at_a_time = true;  // in every round, of every rank: one to send to, one to receive from
+  bool one_partner_at_a_time = true;  // in every round every rank sends to at most one rank, and receives from at most
+                                      // one
 
  private:
   void count(plan::Program const& program, std::size_t round, std::set<std::size_t>& rounds) {

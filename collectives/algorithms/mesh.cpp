@@ -1,17 +1,17 @@
-// mesh: everyone sends its whole vector to everyone, and everyone reduces all of them.
+// mesh: every rank sends its whole vector to every other, and every rank reduces all of them.
 //
-// Steps: 2p - 3, one message out and one in at each; what is sent depends on nothing, so where sends are buffered it is
+// Steps: 2p - 3, one message out and one in at each; sends depend on nothing, so where sends are buffered the time is
 // one latency. Bytes: every rank sends and receives (p-1) n. The least latency of all, for tiny vectors on few ranks;
 // the textbook's full mesh, MSCCL's one-shot all-pairs.
 //
 // Every rank takes the contributions in worker order, so all of them compute the same bits. Ranks s and q exchange in
-// round s + q: then everyone meets the others by ascending rank and nobody ever has two partners. As all must begin
-// with rank 0's vector, which can leave rank 0 no faster than one by one, no order without buffers is shorter. In round
+// round s + q: then every rank meets the others by ascending rank and none ever has two partners. All must begin with
+// rank 0's vector, which can leave rank 0 no faster than one by one, so no order without buffers is shorter. In round
 // 2r rank r meets itself: it adds its own.
 //
-// In place the sum grows in scratch, and overwrites the own vector once everyone has it. It is whole there before: what
-// is received never waits for what is sent (of two ranks, 256 KiB to 1 MiB over tcp: 0.63 to 0.86 of the time), and
-// where members share memory, each adds all vectors in one pass, also of f16, without a sum in f32 that would wait.
+// In place the sum grows in scratch, and overwrites the own vector once every rank has that. The whole sum is in
+// scratch first: so receives never wait for sends (of two ranks, 256 KiB to 1 MiB over tcp: 0.63 to 0.86 of the time),
+// and where members share memory, each adds all vectors in one pass, also of f16, without a stored sum in f32.
 #include "collectives/algorithms/catalogue.hpp"
 #include "collectives/algorithms/common.hpp"
 #include "collectives/algorithms/in_turn.hpp"

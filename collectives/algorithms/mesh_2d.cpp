@@ -1,10 +1,10 @@
 // mesh_2d: torus_2d twice at once: half of the vector goes along the rows first, the other half along the columns.
 //
 // Steps: 2 (rows - 1) + 2 (columns - 1). Bytes: every rank sends 2 (p-1)/p n, but at any time half of it in each
-// direction: twice the bandwidth of torus_2d where the links of a row and of a column are different ones, nothing where
-// they are one network card.
+// direction: twice the bandwidth of torus_2d if a row and a column use different links, no gain if they use one network
+// card.
 //
-// Shape: rows, columns; rank = row * columns + column. Empty: as square as can be. Chunks 0 to p - 1 are the first
+// Shape: rows, columns; rank = row * columns + column. Empty: as square as possible. Chunks 0 to p - 1 are the first
 // half, p to 2p - 1 the second.
 //
 // Source: Ying et al. (Google), "Image Classification at Supercomputer Scale", 2018, with a reduce-scatter in place of

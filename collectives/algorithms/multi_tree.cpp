@@ -4,8 +4,8 @@
 // sends its slice up and gets it back, so with well-spread roots each sends about 2n in all. Best where links differ
 // and trees are made for them: see collectives/topology.
 //
-// Shape: the trees' parents, one tree after the other: tree t's parent of rank r is shape[t p + r], a root is its own.
-// At most 64 levels deep. Empty: min(p, 8) binary trees with their roots spread over the ranks.
+// Shape: the trees' parents, one tree after the other: tree t's parent of rank r is shape[t p + r], and a root is its
+// own parent. At most 64 levels deep. Empty: min(p, 8) binary trees with their roots spread over the ranks.
 //
 // Source: MXNet's kvstore "device" with MXNET_KVSTORE_USETREE (Carl Yang), 2018.
 #include <algorithm>
@@ -33,7 +33,7 @@ class Heap {
     return depth;
   }
   [[nodiscard]] Rank parent(Rank rank) const { return rank_of((node_of(rank) - 1) / 2); }
-  // The first child after `previous`, or rank itself if there is none. Before the first stands rank itself.
+  // The first child after `previous`, or `rank` itself if there is none. Pass `rank` as `previous` for the first child.
   [[nodiscard]] Rank child_after(Rank rank, Rank previous) const {
     auto const node = node_of(rank);
     auto const child = previous == rank ? 2 * node + 1 : node_of(previous) + 1;
@@ -48,7 +48,7 @@ class Heap {
   Rank root_;
 };
 
-// As a shape gives it, checked. Costs a look at every rank's parent where the heap needs none.
+// A tree given by a checked shape. Finding children reads every rank's parent, which the heap needs not.
 class Parents {
  public:
   explicit Parents(std::span<Rank const> parents) : parents_(parents) {}
@@ -88,7 +88,7 @@ std::uint32_t levels(Spec const& spec) {
   return levels;
 }
 
-// What is wrong with one tree; empty if nothing is.
+// What is wrong with a tree; empty if nothing is.
 std::string fault(std::span<Rank const> parents) {
   auto roots = std::uint32_t{0};
   for (Rank rank = 0; rank < parents.size(); ++rank) {

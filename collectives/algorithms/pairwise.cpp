@@ -1,11 +1,11 @@
 // pairwise: in every round each rank exchanges blocks with one partner, or sends to one and receives from another.
 //
-// Steps: p-1. Bytes: (p-1)/p n per rank, the least that is possible. In round i the partner is r xor i if p is a power
-// of two; otherwise rank r sends to r + i and receives from r - i. Best for all_to_all and reduce_scatter of long
-// vectors: ranks that serve one message at a time never meet a third one who is busy.
+// Steps: p-1. Bytes: (p-1)/p n per rank, the minimum. In round i the partner is r xor i if p is a power of two;
+// otherwise rank r sends to r + i and receives from r - i. Best for all_to_all and reduce_scatter of long vectors:
+// ranks serve one message at a time and never wait for a busy third rank.
 //
-// The order of reduction at rank r is its own contribution, then those of its partners round by round: fast, because
-// nobody waits for a common first rank, but another order at every rank.
+// Rank r reduces its own contribution first, then those of its partners round by round: fast, because no rank waits for
+// a common first rank, but in another order at every rank.
 //
 // Source: MPICH (MPI_Alltoall and MPI_Reduce_scatter for long vectors); Thakur, Rabenseifner, Gropp, IJHPCA 2005.
 #include <bit>

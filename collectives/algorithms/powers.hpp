@@ -1,4 +1,4 @@
-// Powers of two, and what is left beside them.
+// Powers of two, and folding of other numbers of ranks.
 #pragma once
 
 #include <bit>
@@ -8,16 +8,16 @@
 
 namespace chorus::algorithms {
 
-// ceil(log2 p): the rounds in which one rank reaches p; p >= 1.
+// ceil(log2 p): the number of rounds in which data of one rank reaches p ranks; p >= 1.
 [[nodiscard]] constexpr std::uint32_t doublings(std::uint32_t p) {
   return static_cast<std::uint32_t>(std::bit_width(p - 1));
 }
 
-// p ranks folded to the greatest power of two: of each of the first pairs (0, 1), (2, 3), ... one rank sits out, and
-// the other one stands for both. Those who play are numbered by place, in rank order, so that the places [a, b) stand
-// for the ranks [first(a), first(b)).
+// p ranks folded to the greatest power of two: in each of the first pairs (0, 1), (2, 3), ... one rank sits out, and
+// the other one stands for both. Active ranks are numbered by place, in rank order, so the places [a, b) stand for the
+// ranks [first(a), first(b)).
 struct Fold {
-  // The even ones sit out, but for `kept`. p >= 1.
+  // In each pair the even rank sits out, except for the rank `kept`. p >= 1.
   explicit Fold(std::uint32_t p, plan::Rank kept = 1)
       : power(std::bit_floor(p)), levels(doublings(power)), pairs(p - power), kept_(kept) {}
 
@@ -29,7 +29,7 @@ struct Fold {
     return place == kept_ / 2 ? kept_ : 2 * place + 1;
   }
   [[nodiscard]] plan::Rank first(std::uint32_t place) const { return place < pairs ? 2 * place : place + pairs; }
-  // The other one of the pair.
+  // The other rank of the pair.
   [[nodiscard]] static plan::Rank partner(plan::Rank rank) { return rank ^ 1u; }
 
   std::uint32_t power, levels, pairs;  // p = power + pairs

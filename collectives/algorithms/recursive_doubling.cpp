@@ -1,14 +1,14 @@
-// recursive_doubling: everyone exchanges all it has with partners at distance 1, 2, 4, ...: a butterfly.
+// recursive_doubling: every rank exchanges all it has with partners at distance 1, 2, 4, ...: a butterfly.
 //
-// Steps: log2 p. Bytes: all_reduce n log2 p per rank; all_gather (p-1)/p n per rank. The fewest steps in which all can
-// know all: best for short vectors. A barrier gathers signs of arrival.
+// Steps: log2 p. Bytes: all_reduce n log2 p per rank; all_gather (p-1)/p n per rank. The fewest steps in which all
+// ranks can know all data: best for short vectors. A barrier gathers signs of arrival.
 //
-// If p is no power of two, pairs of ranks are folded into one (powers.hpp): one of them gives its input before and gets
-// the result after, which is two steps and about n bytes more. Both partners of an exchange compute the same
-// expression, the lower rank's operand first, so that all ranks end with the same bits whatever is computed.
+// If p is no power of two, pairs of ranks are folded into one (powers.hpp): one of the two gives its input before and
+// gets the result after, which costs two steps and about n bytes more. Both partners of an exchange compute the same
+// expression, the lower rank's operand first, so that all ranks end with the same bits.
 //
-// Sums alternate between output and scratch: what is sent is never overwritten by what is received, or two partners
-// would wait for each other.
+// Sums alternate between output and scratch: a receive never overwrites what is being sent, or two partners would wait
+// for each other.
 //
 // Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", IJHPCA 2005.
 #include "collectives/algorithms/catalogue.hpp"
@@ -30,7 +30,7 @@ std::uint32_t rounds(Spec const& spec, Rank) {
 }
 
 // --- all_reduce
-// Where the sum is after `exchanges` of them: the last one ends in the output.
+// The place of the sum after `exchanges` exchanges: the last one ends in the output.
 Slice sum_after(Fold const& fold, Rank rank, std::uint32_t exchanges) {
   if (exchanges == 0 && !fold.is_paired(rank)) return input(0);
   return (fold.levels - exchanges) % 2 == 0 ? output(0) : scratch(0);
@@ -65,7 +65,7 @@ void fold_blocks(Fold const& fold, Rank rank, Sink& sink) {
   sink.recv(Fold::partner(rank), output(Fold::partner(rank)));
 }
 
-// The blocks of the places that have exchanged all they have before this level, `place` among them.
+// The blocks of the places that have exchanged all they have before this level, including `place`.
 Slice gathered(Fold const& fold, std::uint32_t place, std::uint32_t level) {
   auto const begin = place >> level << level;
   auto const first = fold.first(begin);

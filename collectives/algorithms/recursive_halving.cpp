@@ -1,11 +1,11 @@
 // recursive_halving: partners at distance p/2, p/4, ..., 1 exchange halves of what they still reduce.
 //
-// reduce_scatter: log2 p steps, (p-1)/p n bytes per rank, both the least that is possible for powers of two. Otherwise
-// pairs of ranks are folded into one (powers.hpp): two more steps, and n bytes from each rank that sits out.
-// reduce (Rabenseifner): the halves are gathered to the root along a binomial tree: 2 log2 p steps (+1), at most
-// 3/2 n bytes per rank, instead of n log2 p of a binomial tree: best for long vectors on many ranks.
+// reduce_scatter: log2 p steps, (p-1)/p n bytes per rank, both minimal for powers of two. Otherwise pairs of ranks are
+// folded into one (powers.hpp): two more steps, and n bytes from each rank that sits out. reduce (Rabenseifner): the
+// halves are gathered to the root along a binomial tree: 2 log2 p steps (+1), at most 3/2 n bytes per rank, instead of
+// n log2 p of a binomial tree: best for long vectors on many ranks.
 //
-// A block is reduced along a binomial tree of its own: no worker order.
+// A block is reduced along a binomial tree of its own, not in worker order.
 //
 // Source: Rabenseifner, "Optimization of Collective Reduction Operations", ICCS 2004; Thakur, Rabenseifner, Gropp,
 // IJHPCA 2005.
@@ -21,10 +21,10 @@ using plan::Buffer, plan::Final, plan::input, plan::output, plan::Rank, plan::sc
 
 Fold fold_of(Spec const& spec) { return spec.op == Op::reduce ? Fold(spec.ranks, spec.root) : Fold(spec.ranks); }
 
-// A chunk for each block; in reduce, which has none, for each of those who play.
+// One chunk per block; in reduce, which has no blocks, one per active rank.
 std::uint32_t chunks(Spec const& spec) { return spec.op == Op::reduce ? fold_of(spec).power : spec.ranks; }
 
-// The root of a reduce has its sums in the output.
+// The root of a reduce has its sums in the output, other ranks in scratch.
 Buffer sums(Spec const& spec, Rank rank) {
   return spec.op == Op::reduce && rank == spec.root ? Buffer::output : Buffer::scratch;
 }
@@ -68,7 +68,7 @@ void emit_halving(Spec const& spec, Fold const& fold, Rank rank, std::uint32_t l
                    last ? Final::yes : Final::no);
 }
 
-// reduce_scatter: who stood for two has two blocks.
+// reduce_scatter: a rank that stood for two has two blocks.
 void emit_unfold(Fold const& fold, Rank rank, Sink& sink) {
   if (!fold.is_paired(rank)) return;
   auto const partner = Fold::partner(rank);
@@ -77,7 +77,7 @@ void emit_unfold(Fold const& fold, Rank rank, Sink& sink) {
   sink.copy(scratch(rank), output(rank));
 }
 
-// reduce: the halving turned round. A place's bits against the root's say how far it is from it, and aligned groups of
+// reduce: the reverse of halving. A place's bits xor the root's tell its distance from the root, and aligned groups of
 // places keep their chunks together.
 void emit_gather(Spec const& spec, Fold const& fold, Rank rank, std::uint32_t level, Sink& sink) {
   auto const distance = 1u << level;

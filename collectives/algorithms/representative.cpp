@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <numeric>
+#include <random>
+#include <utility>
 
 namespace chorus::algorithms {
 namespace {
 
 constexpr std::uint32_t all_roots_up_to = 8;
-// Above, a plan takes so long to prove that only the ends of the scale of roots and arities are looked at.
+// Above this, verifying a plan takes long, so only the extremes of roots and arities are used.
 constexpr std::uint32_t all_classes_up_to = 256;
 
 std::vector<plan::Rank> roots_of(plan::Algorithm const& algorithm, Op op, std::uint32_t ranks) {
@@ -19,7 +21,7 @@ std::vector<plan::Rank> roots_of(plan::Algorithm const& algorithm, Op op, std::u
   return roots;
 }
 
-// A chain, the small ones, a larger one, the star, and all ranks at once. Larger ones than p make no other plan.
+// A chain, small arities, a larger one, the star, and p. Larger ones than p give no other plan.
 std::vector<std::uint32_t> arities_of(plan::Algorithm const& algorithm, std::uint32_t ranks) {
   if (!algorithm.uses_arity) return {2};
   if (ranks > all_classes_up_to) return {1, 2, 8, 16, ranks - 1};
@@ -44,6 +46,30 @@ std::vector<plan::Spec> representative_specs(plan::Algorithm const& algorithm, O
           if (algorithm.check(spec).has_value()) specs.push_back(std::move(spec));
         }
   return specs;
+}
+
+std::vector<std::vector<plan::Rank>> representative_orders(std::uint32_t ranks) {
+  std::vector<plan::Rank> by_rank(ranks);
+  std::iota(by_rank.begin(), by_rank.end(), 0);
+  auto backwards = by_rank;
+  std::reverse(backwards.begin(), backwards.end());
+  std::vector<plan::Rank> by_rack;  // even ranks stand in one rack, odd ranks in the other
+  for (plan::Rank first : {0, 1})
+    for (auto rank = first; rank < ranks; rank += 2) by_rack.push_back(rank);
+  std::vector<std::vector<plan::Rank>> orders;
+  auto const add = [&](std::vector<plan::Rank> order) {
+    if (order != by_rank && std::find(orders.begin(), orders.end(), order) == orders.end())
+      orders.push_back(std::move(order));
+  };
+  add(std::move(backwards));
+  add(std::move(by_rack));
+  std::minstd_rand random;
+  for (int i = 0; i < 2; ++i) {
+    auto order = by_rank;
+    for (auto left = order.size(); left > 1; --left) std::swap(order[left - 1], order[random() % left]);
+    add(std::move(order));
+  }
+  return orders;
 }
 
 }  // namespace chorus::algorithms

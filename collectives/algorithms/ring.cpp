@@ -2,13 +2,13 @@
 //
 // Steps: p-1 for reduce_scatter and for all_gather, 2 (p-1) for all_reduce, which is both, and for reduce, where the
 // finished chunks go straight to the root. All ranks are busy in each step. Bytes: every rank sends (p-1)/p n in each
-// half, which is the least that is possible (in a reduce 1/p n in the second one, of which the root receives all);
-// but for the root's chunks nobody needs more than its two neighbours. Best for long vectors; for short ones its
-// latencies count.
+// half, the minimum (in a reduce 1/p n in the second half, of which the root receives all). Except for the root's
+// chunks every rank uses only the links to its two neighbours. Best for long vectors; for short ones the latencies
+// dominate.
 //
 // Round t of the first half: rank r sends chunk s - t, of which it holds t + 1 contributions, and adds its own to chunk
-// s - t - 1. After p - 1 rounds it has all of chunk s + 1. In all_reduce s = r. Where blocks have owners s = r - 1. The
-// second half passes the finished chunks on.
+// s - t - 1. After p - 1 rounds it has the complete chunk s + 1. In all_reduce s = r. If blocks have owners s = r - 1.
+// The second half passes the finished chunks on.
 //
 // Source: Patarasu and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", JPDC 2009;
 // Thakur, Rabenseifner, Gropp, IJHPCA 2005.
@@ -30,7 +30,7 @@ std::uint32_t rounds(Spec const& spec, Rank) {
   return (two_halves ? 2 : 1) * (spec.ranks - 1);
 }
 
-// Without divisions: a simulation of many ranks asks for little else.
+// No divisions, because they would dominate a simulation of many ranks.
 struct Place {
   Place(Spec const& spec, Rank r)
       : p(spec.ranks), rank(r), next(r + 1 == p ? 0 : r + 1), previous(r == 0 ? p - 1 : r - 1) {}
@@ -41,7 +41,7 @@ struct Place {
   Rank rank, next, previous;
 };
 
-// `partial` is where sums lie that others finish, `finished` where this rank's own ends.
+// `partial`: buffer of sums that other ranks finish; `finished`: buffer of this rank's own result.
 void emit_reduce_scatter(Place const& at, std::uint32_t start, Buffer partial, Buffer finished, std::uint32_t round,
                          Sink& sink) {
   auto const part = at.minus(start, round), mine = at.minus(start, round + 1);
@@ -50,7 +50,7 @@ void emit_reduce_scatter(Place const& at, std::uint32_t start, Buffer partial, B
   sink.recv_reduce(at.previous, input(mine), {last ? finished : partial, mine}, last ? Final::yes : Final::no);
 }
 
-// The chunk at hand in the first round is `start`, in `first`.
+// In the first round the chunk `start` is sent from the buffer `first`.
 void emit_all_gather(Place const& at, std::uint32_t start, Buffer first, std::uint32_t round, Sink& sink) {
   sink.send(at.next, {round == 0 ? first : Buffer::output, at.minus(start, round)});
   sink.recv(at.previous, output(at.minus(start, round + 1)));

@@ -1,10 +1,11 @@
 // ring_naive: the whole vector travels along the ring to be reduced, and once more as the result.
 //
-// Steps: 2 (p-1), one rank busy in each. Bytes: every rank but the first and last sends 2n. Only to compare with: the
-// textbook's step before `ring`. Segments flow along it like in a chain, so long vectors take about 2n rather than
-// 2 (p-1) n.
+// Steps: 2 (p-1), one rank busy in each. Bytes: every rank except the first and last sends 2n. For comparison only: the
+// textbook's step before `ring`. Segments flow along it as in a chain, so long vectors take about 2n rather than 2
+// (p-1) n.
 //
-// Rank t sends in round t what ranks 0 to t have contributed; rank p - 1 has it all, and passes it on to rank 0.
+// In round t rank t sends the sum of the contributions of ranks 0 to t; rank p - 1 has the result and passes it to rank
+// 0.
 //
 // Source: the naive ring of the textbooks; two pipelined chains.
 #include "collectives/algorithms/catalogue.hpp"

@@ -16,8 +16,9 @@ struct RingMember {
   plan::Rank previous = 0;
 };
 
-// Both take size - 1 steps. The parts of `vector` are its `size` equal ranges of chunks; member i ends the first with
-// all of part i and begins the second with it. `untouched`: what this rank brings still lies in its input.
+// Both take size - 1 steps. The parts of `vector` are its `size` equal ranges of chunks; after the reduce-scatter
+// member i holds the sum of part i, with which it begins the all-gather. `untouched`: this rank's contribution is still
+// in its input.
 void emit_ring_reduce_scatter(RingMember const& member, std::uint32_t step, plan::ChunkRange vector, bool untouched,
                               plan::Final final, plan::Sink& sink);
 void emit_ring_all_gather(RingMember const& member, std::uint32_t step, plan::ChunkRange vector, plan::Sink& sink);

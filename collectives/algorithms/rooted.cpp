@@ -11,7 +11,7 @@ namespace {
 
 bool gathers(Op op) { return op == Op::gather || op == Op::barrier; }
 
-// Where partial sums, or blocks on their way up, are kept: only what the operation leaves here may use the output.
+// Buffer of partial sums, or of blocks on their way up: the output only if the operation leaves its data there.
 Buffer buffer_up(Spec const& spec, Subtree const& own) {
   return own.is_root() || goes_down(spec.op) ? Buffer::output : Buffer::scratch;
 }

@@ -1,8 +1,8 @@
-// What moves along the edges of a tree that hangs from the root, whatever the shape of the tree.
+// Data movement along the edges of a tree below the root, for any tree shape.
 //
 // Ranks are counted from the root on, around the ring of ranks: the root has place 0, the next rank place 1, and so on.
-// The trees that use this are numbered so that the places of a subtree follow one another, the node's own first. Then
-// the blocks of a subtree are one range of chunks, or two where they wrap around the last rank.
+// The trees that use this number a subtree's places consecutively, beginning with the node itself. So the blocks of a
+// subtree are one range of chunks, or two if they wrap around the last rank.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace chorus::algorithms {
 
-// Whether data flows to the root, from it, or first to it and then from it.
+// Directions of the operation: up to the root, down from it, or first up and then down.
 [[nodiscard]] constexpr bool goes_up(Op op) { return op != Op::broadcast && op != Op::scatter; }
 [[nodiscard]] constexpr bool goes_down(Op op) { return op != Op::reduce && op != Op::gather; }
 [[nodiscard]] constexpr std::uint32_t directions(Op op) { return goes_up(op) && goes_down(op) ? 2 : 1; }
@@ -23,7 +23,7 @@ namespace chorus::algorithms {
   return (place + spec.root) % spec.ranks;
 }
 
-// use(first, count) for the chunks first, first + 1, ... of a ring of C: one range, or two where they wrap.
+// Calls use(first, count) for the chunks first, first + 1, ... of a ring of `chunks`: one range, or two if they wrap.
 template <class Use>
 void for_each_range(std::uint32_t first, std::uint32_t count, std::uint32_t chunks, Use use) {
   auto const head = std::min(count, chunks - first);
@@ -39,19 +39,19 @@ struct Subtree {
   [[nodiscard]] bool is_leaf() const { return size == 1; }
 };
 
-// For Algorithm::scratch_chunks of algorithms that use the moves below, with chunk_per_block.
+// For Algorithm::scratch_chunks of algorithms that use the functions below, with chunk_per_block.
 [[nodiscard]] std::uint32_t rooted_scratch(plan::Spec const& spec, plan::Rank rank);
 
-// What a rank does for itself. In round 0, for everyone.
+// A rank's local copies. In round 0, for every rank.
 void keep_own(plan::Spec const& spec, Subtree const& own, plan::Sink& sink);
 
-// Up. A node takes from all its children before it gives.
+// Up. A node receives from all its children (take_up) before it sends to its parent (give_up).
 enum class Turn : bool { first, later };
 void give_up(plan::Spec const& spec, Subtree const& own, plan::Rank parent, plan::Sink& sink);
 void take_up(plan::Spec const& spec, Subtree const& own, Subtree const& child, Turn turn, plan::Final final,
              plan::Sink& sink);
 
-// Down. A node takes before it gives.
+// Down. A node receives from its parent (take_down) before it sends to its children (give_down).
 void give_down(plan::Spec const& spec, Subtree const& own, Subtree const& child, plan::Sink& sink);
 void take_down(plan::Spec const& spec, Subtree const& own, plan::Rank parent, plan::Sink& sink);
 

@@ -1,4 +1,4 @@
-// The operations with a root, and those that go to the root and back: steps, messages and chunks against the formulas
+// Operations with a root, and those that go to the root and back: steps, messages and chunks compared to the formulas
 // in the algorithms' comments, for every p to 64.
 #include <doctest/doctest.h>
 
@@ -17,7 +17,7 @@ constexpr std::uint32_t max_ranks = 64;
 
 std::uint32_t log_up(std::uint32_t p) { return static_cast<std::uint32_t>(std::bit_width(p - 1)); }
 
-// test(p, root, op) for every p from 2 and telling roots.
+// Calls test() for every p from 2, every operation and several roots.
 template <class Test>
 void for_each_root(std::initializer_list<Op> ops, Test test) {
   for (std::uint32_t p = 2; p <= max_ranks; ++p)
@@ -27,7 +27,7 @@ void for_each_root(std::initializer_list<Op> ops, Test test) {
 
 std::uint64_t sent_by_others(Measured const& measured, Rank root) { return measured.total() - measured.sent[root]; }
 
-// By rank: from whom the vector comes in a broadcast. The root has none: itself.
+// By rank: the rank from which the vector comes in a broadcast. The root has itself.
 std::vector<Rank> parents(std::vector<Program> const& programs) {
   std::vector<Rank> list;
   for (auto const& program : programs) {
@@ -103,7 +103,7 @@ TEST_CASE("binomial: a barrier gathers and broadcasts") {
   });
 }
 
-TEST_CASE("tree: nobody has more children than the arity, and no such tree is less deep") {
+TEST_CASE("tree: no rank has more children than the arity, and no such tree is less deep") {
   for_each_root({Op::broadcast}, [](Spec spec) {
     for (spec.arity = 1; spec.arity <= 8; ++spec.arity) {
       auto const measured = Measured(algorithms::tree, spec);
@@ -115,7 +115,7 @@ TEST_CASE("tree: nobody has more children than the arity, and no such tree is le
         if (rank != spec.root) ++children[list[rank]];
       }
       REQUIRE(*std::max_element(children.begin(), children.end()) <= spec.arity);
-      auto less_deep = std::uint64_t{0}, level = std::uint64_t{1};  // how many nodes fit
+      auto less_deep = std::uint64_t{0}, level = std::uint64_t{1};  // number of nodes that fit
       for (std::uint32_t d = 0; d < deepest; ++d, level *= spec.arity) less_deep += level;
       REQUIRE(less_deep < spec.ranks);
       REQUIRE(measured.steps <= std::min(spec.arity, spec.ranks - 1) * deepest);
@@ -125,13 +125,13 @@ TEST_CASE("tree: nobody has more children than the arity, and no such tree is le
   });
 }
 
-TEST_CASE("tree: the subtree of a rank are the ranks after it, so that neighbours hang together") {
+TEST_CASE("tree: the subtree of a rank is the ranks after it, so that neighbours stay together") {
   for (std::uint32_t p = 2; p <= max_ranks; ++p)
     for (std::uint32_t arity = 2; arity <= 8; ++arity) {
       auto const list =
           parents(algorithms::programs_of(algorithms::tree, {.op = Op::broadcast, .ranks = p, .arity = arity}));
       auto last = Rank{0};
-      for (Rank rank = 1; rank < p; ++rank) {  // the next one hangs from the last one or from one of its ancestors
+      for (Rank rank = 1; rank < p; ++rank) {  // each rank hangs from the one before or from one of its ancestors
         while (last != list[rank]) {
           REQUIRE(last != 0);
           last = list[last];
@@ -181,7 +181,7 @@ TEST_CASE("chain: blocks pass all the links between their owner and the root, on
   });
 }
 
-TEST_CASE("scatter_allgather: nobody gets a part twice, and nobody sends more than two vectors' worth") {
+TEST_CASE("scatter_allgather: no rank gets a part twice, and none sends more than two vectors") {
   for_each_root({Op::broadcast}, [](Spec const& spec) {
     auto const measured = Measured(algorithms::scatter_allgather, spec);
     auto const p = std::uint64_t{spec.ranks};

@@ -1,5 +1,4 @@
-// Algorithms in which all ranks do the same say so, since a simulation then looks at one rank's instructions only; and
-// no other does.
+// Algorithms in which all ranks do the same declare so, because a simulation then examines one rank only; no others do.
 #include "collectives/plan/rotation.hpp"
 
 #include <doctest/doctest.h>
@@ -52,7 +51,7 @@ TEST_CASE("an algorithm rotates exactly where all ranks do the same") {
   for (auto const op : all_ops)
     for (auto const* algorithm : all_for(op))
       for (bool const in_place : {false, true})
-        for (std::uint32_t const ranks : {6, 8, 9, 10, 16}) {  // some algorithms are rings where p is prime
+        for (std::uint32_t const ranks : {6, 8, 9, 10, 16}) {  // some algorithms are rings if p is prime
           plan::Spec const spec{
               .op = op, .algorithm = std::string(algorithm->name), .ranks = ranks, .in_place = in_place};
           if (algorithm->check(spec).has_error()) continue;

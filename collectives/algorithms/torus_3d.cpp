@@ -1,11 +1,11 @@
 // torus_3d: reduce-scatter in rings level by level, from neighbouring ranks outwards, and all-gather back.
 //
-// Steps: 2 sum (extent - 1): about 6 cbrt(p) for three levels. Bytes: every rank sends 2 (p-1)/p n, the least that is
-// possible, and at each level only what the levels below have not yet split: of d1, d2, d3 ranks, n, n/d1 and n/(d1 d2)
-// per rank. Best where hosts, racks and zones differ in speed: every switch carries as little as it can.
+// Steps: 2 sum (extent - 1): about 6 cbrt(p) for three levels. Bytes: every rank sends 2 (p-1)/p n, the minimum, and at
+// each level only the part that the levels below have left: for d1, d2, d3 ranks n, n/d1 and n/(d1 d2) per rank. Best
+// where hosts, racks and zones differ in speed: every switch carries as little as possible.
 //
 // Shape: the extents, slowest first, any number of them; their product is p, and neighbouring ranks differ in the last.
-// So 3 zones of 4 hosts of 8 GPUs are 3,4,8. Empty: three extents, as equal as can be.
+// So 3 zones of 4 hosts of 8 GPUs are 3,4,8. Empty: three extents, as equal as possible.
 //
 // Source: Cho, Finkler, Kung, Hunter (IBM), "BlueConnect", MLSys 2019.
 #include "collectives/algorithms/catalogue.hpp"
@@ -52,7 +52,7 @@ void emit(Spec const& spec, Rank rank, std::uint32_t round, Sink& sink) {
   levels(spec).emit(rank, round, {0, spec.ranks}, sink);
 }
 
-// The other way round; a single level; and as many levels as there are prime factors.
+// The reverse order; a single level; and one level per prime factor.
 std::vector<Shape> shapes(std::uint32_t ranks) {
   auto const box = roundest_box(ranks);
   Shape primes;

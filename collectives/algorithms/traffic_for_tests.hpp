@@ -1,4 +1,4 @@
-// What a plan makes every rank send and receive, counted from the programs as they are built.
+// What every rank sends and receives in a plan, counted from the built programs.
 #pragma once
 
 #include <cstdint>
@@ -12,20 +12,20 @@ struct Traffic {
   std::uint64_t chunks_sent = 0;
   std::uint64_t chunks_received = 0;
   std::uint64_t messages_sent = 0;
-  std::uint32_t busiest_round = 0;  // the most messages that it sends or that it receives in one round
-  std::uint32_t steps = 0;          // rounds in which it sends or receives
-  std::vector<plan::Rank> sent_to;  // in order, one for every message
+  std::uint32_t busiest_round = 0;  // most messages sent, or received, in one round
+  std::uint32_t steps = 0;          // rounds in which the rank sends or receives
+  std::vector<plan::Rank> sent_to;  // one entry per message, in order
 };
 
 [[nodiscard]] Traffic traffic(plan::Program const& program);
 
-// rank's program; spec.algorithm is filled in. The algorithm accepts the spec.
+// The program of `rank`; fills in spec.algorithm. The algorithm accepts the spec.
 [[nodiscard]] plan::Program built(plan::Algorithm const& algorithm, plan::Spec spec, plan::Rank rank);
 
-// Over all ranks: the rounds in which anything moves.
+// Number of rounds in which any rank sends or receives.
 [[nodiscard]] std::uint32_t steps(plan::Algorithm const& algorithm, plan::Spec const& spec);
 
-// What is wrong with the spec, in a sentence; empty if the algorithm accepts it.
+// The reason why the algorithm refuses the spec; empty if it accepts it.
 [[nodiscard]] std::string refusal(plan::Algorithm const& algorithm, plan::Spec spec);
 
 }  // namespace chorus::algorithms

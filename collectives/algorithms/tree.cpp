@@ -1,16 +1,16 @@
 // tree: up a k-ary tree to the root, down the same tree, or both.
 //
-// Steps: k ceil(log_k p) for each of the two directions, about: a node serves its children one after the other. Bytes:
+// Steps: about k ceil(log_k p) for each of the two directions: a node serves its children one after the other. Bytes:
 // with whole vectors (reduce, broadcast) a node with k children sends and receives (k + 1) n, in all_reduce in both
 // directions together; gather and scatter move whole subtrees of blocks, at the root (p-1)/p n. Few steps, so best for
-// short vectors on many ranks; segments flow through all levels at once, so a long vector costs its (k + 1) n rather
-// than its depth. A barrier gathers signs of arrival and broadcasts them.
+// short vectors on many ranks; segments flow through all levels at once, so a long vector costs (k + 1) n rather than
+// the depth of the tree. A barrier gathers signs of arrival and broadcasts them.
 //
-// Nodes are numbered in pre-order: a node's subtree are the numbers from its own on, shared out among its children as
-// evenly as can be. So the blocks of a subtree are one range; ranks that stand close together, as neighbours in rank
-// order do, hang from one another, where the numbering of a heap would tear them apart; and no k-ary tree is less deep.
-// Node 0 is the root, and rank r is node (r - root) mod p, so that any rank can be the root. Arity 1 is a chain, arity
-// p - 1 a star. A node adds to its own contribution those of its children in ascending order.
+// Nodes are numbered in pre-order: a node's subtree is the numbers from its own on, divided among its children as
+// evenly as possible. So the blocks of a subtree are one range; ranks that are close, as neighbours in rank order are,
+// stay close in the tree, where a heap's numbering would separate them; and no k-ary tree is less deep. Node 0 is the
+// root, and rank r is node (r - root) mod p, so that any rank can be the root. Arity 1 is a chain, arity p - 1 a star.
+// A node adds the contributions of its children, in ascending order, to its own.
 //
 // Source: the k-ary trees of MPICH and rabit.
 #include <algorithm>
@@ -43,12 +43,12 @@ struct Node {
   std::uint32_t arity = 1;
   std::uint32_t depth = 0;
   std::uint32_t parent = 0;  // its place
-  std::uint32_t number = 0;  // among the parent's children, from 0
+  std::uint32_t number = 0;  // number among the parent's children, from 0
 
   [[nodiscard]] std::uint32_t children() const { return std::min(arity, own.size - 1); }
   [[nodiscard]] bool is_child(std::uint32_t n) const { return !own.is_root() && number == n; }
 
-  // The first children are one larger where it does not come out even.
+  // If the division leaves a remainder, the first children are one larger.
   [[nodiscard]] Subtree child(std::uint32_t n) const {
     auto const size = (own.size - 1) / arity, larger = (own.size - 1) % arity;
     return {own.place + 1 + n * size + std::min(n, larger), size + (n < larger ? 1 : 0)};
@@ -73,7 +73,7 @@ Node node_at(Spec const& spec, std::uint32_t place) {
   return node;
 }
 
-// The nodes of one depth send to their parents: first all first children, then all second ones, ...
+// The nodes of one depth send to their parents: first all first children, then all second ones, and so on.
 void emit_up(Spec const& spec, Node const& node, std::uint32_t depth, std::uint32_t n, Sink& sink) {
   if (node.depth == depth && node.is_child(n)) give_up(spec, node.own, rank_at(spec, node.parent), sink);
   if (node.depth + 1 == depth && n < node.children()) {

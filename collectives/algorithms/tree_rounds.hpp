@@ -1,4 +1,5 @@
-// Reduce up a tree and broadcast down it, one child after the other: what double_tree and hierarchical have in common.
+// Reduction up a tree and broadcast down it, one child after the other: the common part of double_tree and
+// hierarchical.
 #pragma once
 
 #include <concepts>
@@ -10,8 +11,8 @@
 
 namespace chorus::algorithms {
 
-// One rank's place in a tree. The root's depth is 0; position: the how manieth child of its parent it is; children are
-// numbered without gaps. parent() and position() are only asked of a node that is not the root, child(n) only where
+// One rank's place in a tree. The root's depth is 0; position: the node's number among its parent's children, which are
+// numbered without gaps. parent() and position() are called only for nodes other than the root, child(n) only if
 // has_child(n).
 template <class Node>
 concept TreeNode = requires(Node const& node, std::uint32_t n) {
@@ -22,8 +23,8 @@ concept TreeNode = requires(Node const& node, std::uint32_t n) {
   { node.child(n) } -> std::same_as<plan::Rank>;
 };
 
-// One round: the nodes of this depth that are the n-th child of theirs and their parents exchange. Upwards from the
-// deepest level, downwards from level 1; for each n from 0.
+// One round: the nodes of this depth that are n-th children exchange with their parents. Upwards from the deepest
+// level, downwards from level 1; for each n from 0.
 struct TreeRound {
   std::uint32_t depth;
   std::uint32_t n;
@@ -35,8 +36,8 @@ struct TreeRound {
   return {1 + round / arity, round % arity};
 }
 
-// A node adds to its own contribution, in its input, those of its children in ascending order. The sum is in `sums`.
-// `final`: of the root's sum.
+// A node adds the contributions of its children, in ascending order, to its own, which is in its input. The sum is in
+// `sums`. `final`: kind of the root's sum.
 template <TreeNode Node>
 void emit_up(Node const& node, TreeRound round, plan::ChunkRange vector, plan::Buffer sums, plan::Final final,
              plan::Sink& sink) {
@@ -49,7 +50,7 @@ void emit_up(Node const& node, TreeRound round, plan::ChunkRange vector, plan::B
   }
 }
 
-// The root has the result in `source`, everyone gets it in the output.
+// The root has the result in `source`; every rank gets it in the output.
 template <TreeNode Node>
 void emit_down(Node const& node, TreeRound round, plan::ChunkRange vector, plan::Buffer source, plan::Sink& sink) {
   auto const result = slice(plan::Buffer::output, vector);

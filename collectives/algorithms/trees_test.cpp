@@ -1,4 +1,4 @@
-// double_tree, multi_tree, hierarchical: steps, bytes, who is where in which tree, and the shapes they take.
+// double_tree, multi_tree, hierarchical: steps, bytes, places of ranks in the trees, and the shapes that they accept.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace {
 
 std::uint32_t floor_log2(std::uint32_t n) { return static_cast<std::uint32_t>(std::bit_width(n)) - 1; }
 
-// The trees in which a rank has children: the chunks that it reduces or, in a broadcast, passes on.
+// The trees in which a rank has children: chunks that it reduces or, in a broadcast, passes on.
 std::set<std::uint32_t> inner_of(Program const& program) {
   std::set<std::uint32_t> trees;
   for (auto const& instruction : program.instructions)
@@ -27,7 +27,7 @@ std::set<std::uint32_t> inner_of(Program const& program) {
 
 }  // namespace
 
-TEST_CASE("in the double tree nobody is an inner node twice") {
+TEST_CASE("in the double tree no rank is an inner node twice") {
   for (auto const op : {Op::all_reduce, Op::reduce, Op::broadcast})
     for (std::uint32_t p = 2; p <= 64; ++p)
       for (Rank root : {Rank{0}, p / 2, p - 1})
@@ -94,7 +94,7 @@ TEST_CASE("by default multi_tree makes up to eight binary trees with roots sprea
   }
 }
 
-TEST_CASE("what is no tree is refused, and said where") {
+TEST_CASE("parents that are no tree are refused, with the place") {
   auto const wrong = [](Shape shape) {
     return refusal(algorithms::multi_tree, {.ranks = 4, .shape = std::move(shape)});
   };
@@ -113,7 +113,7 @@ TEST_CASE("what is no tree is refused, and said where") {
             .ends_with("rank 65 does not come to the root within 64 levels"));
 }
 
-TEST_CASE("in hierarchical only leaders talk to other groups, around a ring") {
+TEST_CASE("in hierarchical only leaders exchange with other groups, around a ring") {
   Spec const spec{.ranks = 10, .arity = 3, .shape = {4, 4, 2}};
   auto const group = [](Rank rank) { return std::min(rank / 4, 2u); };
   for (Rank rank = 0; rank < 10; ++rank) {

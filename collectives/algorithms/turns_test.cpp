@@ -1,4 +1,4 @@
-// mesh, allpairs, ring_naive: who meets whom, and in which order contributions are taken.
+// mesh, allpairs, ring_naive: partners of every round, and the order of contributions.
 #include <doctest/doctest.h>
 
 #include "collectives/algorithms/catalogue.hpp"
@@ -10,7 +10,7 @@ using plan::Buffer, plan::Opcode, plan::Rank, plan::Spec;
 
 namespace {
 
-// Whose contributions `rank` takes, in order, where it reduces itself.
+// Ranks whose contributions `rank` takes, in order, if it reduces itself.
 std::vector<Rank> order_of_contributions(plan::Algorithm const& algorithm, Spec const& spec, Rank rank) {
   std::vector<Rank> order;
   if (rank == 0) order.push_back(0);  // the operand of the first reduction
@@ -79,7 +79,7 @@ TEST_CASE("only in place anything is copied: in mesh by every rank, in allpairs 
       }
 }
 
-TEST_CASE("what mesh receives in place waits for nothing that is sent") {
+TEST_CASE("receives of mesh in place wait for no sends") {
   for (std::uint32_t const p : {2u, 3u, 8u})
     for (Rank rank = 0; rank < p; ++rank)
       for (auto const& instruction : built(algorithms::mesh, {.ranks = p, .in_place = true}, rank).instructions)

@@ -9,7 +9,7 @@ void take_in_worker_order(Spec const& spec, Rank rank, Rank contributor, Slice s
   auto const final = last ? Final::yes : Final::no;
   auto const own = plan::input(sum.chunk, sum.count);
   if (contributor == rank) {
-    if (rank == 0) return;  // the sum begins with it
+    if (rank == 0) return;  // the sum begins with this contribution
     sink.reduce(own, sum, final);
     if (last && sum.buffer != result.buffer) sink.copy(sum, result);
   } else if (contributor == 0) {

@@ -1,5 +1,5 @@
-// That algorithms which say so reduce in worker order, and that all ranks compute the same expression: shown by
-// carrying expressions instead of numbers.
+// Algorithms that declare worker order reduce in it, and all ranks compute the same expression: tested with expressions
+// instead of numbers.
 #include <doctest/doctest.h>
 
 #include <map>
@@ -13,7 +13,7 @@ using plan::Buffer, plan::Instruction, plan::Opcode, plan::Program, plan::Rank, 
 
 namespace {
 
-// Runs rounds one after the other: in each, first all sends, then the rest.
+// Runs rounds one after the other: in each, first all sends, then everything else.
 class Expressions {
  public:
   explicit Expressions(std::vector<Program> const& programs) : programs_(programs) {
@@ -32,7 +32,7 @@ class Expressions {
               if ((program.instructions[i].op == Opcode::send) == sends) run(program.rank, program.instructions[i]);
   }
 
-  // Every different expression that the ranks end with.
+  // All different expressions that the ranks end with.
   [[nodiscard]] std::set<std::string> results() {
     std::set<std::string> different;
     for (auto const& program : programs_) {
@@ -96,7 +96,7 @@ void for_every_reduction(Op op, Test test) {
 
 }  // namespace
 
-TEST_CASE("what says that it reduces in worker order does, whoever is root, in place and not") {
+TEST_CASE("algorithms that declare worker order reduce in it, with any root, in place and not") {
   auto specs = std::map<Op, int>{};
   for (auto const op : {Op::all_reduce, Op::reduce, Op::reduce_scatter})
     for_every_reduction(op, [&](plan::Algorithm const& algorithm, Spec const& spec) {

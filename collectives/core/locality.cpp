@@ -41,7 +41,12 @@ Result<Locality> parse_locality(std::string_view text) {
     if (field == nullptr) return malformed(part, "has an unknown key");
     if (field->seen) return malformed(part, "repeats its key");
     field->seen = true;
-    *field->value = part.substr(equals + 1);
+    // As the coordinator has it.
+    auto const value = part.substr(equals + 1);
+    if (constexpr std::size_t longest = 128; value.size() > longest) return malformed(part, "is longer than 128 bytes");
+    for (char const c : value)
+      if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) return malformed(part, "has a control character");
+    *field->value = value;
   }
   return locality;
 }

@@ -1,4 +1,4 @@
-// Which plans are worth a look: what selection and simulation go through.
+// The plans that selection and simulation consider.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@
 
 namespace chorus::model {
 
-// What the caller fixed; everything else is chosen.
+// Constraints of the caller; everything else is chosen.
 struct Wish {
   Op op = Op::all_reduce;
   std::string algorithm = "auto";
@@ -19,27 +19,27 @@ struct Wish {
   std::optional<plan::Shape> shape;
   bool in_place = false;
   bool uneven = false;        // blocks of different sizes
-  bool reproducible = false;  // only algorithms that reduce in worker order: the same bits from all of them
+  bool reproducible = false;  // only algorithms that reduce in worker order: all give the same bits
 };
 
-// Shapes that follow from where the ranks stand, whatever an algorithm makes of them: the sizes of hosts, racks, zones
-// and regions where these are neighbouring ranks; the extents of the whole where they are equal (hosts x workers, racks
-// x hosts x workers, ...); and for up to 16 ranks on links that differ the parents in trees over the best links.
+// Shapes that follow from the localities of the ranks, for any algorithm: the sizes of hosts, racks, zones and regions
+// if these are neighbouring ranks; the extents of the whole if they are equal (hosts x workers, racks x hosts x
+// workers, ...); and, for up to 16 ranks on different links, the parents in trees over the best links.
 [[nodiscard]] std::vector<plan::Shape> shapes_of(Network const& network);
 
-// Goes through the specs by which an algorithm can grant a wish.
+// Enumerates the specs by which an algorithm can fulfil a wish.
 class Candidates {
  public:
-  // The network must outlive this object. Finds the root of least distance, or over given
-  // links of least cost for a segment, and the shapes above, once.
+  // The network must outlive this object. Computes the shapes above and the root once: that of least distance or, over
+  // given links, of least cost for a segment.
   Candidates(Wish wish, Network const& network);
 
-  // Specs that the algorithm accepts and that fit the wish: trees of arity 2, 4 and 8 (of those that would be the same
-  // star, the first), the empty shape, the algorithm's own and the topology's, unless the wish fixes them. A root or
-  // arity that an algorithm does not use is 0 or 2, so that equal plans have equal hashes.
+  // Specs that the algorithm accepts and that fit the wish: trees of arity 2, 4 and 8 (if several would be the same
+  // star, the first), the empty shape, the algorithm's own shapes and the topology's, unless the wish fixes them. A
+  // root or arity that an algorithm does not use is 0 or 2, so that equal plans have equal hashes.
   [[nodiscard]] std::vector<plan::Spec> of(plan::Algorithm const& algorithm) const;
 
-  // Why there are none; what would be possible. PlanErrc, the algorithm's own where it does not accept the spec.
+  // Why there are no specs, and what would be possible. PlanErrc; the algorithm's own error if it refuses the spec.
   [[nodiscard]] Error refusal(plan::Algorithm const& algorithm) const;
   [[nodiscard]] Error refusal() const;  // of all algorithms
 

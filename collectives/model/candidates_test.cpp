@@ -112,7 +112,7 @@ TEST_CASE("trees that would be the same star are considered once") {
   CHECK(specs({.arity = 3}, algorithms::tree, "flat:64").size() == 1);
 }
 
-TEST_CASE("what cannot be is refused with what could") {
+TEST_CASE("impossible wishes are refused with what would be possible") {
   CHECK(refusal({.op = Op::gather, .algorithm = "ring"}, algorithms::ring) ==
         "ring does not do gather; centralized, tree, binomial, chain do");
   CHECK(refusal({.algorithm = "torus_2d", .shape = Shape{4, 2}}, algorithms::torus_2d).find("2,3") !=

@@ -10,18 +10,18 @@ constexpr auto host = static_cast<std::size_t>(Level::host);
 constexpr double gbit_per_s(double gbit) { return 8e-9 / gbit; }  // seconds per byte
 constexpr double gbyte_per_s(double gbyte) { return 1e-9 / gbyte; }
 
-// A network card is as fast as a link to the next host, unless somebody knows better.
+// A network card is as fast as a link to the next host by default.
 double card_s_per_byte(Constants const& constants) { return constants.link(Level::rack).beta_s_per_byte; }
 
 }  // namespace
 
-// The host level is what one message between two processes costs over loopback TCP on a current server core, both
-// system calls and the wake-up included. Outwards the bandwidths are those of the usual network cards and of one TCP
+// The host level is the cost of one message between two processes over loopback TCP on a current server core, with both
+// system calls and the wake-up. For the outer levels the bandwidths are those of the usual network cards and of one TCP
 // flow across regions; the latencies are half of usual round trips: about 50 us under one switch, 200 us across a data
 // hall, 1 ms between the zones of a region, 60 ms between regions. Gamma is one core adding two streams from memory, or
-// from its second-level cache, which holds what a vector of half its size needs: what came in, and the sum. A message
+// from its second-level cache, which holds what a vector of half its size needs: arrived data and the sum. A message
 // keeps a core busy for a system call and the way through the engine, a byte for one copy to or from the kernel. Waking
-// a thread is a futex or epoll wake-up, a switch and what the caches lose.
+// a thread is a futex or epoll wake-up, a context switch and the lost cache contents.
 Constants Constants::defaults() {
   Constants constants;
   constants.level = {{
@@ -42,15 +42,15 @@ Constants Constants::defaults() {
   return constants;
 }
 
-// As `chorus bench --calibrate --link shm` measures on a current server core: a message is two lines of memory that
-// change hands, a byte is read from the other core's cache.
+// As `chorus bench --calibrate --link shm` measures on a current server core: a message moves two cache lines to
+// another core, a byte is read from the other core's cache.
 Constants Constants::shared_memory() {
   auto constants = defaults();
   constants.level[host] = {0.2e-6, gbyte_per_s(45)};
   constants.message_cpu_s = 0.05e-6;
   constants.byte_cpu_s = gbyte_per_s(200);
   constants.wake_s = 1e-6;
-  constants.cache_bytes = 0;  // what is added is read where it lies: beta says how fast
+  constants.cache_bytes = 0;  // operands are read in place, and beta says how fast
   return constants;
 }
 

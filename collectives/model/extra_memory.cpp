@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint32_t looked_at_one_by_one = 16;
 
-// Roots and those below them keep most.
+// Roots, and ranks below them, keep most.
 std::set<plan::Rank> ranks_to_look_at(plan::Spec const& spec) {
   std::set<plan::Rank> ranks;
   auto const p = spec.ranks;
@@ -20,7 +20,7 @@ std::set<plan::Rank> ranks_to_look_at(plan::Spec const& spec) {
   return ranks;
 }
 
-// Chunks beyond what the rank has anyway.
+// Chunks beyond those that the rank has anyway.
 std::uint64_t extra_chunks(plan::Algorithm const& algorithm, plan::Spec const& spec, plan::Rank rank,
                            std::uint32_t chunks) {
   auto const held = plan::memory(spec, rank, chunks);

@@ -1,4 +1,4 @@
-// What a plan takes of a rank's memory beyond what everybody has to have.
+// Memory of a rank that a plan needs beyond its two buffers.
 #pragma once
 
 #include <cstdint>
@@ -7,13 +7,13 @@
 
 namespace chorus::model {
 
-// Bytes of input, output and scratch, of the rank that needs most beyond its larger buffer twice: that much it has for
-// a tensor and the next version of it. Of many ranks only some are looked at: the root, those after it and the one
-// half a round from it, the first, the middle and the last one. Requires that the algorithm accepts the spec.
+// Bytes of input, output and scratch beyond twice the larger buffer, which a rank has anyway for a tensor and its next
+// version; of the rank that needs most. If there are many ranks only some are examined: the root, those after it and
+// the one half a round from it, the first, the middle and the last. Requires that the algorithm accepts the spec.
 [[nodiscard]] std::uint64_t extra_bytes(plan::Algorithm const& algorithm, plan::Spec const& spec,
                                         std::uint64_t vector_bytes);
 
-// No algorithm takes more than that many vectors.
+// No algorithm needs more than this many vectors.
 inline constexpr std::uint64_t extra_vectors_max = 4;
 
 }  // namespace chorus::model

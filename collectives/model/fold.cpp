@@ -19,24 +19,24 @@ constexpr std::uint32_t least_sampled_ranks = 6;
 // Ranks and rounds that stand for all of them.
 struct Sample {
   std::vector<Rank> ranks;   // ascending
-  std::size_t special = 0;   // of them stand for themselves alone
+  std::size_t special = 0;   // these represent only themselves
   std::uint32_t rounds = 0;  // of the plan
-  std::uint32_t step = 1;    // every step-th round is looked at
+  std::uint32_t step = 1;    // every step-th round is examined
 
-  // How many ranks one of the others stands for.
+  // Number of ranks that each of the others represents.
   [[nodiscard]] double weight(std::uint32_t all) const {
     auto const others = ranks.size() - special;
     return others == 0 ? 1 : static_cast<double>(all - special) / static_cast<double>(others);
   }
 };
 
-// Points that fill the ranks evenly without ever standing at one distance, which could be that of the hosts.
+// Points that fill the ranks evenly but at no constant distance, which could be that of the hosts.
 Rank spread(std::uint32_t n, std::uint32_t ranks) {
   auto const turn = static_cast<double>(n) * (std::numbers::phi - 1);
   return static_cast<Rank>((turn - std::floor(turn)) * ranks);
 }
 
-// What a call of emit() costs, in instructions: some look through the whole shape.
+// Cost of a call of emit(), in instructions: some algorithms read the whole shape.
 std::uint64_t effort_per_round(Algorithm const& algorithm, Spec const& spec, std::uint32_t rounds) {
   constexpr std::uint32_t most = 16;
   plan::Sink sink;
@@ -69,7 +69,7 @@ Sample sample_of(Algorithm const& algorithm, Spec const& spec, std::uint64_t bud
   return sample;
 }
 
-// What leaves and enters the groups of a level.
+// Bytes that leave and enter the groups of a level.
 struct Crossing {
   double out_bytes = 0, in_bytes = 0;
 
@@ -79,10 +79,10 @@ struct Crossing {
   }
 };
 
-// What one rank does, in one round or in all.
+// Work of one rank, in one round or in all.
 struct Work {
   double send_s = 0, receive_s = 0, local_s = 0;  // of its ports and its reductions
-  double latency_s = 0;                           // what its sends had to wait for, beyond what keeps ports busy
+  double latency_s = 0;                           // time that its sends had to wait, beyond the work of ports
   double core_s = 0;                              // of its host's cores, and of its own thread on one of them
   std::array<Crossing, uplink_levels> crossing;
   std::uint64_t sent_bytes = 0;
@@ -118,7 +118,7 @@ class Fold {
         ++unseen;
         continue;
       }
-      // Rounds in which nobody of the sample acted cost what the ones around them do.
+      // Rounds in which no sampled rank acted cost as much as the rounds around them.
       if (!is_complete()) filled_s += unseen * (seen_any ? (before_s + round_s) / 2 : round_s);
       if (!is_complete()) cost.rounds += unseen;
       unseen = 0;
@@ -145,13 +145,12 @@ class Fold {
     bool const special = sample_.special > 0 && (rank == 0 || rank == spec_.ranks - 1 || rank == spec_.root);
     return special ? 1 : sample_.weight(spec_.ranks);
   }
-  // What a group of the level sends or receives, in seconds of its uplink, if its ranks do on average what the sampled
-  // ones do.
+  // Seconds of a group's uplink at this level, if its ranks send and receive on average as much as the sampled ones.
   [[nodiscard]] double on_one_uplink(Level level, Crossing const& crossing) const {
     auto const bytes = std::max(crossing.out_bytes, crossing.in_bytes) / spec_.ranks * network_.largest_group(level);
     return bytes * network_.uplink_s_per_byte(level);
   }
-  // A host's cores have to do this for all of its ranks, if they do on average what the sampled ones do.
+  // Seconds of a host's cores for all of its ranks, if they do on average as much as the sampled ones.
   [[nodiscard]] double on_one_host(double core_s) const {
     if (!network_.shares_cores()) return 0;
     return core_s / spec_.ranks * network_.largest_group(Level::host) / constants_.host_cores;
@@ -188,14 +187,14 @@ class Fold {
   [[nodiscard]] std::size_t place(plan::Buffer buffer, std::size_t chunk) const {
     return std::min(static_cast<std::size_t>(buffer) * volume_.chunks() + chunk, fresh_[nth_].size() - 1);
   }
-  // A message's range is known by its first and its last chunk.
+  // A message's range is identified by its first and its last chunk.
   [[nodiscard]] std::array<std::size_t, 2> ends_of(Instruction const& i) const {
     auto const buffer = i.receives() ? i.dst : i.src;
     auto const chunk = i.receives() ? i.dst_chunk : i.src_chunk;
     return {place(buffer, chunk), place(buffer, chunk + (std::size_t{i.chunks} - 1) * i.stride)};
   }
 
-  // First segments are summed up by round, the rest for the whole plan.
+  // First segments are summed by round, the rest for the whole plan.
   void add(Instruction const& i) {
     auto const writes = i.writes_dst();
     auto const carried =
@@ -220,14 +219,14 @@ class Fold {
     auto const byte_s = link.beta_s_per_byte + reduced, core_byte_s = constants_.byte_cpu_s + reduced;
     auto const overhead_s = constants_.overhead_s(link);
     (i.receives() ? first_.receive_s : first_.send_s) += overhead_s + first * byte_s;
-    // Rounds overlap where nobody waits for what earlier ones have brought.
+    // Rounds overlap if no rank waits for data of earlier ones.
     auto const waits_s = link.alpha_s - overhead_s + copies_s(network_, rank, i.peer, carried);
     longest_wait_s_ = std::max(longest_wait_s_, waits_s);
     auto const ends = ends_of(i);
     if (i.receives()) {
       received_.insert(received_.end(), ends.begin(), ends.end());
     } else {
-      // Where rounds are left out nobody knows what they brought.
+      // If rounds are left out the data that they brought is unknown.
       bool const unknown = sample_.step != 1;
       for (auto const end : ends) {
         if (unknown || fresh_[nth_][end]) first_.latency_s = std::max(first_.latency_s, waits_s);
@@ -278,13 +277,13 @@ class Fold {
   double gamma_s_per_byte_;
   std::vector<Work> rest_;                // per sampled rank
   std::vector<std::vector<bool>> fresh_;  // per sampled rank and chunk: received in earlier rounds, and not sent since
-  std::vector<std::size_t> received_;     // in this round, by the rank that emits
+  std::vector<std::size_t> received_;     // in this round, by the emitting rank
   double longest_wait_s_ = 0;
   plan::Sink sink_;
-  Work first_;           // of the rank that emits, in this round
-  std::size_t nth_ = 0;  // which of the sampled ranks emits
-  bool sends_ = false;   // somebody in this round
-  double local_s_ = 0;   // of a round in which nobody does
+  Work first_;           // of the emitting rank, in this round
+  std::size_t nth_ = 0;  // index of the emitting rank in the sample
+  bool sends_ = false;   // any rank sends in this round
+  double local_s_ = 0;   // of a round in which none sends
 };
 
 }  // namespace

@@ -33,7 +33,7 @@ TEST_CASE("folding gives the closed forms of rings, stars, trees and exchanges")
   CHECK(microseconds(algorithms::recursive_doubling, {.ranks = 16}, 1000) == approximately(4 * 2.5));
 }
 
-TEST_CASE("of a long vector first segments climb and the rest follows through the busiest port") {
+TEST_CASE("in a long vector first segments climb and the rest follows through the busiest port") {
   auto constants = round_numbers();
   constants.segment_bytes = 1000;
   CHECK(microseconds(algorithms::chain, {.op = Op::broadcast, .ranks = 9}, 101'000, constants) ==
@@ -68,7 +68,7 @@ TEST_CASE("folding agrees with simulating for all operations and algorithms, of 
   }
 }
 
-TEST_CASE("what the processes of a host copy for each other is in folded costs as in simulated ones") {
+TEST_CASE("the copies between processes of a host are in folded costs as in simulated ones") {
   auto constants = Constants::defaults();
   constants.host_cores = 64;  // no limit
   constants.byte_cpu_s = constants.link(Level::host).beta_s_per_byte;
@@ -77,7 +77,7 @@ TEST_CASE("what the processes of a host copy for each other is in folded costs a
   auto const spec = spec_of(algorithms::chain, {.op = Op::broadcast, .ranks = 16});
   auto const folded = fold(algorithms::chain, spec, network, 65536, 1).seconds;
   CHECK(folded == doctest::Approx(simulate(algorithms::chain, spec, network, 65536, 1).cost.seconds).epsilon(0.02));
-  CHECK(folded > 2 * 15 * 65536 * constants.byte_cpu_s);  // in, and out again, from each to the next
+  CHECK(folded > 2 * 15 * 65536 * constants.byte_cpu_s);  // in, and out again, from each rank to the next
 }
 
 TEST_CASE("a smaller sample changes little") {

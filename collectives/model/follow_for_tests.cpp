@@ -21,8 +21,8 @@ std::uint64_t bytes_of(Volume const& volume, Instruction const& i) {
   return volume.bytes({i.writes_dst() ? i.dst : i.src, chunk, i.chunks, i.stride});
 }
 
-// Events in virtual time. What can happen at all is decided by dependencies and by both ends of a message being ready;
-// when, by the ports: each is given to whoever asks first.
+// Events in virtual time. Dependencies, and both ends of a message being ready, decide what can happen; the ports
+// decide when: each serves requests in order.
 class Simulation {
  public:
   Simulation(std::span<Program const> programs, Network const& network, Volume const& volume, std::size_t segments)
@@ -55,13 +55,13 @@ class Simulation {
   }
 
  private:
-  // How far an instruction has come, in segments. Segment s may start when all segmentwise dependencies are past s, all
-  // others are finished, and segment s - 1 of its own is.
+  // Progress of an instruction, in segments. Segment s may start when all segmentwise dependencies are past s, all
+  // others are finished, and segment s - 1 of the instruction itself is.
   struct Step {
     double segment_bytes = 0;
     std::uint32_t segments = 1;
     std::uint32_t done = 0;
-    bool offered = false;  // the segment `done` is under way, or waits for its other end
+    bool offered = false;  // the segment `done` is in progress, or waits for its other end
     double offered_s = 0;
   };
   struct Dependent {
@@ -74,14 +74,14 @@ class Simulation {
   };
   struct Event {
     double at_s;
-    std::uint64_t order;  // of two at one time, the one of the earlier round, and there the one emitted earlier
+    std::uint64_t order;  // among equal times: the earlier round, then the one emitted earlier
     Endpoint who;
     bool operator>(Event const& other) const { return at_s != other.at_s ? at_s > other.at_s : order > other.order; }
   };
 
   Step step_of(Volume const& volume, Instruction const& instruction) const {
-    // From the number of chunks alone: the same for both ends of a message and for both sides of a segmentwise
-    // dependency.
+    // Computed from the number of chunks alone, so that it is the same for both ends of a message and for both sides of
+    // a segmentwise dependency.
     auto const largest = (static_cast<double>(volume.bytes()) / volume.chunks() + 1) * instruction.chunks;
     Step step;
     step.segments = static_cast<std::uint32_t>(
@@ -130,7 +130,7 @@ class Simulation {
     return true;
   }
 
-  // Starts the next segment if it may start now; for a message, with its other end, or waits for that one.
+  // Starts the next segment if it may start now; a message starts with its other end, or waits for it.
   void offer(Endpoint at) {
     if (!may_start(at)) return;
     step(at).offered = true;
@@ -151,7 +151,7 @@ class Simulation {
     bool const begins = step(from).done == 0;
     auto const overhead_s = begins ? constants_.overhead_s(link) : 0;
     auto const on_its_way_s = begins ? link.alpha_s - overhead_s : 0;
-    // The receiver need not be ready before the message is there.
+    // The receiver need not be ready before the message arrives.
     auto start_s = std::max({step(from).offered_s, step(to).offered_s - on_its_way_s, send_free_s, receive_free_s});
     auto byte_s = link.beta_s_per_byte;
     for (auto& [level, groups] : uplinks_) {
@@ -207,7 +207,7 @@ class Simulation {
   double now_ = 0;
 };
 
-// Rounds in which anybody sends, and what the busiest rank sends.
+// Number of rounds in which any rank sends, and bytes sent by the busiest rank.
 void count(std::span<Program const> programs, Volume const& volume, Cost& cost) {
   std::vector<bool> sends_in;
   for (auto const& program : programs) {

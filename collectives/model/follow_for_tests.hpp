@@ -1,5 +1,5 @@
-// The cost of a plan with every segment of every message followed, event by event, through the programs that run: slow,
-// and what fold() and simulate() are held to.
+// The cost of a plan by following every segment of every message, event by event, through the programs that run: slow,
+// and the reference for fold() and simulate().
 #pragma once
 
 #include <span>
@@ -10,8 +10,8 @@
 
 namespace chorus::model {
 
-// programs[r] is that of rank r of the network, as build() makes them for all ranks of one spec. Cores are not limited
-// here. A message has at most so many segments.
+// programs[r] is the program of rank r of the network, as build() makes them for all ranks of one spec. Cores are not
+// limited here. A message has at most `most_segments` segments.
 [[nodiscard]] Cost follow(std::span<plan::Program const> programs, Network const& network, std::uint64_t elements,
                           std::size_t element_bytes, std::size_t most_segments = 64);
 

@@ -1,12 +1,12 @@
-// When data is there, in virtual time.
+// Times at which data arrives, in virtual time.
 #pragma once
 
 #include <algorithm>
 
 namespace chorus::model {
 
-// Of a range that flows in segments: when the first and when the last of them is there. What is not segmented, or is
-// there as a whole, has both at once.
+// Arrival of the first and of the last segment of a range. The two are equal for a range that is not segmented, or
+// arrives as a whole.
 struct Interval {
   double first_s = 0;
   double last_s = 0;

@@ -11,12 +11,12 @@
 namespace chorus::model {
 namespace {
 
-// What a run's logarithm scatters by on a machine that one knows nothing of, and how many runs that counts as.
+// Scatter of a run's logarithm on an unknown machine, and the number of runs that this prior counts as.
 constexpr double scatter_before = 0.2;
 constexpr double runs_before = 4;
-// Two means that are so many of their standard errors apart are told apart.
+// Two means are told apart if they differ by this many of their standard errors.
 constexpr double errors_apart = 2;
-// A plan that was begun so often and never ran warm has shown what it is.
+// A plan that was begun this often and never ran warm is not tried again.
 constexpr std::uint64_t beginnings = 2;
 
 }  // namespace
@@ -42,7 +42,7 @@ void LearnedCosts::finished(Place const& place, plan::Spec const& spec, double p
   here.last = spec;
   if (is_warm && !learned.is_warm) learned = {.is_warm = true};
   if (is_warm == learned.is_warm) {
-    // A mean of logarithms: twice too slow and twice too fast even out.
+    // A mean of logarithms, so that twice too slow and twice too fast cancel out.
     auto const weight = std::max(newest_weight, 1.0 / static_cast<double>(++learned.runs));
     auto const off = std::log(seconds / predicted_seconds) - learned.log_ratio;
     learned.log_ratio += weight * off;
@@ -55,15 +55,15 @@ void LearnedCosts::finished(Place const& place, plan::Spec const& spec, double p
 
 double LearnedCosts::uncertainty(Learned const* learned) {
   if (learned == nullptr) return scatter_before * scatter_before;
-  // A mean in which the newest counts w is as good as one of 2/w - 1 runs that count alike; those in a row meet the
-  // same moment of the machine and are one observation.
+  // A mean in which the newest run has weight w is as good as one of 2/w - 1 equally weighted runs; runs in a row see
+  // the same state of the machine and count as one observation.
   auto const runs = std::min(static_cast<double>(learned->runs), 2 / newest_weight - 1);
   auto const variance =
       (runs_before * scatter_before * scatter_before + runs * learned->variance) / (runs_before + runs);
   return variance / std::max(runs / static_cast<double>(runs_per_trial - 1), 1.0);
 }
 
-// Which run of a trial the next one is, if it is one.
+// Number of the next run within its trial; empty if it is no part of a trial.
 std::optional<std::uint64_t> LearnedCosts::turn_of_trial(std::uint64_t runs_so_far) {
   auto const round = runs_so_far < early_runs ? runs_per_round_early : runs_per_round;
   auto const turn = runs_so_far % round;
@@ -104,7 +104,7 @@ Choice LearnedCosts::corrected(Place const& place, Choice choice, bool is_auto) 
   };
 
   auto const runs_of = [](Seen const& seen) { return seen.learned == nullptr ? 0 : seen.learned->runs; };
-  // What the model passed over as too close to tell from its choice stays so until it has run.
+  // Plans that the model passed over as too close to its choice stay behind it until they have run.
   auto const favoured = std::ranges::find(all, choice.spec, [](Seen const& seen) { return seen.candidate->spec; });
   auto const is_passed_over = [&](Seen const& seen) {
     return favoured != all.cend() && seen.learned == nullptr && seen.predicted_s < favoured->predicted_s;
@@ -135,7 +135,7 @@ Choice LearnedCosts::corrected(Place const& place, Choice choice, bool is_auto) 
         if (seen != usual && is_worth_it(*seen) && (chosen == usual || runs_of(*seen) < runs_of(*chosen)))
           chosen = seen;
     } else {
-      // What was begun goes on.
+      // A trial that was begun goes on.
       auto const begun = std::ranges::find(all, last, [](Seen const& seen) { return seen.candidate->spec; });
       if (begun != all.cend() && slower(*begun) <= worth_going_on) chosen = begun;
     }

@@ -11,27 +11,29 @@
 
 namespace chorus::model {
 
-// A value without clock; not thread-safe. Remembers the last `places_max` places: a group's epoch, an operation and a
-// size class (powers of four).
+// A value without clock; not thread-safe. Remembers the last `places_max` places: a place is a group's epoch, an
+// operation and a size class (powers of four).
 //
-// A run right after one of another plan can take twice as long as those that follow it (connections, caches, threads
-// that sleep), and the first run of all longer still. So plans are compared by runs that follow one of the same plan,
-// *warm* ones; others count for a plan only until it has a warm one. And a machine with more ranks than cores is fast
-// or slow for dozens of runs, whatever runs, by which ranks share a core (measured: four ranks on two, 1 KiB, every
-// plan 48 us and then 100). So plans are tried several times in a row, and those runs are one observation, not several.
+// A run right after one of another plan can take twice as long as those that follow it (connections, caches, sleeping
+// threads), and the first run of all even longer. So plans are compared by *warm* runs, which follow one of the same
+// plan; others count for a plan only until it has a warm one. A machine with more ranks than cores is fast or slow for
+// dozens of runs in a row, whatever the plan, because of the ranks that share a core (measured: four ranks on two
+// cores, 1 KiB, every plan 48 us and then 100). So plans are tried several times in a row, and those runs count as one
+// observation.
 class LearnedCosts {
  public:
   static constexpr std::size_t places_max = 1024;
-  // How much the newest run counts against all before it, once there were a few.
+  // Weight of the newest run against all before it, once there were a few.
   static constexpr double newest_weight = 1.0 / 16;
-  // Predictions within a factor of each other are equals as far as the model can tell.
+  // Predictions within this factor are equal as far as the model can tell.
   static constexpr double worth_a_trial = 1.5;
-  // The last `runs_per_trial` runs of every round are a trial: of the plan that ran least, of
-  // - those without a warm run, not often begun, that the model, uncorrected, holds for equals of what it takes;
-  // - those that are equals, corrected, and ran fewer than `trials` times, or so seldom that it may have been bad luck;
-  // - those that are not yet told apart from the best: which may be better by `worth_knowing`, as their runs scatter.
-  // What is learned early pays longest: half of the first `early_runs` are trials where there is something to try, a
-  // quarter of the others.
+  // The last `runs_per_trial` runs of every round are a trial of the plan that ran least, among
+  // - plans without a warm run, not begun often, whose uncorrected prediction is equal to that of the chosen plan;
+  // - plans whose corrected prediction is equal, that ran fewer than `trials` times or so rarely that it may have been
+  //   bad luck;
+  // - plans not yet told apart from the best: they may be better by `worth_knowing`, given the scatter of their runs.
+  // Early knowledge pays longest: half of the first `early_runs` are trials if there is something to try, a quarter
+  // later.
   static constexpr std::uint64_t runs_per_trial = 4;
   static constexpr std::uint64_t early_runs = 256;
   static constexpr std::uint64_t runs_per_round_early = 8;
@@ -39,7 +41,7 @@ class LearnedCosts {
   static constexpr std::uint64_t trials = 4;
   static constexpr std::uint64_t runs_until_tried_again = 64;
   static constexpr double worth_knowing = 1.05;
-  // A trial whose last run was so much slower than the best is broken off.
+  // A trial is broken off if its last run was slower than the best by this factor.
   static constexpr double worth_going_on = 3;
 
   struct Place {
@@ -49,13 +51,13 @@ class LearnedCosts {
     std::uint64_t bytes = 0;
   };
 
-  // A run of `spec` took so long; `predicted` is what the model said, uncorrected. Both positive.
+  // Records a run of `spec`; `predicted_seconds` is the model's, uncorrected. Both times are positive.
   void finished(Place const& place, plan::Spec const& spec, double predicted_seconds, double seconds);
 
-  // The choice with every prediction corrected: by what was seen of the same plan at this size, or, of plans that were
-  // not seen yet, by the middle of what was seen of others, so that one slow machine does not make them all look
-  // better. Sorted again; with auto the new first one is chosen, or one whose turn it is to be tried, and the reason
-  // says so. Without anything seen the choice stays as it is.
+  // The choice with every prediction corrected: by runs of the same plan at this size or, for plans not run yet, by the
+  // median correction of the others, so that one slow machine does not make them all look better. Sorted again. With
+  // auto the new first plan is chosen, or one whose trial is due, and the reason says so. Without runs the choice is
+  // unchanged.
   [[nodiscard]] Choice corrected(Place const& place, Choice choice, bool is_auto) const;
 
  private:
@@ -67,18 +69,18 @@ class LearnedCosts {
     auto operator<=>(Key const&) const = default;
   };
   struct Learned {
-    double log_ratio = 0;  // of seconds / predicted: a mean, newer runs count more
+    double log_ratio = 0;  // of seconds / predicted: a mean in which newer runs count more
     double variance = 0;   // of a run's logarithm about that mean
     std::uint64_t runs = 0;
-    bool is_warm = false;  // what was counted were warm runs
+    bool is_warm = false;  // the counted runs are warm
   };
   struct AtPlace {
     std::map<plan::Spec, Learned> plans;
-    std::uint64_t runs = 0;  // all, also those that no longer count
-    plan::Spec last;         // the plan of the newest
+    std::uint64_t runs = 0;  // all, including those that no longer count
+    plan::Spec last;         // the plan of the newest run
     std::list<Key>::iterator position;
   };
-  // Squared, of the mean of so many runs; a plan that did not run yet is known as badly as one that ran once.
+  // Squared standard error of the mean; a plan that has not run counts as known as badly as one with a single run.
   static double uncertainty(Learned const* learned);
   static std::optional<std::uint64_t> turn_of_trial(std::uint64_t runs_so_far);
   static Key key_of(Place const& place);

@@ -16,7 +16,7 @@ LearnedCosts::Place const place{"g", 1, Op::all_reduce, 1 << 20};
 
 plan::Spec spec_of(std::string algorithm) { return {.algorithm = std::move(algorithm), .ranks = 4}; }
 
-// ring 1 ms, tree 2 ms, mesh 10 ms, as the model has it.
+// ring 1 ms, tree 2 ms, mesh 10 ms, as predicted by the model.
 model::Choice choice() {
   model::Choice made;
   for (auto const& [algorithm, seconds] : {std::pair("ring", 1e-3), {"tree", 2e-3}, {"mesh", 10e-3}})
@@ -39,7 +39,8 @@ TEST_CASE("without a finished run the choice stays as it is") {
 TEST_CASE("an algorithm that is slower than predicted while another is not loses its place") {
   LearnedCosts costs;
   for (int run = 0; run < 5; ++run) costs.finished(place, spec_of("ring"), 1e-3, 5e-3);
-  CHECK(costs.corrected(place, choice(), true).spec.algorithm == "ring");  // the others are as slow, for all one knows
+  CHECK(costs.corrected(place, choice(), true).spec.algorithm == "ring");  // the others may be as slow, for all that is
+                                                                           // known
   for (int run = 0; run < 5; ++run) costs.finished(place, spec_of("tree"), 2e-3, 2e-3);
   auto const refined = costs.corrected(place, choice(), true);
   CHECK(refined.spec.algorithm == "tree");
@@ -47,7 +48,7 @@ TEST_CASE("an algorithm that is slower than predicted while another is not loses
   CHECK(refined.considered.front().spec.algorithm == "tree");
 }
 
-TEST_CASE("what the model passed over as too close to tell does not come first before it has run") {
+TEST_CASE("a plan that the model passed over as too close to tell does not come first before it has run") {
   LearnedCosts costs;
   auto passed_over = choice();  // ring is the cheapest, by a little
   passed_over.considered[1].cost.seconds = 1.1e-3;
@@ -58,7 +59,7 @@ TEST_CASE("what the model passed over as too close to tell does not come first b
   CHECK(costs.corrected(place, passed_over, true).spec.algorithm == "ring");
 }
 
-TEST_CASE("what was asked for by name stays, at its corrected time") {
+TEST_CASE("an algorithm asked for by name stays, at its corrected time") {
   LearnedCosts costs;
   costs.finished(place, spec_of("ring"), 1e-3, 4e-3);
   auto const refined = costs.corrected(place, choice(), false);
@@ -91,9 +92,9 @@ TEST_CASE("one outlier does not undo many runs, and a change for good is followe
   CHECK(costs.corrected(place, choice(), true).considered.front().spec.algorithm == "tree");
 }
 
-TEST_CASE("what looks as good as the best is tried now and then, until it is known") {
+TEST_CASE("a plan that looks as good as the best is tried now and then, until it is known") {
   auto equals = choice();
-  equals.considered[1].cost.seconds = 1.2e-3;  // tree: truly 0.8 ms, and the model puts ring before it
+  equals.considered[1].cost.seconds = 1.2e-3;  // tree: really 0.8 ms, but the model puts ring before it
   LearnedCosts costs;
   std::vector<std::string> taken;
   for (int run = 0; run < 16; ++run) {
@@ -109,8 +110,8 @@ TEST_CASE("what looks as good as the best is tried now and then, until it is kno
   CHECK(taken == expected);
 }
 
-TEST_CASE("what the model holds for an equal is tried though another equal took much longer than predicted") {
-  auto equals = choice();  // ring takes what is predicted, tree two and a half times that, and mesh, the third, is best
+TEST_CASE("a plan that the model holds for an equal is tried though another equal took much longer than predicted") {
+  auto equals = choice();  // ring takes its prediction, tree two and a half times that; mesh, the third, is best
   equals.considered[1].cost.seconds = 1.1e-3;
   equals.considered[2].cost.seconds = 1.2e-3;
   LearnedCosts costs;
@@ -138,15 +139,14 @@ TEST_CASE("a plan that is slow right after another, as plans are, is found by th
     }
     auto const best = costs.corrected(place, equals, true).considered.front();
     CHECK(best.spec.algorithm == (tree_s < 1e-3 ? "tree" : "ring"));
-    CHECK(best.cost.seconds * 1e3 ==
-          doctest::Approx(std::min(tree_s, 1e-3) * 1e3));  // nothing of the slow ones is left
+    CHECK(best.cost.seconds * 1e3 == doctest::Approx(std::min(tree_s, 1e-3) * 1e3));  // the slow runs leave no trace
   }
 }
 
 TEST_CASE("a plan that is better is found though the machine is slow for all of them now and then") {
   auto equals = choice();
   equals.considered[1].cost.seconds = 1.05e-3;
-  equals.considered[2].cost.seconds = 1.1e-3;  // mesh: truly 0.8 ms, the others what is predicted
+  equals.considered[2].cost.seconds = 1.1e-3;  // mesh: really 0.8 ms, the others as predicted
   int missed = 0;
   for (std::uint32_t seed = 0; seed < 200; ++seed) {
     std::mt19937 random(seed);
@@ -165,7 +165,7 @@ TEST_CASE("a plan that is better is found though the machine is slow for all of 
   CHECK(missed <= 10);
 }
 
-TEST_CASE("runs that alternate by name count, as there are no better ones") {
+TEST_CASE("runs that alternate because of their names count, as there are no better ones") {
   LearnedCosts costs;
   for (int run = 0; run < 3; ++run) {
     costs.finished(place, spec_of("ring"), 1e-3, 5e-3);
@@ -212,7 +212,7 @@ TEST_CASE("trials become rare, and never end") {
 TEST_CASE("a plan that is better on the whole is found though its first runs were bad luck") {
   auto equals = choice();
   equals.considered[1].cost.seconds = 1.05e-3;
-  // ring always takes 1 ms; tree 0.6 or 1.05, as the scheduler has it, and mostly what it took the time before.
+  // ring always takes 1 ms; tree 0.6 or 1.05, depending on the scheduler, and mostly as long as the time before.
   int missed = 0;
   for (std::uint32_t seed = 0; seed < 200; ++seed) {
     std::mt19937 random(seed);
@@ -229,7 +229,7 @@ TEST_CASE("a plan that is better on the whole is found though its first runs wer
   CHECK(missed <= 4);
 }
 
-TEST_CASE("what was asked for by name is never swapped for a trial") {
+TEST_CASE("an algorithm asked for by name is never swapped for a trial") {
   LearnedCosts costs;
   for (int run = 0; run < 8; ++run) {
     costs.finished(place, spec_of("ring"), 1e-3, 1e-3);
@@ -237,7 +237,7 @@ TEST_CASE("what was asked for by name is never swapped for a trial") {
   }
 }
 
-TEST_CASE("what is remembered is bounded") {
+TEST_CASE("the number of remembered places is bounded") {
   LearnedCosts costs;
   for (std::uint32_t epoch = 0; epoch <= LearnedCosts::places_max; ++epoch)
     costs.finished({"g", epoch, Op::all_reduce, 4}, spec_of("ring"), 1e-3, 9e-3);

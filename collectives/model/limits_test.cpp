@@ -1,5 +1,5 @@
-// How long planning and simulating may take, and how much memory: processor time of one thread, since what else the
-// machine does is no concern of theirs. Slow, and of an optimized build without sanitizers.
+// Limits for the time and memory of planning and simulating: processor time of one thread, so that the load of the
+// machine does not matter. Slow; needs an optimized build without sanitizers.
 #include <doctest/doctest.h>
 #include <sys/resource.h>
 

@@ -5,7 +5,7 @@
 namespace chorus::model {
 namespace {
 
-// Every step at most doubles the ranks that know of one rank.
+// Every step at most doubles the number of ranks that know of one rank.
 std::uint32_t doublings(std::uint32_t ranks) { return static_cast<std::uint32_t>(std::bit_width(ranks - 1)); }
 
 std::uint64_t least_bytes(Op op, std::uint32_t p, std::uint64_t n) {
@@ -15,19 +15,19 @@ std::uint64_t least_bytes(Op op, std::uint32_t p, std::uint64_t n) {
       auto const per_rank = n / p, rest = n % p;
       return 2 * n - (2 * per_rank + 2 * rest / p);
     }
-    // All but a share of one's own; some rank's own share is the smallest.
+    // Everything except the own share; the smallest share belongs to some rank.
     case Op::all_gather:
     case Op::reduce_scatter:
     case Op::all_to_all:
       return n - n / p;
-    // The same for the root, which may own the largest.
+    // The same for the root, which may own the largest share.
     case Op::scatter:
       return n - (n / p + (n % p != 0));
-    // Whoever has it, or has a part in it, must send it once.
+    // The rank that has the vector, or has a part in it, must send it once.
     case Op::broadcast:
     case Op::reduce:
       return n;
-    // Whoever has the largest share, but for the root, which may own a larger one.
+    // The rank with the largest share sends it, unless it is the root, which may own a larger one.
     case Op::gather:
       return n / p + (n % p > 1);
     case Op::barrier:

@@ -1,4 +1,4 @@
-// What measured links teach about the constants of their levels.
+// Adjusts the constants of levels to measured links.
 #pragma once
 
 #include <array>
@@ -11,13 +11,14 @@ namespace chorus::model {
 
 // A value without clock; not thread-safe.
 //
-// A level is as its links are in the middle: who measured while others used the same wires found too little, and one
-// such pair should not decide for all. Of a link that crosses an uplink which is known, and slower, a measurement tells
-// of the uplink: that stays what all share, or several flows at once would be priced as if each had a link so slow.
+// A level has the median of its links: pairs that measured while others used the same wires found too little bandwidth,
+// and one such pair must not decide for all. A measurement across a known, slower uplink describes the uplink, not the
+// link: the uplink is shared, and several flows at once would be priced as if each had such a slow link.
 class MeasuredLevels {
  public:
-  static constexpr std::size_t links_remembered = 15;  // of every level, the newest
-  // A link measured up to so much slower than an uplink it crosses is as fast as that uplink lets it be.
+  static constexpr std::size_t links_remembered = 15;  // per level, the newest
+  // A link that was measured up to this factor slower than an uplink it crosses is assumed to be limited by that
+  // uplink.
   static constexpr double explained_by_uplink = 1.25;
 
   explicit MeasuredLevels(Constants const& before) : before_(before), constants_(before) {}

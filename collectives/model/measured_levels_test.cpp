@@ -14,14 +14,14 @@ LinkCost rack_after(std::initializer_list<double> bytes_per_s) {
   return levels.constants().link(Level::rack);
 }
 
-TEST_CASE("a level is as its first measured link, then as those in the middle; of two, as the faster") {
+TEST_CASE("a level is as its first measured link, then as the median; of two links, as the faster") {
   CHECK(rack_after({1e8}).beta_s_per_byte == 1e-8);
   CHECK(rack_after({1e8, 5e7}).beta_s_per_byte == 1e-8);
   CHECK(rack_after({1e8, 5e7, 4e7}).beta_s_per_byte == 1 / 5e7);
   CHECK(rack_after({1e8, 5e7, 4e7}).alpha_s == 1 / 5e7);
 }
 
-TEST_CASE("one pair that measured beside others does not decide for all, and what was long ago is forgotten") {
+TEST_CASE("one pair that measured beside others does not decide for all, and old measurements are forgotten") {
   CHECK(rack_after({1e8, 1e8, 2e7}).beta_s_per_byte == 1e-8);
   MeasuredLevels levels(round_numbers());
   for (std::size_t n = 0; n < MeasuredLevels::links_remembered; ++n) levels.add(Level::rack, 1e-6, 1e8);
@@ -39,7 +39,7 @@ TEST_CASE("other levels stay as they were") {
   CHECK(levels.constants().link(Level::zone).beta_s_per_byte == round_numbers().link(Level::zone).beta_s_per_byte);
 }
 
-TEST_CASE("what a known uplink explains is no property of the links that cross it; what is slower still is") {
+TEST_CASE("slowness that a known uplink explains is no property of the links across it; more is") {
   auto known = round_numbers();
   known.level[static_cast<std::size_t>(Level::zone)].beta_s_per_byte = 10e-9;
   known.uplink_s_per_byte[static_cast<std::size_t>(Level::rack)] = 40e-9;
@@ -51,7 +51,7 @@ TEST_CASE("what a known uplink explains is no property of the links that cross i
   };
   CHECK(zone_measured(42e-9) == 10e-9);
   CHECK(zone_measured(80e-9) == approximately(80e-9));
-  // Nobody leaves the rack on the way to another host of it.
+  // No message leaves the rack on the way to another host of it.
   MeasuredLevels levels(known);
   levels.add(Level::rack, 7e-6, 1 / 42e-9);
   CHECK(levels.constants().link(Level::rack).beta_s_per_byte == approximately(42e-9));

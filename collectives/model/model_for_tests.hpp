@@ -1,4 +1,4 @@
-// What the tests of the model share.
+// Helpers of the model's tests.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -13,7 +13,8 @@
 
 namespace chorus::model {
 
-// Round numbers: a microsecond a message, a nanosecond a byte at home and ten times that abroad; nothing is shared.
+// Round numbers: a microsecond per message and a nanosecond per byte within a host, ten times that outside; nothing is
+// shared.
 inline Constants round_numbers() {
   Constants constants;
   for (auto& link : constants.level) link = {10e-6, 10e-9};

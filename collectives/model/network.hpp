@@ -1,4 +1,4 @@
-// A group's ranks on their network, prepared for the many questions that fold() and simulate() ask.
+// A group's ranks on their network, prepared for the many queries of fold() and simulate().
 #pragma once
 
 #include <cstdint>
@@ -14,22 +14,22 @@
 
 namespace chorus::model {
 
-// Where ranks take turns on their cores nothing overlaps that a long segment would keep from it, and each is a turn.
-// So long are they there, in segments as they are otherwise; docs/performance.md has what that was chosen by. Costs are
-// as with the others: a segment is the most that is handed over at a time, and what has come of it goes on.
+// Factor on the segment size if ranks take turns on their cores: long segments then prevent no overlap, and each
+// segment costs a turn. docs/explanation/performance.md has the measurements. Costs are as for other segments: a
+// segment is the most that is handed over at a time, and received segments are passed on.
 inline constexpr std::uint64_t crowded_segments = 4;
 
-// What a message between two ranks costs, and of its latency what keeps each end from its next message.
+// The cost of a message between two ranks, and the part of its latency that delays the next message of each end.
 struct Hop {
   double alpha_s, beta_s_per_byte, overhead_s;
 };
 
-// Immutable; from any thread. Groups of a level (host to region) are numbered by the first rank in them.
+// Immutable; any thread. A group of a level (host to region) is numbered by its first rank.
 class Network {
  public:
-  // localities in rank order, at least one; they must outlive the network. With `links`, of as many workers in the same
-  // order, which must outlive it too, a message costs what the link of its pair does; without, what that of its level
-  // does. What ranks share is the constants' in both cases.
+  // `localities`: in rank order, at least one; they outlive the network. With `links`, which has as many workers in the
+  // same order and outlives the network too, a message costs what the link of its pair does; without, what that of its
+  // level does. The constants tell what ranks share in both cases.
   Network(std::span<Locality const> localities, Constants const& constants,
           topology::LinkMatrix const* links = nullptr);
   Network(std::vector<Locality>&& localities, Constants const& constants,
@@ -39,7 +39,7 @@ class Network {
   [[nodiscard]] std::span<Locality const> localities() const { return localities_; }
   [[nodiscard]] Constants const& constants() const { return constants_; }
 
-  // Of two different ranks.
+  // The two ranks are different.
   [[nodiscard]] Level level(plan::Rank a, plan::Rank b) const {
     return only_level_ ? *only_level_ : topology::shared_level(groups_[a], groups_[b]);
   }
@@ -49,7 +49,7 @@ class Network {
   [[nodiscard]] Hop hop(plan::Rank from, plan::Rank to) const {
     return only_hop_ ? *only_hop_ : hop_of(link(from, to));
   }
-  // That were given; null: every link is that of its level.
+  // The given links; null: every link is that of its level.
   [[nodiscard]] topology::LinkMatrix const* links() const { return links_; }
 
   // level is not world.
@@ -58,41 +58,41 @@ class Network {
   }
   [[nodiscard]] plan::Rank host(plan::Rank rank) const { return group(Level::host, rank); }
 
-  // Sizes of the groups of a level, in the order of their first ranks: of neighbouring ranks if ranks follow locality.
+  // Sizes of a level's groups, in the order of their first ranks: sizes of neighbouring ranks if ranks follow locality.
   [[nodiscard]] std::vector<std::uint32_t> group_sizes(Level level) const;
   [[nodiscard]] std::uint32_t largest_group(Level level) const {
     return largest_group_[static_cast<std::size_t>(level)];
   }
 
-  // Levels whose uplinks can hold a plan up: there is a limit and more than one group, and a group has several ranks or
+  // Levels whose uplinks can limit a plan: there is a limit and more than one group, and a group has several ranks or
   // an uplink slower than its links.
   [[nodiscard]] std::span<Level const> limited_levels() const { return limited_levels_; }
   [[nodiscard]] double uplink_s_per_byte(Level level) const {
     return constants_.uplink_s_per_byte[static_cast<std::size_t>(level)];
   }
 
-  // Whether hosts have several ranks and a number of cores.
+  // True if hosts have several ranks and a limited number of cores.
   [[nodiscard]] bool shares_cores() const { return constants_.host_cores > 0 && largest_group(Level::host) > 1; }
 
-  // Whether a host has more ranks than cores.
+  // True if a host has more ranks than cores.
   [[nodiscard]] bool is_crowded() const {
     return constants_.host_cores > 0 && largest_group(Level::host) > constants_.host_cores;
   }
 
-  // Into which schedules cut chunks here, unless somebody says otherwise: longer ones where each wakes its receiver.
+  // Default segment size of schedules here; larger if each segment wakes its receiver.
   [[nodiscard]] std::uint64_t segment_bytes() const {
     return constants_.segment_bytes * (wake_s_ > 0 ? crowded_segments : 1);
   }
 
-  // Of what is reduced as it comes, where each rank has a vector of so many bytes: the mean of what lies in caches and
-  // what does not. Ranks that take turns on a core take each other's caches.
+  // Gamma for data that is reduced as it arrives, if each rank has a vector of this size: the mean for the parts in
+  // caches and in memory. Ranks that take turns on a core also evict each other's data.
   [[nodiscard]] double gamma_s_per_byte(std::uint64_t vector_bytes) const;
 
-  // Of a core, for every receiver in every round; links have it in their latencies. 0 unless a host has more ranks than
-  // cores.
+  // Core time of waking a receiver, for every receiver in every round; links have it in their latencies. 0 unless a
+  // host has more ranks than cores.
   [[nodiscard]] double wake_s() const { return wake_s_; }
 
-  // "host h1", "rack r0/r3": the label, and the labels around it where they are not empty.
+  // "host h1", "rack r0/r3": the label after the labels around it that are not empty.
   [[nodiscard]] std::string name_of_group(Level level, plan::Rank group) const;
 
  private:
@@ -106,8 +106,8 @@ class Network {
   std::array<std::uint32_t, uplink_levels> largest_group_{};
   std::vector<Level> limited_levels_;
   double wake_s_ = 0;
-  std::optional<Level> only_level_;  // of all pairs of different ranks
-  std::optional<Hop> only_hop_;      // with it, if no links were given
+  std::optional<Level> only_level_;  // of all pairs of different ranks, if it is the same
+  std::optional<Hop> only_hop_;      // set with only_level_ if no links were given
   topology::LinkMatrix const* links_;
   std::vector<LinkCost> pairs_;  // of the given links, row by row
 };

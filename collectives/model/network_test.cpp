@@ -15,7 +15,7 @@ namespace {
 Constants with_caches() {
   auto constants = round_numbers();
   constants.cache_bytes = 1000;
-  constants.cached_gamma_s_per_byte = 0.125e-9;  // a quarter of what memory takes
+  constants.cached_gamma_s_per_byte = 0.125e-9;  // a quarter of the time for memory
   return constants;
 }
 
@@ -26,7 +26,7 @@ double gamma_of(std::string const& topology, Constants const& constants, std::ui
 
 }  // namespace
 
-TEST_CASE("what lies in caches is reduced faster, and of a long vector as much of it as lies there") {
+TEST_CASE("data in caches is reduced faster, and of a long vector as much of it as fits") {
   CHECK(gamma_of("hosts:1x2", with_caches(), 0) == 0.125e-9);
   CHECK(gamma_of("hosts:1x2", with_caches(), 1000) == 0.125e-9);
   CHECK(gamma_of("hosts:1x2", with_caches(), 3000) == approximately((0.125e-9 + 2 * 0.5e-9) / 3));
@@ -49,7 +49,7 @@ TEST_CASE("segments are longer where each would wake its receiver") {
     auto const localities = places(topology);
     return Network(localities, constants).segment_bytes();
   };
-  CHECK(segment_of("hosts:1x3") == 1000);  // nobody is woken
+  CHECK(segment_of("hosts:1x3") == 1000);  // no rank is woken
   constants.wake_s = 1e-6;
   CHECK(segment_of("hosts:1x2") == 1000);
   CHECK(segment_of("hosts:4x2") == 1000);

@@ -5,7 +5,7 @@
 namespace chorus::model {
 namespace {
 
-// Of one buffer of all ranks. More than that leaves the processor's cache: 3 MB.
+// For one buffer of all ranks. More cells than this would leave the processor's cache: 3 MB.
 constexpr std::uint32_t most_cells = 1 << 15;
 
 template <class Rows, class Visit>

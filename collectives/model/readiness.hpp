@@ -1,4 +1,4 @@
-// Which data of all ranks is there since when: the memory of a simulation.
+// Arrival times of all data on all ranks: the memory of a simulation.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,12 @@
 
 namespace chorus::model {
 
-// Ranks times chunks can be far too many, so neighbouring chunks share a cell where they are: such a cell is as late as
-// what was last written there, which delays what needs another chunk of it.
+// Ranks times chunks can be far too many entries; then neighbouring chunks share a cell. Such a cell has the time of
+// the last write, which delays uses of its other chunks.
 class Readiness {
  public:
-  // Of p ranks with so many chunks of output and of scratch each. In place the output is the input; otherwise inputs
-  // are there from the beginning.
+  // For `ranks` ranks with this many chunks of output and of scratch each. In place the output is the input; otherwise
+  // inputs are ready from the beginning.
   Readiness(std::uint32_t ranks, std::uint32_t output_chunks, std::uint32_t scratch_chunks, bool in_place);
 
   // Segments of the range can be used one by one if exactly this range was written as one.
@@ -27,7 +27,7 @@ class Readiness {
     return of_many(rank, range);
   }
 
-  // Not of an input that is not the output.
+  // Not for an input that is not the output.
   void set(plan::Rank rank, plan::Slice range, Interval ready) {
     auto const& rows = rows_of(range.buffer);
     CHORUS_ASSERT(rows.cells > 0, "what is written has cells");
@@ -45,7 +45,7 @@ class Readiness {
   // The cells of one buffer of all ranks.
   struct Rows {
     std::size_t begin = 0;
-    std::uint32_t cells = 0;  // per rank; 0: is there from the beginning
+    std::uint32_t cells = 0;  // per rank; 0: ready from the beginning
     std::uint32_t shift = 0;  // chunks per cell, as a power of two
 
     [[nodiscard]] std::size_t cell(plan::Rank rank, std::uint32_t chunk) const {

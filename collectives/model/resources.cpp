@@ -6,7 +6,7 @@
 
 namespace chorus::model {
 
-// One message on its way, or one local instruction.
+// One message in progress, or one local instruction.
 class Resources::Message {
  public:
   Message(double bytes, double segment_bytes, Interval ready)
@@ -14,7 +14,7 @@ class Resources::Message {
 
   void wait_for(Port const& port) { start_s_ = std::max(start_s_, port.first_free_s); }
 
-  // Bytes arrive at this rate, if nothing else is slower.
+  // Bytes arrive at this rate unless something else is slower.
   void start(double alpha_s, double byte_s) {
     auto const segment_s = first_bytes_ * byte_s;
     through_.first_s = start_s_ + alpha_s + segment_s;
@@ -42,7 +42,7 @@ class Resources::Message {
   }
 
   [[nodiscard]] Interval through() const {
-    // On a port a message of one segment slips through between those of long ones.
+    // On a port a message of one segment passes between the segments of long ones.
     auto const last_s = bytes_ <= first_bytes_ ? through_.first_s : std::max(through_.last_s, through_.first_s);
     auto const all_s = std::max(last_s, shared_s_);
     return {bytes_ <= first_bytes_ ? all_s : through_.first_s, all_s};
@@ -53,7 +53,7 @@ class Resources::Message {
   Interval ready_;
   double start_s_;
   Interval through_;
-  double shared_s_ = 0;  // when what is shared has done its work
+  double shared_s_ = 0;  // when the shared resources have done their work
 };
 
 Resources::Resources(Network const& network, std::uint64_t vector_bytes)

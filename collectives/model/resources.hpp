@@ -1,4 +1,4 @@
-// What the messages of a simulation share: ports, data threads, network cards, uplinks, cores.
+// Resources that messages of a simulation share: ports, data threads, network cards, uplinks, cores.
 #pragma once
 
 #include <algorithm>
@@ -12,9 +12,9 @@
 
 namespace chorus::model {
 
-// One direction of one rank. Serves messages in the order in which they come, and has two clocks, one for first
-// segments and one for all of the work: segments of several messages take turns, so a message waits for the first
-// segments of those before it, and is through when all of their work is done.
+// One direction of one rank. Serves messages in order of arrival, and has two clocks, one for first segments and one
+// for all work: segments of several messages take turns, so a message waits for the first segments of those before it,
+// and is finished when all of their work is done.
 struct Port {
   double first_free_s = 0;
   double last_free_s = 0;
@@ -22,13 +22,13 @@ struct Port {
   std::uint64_t bytes = 0;
 };
 
-// What several ranks share. Messages do not come in the order of time here, and one that comes late must not hold up an
-// earlier one that is looked at after it. So nobody waits for a clock, but no message is through before the shared
-// resource can have done all the work of its round, and all the work at all, since the first of it came.
+// A resource shared by several ranks. Messages are not processed in the order of time, and a late message must not
+// delay an earlier one that is processed after it. So no message waits for a clock, but none is finished before the
+// resource can have done all work of the message's round, and all work at all, since its first message arrived.
 struct Shared {
   double begun_s = std::numeric_limits<double>::infinity();
   double work_s = 0;
-  std::uint32_t round = 0;  // the one that the following are of
+  std::uint32_t round = 0;  // the round of the following members
   double round_begun_s = std::numeric_limits<double>::infinity();
   double round_first_s = 0;  // work for first segments
   double round_work_s = 0;
@@ -36,17 +36,16 @@ struct Shared {
 
 class Resources {
  public:
-  // The network must outlive this object. Each rank has a vector of so many bytes.
+  // The network must outlive this object. Each rank has a vector of `vector_bytes` bytes.
   Resources(Network const& network, std::uint64_t vector_bytes);
 
-  // From here on messages are those of the next round.
+  // The following messages belong to the next round.
   void next_round() { ++round_; }
 
-  // A message on the hop between its two ranks, which the caller knows already, of which the sender has the data, and
-  // the receiver everything else that it needs, as `ready` says. When it has arrived and, if it is to be reduced, has
-  // been.
+  // A message over `hop`, the hop between its two ranks. `ready`: when the sender has the data and the receiver
+  // everything else that it needs. Returns when the message has arrived and, if `reduces`, has been reduced.
   Interval carry(plan::Rank from, plan::Rank to, Hop const& hop, std::uint64_t bytes, Interval ready, bool reduces) {
-    // Where no cores are shared there are no copies_s(), either.
+    // If no cores are shared copies_s() is 0 too.
     if (bytes > segment_bytes_ || shares_anything_) return carry_any(from, to, hop, bytes, ready, reduces);
     auto const gamma = reduces ? gamma_s_per_byte_ : 0;
     send_ports_[from].bytes += bytes;
@@ -54,13 +53,13 @@ class Resources {
                          seconds(bytes, hop.beta_s_per_byte + gamma), ready.first_s);
   }
 
-  // A local copy, or a reduction of what has come.
+  // A local copy, or a reduction of received data.
   Interval work(plan::Rank rank, std::uint64_t bytes, Interval ready, bool reduces);
 
-  // By the rank that sent most.
+  // Bytes sent by the busiest rank.
   [[nodiscard]] std::uint64_t most_sent_bytes() const;
 
-  // What kept a run of so many seconds from ending earlier: the busiest resource, of equals the one that fewest share;
+  // The resource that limits a run of `seconds`: the busiest one, among equals the one that fewest ranks share;
   // "latency" if none is busy for half of the time.
   [[nodiscard]] std::string bottleneck(double seconds) const;
 
@@ -74,9 +73,9 @@ class Resources {
 
   static double seconds(std::uint64_t bytes, double s_per_byte) {
     return static_cast<double>(static_cast<std::int64_t>(bytes)) *
-           s_per_byte;  // one instruction, unlike without a sign
+           s_per_byte;  // one instruction, which unsigned conversion is not
   }
-  // A message of one segment that shares nothing but its ports: most of all messages, where they are many.
+  // A message of one segment that shares nothing but its ports: the most frequent case.
   static Interval carry_segment(Port& sender, Port& receiver, Hop const& hop, double sent_s, double received_s,
                                 double ready_s) {
     auto const start_s = std::max(std::max(ready_s, sender.first_free_s), receiver.first_free_s);
@@ -95,12 +94,12 @@ class Resources {
   Network const& network_;
   std::uint64_t segment_bytes_;
   double gamma_s_per_byte_;
-  bool shares_anything_ = false;  // beside ports
+  bool shares_anything_ = false;  // besides ports
   std::uint32_t round_ = 0;
   std::vector<Port> send_ports_, receive_ports_;  // by rank
   std::vector<Uplinks> uplinks_;
-  std::vector<Shared> cores_;         // by host; empty if they are no limit
-  std::vector<Shared> threads_;       // by rank; empty with them
+  std::vector<Shared> cores_;         // by host; empty if unlimited
+  std::vector<Shared> threads_;       // by rank; empty if cores_ is
   std::vector<std::uint32_t> woken_;  // by rank: the last round in which a message came
 };
 

@@ -130,7 +130,7 @@ class Selection {
     return describe(it.spec, *it.algorithm) + ": " + duration(it.cost.seconds);
   }
 
-  // What auto takes, beside the cheapest of the others.
+  // Text that compares the choice of auto with the cheapest of the others.
   [[nodiscard]] std::string beside_next(Position favourite) const {
     if (considered_.size() == 1) return {};
     auto const cheapest = considered_.begin();

@@ -42,11 +42,11 @@ TEST_CASE("callers that read each other's memory read it all while it is little,
   CHECK(model::shared_memory_all_reduce(8, 4, in_place) == "mesh");
 }
 
-TEST_CASE("long vectors go where nobody sends more than he must, short ones where nobody waits long") {
+TEST_CASE("long vectors go where no rank sends more than necessary, short ones where none waits long") {
   for (std::uint32_t const p : {8u, 16u, 64u, 1000u}) {
     auto const apart = chosen({}, hosts(p, 1), 1 << 30);
     CHECK(double(apart.cost.bytes_per_rank) < 1.01 * double(lower_bound(Op::all_reduce, p, 1 << 30).bytes_per_rank));
-    // As many latencies one after the other as recursive doubling has, at most, though perhaps more messages at once.
+    // At most as many latencies in a row as recursive doubling has, though perhaps more messages at once.
     auto const latency_s = Constants::defaults().level[static_cast<std::size_t>(Level::rack)].alpha_s;
     CHECK(chosen({}, hosts(p, 1), 4).cost.seconds <= 2 * latency_s * lower_bound(Op::all_reduce, p, 4).rounds);
     CHECK(chosen({}, hosts(1, p), 4).cost.seconds <=
@@ -77,7 +77,7 @@ TEST_CASE("the choice is the cheapest of what was considered, and the reason nam
   CHECK(choice.reason.ends_with(" ms"));
 }
 
-TEST_CASE("where cores are not shared, what the model cannot tell apart is done in the fewest rounds") {
+TEST_CASE("where cores are not shared, the fewest rounds decide between plans that the model cannot tell apart") {
   auto const whole = chosen({}, hosts(1, 2), 1 << 20);
   CHECK(whole.spec.algorithm == "mesh");
   CHECK(whole.cost.rounds == 1);
@@ -96,7 +96,7 @@ TEST_CASE("where cores are not shared, what the model cannot tell apart is done 
   }
 }
 
-TEST_CASE("where ranks take turns on cores, long vectors go by what keeps all of them about as busy") {
+TEST_CASE("where ranks take turns on cores, long vectors go by plans that keep all of them about as busy") {
   auto two_cores = Constants::defaults();
   two_cores.host_cores = 2;
   auto const on_two_cores = [&](std::uint32_t ranks, std::uint64_t bytes) {
@@ -109,7 +109,7 @@ TEST_CASE("where ranks take turns on cores, long vectors go by what keeps all of
     CHECK(choice.cost.seconds <= (1 + too_crowded_to_tell) * choice.considered[0].cost.seconds);
   }
   auto const is_cheapest = [](Choice const& choice) { return choice.spec == choice.considered[0].spec; };
-  CHECK(is_cheapest(on_two_cores(8, 256 << 10)));  // double_tree is beyond what the model cannot tell
+  CHECK(is_cheapest(on_two_cores(8, 256 << 10)));  // double_tree is outside the tolerance
   CHECK(is_cheapest(on_two_cores(4, 128 << 10)));  // short
   auto const choice = on_two_cores(8, 1 << 20);
   CHECK(choice.reason.find(" with 2097152 bytes from the busiest rank; tree arity 2 root 0: ") != std::string::npos);
@@ -131,13 +131,13 @@ TEST_CASE("long vectors go by plans that take little memory beside them") {
         CAPTURE(name(op));
         auto const choice = select({.op = op}, hosts(1, ranks), vector_bytes / 4, 4, constants).value();
         CHECK(extra_of(choice.spec) <= constants.extra_bytes_max);
-        for (auto const& other : choice.considered)  // a coordinator learns from what was considered
+        for (auto const& other : choice.considered)  // a coordinator learns from the considered plans
           CHECK(extra_of(other.spec) <= constants.extra_bytes_max);
       }
   CHECK(chosen({.op = Op::gather, .algorithm = "binomial"}, hosts(1, 8), vector_bytes).spec.algorithm == "binomial");
 }
 
-TEST_CASE("what was asked for is taken, and the reason says what would have been") {
+TEST_CASE("an algorithm asked for is taken, and the reason says what auto would have chosen") {
   auto const best = chosen({}, hosts(2, 4), 64 << 20);
   auto const forced = chosen({.algorithm = "tree", .arity = 4}, hosts(2, 4), 64 << 20);
   CHECK(forced.spec.algorithm == "tree");

@@ -13,7 +13,7 @@ namespace {
 
 using plan::Algorithm, plan::Buffer, plan::Instruction, plan::Opcode, plan::Rank, plan::Spec;
 
-// Instructions of one round: 32 MB. In rounds with more, who stands in line stands there in the order of the ranks.
+// Limit for the instructions of one round: 32 MB. In larger rounds queues are ordered by rank.
 constexpr std::size_t most_kept = 1 << 20;
 
 std::uint32_t most_scratch(Algorithm const& algorithm, Spec const& spec) {
@@ -22,8 +22,8 @@ std::uint32_t most_scratch(Algorithm const& algorithm, Spec const& spec) {
   return most;
 }
 
-// One round of all ranks at a time. What a send finds is looked up when it is emitted, before anything of its round
-// has landed.
+// One round of all ranks at a time. The state that a send needs is read when it is emitted, before any message of its
+// round has arrived.
 class Run {
  public:
   Run(Algorithm const& algorithm, Spec const& spec, Network const& network, Volume const& volume)
@@ -85,7 +85,7 @@ class Run {
     first_send_[spec_.ranks] = sends_.size();
   }
 
-  // Where every rank does what rank 0 does: each of its instructions for all ranks, in the order of
+  // If every rank does the same as rank 0: performs each instruction of rank 0 for all ranks, in the order of
   // perform_round().
   void rotate(std::uint32_t round) {
     sends_.clear();
@@ -102,7 +102,7 @@ class Run {
       }
   }
 
-  // `of_rank_0` as each rank sees it.
+  // The instruction `of_rank_0` as each rank has it.
   template <typename Visit>
   void for_each_rank(Instruction const& of_rank_0, Visit const& visit) {
     plan::Rotation const move_on(spec_.ranks, volume_.chunks());
@@ -110,7 +110,7 @@ class Run {
     for (Rank rank = 0; rank < spec_.ranks; ++rank, move_on(its)) visit(rank, its);
   }
 
-  // In a round that rotates, of all ranks what `from` sends to rank 0.
+  // In a round that rotates: the sends of all ranks that correspond to the one from `from` to rank 0.
   Send const* matching_sends(Rank from) {
     for (std::size_t first = 0; first < sends_.size(); first += spec_.ranks)
       if (auto& send = sends_[first + from]; send.to == 0 && !send.taken) {
@@ -124,8 +124,8 @@ class Run {
     sends_.emplace_back(i.peer, volume_.bytes(read(i)), readiness_.of(rank, read(i)));
   }
 
-  // The first instructions of all ranks, then the second ones, ...: who stands in line somewhere stands there in the
-  // order of the emission, whatever the ranks' numbers.
+  // Performs the first instructions of all ranks, then the second ones, and so on: queues are ordered by emission,
+  // whatever the ranks' numbers.
   void perform_round(std::uint32_t round, std::vector<std::uint32_t> const& rounds) {
     if (!keeps_) return perform_again(round, rounds);
     active_.clear();
@@ -139,7 +139,7 @@ class Run {
     }
   }
 
-  // Whether anything is left.
+  // True if the rank has instructions left.
   bool perform_next(Rank rank) {
     auto const instructions = sink_.instructions();
     auto& next = next_[rank];
@@ -152,7 +152,7 @@ class Run {
     return skip_sends();
   }
 
-  // Rounds of very many instructions, most of them local: generated a second time, rank by rank, instead of kept.
+  // Rounds of very many instructions, most of them local: generated again, rank by rank, instead of kept.
   void perform_again(std::uint32_t round, std::vector<std::uint32_t> const& rounds) {
     for (Rank rank = 0; rank < spec_.ranks; ++rank) {
       sink_.clear();
@@ -183,7 +183,7 @@ class Run {
     CHORUS_ASSERT(false, "both ends of a message stand in the same round");
   }
 
-  // What a message is added to need not be there before the message is.
+  // The operand of a reduction is not needed before the message arrives.
   static Interval awaited(Hop const& hop, Interval operand) {
     auto const on_its_way_s = hop.alpha_s - hop.overhead_s;
     return {operand.first_s - on_its_way_s, operand.last_s - on_its_way_s};
@@ -221,12 +221,12 @@ class Run {
   Volume const& volume_;
   Readiness readiness_;
   Resources resources_;
-  plan::Sink sink_;    // this round's instructions of all ranks, or of one where they are too many
-  bool keeps_ = true;  // those of all ranks
+  plan::Sink sink_;    // this round's instructions of all ranks, or of one if there are too many
+  bool keeps_ = true;  // the instructions of all ranks
   std::vector<Send> sends_;
   std::vector<std::size_t> first_send_;  // per rank
   std::vector<std::size_t> next_, end_;  // per rank, of its instructions in the sink
-  std::vector<Rank> active_;             // have something left to do in this round
+  std::vector<Rank> active_;             // have instructions left in this round
   double end_s_ = 0;
 };
 

@@ -52,7 +52,7 @@ TEST_CASE("where the closed form is exact, so is the simulation: ring, star, tre
   CHECK(microseconds(algorithms::recursive_doubling, {.op = Op::barrier, .ranks = 8}, 0) == approximately(3 + 0.007));
 }
 
-TEST_CASE("where all ranks do the same, one of them is looked at, and all come out as if each had been") {
+TEST_CASE("where all ranks do the same, one of them is examined, and the result is as if each had been") {
   for (std::string const topology : {"flat:9", "hosts:3x3", "racks:2x3x2"})
     for (auto const op : {Op::all_reduce, Op::all_gather, Op::reduce_scatter, Op::all_to_all})
       for (auto const* algorithm : algorithms::all_for(op))
@@ -116,8 +116,8 @@ TEST_CASE("all algorithms take what following every segment of the programs says
   }
   std::sort(ratios.begin(), ratios.end());
   auto const quantile = [&](double q) { return ratios[static_cast<std::size_t>(q * double(ratios.size() - 1))]; };
-  // Where several messages are ready at once the follower takes them as they come, and may so hold up others that the
-  // order of the rounds would not: hence the long lower tail.
+  // If several messages are ready at once follow() serves them as they come, and may delay others that the order of the
+  // rounds would not: hence the long lower tail.
   CHECK(quantile(0.5) == doctest::Approx(1).epsilon(0.001));
   CHECK(quantile(0.15) > 0.85);
   CHECK(quantile(0.9) < 1.05);
@@ -172,10 +172,10 @@ TEST_CASE("ranks of one host share its card, its cores and what leaves their rac
     constants.host_cores = 0;
     return simulated(algorithm, spec, localities, constants, bytes).cost.seconds;
   };
-  // Eight flows at once through one card against eight through eight.
+  // Eight concurrent flows through one card, compared to eight cards.
   CHECK(seconds(algorithms::recursive_doubling, "hosts:2x8") >
         1.5 * seconds(algorithms::recursive_doubling, "hosts:2x8;uplink_host=200Gbit/s"));
-  // Of the ring only one flow leaves a host, so its card is no limit.
+  // In the ring only one flow leaves a host, so its card is no limit.
   CHECK(seconds(algorithms::ring, "hosts:2x8") ==
         doctest::Approx(seconds(algorithms::ring, "hosts:2x8;uplink_host=200Gbit/s")));
   CHECK(seconds(algorithms::ring, "racks:2x4x2;uplink_rack=1Gbit/s") > 8 * seconds(algorithms::ring, "racks:2x4x2"));
@@ -183,9 +183,9 @@ TEST_CASE("ranks of one host share its card, its cores and what leaves their rac
   auto few_cores = round_numbers();
   few_cores.host_cores = 1;
   few_cores.message_cpu_s = 1e-6;
-  // Seven messages in and out of one core, whoever waits for whom.
+  // Seven messages in and out of one core, whichever rank waits for which.
   CHECK(microseconds(algorithms::ring, {.ranks = 8}, 0, few_cores) == approximately(14 * 8 * 2));
-  // Where there are cores for all a rank's fourteen messages out and fourteen in still are the work of one thread.
+  // With cores for all, a rank's fourteen messages out and fourteen in are still the work of one thread.
   few_cores.host_cores = 16;
   CHECK(microseconds(algorithms::ring, {.ranks = 8}, 0, few_cores) == approximately(28));
 }
@@ -208,7 +208,7 @@ TEST_CASE("both ends of every message stand in the same round, for all algorithm
       for (auto const* algorithm : algorithms::all_for(op))
         for (auto const& spec : algorithms::representative_specs(*algorithm, op, p)) {
           CAPTURE(to_string(spec));
-          // Ends the test where a message is not found.
+          // Fails the test if a message is not found.
           CHECK(simulated(*algorithm, spec, std::vector<Locality>(p), round_numbers(), 100).cost.seconds >= 0);
         }
 }
@@ -227,7 +227,7 @@ TEST_CASE("all algorithms at p = 1024 in a small part of what 4096 may take") {
   CHECK(seconds < 60);  // 1.5 s on an idle core; sanitizers take twenty times that
 }
 
-TEST_CASE("a latency that is not work keeps nobody from the next message") {
+TEST_CASE("a latency that is not work delays no other message") {
   auto constants = round_numbers();
   constants.message_cpu_s = 0.1e-6;
   CHECK(microseconds(algorithms::centralized, {.op = Op::reduce, .ranks = 9}, 0, constants) ==
@@ -243,7 +243,7 @@ TEST_CASE("with more ranks than cores every message wakes its receiver") {
   CHECK(microseconds(algorithms::ring, {.ranks = 9}, 0, constants) == approximately(16 * (1 + 5)));
 }
 
-TEST_CASE("of a host's message the first piece is copied in and then out, the rest both at once") {
+TEST_CASE("the first piece of a message within a host is copied in and then out, the rest both at once") {
   auto constants = round_numbers();
   constants.host_cores = 8;
   constants.byte_cpu_s = 1e-9;

@@ -1,4 +1,4 @@
-// How many bytes the ranges of a plan are, for a vector of a given length: in constant time where chunks are simple.
+// Sizes in bytes of the ranges of a plan, for a vector of a given length: in constant time if chunks are simple.
 #pragma once
 
 #include <cstdint>
@@ -8,17 +8,17 @@
 
 namespace chorus::model {
 
-// Of one vector: the whole one, the concatenated one in operations that have blocks, as in plan::Sizes. Even blocks. A
+// For one vector: the whole one, the concatenated one in operations with blocks, as in plan::Sizes. Even blocks. A
 // barrier has one byte per rank, whatever is asked for.
 class Volume {
  public:
-  // chunks: those of the plan, a multiple of the ranks in operations that have blocks.
+  // chunks: those of the plan; a multiple of the ranks in operations with blocks.
   Volume(plan::Spec const& spec, std::uint32_t chunks, std::uint64_t elements, std::size_t element_bytes);
 
   [[nodiscard]] std::uint64_t bytes() const { return layout_.elements() * element_bytes_; }
   [[nodiscard]] std::uint32_t chunks() const { return chunks_; }
 
-  // Of any buffer.
+  // Of a range of any buffer.
   [[nodiscard]] std::uint64_t bytes(plan::Slice range) const {
     if (simple_ && range.count == 1 && range.chunk < chunks_)
       return (quotient_ + (range.chunk < remainder_ ? 1 : 0)) * element_bytes_;
@@ -39,7 +39,7 @@ class Volume {
   std::uint32_t chunks_;
   std::uint64_t quotient_ = 0;
   std::uint64_t remainder_ = 0;
-  bool simple_;  // the vector is cut into chunks at once, not into blocks first
+  bool simple_;  // the vector is cut straight into chunks, not into blocks first
 };
 
 }  // namespace chorus::model

@@ -3,6 +3,8 @@
 // The rules of a round: sends read what was there when the round began; receives and local operations land at its end,
 // in the order in which they were emitted. Authors write no dependencies, no message numbers and no in-place variants:
 // passes derive them (program.hpp). There is no barrier between rounds when a plan runs.
+//
+// What an author calls a rank is a position (positions.hpp): a pass names the ranks in the end.
 #pragma once
 
 #include <cstdint>

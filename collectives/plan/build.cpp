@@ -3,6 +3,7 @@
 #include "collectives/core/assert.hpp"
 #include "collectives/core/errc.hpp"
 #include "collectives/plan/passes.hpp"
+#include "collectives/plan/positions.hpp"
 
 namespace chorus::plan {
 namespace {
@@ -33,6 +34,12 @@ void generate(Algorithm const& algorithm, Program& program) {
   for (auto const& instruction : program.instructions) check_exists(program, instruction);
 }
 
+Status check_order(Algorithm const& algorithm, Spec const& spec) {
+  if (spec.by_position.empty() || algorithm.in_worker_order == nullptr || !algorithm.in_worker_order(spec)) return ok();
+  return Error(PlanErrc::bad_parameter,
+               spec.algorithm + " takes contributions in the order of ranks; expected an empty by_position");
+}
+
 }  // namespace
 
 Result<Program> build(Algorithm const& algorithm, Spec const& spec, Rank rank) {
@@ -40,20 +47,22 @@ Result<Program> build(Algorithm const& algorithm, Spec const& spec, Rank rank) {
   if (spec.algorithm != algorithm.name)
     return Error(PlanErrc::unknown_algorithm,
                  "the spec asks for " + spec.algorithm + ", not for " + std::string(algorithm.name));
-  if (auto const status = algorithm.check(spec); status.has_error()) return status.error();
+  auto const seen = by_positions(spec);
+  if (auto const status = algorithm.check(seen); status.has_error()) return status.error();
+  if (auto const status = check_order(algorithm, spec); status.has_error()) return status.error();
   if (rank >= spec.ranks)
     return Error(PlanErrc::rank_out_of_range,
                  "rank is " + std::to_string(rank) + "; expected 0.." + std::to_string(spec.ranks - 1));
 
   Program program;
-  program.spec = spec;
-  program.rank = rank;
-  program.chunks = algorithm.chunks(spec);
-  program.scratch_chunks = algorithm.scratch_chunks(spec, rank);
+  program.spec = seen;
+  program.rank = position_of(spec, rank);
+  program.chunks = algorithm.chunks(seen);
+  program.scratch_chunks = algorithm.scratch_chunks(seen, program.rank);
   program.rooted = algorithm.rooted || is_rooted(spec.op);
-  program.equal_chunks = algorithm.equal_chunks != nullptr && algorithm.equal_chunks(spec);
+  program.equal_chunks = algorithm.equal_chunks != nullptr && algorithm.equal_chunks(seen);
   CHORUS_ASSERT(!has_blocks(spec.op) || program.chunks % spec.ranks == 0, "as many chunks for every rank");
-  auto const held = memory(spec, rank, program.chunks);
+  auto const held = memory(seen, program.rank, program.chunks);
   program.input = held.input;
   program.output = held.output;
   generate(algorithm, program);
@@ -62,7 +71,9 @@ Result<Program> build(Algorithm const& algorithm, Spec const& spec, Rank rank) {
   number_messages(program);
   derive_dependencies(program);
   widen_partials(program);
+  mark_partials(algorithm, program);
   digest_channels(program, algorithm.same_chunks_on_both_ends && spec.op != Op::all_to_all);
+  name_ranks(program, spec);
   program.instructions.shrink_to_fit();
   program.dependencies.shrink_to_fit();
   program.channels.shrink_to_fit();

@@ -1,11 +1,13 @@
 #include "collectives/plan/holding.hpp"
 
+#include "collectives/plan/positions.hpp"
+
 namespace chorus::plan {
 
 Holding holding(Spec const& spec, Rank rank, std::uint32_t chunks) {
   ChunkRange const nothing, all{0, chunks};
   auto const per_rank = chunks / spec.ranks;
-  ChunkRange const block{rank * per_rank, per_rank};
+  ChunkRange const block{position_of(spec, rank) * per_rank, per_rank};
   bool const is_root = rank == spec.root;
   switch (spec.op) {
     case Op::all_reduce:

@@ -1,8 +1,8 @@
 // Which chunks of the vector a rank's buffers hold: the meaning of the operations, before anything has moved and after.
 //
 // Chunks are numbered alike on all ranks. In the operations that have blocks, C is a multiple of p and the C / p chunks
-// from r C / p on are block r. Only all_to_all counts differently: block d of a rank's input is meant for rank d, block
-// s of its output comes from rank s.
+// from i C / p on are the block of the rank at position i (positions.hpp). Only all_to_all counts differently: block i
+// of a rank's input is meant for the rank at position i, block i of its output comes from there.
 #pragma once
 
 #include <cstdint>

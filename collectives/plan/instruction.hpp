@@ -29,6 +29,13 @@ inline constexpr std::uint8_t final_flag = 1;
 inline constexpr std::uint8_t wide_operand_flag = 2;
 inline constexpr std::uint8_t wide_result_flag = 4;
 
+// Of what a reduction adds, what is a sum already, of several ranks: `partial_operand`, what goes in (src of
+// recv_reduce, dst of reduce); `partial_other`, what is added to it (the message of recv_reduce, src of reduce). The
+// rest is one rank's contribution. An average of f32 and f64 scales contributions where they are first added. A pass
+// sets them (mark_partials).
+inline constexpr std::uint8_t partial_operand_flag = 8;
+inline constexpr std::uint8_t partial_other_flag = 16;
+
 struct Instruction {
   Opcode op = Opcode::send;
   Buffer src = Buffer::input;
@@ -46,6 +53,8 @@ struct Instruction {
   [[nodiscard]] bool is_final() const { return (flags & final_flag) != 0; }
   [[nodiscard]] bool has_wide_operand() const { return (flags & wide_operand_flag) != 0; }
   [[nodiscard]] bool has_wide_result() const { return (flags & wide_result_flag) != 0; }
+  [[nodiscard]] bool has_partial_operand() const { return (flags & partial_operand_flag) != 0; }
+  [[nodiscard]] bool has_partial_other() const { return (flags & partial_other_flag) != 0; }
   [[nodiscard]] bool reads_src() const { return op != Opcode::recv; }
   [[nodiscard]] bool writes_dst() const { return op != Opcode::send; }
   [[nodiscard]] bool receives() const { return op == Opcode::recv || op == Opcode::recv_reduce; }

@@ -1,6 +1,7 @@
 #include "collectives/plan/layout.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 #include "collectives/core/assert.hpp"
 
@@ -22,6 +23,27 @@ Layout::Layout(std::span<std::uint64_t const> counts, std::uint32_t chunks)
   block_begins_ = std::make_shared<std::vector<std::uint64_t> const>(std::move(begins));
 }
 
+Layout::Layout(std::span<std::uint64_t const> counts, std::span<std::uint32_t const> by_position, std::uint32_t chunks)
+    : Layout(0, static_cast<std::uint32_t>(counts.size()), chunks) {
+  CHORUS_ASSERT(by_position.size() == counts.size(), "a block at every position");
+  auto const blocks = counts.size();
+  std::vector<std::uint64_t> begins(blocks + 1);  // in the vector
+  std::partial_sum(counts.begin(), counts.end(), begins.begin() + 1);
+  std::vector<std::uint64_t> before(blocks + 1);  // chunk after chunk
+  std::vector<Lying> lying(blocks);
+  for (std::size_t i = 0; i < blocks; ++i) {
+    before[i + 1] = before[i] + counts[by_position[i]];
+    lying[i].begin = begins[by_position[i]];
+  }
+  for (auto i = blocks; i-- > 0;) {
+    bool const goes_on = i + 1 < blocks && lying[i].begin + counts[by_position[i]] == lying[i + 1].begin;
+    lying[i].chunks_end = goes_on ? lying[i + 1].chunks_end : static_cast<std::uint32_t>(i + 1) * per_block_;
+  }
+  elements_ = begins.back();
+  block_begins_ = std::make_shared<std::vector<std::uint64_t> const>(std::move(before));
+  lying_ = std::make_shared<std::vector<Lying> const>(std::move(lying));
+}
+
 ElementRange Layout::range(std::uint32_t first, std::uint32_t count) const {
   CHORUS_ASSERT(first < chunks_ && count <= chunks_ - first, "a chunk range lies within the layout");
   return {begin_of(first), begin_of(first + count)};
@@ -34,6 +56,16 @@ std::uint64_t Layout::begin_of(std::uint32_t chunk) const {
   if (part == 0) return begin;
   auto const size = block_begin(block + 1) - begin;
   return begin + part * (size / per_block_) + std::min<std::uint64_t>(part, size % per_block_);
+}
+
+Piece Layout::piece(std::uint32_t first, std::uint32_t count) const {
+  CHORUS_ASSERT(count >= 1 && first < chunks_ && count <= chunks_ - first, "a chunk range lies within the layout");
+  auto const before = begin_of(first);
+  if (!lying_) return {before, begin_of(first + count) - before, count};
+  auto const block = first / per_block_;
+  auto const& at = (*lying_)[block];
+  auto const end = std::min(first + count, at.chunks_end);
+  return {at.begin + (before - block_begin(block)), begin_of(end) - before, end - first};
 }
 
 bool Layout::is_equal() const {

@@ -55,3 +55,22 @@ TEST_CASE("blocks have the sizes that counts say") {
   CHECK(layout.range(3) == ElementRange{3, 5});
   CHECK(layout.range(4, 2) == ElementRange{5, 6});
 }
+
+TEST_CASE("blocks that are counted by position lie by rank") {
+  std::vector<std::uint64_t> const counts{2, 0, 4, 1};  // in the vector: 0..2, 2..2, 2..6, 6..7
+  std::vector<std::uint32_t> const by_position{2, 3, 0, 1};
+  Layout const layout(counts, by_position, 8);
+  CHECK(layout.elements() == 7);
+  CHECK(layout.range(0, 2) == ElementRange{0, 4});  // as if they lay in the order of chunks
+  CHECK(layout.range(4, 4) == ElementRange{5, 7});
+  CHECK(layout.piece(0, 1) == Piece{2, 2, 1});
+  CHECK(layout.piece(1, 1) == Piece{4, 2, 1});
+  CHECK(layout.piece(0, 8) == Piece{2, 5, 4});  // of ranks 2 and 3, which follow each other
+  CHECK(layout.piece(4, 4) == Piece{0, 2, 4});  // of ranks 0 and 1
+  CHECK(layout.piece(5, 2) == Piece{1, 1, 2});
+}
+
+TEST_CASE("where blocks are counted by rank all chunks are one piece") {
+  CHECK(Layout(6, 4, 8).piece(1, 5) == Piece{1, 4, 5});
+  CHECK(Layout(7, 4).piece(0, 4) == Piece{0, 7, 4});
+}

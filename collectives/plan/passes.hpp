@@ -25,8 +25,16 @@ void derive_dependencies(Program& program);
 // reduces.
 void widen_partials(Program& program);
 
+// Marks what is a sum before it is added: see partial_operand_flag. Of what a peer sends it asks the peer's round of
+// the same number, one more emission for each message. Only where the operation reduces.
+void mark_partials(Algorithm const& algorithm, Program& program);
+
 // Counts and digests of the messages per peer. Digests cover number, lane and length of every message, and, if
 // `same_chunks_on_both_ends` (see Algorithm), also which chunks it carries; scratch chunk k counts as k mod C.
 void digest_channels(Program& program, bool same_chunks_on_both_ends);
+
+// Up to here ranks are positions: a program of by_positions(spec). Puts the rank at each position in its place, and
+// `spec` in that of the program. Chunks keep their numbers. Without by_position nothing changes.
+void name_ranks(Program& program, Spec const& spec);
 
 }  // namespace chorus::plan

@@ -64,8 +64,8 @@ struct Program {
                              Instruction const& instruction);
 
 // Generates the rounds and runs the passes: unify in-place buffers, order each round (reads before writes), number the
-// messages, derive the dependencies, widen partial sums, digest the channels (passes.hpp). Errors: PlanErrc. Allocates
-// only this rank's share.
+// messages, derive the dependencies, widen and mark partial sums, digest the channels, name the ranks (passes.hpp).
+// Errors: PlanErrc. Allocates only this rank's share.
 [[nodiscard]] Result<Program> build(Algorithm const& algorithm, Spec const& spec, Rank rank);
 
 }  // namespace chorus::plan

@@ -24,9 +24,19 @@ Status check_counts(std::string const& field, std::vector<std::uint64_t> const& 
   return ok();
 }
 
+Layout uneven(Program const& program, std::span<std::uint64_t const> counts) {
+  if (program.spec.by_position.empty()) return {counts, program.chunks};
+  return {counts, program.spec.by_position, program.chunks};
+}
+
 Layout even(Program const& program, std::uint64_t elements) {
-  auto const blocks = has_blocks(program.spec.op) ? program.spec.ranks : program.chunks;
-  return {elements, blocks, program.chunks};
+  auto const& spec = program.spec;
+  if (!has_blocks(spec.op)) return {elements, program.chunks};
+  if (spec.by_position.empty()) return {elements, spec.ranks, program.chunks};
+  Layout const blocks(elements, spec.ranks);
+  std::vector<std::uint64_t> counts(spec.ranks);
+  for (Rank rank = 0; rank < spec.ranks; ++rank) counts[rank] = blocks.range(rank).size();
+  return uneven(program, counts);
 }
 
 std::uint64_t elements_of(ChunkRange const& range, Layout const& layout) {
@@ -63,14 +73,14 @@ Status check(Program const& program, Sizes const& sizes) {
 Layouts layouts(Program const& program, Sizes const& sizes) {
   auto const& spec = program.spec;
   if (!sizes.counts.empty()) {
-    auto const input = Layout(sizes.counts, program.chunks);
-    return {input, sizes.receive_counts.empty() ? input : Layout(sizes.receive_counts, program.chunks)};
+    auto const input = uneven(program, sizes.counts);
+    return {input, sizes.receive_counts.empty() ? input : uneven(program, sizes.receive_counts)};
   }
   auto const input = even(program, sizes.elements);
   if (spec.op != Op::all_to_all) return {input, input};
-  auto const per_block = program.chunks / spec.ranks;
-  std::vector<std::uint64_t> const received(spec.ranks, input.range(program.rank * per_block, per_block).size());
-  return {input, Layout(received, program.chunks)};
+  auto const own_block = Layout(sizes.elements, spec.ranks).range(program.rank).size();
+  std::vector<std::uint64_t> const received(spec.ranks, own_block);
+  return {input, uneven(program, received)};
 }
 
 std::uint64_t input_elements(Program const& program, Layouts const& layouts) {

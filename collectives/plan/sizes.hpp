@@ -14,8 +14,8 @@ namespace chorus::plan {
 // Even: `elements` of the whole vector, with its blocks as equal as can be (Layout). In all_to_all it is what every
 // rank sends, and what it gets is p times its own block.
 //
-// Uneven, for operations that have blocks: one count per block, the same list on all ranks. In all_to_all `counts` is
-// what this rank sends to each, `receive_counts` what it gets from each; `elements` is not used.
+// Uneven, for operations that have blocks: one count per block, in the order of ranks, the same list on all of them. In
+// all_to_all `counts` is what this rank sends to each, `receive_counts` what it gets from each; `elements` is not used.
 struct Sizes {
   std::uint64_t elements = 0;
   std::vector<std::uint64_t> counts;

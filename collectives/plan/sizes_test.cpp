@@ -57,6 +57,26 @@ TEST_CASE("counts say how large each block is") {
   CHECK(elements(Op::all_to_all, 2, {0, {4, 0, 1}, {2, 2, 1}}) == Elements{5, 5});
 }
 
+TEST_CASE("a rank holds its own block, at whatever position it is") {
+  auto const held = [](Op op, Rank rank, Sizes const& sizes) {
+    auto program = program_of(op, rank);
+    program.spec.by_position = {2, 0, 1};
+    auto const range = memory(program.spec, rank, 3);
+    program.input = range.input;
+    program.output = range.output;
+    auto const both = layouts(program, sizes);
+    return Elements{input_elements(program, both), output_elements(program, both)};
+  };
+  for (Rank rank = 0; rank < 3; ++rank)
+    for (auto const op : all_ops)
+      if (op != Op::barrier) CHECK(held(op, rank, {8, {}, {}}) == elements(op, rank, {8, {}, {}}));  // 3 3 2
+  for (Rank rank = 0; rank < 3; ++rank) {
+    Sizes const uneven{0, {4, 0, 1}, {}};
+    CHECK(held(Op::all_gather, rank, uneven) == elements(Op::all_gather, rank, uneven));
+    CHECK(held(Op::scatter, rank, uneven) == elements(Op::scatter, rank, uneven));
+  }
+}
+
 TEST_CASE("counts that cannot be are refused with the reason") {
   auto const why = [](Op op, Sizes const& sizes, bool in_place = false) {
     auto const status = check(program_of(op, 0, in_place), sizes);

@@ -60,6 +60,8 @@ std::string to_string(Instruction const& i) {
   if (i.lane != 0) text += " lane " + std::to_string(i.lane);
   if (i.has_wide_operand()) text += " wide_operand";
   if (i.has_wide_result()) text += " wide_result";
+  if (i.has_partial_operand()) text += " partial_operand";
+  if (i.has_partial_other()) text += " partial_other";
   if (i.is_final()) text += " final";
   return text;
 }

@@ -1,5 +1,5 @@
 // The text form of a program: one line per instruction, for people, for golden tests, and to read back.
-// The grammar and a worked example are in docs/plans.md.
+// The grammar is in docs/reference/plan_format.md, a worked example in docs/explanation/plans.md.
 #pragma once
 
 #include <string>

@@ -69,13 +69,12 @@ class Line {
     return fits ? number_in(text.substr(key.size() + 1)) : 0;
   }
 
-  // "shape=2,4"
+  // "shape=2,4"; empty if another key stands here.
   std::vector<std::uint32_t> list_of(std::string_view key) {
-    auto text = word();
-    bool const fits = text.starts_with(key) && text.substr(key.size()).starts_with('=');
-    require(fits, "expected '" + std::string(key) + "=', found " + quoted(text));
     std::vector<std::uint32_t> list;
-    for (text.remove_prefix(fits ? key.size() + 1 : text.size()); !text.empty();) {
+    if (!peek().starts_with(key) || !peek().substr(key.size()).starts_with('=')) return list;
+    auto text = word();
+    for (text.remove_prefix(key.size() + 1); !text.empty();) {
       auto const part = text.substr(0, text.find(','));
       list.push_back(number_in(part));
       text.remove_prefix(std::min(part.size() + 1, text.size()));
@@ -161,7 +160,8 @@ class Parser {
     spec.arity = line.value_of("arity");
     spec.in_place = line.accept("in_place");
     if (!spec.in_place) line.expect("out_of_place");
-    if (!line.done()) spec.shape = line.list_of("shape");
+    spec.shape = line.list_of("shape");
+    spec.by_position = line.list_of("by_position");
     if (auto const status = check(spec); status.has_error()) line.require(false, status.error().detail);
   }
 
@@ -178,6 +178,7 @@ class Parser {
     line.require(program_.chunks > 0, "there is at least one chunk");
     line.require(!has_blocks(program_.spec.op) || program_.chunks % program_.spec.ranks == 0,
                  "there are as many chunks for every rank");
+    if (!line.failure().empty()) return;
     auto const held = memory(program_.spec, program_.rank, program_.chunks);
     program_.input = held.input;
     program_.output = held.output;
@@ -218,6 +219,8 @@ class Parser {
     if (line.accept("lane")) instruction.lane = line.number<std::uint16_t>();
     if (line.accept("wide_operand")) instruction.flags |= wide_operand_flag;
     if (line.accept("wide_result")) instruction.flags |= wide_result_flag;
+    if (line.accept("partial_operand")) instruction.flags |= partial_operand_flag;
+    if (line.accept("partial_other")) instruction.flags |= partial_other_flag;
     if (line.accept("final")) instruction.flags |= final_flag;
     if (line.accept("after")) read_dependencies(line);
     program_.instructions.push_back(instruction);

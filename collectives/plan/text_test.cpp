@@ -21,7 +21,7 @@ round 0
 round 1
 round 2
   1 recv_reduce output[0:3:2] into output[1:3:2] from 7 message 1 lane 65535 wide_result after 0
-  2 reduce scratch[1] into output[0] wide_operand final after 0~ 1
+  2 reduce scratch[1] into output[0] wide_operand partial_operand partial_other final after 0~ 1
   3 send output[4:4] to 1 message 0
   4 copy input[7] into scratch[0]
 )";
@@ -40,6 +40,10 @@ std::string changed(std::string_view part, std::string_view by) {
 
 TEST_CASE("every word of the text form is read and written") {
   CHECK(to_text(parse_text(everything).value()) == everything);
+  auto const listed = changed("shape=4,2", "shape=4,2 by_position=7,6,5,4,3,2,1,0");
+  CHECK(to_text(parse_text(listed).value()) == listed);
+  auto const without_shape = changed("shape=4,2", "by_position=0,1,2,3,4,5,7,6");
+  CHECK(to_text(parse_text(without_shape).value()) == without_shape);
 }
 
 TEST_CASE("what is built reads back as it was") {
@@ -60,7 +64,9 @@ TEST_CASE("what does not parse is refused with its line") {
   CHECK(what_is_wrong(changed("ranks=8", "ranks=99999999999")) ==
         "line 1: '99999999999' is not a number that fits here");
   CHECK(what_is_wrong(changed("shape=4,2", "shape=4,x")) == "line 1: 'x' is not a number that fits here");
-  CHECK(what_is_wrong(changed("shape=4,2", "shapes=4")) == "line 1: expected 'shape=', found 'shapes=4'");
+  CHECK(what_is_wrong(changed("shape=4,2", "shapes=4")) == "line 1: unexpected 'shapes=4'");
+  CHECK(what_is_wrong(changed("shape=4,2", "by_position=1,0")) ==
+        "line 1: by_position has 2 numbers; expected one for each of 8 ranks");
   CHECK(what_is_wrong(changed("rank 5", "rank 8")) == "line 2: there is no such rank");
   CHECK(what_is_wrong(changed("chunks 8", "chunks 0")) == "line 2: there is at least one chunk");
   CHECK(what_is_wrong(changed("channel 7", "channel 1")) == "line 4: channels are sorted by peer");

@@ -13,10 +13,10 @@ namespace {
 
 using Members = std::vector<std::uint32_t>;
 
-// Pairs of workers that are weighed for an exchange before the tree is left as it is.
+// Limit for the pairs of workers that are tried for exchanges.
 constexpr std::size_t max_weighings = 1'000'000;
 
-// Trees over p workers are kicked this / p times.
+// A tree over p workers is kicked this / p times.
 constexpr std::size_t kicks_by_worker = 1024;
 
 class Builder {
@@ -60,8 +60,8 @@ class Builder {
     return sum;
   }
 
-  // The gain in merit if two workers, neither of them the root, change places. A link between the two is counted twice
-  // on both sides, and stays.
+  // Gain in merit if two workers, neither of them the root, change places. A link between the two is counted twice in
+  // both sums, so it cancels out.
   double gain_of_exchange(std::uint32_t a, std::uint32_t b) const {
     return merit_at(a, b, b, a) + merit_at(b, a, a, b) - merit_at(a, a, b, b) - merit_at(b, b, a, a);
   }
@@ -76,8 +76,8 @@ class Builder {
       for (auto& child : children) child = renamed(child);
   }
 
-  // The gain if two workers change parents, each with all that hangs from it. Only between trees of one size, which
-  // have one shape; of one size, neither lies within the other.
+  // Gain if two workers change parents, each with its whole subtree. Only for subtrees of one size, which have one
+  // shape; neither contains the other.
   double gain_of_rehanging(std::uint32_t a, std::uint32_t b) const {
     if (below_[a] != below_[b]) return 0;
     return merits_.at(a, parent_[b]) + merits_.at(b, parent_[a]) - merits_.at(a, parent_[a]) -
@@ -102,7 +102,8 @@ class Builder {
     return sum;
   }
 
-  // Out of a local optimum: a few exchanges at a loss, improved again, and forgotten unless better than before.
+  // Leaves a local optimum: makes a few exchanges at a loss, improves again, and undoes all unless the result is
+  // better.
   void kick(std::uint32_t root) {
     auto const before = merit();
     auto const saved = std::tuple(parent_, children_, below_);
@@ -144,8 +145,8 @@ class Builder {
   std::uint32_t ways_;
   std::vector<std::uint32_t> parent_;
   std::vector<Members> children_;
-  std::minstd_rand random_{1};        // the same for every tree: equal links, equal trees
-  std::vector<std::uint32_t> below_;  // how many hang from each worker
+  std::minstd_rand random_{1};        // the same for every tree, so that equal links give equal trees
+  std::vector<std::uint32_t> below_;  // size of the subtree of each worker
 };
 
 }  // namespace

@@ -11,12 +11,12 @@ namespace {
 
 using Set = std::uint32_t;  // bit i: worker i
 
-// Calls visit(subset) for every subset of `of` with `count` members, in a fixed order, until it returns true. Counts
-// up in the compressed numbering of `of`'s members (Gosper) and spreads the bits out by two tables.
+// Calls visit(subset) for every subset of `of` with `count` members, in a fixed order, until it returns true. Counts up
+// in the compressed numbering of `of`'s members (Gosper) and spreads the bits by two tables.
 template <class Visit>
 void for_each_subset(Set of, int count, Visit visit) {
   auto const members = std::popcount(of);
-  std::array<Set, 256> low, high;  // only what is written is read
+  std::array<Set, 256> low, high;  // only written entries are read
   auto const spread = [&](std::array<Set, 256>& table, int first, int bits) {
     auto left = of;
     table[0] = 0;
@@ -54,10 +54,10 @@ class Search {
  private:
   static constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
 
-  // A search stays with one root for many sets: they lie together.
+  // Entries of one root are adjacent, because a search stays with one root for many sets.
   std::size_t index(Set set, std::uint32_t root) const { return (std::size_t{root} << size_) + set; }
 
-  // The most merit within `set` below `root`, if it has `parts` parts left to be cut into. One part is the root's own,
+  // The most merit within `set` below `root` if it is to be cut into `parts` parts. One part means the root's own part,
   // which is cut again.
   double below(Set set, std::uint32_t root, int parts) {
     if ((set & (set - 1)) == 0) return 0;
@@ -73,7 +73,7 @@ class Search {
     return memory[at] = best;
   }
 
-  // The most merit of `part` with the link by which it hangs from `root`.
+  // The most merit of `part`, including the link by which it hangs from `root`.
   double hanging(Set part, std::uint32_t root) {
     auto const at = index(part, root);
     if (!std::isnan(hung_[at])) return hung_[at];
@@ -87,7 +87,7 @@ class Search {
     return merits_.at(root, head) + below(part, head, ways_);
   }
 
-  // The parts that may be cut off: as large as the smallest or the largest of `parts` equal ones.
+  // Visits the parts that may be cut off: as large as the smallest or the largest of `parts` equal ones.
   template <class Visit>
   void each_part(Set set, std::uint32_t root, int parts, Visit visit) {
     auto const members = std::popcount(set);
@@ -99,8 +99,7 @@ class Search {
     if (large != small && large < members && !stop) for_each_subset(others, large, once);
   }
 
-  // Writes down the parents of a tree that has the most merit. The sums are those of below(), so that comparing them
-  // exactly finds it.
+  // Records the parents of a tree with the most merit. Its sums are those of below(), so exact comparison finds it.
   void settle(Set set, std::uint32_t root, int parts) {
     if ((set & (set - 1)) == 0) return;
     if (parts == 1) parts = ways_;
@@ -122,7 +121,7 @@ class Search {
   std::uint32_t size_;
   int ways_;
   std::vector<double> hung_;                 // hanging(part, root)
-  std::vector<std::vector<double>> parted_;  // below(set, root, parts), from two parts on
+  std::vector<std::vector<double>> parted_;  // below(set, root, parts), for parts >= 2
   std::vector<std::uint32_t> parent_;
 };
 

@@ -1,4 +1,4 @@
-// The ways that workers of one host have to each other over their GPUs.
+// Connections between workers of one host over their GPUs.
 #pragma once
 
 #include <cstdint>
@@ -18,13 +18,13 @@ struct GpuWay {
   friend bool operator==(GpuWay const&, GpuWay const&) = default;
 };
 
-// Between two GPUs of one host: within one and the same the rate of a copy, which reads and writes its memory;
-// otherwise that of the NVLinks between them, or to the switches, which are one fabric. Where the two say different
-// things, the lesser. Nothing: they reach each other as any two workers of the host do.
+// Bandwidth between two GPUs of one host. For one and the same GPU: the rate of a copy, which reads and writes its
+// memory. Otherwise that of the NVLinks between them, or to the switches, which are one fabric; the lesser one if the
+// two GPUs report different values. Empty: they communicate like any two workers of the host.
 [[nodiscard]] std::optional<double> gbyte_per_s_between(GpuLocality const& a, GpuLocality const& b);
 
-// Of every two workers of one host of which every GPU reaches every GPU of the other: the slowest of these ways, which
-// holds wherever their tensors lie. gpus[i] are those of the worker at localities[i].
+// For every two workers of one host whose GPUs all reach each other: the slowest of these connections, which holds
+// wherever their tensors are. gpus[i] are those of the worker at localities[i].
 [[nodiscard]] std::vector<GpuWay> gpu_ways(std::span<Locality const> localities,
                                            std::span<std::vector<GpuLocality> const> gpus);
 

@@ -53,7 +53,7 @@ TEST_CASE("GPUs on NVSwitches reach each other as fast as the one with fewer lin
   CHECK(gbyte_per_s_between(a, gpu('3')) == std::nullopt);
 }
 
-TEST_CASE("a link of which the other end does not know is none") {
+TEST_CASE("a link that the other end does not report is ignored") {
   CHECK(gbyte_per_s_between(gpu('1', {to('2', 50)}), gpu('2', {to('1', 25)})) == 25);
   CHECK(gbyte_per_s_between(gpu('1', {to('2', 50)}), gpu('2')) == std::nullopt);
   CHECK(gbyte_per_s_between(gpu('1', {to('3', 50)}), gpu('2', {to('3', 50)})) == std::nullopt);

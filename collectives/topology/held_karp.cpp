@@ -5,8 +5,8 @@
 
 namespace chorus::topology {
 
-// Worker 0 is where the tour begins and ends; of the others, path(set, last) is the least cost of a way from 0 through
-// all of `set` that ends at `last`, which is one of the set. Bit i stands for worker i + 1.
+// The tour begins and ends at worker 0. For the others, path(set, last) is the least cost of a path from 0 through all
+// of `set` that ends at its member `last`. Bit i stands for worker i + 1.
 std::vector<std::uint32_t> cheapest_tour(SquareMatrix const& costs) {
   auto const others = costs.size() - 1;
   if (others == 0) return {0};
@@ -25,8 +25,8 @@ std::vector<std::uint32_t> cheapest_tour(SquareMatrix const& costs) {
           at(set, last) = std::min(at(set, last), at(before, via) + costs.at(via + 1, last + 1));
     }
 
-  // Backwards: the last worker is the one that closes the tour most cheaply, and so on. The sums are those above, so
-  // that comparing them exactly finds the way that was taken.
+  // Backwards: first the worker that closes the tour most cheaply, and so on. The sums are those above, so exact
+  // comparison finds the path that was taken.
   std::vector<std::uint32_t> reversed;
   auto set = sets - 1;
   auto after = std::uint32_t{0};

@@ -7,13 +7,13 @@
 namespace chorus::topology {
 namespace {
 
-constexpr std::size_t look_at_all_up_to = 64;  // members; in larger clusters a pass is cut short:
-constexpr std::size_t promising = 16;          // members of each side that are looked at for an exchange
+constexpr std::size_t look_at_all_up_to = 64;  // members; in larger clusters a pass is limited:
+constexpr std::size_t promising = 16;          // members of each side that are tried for an exchange
 constexpr std::size_t max_exchanges = 64;
 constexpr int max_passes = 6;
 constexpr double rounding = 1e-9;
 
-// The two parts of one cluster; workers are named by their place among the members.
+// The two parts of one cluster; workers are identified by their index in the members.
 class Cut {
  public:
   Cut(SquareMatrix const& weights, std::span<std::uint32_t const> members, std::uint32_t root)
@@ -21,7 +21,7 @@ class Cut {
     root_ = static_cast<std::size_t>(std::find(members.begin(), members.end(), root) - members.begin());
   }
 
-  // The part of `size` that grows from `seed`, taking in turn the member most tied to it; the root never.
+  // A part of `size` members that grows from `seed` by adding the member with the greatest tie to it; never the root.
   std::vector<bool> grow(std::size_t seed, std::size_t size) const {
     std::vector<bool> part(members_.size());
     std::vector<double> tie(members_.size());
@@ -73,7 +73,7 @@ class Cut {
 
   double weight(std::size_t i, std::size_t j) const { return i == j ? 0 : weights_.at(members_[i], members_[j]); }
 
-  // Exchanges pairs, best first and each worker once, also at a loss; then takes back those after the best moment.
+  // Exchanges pairs, best first and each worker once, also at a loss; then undoes those after the best moment.
   bool improve_once() {
     std::fill(locked_.begin(), locked_.end(), false);
     locked_[root_] = true;
@@ -137,7 +137,7 @@ class Cut {
   std::span<std::uint32_t const> members_;
   std::size_t root_ = 0;
   std::vector<bool> off_;     // is in the part that is cut off
-  std::vector<double> gain_;  // what the cut loses in weight if the member alone changes sides
+  std::vector<double> gain_;  // reduction of the cut's weight if this member alone changes sides
   std::vector<bool> locked_;
 };
 
@@ -146,7 +146,7 @@ class Cut {
 std::vector<std::uint32_t> cut_off(SquareMatrix const& weights, std::span<std::uint32_t const> members,
                                    std::uint32_t root, std::size_t take) {
   Cut cut(weights, members, root);
-  // Two starts: what is far from the root, grown; and all but what grew around the root.
+  // Two starts: a part grown far from the root, and the complement of a part grown around the root.
   auto around_root = cut.grow(cut.root(), members.size() - take);
   around_root.flip();
   cut.start(std::move(around_root));

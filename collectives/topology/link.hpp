@@ -1,4 +1,4 @@
-// What one directed way between two workers offers.
+// Latency and bandwidth of one directed connection between two workers.
 #pragma once
 
 #include <array>
@@ -21,14 +21,14 @@ struct Link {
 // One link per level of locality, indexed by Level.
 using LevelLinks = std::array<Link, all_levels.size()>;
 
-// What a link may be: from a byte a second to a petabyte a second, at most an hour away. Within these limits every cost
-// and every sum of costs is a finite number.
+// Limits of links: from a byte a second to a petabyte a second, at most an hour of latency. Within these limits every
+// cost and every sum of costs is finite.
 inline constexpr double min_bandwidth_gbyte_per_s = 1e-9;
 inline constexpr double max_bandwidth_gbyte_per_s = 1e6;
 inline constexpr double max_latency_s = 3600;
 
-// Within the limits, or PlanErrc::bad_parameter with the value and the limits; `where` begins the sentence ("link from
-// 0 to 3").
+// Ok within the limits; otherwise PlanErrc::bad_parameter with the value and the limits. `where` begins the sentence
+// ("link from 0 to 3").
 [[nodiscard]] Status check(Link const& link, std::string_view where);
 
 }  // namespace chorus::topology

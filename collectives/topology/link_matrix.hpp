@@ -1,4 +1,4 @@
-// The links between all pairs of workers: from levels of locality, refined by measurements, or given.
+// The links between all pairs of workers: derived from levels of locality, refined by measurements, or given.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,8 @@
 
 namespace chorus::topology {
 
-// A matrix has one entry per ordered pair; groups that are larger are ordered by locality alone (order.hpp). 64 MiB.
+// Limit for matrices, which have one entry per ordered pair: 64 MiB. Larger groups are ordered by locality alone
+// (order.hpp).
 inline constexpr std::uint32_t max_matrix_workers = 2048;
 
 // A value: n workers and the link from each to each other. Every link is within the limits of link.hpp.
@@ -25,8 +26,8 @@ class LinkMatrix {
   // infinite or NaN link, naming the pair, the value and what is expected.
   [[nodiscard]] static Result<LinkMatrix> make(Rows const& bandwidth_gbyte_per_s, Rows const& latency_s);
 
-  // The link between two workers is that of the innermost level that they share. Errors: PlanErrc::bad_parameter, as
-  // above, naming the level.
+  // Uses for each pair the link of the innermost level that the two share. Errors: PlanErrc::bad_parameter, as for
+  // make(), naming the level.
   [[nodiscard]] static Result<LinkMatrix> from_localities(std::span<Locality const> localities,
                                                           LevelLinks const& levels);
 
@@ -37,19 +38,19 @@ class LinkMatrix {
     return links_[std::size_t{from} * size_ + to];
   }
 
-  // For algorithms that use a link both ways: the lesser bandwidth and the greater latency of both directions.
+  // For algorithms that use a link in both directions: the lesser bandwidth and the greater latency of the two.
   [[nodiscard]] Link both_ways(std::uint32_t a, std::uint32_t b) const;
 
-  // Moves the link from `from` to `to` towards a measurement: weight 1 replaces, 0.25 smooths. Latency and seconds per
-  // byte are averaged, so that the cost of a hop of any size is the average of both costs. Errors:
+  // Moves the link from `from` to `to` towards a measurement: weight 1 replaces it, 0.25 smooths. Latency and seconds
+  // per byte are averaged, so the cost of a hop of any size is the average of both costs. Errors:
   // PlanErrc::rank_out_of_range for an unknown worker; bad_parameter for a link to itself, an impossible measurement,
-  // or a weight outside 0..1; the matrix is then as it was.
+  // or a weight outside 0..1. The matrix is unchanged after an error.
   [[nodiscard]] Status refine(std::uint32_t from, std::uint32_t to, Link const& measured, double weight = 1);
 
   // Seconds that a hop of `bytes` takes, for every ordered pair; 0 on the diagonal.
   [[nodiscard]] SquareMatrix hop_seconds(double bytes) const;
 
-  // The same links between the same workers, of which order[r] is now worker r. order is a permutation of all workers.
+  // The same links after renumbering: worker order[r] becomes worker r. order is a permutation of all workers.
   [[nodiscard]] LinkMatrix in_order(std::span<std::uint32_t const> order) const;
 
   friend bool operator==(LinkMatrix const&, LinkMatrix const&) = default;

@@ -16,7 +16,7 @@ LinkMatrix::Rows rows(std::uint32_t size, double value) { return LinkMatrix::Row
 
 LinkMatrix matrix(std::uint32_t size) { return LinkMatrix::make(rows(size, 8), rows(size, 1e-5)).value(); }
 
-// The complaint about a matrix of 4 workers in which one value was replaced.
+// The error for a matrix of 4 workers in which one value was replaced.
 std::string with_bandwidth(double value) {
   auto bandwidth = rows(4, 8);
   bandwidth[1][3] = value;
@@ -49,7 +49,7 @@ TEST_CASE("both ways is the worse of both directions") {
   CHECK(links.both_ways(1, 0) == Link{3, 2});
 }
 
-TEST_CASE("a link that cannot be is named with its value and what is expected") {
+TEST_CASE("an impossible link is named with its value and what is expected") {
   CHECK(with_bandwidth(0) == "link (1, 3): bandwidth 0 GB/s; expected 1e-09 to 1e+06 GB/s");
   CHECK(with_bandwidth(-3.5) == "link (1, 3): bandwidth -3.5 GB/s; expected 1e-09 to 1e+06 GB/s");
   CHECK(with_bandwidth(nan) == "link (1, 3): bandwidth nan GB/s; expected 1e-09 to 1e+06 GB/s");
@@ -92,7 +92,7 @@ TEST_CASE("localities give each pair the link of the innermost level that it sha
   CHECK(links.link(0, 5) == Link{1e-2, 1});
 }
 
-TEST_CASE("a level whose link cannot be is named") {
+TEST_CASE("a level whose link is impossible is named") {
   auto bad = levels;
   bad[static_cast<std::size_t>(Level::zone)].bandwidth_gbyte_per_s = 0;
   CHECK(LinkMatrix::from_localities(std::vector<Locality>(2), bad).error().detail ==

@@ -15,8 +15,8 @@ namespace {
 constexpr double slow_factor = 3;
 constexpr double rounding = 1e-9;
 
-// A spanning tree of greatest weight by Prim's algorithm: its weight, and for all pairs the least weight on the way
-// between them, which no other way beats.
+// A spanning tree of greatest weight by Prim's algorithm: its weight, and for all pairs the least weight on the path
+// between them, which no other path exceeds.
 struct Spanning {
   double weight = 0;
   SquareMatrix widest;
@@ -57,7 +57,7 @@ double sum_over_links(SquareMatrix const& values, std::vector<plan::Rank> const&
   return sum;
 }
 
-// What is left of the links after the trees built so far.
+// The weights of the links after the trees built so far.
 class Budget {
  public:
   explicit Budget(LinkMatrix const& links) : weights_(links.size()), fine_(links.size()) {
@@ -68,7 +68,7 @@ class Budget {
         weights_.at(a, b) = weights_.at(b, a) = links.both_ways(a, b).bandwidth_gbyte_per_s;
         largest = std::max(largest, weights_.at(a, b));
       }
-    // More than all the weight that a tree can have: no weight makes up for one slow link.
+    // More than the weight of any tree, so that no weight makes up for one slow link.
     auto const fine = 2 * largest * size;
     auto const detours = heaviest_spanning_tree(weights_).widest;
     for (std::uint32_t a = 0; a < size; ++a)
@@ -78,7 +78,7 @@ class Budget {
 
   SquareMatrix const& weights() const { return weights_; }
 
-  // What a tree is to have the most of.
+  // The matrix that a tree maximises.
   SquareMatrix merits() const {
     auto merits = weights_;
     for (std::uint32_t a = 0; a < merits.size(); ++a)
@@ -94,7 +94,7 @@ class Budget {
 
  private:
   SquareMatrix weights_;
-  SquareMatrix fine_;  // what a slow link costs, 0 for others
+  SquareMatrix fine_;  // penalty of a slow link, 0 for others
 };
 
 Status check(LinkTreeOptions const& options, std::span<plan::Rank const> roots, std::uint32_t workers) {
@@ -111,8 +111,8 @@ Status check(LinkTreeOptions const& options, std::span<plan::Rank const> roots, 
   return ok();
 }
 
-// Kernighan-Lin first. Where its tree weighs as much as a spanning tree of any shape can, none is better; where not, it
-// may have got stuck, and few enough workers are searched exhaustively.
+// Kernighan-Lin first. If its tree is as heavy as a spanning tree of any shape, none is better. Otherwise it may be
+// stuck in a local optimum, and few enough workers are searched exhaustively.
 LinkTree best_tree(Budget const& budget, plan::Rank root, LinkTreeOptions const& options) {
   auto const merits = budget.merits();
   LinkTree tree;

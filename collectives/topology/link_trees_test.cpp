@@ -41,7 +41,7 @@ LinkMatrix matrix_of(SquareMatrix const& weights) {
   return LinkMatrix::make(bandwidth, LinkMatrix::Rows(weights.size(), std::vector(weights.size(), 0.0))).value();
 }
 
-// Symmetric, with the given bandwidths drawn at random.
+// A symmetric matrix with values drawn at random from `of`.
 SquareMatrix random_weights(std::uint32_t size, std::vector<double> const& of, std::minstd_rand& random) {
   SquareMatrix weights(size);
   for (std::uint32_t i = 0; i < size; ++i)
@@ -68,7 +68,7 @@ std::uint32_t levels(std::uint32_t workers, std::uint32_t ways) {
   return depth;
 }
 
-// Spans all workers from the root, is no deeper than the levels, and no worker has more children than they allow.
+// True if the tree spans all workers from the root, is no deeper than the levels, and no worker has too many children.
 bool is_balanced(Ranks const& parent, plan::Rank root, std::uint32_t ways) {
   auto const size = static_cast<std::uint32_t>(parent.size());
   std::vector<std::uint32_t> children(size);
@@ -82,7 +82,7 @@ bool is_balanced(Ranks const& parent, plan::Rank root, std::uint32_t ways) {
   return *std::max_element(children.begin(), children.end()) <= (ways - 1) * levels(size, ways);
 }
 
-// All balanced binary trees, one after the other: an independent, slow account of what a balanced tree is.
+// Visits all balanced binary trees: an independent, slow definition of balanced.
 void for_each_tree(Ranks const& cluster, plan::Rank root, Ranks& parent, std::function<void()> const& visit) {
   if (cluster.size() == 1) return visit();
   for (std::uint32_t chosen = 0; chosen < 1u << cluster.size(); ++chosen) {
@@ -158,7 +158,7 @@ TEST_CASE("a PCI-E link is used only where no tree does without") {
     CHECK(is_balanced(trees[root].parent, root, 2));
     CHECK(slowest_link(matrix_of(weights), trees[root].parent) == 10);
   }
-  // Of six and seven of the eight GPUs, where Kernighan-Lin is known to get stuck.
+  // Six and seven of the eight GPUs, for which Kernighan-Lin is known to get stuck.
   auto const full = bandwidths(dgx1_matrix());
   for (std::uint32_t const size : {6u, 7u}) {
     SquareMatrix part(size);
@@ -250,7 +250,7 @@ TEST_CASE("the same links give the same trees") {
   }
 }
 
-TEST_CASE("what makes no trees is refused") {
+TEST_CASE("impossible options are refused") {
   auto const links = dgx1_matrix();
   CHECK(link_trees(links, Ranks{0, 8}).error().code == PlanErrc::rank_out_of_range);
   CHECK(link_trees(links, Ranks{0, 8}).error().detail == "root 8; expected 0 to 7");

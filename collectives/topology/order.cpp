@@ -36,8 +36,8 @@ std::uint32_t center(std::span<Locality const> localities) {
     members[level].resize(localities.size());
     for (auto const& group : groups) ++members[level][group[level]];
   }
-  // The distance to a worker is the number of levels not shared with it, so the least distance to all is the most
-  // company, summed over the levels.
+  // The distance to a worker is the number of levels not shared with it, so the least sum of distances means the most
+  // members of own groups, summed over the levels.
   auto const company = [&](std::uint32_t worker) {
     auto sum = std::uint64_t{0};
     for (std::size_t level = 0; level < locality_depth; ++level) sum += members[level][groups[worker][level]];

@@ -1,5 +1,5 @@
 // Ranks and roots from localities: the ring order that crosses each level as rarely as possible, and the worker in the
-// middle. Pure functions of their arguments.
+// middle. Pure functions.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@
 
 namespace chorus::topology {
 
-// order[r] is the index, in `localities`, of the worker that becomes rank r. Grouped by region, zone, rack and host, so
-// that a ring over the ranks enters and leaves every group once; as levels nest, no order has less stretch. Groups
-// stand in the order of their first member, and members in the given order: deterministic. O(n log n).
+// order[r] is the index, in `localities`, of the worker that becomes rank r. Workers are grouped by region, zone, rack
+// and host, so that a ring over the ranks enters and leaves every group once; as levels nest, no order has less
+// stretch. Groups are ordered by their first member, and members as given: deterministic. O(n log n).
 [[nodiscard]] std::vector<std::uint32_t> order_by_locality(std::span<Locality const> localities);
 
 // Mean level distance of the ring's hops (0 within a host ... 4 across regions), for the workers in the given order.

@@ -11,13 +11,13 @@ namespace {
 
 constexpr double rounding = 1e-9;
 
-// How many nearest-neighbour tours are improved: what keeps a ring of any size within milliseconds.
+// Number of nearest-neighbour tours that are improved; limits the time for a ring of any size to milliseconds.
 std::uint32_t starts_for(std::uint32_t workers) {
   if (workers <= 32) return workers;
   return workers <= 128 ? 8 : 1;
 }
 
-// Tile by tile, so that reading down the columns stays in the cache.
+// Tile by tile, so that reading columns stays in the cache.
 SquareMatrix mean_of_both_directions(SquareMatrix const& costs) {
   constexpr std::uint32_t tile = 32;
   auto const size = costs.size();

@@ -1,4 +1,4 @@
-// In which order workers stand in a ring: the tour of least total cost over the hops.
+// The order of workers in a ring: the tour of least total cost over the hops.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@ namespace chorus::topology {
 
 struct RingOrder {
   std::vector<std::uint32_t> order;  // order[r] is the worker that becomes rank r
-  double cost = 0;                   // ring_cost of it
-  bool exact = false;                // no order costs less
+  double cost = 0;                   // ring_cost() of the order
+  bool exact = false;                // true if no order costs less
 };
 
 struct RingOrderOptions {
@@ -23,12 +23,12 @@ inline constexpr std::uint32_t max_exact_ring = 16;
 // The sum over the hops order[0] -> order[1] -> ... -> order[0]; 0 for fewer than two workers.
 [[nodiscard]] double ring_cost(SquareMatrix const& costs, std::span<std::uint32_t const> order);
 
-// The ring of least cost that could be found, beginning with given.front(), and never dearer than `given`, a
-// permutation of all workers (the order by locality is a good one). Where nothing is cheaper by more than rounding
-// (1e-9), `given` itself comes back. Costs are finite, not negative, and may differ between the two directions.
+// The cheapest ring that could be found, beginning with given.front(), and never more expensive than `given`, a
+// permutation of all workers (the order by locality is a good one). If no ring is cheaper by more than rounding (1e-9),
+// returns `given`. Costs are finite, not negative, and may differ between the two directions.
 //
 // Up to exact_up_to workers: exact, by Held and Karp's dynamic program over subsets, O(2^n n^2), 1 ms at 12. Above:
-// 2-opt and Or-opt from `given` and from nearest-neighbour tours until neither finds anything, on the mean of both
+// 2-opt and Or-opt from `given` and from nearest-neighbour tours until neither improves, on the mean of both
 // directions; then the better direction. About 20 ms at 1,000. Deterministic.
 //
 // Sources: Held, Karp, "A Dynamic Programming Approach to Sequencing Problems", 1962; Bentley, "Fast Algorithms for

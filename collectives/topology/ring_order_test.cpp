@@ -110,7 +110,7 @@ TEST_CASE("no ring is dearer than the given one, also where directions differ") 
     CHECK(ring.order.front() == given.front());
     CHECK(ring.cost == ring_cost(costs, ring.order));
     CHECK(ring.cost <= ring_cost(costs, given));
-    // The result is as good as it gets: given back, it stays.
+    // The result cannot be improved: given back, it stays.
     CHECK(ring_order(costs, ring.order, heuristic).cost <= ring.cost);
   }
 }

@@ -1,4 +1,4 @@
-// What a rank is within an algorithm, in words and neighbours, read off its program.
+// A rank's role within an algorithm, by name and neighbours, derived from its program.
 #pragma once
 
 #include <string>
@@ -15,8 +15,8 @@ struct Role {
   friend bool operator==(Role const&, Role const&) = default;
 };
 
-// In a rooted algorithm: root is the spec's root, leaf a rank that talks to one peer only, interior one that talks to
-// more. member: a rank of a symmetric algorithm such as the ring.
+// In a rooted algorithm: "root" is the spec's root, "leaf" a rank with one peer only, "interior" one with more.
+// "member": a rank of a symmetric algorithm such as the ring.
 [[nodiscard]] Role role_of(plan::Program const& program);
 
 }  // namespace chorus::topology

@@ -9,7 +9,7 @@
 namespace chorus::topology {
 namespace {
 
-// Of the candidates, those whose value is the least.
+// The candidates with the least value.
 std::vector<std::uint32_t> keep_least(std::vector<std::uint32_t> candidates, std::vector<double> const& value) {
   auto const least = value[*std::min_element(candidates.begin(), candidates.end(),
                                              [&](auto a, auto b) { return value[a] < value[b]; })];

@@ -40,7 +40,7 @@ TEST_CASE("of two with the same sum the one whose farthest worker is nearer") {
 TEST_CASE("both directions count") {
   SquareMatrix costs(3, 1);
   costs.at(0, 1) = costs.at(0, 2) = 0.1;  // 0 sends cheaply,
-  costs.at(1, 0) = costs.at(2, 0) = 9;    // but is dear to reach
+  costs.at(1, 0) = costs.at(2, 0) = 9;    // but is expensive to reach
   CHECK(root_of_least_cost(costs) == 1);
 }
 
@@ -52,7 +52,7 @@ TEST_CASE("a tie is not decided by rounding") {
   CHECK(root_of_least_cost(costs) == 0);
 }
 
-TEST_CASE("over levels of locality it is one of those with the most company") {
+TEST_CASE("over levels of locality the root is one of those with the most near workers") {
   std::vector<Locality> const workers{
       {"us", "", "", "a"}, {"eu", "", "", "b"}, {"eu", "", "", "c"}, {"eu", "", "", "c"}};
   LevelLinks const levels{{{1e-6, 16}, {1e-5, 8}, {1e-4, 4}, {1e-3, 2}, {1e-2, 1}}};

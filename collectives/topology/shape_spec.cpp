@@ -27,17 +27,17 @@ Error bad(std::string_view part, std::string_view why, std::string_view expected
                                             "; expected " + std::string(expected));
 }
 
-// The text before the separator; `text` keeps what follows it. All of it, where there is none.
+// The text before the separator; `text` keeps the rest. All of it if there is no separator.
 std::string_view cut(std::string_view& text, char separator) {
   auto const part = text.substr(0, text.find(separator));
   text.remove_prefix(part.size() == text.size() ? part.size() : part.size() + 1);
   return part;
 }
 
-// The shape's extents from the outside in: as many of region, zone, rack, host and worker as it names, 1 for others.
+// The shape's extents from the outside in: region, zone, rack, host and worker; 1 for those that it does not name.
 struct Extents {
   std::array<std::uint32_t, 5> of{1, 1, 1, 1, 1};
-  std::size_t named = 0;  // how many of them, counted from the worker outwards
+  std::size_t named = 0;  // number of named extents, counted from the worker outwards
 };
 
 struct ShapeName {

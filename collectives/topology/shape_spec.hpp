@@ -1,4 +1,4 @@
-// Topologies that do not exist here, in one line of text: what simulations and dry runs are asked about.
+// Hypothetical topologies in one line of text, for simulations and dry runs.
 //
 //   SPEC      = SHAPE { ";" OVERRIDE }
 //   SHAPE     = "flat:" P | "hosts:" HxW | "racks:" RxHxW | "zones:" ZxRxHxW | "regions:" GxZxRxHxW
@@ -27,19 +27,20 @@ namespace chorus::topology {
 
 struct ShapeSpec {
   std::vector<Locality> localities;                          // of the workers in rank order, grouped by level
-  std::array<std::optional<Link>, all_levels.size()> links;  // indexed by Level; empty: the model's own
-  // Indexed by Level::host to Level::region: what leaves such a group, and as much again what enters it. Empty: the
-  // model's own.
+  std::array<std::optional<Link>, all_levels.size()> links;  // indexed by Level; empty: the model's default
+  // Indexed by Level::host to Level::region: bandwidth out of such a group, and the same again into it. Empty: the
+  // model's default.
   std::array<std::optional<double>, all_levels.size() - 1> uplink_gbyte_per_s;
 
   friend bool operator==(ShapeSpec const&, ShapeSpec const&) = default;
 };
 
-// Errors: PlanErrc::bad_parameter, with the part that does not parse and what would be possible. Workers: 1 to
+// Errors: PlanErrc::bad_parameter, with the part that does not parse and the possible ones. Workers: 1 to
 // plan::max_ranks.
 [[nodiscard]] Result<ShapeSpec> parse_shape(std::string_view text);
 
-// Whether the topology has as many workers as the request has ranks; PlanErrc::bad_parameter with both if not.
+// Checks that the topology has as many workers as the request has ranks; PlanErrc::bad_parameter with both numbers if
+// not.
 [[nodiscard]] Status check_ranks(ShapeSpec const& shape, std::uint32_t ranks);
 
 }  // namespace chorus::topology

@@ -121,7 +121,7 @@ TEST_CASE("a malformed override is answered with what would be possible") {
   CHECK(complaint(std::string(100000, 'x')).size() < 400);
 }
 
-TEST_CASE("garbage is refused or understood, and never anything else") {
+TEST_CASE("garbage is refused or parsed, and never anything else") {
   std::minstd_rand random(7);
   std::string const good = "racks:2x4x8;host=15us,4GB/s;uplink_rack=100Gbit/s";
   for (int round = 0; round < 20000; ++round) {

@@ -6,7 +6,7 @@
 
 namespace chorus::topology {
 
-// A value. at(i, j) belongs to the way from i to j; i and j are below size(), which nobody checks.
+// A value. at(i, j) belongs to the direction from i to j; i and j must be below size(), which is not checked.
 class SquareMatrix {
  public:
   explicit SquareMatrix(std::uint32_t size, double fill = 0) : size_(size), values_(std::size_t{size} * size, fill) {}

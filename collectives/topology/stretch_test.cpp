@@ -64,7 +64,7 @@ TEST_CASE("a ring of one has no stretch") {
   CHECK(least_hop(SquareMatrix(1)) == 0);
 }
 
-TEST_CASE("an underlay that does not hold together is refused") {
+TEST_CASE("an underlay that is not connected is refused") {
   CHECK(complaint({3, {{0, 1}}}, {0, 2}) ==
         "no path between workers 0 and 1 in the underlay; expected a connected network");
   CHECK(complaint({3, {{0, 3}}}, {0, 1}) == "link 0 names node 3, but the underlay has 3 nodes, numbered from 0");

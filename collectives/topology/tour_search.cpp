@@ -7,13 +7,13 @@
 namespace chorus::topology {
 namespace {
 
-// All of them for small rings; for large ones as many as the literature finds enough.
+// All neighbours for small rings; for large ones as many as the literature finds sufficient.
 constexpr std::uint32_t all_neighbours_up_to = 128;
 constexpr std::uint32_t neighbours_of_large = 12;
 constexpr std::uint32_t longest_segment = 3;
 constexpr std::size_t exchanges_per_worker = 100;
 
-// One tour while it is improved: places in an array, and the workers whose surroundings changed.
+// One tour while it is improved: places in an array, and the workers whose neighbourhood has changed.
 class Exchanges {
  public:
   Exchanges(SquareMatrix const& costs, std::vector<std::uint32_t> const& nearest, std::uint32_t neighbours, Tour tour)
@@ -89,7 +89,7 @@ class Exchanges {
     return false;
   }
 
-  // Turns the part of the tour from `first` forward to `last` around, or, what is the same ring, the rest of it.
+  // Reverses the part of the tour from `first` forward to `last` or, which is the same ring, the rest of it.
   void reverse(std::uint32_t first, std::uint32_t last) {
     auto from = place_[first], to = place_[last];
     auto length = (to + size() - from) % size() + 1;
@@ -108,8 +108,8 @@ class Exchanges {
     }
   }
 
-  // Moves the segment that begins at a and runs away from its neighbour on the other side to a place beside one of a's
-  // nearest: a beside c, the segment's other end beside what was next to c.
+  // Moves the segment that begins at a, and extends away from a's neighbour on the other side, to a place beside one of
+  // a's nearest workers c: a next to c, the segment's other end next to c's former neighbour.
   bool or_opt(std::uint32_t a, bool forward) {
     auto end = a;
     for (std::uint32_t length = 1; length <= longest_segment && length + 3 <= size(); ++length) {
@@ -162,7 +162,7 @@ class Exchanges {
   std::uint32_t neighbours_;
   Tour tour_;
   std::vector<std::uint32_t> place_;  // of each worker in the tour
-  std::vector<bool> waits_;           // is in open_ and was not yet looked at
+  std::vector<bool> waits_;           // in open_ and not tried yet
   std::deque<std::uint32_t> open_;
   double noise_ = 0;  // gains up to this are rounding
 };

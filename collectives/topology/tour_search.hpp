@@ -10,7 +10,7 @@ namespace chorus::topology {
 
 using Tour = std::vector<std::uint32_t>;
 
-// From `start` always on to the nearest worker not yet visited, the first of equals.
+// A tour that goes from `start` always to the nearest worker not yet visited, the first of equals.
 [[nodiscard]] Tour nearest_neighbour_tour(SquareMatrix const& costs, std::uint32_t start);
 
 // Improves tours by exchanges until none helps: 2-opt (reverse a part) and Or-opt (move up to three in a row, also
@@ -20,13 +20,14 @@ class TourSearch {
   // costs must be symmetric and must outlive this object.
   explicit TourSearch(SquareMatrix const& costs);
 
-  // A tour that is no dearer. Stops after 100 exchanges per worker at the latest, which no tour was seen to need.
+  // A tour that is not more expensive. Stops after 100 exchanges per worker at the latest; no tour was seen to need
+  // more.
   [[nodiscard]] Tour improve(Tour tour) const;
 
  private:
   SquareMatrix const& costs_;
   std::uint32_t neighbours_;            // per worker
-  std::vector<std::uint32_t> nearest_;  // neighbours_ per worker, the nearest first
+  std::vector<std::uint32_t> nearest_;  // neighbours_ entries per worker, the nearest first
 };
 
 }  // namespace chorus::topology

@@ -18,13 +18,12 @@ inline constexpr std::uint32_t max_underlay_nodes = 1u << 20;
 
 struct Underlay {
   std::uint32_t nodes = 0;                                     // 0..nodes-1
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> links;  // both ways; a repeated one counts once
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> links;  // in both directions; a repeated one counts once
 };
 
 // Distances in underlay hops by shortest paths: entry (i, j) is between workers[i] and workers[j], which are nodes.
-// Errors: PlanErrc::bad_parameter for too many nodes, a link or worker that is no node, a worker listed twice, no or
-// more than max_matrix_workers workers, or two workers without a path between them, which are named. O(workers *
-// links).
+// Errors: PlanErrc::bad_parameter for too many nodes, a link or worker that is no node, a repeated worker, no or more
+// than max_matrix_workers workers, or two workers without a path between them, which are named. O(workers * links).
 [[nodiscard]] Result<SquareMatrix> hop_counts(Underlay const& underlay, std::span<std::uint32_t const> workers);
 
 }  // namespace chorus::topology

@@ -70,6 +70,13 @@ bool Contributions::is_input(Id value, plan::Rank rank, std::uint32_t chunk) con
   return run.chunk == chunk && run.begin == rank && run.end == rank + 1 && run.count == 1;
 }
 
+bool Contributions::is_alone(Id value) const {
+  auto const& v = values_[value];
+  if (v.end - v.begin != 1) return false;
+  auto const& run = runs_[v.begin];
+  return run.end - run.begin == 1 && run.count == 1;
+}
+
 std::string Contributions::describe(Id value) const {
   std::string text;
   for (auto i = values_[value].begin; i < values_[value].end; ++i) {

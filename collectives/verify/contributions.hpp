@@ -32,6 +32,9 @@ class Contributions {
   // This chunk of this rank and nothing else.
   [[nodiscard]] bool is_input(Id value, plan::Rank rank, std::uint32_t chunk) const;
 
+  // One rank's chunk, once.
+  [[nodiscard]] bool is_alone(Id value) const;
+
   // "chunk 3 of ranks 2..5, chunk 3 of rank 7 x2"
   [[nodiscard]] std::string describe(Id value) const;
 

@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "collectives/plan/matching.hpp"
+#include "collectives/plan/positions.hpp"
 #include "collectives/plan/text.hpp"
 #include "collectives/verify/contributions.hpp"
 #include "collectives/verify/fingerprints.hpp"
@@ -28,6 +29,8 @@ class Execution {
       add_instructions(program);
       add_cells(program);
     }
+    positions_.resize(ranks_);
+    for (std::uint32_t i = 0; i < ranks_; ++i) positions_[plan::rank_at_position(programs_.front().spec, i)] = i;
     ends_ready_.resize(matching_.messages());
     moved_.resize(matching_.messages());
   }
@@ -168,6 +171,14 @@ class Execution {
   Value add(Endpoint at, Value a, Value b) {
     if (a == Values::undefined || b == Values::undefined) return Values::undefined;
     if (values_.finished(a) || values_.finished(b)) fail(at, "adds to a finished result");
+    auto const& instruction = instruction_of(at);
+    auto const check = [&](Value value, bool is_partial, std::string const& which) {
+      if (values_.is_alone(value) == is_partial)
+        fail(at, "takes " + which + " for " + (is_partial ? "a sum" : "one contribution") + ", which is " +
+                     values_.describe(value));
+    };
+    check(a, instruction.has_partial_operand(), "its operand");
+    check(b, instruction.has_partial_other(), "what it adds");
     return values_.sum(a, b);
   }
 
@@ -216,9 +227,10 @@ class Execution {
       case Op::all_gather:
       case Op::gather:
       case Op::barrier:
-        return values_.is_input(value, c / per_block, c);
+        return values_.is_input(value, plan::rank_at_position(program.spec, c / per_block), c);
       case Op::all_to_all:
-        return values_.is_input(value, c / per_block, program.rank * per_block + c % per_block);
+        return values_.is_input(value, plan::rank_at_position(program.spec, c / per_block),
+                                positions_[program.rank] * per_block + c % per_block);
     }
     return false;
   }
@@ -233,6 +245,7 @@ class Execution {
 
   std::span<Program const> programs_;
   std::uint32_t ranks_;
+  std::vector<std::uint32_t> positions_;  // by rank
   plan::Matching matching_;
   std::vector<std::size_t> begin_;          // per rank: its first instruction in waits_
   std::vector<std::uint32_t> waits_;        // per instruction: dependencies not yet complete

@@ -1,11 +1,12 @@
 // Every operation, algorithm, p from 1 to 64, class of root, arity and shape, in place and not: proved, and computed on
-// real numbers.
+// real numbers. Up to 16 ranks also with the ranks at other positions.
 #include <doctest/doctest.h>
 
 #include <algorithm>
 
 #include "collectives/algorithms/catalogue.hpp"
 #include "collectives/algorithms/representative.hpp"
+#include "collectives/plan/positions.hpp"
 #include "collectives/plan/text.hpp"
 #include "collectives/verify/problem_for_tests.hpp"
 #include "collectives/verify/verify.hpp"
@@ -39,6 +40,19 @@ void for_every_spec(Use use) {
         for (auto const& spec : algorithms::representative_specs(*algorithm, op, p)) use(*algorithm, spec);
 }
 
+// With the ranks in other orders than that of their positions. Algorithms that know no positions are left out.
+template <class Use>
+void for_every_order(std::uint32_t max_ranks_in_order, Use use) {
+  for (std::uint32_t p = 2; p <= max_ranks_in_order; ++p)
+    for (auto const& order : algorithms::representative_orders(p))
+      for (auto const* algorithm : algorithms::all())
+        for (auto const op : all_ops)
+          for (auto const& spec : algorithms::representative_specs(*algorithm, op, p)) {
+            auto const listed = plan::with_positions(*algorithm, spec, order);
+            if (!listed.by_position.empty()) use(*algorithm, listed);
+          }
+}
+
 // None, one, around p and a prime; and a multiple of all chunks, for those that need it.
 std::vector<std::uint64_t> telling_counts(std::uint32_t p, std::uint32_t chunks) {
   return {0, 1, p - 1, p, p + 1, 131, 2 * std::uint64_t{chunks}};
@@ -59,6 +73,15 @@ void compute(Interpreter& interpreter, std::span<Program const> programs, Proble
                          << problem.sizes.front().counts.size() << " counts");
 }
 
+void compute_all(plan::Algorithm const& algorithm, Spec const& spec) {
+  auto const programs = programs_of(algorithm, spec);
+  Interpreter interpreter(programs);
+  for (auto const elements : telling_counts(spec.ranks, programs.front().chunks))
+    compute(interpreter, programs, Problem(spec, elements));
+  if (has_blocks(spec.op) && spec.op != Op::barrier)
+    compute(interpreter, programs, Problem(spec, uneven_counts(spec.ranks)));
+}
+
 }  // namespace
 
 TEST_CASE("every plan is proved") {
@@ -68,20 +91,25 @@ TEST_CASE("every plan is proved") {
   });
 }
 
-TEST_CASE("every plan computes, for counts around p, none, one, a prime, and uneven ones") {
-  for_every_spec([](plan::Algorithm const& algorithm, Spec const& spec) {
-    if (!is_telling(spec.ranks)) return;
-    auto const programs = programs_of(algorithm, spec);
-    Interpreter interpreter(programs);
-    for (auto const elements : telling_counts(spec.ranks, programs.front().chunks))
-      compute(interpreter, programs, Problem(spec, elements));
-    if (has_blocks(spec.op) && spec.op != Op::barrier)
-      compute(interpreter, programs, Problem(spec, uneven_counts(spec.ranks)));
+TEST_CASE("every plan is proved with the ranks at any positions") {
+  for_every_order(16, [](plan::Algorithm const& algorithm, Spec const& spec) {
+    auto const report = verify::check(algorithm, spec);
+    if (!report.ok) FAIL_CHECK(to_string(spec) << ": " << report.failure);
   });
 }
 
-TEST_CASE("every plan computes in any order of segments that its dependencies allow") {
+TEST_CASE("every plan computes, for counts around p, none, one, a prime, and uneven ones") {
   for_every_spec([](plan::Algorithm const& algorithm, Spec const& spec) {
+    if (is_telling(spec.ranks)) compute_all(algorithm, spec);
+  });
+}
+
+TEST_CASE("every plan computes with the ranks at any positions, each block where its rank says") {
+  for_every_order(9, compute_all);
+}
+
+TEST_CASE("every plan computes in any order of segments that its dependencies allow") {
+  auto const compute_shuffled = [](plan::Algorithm const& algorithm, Spec const& spec) {
     if (spec.ranks > 17 || spec.root > 2) return;
     auto const programs = programs_of(algorithm, spec);
     auto const problem = Problem(spec, 12 * std::uint64_t{programs.front().chunks});
@@ -89,12 +117,18 @@ TEST_CASE("every plan computes in any order of segments that its dependencies al
     for (std::uint32_t seed = 1; seed <= 2; ++seed)
       if (!interpreter.run_shuffled(problem.inputs, problem.sizes, 3, seed) || !solves(interpreter, problem, spec))
         FAIL(to_string(spec) << " shuffled by " << seed);
-  });
+  };
+  for_every_spec(compute_shuffled);
+  for_every_order(6, compute_shuffled);
 }
 
 TEST_CASE("every plan reads back from its text") {
   for_every_spec([](plan::Algorithm const& algorithm, Spec const& spec) {
     if (spec.ranks != 1 && spec.ranks != 2 && spec.ranks != 5 && spec.ranks != 12) return;
+    for (auto const& program : programs_of(algorithm, spec))
+      REQUIRE(plan::parse_text(to_text(program)).value() == program);
+  });
+  for_every_order(5, [](plan::Algorithm const& algorithm, Spec const& spec) {
     for (auto const& program : programs_of(algorithm, spec))
       REQUIRE(plan::parse_text(to_text(program)).value() == program);
   });

@@ -40,11 +40,11 @@ void repeat(Program& program, std::uint32_t at) {
     if (begin > at) ++begin;
 }
 
-void derive_anew(Program& program) {
-  for (auto& instruction : program.instructions)
-    instruction.flags &= static_cast<std::uint8_t>(~(plan::wide_operand_flag | plan::wide_result_flag));
+void derive_anew(plan::Algorithm const& algorithm, Program& program) {
+  for (auto& instruction : program.instructions) instruction.flags &= plan::final_flag;
   derive_dependencies(program);
   widen_partials(program);
+  mark_partials(algorithm, program);
 }
 
 class Faults {
@@ -65,7 +65,7 @@ class Faults {
     if (places.empty()) return {};
     auto const place = places[below(places.size())];
     fault == Fault::drops ? drop(program.instructions[place]) : repeat(program, place);
-    derive_anew(program);
+    derive_anew(algorithm_, program);
     std::vector<Program> programs;
     for (Rank rank = 0; rank < spec.ranks; ++rank)
       programs.push_back(rank == victim ? program : plan::build(algorithm_, spec, rank).value());

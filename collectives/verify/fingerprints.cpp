@@ -17,7 +17,7 @@ std::uint64_t random_number(plan::Rank rank, std::uint32_t chunk) {
 }  // namespace
 
 Fingerprints::Id Fingerprints::input(plan::Rank rank, std::uint32_t chunk, bool finished) {
-  return keep({random_number(rank, chunk), chunk, finished});
+  return keep({random_number(rank, chunk), chunk, finished, true});
 }
 
 Fingerprints::Id Fingerprints::sum(Id a, Id b) {

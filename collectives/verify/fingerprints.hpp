@@ -28,6 +28,8 @@ class Fingerprints {
   [[nodiscard]] bool complete(Id value, std::uint32_t ranks, std::uint32_t chunk);
   [[nodiscard]] bool is_input(Id value, plan::Rank rank, std::uint32_t chunk) const;
 
+  [[nodiscard]] bool is_alone(Id value) const { return values_[value].alone; }
+
   // "chunk 3, fingerprint 0123456789abcdef"
   [[nodiscard]] std::string describe(Id value) const;
 
@@ -37,6 +39,7 @@ class Fingerprints {
     std::uint64_t hash = 0;
     std::uint32_t chunk = 0;
     bool finished = false;
+    bool alone = false;  // an input
   };
 
   Id keep(Value value);

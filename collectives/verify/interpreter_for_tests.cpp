@@ -10,36 +10,50 @@ using plan::Buffer, plan::Instruction, plan::Layout, plan::Opcode, plan::Program
 
 namespace {
 
-// Where the elements of one side of an instruction lie, one after the other. Scratch chunk k is as large as k mod C.
+// Where the elements of one side of an instruction lie, one after the other.
 class Elements {
  public:
-  Elements(Layout const& layout, Instruction const& instruction, std::uint32_t chunk)
-      : layout_(layout), chunk_(chunk), stride_(instruction.stride), begin_(begin_of(chunk)) {
-    for (std::uint32_t k = 0; k < instruction.chunks; ++k) size_ += size_of(chunk + k * stride_);
+  Elements(Layout const& layout, Instruction const& instruction, Buffer buffer, std::uint32_t chunk) {
+    for (std::uint32_t k = 0; k < instruction.chunks; ++k) add(layout, buffer, chunk + k * instruction.stride);
   }
 
   [[nodiscard]] std::uint64_t size() const { return size_; }
 
   std::uint64_t operator[](std::uint64_t position) const {
-    if (stride_ == 1) return begin_ + position;
-    for (auto chunk = chunk_;; chunk += stride_) {
-      if (position < size_of(chunk)) return begin_of(chunk) + position;
-      position -= size_of(chunk);
-    }
+    auto at = pieces_.begin();
+    for (; position >= at->size(); ++at) position -= at->size();
+    return at->begin + position;
   }
 
  private:
-  [[nodiscard]] std::uint64_t begin_of(std::uint32_t chunk) const {
-    return chunk / layout_.chunks() * layout_.elements() + layout_.begin_of(chunk % layout_.chunks());
-  }
-  [[nodiscard]] std::uint64_t size_of(std::uint32_t chunk) const {
-    return layout_.range(chunk % layout_.chunks()).size();
+  // Scratch chunk k is as large as k mod C, and all of them lie in their order.
+  void add(Layout const& layout, Buffer buffer, std::uint32_t chunk) {
+    auto range = layout.range(chunk % layout.chunks());
+    if (buffer == Buffer::scratch) {
+      range.begin += chunk / layout.chunks() * layout.elements();
+      range.end += chunk / layout.chunks() * layout.elements();
+    } else {
+      auto const piece = layout.piece(chunk, 1);
+      range = {piece.begin, piece.begin + piece.elements};
+    }
+    size_ += range.size();
+    if (!pieces_.empty() && pieces_.back().end == range.begin)
+      pieces_.back().end = range.end;
+    else
+      pieces_.push_back(range);
   }
 
-  Layout const& layout_;
-  std::uint32_t chunk_, stride_;
-  std::uint64_t begin_, size_ = 0;
+  std::vector<plan::ElementRange> pieces_;
+  std::uint64_t size_ = 0;
 };
+
+// One rank's block, or the whole vector.
+plan::ElementRange lies_at(Layout const& layout, plan::ChunkRange range) {
+  if (range.empty()) return {};
+  if (range.count == layout.chunks()) return {0, layout.elements()};
+  auto const piece = layout.piece(range.first, range.count);
+  return {piece.begin, piece.begin + piece.elements};
+}
 
 }  // namespace
 
@@ -81,7 +95,7 @@ void Interpreter::start(std::vector<Numbers> const& inputs, std::vector<plan::Si
     auto const vectors = program.scratch_chunks / program.chunks + 1;
     buffers_[buffer(program.rank, Buffer::scratch)].assign(vectors * in.elements(), -1);
     auto const held = plan::holding(program.spec, program.rank, program.chunks).input;
-    auto const begin = static_cast<std::ptrdiff_t>(in.begin_of(held.first));
+    auto const begin = static_cast<std::ptrdiff_t>(lies_at(in, held).begin);
     std::copy(inputs[program.rank].begin(), inputs[program.rank].end(),
               buffers_[buffer(program.rank, Buffer::input)].begin() + begin);
   }
@@ -142,9 +156,9 @@ void Interpreter::run_segment(Action const& action) {
 
   auto const segment = done(action.rank, action.instruction)++;
   if (action.rank != action.peer) ++done(action.peer, action.peer_instruction);
-  auto const from_at = Elements(layout(action.rank, from.src), from, from.src_chunk);
-  auto const to_at = Elements(layout(action.peer, to.dst), to, to.dst_chunk);
-  auto const operand_at = Elements(layout(action.peer, accumulator), to, operand_chunk);
+  auto const from_at = Elements(layout(action.rank, from.src), from, from.src, from.src_chunk);
+  auto const to_at = Elements(layout(action.peer, to.dst), to, to.dst, to.dst_chunk);
+  auto const operand_at = Elements(layout(action.peer, accumulator), to, accumulator, operand_chunk);
   auto const end = from_at.size() * (segment + 1) / segments_;
   for (auto k = from_at.size() * segment / segments_; k < end; ++k) {
     auto value = source[from_at[k]];
@@ -162,10 +176,9 @@ Interpreter::Numbers Interpreter::held(Rank rank, Buffer which) const {
   auto const& program = programs_[rank];
   auto const both = plan::holding(program.spec, rank, program.chunks);
   auto const range = which == Buffer::input ? both.input : both.output;
-  auto const& where = layout(rank, which);
+  auto const where = lies_at(layout(rank, which), range);
   auto const begin = buffers_[buffer(rank, which)].begin();
-  return {begin + static_cast<std::ptrdiff_t>(where.begin_of(range.first)),
-          begin + static_cast<std::ptrdiff_t>(where.begin_of(range.first + range.count))};
+  return {begin + static_cast<std::ptrdiff_t>(where.begin), begin + static_cast<std::ptrdiff_t>(where.end)};
 }
 
 std::size_t Interpreter::buffer(Rank rank, Buffer which) const {

@@ -64,7 +64,7 @@ class Mutator {
         instruction.dst = static_cast<Buffer>(below(3));
         break;
       case 3:
-        instruction.flags ^= static_cast<std::uint8_t>(1u << below(3));
+        instruction.flags ^= static_cast<std::uint8_t>(1u << below(5));
         break;
       case 4:
         instruction.lane = static_cast<std::uint16_t>(below(3));

@@ -36,6 +36,16 @@ Problem::Problem(Spec const& spec, std::vector<std::uint64_t> const& counts) : s
   fill(spec);
 }
 
+namespace {
+
+// Blocks by rank, wherever the ranks stand.
+plan::Holding blocks_held(Spec spec, Rank rank) {
+  spec.by_position.clear();
+  return plan::holding(spec, rank, spec.ranks);
+}
+
+}  // namespace
+
 void Problem::fill(Spec const& spec) {
   auto const p = spec.ranks;
   inputs.resize(p);
@@ -43,7 +53,7 @@ void Problem::fill(Spec const& spec) {
   for (Rank rank = 0; rank < p; ++rank) {
     auto const& own = sizes[rank];
     auto const vector = own.counts.empty() ? Layout(own.elements, p) : Layout(own.counts, p);
-    auto const held = plan::holding(spec, rank, p);
+    auto const held = blocks_held(spec, rank);
     for (auto i = vector.begin_of(held.input.first); i < vector.begin_of(held.input.first + held.input.count); ++i)
       inputs[rank].push_back(value(spec, rank, i));
     auto const from = [&](Rank origin, std::uint64_t i) { expected[rank].push_back(value(spec, origin, i)); };

@@ -36,7 +36,8 @@ std::string check_shape(Program const& program, Program const& first, std::size_
 // The enumerators come from memory that may be anything.
 bool is_known(Instruction const& i) {
   return i.op <= Opcode::reduce && i.src <= Buffer::scratch && i.dst <= Buffer::scratch &&
-         (i.flags & ~(plan::final_flag | plan::wide_operand_flag | plan::wide_result_flag)) == 0;
+         (i.flags & ~(plan::final_flag | plan::wide_operand_flag | plan::wide_result_flag | plan::partial_operand_flag |
+                      plan::partial_other_flag)) == 0;
 }
 
 // What an opcode does not use has its default value: one meaning, one form.
@@ -46,7 +47,8 @@ bool is_canonical(Instruction const& i) {
   if (!i.writes_dst() && (i.dst != plain.dst || i.dst_chunk != plain.dst_chunk)) return false;
   if (!communicates(i) && (i.peer != 0 || i.message != 0)) return false;
   if (i.is_final() && (i.op == Opcode::send || i.op == Opcode::recv || i.has_wide_result())) return false;
-  if (i.has_wide_operand() && i.op != Opcode::recv_reduce && i.op != Opcode::reduce) return false;
+  bool const adds = i.op == Opcode::recv_reduce || i.op == Opcode::reduce;
+  if ((i.has_wide_operand() || i.has_partial_operand() || i.has_partial_other()) && !adds) return false;
   if (i.has_wide_result() && !i.writes_dst()) return false;
   if (i.lane != 0 && !communicates(i)) return false;
   return i.reserved == 0 && i.chunks >= 1 && i.stride >= 1 && (i.chunks > 1 || i.stride == 1);

@@ -67,7 +67,7 @@ TEST_CASE("a missing contribution is found") {
 TEST_CASE("double counting is found") {
   auto const twice = R"(round 0
   0 recv_reduce input[0] into output[0] from 1 message 0
-  1 reduce input[0] into output[0] after 0~
+  1 reduce input[0] into output[0] partial_operand after 0~
   2 send output[0] to 1 message 0 after 1~
 )";
   CHECK(failure(twice, leaf) == "rank 0: output[0] ends as chunk 0 of rank 0 x2, chunk 0 of rank 1");
@@ -144,6 +144,21 @@ TEST_CASE("a partial sum is taken once") {
   CHECK(failure(takes_twice, sends_twice) ==
         "rank 0, instruction 2 (recv_reduce scratch[0] into output[0] from 1 message 1 wide_operand final): takes a "
         "wide partial sum that another one has taken");
+}
+
+TEST_CASE("a sum that is marked as one contribution, and one contribution that is marked as a sum, are found") {
+  auto const as_sum = R"(round 0
+  0 recv_reduce input[0] into output[0] from 1 message 0 partial_other final
+  1 send output[0] to 1 message 0 after 0~
+)";
+  CHECK(failure(as_sum, leaf) ==
+        "rank 0, instruction 0 (recv_reduce input[0] into output[0] from 1 message 0 partial_other final): takes what "
+        "it adds for a sum, which is chunk 0 of rank 1");
+  auto programs = programs_of(algorithms::ring, {.ranks = 3});
+  programs[0].instructions[3].flags &= static_cast<std::uint8_t>(~plan::partial_other_flag);
+  CHECK(verify::check(programs).failure ==
+        "rank 0, instruction 3 (recv_reduce input[1] into output[1] from 2 message 1 final): takes what it adds for "
+        "one contribution, which is chunk 1 of ranks 1..2");
 }
 
 TEST_CASE("two writers that nothing orders are a race") {
@@ -239,7 +254,7 @@ TEST_CASE("ranges that overlap without being equal, and strides, are proved and 
 }
 
 TEST_CASE("documentation quotes the verifier as it speaks") {
-  std::ifstream file(CHORUS_SOURCE_DIR "/docs/plans.md");
+  std::ifstream file(CHORUS_SOURCE_DIR "/docs/explanation/plans.md");
   std::stringstream text;
   text << file.rdbuf();
   auto const quotes = [&](std::vector<Program> const& programs) {

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <random>
 #include <stdexcept>
 
 namespace digits {
@@ -17,9 +18,19 @@ std::string require_ok(httplib::Result const& result, std::string const& what) {
   return result->body;
 }
 
+// Whether nobody can tell what became of the request: no answer, or one by a proxy.
+bool is_unknown(httplib::Result const& result) {
+  return !result || result->status == 502 || result->status == 503 || result->status == 504;
+}
+
+std::string drawn_name() {
+  std::random_device random;
+  return "digits-" + std::to_string(random()) + "-" + std::to_string(random());
+}
+
 }  // namespace
 
-ChorusClient::ChorusClient(std::string const& worker_url) : http_(worker_url), url_(worker_url) {
+ChorusClient::ChorusClient(std::string const& worker_url) : http_(worker_url), url_(worker_url), name_(drawn_name()) {
   http_.set_keep_alive(true);
   http_.set_tcp_nodelay(true);
   http_.set_read_timeout(60);
@@ -40,7 +51,9 @@ Membership ChorusClient::membership(std::string const& group) {
   auto const& members = view.at("members").as_array();
   for (auto const& member : members)
     if (member.at("worker").as_string() == id)
-      return {boost::json::value_to<std::uint32_t>(member.at("rank")), static_cast<std::uint32_t>(members.size())};
+      return {boost::json::value_to<std::uint32_t>(member.at("rank")), static_cast<std::uint32_t>(members.size()),
+              boost::json::value_to<std::uint32_t>(view.at("epoch")),
+              boost::json::value_to<std::uint64_t>(view.at("next_sequence"))};
   throw std::runtime_error("worker " + id + " is not a member of group " + group);
 }
 
@@ -62,11 +75,20 @@ void ChorusClient::get(std::string const& tensor, std::span<float> values) {
   std::memcpy(values.data(), body.data(), body.size());
 }
 
-AllReduceReport ChorusClient::all_reduce(std::string const& group, std::string const& tensor) {
-  auto const path = "/v1/groups/" + group + "/all_reduce";
-  auto const request = boost::json::serialize(boost::json::object{{"tensor", tensor}, {"reduce", "sum"}});
-  auto const answer =
-      boost::json::parse(require_ok(http_.Post(path, request, "application/json"), "POST " + url_ + path));
+std::string ChorusClient::post(std::string const& path, std::string const& body, httplib::Headers const& headers) {
+  constexpr int attempts = 5;
+  auto result = http_.Post(path, headers, body, "application/json");
+  for (int attempt = 1; is_unknown(result) && attempt < attempts; ++attempt)
+    result = http_.Post(path, headers, body, "application/json");
+  return require_ok(result, "POST " + url_ + path);
+}
+
+AllReduceReport ChorusClient::all_reduce(std::string const& group, Membership& member, std::string const& tensor) {
+  auto const request = boost::json::serialize(boost::json::object{
+      {"epoch", member.epoch}, {"sequence", member.next_sequence}, {"tensor", tensor}, {"reduce", "sum"}});
+  httplib::Headers const headers{{"Idempotency-Key", name_ + "-" + std::to_string(member.next_sequence)}};
+  auto const answer = boost::json::parse(post("/v1/groups/" + group + "/all_reduce", request, headers));
+  member.next_sequence = boost::json::value_to<std::uint64_t>(answer.at("next_sequence"));
   return {boost::json::value_to<std::string>(answer.at("algorithm")),
           boost::json::value_to<double>(answer.at("seconds"))};
 }

@@ -14,6 +14,8 @@ namespace digits {
 struct Membership {
   std::uint32_t rank = 0;
   std::uint32_t ranks = 1;
+  std::uint32_t epoch = 0;
+  std::uint64_t next_sequence = 0;  // of this member's next call
 };
 
 struct AllReduceReport {
@@ -31,11 +33,16 @@ class ChorusClient {
   Membership membership(std::string const& group);
   void put(std::string const& tensor, std::span<float const> values);
   void get(std::string const& tensor, std::span<float> values);  // values.size() elements, or it throws
-  AllReduceReport all_reduce(std::string const& group, std::string const& tensor);  // sum
+  // The sum. The call says which one of the group's it is, so it can be repeated where no answer came: the worker knows
+  // it again. Moves on to the next sequence.
+  AllReduceReport all_reduce(std::string const& group, Membership& member, std::string const& tensor);
 
  private:
+  std::string post(std::string const& path, std::string const& body, httplib::Headers const& headers);
+
   httplib::Client http_;
   std::string url_;
+  std::string name_;  // drawn; begins the keys of this client's requests
 };
 
 }  // namespace digits

@@ -32,7 +32,8 @@ void print(digits::EpochReport const& report) {
 int train(std::string const& data, std::string const& worker, std::string const& group) {
   auto const dataset = digits::load(data);
   digits::ChorusClient client(worker);
-  auto const [rank, ranks] = client.membership(group);
+  auto member = client.membership(group);
+  auto const rank = member.rank, ranks = member.ranks;
   if (rank == 0) {
     std::printf("training on %zu images, %zu held out; %zu parameters; %u workers, batch %zu\n",
                 dataset.training.size(), dataset.held_out.size(), digits::parameters, ranks, digits::batch);
@@ -40,7 +41,7 @@ int train(std::string const& data, std::string const& worker, std::string const&
   }
   auto const exchange = [&](std::span<float> vector) -> digits::Exchanged {
     client.put(gradient_tensor, vector);
-    auto const report = client.all_reduce(group, gradient_tensor);
+    auto const report = client.all_reduce(group, member, gradient_tensor);
     client.get(gradient_tensor, vector);
     return {report.algorithm, report.seconds};
   };

@@ -9,7 +9,7 @@
 #include "http/api/groups.hpp"
 #include "http/api/link_matrix.hpp"
 #include "http/api/runs.hpp"
-#include "http/problem.hpp"
+#include "http/json/problem.hpp"
 
 namespace chorus::api {
 

@@ -12,7 +12,7 @@
 #include "http/api/optimizers.hpp"
 #include "http/api/parameters.hpp"
 #include "http/api/runs.hpp"
-#include "http/codec.hpp"
+#include "http/json/codec.hpp"
 
 namespace chorus {
 
@@ -37,23 +37,24 @@ BOOST_DESCRIBE_STRUCT(InitializerSettings, (), (name, value, low, high, mean, de
 BOOST_DESCRIBE_STRUCT(CheckpointName, (), (name, number))
 BOOST_DESCRIBE_STRUCT(ParameterRequest, (),
                       (dtype, shape, group, optimizer, initializer, staleness, reduce, replicas, nonfinite, shards,
-                       clients, checkpoint, lazy_rows, durability, device))
-BOOST_DESCRIBE_STRUCT(ParameterEndpoint, (), (shard, elements, role, worker, incarnation, url, epoch))
+                       clients, checkpoint, lazy_rows, durability, device, recreate))
+BOOST_DESCRIBE_STRUCT(ParameterEndpoint, (), (shard, elements, role, worker, incarnation, url, epoch, state))
 BOOST_DESCRIBE_STRUCT(Parameter, (),
                       (name, dtype, shape, group, optimizer, initializer, staleness, reduce, replicas, nonfinite,
                        clients, lazy_rows, durability, device, bytes, epoch, why, state, endpoints))
 BOOST_DESCRIBE_STRUCT(RunReport, (),
                       (run, rank, worker, state, started_us, seconds, wait_seconds, bytes_sent, bytes_received, steps,
                        input_digest, output_digest, version, error))
-BOOST_DESCRIBE_STRUCT(JoinRequest, (), (id, incarnation, url, locality, version, gpus))
+BOOST_DESCRIBE_STRUCT(JoinRequest, (), (id, incarnation, url, locality, version, gpus, term))
 BOOST_DESCRIBE_STRUCT(RoleInAlgorithm, (), (algorithm, role, sends_to, receives_from))
-BOOST_DESCRIBE_STRUCT(Member, (), (rank, worker, incarnation, url, locality, roles))
+BOOST_DESCRIBE_STRUCT(Member, (), (rank, worker, incarnation, url, locality, roles, since_epoch))
 BOOST_DESCRIBE_STRUCT(Selection, (), (op, max_bytes, algorithm, root, arity, algorithm_shape, reason))
 BOOST_DESCRIBE_STRUCT(Stretch, (), (arrival_order, assigned))
 BOOST_DESCRIBE_STRUCT(GroupRequest, (), (workers, size, on_failure, min_ranks, order))
 BOOST_DESCRIBE_STRUCT(SlowMember, (), (rank, worker, late_seconds, share))
 BOOST_DESCRIBE_STRUCT(Group, (),
-                      (name, epoch, state, members, lost, requested, order, stretch, selection, segment_bytes, slow))
+                      (name, epoch, state, members, lost, requested, order, by_position, stretch, selection,
+                       segment_bytes, slow, next_sequence))
 BOOST_DESCRIBE_STRUCT(CollectiveRequest, (),
                       (group, op, tensor, output, reduce, counts, local_algorithm, algorithm, root, arity,
                        algorithm_shape, epoch, timeout_ms, in_place, on_failure, reproducible, schedule))

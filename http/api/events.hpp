@@ -10,7 +10,7 @@ namespace chorus::api {
 
 struct Event {
   std::uint64_t sequence = 0;  // from 1; every event one more, also across restarts of a coordinator with a journal
-  std::string type;            // docs/events.md lists them
+  std::string type;            // docs/reference/events.md lists them
   std::string at;              // RFC 3339, for people
   // What it is about; those that apply.
   std::optional<std::string> worker;
@@ -23,9 +23,16 @@ struct Event {
   std::optional<std::string> detail;  // why, for people
 };
 
+// The data of the event `reset` on a stream: the reader has missed events, or follows another log than before.
+struct StreamReset {
+  std::uint64_t sequence = 0;  // the events after this one follow
+  std::string detail;          // why, for people
+};
+
 struct EventList {
   std::vector<Event> items;
   std::optional<std::string> next_cursor;
+  std::optional<std::string> log;  // 16 hexadecimal digits; with a number behind a dash it is a position, as in `since`
 };
 
 }  // namespace chorus::api

@@ -1,6 +1,7 @@
 // What a worker remembers of its last runs, and where those stand that are under way.
 //
-// GET /v1/flight, GET /v1/progress, GET /v1/runs/{run}/progress and GET /v1/clock at a worker; docs/flight.md.
+// GET /v1/flight, GET /v1/progress, GET /v1/runs/{run}/progress and GET /v1/clock at a worker;
+// docs/guides/diagnosis.md.
 #pragma once
 
 #include <cstdint>

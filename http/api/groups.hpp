@@ -12,7 +12,7 @@ namespace chorus::api {
 
 // PUT /v1/groups/{name}: exactly one of the two.
 struct GroupRequest {
-  std::optional<std::vector<std::string>> workers;  // ids, in any order: ranks are assigned
+  std::optional<std::vector<std::string>> workers;  // ids, in any order unless `order` is "listed"
   std::optional<std::uint32_t> size;                // any n ready workers
   // What becomes of the group when a member is lost: "fail" leaves it degraded until it is PUT again. "shrink" makes a
   // new epoch of those that are ready, at least min_ranks of them, and another one when more of those that were asked
@@ -20,7 +20,8 @@ struct GroupRequest {
   std::string on_failure = "fail";
   std::uint32_t min_ranks = 1;
   // By what ranks are ordered, and roots and trees chosen: "locality", what the members say of where they stand, which
-  // none means too; "measured": by the links between them, which they measure before the epoch is made.
+  // none means too; "measured": by the links between them, which they measure before the epoch is made. "listed": rank
+  // r is the r-th of `workers`, of a group that shrinks the r-th that is ready; roots and trees follow locality.
   std::optional<std::string> order;
 
   friend bool operator==(GroupRequest const&, GroupRequest const&) = default;
@@ -40,6 +41,8 @@ struct Member {
   std::string url;
   Locality locality;
   std::vector<RoleInAlgorithm> roles;
+  // The epoch that this incarnation has been a member since without a break. None at members, and in older journals.
+  std::optional<std::uint32_t> since_epoch;
 };
 
 // One line of the group's decision table: for payloads up to max_bytes (none: for all others) use this. Decided once,
@@ -57,8 +60,9 @@ struct Selection {
 // Of a group whose ranks follow measured links, and of a dry run with links: the mean time of a hop of a ring as a
 // multiple of the fastest hop that there is. Of other groups: its mean level distance.
 struct Stretch {
-  double arrival_order = 0;  // over the workers as they were listed; of measured groups, as they would be by locality
-  double assigned = 0;       // over the ranks as assigned
+  // Over the workers as they were listed, of those taken by number as they joined; of measured groups by locality.
+  double arrival_order = 0;
+  double assigned = 0;  // over the ranks as assigned; where they are as listed, over their positions
 };
 
 // A member that comes late to more than half of the operations without a root, in which everybody needs everybody.
@@ -79,12 +83,15 @@ struct Group {
   std::vector<std::string> lost;     // ids of members that are lost
   GroupRequest requested;            // by the PUT
   std::optional<std::string> order;  // as requested, or "locality"; none at members, which have no use of it
+  // The rank at each position of rings, trees and grids; none: rank i is at position i.
+  std::optional<std::vector<std::uint32_t>> by_position;
   Stretch stretch;
   std::vector<Selection> selection;
   // Into which members cut what they send in collectives of the coordinator, unless these say otherwise; none, of older
   // journals: default_segment_bytes. None at members, which count by their own processors.
   std::optional<std::uint64_t> segment_bytes;
-  std::vector<SlowMember> slow;  // of those that ask the coordinator: the slowest first
+  std::vector<SlowMember> slow;                // of those that ask the coordinator: the slowest first
+  std::optional<std::uint64_t> next_sequence;  // at members: of this one's next call
 };
 
 // PUT /v1/groups/{name} at a worker, from the coordinator only: the group as this member is to see it. A worker refuses

@@ -1,6 +1,6 @@
 #include "http/api/links.hpp"
 
-#include "http/codec.hpp"
+#include "http/json/codec.hpp"
 
 namespace chorus::api {
 

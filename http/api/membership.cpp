@@ -25,11 +25,12 @@ std::optional<std::uint64_t> from_hex(std::string_view text) {
 }
 
 BOOST_DESCRIBE_STRUCT(Worker, (),
-                      (id, incarnation, url, locality, version, state, lease_ms, heard_ms_ago, groups, gpus))
+                      (id, incarnation, url, locality, version, state, lease_ms, heard_ms_ago, groups, gpus, takeovers,
+                       rivals))
 BOOST_DESCRIBE_STRUCT(Accused, (), (worker, incarnation))
 BOOST_DESCRIBE_STRUCT(Trouble, (), (group, epoch, accused))
 BOOST_DESCRIBE_STRUCT(GroupCalls, (), (group, epoch, calls, seconds))
-BOOST_DESCRIBE_STRUCT(LeaseRequest, (), (incarnation, troubles, calls))
+BOOST_DESCRIBE_STRUCT(LeaseRequest, (), (incarnation, troubles, calls, lease_ms))
 BOOST_DESCRIBE_STRUCT(Reachability, (), (worker, url, reachable, seconds, detail))
 BOOST_DESCRIBE_STRUCT(LeaseAnswer, (), (lease_ms))
 BOOST_DESCRIBE_STRUCT(WorkerList, (), (items, next_cursor))

@@ -24,6 +24,9 @@ struct JoinRequest {
   Locality locality;
   std::string version;            // of the build
   std::vector<GpuLocality> gpus;  // on which it may have tensors
+  // How often this process has been told that its lease is over. What it owned it owns again when it is told so under
+  // the present term. Absent from workers of earlier releases, which are told no term.
+  std::optional<std::uint64_t> term;
 };
 
 // An element of GET /v1/workers, GET /v1/workers/{id}, and the answer to a join
@@ -38,7 +41,12 @@ struct Worker {
   std::uint64_t heard_ms_ago = 0;
   std::vector<std::string> groups;
   std::vector<GpuLocality> gpus;
+  std::uint32_t takeovers = 0;      // within the last minute: a process took the name from one that still ran
+  std::vector<std::string> rivals;  // URLs of those processes, the one that has the name among them
 };
+
+// Once may be a process that is started anew before its predecessor has ended.
+inline constexpr std::uint32_t takeovers_of_a_contest = 3;
 
 // PUT /v1/workers/{id}/lease. 404 unknown_worker: join again. 409 epoch_fenced: a newer incarnation has the name.
 // `troubles`: calls between members that have failed since the last renewal.
@@ -63,6 +71,9 @@ struct LeaseRequest {
   std::string incarnation;
   std::vector<Trouble> troubles;
   std::vector<GroupCalls> calls;  // of groups in which there were some since the last renewal
+  // The lease that the worker lives by: it renews at the pace of what it was told last, which a coordinator that was
+  // started with another length has to know. Absent in former releases.
+  std::optional<std::uint32_t> lease_ms;
 };
 // POST /v1/workers/{id}/probe at the coordinator: does anybody answer at the address that the worker gave?
 struct Reachability {

@@ -5,9 +5,9 @@
 #include <cmath>
 #include <vector>
 
+#include "collectives/core/nearest_name.hpp"
 #include "http/api/described.hpp"
-#include "http/json_text.hpp"
-#include "http/nearest_name.hpp"
+#include "http/json/json_text.hpp"
 
 namespace chorus::api {
 namespace {
@@ -147,12 +147,7 @@ MethodRule<Settings> const* find_method(std::span<MethodRule<Settings> const> me
     if (method.name == name) return &method;
   std::vector<std::string_view> names;
   for (auto const& method : methods) names.push_back(method.name);
-  std::string detail = "there is no " + std::string(kind) + " ";
-  http::append_quoted(detail, std::string_view(name).substr(0, 40));
-  detail += "; there are " + join_names(methods);
-  if (auto const meant = http::nearest_name(name, names); !meant.empty())
-    detail += "; did you mean " + std::string(meant) + "?";
-  complaints.add("name", std::move(detail));
+  complaints.add("name", unknown_name(kind, name, names));
   return nullptr;
 }
 

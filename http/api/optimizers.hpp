@@ -1,6 +1,6 @@
 // Which optimizer a parameter has, with which settings, and how rows begin: as messages, and the one table that says
 // what there is. The table checks requests at the coordinator and at the workers, and is printed into
-// docs/optimizers.md.
+// docs/reference/optimizers.md.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "http/problem.hpp"
+#include "http/json/problem.hpp"
 
 namespace chorus::api {
 

@@ -9,13 +9,13 @@ BOOST_DESCRIBE_STRUCT(ParameterList, (), (items, next_cursor))
 BOOST_DESCRIBE_STRUCT(ShardPeer, (), (worker, incarnation, url))
 BOOST_DESCRIBE_STRUCT(ShardAssignment, (),
                       (parameter, shard, begin, end, epoch, role, worker, incarnation, fresh, continues, checkpoint,
-                       recover, backups))
+                       recover, term, backups))
 BOOST_DESCRIBE_STRUCT(ShardAssignmentList, (), (items))
 BOOST_DESCRIBE_STRUCT(ShardAssignmentOutcome, (), (error))
 BOOST_DESCRIBE_STRUCT(ShardAssignmentOutcomeList, (), (items))
 BOOST_DESCRIBE_STRUCT(ShardStatus, (),
                       (parameter, shard, begin, end, epoch, role, complete, version, position, backups_complete, clocks,
-                       rows))
+                       rows, unconfirmed))
 BOOST_DESCRIBE_STRUCT(ShardStatusList, (), (items, next_cursor))
 BOOST_DESCRIBE_STRUCT(ShardClient, (), (name, incarnation, next_sequence))
 BOOST_DESCRIBE_STRUCT(ShardClock, (), (client, clocks_done))

@@ -41,6 +41,8 @@ struct ParameterRequest {
   // "log": what an owner has acknowledged is in a log on its disk, and is there when it starts again; or "none".
   std::string durability = "none";
   std::string device = "cpu";  // "cuda": values and state lie on a GPU of each worker that has them
+  // A parameter of this name that is lost, or unavailable and given up by this, begins anew, with initial values.
+  bool recreate = false;
 
   friend bool operator==(ParameterRequest const&, ParameterRequest const&) = default;
 };
@@ -54,6 +56,8 @@ struct ParameterEndpoint {
   std::string incarnation;
   std::string url;
   std::uint32_t epoch = 0;  // of the shard's placement
+  // "unavailable": the coordinator does not hear this owner, waits for it, and nobody else has the shard.
+  std::optional<std::string> state;
 };
 
 // The answer of GET and PUT /v1/parameters/{name}: what was asked for, completed, and where it stands.
@@ -74,8 +78,10 @@ struct Parameter {
   std::string device = "cpu";
   std::uint64_t bytes = 0;
   std::uint32_t epoch = 0;         // the highest of the shards'; every change of the placement makes a new one
-  std::optional<std::string> why;  // of a log that could not be recovered: the problem's code and what it says
-  std::string state;               // "ready"; "degraded": fewer replicas than asked for; "lost": a shard has no owner
+  std::optional<std::string> why;  // it is not ready: for whom it waits, or what a log could not be recovered for
+  // "ready"; "degraded": fewer replicas than asked for; "unavailable": a shard waits for the workers that have it,
+  // which are silent; "lost": a shard that nobody has, because they have ended, or somebody has given it up
+  std::string state;
   std::vector<ParameterEndpoint> endpoints;  // by shard, owners first
 };
 
@@ -105,7 +111,10 @@ struct ShardAssignment {
   bool continues = false;
   std::optional<CheckpointName> checkpoint;  // of a fresh shard
   bool recover = false;                      // an owner that has started again: the shard is what its log says
-  std::vector<ShardPeer> backups;            // of an owner: who is to have what it has
+  // The addressee's, as it joined: an owner takes no pushes by an order of an earlier term. Absent from coordinators of
+  // earlier releases.
+  std::optional<std::uint64_t> term;
+  std::vector<ShardPeer> backups;  // of an owner: who is to have what it has
 };
 
 // POST /v1/shards at a worker: many assignments in one request; each is taken or refused by itself.
@@ -139,6 +148,9 @@ struct ShardStatus {
   std::vector<std::string> backups_complete;
   std::vector<ShardClock> clocks;
   std::optional<std::uint64_t> rows;  // that exist, where they are created lazily
+  // An owner whose worker had to join again, and which takes no pushes before it is told once more that it is the
+  // owner.
+  bool unconfirmed = false;
 };
 
 struct ShardStatusList {

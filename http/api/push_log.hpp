@@ -1,4 +1,4 @@
-// What the log of a shard says in JSON, beside the bytes: docs/push_log.md. Never sent to anybody.
+// What the log of a shard says in JSON, beside the bytes: docs/reference/push_log.md. Never sent to anybody.
 #pragma once
 
 #include <cstdint>

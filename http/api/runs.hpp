@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "http/problem.hpp"
+#include "http/json/problem.hpp"
 
 namespace chorus::api {
 
@@ -46,6 +46,7 @@ struct RunRequest {
   std::uint32_t root = 0;
   std::uint32_t arity = 2;
   std::vector<std::uint32_t> algorithm_shape;
+  std::optional<std::vector<std::uint32_t>> by_position;  // see Group; none: rank i is at position i
   std::uint32_t rank = 0;
   std::vector<Peer> members;  // in rank order
   std::string tensor;         // "" for a barrier
@@ -96,7 +97,11 @@ struct CommitAnswer {
 // POST /v1/groups/{group}/{op} at a worker: every member calls its own worker, no coordinator takes part. Calls are
 // matched by order; each carries a fingerprint of (op, dtype, elements, reduce, in_place), and ranks that differ all
 // fail with plan_mismatch. After a failure the group answers group_broken until the coordinator has made a new epoch.
+// docs/guides/member_calls.md says what becomes of a call that comes again.
 struct LocalCall {
+  // The number of the call among those of this member: 409 out_of_order unless it is the next one. None: the next.
+  std::optional<std::uint64_t> sequence;
+  std::optional<std::uint32_t> epoch;  // that the caller knows of: 409 epoch_fenced in another one. None: any
   std::string
       tensor;  // "" for a barrier; of a worker that has x/0, x/1, ... and no x these are brought together as "x"
   // Instead of `tensor`, to all_reduce, reduce and broadcast: many small tensors as one vector. The same list
@@ -123,6 +128,7 @@ struct LocalReport {
   std::string group;
   std::uint32_t epoch = 0;
   std::uint64_t sequence = 0;
+  std::uint64_t next_sequence = 0;  // of this member's next call
   std::uint32_t rank = 0;
   std::string algorithm;
   double seconds = 0;

@@ -33,6 +33,23 @@ struct Setting {
   std::string help;
 };
 
+// What keeps the coordinator's state.
+struct StoreStatus {
+  std::string kind;                    // "sqlite", "etcd"; "none": a restart forgets everything
+  std::string place;                   // the file; endpoints of etcd, with commas
+  std::optional<std::string> cluster;  // its name in etcd
+  std::uint64_t bytes = 0;             // 0: not known; in etcd of everything that it keeps
+  std::optional<double> last_write_s;  // how long the last transaction took
+  std::optional<std::string> failure;  // why nothing can be written
+};
+
+// The coordinator that answers: the only one, or the one that leads.
+struct LeadStatus {
+  std::optional<std::string> url;  // to which standbys send clients; absent: the coordinator is the only one
+  std::string since;               // RFC 3339: began to serve, or to lead
+  StoreStatus store;
+};
+
 struct CoordinatorStatus {
   Verdict verdict;
   std::string version;
@@ -49,6 +66,7 @@ struct CoordinatorStatus {
   bool journal = false;  // what is launched survives a restart
   bool traces = false;   // GET /v1/collectives/{id}/trace is served
   std::vector<Setting> settings;
+  std::optional<LeadStatus> coordinator;  // absent in answers of former releases
 };
 
 // POST /v1/demo: every member gets a tensor of so many i32 under "chorus.demo", and an all_reduce of it is launched.

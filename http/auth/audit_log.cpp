@@ -10,7 +10,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "http/auth/errc.hpp"
+#include "http/tls/errc.hpp"
 
 namespace chorus::http {
 

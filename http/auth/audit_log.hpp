@@ -1,21 +1,21 @@
-// Who has changed what: one JSON object per line, appended to a file.
+// The log of changes and their callers: one JSON object per line, appended to a file.
 //
 //   {"at":"2026-11-21T21:30:00Z","token":"ci","from":"10.0.0.7:49152","method":"PUT","path":"/v1/groups/train",
 //    "status":200}
 //
-// Neither tokens nor queries nor bodies are in it.
+// The log contains no tokens, queries or bodies.
 #pragma once
 
 #include <string>
 
+#include "base/calendar.hpp"
+#include "base/runtime/watched_file.hpp"
 #include "collectives/core/result.hpp"
-#include "http/auth/calendar.hpp"
-#include "http/auth/watched_file.hpp"
-#include "http/message.hpp"
+#include "http/message/message.hpp"
 
 namespace chorus::http {
 
-// On one thread. A file that is moved away (rotated) is made anew within a second.
+// Used on one thread. If the file is moved away (rotated), a new one is made within a second.
 class AuditLog {
  public:
   explicit AuditLog(std::string path) : file_(std::move(path)) {}
@@ -25,7 +25,7 @@ class AuditLog {
 
   // Errors: AuthErrc::unreadable.
   [[nodiscard]] Status open();
-  // Each line is one write. What cannot be written is complained about in the log, once until it works again.
+  // Each line is one write. Failed writes are reported in the service's log, once until writing works again.
   void note(Request const& request, Response const& response, TimePoint now, WallTime today);
 
  private:

@@ -12,7 +12,7 @@ Credentials::Credentials(std::string token_file, TlsFiles tls)
       tls_(TlsContext::Side::client, std::move(tls)) {}
 
 Status Credentials::open() {
-  // The system's authorities are many: they are read when somebody is called by an https URL.
+  // The system has many authorities: they are read at the first https call.
   if (has_files_)
     if (auto const opened = tls_.open(); !opened) return opened;
   if (file_.path().empty()) return ok();
@@ -33,6 +33,14 @@ std::string Credentials::authorization() const {
       spdlog::error("the token stays as it was: {}", token.error().detail);
   }
   return authorization_;
+}
+
+std::string Credentials::authorization_after(std::string const& refused) const {
+  {
+    std::lock_guard const lock(mutex_);
+    if (authorization_ == refused) file_.look_again();
+  }
+  return authorization();
 }
 
 }  // namespace chorus::http

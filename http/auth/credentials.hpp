@@ -1,12 +1,12 @@
-// What this process shows to the services that it calls: a token, and a certificate.
+// The token and the certificate that this process shows to the services that it calls.
 #pragma once
 
 #include <memory>
 #include <mutex>
 #include <string>
 
+#include "base/runtime/watched_file.hpp"
 #include "collectives/core/result.hpp"
-#include "http/auth/watched_file.hpp"
 #include "http/tls/context.hpp"
 
 namespace chorus::http {
@@ -14,15 +14,17 @@ namespace chorus::http {
 // Thread-safe. Both are read again when their files change.
 class Credentials {
  public:
-  // token_file: "" for none.
+  // `token_file`: "" for none.
   Credentials(std::string token_file, TlsFiles tls);
 
   // Errors: AuthErrc.
   [[nodiscard]] Status open();
 
-  // The value of an Authorization field, or "".
+  // Value of the Authorization field, or "".
   [[nodiscard]] std::string authorization() const;
-  // For https URLs.
+  // The same, after a service refused `refused`: the token may have been replaced in the meantime.
+  [[nodiscard]] std::string authorization_after(std::string const& refused) const;
+  // The TLS context for https URLs.
   [[nodiscard]] std::shared_ptr<ssl_ctx_st> tls() const { return tls_.current(); }
 
  private:

@@ -3,12 +3,13 @@
 #include <algorithm>
 #include <boost/asio/ip/address.hpp>
 
-#include "http/ascii.hpp"
+#include "base/ascii.hpp"
+#include "base/runtime/socket_options.hpp"
 
 namespace chorus::http {
 namespace {
 
-// Wrong tokens of one address until it has to wait, and how fast it is forgiven.
+// Number of wrong tokens that an address may send before it has to wait, and the rate at which they are forgiven.
 constexpr double failures_at_once = 20, failures_per_second = 1;
 
 constexpr std::string_view page_headers =
@@ -20,12 +21,10 @@ bool is_loopback(std::string const& text) {
   boost::system::error_code error;
   auto const address = boost::asio::ip::make_address(text, error);
   if (error) return false;
-  if (address.is_v6() && address.to_v6().is_v4_mapped())
-    return boost::asio::ip::make_address_v4(boost::asio::ip::v4_mapped, address.to_v6()).is_loopback();
-  return address.is_loopback();
+  return plain(address).is_loopback();
 }
 
-// The name by which the client calls this service: of the target if it has one, else the Host field's.
+// The name by which the client calls this service: from the target if it has one, otherwise from the Host field.
 std::string_view host_of(Request const& request) {
   std::string_view const target = request.target;
   if (auto const scheme = target.find("://"); !target.starts_with('/') && scheme != std::string_view::npos) {
@@ -70,19 +69,20 @@ void Guard::count(std::string_view reason) const {
 std::optional<Response> Guard::stop(Request& request, Router::Match const& match) {
   auto const now = std::chrono::steady_clock::now();
   if (tokens_) request.caller.role = Access::open;
-  if (auto refusal = check_host(request)) return refusal;
+  if (auto refusal = check_host(request, match)) return refusal;
   if (auto answer = check_origin(request, match)) return answer;
   auto const access = match.handler == nullptr ? Access::read : match.access;
   if (auto refusal = check_token(request, access, now)) return refusal;
   if (access == Access::open) return std::nullopt;
-  return check_rate(request, now);
+  return is_routine(match.pattern) ? std::nullopt : check_rate(request, now);
 }
 
-// Addresses pass: no other page than one of that address has it for an origin.
-std::optional<Response> Guard::check_host(Request const& request) {
+// Addresses pass: only a page from that address can have it as its origin. Load balancers ask for health by names of
+// their own, and the answer tells a page nothing.
+std::optional<Response> Guard::check_host(Request const& request, Router::Match const& match) {
   auto const host = host_of(request);
   if (request.fields.count("Host") > 1) return Problem(ProblemCode::bad_request, "there are several Host fields");
-  if (host.empty() || hosts_.answers_to(host)) return std::nullopt;
+  if (host.empty() || hosts_.answers_to(host) || is_health(match.pattern)) return std::nullopt;
   count("host");
   return Problem(ProblemCode::unknown_host,
                  "this service does not know itself as " + quoted(host) + "; if it is, start it with --allowed-host");
@@ -140,7 +140,7 @@ std::optional<Response> Guard::check_token(Request& request, Access access, Time
   return response;
 }
 
-// A good token is never made to wait for the wrong ones of others behind the same address.
+// Valid tokens never wait because of wrong tokens from the same address.
 Response Guard::unauthorized(Request const& request, std::string_view reason, std::string detail, TimePoint now) {
   auto const address = address_of(request.remote);
   if (reason != "missing" && !is_loopback(address))
@@ -166,6 +166,11 @@ std::optional<Response> Guard::check_rate(Request const& request, TimePoint now)
   return too_often(*seconds, "more requests come from " + address + " than --rate-limit allows");
 }
 
+bool Guard::is_routine(std::string_view route) const {
+  auto const& routine = options_.routine_routes;
+  return std::find(routine.begin(), routine.end(), route) != routine.end();
+}
+
 void Guard::pass(Request const& request, std::string_view route, Response& response) {
   if (auto const origin = request.fields.find("Origin"); origin && hosts_.welcomes(*origin)) {
     response.fields.set("Access-Control-Allow-Origin", std::string(*origin));
@@ -173,8 +178,7 @@ void Guard::pass(Request const& request, std::string_view route, Response& respo
     response.fields.add("Vary", "Origin");
   }
   if (!audit_ || !changes(request.method)) return;
-  auto const& routine = options_.routine_routes;
-  if (response.status < 400 && std::find(routine.begin(), routine.end(), route) != routine.end()) return;
+  if (response.status < 400 && is_routine(route)) return;
   audit_->note(request, response, std::chrono::steady_clock::now(), options_.clock());
 }
 

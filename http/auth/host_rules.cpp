@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <boost/asio/ip/address.hpp>
 
-#include "http/ascii.hpp"
+#include "base/ascii.hpp"
 
 namespace chorus::http {
 namespace {
@@ -14,7 +14,7 @@ std::string lower(std::string_view text) {
   return result;
 }
 
-// Without the port, the brackets of an IPv6 address, and a dot at the end.
+// Removes the port, the brackets of an IPv6 address, and a dot at the end.
 std::string name_of(std::string_view host) {
   if (host.starts_with('[')) return std::string(host.substr(1, host.find(']') - 1));
   if (std::count(host.begin(), host.end(), ':') == 1) host = host.substr(0, host.find(':'));

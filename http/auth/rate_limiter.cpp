@@ -12,7 +12,7 @@ double RateLimiter::tokens_of(Bucket const& bucket, TimePoint now) const {
 
 RateLimiter::Bucket& RateLimiter::bucket_of(std::string const& address, TimePoint now) {
   if (auto const found = buckets_.find(address); found != buckets_.end()) return found->second;
-  // Who has a full bucket is forgotten without loss.
+  // Addresses with a full bucket are forgotten without loss.
   if (buckets_.size() >= addresses_max && now >= next_sweep_) {
     next_sweep_ = now + std::chrono::seconds(1);
     std::erase_if(buckets_, [&](auto const& entry) { return tokens_of(entry.second, now) >= burst_; });

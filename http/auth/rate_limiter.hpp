@@ -1,4 +1,4 @@
-// How often an address may do something: a bucket of tokens for each, filled at a steady rate.
+// Limits the rate of each address with a token bucket.
 #pragma once
 
 #include <chrono>
@@ -9,7 +9,7 @@
 
 namespace chorus::http {
 
-// On one thread. Remembers a bounded number of addresses; when there are more at once, the newcomers share a bucket.
+// Used on one thread. Remembers a bounded number of addresses; above that, new addresses share a bucket.
 class RateLimiter {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
@@ -17,7 +17,7 @@ class RateLimiter {
 
   RateLimiter(double per_second, double burst) : per_second_(per_second), burst_(burst) {}
 
-  // Nothing: it may. Otherwise after how many seconds it may again, at least one.
+  // Empty: allowed. Otherwise the number of seconds to wait, at least one.
   [[nodiscard]] std::optional<std::uint32_t> take(std::string const& address, TimePoint now);
 
  private:

@@ -1,16 +1,16 @@
-// The tokens that are known, read again when their file changes.
+// The valid tokens, read again when their file changes.
 #pragma once
 
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/runtime/watched_file.hpp"
 #include "http/auth/token_file.hpp"
-#include "http/auth/watched_file.hpp"
 
 namespace chorus::http {
 
-// On one thread.
+// Used on one thread.
 class TokenBook {
  public:
   explicit TokenBook(std::string path) : file_(std::move(path)) {}
@@ -20,13 +20,17 @@ class TokenBook {
 
   struct Found {
     enum class What : std::uint8_t { good, unknown, expired } what = What::unknown;
-    TokenEntry const* entry = nullptr;  // unless unknown; until the next call
+    TokenEntry const* entry = nullptr;  // null for an unknown token; valid until the next call
   };
-  // Takes as long for every token: each entry is compared to its end. A file that has changed and cannot be read leaves
-  // the tokens as they were, and is complained about once.
+  // Takes the same time for every token: each entry is compared to its end. If the file has changed and cannot be read,
+  // the tokens stay as they were, and one message is logged.
+  // For an unknown token the file is checked at once, because the token may be new.
   [[nodiscard]] Found find(std::string_view token, WatchedFile::TimePoint now, WallTime today);
 
  private:
+  void read_if_changed(WatchedFile::TimePoint now);
+  [[nodiscard]] TokenEntry const* entry_of(Sha256 const& hash) const;
+
   WatchedFile file_;
   std::vector<TokenEntry> entries_;
 };

@@ -11,7 +11,7 @@
 #include <iterator>
 
 #include "http/api/tokens.hpp"
-#include "http/json.hpp"
+#include "http/json/json.hpp"
 
 namespace chorus::http {
 namespace {
@@ -82,7 +82,7 @@ Result<std::string> content_of(std::string const& path) {
   return text;
 }
 
-// Whoever reads meanwhile sees the old file or the new one.
+// Replaces the file at once: a reader sees the old file or the new one.
 Status replace(std::string const& path, std::string_view text) {
   auto const beside = path + ".new-" + std::to_string(::getpid());
   int const file = ::open(beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);

@@ -1,10 +1,10 @@
-// The file of tokens: one JSON object per line, and nothing in it from which a token could be made again.
+// The file of tokens: one JSON object per line, from which no token can be recovered.
 //
 //   {"id":"ci","role":"submit","sha256":"9f86d0...","expires":"2027-01-31T00:00:00Z"}
 //
-// A token is "chorus_" and 256 random bits as 64 hexadecimal digits. Nobody guesses those, so a plain SHA-256 keeps
-// them as well as any slow hash would, and costs a request less than a microsecond; a slow one would let strangers keep
-// the service busy with wrong tokens.
+// A token is "chorus_" and 256 random bits as 64 hexadecimal digits. Such a token cannot be guessed, so a plain SHA-256
+// protects it as well as a slow hash would, and takes less than a microsecond per request. With a slow hash, strangers
+// could keep the service busy with wrong tokens.
 #pragma once
 
 #include <array>
@@ -15,10 +15,10 @@
 #include <string_view>
 #include <vector>
 
+#include "base/calendar.hpp"
 #include "collectives/core/result.hpp"
-#include "http/access.hpp"
-#include "http/auth/calendar.hpp"
-#include "http/auth/errc.hpp"
+#include "http/message/access.hpp"
+#include "http/tls/errc.hpp"
 
 namespace chorus::http {
 
@@ -27,17 +27,17 @@ using Sha256 = std::array<std::byte, 32>;
 
 inline constexpr std::string_view token_prefix = "chorus_";
 
-// Of 32 bytes that nobody else knows.
+// Makes a token from 32 secret random bytes.
 [[nodiscard]] std::string make_token(std::span<std::byte const, 32> random);
 
 struct TokenEntry {
-  std::string id;  // [A-Za-z0-9._-]{1,64}: in logs, audits and problems instead of the token
+  std::string id;  // [A-Za-z0-9._-]{1,64}: stands for the token in logs, audits and problems
   Access role = Access::read;
   Sha256 hash{};
   std::optional<WallTime> expires;
 };
 
-// With its end of line.
+// Includes the end of line.
 [[nodiscard]] std::string to_line(TokenEntry const& entry);
 
 // Empty lines and those that begin with '#' are skipped. Errors: AuthErrc::malformed with the number of the line.
@@ -46,14 +46,14 @@ struct TokenEntry {
 // Errors: AuthErrc::unreadable, malformed; the detail begins with the path.
 [[nodiscard]] Result<std::vector<TokenEntry>> read_tokens(std::string const& path);
 
-// Makes the file, readable by its owner alone, if there is none. What is there is written anew beside it and takes its
-// place at once. Errors: AuthErrc::exists for an id that is there, unreadable, malformed.
+// Creates the file, readable only by its owner, if it does not exist. Otherwise writes a new file beside it that
+// replaces it at once. Errors: AuthErrc::exists if the id exists, unreadable, malformed.
 [[nodiscard]] Status append_token(std::string const& path, TokenEntry const& entry);
 
-// Takes the line out. False: there is none of this id. Errors: AuthErrc::unreadable, malformed.
+// Removes the line. False: no token has this id. Errors: AuthErrc::unreadable, malformed.
 [[nodiscard]] Result<bool> revoke_token(std::string const& path, std::string_view id);
 
-// A file that holds one token: its first line. Errors: AuthErrc::unreadable; malformed for what is no token.
+// Reads a file that holds one token in its first line. Errors: AuthErrc::unreadable; malformed if that is not a token.
 [[nodiscard]] Result<std::string> read_secret(std::string const& path);
 
 }  // namespace chorus::http

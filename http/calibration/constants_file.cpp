@@ -5,14 +5,14 @@
 #include <fstream>
 #include <iterator>
 
-#include "http/json.hpp"
+#include "http/json/json.hpp"
 
 namespace chorus::calibration {
 namespace {
 
 Error invalid(std::string detail) { return {std::make_error_code(std::errc::invalid_argument), std::move(detail)}; }
 
-// Takes over what is given, and remembers the first value that is no cost.
+// Applies given values, and remembers the first that is not a cost.
 class Application {
  public:
   void take(double& into, std::optional<double> const& given, std::string const& name) {

@@ -1,4 +1,4 @@
-// The model's constants from and as the text of a file.
+// Reads and writes the cost model's constants as text of a file.
 #pragma once
 
 #include <string>
@@ -9,10 +9,11 @@
 
 namespace chorus::calibration {
 
-// `constants` with what is given. Errors: std::errc::invalid_argument for a value that is no cost.
+// Returns `constants` with the given values replaced. Errors: std::errc::invalid_argument for a value that is not a
+// cost.
 [[nodiscard]] Result<model::Constants> apply(api::ModelConstants const& given, model::Constants constants);
 
-// The defaults with what the file says. Errors: what the system said, or what is wrong with the text.
+// Returns the defaults with the values of the file. Errors: the system's error, or the mistake in the text.
 [[nodiscard]] Result<model::Constants> read_constants(std::string const& path);
 
 }  // namespace chorus::calibration

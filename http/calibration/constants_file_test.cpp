@@ -30,7 +30,7 @@ Error refused(std::string const& text) { return read_constants(File(text).path()
 
 }  // namespace
 
-TEST_CASE("a file changes what it says, and nothing else") {
+TEST_CASE("a file changes the constants that it names, and no others") {
   File const file(
       R"({"level":{"host":{"alpha_s":1e-05,"beta_s_per_byte":3e-10}},"host_cores":2,"message_cpu_s":5e-06})");
   auto const read = read_constants(file.path()).value();
@@ -44,7 +44,7 @@ TEST_CASE("a file changes what it says, and nothing else") {
   CHECK(read.segment_bytes == expected.segment_bytes);
 }
 
-TEST_CASE("a file that makes no sense is refused, and it says where") {
+TEST_CASE("a malformed file is refused with the position of the mistake") {
   CHECK(read_constants("/nowhere").error().detail == "cannot read /nowhere");
   CHECK(refused("{").detail.find("JSON") != std::string::npos);
   CHECK(refused(R"({"gama_s_per_byte":1})").detail.find("gama_s_per_byte") != std::string::npos);

@@ -9,10 +9,10 @@
 #include <set>
 
 #include "collectives/core/assert.hpp"
+#include "http/json/problem_text.hpp"
 #include "http/openapi/json_layout.hpp"
 #include "http/openapi/operation.hpp"
 #include "http/openapi/schema.hpp"
-#include "http/problem_text.hpp"
 
 namespace chorus::http::openapi {
 namespace {
@@ -143,7 +143,8 @@ class Merged {
       for (auto const& payload : answer.payloads) reply.content.add(payload, operation.service, Use::answer, schemas);
     }
     for (auto const code : operation.problems) add_problem(code, operation.service);
-    for (auto const code : anywhere) add_problem(code, operation.service);
+    for (auto const code : anywhere)
+      if (code != ProblemCode::unknown_host || !is_health(operation.path)) add_problem(code, operation.service);
     // Health, and what browsers need to begin, is answered above the limit of connections, too.
     if (operation.access != Access::open) add_problem(ProblemCode::unavailable, operation.service);
     // Bytes are told by their Content-Length; a message may be of any length.

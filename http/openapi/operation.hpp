@@ -7,14 +7,14 @@
 #include <utility>
 #include <vector>
 
-#include "http/access.hpp"
-#include "http/message.hpp"
-#include "http/message_table.hpp"
-#include "http/problem.hpp"
+#include "http/json/message_table.hpp"
+#include "http/json/problem.hpp"
+#include "http/message/access.hpp"
+#include "http/message/message.hpp"
+#include "http/openapi/document.hpp"
 
 namespace chorus::http::openapi {
 
-enum class Service : std::uint8_t { coordinator, worker };
 [[nodiscard]] std::string_view name(Service service);
 
 enum class Type : std::uint8_t { text, integer, boolean };

@@ -16,7 +16,7 @@ void add_common_operations(Table& table) {
   table.add(get, "/metrics", Access::read, "Metrics in the text format of Prometheus")
       .gives(200, "All of them.", {{text_media}});
   table.add(get, "/v1", Access::read, "What the service is, and every route that it has")
-      .gives(200, "Name, version, extensions and routes.", {{json_media}});
+      .gives(200, "Name, version, build, extensions and routes.", {{json_media}});
   table.add(get, "/problems/{code}", Access::open, "What a problem means and what to do: where its type points")
       .gives(200, "The page.", {{text_media}})
       .fails_with({not_found});

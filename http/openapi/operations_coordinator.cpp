@@ -32,17 +32,18 @@ void add_page(Table& table) {
       .gives<api::CoordinatorStatus>(200, "How it stands.");
   table.add(get, "/v1/events", Access::read, "What happens: a stream, or with Accept: application/json a page")
       .paged()
-      .asks(
-          {{"since", Type::integer, "the last event that is known; without one, a stream begins with what comes next"}})
+      .asks({{"since", Type::text,
+              "the position of the last event that is known; without one, a stream begins with what comes next"}})
       .reads_headers({{"Accept", Type::text, "application/json: a page of those that are kept"},
-                      {"Last-Event-ID", Type::integer, "as since"}})
+                      {"Last-Event-ID", Type::text, "as since, and never refused for where it points"}})
       .gives(200, "Events.", {{json_media, &table_of<api::EventList>()}, {"text/event-stream"}})
       .fails_with({compacted});
   table.add(post, "/v1/demo", Access::submit, "Give every member of a group numbers to add up, and launch that")
       .takes<api::DemoRequest>()
+      .reads_headers({{"Idempotency-Key", Type::text, "the same key again is the same demonstration"}})
       .gives<api::Collective>(202, "It was launched.", {location, retry_after})
-      .fails_with(
-          {unknown_group, unknown_worker, not_enough_workers, group_broken, epoch_fenced, busy, worker_unreachable});
+      .fails_with({unknown_group, unknown_worker, not_enough_workers, group_broken, epoch_fenced, busy,
+                   worker_unreachable, idempotency_reused});
 }
 
 void add_workers(Table& table) {
@@ -94,9 +95,10 @@ void add_groups(Table& table) {
       .fails_with({unknown_group});
   table.add(put, "/v1/groups/{name}", Access::submit, "Make a group, or its next epoch")
       .takes<api::GroupRequest>()
+      .reads_headers({{"Idempotency-Key", Type::text, "the same key again is the same epoch"}})
       .gives<api::Group>(201, "A new group.", {location})
       .gives<api::Group>(200, "Its next epoch.", {location})
-      .fails_with({unknown_worker, not_enough_workers, worker_unreachable, epoch_fenced});
+      .fails_with({unknown_worker, not_enough_workers, worker_unreachable, epoch_fenced, idempotency_reused});
   table.add(delete_, "/v1/groups/{name}", Access::submit, "Delete a group")
       .gives_nothing(204, "It is deleted.")
       .fails_with({unknown_group});
@@ -169,14 +171,20 @@ void add_parameters(Table& table) {
   table.add(delete_, "/v1/parameters/{name}", Access::submit, "Delete a parameter")
       .gives_nothing(204, "It is deleted.")
       .fails_with({unknown_parameter});
+  table
+      .add(post, "/v1/parameters/{name}/give-up", Access::submit,
+           "Wait no longer for silent workers that have shards of the parameter: these are lost")
+      .gives<api::Parameter>(200, "It, as it is now: lost, or as it was where nothing waited.")
+      .fails_with({unknown_parameter});
   table.add(get, "/v1/parameters/{name}/shards", Access::read, "How far every shard is, asked of its owner")
       .gives<api::ShardStatusList>(200, "Those that answered.")
       .fails_with({unknown_parameter});
   table.add(post, "/v1/checkpoints", Access::submit, "Write parameters into files of the workers")
       .takes<api::CheckpointRequest>()
+      .reads_headers({{"Idempotency-Key", Type::text, "the same key again is the same checkpoint"}})
       .gives<api::CheckpointAnswer>(201, "It is written.")
       .fails_with({unknown_parameter, worker_unreachable, parameter_lost, misdirected, busy, unsupported,
-                   already_exists, digest_mismatch, deadline_exceeded});
+                   already_exists, digest_mismatch, deadline_exceeded, idempotency_reused});
 }
 
 }  // namespace

@@ -11,6 +11,8 @@ using enum ProblemCode;
 
 constexpr Field epoch{"Chorus-Epoch", Type::integer, "of the placement", true};
 constexpr Field position{"Chorus-Position", Type::integer, "in the shard's log", true};
+constexpr Field history{"Chorus-History", Type::integer, "which pushes the sender has taken before, as one number",
+                        false};
 
 void add_runs(Table& table) {
   table.add(put, "/v1/runs/{run}", Access::join, "From the coordinator: the worker's part of a collective")
@@ -68,7 +70,8 @@ void add_shards(Table& table) {
   taken_by_backup(
       table.add(post, "/v1/parameters/{name}/shards/{shard}/log", Access::join, "From the owner: a push, to its backup")
           .takes_octets()
-          .reads_headers({epoch, position, {"Chorus-Kind", Type::text, "gradient, rows, value, clients", true}}))
+          .reads_headers(
+              {epoch, position, history, {"Chorus-Kind", Type::text, "gradient, rows, value, clients", true}}))
       .fails_with({out_of_order, mismatch, length_mismatch, length_required, payload_too_large, unsupported_media_type,
                    unsupported, deadline_exceeded});
   taken_by_backup(table
@@ -79,28 +82,28 @@ void add_shards(Table& table) {
                              {"offset", Type::integer, "of the piece, in bytes"},
                              {"bytes", Type::integer, "of the array"}})
                       .reads_headers({epoch}))
-      .fails_with({mismatch, length_required});
+      .fails_with({out_of_order, mismatch, length_required});
   taken_by_backup(table
                       .add(post, "/v1/parameters/{name}/shards/{shard}/state", Access::join,
                            "From the owner: the image is complete, and this is the rest")
                       .takes<api::ShardState>()
                       .asks({{"image", Type::integer, "that is complete"}})
-                      .reads_headers({epoch}))
+                      .reads_headers({epoch, history}))
       .fails_with({out_of_order, mismatch});
   taken_by_backup(table
                       .add(post, "/v1/parameters/{name}/shards/{shard}/complete", Access::join,
                            "From the owner: from here on the backup counts")
-                      .reads_headers({epoch, position}))
+                      .reads_headers({epoch, position, history}))
       .fails_with({out_of_order});
 }
 
 void add_checkpoints(Table& table) {
   table.add(get, "/v1/checkpoints/{name}", Access::join, "The number of the newest checkpoint")
       .gives<api::CheckpointNumber>(200, "It; 0: there is none.")
-      .fails_with({unsupported, not_found});
+      .fails_with({unsupported, not_found, deadline_exceeded});
   table.add(post, "/v1/checkpoints/{name}/numbers", Access::join, "A number for a new checkpoint")
       .gives<api::CheckpointNumber>(200, "One that nothing has.")
-      .fails_with({unsupported});
+      .fails_with({unsupported, deadline_exceeded});
   table.add(post, "/v1/checkpoints/{name}/holds", Access::join, "Stop shards between two pushes, for a moment")
       .takes<api::CheckpointPlaces>()
       .gives<api::CheckpointPlaces>(200, "Where they stand.")
@@ -115,10 +118,15 @@ void add_checkpoints(Table& table) {
       .takes<api::CheckpointFile>()
       .gives<api::CheckpointPart>(200, "What is in it.")
       .fails_with({unsupported, unknown_parameter, misdirected, deadline_exceeded, already_exists});
+  table
+      .add(delete_, "/v1/checkpoints/{name}/files/{number}", Access::join,
+           "The checkpoint comes to nothing: what the worker has written of it goes")
+      .gives_nothing(204, "It is gone, or there was nothing.")
+      .fails_with({unsupported, deadline_exceeded});
   table.add(post, "/v1/checkpoints/{name}/commit", Access::join, "The files together are a checkpoint")
       .takes<api::CheckpointCommit>()
       .gives_nothing(204, "They are.")
-      .fails_with({unsupported, not_found, digest_mismatch, already_exists});
+      .fails_with({unsupported, not_found, digest_mismatch, already_exists, deadline_exceeded});
 }
 
 }  // namespace

@@ -20,7 +20,9 @@ std::vector<Field> piece() {
 
 std::vector<Field> pulled() {
   return {{"Parameter-Version", Type::integer, "how often the values have changed; of several shards the lowest", true},
-          {"Parameter-Epoch", Type::integer, "of the placement", true}};
+          {"Parameter-Epoch", Type::integer, "of the placement", true},
+          {"Parameter-Unconfirmed", Type::boolean,
+           "of a pull: an owner's lease at the coordinator is over, and somebody else may have newer values"}};
 }
 
 std::vector<Field> tagged() {
@@ -48,8 +50,8 @@ Operation& can_fail(Operation& operation) {
 }
 
 Operation& can_fail_to_push(Operation& push) {
-  return can_fail(push).fails_with({epoch_fenced, out_of_order, mismatch, non_finite, digest_mismatch, length_required,
-                                    unsupported_media_type, invalid_field});
+  return can_fail(push).fails_with(
+      {epoch_fenced, out_of_order, mismatch, non_finite, digest_mismatch, unsupported_media_type, invalid_field});
 }
 
 }  // namespace
@@ -67,7 +69,10 @@ void add_parameter_data_operations(Table& table) {
   auto& pull =
       table.add(get, "/v1/parameters/{name}/value", Access::read, "Pull: the values, little-endian and row-major");
   pull.asks(where())
-      .asks({{"min_version", Type::integer, "wait for it"}})
+      .asks({{"min_version", Type::integer, "wait for it"},
+             {"hold", Type::text,
+              "by this reader, of a shard: its version is kept for pulls of parts of it with If-Match"},
+             {"release", Type::text, "with If-Match: this reader lets go of the version that was kept"}})
       .reads_headers({{"Range", Type::text, "bytes=a-b"},
                       {"If-None-Match", Type::text, "304 if it has one of these tags"},
                       {"Chorus-Clock", Type::integer, "wait for what a reader at this clock is to see"}})
@@ -86,20 +91,23 @@ void add_parameter_data_operations(Table& table) {
                        .asks(piece())
                        .reads_headers(push_fields())
                        .gives(202, "The piece is kept until the rest of the push has come.", {{json_media}})
-                       .gives<api::PushAnswer>(200, "They are set.", acknowledged));
+                       .gives<api::PushAnswer>(200, "They are set.", acknowledged))
+      .fails_with({length_required});
   can_fail_to_push(table.add(post, "/v1/parameters/{name}/gradient", Access::submit, "Push a gradient")
                        .takes_octets()
                        .asks(where())
                        .asks(piece())
                        .reads_headers(push_fields())
                        .gives(202, "The piece is kept until the rest of the push has come.", {{json_media}})
-                       .gives<api::PushAnswer>(200, "It is applied.", acknowledged));
+                       .gives<api::PushAnswer>(200, "It is applied.", acknowledged))
+      .fails_with({length_required});
   can_fail_to_push(
       table.add(post, "/v1/parameters/{name}/push_pull", Access::submit, "Push a gradient and pull the values after it")
           .takes_octets()
           .asks(where())
           .reads_headers(push_fields())
-          .gives(200, "The values.", {{octets_media}}, acknowledged));
+          .gives(200, "The values.", {{octets_media}}, acknowledged))
+      .fails_with({length_required});
   auto& rows = table.add(post, "/v1/parameters/{name}/rows", Access::read,
                          "Pull rows: the body has their numbers, 8 bytes each");
   rows.takes_octets()

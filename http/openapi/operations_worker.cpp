@@ -129,10 +129,11 @@ void add_groups(Table& table) {
       .fails_with({epoch_fenced});
   table.add(post, "/v1/groups/{name}/{op}", Access::submit, "Take part in an operation: every member calls it")
       .takes<api::LocalCall>()
+      .reads_headers({{"Idempotency-Key", Type::text, "the same key again is the same call, and has its answer"}})
       .gives<api::LocalReport>(200, "It has succeeded.")
-      .fails_with({unknown_group, unknown_tensor, mismatch, epoch_fenced, plan_mismatch, group_broken, busy, cancelled,
-                   region_damaged, digest_mismatch, unsupported, peer_lost, corrupt_frame, deadline_exceeded,
-                   device_failed, not_found});
+      .fails_with({unknown_group, unknown_tensor, mismatch, epoch_fenced, plan_mismatch, group_broken, out_of_order,
+                   idempotency_reused, busy, cancelled, region_damaged, digest_mismatch, unsupported, peer_lost,
+                   corrupt_frame, deadline_exceeded, device_failed, not_found});
 }
 
 }  // namespace

@@ -1,9 +1,12 @@
 #include <openssl/sha.h>
 
+#include <algorithm>
 #include <array>
 #include <memory>
 
+#include "collectives/core/assert.hpp"
 #include "http/openapi/document.hpp"
+#include "http/openapi/operation.hpp"
 
 namespace chorus::http::openapi {
 namespace {
@@ -38,6 +41,20 @@ awaitable<Response> answer(std::shared_ptr<Served const> served, bool is_known) 
 }
 
 }  // namespace
+
+void restrict_queries(Router& router, Service service) {
+  auto const operations = service == Service::coordinator ? coordinator_operations() : worker_operations();
+  for (auto const& entry : router.entries()) {
+    auto const operation = std::ranges::find_if(operations, [&](Operation const& known) {
+      return known.method == entry.method && known.path == entry.pattern;
+    });
+    CHORUS_ASSERT(operation != operations.end(), "every route is in the document");
+    if (entry.access == Access::open || entry.access == Access::join) continue;
+    std::vector<std::string> names;
+    for (auto const& field : operation->query) names.emplace_back(field.name);
+    router.restrict_query(entry.method, entry.pattern, std::move(names));
+  }
+}
 
 void add_openapi(Router& router) {
   auto text = document();

@@ -2,8 +2,8 @@
 
 #include <boost/json/array.hpp>
 
-#include "http/codec.hpp"
-#include "http/problem_text.hpp"
+#include "http/json/codec.hpp"
+#include "http/json/problem_text.hpp"
 
 namespace chorus::http::openapi {
 namespace {

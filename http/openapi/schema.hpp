@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "http/message_table.hpp"
+#include "http/json/message_table.hpp"
 
 namespace chorus::http::openapi {
 

@@ -24,7 +24,7 @@ std::size_t number(std::string const& text) {
   return value;
 }
 
-// What the connection is after the upgrade: moves to another io_context, as links do, says what came early, and closes.
+// The connection after the upgrade: moves to another io_context, as links do, reports the early bytes, and closes.
 void tell_early_bytes(Connection connection) {
   asio::io_context elsewhere;
   boost::system::error_code ignored;
@@ -66,6 +66,7 @@ LiveServer::LiveServer(ServerLimits limits, Door door)
   add(Method::get, "/throw", &LiveServer::fail);
   add(Method::get, "/stream/{pieces}", &LiveServer::stream);
   add(Method::get, "/wait", &LiveServer::wait);
+  add(Method::put, "/heard", &LiveServer::heard);
   add(Method::get, "/upgrade", &LiveServer::upgrade);
   add(Method::get, "/inject", &LiveServer::inject);
   port_ = server_.listen("127.0.0.1", 0).value();
@@ -166,7 +167,7 @@ asio::awaitable<Response> LiveServer::exactly(Request const& request, Body& body
 asio::awaitable<Response> LiveServer::store(Request const&, Body& body) {
   if (!body.length()) co_return Problem(ProblemCode::length_required, "no Content-Length");
   std::vector<std::byte> bytes(*body.length());
-  // In two parts, to see that the second continues where the first ended.
+  // Reads two parts, to test that the second continues where the first ended.
   auto const half = bytes.size() / 3;
   auto read = co_await body.read_exactly(std::span(bytes).first(half));
   if (read) read = co_await body.read_exactly(std::span(bytes).subspan(half));
@@ -208,17 +209,34 @@ asio::awaitable<std::string> LiveServer::piece(std::shared_ptr<std::size_t> left
   constexpr std::size_t endless_piece_bytes = 100000;
   if (endless) co_return std::string(endless_piece_bytes, 'x');
   if (*left == 0) co_return "";
-  asio::steady_timer soon(io_, std::chrono::milliseconds(1));  // as if it had come about only now
+  asio::steady_timer soon(io_, std::chrono::milliseconds(1));  // simulates a piece that is produced later
   co_await soon.async_wait(asio::use_awaitable);
   co_return "piece " + std::to_string((*left)--) + "\n";
 }
 
+void LiveServer::note_waiting() {
+  std::lock_guard const lock(mutex_);
+  ++waiting_;
+  changed_.notify_all();
+}
+
+void LiveServer::answer_heard() {
+  asio::post(io_, [this] { answers_.notify_all(); });
+}
+
+Reception::State LiveServer::reception(std::size_t request) {
+  return asio::post(io_, asio::use_future([this, request] { return receptions_.at(request)->state(); })).get();
+}
+
+asio::awaitable<Response> LiveServer::heard(Request const&, Body& body) {
+  receptions_.push_back(reception_of(body));
+  note_waiting();
+  co_await answers_.wait_until(TimePoint::max());
+  co_return Response(204);
+}
+
 asio::awaitable<Response> LiveServer::wait(Request const&, Body&) {
-  {
-    std::lock_guard const lock(mutex_);
-    ++waiting_;
-    changed_.notify_all();
-  }
+  note_waiting();
   if (on_wait) on_wait();
   asio::steady_timer timer(io_, TimePoint::max());
   co_await timer.async_wait(asio::use_awaitable);

@@ -1,4 +1,4 @@
-// A server with a few simple routes, in its own thread, for the tests of server and client.
+// A server with a few simple routes, on its own thread, for the tests of server and client.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -12,7 +12,9 @@
 #include <thread>
 #include <vector>
 
-#include "http/server.hpp"
+#include "base/runtime/condition.hpp"
+#include "http/server/reception.hpp"
+#include "http/server/server.hpp"
 
 namespace chorus::http::testing {
 
@@ -22,13 +24,17 @@ struct Seen {
   unsigned status;
 };
 
-// Bytes that repeat nowhere near: position i is recognisable.
+// Bytes whose value identifies their position.
 [[nodiscard]] std::vector<std::byte> pattern(std::size_t bytes);
 
-// Routes: GET /hello, PUT /echo (up to 1 MiB), PUT /exactly/{bytes} (echoes so many), PUT /store (keeps the body, any
-// size), GET /payload/{bytes} (the pattern), PUT /ignore (204, reads nothing), PUT /refuse (409, reads nothing), GET
-// /throw, GET /stream/{pieces} (text that comes about in so many pieces; 0: without end; ?length= says that it has so
-// many bytes), GET /wait (until cancelled), GET /upgrade, GET /inject (a field with CR LF).
+// Routes:
+// - GET /hello
+// - PUT /echo (up to 1 MiB), PUT /exactly/{bytes} (echoes so many bytes), PUT /store (keeps a body of any size)
+// - GET /payload/{bytes} (the pattern)
+// - PUT /ignore (204, reads nothing), PUT /refuse (409, reads nothing), GET /throw
+// - GET /stream/{pieces} (a stream of so many pieces; 0: without end; ?length= announces its bytes)
+// - GET /wait (until cancelled), PUT /heard (204 after answer_heard(); its reception is kept)
+// - GET /upgrade, GET /inject (a field with CR LF)
 class LiveServer {
  public:
   explicit LiveServer(ServerLimits limits = {}, Door door = {});
@@ -37,15 +43,18 @@ class LiveServer {
   [[nodiscard]] std::uint16_t port() const { return port_; }
   [[nodiscard]] std::string url(std::string const& path) const;
   [[nodiscard]] std::size_t open_connections();
-  // Asks the server again and again, for at most ten seconds.
+  // Polls the server for at most ten seconds.
   [[nodiscard]] bool wait_for_connections(std::size_t count);
   [[nodiscard]] std::vector<Seen> seen();
   [[nodiscard]] bool wait_until_seen(std::size_t exchanges);
   [[nodiscard]] std::vector<std::byte> take_stored();
-  // Returns when a request waits in GET /wait.
+  // Returns when so many requests wait in GET /wait or PUT /heard.
   [[nodiscard]] bool wait_for_waiting(std::size_t requests);
   [[nodiscard]] bool wait_for_the_end_of_streams();
-  [[nodiscard]] std::size_t connections_used();  // peers that were ever seen by a handler
+  void answer_heard();  // answers the requests that wait in PUT /heard
+  // State of the n-th request to PUT /heard.
+  [[nodiscard]] Reception::State reception(std::size_t request);
+  [[nodiscard]] std::size_t connections_used();  // different peers that handlers have seen
   std::function<void()> on_wait;                 // called on the server's thread when GET /wait begins
 
   void stop();  // returns when every session has ended
@@ -62,11 +71,13 @@ class LiveServer {
   boost::asio::awaitable<Response> stream(Request const& request, Body& body);
   boost::asio::awaitable<std::string> piece(std::shared_ptr<std::size_t> left, bool endless);
   boost::asio::awaitable<Response> wait(Request const& request, Body& body);
+  boost::asio::awaitable<Response> heard(Request const& request, Body& body);
   boost::asio::awaitable<Response> upgrade(Request const& request, Body& body);
   boost::asio::awaitable<Response> inject(Request const& request, Body& body);
   void add(Method method, std::string_view pattern,
            boost::asio::awaitable<Response> (LiveServer::*handler)(Request const&, Body&));
   void note_peer(Request const& request);
+  void note_waiting();
 
   std::string const scheme_;
   boost::asio::io_context io_{1};
@@ -82,7 +93,10 @@ class LiveServer {
   std::vector<std::string> peers_;
   std::vector<std::byte> stored_;
   std::size_t waiting_ = 0;
-  std::weak_ptr<std::size_t> stream_;  // the last one; touched on the server's thread
+  // Used on the server's thread.
+  std::weak_ptr<std::size_t> stream_;  // the last stream
+  std::vector<std::shared_ptr<Reception>> receptions_;
+  Condition answers_{io_.get_executor()};
   std::thread thread_;
 };
 

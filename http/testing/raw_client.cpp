@@ -13,7 +13,7 @@
 #include <stdexcept>
 #include <system_error>
 
-#include "http/ascii.hpp"
+#include "base/ascii.hpp"
 
 namespace chorus::http::testing {
 namespace {
@@ -60,7 +60,7 @@ bool RawClient::readable_within(std::chrono::milliseconds time) const {
   return ::poll(&waiting, 1, static_cast<int>(time.count())) > 0;
 }
 
-// False at the end.
+// False at the end of the connection.
 bool RawClient::receive() {
   pollfd waiting{socket_, POLLIN, 0};
   if (::poll(&waiting, 1, patience_with_peer_ms) <= 0) throw std::runtime_error("the peer is silent");

@@ -1,4 +1,4 @@
-// A socket and nothing else: sends exactly the bytes that a test names, also those that no client library would send.
+// A plain socket: sends exactly the bytes that a test names, also those that no client library would send.
 #pragma once
 
 #include <chrono>
@@ -18,20 +18,20 @@ struct Reply {
 
 class RawClient {
  public:
-  // `receive_buffer_bytes` makes the system's buffer small; 0 leaves it.
+  // `receive_buffer_bytes` sets the system's buffer to this size; 0 keeps the default.
   explicit RawClient(std::uint16_t port, int receive_buffer_bytes = 0);
   ~RawClient();
   RawClient(RawClient const&) = delete;
   RawClient& operator=(RawClient const&) = delete;
 
-  // False if the peer does not take it all, because it has closed.
+  // False if the peer does not take all bytes because it has closed.
   bool send(std::string_view text);
   void end_of_sending();
-  // One reply by its Content-Length; throws when the connection ends before, or nothing comes for ten seconds.
+  // Reads one reply by its Content-Length; throws if the connection ends before, or no byte comes for ten seconds.
   [[nodiscard]] Reply reply(bool to_head = false);
-  // Everything until the peer closes (also by a reset).
+  // Reads everything until the peer closes or resets the connection.
   [[nodiscard]] std::string rest();
-  // Whether something (or the end) arrives within that time.
+  // True if bytes or the end arrive within that time.
   [[nodiscard]] bool readable_within(std::chrono::milliseconds time) const;
 
  private:

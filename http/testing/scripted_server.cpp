@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <system_error>
 
 namespace chorus::http::testing {
@@ -15,11 +16,24 @@ namespace {
 
 constexpr int patience_ms = 10000;
 
-// Up to the end of a header: the requests of these tests have no body that would not come with it.
-std::string request_from(int socket) {
+// True if the request is complete: a close with unread bytes would reset the answer.
+bool is_whole(std::string const& text) {
+  std::string const field = "\r\nContent-Length: ";
+  auto const end = text.find("\r\n\r\n");
+  if (end == std::string::npos) return false;
+  auto const at = text.find(field);
+  std::size_t length = 0;
+  if (at < end) std::from_chars(text.data() + at + field.size(), text.data() + end, length);
+  return text.size() >= end + 4 + length;
+}
+
+// How far to read a request: to the end of its header, or of its body.
+enum class Until { header, body };
+
+std::string request_from(int socket, Until until = Until::body) {
   std::string text;
   std::array<char, 65536> bytes;
-  while (text.find("\r\n\r\n") == std::string::npos) {
+  while (until == Until::body ? !is_whole(text) : text.find("\r\n\r\n") == std::string::npos) {
     pollfd waiting{socket, POLLIN, 0};
     if (::poll(&waiting, 1, patience_ms) <= 0) return text;
     auto const received = ::recv(socket, bytes.data(), bytes.size(), 0);
@@ -63,7 +77,8 @@ void ScriptedServer::play() {
     if (::poll(&waiting, 1, patience_ms) <= 0) break;
     auto const socket = ::accept(listener_, nullptr, nullptr);
     for (auto const& answer : script) {
-      auto const request = request_from(socket);
+      auto const is_interim = answer.starts_with("HTTP/1.1 1");  // sent while the body is still arriving
+      auto const request = request_from(socket, is_interim ? Until::header : Until::body);
       if (request.empty()) break;
       requests_.push_back(request);
       if (answer == keep_silent)

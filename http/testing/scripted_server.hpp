@@ -1,4 +1,4 @@
-// Answers with exactly the bytes that a test names, in its own thread, for what a real server would not do.
+// Answers with exactly the bytes that a test names, on its own thread, for behaviour that no real server shows.
 #pragma once
 
 #include <atomic>
@@ -9,21 +9,22 @@
 
 namespace chorus::http::testing {
 
-// One connection: what to send after each request received, the last one followed by closing. "" sends nothing.
+// The script of one connection: text to send after each request; after the last one the connection is closed. "" sends
+// nothing.
 using Script = std::vector<std::string>;
 
-inline std::string const keep_silent = "(silence)";  // receives requests, until the client closes
+inline std::string const keep_silent = "(silence)";  // receives requests until the client closes
 
 class ScriptedServer {
  public:
-  // Accepts one connection after the other and plays its script; further ones are refused.
+  // Accepts one connection after the other and plays its script; refuses further ones.
   explicit ScriptedServer(std::vector<Script> connections);
   ~ScriptedServer();
   ScriptedServer(ScriptedServer const&) = delete;
   ScriptedServer& operator=(ScriptedServer const&) = delete;
 
   [[nodiscard]] std::string url(std::string const& path = "/") const;
-  // After the last connection has ended.
+  // Call it after the last connection has ended.
   [[nodiscard]] std::vector<std::string> requests();
 
  private:

@@ -6,7 +6,7 @@
 #include <boost/asio/ip/address.hpp>
 #include <ctime>
 
-#include "http/ascii.hpp"
+#include "base/ascii.hpp"
 
 namespace chorus::http {
 namespace {

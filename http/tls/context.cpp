@@ -6,12 +6,12 @@
 
 #include <array>
 
-#include "http/auth/errc.hpp"
+#include "http/tls/errc.hpp"
 
 namespace chorus::http {
 namespace {
 
-// The first one costs the least where the processor has instructions for it, and is as good as any.
+// The first suite is the fastest where the processor has instructions for it, and as secure as the others.
 constexpr char const* suites = "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256";
 constexpr char const* older_ciphers = "ECDHE+AESGCM:ECDHE+CHACHA20";
 
@@ -51,10 +51,10 @@ Result<TlsContext::Loaded> TlsContext::load() const {
   ::SSL_CTX_set_ciphersuites(context, suites);
   ::SSL_CTX_set_cipher_list(context, older_ciphers);
   ::SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_CIPHER_SERVER_PREFERENCE);
-  // Connections are kept, so resumption would save nothing, and tickets would be bytes that nobody awaits.
+  // Connections are kept, so resumption would save nothing, and the peer would have to read the tickets.
   ::SSL_CTX_set_num_tickets(context, 0);
   ::SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
-  // Connections that rest keep no buffers.
+  // Idle connections keep no buffers.
   ::SSL_CTX_set_mode(context,
                      SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
 

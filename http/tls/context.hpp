@@ -1,5 +1,5 @@
-// The certificate, key and authorities of one side, read again when their files change: connections that begin
-// afterwards use the new ones.
+// The certificate, key and authorities of one side. They are read again when their files change, and used by
+// connections that begin afterwards.
 #pragma once
 
 #include <memory>
@@ -8,20 +8,14 @@
 #include <string>
 #include <vector>
 
+#include "base/runtime/watched_file.hpp"
 #include "collectives/core/result.hpp"
-#include "http/auth/watched_file.hpp"
 #include "http/tls/certificate.hpp"
+#include "http/tls/files.hpp"
 
 struct ssl_ctx_st;
 
 namespace chorus::http {
-
-struct TlsFiles {
-  std::string certificate;  // PEM, with its chain; "" on a client that does not show one
-  std::string key;          // PEM
-  std::string authorities;  // PEM, whom this side believes; "" on a client: those of the system
-  bool requires_client_certificate = false;
-};
 
 // TLS 1.2 and later. Thread-safe.
 class TlsContext {
@@ -32,11 +26,12 @@ class TlsContext {
   // Errors: AuthErrc::bad_certificate; the detail says which file, and what is wrong with it.
   [[nodiscard]] Status open();
 
-  // What new connections use; valid for as long as it is held. Files that have changed and cannot be used leave it as
-  // it was, and are complained about. Without open() they are read by the first call; null if that fails.
+  // Returns the context for new connections; the pointer keeps it alive. If files change and cannot be used, the
+  // context stays as it was, and a message is logged. Without open() the first call reads the files; null if that
+  // fails.
   [[nodiscard]] std::shared_ptr<ssl_ctx_st> current();
 
-  // Its own.
+  // The certificate of this side.
   [[nodiscard]] std::optional<Certificate> certificate() const;
 
  private:

@@ -16,8 +16,8 @@ namespace chorus::http {
 namespace {
 
 constexpr std::size_t ahead_bytes = 16384;
-// Behind a payload of this size only the header of the next record is read ahead, so that its payload comes straight to
-// where it is decrypted; behind smaller ones it is cheaper to take many records in one read and to copy them.
+// For a payload of at least this size only the header of the next record is read ahead, so that its payload is received
+// where it is decrypted. For smaller payloads it is cheaper to take many records in one read and to copy them.
 constexpr std::size_t bulk_bytes = 4096;
 constexpr std::size_t record_header_bytes = 5;
 
@@ -27,7 +27,7 @@ void SocketBio::read_ahead() {
   if (!ahead_) ahead_ = std::make_unique_for_overwrite<std::byte[]>(ahead_bytes);
 }
 
-// As read(2), where as much as there is counts as one piece.
+// Like read(2); also fills the read-ahead buffer.
 long SocketBio::read(std::byte* to, std::size_t bytes) {
   if (!ahead_) return ::recv(socket_, to, bytes, 0);
   auto const held = std::min(bytes, end_ - begin_);
@@ -48,7 +48,8 @@ long SocketBio::read(std::byte* to, std::size_t bytes) {
 long SocketBio::write(void const* from, std::size_t bytes) {
   auto const sent = ::send(socket_, from, bytes, MSG_NOSIGNAL | (more_ ? MSG_MORE : 0));
   if (sent < 0 && more_ && (errno == EAGAIN || errno == EWOULDBLOCK)) {
-    // What follows will take a while: the system is not to keep the last packet until then. Setting this sends it.
+    // The rest of the data will take a while to follow. The system must not hold back the last packet until then:
+    // setting this option sends it.
     int const on = 1;
     ::setsockopt(socket_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     errno = EAGAIN;
@@ -90,7 +91,7 @@ struct BioFunctions {
 };
 
 bio_st* SocketBio::make() {
-  static BIO_METHOD* const method = BioFunctions::make_method();  // a constant, which OpenSSL wants at one address
+  static BIO_METHOD* const method = BioFunctions::make_method();  // constant; OpenSSL keeps its address
   auto* const bio = ::BIO_new(method);
   if (bio == nullptr) throw std::bad_alloc();
   ::BIO_set_data(bio, this);

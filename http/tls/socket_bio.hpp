@@ -1,6 +1,5 @@
-// The socket as OpenSSL sees it, for connections that carry much: its own BIO takes two system calls to read a record
-// and sends every record as packets of its own, and its way of reading ahead moves all that was read ahead once per
-// record.
+// A socket for OpenSSL with fewer system calls on busy connections. OpenSSL's own BIO takes two system calls to read a
+// record, sends every record as packets of its own, and its read-ahead moves all buffered bytes once per record.
 #pragma once
 
 #include <cstddef>
@@ -10,19 +9,20 @@ struct bio_st;
 
 namespace chorus::http {
 
-// Belongs to one stream, and outlives the BIO that is made of it. The socket does not block, and is not closed here.
+// Belongs to one stream, and outlives the BIO made from it. The socket is non-blocking, and SocketBio does not close
+// it.
 class SocketBio {
  public:
   explicit SocketBio(int socket) : socket_(socket) {}
   SocketBio(SocketBio const&) = delete;
   SocketBio& operator=(SocketBio const&) = delete;
 
-  // Whoever gets it frees it. Throws std::bad_alloc.
+  // The caller frees the BIO. Throws std::bad_alloc.
   [[nodiscard]] bio_st* make();
 
-  // More follows at once: the system may wait for it before it sends the last packet.
+  // Announces that more data follows at once, so the system may wait for it before it sends the last packet.
   void more_follows(bool is_so) { more_ = is_so; }
-  // From now on it may take more from the socket than OpenSSL has asked for.
+  // From now on SocketBio may read more from the socket than OpenSSL has asked for.
   void read_ahead();
   [[nodiscard]] bool has_read_ahead() const { return begin_ != end_; }
 
@@ -35,7 +35,7 @@ class SocketBio {
   bool more_ = false;
   bool at_end_ = false;
   std::unique_ptr<std::byte[]> ahead_;
-  std::size_t begin_ = 0, end_ = 0;  // of what was read ahead
+  std::size_t begin_ = 0, end_ = 0;  // of the bytes read ahead
 };
 
 }  // namespace chorus::http

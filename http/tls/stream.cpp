@@ -22,7 +22,7 @@ bool is_address(std::string const& host) {
   return !error;
 }
 
-// What the peer says is wrong with this side's certificate.
+// Explains the peer's alert about this side's certificate.
 std::string alert(int reason) {
   switch (reason) {
     case SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED:
@@ -47,7 +47,7 @@ std::string alert(int reason) {
   }
 }
 
-// A certificate that is refused is not kept by OpenSSL, and an explanation needs it: it is kept with the connection.
+// OpenSSL does not keep a refused certificate. It is stored with the connection, because the explanation needs it.
 void free_refused(void*, void* x509, CRYPTO_EX_DATA*, int, long, void*) { ::X509_free(static_cast<X509*>(x509)); }
 
 int refused_index() {
@@ -115,14 +115,14 @@ std::string TlsStream::wrong_certificate(long verdict) const {
     case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
     case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
     case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
-    case X509_V_ERR_CERT_SIGNATURE_FAILURE:  // another authority of the same name
+    case X509_V_ERR_CERT_SIGNATURE_FAILURE:  // another authority with the same name
       return whose + "is signed by nobody whom this side believes: its authority has to be in --tls-ca";
     default:
       return whose + "is not accepted: " + ::X509_verify_cert_error_string(verdict);
   }
 }
 
-// The error queue of OpenSSL belongs to the thread: it is emptied here.
+// OpenSSL's error queue belongs to the thread: it is emptied here.
 void TlsStream::explain() {
   auto const code = ::ERR_peek_last_error();
   ::ERR_clear_error();
@@ -185,7 +185,7 @@ TlsStream::Moved TlsStream::read(std::span<std::byte> first, std::span<std::byte
   return {total, Wait::nothing, {}};
 }
 
-// A record that is encrypted has to go out as it is, even if the socket takes only a part of it: from then on its bytes
+// An encrypted record has to be sent unchanged, even if the socket takes only a part of it. From then on its bytes
 // count as written, and the next calls finish it.
 TlsStream::Moved TlsStream::write_record(std::span<std::byte const> bytes) {
   ::ERR_clear_error();
@@ -230,7 +230,7 @@ TlsStream::Moved TlsStream::write(std::span<std::span<std::byte const> const> pi
       auto from = skip;
       for (auto const piece : pieces) {
         auto const bytes = std::min(piece.size() - from, record_bytes_max - mixed);
-        if (bytes > 0) std::memcpy(mix_.get() + mixed, piece.data() + from, bytes);  // of nothing it may not be asked
+        if (bytes > 0) std::memcpy(mix_.get() + mixed, piece.data() + from, bytes);  // memcpy must not get null
         mixed += bytes;
         from = 0;
         if (mixed == record_bytes_max) break;
@@ -258,7 +258,7 @@ TlsStream::Moved TlsStream::write(std::span<std::span<std::byte const> const> pi
   return {total, Wait::nothing, {}};
 }
 
-// A part of a record counts as pending with OpenSSL, though nothing comes of it before the rest is there.
+// OpenSSL also counts an incomplete record as pending, but its data cannot be read yet.
 bool TlsStream::has_pending() const {
   return failed_.error || (!starved_ && (::SSL_has_pending(ssl_) == 1 || socket_.has_read_ahead()));
 }

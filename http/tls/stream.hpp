@@ -1,7 +1,7 @@
-// TLS on a socket that does not block: reads and writes as much as there is, and says what to wait for.
+// TLS on a non-blocking socket: reads and writes as much as possible, and says what to wait for.
 //
-// OpenSSL speaks on the descriptor itself. Whoever owns the socket, on whichever thread, may go on with the stream: it
-// is bound to the descriptor's number alone, and never closes it.
+// OpenSSL uses the descriptor directly. The current owner of the socket, on any thread, may continue the stream: the
+// stream is bound only to the descriptor's number, and never closes it.
 #pragma once
 
 #include <boost/system/error_code.hpp>
@@ -21,9 +21,9 @@ namespace chorus::http {
 
 class TlsStream {
  public:
-  // The server's end; `socket` is a connected descriptor that does not block, and outlives the stream.
+  // The server's end; `socket` is a connected, non-blocking descriptor and outlives the stream.
   [[nodiscard]] static std::unique_ptr<TlsStream> accept(std::shared_ptr<ssl_ctx_st> context, int socket);
-  // The client's end. The peer's certificate has to be for `host`, a name or an address.
+  // The client's end. The peer's certificate must be valid for `host`, a name or an address.
   [[nodiscard]] static std::unique_ptr<TlsStream> connect(std::shared_ptr<ssl_ctx_st> context, int socket,
                                                           std::string const& host);
   ~TlsStream();
@@ -33,30 +33,31 @@ class TlsStream {
   enum class Wait : std::uint8_t { nothing, to_read, to_write };
   struct Moved {
     std::size_t bytes = 0;
-    Wait wait = Wait::nothing;        // nothing could be moved until the socket is ready for this
-    boost::system::error_code error;  // asio::error::eof: closed in good order; otherwise why() says more
+    Wait wait = Wait::nothing;        // no byte could be moved until the socket is ready for this
+    boost::system::error_code error;  // asio::error::eof: the peer closed properly; otherwise why() says more
   };
   [[nodiscard]] Moved handshake();
-  // As much as there is, into both; at least one byte unless it waits or fails.
+  // Reads all available bytes into `first`, then `second`; at least one byte unless it waits or fails.
   [[nodiscard]] Moved read(std::span<std::byte> first, std::span<std::byte> second = {});
-  // Once bytes count as written they may change, also while some of them wait here, encrypted, for room in the socket:
-  // `Moved::wait` beside `bytes` says so.
+  // Encrypts and sends. The caller may change bytes that count as written, even while their encrypted form still waits
+  // for room in the socket: then `Moved::wait` is set beside `bytes`.
   [[nodiscard]] Moved write(std::span<std::span<std::byte const> const> pieces);
-  // Some of it waits: write() again, with what comes next or nothing.
+  // True while a record is not completely sent: call write() again, with more data or none.
   [[nodiscard]] bool has_unsent() const { return unsent_ != 0; }
 
-  // There is something to read that the socket alone does not show.
+  // True if data can be read that the socket alone does not show.
   [[nodiscard]] bool has_pending() const;
-  // Fewer system calls for much data, and buffers that are kept. Not before a connection that goes on without TLS.
+  // Saves system calls on connections with much data; their buffers are kept. Not for a connection that later continues
+  // without TLS.
   void read_ahead();
-  // Tells the peer that nothing more comes; does not wait for its answer.
+  // Tells the peer that no more data comes; does not wait for its answer.
   void close_notify();
 
-  // Of the last error: whose certificate is wrong in which way, and how to mend it.
+  // Explains the last error: whose certificate is wrong in which way, and how to mend it.
   [[nodiscard]] std::string const& why() const { return why_; }
-  // The client has spoken plain HTTP.
+  // True if the client has sent plain HTTP.
   [[nodiscard]] bool met_plain_http() const { return met_plain_http_; }
-  // The peer's, verified; nothing if it has shown none.
+  // The peer's verified certificate; empty if it has shown none.
   [[nodiscard]] std::optional<Certificate> peer_certificate() const;
 
  private:
@@ -71,9 +72,9 @@ class TlsStream {
   SocketBio socket_;
   ssl_st* ssl_;
   std::string host_;                  // of connect()
-  std::unique_ptr<std::byte[]> mix_;  // small pieces become one record here, and what is unsent stays
+  std::unique_ptr<std::byte[]> mix_;  // joins small pieces into one record, and keeps an unsent record
   std::size_t unsent_ = 0;            // bytes of a record that was not written whole
-  Moved failed_;                      // after bytes that counted: what the next read has to say
+  Moved failed_;                      // error that the next read reports, because this one returned bytes first
   bool starved_ = false;              // the last read took everything that could be read
   std::string why_;
   bool met_plain_http_ = false;

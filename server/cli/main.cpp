@@ -2,16 +2,19 @@
 #include <CLI/CLI.hpp>
 #include <iostream>
 
-#include "server/cli/client.hpp"
-#include "server/cli/commands.hpp"
+#include "base/runtime/environment.hpp"
+#include "metrics/build/build.hpp"
+#include "server/cli/commands/commands.hpp"
+#include "server/cli/connection/client.hpp"
 
 namespace {
 
 using namespace chorus;
 
-std::string check_coordinator(std::string const& url) {
-  auto const status = cli::check_coordinator_url(url);
-  return status ? std::string() : status.error().detail;
+std::string check_coordinator(std::string const& urls) {
+  for (auto const& url : cli::split_services(urls))
+    if (auto const status = cli::check_coordinator_url(url); !status) return status.error().detail;
+  return "";
 }
 
 void add_commands(CLI::App& root, cli::Commands& commands) {
@@ -30,6 +33,7 @@ void add_commands(CLI::App& root, cli::Commands& commands) {
   cli::add_verify(root, commands);
   cli::add_locality(root, commands);
   cli::add_bench(root, commands);
+  cli::add_journal(root, commands);
   cli::add_token(root, commands);
   cli::add_doctor(root, commands);
   cli::add_top(root, commands);
@@ -37,20 +41,20 @@ void add_commands(CLI::App& root, cli::Commands& commands) {
   cli::add_version(root, commands);
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+cli::ExitCode run(int argc, char** argv) {
   cli::Session session{.out = std::cout, .err = std::cerr};
   cli::Commands commands;
 
   CLI::App root("Collective communication over HTTP: looks at a Chorus service and launches collectives.", "chorus");
   root.require_subcommand(0, 1);
+  root.set_version_flag("--version",
+                        [&] { return metrics::version_text(metrics::this_build(), "chorus", argc, argv); });
   root.fallthrough();
   root.get_formatter()->column_width(36);
   root.footer(
       "Every command takes --json, --coordinator URL and --token-file FILE.\n"
       "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 no coordinator reached.");
-  root.add_option("--coordinator", session.coordinator, "URL of the coordinator")
+  root.add_option("--coordinator", session.coordinator, "URL of the coordinator, or of several, with commas")
       ->envname("CHORUS_COORDINATOR")
       ->type_name("URL")
       ->check(CLI::Validator(check_coordinator, ""))
@@ -72,16 +76,18 @@ int main(int argc, char** argv) {
   root.add_flag("--json", session.json, "print JSON, one object per line");
   add_commands(root, commands);
 
-  cli::ExitCode code;
   try {
     root.parse(argc, argv);
-    auto const* action = commands.chosen(root);
-    if (action != nullptr) {
-      code = (*action)(session);
-    } else {
-      std::cerr << root.help();
-      code = cli::ExitCode::usage;
-    }
-  } catch (CLI::ParseError const& error) { code = cli::explain(root, error, session); }
-  return static_cast<int>(code);
+  } catch (CLI::ParseError const& error) { return cli::explain(root, error, session); }
+  if (auto const* action = commands.chosen(root)) return (*action)(session);
+  std::cerr << root.help();
+  return cli::ExitCode::usage;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  http::ignore_file_size_signal();
+  http::throw_on_lost_output();
+  return http::run_command("error", [argc, argv] { return static_cast<int>(run(argc, argv)); });
 }

@@ -2,8 +2,9 @@
 
 #include <algorithm>
 
-#include "server/coordinator/scrape.hpp"
-#include "server/coordinator/wall_clock.hpp"
+#include "http/openapi/document.hpp"
+#include "server/coordinator/observability/scrape.hpp"
+#include "server/coordinator/text/wall_clock.hpp"
 
 namespace chorus::coordinator {
 namespace {
@@ -20,6 +21,11 @@ boost::asio::any_io_executor instead_of_threads(boost::asio::any_io_executor con
   return options.has_threads ? boost::asio::any_io_executor() : executor;
 }
 
+boost::asio::any_io_executor instead_of_journal_thread(boost::asio::any_io_executor const& executor,
+                                                       CoordinatorOptions const& options) {
+  return options.store_executor ? options.store_executor : instead_of_threads(executor, options);
+}
+
 std::optional<double> interval_of(Checkpoints::Schedule const& schedule) {
   if (schedule.name.empty()) return std::nullopt;
   return std::chrono::duration<double>(schedule.interval).count();
@@ -31,51 +37,57 @@ bool ended_without_goodbye(std::vector<api::Event> const& events) {
   return last != events.rend() && last->type != "coordinator.stopping";
 }
 
+std::uint64_t id_of_a_log(Random const& random) { return std::max<std::uint64_t>(random(), 1); }
+
 }  // namespace
 
 Coordinator::Coordinator(boost::asio::any_io_executor executor, CoordinatorOptions options,
-                         std::unique_ptr<JournalFile> journal, Random random, std::shared_ptr<spdlog::logger> log)
+                         std::unique_ptr<Store> journal, Random random, std::shared_ptr<spdlog::logger> log)
     : log_(std::move(log)),
       checkpoint_interval_s_(interval_of(options.checkpoints)),
-      metrics_(metrics::this_build(), wall_seconds(), metrics::log_counter_of(*log_)),
+      memory_limit_bytes_(options.memory.bytes),
+      leadership_(std::move(options.leadership)),
+      metrics_(metrics::this_build(), options.process_start_seconds.value_or(wall_seconds()),
+               metrics::log_counter_of(*log_)),
       security_(options.security, {"/v1/workers/{id}/lease"},
                 [this](std::string_view reason) { metrics_.refused(reason); }),
       client_(executor, &security_.credentials()),
       workers_(client_, options.failpoint),
       journal_(executor, std::move(journal), options.journal, options.failpoint, *log_,
-               instead_of_threads(executor, options)),
-      events_(executor, journal_, options.events),
-      chronicle_(journal_, events_),
+               instead_of_journal_thread(executor, options)),
+      events_(executor, journal_, options.events, id_of_a_log(random)),
+      collective_history_(journal_, events_),
       planner_(options.constants, instead_of_threads(executor, options)),
       locks_changed_(executor),
-      cluster_(
-          {executor, workers_, planner_, locks_, locks_changed_, metrics_, journal_, events_, habits_, *log_, random},
-          options.cluster, options.lease),
-      collectives_(
-          {{executor, workers_, planner_, cluster_.groups(), locks_, locks_changed_, chronicle_, habits_, random},
-           metrics_,
-           journal_,
-           *log_,
-           [this](std::string const& worker, std::string const& incarnation) {
-             cluster_.suspect(worker, incarnation);
-           }},
-          options.execution, options.records),
-      stall_inspector_({executor, workers_, collectives_, chronicle_, metrics_, *log_}, options.stalls),
+      cluster_({executor, workers_, planner_, locks_, locks_changed_, metrics_, journal_, events_, group_statistics_,
+                *log_, random},
+               options.cluster, options.lease),
+      collectives_({{executor, workers_, planner_, cluster_.groups(), locks_, locks_changed_, collective_history_,
+                     group_statistics_, random},
+                    metrics_,
+                    journal_,
+                    *log_,
+                    [this](std::string const& worker, std::string const& incarnation) {
+                      cluster_.suspect(worker, incarnation);
+                    }},
+                   options.execution, options.records),
+      stall_inspector_({executor, workers_, collectives_, collective_history_, metrics_, *log_}, options.stalls),
       parameters_({executor, workers_, cluster_, journal_, *log_}, options.directory),
       checkpoints_({executor, workers_, parameters_, metrics_, *log_}, options.checkpoints),
       survey_({executor, workers_, cluster_}, options.survey),
       demo_({executor, workers_, cluster_, collectives_}),
       worker_routes_(cluster_, lease_connections_),
-      group_routes_(cluster_),
+      once_(executor),
+      group_routes_(cluster_, once_),
       collective_routes_(collectives_),
       trace_routes_(executor, collectives_, cluster_, workers_),
-      parameter_routes_(parameters_, checkpoints_, cluster_),
+      parameter_routes_(parameters_, checkpoints_, cluster_, once_),
       event_routes_(events_),
       simulation_routes_(planner_),
       service_routes_(
           {cluster_, planner_, [this] { return metrics_text(); }, journal_, [this] { return draining_; }, security_}),
       status_routes_({cluster_, collectives_, parameters_, survey_, demo_, events_, journal_, security_,
-                      std::move(options.settings), [this] { return draining_; }}),
+                      std::move(options.settings), once_, [this] { return draining_; }, std::move(options.url)}),
       server_(executor, router_, options.http, count_in(metrics_), security_.door()),
       lag_(executor, [this](double seconds) { metrics_.loop_lag(seconds); }) {
   worker_routes_.add_to(router_);
@@ -87,6 +99,9 @@ Coordinator::Coordinator(boost::asio::any_io_executor executor, CoordinatorOptio
   simulation_routes_.add_to(router_);
   service_routes_.add_to(router_);
   status_routes_.add_to(router_);
+  http::openapi::restrict_queries(router_, http::openapi::Service::coordinator);
+  journal_.on_written(
+      [this](Journal::Clock::duration took) { metrics_.journal_written(std::chrono::duration<double>(took).count()); });
   server_.on_close([this](std::string const& remote) {
     if (auto const holder = lease_connections_.closed(remote)) cluster_.suspect(holder->id, holder->incarnation);
   });
@@ -103,7 +118,8 @@ Status Coordinator::restore() {
     log_->info("the journal has {} workers, {} groups, {} parameters, {} collectives, {} events", state->workers.size(),
                state->groups.size(), state->parameters.size(), state->collectives.size(), state->events.size());
   was_unclean_ = ended_without_goodbye(state->events);
-  events_.restore(std::move(state->events));
+  auto const log = state->counters.find(Counter::event_log);
+  events_.restore(std::move(state->events), log != state->counters.end() ? std::optional(log->second) : std::nullopt);
   collectives_.restore(*state);
   parameters_.restore(*state);
   cluster_.restore(std::move(*state));
@@ -130,7 +146,7 @@ Result<std::uint16_t> Coordinator::start(std::string const& host, std::uint16_t 
                     parameters_.worker_lost(worker, incarnation);
                   },
                   [this](std::string const& worker, std::string const& incarnation) {
-                    parameters_.worker_lost(worker, incarnation);
+                    parameters_.worker_ended(worker, incarnation);
                   },
                   [this](std::string const& group) { parameters_.group_changed(group); },
                   [this](std::string const& worker) { parameters_.worker_joined(worker); }});
@@ -142,23 +158,36 @@ Result<std::uint16_t> Coordinator::start(std::string const& host, std::uint16_t 
 }
 
 std::string Coordinator::metrics_text() const {
-  auto scrape = scrape_of(cluster_, collectives_, events_, journal_);
+  auto scrape = scrape_of(cluster_, collectives_, parameters_, events_, journal_);
   scrape.state = {!draining_,
                   draining_,
                   server_.open_connections(),
                   server_.requests_in_flight(),
                   security_.authenticates(),
                   security_.certificate_ends_seconds()};
+  scrape.state.memory_limit_bytes = memory_limit_bytes_;
   if (scrape.journal) scrape.journal->was_unclean = was_unclean_;
+  if (journal_.on_disk()) scrape.state.disk_waits = {{"journal", journal_.counts().waiting_seconds}};
   scrape.checkpoint_interval_seconds = checkpoint_interval_s_;
+  if (leadership_) scrape.leadership = leadership_();
   return metrics_.text(scrape);
+}
+
+void Coordinator::drain() {
+  draining_ = true;
+  cluster_.drain();
+}
+
+boost::asio::awaitable<void> Coordinator::hand_over(TimePoint until) {
+  drain();
+  static_cast<void>(co_await journal_.flush(until));
 }
 
 boost::asio::awaitable<void> Coordinator::stop(TimePoint until) {
   constexpr auto time_to_read_the_last_events = std::chrono::seconds(1);
-  draining_ = true;
+  constexpr auto time_for_the_journal = std::chrono::seconds(2);
+  drain();
   tell("coordinator.stopping");
-  cluster_.drain();
   co_await collectives_.stop(until);
   co_await stall_inspector_.stop();
   co_await trace_routes_.stop();
@@ -167,7 +196,7 @@ boost::asio::awaitable<void> Coordinator::stop(TimePoint until) {
   co_await checkpoints_.stop();
   co_await parameters_.stop();
   co_await cluster_.stop();
-  co_await journal_.stop();
+  co_await journal_.stop(std::max(until, std::chrono::steady_clock::now() + time_for_the_journal));
   co_await events_.close(std::chrono::steady_clock::now() + time_to_read_the_last_events);
   co_await server_.stop();
   co_await lag_.stop();

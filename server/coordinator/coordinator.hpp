@@ -1,25 +1,28 @@
-// The coordinator as a whole: its parts and how they are wired.
+// The whole coordinator: makes its parts and connects them.
 #pragma once
 
 #include <spdlog/logger.h>
 
 #include <boost/asio/any_io_executor.hpp>
+#include <functional>
 #include <memory>
+#include <optional>
 
-#include "http/auth/security.hpp"
-#include "http/client.hpp"
-#include "http/loop_lag.hpp"
-#include "http/server.hpp"
-#include "server/coordinator/lease_connections.hpp"
-#include "server/coordinator/routes.hpp"
-#include "server/coordinator/routes_status.hpp"
-#include "server/coordinator/stall_inspector.hpp"
-#include "server/coordinator/trace_routes.hpp"
+#include "base/runtime/loop_lag.hpp"
+#include "base/runtime/memory_limit.hpp"
+#include "http/client/client.hpp"
+#include "http/server/security.hpp"
+#include "http/server/server.hpp"
+#include "server/coordinator/membership/lease_connections.hpp"
+#include "server/coordinator/observability/stall_inspector.hpp"
+#include "server/coordinator/observability/trace_routes.hpp"
+#include "server/coordinator/routes/routes.hpp"
+#include "server/coordinator/routes/routes_status.hpp"
 
 namespace chorus::coordinator {
 
 struct CoordinatorOptions {
-  model::Constants constants = model::Constants::defaults();  // by which algorithms are chosen
+  model::Constants constants = model::Constants::defaults();  // for the choice of algorithms
   std::chrono::milliseconds lease{5000};
   ClusterPatience cluster;
   ExecutionPatience execution;
@@ -30,9 +33,15 @@ struct CoordinatorOptions {
   JournalPatience journal;
   EventLimits events;
   SurveyPatience survey;
-  std::vector<api::Setting> settings;  // shown, nothing more
-  Failpoint failpoint;                 // for tests
-  bool has_threads = true;             // false: everything is done on the executor, for tests that own the time
+  std::vector<api::Setting> settings;                     // only for display
+  std::string url;                                        // to which standbys redirect; "": there are none
+  http::MemoryLimit memory;                               // of the process
+  std::optional<double> process_start_seconds;            // since 1970; none: now
+  std::function<metrics::LeadershipScrape()> leadership;  // for /metrics; null: the only coordinator
+  Failpoint failpoint;                                    // for tests
+  bool has_threads = true;  // false: all work runs on the executor, for tests that control the time
+  // Executor on which the calls of the journal's store block; empty: as `has_threads` says.
+  boost::asio::any_io_executor store_executor;
   http::ServerLimits http;
   http::SecurityOptions security;
 };
@@ -40,8 +49,8 @@ struct CoordinatorOptions {
 // One thread runs the executor and makes every call.
 class Coordinator {
  public:
-  // Without a journal everything is forgotten when the process ends.
-  Coordinator(boost::asio::any_io_executor executor, CoordinatorOptions options, std::unique_ptr<JournalFile> journal,
+  // Without a journal all state is lost when the process ends.
+  Coordinator(boost::asio::any_io_executor executor, CoordinatorOptions options, std::unique_ptr<Store> journal,
               Random random, std::shared_ptr<spdlog::logger> log);
   ~Coordinator();  // after stop(), or without a successful start()
   Coordinator(Coordinator const&) = delete;
@@ -50,13 +59,20 @@ class Coordinator {
   // "https" or "http".
   [[nodiscard]] std::string_view scheme() const { return security_.scheme(); }
 
-  // Takes up what the journal has kept, serves and watches leases. Gives the port. Once. Errors: JournalErrc,
-  // HttpErrc::bind_failed, AuthErrc.
+  // Restores the state from the journal, serves, and watches leases. Returns the port. Called once. Errors:
+  // JournalErrc, HttpErrc::bind_failed, AuthErrc.
   [[nodiscard]] Result<std::uint16_t> start(std::string const& host, std::uint16_t port);
 
-  // Is not ready any more and refuses new collectives, lets those that run end until `until`, cancels the others,
-  // writes the journal, ends the streams of events, closes every connection.
+  // Ends readiness and refuses new collectives; lets running ones end until `until`, then cancels them; writes the
+  // journal; ends the event streams; closes every connection.
   boost::asio::awaitable<void> stop(TimePoint until);
+
+  // Ends readiness and refuses new collectives.
+  void drain();
+
+  // Drains, and writes the rest of the journal, before another coordinator takes over. Running collectives are left to
+  // it.
+  boost::asio::awaitable<void> hand_over(TimePoint until);
 
  private:
   [[nodiscard]] Status restore();
@@ -65,17 +81,19 @@ class Coordinator {
 
   std::shared_ptr<spdlog::logger> log_;
   std::optional<double> const checkpoint_interval_s_;
+  std::uint64_t const memory_limit_bytes_;
+  std::function<metrics::LeadershipScrape()> const leadership_;
   bool draining_ = false;
-  bool was_unclean_ = false;  // the last life ended without a goodbye
+  bool was_unclean_ = false;  // the previous process ended without stop()
   metrics::CoordinatorMetrics metrics_;
   http::Security security_;
   http::Client client_;
   WorkerClient workers_;
   Journal journal_;
   Events events_;
-  Chronicle chronicle_;
+  CollectiveHistory collective_history_;
   Planner planner_;
-  Habits habits_;
+  GroupStatistics group_statistics_;
   LockTable locks_;
   http::Condition locks_changed_;
   Cluster cluster_;
@@ -87,6 +105,7 @@ class Coordinator {
   Demo demo_;
   LeaseConnections lease_connections_;
   WorkerRoutes worker_routes_;
+  http::Once once_;
   GroupRoutes group_routes_;
   CollectiveRoutes collective_routes_;
   TraceRoutes trace_routes_;

@@ -1,9 +1,9 @@
-// The coordinator over real sockets: members, groups, and the service itself. Workers answer what the story tells them
-// to.
+// The coordinator over real sockets: members, groups, and the service itself. Workers answer as the story tells them.
 #include <doctest/doctest.h>
 
-#include "http/json.hpp"
-#include "server/coordinator/fake_worker.hpp"
+#include "http/json/json.hpp"
+#include "metrics/build/build.hpp"
+#include "server/coordinator/testing/fake_worker.hpp"
 #include "tests/support/mentions.hpp"
 
 using namespace chorus;
@@ -163,7 +163,10 @@ awaitable<void> service(World* world) {
   auto const page = co_await world->get("/");
   CHECK(mentions(std::string(*page.fields.find("Content-Type")), "text/html"));
   for (auto const* part : {"2 of 2 workers ready", "w1", "/ui/main.js"}) CHECK(mentions(page.body, part));
-  CHECK((co_await world->get("/v1")).text("/name") == "chorus-coordinator");
+  auto const about = co_await world->get("/v1");
+  CHECK(about.text("/name") == "chorus-coordinator");
+  for (auto const& [name, value] : metrics::fields_of(metrics::this_build()))
+    CHECK(about.text("/build/" + std::string(name)) == value);
   CHECK(mentions((co_await world->get("/problems/mismatch")).body, "The ranks hold different things"));
   CHECK((co_await world->get("/problems/none")).code() == "not_found");
   auto const metrics = co_await world->get("/metrics");
@@ -197,15 +200,15 @@ void tell(std::size_t workers, awaitable<void> (*story)(World*), CoordinatorOpti
 
 TEST_CASE("workers join, renew, are listed and leave") { tell(2, join_and_leave); }
 TEST_CASE("a join whose address does not answer is refused with the address") { tell(1, unreachable_join); }
-TEST_CASE("a new incarnation fences the old one and degrades its groups until they are made anew") {
+TEST_CASE("a new incarnation fences the old one and degrades its groups until the next PUT") {
   tell(3, new_incarnation);
 }
 TEST_CASE("a group reaches every member, and every PUT is a new epoch with a new token") { tell(2, groups); }
 TEST_CASE("an epoch that a member did not take is never published, and its number never used again") {
   tell(3, group_not_taken);
 }
-TEST_CASE("workers that outlived a coordinator have seen higher epochs: the next one goes above them") {
+TEST_CASE("workers that outlived a coordinator have seen higher epochs: the next coordinator goes above them") {
   tell(2, epochs_of_a_former_life);
 }
-TEST_CASE("stopping cancels what runs and ends") { tell(2, stop_in_the_middle); }
+TEST_CASE("stopping cancels running collectives and ends") { tell(2, stop_in_the_middle); }
 TEST_CASE("health, version, metrics, problems, plans and the page of a coordinator") { tell(2, service); }

@@ -9,20 +9,24 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
-#include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <cstdlib>
 #include <iostream>
 #include <random>
 
+#include "base/logging/log.hpp"
+#include "base/runtime/environment.hpp"
+#include "base/runtime/memory_limit.hpp"
 #include "http/calibration/constants_file.hpp"
-#include "http/environment.hpp"
+#include "http/client/client.hpp"
 #include "http/flags/security_flags.hpp"
-#include "http/logging/log.hpp"
-#include "metrics/build.hpp"
+#include "metrics/build/build.hpp"
 #include "metrics/log_counter.hpp"
 #include "server/coordinator/coordinator.hpp"
 #include "server/coordinator/flag_settings.hpp"
+#include "server/coordinator/journal/journal_file.hpp"
+#include "server/coordinator/leading.hpp"
+#include "server/coordinator/stores/store_flags.hpp"
 
 namespace {
 
@@ -42,12 +46,41 @@ struct Flags {
   std::uint32_t checkpoint_keep = 3;
   std::uint32_t drain_ms = 10000;
   std::string constants;  // file
-  std::string journal;    // file
+  coordinator::StoreOptions store;
+  std::uint32_t etcd_lease_s = 2;
+  coordinator::LeadingOptions leading;
   http::SecurityOptions security;
 };
 
+std::string check_host(std::string const& text) {
+  auto const host = http::parse_listen_host(text);
+  return host ? "" : host.error().detail;
+}
+
+std::string check_advertise(std::string const& text) {
+  auto const colon = text.rfind(':');
+  bool const is_plain = text.find_first_of("/?#@ ") == std::string::npos;
+  bool const has_port = colon != 0 && colon != std::string::npos && colon + 1 < text.size() &&
+                        text.find_first_not_of("0123456789", colon + 1) == std::string::npos;
+  return is_plain && has_port ? "" : "'" + text + "' is not HOST:PORT";
+}
+
+void add_leading_flags(CLI::App& app, Flags& flags) {
+  app.add_option("--advertise", flags.leading.advertise,
+                 "HOST:PORT by which clients are led to this coordinator while it leads")
+      ->envname("CHORUS_ADVERTISE")
+      ->check(check_advertise);
+  app.add_option("--etcd-lease-s", flags.etcd_lease_s, "after a leader has been silent for so long, another one leads")
+      ->envname("CHORUS_ETCD_LEASE_S")
+      ->check(CLI::Range(2, 600))
+      ->capture_default_str();
+}
+
 void add_flags(CLI::App& app, Flags& flags) {
-  app.add_option("--host", flags.host, "address to listen on")->envname("CHORUS_HOST")->capture_default_str();
+  app.add_option("--host", flags.host, "address to listen on")
+      ->envname("CHORUS_HOST")
+      ->check(check_host)
+      ->capture_default_str();
   app.add_option("--port", flags.port, "port to listen on; 0 picks one")->envname("CHORUS_PORT")->capture_default_str();
   app.add_option("--lease-ms", flags.lease_ms, "a worker that is silent for so long is lost")
       ->envname("CHORUS_LEASE_MS")
@@ -71,12 +104,13 @@ void add_flags(CLI::App& app, Flags& flags) {
       ->envname("CHORUS_CHECKPOINT_KEEP")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
-  app.add_option(
-         "--journal", flags.journal,
-         "where groups, collectives and events are kept, so that a restart forgets nothing; made if it does not "
-         "exist; without it everything is in memory")
-      ->envname("CHORUS_JOURNAL")
-      ->type_name("FILE");
+  coordinator::add_store_flags(
+      app, flags.store,
+      "where groups, collectives and events are kept, so that a restart forgets nothing; made if it does not exist; "
+      "without it everything is in memory",
+      "endpoints of etcd, with commas, where everything is kept instead of in a journal: several coordinators may run, "
+      "and one of them leads");
+  add_leading_flags(app, flags);
   app.add_option("--drain-ms", flags.drain_ms, "how long a coordinator that is told to stop waits for what runs")
       ->envname("CHORUS_DRAIN_MS")
       ->check(CLI::Range(0, 3600000))
@@ -90,7 +124,6 @@ void add_flags(CLI::App& app, Flags& flags) {
       ->envname("CHORUS_LOG_FORMAT")
       ->check(CLI::IsMember({"text", "json"}))
       ->capture_default_str();
-  app.set_version_flag("--version", metrics::this_build().version);
 }
 
 coordinator::Random system_random() {
@@ -106,21 +139,60 @@ std::string url_of(std::string_view scheme, std::string const& host, std::uint16
 }
 
 // A second signal meets the default disposition, and ends the process at once.
-boost::asio::awaitable<void> wait_for_signal(std::shared_ptr<spdlog::logger> log) {
-  boost::asio::signal_set signals(co_await boost::asio::this_coro::executor, SIGTERM, SIGINT);
-  auto const [error, number] = co_await signals.async_wait(boost::asio::as_tuple(boost::asio::use_awaitable));
+boost::asio::awaitable<void> serve(coordinator::Coordinator* coordinator, boost::asio::signal_set* signals,
+                                   std::chrono::milliseconds time_to_drain, std::shared_ptr<spdlog::logger> log) {
+  auto const [error, number] = co_await signals->async_wait(boost::asio::as_tuple(boost::asio::use_awaitable));
   if (!error) log->info("signal {}: stopping", number);
-}
-
-boost::asio::awaitable<void> serve(coordinator::Coordinator* coordinator, std::chrono::milliseconds time_to_drain,
-                                   std::shared_ptr<spdlog::logger> log) {
-  co_await wait_for_signal(log);
+  signals->clear();
+  http::expect_no_more_signals();
   co_await coordinator->stop(std::chrono::steady_clock::now() + time_to_drain);
   log->info("stopped");
 }
 
 void rethrow(std::exception_ptr failure) {
   if (failure) std::rethrow_exception(failure);
+}
+
+[[noreturn]] void end_process(std::exception_ptr failure, int status) {
+  rethrow(std::move(failure));
+  std::quick_exit(status);
+}
+
+boost::asio::awaitable<int> hand_over(coordinator::Leading* leading, boost::asio::signal_set* signals,
+                                      std::shared_ptr<spdlog::logger> log) {
+  constexpr auto time_to_hand_over = std::chrono::seconds(2);
+  auto const [error, number] = co_await signals->async_wait(boost::asio::as_tuple(boost::asio::use_awaitable));
+  if (!error) log->info("signal {}: handing over", number);
+  signals->clear();
+  http::expect_no_more_signals();
+  co_await leading->hand_over(std::chrono::steady_clock::now() + time_to_hand_over);
+  co_return 0;
+}
+
+// One of several coordinators.
+int run_with_others(boost::asio::io_context& io, boost::asio::signal_set& signals, Flags const& flags,
+                    coordinator::CoordinatorOptions options, std::shared_ptr<spdlog::logger> const& log) {
+  auto leading_options = flags.leading;
+  leading_options.host = flags.host;
+  leading_options.port = flags.port;
+  leading_options.etcd = flags.store.etcd;
+  leading_options.election.lease = std::chrono::seconds(flags.etcd_lease_s);
+  // The name by which standbys redirect is a name of this service.
+  if (!flags.leading.advertise.empty()) {
+    auto const url = http::parse_url("http://" + flags.leading.advertise);
+    if (url) options.security.allowed_hosts.push_back(url->host);
+  }
+  coordinator::Leading leading(io.get_executor(), std::move(leading_options), std::move(options), system_random(), log);
+  auto const port = leading.start();
+  if (!port) {
+    log->error("{}", port.error().detail);
+    return 1;
+  }
+  std::cout << "listening on " << url_of(leading.scheme(), flags.host, *port) << std::endl;
+  boost::asio::co_spawn(io, leading.lead(), end_process);
+  boost::asio::co_spawn(io, hand_over(&leading, &signals, log), end_process);
+  io.run();
+  return 1;
 }
 
 int run(Flags const& flags, std::vector<chorus::api::Setting> settings) {
@@ -132,6 +204,8 @@ int run(Flags const& flags, std::vector<chorus::api::Setting> settings) {
   log->flush_on(spdlog::level::trace);
   spdlog::set_default_logger(log);  // of the http room: standard output is for the address alone
   boost::asio::io_context io(1);
+  boost::asio::signal_set signals(io);  // before anybody is told that this process serves
+  for (auto const signal : http::ending_signals()) signals.add(signal);
   coordinator::CoordinatorOptions options;
   options.stalls.stall = std::chrono::milliseconds(flags.stall_ms);
   options.stalls.every = std::min(options.stalls.every, options.stalls.stall / 2);
@@ -148,12 +222,14 @@ int run(Flags const& flags, std::vector<chorus::api::Setting> settings) {
     }
     options.constants = *constants;
   }
+  options.memory = http::memory_limit();
   options.http.connections = http::prepare_for_connections(options.http.connections);
+  if (!flags.store.etcd.endpoints.empty()) return run_with_others(io, signals, flags, std::move(options), log);
   std::unique_ptr<coordinator::JournalFile> journal;
-  if (flags.journal.empty()) {
+  if (flags.store.journal.empty()) {
     log->warn("no --journal: groups, collectives and Idempotency-Keys are forgotten when this process ends");
   } else {
-    auto opened = coordinator::JournalFile::open(flags.journal);
+    auto opened = coordinator::JournalFile::open(flags.store.journal);
     if (!opened) {
       log->error("{}", opened.error().detail);
       return 1;
@@ -166,9 +242,10 @@ int run(Flags const& flags, std::vector<chorus::api::Setting> settings) {
     log->error("{}", port.error().detail);
     return 1;
   }
-  log->info("chorus-coordinator {} lease_ms={}", metrics::this_build().version, flags.lease_ms);
+  log->info("chorus-coordinator {} lease_ms={} memory_limit_mib={} ({})", metrics::this_build().version, flags.lease_ms,
+            options.memory.bytes >> 20, options.memory.source);
   std::cout << "listening on " << url_of(coordinator.scheme(), flags.host, port.value()) << std::endl;
-  boost::asio::co_spawn(io, serve(&coordinator, std::chrono::milliseconds(flags.drain_ms), log), rethrow);
+  boost::asio::co_spawn(io, serve(&coordinator, &signals, std::chrono::milliseconds(flags.drain_ms), log), rethrow);
   io.run();
   return 0;
 }
@@ -176,13 +253,20 @@ int run(Flags const& flags, std::vector<chorus::api::Setting> settings) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  http::explain_failures();
   http::ignore_service_links();
-  http::ignore_broken_pipes();
+  http::ignore_signals_of_writes();
   Flags flags;
   CLI::App app("Chorus coordinator: membership, groups and collectives over HTTP.", "chorus-coordinator");
   add_flags(app, flags);
+  app.set_version_flag("--version",
+                       [&] { return metrics::version_text(metrics::this_build(), "chorus-coordinator", argc, argv); });
   try {
     app.parse(argc, argv);
-  } catch (CLI::ParseError const& error) { return app.exit(error) == 0 ? 0 : usage_error; }
+  } catch (CLI::ParseError const& error) {
+    http::throw_on_lost_output();
+    return http::run_command(app.get_name(), [&] { return app.exit(error) == 0 ? 0 : usage_error; });
+  }
+  flags.host = http::parse_listen_host(flags.host).value();
   return run(flags, coordinator::settings_of(app));
 }

@@ -17,21 +17,21 @@ constexpr std::array<std::uint32_t, 2> measured_ranks{8, 64};
 constexpr auto head = R"(# Algorithms
 
 `chorus algorithms --markdown` prints this page, and a test compares the two. Nothing in it is quoted: steps, bytes and
-formulas are counted in the plans themselves, for 8 and 64 ranks with arity 2 and the algorithm's own shape, and who wins is
-found by simulating them all.
+formulas are counted in the plans themselves, for 8 and 64 ranks with arity 2 and the algorithm's own shape, and who
+wins is found by simulating them all.
 
-**n** is the whole vector in bytes: one rank's tensor, or all that is gathered or scattered. **α** is the latency of a message,
-**β** the time of a byte on a link, **γ** that of reducing a byte. A rank sends one message at a time and receives one.
-*Steps* are rounds in which somebody sends, *sent* what the busiest rank sends. *Short* is the time of vectors whose
-messages are one segment each, *long* that of vectors in many segments, which flow through all steps at once: first the
-α of the way, then what the
-busiest port has left. The three terms are each what a plan costs where only that counts. *Wins* says for which sizes an
-algorithm is the fastest in simulation with the default constants: `apart` is one rank per host, `8 per host` eight ranks per
-host that share its network card and its cores, `one host` all of them on one.
+**n** is the whole vector in bytes: one rank's tensor, or all that is gathered or scattered. **α** is the latency of a
+message, **β** the time of a byte on a link, **γ** that of reducing a byte. A rank sends one message at a time and
+receives one. *Steps* are rounds in which somebody sends, *sent* what the busiest rank sends. *Short* is the time of
+vectors whose messages are one segment each, *long* that of vectors in many segments, which flow through all steps at
+once: first the α of the way, then what the busiest port has left. The three terms are each what a plan costs where only
+that counts. *Wins* says for which sizes an algorithm is the fastest in simulation with the default constants: `apart`
+is one rank per host, `8 per host` eight ranks per host that share its network card and its cores, `one host` all of
+them on one.
 
-Selection ([coordinator.md](coordinator.md)) weighs the same plans with the links of the group at hand: up to 64 ranks by
-simulating them, above by folding their rounds. `chorus simulate` shows all of them for any topology, `chorus plan` what would be
-chosen and why.
+[Selection](../explanation/selection.md) weighs the same plans with the links of the group at hand: up to 64 ranks by
+simulating them, above by folding their rounds. `chorus simulate` shows all of them for any topology, `chorus plan` what
+would be chosen and why.
 
 ![Which all_reduce is the fastest, ranks on hosts of their own](algorithms/crossover_flat.svg)
 ![Which all_reduce is the fastest, eight ranks per host](algorithms/crossover_hosts.svg)
@@ -44,7 +44,7 @@ struct Placed {
   std::vector<std::uint32_t> ranks;
 };
 
-// Per algorithm: where it wins, in words.
+// For each algorithm the points at which it wins, in words.
 class Wins {
  public:
   Wins(Op op, model::Constants const& constants) {
@@ -109,7 +109,7 @@ std::string part_of_n(double part) {
   return text.data();
 }
 
-// What both numbers of ranks have in common is said once.
+// A text that holds for both numbers of ranks is written once.
 std::string both(std::array<std::string, 2> const& texts) {
   return texts[0] == texts[1] ? texts[0] : texts[0] + "<br>" + texts[1];
 }
@@ -159,7 +159,7 @@ std::string portrait(plan::Algorithm const& algorithm) {
   if (algorithm.uses_arity) text += " Takes an arity.";
   if (algorithm.shapes != nullptr) text += " Takes a shape.";
   if (algorithm.rooted) text += " Has a root, wherever it reduces.";
-  return text + " [Source](../collectives/algorithms/" + label + ".cpp).\n\n![" + label + "](algorithms/" + label +
+  return text + "\n[Source](../../collectives/algorithms/" + label + ".cpp).\n\n![" + label + "](algorithms/" + label +
          ".svg)\n";
 }
 
@@ -169,10 +169,10 @@ std::string algorithm_page(model::Constants const& constants) {
   std::string page = head;
   for (auto const op : all_ops) page += section(op, constants);
   page +=
-      "\n## The algorithms\n\nOperations with a star reduce every element at one place in the order of the workers: "
-      "`reproducible`\nselects among these. Pictures are made by `chorus algorithms --pictures DIRECTORY`: time runs "
-      "to "
-      "the right, one column per\nround, and an arrow is as thick as the part of the vector that it carries.\n";
+      "\n## The algorithms\n\n"
+      "Operations with a star reduce every element at one place in the order of the workers: `reproducible` selects "
+      "among\nthese. Pictures are made by `chorus algorithms --pictures DIRECTORY`: time runs to the right, one column "
+      "per round, and\nan arrow is as thick as the part of the vector that it carries.\n";
   for (auto const* algorithm : algorithms::all()) page += portrait(*algorithm);
   return page;
 }

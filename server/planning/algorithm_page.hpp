@@ -1,4 +1,4 @@
-// docs/algorithms.md: every algorithm of every operation, measured.
+// Makes docs/reference/algorithms.md: every algorithm of every operation, measured.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace chorus::planning {
 
-// The page as it is committed. Steps, bytes and formulas are counted in the plans for 8 and 64 ranks; who wins where is
-// simulated with these constants. Takes seconds.
+// Returns the page as it is committed. Steps, bytes and formulas are counted in the plans for 8 and 64 ranks; the
+// winners are simulated with these constants. Takes seconds.
 [[nodiscard]] std::string algorithm_page(model::Constants const& constants);
 
 }  // namespace chorus::planning

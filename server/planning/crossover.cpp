@@ -23,8 +23,8 @@ Error no_placement(std::string const& placement) {
 }
 
 struct Placement {
-  std::string overrides;            // with its semicolon
-  std::uint32_t ranks_of_host = 1;  // 0: all of them
+  std::string overrides;            // including the semicolon
+  std::uint32_t ranks_of_host = 1;  // 0: all ranks on one host
 };
 
 Result<Placement> parse(std::string const& text) {
@@ -72,7 +72,7 @@ std::string time_text(double seconds) {
   return text.data();
 }
 
-// The same colour for an algorithm in every plot: hues far apart for neighbours in the catalogue.
+// Returns the algorithm's colour, the same in every plot; neighbours in the catalogue have very different hues.
 std::string color_of(std::string const& algorithm) {
   auto const all = algorithms::all();
   auto const at = std::find_if(all.begin(), all.end(), [&](auto const* known) { return known->name == algorithm; });

@@ -1,4 +1,4 @@
-// Which algorithm is the fastest for how many ranks and bytes.
+// Finds the fastest algorithm for each number of ranks and bytes.
 #pragma once
 
 #include <cstdint>
@@ -13,16 +13,16 @@ namespace chorus::planning {
 
 struct CrossoverRequest {
   Op op = Op::all_reduce;
-  // How p ranks stand: "flat", every one on a host of its own; "hosts:W", W on each host; "host", all on one. Overrides
-  // behind it as in topologies: "hosts:8;rack=25us,25Gbit/s".
+  // Placement of p ranks: "flat", one per host; "hosts:W", W per host; "host", all on one host. Overrides may follow as
+  // in topologies: "hosts:8;rack=25us,25Gbit/s".
   std::string placement = "flat";
-  std::uint32_t ranks_max = 256;  // 2, 4, 8, ... up to it; for hosts:W only whole hosts
+  std::uint32_t ranks_max = 256;  // 2, 4, 8, ... up to this number; for hosts:W only full hosts
 };
 
 struct Winner {
   std::string algorithm;
   double seconds = 0;
-  std::string second;  // the next best, empty if there is none
+  std::string second;  // the second best, "" if there is none
   double second_seconds = 0;
 };
 
@@ -30,18 +30,18 @@ struct Crossover {
   Op op = Op::all_reduce;
   std::string placement;
   std::vector<std::uint32_t> ranks;
-  std::vector<std::uint64_t> bytes;          // 4, 16, 64, ... 1 GiB; of a barrier only 0
+  std::vector<std::uint64_t> bytes;          // 4, 16, 64, ... 1 GiB; 0 for a barrier
   std::vector<std::vector<Winner>> winners;  // by ranks, then by bytes
 };
 
 // Simulates every algorithm at every point: about a second for 256 ranks. Errors: PlanErrc::bad_parameter for a
-// placement that is none.
+// malformed placement.
 [[nodiscard]] Result<Crossover> crossover(CrossoverRequest const& request, model::Constants const& constants);
 
-// Bytes from bottom to top, ranks from left to right, every point in the colour of its winner. Self-contained.
+// Draws bytes from bottom to top, ranks from left to right, every point in the colour of its winner. Self-contained.
 [[nodiscard]] std::string to_svg(Crossover const& crossover);
 
-// The topology of p ranks that are placed so. Errors: PlanErrc::bad_parameter.
+// Returns the topology of p ranks with this placement. Errors: PlanErrc::bad_parameter.
 [[nodiscard]] Result<std::string> topology_of(std::string const& placement, std::uint32_t ranks);
 
 }  // namespace chorus::planning

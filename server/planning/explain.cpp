@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <iterator>
 #include <string>
+#include <utility>
 
 #include "collectives/algorithms/catalogue.hpp"
+#include "collectives/plan/positions.hpp"
 #include "collectives/plan/program.hpp"
 #include "collectives/plan/text.hpp"
 #include "collectives/verify/verify.hpp"
@@ -96,10 +98,29 @@ Result<api::PlanAnswer> explain(model::Choice const& choice, std::uint64_t bytes
   return answer;
 }
 
+plan::Spec in_ranks(plan::Spec of_positions, std::vector<plan::Rank> const& by_position) {
+  if (by_position.empty()) return of_positions;
+  of_positions.root = by_position[of_positions.root];
+  auto const algorithm = algorithms::find(of_positions.algorithm);
+  return algorithm ? plan::with_positions(**algorithm, std::move(of_positions), by_position) : of_positions;
+}
+
+Result<model::Choice> select_in(Place const& place, model::Wish wish, std::uint64_t elements,
+                                std::size_t element_bytes) {
+  auto const& order = place.by_position;
+  if (wish.root && !order.empty())
+    wish.root = static_cast<plan::Rank>(std::ranges::find(order, *wish.root) - order.begin());
+  auto choice = model::select(wish, place.network(), elements, element_bytes);
+  if (!choice || order.empty()) return choice;
+  choice->spec = in_ranks(std::move(choice->spec), order);
+  for (auto& candidate : choice->considered) candidate.spec = in_ranks(std::move(candidate.spec), order);
+  return choice;
+}
+
 Result<api::PlanAnswer> plan_in(Place const& place, model::Wish wish, std::uint64_t elements, std::size_t element_bytes,
                                 std::uint32_t verified_ranks_max) {
   if (wish.root) wish.root = place.rank_of(*wish.root);
-  auto const choice = model::select(wish, place.network(), elements, element_bytes);
+  auto const choice = select_in(place, std::move(wish), elements, element_bytes);
   if (!choice) return choice.error();
   auto answer = explain(*choice, elements * element_bytes, verified_ranks_max);
   if (!answer || !place.ordered) return answer;

@@ -1,4 +1,4 @@
-// What is shown of a choice.
+// How the model's choice is shown.
 #include "server/planning/explain.hpp"
 
 #include <doctest/doctest.h>
@@ -30,7 +30,7 @@ std::vector<std::string> names(std::vector<api::Considered> const& shown) {
 
 }  // namespace
 
-TEST_CASE("of a choice the cheapest way of each algorithm is shown, so many of them, and what was chosen") {
+TEST_CASE("the cheapest variant of each algorithm is shown, up to a limit, and the chosen one") {
   std::vector<std::pair<std::string, std::uint32_t>> const all{{"tree", 4},  {"ring", 2}, {"tree", 2},
                                                                {"bcube", 2}, {"mesh", 2}, {"bcube", 3}};
   using Names = std::vector<std::string>;

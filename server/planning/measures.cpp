@@ -10,7 +10,7 @@
 namespace chorus::planning {
 namespace {
 
-constexpr std::uint64_t bytes = std::uint64_t{1} << 30;  // blocks and halves of 64 ranks come out even
+constexpr std::uint64_t bytes = std::uint64_t{1} << 30;  // divisible into blocks and halves of 64 ranks
 constexpr auto every_rank = std::numeric_limits<std::uint64_t>::max() / 2;
 
 model::Constants only(double alpha_s, double beta, double gamma, std::uint64_t segment_bytes) {

@@ -1,4 +1,4 @@
-// What an algorithm costs in numbers that hold for every network: counted, not quoted.
+// Counts costs of an algorithm that do not depend on the network.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace chorus::planning {
 
-// alpha * latency + beta * n * seconds per byte + gamma * n * seconds per byte reduced, for n bytes. Each of the three
-// is what the plan costs where only that counts.
+// Cost for n bytes: alpha * latency + beta * n * seconds per byte + gamma * n * seconds per byte reduced. Each factor
+// is the cost of the plan if only its term counts.
 struct Formula {
   double alpha = 0;
   double beta = 0;
@@ -17,17 +17,17 @@ struct Formula {
   friend bool operator==(Formula const&, Formula const&) = default;
 };
 
-// "14 α + 1.75 nβ + 0.88 nγ", without what is zero.
+// Returns text like "14 α + 1.75 nβ + 0.88 nγ", without zero terms.
 [[nodiscard]] std::string to_text(Formula const& formula);
 
 struct Measure {
-  std::uint32_t steps = 0;  // rounds in which somebody sends
+  std::uint32_t steps = 0;  // rounds in which any rank sends
   double sent = 0;          // by the busiest rank, as a part of n
   Formula whole;            // messages that are one segment each
-  Formula segmented;        // messages of very many segments
+  Formula segmented;        // messages with very many segments
 };
 
-// Of the plan of a spec, out of place, for a vector of even blocks. The algorithm accepts the spec.
+// Measures the plan of a spec, out of place, for a vector of even blocks. The algorithm accepts the spec.
 [[nodiscard]] Measure measure(plan::Algorithm const& algorithm, plan::Spec const& spec);
 
 }  // namespace chorus::planning

@@ -22,9 +22,9 @@ Measure measured(plan::Algorithm const& algorithm, Op op, std::uint32_t ranks) {
   return measure(algorithm, {.op = op, .algorithm = std::string(algorithm.name), .ranks = ranks});
 }
 
-// The committed file, after it was written anew if that was asked for.
+// Returns the committed file, after writing it if CHORUS_WRITE_DOCS is set.
 std::string committed(std::string const& file, std::string const& text) {
-  auto const path = std::filesystem::path(CHORUS_SOURCE_DIR) / "docs" / file;
+  auto const path = std::filesystem::path(CHORUS_SOURCE_DIR) / "docs/reference" / file;
   if (std::getenv("CHORUS_WRITE_DOCS") != nullptr) {
     std::filesystem::create_directories(path.parent_path());
     std::ofstream(path) << text;
@@ -34,7 +34,7 @@ std::string committed(std::string const& file, std::string const& text) {
   return page.str();
 }
 
-// CHECK would print both pages.
+// Avoids CHECK on the texts, which would print both pages.
 void check_committed(std::string const& file, std::string const& text) {
   CAPTURE(file);
   bool const is_current = committed(file, text) == text;
@@ -59,7 +59,7 @@ bool is_well_formed(std::string const& svg) {
 
 }  // namespace
 
-TEST_CASE("formulas are those of the textbooks") {
+TEST_CASE("formulas agree with textbooks") {
   auto const ring = measured(algorithms::ring, Op::all_reduce, 8);
   CHECK(ring.steps == 14);
   CHECK(ring.sent == doctest::Approx(2 * 7.0 / 8));
@@ -75,7 +75,7 @@ TEST_CASE("formulas are those of the textbooks") {
   CHECK(to_text({1, 1, 1}) == "α + nβ + nγ");
 }
 
-TEST_CASE("a picture has an arrow for every message, and nothing from outside") {
+TEST_CASE("a picture has an arrow for every message, and no external content") {
   for (auto const* algorithm : algorithms::all()) {
     CAPTURE(algorithm->name);
     auto const spec = spec_to_draw(*algorithm);
@@ -94,7 +94,7 @@ TEST_CASE("a picture has an arrow for every message, and nothing from outside") 
   CHECK(arrows(picture(algorithms::ring, {.algorithm = "ring", .ranks = 1})) == in_legend);
 }
 
-TEST_CASE("a crossover knows every point's winner and the next, and draws them") {
+TEST_CASE("a crossover has every point's winner and second, and draws them") {
   auto const found = crossover({.ranks_max = 8}, model::Constants::defaults()).value();
   CHECK(found.ranks == std::vector<std::uint32_t>{2, 4, 8});
   CHECK(found.bytes.front() == 4);
@@ -115,7 +115,7 @@ TEST_CASE("a crossover knows every point's winner and the next, and draws them")
         std::vector<std::uint32_t>{4, 8, 16});
 }
 
-TEST_CASE("placements become topologies, and what is none is refused") {
+TEST_CASE("placements become topologies, and a malformed one is refused") {
   CHECK(topology_of("flat", 8).value() == "flat:8");
   CHECK(topology_of("host", 8).value() == "hosts:1x8");
   CHECK(topology_of("hosts:4;rack=25us,25Gbit/s", 8).value() == "hosts:2x4;rack=25us,25Gbit/s");
@@ -127,7 +127,7 @@ TEST_CASE("placements become topologies, and what is none is refused") {
   CHECK(crossover({.placement = "flat;rack=fast", .ranks_max = 2}, model::Constants::defaults()).has_error());
 }
 
-TEST_CASE("docs/algorithms.md and its pictures are what the commands make; CHORUS_WRITE_DOCS=1 writes them anew") {
+TEST_CASE("docs/reference/algorithms.md and its pictures are made by the commands; CHORUS_WRITE_DOCS=1 writes them") {
   auto const constants = model::Constants::defaults();
   check_committed("algorithms.md", algorithm_page(constants));
   for (auto const* algorithm : algorithms::all())

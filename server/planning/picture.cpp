@@ -30,7 +30,7 @@ std::uint32_t rounds_of(plan::Algorithm const& algorithm, plan::Spec const& spec
   return rounds;
 }
 
-// Receives say everything that there is to draw. Rounds in which nothing is sent take no room.
+// Receives contain everything to draw. Rounds without a message take no space.
 std::vector<Message> messages_of(plan::Algorithm const& algorithm, plan::Spec const& spec) {
   model::Volume const volume(spec, algorithm.chunks(spec), vector_bytes, 1);
   auto const whole = static_cast<double>(volume.bytes());

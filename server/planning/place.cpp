@@ -51,8 +51,7 @@ std::string link_name(std::size_t from, std::size_t to) {
   return "link (" + std::to_string(from) + ", " + std::to_string(to) + ")";
 }
 
-// The numbers of a square matrix, `scale` times as large. `link_with` makes a link of one of them and nothing to
-// complain about.
+// Returns the numbers of a square matrix times `scale`. `link_with` makes a link of a number, with a valid other value.
 template <class LinkWith>
 http::Checked<LinkMatrix::Rows> numbers_of(Given const& given, double scale, LinkWith link_with) {
   LinkMatrix::Rows numbers(given.rows.size(), std::vector<double>(given.rows.size()));
@@ -88,8 +87,8 @@ http::Checked<LinkMatrix> matrix_of(api::LinkMatrix const& links, std::size_t wo
   return std::move(matrix.value());
 }
 
-// Seconds per byte of the network card of a host, as far as links between ranks show it. 0, no limit but those of the
-// links: hosts have one rank each, or there is one host.
+// Returns seconds per byte of a host's network card, derived from links between ranks. Returns 0, no extra limit, if
+// every host has one rank or there is only one host.
 double card_s_per_byte(LinkMatrix const& links, std::span<Locality const> localities) {
   auto fastest = std::numeric_limits<double>::infinity();
   bool shared = false;
@@ -123,7 +122,7 @@ http::Checked<topology::ShapeSpec> parse_all(std::vector<std::string> const& tex
   return shape;
 }
 
-// One that says where the ranks stand, or how many there are.
+// For a request that has localities, a topology, or the number of ranks.
 http::Checked<topology::ShapeSpec> described_by(api::PlanRequest const& request, std::uint32_t ranks_max) {
   if (request.topology) {
     if (request.localities) return invalid("/topology", "either a topology or localities");
@@ -151,20 +150,31 @@ plan::Rank Place::rank_of(std::uint32_t worker) const {
   return static_cast<plan::Rank>(std::ranges::find(ordered->order, worker) - ordered->order.begin());
 }
 
-LinkOrder best_order(LinkMatrix const& links, std::span<Locality const> localities, std::uint64_t bytes, double noise) {
-  // What a ring sends per hop; a byte at least, so that no hop is free.
-  auto const costs = links.hop_seconds(std::max(1.0, static_cast<double>(bytes) / static_cast<double>(links.size())));
+namespace {
+
+// Hop costs for a ring's part of the vector; at least one byte, so that no hop is free.
+topology::SquareMatrix ring_hops(LinkMatrix const& links, std::uint64_t bytes) {
+  return links.hop_seconds(std::max(1.0, static_cast<double>(bytes) / static_cast<double>(links.size())));
+}
+
+}  // namespace
+
+api::Stretch stretch_of(LinkMatrix const& links, std::span<std::uint32_t const> order, std::uint64_t bytes) {
+  if (links.size() < 2) return {};
   std::vector<std::uint32_t> listed(links.size());
   std::iota(listed.begin(), listed.end(), 0);
+  auto const costs = ring_hops(links, bytes);
+  auto const unit = topology::least_hop(costs);
+  return {topology::average_stretch(costs, listed, unit), topology::average_stretch(costs, order, unit)};
+}
+
+LinkOrder best_order(LinkMatrix const& links, std::span<Locality const> localities, std::uint64_t bytes, double noise) {
+  auto const costs = ring_hops(links, bytes);
   auto by_locality = topology::order_by_locality(localities);
   auto ring = topology::ring_order(costs, by_locality);
   auto const is_better = ring.cost < (1 - noise) * topology::ring_cost(costs, by_locality);
   auto order = is_better ? std::move(ring.order) : std::move(by_locality);
-  api::Stretch stretch;
-  if (links.size() > 1) {
-    auto const unit = topology::least_hop(costs);
-    stretch = {topology::average_stretch(costs, listed, unit), topology::average_stretch(costs, order, unit)};
-  }
+  auto const stretch = stretch_of(links, order, bytes);
   return {std::move(order), stretch};
 }
 

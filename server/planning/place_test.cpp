@@ -1,4 +1,4 @@
-// Links that a request brings: what they change, and what is refused.
+// Effects of links in a request, and refused links.
 #include "server/planning/place.hpp"
 
 #include <doctest/doctest.h>
@@ -33,7 +33,7 @@ api::LinkMatrix as_given(topology::LinkMatrix const& matrix) {
   return given;
 }
 
-// So many workers, all of them `gbyte_per_s` apart.
+// Links of so many workers, all with `gbyte_per_s`.
 api::LinkMatrix even(std::size_t workers, double gbyte_per_s = 10) {
   api::LinkMatrix given;
   given.bandwidth_gbyte_per_s.assign(workers, std::vector<std::optional<double>>(workers, gbyte_per_s));
@@ -56,7 +56,7 @@ api::PlanAnswer planned(api::PlanRequest const& request, model::Wish wish) {
   return plan_in(place, std::move(wish), request.bytes / 4, 4, 64).value();
 }
 
-// Pointer and text of the refusal of even(3) with one thing wrong.
+// Returns pointer and text of the refusal of even(3) with one change.
 http::FieldError refused(auto change) {
   auto request = request_over(even(3));
   change(*request.links);
@@ -69,7 +69,7 @@ http::FieldError refused(auto change) {
 
 }  // namespace
 
-TEST_CASE("over the links of a p3.16xlarge the ranks stand in the ring of the 50 GB/s links") {
+TEST_CASE("over the links of a p3.16xlarge the ranks form the ring of the 50 GB/s links") {
   auto const place = place_over(as_given(topology::dgx1_matrix()));
   auto const& [order, stretch] = *place.ordered;
   CHECK(order == std::vector<std::uint32_t>{0, 4, 7, 6, 5, 1, 2, 3});  // the only such ring
@@ -79,7 +79,7 @@ TEST_CASE("over the links of a p3.16xlarge the ranks stand in the ring of the 50
   CHECK(stretch.arrival_order > 2);
 }
 
-TEST_CASE("messages cost what their links do: the ring of the fast links is faster than the order as listed") {
+TEST_CASE("messages cost what their links cost: the ring of the fast links is faster than the listed order") {
   auto const given = topology::dgx1_matrix();
   auto const place = place_over(as_given(given));
   auto const as_listed = Place{place.shape, place.constants, given, LinkOrder{{0, 1, 2, 3, 4, 5, 6, 7}, {}}};
@@ -89,9 +89,9 @@ TEST_CASE("messages cost what their links do: the ring of the fast links is fast
   CHECK(seconds(place) < 0.7 * seconds(as_listed));
 }
 
-TEST_CASE("trees and the root of a dry run over links are those of the links") {
+TEST_CASE("trees and the root of a dry run over links follow these links") {
   auto links = even(6, 1);
-  // Worker 4 is close to everybody.
+  // Worker 4 is close to all others.
   for (std::size_t i = 0; i < 6; ++i)
     if (i != 4) links.bandwidth_gbyte_per_s[4][i] = links.bandwidth_gbyte_per_s[i][4] = 100;
   auto const request = request_over(links);
@@ -106,14 +106,14 @@ TEST_CASE("trees and the root of a dry run over links are those of the links") {
   CHECK(planned(request_over(as_given(topology::dgx1_matrix())), {.algorithm = "multi_tree", .shape = trees}).verified);
 }
 
-TEST_CASE("a root that is asked for is the worker of that row, whatever rank it has") {
+TEST_CASE("a requested root is the worker of that row, whatever its rank") {
   auto const request = request_over(as_given(topology::dgx1_matrix()));
   auto const answer = planned(request, {.op = Op::broadcast, .root = 3});
   CHECK(answer.root == 7);
   CHECK(answer.order->at(answer.root) == 3);
 }
 
-TEST_CASE("links that are missing, impossible or ragged are refused where they stand, with what would be possible") {
+TEST_CASE("links that are missing, impossible or ragged are refused with their position and the possible values") {
   using L = api::LinkMatrix;
   auto const missing = refused([](L& l) { l.bandwidth_gbyte_per_s[0][2] = std::nullopt; });
   CHECK(missing.pointer == "/links/bandwidth_gbyte_per_s/0/2");
@@ -136,7 +136,7 @@ TEST_CASE("links that are missing, impossible or ragged are refused where they s
   CHECK(refused([](L& l) { l.bandwidth_gbyte_per_s.clear(); }).pointer == "/links/bandwidth_gbyte_per_s");
 }
 
-TEST_CASE("links are of as many workers as there are ranks, as far as a matrix may go") {
+TEST_CASE("a matrix has as many rows as there are ranks, up to its limit") {
   auto request = request_over(even(3));
   request.ranks = 4;
   CHECK(place_of(request, constants, 1024).error().errors.at(0).pointer == "/links/bandwidth_gbyte_per_s");
@@ -151,7 +151,7 @@ TEST_CASE("links are of as many workers as there are ranks, as far as a matrix m
   CHECK(mentions(place_of(many, constants, plan::max_ranks).error().detail, "expected 1 to 2048"));
 }
 
-TEST_CASE("one worker has no links, and what stands on the diagonal is not read") {
+TEST_CASE("one worker has no links, and the diagonal is not read") {
   auto alone = place_over(even(1));
   CHECK(alone.ordered->order == std::vector<std::uint32_t>{0});
   auto links = even(3);
@@ -159,7 +159,7 @@ TEST_CASE("one worker has no links, and what stands on the diagonal is not read"
   CHECK(place_over(links).ordered->order.size() == 3);
 }
 
-TEST_CASE("places come along with the ranks that links order, and a host's card is as fast as its fastest link") {
+TEST_CASE("localities follow the ranks that links order, and a host's card is as fast as its fastest link") {
   auto links = even(4, 10);
   links.bandwidth_gbyte_per_s[0][3] = links.bandwidth_gbyte_per_s[3][0] = 40;
   links.bandwidth_gbyte_per_s[1][2] = links.bandwidth_gbyte_per_s[2][1] = 40;
@@ -175,7 +175,7 @@ TEST_CASE("places come along with the ranks that links order, and a host's card 
   CHECK(place_of(request, constants, 1024).value().constants.uplink_s_per_byte[0] == doctest::Approx(1e-9));
 }
 
-TEST_CASE("simulations follow messages over given links, in the order of the ring") {
+TEST_CASE("simulations use the given links, in the order of the ring") {
   api::SimulationRequest request;
   request.links = as_given(topology::dgx1_matrix());
   request.bytes = 1 << 26;
@@ -184,7 +184,7 @@ TEST_CASE("simulations follow messages over given links, in the order of the rin
   CHECK(answer.ranks == 8);
   CHECK(answer.topology == "flat:8 with given links");
   CHECK(answer.order == std::vector<std::uint32_t>{0, 4, 7, 6, 5, 1, 2, 3});
-  // Segments of 8 MiB chunks over 50 GB/s and a reduction in half of the rounds, of a 64th at 50 GB/s and else at 8.
+  // Segments of 8 MiB chunks at 50 GB/s, and in half of the rounds a reduction: a 64th at 50 GB/s, the rest at 8 GB/s.
   auto const gamma_s_per_byte = (1 / 50e9 + 63 / 8e9) / 64;
   auto const least = 14 * (double{1 << 23} / 50e9) + 7 * double{1 << 23} * gamma_s_per_byte;
   CHECK(answer.items.at(0).seconds > least);

@@ -6,6 +6,7 @@
 #include "collectives/algorithms/catalogue.hpp"
 #include "collectives/core/dtype.hpp"
 #include "collectives/core/errc.hpp"
+#include "collectives/core/nearest_name.hpp"
 #include "collectives/model/fold.hpp"
 #include "collectives/model/select.hpp"
 #include "collectives/model/simulate.hpp"
@@ -21,10 +22,9 @@ http::Problem invalid_at(std::string pointer, std::string detail) {
   return problem;
 }
 
-template <class Values>
-std::string names_of(Values const& values) {
-  std::string names;
-  for (auto value : values) names.append(names.empty() ? "" : ", ").append(name(value));
+std::vector<std::string_view> names_of_algorithms() {
+  std::vector<std::string_view> names{"auto", "all"};
+  for (auto const* algorithm : algorithms::all()) names.push_back(algorithm->name);
   return names;
 }
 
@@ -55,10 +55,9 @@ bool is_every(std::string const& algorithm) { return algorithm == "auto" || algo
 
 http::Checked<model::Wish> wish_of(api::SimulationRequest const& request, std::uint32_t ranks) {
   auto const op = parse_op(request.op);
-  if (!op) return invalid_at("/op", "unknown operation '" + request.op + "'; there are " + names_of(all_ops));
-  if (!is_every(request.algorithm))
-    if (auto const known = algorithms::find(request.algorithm); known.has_error())
-      return invalid_at("/algorithm", known.error().detail + "; or auto or all");
+  if (!op) return invalid_at("/op", unknown_name("operation", request.op, names_of(all_ops)));
+  if (!is_every(request.algorithm) && algorithms::find(request.algorithm).has_error())
+    return invalid_at("/algorithm", unknown_name("algorithm", request.algorithm, names_of_algorithms()));
   if (request.root && *request.root >= ranks)
     return invalid_at("/root", "rank " + std::to_string(*request.root) + " in a group of " + std::to_string(ranks));
   if (request.arity && *request.arity == 0) return invalid_at("/arity", "0; expected at least 1");
@@ -83,7 +82,7 @@ struct Vector {
 
 http::Checked<Vector> vector_of(api::SimulationRequest const& request) {
   auto const dtype = parse_dtype(request.dtype);
-  if (!dtype) return invalid_at("/dtype", "unknown dtype '" + request.dtype + "'; there are " + names_of(all_dtypes));
+  if (!dtype) return invalid_at("/dtype", unknown_name("dtype", request.dtype, names_of(all_dtypes)));
   auto const size = element_bytes(*dtype);
   if (request.bytes % size != 0)
     return invalid_at("/bytes", std::to_string(request.bytes) + " is not a multiple of the " + std::to_string(size) +
@@ -91,7 +90,7 @@ http::Checked<Vector> vector_of(api::SimulationRequest const& request) {
   return Vector{request.bytes / size, size};
 }
 
-// An algorithm and how to run it.
+// An algorithm and the specs to simulate.
 struct Entry {
   plan::Algorithm const* algorithm;
   std::vector<plan::Spec> specs;
@@ -102,7 +101,7 @@ class Study {
   Study(model::Wish const& wish, model::Network const& network, Vector vector)
       : wish_(wish), network_(network), vector_(vector), candidates_(wish, network) {}
 
-  // Nothing if there is at least one.
+  // Empty if there is at least one entry.
   std::optional<http::Problem> find_entries(std::uint64_t rounds_max) {
     auto rounds = std::uint64_t{0};
     for (auto const* algorithm : algorithms::all()) {
@@ -131,7 +130,8 @@ class Study {
       }
       plans.push_back(std::move(*best));
     }
-    // Not std::stable_sort: clang refuses what libstdc++ 12 uses for it. Insertion keeps the order of equals too.
+    // std::stable_sort does not compile: clang refuses what libstdc++ 12 uses for it. Insertion keeps the order of
+    // equals too.
     for (auto next = plans.begin(); next != plans.end(); ++next)
       std::rotate(std::upper_bound(plans.begin(), next, *next,
                                    [](auto const& a, auto const& b) { return a.seconds < b.seconds; }),
@@ -140,13 +140,13 @@ class Study {
   }
 
  private:
-  // Of a round of a rank: algorithms look through their shape, and some of those that a request may bring through every
-  // rank's way to a root.
+  // Work of one round of a rank: algorithms search their shape, and for some shapes in requests they follow every
+  // rank's path to a root.
   [[nodiscard]] std::uint64_t effort(plan::Spec const& spec) const {
     return 1 + spec.shape.size() / (wish_.shape ? 4 : 64);
   }
 
-  // In large groups only what looks best is simulated.
+  // In large groups only the most promising spec is simulated.
   [[nodiscard]] std::vector<plan::Spec> narrowed(plan::Algorithm const& algorithm,
                                                  std::vector<plan::Spec> specs) const {
     if (specs.size() < 2 || network_.ranks() <= model::max_simulated_ranks) return specs;

@@ -51,7 +51,7 @@ TEST_CASE("every algorithm that can do the operation is simulated once, the fast
   }
 }
 
-TEST_CASE("a named algorithm is simulated alone, with what the request fixes") {
+TEST_CASE("a named algorithm is simulated alone, with the fixed choices of the request") {
   auto request = request_for("flat:8");
   request.algorithm = "ring";
   auto const ring = answer(request);
@@ -72,7 +72,7 @@ TEST_CASE("a named algorithm is simulated alone, with what the request fixes") {
   CHECK(answer(request).items.at(0).algorithm_shape == std::vector<std::uint32_t>{4, 2});
 }
 
-TEST_CASE("ranks without a topology are hosts of one worker, and overrides count wherever they stand") {
+TEST_CASE("ranks without a topology are hosts of one worker, and overrides apply wherever they are written") {
   api::SimulationRequest plain;
   plain.ranks = 4;
   plain.bytes = 64 << 20;
@@ -90,7 +90,7 @@ TEST_CASE("ranks without a topology are hosts of one worker, and overrides count
   CHECK(answer(same).ranks == 4);
 }
 
-TEST_CASE("what cannot be simulated is refused at the field that is wrong, saying what would be possible") {
+TEST_CASE("an impossible simulation is refused at its field, with the possible values") {
   CHECK(refused({}).pointer == "/ranks");
   auto request = request_for("hosts:2y4");
   CHECK(refused(request).pointer == "/topology");
@@ -139,7 +139,7 @@ TEST_CASE("what cannot be simulated is refused at the field that is wrong, sayin
   CHECK(mentions(refused(request).detail, "centralized"));
 }
 
-TEST_CASE("what would take too long for a request is refused, and says what fits") {
+TEST_CASE("a simulation that would take too long for a request is refused, with the limit") {
   auto request = request_for("flat:16384");
   request.algorithm = "ring";
   CHECK(refused(request).pointer == "/ranks");
@@ -155,7 +155,7 @@ TEST_CASE("what would take too long for a request is refused, and says what fits
   CHECK(mentions(refused(request, 1000).detail, "expected up to 1000"));
 }
 
-TEST_CASE("large groups take the variant whose folded cost is least, which is about the best") {
+TEST_CASE("large groups take the variant with the least folded cost, which is nearly the best") {
   auto request = request_for("hosts:16x8");
   request.algorithm = "hierarchical";
   request.bytes = 64 << 10;

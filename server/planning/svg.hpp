@@ -1,4 +1,4 @@
-// Drawings without scripts, fonts or anything else from outside.
+// Drawings without scripts, fonts or other external content.
 #pragma once
 
 #include <string>
@@ -6,10 +6,10 @@
 
 namespace chorus::planning {
 
-// Text, escaped, in a document that grows element by element.
+// A growing SVG document; text is escaped.
 class Svg {
  public:
-  // A white page of this size, in pixels, with a title for those who cannot see it.
+  // Begins a white page of this size in pixels; the title is for readers who cannot see it.
   Svg(int width, int height, std::string_view title);
 
   enum class Anchor : unsigned char { start, middle, end };
@@ -18,7 +18,7 @@ class Svg {
   void rectangle(double x, double y, double width, double height, std::string_view fill, std::string_view title = {});
   void circle(double x, double y, double radius, std::string_view fill);
   void line(double x1, double y1, double x2, double y2, std::string_view stroke, double width);
-  // A line with a head at its end.
+  // Draws a line with a head at its end.
   void arrow(double x1, double y1, double x2, double y2, std::string_view stroke, double width);
 
   [[nodiscard]] std::string document() const { return text_ + "</svg>\n"; }

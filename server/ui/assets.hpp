@@ -1,8 +1,8 @@
 // GET /ui/{name}: what the status page is made of, from this binary and from nowhere else.
 #pragma once
 
-#include "http/message.hpp"
-#include "http/router.hpp"
+#include "http/message/message.hpp"
+#include "http/routing/router.hpp"
 
 namespace chorus::ui {
 

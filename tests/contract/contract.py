@@ -31,6 +31,9 @@ NOT_ASKED = {
     ("coordinator", "get_v1_events", 410): "the last 10000 events are kept; events_test.cpp asks where they are fewer",
     ("worker", "put_v1_parameters_name_shards_shard", 504): "a log that cannot be begun for ten minutes: a disk that hangs",
     ("worker", "post_v1_parameters_name_shards_shard_log", 504): "a backup that applies one push for ten seconds",
+    **{("worker", operation, 504): "a disk that answers each call and takes ten minutes for all of them"
+       for operation in ("get_v1_checkpoints_name", "post_v1_checkpoints_name_numbers", "post_v1_checkpoints_name_commit",
+                         "delete_v1_checkpoints_name_files_number")},
     ("worker", "post_v1_checkpoints_name_files", 504): "an owner that applies one push for a minute",
     ("worker", "post_v1_checkpoints_name_commit", 404): "a file that vanished between its writing and the commit",
     ("worker", "post_v1_checkpoints_name_holds", 504): "an owner that applies one push for as long",
@@ -97,13 +100,13 @@ def common(contract, service, served):
         contract.wrong.append(f"{service.kind} serves another document")
     ask("GET", "/openapi.json", headers={"If-None-Match": answer.headers["ETag"]}, expect=304)
     ask("GET", "/problems/nonsense", expect=404)
-    table = (ROOT / "docs" / "problems.md").read_text()
+    table = (ROOT / "docs/reference/problems.md").read_text()
     for line in table.splitlines():
         if line.startswith("| `"):
             code, (cause, remedy) = line.split("`")[1], line.removesuffix(" |").rsplit(" | ", 2)[1:]
             page = ask("GET", f"/problems/{code}", expect=200).body.decode()
             if " ".join(page.split("\n\n", 1)[-1].split()) != " ".join(f"Cause: {cause} Remedy: {remedy}".split()):
-                contract.wrong.append(f"{service.kind}: the page of {code} and docs/problems.md differ")
+                contract.wrong.append(f"{service.kind}: the page of {code} and docs/reference/problems.md differ")
 
 
 def types_resolve(contract, fleet):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Runs every line of docs/cookbook.md against live services, and compares what it prints with what the page shows.
+"""Runs every line of docs/guides/cookbook.md against live services, and compares what it prints with what the page shows.
 
-    tests/contract/cookbook.py BINARIES [docs/cookbook.md]
+    tests/contract/cookbook.py BINARIES [docs/guides/cookbook.md]
 """
 
 import os
@@ -38,7 +38,7 @@ def certificates(directory):
     run("openssl x509 -req -in c.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -out c.pem -extfile names")
 
 
-def main(binaries, path=ROOT / "docs" / "cookbook.md"):
+def main(binaries, path=ROOT / "docs/guides/cookbook.md"):
     binaries = pathlib.Path(binaries).resolve()
     key = pathlib.Path(f"/dev/shm/chorus_cookbook_{os.getpid()}")
     with Fleet(binaries, 0) as place:

@@ -6,8 +6,12 @@ import socket
 import threading
 
 
+hang_up = "the connection ends without an answer"
+
+
 class Guest:
-    """`answer` of a request gives (status, header fields, body); without one, everything is well. Ends with its context."""
+    """`answer` of a request gives (status, header fields, body), or hang_up; without one, everything is well. Ends with its
+    context."""
 
     def __init__(self, name, incarnation="0123456789abcdef"):
         self.name, self.incarnation = name, incarnation
@@ -31,7 +35,11 @@ class Guest:
             def any(self):
                 body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
                 otherwise = (200, {}, b"{}") if self.command in ("GET", "HEAD", "POST") else (204, {}, b"")
-                status, fields, content = guest.answer(self.command, self.path, body) or otherwise
+                answer = guest.answer(self.command, self.path, body) or otherwise
+                if answer == hang_up:
+                    self.close_connection = True
+                    return
+                status, fields, content = answer
                 self.send_response(status)
                 for field, value in {"Content-Length": str(len(content)), **fields}.items():
                     if status != 204 or field != "Content-Length":

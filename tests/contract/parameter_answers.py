@@ -7,10 +7,10 @@ from worker_answers import FLOATS, OCTETS, identity
 CHUNKED = "HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n"
 
 
-def said_in_chunks(contract, worker, method, path, headers):
-    """A body without a length."""
+def said_in_chunks(contract, worker, method, path, headers, expect=411):
+    """An empty body without a length."""
     lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-    contract.say(worker, method, path, f"{method} {path} {CHUNKED}{lines}\r\n0\r\n\r\n", expect=411)
+    contract.say(worker, method, path, f"{method} {path} {CHUNKED}{lines}\r\n0\r\n\r\n", expect=expect)
 
 
 def shards(contract, worker, parameter):
@@ -59,7 +59,7 @@ def shards(contract, worker, parameter):
     ask("POST", shard + "/state?image=1", {"version": "x"}, epoch, expect=422)
     endless = f"POST {shard}/state HTTP/1.1\r\nHost: 127.0.0.1\r\nChorus-Epoch: 1\r\nContent-Length: 99999999999\r\n\r\n"
     contract.say(worker, "POST", shard + "/state", endless, expect=413)
-    said_in_chunks(contract, worker, "POST", shard + "/log", push)
+    said_in_chunks(contract, worker, "POST", shard + "/log", {**push, "Chorus-Compression": "f16"})
     said_in_chunks(contract, worker, "PUT", shard + "/arrays/values", epoch)
     nothing = "/v1/parameters/nothing/shards/0"
     ask("PUT", nothing + "/arrays/values", FLOATS, epoch, expect=404)
@@ -119,7 +119,10 @@ def parameter_data(contract, worker):
         ask(method, here + rest + "?timeout_ms=50", body, push(99, **headers), expect=504)
         compressed = push(9, **headers, **{"Chorus-Compression": "f16"})
         ask(method, (here if method == "PUT" or headers else lazy) + rest, body, compressed, expect=501)
-        said_in_chunks(contract, worker, method, here + rest, push(9, **headers))
+        said_in_chunks(contract, worker, method, here + rest, push(9, **headers), expect=422)
+    said_in_chunks(contract, worker, "PUT", w + "/value?offset=0&of=16", push(9))
+    said_in_chunks(contract, worker, "POST", w + "/gradient?offset=0&of=16", push(9))
+    said_in_chunks(contract, worker, "POST", w + "/push_pull", push(9, **{"Chorus-Compression": "f16"}))
     ask("POST", "/v1/parameters/nothing/rows", numbers, some_rows, expect=404)
     ask("POST", rows + "/rows", numbers, {**some_rows, "Content-Type": "text/html"}, expect=415)
     ask("POST", rows + "/rows?min_version=99&timeout_ms=50", numbers, some_rows, expect=504)
@@ -170,6 +173,8 @@ def checkpoints(contract, fleet):
     ask("POST", "/v1/checkpoints/weekly/commit", {"number": number, "parts": [part]}, expect=204)
     ask("POST", "/v1/checkpoints/weekly/commit", {"number": number, "parts": [part]}, expect=409)
     ask("POST", "/v1/checkpoints/weekly/files", file, expect=409)
+    ask("DELETE", f"/v1/checkpoints/weekly/files/{number + 1}", expect=204)
+    ask("DELETE", "/v1/checkpoints/weekly/files/x", expect=400)
     ask("POST", "/v1/checkpoints/weekly/commit", {"number": number, "parts": ["{}"]})
     ask("POST", "/v1/checkpoints/weekly/commit", {"number": number + 1, "parts": [part]})
     ask("GET", "/v1/checkpoints/weekly", expect=200)
@@ -184,6 +189,7 @@ def without_directories(contract, fleet):
     ask("POST", "/v1/checkpoints/weekly/numbers", expect=501)
     ask("POST", "/v1/checkpoints/weekly/files", {"number": 1, "shards": []}, expect=501)
     ask("POST", "/v1/checkpoints/weekly/commit", {"number": 1, "parts": []}, expect=501)
+    ask("DELETE", "/v1/checkpoints/weekly/files/1", expect=501)
     parameter = {"group": "g", "shape": [4], "shards": 1, "replicas": 1}
     contract.ask(fleet.coordinator, "PUT", "/v1/groups/g", {"size": 1}, expect=201)
     contract.ask(fleet.coordinator, "PUT", "/v1/parameters/w", parameter, expect=201)

@@ -32,7 +32,7 @@ def tensors(contract, worker):
     elsewhere = {"dtype": "f32", "shape": [4], "shm": {"region": "nothing", "offset": 0}}
     ask("PUT", "/v1/tensors/placed", elsewhere, {"Content-Type": "application/json"}, expect=404)
     described = "PUT /v1/tensors/large HTTP/1.1\r\nHost: 127.0.0.1\r\nTensor-Dtype: f32\r\nTensor-Shape: {}\r\n"
-    for shape, length, expect in ((4, "Transfer-Encoding: chunked", 411), (1 << 56, f"Content-Length: {1 << 58}", 413)):
+    for shape, length, expect in ((4, "X-No-Length: 1", 411), (1 << 56, f"Content-Length: {1 << 58}", 413)):
         contract.say(worker, "PUT", "/v1/tensors/large", described.format(shape) + length + "\r\n\r\n", expect)
     ask("GET", "/v1/tensors?prefix=deep&limit=1", expect=200)
     ask("GET", "/v1/tensors?limit=x", expect=400)
@@ -113,6 +113,10 @@ def runs(contract, worker):
     ask("GET", "/v1/groups/solo", expect=200)
     ask("GET", "/v1/groups/nothing", expect=404)
     ask("POST", "/v1/groups/solo/barrier", {}, expect=200)
+    ask("POST", "/v1/groups/solo/barrier", {"sequence": 0}, expect=409)
+    ask("POST", "/v1/groups/solo/barrier", {"epoch": 3, "sequence": 1}, {"Idempotency-Key": "k1"}, expect=200)
+    ask("POST", "/v1/groups/solo/barrier", {"epoch": 3, "sequence": 1}, {"Idempotency-Key": "k1"}, expect=200)
+    ask("POST", "/v1/groups/solo/barrier", {}, {"Idempotency-Key": "k1"}, expect=422)
     ask("POST", "/v1/groups/nothing/barrier", {}, expect=404)
     ask("POST", "/v1/groups/solo/all_reduce", {"tensor": "nothing"}, expect=404)
     ask("POST", "/v1/groups/solo/all_reduce", {"tensor": 1}, expect=422)

@@ -39,7 +39,7 @@ stop_engine() {
 
 find_compose() {
   if "$docker" compose version >/dev/null 2>&1; then compose="$docker compose"; else compose=docker-compose; fi
-  command -v "${compose%% *}" >/dev/null || { echo "deploy: skipped, neither the compose plugin nor docker-compose is here"; exit 77; }
+  $compose version >/dev/null 2>&1 || { echo "deploy: skipped, neither the compose plugin nor docker-compose runs here"; exit 77; }
 }
 
 have_base_image() {

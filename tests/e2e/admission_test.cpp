@@ -1,4 +1,4 @@
-// What the coordinator refuses before a byte moves, and what it says.
+// Launches that the coordinator refuses before a byte moves, and its answers.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -17,12 +17,12 @@ struct Refusal {
   std::string code;
 };
 
-// POST without waiting for a refusal to be hidden in a record: admission problems come as the answer's status.
+// Posts a launch; a refusal at admission is the status of the answer, not a record.
 Answer launch(Cluster& cluster, json::object request, std::string const& query = "?wait=30s") {
   return cluster.coordinator.post("/v1/collectives" + query, json::serialize(request));
 }
 
-// Launches until the coordinator goes by what it knows: two that ask, and one that does not.
+// Launches until the coordinator skips asking the ranks: two launches ask, one does not.
 void grow_used_to_it(Cluster& cluster) {
   for (int i = 0; i < 3; ++i) REQUIRE(cluster.run({{"group", "g"}, {"tensor", "x"}}).at("state") == "succeeded");
 }
@@ -157,8 +157,12 @@ TEST_CASE("requests that cannot be are refused with the field that is wrong") {
   };
   refused({{"group", "nobody"}, {"tensor", "x"}}, 404, "unknown_group");
   refused({{"group", "g"}, {"tensor", "x"}, {"op", "all_redcue"}}, 422, "/op");
+  refused({{"group", "g"}, {"tensor", "x"}, {"op", "all_redcue"}}, 422, "did you mean 'all_reduce'?");
   refused({{"group", "g"}, {"tensor", "x"}, {"reduce", "mean"}}, 422, "/reduce");
+  refused({{"group", "g"}, {"tensor", "x"}, {"reduce", "summ"}}, 422, "did you mean 'sum'?");
   refused({{"group", "g"}, {"tensor", "x"}, {"algorithm", "rign"}}, 422, "/algorithm");
+  refused({{"group", "g"}, {"tensor", "x"}, {"algorithm", "rign"}}, 422, "did you mean 'ring'?");
+  refused({{"group", "g"}, {"tensor", "x"}, {"local_algorithm", "chian"}}, 422, "did you mean 'chain'?");
   refused({{"group", "g"}, {"tensor", "x"}, {"root", 2}, {"algorithm", "tree"}}, 422, "/root");
   refused({{"group", "g"}, {"tensor", "x"}, {"arity", 0}, {"algorithm", "tree"}}, 422, "/arity");
   refused({{"group", "g"}, {"tensor", "x"}, {"epoch", 7}}, 409, "epoch_fenced");

@@ -1,5 +1,4 @@
-// What no client should send, to live services: each gets its 4xx problem or a closed connection, and the service goes
-// on.
+// Invalid requests to live services: each gets its 4xx problem or a closed connection, and the service goes on.
 #include <doctest/doctest.h>
 
 #include "tests/support/cluster.hpp"

@@ -1,7 +1,7 @@
-// A coordinator and four workers that are started at one instant, in either order: a group stands, and has a right
-// result, within two seconds.
+// A coordinator and four workers that are started at the same instant, in either order: within two seconds a group
+// exists and has a right result.
 //
-//   CHORUS_COLD_STARTS=200 build/release/tests/test_e2e_cold_start    docs/reliability.md
+//   CHORUS_COLD_STARTS=200 build/release/tests/test_e2e_cold_start    docs/explanation/testing.md
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -24,9 +24,9 @@ int rounds() {
   return static_cast<int>(std::clamp<std::uint64_t>(number_from_environment("CHORUS_COLD_STARTS", 40), 2, 10000));
 }
 
-// Seconds from the first process on until the group stands, and until it has summed.
+// Seconds from the first process until the group exists, and until it has summed.
 std::pair<double, double> cold_start(bool workers_first) {
-  HeldPort const port;  // the workers are told it before the coordinator is there
+  HeldPort const port;  // the workers need it before the coordinator listens
   auto const begun = Clock::now();
   auto const since = [begun] { return std::chrono::duration<double>(Clock::now() - begun).count(); };
   std::optional<Process> coordinator_process;

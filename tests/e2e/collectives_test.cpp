@@ -1,4 +1,4 @@
-// Collectives over real processes: the results are compared exactly.
+// Collectives over real processes, with exact results.
 #include <doctest/doctest.h>
 
 #include <numeric>
@@ -11,7 +11,7 @@ namespace json = boost::json;
 
 namespace {
 
-// Rank-distinct values whose sums are exact in every dtype and order.
+// Values that differ between ranks and whose sums are exact in every dtype and order.
 template <class T>
 std::vector<T> values_of(std::size_t worker, std::size_t count) {
   std::vector<T> values(count);
@@ -96,7 +96,7 @@ TEST_CASE("launching twice works, and a hundred times (the seed system failed on
   Cluster cluster(4);
   cluster.make_group("g");
   for (std::size_t i = 0; i < 4; ++i) cluster.worker(i).put_tensor("x", "f64", std::vector<double>(257, 1));
-  double expected = 1;  // a power of two to the end: exact
+  double expected = 1;  // always a power of two, so exact
   for (int call = 0; call < 100; ++call) {
     expect_success(cluster.run({{"group", "g"}, {"tensor", "x"}, {"reduce", call % 2 == 0 ? "sum" : "avg"}}));
     if (call % 2 == 0) expected *= 4;
@@ -198,14 +198,15 @@ TEST_CASE("links between racks are measured when workers join, and the model hee
   Cluster cluster(3, {"rack=a,host=1", "rack=b,host=2", "rack=a,host=3"});
   auto const links = [&] { return cluster.coordinator.get("/v1/links").json().at("items").as_array(); };
   auto const deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  while (links().size() < 3 && std::chrono::steady_clock::now() < deadline) continue;  // each asks the coordinator
+  // each request asks the coordinator
+  while (links().size() < 3 && std::chrono::steady_clock::now() < deadline) continue;
   auto const measured = links();
   REQUIRE(measured.size() == 3);  // w1 to w0; w2 to w0 in its rack, and to w1
   for (auto const& link : measured) {
     CHECK(link.at("bytes_per_s").to_number<double>() > 1e6);
     CHECK(link.at("latency_s").to_number<double>() < 0.1);
   }
-  // A coordinator to which nobody came from another rack knows no better than the model's defaults.
+  // A coordinator whose workers are in one rack has only the model's defaults.
   Cluster alone(1);
   auto const predicted_s = [](Cluster& where) {
     auto const answer = where.coordinator.post(
@@ -214,7 +215,7 @@ TEST_CASE("links between racks are measured when workers join, and the model hee
     return answer.json().at("predicted_seconds").to_number<double>();
   };
   CHECK(predicted_s(alone) > 0);
-  CHECK(predicted_s(cluster) != predicted_s(alone));  // how much, depends on what else the machine does
+  CHECK(predicted_s(cluster) != predicted_s(alone));  // by how much depends on the load of the machine
   cluster.make_group("g");
   put_everywhere<float>(cluster, "x", "f32", 1000);
   expect_success(cluster.run({{"group", "g"}, {"tensor", "x"}}));

@@ -1,9 +1,11 @@
 // The `chorus` command against live services.
 #include <doctest/doctest.h>
+#include <signal.h>
 
 #include <sstream>
 
 #include "tests/support/cluster.hpp"
+#include "tests/support/scratch_directory.hpp"
 #include "tests/support/terminal.hpp"
 
 using namespace chorus::testing;
@@ -28,6 +30,12 @@ Run call(std::vector<std::string> arguments) {
   Process process(std::move(arguments));
   auto output = process.read_all();
   return {process.wait(), std::move(output)};
+}
+
+// True if the loader finds the libraries of PROGRAM under LIMIT.
+bool loads(std::string const& limit, std::string const& program) {
+  Process process({"/bin/sh", "-c", "exec >/dev/null 2>&1; " + limit + "exec " + binary(program) + " --version"});
+  return process.wait() != 127;
 }
 
 }  // namespace
@@ -118,4 +126,71 @@ TEST_CASE("what is mistyped is refused with exit status 2, and a missing coordin
   CHECK(call({"staus"}).status == 2);
   CHECK(call({"run", "all_reduce", "--grup", "g"}).status == 2);
   CHECK(call({"--coordinator", "http://127.0.0.1:1", "status"}).status == 3);
+}
+
+TEST_CASE("each program says which build it is, to people and to programs") {
+  for (std::string const name : {"chorus", "chorus-bench", "chorus-coordinator", "chorus-worker"}) {
+    CAPTURE(name);
+    auto const answer = [&](std::vector<std::string> arguments) {
+      arguments.insert(arguments.begin(), binary(name));
+      Process process(std::move(arguments));
+      auto output = process.read_all();
+      return Run{process.wait(), std::move(output)};
+    };
+    auto const fields = answer({"--version", "--json"});
+    CHECK(fields.status == 0);
+    auto const build = fields.last_line();
+    CHECK(build.at("program").as_string() == name);
+    auto const line = answer({"--version"});
+    CHECK(line.status == 0);
+    CHECK(line.output.starts_with(name + " "));
+    for (auto const* field : {"version", "commit", "compiler", "boost", "cuda", "tls", "plan_generator"}) {
+      CAPTURE(field);
+      auto const value = std::string(build.at(field).as_string());
+      CHECK_FALSE(value.empty());
+      CHECK(line.output.find(value) != std::string::npos);
+    }
+  }
+}
+
+TEST_CASE("a service that cannot be what it is told to says so, and ends with 1 or 2") {
+  struct Start {
+    std::string limit, arguments;
+    int status;
+    std::string said;
+  };
+  ScratchDirectory const scratch;
+  for (std::string const program : {"chorus-coordinator", "chorus-worker"}) {
+    std::vector<Start> starts;
+    for (auto const* host : {"''", "'http://0.0.0.0'", "'my host'"})
+      starts.push_back({"", "--host " + std::string(host), 2, "is neither an address nor a name"});
+    starts.push_back({"", "--host no-such-host.invalid", 1, "no-such-host.invalid:70"});
+    starts.push_back({"", "--port 0 --token-file /no/such/file", 1, "/no/such/file: No such file or directory"});
+    // How few descriptors are too few depends on the system: with some number here the program starts, and ends when
+    // told to. With fewer the loader finds no libraries, which depends on the descriptors of the shell.
+    auto const with_files = [](int files) { return "ulimit -n " + std::to_string(files) + "; "; };
+    int least = 3;
+    while (least < 16 && !loads(with_files(least), program)) ++least;
+    for (int files = least; files < least + 20; ++files)
+      starts.push_back({with_files(files), "--port 0", 1, "Too many open files"});
+    for (auto const& [limit, arguments, status, said] : starts) {
+      CAPTURE(limit);
+      CAPTURE(arguments);
+      auto const errors = scratch / "errors";
+      auto const command = "exec 2>" + errors + "; " + limit + "exec " + binary(program) + " " + arguments;
+      Process process({"/bin/sh", "-c", command});
+      try {
+        auto const line = process.read_line();
+        REQUIRE(!limit.empty());
+        CHECK(line.starts_with("listening on "));
+        process.signal(SIGTERM);
+        auto const ended = process.wait();
+        CHECK((ended == 0 || ended == 1));
+      } catch (std::runtime_error const&) {
+        CHECK(process.wait() == status);
+        auto const text = content_of(errors);
+        CHECK_MESSAGE(text.find(said) != std::string::npos, text);
+      }
+    }
+  }
 }

@@ -1,4 +1,4 @@
-// Programs on the C++ API with a real coordinator: one that is killed, and the others that go on without it.
+// Programs on the C++ API with a real coordinator: one is killed, and the others go on without it.
 #include <doctest/doctest.h>
 #include <signal.h>
 
@@ -8,7 +8,7 @@
 #include "tests/support/cluster.hpp"
 #include "tests/support/mentions.hpp"
 #include "worker/api/worker.hpp"
-#include "worker/engine/errc.hpp"
+#include "worker/engine/failure/errc.hpp"
 
 using namespace chorus::testing;
 using chorus::engine::EngineErrc;
@@ -107,14 +107,14 @@ TEST_CASE("a program that comes late to the calls is named") {
       std::vector<float> x(1000, 1);
       while (!ends && group.all_reduce(x, {.reduce = chorus::ReduceOp::max}).has_value()) {
         auto const until = std::chrono::steady_clock::now() + lateness;
-        std::this_thread::sleep_until(until);  // what makes it late
+        std::this_thread::sleep_until(until);  // what makes this member late
       }
     };
     std::thread other([&] { call(punctual, std::chrono::milliseconds(0)); });
     std::thread one([&] { call(late, std::chrono::milliseconds(30)); });
     CHECK(eventually([&] { return slow().size() == 1 && slow()[0].at("worker") == "b"; }, std::chrono::seconds(30)));
     ends = true;
-    make_group_when_ready(cluster, R"({"workers":["a"]})");  // ends the call of whoever is alone in it
+    make_group_when_ready(cluster, R"({"workers":["a"]})");  // ends the call of a member that waits alone
     other.join();
     one.join();
   }

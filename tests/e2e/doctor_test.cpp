@@ -1,5 +1,5 @@
-// Everything that chorus doctor finds, brought about with real services: who did not join, who runs another version,
-// whose address is not its own, which link is slow, for whom the others wait.
+// Everything that chorus doctor finds, caused with real services: workers that did not join, run another version, or
+// have a wrong address; a slow link; the worker that others wait for.
 #include <doctest/doctest.h>
 #include <signal.h>
 
@@ -26,7 +26,7 @@ Said doctor(Service const& coordinator, std::vector<std::string> const& more = {
   return {process.wait(), std::move(text)};
 }
 
-// Something that joins and answers like a worker of another release at the end of a slow line.
+// Joins and answers like a worker of another release behind a slow link.
 class Guest {
  public:
   Guest() {

@@ -43,7 +43,7 @@ TEST_CASE("a worker killed while its peers wait for it: every survivor fails at 
       answers[i] =
           cluster.worker(i).post("/v1/groups/g/all_reduce", R"({"tensor":"x","algorithm":"ring","timeout_ms":20000})");
     });
-  // Everybody waits for the victim's call once a neighbour has opened its link to it.
+  // All ranks wait for the victim's call once a neighbour has opened its link to it.
   REQUIRE(eventually([&] { return cluster.worker(victim).metric("chorus_link_connections{") >= 1; }));
   auto const took = time_of([&] {
     cluster.kill_worker(victim);

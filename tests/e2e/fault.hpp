@@ -1,4 +1,4 @@
-// What happens to one worker of a fleet.
+// A fault of one worker of a fleet, or of all.
 #pragma once
 
 #include <cstddef>
@@ -17,17 +17,22 @@ struct Fault {
     stop,  // for a part of its lease
     stop_beyond_the_lease,
     harm,  // to its connections
+    stop_all_workers,
+    stop_coordinator,
   };
   Kind kind = Kind::kill;
   Harm harm = Harm::none;
-  std::size_t victim = 0;
+  std::size_t victim = 0;  // FaultFleet::nobody: all workers, or the coordinator
 };
 std::string to_string(Fault const& fault);
 
-// Six of ten are one of the harms.
+// Draws one of the harms in six of ten cases.
 Fault draw_fault(std::mt19937_64& random, std::span<Harm const> harms);
 
-// A stop for a part of the lease is over when begin() returns, everything else when end() does.
+// Draws a stop of all workers or of the coordinator.
+Fault draw_fault_of_all(std::mt19937_64& random);
+
+// A stop for a part of the lease ends within begin(), everything else with end().
 void begin(Fault const& fault, FaultFleet& fleet);
 void end(Fault const& fault, FaultFleet& fleet);
 

@@ -13,28 +13,27 @@ namespace {
 namespace json = boost::json;
 using Values = std::vector<std::uint64_t>;
 
-// Each worker has a byte of its own in every element: a sum says who took part, exactly.
-Values input_of(std::size_t worker) {
-  Values values(FaultFleet::elements);
+// Each worker has a byte of its own in every element, so that a sum tells exactly which workers took part.
+Values input_of(std::size_t worker, std::size_t elements) {
+  Values values(elements);
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = (i % 251 + 1) << (8 * worker);
   return values;
 }
 
-Values sum_of(std::vector<std::size_t> const& members) {
-  Values sum(FaultFleet::elements);
+Values sum_of(std::vector<std::size_t> const& members, std::size_t elements) {
+  Values sum(elements);
   for (auto const member : members) {
-    auto const values = input_of(member);
+    auto const values = input_of(member, elements);
     for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += values[i];
   }
   return sum;
 }
 
-// How many elements each rank gets of one vector: evenly, the first ranks getting one more; or not at all evenly, and
-// otherwise from each rank.
-std::vector<std::size_t> split(Work const& work, std::size_t ranks, std::size_t from) {
+// Number of elements of each rank in one vector: evenly, with one more for the first ranks; or unevenly, and then also
+// depending on the sending rank.
+std::vector<std::size_t> split(std::size_t elements, Work const& work, std::size_t ranks, std::size_t from) {
   std::vector<std::size_t> counts(ranks);
-  for (std::size_t r = 0; r < ranks; ++r)
-    counts[r] = FaultFleet::elements / ranks + (r < FaultFleet::elements % ranks ? 1 : 0);
+  for (std::size_t r = 0; r < ranks; ++r) counts[r] = elements / ranks + (r < elements % ranks ? 1 : 0);
   if (!work.is_uneven) return counts;
   counts[ranks - 1] += std::exchange(counts[0], 0);
   counts[1] += counts[ranks - 1] - 7;
@@ -44,32 +43,33 @@ std::vector<std::size_t> split(Work const& work, std::size_t ranks, std::size_t 
 }
 
 Values share_of(Values const& values, Work const& work, std::size_t rank, std::size_t ranks, std::size_t from = 0) {
-  auto const counts = split(work, ranks, from);
+  auto const counts = split(values.size(), work, ranks, from);
   auto const begin =
       std::accumulate(counts.begin(), counts.begin() + static_cast<std::ptrdiff_t>(rank), std::size_t{0});
   auto const first = values.begin() + static_cast<std::ptrdiff_t>(begin);
   return {first, first + static_cast<std::ptrdiff_t>(counts[rank])};
 }
 
-// What a rank gets; nothing if the operation leaves it as it is. The root is rank 0.
-std::optional<Values> expected(Work const& work, std::vector<std::size_t> const& members, std::size_t rank) {
+// The expected result of a rank; empty if the operation leaves its tensor unchanged. The root is rank 0.
+std::optional<Values> expected(std::size_t elements, Work const& work, std::vector<std::size_t> const& members,
+                               std::size_t rank) {
   auto const& op = work.op;
   if (op == "barrier") return std::nullopt;
   if ((op == "reduce" || op == "gather") && rank != 0) return std::nullopt;
-  if (op == "all_reduce" || op == "reduce") return sum_of(members);
-  if (op == "broadcast") return input_of(members[0]);
-  if (op == "reduce_scatter") return share_of(sum_of(members), work, rank, members.size());
-  if (op == "scatter") return share_of(input_of(members[0]), work, rank, members.size());
+  if (op == "all_reduce" || op == "reduce") return sum_of(members, elements);
+  if (op == "broadcast") return input_of(members[0], elements);
+  if (op == "reduce_scatter") return share_of(sum_of(members, elements), work, rank, members.size());
+  if (op == "scatter") return share_of(input_of(members[0], elements), work, rank, members.size());
   Values all;
   for (std::size_t from = 0; from < members.size(); ++from) {
-    auto const values = input_of(members[from]);
+    auto const values = input_of(members[from], elements);
     auto const part = op == "all_to_all" ? share_of(values, work, rank, members.size(), from) : values;
     all.insert(all.end(), part.begin(), part.end());
   }
   return all;
 }
 
-// In rank order.
+// Workers in rank order.
 std::vector<std::size_t> members_of(json::value const& record) {
   std::vector<std::size_t> members;
   for (auto const& rank : record.at("ranks").as_array())
@@ -93,12 +93,18 @@ std::string outcome_of(json::value const& record) {
 
 }  // namespace
 
-FaultFleet::FaultFleet(std::uint64_t seed)
-    : coordinator_(std::make_unique<Service>(
+FaultFleet::FaultFleet(Setup setup)
+    : setup_(std::move(setup)),
+      coordinator_(std::make_unique<Service>(
           "coordinator", std::vector<std::string>{binary("chorus-coordinator"), "--port", "0", "--lease-ms", "1000",
                                                   "--log-level", "error"})),
       workers_(workers_count) {
-  for (std::size_t i = 0; i < workers_count; ++i) proxies_.push_back(std::make_unique<FaultProxy>(seed + i));
+  for (std::size_t i = 0; i < workers_count; ++i) {
+    proxies_.push_back(std::make_unique<FaultProxy>(setup_.seed + i));
+    if (!setup_.hanging_disk_library.empty())
+      disks_.push_back(std::make_unique<HangingDisk>(logs_ / ("w" + std::to_string(i)), setup_.hanging_disk_library));
+    if (setup_.has_small_disks) small_disks_.push_back(std::make_unique<SmallDisk>());
+  }
   for (std::size_t i = 0; i < workers_count; ++i) start(i);
   auto const made =
       coordinator_->put("/v1/groups/g", R"({"workers":["w0","w1","w2","w3"],"on_failure":"shrink","min_ranks":2})");
@@ -107,12 +113,34 @@ FaultFleet::FaultFleet(std::uint64_t seed)
 
 void FaultFleet::start(std::size_t i) {
   auto const id = "w" + std::to_string(i);
-  workers_[i] = std::make_unique<Service>(
-      id, std::vector<std::string>{binary("chorus-worker"), "--port", "0", "--coordinator", coordinator_->url, "--id",
-                                   id, "--locality", "host=h0", "--shm", "off", "--link-checksum", "on", "--advertise",
-                                   "127.0.0.1:" + std::to_string(proxies_[i]->port()), "--log-level", "error"});
+  std::vector<std::string> arguments{binary("chorus-worker"),
+                                     "--port",
+                                     "0",
+                                     "--coordinator",
+                                     coordinator_->url,
+                                     "--id",
+                                     id,
+                                     "--locality",
+                                     "host=h0",
+                                     "--shm",
+                                     "off",
+                                     "--link-checksum",
+                                     "on",
+                                     "--advertise",
+                                     "127.0.0.1:" + std::to_string(proxies_[i]->port()),
+                                     "--log-level",
+                                     "error"};
+  if (!small_disks_.empty())
+    arguments.insert(arguments.end(), {"--log-directory", small_disks_[i]->path(), "--log-snapshot-bytes", "1048576"});
+  if (!disks_.empty()) {
+    auto const directory = logs_ / id;
+    std::filesystem::create_directory(directory);
+    arguments.insert(arguments.end(), {"--log-directory", directory});
+    arguments = disks_[i]->under(std::move(arguments));
+  }
+  workers_[i] = std::make_unique<Service>(id, std::move(arguments));
   proxies_[i]->forward_to(workers_[i]->port());
-  REQUIRE(workers_[i]->put_tensor("x", "u64", input_of(i)).status == 201);
+  REQUIRE(workers_[i]->put_tensor("x", "u64", input_of(i, setup_.elements)).status == 201);
   REQUIRE(eventually([&] { return workers_[i]->get("/readyz").status == 200; }));
 }
 
@@ -148,12 +176,13 @@ bool FaultFleet::stands_again() {
 }
 
 json::value FaultFleet::run(Work const& work, bool goes_on) {
-  json::object request{{"group", "g"}, {"op", work.op}, {"algorithm", work.algorithm}, {"timeout_ms", 2500}};
+  json::object request{
+      {"group", "g"}, {"op", work.op}, {"algorithm", work.algorithm}, {"timeout_ms", setup_.timeout_ms}};
   request["on_failure"] = goes_on ? "shrink" : "fail";
   if (work.is_uneven) {
     json::array counts;
     for (std::size_t from = 0; from < (work.op == "all_to_all" ? workers_count : 1); ++from)
-      for (auto const count : split(work, workers_count, from)) counts.emplace_back(count);
+      for (auto const count : split(setup_.elements, work, workers_count, from)) counts.emplace_back(count);
     request["counts"] = std::move(counts);
   }
   if (work.op != "barrier") {
@@ -178,7 +207,7 @@ std::string FaultFleet::judge(json::value const& record, Work const& work, std::
     auto const place = std::ranges::find(members, i);
     auto const gets = place == members.end()
                           ? std::nullopt
-                          : expected(work, members, static_cast<std::size_t>(place - members.begin()));
+                          : expected(setup_.elements, work, members, static_cast<std::size_t>(place - members.begin()));
     bool const is_old = now[i] == before[i];
     bool const is_new = gets && now[i].version == before[i].version + 1 && now[i].values == *gets;
     CHECK((succeeded && gets ? is_new : undecided && gets ? is_old || is_new : is_old));

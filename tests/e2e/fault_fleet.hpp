@@ -1,5 +1,5 @@
-// Four workers, each behind a proxy that does harm, in a group that goes on without one that is lost; and the oracle
-// that says what every operation leaves on every rank.
+// Four workers, each behind a proxy that disturbs its connections, in a group that goes on without a lost one; and the
+// oracle with the expected result of every operation on every rank.
 #pragma once
 
 #include <memory>
@@ -8,10 +8,12 @@
 
 #include "tests/support/cluster.hpp"
 #include "tests/support/fault_proxy.hpp"
+#include "tests/support/hanging_disk.hpp"
+#include "tests/support/small_disk.hpp"
 
 namespace chorus::testing {
 
-// A collective over everybody's "x".
+// A collective over the "x" of all workers.
 struct Work {
   std::string op;
   std::string algorithm = "auto";
@@ -22,18 +24,25 @@ class FaultFleet {
  public:
   static constexpr std::size_t workers_count = 4;
   static constexpr std::size_t nobody = workers_count;
-  static constexpr std::size_t elements = 262147;  // a prime: no operation divides it evenly
-
-  explicit FaultFleet(std::uint64_t seed);
+  struct Setup {
+    std::uint64_t seed = 1;
+    std::size_t elements = 262147;     // of "x", in u64; a prime, so that no operation divides it evenly
+    std::uint64_t timeout_ms = 2500;   // of a collective
+    std::string hanging_disk_library;  // not "": workers log pushes, each on a disk of its own that may hang
+    bool has_small_disks = false;      // workers log pushes, each on a disk of its own that may be full
+  };
+  explicit FaultFleet(Setup setup);
 
   Service& coordinator() { return *coordinator_; }
   Service& worker(std::size_t i) { return *workers_.at(i); }
   FaultProxy& proxy(std::size_t i) { return *proxies_.at(i); }
-  void restart(std::size_t i);  // one that was killed: it comes back with its input and nothing else
+  HangingDisk const& disk(std::size_t i) { return *disks_.at(i); }
+  SmallDisk const& small_disk(std::size_t i) { return *small_disks_.at(i); }
+  void restart(std::size_t i);  // restarts a killed worker, with its input only
 
-  // What a worker has as "y", where results go.
+  // A worker's "y", where results go.
   struct Held {
-    std::uint64_t version = 0;  // 0: it does not exist
+    std::uint64_t version = 0;  // 0: does not exist
     std::vector<std::uint64_t> values;
     bool operator==(Held const&) const = default;
   };
@@ -41,20 +50,24 @@ class FaultFleet {
 
   void expect_health();
   bool stands_again();  // all four, within half a minute
-  // The record, or the problem if it was refused.
+  // The record, or the problem if the collective was refused.
   boost::json::value run(Work const& work, bool goes_on);
-  // Holds what the workers have against the record, and what they had before; one that was restarted is not asked.
-  // Gives the outcome in words.
+  // Compares the workers' tensors with the record and with `before`, except those of a restarted worker. Returns the
+  // outcome as text.
   std::string judge(boost::json::value const& record, Work const& work, std::vector<Held> const& before,
                     std::size_t restarted);
 
-  // Frames that were found to be changed on the way, by all workers together.
+  // Number of corrupt frames found by all workers together.
   double corruptions_found();
 
  private:
   void start(std::size_t i);
 
+  Setup const setup_;
   std::unique_ptr<Service> coordinator_;
+  ScratchDirectory const logs_;
+  std::vector<std::unique_ptr<HangingDisk>> disks_;
+  std::vector<std::unique_ptr<SmallDisk>> small_disks_;
   std::vector<std::unique_ptr<FaultProxy>> proxies_;
   std::vector<std::unique_ptr<Service>> workers_;
 };

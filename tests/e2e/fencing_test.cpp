@@ -1,5 +1,5 @@
-// A member that was stopped, went lost and comes back, and one whose name a newer process has taken: neither puts a
-// byte into what the others have done since, and each hears why.
+// A member that was stopped, was lost and comes back, and one whose name a newer process has taken: neither writes a
+// byte into what the others have done since, and each is told why.
 #include <doctest/doctest.h>
 #include <signal.h>
 
@@ -17,7 +17,7 @@ constexpr std::size_t elements = 4 << 20;  // of 8 bytes: long enough to be stop
 constexpr char const* body = R"({"group":"g","tensor":"x","algorithm":"ring","timeout_ms":30000})";
 constexpr char const* call = R"({"tensor":"x","output":"y","timeout_ms":20000})";
 
-// Four members w0..w3 that hold 2^i, and go on without one that is lost.
+// Four members w0..w3 that hold 2^i, in a group that goes on without a lost one.
 struct Members {
   explicit Members(std::string const& shm) : flags{"--shm", shm} {
     for (auto const* id : {"w0", "w1", "w2", "w3"}) cluster.add_worker(id, "host=h0", flags);
@@ -51,7 +51,7 @@ struct Members {
     return std::string(cluster.coordinator.get("/v1/workers/" + id).json().at("incarnation").as_string());
   }
 
-  // Stops w3 while collective c runs, and gives the record of c once the others have gone on without it.
+  // Stops w3 while collective c runs, and returns the record of c once the others have gone on without w3.
   json::value stop_last_within(std::string const& c) {
     json::value record;
     std::thread launch([&] { record = cluster.coordinator.put("/v1/collectives/" + c + "?wait=40s", body).json(); });
@@ -66,7 +66,7 @@ struct Members {
 
   json::value run_again() { return cluster.coordinator.post("/v1/collectives?wait=40s", body).json(); }
 
-  // What the three that are left do among themselves, without the coordinator.
+  // Calls among the remaining three, without the coordinator.
   std::vector<Answer> call_survivors() {
     std::vector<Answer> answers(3);
     std::vector<std::thread> calls;
@@ -77,10 +77,10 @@ struct Members {
   }
 
   std::vector<std::string> const flags;
-  Cluster cluster{0, {}, {"--lease-ms", "1000"}};
+  Cluster cluster{0, {}, {"--lease-ms", "2000"}};
 };
 
-// The order that the coordinator gave for `run` of an epoch, as a process of that epoch could replay it.
+// The coordinator's request for `run` of an epoch, as a process of that epoch could replay it.
 std::string order_of(json::value const& group, std::uint64_t run, std::size_t rank) {
   json::array members;
   for (auto const& member : group.at("members").as_array())
@@ -122,7 +122,7 @@ TEST_CASE("a member stopped within a collective and continued under later ones i
     for (int round = 0; round < 2; ++round) CHECK(members.run_again().at("state") == "succeeded");
     CHECK(members.survivors_hold("x", 7 * 9));
 
-    // With the coordinator stopped as well, what comes back cannot have heard of any later epoch.
+    // With the coordinator stopped too, the process that comes back cannot have heard of a later epoch.
     cluster.coordinator.process.signal(SIGSTOP);
     late.process.signal(SIGCONT);
     auto const old_run = record.at("attempts").at(0).at("run").to_number<std::uint64_t>();
@@ -179,4 +179,35 @@ TEST_CASE("a stopped member whose name a newer process has taken is fenced, and 
     CHECK(members.survivors_hold("x", 4084));
     CHECK(members.holds(successor, "x", 4084));
   }
+}
+
+TEST_CASE("two supervisors that start the same worker are found out") {
+  Cluster cluster(1);
+  auto const start = [&] {
+    return std::make_unique<Service>(
+        "twin", std::vector<std::string>{binary("chorus-worker"), "--port", "0", "--coordinator",
+                                         cluster.coordinator.url, "--id", "twin", "--log-level", "off"});
+  };
+  auto const cli = [&](std::string const& command) {
+    Process process({binary("chorus"), "--coordinator", cluster.coordinator.url, command});
+    auto text = process.read_all();
+    return std::pair(process.wait(), std::move(text));
+  };
+  auto const twin = [&] { return cluster.coordinator.get("/v1/workers/twin").json(); };
+  auto holder = start();
+  REQUIRE(eventually([&] { return holder->get("/readyz").status == 200; }));
+  CHECK(cli("doctor").first == 0);
+  for (int taken = 1; taken <= 3; ++taken) {
+    auto next = start();
+    REQUIRE(eventually([&] { return next->get("/readyz").status == 200; }));
+    CHECK(twin().at("takeovers").to_number<int>() == taken);
+    CHECK(holder->process.wait() == 1);  // a supervisor would start a new one
+    holder = std::move(next);
+  }
+  CHECK(twin().at("rivals").as_array().size() >= 2);
+  CHECK(cluster.coordinator.metric("chorus_worker_takeovers_total") == 3);
+  CHECK(cli("status").second.find("worker twin changed hands 3 times within a minute") != std::string::npos);
+  auto const [status, found] = cli("doctor");
+  CHECK(status == 1);
+  CHECK(found.find("problem: worker twin: its name changed hands 3 times within a minute") != std::string::npos);
 }

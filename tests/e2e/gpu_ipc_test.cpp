@@ -1,4 +1,4 @@
-// Worker processes that share one GPU, or a double of one: each reads the other's tensor where it lies.
+// Worker processes that share one GPU, or a double of one: each reads the other's tensor in place.
 #include <doctest/doctest.h>
 
 #include "tests/support/cluster.hpp"
@@ -44,7 +44,7 @@ TEST_CASE("two workers on one GPU sum what lies there, and none of it goes throu
   Host host;
   host.check_sum(3);
   host.check_sum(6);
-  // Each reads what it reduces, and one may write for the other what that has no part in.
+  // Each reads what it reduces, and one may write for the other results that the other only receives.
   double moved = 0;
   for (std::size_t i = 0; i < 2; ++i) {
     moved += host.cluster.worker(i).metric(peer_bytes);

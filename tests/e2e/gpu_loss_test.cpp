@@ -1,4 +1,4 @@
-// A worker process that loses its GPU, a double or a real one: what it says, what goes on, and who takes over.
+// A worker process that loses its GPU, a double or a real one: its reports, the rest of the service, and takeover.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace {
 using Floats = std::vector<float>;
 constexpr std::size_t elements = 10'000;
 
-// The place of the worker that owns the only shard.
+// The index of the worker that owns the only shard.
 std::size_t owner(Cluster& cluster) {
   auto const parameter = cluster.coordinator.get("/v1/parameters/w").json();
   for (auto const& endpoint : parameter.at("endpoints").as_array())

@@ -1,4 +1,4 @@
-// Tensors and parameters on GPUs, and a client's memory there, between processes: on doubles, or on what the host has.
+// Tensors and parameters on GPUs, and clients' memory there, between processes: on doubles, or on the host's GPUs.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ Floats random_floats(std::size_t count, unsigned seed) {
   return values;
 }
 
-// Workers that have GPUs, w0, w1, ..., each a host of its own, and a group of all.
+// Workers w0, w1, ... with GPUs, each on a host of its own, and a group of all.
 struct Fleet {
   explicit Fleet(std::size_t count, std::vector<std::string> const& flags = {}) : cluster(0) {
     for (std::size_t i = 0; i < count; ++i)
@@ -43,7 +43,7 @@ struct Fleet {
   Cluster cluster;
 };
 
-// As a client's process has it, with floats that are all `value`.
+// Memory of a client's process, with floats that are all `value`.
 class LendingClient {
  public:
   LendingClient(std::size_t count, int value)
@@ -66,7 +66,7 @@ class LendingClient {
   std::string const handle_;
 };
 
-// What a rank's queues did, by what it is called: [begin, end) in us.
+// Work of a rank's queues by name: [begin, end) in us.
 using Spans = std::map<std::string, std::vector<std::pair<double, double>>>;
 Spans spans_of(json::value const& trace, int rank) {
   Spans spans;
@@ -161,7 +161,7 @@ TEST_CASE("a staged run copies in, computes and copies out at the same time, and
   for (int rank = 0; rank < 3; ++rank) {
     auto const spans = spans_of(trace.json(), rank);
     for (auto const* lane : {"to the GPU", "kernel", "from the GPU"}) REQUIRE(spans.contains(lane));
-    // The double does one thing at a time.
+    // The double executes one piece of work at a time.
     if (on_real_gpu()) CHECK(overlap(spans.at("to the GPU"), spans.at("from the GPU")));
   }
   for (std::size_t w = 0; w < 3; ++w) {
@@ -205,7 +205,7 @@ TEST_CASE("a client's memory on a GPU is reduced where it lies, and the sum appe
   CHECK((cluster.worker(1).get_tensor<float>("x") == Floats(count, 3)));
 }
 
-// What CUDA does not define: whatever comes of it, it is no crash, and who is lost says so.
+// CUDA does not define the result: the worker must not crash, and must report a lost GPU.
 TEST_CASE("a client that frees its memory, or ends, under a worker") {
   constexpr std::size_t count = 1 << 20;
   for (bool const ends : {false, true}) {

@@ -1,5 +1,5 @@
-// Requests that two parties could read differently, and clients that are slow on purpose, against a live coordinator
-// and a live worker: every row is answered as it says, the connection ends where it must, and the service neither stops
+// Requests that two parties could parse differently, and clients that are slow on purpose, against a live coordinator
+// and a live worker: every row gets the listed answer, the connection ends where it must, and the service neither stops
 // answering nor grows.
 #include <doctest/doctest.h>
 
@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 namespace {
 
 std::string const host = "Host: localhost\r\n";
-// What would be a request of its own if the service misread where the one before it ends.
+// This would be a request of its own if the service misread where the one before it ends.
 std::string const smuggled = "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
 enum class After { closes, goes_on };
@@ -29,7 +29,7 @@ struct Row {
 
 Row refused(std::string what, std::string bytes) { return {std::move(what), std::move(bytes), 400, After::closes}; }
 
-// With these fields and then a body as chunks.
+// A request with these fields and then a chunked body.
 Row chunked(std::string what, std::string const& fields, std::string const& version = "HTTP/1.1") {
   return refused(std::move(what), "PUT /v1/groups/g " + version + "\r\n" + host + fields + "\r\n2\r\n{}\r\n0\r\n\r\n");
 }
@@ -38,7 +38,7 @@ Row sized(std::string what, std::string const& lengths) {
   return refused(std::move(what), "PUT /v1/groups/g HTTP/1.1\r\n" + host + lengths + "\r\n{}");
 }
 
-// With these chunks.
+// A request with these chunks.
 Row chunks(std::string what, std::string const& body) {
   return refused(std::move(what), "PUT /v1/groups/g HTTP/1.1\r\n" + host + "Transfer-Encoding: chunked\r\n\r\n" + body);
 }
@@ -219,7 +219,7 @@ TEST_CASE("a hundred clients that send and read slowly on purpose hold up nobody
     auto const began = std::chrono::steady_clock::now();
     CHECK(alive(*service));
     CHECK(std::chrono::steady_clock::now() - began < 2s);
-    // A byte now and then, so that none is ever silent.
+    // A byte now and then, so that no connection is ever silent.
     auto const trickle = [&] {
       for (std::size_t i = 0; i < slow.size(); i += 4) slow[i]->send("x");
     };

@@ -1,5 +1,5 @@
-// A coordinator that is killed: no collective is lost, none runs twice, and every rank is at the same version with the
-// sum that belongs to it.
+// A coordinator that is killed: no collective is lost, none runs twice, and every rank has the same version with the
+// matching sum.
 #include <doctest/doctest.h>
 #include <signal.h>
 
@@ -19,7 +19,7 @@ constexpr char const* body = R"({"group":"g","tensor":"x","timeout_ms":20000})";
 constexpr std::size_t workers_count = 3;
 constexpr std::size_t elements = 5000;
 
-// Workers that stay, and one coordinator after the other on one journal and port.
+// Workers that stay, and several coordinators, one after the other, on one journal and port.
 class Fleet : public CoordinatorLives {
  public:
   Fleet() {
@@ -43,7 +43,7 @@ class Fleet : public CoordinatorLives {
     return std::string(worker.at("incarnation").as_string());
   }
 
-  // The version that all ranks have; each holds what belongs to it. Sums of u64 are exact, also where they wrap.
+  // The version that all ranks have; checks the value of each. Sums of u64 are exact, also when they wrap.
   std::uint64_t version() {
     auto const version = workers_[0]->tensor_version("x");
     std::uint64_t sum = 1 + 2 + 3;
@@ -56,7 +56,7 @@ class Fleet : public CoordinatorLives {
     return version;
   }
 
-  // How a collective has ended; "" if there is none.
+  // The final state of a collective; "" if it is unknown.
   std::string state_of(std::string const& id) {
     auto const record = coordinator().get("/v1/collectives/" + id + "?wait=20s");
     if (record.status == 404) return "";
@@ -67,7 +67,7 @@ class Fleet : public CoordinatorLives {
   std::vector<std::unique_ptr<Service>> workers_;
 };
 
-// A PUT to a coordinator that may be killed meanwhile; "" then.
+// A PUT to a coordinator that may be killed meanwhile; returns "" then.
 std::string put_if_alive(Service const& coordinator, std::string const& id) {
   try {
     auto const answer = coordinator.put("/v1/collectives/" + id + "?wait=20s", body);
@@ -96,7 +96,7 @@ TEST_CASE("killed at every point of a collective's life: one version everywhere,
     if (told == "succeeded") CHECK(state == "succeeded");
     succeeded += state == "succeeded";
     CHECK(fleet.version() == succeeded + 1);
-    // What had begun is not begun again; what had not been heard of is.
+    // A collective that had begun is not begun again; one that was unknown is.
     auto const again = put_if_alive(fleet.coordinator(), id);
     CHECK(again == (state.empty() ? "succeeded" : state));
     succeeded += state.empty() && again == "succeeded";
@@ -105,7 +105,7 @@ TEST_CASE("killed at every point of a collective's life: one version everywhere,
   }
   MESSAGE("killed at " << point - 2 << " points");
   CHECK(point > 12);
-  CHECK(outcomes.contains(""));  // before it was on the disk, and before a worker had heard of it
+  CHECK(outcomes.contains(""));  // before it was on the disk, and so before a worker was told
   CHECK(outcomes.contains("failed"));
   CHECK(outcomes.contains("succeeded"));
 }

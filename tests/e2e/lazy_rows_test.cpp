@@ -1,4 +1,4 @@
-// Rows that come to exist with the first push to them: through any worker, on backups, in checkpoints and logs.
+// Rows that are created by the first push to them: through any worker, on backups, in checkpoints and logs.
 #include <doctest/doctest.h>
 
 #include <filesystem>
@@ -12,7 +12,7 @@ namespace {
 
 using Floats = std::vector<float>;
 using Rows = std::vector<std::uint64_t>;
-// 2^40 rows of 4: nobody has the memory for all of them.
+// 2^40 rows of 4: more than any memory holds.
 std::string const embedding =
     R"("group":"g","shape":[1099511627776,4],"lazy_rows":1000,"shards":2,"optimizer":{"name":"adagrad"},)"
     R"("initializer":{"name":"normal","deviation":0.5,"seed":11})";

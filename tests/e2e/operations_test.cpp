@@ -1,4 +1,4 @@
-// Every operation over real processes: what each rank holds afterwards, element for element.
+// Every operation over real processes: the result of each rank, element by element.
 #include <doctest/doctest.h>
 
 #include <numeric>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t columns = 3;
 
-// Row r of worker w's tensor: values that no other row of any worker has.
+// Rows of worker w's tensor, with values that no other row of any worker has.
 Values rows_of(std::size_t worker, std::size_t begin, std::size_t end) {
   Values values;
   for (auto row = begin; row < end; ++row)
@@ -147,7 +147,7 @@ TEST_CASE("uneven: what is gathered is what each has, what is scattered is what 
     CHECK(fleet.at(w, "all") == joined({rows_of(0, 0, 2), rows_of(2, 0, 4)}));
     CHECK(fleet.shape(w, "all") == "6,3");
   }
-  CHECK(fleet.at(2) == rows_of(2, 0, 4));  // the input stays
+  CHECK(fleet.at(2) == rows_of(2, 0, 4));  // the input is unchanged
 
   fleet.put_all(7);
   fleet.run({{"op", "reduce_scatter"}, {"counts", {4, 0, 3}}, {"output", "part"}});
@@ -257,8 +257,9 @@ TEST_CASE("members call every operation at their own workers") {
   CHECK(fleet.cluster.worker(1).get_tensor<float>("b") == std::vector<float>(1000, 2));
 }
 
-TEST_CASE("reproducible: the same bits from every algorithm, size, segment, order of ranks and repeat") {
-  // The second fleet's localities make other ranks of the same workers.
+TEST_CASE(
+    "reproducible: the same bits of a sum and an average from every algorithm, size, segment and order of ranks") {
+  // The second fleet's localities give the same workers other ranks.
   Cluster plain(4), mixed(4, {"rack=b", "rack=a", "rack=b", "rack=a"});
   plain.make_group("g");
   CHECK(mixed.make_group("g") == std::vector<std::string>{"w0", "w2", "w1", "w3"});
@@ -266,21 +267,23 @@ TEST_CASE("reproducible: the same bits from every algorithm, size, segment, orde
   std::sort(telling.begin(), telling.end());
   do {
     for (std::size_t const count : {1, 7, 20000}) {
-      auto expected = ((telling[0] + telling[1]) + telling[2]) + telling[3];
+      auto const sum = ((telling[0] + telling[1]) + telling[2]) + telling[3];
       for (auto* cluster : {&plain, &mixed})
-        for (auto const* algorithm : {"centralized", "mesh", "allpairs", "auto"}) {
-          for (std::size_t w = 0; w < 4; ++w)
-            cluster->worker(w).put_tensor("x", "f32", std::vector<float>(count, telling[w]));
-          auto const answer = cluster->run({{"group", "g"},
-                                            {"tensor", "x"},
-                                            {"algorithm", algorithm},
-                                            {"reproducible", true},
-                                            {"schedule", {{"segment_bytes", count == 7 ? 4096 : 65536}}}});
-          INFO(json::serialize(answer));
-          REQUIRE(answer.at("state") == "succeeded");
-          for (std::size_t w = 0; w < 4; ++w)
-            CHECK(cluster->worker(w).get_tensor<float>("x") == std::vector<float>(count, expected));
-        }
+        for (auto const& [reduce, expected] : {std::pair("sum", sum), std::pair("avg", sum / 4)})
+          for (auto const* algorithm : {"centralized", "mesh", "allpairs", "auto"}) {
+            for (std::size_t w = 0; w < 4; ++w)
+              cluster->worker(w).put_tensor("x", "f32", std::vector<float>(count, telling[w]));
+            auto const answer = cluster->run({{"group", "g"},
+                                              {"tensor", "x"},
+                                              {"reduce", reduce},
+                                              {"algorithm", algorithm},
+                                              {"reproducible", true},
+                                              {"schedule", {{"segment_bytes", count == 7 ? 4096 : 65536}}}});
+            INFO(json::serialize(answer));
+            REQUIRE(answer.at("state") == "succeeded");
+            for (std::size_t w = 0; w < 4; ++w)
+              CHECK(cluster->worker(w).get_tensor<float>("x") == std::vector<float>(count, expected));
+          }
     }
   } while (std::next_permutation(telling.begin(), telling.end()));
 }

@@ -29,7 +29,7 @@ class TemporaryDirectory {
   files::path path;
 };
 
-// Workers that keep their checkpoints in one directory, as group "g".
+// Workers with their checkpoints in one directory, as group "g".
 std::unique_ptr<Cluster> start(std::size_t workers, files::path const& directory) {
   auto cluster = std::make_unique<Cluster>(0);
   for (std::size_t i = 0; i < workers; ++i)
@@ -91,7 +91,7 @@ TEST_CASE("all workers die: what a checkpoint has goes on elsewhere, with any nu
 
 namespace {
 
-// Clients that push ones to "w" until they are told to stop, each through another worker.
+// Clients that push ones to "w" until told to stop, each through another worker.
 class Pushers {
  public:
   Pushers(Cluster& cluster, std::size_t clients, std::size_t elements, bool in_clocks) {
@@ -114,7 +114,7 @@ class Pushers {
     auto const before = count_.load();
     return eventually([&] { return count_ >= before + 10; }, std::chrono::seconds(30));
   }
-  // All at the same clock, so that nobody waits for one who has stopped.
+  // All stop at the same clock, so that none waits for one that has stopped.
   void stop() {
     last_clock_ = count_ / clients_.size() + 4;
     for (auto& client : clients_) client.get();
@@ -126,7 +126,7 @@ class Pushers {
   std::vector<std::future<void>> clients_;
 };
 
-// What every shard of "w" says of itself in a manifest.
+// The states of all shards of "w" in a manifest.
 std::vector<std::string> states_in(files::path const& checkpoint) {
   std::ifstream file(checkpoint / "manifest.json");
   std::string const text{std::istreambuf_iterator<char>(file), {}};
@@ -183,7 +183,7 @@ TEST_CASE(
       CHECK(pushers.go_on());
       pushers.stop();
     }
-    // Every push that it has counts in every element: no optimizer, gradients of one.
+    // Every push counts in every element: no optimizer, gradients of one.
     auto const state = boost::json::parse(states_in(checkpoint_directory(directory.path, last)).front());
     auto const pushes = state.at("position").to_number<float>();
     CHECK(pushes >= 10);
@@ -204,7 +204,7 @@ TEST_CASE("a client that died between two shards holds a checkpoint up once, and
   ParameterClient client(cluster->worker(0).url, "alive");
   REQUIRE(client.push("w", ParameterClient::bytes(Floats(8, 1))).status == 200);
   CHECK(checkpoint(*cluster).json().at("unaligned").as_array().empty());
-  // The other shard never hears of this one.
+  // The other shard never hears of this client.
   auto const parameter = made.json();
   auto const& owner = parameter.at("endpoints").at(0);
   ParameterClient const dead(std::string(owner.at("url").as_string()), "dead");

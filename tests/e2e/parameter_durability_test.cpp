@@ -1,5 +1,5 @@
-// `durability: log`: an owner is killed while pushes go on, started again on what is on its disk, and every
-// acknowledged push is there once.
+// `durability: log`: an owner is killed during pushes and restarted with its disk, and every acknowledged push is there
+// once.
 #include <doctest/doctest.h>
 #include <signal.h>
 
@@ -20,7 +20,7 @@ namespace files = std::filesystem;
 using Floats = std::vector<float>;
 constexpr std::size_t elements = 1000;
 
-// A coordinator, and one worker after the other with the same name, port and directory.
+// A coordinator, and several workers, one after the other, with the same name, port and directory.
 class Shop {
  public:
   explicit Shop(std::string const& parameter = R"({"group":"g","shape":[1000],"shards":2,"durability":"log"})")
@@ -33,18 +33,22 @@ class Shop {
     REQUIRE_MESSAGE(made.status == 201, made.body);
   }
 
-  void start() {
-    worker_ = std::make_unique<Service>(
-        "w0", std::vector<std::string>{binary("chorus-worker"), "--port", port_.text(), "--coordinator",
-                                       coordinator_.url, "--id", "w0", "--log-directory", logs(),
-                                       "--log-snapshot-bytes", "65536", "--log-level", "error"});
+  void start() { start_with({"--log-directory", logs(), "--log-snapshot-bytes", "65536"}); }
+  void start_with(std::vector<std::string> const& flags) {
+    std::vector<std::string> arguments{
+        binary("chorus-worker"), "--port", port_.text(), "--coordinator", coordinator_.url, "--id", "w0",
+        "--log-level",           "error"};
+    arguments.insert(arguments.end(), flags.begin(), flags.end());
+    worker_ = std::make_unique<Service>("w0", std::move(arguments));
     REQUIRE(eventually([&] { return worker().get("/readyz").status == 200; }));
   }
   void kill() {
     worker().process.signal(SIGKILL);
     worker().process.wait();
   }
-  [[nodiscard]] bool is_ready() { return coordinator_.get("/v1/parameters/w").json().at("state") == "ready"; }
+  [[nodiscard]] std::string state() { return text_of("state"); }
+  [[nodiscard]] std::string why() { return text_of("why"); }
+  [[nodiscard]] bool is_ready() { return state() == "ready"; }
 
   Service& worker() { return *worker_; }
   Service& coordinator() { return coordinator_; }
@@ -57,13 +61,18 @@ class Shop {
   }
 
  private:
+  std::string text_of(char const* field) {
+    auto const parameter = coordinator_.get("/v1/parameters/w").json();
+    auto const* const text = parameter.as_object().if_contains(field);
+    return text == nullptr ? "" : std::string(text->as_string());
+  }
   ScratchDirectory const directory_;
   HeldPort const port_;
   Service coordinator_;
   std::unique_ptr<Service> worker_;
 };
 
-// Pushes ones until told to end; what was not acknowledged is repeated as it was, for as long as it takes.
+// Push ones until told to end; a push without acknowledgement is repeated unchanged until it is acknowledged.
 class Trainers {
  public:
   explicit Trainers(std::string const& url) {
@@ -151,14 +160,49 @@ TEST_CASE("a log with a flipped byte is refused by name, and used when it is as 
   shop.start();
   auto const pulled = [&] { return ParameterClient(shop.worker().url, "reader").pull("w", {}, "?timeout_ms=500"); };
   CHECK(pulled().status != 200);
-  CHECK(shop.coordinator().get("/v1/parameters/w").json().at("state") == "degraded");
-  auto const placed = shop.coordinator().get("/v1/parameters/w").json();
-  CHECK(boost::json::serialize(placed).find("log_damaged") != std::string::npos);
+  CHECK(shop.state() == "unavailable");
+  CHECK_MESSAGE(shop.why().find("log_damaged") != std::string::npos, shop.why());
   shop.kill();
   flip_a_byte(shop.logs(), "log-");
   shop.start();
   CHECK(eventually([&] { return shop.is_ready(); }));
   CHECK(shop.values() == Floats(elements, 3));
+  // The coordinator waits for a process that has read its log while that is silent.
+  shop.kill();
+  CHECK(eventually([&] { return shop.state() == "unavailable"; }));
+  CHECK_MESSAGE(shop.why().find("which is silent") != std::string::npos, shop.why());
+}
+
+TEST_CASE("a worker that is started again without its directory of logs is waited for, and told so") {
+  Shop shop;
+  ParameterClient client(shop.worker().url, "c");
+  auto const ones = ParameterClient::bytes(Floats(elements, 1));
+  for (int i = 0; i < 3; ++i) REQUIRE(client.push("w", ones).status == 200);
+  shop.kill();
+  shop.start_with({});
+  CHECK(eventually([&] { return shop.why().find("was started without --log-directory") != std::string::npos; }));
+  CHECK(shop.state() == "unavailable");
+  shop.kill();
+  shop.start();
+  CHECK(eventually([&] { return shop.is_ready(); }));
+  CHECK(shop.values() == Floats(elements, 3));
+}
+
+TEST_CASE(
+    "a logged shard beyond a smaller limit of memory waits, says both numbers, and is there with the larger one") {
+  Shop shop(R"({"group":"g","shape":[1000000],"shards":1,"durability":"log"})");
+  ParameterClient client(shop.worker().url, "c");
+  Floats const ones(1000000, 1);
+  REQUIRE(client.push("w", ParameterClient::bytes(ones)).status == 200);
+  shop.kill();
+  shop.start_with({"--log-directory", shop.logs(), "--memory-limit-bytes", "2000000"});
+  CHECK(eventually([&] { return shop.why().find("4000000") != std::string::npos; }));
+  CHECK_MESSAGE(shop.why().find("2000000") != std::string::npos, shop.why());
+  CHECK(shop.state() == "unavailable");
+  shop.kill();
+  shop.start();
+  CHECK(eventually([&] { return shop.is_ready(); }));
+  CHECK(shop.values() == ones);
 }
 
 TEST_CASE("a worker without a directory for logs takes no parameter that wants one") {

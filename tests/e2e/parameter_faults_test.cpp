@@ -1,9 +1,9 @@
-// Clients push and pull without a pause through workers that are hit by one fault after the other: killed, stopped, or
-// behind connections that are cut, slow, half-open or cut short. What each client was told is applied is held against
-// what is there, exactly: each push once, none lost, none twice; and no reader ever sees less than was acknowledged
-// before it asked.
+// Clients push and pull without pause through workers that suffer one fault after the other: killed, stopped, or behind
+// connections that are cut, slow, half-open or truncated; or all of them are stopped at once, or the coordinator. The
+// acknowledged pushes are compared with the values, exactly: each push once, none lost, none twice; and no reader ever
+// sees less than was acknowledged before it asked, unless the answer is marked.
 //
-//   CHORUS_FAULTS=100 CHORUS_SEED=1 build/release/tests/test_e2e_parameter_faults    docs/reliability.md
+//   CHORUS_FAULTS=100 CHORUS_SEED=1 build/release/tests/test_e2e_parameter_faults    docs/explanation/testing.md
 //   CHORUS_SOAK_SECONDS=3600 build/release/tests/test_e2e_parameter_faults           as many as there is time for
 #include <doctest/doctest.h>
 
@@ -27,25 +27,28 @@ namespace {
 
 using Floats = std::vector<float>;
 constexpr std::size_t pushers_count = 3;
-constexpr std::size_t elements = 30011;  // a prime: no number of shards divides it
-constexpr auto patience = 4s;            // of a client with a worker that says nothing
+constexpr std::size_t few_elements = 30011;  // primes: no number of shards divides them
+constexpr std::size_t many_elements = 4000037;
+constexpr auto patience = 4s;  // of a client with a silent worker
 
-// Element i counts the pushes of client i mod 3: whole numbers below 2^24, which f32 holds exactly.
-std::string push_of(std::size_t pusher) {
+// Element i counts the pushes of client i mod 3: integers below 2^24, which f32 holds exactly.
+std::string push_of(std::size_t pusher, std::size_t elements) {
   Floats ones(elements);
   for (std::size_t i = pusher; i < elements; i += pushers_count) ones[i] = 1;
   return ParameterClient::bytes(ones);
 }
 
-// A client and how far it is.
+// A client and its progress.
 struct Pusher {
-  explicit Pusher(std::size_t i) : client("", "c" + std::to_string(i), patience), bytes(push_of(i)) {}
+  Pusher(std::size_t i, std::size_t elements)
+      : client("", "c" + std::to_string(i), patience), bytes(push_of(i, elements)) {}
   ParameterClient client;
   std::string const bytes;
   std::atomic<std::uint64_t> begun{0}, acknowledged{0};
+  std::string last_refusal;
 };
 
-// The URLs of all workers as others see them, the faults included; one after the other.
+// The URLs of all workers through their proxies, one after the other.
 class Doors {
  public:
   explicit Doors(FaultFleet& fleet) {
@@ -59,8 +62,8 @@ class Doors {
   std::atomic<std::size_t> next_ = 0;
 };
 
-// Pushes until it is told to stop, each as often as it takes, through another worker each time. One that nobody takes
-// for a minute ends it: the push has begun, and is not acknowledged.
+// Pushes until told to stop, each push repeated until acknowledged, through another worker each time. A push that fails
+// for a minute ends the loop: it has begun, and is not acknowledged.
 void push_on(Pusher& pusher, Doors& doors, std::atomic<bool> const& ends) {
   for (auto is_last = false; !is_last;) {
     is_last = ends;
@@ -68,10 +71,13 @@ void push_on(Pusher& pusher, Doors& doors, std::atomic<bool> const& ends) {
     auto const last_attempt = Clock::now() + 60s;
     for (auto status = 0; status != 200;) {
       if (Clock::now() > last_attempt) return;
-      pusher.client.ask(doors.next());
+      auto const& door = doors.next();
+      pusher.client.ask(door);
       try {
-        status = pusher.client.push("p", pusher.bytes).status;
-      } catch (std::runtime_error const&) {}  // no answer
+        auto const answer = pusher.client.push("p", pusher.bytes);
+        status = answer.status;
+        if (status != 200) pusher.last_refusal = door + ": " + answer.body;
+      } catch (std::runtime_error const& failure) { pusher.last_refusal = door + ": " + failure.what(); }
       if (status != 200) pause_briefly();
     }
     ++pusher.acknowledged;
@@ -84,10 +90,10 @@ struct Seen {
   std::string first_wrong;
 };
 
-// What one answer of a pull may be: at least what was acknowledged before it was asked for, at most what was begun
-// before it came.
-void pull_on(std::vector<std::unique_ptr<Pusher>> const& pushers, Doors& doors, std::atomic<bool> const& ends,
-             Seen& seen) {
+// Checks the bounds of each pulled value: at least what was acknowledged before the request, at most what was begun
+// before the answer.
+void pull_on(std::vector<std::unique_ptr<Pusher>> const& pushers, std::size_t elements, Doors& doors,
+             std::atomic<bool> const& ends, Seen& seen) {
   ParameterClient client("", "reader", patience);
   while (!ends) {
     std::array<std::uint64_t, pushers_count> least{}, most{};
@@ -97,7 +103,8 @@ void pull_on(std::vector<std::unique_ptr<Pusher>> const& pushers, Doors& doors, 
     try {
       answer = client.pull("p");
     } catch (std::runtime_error const&) {}  // no answer
-    if (answer.status != 200) {
+    // An owner that does not know whether its lease still holds marks its answers.
+    if (answer.status != 200 || !answer.header("Parameter-Unconfirmed").empty()) {
       pause_briefly();
       continue;
     }
@@ -117,17 +124,122 @@ void pull_on(std::vector<std::unique_ptr<Pusher>> const& pushers, Doors& doors, 
   }
 }
 
-bool is_ready(FaultFleet& fleet) { return fleet.coordinator().get("/v1/parameters/p").json().at("state") == "ready"; }
+// Clients of one parameter, "p", with three shards of two copies each.
+class Clients {
+ public:
+  // `wishes`: end of the request that creates the parameter.
+  Clients(FaultFleet& fleet, std::size_t elements, std::string const& wishes = "")
+      : fleet_(fleet), elements_(elements), doors_(fleet) {
+    auto const made =
+        fleet.coordinator().put("/v1/parameters/p", R"({"group":"g","shape":[)" + std::to_string(elements) +
+                                                        R"(],"replicas":2,"shards":3)" + wishes + "}");
+    REQUIRE_MESSAGE(made.status == 201, made.body);
+    for (std::size_t i = 0; i < pushers_count; ++i) pushers_.push_back(std::make_unique<Pusher>(i, elements));
+  }
 
-Floats expected(std::vector<std::unique_ptr<Pusher>> const& pushers) {
-  Floats values(elements);
-  for (std::size_t i = 0; i < elements; ++i) values[i] = static_cast<float>(pushers[i % pushers_count]->acknowledged);
-  return values;
-}
+  // Pushes and pulls while the workers suffer `hit`; then compares acknowledged pushes with the values. Returns the
+  // number of pulls, and the milliseconds until all copies existed again.
+  template <class Hit>
+  std::pair<std::uint64_t, double> survive(Hit const& hit) {
+    fleet_.expect_health();
+    std::atomic<bool> ends = false;
+    Seen seen;
+    std::vector<std::thread> clients;
+    for (auto const& pusher : pushers_) clients.emplace_back([&] { push_on(*pusher, doors_, ends); });
+    clients.emplace_back([&] { pull_on(pushers_, elements_, doors_, ends, seen); });
+    hit();
+    auto const ended = Clock::now();
+    auto const stands = fleet_.stands_again() && eventually([&] { return is_ready(); }, 30s);
+    auto const well = std::chrono::duration<double, std::milli>(Clock::now() - ended).count();
+    ends = true;
+    for (auto& client : clients) client.join();
+    REQUIRE_MESSAGE(stands, fleet_.coordinator().get("/v1/parameters/p").body);
+    for (auto const& pusher : pushers_) REQUIRE_MESSAGE(pusher->acknowledged == pusher->begun, pusher->last_refusal);
+    INFO(seen.first_wrong);
+    CHECK(seen.wrong == 0);
+    auto const right = expected();
+    for (std::size_t worker = 0; worker < FaultFleet::workers_count; ++worker) {
+      auto const answer = ParameterClient(fleet_.worker(worker).url, "judge").pull("p");
+      REQUIRE_MESSAGE(answer.status == 200, answer.body);
+      CHECK(ParameterClient::values<float>(answer.body) == right);
+    }
+    return {seen.pulls, well};
+  }
+  [[nodiscard]] std::uint64_t acknowledged() const {
+    std::uint64_t pushes = 0;
+    for (auto const& pusher : pushers_) pushes += pusher->acknowledged;
+    return pushes;
+  }
+
+ private:
+  [[nodiscard]] bool is_ready() { return fleet_.coordinator().get("/v1/parameters/p").json().at("state") == "ready"; }
+  [[nodiscard]] Floats expected() const {
+    Floats values(elements_);
+    for (std::size_t i = 0; i < elements_; ++i)
+      values[i] = static_cast<float>(pushers_[i % pushers_count]->acknowledged);
+    return values;
+  }
+
+  FaultFleet& fleet_;
+  std::size_t const elements_;
+  Doors doors_;
+  std::vector<std::unique_ptr<Pusher>> pushers_;
+};
 
 constexpr std::array harms{
     Harm::delay,          Harm::cut, Harm::deaf, Harm::mute, Harm::silent, Harm::truncate, Harm::corrupt_message,
     Harm::corrupt_message};
+
+// A fault of one worker, or of all at once, that is shorter or longer than a lease; for all workers also longer than
+// four.
+struct Hit {
+  Hit(std::mt19937_64& random, bool is_of_all)
+      : fault(is_of_all ? draw_fault_of_all(random) : draw_fault(random, harms)),
+        moment(random() % 50000),
+        length(random() % (is_of_all ? 5000000 : 1500000)) {}
+  void operator()(FaultFleet& fleet) const {
+    // The moments are what varies; nothing is waited for.
+    std::this_thread::sleep_until(Clock::now() + moment);
+    begin(fault, fleet);
+    std::this_thread::sleep_until(Clock::now() + length);
+    end(fault, fleet);
+  }
+  [[nodiscard]] std::string text() const {
+    return to_string(fault) + " of w" + std::to_string(fault.victim) + " after " + std::to_string(moment.count()) +
+           " us, for " + std::to_string(length.count()) + " us";
+  }
+  Fault const fault;
+  std::chrono::microseconds const moment, length;
+};
+
+// Faults of the disk of one worker's logs after the other; every third victim is killed before its disk is well again.
+template <class Spoil, class Mend>
+void survive_disks(FaultFleet::Setup setup, std::string const& state, Spoil const& spoil, Mend const& mend) {
+  std::mt19937_64 random(number_from_environment("CHORUS_SEED", 1));
+  auto const faults = number_from_environment("CHORUS_FAULTS", 6);
+  setup.seed = random();
+  FaultFleet fleet(std::move(setup));
+  Clients clients(fleet, few_elements, R"(,"durability":"log")");
+  std::uint64_t pulls = 0;
+  for (std::uint64_t n = 0; n < faults; ++n) {
+    Fault fault;
+    fault.victim = random() % FaultFleet::workers_count;
+    auto const length = std::chrono::microseconds(random() % 3000000);
+    bool const is_killed = n % 3 == 2;
+    INFO("fault " << n << ": the disk of w" << fault.victim << " is " << state << " for " << length.count() << " us"
+                  << (is_killed ? ", and the worker is killed" : ""));
+    auto const hit = [&] {
+      spoil(fleet, fault.victim);
+      std::this_thread::sleep_until(Clock::now() + length);
+      if (is_killed) begin(fault, fleet);
+      mend(fleet, fault.victim);
+      if (is_killed) end(fault, fleet);
+    };
+    pulls += clients.survive(hit).first;
+  }
+  std::cout << faults << " " << state << " disks under " << clients.acknowledged() << " acknowledged pushes and "
+            << pulls << " pulls" << std::endl;
+}
 
 }  // namespace
 
@@ -137,58 +249,54 @@ TEST_CASE("whatever happens to workers and connections: each acknowledged push c
   auto const soak = std::chrono::seconds(number_from_environment("CHORUS_SOAK_SECONDS", 0));
   auto const until = Clock::now() + soak;
   std::mt19937_64 random(seed);
-  FaultFleet fleet(random());
-  auto const made = fleet.coordinator().put(
-      "/v1/parameters/p", R"({"group":"g","shape":[)" + std::to_string(elements) + R"(],"replicas":2,"shards":3})");
-  REQUIRE_MESSAGE(made.status == 201, made.body);
-  Doors doors(fleet);
-  std::vector<std::unique_ptr<Pusher>> pushers;
-  for (std::size_t i = 0; i < pushers_count; ++i) pushers.push_back(std::make_unique<Pusher>(i));
+  FaultFleet fleet({.seed = random()});
+  Clients clients(fleet, few_elements);
   std::map<std::string, int> survived;
   std::vector<double> well_ms;
   std::uint64_t pulls = 0, n = 0;
   for (; soak > 0s ? Clock::now() < until : n < faults; ++n) {
-    auto const fault = draw_fault(random, harms);
-    auto const moment = std::chrono::microseconds(random() % 50000),
-               length = std::chrono::microseconds(random() % 1500000);
-    INFO("seed " << seed << ", fault " << n << ": " << to_string(fault) << " of w" << fault.victim << " after "
-                 << moment.count() << " us, for " << length.count() << " us");
-    fleet.expect_health();
-    std::atomic<bool> ends = false;
-    Seen seen;
-    std::vector<std::thread> clients;
-    for (auto& pusher : pushers) clients.emplace_back([&] { push_on(*pusher, doors, ends); });
-    clients.emplace_back([&] { pull_on(pushers, doors, ends, seen); });
-    // The moments are what varies: they wait for nothing.
-    std::this_thread::sleep_until(Clock::now() + moment);
-    begin(fault, fleet);
-    std::this_thread::sleep_until(Clock::now() + length);
-    end(fault, fleet);
-    auto const ended = Clock::now();
-    auto const stands = fleet.stands_again() && eventually([&] { return is_ready(fleet); }, 30s);
-    well_ms.push_back(std::chrono::duration<double, std::milli>(Clock::now() - ended).count());
-    ends = true;
-    for (auto& client : clients) client.join();
-    REQUIRE(stands);
-    for (auto const& pusher : pushers) REQUIRE(pusher->acknowledged == pusher->begun);
-    INFO(seen.first_wrong);
-    CHECK(seen.wrong == 0);
-    pulls += seen.pulls;
-    auto const right = expected(pushers);
-    for (std::size_t worker = 0; worker < FaultFleet::workers_count; ++worker) {
-      auto const answer = ParameterClient(fleet.worker(worker).url, "judge").pull("p");
-      REQUIRE_MESSAGE(answer.status == 200, answer.body);
-      CHECK(ParameterClient::values<float>(answer.body) == right);
-    }
-    ++survived[to_string(fault)];
+    Hit const hit(random, n % 4 == 3);
+    INFO("seed " << seed << ", fault " << n << ": " << hit.text());
+    auto const [seen_pulls, well] = clients.survive([&] { hit(fleet); });
+    pulls += seen_pulls;
+    well_ms.push_back(well);
+    ++survived[to_string(hit.fault)];
   }
-  std::uint64_t pushes = 0;
-  for (auto const& pusher : pushers) pushes += pusher->acknowledged;
   std::ranges::sort(well_ms);
-  std::cout << n << " faults under " << pushes << " acknowledged pushes, each of which counted once, and " << pulls
-            << " pulls, none of which was behind:";
+  std::cout << n << " faults under " << clients.acknowledged()
+            << " acknowledged pushes, each of which counted once, and " << pulls << " pulls, none of which was behind:";
   for (auto const& [name, count] : survived) std::cout << " " << name << " " << count;
   std::cout << "; ms from a fault's end until all copies stood again (min, median, max) "
             << std::lround(well_ms.front()) << ", " << std::lround(well_ms[well_ms.size() / 2]) << ", "
             << std::lround(well_ms.back()) << std::endl;
+}
+
+TEST_CASE("a parameter of many MiB survives the same") {
+  std::mt19937_64 random(number_from_environment("CHORUS_SEED", 1));
+  auto const faults = number_from_environment("CHORUS_FAULTS", 6);
+  FaultFleet fleet({.seed = random()});
+  Clients clients(fleet, many_elements);
+  std::uint64_t pulls = 0;
+  for (std::uint64_t n = 0; n < faults; ++n) {
+    Hit const hit(random, n % 4 == 3);
+    INFO("fault " << n << ": " << hit.text());
+    pulls += clients.survive([&] { hit(fleet); }).first;
+  }
+  std::cout << faults << " faults under " << clients.acknowledged() << " acknowledged pushes of 16 MB and " << pulls
+            << " pulls" << std::endl;
+}
+
+TEST_CASE("disks of logs that hang, also while their worker is killed: each acknowledged push counts once") {
+  if (under_sanitizer()) return;  // the preloaded library would come before the sanitizer
+  survive_disks(
+      {.hanging_disk_library = CHORUS_HANGING_DISK}, "hanging",
+      [](FaultFleet& fleet, std::size_t victim) { fleet.disk(victim).hang(); },
+      [](FaultFleet& fleet, std::size_t victim) { fleet.disk(victim).answer(); });
+}
+
+TEST_CASE("disks of logs that are full, also while their worker is killed: each acknowledged push counts once") {
+  if (!SmallDisk().is_there()) return;
+  survive_disks(
+      {.has_small_disks = true}, "full", [](FaultFleet& fleet, std::size_t victim) { fleet.small_disk(victim).fill(); },
+      [](FaultFleet& fleet, std::size_t victim) { fleet.small_disk(victim).make_room(); });
 }

@@ -1,4 +1,4 @@
-// Workers come and go, shards move, and pushes do not stop: every one counts once.
+// Workers come and go and shards move during pushes: every push counts once.
 #include <doctest/doctest.h>
 #include <signal.h>
 
@@ -25,7 +25,7 @@ void make(Cluster& cluster, std::size_t parameters, std::string const& more) {
   }
 }
 
-// How many of them each role of a worker has.
+// Number of shards that a worker has in this role.
 std::size_t held_by(Cluster& cluster, std::string const& worker, std::string const& role) {
   std::size_t count = 0;
   auto const list = cluster.coordinator.get("/v1/parameters").json();
@@ -43,7 +43,7 @@ bool all_are_ready(Cluster& cluster) {
   return true;
 }
 
-// A client for each parameter that pushes ones through one worker until it is told to stop.
+// A client for each parameter that pushes ones through one worker until told to stop.
 class Load {
  public:
   Load(std::string entry, std::size_t parameters) : counts_(parameters) {
@@ -62,7 +62,7 @@ class Load {
   Load(Load const&) = delete;
   Load& operator=(Load const&) = delete;
 
-  // Everybody pushes some more.
+  // Waits until each client has pushed some more.
   bool goes_on() {
     std::vector<std::uint64_t> before;
     for (auto const& count : counts_) before.push_back(count);
@@ -145,8 +145,8 @@ TEST_CASE(
     auto const ones = ParameterClient::bytes(Floats(large, 1));
     while (!ends) {
       auto said = client.push("p0", ones);
-      // Pieces of it went to an owner that is none any more: the same push once again, also if it is the last one, for
-      // other shards have it.
+      // Pieces of the push went to a former owner: repeat the same push, also if it is the last one, because other
+      // shards have it.
       while (said.status == 409 && said.json().at("code") == "out_of_order") said = client.push("p0", ones);
       REQUIRE_MESSAGE(said.status == 200, said.body);
       ++count;

@@ -1,5 +1,4 @@
-// Parameters outlive their coordinator: it is killed while pushes go on, at any moment, and nothing acknowledged is
-// lost.
+// Parameters outlive their coordinator: it is killed during pushes, at any moment, and nothing acknowledged is lost.
 #include <doctest/doctest.h>
 #include <signal.h>
 
@@ -17,7 +16,7 @@ using Floats = std::vector<float>;
 constexpr std::size_t elements = 1000;
 constexpr char const* request = R"({"group":"g","shape":[1000],"replicas":2,"shards":3})";
 
-// Workers, and one coordinator after the other on one journal and port.
+// Workers, and several coordinators, one after the other, on one journal and port.
 class Fleet : public CoordinatorLives {
  public:
   explicit Fleet(std::size_t workers) {
@@ -67,8 +66,8 @@ class Fleet : public CoordinatorLives {
   std::vector<std::unique_ptr<Service>> workers_;
 };
 
-// Clients that push ones through one worker until they are asked how often; a push that was not acknowledged is
-// repeated as it was.
+// Clients that push ones through one worker until asked for their counts; a push without acknowledgement is repeated
+// unchanged.
 class Load {
  public:
   Load(Fleet& fleet, std::size_t entry) {

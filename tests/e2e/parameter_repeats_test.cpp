@@ -1,4 +1,5 @@
-// A connection that asks the same again and again, as training loops do, is told what is there each time.
+// A connection that repeats a request, as training loops do, gets the current values each time; and repeated pushes
+// count once.
 #include <doctest/doctest.h>
 
 #include "tests/support/parameters.hpp"
@@ -88,4 +89,29 @@ TEST_CASE("a parameter that is deleted is not answered from memory, and its succ
   REQUIRE(w.cluster.coordinator.put("/v1/parameters/w", R"({"group":"g","shape":[1]})").status == 201);
   connection.send(request());
   CHECK(values_of(connection.read_answer(patience)) == Floats{0});
+}
+
+TEST_CASE("a push_pull, and rows, that come again count once, and a push_pull is answered with the present values") {
+  Values w;
+  REQUIRE(w.cluster.coordinator.put("/v1/parameters/rows", R"({"group":"g","shape":[3,2]})").status == 201);
+  httplib::Headers const first{{"Chorus-Client", "p"}, {"Chorus-Sequence", "0"}};
+  auto const push_pull = [&] {
+    auto const answer = w.client.post("/v1/parameters/w/push_pull", ParameterClient::bytes(Floats{10, 20}), first);
+    CHECK(answer.status == 200);
+    return ParameterClient::values<float>(answer.body);
+  };
+  CHECK(push_pull() == Floats{10, 20});
+  w.push();
+  for (int i = 0; i < 3; ++i) CHECK(push_pull() == Floats{11, 22});
+
+  auto const body =
+      ParameterClient::bytes(std::vector<std::uint64_t>{0, 2, 2}) + ParameterClient::bytes(Floats{1, 2, 3, 4, 5, 6});
+  auto named = first;
+  named.emplace("Chorus-Rows", "3");
+  for (int i = 0; i < 3; ++i) {
+    auto const answer = w.client.post("/v1/parameters/rows/rows/gradient", body, named);
+    CHECK(answer.status == 200);
+    CHECK(answer.json().at("duplicate") == (i > 0));
+  }
+  CHECK(ParameterClient::values<float>(w.client.pull("rows").body) == Floats{1, 2, 0, 0, 8, 10});
 }

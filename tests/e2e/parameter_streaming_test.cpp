@@ -1,11 +1,14 @@
-// Large parameters through a worker that has none of it: it needs memory for a piece, not for the whole.
+// Large parameters through a worker that has no part of them: it needs memory for a piece, not for the whole.
 #include <doctest/doctest.h>
 
+#include <array>
 #include <atomic>
+#include <cstdio>
 #include <future>
 
 #include "tests/support/parameters.hpp"
 #include "tests/support/process_size.hpp"
+#include "tests/support/raw_http.hpp"
 
 using namespace chorus::testing;
 
@@ -14,11 +17,11 @@ namespace {
 using Floats = std::vector<float>;
 constexpr std::size_t elements = 64 << 20;  // 256 MiB
 
-// Workers w0 and w1 in group "g" have the parameter; w2 is who is asked.
+// Workers w0 and w1 in group "g" have the parameter; requests go to w2.
 void make(Cluster& cluster, std::size_t count) {
   cluster.make_group("g", {"w0", "w1"});
   auto const request = R"({"group":"g","shards":3,"shape":[)" + std::to_string(count) + "]}";
-  // A busy machine may not fill it in time: then nothing is left of it.
+  // A busy machine may not fill it in time: then nothing is left of the attempt.
   REQUIRE(eventually([&] { return cluster.coordinator.put("/v1/parameters/w", request).status / 100 == 2; },
                      std::chrono::seconds(60)));
 }
@@ -56,6 +59,34 @@ TEST_CASE("256 MiB are pushed and pulled through a worker that needs a few for i
     MESSAGE("memory is not looked at: a sanitizer keeps what was freed");
   else
     CHECK((size_of(entry.process).peak_kib >> 10) < before + 48);
+}
+
+TEST_CASE("a push in chunks counts if it has all elements at its end, and only then") {
+  Cluster cluster(3);
+  make(cluster, 6);
+  std::uint64_t sequence = 0;
+  // Through an owner, and through a worker that has no part of it.
+  for (std::size_t entry : {0, 2}) {
+    auto& worker = cluster.worker(entry);
+    auto const push = [&](std::string const& bytes, std::string const& more = "") {
+      RawConnection pipe(worker.port());
+      pipe.send("POST /v1/parameters/w/gradient HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n" + more +
+                "Chorus-Client: c\r\nChorus-Sequence: " + std::to_string(sequence) + "\r\n\r\n5\r\n" +
+                bytes.substr(0, 5) + "\r\n");
+      std::array<char, 16> size{};
+      std::snprintf(size.data(), size.size(), "%zx", bytes.size() - 5);
+      pipe.send(size.data() + ("\r\n" + bytes.substr(5)) + "\r\n0\r\n\r\n");
+      return status_of(pipe.read_answer(std::chrono::seconds(60)));
+    };
+    auto const ones = ParameterClient::bytes(Floats(6, 1));
+    CHECK(push(ones.substr(4)) == 422);
+    CHECK(push(ones + ones.substr(4)) == 422);
+    CHECK(push(ones, "Chorus-Compression: two_bit\r\n") == 411);  // its size is that of the plain values
+    CHECK(push(ones) == 200);
+    ++sequence;
+    CHECK(ParameterClient::values<float>(ParameterClient(worker.url, "r").pull("w").body) ==
+          Floats(6, static_cast<float>(sequence)));
+  }
 }
 
 TEST_CASE("a value that is read in pieces is of one version per shard, whatever is pushed meanwhile") {

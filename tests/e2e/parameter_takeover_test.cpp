@@ -1,4 +1,4 @@
-// A worker dies that had thousands of shards: how long it is until others answer for all of them.
+// A worker with thousands of shards dies: time until other workers answer for all of them.
 #include <doctest/doctest.h>
 #include <stdlib.h>
 
@@ -26,7 +26,7 @@ std::size_t owned_by(Cluster const& cluster, std::string_view worker) {
   return count;
 }
 
-// Two seconds, and more where the processors have more to do than they can: in proportion.
+// Two seconds, and proportionally more if the processors are overloaded.
 double patience_s() {
   double load = 0;
   if (getloadavg(&load, 1) != 1) return 2;
@@ -53,10 +53,10 @@ TEST_CASE("a worker is killed that owned 2048 shards: its backup has taken over 
   auto const patience = patience_s();
   cluster.kill_worker(1);
   auto const killed = std::chrono::steady_clock::now();
-  // Whoever cannot reach the owner says so.
+  // Workers that cannot reach the owner report it.
   auto const first = client.push(name_of(0), ParameterClient::bytes(Floats(2 * shards_each, 1)));
   CHECK_MESSAGE(first.status == 200, first.body);
-  // Its own word costs the coordinator nothing.
+  // The worker's own metric needs no work of the coordinator.
   auto const owned = [&] { return cluster.worker(0).metric(R"(chorus_parameter_shards{role="owner"})"); };
   CHECK(eventually([&] { return owned() == parameters * shards_each; }, std::chrono::seconds(60)));
   auto const took_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - killed).count();

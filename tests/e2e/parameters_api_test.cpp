@@ -139,7 +139,7 @@ TEST_CASE("a compressed push that is refused is a part of the next one, and what
   REQUIRE(w.pull(values).has_value());
   CHECK(values == Floats{1, 1, 1, -1});
   CHECK(w.residual()[3] == -3);
-  // A clock that does not count is refused by the owners.
+  // The owners refuse a client that is not counted in clocks.
   REQUIRE(cluster.coordinator.erase("/v1/parameters/w").status == 204);
   make(cluster, R"({"group":"g","shape":[4],"shards":2,"staleness":0,"clients":["b"]})");
   auto other = open(parameters, "w");

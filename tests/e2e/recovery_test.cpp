@@ -1,7 +1,7 @@
-// Members of a group that may shrink are killed and stopped under calls between them: the survivors are told who it
-// was, go on without it by themselves, and take its successor in.
+// Members of a group that may shrink are killed and stopped during members' calls: the survivors are told which member
+// it was, go on without it by themselves, and take in its successor.
 //
-//   CHORUS_KILLS=100 build/release/tests/test_e2e_recovery    measures: docs/reliability.md
+//   CHORUS_KILLS=100 build/release/tests/test_e2e_recovery    measures: docs/explanation/testing.md
 #include <doctest/doctest.h>
 #include <signal.h>
 
@@ -26,7 +26,7 @@ int wanted(char const* variable, std::uint64_t otherwise) {
   return static_cast<int>(std::clamp<std::uint64_t>(number_from_environment(variable, otherwise), 1, 1000));
 }
 
-// w<i> contributes 2^i: the sum says who took part.
+// w<i> contributes 2^i, so that the sum tells which members took part.
 std::uint64_t share_of(std::string const& id) { return std::uint64_t{1} << (id.back() - '0'); }
 
 void put_share(Service const& worker) {
@@ -42,9 +42,8 @@ bool stands(Cluster& cluster, std::size_t members) {
   return group.at("state") == "ready" && group.at("members").as_array().size() == members;
 }
 
-// What one survivor sees from the moment of the fault on. One that stood between two of its calls while the others
-// went on without the victim has nothing to be told: its next call is one of the later epoch, and `first_code` is
-// empty.
+// What one survivor sees after the fault. A survivor between two of its calls while the others went on without the
+// victim is told nothing: its next call belongs to the later epoch, and `first_code` is empty.
 struct Seen {
   std::string first_code;
   std::string first_body;
@@ -52,7 +51,7 @@ struct Seen {
   std::vector<std::uint64_t> result;
 };
 
-// Calls again and again, until a call in a later epoch than `old` succeeds.
+// Repeats calls until one succeeds in an epoch later than `old`.
 void call_until_well(Service const& worker, std::uint32_t old, Seen& seen) {
   for (auto const until = Clock::now() + 60s; Clock::now() < until;) {
     auto const answer = worker.post("/v1/groups/g/all_reduce", call);
@@ -73,7 +72,7 @@ void call_until_well(Service const& worker, std::uint32_t old, Seen& seen) {
 void call_until_gone(Service const& worker) {
   try {
     while (worker.post("/v1/groups/g/all_reduce", call).status == 200) {}
-  } catch (std::runtime_error const&) {}  // no answer: it is gone
+  } catch (std::runtime_error const&) {}  // no answer: the worker is gone
 }
 
 struct Times {
@@ -108,7 +107,7 @@ void print(char const* fault, Times const& times) {
             << "; until it had the next result " << spread(times.well_ms) << std::endl;
 }
 
-// The group of four loses one while all of them call; gives what the other three saw.
+// The group of four loses one member during calls; returns what the other three saw.
 template <class Fault>
 std::vector<Seen> lose_one(Cluster& cluster, std::vector<Service*> const& members, std::size_t victim, Fault fault,
                            Clock::time_point& when) {
@@ -182,7 +181,7 @@ TEST_CASE("a killed member: all others are told who it was, and have the next re
 
 TEST_CASE("a stopped member is out when its lease has passed") {
   auto const times = lose_many(wanted("CHORUS_STOPS", 2), "stopped", {"--lease-ms", "1000"}, SIGSTOP);
-  // A lease is renewed every third of it, looked at ten times in its time.
+  // A lease is renewed every third of its length, and checked ten times in it.
   CHECK(median(times.told_ms) < 1500);
   CHECK(median(times.well_ms) < 1700);
 }

@@ -1,5 +1,5 @@
-// Many workers whose coordinator is gone, overloaded, and then another one that has never heard of them. The agents are
-// those of the worker, two hundred in this process; the coordinator is the program.
+// Many workers whose coordinator is gone, overloaded, and then replaced by one that does not know them. Two hundred
+// real agents run in this process; the coordinator is the real program.
 #include <doctest/doctest.h>
 #include <signal.h>
 #include <spdlog/logger.h>
@@ -15,10 +15,10 @@
 #include <mutex>
 #include <thread>
 
-#include "http/server.hpp"
+#include "http/server/server.hpp"
 #include "tests/support/cluster.hpp"
 #include "tests/support/held_port.hpp"
-#include "worker/service/agent.hpp"
+#include "worker/service/cluster/agent.hpp"
 
 using namespace chorus::testing;
 using namespace std::chrono_literals;
@@ -102,7 +102,7 @@ class Crowd {
   std::vector<std::unique_ptr<chorus::service::Agent>> agents_;
 };
 
-// When it was knocked.
+// Times of join attempts.
 class Knocks {
  public:
   void add() {
@@ -157,7 +157,7 @@ TEST_CASE(
   std::cout << agents_count << " workers knock " << in_first_second() << " times in the first second, "
             << knocks.between(end - 2s, end) / 2 << " a second at last, at most " << most << " in a tenth of one"
             << std::endl;
-  CHECK(most < agents_count);  // how evenly: backoff_test, for a process that has to wait for its turn catches up here
+  CHECK(most < agents_count);  // see backoff_test for evenness: a delayed process catches up here
   overloaded.end();
 
   auto const begun = Clock::now();

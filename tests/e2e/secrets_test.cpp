@@ -1,5 +1,5 @@
-// What is secret is nowhere but where it belongs: every log at its most talkative, every page, problem and file of a
-// fleet that was used, and misused, is searched for it.
+// Secrets appear only where they belong: all logs at the highest level, all pages, problems and files of a fleet that
+// was used and misused are searched.
 #include <doctest/doctest.h>
 
 #include "tests/support/secure_fleet.hpp"
@@ -17,7 +17,7 @@ struct Place {
   std::string where, text;
 };
 
-// Everything that the service answers to an administrator who looks, and what it says to a stranger.
+// Adds everything that the service answers to an administrator and to a stranger.
 void add_pages(std::vector<Place>& places, Service const& service, Badge const& admin) {
   auto nobody = admin;
   nobody.token.clear();
@@ -31,7 +31,7 @@ void add_pages(std::vector<Place>& places, Service const& service, Badge const& 
   }
 }
 
-// A run and a group of the test's own, ordered as the coordinator would: so the test knows their tokens.
+// A run and a group of the test, requested as the coordinator would, so that the test knows their tokens.
 constexpr auto group_token = "00c0ffee00c0ffee", run_token = "00decade00decade";
 
 json::object member(SecureFleet& fleet) {
@@ -63,7 +63,7 @@ TEST_CASE("no token, key or capability is in a log, a page, a problem, an audit 
   auto const admin = fleet.badge("admin"), user = fleet.badge("submit"), revoked = fleet.badge("submit");
   auto& coordinator = fleet.coordinator();
 
-  // Used as it is meant to be ...
+  // Normal use ...
   std::string const values(8, '\0');
   for (std::size_t i = 0; i < fleet.size(); ++i)
     fleet.put(fleet.worker(i), "/v1/tensors/t", values,
@@ -77,7 +77,7 @@ TEST_CASE("no token, key or capability is in a log, a page, a problem, an audit 
   auto const ordered = call(fleet.worker(0).url, "PUT", "/v1/runs/119", admin, order(only));
   CHECK(ordered.status != 0);
 
-  // ... and as it is not.
+  // ... and misuse.
   fleet.revoke(revoked);
   auto wrong = user;
   wrong.token = "chorus_" + std::string(64, 'd');
@@ -102,7 +102,7 @@ TEST_CASE("no token, key or capability is in a log, a page, a problem, an audit 
     places.push_back({flight, fleet.get(fleet.worker(0), flight)});
 
   auto const key_of_w0 = fleet.authority.path().substr(0, fleet.authority.path().rfind('/')) + "/w0.key";
-  // The tokens without their prefix, which is no secret.
+  // The tokens without their prefix, which is not secret.
   std::vector<Secret> const secrets{{"the services' token", content_of(fleet.file("service.token")).substr(7, 64)},
                                     {"a user's token", user.token.substr(7)},
                                     {"an administrator's token", admin.token.substr(7)},

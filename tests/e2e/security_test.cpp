@@ -1,4 +1,4 @@
-// Nobody gets in who does not belong: every route of both services, asked by everybody who might, over TLS.
+// Only authorised callers get in: every route of both services, called with every kind of credentials, over TLS.
 #include <doctest/doctest.h>
 
 #include "tests/support/secure_fleet.hpp"
@@ -21,7 +21,7 @@ std::vector<Route> routes_of(SecureFleet& fleet, Service const& service) {
   return routes;
 }
 
-// The {names} of a path by what stands before them.
+// The path with its {names} replaced, depending on the segment before each.
 std::string filled(std::string const& pattern, std::map<std::string, std::string> const& names) {
   std::string path, before;
   for (std::size_t at = 1; at <= pattern.size();) {
@@ -38,7 +38,7 @@ std::string filled(std::string const& pattern, std::map<std::string, std::string
   return path;
 }
 
-// A name for everything that could be spoiled, and bodies with which that would work.
+// A name for everything that could be damaged, and bodies with which a call would succeed.
 std::map<std::string, std::string> const existing{{"workers", "w1"},
                                                   {"groups", "g"},
                                                   {"tensors", "t"},
@@ -63,15 +63,15 @@ std::string harm(std::string const& path) {
 httplib::Headers const tensor_of_two{
     {"Content-Type", "application/octet-stream"}, {"Tensor-Dtype", "f32"}, {"Tensor-Shape", "2"}};
 
-// The lease of a worker is its own: who asks has to know the incarnation, and every reader does.
+// The lease of a worker needs its incarnation, which every reader can see.
 std::string with_incarnation(SecureFleet& fleet, std::string const& path) {
   if (!path.ends_with("/lease")) return path;
   auto const worker = json::parse(fleet.get(fleet.coordinator(), path.substr(0, path.rfind('/'))));
   return path + "?incarnation=" + std::string(worker.at("incarnation").as_string());
 }
 
-// What everybody else was refused does harm where it is allowed: asked by an administrator in an order in which each
-// call still finds what it spoils.
+// The calls that other callers were refused do harm when allowed: calls all of them as an administrator, in an order in
+// which each still finds its object.
 void all_of_it_would_have_worked(SecureFleet& fleet) {
   auto const admin = fleet.badge("admin");
   auto const works = [&](Service const& service, std::string const& method, std::string const& path) {
@@ -80,7 +80,7 @@ void all_of_it_would_have_worked(SecureFleet& fleet) {
     CHECK(eventually([&] {
       outcome = call(service.url, method, with_incarnation(fleet, path), admin, harm(path),
                      path == "/v1/tensors/t" ? tensor_of_two : httplib::Headers{});
-      // The client gives no status of an answer without a body, 204.
+      // The client has no status for an answer without a body, 204.
       return outcome.status / 100 == 2 || outcome.status == 0;
     }));
     INFO(outcome.body);
@@ -103,7 +103,7 @@ void make_something_to_spoil(SecureFleet& fleet) {
   fleet.put(fleet.coordinator(), "/v1/parameters/p", R"({"group":"g","dtype":"f32","shape":[4]})");
 }
 
-// Everything that a call could change, without what time changes.
+// Everything that a call could change, without what changes with time.
 std::string state_of(SecureFleet& fleet) {
   auto workers = json::parse(fleet.get(fleet.coordinator(), "/v1/workers"));
   for (auto& worker : workers.at("items").as_array()) worker.as_object().erase("heard_ms_ago");
@@ -185,7 +185,7 @@ TEST_CASE("every route refuses everybody whom it should, and nothing happens") {
   CHECK(state_of(fleet) == before);
   CHECK(std::ranges::count(routes_of(fleet, fleet.coordinator()), "admin", &Route::role) > 0);
 
-  // And those who may are not refused; what they ask for does not exist.
+  // Authorised callers are not refused; the objects that they ask for do not exist.
   for (auto const* service : {&fleet.coordinator(), &fleet.worker(0)})
     for (auto const& route : routes_of(fleet, *service))
       for (auto const& [role, badge] : roles) {
@@ -231,7 +231,7 @@ TEST_CASE("a fleet with tokens and certificates works, and its links are TLS") {
     CHECK(contains(metrics, "chorus_auth_enabled 1"));
     CHECK(contains(metrics, "chorus_tls_certificate_expiry_timestamp_seconds "));
   }
-  // One worker asks the others on a client's behalf.
+  // One worker asks the others for a client.
   fleet.put(fleet.coordinator(), "/v1/parameters/p",
             R"({"group":"g","dtype":"f32","shape":[6],"optimizer":{"name":"none"}})");
   std::string const value(24, '\0');
@@ -246,10 +246,12 @@ TEST_CASE("a fleet with tokens and certificates works, and its links are TLS") {
 TEST_CASE("the audit has every change with the token's name, and no token is written anywhere") {
   SecureFleet fleet(1);
   auto const user = fleet.badge("submit"), reader = fleet.badge("read");
-  CHECK(call(fleet.coordinator().url, "PUT", "/v1/groups/g?secret=1", user, R"({"size":1})").status == 201);
+  CHECK(call(fleet.coordinator().url, "PUT", "/v1/groups/g?secret=1", user, R"({"size":1})").status == 400);
+  CHECK(call(fleet.coordinator().url, "PUT", "/v1/groups/g", user, R"({"size":1})").status == 201);
   CHECK(call(fleet.coordinator().url, "DELETE", "/v1/groups/g", reader).status == 403);
   auto const audit = content_of(fleet.file("audit.jsonl"));
   CHECK(contains(audit, R"("token":"submit-1")"));
+  CHECK(contains(audit, R"("method":"PUT","path":"/v1/groups/g","status":400,"code":"bad_request"})"));
   CHECK(contains(audit, R"("method":"PUT","path":"/v1/groups/g","status":201})"));
   CHECK(contains(audit, R"("token":"read-2")"));
   CHECK(contains(audit, R"("path":"/v1/groups/g","status":403,"code":"forbidden"})"));
@@ -271,7 +273,7 @@ TEST_CASE("a worker cannot have another name than its certificate, and is not se
   CHECK(joined.status == 403);
   CHECK(contains(joined.body, "the certificate is for w7.example, and the worker advertises 127.0.0.1"));
 
-  // Nor does one worker speak for another.
+  // A worker cannot act for another one either.
   auto const own_lease = with_incarnation(fleet, "/v1/workers/w0/lease");
   auto const incarnation = own_lease.substr(own_lease.rfind('=') + 1);
   auto const of_w0 = [&](std::string const& method, std::string const& path) {

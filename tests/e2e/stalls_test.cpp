@@ -1,5 +1,5 @@
-// A worker that is stopped by hand in the middle of a collective: the record, the log, the events, the metric and the
-// doctor name it, while the collective runs and after it has failed.
+// A worker that is stopped with a signal in the middle of a collective: the record, the log, the events, the metric and
+// the doctor name it, during the collective and after it has failed.
 #include <doctest/doctest.h>
 #include <signal.h>
 
@@ -18,7 +18,7 @@ namespace {
 
 constexpr auto traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
-// The program with its standard error in a file.
+// The command line with standard error in a file.
 std::vector<std::string> logging_to(std::string const& file, std::vector<std::string> arguments) {
   std::vector<std::string> all{"/bin/sh", "-c", "exec \"$@\" 2>'" + file + "'", "sh"};
   all.insert(all.end(), arguments.begin(), arguments.end());
@@ -38,12 +38,12 @@ Said chorus_says(Service const& coordinator, std::vector<std::string> arguments)
   return {process.wait(), std::move(text)};
 }
 
-// In small segments it takes long enough to be stopped in its middle; and it is no longer than that, because the others
-// go on for a while, a second on a busy machine, until all of them wait for the one that was stopped.
+// In small segments the tensor takes long enough for a stop in the middle; it is no larger, because the other ranks go
+// on for a while, a second on a busy machine, until all of them wait for the stopped one.
 std::string a_tensor() { return std::string(std::size_t{64} << 20, '\1'); }
 
-// Four workers, w2 about to be stopped. 5 s after that it is lost, and the run over: the coordinator, which looks twice
-// a second and waits half a second for answers, has to have spoken before, on a busy machine, too.
+// Four workers, of which w2 will be stopped. 5 s later it is lost, and the run over: the coordinator, which checks
+// twice a second and waits half a second for answers, must report before, also on a busy machine.
 struct Fleet {
   explicit Fleet(std::string const& stall_ms)
       : coordinator("coordinator",
@@ -103,7 +103,7 @@ TEST_CASE("a worker that is stopped in the middle of a collective is named every
   }));
   victim.process.signal(SIGSTOP);
 
-  // The record
+  // The record.
   json::object record;
   bool const named = eventually([&] {
     record = fleet.record(id);
@@ -112,7 +112,7 @@ TEST_CASE("a worker that is stopped in the middle of a collective is named every
   auto const shown = json::serialize(record);
   INFO(shown);
   REQUIRE(named);
-  // It reads the record first, and then waits for w2 in vain: longer than the record lives.
+  // The doctor reads the record first, and then waits for w2 in vain, for longer than the run lives.
   auto asked = std::async(std::launch::async,
                           [&coordinator = fleet.coordinator] { return chorus_says(coordinator, {"doctor"}); });
   auto const top = json::parse(chorus_says(fleet.coordinator, {"top", "--count", "1"}).text);
@@ -129,7 +129,7 @@ TEST_CASE("a worker that is stopped in the middle of a collective is named every
   CHECK(neighbour.at("peer") == rank);
   CHECK(neighbour.at("for_s").to_number<double>() >= 0.5);
 
-  // The metric, the live view, the log, the event, the doctor
+  // The metric, the live view, the log, the event, the doctor.
   CHECK(top.at("stalled") == 1);
   CHECK(stalled_now == 1);
   auto const log = fleet.log("coordinator");
@@ -150,7 +150,7 @@ TEST_CASE("a worker that is stopped in the middle of a collective is named every
   CHECK(mentions(doctor.text, "waiting for rank " + std::to_string(rank) + " ('w2'), which does not answer"));
   CHECK(mentions(doctor.text, "worker w2: nobody answers at its address"));
 
-  // The end: silence is loss, and what was said stays with the record.
+  // The end: silence becomes loss, and the record keeps the report.
   auto const ended = fleet.coordinator.get("/v1/collectives/" + id + "?wait=30s").json();
   CHECK(ended.at("state") == "failed");
   CHECK(ended.at("error").at("ranks") == json::array{rank});
@@ -161,7 +161,7 @@ TEST_CASE("a worker that is stopped in the middle of a collective is named every
   std::string logs;
   for (auto const* worker : {"w0", "w1", "w3"}) logs += fleet.log(worker);
   CHECK(mentions(logs, R"("event":"run.stalled")"));
-  // The trace that the launch belongs to has been passed on: workers' logs and flights have it, too.
+  // The trace of the launch was passed on: workers' logs and flights have it too.
   auto const failed_at = logs.find(R"("event":"run.ended")");
   REQUIRE(failed_at != std::string::npos);
   auto const of_run = json::parse(
@@ -196,7 +196,7 @@ TEST_CASE("one that goes on after a pause succeeds, and nothing is left of the s
   CHECK(ended.at("state") == "succeeded");
   CHECK_FALSE(ended.as_object().contains("stalled"));
 
-  // What every rank did, on one clock: processes of one machine have the same.
+  // The work of every rank on one clock, which processes of one machine share.
   auto const answer = chorus_says(fleet.coordinator, {"trace", "c"});
   CHECK(answer.status == 0);
   auto const trace = json::parse(answer.text);

@@ -1,4 +1,4 @@
-// What people look at, from real processes: the verdict, traffic, a demonstration, clocks.
+// Views for people, from real processes: the verdict, traffic, a demonstration, clocks.
 #include <doctest/doctest.h>
 
 #include <chrono>
@@ -28,7 +28,7 @@ TEST_CASE("a worker that is killed while nothing runs is named at once, however 
   Cluster cluster(3, {}, {"--lease-ms", "6000"});
   cluster.make_group("g");
   CHECK(verdict(cluster, "level") == "green");
-  // The connection that tells is the one of a renewal: the first comes after a third of the lease.
+  // A renewal reports the connections: the first comes after a third of the lease.
   CHECK(within(5s, [&] {
     auto const route =
         R"(chorus_http_request_duration_seconds_count{code_class="2xx",method="PUT",route="/v1/workers/{id}/lease")";

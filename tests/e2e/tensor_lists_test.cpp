@@ -1,4 +1,4 @@
-// Many tensors in one call; and what a worker needs for its tensors while they are reduced.
+// Many tensors in one call; and the memory that a worker needs for its tensors while they are reduced.
 #include <doctest/doctest.h>
 
 #include <cstdint>
@@ -33,7 +33,7 @@ std::string all_names() {
   return list + "]}";
 }
 
-// Each member's client calls its own worker, all at the same time.
+// Each member's client calls its own worker, all concurrently.
 void all_reduce_on_all(Cluster& cluster, std::string const& body) {
   std::vector<Answer> answers(cluster.size());
   {
@@ -46,7 +46,7 @@ void all_reduce_on_all(Cluster& cluster, std::string const& body) {
   for (auto const& answer : answers) REQUIRE_MESSAGE(answer.status == 200, answer.body);
 }
 
-// A sanitizer has memory of its own beside ours, and keeps what was given back.
+// A sanitizer uses memory of its own, and keeps freed memory.
 void check_memory(Service& worker, std::uint64_t tensor_bytes) {
   auto const peak_bytes = size_of(worker.process).peak_kib * 1024;
   CAPTURE(peak_bytes / mib);
@@ -73,7 +73,7 @@ namespace {
 
 constexpr std::uint64_t half_vector_bytes = 128 * mib;
 
-// Workers that share no memory, each with "grad", 1 everywhere.
+// Workers without shared memory, each with "grad", 1 everywhere.
 struct Halves {
   Halves() : cluster(0) {
     for (auto const* id : {"a", "b", "c"}) cluster.add_worker(id, "host=h0", {"--shm", "off"});
@@ -95,7 +95,7 @@ struct Halves {
 
 TEST_CASE("a worker needs a long vector of f16 twice and 64 MiB, by the plan that auto takes") {
   Halves halves;
-  for (int run = 0; run < 3; ++run)  // what is learned from one does not bring another plan
+  for (int run = 0; run < 3; ++run)  // what is learned from one run must not change the plan
     REQUIRE(halves.cluster.run({{"group", "g"}, {"tensor", "grad"}}).at("state") == "succeeded");
   halves.check_memory_and_sum();
 }

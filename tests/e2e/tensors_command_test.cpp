@@ -1,4 +1,4 @@
-// `chorus tensors` against real workers: files in, files out, and everything that may come between.
+// `chorus tensors` against real workers: files in, files out, and all errors in between.
 #include <doctest/doctest.h>
 #include <signal.h>
 
@@ -29,7 +29,7 @@ bool has(Ran const& ran, std::string const& part) {
   return ran.output.find(part) != std::string::npos;
 }
 
-// As numpy.save writes a vector of floats.
+// A vector of floats in the format of numpy.save.
 std::string npy_of(std::vector<float> const& values) {
   std::string line = "{'descr': '<f4', 'fortran_order': False, 'shape': (" + std::to_string(values.size()) + ",), }";
   line.resize(117, ' ');
@@ -38,14 +38,14 @@ std::string npy_of(std::vector<float> const& values) {
          std::string(reinterpret_cast<char const*>(values.data()), 4 * values.size());
 }
 
-// Whole numbers: their sums are exact in any order.
+// Integers, whose sums are exact in any order.
 std::vector<float> numbers(std::size_t count, std::size_t factor) {
   std::vector<float> values(count);
   for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<float>(factor * (i % 1000));
   return values;
 }
 
-// A worker "far" behind a proxy, through which everybody but this test reaches it.
+// A worker "far" behind a proxy, through which all processes but this test reach it.
 struct FarWorker {
   explicit FarWorker(Cluster const& cluster)
       : worker("far", {binary("chorus-worker"), "--port", "0", "--coordinator", cluster.coordinator.url, "--id", "far",
@@ -169,7 +169,7 @@ TEST_CASE("a tensor that changes after it was looked at is not written") {
   far.worker.put_tensor("x", "u8", std::vector<std::uint8_t>(1000, 1));
   far.proxy.suffer(Harm::mute);
   Process get(words_of(cluster, {"get", "x", directory / "x", "--worker", "far", "--json"}));
-  CHECK(eventually([&] { return far.proxy.harmed() > 0; }));  // it is told of version 1, and does not know it yet
+  CHECK(eventually([&] { return far.proxy.harmed() > 0; }));  // version 1 was found, but has not arrived
   far.worker.put_tensor("x", "u8", std::vector<std::uint8_t>(1000, 2));
   far.proxy.suffer(Harm::none);
   CHECK(get.read_line().find("tensor x changed while it was read: it was at version 1") != std::string::npos);

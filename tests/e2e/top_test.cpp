@@ -1,4 +1,4 @@
-// `chorus top` on a terminal: what is on the screen, at two sizes, and how it leaves the terminal behind.
+// `chorus top` on a terminal: the screen at two sizes, and the state of the terminal afterwards.
 #include <doctest/doctest.h>
 #include <signal.h>
 
@@ -15,7 +15,7 @@ std::vector<std::string> top_of(std::string const& url) {
   return {binary("chorus"), "--coordinator", url, "top", "--interval", "200ms"};
 }
 
-// More workers than any screen here has lines, so that every line of it is used.
+// Joins more workers than any screen here has lines, so that every line is used.
 void join_many(Service const& coordinator, std::size_t workers) {
   for (std::size_t i = 0; i < workers; ++i) {
     auto const id = "pretended-" + std::to_string(i);

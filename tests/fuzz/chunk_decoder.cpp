@@ -1,5 +1,5 @@
 // The chunked transfer coding: what comes out does not depend on how the bytes were cut, and never more than goes in.
-#include "http/chunk_decoder.hpp"
+#include "http/wire/chunk_decoder.hpp"
 
 #include <string>
 

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "http/calibration/constants_file.hpp"
-#include "http/json.hpp"
+#include "http/json/json.hpp"
 #include "tests/fuzz/input.hpp"
 
 using namespace chorus;

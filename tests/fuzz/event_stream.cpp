@@ -1,5 +1,5 @@
 // Server-sent events: how the stream was cut does not matter.
-#include "server/cli/event_stream.hpp"
+#include "server/cli/connection/event_stream.hpp"
 
 #include "tests/fuzz/input.hpp"
 

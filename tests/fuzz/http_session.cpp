@@ -1,7 +1,7 @@
 // A whole session of the server, from bytes to bytes: heads, framing, bodies, pipelining. Whatever comes in, what goes
 // out is a row of whole answers, nothing follows one that closes the connection, the session ends when its client
 // does, and none of this depends on how the bytes were cut.
-#include "http/session.hpp"
+#include "http/server/session.hpp"
 
 #include <sys/socket.h>
 #include <unistd.h>
@@ -94,7 +94,8 @@ Talk talk(std::string_view first, std::string_view second) {
     result.seen.push_back({exchange.method, exchange.status, std::string(exchange.route)});
   };
   std::size_t in_flight = 0;
-  SessionContext const context{router, limits, observer, {}, in_flight};
+  DateClock date;
+  SessionContext const context{router, limits, observer, {}, in_flight, date};
   asio::io_context io(1);
   Peer peer;
   Session session(asio::ip::tcp::socket(io, asio::ip::tcp::v4(), peer.other_end()), context);

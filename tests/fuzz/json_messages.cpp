@@ -1,6 +1,6 @@
 // Every JSON message between users, workers and the coordinator: what is accepted is written and read back as it was,
 // and what is refused says why.
-#include "http/json.hpp"
+#include "http/json/json.hpp"
 
 #include <array>
 

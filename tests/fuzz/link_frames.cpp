@@ -32,15 +32,16 @@ class Reader final : public LinkHandler {
     return ok();
   }
   // Some are taken, which changes nothing of what has come in the end.
-  [[nodiscard]] bool awaits_parcel(FrameHeader const& open) const override { return open.run % 2 == 1; }
-  bool parcel_arrives(Parcel const& parcel) override {
-    CHORUS_ASSERT(left_bytes() == 0, "a parcel begins where the frame before it ends");
-    CHORUS_ASSERT(parcel.opening.size() == parcel.open.length && parcel.payload.size() == parcel.data.length,
-                  "a parcel is there as a whole");
-    CHORUS_ASSERT(parcel.open.run % 2 == 1, "the others are not awaited");
-    if (check(parcel.open).has_error() || check(parcel.data).has_error()) return false;
-    frames.push_back({parcel.open, {parcel.opening.begin(), parcel.opening.end()}});
-    frames.push_back({parcel.data, {parcel.payload.begin(), parcel.payload.end()}});
+  [[nodiscard]] bool awaits_coalesced_frame(FrameHeader const& open) const override { return open.run % 2 == 1; }
+  bool coalesced_frame_arrives(CoalescedFrame const& coalesced_frame) override {
+    CHORUS_ASSERT(left_bytes() == 0, "a coalesced frame begins where the frame before it ends");
+    CHORUS_ASSERT(coalesced_frame.opening.size() == coalesced_frame.open.length &&
+                      coalesced_frame.payload.size() == coalesced_frame.data.length,
+                  "a coalesced frame is there as a whole");
+    CHORUS_ASSERT(coalesced_frame.open.run % 2 == 1, "the others are not awaited");
+    if (check(coalesced_frame.open).has_error() || check(coalesced_frame.data).has_error()) return false;
+    frames.push_back({coalesced_frame.open, {coalesced_frame.opening.begin(), coalesced_frame.opening.end()}});
+    frames.push_back({coalesced_frame.data, {coalesced_frame.payload.begin(), coalesced_frame.payload.end()}});
     return true;
   }
   // How much of it had come before that was seen is a matter of the pieces.
@@ -129,10 +130,10 @@ void check_payload(Frame const& frame) {
       return;
     case FrameType::abort:
     case FrameType::refuse:
-      if (auto const verdict = decode_verdict(payload); verdict.has_value()) {
-        VerdictBytes bytes;
-        auto const again = decode_verdict(first(bytes, encode(*verdict, bytes)));
-        CHORUS_ASSERT(again.has_value() && *again == *verdict, "a verdict is written and read back");
+      if (auto const failure_notice = decode_failure_notice(payload); failure_notice.has_value()) {
+        FailureNoticeBytes bytes;
+        auto const again = decode_failure_notice(first(bytes, encode(*failure_notice, bytes)));
+        CHORUS_ASSERT(again.has_value() && *again == *failure_notice, "a failure notice is written and read back");
       }
       return;
     case FrameType::ask:

@@ -1,5 +1,5 @@
 // The head of a .npy file: what is accepted can be written out, and is the same then.
-#include "server/cli/npy.hpp"
+#include "server/cli/files/npy.hpp"
 
 #include "tests/fuzz/input.hpp"
 

@@ -1,5 +1,5 @@
 // Problems as peers send them: read leniently whatever they hold, and stable once they were ours.
-#include "http/problem.hpp"
+#include "http/json/problem.hpp"
 
 #include "tests/fuzz/input.hpp"
 

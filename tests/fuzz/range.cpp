@@ -1,5 +1,5 @@
 // The Range field: a range that is accepted has bytes, and all of them exist.
-#include "http/range.hpp"
+#include "http/message/range.hpp"
 
 #include "tests/fuzz/input.hpp"
 

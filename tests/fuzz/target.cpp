@@ -1,7 +1,7 @@
 // Request targets and URLs: nothing that ends a line or a name gets through, and what is written out is read back.
-#include "http/target.hpp"
+#include "http/message/target.hpp"
 
-#include "http/client.hpp"
+#include "http/client/client.hpp"
 #include "tests/fuzz/input.hpp"
 
 using namespace chorus::http;

@@ -1,7 +1,7 @@
 // The header fields of tensors: Tensor-Shape, Content-Digest, Want-Repr-Digest and the lists of entity tags.
 #include "tests/fuzz/input.hpp"
-#include "worker/service/digest.hpp"
-#include "worker/service/entity_tag.hpp"
+#include "worker/service/tensors/digest.hpp"
+#include "worker/service/tensors/entity_tag.hpp"
 #include "worker/tensors/store.hpp"
 
 using namespace chorus;

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "tests/house/dependencies.hpp"
+#include "tests/house/rooms.hpp"
 #include "tests/house/style.hpp"
 
 namespace {
@@ -18,10 +19,12 @@ std::string read(std::filesystem::path const& path) {
 
 std::vector<chorus::house::Source> read_sources(std::filesystem::path const& root) {
   std::vector<chorus::house::Source> sources;
-  for (auto const* room : {"collectives", "metrics", "http", "worker", "server", "examples", "tests", "cmake"})
+  for (auto const* room :
+       {"collectives", "base", "metrics", "http", "worker", "library", "server", "examples", "tests", "cmake"})
     for (auto const& entry : std::filesystem::recursive_directory_iterator(root / room)) {
       auto const extension = entry.path().extension();
-      if (entry.is_regular_file() && (extension == ".hpp" || extension == ".cpp" || extension == ".cu"))
+      if (entry.is_regular_file() &&
+          (extension == ".hpp" || extension == ".cpp" || extension == ".cu" || extension == ".h"))
         sources.push_back({std::filesystem::relative(entry.path(), root).string(), read(entry.path())});
     }
   return sources;
@@ -35,7 +38,12 @@ int main(int argc, char** argv) {
     return 2;
   }
   auto const sources = read_sources(argv[1]);
-  auto findings = chorus::house::check_dependencies(chorus::house::parse_targets(read(argv[2])), sources);
+  std::filesystem::path const root = argv[1];
+  auto const targets = chorus::house::parse_targets(read(argv[2]));
+  auto findings = chorus::house::check_dependencies(targets, sources);
+  std::string const upwards = "tests/house/upward_includes.txt";
+  for (auto& finding : chorus::house::check_rooms(targets, sources, upwards, read(root / upwards)))
+    findings.push_back(std::move(finding));
   for (auto& finding : chorus::house::check_style(sources)) findings.push_back(std::move(finding));
   for (auto const& finding : findings)
     std::fprintf(stderr, "%s:%zu: %s\n", finding.file.c_str(), finding.line, finding.what.c_str());

@@ -20,20 +20,14 @@ bool lies_in(std::string_view file, std::string_view directory) {
   return file.starts_with(directory) && file.size() > directory.size() && file[directory.size()] == '/';
 }
 
-// The module with the longest directory that holds the file.
-Target const* module_of(std::vector<Target> const& targets, std::string_view file) {
-  Target const* best = nullptr;
-  for (auto const& target : targets)
-    if (target.kind == "module" && lies_in(file, target.directory))
-      if (best == nullptr || target.directory.size() > best->directory.size()) best = &target;
-  return best;
-}
+// Headers belong to these, and other targets may depend on them.
+bool is_module(Target const& target) { return target.kind == "module" || target.kind == "support"; }
 
 class Graph {
  public:
   explicit Graph(std::vector<Target> const& targets) {
     for (auto const& target : targets)
-      if (target.kind == "module") edges_[target.name] = target.dependencies;
+      if (is_module(target)) edges_[target.name] = target.dependencies;
   }
 
   std::set<std::string> reachable(std::vector<std::string> const& from) const {
@@ -57,20 +51,30 @@ bool owns(Target const& target, std::vector<Target> const& targets, std::string 
   for (auto const& source : target.sources)
     if (target.directory + "/" + source == file) return true;
   // Headers belong to the module of their directory.
-  return target.kind == "module" && file.ends_with(".hpp") && module_of(targets, file) == &target;
+  return is_module(target) && file.ends_with(".hpp") && module_of(targets, file) == &target;
 }
 
 }  // namespace
+
+Target const* module_of(std::vector<Target> const& targets, std::string_view file) {
+  Target const* best = nullptr;
+  for (auto const& target : targets)
+    if (is_module(target) && lies_in(file, target.directory))
+      if (best == nullptr || target.directory.size() > best->directory.size()) best = &target;
+  return best;
+}
 
 std::vector<Target> parse_targets(std::string_view text) {
   std::vector<Target> targets;
   for (auto const& line : split(text, '\n')) {
     std::istringstream words(line);
     Target target;
-    std::string dependencies, sources;
-    words >> target.kind >> target.name >> target.directory >> dependencies >> sources;
-    target.dependencies = split(std::string_view(dependencies).substr(1, dependencies.size() - 2), ',');
-    target.sources = split(std::string_view(sources).substr(1, sources.size() - 2), ',');
+    words >> target.kind >> target.name >> target.directory;
+    for (auto* const list : {&target.dependencies, &target.sources, &target.rooms}) {
+      std::string text;
+      words >> text;
+      if (text.size() > 2) *list = split(std::string_view(text).substr(1, text.size() - 2), ',');
+    }
     targets.push_back(std::move(target));
   }
   return targets;
@@ -80,14 +84,14 @@ Findings check_dependencies(std::vector<Target> const& targets, std::vector<Sour
   Findings findings;
   Graph const graph(targets);
   for (auto const& target : targets)
-    if (target.kind == "module" && graph.reachable(target.dependencies).contains(target.name))
+    if (is_module(target) && graph.reachable(target.dependencies).contains(target.name))
       findings.push_back({target.directory + "/CMakeLists.txt", 1, "module " + target.name + " depends on itself"});
 
   for (auto const& source : sources) {
     for (auto const& target : targets) {
       if (!owns(target, targets, source.file)) continue;
       auto allowed = graph.reachable(target.dependencies);
-      if (target.kind == "module") allowed.insert(target.name);
+      if (is_module(target)) allowed.insert(target.name);
       std::istringstream lines(source.text);
       std::string line;
       for (std::size_t number = 1; std::getline(lines, line); ++number) {

@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include "tests/house/dependencies.hpp"
+#include "tests/house/rooms.hpp"
 #include "tests/house/style.hpp"
 
 using namespace chorus::house;
@@ -40,6 +41,54 @@ TEST_CASE("an include against the arrows is found, in sources, headers, tests an
 
 TEST_CASE("a cycle between modules is found") {
   CHECK(check_dependencies(parse_targets("module a a [b] []\nmodule b b [a] []\n"), {}).size() == 2);
+}
+
+TEST_CASE("headers of what tests share are held against its own dependencies") {
+  auto const targets = parse_targets(
+      "module engine engine [] [a.cpp]\n"
+      "module groups engine/groups [engine] [b.cpp]\n"
+      "support engine_testing engine/testing [groups] [fleet.cpp]\n"
+      "tests engine engine [engine_testing] [a_test.cpp]\n");
+  auto const found = [&](std::string file, std::string what) {
+    return check_dependencies(targets, {{std::move(file), "#include \"" + what + "\"\n"}}).size();
+  };
+  CHECK(found("engine/testing/fleet.hpp", "engine/groups/b.hpp") == 0);
+  CHECK(found("engine/a_test.cpp", "engine/testing/fleet.hpp") == 0);
+  CHECK(found("engine/a.hpp", "engine/groups/b.hpp") == 1);
+  CHECK(found("engine/a.cpp", "engine/testing/fleet.hpp") == 1);
+}
+
+namespace {
+
+// What is found in one file of a module with two rooms, the lower one first.
+Findings in_rooms(std::string file, std::string what, std::string_view exceptions = "") {
+  auto const targets = parse_targets("module engine engine [] [low/a.cpp,high/b.cpp,c.cpp] [low,high]\n");
+  return check_rooms(targets, {{std::move(file), "#include \"" + what + "\"\n"}}, "list.txt", exceptions);
+}
+
+}  // namespace
+
+TEST_CASE("a room includes itself and those below it; what stands beside the rooms includes all of them") {
+  CHECK(in_rooms("engine/low/a.cpp", "engine/low/a.hpp").empty());
+  CHECK(in_rooms("engine/high/b.cpp", "engine/low/a.hpp").empty());
+  CHECK(in_rooms("engine/c.cpp", "engine/high/b.hpp").empty());
+  CHECK(in_rooms("engine/testing/fleet.cpp", "engine/c.hpp").empty());
+  CHECK(in_rooms("engine/low/a.cpp", "http/other.hpp").empty());
+  CHECK(in_rooms("engine/low/a_test.cpp", "engine/c.hpp").empty());
+}
+
+TEST_CASE("an include of a room above is found") {
+  CHECK(in_rooms("engine/low/a.hpp", "engine/high/b.hpp").size() == 1);
+  CHECK(in_rooms("engine/high/b.cpp", "engine/c.hpp").size() == 1);
+}
+
+TEST_CASE("a folder that is no room of its module is found") {
+  CHECK(in_rooms("engine/new/a.cpp", "engine/low/a.hpp").size() == 1);
+}
+
+TEST_CASE("an upward include that is listed is let be, and a line of the list that is not needed any more is found") {
+  CHECK(in_rooms("engine/low/a.cpp", "engine/c.hpp", "# why\nengine/low/a.cpp engine/c.hpp\n").empty());
+  CHECK(in_rooms("engine/low/a.cpp", "engine/low/a.hpp", "engine/low/a.cpp engine/c.hpp\n").size() == 1);
 }
 
 TEST_CASE("what the house bans is found where it is banned") {

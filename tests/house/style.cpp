@@ -58,7 +58,7 @@ bool applies(Ban const& ban, std::string const& file) {
 }
 
 constexpr std::size_t line_limit = 130;
-constexpr std::size_t file_limit = 500;
+constexpr std::size_t file_limit = 400;
 
 }  // namespace
 

@@ -91,10 +91,10 @@ TEST_CASE("every alert has a runbook, and every runbook an alert") {
   auto const rules = content(root + "/metrics/rules/alerts.yml");
   auto const alerts = as_set(matches(rules, R"(- alert: (\w+))"));
   CHECK(alerts.size() > 20);
-  CHECK(alerts == as_set(matches("\n" + content(root + "/docs/runbooks.md"), R"(\n## (\w+))")));
+  CHECK(alerts == as_set(matches("\n" + content(root + "/docs/guides/runbooks.md"), R"(\n## (\w+))")));
   for (auto alert : alerts) {
     std::ranges::transform(alert, alert.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    CHECK_MESSAGE(rules.find("runbook_url: docs/runbooks.md#" + alert + "\n") != std::string::npos, alert);
+    CHECK_MESSAGE(rules.find("runbook_url: docs/guides/runbooks.md#" + alert + "\n") != std::string::npos, alert);
   }
 }
 

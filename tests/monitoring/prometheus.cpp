@@ -24,13 +24,14 @@ std::string impatient(std::string rules) {
 }
 
 std::vector<std::string> arguments(ScratchDirectory const& directory, HeldPort const& port,
-                                   std::string const& coordinator, std::vector<std::string> const& workers) {
+                                   std::vector<std::string> const& coordinators,
+                                   std::vector<std::string> const& workers) {
   for (auto const* file : {"recording.yml", "alerts.yml"})
     write_file(directory / file, impatient(content_of(std::string(CHORUS_SOURCE_DIR) + "/metrics/rules/" + file)));
   write_file(directory / "prometheus.yml",
              "global: {scrape_interval: 1s, scrape_timeout: 900ms, evaluation_interval: 1s}\n"
              "rule_files: [recording.yml, alerts.yml]\nscrape_configs:\n" +
-                 job("chorus-coordinator", {coordinator}) + job("chorus-worker", workers));
+                 job("chorus-coordinator", coordinators) + job("chorus-worker", workers));
   return {"/usr/bin/prometheus", "--config.file=" + directory / "prometheus.yml",
           "--storage.tsdb.path=" + directory / "data", "--web.listen-address=127.0.0.1:" + port.text(),
           "--log.level=warn"};
@@ -43,8 +44,8 @@ bool is_number(boost::json::value const& sample) {
 
 }  // namespace
 
-Prometheus::Prometheus(std::string const& coordinator, std::vector<std::string> const& workers)
-    : process_(arguments(directory_, port_, coordinator, workers)) {
+Prometheus::Prometheus(std::vector<std::string> const& coordinators, std::vector<std::string> const& workers)
+    : process_(arguments(directory_, port_, coordinators, workers)) {
   bool const is_ready = eventually(
       [this] {
         auto const answer = httplib::Client("127.0.0.1", port_.number()).Get("/-/ready");

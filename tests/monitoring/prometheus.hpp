@@ -14,7 +14,7 @@ namespace chorus::testing {
 class Prometheus {
  public:
   // The services' URLs. Listens on loopback and keeps its data in a directory that goes with it.
-  Prometheus(std::string const& coordinator, std::vector<std::string> const& workers);
+  Prometheus(std::vector<std::string> const& coordinators, std::vector<std::string> const& workers);
 
   // The samples of an instant query; an empty list if Prometheus refuses the expression, and why in `refusal`.
   [[nodiscard]] boost::json::array ask(std::string const& expression, std::string& refusal) const;

@@ -4,6 +4,7 @@
 #include "tests/monitoring/expressions.hpp"
 #include "tests/monitoring/gpu_exporter.hpp"
 #include "tests/monitoring/prometheus.hpp"
+#include "tests/monitoring/several_coordinators.hpp"
 #include "tests/monitoring/work.hpp"
 
 using namespace chorus::testing;
@@ -71,12 +72,16 @@ TEST_CASE("a live group under work: every expression of every panel, rule and al
   GpuExporter const gpus;
   auto urls = work.worker_urls();
   urls.push_back(gpus.url());
-  Prometheus const prometheus(work.coordinator().url, urls);
-  REQUIRE(eventually([&] { return prometheus.knows("sum(up) == 6"); }, patience));
+  SeveralCoordinators several;
+  auto coordinator_urls = several.urls();
+  coordinator_urls.push_back(work.coordinator().url);
+  Prometheus const prometheus(coordinator_urls, urls);
+  REQUIRE(eventually([&] { return prometheus.knows("sum(up) == 8"); }, patience));
   auto const until = std::chrono::steady_clock::now() + std::chrono::seconds(8);
   while (std::chrono::steady_clock::now() < until) {
     work.round();
     work.straggle();
+    several.round();
   }
   work.stop_one();
 
@@ -89,6 +94,7 @@ TEST_CASE("a live group under work: every expression of every panel, rule and al
   CHECK(is_alerted(prometheus, R"(alertname="ChorusMembersMissing",alertstate="pending",group="g")"));
   CHECK(is_alerted(prometheus, R"(alertname="ChorusTargetDown",alertstate="pending",worker="w3")"));
   CHECK(prometheus.knows(R"(job_worker:chorus_collective_straggler:share15m{worker="w3"} > 0)"));
+  CHECK(prometheus.knows("sum(chorus_coordinator_leading) == 1 and count(chorus_coordinator_leading) == 2"));
   CHECK(work.coordinator().get("/").status == 200);  // where dashboards lead to
 
   CHECK(is_clean(work.coordinator()));

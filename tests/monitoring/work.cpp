@@ -7,6 +7,8 @@
 #include <limits>
 #include <stdexcept>
 
+#include "tests/monitoring/expect.hpp"
+
 namespace chorus::testing {
 namespace {
 
@@ -27,10 +29,6 @@ Cluster cluster_after_a_crash(std::vector<std::string> const& flags) {
   killed.coordinator.process.signal(SIGKILL);
   killed.coordinator.process.wait();
   return Cluster(0, {}, flags);
-}
-
-void expect(bool holds, std::string const& what) {
-  if (!holds) throw std::runtime_error(what);
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
-#include <charconv>
 #include <cstring>
 #include <filesystem>
 
@@ -18,14 +17,17 @@ namespace json = boost::json;
 using asio::awaitable;
 using namespace std::chrono_literals;
 
-constexpr std::uint16_t coordinator_port = 7070;
 constexpr std::uint16_t first_worker_port = 7100;
-constexpr Duration time_of_faults = 20s;
 constexpr Duration time_to_recover = 90s;
-std::string const coordinator_url = "http://127.0.0.1:" + std::to_string(coordinator_port);
+constexpr std::size_t etcd_members = 2;
 
-// Brought by worker i: a sum tells who took part.
-float contribution(std::size_t index) { return static_cast<float>(1U << index); }
+std::vector<std::string> coordinator_urls(std::size_t count) {
+  std::vector<std::string> urls;
+  for (std::size_t i = 0; i < count; ++i) urls.push_back("http://127.0.0.1:" + std::to_string(coordinator_port + i));
+  return urls;
+}
+
+}  // namespace
 
 std::string bytes_of(float value, std::size_t elements) {
   std::string bytes(elements * sizeof value, '\0');
@@ -33,57 +35,60 @@ std::string bytes_of(float value, std::size_t elements) {
   return bytes;
 }
 
-// 0: of a tensor that is not there.
-std::uint64_t version_in(std::string const& text) {
-  std::uint64_t version = 0;
-  std::from_chars(text.data(), text.data() + text.size(), version);
-  return version;
-}
-
-std::size_t index_of(std::string_view worker) { return static_cast<std::size_t>(worker.at(1) - '0'); }
-
-}  // namespace
-
-Life::Life(std::uint64_t seed, std::string directory, std::shared_ptr<spdlog::logger> log)
+Life::Life(std::uint64_t seed, std::size_t coordinators, std::string directory, std::shared_ptr<spdlog::logger> log)
     : random_(seed),
       directory_(std::move(directory)),
       log_(std::move(log)),
       machine_(seed),
       shrinks_(one_in(2)),
       elements_(1 + below(one_in(4) ? 60000 : 500)),
+      coordinators_(coordinators),
       seats_(2 + below(4)) {
   machine_.add(client_host_);
-  machine_.run_as(client_host_, [this] { client_ = std::make_unique<http::Client>(client_host_.io.get_executor()); });
-  start_coordinator();
+  machine_.run_as(client_host_, [this] {
+    client_ = std::make_unique<http::Client>(client_host_.io.get_executor());
+    if (coordinators_.size() > 1) client_->take_turns(coordinator_urls(coordinators_.size()));
+  });
+  if (coordinators > 1) {
+    etcd_ = std::make_unique<EtcdCluster>("/chorus/default/");
+    etcd_members_.resize(etcd_members);
+    for (std::size_t i = 0; i < etcd_members_.size(); ++i) start_etcd(i);
+  }
+  for (std::size_t i = 0; i < coordinators_.size(); ++i) start_coordinator(i);
   for (std::size_t i = 0; i < seats_.size(); ++i) start_worker(i);
 }
 
 Life::~Life() = default;
 
-void Life::start_coordinator() {
-  auto const process = std::make_shared<CoordinatorProcess>("coordinator");
+void Life::start_coordinator(std::size_t index) {
+  auto const process = std::make_shared<CoordinatorProcess>("coordinator" + std::to_string(index));
   machine_.add(process->host);
-  coordinator::CoordinatorOptions options;
-  options.lease = 2s;
-  options.has_threads = false;
-  auto const path = directory_ + "/journal" + std::to_string(journals_);
+  CoordinatorOf const of{process->host, static_cast<std::uint16_t>(coordinator_port + index),
+                         [this] { return ++drawn_ * 0x9e3779b97f4a7c15; }, log_};
   machine_.run_as(process->host, [&] {
-    process->service = std::make_unique<coordinator::Coordinator>(
-        process->host.io.get_executor(), options, coordinator::JournalFile::open(path).value(),
-        [this] { return ++drawn_ * 0x9e3779b97f4a7c15; }, log_);
-    auto const port = process->service->start("127.0.0.1", coordinator_port);
-    if (!port) broken("the coordinator does not start: " + port.error().detail);
+    auto service =
+        etcd_ ? start_with_etcd(of, etcd_urls(),
+                                [this, index, raw = process.get()] {
+                                  machine_.at(machine_.now(), [this, index, raw] { coordinator_ended(index, raw); });
+                                })
+              : start_with_journal(of, directory_ + "/journal" + std::to_string(journals_));
+    if (service)
+      process->service = std::move(*service);
+    else
+      broken("a coordinator does not start: " + service.error().detail);
   });
-  coordinator_ = process;
+  coordinators_[index] = process;
 }
 
 // What was on the disk when it died is what the next one finds.
-void Life::kill_coordinator() {
-  auto const old_path = directory_ + "/journal" + std::to_string(journals_);
-  auto const new_path = directory_ + "/journal" + std::to_string(++journals_);
-  for (auto const* const part : {"", "-wal"})
-    if (std::filesystem::exists(old_path + part)) std::filesystem::copy_file(old_path + part, new_path + part);
-  bury(std::exchange(coordinator_, nullptr));
+void Life::kill_coordinator(std::size_t index) {
+  if (!etcd_) {
+    auto const old_path = directory_ + "/journal" + std::to_string(journals_);
+    auto const new_path = directory_ + "/journal" + std::to_string(++journals_);
+    for (auto const* const part : {"", "-wal"})
+      if (std::filesystem::exists(old_path + part)) std::filesystem::copy_file(old_path + part, new_path + part);
+  }
+  reap(std::exchange(coordinators_[index], nullptr));
 }
 
 void Life::start_worker(std::size_t index) {
@@ -92,7 +97,8 @@ void Life::start_worker(std::size_t index) {
   machine_.add(process->host);
   service::WorkerOptions options;
   options.port = static_cast<std::uint16_t>(first_worker_port + index);
-  options.coordinator = coordinator_url;
+  for (auto const& url : coordinator_urls(coordinators_.size()))
+    options.coordinator += (options.coordinator.empty() ? "" : ",") + url;
   options.id = process->host.name;
   options.locality.host = "h" + std::to_string(index);
   options.shares_memory = false;
@@ -109,96 +115,44 @@ void Life::start_worker(std::size_t index) {
   });
   seat.process = process;
   seat.y_version = 0;
+  seat.is_y_known = true;
 }
 
-void Life::kill_worker(std::size_t index) { bury(std::exchange(seats_[index].process, nullptr)); }
+void Life::kill_worker(std::size_t index) {
+  has_killed_worker_ = true;
+  reap(std::exchange(seats_[index].process, nullptr));
+}
 
 template <class P>
-void Life::bury(std::shared_ptr<P> process) {
+void Life::bury(P& process) {
+  auto& blocking = process.host.blocking;
+  if (blocking) {
+    if (!blocking->is_idle()) return;
+    // The thread may have told its service how its last work ended.
+    process.host.io.restart();
+    process.host.io.poll();
+  }
+  process.service.reset();
+  blocking.reset();
+}
+
+template <class P>
+void Life::reap(std::shared_ptr<P> process) {
   machine_.sever(process->host);
   machine_.go_on(process->host);
   machine_.run_as(process->host, [&] {
     auto stop = [&] {
-      if constexpr (std::is_same_v<P, WorkerProcess>)
-        return process->service->stop();
-      else
+      if constexpr (std::is_same_v<P, CoordinatorProcess>)
         return process->service->stop(machine_.now());
+      else
+        return process->service->stop();
     };
     asio::co_spawn(process->host.io, stop(), [raw = process.get()](std::exception_ptr) { raw->has_ended = true; });
   });
   graves_.push_back([this, process] {
-    if (process->has_ended && process->service) machine_.run_as(process->host, [&] { process->service.reset(); });
-    return process->has_ended;
+    if (process->has_ended && process->service) machine_.run_as(process->host, [&] { bury(*process); });
+    return process->service == nullptr;
   });
-}
-
-Host* Life::some_host() {
-  auto const which = below(seats_.size() + 1);
-  if (which == seats_.size()) return coordinator_ ? &coordinator_->host : nullptr;
-  auto const& process = seats_[which].process;
-  return process ? &process->host : nullptr;
-}
-
-void Life::plan_faults() {
-  auto const begin = machine_.now();
-  auto const count = one_in(6) ? 0 : 1 + below(12);
-  for (std::uint64_t i = 0; i < count; ++i)
-    machine_.at(begin + time_of_faults / 1000 * static_cast<Duration::rep>(below(1000)), [this] { fault(); });
-  machine_.at(begin + time_of_faults, [this] { end_all_faults(); });
-}
-
-void Life::fault() {
-  ++tally_.faults;
-  auto const index = below(seats_.size());
-  auto const later = machine_.now() + 1ms * static_cast<Duration::rep>(1 + below(6000));
-  auto* const a = some_host();
-  auto* const b = some_host();
-  switch (below(7)) {
-    case 0:
-      if (!seats_[index].process) return;
-      kill_worker(index);
-      machine_.at(later, [this, index] {
-        if (!faults_are_over_ && !seats_[index].process) start_worker(index);
-      });
-      return;
-    case 1:
-      if (!coordinator_) return;
-      kill_coordinator();
-      machine_.at(later, [this] {
-        if (!faults_are_over_ && !coordinator_) start_coordinator();
-      });
-      return;
-    case 2:
-      if (a == nullptr) return;
-      machine_.stop(*a);
-      machine_.at(later, [this, a] { machine_.go_on(*a); });
-      return;
-    case 3:
-    case 4:
-      if (a == nullptr || b == nullptr || a == b) return;
-      machine_.part(*a, *b, one_in(3));
-      machine_.at(later, [this] { machine_.heal(); });
-      return;
-    case 5:
-      if (a == nullptr || b == nullptr || a == b) return;
-      machine_.cut_connections(*a, *b);
-      return;
-    default:
-      machine_.delay(0ms, 1ms * static_cast<Duration::rep>(below(400)));
-      machine_.at(later, [this] { machine_.delay(20us, 200us); });
-  }
-}
-
-void Life::end_all_faults() {
-  faults_are_over_ = true;
-  machine_.heal();
-  machine_.delay(20us, 200us);
-  if (!coordinator_) start_coordinator();
-  machine_.go_on(coordinator_->host);
-  for (std::size_t i = 0; i < seats_.size(); ++i) {
-    if (!seats_[i].process) start_worker(i);
-    machine_.go_on(seats_[i].process->host);
-  }
 }
 
 std::string Life::live() {
@@ -211,10 +165,17 @@ std::string Life::live() {
   });
   machine_.run(machine_.now() + time_of_faults + 2 * time_to_recover, [this] { return told_ || !broken_.empty(); });
   if (!told_) broken("nothing happens any more, or too slowly");
+  if (etcd_) {
+    tally_.fenced = etcd_->fenced;
+    tally_.terms = etcd_->terms;
+    if (!etcd_->broken.empty()) broken(etcd_->broken);
+  }
   // Everybody goes home. A broken promise is said; that a process does not end either would hide it.
+  goes_home_ = true;
   end_all_faults();
-  for (auto& seat : seats_) bury(std::exchange(seat.process, nullptr));
-  bury(std::exchange(coordinator_, nullptr));
+  for (auto& seat : seats_) reap(std::exchange(seat.process, nullptr));
+  for (auto& coordinator : coordinators_) reap(std::exchange(coordinator, nullptr));
+  for (auto& member : etcd_members_) reap(std::exchange(member, nullptr));
   machine_.run_as(client_host_, [this] { client_->close(); });
   auto const all_ended = [this] {
     return std::ranges::count_if(graves_, [](auto const& has_ended) { return !has_ended(); }) == 0;
@@ -244,10 +205,15 @@ awaitable<Life::Said> Life::ask(http::Method method, std::string url, std::strin
   call.fields = std::move(fields);
   auto const answer = co_await client_->send(std::move(call), machine_.now() + patience);
   Said said;
-  if (answer.has_error()) co_return said;
+  if (answer.has_error()) {
+    said.body = answer.error().detail;
+    co_return said;
+  }
   said.status = answer->status;
+  if (said.status == 503 && etcd_ && etcd_->leader().empty()) ++tally_.refusals;
   said.body = answer->body;
   if (auto const version = answer->fields.find("Tensor-Version")) said.version = *version;
+  said.is_unconfirmed = answer->fields.find("Parameter-Unconfirmed").has_value();
   boost::system::error_code not_json;
   said.json = json::parse(said.body, not_json);
   co_return said;
@@ -275,6 +241,7 @@ awaitable<void> Life::stand() {
                              ? answer.json.at("members").as_array().size()
                              : 0;
     auto const is_enough = members == seats_.size() || (members > 0 && shrinks_ && !faults_are_over_);
+    note_epoch(answer);
     if ((answer.status == 200 || answer.status == 201) && is_enough) co_return;
     co_await pause(50ms);
   }
@@ -293,74 +260,26 @@ awaitable<void> Life::bring_tensors() {
   }
 }
 
-// Asks until the collective has ended: nobody launches it twice, whatever became of the answers.
-awaitable<bool> Life::launch(std::string id, bool must_succeed) {
-  static constexpr std::array algorithms{"auto", "ring",        "tree",       "halving_doubling", "recursive_doubling",
-                                         "mesh", "centralized", "double_tree"};
-  json::object body{
-      {"group", "g"}, {"tensor", "x"}, {"output", "y"}, {"algorithm", algorithms[below(algorithms.size())]}};
-  if (!one_in(3)) body["timeout_ms"] = 500 + below(6000);
-  auto const text = json::serialize(body);
-  auto const until = machine_.now() + time_to_recover;
-  ++tally_.collectives;
-  while (machine_.now() < until) {
-    auto const answer =
-        co_await ask(http::Method::put, coordinator_url + "/v1/collectives/" + id + "?wait=10s", text, 12s);
-    auto const state = answer.text("/state");
-    if (state == "succeeded") {
-      ++tally_.succeeded;
-      co_await check_result(answer.json);
-      co_return true;
-    }
-    if (state == "failed" || state == "cancelled") {
-      if (must_succeed) log_->info("{}", answer.body);
-      co_await check_nothing_moved(answer.json);
-      co_return false;
-    }
-    // Refused before anything was launched.
-    if (answer.status >= 400 && answer.status < 500) co_return false;
-    co_await pause(50ms);
-  }
-  broken("collective " + id + " has no end");
-  co_return false;
-}
-
-// Every rank that still lives has the sum of exactly the ranks of the record.
-awaitable<void> Life::check_result(json::value record) {
-  auto const& ranks = record.at("ranks").as_array();
-  float sum = 0;
-  for (auto const& rank : ranks) sum += contribution(index_of(rank.at("worker").as_string()));
-  auto const expected = bytes_of(sum, elements_);
-  for (auto const& rank : ranks) {
-    auto const index = index_of(rank.at("worker").as_string());
-    auto const lives = seats_[index].lives;
-    auto const tensor = co_await ask(http::Method::get, worker_url(index) + "/v1/tensors/y", "", 2s);
-    if (tensor.status != 200 || lives != seats_[index].lives || !seats_[index].process) continue;
-    auto const version = json::serialize(rank.at("report").at("version"));
-    if (tensor.version != version)
-      broken("w" + std::to_string(index) + " is at version " + tensor.version + " instead of " + version);
-    else if (tensor.body != expected)
-      broken("w" + std::to_string(index) + " has a wrong sum after " + record.at("id").as_string().c_str());
-    seats_[index].y_version = version_in(tensor.version);
-  }
-}
-
-// Unless a member was lost while the others committed, which the problem says.
-awaitable<void> Life::check_nothing_moved(json::value record) {
-  auto const text = json::serialize(record.at("error"));
-  auto const was_committing = text.find("commit") != std::string::npos;
-  for (std::size_t i = 0; i < seats_.size(); ++i) {
-    auto const lives = seats_[i].lives;
-    auto const tensor = co_await ask(http::Method::get, worker_url(i) + "/v1/tensors/y", "", 2s);
-    if ((tensor.status != 200 && tensor.status != 404) || lives != seats_[i].lives || !seats_[i].process) continue;
-    auto const version = version_in(tensor.version);
-    if (version != seats_[i].y_version && !was_committing)
-      broken("w" + std::to_string(i) + " moved to version " + tensor.version + " by a collective that failed: " + text);
-    seats_[i].y_version = version;
-  }
+void Life::tell_beside(char const* name, awaitable<void> story) {
+  ++stories_beside_;
+  asio::co_spawn(client_host_.io, std::move(story), [this, name](std::exception_ptr failure) {
+    if (failure) broken("the story of " + std::string(name) + " ended with an exception");
+    --stories_beside_;
+    story_ended_.notify_all();
+  });
 }
 
 awaitable<void> Life::story() {
+  tell_beside("the parameter", keep_a_parameter());
+  tell_beside("events", follow_events());
+  co_await launch_on();
+  has_launched_ = true;
+  while (stories_beside_ > 0 && broken_.empty()) co_await story_ended_.wait_until(TimePoint::max());
+  if (broken_.empty()) co_await check_launches();
+  if (broken_.empty()) co_await check_events();
+}
+
+awaitable<void> Life::launch_on() {
   for (int number = 0; !faults_are_over_ && broken_.empty(); ++number) {
     co_await stand();
     co_await bring_tensors();
@@ -368,6 +287,7 @@ awaitable<void> Life::story() {
       auto const id = "c" + std::to_string(number) + "-" + std::to_string(i);
       bool const good = co_await launch(id, false);
       if (!good) break;
+      if (one_in(3)) static_cast<void>(co_await call_as_members());
       co_await pause(1ms * static_cast<Duration::rep>(below(500)));
     }
   }
@@ -377,10 +297,12 @@ awaitable<void> Life::story() {
     co_await stand();
     co_await bring_tensors();
     bool const good = co_await launch("last-" + std::to_string(attempt), true);
-    if (good) co_return;
+    bool members_too = false;
+    if (good) members_too = co_await call_as_members();
+    if (members_too) co_return;
     co_await pause(200ms);
   }
-  broken("no collective succeeds after all faults are over");
+  broken("no collective, or no call of members, succeeds after all faults are over");
 }
 
 }  // namespace chorus::simulation

@@ -138,8 +138,18 @@ std::uint16_t Machine::port_of(int socket) const {
   return found == sockets_.end() ? 0 : found->second.port;
 }
 
+void Machine::closed(int socket) {
+  auto const found = sockets_.find(socket);
+  if (found == sockets_.end()) return;
+  auto const listener = listeners_.find(found->second.port);
+  if (listener != listeners_.end() && listener->second.socket == socket) listeners_.erase(listener);
+  sockets_.erase(found);
+}
+
 void Machine::idle(int timeout_ms) {
-  current_->wake_ = timeout_ms < 0 ? TimePoint::max() : now_ + std::chrono::milliseconds(timeout_ms);
+  auto const wake = timeout_ms < 0 ? TimePoint::max() : now_ + std::chrono::milliseconds(timeout_ms);
+  if (current_->blocking && current_->blocking->is_here()) return current_->blocking->wait(wake);
+  current_->wake_ = wake;
   current_->io.stop();
 }
 
@@ -150,15 +160,19 @@ void Machine::run_as(Host& host, std::function<void()> const& what) {
   host.has_news_ = true;
 }
 
-std::size_t Machine::run_host(Host& host) {
+void Machine::run_host(Host& host) {
   host.has_news_ = false;
   host.wake_ = TimePoint::max();
   auto* const before = std::exchange(current_, &host);
-  host.io.restart();
-  auto const handled = host.io.run();
+  // Each of the two may have given something to the other one.
+  for (bool goes_on = true; goes_on;) {
+    if (host.blocking) host.blocking->go_on();
+    host.io.restart();
+    goes_on = host.io.run() > 0 && host.blocking;
+  }
+  if (host.blocking) host.wake_ = std::min(host.wake_, host.blocking->wake());
   current_ = before;
   collect(host);
-  return handled;
 }
 
 // In an order that the seed decides. Whether one of them did something.

@@ -23,9 +23,10 @@
 #include <string>
 #include <vector>
 
+#include "tests/simulation/blocking_thread.hpp"
+
 namespace chorus::simulation {
 
-using TimePoint = std::chrono::steady_clock::time_point;
 using Duration = std::chrono::steady_clock::duration;
 
 class Machine;
@@ -39,6 +40,7 @@ class Host {
 
   boost::asio::io_context io{1};
   std::string const name;
+  std::unique_ptr<BlockingThread> blocking;  // null: none. Its sockets, stops and faults are those of the host
 
  private:
   friend class Machine;
@@ -89,6 +91,7 @@ class Machine {
   [[nodiscard]] std::uint16_t port_of(int socket) const;
   [[nodiscard]] bool is_ours(int socket) const { return sockets_.contains(socket); }
   void made(int socket) { sockets_[socket] = {current_, 0}; }
+  void closed(int socket);
   // The host that runs has nothing to do for so long; -1: for ever.
   void idle(int timeout_ms);
 
@@ -123,7 +126,7 @@ class Machine {
   };
 
   bool run_hosts();
-  std::size_t run_host(Host& host);
+  void run_host(Host& host);
   void collect(Host& host);
   void read(Way& way, int from);
   bool deliver();

@@ -77,6 +77,12 @@ int socket(int family, int type, int protocol) {
   return made;
 }
 
+int close(int file) {
+  auto* const machine = Machine::present();
+  if (machine != nullptr) machine->closed(file);
+  return static_cast<int>(::syscall(SYS_close, file));
+}
+
 int bind(int socket, sockaddr const* address, socklen_t length) {
   auto* const machine = Machine::present();
   if (machine == nullptr || address->sa_family != AF_INET)

@@ -1,4 +1,4 @@
-// Certificates for tests, made while they run: no key lies in the repository.
+// Certificates for tests, made at run time: there is no key in the repository.
 #pragma once
 
 #include <chrono>
@@ -19,15 +19,15 @@ struct Identity {
   std::string key;
 };
 
-// Signs for names and addresses; its files are gone with it.
+// A certificate authority; its files are deleted with it.
 class Authority {
  public:
   explicit Authority(std::string const& name = "test authority");
 
   [[nodiscard]] std::string path() const { return directory_ / "ca.pem"; }
 
-  // In files called NAME.pem and NAME.key, written anew if they exist. `lifetime` is counted from now, and the
-  // certificate begins a day before.
+  // Makes NAME.pem and NAME.key, and overwrites existing ones. `lifetime` counts from now; the certificate is valid
+  // from a day before.
   Identity issue(std::string const& name, std::vector<std::string> const& names,
                  std::chrono::seconds lifetime = std::chrono::hours(1));
 

@@ -87,6 +87,12 @@ std::uint64_t Service::tensor_version(std::string const& name) const {
   return version;
 }
 
+bool Service::is_ready() const {
+  try {
+    return get("/readyz").status == 200;
+  } catch (std::runtime_error const&) { return false; }
+}
+
 double Service::metric(std::string const& name_and_labels) const {
   std::istringstream lines(get("/metrics").body);
   double sum = 0;

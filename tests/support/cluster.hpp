@@ -1,6 +1,6 @@
-// A coordinator and workers as real processes on loopback, and what a test does with them over HTTP.
+// A coordinator and workers as real processes on loopback, and HTTP calls to them.
 //
-// The client is cpp-httplib: independent of the code under test.
+// The client is cpp-httplib, which is independent of the code under test.
 #pragma once
 
 #include <httplib.h>
@@ -55,7 +55,9 @@ class Service {
     return values;
   }
   std::uint64_t tensor_version(std::string const& name) const;  // 0 if it does not exist
-  double metric(std::string const& name_and_labels) const;  // sum over the series that begin so; -1 if there is none
+  // /readyz says 200. False also if the service has ended or does not answer.
+  [[nodiscard]] bool is_ready() const;
+  double metric(std::string const& name_and_labels) const;  // sum of the series that begin so; -1 if there is none
 
   Process process;
   std::string const id;
@@ -68,7 +70,7 @@ class Service {
 
 class Cluster {
  public:
-  // localities[i] is that of worker "w<i>"; waits until all are ready.
+  // localities[i] is the locality of worker "w<i>"; waits until all are ready.
   explicit Cluster(std::size_t workers, std::vector<std::string> localities = {},
                    std::vector<std::string> coordinator_flags = {});
 
@@ -78,15 +80,16 @@ class Cluster {
                       std::string const& program = "chorus-worker");
   void kill_worker(std::size_t i);  // SIGKILL, reaped
 
-  // PUT /v1/groups/{name} over workers (all, if empty); fails the test unless it succeeds. Rank order of worker ids.
+  // PUT /v1/groups/{name} with these workers, or all; fails the test unless it succeeds. Returns worker ids in rank
+  // order.
   std::vector<std::string> make_group(std::string const& name, std::vector<std::string> ids = {});
-  // The worker that holds a rank of the group.
+  // The worker with this rank in the group.
   Service& at_rank(std::string const& group, std::uint32_t rank);
 
-  // POST /v1/collectives?wait=30s; the collective as answered.
+  // POST /v1/collectives?wait=30s; returns the collective from the answer.
   boost::json::value run(boost::json::object request);
 
-  HeldPort const coordinator_port;  // a next coordinator can have it
+  HeldPort const coordinator_port;  // kept for the next coordinator
   Service coordinator;
 
  private:

@@ -1,7 +1,6 @@
 #include "tests/support/coordinator_lives.hpp"
 
 #include <signal.h>
-#include <sys/wait.h>
 
 namespace chorus::testing {
 
@@ -20,11 +19,7 @@ void CoordinatorLives::kill() {
   coordinator().process.wait();
 }
 
-bool CoordinatorLives::coordinator_has_died() const {
-  siginfo_t info{};
-  return ::waitid(P_PID, static_cast<id_t>(coordinator_->process.pid()), &info, WEXITED | WNOWAIT | WNOHANG) == 0 &&
-         info.si_pid != 0;
-}
+bool CoordinatorLives::coordinator_has_died() const { return coordinator_->process.has_ended(); }
 
 void CoordinatorLives::run(std::vector<std::string> arguments) {
   coordinator_.reset();

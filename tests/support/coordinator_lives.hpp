@@ -1,4 +1,4 @@
-// One coordinator after the other on one journal and port, each ended by SIGKILL or by itself.
+// Several coordinators, one after the other, on one journal and port; each is ended by SIGKILL or by itself.
 #pragma once
 
 #include <memory>
@@ -16,9 +16,9 @@ class CoordinatorLives {
   CoordinatorLives();  // starts the first
 
   void start();
-  void start_one_that_dies_at(int point);  // of those in tests/e2e/crashing_coordinator.cpp
+  void start_one_that_dies_at(int point);  // a point of tests/e2e/crashing_coordinator.cpp
   void kill();
-  [[nodiscard]] bool coordinator_has_died() const;  // and nobody has waited for it
+  [[nodiscard]] bool coordinator_has_died() const;  // true before the process is reaped
   [[nodiscard]] Service& coordinator() { return *coordinator_; }
 
  private:

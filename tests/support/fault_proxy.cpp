@@ -18,7 +18,7 @@ namespace chorus::testing {
 namespace {
 
 constexpr std::size_t piece_bytes = 65536;
-constexpr std::size_t held_max = 1 << 20;  // of a way; more waits in the sockets
+constexpr std::size_t held_max = 1 << 20;  // per direction; more waits in the sockets
 constexpr std::chrono::milliseconds delay{20};
 
 sockaddr_in loopback(std::uint16_t port) {
@@ -187,13 +187,13 @@ void FaultProxy::strike_message(Way& way, std::string& piece) {
   if (way.is_link || way.was_harmed || at == std::string::npos) return;
   way.was_harmed = true;
   if (random_() % 2 == 0) return;
-  // Of the head as far as it lies before, or of what comes after: the field itself is two names for one number.
+  // A bit of the header before the field, or of what comes after: the field itself has two spellings for one number.
   auto const after = std::min(piece.size(), at + 43);
   if (after < piece.size() && random_() % 2 == 0) return turn_a_bit(way, piece, after, piece.size() - after);
   turn_a_bit(way, piece, 0, at);
 }
 
-// A link begins like a request and its answer, to their blank lines; then frames.
+// A link begins with a request and its answer, up to their blank lines; then come frames.
 void FaultProxy::follow_link(Pair& pair, Way& way, std::string& piece) {
   constexpr std::size_t head_max = 16384;
   if (way.is_link) return follow_frames(pair, way, piece, 0);
@@ -207,7 +207,7 @@ void FaultProxy::follow_link(Pair& pair, Way& way, std::string& piece) {
   follow_frames(pair, way, piece, blank + 4 - before);
 }
 
-// The length of a payload stands at bytes 20-23 of the head before it.
+// The length of a payload is in bytes 20-23 of the frame header before it.
 void FaultProxy::follow_frames(Pair& pair, Way& way, std::string& piece, std::size_t at) {
   bool const in_heads =
       (harm_ == Harm::corrupt_frame && way.is_inward) || (harm_ == Harm::corrupt_answer && !way.is_inward);

@@ -1,4 +1,4 @@
-// A TCP proxy on loopback before one service, which does to its connections what networks do to connections.
+// A TCP proxy on loopback in front of one service, which disturbs connections as networks do.
 #pragma once
 
 #include <atomic>
@@ -15,39 +15,39 @@ namespace chorus::testing {
 enum class Harm : std::uint8_t {
   none,
   delay,     // every piece, by 20 ms
-  cut,       // all connections, with a reset; new ones likewise, as soon as they are accepted
-  deaf,      // what comes for the service is not passed on; nothing is closed
-  mute,      // what the service says is not passed on; nothing is closed
+  cut,       // all connections, with a reset; new ones too, as soon as they are accepted
+  deaf,      // data to the service is not passed on; no connection is closed
+  mute,      // data from the service is not passed on; no connection is closed
   silent,    // both
   truncate,  // the next piece of every connection is passed on in part, and the connection is closed
-  // One bit, on every link:
-  corrupt_frame,    // of a frame's head that comes for the service
-  corrupt_payload,  // of a frame's payload that comes for the service
-  corrupt_answer,   // of a frame's head that the service sends back
-  // One bit of the next message with a checksum, there or back, on every other connection that is not a link.
+  // The following change one bit, on every link:
+  corrupt_frame,    // in the header of a frame to the service
+  corrupt_payload,  // in the payload of a frame to the service
+  corrupt_answer,   // in the header of a frame from the service
+  // One bit of the next message with a checksum, in either direction, on every second connection that is not a link.
   corrupt_message,
 };
 std::string to_string(Harm harm);
 
-// Forwards from the beginning on; its own thread, which ends with it. Thread-safe.
+// Forwards from the start, on a thread of its own that ends with the object. Thread-safe.
 class FaultProxy {
  public:
-  explicit FaultProxy(std::uint64_t seed);  // says where to cut and which bit to turn
+  explicit FaultProxy(std::uint64_t seed);  // decides where to cut and which bit to change
   ~FaultProxy();
   FaultProxy(FaultProxy const&) = delete;
   FaultProxy& operator=(FaultProxy const&) = delete;
 
   [[nodiscard]] std::uint16_t port() const { return port_; }
   void forward_to(std::uint16_t port) { target_ = port; }
-  // Until the next call. `none` passes on what was kept back.
+  // Applies the harm until the next call. `none` passes on what was kept back.
   void suffer(Harm harm);
-  // Pieces that were delayed, cut, kept back or changed so far.
+  // Number of pieces that were delayed, cut, kept back or changed so far.
   [[nodiscard]] std::uint64_t harmed() const { return harmed_; }
 
  private:
   using Clock = std::chrono::steady_clock;
 
-  // One direction of a connection: what was read from `from` and not yet written to `to`.
+  // One direction of a connection: bytes that were read from `from` and not yet written to `to`.
   struct Way {
     int from = -1;
     int to = -1;
@@ -55,8 +55,8 @@ class FaultProxy {
     std::string held;
     Clock::time_point due;
     bool has_ended = false;
-    bool was_harmed = false;  // by this harm, if it strikes once
-    // Of a link, where in its frames the bytes are that pass.
+    bool was_harmed = false;  // by this harm, if it strikes only once
+    // On links: the position in its frames of the bytes that pass.
     std::string head;
     bool is_link = false;
     std::size_t to_payload_end = 0;
@@ -91,7 +91,7 @@ class FaultProxy {
   std::atomic<Harm> wanted_{Harm::none};
   int listener_ = -1;
   int bell_[2] = {-1, -1};
-  // The thread's own.
+  // Used by the thread only.
   Harm harm_ = Harm::none;
   std::mt19937_64 random_;
   std::list<Pair> pairs_;

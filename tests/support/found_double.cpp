@@ -1,4 +1,5 @@
-// What is linked with this finds one GPU, a double: the same one in every process of the host. SIGUSR2: it is lost.
+// Linked into a program, this makes it find one GPU, a double: the same one in every process of the host. SIGUSR2: the
+// GPU is lost.
 #include <atomic>
 #include <csignal>
 

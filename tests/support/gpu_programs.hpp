@@ -1,4 +1,4 @@
-// Programs of stories about GPUs: each of them finds a double of the same GPU. With CHORUS_TEST_GPU=real they are those
+// Programs of GPU tests: each of them finds a double of the same GPU. With CHORUS_TEST_GPU=real they are the programs
 // that users run, on the GPUs of this host.
 #pragma once
 
@@ -24,12 +24,12 @@ inline std::string gpu_worker() { return on_real_gpu() ? "chorus-worker" : "work
 // See tests/e2e/gpu_client.cpp.
 inline std::string gpu_client() { return on_real_gpu() ? "gpu_client" : "gpu_client_on_double"; }
 
-// What is said of a GPU that lose_gpu has taken away.
+// Text in the error about a GPU that lose_gpu() has taken away.
 inline std::string lost_gpu_reason() { return on_real_gpu() ? "cudaErrorMps" : "the double was lost"; }
 
-// From here on nothing that the worker asks of its GPU works, and nobody else notices. A double is told so; on a real
-// one the worker has to be a client of CUDA's multi-process service, whose control ends clients (tests/bench/gpu/run
-// starts one). Throws std::runtime_error where there is no such service.
+// From here on all calls of the worker to its GPU fail, and no other process notices. A double gets a signal; for a
+// real GPU the worker must be a client of CUDA's multi-process service, whose control can end clients
+// (tests/bench/gpu/run starts one). Throws std::runtime_error if there is no such service.
 inline void lose_gpu(Service const& worker) {
   if (!on_real_gpu()) return worker.process.signal(SIGUSR2);
   auto const ask = [](std::string const& command) {
@@ -42,7 +42,7 @@ inline void lose_gpu(Service const& worker) {
   ask("terminate_client " + server + " " + std::to_string(worker.process.pid()));
 }
 
-// A tensor of floats on a device of the worker: "cuda:0".
+// Puts a tensor of floats on a device of the worker, such as "cuda:0".
 inline Answer put_on(Service const& worker, std::string const& device, std::string const& name,
                      std::vector<float> const& values) {
   httplib::Client client(worker.url);

@@ -1,5 +1,5 @@
-// A free port on loopback that stays one's own: for a service that others are told of before it listens, or that is
-// started again where the one before it was.
+// A reserved free port on loopback: for a service whose address is used before it listens, or that is restarted on the
+// same port.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,9 @@
 
 namespace chorus::testing {
 
-// While it lives, nobody is given the port by chance, neither to listen at nor to connect from. Whoever asks for it by
-// its number with SO_REUSEADDR, as servers do, has it, also twice in a row. Throws std::system_error.
+// While the object lives, the system assigns the port to no process, neither for listening nor for connecting. A
+// process that binds it by number with SO_REUSEADDR, as servers do, gets it, also several times. Throws
+// std::system_error.
 class HeldPort {
  public:
   HeldPort();

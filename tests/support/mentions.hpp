@@ -1,4 +1,4 @@
-// What tests ask of a text that people read: its wording may change, not what it is about.
+// Tests texts for people: their wording may change, their subject may not.
 #pragma once
 
 #include <string_view>

@@ -1,4 +1,4 @@
-// What a client of parameters says over HTTP: through any worker, with an independent client.
+// A client of parameters over HTTP, through any worker, with an independent HTTP library.
 #pragma once
 
 #include <chrono>
@@ -14,8 +14,8 @@ namespace chorus::testing {
 
 class ParameterClient {
  public:
-  // `entry` is the URL of the worker that is asked; `name` that of this client. Who hears nothing for so long as its
-  // patience, gives up the request and throws.
+  // `entry`: URL of the worker to ask; `name`: name of this client. A request without an answer for as long as
+  // `patience` throws.
   ParameterClient(std::string entry, std::string name, std::chrono::seconds patience = std::chrono::seconds(60))
       : entry_(std::move(entry)), name_(std::move(name)), patience_(patience) {}
 
@@ -32,10 +32,10 @@ class ParameterClient {
     return all;
   }
 
-  // POST .../{what} with this client's next sequence number; the number grows when the push was acknowledged.
+  // POST .../{what} with this client's next sequence number, which grows when the push is acknowledged.
   Answer push(std::string const& parameter, std::string const& bytes, std::optional<std::uint64_t> clock = {},
               std::string const& what = "gradient", httplib::Headers headers = {});
-  // The same push again.
+  // Sends a push again.
   Answer repeat(std::string const& parameter, std::string const& bytes, std::uint64_t sequence,
                 std::optional<std::uint64_t> clock = {}) const;
   Answer put_value(std::string const& parameter, std::string const& bytes);

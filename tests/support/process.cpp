@@ -35,7 +35,7 @@ bool under_sanitizer() {
   return std::getenv("CHORUS_BINARIES") != nullptr;
 }
 
-// With CHORUS_BINARIES=DIR those that are there are taken: workers of a build with a sanitizer, under the same stories.
+// Programs in the directory CHORUS_BINARIES are preferred, such as those of a build with a sanitizer.
 std::string binary(std::string const& name) {
   if (auto const* const others = std::getenv("CHORUS_BINARIES")) {
     auto path = std::string(others) + "/" + name;
@@ -53,7 +53,7 @@ Process::Process(std::vector<std::string> arguments) {
   pid_ = ::fork();
   if (pid_ < 0) throw std::runtime_error(std::string("fork: ") + std::strerror(errno));
   if (pid_ == 0) {
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // a test that crashes leaves nothing behind
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // a test that crashes leaves no process behind
     ::dup2(ends[1], STDOUT_FILENO);
     if (std::getenv("CHORUS_TEST_QUIET") != nullptr) ::dup2(::open("/dev/null", O_WRONLY), STDERR_FILENO);
     ::execv(argv[0], argv.data());
@@ -106,6 +106,11 @@ std::string Process::read_all(std::chrono::milliseconds limit) {
   auto const deadline = std::chrono::steady_clock::now() + limit;
   while (fill(deadline)) continue;
   return std::exchange(buffered_, {});
+}
+
+bool Process::has_ended() const {
+  siginfo_t info{};
+  return ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOWAIT | WNOHANG) == 0 && info.si_pid != 0;
 }
 
 void Process::signal(int number) const { ::kill(pid_, number); }

@@ -10,8 +10,7 @@
 
 namespace chorus::testing {
 
-// Calls `condition` until it holds or the time is over; for events that can only be asked about. Returns whether it
-// held.
+// Calls `condition` until it holds or the time is over, for events that can only be polled. Returns whether it held.
 template <class Condition>
 bool eventually(Condition condition, std::chrono::milliseconds limit = std::chrono::seconds(10));
 void pause_briefly();
@@ -31,6 +30,7 @@ class Process {
 
   void signal(int number) const;
   int wait(std::chrono::milliseconds limit = std::chrono::seconds(20));  // exit status; 128 + signal if it was killed
+  [[nodiscard]] bool has_ended() const;                                  // does not reap it
   [[nodiscard]] pid_t pid() const { return pid_; }
 
  private:
@@ -41,11 +41,11 @@ class Process {
   std::string buffered_;
 };
 
-// Whether this test, or the programs that it starts, may be built with a sanitizer, which keeps what was freed, and
-// more, and takes its time: memory and times of a process say nothing then.
+// True if this test, or the programs that it starts, may be built with a sanitizer, which keeps freed memory and takes
+// time: memory use and times of a process are meaningless then.
 bool under_sanitizer();
 
-// The number in an environment variable by which a test is run more often, or at another seed.
+// The number in an environment variable that sets repetitions or the seed of a test.
 std::uint64_t number_from_environment(char const* variable, std::uint64_t otherwise);
 
 // build/<preset>/bin/NAME of the build that this test belongs to.

@@ -1,4 +1,4 @@
-// What of a process may grow without being missed at once, as /proc tells.
+// Resources of a process that may leak unnoticed, as reported by /proc.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@ namespace chorus::testing {
 
 struct ProcessSize {
   std::uint64_t resident_kib = 0;
-  std::uint64_t peak_kib = 0;  // the most that was ever resident
+  std::uint64_t peak_kib = 0;  // the largest resident size so far
   std::size_t descriptors = 0, threads = 0;
 };
 

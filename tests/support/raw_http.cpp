@@ -26,7 +26,9 @@ RawConnection::RawConnection(std::uint16_t port, int receive_buffer_bytes)
     throw std::runtime_error("cannot connect to port " + std::to_string(port));
 }
 
-RawConnection::~RawConnection() { ::close(socket_); }
+RawConnection::~RawConnection() {
+  if (socket_ >= 0) ::close(socket_);
+}
 
 void RawConnection::send(std::string_view bytes) {
   while (!bytes.empty()) {
@@ -34,6 +36,18 @@ void RawConnection::send(std::string_view bytes) {
     if (sent <= 0) return;
     bytes.remove_prefix(static_cast<std::size_t>(sent));
   }
+}
+
+void RawConnection::reset() {
+  linger const at_once{1, 0};
+  ::setsockopt(socket_, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+  ::close(std::exchange(socket_, -1));
+  closed_ = true;
+}
+
+void RawConnection::await_bytes(std::chrono::milliseconds limit) const {
+  pollfd readable{socket_, POLLIN, 0};
+  if (::poll(&readable, 1, static_cast<int>(limit.count())) != 1) throw std::runtime_error("nothing comes");
 }
 
 bool RawConnection::fill(std::chrono::steady_clock::time_point deadline) {

@@ -1,4 +1,4 @@
-// A TCP client that says exactly what a test tells it to: for requests that no HTTP library would send.
+// A TCP client that sends exactly the bytes of the test, for requests that no HTTP library would send.
 #pragma once
 
 #include <chrono>
@@ -10,16 +10,20 @@ namespace chorus::testing {
 
 class RawConnection {
  public:
-  // To 127.0.0.1. receive_buffer_bytes: what the system takes before it is read; 0: as much as it likes.
+  // To 127.0.0.1. receive_buffer_bytes: what the system accepts before it is read; 0: the system's default.
   explicit RawConnection(std::uint16_t port, int receive_buffer_bytes = 0);
   ~RawConnection();
   RawConnection(RawConnection const&) = delete;
   RawConnection& operator=(RawConnection const&) = delete;
 
-  void send(std::string_view bytes);  // a peer that has closed is fine
+  void send(std::string_view bytes);  // succeeds even if the peer has closed
+  // Waits until unread bytes have arrived, without reading them.
+  void await_bytes(std::chrono::milliseconds limit) const;
+  void reset();  // resets the connection; nothing is read or sent any more
   // Everything until the peer closes, or until the limit.
   std::string read_to_end(std::chrono::milliseconds limit);
-  // One answer's head and as much of its body as Content-Length says; "" if the connection closes without an answer.
+  // The header of one answer and as much of its body as Content-Length says; "" if the connection closes without an
+  // answer.
   std::string read_answer(std::chrono::milliseconds limit);
   [[nodiscard]] bool closed_by_peer() const { return closed_; }
 
@@ -30,7 +34,7 @@ class RawConnection {
   std::string buffered_;
 };
 
-// 404 of "HTTP/1.1 404 Not Found..."; 0 for anything else.
+// 404 for "HTTP/1.1 404 Not Found..."; 0 for anything else.
 int status_of(std::string_view answer);
 
 }  // namespace chorus::testing

@@ -1,4 +1,4 @@
-// A directory of a test's own, gone with everything in it when the test ends.
+// A directory of the test's own, deleted with its contents when the test ends.
 #pragma once
 
 #include <stdlib.h>

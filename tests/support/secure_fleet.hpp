@@ -1,4 +1,4 @@
-// A coordinator and workers with tokens and certificates, as real processes, and callers of every kind.
+// A coordinator and workers with tokens and certificates, as real processes, and callers with any credentials.
 #pragma once
 
 #include <boost/json.hpp>
@@ -13,26 +13,26 @@
 
 namespace chorus::testing {
 
-// What a caller shows.
+// Credentials of a caller.
 struct Badge {
   std::string token;        // "": none
   Identity certificate;     // empty: none
-  std::string authorities;  // whom the caller believes
+  std::string authorities;  // file of the authorities that the caller trusts
 };
 
 struct Outcome {
   int status = 0;         // 0: no answer
   std::string challenge;  // WWW-Authenticate
   std::string body;
-  // Nothing behind the door has seen the request.
+  // The request was refused before any handler saw it.
   [[nodiscard]] bool is_refused() const { return status == 0 || status == 401 || !challenge.empty(); }
 };
 
-// Does not wait for the end of a body that is a stream.
+// Does not wait for the end of a streamed body.
 Outcome call(std::string const& url, std::string const& method, std::string const& path, Badge const& badge,
              std::string const& body = "", httplib::Headers headers = {});
 
-// Output of a program, standard error included, and its exit status.
+// Output of a program, including standard error, and its exit status.
 struct Ran {
   int status = 0;
   std::string output;
@@ -40,8 +40,8 @@ struct Ran {
 Ran run(std::vector<std::string> const& arguments);
 
 enum class Logs {
-  shown,  // warnings, where the test's own output goes
-  kept,   // everything that there is, in file("NAME.log")
+  shown,  // warnings, on the output of the test
+  kept,   // everything, in file("NAME.log")
 };
 
 class SecureFleet {
@@ -53,8 +53,8 @@ class SecureFleet {
   Service& worker(std::size_t i) { return *workers_.at(i); }
   [[nodiscard]] std::size_t size() const { return workers_.size(); }
 
-  // A token of the role, made by `chorus token create`, with the fleet's certificate; `lifetime` as --expires takes it.
-  // Returns when every service has read it; revoke() likewise.
+  // A token of the role, made by `chorus token create`, with the fleet's certificate; `lifetime` as for --expires.
+  // Returns when every service has read it; the same holds for revoke().
   Badge badge(std::string const& role, std::string const& lifetime = "1h");
   void revoke(Badge const& badge);
 
@@ -63,7 +63,7 @@ class SecureFleet {
   std::string put(Service const& service, std::string const& path, std::string const& body,
                   httplib::Headers headers = {});
 
-  // `chorus` with this badge.
+  // Runs `chorus` with this badge.
   Ran chorus(Badge const& badge, std::vector<std::string> const& arguments);
 
   [[nodiscard]] std::string file(std::string const& name) const { return directory_ / name; }

@@ -1,4 +1,4 @@
-// A program on a terminal of its own, as somebody sits before it: what is on the screen, its size, keys.
+// A program on a terminal of its own, as for a user: screen contents, size, keys.
 #pragma once
 
 #include <cstddef>
@@ -9,15 +9,16 @@
 
 namespace chorus::testing {
 
-// What a terminal makes of bytes: a grid of characters of one byte each. Understands what programs here write: text,
-// CR, LF, going home, clearing all or the rest of a line, the second screen, a hidden cursor; anything else after an
-// escape throws.
+// The screen that a terminal makes of bytes: a grid of characters of one byte each. Understands what programs here
+// write: text, CR, LF, cursor home, clearing everything or the rest of a line, the alternate screen, a hidden cursor;
+// any other escape sequence throws.
 class Screen {
  public:
   Screen(std::size_t columns, std::size_t rows);
   void write(std::string const& bytes);
-  void resize(std::size_t columns, std::size_t rows);  // clears; a program that lives draws again
-  [[nodiscard]] std::vector<std::string> const& lines() const { return lines_; }  // top to bottom, no blanks at the end
+  void resize(std::size_t columns, std::size_t rows);  // clears; the program draws again
+  // top to bottom, without trailing blanks
+  [[nodiscard]] std::vector<std::string> const& lines() const { return lines_; }
   [[nodiscard]] std::string text() const;
   [[nodiscard]] bool is_second() const { return is_second_; }
   [[nodiscard]] bool hides_cursor() const { return hides_cursor_; }
@@ -26,12 +27,12 @@ class Screen {
   void clear();
   void put(char c);
   void feed_line();
-  bool obey_escape();  // of escape_; false: it is not complete
+  bool obey_escape();  // handles escape_; false: it is not complete
 
   std::size_t columns_, rows_;
   std::vector<std::string> lines_;
   std::size_t row_ = 0, column_ = 0;
-  std::string escape_;  // one that has begun
+  std::string escape_;  // an incomplete escape sequence
   bool is_second_ = false, hides_cursor_ = false;
 };
 
@@ -42,12 +43,12 @@ class Terminal {
   Terminal(Terminal const&) = delete;
   Terminal& operator=(Terminal const&) = delete;
 
-  // Whether the screen comes to show it.
+  // Waits for the text; false if the screen does not come to show it.
   [[nodiscard]] bool shows(std::string const& text);
   [[nodiscard]] Screen const& screen();
   void press(std::string const& keys) const;
   void resize(std::size_t columns, std::size_t rows);
-  [[nodiscard]] bool is_raw() const;  // keys come one by one and unseen
+  [[nodiscard]] bool is_raw() const;  // keys arrive one by one and without echo
   void signal(int number) const;
   int wait();  // exit status; 128 + signal if it was killed
 

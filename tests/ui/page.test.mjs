@@ -88,6 +88,19 @@ test("it loads, says that all is well, and keeps to its Content-Security-Policy"
   await close(page);
 });
 
+test("the last line tells which coordinator leads, and where its state is kept", async () => {
+  const page = await openPage(browser, cluster.url);
+  await page.locator("#lead").getByText("no journal").waitFor();
+  await page.route("**/v1/status", async (route) => {
+    const status = await (await route.fetch()).json();
+    const store = {kind: "etcd", place: "http://e1:2379", cluster: "training", bytes: 1};
+    await route.fulfill({json: {...status, coordinator: {url: "http://c1:7070", since: status.started_at, store}}});
+  });
+  await page.locator("#lead").getByText("led by coordinator http://c1:7070 · etcd cluster training").waitFor();
+  assert.deepEqual(await accessibilityFindings(page), []);
+  await close(page);
+});
+
 test("a collective launched by somebody else appears, with its ranks, its reason and its event", async () => {
   const page = await openPage(browser, cluster.url);
   await page.locator("#live[data-state=on]").waitFor();

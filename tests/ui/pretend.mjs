@@ -13,7 +13,7 @@ export async function pretendGroup(page, cluster, ranks, rateOf = null) {
     incarnation: "1",
     url: `http://10.0.0.${i}:7071`,
     locality,
-    version: "0.1.0",
+    version: "0.2.0",
     state: "ready",
     lease_ms: 5000,
     heard_ms_ago: 40 * (i % 40),
@@ -90,7 +90,7 @@ export async function pretendGpus(page, worker, names) {
   });
 }
 
-// The trace of a run of `ranks`, as GET /v1/collectives/{id}/trace has it (docs/flight.md), of every collective.
+// The trace of a run of `ranks`, as GET /v1/collectives/{id}/trace has it (docs/guides/diagnosis.md), of every collective.
 export async function pretendTrace(page, ranks) {
   const span = (pid, tid, cat, name, ts, dur) => ({
     ph: "X",

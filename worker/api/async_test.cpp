@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <future>
 
 #include "worker/api/testing/embedded_group.hpp"
@@ -151,4 +152,23 @@ TEST_CASE("an asynchronous barrier ends when every member has come, and not befo
     }
     must(handle.wait());
   });
+}
+
+TEST_CASE("the first of several calls that has ended is found, also where they are of several groups") {
+  EmbeddedGroup fleet(2);
+  fleet.coordinator.assign("h", 1, fleet.ids());
+  auto mine = fleet.join(0), yours = fleet.join(1);
+  auto my_other = fleet.workers[0].join("h", soon()).value(), your_other = fleet.workers[1].join("h", soon()).value();
+  auto const first = mine.barrier_async(), second = my_other.barrier_async();
+  std::array<Handle const*, 2> const handles{&first, &second};
+  CHECK(!wait_any(handles, std::chrono::steady_clock::now()).has_value());
+  CHECK(!wait_any({}, soon()).has_value());
+
+  auto waiting = std::async(std::launch::async, [&] { return wait_any(handles, soon()); });
+  must(your_other.barrier());
+  CHECK(waiting.get() == std::size_t{1});
+  CHECK(!first.is_done());
+  must(yours.barrier());
+  must(first.wait());
+  CHECK(wait_any(handles, soon()) == std::size_t{0});
 }

@@ -9,7 +9,7 @@
 #include "tests/support/mentions.hpp"
 #include "worker/api/testing/embedded_group.hpp"
 #include "worker/api/testing/must.hpp"
-#include "worker/engine/errc.hpp"
+#include "worker/engine/failure/errc.hpp"
 
 using namespace chorus;
 using namespace chorus::embedded::testing;

@@ -7,6 +7,7 @@
 #include "collectives/core/errc.hpp"
 #include "collectives/model/select.hpp"
 #include "collectives/model/shared_memory.hpp"
+#include "collectives/plan/positions.hpp"
 
 namespace chorus::embedded {
 namespace {
@@ -31,6 +32,7 @@ Result<CallOptions*> Chooser::choose(Op op, std::uint64_t bytes, std::string_vie
   call.root = is_rooted(op) ? options.root : choice.root;
   call.arity = options.arity.value_or(choice.arity);
   assign(call.shape, options.algorithm_shape.empty() ? choice.shape : options.algorithm_shape);
+  assign(call.by_position, choice.by_position);
   assign(call.counts, options.counts);
   assign(call.receive_counts, options.receive_counts);
   call.timeout = options.timeout;
@@ -62,17 +64,22 @@ Result<Chooser::Choice> Chooser::decide(Op op, std::uint64_t bytes, bool shares_
   if (!line) return Error(PlanErrc::unsupported_operation, line.error().detail);
   auto const algorithm = algorithms::find(line->algorithm);
   if (algorithm.has_error()) return algorithm.error();
-  return Choice{*algorithm, line->root, line->arity, std::move(line->algorithm_shape)};
+  Choice choice{*algorithm, line->root, line->arity, std::move(line->algorithm_shape), {}};
+  if (group_.by_position) {
+    plan::Spec const spec{.op = op, .algorithm = line->algorithm, .ranks = number_of_members(), .in_place = in_place};
+    choice.by_position = plan::with_positions(**algorithm, spec, *group_.by_position).by_position;
+  }
+  return choice;
 }
 
 // Sizes are rounded up to powers of two, so that a program with many of them does not cost the model every time.
 Result<Chooser::Choice> Chooser::for_shared_memory(Op op, std::uint64_t bytes, bool in_place,
                                                    std::uint32_t root) const {
-  auto const ranks = static_cast<std::uint32_t>(group_.members.size());
+  auto const ranks = number_of_members();
   if (op == Op::all_reduce) {
     auto const algorithm = algorithms::find(model::shared_memory_all_reduce(ranks, bytes, in_place));
     if (algorithm.has_error()) return algorithm.error();
-    return Choice{*algorithm, 0, 2, {}};
+    return Choice{*algorithm, 0, 2, {}, {}};
   }
   std::vector<Locality> const one_host(ranks, Locality{"", "", "", "localhost"});
   model::Wish wish;
@@ -84,7 +91,7 @@ Result<Chooser::Choice> Chooser::for_shared_memory(Op op, std::uint64_t bytes, b
   if (chosen.has_error()) return chosen.error();
   auto const algorithm = algorithms::find(chosen->spec.algorithm);
   if (algorithm.has_error()) return algorithm.error();
-  return Choice{*algorithm, chosen->spec.root, chosen->spec.arity, std::move(chosen->spec.shape)};
+  return Choice{*algorithm, chosen->spec.root, chosen->spec.arity, std::move(chosen->spec.shape), {}};
 }
 
 }  // namespace chorus::embedded

@@ -7,8 +7,8 @@
 
 #include "http/api/groups.hpp"
 #include "worker/api/joined_group.hpp"
-#include "worker/engine/group.hpp"
-#include "worker/service/group.hpp"
+#include "worker/engine/groups/group.hpp"
+#include "worker/service/collectives/group.hpp"
 
 namespace chorus::embedded {
 
@@ -33,6 +33,7 @@ class Chooser {
     std::uint32_t root = 0;
     std::uint32_t arity = 2;
     std::vector<std::uint32_t> shape;
+    std::vector<plan::Rank> by_position;  // over links; where members share memory all are equally near
   };
   struct Answer {
     Choice choice;
@@ -52,6 +53,8 @@ class Chooser {
   [[nodiscard]] Result<Choice> decide(Op op, std::uint64_t bytes, bool shares_memory, bool in_place,
                                       CollectiveOptions const& options) const;
   [[nodiscard]] Result<Choice> for_shared_memory(Op op, std::uint64_t bytes, bool in_place, std::uint32_t root) const;
+
+  [[nodiscard]] std::uint32_t number_of_members() const { return static_cast<std::uint32_t>(group_.members.size()); }
 
   ::chorus::api::Group const group_;
   std::uint64_t const segment_bytes_;

@@ -39,3 +39,17 @@ TEST_CASE("what is sent is cut longer where a host has more members than process
   CHECK(segment_bytes(processors) == 262144);
   CHECK(segment_bytes(processors + 1) == 1048576);
 }
+
+TEST_CASE("over links a call has the positions of its group, unless it takes the ranks in their order") {
+  auto group = group_of(3);
+  group.by_position = {2, 0, 1};
+  embedded::Chooser chooser(group);
+  auto const positions = [&](char const* algorithm, char const* path) {
+    CollectiveOptions options;
+    options.algorithm = algorithm;
+    return chooser.choose(Op::all_reduce, 4, path, false, options).value()->by_position;
+  };
+  CHECK(positions("ring", "tcp") == std::vector<plan::Rank>{2, 0, 1});
+  CHECK(positions("allpairs", "tcp").empty());
+  CHECK(positions("auto", "shm").empty());
+}

@@ -12,8 +12,9 @@
 #include <future>
 #include <string_view>
 
-#include "http/client.hpp"
-#include "http/environment.hpp"
+#include "base/runtime/environment.hpp"
+#include "collectives/core/nearest_name.hpp"
+#include "http/client/client.hpp"
 #include "metrics/log_counter.hpp"
 #include "worker/memory/errc.hpp"
 #include "worker/memory/registered_memory.hpp"
@@ -36,7 +37,7 @@ std::shared_ptr<spdlog::logger> make_log(std::string const& level) {
 Status check(WorkerOptions const& options) {
   constexpr std::array<std::string_view, 6> levels{"trace", "debug", "info", "warn", "error", "off"};
   if (!options.coordinator.empty())
-    if (auto const url = http::parse_url(options.coordinator); url.has_error())
+    if (auto const url = http::parse_services(options.coordinator); url.has_error())
       return Error(WorkerErrc::bad_argument, "coordinator: " + url.error().detail);
   if (!options.advertise.empty())
     if (auto const url = service::advertised_url(options.advertise, "http", 7071); url.has_error())
@@ -44,9 +45,9 @@ Status check(WorkerOptions const& options) {
   if (!options.id.empty() && !service::is_valid_worker_id(options.id))
     return Error(WorkerErrc::bad_argument, "id: '" + options.id + "' is not 1 to 64 letters, digits and ._-");
   if (std::find(levels.begin(), levels.end(), options.log_level) == levels.end())
-    return Error(WorkerErrc::bad_argument, "log_level: '" + options.log_level + "' is none");
+    return Error(WorkerErrc::bad_argument, unknown_name("log_level", options.log_level, levels));
   if (!links::parse_checksum_mode(options.link_checksum))
-    return Error(WorkerErrc::bad_argument, "link_checksum: '" + options.link_checksum + "' is not auto, on or off");
+    return Error(WorkerErrc::bad_argument, unknown_name("link_checksum", options.link_checksum, {"auto", "on", "off"}));
   return ok();
 }
 
@@ -59,8 +60,9 @@ service::WorkerOptions to_service(WorkerOptions options) {
   to.id = std::move(options.id);
   to.locality = std::move(options.locality);
   to.tensor_limit_bytes = options.tensor_limit_bytes;
+  to.memory = http::memory_limit();
   to.memory_limit_bytes =
-      options.memory_limit_bytes != 0 ? options.memory_limit_bytes : service::default_memory_limit();
+      options.memory_limit_bytes != 0 ? options.memory_limit_bytes : service::default_memory_limit(to.memory.bytes);
   to.shares_memory = options.shares_memory;
   to.link_checksum = links::parse_checksum_mode(options.link_checksum).value();
   to.spin = options.spin;
@@ -77,7 +79,7 @@ service::WorkerOptions to_service(WorkerOptions options) {
 
 Result<std::shared_ptr<Core>> Core::start(WorkerOptions options) {
   if (auto const checked = check(options); checked.has_error()) return checked.error();
-  http::ignore_broken_pipes();
+  http::ignore_signals_of_writes();
   auto const log_level = options.log_level;
   auto core = std::make_shared<Core>(to_service(std::move(options)), log_level);
   if (auto const opened = core->open(); opened.has_error()) return opened.error();

@@ -13,8 +13,8 @@
 
 #include "worker/api/member.hpp"
 #include "worker/api/worker.hpp"
-#include "worker/engine/plan_cache.hpp"
-#include "worker/memory/region_book.hpp"
+#include "worker/engine/program/plan_cache.hpp"
+#include "worker/memory/region_registry.hpp"
 #include "worker/service/worker.hpp"
 
 namespace chorus::embedded {
@@ -57,7 +57,7 @@ class Core : public std::enable_shared_from_this<Core> {
   boost::asio::io_context control_{1};
   service::Worker service_;
   engine::PlanCache plans_;
-  memory::RegionBook regions_;
+  memory::RegionRegistry regions_;
   std::thread thread_;
 
   std::mutex mutex_;

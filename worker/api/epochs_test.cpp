@@ -5,7 +5,7 @@
 
 #include "tests/support/mentions.hpp"
 #include "worker/api/testing/embedded_group.hpp"
-#include "worker/engine/errc.hpp"
+#include "worker/engine/failure/errc.hpp"
 
 using namespace chorus;
 using namespace chorus::embedded::testing;
@@ -126,6 +126,7 @@ TEST_CASE("a member that is lost is named by calls, and by joins until there is 
   REQUIRE(status.has_error());
   CHECK(status.error().code == EngineErrc::peer_lost);
   CHECK(mentions(status.error().detail, "w2"));
+  CHECK(group.culprits() == std::vector<std::uint32_t>{2});
   check_error(fleet.workers[0].join("g", in(milliseconds(20))), WorkerErrc::no_new_epoch, "w2");
   check_error(fleet.workers[1].join("g", in(milliseconds(20))), WorkerErrc::no_new_epoch, "lost");
   fleet.coordinator.assign("g", 2, {"w0", "w1"});
@@ -137,10 +138,12 @@ TEST_CASE("a member that never calls is named at the deadline, and the epoch is 
     EmbeddedGroup fleet(2, memory);
     auto group = fleet.join(0);
     std::vector<float> x(10, 1);
+    CHECK(group.culprits().empty());
     auto const late = group.all_reduce(x, {.timeout = milliseconds(100)});
     REQUIRE(late.has_error());
     CHECK(late.error().code == EngineErrc::deadline_exceeded);
     CHECK(mentions(late.error().detail, "w1"));
+    CHECK(group.culprits() == std::vector<std::uint32_t>{1});
     CHECK(group.all_reduce(x).has_error());
     check_error(fleet.workers[0].join("g", in(milliseconds(20))), WorkerErrc::no_new_epoch, "w1");
   }
@@ -161,5 +164,6 @@ TEST_CASE("groups, handles and tensors outlive their worker, and calls say that 
   REQUIRE(ended.has_error());
   CHECK(ended.error().code == EngineErrc::aborted);
   CHECK(mentions(group->barrier().error().detail, "stopped"));
+  CHECK(group->culprits().empty());
   CHECK((*tensor)[99] == 1.0F);
 }

@@ -1,5 +1,7 @@
 #include "worker/api/joined_group.hpp"
 
+#include <deque>
+
 #include "collectives/plan/layout.hpp"
 #include "worker/api/member.hpp"
 
@@ -31,6 +33,16 @@ bool Handle::is_done() const { return call_->is_done(); }
 Status Handle::wait() const { return call_->wait(); }
 std::optional<Status> Handle::wait_until(TimePoint deadline) const { return call_->wait_until(deadline); }
 
+std::optional<std::size_t> wait_any(std::span<Handle const* const> handles, Handle::TimePoint deadline) {
+  embedded::AnyCallEnded any;
+  std::deque<embedded::Watch> watches;  // which do not move
+  for (auto const* const handle : handles) watches.emplace_back(*handle->call_, any);
+  if (!handles.empty()) any.wait_until(deadline);
+  for (std::size_t i = 0; i < handles.size(); ++i)
+    if (handles[i]->is_done()) return i;
+  return std::nullopt;
+}
+
 JoinedGroup::JoinedGroup(std::shared_ptr<embedded::Member> member) : member_(std::move(member)) {}
 
 std::string const& JoinedGroup::name() const { return member_->name(); }
@@ -39,6 +51,7 @@ std::uint32_t JoinedGroup::size() const { return member_->place().size; }
 std::uint32_t JoinedGroup::epoch() const { return member_->epoch(); }
 std::string JoinedGroup::path() const { return member_->path(); }
 std::string JoinedGroup::why_not_shared() const { return member_->why_not_shared(); }
+std::vector<std::uint32_t> JoinedGroup::culprits() const { return member_->culprits(); }
 
 JoinedGroup::Block JoinedGroup::block(std::uint32_t rank, std::uint64_t elements) const {
   auto const range = plan::Layout(elements, size()).range(rank % size());

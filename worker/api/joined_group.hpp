@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -26,7 +27,7 @@ class PendingCall;
 struct CollectiveOptions {
   ReduceOp reduce = ReduceOp::sum;             // of all_reduce, reduce and reduce_scatter
   std::uint32_t root = 0;                      // of reduce, broadcast, gather and scatter
-  std::string algorithm = "auto";              // or a name out of docs/algorithms.md
+  std::string algorithm = "auto";              // or a name out of docs/reference/algorithms.md
   std::optional<std::uint32_t> arity;          // of an algorithm that was named and takes one
   std::vector<std::uint32_t> algorithm_shape;  // likewise
   std::vector<std::uint64_t> counts;           // elements per block, where blocks are not as equal as can be
@@ -53,8 +54,13 @@ class [[nodiscard]] Handle {
   [[nodiscard]] std::optional<Status> wait_until(TimePoint deadline) const;
 
  private:
+  friend std::optional<std::size_t> wait_any(std::span<Handle const* const> handles, TimePoint deadline);
   std::shared_ptr<embedded::PendingCall> call_;
 };
+
+// Position of the first handle in the list whose call has ended; waits for one until the deadline. Nothing if none has
+// ended by then, or the list is empty. Calls may be of several groups.
+[[nodiscard]] std::optional<std::size_t> wait_any(std::span<Handle const* const> handles, Handle::TimePoint deadline);
 
 // Calls of all members are matched by their order: the n-th call of each is one collective, whether it blocks or not.
 // Calls of one object and its copies run one after the other, in the order in which they were issued, from any thread.
@@ -81,6 +87,10 @@ class JoinedGroup {
   // Members may know different parts of it. Like path() from any thread, and both wait for the calls that were issued
   // before.
   [[nodiscard]] std::string why_not_shared() const;
+
+  // Ranks that the failure which ended the epoch names, ascending. Empty while the epoch goes on, and where no member
+  // is to blame.
+  [[nodiscard]] std::vector<std::uint32_t> culprits() const;
 
   // Elements of block `rank` of a vector of so many, where no counts say otherwise.
   struct Block {

@@ -1,9 +1,11 @@
 #include "worker/api/member.hpp"
 
+#include <algorithm>
+
 #include "collectives/algorithms/catalogue.hpp"
 #include "collectives/core/errc.hpp"
 #include "worker/api/errc.hpp"
-#include "worker/service/problems.hpp"
+#include "worker/service/requests/problems.hpp"
 
 namespace chorus::embedded {
 namespace {
@@ -33,6 +35,14 @@ std::string lost_of(::chorus::api::Group const& group) {
   std::string text;
   for (auto const& worker : group.lost) text += (text.empty() ? "" : ", ") + worker;
   return text;
+}
+
+std::vector<std::uint32_t> lost_ranks(service::Assignment const& assignment, ::chorus::api::Group const& group) {
+  std::vector<std::uint32_t> ranks;
+  for (std::uint32_t rank = 0; rank < assignment.members.size(); ++rank)
+    if (std::find(group.lost.begin(), group.lost.end(), assignment.members[rank].worker) != group.lost.end())
+      ranks.push_back(rank);
+  return ranks;
 }
 
 }  // namespace
@@ -74,27 +84,37 @@ std::string Member::why_over() const {
   return over_ ? over_->detail : "";
 }
 
-void Member::end_with(Error why) {
+std::vector<std::uint32_t> Member::culprits() const {
   std::lock_guard const lock(ending_);
-  if (!over_) over_ = std::move(why);
+  return culprits_;
+}
+
+void Member::end_with(Error why, std::vector<std::uint32_t> culprits) {
+  std::lock_guard const lock(ending_);
+  if (!over_) {
+    over_ = std::move(why);
+    std::sort(culprits.begin(), culprits.end());
+    culprits_ = std::move(culprits);
+  }
   is_over_.store(true, std::memory_order_release);
 }
 
-void Member::interrupt(engine::EngineErrc code, std::string const& why) {
-  end_with(Error(code, why));
+void Member::interrupt(engine::EngineErrc code, std::string const& why, std::vector<std::uint32_t> culprits) {
+  end_with(Error(code, why), std::move(culprits));
   group_.interrupt(code, why);
 }
 
 void Member::follow(service::Assignment const* assignment) {
   if (assignment != nullptr && assignment->group.epoch != epoch_) {
-    auto const failure = service::went_on(assignment_, assignment->group);
-    return interrupt(failure.code, failure.text);
+    auto const failure = service::superseded_by(assignment_, assignment->group);
+    return interrupt(failure.code, failure.text, failure.culprits);
   }
   auto const here = "epoch " + std::to_string(epoch_) + " of group " + name_;
   if (assignment == nullptr)
     return interrupt(engine::EngineErrc::epoch_fenced, here + " is over: this worker is no member any more");
   auto const& group = assignment->group;
-  if (!group.lost.empty()) interrupt(engine::EngineErrc::peer_lost, here + " has lost " + lost_of(group));
+  if (!group.lost.empty())
+    interrupt(engine::EngineErrc::peer_lost, here + " has lost " + lost_of(group), lost_ranks(assignment_, group));
 }
 
 Status Member::finish(engine::RunResult result) {
@@ -102,7 +122,7 @@ Status Member::finish(engine::RunResult result) {
   auto const& why = result.status.error();
   // Refused before anything was sent: the others wait for a corrected call.
   if (why.code.category() == plan_category()) return why;
-  end_with(why);
+  end_with(why, result.culprits);
   if (why.code != engine::EngineErrc::epoch_fenced && why.code != engine::EngineErrc::aborted)
     machinery_.report(service::trouble_of(assignment_, result.culprits));
   return why;

@@ -15,9 +15,9 @@
 #include "worker/api/chooser.hpp"
 #include "worker/api/pending_call.hpp"
 #include "worker/api/turns.hpp"
-#include "worker/engine/fused_calls.hpp"
-#include "worker/engine/group.hpp"
-#include "worker/service/group.hpp"
+#include "worker/engine/groups/fused_calls.hpp"
+#include "worker/engine/groups/group.hpp"
+#include "worker/service/collectives/group.hpp"
 
 namespace chorus::embedded {
 
@@ -26,7 +26,7 @@ struct Machinery {
   std::shared_ptr<void const> owner;
   engine::DataPlane* plane = nullptr;
   engine::PlanCache* plans = nullptr;
-  memory::RegionBook* regions = nullptr;
+  memory::RegionRegistry* regions = nullptr;
   memory::Arena* arena = nullptr;  // null: no memory is shared
   // Tells the coordinator of a call that failed. Any thread.
   std::function<void(::chorus::api::Trouble)> report;
@@ -51,13 +51,15 @@ class Member {
   // A call has failed, or the epoch has ended: no call will succeed any more.
   [[nodiscard]] bool is_over() const { return is_over_.load(std::memory_order_acquire); }
   [[nodiscard]] std::string why_over() const;
+  // Ranks that the failure names, ascending; empty where no member is to blame.
+  [[nodiscard]] std::vector<std::uint32_t> culprits() const;
 
   // Those without a root that have ended well, for the coordinator.
   [[nodiscard]] ::chorus::api::GroupCalls calls() const;
 
   // What the worker now knows of the group; null if it is no member any more.
   void follow(service::Assignment const* assignment);
-  void interrupt(engine::EngineErrc code, std::string const& why);
+  void interrupt(engine::EngineErrc code, std::string const& why, std::vector<std::uint32_t> culprits = {});
 
   using Options = CollectiveOptions;
   [[nodiscard]] Status call(Op op, ConstTensorView input, TensorView output, bool in_place, Options const& options);
@@ -80,7 +82,7 @@ class Member {
   [[nodiscard]] Result<std::chrono::milliseconds> meet(Options const& options);
   [[nodiscard]] Status finish(engine::RunResult result);
   void count(metrics::FinishedRun& run, engine::RunResult const& result);
-  void end_with(Error why);
+  void end_with(Error why, std::vector<std::uint32_t> culprits);
 
   [[nodiscard]] std::shared_ptr<PendingCall> submit(std::function<Status()> run);
   void work();
@@ -102,7 +104,8 @@ class Member {
   std::atomic<std::uint64_t> calls_{0}, calls_ns_{0};
   std::atomic<bool> is_over_{false};
   mutable std::mutex ending_;
-  std::optional<Error> over_;  // the first reason
+  std::optional<Error> over_;            // the first reason
+  std::vector<std::uint32_t> culprits_;  // of the same failure
 
   std::mutex queueing_;
   std::condition_variable queued_;

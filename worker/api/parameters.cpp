@@ -10,9 +10,9 @@
 #include <cstring>
 #include <thread>
 
+#include "base/runtime/environment.hpp"
 #include "http/auth/credentials.hpp"
-#include "http/environment.hpp"
-#include "worker/parameters/compression/compression.hpp"
+#include "worker/api/gradient_compressor.hpp"
 #include "worker/parameters/serving/access.hpp"
 #include "worker/parameters/serving/push_fields.hpp"
 #include "worker/parameters/shard/step.hpp"
@@ -69,13 +69,15 @@ std::error_category const& parameters_category() {
 
 class Parameters::Impl {
  public:
-  explicit Impl(ParametersOptions options)
+  Impl(ParametersOptions options, std::vector<std::string> coordinators)
       : client_{std::move(options.client), options.incarnation},
         credentials_(std::move(options.token_file), std::move(options.tls)),
         http_(control_.get_executor(), &credentials_),
-        access_(control_.get_executor(), http_, http::MessageChecksums::automatic, std::move(options.coordinator)),
-        stays_(asio::make_work_guard(control_)),
-        thread_([this] { control_.run(); }) {}
+        access_(control_.get_executor(), http_, http::MessageChecksums::automatic, coordinators.front(), true),
+        stays_(asio::make_work_guard(control_)) {
+    http_.take_turns(std::move(coordinators));
+    thread_ = std::thread([this] { control_.run(); });
+  }
   ~Impl() {
     asio::co_spawn(control_, access_.stop(), asio::use_future).get();
     stays_.reset();
@@ -115,10 +117,7 @@ struct Parameter::State {
   // Of the last pull, on the control thread.
   std::vector<std::string> tags;
   std::byte const* pulled_into = nullptr;
-  // Of compress().
-  std::optional<parameters::Compression> compression;
-  std::optional<parameters::GradientEncoder> encoder;
-  std::shared_ptr<Access::Compressed const> encoded;  // of the push that is under way, or to be repeated
+  GradientCompressor compressor;
 
   [[nodiscard]] std::optional<Error> misfit(ConstTensorView view, std::uint64_t elements, bool may_be_f32) const {
     auto const is_half = placement->dtype == Dtype::f16 || placement->dtype == Dtype::bf16;
@@ -151,87 +150,46 @@ struct Parameter::State {
   [[nodiscard]] Result<Pushed> settle(Result<Access::Outcome> const& outcome) {
     if (!outcome) return outcome.error();
     ++next_sequence;
-    encoded = nullptr;
+    compressor.settle();
     return Pushed{outcome->version, outcome->duplicate};
-  }
-
-  [[nodiscard]] std::optional<Error> encode(std::span<float const> gradient) {
-    if (encoded) return std::nullopt;
-    // A shard's part must not be encoded that is not sent.
-    auto const is_finite = [](float element) { return std::isfinite(element); };
-    if (*compression == parameters::Compression::two_bit && !std::ranges::all_of(gradient, is_finite))
-      return Error(ParametersErrc::bad_argument, "two_bit has no code for NaN and infinity");
-    auto made = std::make_shared<Access::Compressed>();
-    made->compression = parameters::name(*compression);
-    for (auto const& endpoint : placement->owners) {
-      auto const begin = endpoint.elements[0];
-      auto const part = encoder->encode(begin, gradient.subspan(begin, endpoint.elements[1] - begin));
-      if (!part) return Error(ParametersErrc::bad_argument, part.error().detail);
-      made->parts.emplace_back(part->begin(), part->end());
-    }
-    encoded = std::move(made);
-    return std::nullopt;
-  }
-
-  // Nobody has applied it, and nobody will: it becomes a part of the next one.
-  void take_back() {
-    auto const residual = encoder->residual();
-    for (std::size_t shard = 0; shard < encoded->parts.size(); ++shard) {
-      auto const& range = placement->owners[shard].elements;
-      std::vector<float> decoded(range[1] - range[0]);
-      if (!parameters::decode(*compression, encoded->parts[shard], decoded)) continue;
-      for (std::size_t i = 0; i < decoded.size(); ++i) residual[range[0] + i] += decoded[i];
-    }
-    encoded = nullptr;
   }
 
   // Owners of parts do not know the norm of the whole.
   [[nodiscard]] bool wants_norm() const {
     return placement->parameter.optimizer.clip_norm.has_value() && placement->owners.size() > 1;
   }
-  [[nodiscard]] Result<double> norm_of_encoded() const {
-    double squared = 0;
-    for (std::size_t shard = 0; shard < encoded->parts.size(); ++shard) {
-      auto const& range = placement->owners[shard].elements;
-      std::vector<float> decoded(range[1] - range[0]);
-      if (auto const status = parameters::decode(*compression, encoded->parts[shard], decoded); !status)
-        return status.error();
-      squared += parameters::squared_norm({std::as_bytes(std::span(decoded)), Dtype::f32});
-    }
-    return std::sqrt(squared);
-  }
-
   static asio::awaitable<Result<Access::Outcome>> push_encoded(Ptr state, parameters::Push push, TensorView answer,
                                                                TimePoint until) {
     auto const deadline = settled(until);
     auto const now = co_await place(state, deadline);
     state->pulled_into = nullptr;
     parameters::Room const room{nullptr, answer.bytes};
-    auto const outcome =
-        co_await state->owner->access().push_compressed(now, std::move(push), state->encoded, room, deadline);
+    auto const outcome = co_await state->owner->access().push_compressed(now, std::move(push),
+                                                                         state->compressor.encoded(), room, deadline);
     if (!outcome) co_return to_error(outcome.error());
     co_return *outcome;
   }
 
   [[nodiscard]] Result<Pushed> push_gradient(ConstTensorView gradient, TensorView answer, PushOptions const& options) {
     auto push = make_push(parameters::PushKind::gradient, gradient, options);
-    if (!encoder) {
+    if (!compressor.is_on()) {
       if (wants_norm()) push.norm = std::sqrt(parameters::squared_norm(parameters::gradient_of(push)));
       return settle(owner->begin(State::push(this, std::move(push), answer, options.deadline)).get());
     }
     if (gradient.dtype != Dtype::f32)
       return Error(ParametersErrc::bad_argument, "a gradient that is compressed is given in f32");
     auto const* const floats = reinterpret_cast<float const*>(gradient.bytes.data());
-    if (auto wrong = encode({floats, gradient.bytes.size() / sizeof(float)})) return std::move(*wrong);
+    if (auto wrong = compressor.encode({floats, gradient.bytes.size() / sizeof(float)}, *placement))
+      return std::move(*wrong);
     push.dtype = Dtype::f32;
     push.data = nullptr;
     if (wants_norm()) {
-      auto const norm = norm_of_encoded();
+      auto const norm = compressor.norm_of_encoded(*placement);
       if (!norm) return norm.error();
       push.norm = *norm;
     }
     auto const outcome = owner->begin(push_encoded(this, std::move(push), answer, options.deadline)).get();
-    if (!outcome && outcome.error().code == ParametersErrc::refused) take_back();
+    if (!outcome && outcome.error().code == ParametersErrc::refused) compressor.take_back(*placement);
     return settle(outcome);
   }
 
@@ -245,12 +203,12 @@ struct Parameter::State {
   static asio::awaitable<Result<Pulled>> pull(Ptr state, TensorView into, PullOptions options) {
     auto const deadline = settled(options.deadline);
     auto const placement = co_await place(state, deadline);
-    Access::Wish wish{options.min_version, options.clock, {}};
-    if (state->pulled_into == into.bytes.data()) wish.tags = state->tags;
+    Access::ReadConstraints constraints{options.min_version, options.clock, {}};
+    if (state->pulled_into == into.bytes.data()) constraints.tags = state->tags;
     state->pulled_into = nullptr;
     http::ByteRange const range{0, into.bytes.size()};
     parameters::Room const room{nullptr, into.bytes};
-    auto const outcome = co_await state->owner->access().pull(placement, wish, range, room, deadline);
+    auto const outcome = co_await state->owner->access().pull(placement, constraints, range, room, deadline);
     if (!outcome) co_return to_error(outcome.error());
     state->tags = outcome->tags;
     state->pulled_into = into.bytes.data();
@@ -280,9 +238,10 @@ struct Parameter::State {
                                                    PullOptions options) {
     auto const deadline = settled(options.deadline);
     auto const placement = co_await place(state, deadline);
-    Access::Wish const wish{options.min_version, options.clock, {}};
+    Access::ReadConstraints const constraints{options.min_version, options.clock, {}};
     parameters::Room const room{nullptr, into.bytes};
-    auto const outcome = co_await state->owner->access().pull_rows(placement, wish, nullptr, rows, room, deadline);
+    auto const outcome =
+        co_await state->owner->access().pull_rows(placement, constraints, nullptr, rows, room, deadline);
     if (!outcome) co_return to_error(outcome.error());
     co_return Pulled{outcome->version, false};
   }
@@ -292,13 +251,13 @@ Result<Parameters> Parameters::connect(ParametersOptions options) {
   if (!parameters::is_client_name(options.client))
     return Error(ParametersErrc::bad_argument,
                  "client '" + options.client + "' is not 1 to 64 letters, digits and ._-");
-  if (auto const url = http::parse_url(options.coordinator); !url)
-    return Error(ParametersErrc::bad_argument, "coordinator: " + url.error().detail);
+  auto coordinators = http::parse_services(options.coordinator);
+  if (!coordinators) return Error(ParametersErrc::bad_argument, "coordinator: " + coordinators.error().detail);
   if (options.incarnation == 0)
     return Error(ParametersErrc::bad_argument,
                  "incarnation is 0: the pushes of a program that starts again would be taken for repetitions");
-  http::ignore_broken_pipes();
-  auto impl = std::make_shared<Impl>(std::move(options));
+  http::ignore_signals_of_writes();
+  auto impl = std::make_shared<Impl>(std::move(options), std::move(*coordinators));
   if (auto const opened = impl->open(); !opened) return Error(ParametersErrc::bad_argument, opened.error().detail);
   return Parameters(std::move(impl));
 }
@@ -351,15 +310,10 @@ Result<void> Parameter::compress(GradientCompression wanted) {
   if (dtype != Dtype::f32 && dtype != Dtype::f16 && dtype != Dtype::bf16)
     return Error(ParametersErrc::bad_argument,
                  "gradients of " + std::string(chorus::name(dtype)) + " are not compressed, only f32, f16 and bf16");
-  auto const compression = parameters::all_compressions.at(static_cast<std::size_t>(wanted.kind));
-  auto encoder = parameters::GradientEncoder::make({compression, wanted.fraction, wanted.threshold}, elements());
-  if (!encoder) return Error(ParametersErrc::bad_argument, encoder.error().detail);
-  state_->compression = compression;
-  state_->encoder = std::move(*encoder);
-  return ok();
+  return state_->compressor.start(wanted, elements());
 }
 
-std::span<float> Parameter::residual() { return state_->encoder ? state_->encoder->residual() : std::span<float>(); }
+std::span<float> Parameter::residual() { return state_->compressor.residual(); }
 
 Result<Parameter::Pushed> Parameter::push_pull(ConstTensorView gradient, TensorView into, PushOptions options) {
   if (auto wrong = state_->misfit(gradient, elements(), true)) return std::move(*wrong);

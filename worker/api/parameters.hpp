@@ -1,5 +1,5 @@
 // Parameters of a parameter server in a C++ program: pulled and pushed in parallel at the workers that own their
-// shards, repeated when one of them is lost. See docs/parameters.md.
+// shards, repeated when one of them is lost. See docs/guides/parameters.md.
 //
 //   auto parameters = chorus::Parameters::connect({.coordinator = "http://127.0.0.1:7070", .client = "trainer-0",
 //   .incarnation = started}); auto weights = parameters->open("weights", deadline); std::vector<float> w = ..., g =
@@ -19,7 +19,7 @@
 
 #include "collectives/core/dtype.hpp"
 #include "collectives/core/result.hpp"
-#include "http/tls/context.hpp"
+#include "http/tls/files.hpp"
 #include "worker/api/element.hpp"
 
 namespace chorus {
@@ -37,7 +37,7 @@ enum class ParametersErrc {
 }
 
 struct ParametersOptions {
-  std::string coordinator;  // URL
+  std::string coordinator;  // URL, or several with commas
   std::string client;       // [A-Za-z0-9._-]{1,64}: one name per program that pushes
   // Higher than that of any program that had the name before, such as the time of its start. Not 0.
   std::uint64_t incarnation = 0;
@@ -58,7 +58,8 @@ struct PushOptions {
   std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
 };
 
-// Gradients in fewer bytes: what is lost is added to the next gradient of the same handle. docs/gradient_compression.md
+// Gradients in fewer bytes: what is lost is added to the next gradient of the same handle.
+// docs/reference/gradient_compression.md
 struct GradientCompression {
   enum class Kind : std::uint8_t { f16, bf16, top_k, two_bit };
   Kind kind = Kind::f16;

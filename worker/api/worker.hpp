@@ -1,4 +1,4 @@
-// Chorus in a C++ program: the one header to include. See docs/cpp_api.md.
+// Chorus in a C++ program: the one header to include. See docs/reference/cpp_api.md.
 //
 //   chorus::WorkerOptions options;
 //   options.coordinator = "http://127.0.0.1:7070";
@@ -18,7 +18,7 @@
 
 #include "collectives/core/locality.hpp"
 #include "collectives/core/result.hpp"
-#include "http/auth/security.hpp"
+#include "http/server/security_options.hpp"
 #include "worker/api/element.hpp"
 #include "worker/api/errc.hpp"
 #include "worker/api/joined_group.hpp"
@@ -35,7 +35,7 @@ class RegisteredMemory;
 
 // As the flags of chorus-worker.
 struct WorkerOptions {
-  std::string coordinator;         // URL; "" for a worker that stands alone, and joins no group
+  std::string coordinator;         // URL, or several with commas; "" for a worker that stands alone, and joins no group
   std::string host = "127.0.0.1";  // to bind
   std::uint16_t port = 0;          // 0 picks one
   std::string advertise;           // HOST[:PORT] that others use; "": `host`, or the host's name if that is a wildcard
@@ -48,7 +48,7 @@ struct WorkerOptions {
   std::chrono::microseconds spin{20};    // how long the idle data thread polls before it blocks
   std::chrono::milliseconds drain_timeout{5000};  // how long the destructor waits for what others run on this worker
   std::size_t connections = 16384;                // accepted at once
-  // Who may call this worker, what it shows to the others, TLS: docs/security.md.
+  // Who may call this worker, what it shows to the others, TLS: docs/guides/security.md.
   http::SecurityOptions security;
   std::string log_level = "warn";  // trace, debug, info, warn, error, off: to standard error
 };

@@ -6,9 +6,12 @@
 #include <csignal>
 #include <iostream>
 
+#include "base/runtime/environment.hpp"
+#include "collectives/core/nearest_name.hpp"
 #include "http/calibration/constants_file.hpp"
-#include "worker/bench/modes.hpp"
-#include "worker/bench/rank_process.hpp"
+#include "metrics/build/build.hpp"
+#include "worker/bench/modes/modes.hpp"
+#include "worker/bench/ranks/rank_process.hpp"
 #include "worker/devices/cuda/gpus.hpp"
 
 namespace chorus::bench {
@@ -16,7 +19,7 @@ namespace {
 
 constexpr int bad_usage = 2;
 
-// An option whose text is read by one of this project's parsers; what that refuses is a usage error that says why.
+// An option that is read by one of this project's parsers; a refusal is a usage error with the reason.
 template <class Target, class Parse>
 CLI::Option* add_parsed(CLI::App& app, std::string const& name, Target& target, Parse parse, std::string const& help) {
   auto const store = [&target, parse, name](std::string const& text) {
@@ -29,7 +32,7 @@ CLI::Option* add_parsed(CLI::App& app, std::string const& name, Target& target, 
 
 Result<Dtype> parse_element(std::string const& text) {
   if (auto const dtype = parse_dtype(text)) return *dtype;
-  return Error(std::make_error_code(std::errc::invalid_argument), "'" + text + "' is not a dtype");
+  return Error(std::make_error_code(std::errc::invalid_argument), unknown_name("dtype", text, names_of(all_dtypes)));
 }
 
 std::string check_device(std::string const& text) {
@@ -38,7 +41,7 @@ std::string check_device(std::string const& text) {
   return device.has_error() ? device.error().detail : "";
 }
 
-// Empty, or what is wrong with the options together.
+// What is wrong with the combination of options; empty if nothing is.
 std::string check(Options const& options) {
   if (std::any_of(options.ranks.begin(), options.ranks.end(), [](auto ranks) { return ranks > 256; }))
     return "--ranks goes up to 256";
@@ -66,9 +69,10 @@ int run(int argc, char** argv) {
   std::uint32_t spin_us = 0;
   std::string gpu_ipc = "on";
   int rank_process = -1;
-  bool table = false, regret = false, calibrate = false, ceiling = false, metrics = false, reductions = false,
-       optimizers = false;
+  bool table = false, regret = false, calibrate = false, ceiling = false, metrics = false;
   CLI::App app("Measures collectives between processes of this machine", "chorus-bench");
+  app.set_version_flag("--version",
+                       [&] { return metrics::version_text(metrics::this_build(), "chorus-bench", argc, argv); });
   add_parsed(app, "--op", options.ops, parse_ops, "operations, like all_reduce,broadcast; or all");
   add_parsed(app, "--ranks", options.ranks, parse_counts, "processes to start, like 4; or several numbers of them");
   app.add_option("--link", options.link, "shm, tcp, tls or auto")->check(CLI::IsMember({"shm", "tcp", "tls", "auto"}));
@@ -119,9 +123,6 @@ int run(int argc, char** argv) {
   app.add_flag("--calibrate", calibrate, "print the constants of this machine, for such a file, instead");
   app.add_flag("--metrics", metrics, "measure what it costs to count a call for GET /metrics instead");
   app.add_flag("--ceiling", ceiling, "measure the machine's TCP without Chorus instead");
-  app.add_flag("--reductions", reductions, "measure the reductions of one core beside loops written by hand instead");
-  app.add_flag("--optimizers", optimizers,
-               "measure the optimizers' steps of one core beside loops written by hand instead");
   app.add_option("--rank-process", rank_process)->group("");
   try {
     app.parse(argc, argv);
@@ -144,8 +145,6 @@ int run(int argc, char** argv) {
   }
   if (ceiling) return run_ceiling(options);
   if (metrics) return run_metrics(options, arguments);
-  if (reductions) return run_reductions(options);
-  if (optimizers) return run_optimizers(options);
   if (options.fused != 0) return run_fused(options, arguments);
   if (calibrate) return run_calibrate(options, arguments);
   if (regret) return run_regret(options, arguments);
@@ -155,4 +154,8 @@ int run(int argc, char** argv) {
 }  // namespace
 }  // namespace chorus::bench
 
-int main(int argc, char** argv) { return chorus::bench::run(argc, argv); }
+int main(int argc, char** argv) {
+  chorus::http::ignore_file_size_signal();
+  chorus::http::throw_on_lost_output();
+  return chorus::http::run_command("chorus-bench", [argc, argv] { return chorus::bench::run(argc, argv); });
+}

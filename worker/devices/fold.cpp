@@ -1,8 +1,15 @@
 #include "worker/devices/fold.hpp"
 
+#include <bit>
+
 namespace chorus::devices {
 
-Folder::Folder(ReduceOp op, Dtype dtype)
+float scale_of_average(Dtype dtype, std::uint64_t summands) {
+  bool const is_scaled = dtype == Dtype::f64 || dtype == Dtype::f32 || dtype == Dtype::bf16;
+  return is_scaled ? static_cast<float>(std::bit_ceil(summands)) : 1;
+}
+
+Reducer::Reducer(ReduceOp op, Dtype dtype)
     : op_(op),
       dtype_(dtype),
       fold_(find_fold(op, dtype)),
@@ -12,25 +19,25 @@ Folder::Folder(ReduceOp op, Dtype dtype)
   if (is_half_) fold_ = find_fold(ReduceOp::bor, Dtype::u16);
 }
 
-Folder Folder::copier(Dtype dtype) {
+Reducer Reducer::copier(Dtype dtype) {
   auto const bytes = element_bytes(dtype);
   auto const same_size = bytes == 8 ? Dtype::u64 : bytes == 4 ? Dtype::u32 : bytes == 2 ? Dtype::u16 : Dtype::u8;
-  return Folder(ReduceOp::bor, same_size);
+  return Reducer(ReduceOp::bor, same_size);
 }
 
-void Folder::run(Folding const& folding, How how) const {
-  if (folding.elements == 0) return;
-  if (is_half_) return run_halves(folding, how);
-  if (average_ != nullptr) return average_(folding, how.divisor);
-  fold_(folding);
+void Reducer::run(ReduceArguments const& arguments, How how) const {
+  if (arguments.elements == 0) return;
+  if (is_half_) return run_halves(arguments, how);
+  if (average_ != nullptr) return average_(arguments, how.divisor, how.scale, how.weights);
+  fold_(arguments);
 }
 
-void Folder::run_halves(Folding const& folding, How how) const {
-  auto const divisor = op_ == ReduceOp::avg ? static_cast<float>(how.divisor) : 1.0F;
-  bool const only_moves = folding.source_count == 1 && divisor == 1 && how.wide_source == how.wide_results;
-  if (only_moves) return how.wide_source ? fold_f32_(folding) : fold_(folding);
+void Reducer::run_halves(ReduceArguments const& arguments, How how) const {
+  auto const divisor = op_ == ReduceOp::avg ? static_cast<float>(how.divisor) / how.scale : 1.0F;
+  bool const only_moves = arguments.source_count == 1 && divisor == 1 && how.wide_source == how.wide_results;
+  if (only_moves) return how.wide_source ? fold_f32_(arguments) : fold_(arguments);
   auto const width = [](bool is_wide) { return is_wide ? Width::wide : Width::narrow; };
-  find_fold_halves(op_, dtype_, width(how.wide_source), width(how.wide_results))(folding, divisor);
+  find_fold_halves(op_, dtype_, width(how.wide_source), width(how.wide_results))(arguments, divisor, how.weights);
 }
 
 }  // namespace chorus::devices

@@ -1,4 +1,4 @@
-// Many sources, many destinations: the same bits as one combination after the other.
+// Folds of many sources into many destinations give the same bits as a sequence of combinations.
 #include "worker/devices/fold.hpp"
 
 #include <doctest/doctest.h>
@@ -18,7 +18,7 @@ using Bytes = std::vector<std::byte>;
 
 bool is_half(Dtype dtype) { return dtype == Dtype::f16 || dtype == Dtype::bf16; }
 
-// Any bits for integers; for floats small whole numbers, so that nothing is rounded unless a half rounds it.
+// Any bits for integers; small whole numbers for floats, so that only f16 and bf16 round.
 Bytes elements_of(Dtype dtype, std::uint64_t elements, std::uint64_t seed) {
   auto const size = element_bytes(dtype);
   Bytes bytes(elements * size);
@@ -65,7 +65,7 @@ struct Memory {
     auto const at = reinterpret_cast<std::uintptr_t>(bytes.data());
     return bytes.data() + (64 - at % 64) % 64;
   }
-  [[nodiscard]] Folding folding() const {
+  [[nodiscard]] ReduceArguments arguments() const {
     return {sources.data(), sources.size(), destinations.data(), destinations.size(), shape_.elements, shape_.streams};
   }
   [[nodiscard]] bool all_hold(Bytes const& expected) const {
@@ -75,7 +75,7 @@ struct Memory {
   }
   Shape shape_;
   std::size_t size_;
-  std::vector<Bytes> inputs, held, outputs;  // `held`: the inputs where the sources are
+  std::vector<Bytes> inputs, held, outputs;  // `held`: the memory of the sources
   std::vector<std::byte const*> sources;
   std::vector<std::byte*> destinations;
 };
@@ -90,7 +90,7 @@ constexpr std::array<Shape, 9> shapes{{{1, 1, 5, 0, false},
                                        {1, 3, 2049, 0, true},
                                        {2, 1, 0, 0, true}}};
 
-// One combination after the other, f16 and bf16 in f32.
+// Combines one source after the other; f16 and bf16 in f32.
 Bytes one_by_one(ReduceOp op, Dtype dtype, Memory const& memory, std::uint32_t divisor) {
   auto const elements = memory.shape_.elements;
   auto result = memory.inputs[0];
@@ -118,7 +118,7 @@ TEST_CASE("a fold gives the bits of one combination after the other") {
   for (auto const dtype : all_dtypes)
     for (auto const op : all_reduce_ops) {
       if (find_combine(op, dtype) == nullptr) continue;
-      Folder const folder(op, dtype);
+      Reducer const reducer(op, dtype);
       for (auto const shape : shapes) {
         CAPTURE(name(dtype));
         CAPTURE(name(op));
@@ -126,7 +126,7 @@ TEST_CASE("a fold gives the bits of one combination after the other") {
         CAPTURE(shape.destinations);
         Memory memory(dtype, shape);
         auto const divisor = op == ReduceOp::avg && shape.sources > 1 ? static_cast<std::uint32_t>(shape.sources) : 1;
-        folder.run(memory.folding(), {.divisor = divisor});
+        reducer.run(memory.arguments(), {.divisor = divisor});
         REQUIRE(memory.all_hold(one_by_one(op, dtype, memory, divisor)));
       }
     }
@@ -143,14 +143,14 @@ TEST_CASE("every instruction set folds alike") {
         if (fold == nullptr) continue;
         for (auto const shape : shapes) {
           Memory memory(dtype, shape);
-          fold(memory.folding());
+          fold(memory.arguments());
           REQUIRE(memory.all_hold(one_by_one(op, dtype, memory, 1)));
         }
       }
   }
 }
 
-TEST_CASE("memory may begin at any byte, also where results are to go past the caches") {
+TEST_CASE("memory may begin at any byte, also if results are written past the caches") {
   for (auto const dtype : all_dtypes)
     for (auto const op : all_reduce_ops) {
       if (find_combine(op, dtype) == nullptr) continue;
@@ -161,7 +161,7 @@ TEST_CASE("memory may begin at any byte, also where results are to go past the c
           CAPTURE(name(op));
           CAPTURE(odd);
           Memory memory(dtype, {3, 2, 2500, 0, true, odd});
-          Folder(op, dtype).run(memory.folding(), {.divisor = divisor});
+          Reducer(op, dtype).run(memory.arguments(), {.divisor = divisor});
           REQUIRE(memory.all_hold(one_by_one(op, dtype, memory, divisor)));
         }
     }
@@ -172,12 +172,12 @@ TEST_CASE("partial sums in f32 may begin at any byte, too") {
     for (bool const streams : {false, true}) {
       Memory memory(dtype, {4, 1, 2500, 0, streams});
       auto const expected = one_by_one(ReduceOp::sum, dtype, memory, 1);
-      Folder const folder(ReduceOp::sum, dtype);
+      Reducer const reducer(ReduceOp::sum, dtype);
       Bytes sum(2500 * 4 + 64);
       auto* const to = Memory::aligned(sum) + 1;
-      folder.run({memory.sources.data(), 2, &to, 1, 2500, streams}, {.wide_results = true});
+      reducer.run({memory.sources.data(), 2, &to, 1, 2500, streams}, {.wide_results = true});
       std::array<std::byte const*, 3> const rest{to, memory.sources[2], memory.sources[3]};
-      folder.run({rest.data(), 3, memory.destinations.data(), 1, 2500, streams}, {.wide_source = true});
+      reducer.run({rest.data(), 3, memory.destinations.data(), 1, 2500, streams}, {.wide_source = true});
       CHECK(memory.all_hold(expected));
     }
 }
@@ -186,7 +186,7 @@ TEST_CASE("the result may overwrite a source") {
   Memory memory(Dtype::f32, {3, 1, 1003, 0, false});
   auto const expected = one_by_one(ReduceOp::sum, Dtype::f32, memory, 1);
   auto* const in_place = memory.inputs[1].data();
-  Folder(ReduceOp::sum, Dtype::f32).run({memory.sources.data(), 3, &in_place, 1, 1003, false}, {});
+  Reducer(ReduceOp::sum, Dtype::f32).run({memory.sources.data(), 3, &in_place, 1, 1003, false}, {});
   CHECK(memory.inputs[1] == expected);
 }
 
@@ -194,13 +194,13 @@ TEST_CASE("partial sums of halves stay in f32 and are rounded once") {
   for (auto const dtype : {Dtype::f16, Dtype::bf16}) {
     Memory memory(dtype, {4, 1, 2500, 0, false});
     auto const expected = one_by_one(ReduceOp::sum, dtype, memory, 1);
-    Folder const folder(ReduceOp::sum, dtype);
+    Reducer const reducer(ReduceOp::sum, dtype);
     Bytes sum(2500 * 4), result(2500 * 2);
     auto* const to = sum.data();
-    folder.run({memory.sources.data(), 2, &to, 1, 2500, false}, {.wide_results = true});
+    reducer.run({memory.sources.data(), 2, &to, 1, 2500, false}, {.wide_results = true});
     std::array<std::byte const*, 3> const rest{sum.data(), memory.sources[2], memory.sources[3]};
     auto* const out = result.data();
-    folder.run({rest.data(), 3, &out, 1, 2500, false}, {.wide_source = true});
+    reducer.run({rest.data(), 3, &out, 1, 2500, false}, {.wide_source = true});
     CHECK(result == expected);
   }
 }
@@ -208,7 +208,7 @@ TEST_CASE("partial sums of halves stay in f32 and are rounded once") {
 TEST_CASE("copies copy, of every size of element") {
   for (auto const dtype : all_dtypes) {
     Memory memory(dtype, {1, 2, 3001, 1, true});
-    Folder::copier(dtype).run(memory.folding(), {});
+    Reducer::copier(dtype).run(memory.arguments(), {});
     CHECK(memory.all_hold(memory.inputs[0]));
   }
 }

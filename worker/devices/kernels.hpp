@@ -9,7 +9,7 @@
 
 namespace chorus::devices {
 
-// Plain arrays: see the note on weak symbols in lanes.inc.
+// The kernels of one instruction set. Plain arrays: see the note on weak symbols in lanes.inc.
 struct Kernels {
   char const* name = nullptr;
   Combine combine[all_reduce_ops.size()][all_dtypes.size()] = {};
@@ -17,7 +17,7 @@ struct Kernels {
   FoldAverage fold_average[all_dtypes.size()] = {};  // null for f16 and bf16
   Divide divide[all_dtypes.size()] = {};
   HalfCombine half_combine[all_reduce_ops.size()][all_dtypes.size()][2][2] = {};  // by the widths of a and dst
-  FoldHalves fold_halves[all_reduce_ops.size()][all_dtypes.size()][2][2] = {};    // by those of the source and results
+  FoldHalves fold_halves[all_reduce_ops.size()][all_dtypes.size()][2][2] = {};    // by widths of source and results
   Widen widen[all_dtypes.size()] = {};
 };
 
@@ -27,7 +27,7 @@ struct Kernels {
 [[nodiscard]] Kernels const& avx512_kernels();
 #endif
 
-// The kernels that this processor can run, the fastest last.
-[[nodiscard]] std::array<Kernels const*, 3> const& runnable_kernels();  // null where there are fewer
+// Returns the kernels that this processor can run, the fastest last; unused entries are null.
+[[nodiscard]] std::array<Kernels const*, 3> const& runnable_kernels();
 
 }  // namespace chorus::devices

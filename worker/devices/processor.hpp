@@ -1,4 +1,4 @@
-// Which of the instruction sets that loops are compiled for this processor runs.
+// The instruction sets for which loops are compiled, and the best one that this processor runs.
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@ enum class InstructionSet : std::uint8_t { baseline, avx2, avx512 };  // each co
 inline constexpr std::array all_instruction_sets{InstructionSet::baseline, InstructionSet::avx2,
                                                  InstructionSet::avx512};
 
-// avx2 with f16c; avx512 with f, bw, dq and vl.
+// avx2 requires f16c; avx512 requires f, bw, dq and vl.
 [[nodiscard]] InstructionSet best_instruction_set();
 
 }  // namespace chorus::devices

@@ -1,4 +1,4 @@
-// The last step of avg: whatever the numbers and however many ranks, what a division gives.
+// The last step of avg gives the result of a division, for all numbers and numbers of ranks.
 #include <doctest/doctest.h>
 
 #include <cstring>
@@ -13,7 +13,7 @@ using namespace chorus::devices;
 
 namespace {
 
-// Every small number of ranks, and those at which the way to divide changes.
+// Every small number of ranks, and those at which the method of division changes.
 std::vector<std::uint32_t> divisors() {
   std::vector<std::uint32_t> all;
   for (std::uint32_t d = 1; d <= 300; ++d) all.push_back(d);
@@ -31,7 +31,7 @@ std::vector<T> all_numbers() {
   return all;
 }
 
-// Those at which a quotient changes, of the largest and the smallest quotients; powers of two; and any.
+// Numbers at which a quotient changes, for the largest and the smallest quotients; powers of two; and random numbers.
 template <class T>
 std::vector<T> telling_numbers(std::uint32_t divisor) {
   using Unsigned = std::make_unsigned_t<T>;
@@ -68,7 +68,7 @@ void check(Dtype dtype, std::vector<T> const& numbers, std::uint32_t divisor) {
     auto const divide = kernels->divide[static_cast<std::size_t>(dtype)];
     divide(reinterpret_cast<std::byte*>(result.data()), result.size(), divisor);
     REQUIRE(result == expected);
-    // One by one, as the last elements of a vector are.
+    // One by one, like the last elements of an array, which fill no vector.
     for (std::size_t i = 0; i < std::min<std::size_t>(numbers.size(), 512); ++i) {
       auto x = numbers[i];
       divide(reinterpret_cast<std::byte*>(&x), 1, divisor);
@@ -94,7 +94,7 @@ void check_floats(Dtype dtype, std::vector<T> const& numbers, std::uint32_t divi
 
 }  // namespace
 
-TEST_CASE("every number of 8 and of 16 bits, over every number of ranks, is what a division gives") {
+TEST_CASE("every 8-bit and 16-bit number over every number of ranks is the result of a division") {
   auto const i8 = all_numbers<std::int8_t>();
   auto const u8 = all_numbers<std::uint8_t>();
   auto const i16 = all_numbers<std::int16_t>();
@@ -107,7 +107,7 @@ TEST_CASE("every number of 8 and of 16 bits, over every number of ranks, is what
   }
 }
 
-TEST_CASE("numbers of 32 and of 64 bits at the edges of quotients, and any, are what a division gives") {
+TEST_CASE("32-bit and 64-bit numbers at the edges of quotients, and random ones, are the result of a division") {
   for (auto const divisor : divisors()) {
     check(Dtype::i32, telling_numbers<std::int32_t>(divisor), divisor);
     check(Dtype::u32, telling_numbers<std::uint32_t>(divisor), divisor);
@@ -116,18 +116,18 @@ TEST_CASE("numbers of 32 and of 64 bits at the edges of quotients, and any, are 
   }
 }
 
-TEST_CASE("floats over a number of ranks are rounded as a division rounds, down to the smallest there are") {
+TEST_CASE("floats over a number of ranks are rounded like a division, down to the smallest numbers") {
   using F32 = std::numeric_limits<float>;
   using F64 = std::numeric_limits<double>;
   std::vector<float> f32{0.0F, -0.0F, 1.0F, F32::denorm_min(), F32::min(), F32::max(), F32::lowest(), F32::infinity()};
   std::vector<double> f64{0.0, -0.0, 1.0, F64::denorm_min(), F64::min(), F64::max(), F64::lowest(), F64::infinity()};
   std::mt19937_64 random(7);
   for (int i = 0; i < 4000; ++i) {
-    // Any bits that are no NaN, whose bits processors choose.
+    // Random bits except NaNs, whose bits depend on the processor.
     auto const bits = random() & ~(std::uint64_t{1} << 62 | std::uint64_t{1} << 30);
     f64.push_back(__builtin_bit_cast(double, bits));
     f32.push_back(__builtin_bit_cast(float, static_cast<std::uint32_t>(bits)));
-    // And without an exponent.
+    // The same as a subnormal number.
     f64.push_back(__builtin_bit_cast(double, bits & 0x800fffffffffffff));
     f32.push_back(__builtin_bit_cast(float, static_cast<std::uint32_t>(bits & 0x807fffff)));
   }

@@ -23,15 +23,14 @@ using HalfCombine = void (*)(std::byte* dst, std::byte const* a, std::byte const
                              float divisor);
 enum class Width : std::uint8_t { narrow, wide };
 
-// f16 or bf16 to f32; no overlap.
+// Converts f16 or bf16 to f32; no overlap.
 using Widen = void (*)(std::byte* dst, std::byte const* src, std::uint64_t elements);
 
-// Null for other dtypes than f16 and bf16, and for bit operations.
+// Null for dtypes other than f16 and bf16, and for bit operations.
 [[nodiscard]] HalfCombine find_half_combine(ReduceOp op, Dtype dtype, Width a, Width dst);
 [[nodiscard]] Widen find_widen(Dtype dtype);
 
-// Null where the pair is not supported (bit operations on floats; dtypes that this build has no kernels for). `avg`
-// combines as sum.
+// Null for unsupported pairs (bit operations on floats; dtypes without kernels in this build). `avg` combines like sum.
 [[nodiscard]] Combine find_combine(ReduceOp op, Dtype dtype);
 [[nodiscard]] Divide find_divide(Dtype dtype);
 

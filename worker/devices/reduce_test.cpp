@@ -126,7 +126,7 @@ T combined(ReduceOp op, Dtype dtype, T a, T b) {
   return out;
 }
 
-// The value of a half as the standard defines it, in exact arithmetic.
+// Returns the value of an f16 number by IEEE 754, in exact arithmetic.
 double half_value(std::uint16_t h) {
   int const exponent = (h >> 10) & 31;
   double const fraction = h & 1023;
@@ -138,7 +138,7 @@ double half_value(std::uint16_t h) {
 
 double brain_value(std::uint16_t b) { return std::bit_cast<float>(static_cast<std::uint32_t>(b) << 16); }
 
-// What a + b rounds to: the neighbour at the least distance, the even one of two.
+// Rounds to the nearest number; of two to the even one.
 std::uint16_t nearest(double exact, double (*value_of)(std::uint16_t), std::uint16_t infinity) {
   std::uint16_t low = 0, high = infinity;
   double const magnitude = std::abs(exact);
@@ -146,7 +146,7 @@ std::uint16_t nearest(double exact, double (*value_of)(std::uint16_t), std::uint
     auto const middle = static_cast<std::uint16_t>((low + high) / 2);
     (value_of(middle) <= magnitude ? low : high) = middle;
   }
-  // Beyond the largest number the neighbour is where the next one would be.
+  // Above the largest number, the next one would be at the same gap.
   double const gap = value_of(low) - value_of(static_cast<std::uint16_t>(low - (low > 0)));
   double const above = high == infinity ? value_of(low) + gap : value_of(high);
   double const down = magnitude - value_of(low), up = above - magnitude;
@@ -164,7 +164,7 @@ void check_small_floats(Dtype dtype, double (*value_of)(std::uint16_t), std::uin
     REQUIRE(combined<std::uint16_t>(ReduceOp::sum, dtype, a, 0x8000) == a);  // x + -0 is x
     auto const b = static_cast<std::uint16_t>((bits * 40503u >> 3) & 0xffff);
     if ((a & 0x7fff) == infinity || (b & 0x7fff) >= infinity) continue;
-    // The sum in f32 may round once more than the exact one, so halves are summed where f32 is exact.
+    // A sum in f32 may round once more than the exact one, so the sum in f32 is the reference.
     double const exact = static_cast<double>(static_cast<float>(value_of(a)) + static_cast<float>(value_of(b)));
     if (exact == 0) continue;
     REQUIRE(combined<std::uint16_t>(ReduceOp::sum, dtype, a, b) == nearest(exact, value_of, infinity));
@@ -196,7 +196,7 @@ TEST_CASE("a NaN on either side of min and max stays a NaN") {
   }
 }
 
-TEST_CASE("min and max of NaNs, infinities and zeros of both signs are the same bits in registers and one by one") {
+TEST_CASE("min and max of NaNs, infinities and signed zeros are the same bits in vectors and in scalars") {
   constexpr std::array<std::uint32_t, 10> special{0x00000000, 0x80000000, 0x3f800000, 0xbf800000, 0x7f800000,
                                                   0xff800000, 0x7fc00000, 0xffc01234, 0x00000001, 0x807fffff};
   for (auto const* kernels : runnable_kernels()) {

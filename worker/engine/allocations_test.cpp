@@ -1,5 +1,5 @@
-// How often a run allocates does not depend on its number of segments. In an executable of its own: it counts what the
-// whole process asks the C library for.
+// The number of allocations of a run does not depend on its number of segments. An executable of its own, because it
+// counts all allocations of the process.
 #include <dlfcn.h>
 #include <doctest/doctest.h>
 #include <pthread.h>
@@ -21,7 +21,7 @@ std::atomic<std::size_t> locks{0};
 
 extern "C" {
 
-// glibc's own, which those below stand before; operator new asks them, too.
+// glibc's own functions, which the ones below replace; operator new uses those, too.
 void* __libc_malloc(std::size_t bytes);
 void* __libc_calloc(std::size_t count, std::size_t bytes);
 void* __libc_realloc(void* memory, std::size_t bytes);
@@ -92,7 +92,7 @@ void check_allocations(Arenas const& arenas, Tensors tensors) {
     FleetOptions options;
     options.ranks = 4;
     options.network = {1, 200000, 200000};
-    options.eager_bytes = 0;  // whether a stage is needed depends on timing
+    options.eager_bytes = 0;  // whether a stage is needed would depend on timing
     options.arenas = arenas;
     options.tensors = tensors;
     LoopbackFleet fleet(options);
@@ -106,7 +106,7 @@ void check_allocations(Arenas const& arenas, Tensors tensors) {
   }
 }
 
-TEST_CASE("a small run like one before allocates no more than how it ended takes, whatever its plan") {
+TEST_CASE("a small run of a known kind allocates no more than the result of its end takes, whatever its plan") {
   for (auto const* algorithm : algorithms::all_for(Op::all_reduce)) {
     FleetOptions options;
     options.ranks = 4;
@@ -129,7 +129,7 @@ TEST_CASE("a small run like one before allocates no more than how it ended takes
       fleet.let_move();
       return allocations - before;
     };
-    // Until everything has been as full as it gets: numbers of runs that have ended are kept up to a thousand.
+    // Until every container has its full size: up to a thousand ended runs are remembered.
     for (std::uint64_t run = 1; run <= 1100; ++run) static_cast<void>(allocations_of_run(run));
     CHECK_MESSAGE(allocations_of_run(1101) <= 4 * 2, algorithm->name);
   }
@@ -147,7 +147,7 @@ TEST_CASE("over sockets neither a segment, nor a wait for room, nor a turn alloc
   for (auto const* algorithm : {&algorithms::mesh, &algorithms::ring}) {
     DataPlaneOptions options;
     options.eager_bytes = 0;
-    options.inquiry = std::chrono::hours(1);  // whoever asks how the others are allocates
+    options.inquiry = std::chrono::hours(1);  // asks allocate
     TcpFleet fleet(2, options);
     std::uint64_t run = 0;
     auto const allocations_of = [&](std::uint64_t segment_bytes) {
@@ -155,7 +155,7 @@ TEST_CASE("over sockets neither a segment, nor a wait for room, nor a turn alloc
     };
     static_cast<void>(allocations_of(16u << 10));  // dials, and grows what is kept
     static_cast<void>(allocations_of(4u << 20));
-    // Which rank begins first, and what of it waits at the other one until then, differs from run to run: a few.
+    // A few allocations depend on which rank begins first, and on what waits at the other rank until then.
     constexpr std::size_t few = 8;
     for (int i = 0; i < 5; ++i)
       CHECK_MESSAGE(allocations_of(16u << 10) < allocations_of(4u << 20) + few, algorithm->name);

@@ -16,7 +16,8 @@ std::unique_ptr<Fleet> adversarial(std::uint32_t ranks) {
   options.ranks = ranks;
   options.network = {ranks, 50000, 20000};  // pipes that fill up, chunks that cut headers
   options.eager_bytes = 2048;
-  options.partials_bytes = 1024;  // of a vector 512 bytes, in which segments of 96 end in two pieces
+  options.partials_bytes = 1024;  // partial sums: 512 bytes of the vector, in which segments of 96 bytes end in two
+                                  // pieces
   return std::make_unique<LoopbackFleet>(options);
 }
 
@@ -44,7 +45,7 @@ TEST_CASE("partial sums of halves are kept for a few segments of the vector at a
           Case c{.algorithm = algorithm, .op = op, .root = spec.root, .arity = spec.arity, .shape = spec.shape};
           c.in_place = spec.in_place;
           c.dtype = ++run % 2 == 0 ? Dtype::f16 : Dtype::bf16;
-          c.elements = 144 * 9 * 5;  // of all chunks a multiple
+          c.elements = 144 * 9 * 5;  // a multiple of the number of chunks
           c.segment_bytes = 96;
           c.run = run;
           Collective collective(*fleet, c);
@@ -82,7 +83,7 @@ TEST_CASE("a rank may start at any moment, also in the middle of a frame that ca
 
 TEST_CASE("over loopback, ranks may start in any order, long after the others") { check_late_starters(adversarial); }
 
-TEST_CASE("a run like one before does what that did, in other memory, also after one that failed") {
+TEST_CASE("a run of a known kind does what the first one did, in other memory, also after a failed one") {
   for (auto const* algorithm : algorithms::all_for(Op::all_reduce)) {
     LoopbackFleet fleet(FleetOptions{.ranks = 4, .network = {.seed = 5, .chunk_bytes = 200}});
     auto const call = [&](std::uint64_t run) {

@@ -5,26 +5,23 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <optional>
 #include <semaphore>
 #include <thread>
 #include <utility>
 
+#include "base/runtime/task_group.hpp"
 #include "http/auth/credentials.hpp"
-#include "http/client.hpp"
-#include "http/task_group.hpp"
-#include "worker/engine/courtesy.hpp"
+#include "http/client/client.hpp"
 #include "worker/engine/engine.hpp"
-#include "worker/engine/interruption.hpp"
-#include "worker/engine/loop_baton.hpp"
-#include "worker/engine/run_kind.hpp"
-#include "worker/engine/shm_links.hpp"
-#include "worker/engine/tcp_links.hpp"
-#include "worker/links/errc.hpp"
+#include "worker/engine/failure/interruption.hpp"
+#include "worker/engine/loop/adaptive_yield.hpp"
+#include "worker/engine/loop/link_handshakes.hpp"
+#include "worker/engine/loop/loop_baton.hpp"
+#include "worker/engine/loop/shm_links.hpp"
+#include "worker/engine/loop/tcp_links.hpp"
+#include "worker/engine/run/run_kind.hpp"
 #include "worker/links/handshake.hpp"
-#include "worker/links/tcp_link.hpp"
-#include "worker/links/two_way.hpp"
 
 namespace chorus::engine {
 
@@ -32,15 +29,15 @@ namespace asio = boost::asio;
 
 namespace {
 
-// How often a thread that polls looks at memory and at a few sockets for every time that it asks the system for
-// anything else; and while it has found something there within so many rounds.
+// Rounds in which a polling thread looks only at memory and a few sockets, for each round in which it asks the system
+// for everything else; and the same after the system had something within the last `lately` rounds.
 constexpr unsigned rounds_alone = 64, rounds_alone_lately = 16, lately = 4096;
 
-// While GPUs are at work: how long the thread polls at least, and how often it looks at them when nothing else moves.
-// What they are asked for takes them up to a millisecond, where other processes use them, too.
+// While GPUs are at work: the minimum time of polling, and the interval of polling them when nothing else moves. Work
+// takes a GPU up to a millisecond where other processes use it too.
 constexpr std::chrono::microseconds device_spin{2000};
 constexpr std::chrono::microseconds device_pause{50};
-// What peers' GPUs still read of runs that are over takes them no longer, unless they hang.
+// Limit for reads by peers' GPUs of runs that are over; they take longer only if a GPU hangs.
 constexpr std::chrono::seconds returns_within{1};
 
 }  // namespace
@@ -58,6 +55,7 @@ class DataPlane::Impl final : public Surroundings {
         end_timer_(context_),
         traffic_(options_.on_link_without_shm, options_.on_link_without_ipc),
         shm_(options_.arena, traffic_),
+        handshakes_(options_, context_, client_, shm_, tcp_),
         engine_(options_, *this, traffic_) {
     if (options_.loop == nullptr) thread_ = std::thread([this] { live(); });
   }
@@ -74,7 +72,7 @@ class DataPlane::Impl final : public Surroundings {
     });
   }
 
-  // What a handler throws ends the process here as it does on the data thread: the loop is not left half way.
+  // noexcept: an exception of a handler ends the process, as on the data thread; the loop is never left half way.
   RunResult run(std::shared_ptr<RunKind> const& kind, RunCall const& call, Interruption const* interruption) noexcept {
     if (!baton_.borrow()) return start_and_wait(kind, call, interruption);
     std::optional<RunResult> result;
@@ -89,19 +87,13 @@ class DataPlane::Impl final : public Surroundings {
   }
 
   http::Response welcome(links::Introduction const& peer) {
-    auto loan = shm_.accept(peer);
-    if (loan.has_error()) return http::Problem(http::ProblemCode::bad_request, loan.error().detail);
-    bool const has_checksums = !loan->answer.accepted && links::takes_checksums(options_.checksums, peer.checksums);
-    if (!loan->answer.accepted && !has_checksums && insists_on_checksums())
-      return http::Problem(http::ProblemCode::bad_request, options_.worker + " takes links with checksums only");
-    bool const lends = options_.lending_host && peer.lending_host == options_.lending_host;
-    bool const both_ways = peer.both_ways && !loan->answer.accepted;
-    auto take_over = [this, who = Identity{peer.worker, peer.incarnation}, loan = loan->loan,
-                      framing = framing_of(has_checksums), lends, both_ways](http::Connection connection) {
-      adopt(std::move(connection), who, loan, framing, lends, both_ways);
-    };
-    return links::switch_protocols(
-        std::move(take_over), {loan->answer, has_checksums, lends ? options_.lending_host : std::nullopt, both_ways});
+    return handshakes_.welcome(peer, [this](LinkHandshakes::Incoming incoming) {
+      submit([this, incoming = std::move(incoming)]() mutable {
+        auto who = incoming.peer;
+        auto made = handshakes_.take(std::move(incoming));
+        engine_.adopt(std::move(made.link), std::move(who), made.lends, std::move(made.back));
+      });
+    });
   }
 
   void give_up(RunSpec spec, plan::Rank rank, Error why) {
@@ -125,8 +117,8 @@ class DataPlane::Impl final : public Surroundings {
 
   TimePoint now() override { return std::chrono::steady_clock::now(); }
 
-  void dial(std::uint64_t outlet, Peer const& peer, TimePoint deadline) override {
-    tasks_.spawn("dial " + peer.url, dial_peer(outlet, peer, deadline));
+  void dial(std::uint64_t send_connection, Peer const& peer, TimePoint deadline) override {
+    tasks_.spawn("dial " + peer.url, dial_peer(send_connection, peer, deadline));
   }
 
   void settle_soon() override {
@@ -148,7 +140,7 @@ class DataPlane::Impl final : public Surroundings {
   }
 
  private:
-  // Peers that read memory of GPUs here hear that their runs have ended, and say when they read no more.
+  // Peers that read memory of GPUs here are told that their runs have ended, and report when they have stopped reading.
   void begin_end() {
     engine_.stop();
     end_when_returned(now() + returns_within);
@@ -173,7 +165,7 @@ class DataPlane::Impl final : public Surroundings {
     work_.reset();
   }
 
-  // What was posted before this has been done when the loop has nothing more to do at once.
+  // All work posted before is done when the loop has no ready handlers left.
   void end_in_the_loop() {
     begin_end();
     context_.restart();
@@ -187,7 +179,8 @@ class DataPlane::Impl final : public Surroundings {
     baton_.nudge();
   }
 
-  // The caller may be gone with everything that it owns while the thread that ends the run is still about to return.
+  // Shared, because the caller may return and be destroyed while the thread that ends the run still holds the
+  // semaphore.
   RunResult start_and_wait(std::shared_ptr<RunKind> const& kind, RunCall const& call,
                            Interruption const* interruption) {
     struct Call {
@@ -205,39 +198,13 @@ class DataPlane::Impl final : public Surroundings {
     return std::move(made->result);
   }
 
-  // With the loop in hand, so that an abort which follows the interruption finds the run, or nothing to end.
+  // Call with the baton: then an abort after the interruption either finds the run, or the run never begins.
   void begin(std::shared_ptr<RunKind> kind, RunCall const& call, Interruption const* interruption, RunDone done) {
     auto const why = interruption != nullptr ? interruption->failure() : std::nullopt;
     if (!why) return engine_.start(std::move(kind), call, std::move(done));
     RunResult result;
     result.status = Error(why->code, why->detail());
     done(std::move(result));
-  }
-
-  // Any thread.
-  void adopt(http::Connection connection, Identity peer, std::shared_ptr<links::ShmLoan> loan, links::Framing framing,
-             bool lends, bool both_ways) {
-    boost::system::error_code error;
-    auto const protocol = connection.socket.local_endpoint(error).protocol();
-    auto const handle = error ? -1 : connection.socket.release(error);
-    if (error) return;  // the peer has gone already; it dials again when it needs the link
-    submit([this, protocol, handle, tls = std::move(connection.tls), early = std::move(connection.early_bytes),
-            peer = std::move(peer), loan = std::move(loan), framing, lends, both_ways]() mutable {
-      http::Connection here{asio::ip::tcp::socket(context_, protocol, handle), std::move(tls), std::move(early)};
-      // Through shared memory the connection carries nothing but bells: those need no TLS.
-      if (loan)
-        return engine_.adopt(shm_.add(std::make_shared<links::ShmLink>(std::move(here.socket), std::move(*loan))),
-                             std::move(peer), lends);
-      bool const has_small = !both_ways || links::is_for_small(peer.worker, options_.worker);
-      auto link = tcp_.add(std::make_shared<links::TcpLink>(std::move(here), framing), brings(has_small));
-      if (!both_ways) return engine_.adopt(std::move(link), std::move(peer), lends);
-      auto [there, back] = links::two_way(std::move(link));
-      engine_.adopt(std::move(there), std::move(peer), lends, std::move(back));
-    });
-  }
-
-  static TcpLinks::Brings brings(bool small_messages) {
-    return small_messages ? TcpLinks::Brings::small_messages : TcpLinks::Brings::others;
   }
 
   void live() {
@@ -249,7 +216,7 @@ class DataPlane::Impl final : public Surroundings {
     }
   }
 
-  // Whoever has the baton: polls until nothing has moved for `spin`, then sleeps until something happens.
+  // Called by the holder of the baton: polls until nothing has moved for `spin`, then sleeps until something happens.
   template <typename Enough>
   void serve(Enough const& is_enough, std::chrono::microseconds spin) {
     poll_for_a_while(is_enough, spin);
@@ -259,8 +226,7 @@ class DataPlane::Impl final : public Surroundings {
     shm_.wake_up();
   }
 
-  // Some of what is ready: handlers that go on with a long transfer put themselves behind the others, for ever if need
-  // be.
+  // Runs a limited number of ready handlers: those of a long transfer post themselves again, possibly for ever.
   bool run_some() {
     constexpr int at_once = 16;
     int ran = 0;
@@ -268,10 +234,10 @@ class DataPlane::Impl final : public Surroundings {
     return ran != 0;
   }
 
-  // Rounds are counted over the calls: a short one asks the system for nothing but what it waits for.
+  // Rounds are counted across calls: a short call asks the system only for what it waits for.
   template <typename Enough>
   void poll_for_a_while(Enough const& is_enough, std::chrono::microseconds spin) {
-    // What moves at once costs no look at the clock.
+    // Read the clock only if nothing moves at once.
     std::optional<TimePoint> until;
     auto spins = spin;
     while (!is_enough()) {
@@ -294,58 +260,16 @@ class DataPlane::Impl final : public Surroundings {
       auto const looked = now();
       if (!until) until = looked + spins;
       if (looked >= *until) return;
-      if (looks_further || shm_.empty()) courtesy_.give_way(looked);
+      if (looks_further || shm_.empty()) adaptive_yield_.give_way(looked);
     }
   }
 
-  asio::awaitable<void> dial_peer(std::uint64_t outlet, Peer peer, TimePoint deadline) {
-    co_await asio::post(asio::use_awaitable);  // dial() answers later
-    auto offer = shm_.offer(peer);
-    // Named, because g++ 12 destroys an aggregate temporary of a full expression with co_await twice.
-    auto introduction =
-        links::to_fields({options_.worker, options_.incarnation, described(offer),
-                          links::checksum_offer(options_.checksums, peer.url), options_.lending_host, true});
-    auto upgraded = co_await client_.upgrade(peer.url + std::string(links::link_path),
-                                             std::string(links::link_protocol), std::move(introduction), deadline);
-    if (upgraded.has_error()) {
-      engine_.dialed(outlet, Error(links::LinkErrc::closed, upgraded.error().detail));
-      co_return;
-    }
-    bool const lends = options_.lending_host && links::read_borrows_answer(upgraded->fields) == options_.lending_host;
-    bool const both_ways = links::read_both_ways_answer(upgraded->fields);
-    auto link = link_of(peer, std::move(*upgraded), std::move(offer), both_ways);
-    if (link.has_error() || !both_ways) {
-      engine_.dialed(outlet, std::move(link), lends);
-    } else {
-      auto [there, back] = links::two_way(std::move(*link));
-      engine_.dialed(outlet, std::move(there), lends, std::move(back));
-    }
-  }
-
-  static std::optional<links::SharedMemory> described(std::optional<links::ShmOffer> const& offer) {
-    return offer ? std::optional(offer->described()) : std::nullopt;
-  }
-
-  Result<std::shared_ptr<links::Link>> link_of(Peer const& peer, http::Client::Upgraded upgraded,
-                                               std::optional<links::ShmOffer> offer, bool both_ways) {
-    if (offer) {
-      auto const accepted = shm_.is_accepted(peer, upgraded.fields);
-      if (accepted.has_error()) return accepted.error();
-      if (*accepted)
-        return shm_.add(std::make_shared<links::ShmLink>(std::move(upgraded.connection.socket), std::move(*offer)));
-    }
-    auto const has_checksums = links::read_checksums_answer(upgraded.fields);
-    if (has_checksums.has_error()) return has_checksums.error();
-    if (!*has_checksums && insists_on_checksums())
-      return Error(links::LinkErrc::bad_handshake, peer.url + " does not take links with checksums");
-    auto const framing = framing_of(*has_checksums);
-    return tcp_.add(std::make_shared<links::TcpLink>(std::move(upgraded.connection), framing),
-                    brings(both_ways && links::is_for_small(options_.worker, peer.worker)));
-  }
-
-  [[nodiscard]] bool insists_on_checksums() const { return options_.checksums == links::ChecksumMode::on; }
-  static links::Framing framing_of(bool has_checksums) {
-    return has_checksums ? links::Framing::checksummed : links::Framing::plain;
+  asio::awaitable<void> dial_peer(std::uint64_t send_connection, Peer peer, TimePoint deadline) {
+    auto made = co_await handshakes_.dial(std::move(peer), deadline);
+    if (made.has_error())
+      engine_.dialed(send_connection, made.error());
+    else
+      engine_.dialed(send_connection, std::move(made->link), made->lends, std::move(made->back));
   }
 
   void wait_for_deadline(TimePoint next) {
@@ -362,7 +286,7 @@ class DataPlane::Impl final : public Surroundings {
 
   DataPlaneOptions const options_;
   asio::io_context own_context_{1};
-  asio::io_context& context_;  // run by one thread at a time: whoever has the baton
+  asio::io_context& context_;  // run by the holder of the baton, one thread at a time
   LoopBaton baton_{[this] { asio::post(context_, [] {}); }};
   asio::executor_work_guard<asio::io_context::executor_type> work_;
   http::Client client_;
@@ -376,11 +300,12 @@ class DataPlane::Impl final : public Surroundings {
   TrafficBook traffic_;
   TcpLinks tcp_;
   ShmLinks shm_;
+  LinkHandshakes handshakes_;
   Engine engine_;
-  // Of whoever polls with the baton:
+  // Used by the holder of the baton while it polls:
   unsigned round_ = 0;
-  unsigned loop_moved_ = 0;  // in which round
-  Courtesy courtesy_;
+  unsigned loop_moved_ = 0;  // round
+  AdaptiveYield adaptive_yield_;
   std::thread thread_;
 };
 

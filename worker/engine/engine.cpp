@@ -4,26 +4,28 @@
 #include <utility>
 
 #include "collectives/core/assert.hpp"
+#include "worker/engine/run/spec_check.hpp"
 #include "worker/links/errc.hpp"
 #include "worker/memory/arena.hpp"
 
 namespace chorus::engine {
 namespace {
 
-// Local work of one run before the links have their turn, and how many such turns before the thread's other work has
-// its.
+// Local work of a run per turn, before the links get theirs; and the number of turns before the thread's other work.
 constexpr std::uint64_t turn_bytes = 1u << 20;
 constexpr int turns_max = 8;
 
 }  // namespace
 
 Engine::Engine(DataPlaneOptions options, Surroundings& surroundings, TrafficBook& traffic)
-    : options_(std::move(options)), surroundings_(surroundings), traffic_(traffic) {}
+    : ConnectionOwner(std::move(options), surroundings, traffic),
+      connections_(*this, options_.worker, surroundings, traffic),
+      unrested_(surroundings, connections_, borrowed_arenas_) {}
 
 Engine::~Engine() { CHORUS_ASSERT(shut_down_ && runs_.empty(), "an engine is shut down before it dies"); }
 
 Run* Engine::find_run(std::uint64_t run) {
-  unfold_exchange(run);
+  unfold_exchange_of(run);
   for (auto const& each : runs_)
     if (each.number == run) return each.run.get();
   return nullptr;
@@ -79,9 +81,9 @@ bool Engine::may_start(std::uint64_t id, RunSpec const& spec, RunDone const& don
   auto const name = [id] { return "run " + std::to_string(id); };
   if (shut_down_) return refuse({EngineErrc::aborted, "the worker stops", {}, {}});
   if (id == 0 || find_run(id) != nullptr) return refuse({EngineErrc::aborted, name() + " is running already", {}, {}});
-  if (!current_incarnation_.empty())
+  if (connections_.fences_any())
     for (auto const& channel : spec.program->channels)
-      if (auto const& peer = spec.members[channel.peer]; is_fenced({peer.worker, peer.incarnation}))
+      if (auto const& peer = spec.members[channel.peer]; connections_.is_fenced({peer.worker, peer.incarnation}))
         return refuse({EngineErrc::epoch_fenced,
                        "rank " + std::to_string(peer.rank) + " (" + peer.worker + ") has a newer incarnation",
                        {peer.rank},
@@ -105,9 +107,10 @@ void Engine::begin(std::unique_ptr<Run> begun) {
   if (run.has_device()) device_runs_.push_back(&run);
   for (auto const& channel : run.sends()) {
     if (run.is_short()) channel->let_open();
-    outlet_for(*channel, run.spec().members[channel->peer()], run.spec().deadline).add(*channel);
+    connections_.for_channel(*channel, run.spec().members[channel->peer()], run.spec().deadline).add(*channel);
   }
-  for (std::size_t i = 0; i < inlets_.size() && !run.ended(); ++i) inlets_[i]->start(run);
+  for (std::size_t i = 0; i < connections_.receives().size() && !run.ended(); ++i)
+    connections_.receives()[i]->start(run);
   surroundings_.deadline_changed();
 }
 
@@ -129,7 +132,17 @@ void Engine::end_before_start(std::uint64_t run, Failure const& failure) {
   ended = {};
   ended.failure = failure;
   ended.was_started = true;
-  for (auto& inlet : inlets_) inlet->forget(run, failure);
+  for (auto& receive_connection : connections_.receives()) receive_connection->forget(run, failure);
+}
+
+void Engine::end_unstarted(std::uint64_t run, std::uint32_t epoch, links::FailureNotice const& failure_notice,
+                           Failure failure) {
+  auto& ended = ended_.at(run);
+  ended = {};
+  ended.token = failure_notice.token;
+  ended.failure = std::move(failure);
+  // Opens of peers may wait here for this rank's call, which will now fail at once.
+  for (auto& receive_connection : connections_.receives()) receive_connection->forget(run, epoch, failure_notice);
 }
 
 void Engine::give_up(RunSpec const& spec, plan::Rank rank, Error const& why) {
@@ -142,11 +155,13 @@ void Engine::give_up(RunSpec const& spec, plan::Rank rank, Error const& why) {
     ended.token = spec.token;
     ended.failure = failure;
     ended.was_started = true;
-    auto const verdict = to_verdict(failure, spec.token);
+    auto const failure_notice = to_failure_notice(failure, spec.token);
     for (auto const& peer : spec.members)
-      if (peer.rank != rank && !is_fenced({peer.worker, peer.incarnation}))
-        outlet_to(peer, spec.deadline).send_verdict(links::FrameType::abort, spec.run, spec.epoch, verdict);
-    for (auto& inlet : inlets_) inlet->forget(spec.run, spec.epoch, verdict);
+      if (peer.rank != rank && !connections_.is_fenced({peer.worker, peer.incarnation}))
+        connections_.to(peer, spec.deadline)
+            .send_failure_notice(links::FrameType::abort, spec.run, spec.epoch, failure_notice);
+    for (auto& receive_connection : connections_.receives())
+      receive_connection->forget(spec.run, spec.epoch, failure_notice);
   }
   settle();
 }
@@ -155,9 +170,53 @@ void Engine::retire(Retired epoch) {
   {
     Hold const hold(*this);
     auto const& retired = retired_.add(std::move(epoch));
-    for (auto& inlet : inlets_) inlet->retire(retired);
+    for (auto& receive_connection : connections_.receives()) receive_connection->retire(retired);
   }
   settle();
+}
+
+void Engine::adopt(std::shared_ptr<links::Link> link, Identity peer, bool lends, std::shared_ptr<links::Link> back) {
+  {
+    Hold const hold(*this);
+    auto& receive_connection = connections_.adopt(std::move(link), std::move(peer), lends, std::move(back));
+    if (shut_down_)
+      receive_connection.refuse_link(EngineErrc::aborted, options_.worker + " stops");
+    else if (connections_.is_fenced(receive_connection.peer()))
+      receive_connection.refuse_link(EngineErrc::epoch_fenced, "a newer incarnation is known");
+  }
+  settle();
+}
+
+void Engine::dialed(std::uint64_t send_connection, Result<std::shared_ptr<links::Link>> link, bool lends,
+                    std::shared_ptr<links::Link> back) {
+  if (!connections_.awaits(send_connection)) {
+    if (link.has_value()) (*link)->close();
+    return;
+  }
+  {
+    Hold const hold(*this);
+    connections_.dialed(send_connection, std::move(link), lends, std::move(back));
+  }
+  settle();
+}
+
+void Engine::fence(std::string const& worker, std::uint64_t incarnation) {
+  {
+    Hold const hold(*this);
+    connections_.fence(worker, incarnation);
+  }
+  settle();
+}
+
+Connection& Engine::connection_to(Run& run, plan::Rank rank) {
+  for (auto const& channel : run.receives())
+    if (channel->peer() == rank && channel->receive_connection != nullptr) return *channel->receive_connection;
+  for (auto const& channel : run.sends())
+    if (channel->peer() == rank && channel->send_connection != nullptr) return *channel->send_connection;
+  auto const& peer = run.spec().members[rank];
+  auto& send_connection = connections_.to(peer, run.spec().deadline);
+  send_connection.depends(run.spec().run);
+  return send_connection;
 }
 
 void Engine::touch(std::uint64_t id) {
@@ -165,7 +224,7 @@ void Engine::touch(std::uint64_t id) {
 }
 
 void Engine::heard(std::uint64_t id, plan::Rank rank) {
-  if (auto* const run = find_run(id)) run->heard(rank);
+  if (auto* const run = find_run(id)) run->watch().heard(rank);
 }
 
 void Engine::fail_for(Error const& why, std::uint64_t id, plan::Rank rank, std::string const& where) {
@@ -185,14 +244,14 @@ void Engine::fail_for(Error const& why, std::uint64_t id, plan::Rank rank, std::
 }
 
 void Engine::fail_awaiting(Identity const& peer, Error const& why) {
-  unfold_exchange();
+  unfold_any_exchange();
   std::vector<std::uint64_t> ids;
   for (auto const& [id, run] : runs_) ids.push_back(id);
   for (auto const id : ids) {
     auto* const run = find_run(id);
     auto const rank = run != nullptr ? run->rank_of(peer.worker, peer.incarnation) : std::nullopt;
     if (!rank) continue;
-    if (auto const where = run->awaits_open_of(*rank)) fail_for(why, id, *rank, *where);
+    if (auto const where = run->watch().awaits_open_of(*rank)) fail_for(why, id, *rank, *where);
   }
 }
 
@@ -200,7 +259,7 @@ void Engine::fail_run(std::uint64_t id, Failure failure) {
   if (auto* const run = find_run(id)) end_run(*run, std::move(failure));
 }
 
-Engine::Ended& Engine::remember(Run const& run) {
+EndedRun& Engine::remember(Run const& run) {
   auto const& spec = run.spec();
   auto& ended = ended_.at(spec.run);
   ended.token = spec.token;
@@ -216,37 +275,37 @@ void Engine::end_run(Run& run, std::optional<Failure> failure) {
   auto const epoch = spec.epoch;
   remember(run).failure = failure;
 
-  std::optional<links::Verdict> verdict;
-  if (failure) verdict = to_verdict(*failure, spec.token);
+  std::optional<links::FailureNotice> failure_notice;
+  if (failure) failure_notice = to_failure_notice(*failure, spec.token);
   for (auto const& channel : run.sends())
-    if (auto* const outlet = channel->outlet) {
-      outlet->remove(*channel);
-      if (verdict) outlet->send_verdict(links::FrameType::abort, id, epoch, *verdict);
+    if (auto* const send_connection = channel->send_connection) {
+      send_connection->remove(*channel);
+      if (failure_notice) send_connection->send_failure_notice(links::FrameType::abort, id, epoch, *failure_notice);
     }
   for (auto const& channel : run.receives())
-    if (auto* const inlet = channel->inlet) {
-      inlet->remove(*channel);
-      if (verdict) inlet->send_verdict(links::FrameType::abort, id, epoch, *verdict);
+    if (auto* const receive_connection = channel->receive_connection) {
+      receive_connection->remove(*channel);
+      if (failure_notice) receive_connection->send_failure_notice(links::FrameType::abort, id, epoch, *failure_notice);
     }
   auto const entry = std::find_if(runs_.begin(), runs_.end(), [id](auto const& each) { return each.number == id; });
   auto dead = std::move(entry->run);
   runs_.erase(entry);
   if (failure) dead->of_kind.reset();
-  if (verdict)
-    for (auto& inlet : inlets_) inlet->forget(id, epoch, *verdict);
+  if (failure_notice)
+    for (auto& receive_connection : connections_.receives()) receive_connection->forget(id, epoch, *failure_notice);
   if (std::exchange(dead->is_stalled, false)) options_.flights->goes_on(id);
   if (dead->has_device()) std::erase(device_runs_, dead.get());
   auto const now = surroundings_.now();
-  if (!rests(*dead, now)) {
+  if (!unrested_.rests(*dead, now)) {
     dead->stop();
-    unrested_.push_back({std::move(dead), std::move(failure), now + device_patience});
+    unrested_.add(std::move(dead), std::move(failure), now);
     return surroundings_.deadline_changed();
   }
   dead_runs_.emplace_back(std::move(dead))->end(failure, now, Run::Memory::goes);
 }
 
 void Engine::fail_all(Failure const& failure) {
-  unfold_exchange();
+  unfold_any_exchange();
   std::vector<std::uint64_t> ids;
   for (auto const& [id, run] : runs_) ids.push_back(id);
   for (auto const id : ids) fail_run(id, failure);
@@ -254,7 +313,7 @@ void Engine::fail_all(Failure const& failure) {
 
 bool Engine::memory_is_unsound() const { return options_.arena != nullptr && options_.arena->mapping().is_broken(); }
 
-// What was computed from memory that lost its pages is neither a result nor sent to others.
+// Results computed from memory that lost its pages are neither returned nor sent.
 std::optional<Failure> Engine::unsound_memory() const {
   if (!memory_is_unsound()) return std::nullopt;
   return Failure{EngineErrc::aborted, "the shared memory of " + options_.worker + " was truncated", {}, {}};
@@ -287,17 +346,16 @@ void Engine::settle() {
     }
   }
   held_ = false;
-  if (dirty_runs_.empty() && dirty_connections_.empty()) bury();
+  if (dirty_runs_.empty() && dirty_connections_.empty()) reap();
   if (awaits_devices()) surroundings_.poll_devices_soon();
 }
 
-void Engine::bury() {
+void Engine::reap() {
   for (auto& run : dead_runs_)
     if (auto const kind = std::exchange(run->of_kind, nullptr)) kind->keep(std::move(run));
   dead_runs_.clear();
   if (!std::exchange(has_closed_, false)) return;
-  std::erase_if(outlets_, [](auto const& entry) { return entry.second->is_closed(); });
-  std::erase_if(inlets_, [](auto const& inlet) { return inlet->is_closed(); });
+  connections_.reap();
 }
 
 void Engine::stop() {
@@ -312,9 +370,8 @@ void Engine::stop() {
 void Engine::shut_down() {
   stop();
   std::optional<Hold> hold(std::in_place, *this);
-  wait_until_devices_rest();
-  for (auto& [id, outlet] : outlets_) outlet->fail(Error(links::LinkErrc::closed, "the worker stops"));
-  for (auto& inlet : inlets_) inlet->fail(Error(links::LinkErrc::closed, "the worker stops"));
+  unrested_.end_all(dead_runs_);
+  connections_.fail_all(Error(links::LinkErrc::closed, "the worker stops"));
   hold.reset();
   settle();
 }

@@ -1,10 +1,11 @@
-// Whatever breaks, every rank that survives ends, with one error that names the culprit.
+// Whatever breaks, every surviving rank ends, with one error that names the culprit.
 #include <doctest/doctest.h>
 
 #include <algorithm>
 
 #include "collectives/algorithms/catalogue.hpp"
 #include "tests/support/mentions.hpp"
+#include "worker/engine/testing/failing_runs.hpp"
 #include "worker/engine/testing/loopback_fleet.hpp"
 
 using namespace chorus;
@@ -15,27 +16,7 @@ using chorus::testing::mentions;
 
 namespace {
 
-FleetOptions options_of(std::uint32_t ranks, std::uint64_t seed = 1) {
-  FleetOptions options;
-  options.ranks = ranks;
-  options.network = {seed, 5000, 2000};
-  options.eager_bytes = 1024;
-  return options;
-}
-
-Case case_of(plan::Algorithm const& algorithm, std::uint64_t elements = 3000, std::uint64_t run = 1) {
-  Case c;
-  c.algorithm = &algorithm;
-  c.elements = elements;
-  c.segment_bytes = 1024;
-  c.run = run;
-  c.timeout = 1000ms;
-  return c;
-}
-
-EngineErrc code_of(RunResult const& result) { return static_cast<EngineErrc>(result.status.error().code.value()); }
-
-// Starts some ranks of a collective and lets them go as far as they can.
+// Starts all ranks of a collective but one, and lets them go as far as they can.
 void start_all_but(Collective& collective, Fleet& fleet, plan::Rank absent) {
   for (plan::Rank rank = 0; rank < fleet.ranks(); ++rank)
     if (rank != absent) collective.start(rank);
@@ -77,7 +58,7 @@ TEST_CASE("a connection that breaks at any moment fails the run everywhere, and 
   }
 }
 
-TEST_CASE("a link that breaks under what a rank sent that has ended well is missed in a second or two") {
+TEST_CASE("a link that breaks under the data of a rank that has ended well is missed in a second or two") {
   std::size_t missed = 0;
   for (std::uint64_t n = 1; n <= 60; ++n) {
     LoopbackFleet fleet(options_of(2, n));
@@ -99,7 +80,7 @@ TEST_CASE("a link that breaks under what a rank sent that has ended well is miss
     }
     INFO(result.status.error().detail);
     CHECK(code_of(result) == EngineErrc::peer_lost);
-    CHECK(result.culprits.size() == 1);  // either end of the link, by whoever saw it first
+    CHECK(result.culprits.size() == 1);  // either end of the link, named by the rank that saw it first
     missed += mentions(result.status.error().detail, "its part of the run has ended, and the link is gone");
   }
   CHECK(missed > 0);
@@ -154,7 +135,7 @@ TEST_CASE("at the deadline every rank names the one that never called") {
         CHECK(collective.result(rank).culprits == std::vector<plan::Rank>{absent});
         CHECK(mentions(collective.result(rank).status.error().detail, "never called"));
       }
-      // When it comes after all, it is told at once.
+      // When the absent rank comes after all, it is told at once.
       collective.start(absent);
       fleet.let_move();
       REQUIRE(collective.has_ended(absent));
@@ -193,7 +174,7 @@ TEST_CASE("ranks that run different things all fail with both descriptions, at a
       REQUIRE(collective.run());
       for (plan::Rank rank = 0; rank < 3; ++rank) {
         auto const& result = collective.result(rank);
-        // Who has no bytes to wait for may have ended before rank 2 was noticed.
+        // A rank without bytes to wait for may have ended before rank 2 was noticed.
         if (elements == 0 && rank != 2 && result.status.has_value()) continue;
         REQUIRE(result.status.has_error());
         CHECK(code_of(result) == EngineErrc::plan_mismatch);
@@ -214,39 +195,6 @@ TEST_CASE("generators that disagree about one channel never exchange a byte on i
   CHECK(code_of(collective.result(1)) == EngineErrc::plan_mismatch);
   CHECK(mentions(collective.result(1).status.error().detail, "by another plan"));
   CHECK(collective.result(1).bytes_received == 0);
-}
-
-TEST_CASE("a rank of an older epoch is fenced, and the deadline names it") {
-  LoopbackFleet fleet(options_of(2));
-  Collective collective(fleet, case_of(algorithms::ring), fleet.now());
-  collective.spec(0).epoch = 7;
-  REQUIRE(collective.run());
-  CHECK(code_of(collective.result(1)) == EngineErrc::epoch_fenced);
-  CHECK(mentions(collective.result(1).status.error().detail, "epoch 7"));
-}
-
-TEST_CASE("who opens a run of an epoch that is over is told so at once, before and after the others heard of it") {
-  for (bool const waits_already : {true, false}) {
-    for (bool const left_out : {true, false}) {
-      CAPTURE(waits_already);
-      CAPTURE(left_out);
-      LoopbackFleet fleet(options_of(2));
-      Collective collective(fleet, case_of(algorithms::ring), fleet.now());
-      Retired over{collective.spec(0).token,
-                   collective.spec(0).epoch,
-                   {EngineErrc::peer_lost, "g went on without rank 1 (w1)", {1}, {}},
-                   {}};
-      if (left_out) over.left_out = {"w1"};
-      if (!waits_already) fleet.engine(0).retire(over);
-      collective.start(1);
-      fleet.let_move();
-      if (waits_already) fleet.engine(0).retire(over);
-      fleet.let_move();
-      REQUIRE(collective.has_ended(1));
-      CHECK(code_of(collective.result(1)) == (left_out ? EngineErrc::epoch_fenced : EngineErrc::peer_lost));
-      CHECK(mentions(collective.result(1).status.error().detail, "g went on without rank 1 (w1)"));
-    }
-  }
 }
 
 TEST_CASE("an abort reaches every rank with its reason and without a culprit") {
@@ -286,7 +234,7 @@ TEST_CASE("a rank that has its result may leave before the others have theirs") 
       while (!collective.has_ended(first)) ++first;
       fleet.engine(first).shut_down();
       REQUIRE(collective.finish());
-      // What it still owed to others was with the network when it left.
+      // Everything that the leaving rank owed to others was with the network when it left.
       auto const wrong = collective.wrong();
       REQUIRE_MESSAGE(wrong.empty(), wrong);
     }
@@ -366,40 +314,4 @@ TEST_CASE("shutting down ends every run with a reason and tells the peers") {
   later.start(0);
   REQUIRE(later.has_ended(0));
   CHECK(later.result(0).status.has_error());
-}
-
-TEST_CASE("a run that is under way with a peer that is fenced fails for that reason, on whichever link it is") {
-  for (std::uint64_t const elements : {10, 200000})
-    for (plan::Rank const by : {0U, 1U}) {
-      LoopbackFleet fleet(options_of(2));
-      Collective before(fleet, case_of(algorithms::ring), fleet.now());
-      REQUIRE(before.run());
-      Collective during(fleet, case_of(algorithms::ring, elements, 2), fleet.now());
-      during.start(by);
-      fleet.let_move(2);
-      during.start(1 - by);
-      fleet.engine(by).fence("w" + std::to_string(1 - by), 555);
-      fleet.let_move();
-      REQUIRE(during.has_ended(by));
-      CHECK(code_of(during.result(by)) == EngineErrc::epoch_fenced);
-    }
-}
-
-TEST_CASE("links of an older incarnation are closed, and refused from then on") {
-  LoopbackFleet fleet(options_of(2));
-  Collective before(fleet, case_of(algorithms::ring), fleet.now());
-  REQUIRE(before.run());
-  fleet.engine(0).fence("w1", 555);
-  fleet.let_move();
-  CHECK(fleet.engine(0).links() == 0);
-
-  Collective after(fleet, case_of(algorithms::ring, 3000, 2), fleet.now());
-  after.start(1);
-  fleet.let_move();
-  REQUIRE(after.has_ended(1));
-  CHECK(code_of(after.result(1)) == EngineErrc::epoch_fenced);
-  after.start(0);
-  REQUIRE(after.has_ended(0));
-  CHECK(code_of(after.result(0)) == EngineErrc::epoch_fenced);
-  CHECK(after.result(0).culprits == std::vector<plan::Rank>{1});
 }

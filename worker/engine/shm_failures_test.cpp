@@ -1,4 +1,5 @@
-// Whatever breaks while ranks read each other's memory, no wrong result is reported as one, and the culprit is named.
+// Whatever breaks while ranks read each other's memory, no wrong result is reported as success, and the culprit is
+// named.
 #include <doctest/doctest.h>
 #include <unistd.h>
 
@@ -143,7 +144,7 @@ TEST_CASE("memory that is truncated under a run fails it, and never a result tha
       fleet.let_move(steps);
       REQUIRE(ftruncate(options.arenas[1]->mapping().descriptor(), 4096) == 0);
       fleet.let_move();
-      if (steps == 0) {  // its links are not made yet: others are used
+      if (steps == 0) {  // its links do not exist yet: others are used
         REQUIRE(collective.has_ended(1));
         CHECK(mentions(collective.result(1).status.error().detail, "the shared memory of w1 was truncated"));
         CHECK(collective.ended() == 3);
@@ -151,7 +152,7 @@ TEST_CASE("memory that is truncated under a run fails it, and never a result tha
       fleet.pass(1000ms);
       fleet.pass(200ms);
       fleet.let_move();
-      // Rank 1's own tensors are gone: of its result only the error counts.
+      // Rank 1's own tensors are gone: only the error of its result counts.
       for (plan::Rank rank : {0u, 2u}) {
         REQUIRE(collective.has_ended(rank));
         if (collective.result(rank).status.has_value())
@@ -164,7 +165,7 @@ TEST_CASE("memory that is truncated under a run fails it, and never a result tha
   }
 }
 
-TEST_CASE("through shared memory, a frame that cannot be closes the link and fails the run with its name") {
+TEST_CASE("through shared memory, an impossible frame closes the link and fails the run with the frame's name") {
   struct Bad {
     std::string says;
     FrameHeader header;

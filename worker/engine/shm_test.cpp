@@ -5,8 +5,8 @@
 
 #include "collectives/algorithms/catalogue.hpp"
 #include "tests/support/mentions.hpp"
-#include "worker/engine/errc.hpp"
-#include "worker/engine/shm_links.hpp"
+#include "worker/engine/failure/errc.hpp"
+#include "worker/engine/loop/shm_links.hpp"
 #include "worker/engine/testing/suite.hpp"
 #include "worker/engine/testing/tcp_fleet.hpp"
 
@@ -108,7 +108,7 @@ TEST_CASE("the traffic says that it goes through shared memory") {
 
 TEST_CASE("workers that do not find each other's memory use TCP and say why") {
   auto const arenas = make_arenas(2);
-  arenas[0]->mapping().head().nonce[0] ^= 1;  // as a namesake in another container
+  arenas[0]->mapping().head().nonce[0] ^= 1;  // like a worker of the same name in another container
   shm_unlink(("/" + memory::file_name(arenas[1]->ticket())).c_str());
   TcpFleet fleet(2, {}, arenas);
   for (std::uint64_t run : {1, 2}) check_run(fleet, case_of(algorithms::ring, 30000, run));
@@ -119,7 +119,7 @@ TEST_CASE("workers that do not find each other's memory use TCP and say why") {
   }
 }
 
-TEST_CASE("who declines for want of descriptors is asked again, and who cannot find the memory is not") {
+TEST_CASE("a worker that declines for lack of descriptors is asked again, and one that cannot find the memory is not") {
   auto const arenas = make_arenas(2);
   TrafficBook dialers, acceptors;
   ShmLinks dialer(arenas[0].get(), dialers), acceptor(arenas[1].get(), acceptors);
@@ -140,7 +140,7 @@ TEST_CASE("who declines for want of descriptors is asked again, and who cannot f
   };
   CHECK_FALSE(is_accepted(false));
   CHECK(is_accepted(true));
-  arenas[0]->mapping().head().nonce[0] ^= 1;  // as a namesake in another container
+  arenas[0]->mapping().head().nonce[0] ^= 1;  // like a worker of the same name in another container
   CHECK_FALSE(is_accepted(true));
   CHECK_FALSE(dialer.offer(peer).has_value());
   CHECK(dialer.offer({1, "w1", 8, ""}).has_value());
@@ -191,7 +191,7 @@ TEST_CASE("links of a data plane that is destroyed end its peers' runs, and new 
 
 TEST_CASE("through shared memory, the deadline names the rank that never called") {
   TcpFleet fleet(2, {}, make_arenas(2));
-  check_run(fleet, case_of(algorithms::ring, 100));  // the links stand: to open them may take longer than that
+  check_run(fleet, case_of(algorithms::ring, 100));  // opens the links, which may take longer than the timeout below
   auto c = case_of(algorithms::ring, 100000, 2);
   c.timeout = 50ms;
   Collective lonely(fleet, c);
@@ -201,8 +201,8 @@ TEST_CASE("through shared memory, the deadline names the rank that never called"
   CHECK(lonely.result(0).culprits == std::vector<plan::Rank>{1});
 }
 
-// The last segment is short enough to be copied into the ring; the ones before it are read where they lie, and may be
-// overwritten only then.
+// The last segment is short enough to be copied into the ring. The segments before it are read in place, and may be
+// overwritten only after that.
 TEST_CASE("in place, the copied end of a vector does not stand for what is still being read before it") {
   auto const fleet = in_arenas(8);
   for (std::uint64_t run = 1; run <= 40; ++run) {

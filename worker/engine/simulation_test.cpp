@@ -1,6 +1,6 @@
-// Whole lives of groups from one number each: which collectives are called, who calls late, how the bytes are cut and
-// interleaved, which byte is changed on the way, who is killed, stopped or cut off, and when; on a clock that only the
-// test moves. A seed that fails is printed, and fails again:
+// Whole lives of groups, each from one seed: which collectives are called, which rank calls late, how the bytes are cut
+// and interleaved, which byte is changed on the way, which rank is killed, stopped or cut off, and when; on a clock
+// that only the test moves. A seed that fails is printed, and fails again:
 //
 //   CHORUS_SEEDS=100000 build/release/tests/test_engine_simulation     that many; for ever with 0
 //   CHORUS_SIMULATION_SECONDS=120 build/release/tests/test_engine_simulation    as many as there is time for
@@ -32,7 +32,7 @@ class Life {
  public:
   explicit Life(std::uint64_t seed) : random_(seed), fleet_(options()) {}
 
-  // Empty, or which promise was broken.
+  // Empty, or the promise that was broken.
   std::string live() {
     prepare();
     auto const end = fleet_.now() + 2 * timeout + 1s;
@@ -59,7 +59,7 @@ class Life {
 
   FleetOptions options() {
     FleetOptions options;
-    // Two members that make the same small call again and again have a way of their own (pair_exchange.hpp).
+    // Two members that repeat a small call use the exchange (pair_exchange.hpp).
     is_of_two_ = below(3) == 0;
     options.ranks = static_cast<std::uint32_t>(is_of_two_ ? 2 : 2 + below(5));
     options.network = {random_(), 200 + below(20000), 1 + below(5000),
@@ -82,7 +82,7 @@ class Life {
     c.root = spec.root;
     c.arity = spec.arity;
     c.shape = spec.shape;
-    // Whole blocks: some algorithms need equal ones.
+    // Whole blocks, because some algorithms need equal ones.
     c.elements = fleet_.ranks() * (c.op == Op::barrier ? 1 : below(3) == 0 ? below(3) : below(1500));
     c.dtype = Dtype::i32;
     c.segment_bytes = 64 << below(7);
@@ -118,14 +118,14 @@ class Life {
     calls_[below(count)].is_absent = static_cast<plan::Rank>(below(fleet_.ranks()));
   }
 
-  // One after the other, as those of a group.
+  // Calls of a rank come one after the other, as in a group.
   Call& next_call_of(plan::Rank rank) {
     return *std::find_if(calls_.begin(), calls_.end() - 1,
                          [rank](Call const& call) { return !call.collective->has_ended(rank); });
   }
 
   void happen() {
-    // Some member calls what it has not called yet; the dead and the stopped do not.
+    // A random member makes a call that it has not made yet, unless it is dead or stopped.
     auto const rank = static_cast<plan::Rank>(below(fleet_.ranks()));
     auto& call = is_of_two_ ? next_call_of(rank) : calls_[below(calls_.size())];
     if (!call.called[rank] && call.is_absent != rank && !dead_.contains(rank) && !stopped_.contains(rank)) {
@@ -195,7 +195,7 @@ class Life {
     return {};
   }
 
-  // Who is named has done something, as far as that is certain.
+  // A named culprit has caused the failure, as far as that is certain.
   std::string unjust(RunResult const& result) const {
     auto const code = result.status.error().code;
     if (code != EngineErrc::peer_lost) return {};
@@ -219,7 +219,7 @@ class Life {
 
 }  // namespace
 
-TEST_CASE("whatever happens, everybody who lives ends in time, with the right result or with a name") {
+TEST_CASE("whatever happens, every surviving rank ends in time, with the right result or with a culprit") {
   if (auto const seed = chorus::testing::number_from_environment("CHORUS_SEED", 0); seed != 0) {
     auto const broken = Life(seed).live();
     CHECK_MESSAGE(broken.empty(), broken);

@@ -3,8 +3,8 @@
 
 #include "collectives/algorithms/catalogue.hpp"
 #include "tests/support/mentions.hpp"
-#include "worker/engine/errc.hpp"
-#include "worker/engine/group.hpp"
+#include "worker/engine/failure/errc.hpp"
+#include "worker/engine/groups/group.hpp"
 #include "worker/engine/testing/suite.hpp"
 #include "worker/engine/testing/tcp_fleet.hpp"
 
@@ -46,7 +46,7 @@ TEST_CASE("over TCP with checksums, every algorithm is exact as well") {
   check_every_shape([&](std::uint32_t ranks) { return std::make_unique<TcpFleet>(ranks, options); }, Depth::few);
 }
 
-TEST_CASE("who insists on checksums has no link with a peer that does without") {
+TEST_CASE("a worker that insists on checksums has no link with a peer that does without") {
   DataPlaneOptions insists, does_without;
   insists.checksums = links::ChecksumMode::on;
   does_without.checksums = links::ChecksumMode::off;
@@ -85,7 +85,7 @@ TEST_CASE("a polling data plane computes the same") {
   CHECK(collective.wrong().empty());
 }
 
-TEST_CASE("a URL at which nobody listens is in the error") {
+TEST_CASE("a URL at which no process listens is in the error") {
   TcpFleet fleet(2, {});
   Collective collective(fleet, case_of(algorithms::ring, 100));
   collective.spec(0).members[1].url = "http://127.0.0.1:1";
@@ -100,7 +100,8 @@ TEST_CASE("a URL at which nobody listens is in the error") {
 
 TEST_CASE("the deadline holds over real clocks, and abort from another thread ends a run") {
   TcpFleet fleet(2, {});
-  Collective connects(fleet, case_of(algorithms::ring, 100, 3));  // to open links may take longer than that
+  Collective connects(fleet, case_of(algorithms::ring, 100, 3));  // opens the links, which may take longer than the
+                                                                  // timeout below
   REQUIRE(connects.run());
   auto c = case_of(algorithms::ring, 100);
   c.timeout = 50ms;
@@ -131,7 +132,7 @@ TEST_CASE("a data plane that is destroyed ends its runs, and its peers' runs") {
 
 TEST_CASE("traffic is counted per peer") {
   TcpFleet fleet(2, {});
-  // Messages that share no connection: with smaller ones the run may end before the second one is there.
+  // Messages too large to share a connection: with smaller ones the run may end before the second connection exists.
   Collective collective(fleet, case_of(algorithms::ring, 100000));
   REQUIRE(collective.run());
   auto const traffic = fleet.plane(0).traffic();
@@ -145,7 +146,7 @@ TEST_CASE("traffic is counted per peer") {
   CHECK(collective.result(0).steps == 4);
 }
 
-TEST_CASE("who is not reached, and who goes, is counted per peer") {
+TEST_CASE("peers that are not reached, and peers that go, are counted") {
   TcpFleet fleet(2, {});
   auto const traffic = [&] {
     auto const all = fleet.plane(0).traffic();
@@ -164,7 +165,7 @@ TEST_CASE("who is not reached, and who goes, is counted per peer") {
   CHECK(traffic().ends.unreachable == 1);
 }
 
-TEST_CASE("a peer that is asked whether it lives answers, and how long that took is kept") {
+TEST_CASE("a peer that is asked for a sign of life answers, and the time that took is kept") {
   TcpFleet fleet(2, {});
   Collective connects(fleet, case_of(algorithms::ring, 100));
   REQUIRE(connects.run());
@@ -179,7 +180,7 @@ TEST_CASE("a peer that is asked whether it lives answers, and how long that took
   CHECK(fleet.plane(0).traffic().at(0).round_trip_seconds >= last());
 }
 
-TEST_CASE("a reduction of pieces that are worth a look at the clock is timed, one of small pieces is not") {
+TEST_CASE("a reduction of pieces that are long against a look at the clock is timed, one of small pieces is not") {
   TcpFleet fleet(2, {});
   Collective small(fleet, case_of(algorithms::ring, 1000));
   REQUIRE(small.run());
@@ -223,7 +224,7 @@ TEST_CASE("members of a group reduce by calling, and a disagreement breaks the g
   CHECK(broken == 3);
 }
 
-TEST_CASE("two members that call the same again and again get it each time, and are told when they differ at last") {
+TEST_CASE("two members that repeat a call get the result each time, and are told when they differ at last") {
   for (auto const checksums : {links::ChecksumMode::off, links::ChecksumMode::on}) {
     DataPlaneOptions planes;
     planes.checksums = checksums;
@@ -254,7 +255,7 @@ TEST_CASE("two members that call the same again and again get it each time, and 
   }
 }
 
-TEST_CASE("callers of several groups on one plane are all served, whoever of them does the plane's work") {
+TEST_CASE("callers of several groups on one plane are all served, whichever of them does the plane's work") {
   TcpFleet fleet(2, {});
   engine::PlanCache cache(1 << 20);
   std::vector<std::thread> callers;
@@ -276,7 +277,7 @@ TEST_CASE("callers of several groups on one plane are all served, whoever of the
   CHECK(right == 2 * 3 * 200);
 }
 
-TEST_CASE("who does not begin after all tells the others, whether they have begun or not") {
+TEST_CASE("a rank that does not begin after all tells the others, whether they have begun or not") {
   TcpFleet fleet(3, {});
   Collective collective(fleet, case_of(algorithms::ring, 100));
   collective.start(0);

@@ -1,4 +1,4 @@
-// How a link can end.
+// Errors that end a link.
 #pragma once
 
 #include <system_error>
@@ -6,11 +6,11 @@
 namespace chorus::links {
 
 enum class LinkErrc {
-  closed = 1,     // the other side closed the connection, or it broke; the detail is what the system said
-  bad_frame,      // what arrived cannot be; the detail says what is wrong with it
-  corrupt_frame,  // its checksum says that its bytes were changed on the way; the detail says which frame
-  broken,         // it ended here or on the way: the peer may know nothing of that
-  bad_handshake,  // the upgrade request lacks a field, or has one that cannot be
+  closed = 1,     // the peer closed or reset the connection; the detail is the system's message
+  bad_frame,      // an invalid frame arrived; the detail says what is wrong
+  corrupt_frame,  // a checksum does not match the frame's bytes; the detail names the frame
+  broken,         // the link ended at this side or on the way; the peer may not know
+  bad_handshake,  // a field of the upgrade request is missing or invalid
 };
 
 [[nodiscard]] std::error_category const& link_category();

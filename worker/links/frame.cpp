@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "http/crc32c.hpp"
+#include "base/crc32c.hpp"
 #include "worker/links/errc.hpp"
 #include "worker/links/inquiry.hpp"
 #include "worker/links/printable.hpp"
@@ -29,7 +29,7 @@ bool length_fits(FrameHeader const& header) {
       return length > 0 && length <= data_bytes_max;
     case FrameType::abort:
     case FrameType::refuse:
-      return length >= verdict_head_bytes && length <= verdict_bytes_max;
+      return length >= failure_notice_head_bytes && length <= failure_notice_bytes_max;
     case FrameType::ask:
       return length == sizeof(Ask);
     case FrameType::tell:
@@ -137,40 +137,40 @@ Result<DecodedOpen> decode_open(std::span<std::byte const> payload, bool lends) 
 
 std::string DecodedOpen::description() const { return printable(description_bytes); }
 
-std::uint32_t encode(Verdict const& verdict, VerdictBytes& to) {
-  auto const culprits = static_cast<std::uint16_t>(std::min(verdict.culprits.size(), culprits_max));
-  auto const text = std::string_view(verdict.text).substr(0, text_bytes_max);
-  auto const code = static_cast<std::uint16_t>(verdict.code);
-  std::memset(to.data(), 0, verdict_head_bytes);
-  std::memcpy(to.data(), &verdict.token, 8);
+std::uint32_t encode(FailureNotice const& failure_notice, FailureNoticeBytes& to) {
+  auto const culprits = static_cast<std::uint16_t>(std::min(failure_notice.culprits.size(), culprits_max));
+  auto const text = std::string_view(failure_notice.text).substr(0, text_bytes_max);
+  auto const code = static_cast<std::uint16_t>(failure_notice.code);
+  std::memset(to.data(), 0, failure_notice_head_bytes);
+  std::memcpy(to.data(), &failure_notice.token, 8);
   std::memcpy(to.data() + 8, &code, 2);
   std::memcpy(to.data() + 10, &culprits, 2);
-  auto* end = to.data() + verdict_head_bytes;
-  if (culprits != 0) std::memcpy(end, verdict.culprits.data(), culprits * sizeof(std::uint32_t));
+  auto* end = to.data() + failure_notice_head_bytes;
+  if (culprits != 0) std::memcpy(end, failure_notice.culprits.data(), culprits * sizeof(std::uint32_t));
   end += culprits * sizeof(std::uint32_t);
   std::memcpy(end, text.data(), text.size());
   return static_cast<std::uint32_t>(end + text.size() - to.data());
 }
 
-Result<Verdict> decode_verdict(std::span<std::byte const> payload) {
-  if (payload.size() < verdict_head_bytes) return bad("verdict that ends early");
-  Verdict verdict;
+Result<FailureNotice> decode_failure_notice(std::span<std::byte const> payload) {
+  if (payload.size() < failure_notice_head_bytes) return bad("failure notice that ends early");
+  FailureNotice failure_notice;
   std::uint16_t code = 0, culprits = 0;
-  std::memcpy(&verdict.token, payload.data(), 8);
+  std::memcpy(&failure_notice.token, payload.data(), 8);
   std::memcpy(&code, payload.data() + 8, 2);
   std::memcpy(&culprits, payload.data() + 10, 2);
-  if (code < static_cast<std::uint16_t>(VerdictCode::peer_lost) ||
-      code > static_cast<std::uint16_t>(VerdictCode::device_failed))
-    return bad("verdict code " + std::to_string(code));
-  verdict.code = static_cast<VerdictCode>(code);
-  auto const rest = payload.subspan(verdict_head_bytes);
+  if (code < static_cast<std::uint16_t>(FailureNoticeCode::peer_lost) ||
+      code > static_cast<std::uint16_t>(FailureNoticeCode::device_failed))
+    return bad("failure notice code " + std::to_string(code));
+  failure_notice.code = static_cast<FailureNoticeCode>(code);
+  auto const rest = payload.subspan(failure_notice_head_bytes);
   if (culprits > culprits_max || culprits * sizeof(std::uint32_t) > rest.size())
-    return bad("verdict that names " + std::to_string(culprits) + " ranks in " + std::to_string(rest.size()) +
+    return bad("failure notice that names " + std::to_string(culprits) + " ranks in " + std::to_string(rest.size()) +
                " bytes");
-  verdict.culprits.resize(culprits);
-  if (culprits != 0) std::memcpy(verdict.culprits.data(), rest.data(), culprits * sizeof(std::uint32_t));
-  verdict.text = printable(rest.subspan(culprits * sizeof(std::uint32_t)));
-  return verdict;
+  failure_notice.culprits.resize(culprits);
+  if (culprits != 0) std::memcpy(failure_notice.culprits.data(), rest.data(), culprits * sizeof(std::uint32_t));
+  failure_notice.text = printable(rest.subspan(culprits * sizeof(std::uint32_t)));
+  return failure_notice;
 }
 
 }  // namespace chorus::links

@@ -4,8 +4,8 @@
 #include <cstring>
 #include <utility>
 
+#include "base/crc32c.hpp"
 #include "collectives/core/assert.hpp"
-#include "http/crc32c.hpp"
 #include "worker/links/errc.hpp"
 
 namespace chorus::links {
@@ -15,8 +15,8 @@ constexpr std::size_t head_bytes(Framing framing) {
   return framing == Framing::checksummed ? sizeof(FrameHead) : sizeof(FrameHeader);
 }
 constexpr std::size_t inbox_bytes = 16384;
-// Behind a payload of this size only the next header is read ahead, so that the payload after it also goes straight
-// into place; behind smaller ones it is cheaper to take many frames in one read and to copy them.
+// After a payload of at least this size only the next header is read ahead, so that the payload after it is received in
+// place too. After smaller payloads, reading many frames at once and copying them is cheaper.
 constexpr std::size_t bulk_bytes = 4096;
 
 }  // namespace
@@ -67,8 +67,9 @@ Status FrameReader::parse(LinkHandler& handler, bool const& closed) {
       at += bytes;
       if (auto placed = take_payload(handler, space.first(bytes)); placed.has_error() || closed) return placed;
     } else if (inbox_end_ - at >= head_bytes_) {
-      if (auto const parcel = parcel_at(at, handler); parcel && handler.parcel_arrives(*parcel)) {
-        at += 2 * head_bytes_ + parcel->open.length + parcel->data.length;
+      if (auto const coalesced_frame = coalesced_frame_at(at, handler);
+          coalesced_frame && handler.coalesced_frame_arrives(*coalesced_frame)) {
+        at += 2 * head_bytes_ + coalesced_frame->open.length + coalesced_frame->data.length;
         frames_ += 2;
         continue;
       }
@@ -84,25 +85,25 @@ Status FrameReader::parse(LinkHandler& handler, bool const& closed) {
   return ok();
 }
 
-// With checksums, only what is as it was sent: the rest arrives frame by frame, and is found there. They are taken of
-// nothing that arrives so in any case.
-std::optional<Parcel> FrameReader::parcel_at(std::size_t at, LinkHandler const& handler) const {
+// On links with checksums, returns intact coalesced frames only. Others arrive frame by frame, where the error is
+// reported. Checksums are computed only if the handler awaits the frame.
+std::optional<CoalescedFrame> FrameReader::coalesced_frame_at(std::size_t at, LinkHandler const& handler) const {
   auto const bytes = std::span<std::byte const>(inbox_.get(), inbox_end_).subspan(at);
   FrameHead open, data;
   std::memcpy(&open, bytes.data(), head_bytes_);
   auto const data_at = head_bytes_ + open.header.length;
   if (open.header.type != FrameType::open || bytes.size() < data_at + head_bytes_) return std::nullopt;
-  if (!handler.awaits_parcel(open.header)) return std::nullopt;
+  if (!handler.awaits_coalesced_frame(open.header)) return std::nullopt;
   std::memcpy(&data, bytes.data() + data_at, head_bytes_);
   auto const payload = bytes.subspan(data_at + head_bytes_);
-  if (data.header.type != FrameType::data || data.header.length > std::min(payload.size(), parcel_bytes_max))
+  if (data.header.type != FrameType::data || data.header.length > std::min(payload.size(), coalesced_frame_bytes_max))
     return std::nullopt;
-  Parcel const parcel{open.header, bytes.subspan(head_bytes_, open.header.length), data.header,
-                      payload.first(data.header.length)};
-  if (framing_ == Framing::checksummed &&
-      (open.check != check_of(parcel.open, parcel.opening) || data.check != check_of(parcel.data, parcel.payload)))
+  CoalescedFrame const coalesced_frame{open.header, bytes.subspan(head_bytes_, open.header.length), data.header,
+                                       payload.first(data.header.length)};
+  if (framing_ == Framing::checksummed && (open.check != check_of(coalesced_frame.open, coalesced_frame.opening) ||
+                                           data.check != check_of(coalesced_frame.data, coalesced_frame.payload)))
     return std::nullopt;
-  return parcel;
+  return coalesced_frame;
 }
 
 Status FrameReader::begin_frame(LinkHandler& handler, std::byte const* head) {
@@ -115,7 +116,7 @@ Status FrameReader::begin_frame(LinkHandler& handler, std::byte const* head) {
   return ok();
 }
 
-// While they are in the processor's cache, and before the handler may use them as a whole frame.
+// The checksum is updated while the bytes are in the cache, and checked before the handler uses the frame.
 Status FrameReader::take_payload(LinkHandler& handler, std::span<std::byte const> bytes) {
   payload_left_ -= bytes.size();
   if (framing_ == Framing::checksummed) {
@@ -156,15 +157,16 @@ std::span<std::byte const> FrameWriter::head_of(Slot const& of) const {
 
 std::size_t FrameWriter::size_of(Slot const& of) const { return head_bytes(framing_) + of.payload.size(); }
 
-std::size_t FrameWriter::lay(Parcel const& parcel, std::span<std::byte, parcel_size_max> to) const {
+std::size_t FrameWriter::lay(CoalescedFrame const& coalesced_frame,
+                             std::span<std::byte, coalesced_frame_size_max> to) const {
   auto* at = to.data();
   auto const put = [&](std::span<std::byte const> bytes) {
-    CHORUS_ASSERT(bytes.size() <= static_cast<std::size_t>(to.data() + to.size() - at), "a parcel is small");
+    CHORUS_ASSERT(bytes.size() <= static_cast<std::size_t>(to.data() + to.size() - at), "a coalesced frame is small");
     std::memcpy(at, bytes.data(), bytes.size());
     at += bytes.size();
   };
-  for (auto const& [header, payload] :
-       {std::pair(parcel.open, parcel.opening), std::pair(parcel.data, parcel.payload)}) {
+  for (auto const& [header, payload] : {std::pair(coalesced_frame.open, coalesced_frame.opening),
+                                        std::pair(coalesced_frame.data, coalesced_frame.payload)}) {
     Slot const frame{head(header, payload), payload};
     put(head_of(frame));
     put(payload);
@@ -172,10 +174,10 @@ std::size_t FrameWriter::lay(Parcel const& parcel, std::span<std::byte, parcel_s
   return static_cast<std::size_t>(at - to.data());
 }
 
-void FrameWriter::hold(Parcel const& parcel, std::size_t written) {
-  CHORUS_ASSERT(empty(), "a parcel goes alone");
-  slot(0) = {head(parcel.open, parcel.opening), parcel.opening};
-  slot(1) = {head(parcel.data, parcel.payload), parcel.payload};
+void FrameWriter::hold(CoalescedFrame const& coalesced_frame, std::size_t written) {
+  CHORUS_ASSERT(empty(), "a coalesced frame goes alone");
+  slot(0) = {head(coalesced_frame.open, coalesced_frame.opening), coalesced_frame.opening};
+  slot(1) = {head(coalesced_frame.data, coalesced_frame.payload), coalesced_frame.payload};
   count_ = 2;
   written_of_first_ = written;
   if (written >= size_of(slot(0))) drop_first();

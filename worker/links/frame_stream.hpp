@@ -1,4 +1,4 @@
-// Frames to bytes and back, whatever carries the bytes and however it cuts them: the half of a link that has no socket.
+// Encodes frames to a byte stream and decodes them, independent of the transport and of how it cuts the stream.
 #pragma once
 
 #include <array>
@@ -15,31 +15,31 @@
 
 namespace chorus::links {
 
-// Whether frames carry checksums: a matter of the whole link, from its first frame on.
+// Tells if frames carry checksums. The same for a whole link, from its first frame on.
 enum class Framing : std::uint8_t { plain, checksummed };
 
-// Cuts a byte stream into frames. Payloads are received in place: space() begins with the handler's own memory.
+// Decodes a byte stream. Payloads are received in place: space() begins with the handler's own memory.
 class FrameReader {
  public:
   explicit FrameReader(Framing framing = Framing::plain);
 
   using Space = std::array<std::span<std::byte>, 2>;  // the second may be empty
 
-  // Where the next bytes of the stream go. Valid until arrived() or another call of the handler.
+  // Returns the memory for the next bytes of the stream. Valid until arrived() or another call of the handler.
   [[nodiscard]] Space space(LinkHandler& handler);
-  // `bytes` were put there. Errors are the handler's, or LinkErrc::corrupt_frame, of which the handler was told; the
-  // stream ends with one. `*closed`, if it becomes true, means that the handler has closed the link meanwhile.
+  // `bytes` bytes were put into that memory. `closed` becomes true if the handler closes the link meanwhile. Errors,
+  // all of which end the stream: the handler's, or LinkErrc::corrupt_frame, of which the handler has been told.
   [[nodiscard]] Status arrived(LinkHandler& handler, std::size_t bytes, bool const& closed);
-  // Bytes that came by another way, before the first arrived().
+  // Decodes the first bytes of the stream, which the handshake has read. Called before the first arrived().
   [[nodiscard]] Status feed(LinkHandler& handler, std::string_view bytes, bool const& closed);
 
-  // In the middle of a frame: an end of the stream here is a cut.
+  // Returns true in the middle of a frame, where an end of the stream is an error.
   [[nodiscard]] bool within_frame() const { return payload_left_ != 0 || inbox_end_ != 0; }
 
  private:
   Status parse(LinkHandler& handler, bool const& closed);
   Status begin_frame(LinkHandler& handler, std::byte const* head);
-  [[nodiscard]] std::optional<Parcel> parcel_at(std::size_t at, LinkHandler const& handler) const;
+  [[nodiscard]] std::optional<CoalescedFrame> coalesced_frame_at(std::size_t at, LinkHandler const& handler) const;
   Status take_payload(LinkHandler& handler, std::span<std::byte const> bytes);
   Status corrupt(LinkHandler& handler, std::string const& what) const;
 
@@ -47,11 +47,11 @@ class FrameReader {
   std::size_t const head_bytes_;
   std::unique_ptr<std::byte[]> inbox_;
   std::size_t inbox_end_ = 0;
-  std::size_t payload_left_ = 0;   // of the frame at hand
-  std::span<std::byte> in_place_;  // of the last space(): what of it was the handler's memory
-  FrameHead head_;                 // of the frame at hand, for its checksum
-  std::uint32_t payload_crc_ = 0;  // of what has come of its payload
-  std::uint64_t frames_ = 0;       // begun
+  std::size_t payload_left_ = 0;   // bytes of the current frame
+  std::span<std::byte> in_place_;  // the handler's memory in the last space()
+  FrameHead head_;                 // of the current frame, for its checksum
+  std::uint32_t payload_crc_ = 0;  // of the part of its payload that has arrived
+  std::uint64_t frames_ = 0;       // number of frames begun
 };
 
 // Gathers the frames to write next.
@@ -62,15 +62,16 @@ class FrameWriter {
 
   explicit FrameWriter(Framing framing = Framing::plain) : framing_(framing) {}
 
-  // Pulls from the handler until it has none or frames_max are held. Checksums are taken here.
+  // Pulls frames from the handler until it has none or frames_max are held. Computes checksums.
   void fill(LinkHandler& handler);
 
-  // Lays a parcel's frames one behind the other, and gives how many bytes they are.
-  [[nodiscard]] std::size_t lay(Parcel const& parcel, std::span<std::byte, parcel_size_max> to) const;
-  // While nothing is held: a parcel of which so many bytes were written, but not all.
-  void hold(Parcel const& parcel, std::size_t written);
+  // Writes both frames of a coalesced frame one after the other. Returns the number of bytes.
+  [[nodiscard]] std::size_t lay(CoalescedFrame const& coalesced_frame,
+                                std::span<std::byte, coalesced_frame_size_max> to) const;
+  // Holds the rest of a coalesced frame of which `written` bytes were written. Only while the writer is empty.
+  void hold(CoalescedFrame const& coalesced_frame, std::size_t written);
 
-  // Headers and payloads that are not written, in order; valid until the next call of any other method.
+  // Returns the unwritten headers and payloads in order; valid until the next call of any other method.
   [[nodiscard]] std::span<std::span<std::byte const> const> gather();
   void wrote(LinkHandler& handler, std::size_t bytes);
 
@@ -89,7 +90,7 @@ class FrameWriter {
   [[nodiscard]] FrameHead head(FrameHeader const& header, std::span<std::byte const> payload) const;
   [[nodiscard]] std::span<std::byte const> head_of(Slot const& of) const;
   [[nodiscard]] std::size_t size_of(Slot const& of) const;
-  void drop_first();  // it is written
+  void drop_first();  // after it was written
   void keep_rest_of_first();
 
   Framing const framing_;
@@ -97,7 +98,7 @@ class FrameWriter {
   std::size_t first_ = 0;
   std::size_t count_ = 0;
   std::size_t written_of_first_ = 0;  // bytes, header included
-  // Goes before the first: of one that was begun, and of which nobody is to be told.
+  // Written before the first slot: the rest of a released frame, for which frame_sent() is not called.
   std::vector<std::byte> rest_;
   std::size_t written_of_rest_ = 0;
   std::array<std::span<std::byte const>, gathered_max> gathered_;

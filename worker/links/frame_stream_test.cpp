@@ -28,7 +28,7 @@ Frame frame_of(std::uint64_t run, std::size_t bytes, FrameType type = FrameType:
   return frame;
 }
 
-// Gives frames to write, keeps frames that were read.
+// A handler that provides frames to write and records frames that were read.
 class Recorder final : public LinkHandler {
  public:
   std::deque<Frame> to_send;
@@ -37,8 +37,8 @@ class Recorder final : public LinkHandler {
   std::size_t space_max = 100000;
   std::uint64_t refuse_run = 0;
   std::string corruption;
-  bool takes_parcels = false;
-  std::vector<std::uint64_t> parcels;  // runs
+  bool takes_coalesced_frames = false;
+  std::vector<std::uint64_t> coalesced_frames;  // their runs
 
   bool next_frame(OutFrame& frame) override {
     if (given == to_send.size()) return false;
@@ -52,11 +52,11 @@ class Recorder final : public LinkHandler {
     arrived.push_back({header, {}});
     return ok();
   }
-  [[nodiscard]] bool awaits_parcel(FrameHeader const&) const override { return takes_parcels; }
-  bool parcel_arrives(Parcel const& parcel) override {
-    parcels.push_back(parcel.open.run);
-    arrived.push_back({parcel.open, {parcel.opening.begin(), parcel.opening.end()}});
-    arrived.push_back({parcel.data, {parcel.payload.begin(), parcel.payload.end()}});
+  [[nodiscard]] bool awaits_coalesced_frame(FrameHeader const&) const override { return takes_coalesced_frames; }
+  bool coalesced_frame_arrives(CoalescedFrame const& coalesced_frame) override {
+    coalesced_frames.push_back(coalesced_frame.open.run);
+    arrived.push_back({coalesced_frame.open, {coalesced_frame.opening.begin(), coalesced_frame.opening.end()}});
+    arrived.push_back({coalesced_frame.data, {coalesced_frame.payload.begin(), coalesced_frame.payload.end()}});
     return true;
   }
   void frame_is_corrupt(Error const& why) override { corruption = why.detail; }
@@ -99,7 +99,7 @@ std::vector<std::byte> bytes_of(std::deque<Frame> const& frames, Framing framing
   return bytes;
 }
 
-// Hands the stream over in pieces of that size.
+// Reads the stream in pieces of `piece` bytes.
 Status read(FrameReader& reader, Recorder& recorder, std::span<std::byte const> stream, std::size_t piece) {
   bool const closed = false;
   while (!stream.empty()) {
@@ -183,7 +183,7 @@ TEST_CASE("with checksums, every bit that is changed anywhere ends the stream be
   }
 }
 
-TEST_CASE("which frame was changed is said") {
+TEST_CASE("the error names the frame that was changed") {
   auto const frames = some_frames();
   auto stream = bytes_of(frames, Framing::checksummed);
   stream[40 + 4 + 40 + 40 + 17] ^= std::byte{1};
@@ -193,7 +193,7 @@ TEST_CASE("which frame was changed is said") {
         "frame 3 of the link was changed on the way: data of run 3, 5000 bytes of message 0 at byte 0");
 }
 
-TEST_CASE("what the handshake had read already comes first") {
+TEST_CASE("bytes that the handshake has read come first") {
   auto const frames = some_frames();
   auto const stream = bytes_of(frames);
   for (std::size_t early : {1ul, 31ul, 32ul, 33ul, 3000ul, stream.size()}) {
@@ -247,7 +247,7 @@ TEST_CASE("a released run's frames are dropped, except for the rest of one that 
     auto stream = write(writer, recorder, std::max<std::size_t>(written, 1), written == 0 ? 0 : 1);
     if (written == 0) writer.fill(recorder);
     writer.release(1);
-    // The memory of the run goes, except for what is a control frame's own.
+    // The run's memory changes; the memory of its control frame does not.
     for (std::size_t i : {0u, 1u, 3u})
       std::fill(recorder.to_send[i].payload.begin(), recorder.to_send[i].payload.end(), std::byte{0xee});
     auto const rest = write(writer, recorder, 13);
@@ -255,35 +255,35 @@ TEST_CASE("a released run's frames are dropped, except for the rest of one that 
     std::deque<Frame> expected{frames[2], frames[4]};
     if (written != 0) expected.push_front(frames[0]);
     REQUIRE(stream == bytes_of(expected));
-    REQUIRE(recorder.sent_of.size() == 2);  // nobody is told of the released ones
+    REQUIRE(recorder.sent_of.size() == 2);  // not called for released frames
   }
 }
 
-TEST_CASE("an open and the data after it are taken together where both are there, and come one by one where not") {
+TEST_CASE("an open and its data arrive together if both have arrived whole, and one by one if not") {
   std::deque<Frame> const frames{frame_of(1, 4),
                                  frame_of(2, 60, FrameType::open),
                                  frame_of(2, 12),
                                  frame_of(3, 48, FrameType::open),
                                  frame_of(4, 49, FrameType::open),
-                                 frame_of(4, parcel_bytes_max),
+                                 frame_of(4, coalesced_frame_bytes_max),
                                  frame_of(5, 50, FrameType::open),
-                                 frame_of(5, parcel_bytes_max + 1)};
+                                 frame_of(5, coalesced_frame_bytes_max + 1)};
   for (auto const framing : {Framing::plain, Framing::checksummed})
     for (bool const takes : {false, true}) {
       auto const stream = bytes_of(frames, framing);
       for (std::size_t piece = 1; piece <= stream.size(); piece += 1 + piece / 10) {
         FrameReader reader(framing);
         Recorder recorder;
-        recorder.takes_parcels = takes;
+        recorder.takes_coalesced_frames = takes;
         REQUIRE(read(reader, recorder, stream, piece).has_value());
         REQUIRE(std::equal(frames.begin(), frames.end(), recorder.arrived.begin(), recorder.arrived.end()));
-        if (piece == 1 || !takes) REQUIRE(recorder.parcels.empty());
-        if (piece > 10000 && takes) REQUIRE(recorder.parcels == std::vector<std::uint64_t>{2, 4});
+        if (piece == 1 || !takes) REQUIRE(recorder.coalesced_frames.empty());
+        if (piece > 10000 && takes) REQUIRE(recorder.coalesced_frames == std::vector<std::uint64_t>{2, 4});
       }
     }
 }
 
-TEST_CASE("with checksums, nothing that was changed is taken together") {
+TEST_CASE("with checksums, a coalesced frame that was changed does not arrive together") {
   std::deque<Frame> const frames{frame_of(1, 48, FrameType::open), frame_of(1, 9)};
   auto stream = bytes_of(frames, Framing::checksummed);
   for (std::size_t bit = 0; bit < 8 * stream.size(); ++bit) {
@@ -291,27 +291,27 @@ TEST_CASE("with checksums, nothing that was changed is taken together") {
     byte ^= std::byte{1} << bit % 8;
     FrameReader reader(Framing::checksummed);
     Recorder recorder;
-    recorder.takes_parcels = true;
+    recorder.takes_coalesced_frames = true;
     auto const end = read(reader, recorder, stream, stream.size());
     byte ^= std::byte{1} << bit % 8;
     REQUIRE(end.has_error());
     REQUIRE(end.error().code == LinkErrc::corrupt_frame);
-    REQUIRE(recorder.parcels.empty());
+    REQUIRE(recorder.coalesced_frames.empty());
   }
 }
 
-TEST_CASE("a parcel is laid out as its frames would be, and what of it is not written goes on as frames do") {
+TEST_CASE("a coalesced frame has the bytes of its two frames, and an unwritten rest is written like frames") {
   auto const open = frame_of(1, 60, FrameType::open), data = frame_of(1, 12), next = frame_of(2, 30);
   for (auto const framing : {Framing::plain, Framing::checksummed}) {
     auto const expected = bytes_of({open, data}, framing);
     auto const open_bytes = bytes_of({open}, framing).size();
-    Parcel const parcel{open.header, open.payload, data.header, data.payload};
+    CoalescedFrame const coalesced_frame{open.header, open.payload, data.header, data.payload};
     for (std::size_t written = 1; written < expected.size(); ++written) {
       FrameWriter writer(framing);
-      std::array<std::byte, parcel_size_max> space;
-      REQUIRE(writer.lay(parcel, space) == expected.size());
+      std::array<std::byte, coalesced_frame_size_max> space;
+      REQUIRE(writer.lay(coalesced_frame, space) == expected.size());
       REQUIRE(std::equal(expected.begin(), expected.end(), space.begin()));
-      writer.hold(parcel, written);
+      writer.hold(coalesced_frame, written);
       Recorder recorder;
       recorder.to_send = {next};
       auto const stream = write(writer, recorder, 7);
@@ -328,7 +328,7 @@ TEST_CASE("a parcel is laid out as its frames would be, and what of it is not wr
   }
 }
 
-TEST_CASE("of a parcel whose run is released only the frame that was begun is written") {
+TEST_CASE("when the run of a coalesced frame is released only the frame that was begun is written") {
   auto const open = frame_of(1, 60, FrameType::open), data = frame_of(1, 12);
   auto const expected = bytes_of({open, data});
   auto const open_bytes = bytes_of({open}).size();

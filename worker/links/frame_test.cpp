@@ -33,7 +33,7 @@ FrameHeader header_of(FrameType type, std::uint32_t length) {
 
 }  // namespace
 
-TEST_CASE("headers lie on the wire as docs/wire.md shows them") {
+TEST_CASE("headers lie on the wire as docs/reference/wire.md shows them") {
   FrameHeader grant;
   grant.type = FrameType::grant;
   grant.epoch = 3;
@@ -68,7 +68,7 @@ TEST_CASE("an open carries what both ends must agree on") {
   CHECK(encode(open, std::string(1000, 'x'), bytes) == open_bytes_max);
 }
 
-TEST_CASE("an open that lends memory says so behind its text") {
+TEST_CASE("an open that lends memory has the Lend after its text") {
   Open const open{1, 2, 3, 4, 65536, 0, 1};
   Lend lend{.bytes = 1 << 20, .proof_at = 256};
   set_uuid(lend, "GPU-8e7d");
@@ -84,31 +84,32 @@ TEST_CASE("an open that lends memory says so behind its text") {
     CHECK(decode_open(std::span(bytes).first(cut), true).has_error());
 }
 
-TEST_CASE("a verdict carries code, culprits and text, within its limits") {
-  Verdict const verdict{7, VerdictCode::peer_lost, {2, 5}, "lost rank 2"};
-  VerdictBytes bytes;
-  auto const size = encode(verdict, bytes);
-  CHECK(decode_verdict(std::span(bytes).first(size)).value() == verdict);
+TEST_CASE("a failure notice carries code, culprits and text, within its limits") {
+  FailureNotice const failure_notice{7, FailureNoticeCode::peer_lost, {2, 5}, "lost rank 2"};
+  FailureNoticeBytes bytes;
+  auto const size = encode(failure_notice, bytes);
+  CHECK(decode_failure_notice(std::span(bytes).first(size)).value() == failure_notice);
 
-  Verdict const long_one{7, VerdictCode::aborted, std::vector<std::uint32_t>(100, 1), std::string(9999, 'y')};
-  CHECK(encode(long_one, bytes) == verdict_bytes_max);
-  auto const cut = decode_verdict(bytes).value();
+  FailureNotice const long_one{7, FailureNoticeCode::aborted, std::vector<std::uint32_t>(100, 1),
+                               std::string(9999, 'y')};
+  CHECK(encode(long_one, bytes) == failure_notice_bytes_max);
+  auto const cut = decode_failure_notice(bytes).value();
   CHECK(cut.culprits.size() == culprits_max);
   CHECK(cut.text.size() == text_bytes_max);
 }
 
-TEST_CASE("a payload that ends early or names what is not there is refused") {
+TEST_CASE("a payload that ends early or counts more than it has is refused") {
   for (std::size_t size = 0; size < sizeof(Open); ++size)
     CHECK(decode_open(std::vector<std::byte>(size)).error().code == LinkErrc::bad_frame);
-  VerdictBytes bytes;
-  auto const size = encode(Verdict{0, VerdictCode::forbidden, {1, 2, 3}, ""}, bytes);
+  FailureNoticeBytes bytes;
+  auto const size = encode(FailureNotice{0, FailureNoticeCode::forbidden, {1, 2, 3}, ""}, bytes);
   for (std::size_t short_of = 0; short_of < size; ++short_of)
-    CHECK(decode_verdict(std::span(bytes).first(short_of)).has_error());
+    CHECK(decode_failure_notice(std::span(bytes).first(short_of)).has_error());
   bytes[10] = std::byte{255};
-  CHECK(decode_verdict(bytes).has_error());
+  CHECK(decode_failure_notice(bytes).has_error());
   bytes[10] = std::byte{0};
   bytes[8] = std::byte{0};
-  CHECK(decode_verdict(bytes).error().detail == "verdict code 0");
+  CHECK(decode_failure_notice(bytes).error().detail == "failure notice code 0");
 }
 
 TEST_CASE("text from a peer is made printable") {
@@ -130,7 +131,7 @@ TEST_CASE("a header is checked by itself") {
   CHECK(check(header_of(FrameType::open, 47)).has_error());
   CHECK(check(header_of(FrameType::open, open_bytes_max + 1)).has_error());
   CHECK(check(header_of(FrameType::refuse, 15)).has_error());
-  CHECK(check(header_of(FrameType::abort, verdict_bytes_max + 1)).has_error());
+  CHECK(check(header_of(FrameType::abort, failure_notice_bytes_max + 1)).has_error());
   CHECK(check(header_of(static_cast<FrameType>(0), 0)).has_error());
   CHECK(check(header_of(static_cast<FrameType>(6), 0)).has_error());
   auto header = header_of(FrameType::open, 48);

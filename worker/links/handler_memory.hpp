@@ -1,4 +1,4 @@
-// Memory for a handler that waits: of the object that waits, so that no wait allocates.
+// Memory for an Asio completion handler inside the object that waits, so that no wait allocates.
 #pragma once
 
 #include <array>
@@ -9,16 +9,16 @@
 
 namespace chorus::links {
 
-// For one handler at a time; a second one, or one that is larger, has memory of its own. Asio's own cache of such
-// memory is a thread's, while it runs the executor: who polls a socket and then waits is mostly not within that.
-// Outlives what was allocated. One thread.
+// Holds one handler at a time; a second one, or a larger one, is allocated. Asio's own cache works only while the
+// thread runs the executor, and a thread that polls a socket and then waits mostly does not. Outlives its handlers. One
+// thread.
 class HandlerMemory {
  public:
   HandlerMemory() = default;
   HandlerMemory(HandlerMemory const&) = delete;
   HandlerMemory& operator=(HandlerMemory const&) = delete;
 
-  // The handler, with this memory as its own.
+  // Returns the handler with this memory as its allocator.
   template <class Handler>
   [[nodiscard]] auto bind(Handler handler) {
     return boost::asio::bind_allocator(Allocator<std::byte>(*this), std::move(handler));

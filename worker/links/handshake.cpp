@@ -4,9 +4,9 @@
 #include <array>
 #include <boost/asio/ip/address.hpp>
 
+#include "base/ascii.hpp"
 #include "http/api/membership.hpp"
-#include "http/ascii.hpp"
-#include "http/client.hpp"
+#include "http/client/client.hpp"
 #include "worker/links/errc.hpp"
 
 namespace chorus::links {
@@ -58,7 +58,7 @@ void set_host(http::Fields& fields, std::uint64_t host) {
   fields.set(std::string(device_memory), std::string(ipc_on_host) + api::to_hex(host));
 }
 
-// What cannot be one is none.
+// Returns nothing for an invalid value.
 std::optional<std::uint64_t> find_host(http::Fields const& fields) {
   auto const text = fields.find(device_memory);
   if (!text || !text->starts_with(ipc_on_host)) return std::nullopt;
@@ -124,7 +124,7 @@ Result<Introduction> read_introduction(http::Fields const& fields) {
     if (!introduction.shared_memory)
       return bad_handshake("Chorus-Shared-Memory is not five numbers of 16 hexadecimal digits with ';' between them");
   }
-  // An offer of what is not known here is none.
+  // An unknown algorithm counts as no offer.
   if (auto const offer = fields.find(checksum); offer == crc32c)
     introduction.checksums = ChecksumOffer::wanted;
   else if (offer == crc32c_possible)

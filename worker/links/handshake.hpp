@@ -1,6 +1,5 @@
-// How an HTTP connection becomes a link: GET /v1/link with `Upgrade: chorus-link/1`, the sender's identity in two
-// fields; in others where its shared memory is, if it offers that, whether frames are to carry checksums, whether opens
-// may lend memory of GPUs, and whether messages may go both ways.
+// The handshake that upgrades an HTTP connection to a link: GET /v1/link with `Upgrade: chorus-link/1`. Two fields
+// identify the dialer. Others offer shared memory, checksums, lent memory of GPUs, and messages both ways.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +8,7 @@
 #include <string_view>
 
 #include "collectives/core/result.hpp"
-#include "http/message.hpp"
+#include "http/message/message.hpp"
 #include "worker/memory/shared_region.hpp"
 
 namespace chorus::links {
@@ -17,16 +16,16 @@ namespace chorus::links {
 inline constexpr std::string_view link_path = "/v1/link";
 inline constexpr std::string_view link_protocol = "chorus-link/1";
 
-// Where the frames may go instead of through the connection.
+// Shared memory that may carry the frames instead of the connection.
 struct SharedMemory {
-  memory::Ticket ticket;     // the region of whoever dials
+  memory::Ticket ticket;     // the dialer's region
   std::uint64_t offset = 0;  // of the rings in it
   friend bool operator==(SharedMemory const&, SharedMemory const&) = default;
 };
 
-// Whether frames carry checksums (frame_stream.hpp), as this worker is told to have it.
+// This worker's setting for checksums of frames (frame_stream.hpp).
 enum class ChecksumMode : std::uint8_t {
-  automatic,  // where the dialer reaches its peer by more than the loopback interface, and without TLS
+  automatic,  // unless the dialer reaches its peer through the loopback interface or with TLS
   on,         // on every connection that carries frames; a peer that cannot is refused
   off,
 };
@@ -34,12 +33,12 @@ enum class ChecksumMode : std::uint8_t {
 // "auto", "on", "off"; nothing for other texts.
 [[nodiscard]] std::optional<ChecksumMode> parse_checksum_mode(std::string_view text);
 
-// What a dialer says of them: nothing, that it can, or that it wants them.
+// What a dialer offers: no checksums, that it can, or that it wants them.
 enum class ChecksumOffer : std::uint8_t { none, possible, wanted };
 
-// Of a dialer in this mode to the peer of this URL.
+// Returns the offer of a dialer in this mode to the peer of this URL.
 [[nodiscard]] ChecksumOffer checksum_offer(ChecksumMode mode, std::string_view url);
-// Of an acceptor in this mode. The dialer finds it in the 101.
+// Returns true if an acceptor in this mode takes the offer. The 101 tells the dialer.
 [[nodiscard]] bool takes_checksums(ChecksumMode mode, ChecksumOffer offer);
 
 struct Introduction {
@@ -47,20 +46,20 @@ struct Introduction {
   std::uint64_t incarnation = 0;
   std::optional<SharedMemory> shared_memory{};
   ChecksumOffer checksums = ChecksumOffer::none;
-  // Lends device memory to who reads it where it lies (lending.hpp), on this host (host_number.hpp); nothing: does not.
+  // Number of the host (host_number.hpp) on which this worker lends GPU memory (lending.hpp); empty: it lends none.
   std::optional<std::uint64_t> lending_host{};
-  // The connection may carry messages either way (two_way.hpp).
+  // The connection may carry messages both ways (two_way.hpp).
   bool both_ways = false;
   friend bool operator==(Introduction const&, Introduction const&) = default;
 };
 
-// The fields of a request to upgrade, beside Connection and Upgrade.
+// Returns the fields of the upgrade request, except Connection and Upgrade.
 [[nodiscard]] http::Fields to_fields(Introduction const& self);
 
 // Errors: LinkErrc::bad_handshake with the field that is missing or wrong.
 [[nodiscard]] Result<Introduction> read_introduction(http::Fields const& fields);
 
-// What becomes of an offer of shared memory.
+// The answer to an offer of shared memory.
 struct SharedMemoryAnswer {
   bool accepted = false;
   std::string why_not;
@@ -75,13 +74,13 @@ struct Answer {
   bool both_ways = false;
 };
 
-// The 101; `take_over` gets the connection.
+// Makes the 101 response; `take_over` gets the connection.
 [[nodiscard]] http::Response switch_protocols(http::Upgrade take_over, Answer const& answer);
 
-// From the 101's fields. Text is made printable. Errors: LinkErrc::bad_handshake.
+// Read the fields of the 101. Text is made printable. Errors: LinkErrc::bad_handshake.
 [[nodiscard]] Result<SharedMemoryAnswer> read_answer(http::Fields const& fields);
 [[nodiscard]] Result<bool> read_checksums_answer(http::Fields const& fields);
-// The host on which the acceptor would read device memory that opens on this link lend; nothing: it would not.
+// Returns the host on which the acceptor reads lent GPU memory; empty: it reads none.
 [[nodiscard]] std::optional<std::uint64_t> read_borrows_answer(http::Fields const& fields);
 [[nodiscard]] bool read_both_ways_answer(http::Fields const& fields);
 

@@ -39,7 +39,7 @@ TEST_CASE("a request to upgrade that lacks something is refused with its name") 
   CHECK(refusal("Connection", "keep-alive, Upgrade") == "accepted");
 }
 
-TEST_CASE("an offer of shared memory is understood, and what cannot be one is refused") {
+TEST_CASE("an offer of shared memory is understood, and an invalid one is refused") {
   Introduction const self{"w7", 1, SharedMemory{{0x12, {0x34, ~std::uint64_t{0}}, 2u << 20}, 4096}};
   auto const text = std::string(*to_fields(self).find("Chorus-Shared-Memory"));
   CHECK(text == "0000000000000012;0000000000000034;ffffffffffffffff;0000000000200000;0000000000001000");
@@ -85,7 +85,7 @@ TEST_CASE("checksums are offered, and taken up unless one side forbids them or n
   CHECK_FALSE(takes_checksums(off, ChecksumOffer::wanted));
 }
 
-TEST_CASE("what is said of checksums is understood at the other end") {
+TEST_CASE("offer and answer about checksums are understood at the other end") {
   for (auto const offer : {ChecksumOffer::none, ChecksumOffer::possible, ChecksumOffer::wanted}) {
     Introduction const self{"w7", 1, {}, offer};
     CHECK(read_introduction(request_of(self)).value() == self);
@@ -100,7 +100,7 @@ TEST_CASE("what is said of checksums is understood at the other end") {
   CHECK(read_introduction(unknown).value().checksums == ChecksumOffer::none);
 }
 
-TEST_CASE("that memory of GPUs may be lent is said, and taken up or not") {
+TEST_CASE("an offer of lent GPU memory is understood, and accepted or not") {
   Introduction const lender{.worker = "w7", .incarnation = 1, .lending_host = 0x1234};
   CHECK(*to_fields(lender).find("Chorus-Device-Memory") == "ipc; host=0000000000001234");
   CHECK(read_introduction(request_of(lender)).value() == lender);
@@ -114,7 +114,7 @@ TEST_CASE("that memory of GPUs may be lent is said, and taken up or not") {
     CHECK(read_borrows_answer(switch_protocols({}, {.borrowing_host = host}).fields) == host);
 }
 
-TEST_CASE("that messages may go both ways is said, and taken up or not") {
+TEST_CASE("an offer of messages both ways is understood, and accepted or not") {
   Introduction const dialer{.worker = "w7", .incarnation = 1, .both_ways = true};
   CHECK(*to_fields(dialer).find("Chorus-Messages") == "both-ways");
   CHECK(read_introduction(request_of(dialer)).value() == dialer);

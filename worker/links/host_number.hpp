@@ -1,4 +1,4 @@
-// Which host this is, for those who share memory on it.
+// Identifies this host, so that two workers can tell if they can share memory.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace chorus::links {
 
-// The same for all processes of a host, in whatever container, and for no other host: the first half of what Linux drew
-// when it booted. Nothing where the file cannot be read or has something else in it.
+// Returns a number that is the same for all processes of a host, also in containers, and differs between hosts: the
+// first half of Linux's random boot id. Nothing if the file cannot be read or has another format.
 [[nodiscard]] std::optional<std::uint64_t> host_number(std::string_view file = "/proc/sys/kernel/random/boot_id");
 
 }  // namespace chorus::links

@@ -7,12 +7,12 @@
 
 using namespace chorus::links;
 
-TEST_CASE("a host has the number that Linux drew for it, the same for everybody there") {
+TEST_CASE("a host has a number, the same for every process") {
   CHECK(host_number().has_value());
   CHECK(host_number() == host_number());
 }
 
-TEST_CASE("a host's number is the first half of its boot's, and nothing where there is none") {
+TEST_CASE("a host's number is the first half of its boot id, and nothing without a boot id") {
   auto const file = std::filesystem::temp_directory_path() / ("chorus-boot-id-" + std::to_string(*host_number()));
   auto const read = [&file](std::string const& text) {
     std::ofstream(file) << text;

@@ -1,6 +1,6 @@
-// A rank asks those that its run waits for, and is told what they wait for themselves: signs of life on the link that
-// the run uses, so that one that is silent can be told from one that only waits in turn. Payloads of ask and tell; see
-// docs/wire.md.
+// Payloads of ask and tell: signs of life on a run's links. A rank asks the peers that it waits for, and they answer
+// what they wait for themselves. So a silent rank can be distinguished from one that only waits for others. See
+// docs/reference/wire.md.
 #pragma once
 
 #include <array>
@@ -16,20 +16,20 @@
 namespace chorus::links {
 
 struct Ask {
-  std::uint64_t token = 0;  // of the run: one with another token gets no answer
+  std::uint64_t token = 0;  // of the run; an ask with another token gets no answer
 
   friend bool operator==(Ask const&, Ask const&) = default;
 };
 static_assert(sizeof(Ask) == 8);
 
-// What the asked rank does in the run.
+// State of the asked rank in the run.
 enum class Doing : std::uint8_t { not_called = 1, running, ended };
-// What it has against the one that it suspects, from harmless to grave. Nobody: it does not wait.
+// Why the asked rank suspects another rank, from harmless to grave. `nobody`: it does not wait.
 enum class Suspicion : std::uint8_t { nobody = 0, slow, not_called, silent };
 
 struct TellHead {
   std::uint64_t token = 0;
-  std::uint64_t since_us = 0;  // for how long the suspect has been like that
+  std::uint64_t since_us = 0;  // how long the suspicion has held
   std::uint32_t suspect = 0;   // rank
   Doing doing = Doing::running;
   Suspicion suspicion = Suspicion::nobody;
@@ -44,7 +44,7 @@ static_assert(std::is_trivially_copyable_v<TellHead> && std::has_unique_object_r
 
 struct Tell {
   TellHead head;
-  std::string text;  // by whoever waits for the suspect: who, for whom, at which step; the first tell_text_max are sent
+  std::string text;  // of the rank that waits for the suspect, with the step; the first tell_text_max bytes are sent
 
   friend bool operator==(Tell const&, Tell const&) = default;
 };
@@ -52,11 +52,11 @@ struct Tell {
 inline constexpr std::size_t tell_text_max = 256;
 inline constexpr std::size_t tell_bytes_max = sizeof(TellHead) + tell_text_max;
 
-// Both return the bytes used; `to` has tell_bytes_max.
+// Return the number of bytes used; `to` has tell_bytes_max bytes.
 [[nodiscard]] std::uint32_t encode(Ask const& ask, std::span<std::byte> to);
 [[nodiscard]] std::uint32_t encode(Tell const& tell, std::span<std::byte> to);
 
-// Errors: LinkErrc::bad_frame. Text is made printable: it goes into logs and answers.
+// Errors: LinkErrc::bad_frame. Text is made printable, because it goes into logs and answers.
 [[nodiscard]] Result<Ask> decode_ask(std::span<std::byte const> payload);
 [[nodiscard]] Result<Tell> decode_tell(std::span<std::byte const> payload);
 

@@ -23,7 +23,7 @@ Tell const tell{{.token = 0x0123456789abcdef, .since_us = 2500000, .suspect = 3,
 
 }  // namespace
 
-TEST_CASE("ask and tell come back as they were, and lie as the page says") {
+TEST_CASE("ask and tell are decoded to what was encoded, and have the bytes of docs/reference/wire.md") {
   CHECK(*decode_ask(encoded(Ask{42})) == Ask{42});
   CHECK(*decode_tell(encoded(tell)) == tell);
   auto const bytes = encoded(tell);
@@ -44,7 +44,7 @@ TEST_CASE("a long text is cut, and an unprintable one made printable") {
   CHECK(decode_tell(encoded(longer))->text == "a?b?[2J");
 }
 
-TEST_CASE("what cannot be is refused") {
+TEST_CASE("invalid payloads are refused") {
   CHECK(decode_ask(std::vector<std::byte>(7)).error().code == LinkErrc::bad_frame);
   CHECK(decode_ask(std::vector<std::byte>(9)).error().code == LinkErrc::bad_frame);
   CHECK(decode_tell(std::vector<std::byte>(23)).error().code == LinkErrc::bad_frame);

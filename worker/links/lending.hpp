@@ -1,6 +1,6 @@
-// A sender on a GPU lends the memory that a run's messages lie in to a receiver of the same host, which reads them
-// there, or has the sender write them where they are to be: what an open says of the memory, how the receiver answers,
-// and where a part of a message lies; see docs/wire.md.
+// Payloads about lent GPU memory. A sender lends the memory of a run's messages to a receiver on the same host. The
+// receiver reads the messages there, or the sender's GPU writes them into the receiver's memory. See
+// docs/reference/wire_memory.md.
 #pragma once
 
 #include <array>
@@ -15,13 +15,13 @@
 
 namespace chorus::links {
 
-// The end of the payload of an open that has the flag for it.
+// The end of the payload of an open with lends_flag.
 struct Lend {
-  std::array<std::byte, 64> handle{};  // by which another process maps the memory
-  std::array<char, 47> uuid{};         // of the GPU that it lies on: "GPU-8e7d...", then zeros
-  std::uint8_t writes = 0;             // 1: the sender knows of Way::written, which came later
+  std::array<std::byte, 64> handle{};  // with which another process maps the memory
+  std::array<char, 47> uuid{};         // of the memory's GPU: "GPU-8e7d...", then zeros
+  std::uint8_t writes = 0;             // 1: the sender supports Way::written, which older versions do not
   std::uint64_t bytes = 0;
-  std::uint64_t proof_at = 0;  // where in it 8 bytes hold the sender's incarnation
+  std::uint64_t proof_at = 0;  // offset in the memory of 8 bytes that hold the sender's incarnation
 
   friend bool operator==(Lend const&, Lend const&) = default;
 };
@@ -30,12 +30,12 @@ static_assert(offsetof(Lend, uuid) == 64 && offsetof(Lend, writes) == 111 && off
               offsetof(Lend, proof_at) == 120);
 static_assert(std::is_trivially_copyable_v<Lend> && std::has_unique_object_representations_v<Lend>);
 
-// How the receiver takes the messages of this run.
+// How the receiver gets the messages of this run.
 enum class Way : std::uint32_t {
-  in_place = 1,  // reads them where they lie
-  in_frames,     // this time in data frames
-  refused,       // it cannot map this memory on the GPU of this run
-  written,       // the sender's GPU writes them where they are to lie, in memory that this rank has lent it in this run
+  in_place = 1,  // it reads them in the lent memory
+  in_frames,     // in data frames, for this run
+  refused,       // in data frames: it cannot map this memory on the run's GPU
+  written,       // the sender's GPU writes them into memory that the receiver has lent to the sender in this run
 };
 
 struct BorrowHead {
@@ -49,14 +49,14 @@ static_assert(std::is_trivially_copyable_v<BorrowHead> && std::has_unique_object
 
 struct Borrow {
   BorrowHead head;
-  std::string why_not;  // for people; the first borrow_text_max are sent
+  std::string why_not;  // for people; the first borrow_text_max bytes are sent
 
   friend bool operator==(Borrow const&, Borrow const&) = default;
 };
 
-// Where the next bytes of a message lie, or are to lie: the payload of a `lies`, or of a `room`.
+// The place of the next bytes of a message: payload of `lies`, and of `room`, where they will be written.
 struct Place {
-  std::uint64_t at = 0;  // in the memory that was lent
+  std::uint64_t at = 0;  // offset in the lent memory
   std::uint64_t bytes = 0;
 
   friend bool operator==(Place const&, Place const&) = default;
@@ -68,13 +68,13 @@ inline constexpr std::size_t borrow_text_max = 256;
 inline constexpr std::size_t borrow_bytes_max = sizeof(BorrowHead) + borrow_text_max;
 
 [[nodiscard]] std::string uuid_of(Lend const& lend);  // made printable
-// Longer ones are cut.
+// Longer UUIDs are cut.
 void set_uuid(Lend& lend, std::string_view uuid);
 
-// Returns the bytes used; `to` has borrow_bytes_max.
+// Returns the number of bytes used; `to` has borrow_bytes_max bytes.
 [[nodiscard]] std::uint32_t encode(Borrow const& borrow, std::span<std::byte> to);
 
-// Errors: LinkErrc::bad_frame. Text is made printable: it goes into logs and answers.
+// Errors: LinkErrc::bad_frame. Text is made printable, because it goes into logs and answers.
 [[nodiscard]] Result<Borrow> decode_borrow(std::span<std::byte const> payload);
 [[nodiscard]] Result<Place> decode_place(std::span<std::byte const> payload);
 

@@ -30,7 +30,7 @@ std::vector<std::byte> as_it_lies(Struct const& value) {
   return {bytes.begin(), bytes.end()};
 }
 
-// As in the examples of docs/wire.md.
+// The header of the examples of docs/reference/wire_memory.md.
 FrameHeader of_message_1(FrameType type, std::uint32_t length, std::uint64_t offset) {
   FrameHeader header;
   header.type = type;
@@ -44,7 +44,7 @@ FrameHeader of_message_1(FrameType type, std::uint32_t length, std::uint64_t off
 
 }  // namespace
 
-TEST_CASE("a borrow comes back as it was, cut and made printable") {
+TEST_CASE("a borrow is decoded to what was encoded, with its text cut and printable") {
   Borrow const refused{{Way::refused}, "cuda:1: no peer access"};
   CHECK(*decode_borrow(encoded(refused)) == refused);
   CHECK(decode_borrow(encoded({{Way::in_place}, {}}))->why_not.empty());
@@ -53,7 +53,7 @@ TEST_CASE("a borrow comes back as it was, cut and made printable") {
   CHECK(decode_borrow(encoded({{Way::refused}, "a\nb"}))->why_not == "a?b");
 }
 
-TEST_CASE("a borrow or a place that cannot be is refused") {
+TEST_CASE("an invalid borrow or place is refused") {
   for (auto const way : {0u, 5u, 0x1000001u})
     CHECK(decode_borrow(encoded({{static_cast<Way>(way)}, {}})).error().code == LinkErrc::bad_frame);
   CHECK(decode_borrow(encoded({{Way::in_place, 1}, {}})).has_error());
@@ -62,7 +62,7 @@ TEST_CASE("a borrow or a place that cannot be is refused") {
   for (std::size_t const size : {0u, 15u, 17u}) CHECK(decode_place(std::vector<std::byte>(size)).has_error());
 }
 
-TEST_CASE("lies and read lie on the wire as docs/wire.md shows them") {
+TEST_CASE("lies and read lie on the wire as docs/reference/wire_memory.md shows them") {
   CHECK(as_it_lies(of_message_1(FrameType::lies, sizeof(Place), 0)) ==
         bytes_of({0x43, 0x4c, 9, 0, 3,  0, 0, 0, 0x2a, 0, 0, 0, 0, 0, 0, 0,
                   1,    0,    0, 0, 16, 0, 0, 0, 0,    0, 0, 0, 0, 0, 0, 0}));
@@ -77,7 +77,7 @@ TEST_CASE("lies and read lie on the wire as docs/wire.md shows them") {
   CHECK(static_cast<int>(FrameType::returned) == 11);
 }
 
-TEST_CASE("room and wrote lie on the wire as docs/wire.md shows them") {
+TEST_CASE("room and wrote lie on the wire as docs/reference/wire_memory.md shows them") {
   CHECK(as_it_lies(of_message_1(FrameType::room, sizeof(Place), 0)) ==
         bytes_of({0x43, 0x4c, 12, 0, 3,  0, 0, 0, 0x2a, 0, 0, 0, 0, 0, 0, 0,
                   1,    0,    0,  0, 16, 0, 0, 0, 0,    0, 0, 0, 0, 0, 0, 0}));
@@ -87,7 +87,7 @@ TEST_CASE("room and wrote lie on the wire as docs/wire.md shows them") {
   CHECK(as_it_lies(BorrowHead{Way::written}) == bytes_of({4, 0, 0, 0, 0, 0, 0, 0}));
 }
 
-TEST_CASE("a GPU's UUID fits, and what is too long is cut") {
+TEST_CASE("a GPU's UUID fits, and a longer text is cut") {
   Lend lend;
   set_uuid(lend, "GPU-00000000-0000-0000-0000-000000000000");
   CHECK(uuid_of(lend) == "GPU-00000000-0000-0000-0000-000000000000");

@@ -32,7 +32,7 @@ struct LoopbackNetwork::Pipe {
 
   std::vector<std::byte> ring;
   std::size_t begin = 0, held = 0;
-  bool ended = false;  // nothing more will be put
+  bool ended = false;  // no more bytes are accepted
 };
 
 class LoopbackNetwork::End final : public Link, public std::enable_shared_from_this<End> {
@@ -46,15 +46,15 @@ class LoopbackNetwork::End final : public Link, public std::enable_shared_from_t
 
   void start(LinkHandler& handler) override { handler_ = &handler; }
   void flush() override { wants_to_write_ = true; }
-  Taken send_parcel(Parcel const& parcel) override {
+  Taken send_coalesced_frame(CoalescedFrame const& coalesced_frame) override {
     bool const is_free = handler_ != nullptr && !closed_ && !stopped_ && writer_.empty();
     if (!is_free || out_->ended || out_->free() == 0) return Taken::nothing;
-    std::array<std::byte, parcel_size_max> together;
-    auto const size = writer_.lay(parcel, together);
+    std::array<std::byte, coalesced_frame_size_max> together;
+    auto const size = writer_.lay(coalesced_frame, together);
     auto const sent = network_.some_of(std::min(size, out_->free()));
     out_->put(std::span(together).first(sent));
     if (sent == size) return Taken::whole;
-    writer_.hold(parcel, sent);
+    writer_.hold(coalesced_frame, sent);
     wants_to_write_ = true;
     return Taken::in_part;
   }
@@ -80,7 +80,7 @@ class LoopbackNetwork::End final : public Link, public std::enable_shared_from_t
 
   void stop(bool stopped) { stopped_ = stopped; }
 
-  // Tries to move in one direction, then in the other. Handlers are called.
+  // Tries to move bytes in one direction, then in the other. Calls handlers.
   bool step(bool write_first) {
     if (handler_ == nullptr || stopped_) return false;
     auto const alive = shared_from_this();

@@ -1,5 +1,5 @@
-// Links in memory, for tests: the bytes are cut anywhere, delayed and interleaved between links as a seed decides, but
-// on each link they stay in order, as they do over TCP.
+// Links in memory, for tests. A seed decides where the bytes are cut, delayed and interleaved between links. On each
+// link they stay in order, as over TCP.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +17,8 @@ namespace chorus::links {
 
 struct LoopbackOptions {
   std::uint64_t seed = 1;
-  std::size_t pipe_bytes = 65536;  // as a socket buffer: what one direction holds
-  // The most that moves at a time: all of it does, a random share, or a few bytes only.
+  std::size_t pipe_bytes = 65536;  // what one direction holds, like a socket buffer
+  // The most that moves at a time: either all of it, a random part, or a few bytes.
   std::size_t chunk_bytes = 65536;
   Framing framing = Framing::plain;
 };
@@ -31,24 +31,24 @@ class LoopbackNetwork {
   LoopbackNetwork(LoopbackNetwork const&) = delete;
   LoopbackNetwork& operator=(LoopbackNetwork const&) = delete;
 
-  // Both ends of a new connection.
+  // Returns both ends of a new connection.
   [[nodiscard]] std::pair<std::shared_ptr<Link>, std::shared_ptr<Link>> connect();
 
   // Moves some bytes into or out of one pipe; false when nothing can move.
   bool step();
 
-  // The n-th movement from now, n >= 1, does not happen: its connection breaks instead, wherever in a frame that is.
-  // What was on the way may still arrive, or not.
+  // Breaks a connection instead of the n-th movement from now, n >= 1, wherever in a frame that is. Bytes on the way
+  // may still arrive, or not.
   void cut_at_step(std::uint64_t n) { steps_to_cut_ = n; }
   [[nodiscard]] bool has_cut() const { return has_cut_; }
-  // Breaks the connection now. Either of its ends.
+  // Breaks the connection of this end now.
   void cut(Link& end);
 
-  // One bit of the n-th bytes to be read from now, n >= 1, is another one then.
+  // Flips one bit in the n-th read from now, n >= 1.
   void corrupt_at_read(std::uint64_t n) { reads_to_corruption_ = n; }
   [[nodiscard]] bool has_corrupted() const { return has_corrupted_; }
 
-  // Its process is stopped: this end reads and writes nothing, until it goes on.
+  // Simulates a stopped process: this end reads and writes nothing until go_on().
   void stop(Link& end);
   void go_on(Link& end);
 

@@ -1,4 +1,4 @@
-// Text from the other side, as it may go into logs and answers.
+// Makes text from a peer safe for logs and answers.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace chorus::links {
 
-// Whatever is no printable ASCII is a question mark.
+// Replaces every byte that is not printable ASCII by a question mark.
 [[nodiscard]] inline std::string printable(std::span<std::byte const> bytes) {
   std::string text(reinterpret_cast<char const*>(bytes.data()), bytes.size());
   for (char& c : text)

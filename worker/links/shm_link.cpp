@@ -15,9 +15,9 @@ namespace {
 namespace asio = boost::asio;
 using boost::system::error_code;
 
-// How much one link may move before the others of its thread have their turn.
+// The most that one link moves before the other links of its thread have their turn.
 constexpr std::size_t turn_bytes = 256u << 10;
-// A frame costs something even without payload.
+// What a frame without payload counts.
 constexpr std::size_t turn_frame_bytes = 1024;
 
 ShmControl& control_at(std::span<std::byte> bytes) { return *reinterpret_cast<ShmControl*>(bytes.data()); }
@@ -30,7 +30,7 @@ ShmLink::ShmLink(asio::ip::tcp::socket socket, ShmOffer offer)
 ShmLink::ShmLink(asio::ip::tcp::socket socket, ShmLoan loan)
     : ShmLink(std::move(socket), PeerBlock(), std::move(loan), control_at(loan.control), false) {}
 
-// By reference: nothing is moved from before `shared` is found.
+// Takes rvalue references, so that the arguments are not moved from before `shared` has been evaluated.
 ShmLink::ShmLink(asio::ip::tcp::socket socket, PeerBlock&& control, ShmLoan&& loan, ShmControl& shared, bool dials)
     : socket_(std::move(socket)),
       control_(std::move(control)),
@@ -41,7 +41,7 @@ ShmLink::ShmLink(asio::ip::tcp::socket socket, PeerBlock&& control, ShmLoan&& lo
           dials ? std::span<RingLine>(shared.back_ring) : std::span<RingLine>(shared.forward_ring)),
       own_sleep_(dials ? shared.dialer_sleeps : shared.acceptor_sleeps),
       peer_sleep_(dials ? shared.acceptor_sleeps : shared.dialer_sleeps),
-      // Each has a line of the ring, but for a frame that was copied, which may have one more than its parts.
+      // Each entry has a line of the ring, except the entry of a copied frame, which comes after those of its parts.
       pending_(dials ? 2 * forward_lines : 0) {
   error_code ignored;  // a socket that refuses these options fails at its first read
   socket_.non_blocking(true, ignored);
@@ -81,12 +81,12 @@ void ShmLink::bell_rang() {
   static_cast<void>(poll());
 }
 
-// True at the end of the connection.
+// Returns true at the end of the connection.
 bool ShmLink::drain_bells() {
   std::array<std::byte, 256> bells{};
   error_code error;
   auto const bytes = socket_.read_some(asio::buffer(bells), error);
-  // What is left after so many will be read by the next wait, which ends at once.
+  // If there are more bells, the next wait ends at once and reads them.
   if (!error) return bytes == 0;
   return error != asio::error::would_block && error != asio::error::try_again;
 }
@@ -106,11 +106,11 @@ void ShmLink::ring(std::uint32_t what_for) {
   if ((peer_sleep_.load(std::memory_order_relaxed) & what_for) == 0) return;
   if (peer_sleep_.exchange(0, std::memory_order_relaxed) == 0) return;
   static constexpr std::array<std::byte, 1> bell{};
-  error_code ignored;  // bells that are not heard are waited for anyway, and a peer that has left is found by reading
+  error_code ignored;  // a full socket holds bells already, and reading finds a peer that has gone
   socket_.write_some(asio::buffer(bell), ignored);
 }
 
-// What it left in the ring comes first.
+// Reads what the peer left in the ring before the link ends.
 void ShmLink::peer_left() {
   peer_left_ = true;
   for (std::size_t turn = 0; turn < forward_lines && poll(); ++turn) {}
@@ -154,8 +154,8 @@ void ShmLink::finish(bool peer_is_done) {
   error_code ignored;
   socket_.close(ignored);
   if (!peer_is_done) {
-    control_.let_lie();
-    staging_.let_lie();
+    control_.leak();
+    staging_.leak();
   }
   control_ = {};
   staging_ = {};
@@ -188,7 +188,7 @@ void ShmLink::flush() {
   if (std::exchange(has_unrung_, false) && !closed_) ring(sleeps_for_frames);
 }
 
-// All of the frame at hand; false: no room.
+// Puts the rest of the current frame, or its next part. False if there is no room.
 bool ShmLink::put_current() {
   auto const payload = current_.payload;
   auto const header = current_.header;
@@ -205,11 +205,11 @@ bool ShmLink::put_current() {
     if (!put_part()) return false;
     if (put_bytes_ != payload.size()) return true;
   }
-  // One bell for an open and its message: who is woken by the first alone sleeps again before the second.
+  // One bell for an open and its message: a peer woken by the open alone would sleep again before the message.
   has_unrung_ = true;
   has_current_ = false;
   if (!told) return true;
-  // Data in order: who is told of a frame takes it that those before it were read.
+  // frame_sent() of data frames in order: the handler concludes that the frames before it were read, too.
   if (untold_ != 0 && header.type == FrameType::data)
     pend(pending_[(pending_end_ - 1) % pending_.size()].place, header, Pending::Kind::copied);
   else
@@ -217,7 +217,7 @@ bool ShmLink::put_current() {
   return true;
 }
 
-// The next part of the frame at hand, as a frame of its own; false: no room.
+// Puts the next part of the current frame as a frame of its own. False if there is no room.
 bool ShmLink::put_part() {
   CHORUS_ASSERT(current_.header.type == FrameType::data, "control frames fit into the ring");
   bool const through_slot = can_stage();
@@ -230,7 +230,7 @@ bool ShmLink::put_part() {
   header.length = static_cast<std::uint32_t>(part.size());
   if (through_slot) {
     auto const from = staged_ % slots * slot_bytes;
-    // A slot that is free may be written before there is room in the ring.
+    // A free slot may be written before the ring has room.
     std::memcpy(staging_.bytes().data() + from, part.data(), part.size());
     auto const at = out_.put_reference(header, staging_.offset() + from);
     if (!at) return false;
@@ -240,7 +240,7 @@ bool ShmLink::put_part() {
     return false;
   }
   put_bytes_ += part.size();
-  ring(sleeps_for_frames);  // the peer takes this part while the next one is copied
+  ring(sleeps_for_frames);  // the peer reads this part while the next one is copied
   return true;
 }
 
@@ -261,7 +261,7 @@ void ShmLink::pend(std::uint64_t place, FrameHeader const& header, Pending::Kind
   if (kind != Pending::Kind::slot) ++untold_;
 }
 
-// Sees what the peer has received; true if that is more than before.
+// Handles what the peer has received; returns true if that is more than before.
 bool ShmLink::reap() {
   if (pending_begin_ == pending_end_ && !blocked_ && !has_current_) return false;
   auto const before = out_.received_so_far();

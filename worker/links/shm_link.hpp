@@ -1,5 +1,5 @@
-// A link through shared memory, between workers of one host. The TCP connection of the handshake stays: a byte on it
-// wakes an end that sleeps, and its end is the end of the link.
+// A link through shared memory, between workers of one host. The TCP connection of the handshake stays open: a byte on
+// it, the bell, wakes an end that sleeps, and its close ends the link.
 #pragma once
 
 #include <atomic>
@@ -17,12 +17,13 @@
 
 namespace chorus::links {
 
-// What the dialer sends from its own arena is not copied: the acceptor is told where it lies, and frame_sent() follows
-// when it has read it. What lies elsewhere is copied once, into a few slots of the arena that are used in turn; a data
-// frame larger than a slot becomes several. The acceptor sends through its ring alone. Nothing is allocated per frame.
+// Payloads in the dialer's arena are not copied: the acceptor reads them there, and frame_sent() follows. Payloads
+// elsewhere are copied once, into a few slots of the arena that are used in turn; a data frame larger than a slot
+// becomes several frames. The acceptor sends through its ring only. Nothing is allocated per frame.
 //
-// Somebody polls it: poll() moves what can be moved. Before the thread blocks in the executor, announce_sleep() on
-// every link, a sequentially consistent fence, and one more poll(); after it, awake(). Made with std::make_shared.
+// The user calls poll() to move frames. Before its thread blocks in the executor it calls announce_sleep() on every
+// link, makes a sequentially consistent fence, and polls once more; afterwards it calls awake(). Made with
+// std::make_shared.
 class ShmLink final : public Link, public std::enable_shared_from_this<ShmLink> {
  public:
   static constexpr std::size_t slot_bytes = 128 * 1024;
@@ -40,29 +41,29 @@ class ShmLink final : public Link, public std::enable_shared_from_this<ShmLink> 
   void close() override;
   [[nodiscard]] std::string_view kind() const override { return "shm"; }
 
-  // Receives what has come, up to a segment or so, and sees what the peer has received; false if there was nothing.
+  // Receives frames, up to about a segment, and notices what the peer has received; false if nothing has moved.
   bool poll();
-  // From now on the peer rings when it has something for this end. The caller's fence follows.
+  // Asks the peer to ring the bell when it has something for this end. The caller's fence follows.
   void announce_sleep();
   void awake();
 
-  // After close() a dialer's link remains until the peer has read what is left for it and closes its end.
+  // False while a closed dialer's link waits for the peer to read the remaining frames and close its end.
   [[nodiscard]] bool is_gone() const { return gone_; }
-  // Ends that, and leaves the memory to the region's end if need be.
+  // Ends this wait. Memory that the peer may still read is then kept until the region is destroyed.
   void let_go();
 
  private:
-  // A frame in the ring that the peer may still read, or one that is to be told of after those before it.
+  // A frame in the ring that the peer may still read, or a copied one whose frame_sent() must follow that of others.
   struct Pending {
     enum class Kind : std::uint8_t {
-      reference,  // the payload lies where the handler has it
-      slot,       // a part of a frame was copied: a slot becomes free, and nobody is told
-      copied,     // the frame's payload lies nowhere else any more
+      reference,  // the payload lies in the handler's memory
+      slot,       // a part of a frame in a slot, which becomes free; no frame_sent()
+      copied,     // the whole payload was copied
     };
     std::uint64_t place = 0;
     FrameHeader header;
     Kind kind = Kind::reference;
-    bool released = false;  // nobody is to be told
+    bool released = false;  // no frame_sent()
   };
 
   ShmLink(boost::asio::ip::tcp::socket socket, PeerBlock&& control, ShmLoan&& loan, ShmControl& shared, bool dials);
@@ -87,35 +88,35 @@ class ShmLink final : public Link, public std::enable_shared_from_this<ShmLink> 
 
   boost::asio::ip::tcp::socket socket_;
   HandlerMemory bell_memory_;
-  PeerBlock control_;                                 // the dialer's own
-  PeerBlock staging_;                                 // likewise; made when it is first needed
-  std::shared_ptr<memory::PeerRegion const> region_;  // the dialer's, as the acceptor sees it
+  PeerBlock control_;                                 // at the dialer only
+  PeerBlock staging_;                                 // at the dialer only; made when first needed
+  std::shared_ptr<memory::PeerRegion const> region_;  // at the acceptor only: the dialer's region
   RingSender out_;
   RingReceiver in_;
   std::atomic<std::uint32_t>& own_sleep_;
   std::atomic<std::uint32_t>& peer_sleep_;
 
   LinkHandler* handler_ = nullptr;  // null before start() and once closed
-  bool closing_ = false;            // writes its last words: nothing fails any more
+  bool closing_ = false;            // writes its last frames; errors are ignored
   bool closed_ = false;
   bool gone_ = false;
-  bool listens_ = false;  // waits for bells
+  bool listens_ = false;  // waits for a bell
   bool peer_left_ = false;
-  bool flushing_ = false;    // calls from within are answered by its loop
-  bool has_unrung_ = false;  // frames that the peer, if it sleeps, is to be woken for
-  bool blocked_ = false;     // the frame at hand waits for room
-  bool yields_ = false;      // there is room, but it is the others' turn
+  bool flushing_ = false;    // inside flush(), whose loop also serves nested calls
+  bool has_unrung_ = false;  // frames were put for which a sleeping peer has not been woken
+  bool blocked_ = false;     // the current frame waits for room
+  bool yields_ = false;      // there is room, but other links have their turn
 
   OutFrame current_;
   bool has_current_ = false;
-  std::size_t put_bytes_ = 0;  // of the frame at hand, when it is put in parts
+  std::size_t put_bytes_ = 0;  // of the current frame, if it is put in parts
   bool cannot_stage_ = false;
-  std::uint64_t staged_ = 0, unstaged_ = 0;  // parts that were put into slots, and those that were received
+  std::uint64_t staged_ = 0, unstaged_ = 0;  // numbers of parts put into slots, and received from them
 
   std::vector<Pending> pending_;  // a ring
   std::uint64_t pending_begin_ = 0, pending_end_ = 0;
-  std::uint64_t references_ = 0;  // that are pending
-  std::uint64_t untold_ = 0;      // frames that are pending: references and copied ones
+  std::uint64_t references_ = 0;  // pending references
+  std::uint64_t untold_ = 0;      // pending references and copied frames
 };
 
 }  // namespace chorus::links

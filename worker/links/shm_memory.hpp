@@ -1,4 +1,4 @@
-// The memory of a link through shared memory, before the link exists: the dialer offers it, the acceptor takes it up.
+// The memory of a link through shared memory, before the link exists: the dialer offers it, the acceptor maps it.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +13,8 @@
 
 namespace chorus::links {
 
-// A block of one's own arena that a peer reads and writes, so that its place is never used again. Given back at the
-// end, unless it was let lie.
+// A block of this process's arena that a peer reads and writes. Its range is never used again (Arena::allocate_once).
+// The destructor returns its memory, unless it was leaked.
 class PeerBlock {
  public:
   PeerBlock() = default;
@@ -27,15 +27,15 @@ class PeerBlock {
   [[nodiscard]] memory::Arena* arena() const { return arena_; }  // null: no block
   [[nodiscard]] std::span<std::byte> bytes() const { return bytes_; }
   [[nodiscard]] std::uint64_t offset() const;
-  // The peer may still read it: it stays until the region goes.
-  void let_lie() { arena_ = nullptr; }
+  // Keeps the memory until the region is destroyed, because the peer may still read it.
+  void leak() { arena_ = nullptr; }
 
  private:
   memory::Arena* arena_ = nullptr;
   std::span<std::byte> bytes_;
 };
 
-// The dialer's.
+// The dialer's offer.
 struct ShmOffer {
   // Errors: MemoryErrc::unavailable.
   [[nodiscard]] static Result<ShmOffer> make(memory::Arena& arena);
@@ -44,9 +44,9 @@ struct ShmOffer {
   PeerBlock control;
 };
 
-// The acceptor's: the dialer's memory as it is mapped here.
+// The dialer's memory as mapped at the acceptor.
 struct ShmLoan {
-  // Errors: LinkErrc::bad_handshake: the region is the dialer's, but what it says is there is not. MemoryErrc::damaged.
+  // Errors: LinkErrc::bad_handshake: the region has no rings at this offset. MemoryErrc::damaged.
   [[nodiscard]] static Result<ShmLoan> take(std::shared_ptr<memory::PeerRegion const> region, std::uint64_t offset);
 
   std::shared_ptr<memory::PeerRegion const> region;

@@ -18,7 +18,7 @@ constexpr std::size_t lines_of(std::size_t payload_bytes) {
   return (record_head_bytes + payload_bytes + line_bytes - 1) / line_bytes;
 }
 
-// Word by word and atomically, so that no compiler reads any of it twice.
+// Copies word by word with atomic loads, so that no word is read twice.
 RecordHead copy_of(RingLine& line) {
   std::array<std::uint64_t, record_head_bytes / sizeof(std::uint64_t)> words{};
   for (std::size_t i = 0; i < words.size(); ++i)
@@ -86,7 +86,7 @@ std::optional<std::uint64_t> RingSender::put_reference(FrameHeader const& frame,
 void RingSender::withdraw(std::uint64_t place) {
   std::atomic_ref(ring_[place % ring_.size()].words[kind_word])
       .store(static_cast<std::uint64_t>(RecordKind::withdrawn), std::memory_order_relaxed);
-  // Before whatever its memory is used for next.
+  // Ordered before later writes to the withdrawn memory.
   std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
@@ -102,7 +102,8 @@ Result<bool> RingReceiver::look(Record& record) {
     auto const contiguous = std::min<std::uint64_t>(published, ring_.size() - at);
     record.head = copy_of(ring_[at]);
     record.in_ring = std::as_bytes(ring_.subspan(at, contiguous)).subspan(record_head_bytes);
-    // Beside the kind in its word: one that is not 0 would read as withdrawn, and the abort after that never come.
+    // `zero` shares a word with the kind: still_stands() would take any other value for a withdrawal, and the abort
+    // that follows a withdrawal would never come.
     if (record.head.zero != 0)
       return bad_record("a record with " + std::to_string(record.head.zero) + " where 0 belongs");
     switch (record.head.kind) {

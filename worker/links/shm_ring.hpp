@@ -1,8 +1,8 @@
-// Frames in shared memory: the layout that two processes see, and both ends of a ring of frames in it. The page
-// docs/wire.md has the rules and a worked example.
+// Rings of frames in shared memory: their layout, and both ends of a ring. docs/reference/wire_memory.md has the rules
+// and a worked example.
 //
-// What is read here was written by another process, which may change it at any time: every number is read once, then
-// checked, then used.
+// Another process writes this memory and may change it at any time. So every number is read once, then checked, then
+// used.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@
 
 namespace chorus::links {
 
-// A ring is an array of lines. A frame takes one, and as many more as its payload needs if that lies in the ring.
+// A ring is an array of lines. A frame takes one line, and further lines for a payload in the ring.
 struct alignas(64) RingLine {
   std::array<std::uint64_t, 8> words{};
 };
@@ -26,8 +26,8 @@ static_assert(sizeof(RingLine) == 64);
 enum class RecordKind : std::uint32_t {
   in_ring = 1,  // the payload follows the head
   reference,    // the payload is elsewhere in the region, at `reference`
-  withdrawn,    // was a reference: the sender gave up, and its memory means something else by now
-  filler,       // nothing; the next frame is at the beginning of the ring
+  withdrawn,    // a reference that the sender has taken back: the memory has other contents by now
+  filler,       // no frame: the next one is at the beginning of the ring
 };
 
 // The beginning of the first line of a frame.
@@ -41,14 +41,14 @@ inline constexpr std::size_t record_head_bytes = 48;
 static_assert(sizeof(RecordHead) == record_head_bytes && offsetof(RecordHead, reference) == 32);
 static_assert(offsetof(RecordHead, kind) == 40 && std::has_unique_object_representations_v<RecordHead>);
 
-// The largest payload that a ring itself takes.
+// The largest payload in a ring.
 inline constexpr std::size_t in_ring_bytes_max = 2048;
 static_assert(in_ring_bytes_max >= control_bytes_max, "control frames need no other memory");
 
-// How far each end of a ring has come: lines since the beginning of the link.
+// Positions of both ends of a ring, as numbers of lines since the link began.
 struct RingMarks {
   alignas(64) std::atomic<std::uint64_t> head{0};  // written by the sender: the lines below may be read
-  alignas(64) std::atomic<std::uint64_t> tail{0};  // written by the receiver: the lines below are not needed any more
+  alignas(64) std::atomic<std::uint64_t> tail{0};  // written by the receiver: the lines below may be overwritten
 };
 static_assert(sizeof(RingMarks) == 128 && std::atomic<std::uint64_t>::is_always_lock_free);
 
@@ -57,11 +57,11 @@ inline constexpr std::size_t back_lines = 256;
 inline constexpr std::uint64_t shm_control_magic = 0x31676e6972726863;  // "chrring1"
 inline constexpr std::uint64_t shm_control_layout = 1;
 
-// What an end of the link waits for while it sleeps.
+// Bits of dialer_sleeps and acceptor_sleeps: what an end waits for while it sleeps.
 inline constexpr std::uint32_t sleeps_for_frames = 1;
 inline constexpr std::uint32_t sleeps_for_room = 2;
 
-// What the two ends of a link share. It begins as zeros.
+// The memory that both ends of a link share, initially zeros.
 struct ShmControl {
   std::uint64_t magic = 0;
   std::uint64_t layout = 0;
@@ -81,19 +81,19 @@ static_assert(sizeof(ShmControl) == 448 + 64 * (forward_lines + back_lines));
 // The sending end. One thread. Nothing is allocated.
 class RingSender {
  public:
-  // Both outlive it. The number of lines is a power of two, at least 128.
+  // Marks and ring outlive the sender. The number of lines is a power of two, at least 128.
   RingSender(RingMarks& marks, std::span<RingLine> ring);
 
-  // At most in_ring_bytes_max of payload. False: no room.
+  // Puts a frame with at most in_ring_bytes_max of payload. False if there is no room.
   bool put(FrameHeader const& frame, std::span<std::byte const> payload);
-  // Where in the ring the frame is; nothing: no room.
+  // Puts a frame and returns its line; nothing if there is no room.
   std::optional<std::uint64_t> put_reference(FrameHeader const& frame, std::uint64_t reference);
-  // A receiver that has not read the payload by now will not believe it. Until the frame is received.
+  // Withdraws a reference that has not been received: the receiver will discard the payload, even if it is reading it.
   void withdraw(std::uint64_t place);
 
-  // How far the receiver has come. Errors: LinkErrc::bad_frame: it says what cannot be.
+  // Returns the receiver's position. Errors: LinkErrc::bad_frame: the position is impossible.
   [[nodiscard]] Result<std::uint64_t> received();
-  [[nodiscard]] std::uint64_t received_so_far() const { return tail_; }  // when that was asked last
+  [[nodiscard]] std::uint64_t received_so_far() const { return tail_; }  // at the last received()
 
  private:
   std::optional<std::uint64_t> reserve(std::size_t lines);
@@ -102,7 +102,7 @@ class RingSender {
   RingMarks& marks_;
   std::span<RingLine> const ring_;
   std::uint64_t head_ = 0;
-  std::uint64_t tail_ = 0;  // as last seen
+  std::uint64_t tail_ = 0;  // at the last received()
 };
 
 // The receiving end. One thread.
@@ -110,17 +110,17 @@ class RingReceiver {
  public:
   struct Record {
     RecordHead head;                       // a copy
-    std::span<std::byte const> in_ring{};  // where a payload in the ring can be: check its length against this
+    std::span<std::byte const> in_ring{};  // memory for a payload in the ring; the payload's length is not checked
   };
 
-  // As above.
+  // The arguments are those of RingSender.
   RingReceiver(RingMarks& marks, std::span<RingLine> ring) : marks_(marks), ring_(ring) {}
 
-  // The frame that is due; false: none has come. Errors: LinkErrc::bad_frame.
+  // Reads the next frame; false if there is none. Errors: LinkErrc::bad_frame.
   [[nodiscard]] Result<bool> look(Record& record);
-  // The frame at hand, which was a reference, has not been withdrawn: what was read of it is what was sent.
+  // Returns true if the current frame, a reference, has not been withdrawn: the payload that was read is valid.
   [[nodiscard]] bool still_stands() const;
-  // Done with the frame at hand, whose length fits.
+  // Moves past the current frame, whose length has been checked.
   void advance(Record const& record);
 
  private:

@@ -1,4 +1,4 @@
-// Rings in shared memory by themselves, and the bytes of docs/wire.md.
+// Rings in shared memory, and the bytes of docs/reference/wire_memory.md.
 #include "worker/links/shm_ring.hpp"
 
 #include <doctest/doctest.h>
@@ -78,7 +78,7 @@ TEST_CASE("a full ring takes no more until something is received") {
   CHECK(ring.sender.put(header_of(0, 0), {}));
 }
 
-TEST_CASE("a reference that is withdrawn does not stand any more") {
+TEST_CASE("a reference that is withdrawn is no longer valid") {
   Ring ring;
   auto const place = ring.sender.put_reference(header_of(1, 8), 4096);
   RingReceiver::Record record;
@@ -91,7 +91,7 @@ TEST_CASE("a reference that is withdrawn does not stand any more") {
   CHECK(record.head.kind == RecordKind::withdrawn);
 }
 
-TEST_CASE("marks and records that cannot be are refused") {
+TEST_CASE("impossible marks and records are refused") {
   {
     Ring ring;
     ring.marks.head = 129;
@@ -118,14 +118,14 @@ TEST_CASE("marks and records that cannot be are refused") {
   }
 }
 
-TEST_CASE("a reference with a word that is not quite its kind is refused, instead of read as withdrawn for ever") {
+TEST_CASE("a reference whose padding is not zero is refused and not taken for a withdrawn one") {
   Ring ring;
   REQUIRE(ring.sender.put_reference(header_of(1, 8), 0));
   ring.lines[0].words[5] = std::uint64_t{3} << 32 | static_cast<std::uint64_t>(RecordKind::reference);
   CHECK(mentions(ring.refusal(), "3 where 0 belongs"));
 }
 
-TEST_CASE("the worked example of docs/wire.md") {
+TEST_CASE("the worked example of docs/reference/wire_memory.md") {
   Ring ring;
   FrameHeader header;
   header.epoch = 3;

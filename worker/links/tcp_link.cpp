@@ -13,18 +13,17 @@ namespace {
 namespace asio = boost::asio;
 using boost::system::error_code;
 
-// How much one connection may move before the others of its thread have their turn.
+// The most that one connection moves before the other connections of its thread have their turn.
 constexpr std::size_t tcp_turn_bytes = 2u << 20;
 
 constexpr unsigned reads_per_wish = 64;
 
-// What is sent as one piece.
+// Up to this size, pieces are copied together and sent as one buffer.
 constexpr std::size_t small_bytes = 1024;
 
-// The system refuses memory whose pages somebody has truncated, where an access of our own brings the signal that puts
-// others there (memory/bus_guard.hpp): the link goes on, and whoever owns the memory sees that it is broken. Memory
-// that the system refuses afterwards as well cannot be used, such as an output that may only be read: that ends the
-// link.
+// Reads from these pages, so that a truncated mapping raises SIGBUS and BusGuard replaces its pages. A system call
+// fails with EFAULT instead. After that the link goes on, and the owner of the memory sees that it is broken. If the
+// system refuses the memory again, because it is read-only for example, the link ends.
 void touch(std::span<std::byte const> bytes) {
   constexpr std::size_t page_bytes = 4096;
   auto const* const memory = static_cast<std::byte const volatile*>(bytes.data());
@@ -48,9 +47,9 @@ TcpLink::TcpLink(http::Connection connection, Framing framing)
   delay_acknowledgements();
 }
 
-// A process that dies closes its connections; a host that loses its power or its network does not. Its system is asked
-// for a sign of life where nothing is sent, and where something is, it has so long to acknowledge it. (A process that
-// is stopped is found by the runs that wait for it: its system goes on answering.)
+// A process that dies closes its connections; a host that loses power or network does not. Keep-alive probes detect
+// that on an idle connection, and the user timeout when sent data is not acknowledged. A stopped process is detected by
+// the runs that wait for it, because its system goes on answering.
 void TcpLink::notice_a_host_that_is_gone() {
   constexpr int idle_s = 5, between_s = 2, probes = 3, unacknowledged_ms = 10000;
   error_code ignored;
@@ -62,8 +61,8 @@ void TcpLink::notice_a_host_that_is_gone() {
   socket_.set_option(integer<IPPROTO_TCP, TCP_USER_TIMEOUT>(unacknowledged_ms), ignored);
 }
 
-// Data goes one way on a link, so nothing carries acknowledgements back: the system would send a packet for every short
-// message, which takes a third of its time. It forgets the wish now and then.
+// Data goes one way on a link, so that nothing carries acknowledgements back: the system would send a packet for every
+// short message. The system resets this option now and then, so read() sets it again.
 void TcpLink::delay_acknowledgements() {
   error_code ignored;
   socket_.set_option(asio::detail::socket_option::boolean<IPPROTO_TCP, TCP_QUICKACK>(false), ignored);
@@ -82,16 +81,16 @@ void TcpLink::flush() {
   if (handler_ != nullptr && !closed_ && !writing_ && !write_waits_) write();
 }
 
-// An error that is not passing is met again by whoever sends the frames one by one.
-Taken TcpLink::send_parcel(Parcel const& parcel) {
+// Errors are not reported here: if the error lasts, write() of the same frames finds it again.
+Taken TcpLink::send_coalesced_frame(CoalescedFrame const& coalesced_frame) {
   if (handler_ == nullptr || closed_ || writing_ || write_waits_ || tls_ || !writer_.empty()) return Taken::nothing;
-  std::array<std::byte, parcel_size_max> together;
-  auto const size = writer_.lay(parcel, together);
+  std::array<std::byte, coalesced_frame_size_max> together;
+  auto const size = writer_.lay(coalesced_frame, together);
   error_code error;
   auto const sent = socket_.write_some(asio::buffer(together.data(), size), error);
   if (error || sent == 0) return Taken::nothing;
   if (sent == size) return Taken::whole;
-  writer_.hold(parcel, sent);
+  writer_.hold(coalesced_frame, sent);
   wait_writable();
   return Taken::in_part;
 }
@@ -116,7 +115,7 @@ void TcpLink::fail(Error why) {
   handler->link_closed(std::move(why));
 }
 
-// A socket's executor, which may be any, would allocate for what is posted to it.
+// Returns the io_context's own executor: posting to the socket's type-erased one would allocate.
 asio::io_context::executor_type TcpLink::loop() {
   return static_cast<asio::io_context&>(socket_.get_executor().context()).get_executor();
 }
@@ -129,7 +128,7 @@ void TcpLink::wait_readable() {
   }));
 }
 
-// What TLS holds back does not make the socket ready.
+// Bytes that are buffered in the TLS stream do not make the socket ready.
 void TcpLink::read_later() {
   if (!tls_ || !tls_->has_pending()) return wait_readable();
   if (std::exchange(read_waits_, true)) return;
@@ -139,7 +138,7 @@ void TcpLink::read_later() {
   }));
 }
 
-// While it waits, so not before start(), and not between two turns of a long message.
+// Reads only while read_waits_: neither before start() nor inside read().
 bool TcpLink::poll() { return !closed_ && read_waits_ && read(); }
 
 void TcpLink::wait_writable() {
@@ -156,7 +155,7 @@ void TcpLink::write_again() {
 
 std::size_t TcpLink::receive(FrameReader::Space const& space, error_code& error) {
   if (!tls_) {
-    // One buffer is less work for the system than a list of them, and most looks find nothing.
+    // One buffer is less work for the system than a list, and most reads find nothing.
     if (space[1].empty()) return socket_.read_some(asio::buffer(space[0].data(), space[0].size()), error);
     std::array<asio::mutable_buffer, 2> const buffers{asio::buffer(space[0].data(), space[0].size()),
                                                       asio::buffer(space[1].data(), space[1].size())};
@@ -168,7 +167,7 @@ std::size_t TcpLink::receive(FrameReader::Space const& space, error_code& error)
   return moved.bytes;
 }
 
-// What the writer has gathered, or a part of it.
+// Sends the bytes that the writer has gathered, or a part of them.
 std::size_t TcpLink::send(error_code& error) {
   auto const pieces = writer_.gather();
   if (tls_) {
@@ -183,7 +182,7 @@ std::size_t TcpLink::send(error_code& error) {
     total += bytes.size();
     buffers.emplace_back(bytes.data(), bytes.size());
   }
-  // As with receive(): to copy a few bytes takes less than the system needs to look at a list.
+  // Copying a few bytes is faster than sending a list of buffers.
   std::array<std::byte, small_bytes> together;
   if (total > together.size()) return socket_.write_some(buffers, error);
   asio::buffer_copy(asio::buffer(together), buffers);
@@ -224,7 +223,7 @@ bool TcpLink::read() {
     budget -= std::min(budget, bytes);
     if (budget == 0) break;
   }
-  // Readiness would come at once; the other connections go first.
+  // The budget is used up: the other connections have their turn first.
   read_later();
   return true;
 }
@@ -268,7 +267,7 @@ void TcpLink::write() {
   asio::post(loop(), write_memory_.bind([self = shared_from_this()] { self->write_again(); }));
 }
 
-// What the peer sent before it closed may say why: it is read first, then the reading finds the end.
+// The peer's last frames may say why it closed. So the link reads them first, and reading then finds the end.
 void TcpLink::write_failed(error_code error) {
   write_waits_ = true;
   write_error_ = error;

@@ -8,16 +8,16 @@
 #include <memory>
 #include <string>
 
-#include "http/message.hpp"
+#include "http/message/message.hpp"
 #include "worker/links/frame_stream.hpp"
 #include "worker/links/handler_memory.hpp"
 #include "worker/links/link.hpp"
 
 namespace chorus::links {
 
-// Reads and writes without blocking, as much as there is, and waits for readiness only when there is no more. Nothing
-// is allocated per frame or wait. Made with std::make_shared: a wait that is pending when the link is closed keeps the
-// link's memory until the executor has run its end.
+// Reads and writes without blocking as much as possible, and waits for readiness only then. Nothing is allocated per
+// frame or wait. Made with std::make_shared: a pending wait keeps a closed link's memory until the executor has run the
+// wait's handler.
 class TcpLink final : public Link, public std::enable_shared_from_this<TcpLink> {
  public:
   // The socket's executor is an io_context's; one thread runs it and makes all calls.
@@ -25,16 +25,16 @@ class TcpLink final : public Link, public std::enable_shared_from_this<TcpLink> 
 
   void start(LinkHandler& handler) override;
   void flush() override;
-  Taken send_parcel(Parcel const& parcel) override;  // on a plain connection
+  Taken send_coalesced_frame(CoalescedFrame const& coalesced_frame) override;  // on a plain connection
   void release(std::uint64_t run) override;
   void close() override;
   [[nodiscard]] std::string_view kind() const override { return tls_ ? "tls" : "tcp"; }
 
-  // Reads what is there, without being told that there is something; false if there was nothing.
+  // Reads without waiting for readiness; false if nothing had arrived.
   bool poll();
-  // Of the socket, to be asked about with others; -1 once it is closed.
+  // Returns the socket's descriptor, for poll(2); -1 once closed.
   [[nodiscard]] int handle() { return closed_ ? -1 : socket_.native_handle(); }
-  // Closed; nothing will move any more.
+  // True once the link is closed.
   [[nodiscard]] bool is_gone() const { return closed_; }
 
  private:
@@ -46,7 +46,7 @@ class TcpLink final : public Link, public std::enable_shared_from_this<TcpLink> 
   void wait_readable();
   void read_later();
   void wait_writable();
-  bool read();  // false if there was nothing
+  bool read();  // false if nothing had arrived
   void write();
   void write_again();
   void read_failed(boost::system::error_code error);
@@ -54,16 +54,16 @@ class TcpLink final : public Link, public std::enable_shared_from_this<TcpLink> 
   void fail(Error why);
 
   boost::asio::ip::tcp::socket socket_;
-  std::unique_ptr<http::TlsStream> tls_;  // null: plain
+  std::unique_ptr<http::TlsStream> tls_;  // null without TLS
   std::string early_bytes_;
   LinkHandler* handler_ = nullptr;  // null once closed
   bool closed_ = false;
-  bool writing_ = false;  // inside write(): calls from within are answered by its loop
+  bool writing_ = false;  // inside write(), whose loop also serves nested calls
   unsigned reads_ = 0;
-  HandlerMemory read_memory_;   // of read_waits_
-  HandlerMemory write_memory_;  // of write_waits_
-  bool read_waits_ = false;     // for readiness
-  bool write_waits_ = false;    // for readiness, for its turn, or for good after an error
+  HandlerMemory read_memory_;   // for the wait of read_waits_
+  HandlerMemory write_memory_;  // for the wait of write_waits_
+  bool read_waits_ = false;     // reading waits for readiness or its turn
+  bool write_waits_ = false;    // writing waits for readiness or its turn; after an error for ever
   boost::system::error_code write_error_;
   FrameReader reader_;
   FrameWriter writer_;

@@ -16,7 +16,7 @@ using boost::asio::ip::tcp;
 
 namespace {
 
-// Has nothing to write but parcels, whose frames it takes one by one.
+// A handler without frames of its own. Receives the frames of coalesced frames one by one.
 class User final : public LinkHandler {
  public:
   bool next_frame(OutFrame&) override { return false; }
@@ -41,14 +41,14 @@ class User final : public LinkHandler {
   }
 
   std::vector<std::byte> space = std::vector<std::byte>(8192);
-  std::span<std::byte> elsewhere;  // instead, if it is anywhere
+  std::span<std::byte> elsewhere;  // used instead of `space` if not empty
   std::vector<FrameType> sent;
   std::size_t opens = 0, data = 0;
   bool is_intact = true, is_closed = false;
   std::string why_closed;
 };
 
-// A link, and the socket that it is connected with.
+// A link and the socket of its peer.
 struct LinkAndSocket {
   LinkAndSocket() {
     tcp::acceptor acceptor(io, tcp::endpoint(boost::asio::ip::address_v4::loopback(), 0));
@@ -64,7 +64,7 @@ struct LinkAndSocket {
 
 }  // namespace
 
-TEST_CASE("a link that nobody wants any more when it is there is closed without having been started") {
+TEST_CASE("a link that was never started can be closed") {
   LinkAndSocket pair;
   auto& [io, link, there] = pair;
   CHECK_FALSE(link->poll());
@@ -76,7 +76,7 @@ TEST_CASE("a link that nobody wants any more when it is there is closed without 
   CHECK(error == boost::asio::error::eof);
 }
 
-TEST_CASE("parcels are sent until the other side is slow, and the rest of the last one by and by") {
+TEST_CASE("coalesced frames are sent until the peer is slow, and the rest of the last one later") {
   boost::asio::io_context io{1};
   tcp::acceptor acceptor(io, tcp::endpoint(boost::asio::ip::address_v4::loopback(), 0));
   acceptor.set_option(boost::asio::socket_base::receive_buffer_size(10000));
@@ -88,43 +88,45 @@ TEST_CASE("parcels are sent until the other side is slow, and the rest of the la
   auto const from = std::make_shared<TcpLink>(chorus::http::Connection(std::move(here), nullptr, ""), Framing::plain);
   auto const to = std::make_shared<TcpLink>(chorus::http::Connection(std::move(there), nullptr, ""), Framing::plain);
   std::vector<std::byte> opening(sizeof(Open), std::byte{7});
-  std::vector<std::byte> const intact(parcel_bytes_max, std::byte{7}), other(parcel_bytes_max, std::byte{1});
+  std::vector<std::byte> const intact(coalesced_frame_bytes_max, std::byte{7}),
+      other(coalesced_frame_bytes_max, std::byte{1});
   auto payload = intact;
-  Parcel parcel;
-  parcel.open.type = FrameType::open;
-  parcel.open.length = static_cast<std::uint32_t>(opening.size());
-  parcel.opening = opening;
-  parcel.data.length = static_cast<std::uint32_t>(payload.size());
+  CoalescedFrame coalesced_frame;
+  coalesced_frame.open.type = FrameType::open;
+  coalesced_frame.open.length = static_cast<std::uint32_t>(opening.size());
+  coalesced_frame.opening = opening;
+  coalesced_frame.data.length = static_cast<std::uint32_t>(payload.size());
   User sender, receiver;
-  CHECK(from->send_parcel(parcel) == Taken::nothing);  // before it is started
+  CHECK(from->send_coalesced_frame(coalesced_frame) == Taken::nothing);  // before it is started
   from->start(sender);
-  std::size_t parcels = 0;
+  std::size_t coalesced_frames = 0;
   auto taken = Taken::whole;
   while (taken == Taken::whole) {
     payload = intact;
-    parcel.payload = payload;
-    taken = from->send_parcel(parcel);
-    if (taken == Taken::whole) payload = other;  // which may be done with what was taken whole
-    if (taken != Taken::nothing) ++parcels;
+    coalesced_frame.payload = payload;
+    taken = from->send_coalesced_frame(coalesced_frame);
+    if (taken == Taken::whole) payload = other;  // allowed, because the payload was taken whole
+    if (taken != Taken::nothing) ++coalesced_frames;
   }
-  CHECK(parcels > 1);
-  CHECK(from->send_parcel(parcel) == Taken::nothing);
+  CHECK(coalesced_frames > 1);
+  CHECK(from->send_coalesced_frame(coalesced_frame) == Taken::nothing);
   CHECK(sender.sent.empty());
   to->start(receiver);
-  while (receiver.data < parcels) REQUIRE(io.run_one() == 1);
-  CHECK(receiver.opens == parcels);
+  while (receiver.data < coalesced_frames) REQUIRE(io.run_one() == 1);
+  CHECK(receiver.opens == coalesced_frames);
   CHECK(receiver.is_intact);
-  while (from->send_parcel(parcel) != Taken::whole) REQUIRE(io.run_one() == 1);  // until it has noticed
-  while (receiver.data < parcels + 1) REQUIRE(io.run_one() == 1);
+  while (from->send_coalesced_frame(coalesced_frame) != Taken::whole)
+    REQUIRE(io.run_one() == 1);  // until the link has noticed
+  while (receiver.data < coalesced_frames + 1) REQUIRE(io.run_one() == 1);
   CHECK((sender.sent.empty() ? Taken::nothing : Taken::in_part) == taken);
   if (taken == Taken::in_part) CHECK(sender.sent.back() == FrameType::data);
   from->close();
-  CHECK(from->send_parcel(parcel) == Taken::nothing);
+  CHECK(from->send_coalesced_frame(coalesced_frame) == Taken::nothing);
   while (!receiver.is_closed) REQUIRE(io.run_one() == 1);
   CHECK(receiver.is_intact);
 }
 
-TEST_CASE("a place where nothing can be received ends the link instead of keeping its thread for ever") {
+TEST_CASE("memory that cannot be received into ends the link instead of keeping its thread for ever") {
   LinkAndSocket pair;
   auto& [io, link, there] = pair;
   constexpr std::size_t bytes = 8192;

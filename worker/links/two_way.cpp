@@ -39,14 +39,15 @@ class Whole final : public LinkHandler, public std::enable_shared_from_this<Whol
     arriving_->has_moved = true;
     return arriving_->handler->frame_arrives(plain(header));
   }
-  [[nodiscard]] bool awaits_parcel(FrameHeader const& open) const override {
+  [[nodiscard]] bool awaits_coalesced_frame(FrameHeader const& open) const override {
     auto const* const handler = parts_[index_of(open)].handler;
-    return handler != nullptr && handler->awaits_parcel(plain(open));
+    return handler != nullptr && handler->awaits_coalesced_frame(plain(open));
   }
-  bool parcel_arrives(Parcel const& parcel) override {
-    auto& part = part_of(parcel.open);
-    if (&part_of(parcel.data) != &part) return false;
-    if (!part.handler->parcel_arrives({plain(parcel.open), parcel.opening, plain(parcel.data), parcel.payload}))
+  bool coalesced_frame_arrives(CoalescedFrame const& coalesced_frame) override {
+    auto& part = part_of(coalesced_frame.open);
+    if (&part_of(coalesced_frame.data) != &part) return false;
+    if (!part.handler->coalesced_frame_arrives({plain(coalesced_frame.open), coalesced_frame.opening,
+                                                plain(coalesced_frame.data), coalesced_frame.payload}))
       return false;
     part.has_moved = true;
     return true;
@@ -63,7 +64,7 @@ class Whole final : public LinkHandler, public std::enable_shared_from_this<Whol
   void payload_at(std::span<std::byte const> payload) override { arriving_->handler->payload_at(payload); }
   void payload_withdrawn() override { arriving_->handler->payload_withdrawn(); }
 
-  // Whoever hears it may let go of both parts.
+  // A handler may drop its references to both parts, so `self` keeps this object alive.
   void link_rests() override {
     auto const self = shared_from_this();
     for (auto& part : parts_)
@@ -82,11 +83,11 @@ class Whole final : public LinkHandler, public std::enable_shared_from_this<Whol
 
     void start(LinkHandler& by) override { whole.start(*this, by); }
     void flush() override { whole.link_->flush(); }
-    Taken send_parcel(Parcel const& parcel) override {
-      auto flagged = parcel;
+    Taken send_coalesced_frame(CoalescedFrame const& coalesced_frame) override {
+      auto flagged = coalesced_frame;
       flagged.open.flags |= flag;
       flagged.data.flags |= flag;
-      return whole.closed_ ? Taken::nothing : whole.link_->send_parcel(flagged);
+      return whole.closed_ ? Taken::nothing : whole.link_->send_coalesced_frame(flagged);
     }
     void release(std::uint64_t run) override { whole.link_->release(run); }
     void close() override { close_for(Error(LinkErrc::broken, "the connection was closed for the other direction")); }
@@ -96,8 +97,8 @@ class Whole final : public LinkHandler, public std::enable_shared_from_this<Whol
     Whole& whole;
     std::uint8_t const flag;
     bool const is_back;
-    LinkHandler* handler = nullptr;  // null before it is started, and once closed
-    bool has_moved = false;          // since its link rested
+    LinkHandler* handler = nullptr;  // null before start() and once closed
+    bool has_moved = false;          // since the last link_rests()
   };
 
   void start(Part& part, LinkHandler& handler) {

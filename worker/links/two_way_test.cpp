@@ -15,7 +15,7 @@ using namespace chorus::links;
 
 namespace {
 
-// Sends data frames of the runs it is told, and keeps what arrives.
+// Sends data frames of given runs and records what arrives.
 class User final : public LinkHandler {
  public:
   void send(std::uint64_t run, std::size_t bytes) {
@@ -41,13 +41,13 @@ class User final : public LinkHandler {
     arrived.push_back(header.run);
     return ok();
   }
-  [[nodiscard]] bool awaits_parcel(FrameHeader const& open) const override {
+  [[nodiscard]] bool awaits_coalesced_frame(FrameHeader const& open) const override {
     CHECK(open.flags == 0);
-    return takes_parcels;
+    return takes_coalesced_frames;
   }
-  bool parcel_arrives(Parcel const& parcel) override {
-    CHECK((parcel.open.flags == 0 && parcel.data.flags == 0));
-    parcels.push_back(parcel.open.run);
+  bool coalesced_frame_arrives(CoalescedFrame const& coalesced_frame) override {
+    CHECK((coalesced_frame.open.flags == 0 && coalesced_frame.data.flags == 0));
+    coalesced_frames.push_back(coalesced_frame.open.run);
     rested_after = false;
     return true;
   }
@@ -72,8 +72,8 @@ class User final : public LinkHandler {
   std::deque<Message> to_send;
   std::size_t given = 0;
   std::vector<std::uint64_t> sent, arrived;
-  bool takes_parcels = true;
-  std::vector<std::uint64_t> parcels;
+  bool takes_coalesced_frames = true;
+  std::vector<std::uint64_t> coalesced_frames;
   std::uint64_t refused_run = 0;
   std::vector<std::byte> space = std::vector<std::byte>(1000);
   std::size_t received = 0;
@@ -133,45 +133,46 @@ TEST_CASE("messages go both ways on one connection, each to the end of its own l
     }
 }
 
-TEST_CASE("parcels go to the end of their own link as well") {
+TEST_CASE("coalesced frames go to the end of their own link as well") {
   std::vector<std::byte> const opening(sizeof(Open), std::byte{7}), payload(12, std::byte{7});
-  auto const parcel_of = [&](std::uint64_t run) {
-    Parcel parcel;
-    parcel.open.type = FrameType::open;
-    parcel.open.run = parcel.data.run = run;
-    parcel.open.length = static_cast<std::uint32_t>(opening.size());
-    parcel.opening = opening;
-    parcel.data.length = static_cast<std::uint32_t>(payload.size());
-    parcel.payload = payload;
-    return parcel;
+  auto const coalesced_frame_of = [&](std::uint64_t run) {
+    CoalescedFrame coalesced_frame;
+    coalesced_frame.open.type = FrameType::open;
+    coalesced_frame.open.run = coalesced_frame.data.run = run;
+    coalesced_frame.open.length = static_cast<std::uint32_t>(opening.size());
+    coalesced_frame.opening = opening;
+    coalesced_frame.data.length = static_cast<std::uint32_t>(payload.size());
+    coalesced_frame.payload = payload;
+    return coalesced_frame;
   };
   for (bool const takes : {true, false}) {
     std::vector<std::uint64_t> there, back;
     for (std::uint64_t seed = 1; seed <= 50; ++seed) {  // some are cut on the way
       Connected pair({.seed = seed});
-      pair.acceptor->there.takes_parcels = pair.dialer->back.takes_parcels = takes;
-      auto const first = pair.dialer->links.there->send_parcel(parcel_of(7));
-      auto const second = pair.acceptor->links.back->send_parcel(parcel_of(7));
+      pair.acceptor->there.takes_coalesced_frames = pair.dialer->back.takes_coalesced_frames = takes;
+      auto const first = pair.dialer->links.there->send_coalesced_frame(coalesced_frame_of(7));
+      auto const second = pair.acceptor->links.back->send_coalesced_frame(coalesced_frame_of(7));
       REQUIRE((first != Taken::nothing && second != Taken::nothing));
       pair.let_move();
-      // Each is told of its own, if it is told.
+      // Each user gets frame_sent() only for its own frames.
       CHECK((first == Taken::whole) == pair.dialer->there.sent.empty());
       CHECK((second == Taken::whole) == pair.acceptor->back.sent.empty());
       CHECK((pair.dialer->back.sent.empty() && pair.acceptor->there.sent.empty()));
-      auto const came = [](User const& user) { return user.parcels.size() + user.arrived.size() / 2; };
+      auto const came = [](User const& user) { return user.coalesced_frames.size() + user.arrived.size() / 2; };
       CHECK(came(pair.acceptor->there) == 1);
       CHECK(came(pair.dialer->back) == 1);
       CHECK((pair.acceptor->there.rested_after && pair.dialer->back.rested_after));
-      there.insert(there.end(), pair.acceptor->there.parcels.begin(), pair.acceptor->there.parcels.end());
-      back.insert(back.end(), pair.dialer->back.parcels.begin(), pair.dialer->back.parcels.end());
+      there.insert(there.end(), pair.acceptor->there.coalesced_frames.begin(),
+                   pair.acceptor->there.coalesced_frames.end());
+      back.insert(back.end(), pair.dialer->back.coalesced_frames.begin(), pair.dialer->back.coalesced_frames.end());
     }
     CHECK(there.empty() != takes);
     CHECK(back.empty() != takes);
   }
   Connected pair;
   pair.dialer->links.there->close();
-  CHECK(pair.dialer->links.there->send_parcel(parcel_of(1)) == Taken::nothing);
-  CHECK(pair.dialer->links.back->send_parcel(parcel_of(1)) == Taken::nothing);
+  CHECK(pair.dialer->links.there->send_coalesced_frame(coalesced_frame_of(1)) == Taken::nothing);
+  CHECK(pair.dialer->links.back->send_coalesced_frame(coalesced_frame_of(1)) == Taken::nothing);
 }
 
 TEST_CASE("nothing moves before both links of an end are started") {
@@ -189,9 +190,9 @@ TEST_CASE("nothing moves before both links of an end are started") {
   CHECK(acceptor.there.arrived == std::vector<std::uint64_t>{1});
 }
 
-TEST_CASE("who closes one link closes both, and the user of the other is told") {
+TEST_CASE("closing one link closes both, and the user of the other is told") {
   Connected pair;
-  pair.dialer->there.send(1, 10);  // the last words of either are attempted
+  pair.dialer->there.send(1, 10);  // the link tries to write the last frames of both
   pair.dialer->back.send(2, 10);
   pair.dialer->links.there->close();
   CHECK(!pair.dialer->there.closed);
@@ -204,7 +205,7 @@ TEST_CASE("who closes one link closes both, and the user of the other is told") 
     REQUIRE(user->closed);
     CHECK(user->closed->code == LinkErrc::closed);
   }
-  pair.dialer->links.back->close();  // once more does nothing
+  pair.dialer->links.back->close();  // a second close has no effect
 }
 
 TEST_CASE("the reason for which one link is closed is told to the user of the other") {
@@ -238,7 +239,7 @@ TEST_CASE("a frame that one user refuses ends both links") {
   }
 }
 
-TEST_CASE("bytes that were changed are told to the users of both links") {
+TEST_CASE("a frame that was changed is reported to the users of both links") {
   Connected pair({.framing = Framing::checksummed});
   pair.network.corrupt_at_read(1);
   pair.dialer->there.send(1, 100);

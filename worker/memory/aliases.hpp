@@ -1,4 +1,4 @@
-// Other addresses of the process at which an arena's pages are shown.
+// Second addresses of an arena's blocks in this process: registered memory, which is mapped to the same pages.
 #pragma once
 
 #include <atomic>
@@ -27,7 +27,7 @@ class Aliases {
     CHORUS_ASSERT(removed == 1, "what is shown no longer was");
     --count_;
   }
-  // The same bytes where the arena has them; themselves, if they are no alias.
+  // Returns the same bytes at the arena's own addresses, or `bytes` if they are no alias.
   [[nodiscard]] std::span<std::byte const> resolve(std::span<std::byte const> bytes) const {
     if (count_.load(std::memory_order_acquire) == 0) return bytes;
     std::shared_lock const lock(mutex_);

@@ -1,223 +1,236 @@
 #include "worker/memory/arena.hpp"
 
+#include <sys/mman.h>
+
 #include <algorithm>
+#include <future>
+#include <system_error>
+#include <thread>
 #include <utility>
 
 #include "collectives/core/assert.hpp"
 #include "worker/memory/errc.hpp"
 #include "worker/memory/page.hpp"
 #include "worker/memory/private_copy.hpp"
+#include "worker/memory/touch.hpp"
 
 namespace chorus::memory {
 namespace {
 
 constexpr std::uint64_t line_bytes = 64;
-// Memory that is kept for the next block: to get it costs much more than to use it.
-constexpr std::size_t empty_units_max = 16;
-constexpr std::uint64_t left_bytes_max = 64u << 20;
-
-std::uint64_t rounded(std::uint64_t size, std::uint64_t unit) { return (size + unit - 1) / unit * unit; }
+// Memory is requested and returned in steps of this size, because the system holds locks meanwhile.
+constexpr std::uint64_t step_bytes = 8 * region_unit_bytes;
 
 std::uint64_t alignment_of(std::uint64_t size) {
   if (size >= region_unit_bytes) return region_unit_bytes;
   return size >= page_bytes ? page_bytes : line_bytes;
 }
 
+// First touch is faster with several threads; with more than these the system's locks are the bottleneck.
+std::uint64_t threads_max() { return std::clamp(std::thread::hardware_concurrency(), 1U, 4U); }
+
 }  // namespace
 
-Arena::Arena(std::unique_ptr<SharedRegion> region) : region_(std::move(region)) {
-  free_.emplace(region_head_bytes, region_->ticket().capacity_bytes - region_head_bytes);
-}
+Arena::Arena(std::unique_ptr<SharedRegion> region)
+    : region_(std::move(region)), free_({region_head_bytes, region_->ticket().capacity_bytes - region_head_bytes}) {}
 
 std::uint64_t Arena::place_of(std::byte const* at) const {
   return static_cast<std::uint64_t>(at - region_->mapping().bytes().data());
 }
 
-std::optional<std::uint64_t> Arena::take(std::uint64_t size, std::uint64_t alignment) {
-  for (auto const& [offset, room] : free_) {
-    auto const from = rounded(offset, alignment);
-    auto const skipped = from - offset;
-    if (skipped > room || size > room - skipped) continue;
-    auto const rest = room - skipped - size;
-    free_.erase(offset);
-    if (skipped != 0) free_.emplace(from - skipped, skipped);
-    if (rest != 0) free_.emplace(from + size, rest);
-    return from;
-  }
-  return std::nullopt;
+Error Arena::full(std::uint64_t size_bytes) const {
+  return {MemoryErrc::unavailable, std::to_string(size_bytes) + " bytes asked for, " + std::to_string(used_bytes_) +
+                                       " of " + std::to_string(region_->ticket().capacity_bytes) + " in use"};
 }
 
-std::optional<std::uint64_t> Arena::take_units_at_the_end(std::uint64_t size) {
-  for (auto room = free_.rbegin(); room != free_.rend(); ++room) {
-    auto const [offset, bytes] = *room;
-    auto const end = (offset + bytes) / region_unit_bytes * region_unit_bytes;
-    if (end < offset || end - offset < size) continue;
-    auto const from = end - size;
-    free_.erase(offset);
-    if (from != offset) free_.emplace(offset, from - offset);
-    if (end != offset + bytes) free_.emplace(end, offset + bytes - end);
-    return from;
-  }
-  return std::nullopt;
+Error Arena::lacks(std::uint64_t size_bytes, std::uint64_t there) {
+  return {MemoryErrc::unavailable, std::to_string(size_bytes) + " bytes asked for, the system has " +
+                                       std::to_string(there) + " for shared memory"};
 }
 
-void Arena::give_back(std::uint64_t offset, std::uint64_t size) {
-  auto const next = free_.lower_bound(offset);
-  if (next != free_.end() && next->first == offset + size) {
-    size += next->second;
-    free_.erase(next);
+Result<Arena::Reserved> Arena::reserve(std::uint64_t size_bytes, std::uint64_t about_to_come_back) {
+  auto const is_large = size_bytes >= region_unit_bytes;
+  auto const there = is_large ? region_->available_bytes() : std::uint64_t{0};
+  std::lock_guard const lock(mutex_);
+  if (size_bytes > region_->ticket().capacity_bytes) return full(size_bytes);
+  auto const unit = size_bytes >= page_bytes ? page_bytes : line_bytes;
+  auto const size = rounded_up(std::max<std::uint64_t>(size_bytes, 1), unit);
+  auto const offset = free_.take(size, alignment_of(size));
+  if (!offset) return full(size_bytes);
+  auto const missing = units_.missing_bytes(*offset, size);
+  if (is_large && missing > there && missing - there > about_to_come_back) {
+    free_.give_back(*offset, size);
+    return lacks(size_bytes, there);
   }
-  auto const after = free_.lower_bound(offset);
-  if (after != free_.begin()) {
-    auto const before = std::prev(after);
-    if (before->first + before->second == offset) {
-      before->second += size;
-      return;
-    }
-  }
-  free_.emplace(offset, size);
+  units_.enter(*offset, size);
+  used_.emplace(*offset, Extent{size, false});
+  used_bytes_ += size;
+  return Reserved{region_->mapping().at(*offset, size).first(size_bytes), missing == 0};
 }
 
-Status Arena::use_units(std::uint64_t offset, std::uint64_t size) {
-  auto const first = offset / region_unit_bytes * region_unit_bytes;
-  // From the first to the last unit that is not in use: those between are given memory again, which does nothing.
-  std::uint64_t from = 0, to = 0;
-  for (auto unit = first; unit < offset + size; unit += region_unit_bytes) {
-    if (has_memory(unit)) continue;
-    if (to == 0) from = unit;
-    to = unit + region_unit_bytes;
-  }
-  // But for what nobody uses.
-  for (auto const& part : parts_of(from, to - from))
-    if (!part.is_exposed)
-      if (auto backed = region_->back(part.offset, part.size); backed.has_error()) return backed;
-  for (auto unit = first; unit < offset + size; unit += region_unit_bytes) {
-    ++blocks_in_unit_[unit];
-    empty_units_.erase(unit);
-  }
-  return ok();
-}
-
-void Arena::leave_units(std::uint64_t offset, std::uint64_t size) {
-  for (auto unit = offset / region_unit_bytes * region_unit_bytes; unit < offset + size; unit += region_unit_bytes) {
-    auto const found = blocks_in_unit_.find(unit);
-    if (--found->second != 0) continue;
-    blocks_in_unit_.erase(found);
-    auto const parts = parts_of(unit, region_unit_bytes);
-    bool const is_lost = std::ranges::all_of(parts, [](Part const& part) { return part.is_exposed; });
-    if (!is_lost && empty_units_.size() < empty_units_max) {
-      empty_units_.insert(unit);
-      continue;
-    }
-    auto const from = std::max(unit, region_head_bytes);
-    // Should it fail, the memory stays in use until the region goes.
-    static_cast<void>(region_->release(from, unit + region_unit_bytes - from));
-  }
+Status Arena::check_ceiling(std::uint64_t new_bytes) const {
+  auto const ceiling = ceiling_bytes_.load(std::memory_order_relaxed);
+  auto const all = units_.backed_bytes() + coming_bytes_;
+  if (new_bytes == 0 || (all <= ceiling && new_bytes <= ceiling - all)) return ok();
+  return Error(MemoryErrc::at_ceiling, std::to_string(new_bytes) + " bytes to be given memory, " + std::to_string(all) +
+                                           " of " + std::to_string(ceiling) + " have it, gaps between blocks included");
 }
 
 Result<std::span<std::byte>> Arena::allocate(std::uint64_t size_bytes) {
-  auto const capacity = region_->ticket().capacity_bytes;
-  std::lock_guard const lock(mutex_);
-  auto const full = [&] {
-    return Error(MemoryErrc::unavailable, std::to_string(size_bytes) + " bytes asked for, " +
-                                              std::to_string(used_bytes_) + " of " + std::to_string(capacity) +
-                                              " in use");
-  };
-  if (size_bytes > capacity) return full();
-  auto const unit = size_bytes >= page_bytes ? page_bytes : line_bytes;
-  auto const size = rounded(std::max<std::uint64_t>(size_bytes, 1), unit);
-  auto const offset = take(size, alignment_of(size));
-  if (!offset) return full();
-  if (auto backed = use_units(*offset, size); backed.has_error()) {
-    give_back(*offset, size);
+  auto const reserved = reserve(size_bytes);
+  if (reserved.has_error()) return reserved.error();
+  if (reserved->is_prepared) return reserved->bytes;
+  auto* const block = reserved->bytes.data();
+  // Check the ceiling for the whole block before its first step gets memory.
+  auto const within = [&] {
+    std::lock_guard const lock(mutex_);
+    return check_ceiling(units_.missing_bytes(place_of(block), std::max<std::uint64_t>(size_bytes, 1)));
+  }();
+  if (!within) {
+    free(block);
+    return within.error();
+  }
+  if (auto backed = back_units(place_of(block), std::max<std::uint64_t>(size_bytes, 1)); backed.has_error()) {
+    free(block);
     return backed.error();
   }
-  used_.emplace(*offset, Extent{size, false});
-  used_bytes_ += size;
-  return region_->mapping().at(*offset, size).first(size_bytes);
+  return reserved->bytes;
+}
+
+Status Arena::back_step(std::uint64_t offset, std::uint64_t size) {
+  std::vector<UnitBook::Lacking> lacking;
+  std::vector<Part> parts;
+  std::uint64_t new_bytes = 0;
+  {
+    std::lock_guard const lock(mutex_);
+    lacking = units_.lacking(offset, size);
+    new_bytes = lacking.size() * region_unit_bytes;
+    if (auto within = check_ceiling(new_bytes); !within) return within;
+    coming_bytes_ += new_bytes;
+    for (auto const& [unit, losses] : lacking)
+      for (auto const& part : parts_of(unit, region_unit_bytes)) {
+        if (part.is_exposed) continue;
+        if (!parts.empty() && parts.back().offset + parts.back().size == part.offset)
+          parts.back().size += part.size;
+        else
+          parts.push_back(part);
+      }
+  }
+  // Two threads may back a unit that they share; the second call then changes nothing.
+  auto status = ok();
+  for (auto part = parts.begin(); part != parts.end() && status; ++part)
+    status = region_->back(part->offset, part->size);
+  std::lock_guard const lock(mutex_);
+  coming_bytes_ -= new_bytes;
+  if (status)
+    for (auto const& unit : lacking) units_.has_come(unit);
+  return status;
+}
+
+Status Arena::back_units(std::uint64_t offset, std::uint64_t size) {
+  auto const first = offset / step_bytes, last = (offset + size - 1) / step_bytes;
+  std::atomic<std::uint64_t> next{first};
+  auto const back_some = [&] {
+    for (auto step = next.fetch_add(1); step <= last; step = next.fetch_add(1)) {
+      auto const from = std::max(offset, step * step_bytes), to = std::min(offset + size, (step + 1) * step_bytes);
+      auto backed = back_step(from, to - from);
+      if (backed.has_error()) {
+        next = last + 1;
+        return backed;
+      }
+    }
+    return ok();
+  };
+  std::vector<std::future<Status>> others;
+  try {
+    while (others.size() + 1 < std::min(threads_max(), last - first + 1))
+      others.push_back(std::async(std::launch::async, back_some));
+  } catch (std::system_error const&) {}  // without more threads it takes longer
+  auto status = back_some();
+  for (auto& other : others)
+    if (auto backed = other.get(); backed.has_error()) status = std::move(backed);
+  return status;
+}
+
+Status Arena::prepare(std::span<std::byte> part) {
+  if (part.empty()) return ok();
+  auto const offset = place_of(part.data());
+  auto backed = back_units(offset, part.size());
+  if (backed.has_value() || backed.error().code == MemoryErrc::at_ceiling || part.size() % page_bytes != 0)
+    return backed;
+  constexpr int is_own = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
+  auto* const own = mmap(part.data(), part.size(), PROT_READ | PROT_WRITE, is_own, -1, 0);
+  if (own == MAP_FAILED) return backed;
+  static_cast<void>(region_->release(offset, part.size()));
+  touch_all({static_cast<std::byte*>(own), part.size()});
+  std::lock_guard const lock(mutex_);
+  no_longer_shared(used_.find(first_of(offset)->first)->second);
+  return ok();
+}
+
+void Arena::no_longer_shared(Extent& block) {
+  if (!std::exchange(block.is_withdrawn, true)) ++withdrawn_;
+  changes_.fetch_add(1, std::memory_order_release);
 }
 
 void Arena::free(std::byte* block) {
-  std::lock_guard const lock(mutex_);
-  auto const found = used_.find(place_of(block));
-  CHORUS_ASSERT(found != used_.end(), "a block is freed once, by its beginning");
-  auto const [offset, extent] = *found;
-  used_.erase(found);
-  used_bytes_ -= extent.size;
-  // Without its mapping the place is lost.
-  if (extent.is_withdrawn && !region_->readmit(offset, extent.size)) exposed_.emplace(offset, extent.size);
-  leave_units(offset, extent.size);
-  changes_.fetch_add(1, std::memory_order_release);
-  if (!extent.is_withdrawn) return give_back(offset, extent.size);
-  --withdrawn_;
-  for (auto const& part : parts_of(offset, extent.size)) {
-    if (part.is_exposed)
-      static_cast<void>(region_->release(part.offset, part.size));
-    else
-      give_back(part.offset, part.size);
-  }
-}
-
-std::optional<std::uint64_t> Arena::room_for_once(std::uint64_t size) {
-  auto const fits = std::ranges::find_if(once_, [size](auto const& room) {
-    // As in alignment_of().
-    return room.second >= size && (size < region_unit_bytes || room.first % region_unit_bytes == 0);
-  });
-  if (fits != once_.end()) return fits->first;
-  auto const units = rounded(size, region_unit_bytes);
-  auto const from = take_units_at_the_end(units);
-  if (!from) return std::nullopt;
-  for (auto unit = *from; unit < *from + units; unit += region_unit_bytes)
-    if (empty_units_.erase(unit) != 0 && !region_->release(unit, region_unit_bytes))
-      std::ranges::fill(region_->mapping().at(unit, region_unit_bytes), std::byte{0});
-  once_.emplace(*from, units);
-  return from;
-}
-
-// Units of which nothing was used are anybody's again.
-void Arena::keep_for_once(std::uint64_t offset, std::uint64_t size) {
-  if (offset % region_unit_bytes == 0 && size % region_unit_bytes == 0)
-    give_back(offset, size);
-  else
-    once_.emplace(offset, size);
-}
-
-Result<std::span<std::byte>> Arena::allocate_once(std::uint64_t size_bytes) {
-  auto const capacity = region_->ticket().capacity_bytes;
-  auto const size = rounded(std::max<std::uint64_t>(std::min(size_bytes, capacity), 1), page_bytes);
-  std::lock_guard const lock(mutex_);
-  auto const at = size_bytes <= capacity ? room_for_once(size) : std::nullopt;
-  if (!at) return Error(MemoryErrc::unavailable, "no room for " + std::to_string(size_bytes) + " bytes in the region");
-  auto const backed = region_->back(*at, size);
-  auto const room = once_.extract(*at).mapped();
-  if (backed.has_error()) {
-    keep_for_once(*at, room);
-    return backed.error();
-  }
-  if (room != size) once_.emplace(*at + size, room - size);
-  used_bytes_ += size;
-  return region_->mapping().at(*at, size).first(size_bytes);
-}
-
-void Arena::retire(std::span<std::byte> block) {
-  auto const size = rounded(std::max<std::uint64_t>(block.size(), 1), page_bytes);
-  static_cast<void>(region_->release(place_of(block.data()), size));
-  std::lock_guard const lock(mutex_);
-  used_bytes_ -= size;
-}
-
-void Arena::retire_later(std::span<std::byte> block) {
-  std::vector<std::span<std::byte>> due;
+  auto const offset = place_of(block);
+  Extent extent;
   {
     std::lock_guard const lock(mutex_);
-    left_.push_back(block);
-    left_bytes_ += block.size();
-    for (; left_bytes_ > left_bytes_max; left_.pop_front()) {
-      due.push_back(left_.front());
-      left_bytes_ -= due.back().size();
-    }
+    auto const found = used_.find(offset);
+    CHORUS_ASSERT(found != used_.end(), "a block is freed once, by its beginning");
+    extent = found->second;
+    used_.erase(found);
+    used_bytes_ -= extent.size;
+    if (extent.is_withdrawn) --withdrawn_;
+    changes_.fetch_add(1, std::memory_order_release);
   }
-  for (auto const oldest : due) retire(oldest);
+  auto const end = offset + extent.size;
+  for (auto from = offset; from < end;) {
+    auto const to = std::min(from / step_bytes * step_bytes + step_bytes, end);
+    // A range that cannot be mapped again is never used again.
+    if (extent.is_withdrawn && !region_->readmit(from, to - from)) {
+      std::lock_guard const lock(mutex_);
+      exposed_.emplace(from, to - from);
+    }
+    leave_units(from, to - from);
+    from = to;
+  }
+}
+
+void Arena::leave_units(std::uint64_t offset, std::uint64_t size) {
+  std::vector<FreeRanges::Range> going;
+  std::vector<Part> exposed;
+  {
+    std::lock_guard const lock(mutex_);
+    for (auto const& part : parts_of(offset, size)) {
+      if (part.is_exposed)
+        exposed.push_back(part);
+      else
+        free_.give_back(part.offset, part.size);
+    }
+    auto const is_of_use = [this](std::uint64_t unit) {
+      return !std::ranges::all_of(parts_of(unit, region_unit_bytes), &Part::is_exposed);
+    };
+    for (auto const unit : units_.leave(offset, size, is_of_use))
+      for (auto const& range : free_.take_all({unit, region_unit_bytes})) going.push_back(range);
+  }
+  // If this fails, the memory stays in use until the region is destroyed.
+  for (auto const& part : exposed) static_cast<void>(region_->release(part.offset, part.size));
+  recycle(going);
+}
+
+void Arena::recycle(std::vector<FreeRanges::Range> const& parts) {
+  if (parts.empty()) return;
+  for (auto const& part : parts)
+    for (std::uint64_t done = 0; done < part.size; done += step_bytes)
+      static_cast<void>(region_->release(part.offset + done, std::min(step_bytes, part.size - done)));
+  std::lock_guard const lock(mutex_);
+  for (auto const& part : parts) {
+    units_.has_gone(part.offset, part.size);
+    free_.give_back(part.offset, part.size);
+  }
 }
 
 bool Arena::owns(std::byte const* block) const {
@@ -233,7 +246,7 @@ std::optional<std::uint64_t> Arena::offset_of(std::span<std::byte const> bytes) 
   auto const at = reinterpret_cast<std::uintptr_t>(bytes.data());
   if (at < begin || at - begin > all.size() || bytes.size() > all.size() - (at - begin)) return std::nullopt;
   auto const offset = static_cast<std::uint64_t>(at - begin);
-  if (withdrawn_.load(std::memory_order_acquire) == 0) return offset;  // no lock for each frame that is sent
+  if (withdrawn_.load(std::memory_order_acquire) == 0) return offset;  // no lock for every frame
   std::lock_guard const lock(mutex_);
   bool const is_shared = all_blocks(offset, bytes.size(), [](Extent const& block) { return !block.is_withdrawn; });
   return is_shared ? std::optional(offset) : std::nullopt;
@@ -264,21 +277,24 @@ Result<Arena::Withdrawn> Arena::withdraw(std::span<std::byte const> bytes) {
   auto const block_bytes = aliases_.resolve(bytes);
   auto const offset = place_of(block_bytes.data());
   bool const is_alias = block_bytes.data() != bytes.data();
-  std::lock_guard const lock(mutex_);
-  auto const first = first_of(offset);
-  CHORUS_ASSERT(first != used_.end() && first->first <= offset, "what is withdrawn was allocated");
-  // Nobody looks at a registered block but where it is shown.
-  auto const done = is_alias ? put_private_copy(bytes) : region_->withdraw(offset, bytes.size());
-  // Also where it failed: a block that others may write to is not to be used for something else later.
-  std::uint64_t end = 0;
-  for (auto block = used_.find(first->first); block != used_.end() && block->first < offset + bytes.size(); ++block) {
-    if (!std::exchange(block->second.is_withdrawn, true)) ++withdrawn_;
-    end = block->first + block->second.size;
+  std::lock_guard const one_at_a_time(copying_);
+  Withdrawn place;
+  {
+    std::lock_guard const lock(mutex_);
+    auto const first = first_of(offset);
+    CHORUS_ASSERT(first != used_.end() && first->first <= offset, "what is withdrawn was allocated");
+    std::uint64_t end = 0;
+    for (auto block = used_.find(first->first); block != used_.end() && block->first < offset + bytes.size(); ++block) {
+      no_longer_shared(block->second);
+      end = block->first + block->second.size;
+    }
+    auto const from = std::max(offset / page_bytes * page_bytes, first->first);
+    place = {from, std::min(rounded_up(offset + bytes.size(), page_bytes), end) - from};
+    // Before the withdrawal, which may fail: the range must not be reused while other processes may write there.
+    exposed_.emplace(place.offset, place.size);
   }
-  auto const from = std::max(offset / page_bytes * page_bytes, first->first);
-  Withdrawn const place{from, std::min(rounded(offset + bytes.size(), page_bytes), end) - from};
-  exposed_.emplace(place.offset, place.size);
-  changes_.fetch_add(1, std::memory_order_release);
+  // A registered block is used at its alias only, so the alias gets the private copy.
+  auto const done = is_alias ? put_private_copy(bytes) : region_->withdraw(offset, bytes.size());
   if (done.has_error()) return done.error();
   return place;
 }
@@ -300,38 +316,46 @@ std::vector<Arena::Part> Arena::parts_of(std::uint64_t offset, std::uint64_t siz
 
 void Arena::readmit(Withdrawn const& place) {
   if (place.size == 0) return;
-  std::lock_guard const lock(mutex_);
-  auto const [first, last] = exposed_.equal_range(place.offset);
-  auto const entry = std::find_if(first, last, [&](auto const& range) { return range.second == place.size; });
-  CHORUS_ASSERT(entry != last, "what is readmitted was withdrawn");
-  exposed_.erase(entry);
-  for (auto const& part : parts_of(place.offset, place.size)) {
-    if (part.is_exposed) continue;
-    // What lies between the blocks that are in use still.
-    auto at = part.offset;
-    auto const end = part.offset + part.size;
-    for (auto block = first_of(at); block != used_.end() && block->first < end; ++block) {
-      if (block->first > at) recover(at, block->first - at);
-      at = std::min(block->first + block->second.size, end);
+  std::vector<FreeRanges::Range> gaps;  // between the blocks in use
+  {
+    std::lock_guard const lock(mutex_);
+    auto const [first, last] = exposed_.equal_range(place.offset);
+    auto const entry = std::find_if(first, last, [&](auto const& range) { return range.second == place.size; });
+    CHORUS_ASSERT(entry != last, "what is readmitted was withdrawn");
+    exposed_.erase(entry);
+    for (auto const& part : parts_of(place.offset, place.size)) {
+      if (part.is_exposed) continue;
+      auto at = part.offset;
+      auto const end = part.offset + part.size;
+      for (auto block = first_of(at); block != used_.end() && block->first < end; ++block) {
+        if (block->first > at) gaps.push_back({at, block->first - at});
+        at = std::min(block->first + block->second.size, end);
+      }
+      if (at != end) gaps.push_back({at, end - at});
     }
-    recover(at, end - at);
   }
+  recycle(gaps);  // drops what other processes wrote there
 }
 
-// A unit that has memory has it everywhere, and one that has none nowhere: whatever others wrote there until now.
-void Arena::recover(std::uint64_t offset, std::uint64_t size) {
-  auto const end = offset + size;
-  while (offset != end) {
-    auto const unit = offset / region_unit_bytes * region_unit_bytes;
-    auto const bytes = std::min(end, unit + region_unit_bytes) - offset;
-    bool const backs = has_memory(unit);
-    if (!backs) static_cast<void>(region_->release(offset, bytes));
-    if (!backs || region_->back(offset, bytes).has_value())
-      give_back(offset, bytes);
-    else
-      exposed_.emplace(offset, bytes);  // lost
-    offset += bytes;
+std::uint64_t Arena::release_unused(TimePoint since) {
+  std::uint64_t released = 0;
+  for (bool is_done = false; !is_done;) {
+    std::vector<FreeRanges::Range> going;
+    {
+      std::lock_guard const lock(mutex_);
+      auto const unit = units_.take_empty_since(since);
+      is_done = !unit;
+      if (unit) going = free_.take_all({*unit, region_unit_bytes});
+      if (unit) released += region_unit_bytes;
+    }
+    recycle(going);
   }
+  return released;
+}
+
+std::uint64_t Arena::backed_bytes() const {
+  std::lock_guard const lock(mutex_);
+  return units_.backed_bytes() + coming_bytes_;
 }
 
 std::uint64_t Arena::used_bytes() const {

@@ -1,4 +1,4 @@
-// Blocks in a region: where they lie, what others still reach of them, and when their places are used again.
+// Blocks in a region: their offsets, what other processes still reach of them, and when their ranges are used again.
 #include "worker/memory/arena.hpp"
 
 #include <doctest/doctest.h>
@@ -6,6 +6,7 @@
 #include <sys/statvfs.h>
 
 #include <algorithm>
+#include <chrono>
 #include <vector>
 
 #include "worker/memory/errc.hpp"
@@ -36,7 +37,7 @@ TEST_CASE("blocks are aligned, apart, and used again") {
   CHECK(allocated(arena, 60 * mebi).data() <= place);
 }
 
-TEST_CASE("a full arena says so") {
+TEST_CASE("a full arena refuses allocations") {
   Arena arena(make_region(4 * mebi));
   auto const too_large = arena.allocate(5 * mebi);
   REQUIRE(too_large.has_error());
@@ -49,10 +50,6 @@ TEST_CASE("a full arena says so") {
 }
 
 namespace {
-
-bool all_are(std::span<std::byte const> bytes, int value) {
-  return std::ranges::all_of(bytes, [value](auto b) { return b == static_cast<std::byte>(value); });
-}
 
 bool are_apart(std::span<std::byte const> a, std::span<std::byte const> b) {
   return a.data() + a.size() <= b.data() || b.data() + b.size() <= a.data();
@@ -99,7 +96,7 @@ TEST_CASE("small blocks share pages, large ones do not") {
   CHECK(arena.has_own_pages(allocated(arena, 100000).subspan(50, 10)));
 }
 
-TEST_CASE("a withdrawn block that is freed takes no memory, and its place waits until nobody writes there") {
+TEST_CASE("a withdrawn block that is freed takes no memory, and its range is not used before readmit()") {
   Arena arena(make_region());
   auto const block = allocated(arena, 8 * mebi);
   auto const peer = opened(arena.ticket());
@@ -111,7 +108,7 @@ TEST_CASE("a withdrawn block that is freed takes no memory, and its place waits 
   CHECK(own_bytes("RssAnon") + 7 * mebi < before);
   CHECK(bytes_in_memory(arena.mapping()) < 2 * mebi);
   fill(there, 9);
-  CHECK(all_are(block, 9));  // the place is the file's again
+  CHECK(all_are(block, 9));  // the range is mapped to the file again
   CHECK(are_apart(allocated(arena, 8 * mebi), block));
   arena.readmit(withdrawn);
   auto const again = allocated(arena, 8 * mebi);
@@ -120,7 +117,7 @@ TEST_CASE("a withdrawn block that is freed takes no memory, and its place waits 
   CHECK(all_are(there, 3));
 }
 
-TEST_CASE("a block to which nobody writes any more is shared again once it was freed") {
+TEST_CASE("a readmitted block is shared again after it was freed") {
   Arena arena(make_region());
   auto const block = allocated(arena, 4 * mebi);
   fill(block, 7);
@@ -169,17 +166,16 @@ TEST_CASE("a place between blocks in use is whole again when it is readmitted") 
   arena.free(block.data());
   CHECK(bytes_in_memory(arena.mapping()) == memory - 65536);
   arena.readmit(withdrawn);
-  CHECK(bytes_in_memory(arena.mapping()) == memory);
   auto const again = allocated(arena, 65536);
   REQUIRE(again.data() == block.data());
+  CHECK(bytes_in_memory(arena.mapping()) == memory);  // the memory came before the first use
   fill(again, 3);
   CHECK(all_are(there, 3));
-  CHECK(bytes_in_memory(arena.mapping()) == memory);  // it was given before it was used
   CHECK(all_are(before, 1));
   CHECK(all_are(behind, 2));
 }
 
-TEST_CASE("places that nobody may use are not among those whose memory is kept") {
+TEST_CASE("memory of withdrawn ranges is not kept for reuse") {
   Arena arena(make_region(128 * mebi));
   for (int i = 0; i < 20; ++i) {
     auto const block = allocated(arena, 2 * mebi);
@@ -191,7 +187,7 @@ TEST_CASE("places that nobody may use are not among those whose memory is kept")
   CHECK(bytes_in_memory(arena.mapping()) == none + 2 * mebi);
 }
 
-TEST_CASE("a place that nobody may use is given no memory with its neighbours") {
+TEST_CASE("a withdrawn range gets no memory together with its neighbours") {
   Arena arena(make_region(128 * mebi));
   auto const block = allocated(arena, mebi), neighbour = allocated(arena, 65536);
   std::vector<std::span<std::byte>> others;
@@ -248,11 +244,11 @@ TEST_CASE("a block near the end of the region keeps no others from being allocat
   CHECK(all_are(allocated_once(arena, 100000), 0));
 }
 
-TEST_CASE("where there is no memory no place is lost") {
+TEST_CASE("without memory, allocate_once() uses up no range") {
   struct statvfs shm {};
   REQUIRE(statvfs("/dev/shm", &shm) == 0);
   std::uint64_t const all_of_it = shm.f_blocks * shm.f_frsize / mebi * mebi;
-  if (all_of_it == 0 || all_of_it > std::uint64_t{1} << 42) return;  // without a limit, or beyond what may be mapped
+  if (all_of_it == 0 || all_of_it > std::uint64_t{1} << 42) return;  // no limit, or more than can be mapped
   Arena arena(make_region(all_of_it + 8 * mebi));
   for (int i = 0; i < 3; ++i) {
     auto const refused = arena.allocate_once(all_of_it + 4 * mebi);
@@ -263,7 +259,7 @@ TEST_CASE("where there is no memory no place is lost") {
   CHECK(arena.allocate(4 * mebi).has_value());
 }
 
-TEST_CASE("what is retired later stays as long as little was left since") {
+TEST_CASE("a block that is retired later stays until 64 MiB of newer blocks wait") {
   Arena arena(make_region(256 * mebi));
   std::vector<std::span<std::byte>> left;
   for (int i = 0; i < 3; ++i) {
@@ -278,4 +274,44 @@ TEST_CASE("what is retired later stays as long as little was left since") {
   CHECK(all_are(left[1], 7));
   CHECK(all_are(left[2], 7));
   CHECK(arena.used_bytes() == 48 * mebi);
+}
+
+TEST_CASE("memory that was unused for a while is returned to the system, and used memory stays") {
+  Arena arena(make_region());
+  auto const at_first = bytes_in_memory(arena.mapping());
+  auto const used = allocated(arena, 100), freed = allocated(arena, 9 * mebi), left = allocated_once(arena, 3 * mebi);
+  fill(used, 5);
+  fill(left, 6);
+  auto const before = Arena::TimePoint::clock::now();
+  arena.free(freed.data());
+  arena.retire_later(left);
+  auto const after = Arena::TimePoint::clock::now();
+  CHECK(arena.release_unused(before) + arena.retire_left(before) == 0);
+  CHECK(bytes_in_memory(arena.mapping()) >= 14 * mebi);
+  CHECK(arena.release_unused(after) == 10 * mebi);
+  CHECK(arena.retire_left(after) == 3 * mebi);
+  CHECK(arena.release_unused(after) + arena.retire_left(after) == 0);
+  CHECK(bytes_in_memory(arena.mapping()) == at_first + 2 * mebi - region_head_bytes);
+  CHECK(arena.backed_bytes() == 2 * mebi);
+  CHECK(all_are(used, 5));
+  fill(allocated(arena, 9 * mebi), 7);
+  CHECK(bytes_in_memory(arena.mapping()) >= 11 * mebi);
+  CHECK(arena.backed_bytes() == 12 * mebi);
+}
+
+TEST_CASE("an arena has no more memory than it may, gaps between blocks included") {
+  Arena arena(make_region());
+  std::vector<std::span<std::byte>> all;
+  for (int i = 0; i < 16; ++i) all.push_back(allocated(arena, mebi));
+  for (std::size_t i = 1; i + 1 < all.size(); i += 2) arena.free(all[i].data());
+  // About half of the memory is gaps that are too small for the block.
+  CHECK(arena.used_bytes() == 9 * mebi);
+  CHECK(arena.backed_bytes() >= 14 * mebi);
+  arena.allow(16 * mebi);
+  auto const refused = arena.allocate(2 * mebi);
+  REQUIRE(refused.has_error());
+  CHECK(refused.error().code == MemoryErrc::at_ceiling);
+  CHECK(arena.allocate(mebi).has_value());
+  arena.allow(32 * mebi);
+  CHECK(arena.allocate(2 * mebi).has_value());
 }

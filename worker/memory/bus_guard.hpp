@@ -1,8 +1,8 @@
-// What happens when a file that is mapped here is truncated by somebody else: reading it raises SIGBUS.
+// Protects this process from SIGBUS, which reading a mapped file raises after another process has truncated it.
 //
-// A guarded range does not end the process. The missing pages are replaced by zeros that nobody shares, up to 2 MiB
-// from the one that was looked for on, and the range is marked: whoever reads it asks is_broken() before it believes
-// what it read. What nobody has read yet, is_whole() asks the system about.
+// A SIGBUS in a guarded range does not end the process. The missing pages, up to 2 MiB from the faulting page on, are
+// replaced by private pages of zeros, and the range is marked as broken. A reader asks is_broken() before it trusts
+// what it has read. is_whole() asks the system and also detects a truncation where nothing has been read yet.
 #pragma once
 
 #include <atomic>
@@ -18,9 +18,9 @@ class BusGuard {
  public:
   static constexpr std::size_t ranges_max = 4096;  // of a process, at once
 
-  // Page-aligned. The first guard of the process installs the signal handler; other faults go on to whatever handled
-  // them before. Errors: MemoryErrc::unavailable: so many ranges are guarded already. `whole` outlives this one, and is
-  // broken as well once this one is: what it guards is shown here, too.
+  // Guards a page-aligned range. The first guard of the process installs the signal handler, which passes other faults
+  // on to the handler before it. `whole`, if any, guards another mapping of the same memory: it outlives this guard and
+  // becomes broken together with it. Errors: MemoryErrc::unavailable: ranges_max ranges are guarded already.
   [[nodiscard]] static Result<BusGuard> over(std::span<std::byte> range, BusGuard const* whole = nullptr);
   BusGuard(BusGuard&& other) noexcept;
   ~BusGuard();  // before the range is unmapped
@@ -28,8 +28,8 @@ class BusGuard {
 
   // Any thread. Once true it stays so.
   [[nodiscard]] bool is_broken() const { return broken_->load(std::memory_order_acquire); }
-  // Not broken, and the file of this descriptor, which is mapped here up to that byte of it, still reaches so far. A
-  // system call.
+  // Returns true if the range is not broken and the descriptor's file still has `end_bytes` bytes, the end of the
+  // mapping. A system call.
   [[nodiscard]] bool is_whole(int descriptor, std::uint64_t end_bytes) const;
 
  private:

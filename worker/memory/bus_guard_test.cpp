@@ -1,4 +1,4 @@
-// Memory that somebody truncates: what becomes of those who look there, and of the signal that this raises.
+// Truncation of mapped memory: what its readers see, and what becomes of SIGBUS.
 #include "worker/memory/bus_guard.hpp"
 
 #include <doctest/doctest.h>
@@ -33,7 +33,7 @@ int run_alone(std::string const& test_case) {
   return status;
 }
 
-// Reads what is no longer there.
+// Reads memory that has been truncated.
 std::byte read_what_is_missing() {
   auto const region = make_region(4 * mebi);
   REQUIRE(ftruncate(region->mapping().descriptor(), 4096) == 0);
@@ -44,7 +44,7 @@ std::byte read_what_is_missing() {
 
 }  // namespace
 
-TEST_CASE("who looks at a large region that was truncated takes little memory for what is missing") {
+TEST_CASE("reading a large region that was truncated takes little memory for the missing pages") {
   auto const region = make_region(1024 * mebi);
   auto const bytes = region->mapping().bytes();
   REQUIRE(ftruncate(region->mapping().descriptor(), 4096) == 0);
@@ -58,7 +58,7 @@ TEST_CASE("who looks at a large region that was truncated takes little memory fo
   CHECK(bytes[64 * mebi] == std::byte{0});
 }
 
-TEST_CASE("a region too many is an error") {
+TEST_CASE("one region too many is an error") {
   std::vector<BusGuard> guards;
   auto const place = make_region(2 * mebi);
   std::optional<Error> refused;
@@ -87,7 +87,7 @@ TEST_CASE("a process that is told to end by a bus error does") {
   int status = -1;
   REQUIRE(waitpid(child, &status, 0) == child);
   bool const is_told_nothing = WIFEXITED(status) && WEXITSTATUS(status) == 0;
-  CHECK_FALSE(is_told_nothing);  // by the signal, or by a sanitizer's handler of it
+  CHECK_FALSE(is_told_nothing);  // ended by the signal, or by a sanitizer's handler
 }
 
 TEST_CASE("a program's own handler of bus errors gets those that are not of a region, and only those") {

@@ -13,6 +13,7 @@
 #include "worker/memory/errc.hpp"
 #include "worker/memory/page.hpp"
 #include "worker/memory/shared_region.hpp"
+#include "worker/memory/touch.hpp"
 
 namespace chorus::memory {
 namespace {
@@ -20,7 +21,7 @@ namespace {
 constexpr char const* client_directory = "/dev/shm";
 constexpr std::size_t key_max = 255;
 
-// A descriptor until it is released.
+// Owns a descriptor until release().
 class Descriptor {
  public:
   explicit Descriptor(int number) : number_(number) {}
@@ -46,10 +47,10 @@ std::vector<gid_t> own_groups() {
   return groups;
 }
 
-// Why this file may not be mapped, or nothing.
+// Returns the reason why this file may not be mapped; empty if it may.
 std::string objection_to(int descriptor, struct stat const& file) {
   if (!S_ISREG(file.st_mode)) return "it is no shared memory object";
-  // Under a second name it could be anything, an arena of a worker among others.
+  // A hard link could give any file this name, also a worker's arena.
   if (file.st_nlink != 1) return "it has several names";
   auto const groups = own_groups();
   if (!may_use({file.st_uid, file.st_gid, file.st_mode}, geteuid(), groups))
@@ -83,7 +84,7 @@ Result<std::shared_ptr<ClientRegion const>> ClientRegion::open(std::string name,
                  "expected a slash and the name of an object in /dev/shm without another one, not of a Chorus process");
   Descriptor const place(::open(client_directory, O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (place.get() < 0) return Error(MemoryErrc::unavailable, client_directory + (": " + system_message()));
-  // A pipe of that name must not hold us up, nor a link lead us elsewhere.
+  // O_NONBLOCK: a pipe of that name must not block. O_NOFOLLOW: a symbolic link must not lead elsewhere.
   Descriptor file(openat(place.get(), key.c_str() + 1, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
   auto const refused = [&](std::string const& why) {
     return Error(MemoryErrc::not_shared, client_directory + key + ": " + why);
@@ -128,7 +129,8 @@ ClientRegion::ClientRegion(std::string name, std::string key, File file, std::ui
       guard_(std::move(guard)) {}
 
 ClientRegion::~ClientRegion() {
-  guard_.reset();  // before somebody else gets these addresses
+  forget_pages(mapped_);
+  guard_.reset();  // before another mapping gets these addresses
   munmap(mapped_.data(), mapped_.size());
   close(file_.descriptor);
 }

@@ -1,7 +1,7 @@
-// Memory of a client program on this host that it lets the worker use: a part of a POSIX shared memory object.
+// Memory of a client program on this host that the worker may use: a part of a POSIX shared memory object.
 //
-// Nobody is asked to trust the client: the object is opened only if it is a plain file that the worker may read and
-// write by its permissions, sizes are held against the file's, and a file that is truncated later is an error.
+// The client is not trusted: the object is opened only if it is a plain file whose permissions let the worker read and
+// write it, offsets are checked against the file's size, and a file that is truncated later is an error.
 #pragma once
 
 #include <sys/types.h>
@@ -20,16 +20,17 @@
 
 namespace chorus::memory {
 
-// "/psm_1234": a slash and a file name in /dev/shm, 2 to 255 visible ASCII characters, not of a Chorus process.
+// Returns true for a key such as "/psm_1234": a slash and a file name in /dev/shm, 2 to 255 visible ASCII characters,
+// and not a region of a Chorus process.
 [[nodiscard]] bool is_client_key(std::string_view key);
 
-// Whether a process may be lent this file: it is one's own, or its permissions say so. Root gets no more than others,
-// so that a worker that runs as root does not open everybody's memory for anybody.
 struct FileRights {
   uid_t owner = 0;
   gid_t group = 0;
   mode_t mode = 0;
 };
+// Returns true if the permission bits let the user read and write the file. Root is treated like any other user, so
+// that a worker that runs as root does not open every user's memory to its clients.
 [[nodiscard]] bool may_use(FileRights const& file, uid_t user, std::span<gid_t const> groups);
 
 // Immovable; threads may share it.
@@ -46,9 +47,9 @@ class ClientRegion final : public Region {
   [[nodiscard]] std::span<std::byte> bytes() const override { return bytes_; }
   [[nodiscard]] std::optional<std::string> damage() const override;
 
-  // Whether the object still reaches to the end of the region, and always has when it was used. A system call.
+  // Returns true if the object still contains the whole region, and did at every use so far. A system call.
   [[nodiscard]] bool is_whole() const;
-  // Whether the other one is the same part of the same object: a key may have come to name another one.
+  // Returns true if `other` is the same part of the same object. The same key may name another object later.
   [[nodiscard]] bool is_same(ClientRegion const& other) const;
 
  private:

@@ -1,4 +1,4 @@
-// Memory that clients lend: what is mapped, what is refused, what a truncation does.
+// Clients' memory: what is mapped, what is refused, what a truncation does.
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -18,7 +18,7 @@ using namespace chorus::memory;
 
 namespace {
 
-// A file in /dev/shm as a client makes it.
+// A client's file in /dev/shm.
 class Object {
  public:
   explicit Object(std::string suffix, off_t size = 10000)
@@ -65,7 +65,7 @@ MemoryErrc refusal(std::string const& key, std::uint64_t offset = 0, std::uint64
 
 }  // namespace
 
-TEST_CASE("what the client writes is read, and the other way round, from any offset") {
+TEST_CASE("client and worker read what the other one writes, from any offset") {
   Object const object("offsets");
   for (std::uint64_t const offset : {0, 1, 4095, 4096, 5000, 9984}) {
     auto const region = opened(object, offset, 16);
@@ -121,7 +121,7 @@ TEST_CASE("links, pipes, directories and files with two names are refused") {
   CHECK(opened(object, 0, 16)->is_whole());
 }
 
-TEST_CASE("an arena is nobody's to register, whatever it is called") {
+TEST_CASE("a client cannot register an arena, whatever its name is") {
   auto const arena = SharedRegion::create(random_ticket(region_unit_bytes)).value();
   CHECK(refusal("/" + file_name(arena->ticket())) == MemoryErrc::bad_key);
   auto const key = "/test-" + std::to_string(getpid()) + "-renamed";
@@ -144,7 +144,7 @@ TEST_CASE("permissions count, also for root") {
   CHECK_FALSE(may_use({11, 22, 0600}, 0, groups));
 }
 
-TEST_CASE("an object that is truncated under us is damaged and no crash") {
+TEST_CASE("an object that is truncated while it is mapped is damaged, and the process does not crash") {
   Object const object("truncated", 1 << 20);
   auto const untouched = opened(object, 0, 4096);
   auto const region = opened(object, 4096, (1 << 20) - 4096);
@@ -155,7 +155,7 @@ TEST_CASE("an object that is truncated under us is damaged and no crash") {
   std::memset(region->bytes().data(), 8, region->bytes().size());
   CHECK_FALSE(region->is_whole());
   object.resize(1 << 20);
-  CHECK_FALSE(region->is_whole());  // what was read meanwhile was not the client's
+  CHECK_FALSE(region->is_whole());  // zeros that the client did not write may have been read
   CHECK(untouched->is_whole());
   CHECK(opened(object, 4096, (1 << 20) - 4096)->is_whole());
 }

@@ -20,6 +20,8 @@ class MemoryCategory final : public std::error_category {
         return "not the name of a shared memory object";
       case MemoryErrc::out_of_range:
         return "beyond the shared memory object";
+      case MemoryErrc::at_ceiling:
+        return "no more shared memory is allowed";
     }
     return "unknown memory error";
   }

@@ -1,4 +1,4 @@
-// What can be wrong with shared memory.
+// Errors of shared memory.
 #pragma once
 
 #include <system_error>
@@ -6,11 +6,12 @@
 namespace chorus::memory {
 
 enum class MemoryErrc {
-  unavailable = 1,  // the system does not give it; the detail is what it said
-  not_shared,       // the other process's memory is not to be found here: another host, or a container of its own
-  damaged,          // what is found there cannot be: truncated, another size, another layout
-  bad_key,          // not the name of a shared memory object of a client
+  unavailable = 1,  // the system refuses the memory; the detail is its message
+  not_shared,       // the other process's memory cannot be found: another host, or another container
+  damaged,          // the file was truncated, or has another size or layout
+  bad_key,          // not the name of a client's shared memory object
   out_of_range,     // not within the object
+  at_ceiling,       // the arena has as much memory as it may have
 };
 
 [[nodiscard]] std::error_category const& memory_category();

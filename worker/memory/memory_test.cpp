@@ -1,4 +1,4 @@
-// Shared memory: what is found, what is refused, what survives truncation and death.
+// Shared regions: what is found, what is refused, what survives truncation and the owner's death.
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <sys/file.h>
@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "worker/memory/errc.hpp"
-#include "worker/memory/region_book.hpp"
+#include "worker/memory/region_registry.hpp"
 #include "worker/memory/testing/regions.hpp"
 
 using namespace chorus;
@@ -28,7 +28,7 @@ bool exists(Ticket const& ticket) {
   return descriptor >= 0;
 }
 
-// As long as it exists nothing can be opened.
+// While FewDescriptors exists, the process can open no descriptor.
 class FewDescriptors {
  public:
   FewDescriptors() {
@@ -59,7 +59,7 @@ Ticket region_of_a_dead_process() {
 
 }  // namespace
 
-TEST_CASE("what one mapping writes the other reads") {
+TEST_CASE("one mapping reads what the other one writes") {
   Arena arena(make_region());
   auto const block = allocated(arena, 5000);
   fill(block, 7);
@@ -103,7 +103,7 @@ TEST_CASE("offsets and sizes from outside never reach beyond the region") {
   CHECK(mapping.at(most - 5, most - 5).empty());
 }
 
-TEST_CASE("a region that is truncated under its readers is broken, and nobody crashes") {
+TEST_CASE("a region that is truncated while it is mapped is broken, and its readers do not crash") {
   Arena arena(make_region());
   auto const block = allocated(arena, 3 * mebi);
   fill(block, 7);
@@ -126,13 +126,13 @@ TEST_CASE("a region that is truncated before it is read is broken, also if somet
   CHECK(arena.mapping().is_whole());
   REQUIRE(ftruncate(arena.mapping().descriptor(), 4096) == 0);
   CHECK_FALSE(arena.mapping().is_whole());
-  CHECK_FALSE(arena.mapping().is_broken());  // nobody has read there
+  CHECK_FALSE(arena.mapping().is_broken());  // nothing was read there
   REQUIRE(arena.allocate_once(100).has_value());
   CHECK(block[2 * mebi] == std::byte{0});
   CHECK(arena.mapping().is_broken());
 }
 
-TEST_CASE("an unlinked region still works for those who have it, and is not found by others") {
+TEST_CASE("an unlinked region still works for processes that have mapped it, and is not found by others") {
   auto const region = make_region();
   auto const peer = opened(region->ticket());
   shm_unlink(('/' + file_name(region->ticket())).c_str());
@@ -141,7 +141,7 @@ TEST_CASE("an unlinked region still works for those who have it, and is not foun
   CHECK(PeerRegion::open(region->ticket()).has_error());
 }
 
-TEST_CASE("peers see whether the owner lives, and what it leaves behind is removed") {
+TEST_CASE("peers detect whether the owner lives, and the file of a dead owner is removed") {
   auto const alive = make_region();
   CHECK(opened(alive->ticket())->owner_lives());
   auto const dead = region_of_a_dead_process();
@@ -152,13 +152,13 @@ TEST_CASE("peers see whether the owner lives, and what it leaves behind is remov
   CHECK(exists(alive->ticket()));
 }
 
-TEST_CASE("a region is made also while another process looks whether it is abandoned") {
+TEST_CASE("a region can be made while another process checks whether it is abandoned") {
   std::vector<Ticket> tickets(2000);
   for (auto& ticket : tickets) ticket = random_ticket(region_unit_bytes);
   std::atomic<std::size_t> next = 0;
   std::thread other([&] {
     for (auto i = next.load(); i < tickets.size(); i = next) {
-      // As remove_abandoned() does, at the worst moment.
+      // What remove_abandoned() does, at the worst moment.
       auto const descriptor = shm_open(('/' + file_name(tickets[i])).c_str(), O_RDWR | O_CLOEXEC, 0);
       if (descriptor < 0) continue;
       flock(descriptor, LOCK_EX | LOCK_NB);
@@ -172,7 +172,7 @@ TEST_CASE("a region is made also while another process looks whether it is aband
   CHECK(failed == 0);
 }
 
-TEST_CASE("a peer's region that lacks a descriptor here is there all the same") {
+TEST_CASE("a lack of descriptors here does not mean that a peer's region does not exist") {
   auto const region = make_region();
   auto const code = [&] {
     FewDescriptors const few;
@@ -192,8 +192,8 @@ TEST_CASE("a region disappears with its owner") {
   CHECK_FALSE(exists(ticket));
 }
 
-TEST_CASE("a region is mapped once for all who use it") {
-  RegionBook book;
+TEST_CASE("a region is mapped once for all its users") {
+  RegionRegistry book;
   auto const region = make_region();
   auto const one = book.open(region->ticket());
   auto const other = book.open(region->ticket());

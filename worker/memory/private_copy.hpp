@@ -1,4 +1,4 @@
-// Taking pages out of what others share.
+// Replaces shared pages by private ones.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +8,8 @@
 
 namespace chorus::memory {
 
-// In place of the pages that these bytes have a part in appear pages of the process's own with the same contents, all
-// at once or not at all. Errors: MemoryErrc::unavailable.
+// Replaces all pages that contain these bytes by private pages with the same contents, all at once or not at all.
+// Errors: MemoryErrc::unavailable.
 [[nodiscard]] Status put_private_copy(std::span<std::byte const> bytes);
 
 }  // namespace chorus::memory

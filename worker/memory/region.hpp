@@ -1,4 +1,5 @@
-// Memory of a client program that it lets the worker use, wherever it is: what lies in it may change at any time.
+// Memory of a client program that the worker may use, on the host or on a GPU. The client may change the contents at
+// any time.
 #pragma once
 
 #include <cstddef>
@@ -15,9 +16,9 @@ class Region {
   Region(Region const&) = delete;
   Region& operator=(Region const&) = delete;
 
-  [[nodiscard]] virtual std::string const& name() const = 0;  // that the client has given it here
+  [[nodiscard]] virtual std::string const& name() const = 0;  // given by the client
   [[nodiscard]] virtual std::span<std::byte> bytes() const = 0;
-  // Why it is not to be used any more, or nothing. May be a system call.
+  // Returns the reason why the region must not be used any more, or nothing. May be a system call.
   [[nodiscard]] virtual std::optional<std::string> damage() const = 0;
 };
 

@@ -43,13 +43,13 @@ MapLine read(std::string_view line) {
   return found;
 }
 
-// Why these pages cannot be exchanged; empty: they can.
+// Returns the reason why these pages cannot be replaced; empty if they can.
 std::string why_not(std::span<std::byte> bytes) {
   auto const begin = reinterpret_cast<std::uintptr_t>(bytes.data()), end = begin + bytes.size();
   if (bytes.empty() || begin % page_bytes != 0 || bytes.size() % page_bytes != 0)
     return "not whole pages of " + std::to_string(page_bytes) + " bytes";
   std::ifstream maps("/proc/self/maps");
-  auto seen = begin;  // up to here it can be
+  auto seen = begin;  // end of the checked memory
   for (std::string line; seen < end && std::getline(maps, line);) {
     auto const map = read(line);
     if (map.end <= seen) continue;
@@ -94,7 +94,7 @@ Result<std::unique_ptr<RegisteredMemory>> RegisteredMemory::make(std::shared_ptr
 
 RegisteredMemory::~RegisteredMemory() {
   arena_->show_no_longer(bytes_.data());
-  // Its pages are the program's: without a copy of them they stay where they are, and so does their place.
+  // If the copy fails, the program goes on using the arena's pages: the block must not be freed.
   if (put_private_copy(bytes_).has_value()) arena_->free(block_.data());
 }
 

@@ -1,5 +1,5 @@
-// Memory that a program has already, made a part of an arena where it lies: others on the host see it, and nobody
-// copies.
+// Existing memory of a program that becomes part of an arena at its own address: other processes on the host can map
+// it, and nothing is copied in a call.
 #pragma once
 
 #include <cstddef>
@@ -11,12 +11,13 @@
 
 namespace chorus::memory {
 
-// Its pages are exchanged for pages of the arena's file, its addresses and contents stay; and again when this object
-// dies. Nobody looks there or writes meanwhile, and no call that uses it is under way. In between it is ordinary
-// memory, but that a child of fork() shares it, and that who unmaps it or gives its pages back loses them. Immovable.
+// make() replaces the pages by pages of the arena's file; addresses and contents stay. The destructor replaces them by
+// private pages again. During both no thread may read or write the memory, and no call may use it. In between it is
+// ordinary memory, with two differences: a child of fork() shares it, and the program must not unmap or discard its
+// pages. Immovable.
 class RegisteredMemory {
  public:
-  // Whole pages of private memory that can be read and written, of malloc or an anonymous mapping. Errors:
+  // `bytes`: whole pages of private, writable memory, from malloc or an anonymous mapping. Errors:
   // MemoryErrc::out_of_range: they are not; unavailable: the arena is full, or the system refuses.
   [[nodiscard]] static Result<std::unique_ptr<RegisteredMemory>> make(std::shared_ptr<Arena> arena,
                                                                       std::span<std::byte> bytes);
@@ -30,7 +31,7 @@ class RegisteredMemory {
 
   std::shared_ptr<Arena> const arena_;
   std::span<std::byte> const bytes_;
-  std::span<std::byte> const block_;  // the same pages, where the arena has them
+  std::span<std::byte> const block_;  // the same pages at the arena's addresses
   BusGuard const guard_;
 };
 

@@ -1,4 +1,4 @@
-// Memory that was there before the arena, and is a part of it.
+// Existing memory of a program that is registered with an arena.
 #include "worker/memory/registered_memory.hpp"
 
 #include <doctest/doctest.h>
@@ -49,7 +49,7 @@ struct Sharing {
 
 }  // namespace
 
-TEST_CASE("registered memory stays where and what it is, and others see it and write there") {
+TEST_CASE("registered memory keeps address and contents, and other processes read and write it") {
   Sharing sharing;
   Pages const pages;
   auto const registered = RegisteredMemory::make(sharing.arena, pages.bytes()).value();
@@ -65,7 +65,7 @@ TEST_CASE("registered memory stays where and what it is, and others see it and w
   CHECK_FALSE(sharing.arena->offset_of({pages.bytes().data(), size + 1}).has_value());
 }
 
-TEST_CASE("when the registration ends the contents stay, and nobody else has them") {
+TEST_CASE("when the registration ends the contents stay, and other processes no longer reach them") {
   Sharing sharing;
   Pages const pages;
   auto const before = sharing.arena->used_bytes();
@@ -97,7 +97,7 @@ TEST_CASE("registered memory that was withdrawn keeps its contents, and its plac
   sharing.arena->readmit(withdrawn);
 }
 
-TEST_CASE("what cannot be registered is refused, and is as it was") {
+TEST_CASE("memory that cannot be registered is refused and stays unchanged") {
   Sharing sharing;
   Pages const pages;
   auto const why = [&](std::span<std::byte> bytes) {
@@ -120,7 +120,7 @@ TEST_CASE("what cannot be registered is refused, and is as it was") {
   CHECK(mentions(why({at, page}), "stack"));
 }
 
-TEST_CASE("a full arena registers nothing, and what was to be registered is as it was") {
+TEST_CASE("a full arena registers nothing, and the memory stays unchanged") {
   auto const arena = std::make_shared<Arena>(make_region(4 * mebi));
   Pages const pages(8 * mebi);
   auto const made = RegisteredMemory::make(arena, pages.bytes());

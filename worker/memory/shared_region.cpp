@@ -5,6 +5,7 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,9 +19,10 @@
 #include <utility>
 
 #include "worker/memory/errc.hpp"
-#include "worker/memory/far_fence.hpp"
+#include "worker/memory/membarrier_fence.hpp"
 #include "worker/memory/page.hpp"
 #include "worker/memory/private_copy.hpp"
+#include "worker/memory/touch.hpp"
 
 #ifndef MADV_COLLAPSE
 #define MADV_COLLAPSE 25  // since Linux 6.1; older kernels refuse it, which does no harm
@@ -30,9 +32,8 @@ namespace chorus::memory {
 namespace {
 
 constexpr std::uint64_t region_layout = 1;
-constexpr std::string_view directory = "/dev/shm";
 constexpr std::time_t unfinished_seconds = 60;
-// How often a lock is asked for that nobody holds for longer than a few system calls.
+// Tries for a lock that no process holds for longer than a few system calls.
 constexpr int lock_tries = 1000;
 constexpr std::chrono::milliseconds lock_every{1};
 
@@ -42,7 +43,7 @@ Error system_error(MemoryErrc code, std::string const& what, int error) {
   return {code, what + ": " + std::generic_category().message(error)};
 }
 
-// Whoever looks for abandoned regions locks each for a moment, also one that is being made.
+// remove_abandoned() of another process locks each file for a moment, also that of a region being created.
 bool lock(int descriptor) {
   for (int i = 0; i < lock_tries; ++i) {
     if (flock(descriptor, LOCK_EX | LOCK_NB) == 0) return true;
@@ -58,7 +59,7 @@ struct Mapped {
   BusGuard guard;
 };
 
-// Address space for `size` bytes of the file, from a huge page's boundary on.
+// Maps `size` bytes of the file at the boundary of a huge page.
 Result<Mapped> map(int descriptor, std::uint64_t size, std::string const& name) {
   auto const failed = [&] { return system_error(MemoryErrc::unavailable, "map " + name, errno); };
   auto const room = size + region_unit_bytes;
@@ -83,7 +84,7 @@ Result<Mapped> map(int descriptor, std::uint64_t size, std::string const& name) 
   return Mapped{bytes, std::move(*guard)};
 }
 
-// What may be otherwise in a moment.
+// Errors that may have gone at the next try.
 bool is_lack(int error) { return error == EMFILE || error == ENFILE || error == ENOMEM; }
 
 }  // namespace
@@ -108,7 +109,7 @@ Mapping::Mapping(int descriptor, std::span<std::byte> bytes, BusGuard guard)
     : descriptor_(descriptor), bytes_(bytes), guard_(std::move(guard)) {}
 
 Mapping::~Mapping() {
-  guard_.reset();  // before somebody else gets these addresses
+  guard_.reset();  // before another mapping gets these addresses
   munmap(bytes_.data(), bytes_.size());
   close(descriptor_);
 }
@@ -136,7 +137,12 @@ Result<std::unique_ptr<SharedRegion>> SharedRegion::create(Ticket ticket) {
     return why;
   };
   if (!lock(descriptor)) return give_up(failed("lock"));
-  if (ftruncate(descriptor, static_cast<off_t>(ticket.capacity_bytes)) != 0) return give_up(failed("size"));
+  if (ftruncate(descriptor, static_cast<off_t>(ticket.capacity_bytes)) != 0) {
+    bool const is_limit = errno == EFBIG;
+    auto why = failed("size");
+    if (is_limit) why.detail += "; files of this process may not be so large (ulimit -f, LimitFSIZE of systemd)";
+    return give_up(std::move(why));
+  }
   auto mapped = map(descriptor, ticket.capacity_bytes, name);
   if (mapped.has_error()) return give_up(mapped.error());
   auto const bytes = mapped->bytes;
@@ -146,24 +152,40 @@ Result<std::unique_ptr<SharedRegion>> SharedRegion::create(Ticket ticket) {
   head.layout = region_layout;
   head.nonce = ticket.nonce;
   head.capacity_bytes = ticket.capacity_bytes;
-  head.far_fences = take_part_in_far_fences() ? 1 : 0;
+  head.membarrier_fences = take_part_in_membarrier_fences() ? 1 : 0;
   std::atomic_ref(head.magic).store(region_magic, std::memory_order_release);
   return region;
+}
+
+Status SharedRegion::give_pages(std::uint64_t from, std::uint64_t to) {
+  // FALLOC_FL_KEEP_SIZE: a truncated file must not look whole again.
+  while (fallocate(mapping_.descriptor(), FALLOC_FL_KEEP_SIZE, static_cast<off_t>(from),
+                   static_cast<off_t>(to - from)) != 0)
+    if (errno != EINTR)
+      return system_error(MemoryErrc::unavailable, std::to_string(to - from) + " bytes of shared memory", errno);
+  return ok();
 }
 
 Status SharedRegion::back(std::uint64_t offset, std::uint64_t size) {
   auto const from = offset / page_bytes * page_bytes;
   auto const to = (offset + size + page_bytes - 1) / page_bytes * page_bytes;
-  // The size is kept: a file that was truncated is not made to look whole again.
-  while (fallocate(mapping_.descriptor(), FALLOC_FL_KEEP_SIZE, static_cast<off_t>(from),
-                   static_cast<off_t>(to - from)) != 0)
-    if (errno != EINTR)
-      return system_error(MemoryErrc::unavailable, std::to_string(size) + " bytes of shared memory", errno);
   auto const huge_from = (from + region_unit_bytes - 1) / region_unit_bytes * region_unit_bytes;
   auto const huge_to = to / region_unit_bytes * region_unit_bytes;
-  // Advice only: without huge pages the memory works as well, more slowly.
-  if (huge_from < huge_to) madvise(mapping_.bytes().data() + huge_from, huge_to - huge_from, MADV_COLLAPSE);
+  auto* const bytes = mapping_.bytes().data();
+  // One page is allocated in each unit, and MADV_COLLAPSE makes it a huge page: faster than allocating all its pages
+  // first. This is advice only: without huge pages the memory is slower.
+  for (auto unit = huge_from; unit < huge_to; unit += region_unit_bytes)
+    if (auto given = give_pages(unit, unit + page_bytes); given.has_error()) return given;
+  if (huge_from < huge_to) madvise(bytes + huge_from, huge_to - huge_from, MADV_COLLAPSE);
+  if (auto given = give_pages(from, to); given.has_error()) return given;
+  touch_pages({bytes + from, to - from});
   return ok();
+}
+
+std::uint64_t SharedRegion::available_bytes() const {
+  struct statvfs shm {};
+  if (fstatvfs(mapping_.descriptor(), &shm) != 0 || shm.f_blocks == 0) return ~std::uint64_t{0};
+  return std::uint64_t{shm.f_bavail} * shm.f_frsize;
 }
 
 bool SharedRegion::release(std::uint64_t offset, std::uint64_t size) {
@@ -199,10 +221,10 @@ Result<std::shared_ptr<PeerRegion const>> PeerRegion::open(Ticket const& ticket)
   auto const descriptor = shm_open(name.c_str(), O_RDWR | O_CLOEXEC, 0);
   if (descriptor < 0)
     return system_error(is_lack(errno) ? MemoryErrc::unavailable : MemoryErrc::not_shared,
-                        std::string(directory) + name, errno);
+                        std::string(region_directory) + name, errno);
   auto const give_up = [&](MemoryErrc code, std::string const& why) {
     close(descriptor);
-    return Error(code, std::string(directory) + name + ": " + why);
+    return Error(code, std::string(region_directory) + name + ": " + why);
   };
   struct stat found {};
   if (fstat(descriptor, &found) != 0) return give_up(MemoryErrc::damaged, std::generic_category().message(errno));
@@ -217,12 +239,13 @@ Result<std::shared_ptr<PeerRegion const>> PeerRegion::open(Ticket const& ticket)
   bool const is_it = std::atomic_ref(head.magic).load(std::memory_order_acquire) == region_magic &&
                      head.layout == region_layout && head.nonce == ticket.nonce &&
                      head.capacity_bytes == ticket.capacity_bytes && !region->mapping().is_broken();
-  if (!is_it) return Error(MemoryErrc::not_shared, std::string(directory) + name + " is not the one that is meant");
+  if (!is_it)
+    return Error(MemoryErrc::not_shared, std::string(region_directory) + name + " is not the one that is meant");
   return region;
 }
 
 bool PeerRegion::owner_lives() const {
-  // A lock belongs to the open file: a descriptor of one's own tells apart who holds it.
+  // flock() locks belong to the open file description, so that this process's own descriptor can test the owner's lock.
   if (flock(mapping_.descriptor(), LOCK_SH | LOCK_NB) != 0) return true;
   flock(mapping_.descriptor(), LOCK_UN);
   return false;
@@ -230,7 +253,7 @@ bool PeerRegion::owner_lives() const {
 
 std::size_t remove_abandoned() {
   std::size_t removed = 0;
-  auto* const listing = opendir(std::string(directory).c_str());
+  auto* const listing = opendir(std::string(region_directory).c_str());
   if (listing == nullptr) return 0;
   while (auto const* const entry = readdir(listing)) {
     std::string const name = entry->d_name;
@@ -239,7 +262,7 @@ std::size_t remove_abandoned() {
     if (descriptor < 0) continue;
     struct stat found {};
     bool const is_free = flock(descriptor, LOCK_EX | LOCK_NB) == 0 && fstat(descriptor, &found) == 0;
-    // Between its creation and its lock a region looks abandoned.
+    // A region looks abandoned between its creation and its lock.
     bool const is_new = found.st_blocks == 0 && std::time(nullptr) - found.st_mtime < unfinished_seconds;
     if (is_free && !is_new && shm_unlink(('/' + name).c_str()) == 0) ++removed;
     close(descriptor);

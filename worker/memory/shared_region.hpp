@@ -1,8 +1,8 @@
-// Memory of one process that others on the same host map: a sparse file in /dev/shm.
+// Memory of one process that other processes on the host map: a sparse file in /dev/shm.
 //
-// Whoever knows the ticket finds the file by its name and knows by the nonce in it that it is the one that is meant,
-// and not a namesake in another container. The owner holds a lock on the file as long as it lives, so the others can
-// tell when it has died, whatever process namespaces are between them.
+// The ticket contains the file's name and a nonce. The nonce in the file shows that it is the right one, and not a file
+// of the same name in another container. The owner holds a lock on the file while it lives, so that peers detect its
+// death even across process namespaces.
 #pragma once
 
 #include <array>
@@ -21,7 +21,7 @@
 
 namespace chorus::memory {
 
-// What a process tells others so that they can find its region. Travels as it lies in memory.
+// Identifies a region to other processes. Sent as its bytes in memory.
 struct Ticket {
   std::uint64_t id = 0;  // the file is /dev/shm/chorus-<id in hex>; 0: no region
   std::array<std::uint64_t, 2> nonce{};
@@ -35,32 +35,34 @@ static_assert(sizeof(Ticket) == 32 && std::has_unique_object_representations_v<T
 [[nodiscard]] Ticket random_ticket(std::uint64_t capacity_bytes);
 [[nodiscard]] std::string file_name(Ticket const& ticket);  // "chorus-0123456789abcdef"
 
-// Capacities are multiples of this, and regions begin at one, so that huge pages fit.
+// Size of a huge page: capacities and addresses of regions are multiples of it.
 inline constexpr std::uint64_t region_unit_bytes = 2u << 20;
-// What is first in a region, and in the names of their files.
+// First bytes of a region, and prefix of its file name.
 inline constexpr std::uint64_t region_magic = 0x316e6f6967657263;  // "cregion1"
 inline constexpr std::string_view region_file_prefix = "chorus-";
-// What the region itself uses at its beginning.
+inline constexpr std::string_view region_directory = "/dev/shm";
+// Bytes at the beginning of a region that are reserved for its head.
 inline constexpr std::uint64_t region_head_bytes = 4096;
 
-// The first bytes of a region. `bell` and `sleepers` are for any use of those who share it: they stay as long as the
-// region, so that a late ring never hits memory that means something else by now.
+// The first bytes of a region. `bell` and `sleepers` are a futex and its waiters for the processes that share the
+// region. They live as long as the region, so that a late wake-up never changes memory with another meaning.
 struct RegionHead {
   std::uint64_t magic = 0;  // written last
   std::uint64_t layout = 0;
   std::array<std::uint64_t, 2> nonce{};
   std::uint64_t capacity_bytes = 0;
+  std::atomic<std::uint32_t> lacks{0};  // changes when a process of the host lacks memory: see tell_of_lack()
   alignas(64) std::atomic<std::uint32_t> sleepers{0};
-  std::uint32_t far_fences = 0;  // 1: the owner takes part in far fences, and makes one before it sleeps
+  std::uint32_t membarrier_fences = 0;  // 1: the owner takes part in membarrier fences, and makes one before it sleeps
   alignas(64) std::atomic<std::uint32_t> bell{0};
 };
 static_assert(sizeof(RegionHead) == 192 && std::atomic<std::uint32_t>::is_always_lock_free);
 static_assert(sizeof(RegionHead) <= region_head_bytes);
 
-// A mapping, of one's own region or of another process's. Immovable; threads may share it.
+// A mapping of this process's region or of another one's. Immovable; threads may share it.
 class Mapping {
  public:
-  // Takes over the descriptor. The guard is over the bytes.
+  // Takes ownership of descriptor and mapped bytes. The guard covers the bytes.
   Mapping(int descriptor, std::span<std::byte> bytes, BusGuard guard);
   ~Mapping();
   Mapping(Mapping const&) = delete;
@@ -68,12 +70,12 @@ class Mapping {
 
   [[nodiscard]] std::span<std::byte> bytes() const { return bytes_; }
   [[nodiscard]] RegionHead& head() const { return *reinterpret_cast<RegionHead*>(bytes_.data()); }
-  // Empty if it does not lie within the region. Never overflows.
+  // Returns the bytes at this offset; empty if they are not within the region. Never overflows.
   [[nodiscard]] std::span<std::byte> at(std::uint64_t offset, std::uint64_t size) const;
   [[nodiscard]] int descriptor() const { return descriptor_; }
-  // It was truncated: what was read from it may be zeros that nobody wrote.
+  // True if reading has met a truncation: bytes that were read may be zeros that no process wrote.
   [[nodiscard]] bool is_broken() const { return guard_->is_broken(); }
-  // Nor is it truncated where nobody has read yet. A system call.
+  // True if the region is not broken, and not truncated where nothing has been read yet. A system call.
   [[nodiscard]] bool is_whole() const { return guard_->is_whole(descriptor_, bytes_.size()); }
   [[nodiscard]] BusGuard const& guard() const { return *guard_; }
 
@@ -83,12 +85,11 @@ class Mapping {
   std::optional<BusGuard> guard_;
 };
 
-// One's own region. The file disappears with the object, or, should the process be killed, when the next one of the
-// host calls remove_abandoned().
+// This process's region. The destructor removes the file. If the process is killed, the next remove_abandoned() of any
+// process of the host does.
 class SharedRegion {
  public:
-  // Takes address space, not memory: pages come with back(). The capacity is rounded up. Errors:
-  // MemoryErrc::unavailable.
+  // Reserves address space only: back() adds memory. The capacity is rounded up. Errors: MemoryErrc::unavailable.
   [[nodiscard]] static Result<std::unique_ptr<SharedRegion>> create(Ticket ticket);
   ~SharedRegion();
   SharedRegion(SharedRegion const&) = delete;
@@ -97,21 +98,24 @@ class SharedRegion {
   [[nodiscard]] Ticket const& ticket() const { return ticket_; }
   [[nodiscard]] Mapping const& mapping() const { return mapping_; }
 
-  // Gives these bytes memory; huge pages where they fit and can be had. Without it, running out of memory would be a
-  // signal. Errors: MemoryErrc::unavailable.
+  // Gives memory to these bytes and touches it, in huge pages where possible. Without this call a lack of memory would
+  // raise a signal at the first access. Bytes that have memory keep their contents. Errors: MemoryErrc::unavailable.
   [[nodiscard]] Status back(std::uint64_t offset, std::uint64_t size);
-  // Takes the memory of the whole pages within these bytes back; they read as zeros until backed again. False: the
-  // system did not take it, and they are as they were.
+  // Returns how much shared memory the system has left at this moment; the greatest number if there is no limit.
+  [[nodiscard]] std::uint64_t available_bytes() const;
+  // Returns the memory of the whole pages within these bytes to the system; they read as zeros until backed again.
+  // False if the system refused, and the bytes are unchanged.
   bool release(std::uint64_t offset, std::uint64_t size);
-  // From now on these bytes are this process's alone: others that still write them do not reach it. The contents stay.
-  // In whole pages; what the first and the last page share with them goes along. Errors: MemoryErrc::unavailable.
+  // Makes the pages that contain these bytes private to this process: writes of other processes no longer reach it. The
+  // contents stay. Errors: MemoryErrc::unavailable.
   [[nodiscard]] Status withdraw(std::uint64_t offset, std::uint64_t size);
-  // The end of that, in the whole pages within these bytes: what others see there is seen here again, and the memory
-  // that was this process's alone goes. False: the memory has gone, and the bytes still are this process's alone.
+  // Ends withdraw() for the whole pages within these bytes: they show the shared file again, and the private memory is
+  // freed. False if mapping failed: the private memory is freed, and the bytes stay private.
   [[nodiscard]] bool readmit(std::uint64_t offset, std::uint64_t size);
 
  private:
   SharedRegion(Ticket ticket, int descriptor, std::span<std::byte> bytes, BusGuard guard);
+  [[nodiscard]] Status give_pages(std::uint64_t from, std::uint64_t to);
   Ticket const ticket_;
   Mapping const mapping_;
 };
@@ -119,7 +123,7 @@ class SharedRegion {
 // Another process's region.
 class PeerRegion {
  public:
-  // Errors: not_shared, damaged, unavailable; the detail names the file.
+  // Maps the region of a ticket. Errors: not_shared, damaged, unavailable; the detail names the file.
   [[nodiscard]] static Result<std::shared_ptr<PeerRegion const>> open(Ticket const& ticket);
   PeerRegion(Ticket const& ticket, int descriptor, std::span<std::byte> bytes, BusGuard guard);
   PeerRegion(PeerRegion const&) = delete;
@@ -127,7 +131,7 @@ class PeerRegion {
 
   [[nodiscard]] Ticket const& ticket() const { return ticket_; }
   [[nodiscard]] Mapping const& mapping() const { return mapping_; }
-  // Whether its owner still runs (a stopped process does). A few system calls.
+  // Returns true if the owner's process exists; a stopped process does. A few system calls.
   [[nodiscard]] bool owner_lives() const;
 
  private:
@@ -135,7 +139,7 @@ class PeerRegion {
   Mapping const mapping_;
 };
 
-// Removes the files of regions whose owners have died. Gives their number.
+// Removes the files of regions whose owners have died. Returns their number.
 std::size_t remove_abandoned();
 
 }  // namespace chorus::memory

@@ -13,8 +13,7 @@ struct Flags {
   std::string log_level = "info";
 };
 
-// Nothing when there is nothing to run: `exit_status` is then 0 (--help, --version) or 2, and what there was to say was
-// said.
+// Empty if there is nothing to run: `exit_status` is then 0 (--help, --version) or 2, and the output was written.
 [[nodiscard]] std::optional<Flags> parse_flags(int argc, char const* const* argv, int& exit_status);
 
 }  // namespace chorus::service

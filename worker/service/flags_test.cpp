@@ -35,6 +35,24 @@ TEST_CASE("flags become options") {
   CHECK(flags->options.drain_timeout == std::chrono::milliseconds(7));
 }
 
+TEST_CASE("addresses to listen on and ids are checked by the coordinator's rules") {
+  int exit_status = -1;
+  for (auto const* host : {"0.0.0.0", "::1", "localhost", "h-1.example"})
+    CHECK(parse({"--host", host}, exit_status)->options.host == host);
+  CHECK(parse({"--host", "[::1]"}, exit_status)->options.host == "::1");
+  for (auto const* host : {"", "http://0.0.0.0", "my host", "[h1]", "h1:7071", "::1::"}) {
+    CAPTURE(host);
+    exit_status = -1;
+    CHECK_FALSE(parse({"--host", host}, exit_status));
+    CHECK(exit_status == 2);
+  }
+  for (auto const* id : {"..", ".", "", "a b"}) CHECK_FALSE(parse({"--id", id}, exit_status));
+  CHECK(parse({"--id", "..."}, exit_status)->options.id == "...");
+  auto const long_rack = "rack=" + std::string(129, 'r');
+  for (auto const* locality : {long_rack.c_str(), "rack=a\nb"})
+    CHECK_FALSE(parse({"--locality", locality}, exit_status));
+}
+
 TEST_CASE("GPUs are chosen, and bounded") {
   int exit_status = -1;
   auto const flags =
@@ -64,7 +82,7 @@ TEST_CASE("flags may come from the environment") {
   CHECK(flags->options.port == 7071);
 }
 
-TEST_CASE("what a label does not tell of the locality is told by the fallback, and what that does not by the file") {
+TEST_CASE("parts of the locality that a label lacks come from the fallback, and then from the file") {
   chorus::testing::ScratchDirectory const scratch;
   auto const file = scratch / "labels";
   chorus::testing::write_file(file, "region=file,zone=file,rack=file,host=file\n");
@@ -76,7 +94,7 @@ TEST_CASE("what a label does not tell of the locality is told by the fallback, a
   CHECK(chorus::to_string(flags->options.locality) == "region=file,zone=given,rack=file,host=n1");
 }
 
-TEST_CASE("a file of a locality that holds none is refused, and named") {
+TEST_CASE("a file without a locality is refused, and named") {
   chorus::testing::ScratchDirectory const scratch;
   auto const file = scratch / "labels";
   chorus::testing::write_file(file, "zone: a\n");
@@ -84,21 +102,6 @@ TEST_CASE("a file of a locality that holds none is refused, and named") {
   CHECK_FALSE(parse({"--locality-file", file.c_str()}, exit_status).has_value());
   CHECK(exit_status == 2);
   CHECK_FALSE(parse({"--locality-file", "/nowhere"}, exit_status).has_value());
-}
-
-TEST_CASE("the limit of a control group is read from either interface") {
-  chorus::testing::ScratchDirectory const scratch;
-  std::filesystem::path const root = scratch / "";
-  CHECK_FALSE(control_group_limit(root).has_value());
-  std::filesystem::create_directory(root / "memory");
-  chorus::testing::write_file(root / "memory" / "memory.limit_in_bytes", "536870912\n");
-  CHECK(control_group_limit(root) == 536870912);
-  chorus::testing::write_file(root / "memory" / "memory.limit_in_bytes", "9223372036854771712\n");
-  CHECK_FALSE(control_group_limit(root).has_value());
-  chorus::testing::write_file(root / "memory.max", "1073741824\n");
-  CHECK(control_group_limit(root) == 1073741824);
-  chorus::testing::write_file(root / "memory.max", "max\n");
-  CHECK_FALSE(control_group_limit(root).has_value());
 }
 
 TEST_CASE("clients' shared memory is used only if it is allowed") {
@@ -110,7 +113,7 @@ TEST_CASE("clients' shared memory is used only if it is allowed") {
   unsetenv("CHORUS_ALLOW_CLIENT_SHM");
 }
 
-TEST_CASE("what is mistyped is refused with exit status 2") {
+TEST_CASE("mistyped flags are refused with exit status 2") {
   for (auto const& arguments : std::vector<std::vector<char const*>>{{"--prot", "1"},
                                                                      {"--port", "x"},
                                                                      {"--port", "65536"},
@@ -139,7 +142,7 @@ TEST_CASE("--help and --version are no errors") {
   }
 }
 
-TEST_CASE("a Kubernetes Service called chorus is no port of ours") {
+TEST_CASE("the variable of a Kubernetes Service called chorus is not taken for a port") {
   REQUIRE(::setenv("CHORUS_PORT", "tcp://10.0.0.7:7070", 1) == 0);
   int exit_status = -1;
   auto const flags = parse({}, exit_status);

@@ -4,8 +4,8 @@
 
 #include "http/api/membership.hpp"
 #include "http/openapi/document.hpp"
-#include "http/problem_pages.hpp"
-#include "http/route_list.hpp"
+#include "http/routing/problem_pages.hpp"
+#include "http/routing/route_list.hpp"
 #include "metrics/exposition.hpp"
 
 namespace chorus::service {
@@ -51,7 +51,10 @@ awaitable<http::Response> HealthRoutes::alive() { co_return http::Response::text
 
 awaitable<http::Response> HealthRoutes::ready() {
   auto why = sources_.unready();
-  if (!why) co_return http::Response::text(200, "ready\n");
+  if (!why) {
+    auto const complaint = sources_.complaint();
+    co_return http::Response::text(200, complaint ? "ready, but " + *complaint + "\n" : "ready\n");
+  }
   http::Problem problem(http::ProblemCode::unavailable, std::move(*why));
   problem.retry_after_s = 1;
   co_return problem;
@@ -64,13 +67,16 @@ awaitable<http::Response> HealthRoutes::metrics() {
 awaitable<http::Response> HealthRoutes::hello() {
   co_return json({{"name", "chorus-worker"},
                   {"worker", identity_.id},
-                  {"version", version_},
+                  {"version", build_.version},
                   {"see", {"/v1", "/v1/tensors", "/v1/groups", "/v1/links", "/v1/flight", "/readyz", "/metrics"}}});
 }
 
 awaitable<http::Response> HealthRoutes::about() {
+  boost::json::object build;
+  for (auto const& [name, value] : metrics::fields_of(build_)) build[name] = value;
   co_return json({{"name", "chorus-worker"},
-                  {"version", version_},
+                  {"version", build_.version},
+                  {"build", std::move(build)},
                   {"worker", identity_.id},
                   {"incarnation", api::to_hex(identity_.incarnation)},
                   {"url", identity_.url},

@@ -1,26 +1,28 @@
-// Who this is, whether it lives, whether it is ready, and what it counts.
+// Identity, liveness, readiness and metrics of the worker.
 #pragma once
 
 #include <functional>
 #include <optional>
 #include <string>
 
-#include "http/router.hpp"
+#include "http/routing/router.hpp"
+#include "metrics/build/build.hpp"
 #include "worker/devices/cuda/gpus.hpp"
-#include "worker/service/identity.hpp"
+#include "worker/service/requests/identity.hpp"
 
 namespace chorus::service {
 
-// On the control thread; what the functions refer to outlives the server's stop().
+// Used on the control thread only. The functions remain callable until after the server's stop().
 class HealthRoutes {
  public:
   struct Sources {
-    std::function<std::optional<std::string>()> unready;  // why not, or nothing
+    std::function<std::optional<std::string>()> unready;    // the reason; empty if ready
+    std::function<std::optional<std::string>()> complaint;  // of a worker that is ready nevertheless
     std::function<std::string()> metrics;
   };
 
-  HealthRoutes(Identity const& identity, devices::Gpus const& gpus, std::string version, Sources sources)
-      : identity_(identity), gpus_(gpus), version_(std::move(version)), sources_(std::move(sources)) {}
+  HealthRoutes(Identity const& identity, devices::Gpus const& gpus, metrics::Build build, Sources sources)
+      : identity_(identity), gpus_(gpus), build_(std::move(build)), sources_(std::move(sources)) {}
 
   void add_to(http::Router& router);
 
@@ -33,7 +35,7 @@ class HealthRoutes {
 
   Identity const& identity_;
   devices::Gpus const& gpus_;
-  std::string const version_;
+  metrics::Build const build_;
   Sources const sources_;
   http::Router const* router_ = nullptr;  // of add_to()
 };

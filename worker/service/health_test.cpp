@@ -1,16 +1,19 @@
 // Health, version and metrics.
 #include <doctest/doctest.h>
 
+#include "metrics/build/build.hpp"
 #include "worker/service/testing/live_worker.hpp"
 
 using namespace chorus::service::testing;
 
-TEST_CASE("a worker says who it is") {
+TEST_CASE("a worker tells its identity") {
   LiveWorker worker;
   auto const about = worker.get("/v1").json();
   CHECK(about.at("worker") == "w0");
   CHECK(about.at("incarnation") == "0000000000000010");
   CHECK(about.at("extensions").is_array());
+  for (auto const& [name, value] : chorus::metrics::fields_of(chorus::metrics::this_build()))
+    CHECK(std::string(about.at("build").at(name).as_string()) == value);
   CHECK(worker.get("/").json().at("name") == "chorus-worker");
   CHECK(worker.get("/healthz").body == "ok\n");
   CHECK(worker.get("/livez").body == "ok\n");
@@ -29,14 +32,14 @@ TEST_CASE("metrics tell of tensors and requests") {
   CHECK(scrape.body.find(R"(_count{code_class="4xx",method="GET",route="none"} 1)") != std::string::npos);
 }
 
-TEST_CASE("a worker without a name is called after its host and port") {
+TEST_CASE("a worker without a name is named after its host and port") {
   auto options = test_options("");
   options.host_name = "node 7";
   LiveWorker worker(options);
   CHECK(worker.identity().id == "node-7-" + std::to_string(worker.port()));
 }
 
-TEST_CASE("what others use is the advertised host") {
+TEST_CASE("peers use the advertised host") {
   auto options = test_options();
   options.advertise = "node7.example";
   LiveWorker worker(options);
@@ -44,7 +47,7 @@ TEST_CASE("what others use is the advertised host") {
         "http://node7.example:" + std::to_string(worker.port()));
 }
 
-TEST_CASE("what is advertised may have a port of its own, for what maps ports") {
+TEST_CASE("an advertised address may have a port of its own, for mapped ports") {
   CHECK(chorus::service::advertised_url("node7.example:8071", "http", 7071).value() == "http://node7.example:8071");
   CHECK(chorus::service::advertised_url("10.0.0.7", "http", 7071).value() == "http://10.0.0.7:7071");
   CHECK(chorus::service::advertised_url("fd00::7", "http", 7071).value() == "http://[fd00::7]:7071");

@@ -1,6 +1,6 @@
 // chorus-worker: one process that holds tensors and takes part in collectives.
 //
-// Two threads: this one runs HTTP, the agent and everything else of the control plane; the data plane has its own.
+// Two threads: this one runs HTTP, the agent and the rest of the control plane; the data plane has its own.
 #include <spdlog/logger.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
@@ -8,12 +8,11 @@
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <csignal>
 #include <cstdio>
 #include <ctime>
 
-#include "http/environment.hpp"
-#include "http/task_group.hpp"
+#include "base/runtime/environment.hpp"
+#include "base/runtime/task_group.hpp"
 #include "metrics/log_counter.hpp"
 #include "worker/service/flags.hpp"
 #include "worker/service/surroundings.hpp"
@@ -24,18 +23,18 @@ namespace {
 namespace asio = boost::asio;
 using chorus::service::Worker;
 
-// Waits for a reason to stop, and stops. A second signal ends the process at once.
+// Waits for a signal to stop, and stops. A second signal ends the process at once.
 asio::awaitable<void> run_until_told(Worker& worker, asio::signal_set& signals, std::shared_ptr<spdlog::logger> log) {
   auto const [failure, signal] = co_await signals.async_wait(asio::as_tuple(asio::use_awaitable));
   if (!failure) log->info("signal {}: finishing what runs, then leaving", signal);
-  std::signal(SIGINT, SIG_DFL);
-  std::signal(SIGTERM, SIG_DFL);
+  chorus::http::expect_no_more_signals();
   co_await worker.stop();
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
+  chorus::http::explain_failures();
   int exit_status = 0;
   auto flags = chorus::service::parse_flags(argc, argv, exit_status);
   if (!flags) return exit_status;
@@ -49,8 +48,8 @@ int main(int argc, char** argv) {
   log->set_level(spdlog::level::from_str(flags->log_level));
   chorus::logging::configure(*log, flags->options.log_format);
   log->flush_on(spdlog::level::info);
-  spdlog::set_default_logger(log);  // of the http room: standard output is for the address alone
-  chorus::http::ignore_broken_pipes();
+  spdlog::set_default_logger(log);  // for the http room: standard output carries only the address
+  chorus::http::ignore_signals_of_writes();
   flags->options.connections = chorus::http::prepare_for_connections(flags->options.connections);
 
   auto gpus = chorus::service::find_gpus(flags->options.gpus);
@@ -59,7 +58,8 @@ int main(int argc, char** argv) {
     return 1;
   }
   asio::io_context control(1);
-  asio::signal_set signals(control, SIGINT, SIGTERM);
+  asio::signal_set signals(control);
+  for (auto const signal : chorus::http::ending_signals()) signals.add(signal);
   auto const fenced = [&](std::string const& why) {
     log->error("{}: this one ends", why);
     exit_status = 1;

@@ -1,9 +1,7 @@
-// What a worker takes from the process and machine that it finds itself in.
+// Defaults that a worker takes from its process and machine.
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
-#include <optional>
 #include <string>
 
 namespace chorus::service {
@@ -11,11 +9,7 @@ namespace chorus::service {
 [[nodiscard]] std::string host_name();
 [[nodiscard]] std::uint64_t draw_incarnation();
 
-// What the control group of this process may use, of either version of the kernel's interface; nothing where there is
-// no limit. `root` is where control groups are mounted: containers see their own there.
-[[nodiscard]] std::optional<std::uint64_t> control_group_limit(std::filesystem::path const& root);
-
-// Three quarters of the machine's memory, or of what the container may use of it.
-[[nodiscard]] std::uint64_t default_memory_limit();
+// Limit for tensors and results on a machine with this much memory; the rest is for links, requests and the program.
+[[nodiscard]] std::uint64_t default_memory_limit(std::uint64_t memory_bytes);
 
 }  // namespace chorus::service

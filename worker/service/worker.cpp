@@ -3,13 +3,17 @@
 #include <spdlog/logger.h>
 
 #include <algorithm>
+#include <boost/asio/post.hpp>
 
-#include "http/logging/log.hpp"
-#include "metrics/build.hpp"
+#include "base/logging/log.hpp"
+#include "http/openapi/document.hpp"
+#include "metrics/build/build.hpp"
 #include "worker/devices/nvml/gpu_report.hpp"
 #include "worker/links/host_number.hpp"
-#include "worker/service/link_list.hpp"
-#include "worker/service/probe_routes.hpp"
+#include "worker/service/cluster/link_list.hpp"
+#include "worker/service/cluster/probe_routes.hpp"
+#include "worker/service/own_address.hpp"
+#include "worker/service/scraped_state.hpp"
 
 namespace chorus::service {
 namespace {
@@ -33,35 +37,18 @@ http::MessageChecksums checksums_of(links::ChecksumMode mode) {
   return http::MessageChecksums::automatic;
 }
 
-bool is_wildcard(std::string const& host) { return host == "0.0.0.0" || host == "::"; }
-
-// Where the worker is reached if nothing maps its address.
-std::string bound_url(WorkerOptions const& options, std::string_view scheme, std::uint16_t port) {
-  auto const& host = is_wildcard(options.host) ? options.host_name : options.host;
-  bool const is_ipv6 = host.find(':') != std::string::npos && !host.starts_with('[');
-  return std::string(scheme) + "://" + (is_ipv6 ? '[' + host + ']' : host) + ":" + std::to_string(port);
-}
-
-// Host names may hold what ids may not.
-std::string default_id(std::string host_name, std::uint16_t port) {
-  host_name.resize(std::min<std::size_t>(host_name.size(), 58));
-  for (auto& c : host_name)
-    if (!is_valid_worker_id(std::string(1, c))) c = '-';
-  return (host_name.empty() ? "worker" : host_name) + "-" + std::to_string(port);
-}
-
 http::ServerLimits limits_of(WorkerOptions const& options) {
   http::ServerLimits limits;
   limits.connections = options.connections;
   return limits;
 }
 
-// Addresses for twice what may be in use: blocks leave gaps.
+// Twice the addresses of what may be in use, because blocks leave gaps.
 std::shared_ptr<memory::Arena> make_arena(WorkerOptions const& options, spdlog::logger& log) {
   if (!options.shares_memory) return nullptr;
   if (auto const removed = memory::remove_abandoned(); removed != 0)
     log.info("removed the shared memory of {} workers that have died", removed);
-  // And for blocks whose places are never used again: addresses, not memory.
+  // Also addresses, not memory, for blocks whose place is never reused.
   auto const capacity = std::min(options.memory_limit_bytes, std::uint64_t{1} << 44) * 2 + (std::uint64_t{64} << 30);
   auto region = memory::SharedRegion::create(memory::random_ticket(capacity));
   if (region.has_error()) {
@@ -71,46 +58,16 @@ std::shared_ptr<memory::Arena> make_arena(WorkerOptions const& options, spdlog::
   return std::make_shared<memory::Arena>(std::move(*region));
 }
 
-metrics::LinkTraffic show(engine::PeerTraffic const& peer) {
-  metrics::LinkTraffic shown{peer.worker,
-                             peer.sent_bytes,
-                             peer.received_bytes,
-                             peer.send_busy_seconds,
-                             peer.receive_busy_seconds,
-                             peer.connections,
-                             peer.link.empty() ? "none" : peer.link};
-  shown.retries = peer.dials > 0 ? peer.dials - 1 : 0;
-  shown.errors = {peer.ends.unreachable, peer.ends.closed, peer.ends.refused, peer.ends.malformed, peer.ends.corrupt};
-  shown.round_trips = peer.round_trips;
-  shown.round_trip_seconds = peer.round_trip_seconds;
-  shown.last_round_trip_seconds = peer.last_round_trip_seconds;
-  return shown;
-}
-
-metrics::GpuState show(devices::GpuUnit const& gpu) {
-  auto const totals = gpu.totals();
-  metrics::GpuState shown{devices::device_name(gpu.gpu().info().index), gpu.lost().has_value()};
-  shown.in_bytes = totals.use.in_bytes;
-  shown.out_bytes = totals.use.out_bytes;
-  shown.peer_bytes = totals.use.peer_bytes;
-  shown.nccl_bytes = totals.use.nccl_bytes;
-  shown.stepped_bytes = totals.use.stepped_bytes;
-  shown.kernels = totals.use.kernels;
-  shown.in_seconds = totals.use.in_seconds;
-  shown.compute_seconds = totals.use.compute_seconds;
-  shown.out_seconds = totals.use.out_seconds;
-  shown.arena_bytes = totals.arena_bytes;
-  shown.arena_used_bytes = totals.arena_used_bytes;
-  shown.pinned_bytes = totals.pinned_bytes;
-  shown.pinned_limit_bytes = totals.pinned_limit_bytes;
-  return shown;
+std::string first_service(std::string const& urls) {
+  auto const services = http::parse_services(urls);
+  return services ? services->front() : urls;
 }
 
 std::size_t kept_bytes(WorkerOptions const& options) { return options.memory_limit_bytes / 4; }
 
 }  // namespace
 
-// What runs collectives, with its routes.
+// The parts that run collectives, with their routes.
 struct Worker::Runs {
   Runs(boost::asio::any_io_executor executor, Worker& worker)
       : plane({.worker = worker.identity_.id,
@@ -141,7 +98,7 @@ struct Worker::Runs {
         link_route(plane, worker.identity_),
         link_list(plane),
         flight_routes(executor, plane, worker.flights_, book, worker.identity_),
-        probe_routes(worker.client_, worker.identity_, worker.options_.coordinator) {
+        probe_routes(worker.client_, worker.identity_, worker.coordinator_) {
     http::Router content;
     run_routes.add_to(content);
     group_routes.add_to(content);
@@ -154,8 +111,8 @@ struct Worker::Runs {
 
   engine::DataPlane plane;
   Runner runner;
-  RunBook book;
-  GroupBook groups;
+  RunRegistry book;
+  GroupRegistry groups;
   RunRoutes run_routes;
   GroupRoutes group_routes;
   LinkRoute link_route;
@@ -169,6 +126,7 @@ Worker::Worker(boost::asio::io_context& control, WorkerOptions options, devices:
     : control_(control),
       executor_(control.get_executor()),
       options_(std::move(options)),
+      coordinator_(first_service(options_.coordinator)),
       log_(std::move(log)),
       fenced_(std::move(fenced)),
       metrics_(metrics::this_build(), options_.start_time_seconds, metrics::log_counter_of(*log_)),
@@ -176,8 +134,10 @@ Worker::Worker(boost::asio::io_context& control, WorkerOptions options, devices:
       arena_(make_arena(options_, *log_)),
       own_memory_(arena_, *log_),
       gpus_(std::move(gpus), options_.gpu_limits),
-      pool_(kept_bytes(options_), options_.memory_limit_bytes, arena_),
-      clients_(options_.allows_client_shm, store_, gpus_),
+      freeing_(options_.has_threads ? boost::asio::any_io_executor() : executor_),
+      pool_(kept_bytes(options_), options_.memory_limit_bytes, arena_, elsewhere()),
+      keeper_(executor_, pool_, arena_, *log_, {}, options_.has_threads ? boost::asio::any_io_executor() : executor_),
+      clients_(options_.allows_client_shm, store_, gpus_, helper_),
       plans_(plan_cache_bytes),
       helper_(executor_, options_.has_threads ? boost::asio::any_io_executor() : executor_),
       flights_(flight_options()),
@@ -189,9 +149,17 @@ Worker::Worker(boost::asio::io_context& control, WorkerOptions options, devices:
                              std::chrono::duration<double>(exchange.duration).count());
           },
           security_.door()),
-      lag_(executor_, [this](double seconds) { metrics_.loop_lag(seconds); }) {}
+      lag_(executor_, [this](double seconds) { metrics_.loop_lag(seconds); }) {
+  if (auto coordinators = http::parse_services(options_.coordinator)) client_.take_turns(std::move(*coordinators));
+}
 
 Worker::~Worker() = default;
+
+// Empty without threads: a test that owns the time waits for no other thread.
+tensors::Pool::Elsewhere Worker::elsewhere() {
+  if (!options_.has_threads) return {};
+  return [this](std::function<void()> work) { boost::asio::post(freeing_.executor(), std::move(work)); };
+}
 
 Result<std::string> Worker::advertised(std::uint16_t port) const {
   if (options_.advertise.empty()) return bound_url(options_, security_.scheme(), port);
@@ -200,16 +168,19 @@ Result<std::string> Worker::advertised(std::uint16_t port) const {
 
 Status Worker::open() {
   if (auto const opened = security_.open(); !opened) return opened;
-  // What can fail comes before listening: a server that listens ends by stop() alone. The port says nothing yet.
+  // Everything that can fail comes first: a listening server ends only by stop(). The port does not matter yet.
+  if (auto const host = http::parse_listen_host(options_.host); !host) return host.error();
   auto const named = advertised(std::max<std::uint16_t>(options_.port, 1));
   if (!named) return named.error();
-  if (auto const answers = security_.answer_to(http::parse_url(*named).value().host); !answers) return answers;
+  auto const url = http::parse_url(*named);
+  if (!url) return url.error();
+  if (auto const answers = security_.answer_to(url->host); !answers) return answers;
   if (auto const found = find_nccl(); !found) return found;
   auto const port = server_.listen(options_.host, options_.port);
   if (!port) return port.error();
   bound_url_ = bound_url(options_, security_.scheme(), *port);
   identity_.url = advertised(*port).value();
-  identity_.id = options_.id.empty() ? default_id(options_.host_name, *port) : options_.id;
+  identity_.id = options_.id.empty() ? default_worker_id(options_.host_name, *port) : options_.id;
   identity_.incarnation = options_.incarnation;
   logging::configure(*log_, options_.log_format, {{"worker", identity_.id}});
   runs_ = std::make_unique<Runs>(executor_, *this);
@@ -222,12 +193,26 @@ Status Worker::open() {
                gpu.memory_bytes >> 20);
   }
   if (gpus_.size() == 0) log_->info("{}", gpus_.why_none());
+  tell_memory();
   auto locality = options_.locality;
   if (locality.host.empty()) locality.host = options_.host_name;
   metrics_.identified(identity_.id, locality);
   lag_.start();
+  keeper_.start();
   start_agent();
   return ok();
+}
+
+void Worker::tell_memory() {
+  auto const& [bytes, source] = options_.memory;
+  if (bytes == 0) return;
+  auto const mebi = [](std::uint64_t of) { return of >> 20; };
+  auto const limit = options_.memory_limit_bytes;
+  log_->info("tensors and results may take {} MiB, of {} MiB that {} allows", mebi(limit), mebi(bytes), source);
+  if (limit > bytes)
+    log_->warn(
+        "--memory-limit-bytes {} is more than the process may use: {} allows {}, and beyond that the system ends it",
+        limit, source, bytes);
 }
 
 Status Worker::find_nccl() {
@@ -253,7 +238,7 @@ Status Worker::find_nccl() {
   return ok();
 }
 
-// Called from the threads that run: a logger takes lines from any.
+// Called from the threads of runs: a logger may be used by any thread.
 engine::FlightRecorder::Options Worker::flight_options() {
   auto const tell = [this](engine::RunProgress const& run, bool stalled) {
     logging::write(*log_, stalled ? spdlog::level::warn : spdlog::level::info, stalled ? "run.stalled" : "run.goes_on",
@@ -271,7 +256,7 @@ void Worker::add_guarded(http::Router content) {
   router_.add(std::move(content), [this](http::Handler handler) { return own_memory_.guarded(std::move(handler)); });
 }
 
-GroupBook& Worker::groups() { return runs_->groups; }
+GroupRegistry& Worker::groups() { return runs_->groups; }
 engine::DataPlane& Worker::plane() { return runs_->plane; }
 
 void Worker::report(api::Trouble trouble) {
@@ -279,14 +264,28 @@ void Worker::report(api::Trouble trouble) {
 }
 
 void Worker::add_routes() {
-  health_routes_.emplace(identity_, gpus_, metrics::this_build().version,
-                         HealthRoutes::Sources{[this] { return unready(); }, [this] { return metrics_text(); }});
+  health_routes_.emplace(identity_, gpus_, metrics::this_build(),
+                         HealthRoutes::Sources{[this] { return unready(); }, [this] { return complaint(); },
+                                               [this] { return metrics_text(); }});
   tensor_routes_.emplace(store_, pool_, helper_, identity_);
   tensor_upload_.emplace(store_, pool_, gpus_, clients_, helper_, identity_, options_.tensor_limit_bytes);
-  parameters_ = std::make_unique<ParameterService>(ParameterService::Parts{
-      executor_, client_, checksums_of(options_.link_checksum), pool_, &gpus_, helper_, identity_, metrics_,
-      options_.coordinator, options_.checkpoint_directory, options_.log_directory, options_.log_snapshot_bytes,
-      options_.fill_bytes_per_second, *log_});
+  parameters_ =
+      std::make_unique<ParameterService>(ParameterService::Parts{executor_,
+                                                                 client_,
+                                                                 checksums_of(options_.link_checksum),
+                                                                 pool_,
+                                                                 &gpus_,
+                                                                 helper_,
+                                                                 identity_,
+                                                                 metrics_,
+                                                                 coordinator_,
+                                                                 options_.checkpoint_directory,
+                                                                 options_.log_directory,
+                                                                 options_.log_snapshot_bytes,
+                                                                 options_.fill_bytes_per_second,
+                                                                 {options_.disk_patience},
+                                                                 coordinator_.empty() ? nullptr : &owner_lease_,
+                                                                 *log_});
   health_routes_->add_to(router_);
   http::Router content;
   parameters_->add_to(content);
@@ -294,6 +293,7 @@ void Worker::add_routes() {
   tensor_upload_->add_to(content);
   add_guarded(std::move(content));
   shm_routes_.add_to(router_);
+  http::openapi::restrict_queries(router_, http::openapi::Service::worker);
 }
 
 std::vector<GpuLocality> Worker::reported_gpus() const {
@@ -305,9 +305,9 @@ std::vector<GpuLocality> Worker::reported_gpus() const {
 }
 
 void Worker::start_agent() {
-  if (options_.coordinator.empty()) return;
+  if (coordinator_.empty()) return;
   AgentOptions agent;
-  agent.coordinator = options_.coordinator;
+  agent.coordinator = coordinator_;
   agent.self.id = identity_.id;
   agent.self.incarnation = api::to_hex(identity_.incarnation);
   agent.self.url = identity_.url;
@@ -317,10 +317,11 @@ void Worker::start_agent() {
   agent.self.gpus = reported_gpus();
   agent_ = std::make_unique<Agent>(executor_, client_, metrics_, log_, std::move(agent), fenced_,
                                    [this] { return calls(); });
+  agent_->bind(owner_lease_);
   agent_->start();
 }
 
-// Those over HTTP and those of the program in this process together.
+// Calls over HTTP, and those of the program in this process.
 std::vector<api::GroupCalls> Worker::calls() const {
   auto all = runs_->groups.calls();
   if (!calls_beside_) return all;
@@ -343,26 +344,30 @@ std::optional<std::string> Worker::unready() {
   if (draining_) return "the worker is shutting down";
   if (auto why = own_memory_.damage()) return why;
   if (auto why = gpus_.lost()) return "a GPU is lost: " + *why;
+  if (auto why = parameters_->trouble()) return why;
   return agent_ ? agent_->unready() : std::nullopt;
 }
 
 std::string Worker::metrics_text() {
   metrics::Scrape scrape;
-  for (auto const& peer : runs_->plane.traffic()) scrape.links.push_back(show(peer));
-  for (std::size_t i = 0; i < gpus_.size(); ++i) scrape.gpus.push_back(show(gpus_[i]));
+  for (auto const& peer : runs_->plane.traffic()) scrape.links.push_back(scraped(peer));
+  for (std::size_t i = 0; i < gpus_.size(); ++i) scrape.gpus.push_back(scraped(gpus_[i]));
   scrape.tensors = store_.count();
   scrape.tensor_bytes = store_.host_bytes();
   scrape.tensor_limit_bytes = options_.memory_limit_bytes;
+  scrape.memory = scraped(pool_.use());
   scrape.state = {!unready(),
                   draining_,
                   server_.open_connections(),
                   server_.requests_in_flight(),
                   security_.authenticates(),
                   security_.certificate_ends_seconds()};
+  scrape.state.memory_limit_bytes = options_.memory.bytes;
   auto const shards = parameters_->book().totals();
   scrape.owned = {shards.owned, shards.owned_bytes, shards.owned_rows};
   scrape.backups = {shards.backups, shards.backup_bytes, shards.backup_rows};
   scrape.backups_behind = shards.backups_behind;
+  scrape.state.disk_waits = parameters_->disk_waits();
   return metrics_.text(scrape);
 }
 
@@ -373,18 +378,21 @@ awaitable<void> Worker::stop() {
   auto const deadline = steady_clock::now() + options_.drain_timeout;
   co_await runs_->groups.drained(deadline);
   co_await runs_->book.drained(deadline);
+  co_await parameters_->settle(deadline);
   if (agent_) {
     auto const held = parameters_->book().totals();
     if (held.owned + held.backups > 0) co_await agent_->hand_over(deadline);
     co_await agent_->stop();
     co_await agent_->leave(steady_clock::now() + leave_timeout);
   }
-  // What is aborted ends within moments; its callers get their answers before the server goes.
+  // Aborted runs end within moments; their callers get answers before the server stops.
   runs_->groups.stop("the worker is shutting down");
   co_await runs_->groups.drained(steady_clock::now() + abort_timeout);
   co_await runs_->book.stop();
   co_await parameters_->stop();
   co_await server_.stop();
+  co_await parameters_->leave_disks(steady_clock::now() + abort_timeout);
+  co_await keeper_.stop();
   co_await lag_.stop();
   client_.close();
 }

@@ -1,4 +1,4 @@
-// What can be wrong with a tensor request.
+// Errors of tensor requests.
 #pragma once
 
 #include <system_error>

@@ -1,4 +1,4 @@
-// Shapes and names: text from outside becomes values with limits here.
+// Parsing and checking of shapes and names, which are text from outside.
 #include <algorithm>
 #include <charconv>
 
@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint64_t max_bytes = std::uint64_t{1} << 63;
 
-// What of a text from outside may stand in an error.
+// Shortens text from outside for an error message.
 std::string quoted(std::string_view text) {
   constexpr std::size_t limit = 80;
   return '"' + std::string(text.substr(0, limit)) + (text.size() > limit ? "...\"" : "\"");
@@ -32,7 +32,7 @@ Result<std::uint64_t> element_count(Shape const& shape, Dtype dtype) {
     return Error(TensorErrc::bad_shape, std::to_string(shape.size()) + " dimensions, at most " +
                                             std::to_string(max_dimensions) + " are possible");
   std::uint64_t const limit = max_bytes / element_bytes(dtype);
-  // A zero anywhere makes the tensor empty, but the other dimensions must still be sane.
+  // A zero makes the tensor empty, but the product of the other dimensions is checked as well.
   std::uint64_t product = 1;
   for (auto const dimension : shape) {
     if (dimension == 0) continue;

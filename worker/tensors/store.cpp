@@ -8,7 +8,7 @@
 namespace chorus::tensors {
 namespace {
 
-// Versions of erased names are remembered one by one up to this many; beyond it one number stands for all of them.
+// Number of erased names whose versions are kept. When it is reached, version_floor_ replaces them all.
 constexpr std::size_t max_erased_names = 16384;
 
 Error unknown(std::string_view name) { return {TensorErrc::unknown, "there is no tensor " + std::string(name)}; }
@@ -52,7 +52,7 @@ Result<std::uint64_t> Store::put(std::string name, Dtype dtype, Shape shape, std
   return put_all(std::move(one));
 }
 
-// Old data leaves with `versions`, after the lock is released.
+// Old data is freed together with `versions`, after the lock is released.
 Result<std::uint64_t> Store::put_all(std::vector<NewVersion> versions) {
   for (auto const& version : versions) {
     if (!is_valid_name(version.name))
@@ -131,8 +131,8 @@ Result<Store::Exclusive> Store::lock(std::string_view name, std::uint64_t expect
   if (auto const fits = check_version(name, expected, slot.tensor.version); !fits) return fits.error();
   bool const is_clients = slot.tensor.data->region() != nullptr;
   if (!is_clients && slot.tensor.data.use_count() != 1) return busy(name, "is being read");
-  // Snapshots are only taken under this lock, so there is no reader and will be none. Copying the pointer after the
-  // look at its count is a read-modify-write of that count: what the last reader read happened before we write.
+  // Snapshots are only taken under this lock, so there is no reader and will be none. Copying the pointer is a
+  // read-modify-write of its count, so reads of the last reader happen before the caller's writes.
   auto block = std::const_pointer_cast<Block>(slot.tensor.data);
   slot.exclusive = true;
   return Exclusive(*this, slot.tensor, std::move(block));
@@ -181,7 +181,7 @@ std::uint64_t Store::Exclusive::release_changed() {
 
 void Store::Exclusive::release(std::uint64_t version) {
   tensor_.version = version;
-  // The next lock() asks whether the store holds the only reference: ours must have gone before the others get in.
+  // lock() requires that the store holds the only reference: these must be dropped before release().
   tensor_.data.reset();
   block_.reset();
   std::exchange(store_, nullptr)->release(tensor_.name, version);

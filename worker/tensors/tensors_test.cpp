@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <thread>
@@ -37,10 +38,6 @@ class World {
 
 std::uint8_t first_byte(Tensor const& tensor) { return std::to_integer<std::uint8_t>(*tensor.data->data()); }
 
-bool is_aligned(Block const& block, std::size_t alignment) {
-  return reinterpret_cast<std::uintptr_t>(block.data()) % alignment == 0;
-}
-
 }  // namespace
 
 TEST_CASE("a version is one more with each put") {
@@ -60,7 +57,7 @@ TEST_CASE("a version is never used twice, not even after a deletion") {
   CHECK(w.put("grad", 3) == 3);
 }
 
-TEST_CASE("a version is never used twice, however many names are erased, and what is remembered of them is bounded") {
+TEST_CASE("a version is never used twice, however many names are erased, and their memory is bounded") {
   World w;
   w.put("grad", 1);
   w.put("grad", 1);
@@ -83,7 +80,7 @@ TEST_CASE("a snapshot keeps its bytes when the tensor is replaced or erased") {
   CHECK(snapshot.version == 1);
 }
 
-TEST_CASE("an expected version that is not there is refused with both values") {
+TEST_CASE("a wrong expected version is refused with both values") {
   World w;
   CHECK(w.put("grad", 1, 0) == 1);
   CHECK(w.try_put("grad", 2, 0).error().code == TensorErrc::version_changed);
@@ -96,7 +93,7 @@ TEST_CASE("an expected version that is not there is refused with both values") {
   CHECK(w.store.erase("grad", 2).has_value());
 }
 
-TEST_CASE("a locked tensor is busy for everybody until it is released") {
+TEST_CASE("a locked tensor is busy until it is released") {
   World w;
   w.put("grad", 1);
   {
@@ -185,7 +182,7 @@ TEST_CASE("shapes that overflow are refused, whatever order their dimensions hav
   }
 }
 
-TEST_CASE("shapes read what they write, and nothing else") {
+TEST_CASE("a shape's text is parsed to the same shape, and other texts are refused") {
   for (Shape const& shape : {Shape{}, Shape{7}, Shape{4096, 1024}, Shape{0, 1}})
     CHECK(parse_shape(to_string(shape)).value() == shape);
   CHECK(parse_shape("18446744073709551615").value() == Shape{~std::uint64_t{0}});
@@ -212,81 +209,6 @@ TEST_CASE("names are safe in paths") {
   CHECK(w.try_put("../etc", 1).error().code == TensorErrc::bad_name);
 }
 
-TEST_CASE("blocks are aligned for vector instructions, large ones for pages and huge pages") {
-  Pool pool(0, 64 * MiB);
-  for (std::size_t size : {0U, 1U, 63U, 64U, 65U, 4095U}) CHECK(is_aligned(*pool.acquire(size).value(), 64));
-  CHECK(is_aligned(*pool.acquire(4096).value(), 4096));
-  CHECK(is_aligned(*pool.acquire(3 * MiB).value(), 2 * MiB));
-  CHECK(pool.acquire(5).value()->size_bytes() == 5);
-}
-
-TEST_CASE("a returned block is used again for the same size") {
-  Pool pool(16 * MiB, 64 * MiB);
-  auto const* const first = pool.acquire(MiB).value()->data();
-  CHECK(pool.kept_bytes() == MiB);
-  auto const again = pool.acquire(MiB - 100).value();
-  CHECK(again->data() == first);
-  CHECK(again->size_bytes() == MiB - 100);
-  CHECK(pool.kept_bytes() == 0);
-  CHECK(pool.in_use_bytes() == MiB);
-}
-
-TEST_CASE("a block is not wasted on something much smaller") {
-  Pool pool(16 * MiB, 64 * MiB);
-  static_cast<void>(pool.acquire(4 * MiB).value());
-  static_cast<void>(pool.acquire(MiB).value());
-  CHECK(pool.kept_bytes() == 5 * MiB);
-}
-
-TEST_CASE("the pool keeps no more than it may, and forgets the oldest first") {
-  Pool pool(2 * MiB, 64 * MiB);
-  auto a = pool.acquire(MiB).value(), b = pool.acquire(MiB).value(), c = pool.acquire(MiB).value();
-  auto const* const kept = c->data();
-  a.reset();
-  b.reset();
-  c.reset();
-  CHECK(pool.kept_bytes() == 2 * MiB);
-  auto const x = pool.acquire(MiB).value(), y = pool.acquire(MiB).value();
-  CHECK((x->data() == kept || y->data() == kept));
-  static_cast<void>(pool.acquire(8 * MiB).value());
-  CHECK(pool.kept_bytes() == 0);
-}
-
-TEST_CASE("above the limit there is no memory, and what was kept makes room") {
-  Pool pool(4 * MiB, 4 * MiB);
-  auto const first = pool.acquire(3 * MiB).value();
-  auto const refused = pool.acquire(2 * MiB).error();
-  CHECK(refused.code == TensorErrc::out_of_memory);
-  CHECK(refused.detail == "2097152 bytes asked for, 3145728 of 4194304 in use");
-  CHECK(pool.acquire(~std::size_t{0}).error().code == TensorErrc::out_of_memory);
-  static_cast<void>(pool.acquire(MiB).value());
-  CHECK(pool.kept_bytes() == MiB);
-  CHECK(pool.acquire(MiB / 2).has_value());
-  CHECK(pool.in_use_bytes() + pool.kept_bytes() <= 4 * MiB);
-}
-
-TEST_CASE("a block that was withdrawn from others is not kept: the next one is shared again") {
-  auto const arena =
-      std::make_shared<memory::Arena>(memory::SharedRegion::create(memory::random_ticket(64 * MiB)).value());
-  Pool pool(16 * MiB, 64 * MiB, arena);
-  auto block = pool.acquire(4 * MiB).value();
-  REQUIRE(arena->offset_of(block->bytes()).has_value());
-  REQUIRE(arena->withdraw(block->bytes().first(MiB)).has_value());
-  block.reset();
-  CHECK(pool.kept_bytes() == 0);
-  CHECK(arena->offset_of(pool.acquire(4 * MiB).value()->bytes()).has_value());
-}
-
-TEST_CASE("a block outlives its pool") {
-  std::shared_ptr<Block> block;
-  {
-    Pool pool(MiB, MiB);
-    block = pool.acquire(100).value();
-  }
-  std::fill_n(block->data(), 100, std::byte{7});
-  CHECK(block->bytes()[99] == std::byte{7});
-}
-
 TEST_CASE("a version may lie on a GPU, and the next one elsewhere") {
   devices::GpuUnit gpu(std::make_unique<devices::testing::GpuDouble>(), {.arena_bytes = MiB});
   World w;
@@ -305,7 +227,7 @@ TEST_CASE("a version may lie on a GPU, and the next one elsewhere") {
   CHECK(found == sent);
 }
 
-TEST_CASE("bytes are copied from wherever they lie to wherever they are to lie") {
+TEST_CASE("bytes are copied between all kinds of memory") {
   devices::GpuUnit a(std::make_unique<devices::testing::GpuDouble>(0), {.arena_bytes = 16 * MiB});
   devices::GpuUnit b(std::make_unique<devices::testing::GpuDouble>(1), {.arena_bytes = 16 * MiB});
   Pool pool(0, 64 * MiB);
@@ -324,7 +246,7 @@ TEST_CASE("bytes are copied from wherever they lie to wherever they are to lie")
     }
 }
 
-TEST_CASE("a GPU's memory ends, and comes back with the last reader of a version") {
+TEST_CASE("a GPU's memory is limited, and is freed with the last reader of a version") {
   devices::GpuUnit gpu(std::make_unique<devices::testing::GpuDouble>(), {.arena_bytes = MiB});
   World w;
   auto block = acquire_on(gpu, MiB).value();

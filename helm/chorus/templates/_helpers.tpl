@@ -73,7 +73,7 @@ app.kubernetes.io/part-of: chorus
 {{- end -}}
 
 {{- define "chorus.serviceEnv" -}}
-- {name: CHORUS_HOST, value: 0.0.0.0}
+- {name: CHORUS_HOST, value: "::"}
 {{- if .Values.auth.enabled }}
 - {name: CHORUS_AUTH_TOKENS, value: /run/chorus/tokens/tokens}
 - {name: CHORUS_TOKEN_FILE, value: /run/chorus/tokens/join}
@@ -138,8 +138,8 @@ priorityClassName: {{ . }}
 {{- end }}
 {{- end -}}
 
-{{/* Liveness asks the process alone. Readiness of a worker is its own lease, of a coordinator that it is not stopping:
-     neither asks other workers. Of a dict: root, drainMs. */}}
+{{/* Liveness asks the process alone. Readiness of a worker is its own lease, of a coordinator that it is not stopping,
+     and of both that their disks answer: neither asks other workers. Of a dict: root, drainMs. */}}
 {{- define "chorus.probes" -}}
 {{- $scheme := include "chorus.scheme" .root | upper -}}
 startupProbe:

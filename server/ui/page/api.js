@@ -62,6 +62,12 @@ export async function post(path, body, extra) {
   return (await request(path, options)).json();
 }
 
+// For Idempotency-Key: a browser may send a request twice.
+export function drawnKey() {
+  const words = crypto.getRandomValues(new Uint32Array(4));
+  return Array.from(words, (word) => word.toString(16).padStart(8, "0")).join("");
+}
+
 // Everything that a list has, page by page, up to a limit.
 export async function list(path, limit) {
   const items = [];

@@ -1,5 +1,5 @@
 // The frame that all sections share: cards, tooltips, short messages, and the buttons at the top.
-import {get, post} from "/ui/api.js";
+import {drawnKey, get, post} from "/ui/api.js";
 import {byId, h, setText} from "/ui/dom.js";
 import {showHelp} from "/ui/help.js";
 import {downloadReport} from "/ui/report.js";
@@ -70,7 +70,8 @@ export async function launchDemo() {
   button.disabled = true;
   try {
     const group = state.groups.find((one) => one.name === state.group && one.state === "ready");
-    const launched = await post("/v1/demo", group ? {group: group.name} : {});
+    const key = {"Idempotency-Key": drawnKey()};
+    const launched = await post("/v1/demo", group ? {group: group.name} : {}, key);
     say(`Launched ${launched.id}: all_reduce of 1 MiB in ${launched.request.group}`);
     document.dispatchEvent(new CustomEvent("chorus:select", {detail: launched.id}));
     refresh(["collectives", "groups", "status"]);

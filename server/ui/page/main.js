@@ -5,6 +5,7 @@ import {byId, h, setText} from "/ui/dom.js";
 import {eventsSection} from "/ui/events.js";
 import {addKeys, askForToken, helpDialog} from "/ui/help.js";
 import {addActions, addTooltips} from "/ui/layout.js";
+import {drawLead} from "/ui/lead.js";
 import {linksSection} from "/ui/links.js";
 import {parametersSection} from "/ui/parameters.js";
 import {planSection} from "/ui/plan.js";
@@ -43,6 +44,7 @@ addKeys(sections);
 
 subscribe((now) => {
   drawVerdict(now);
+  drawLead(now);
   for (const section of sections) section.draw(now);
 });
 

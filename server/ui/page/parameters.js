@@ -73,6 +73,7 @@ function parameter([one, shards]) {
         `${backups ? ` with ${count(backups, "backup")}` : ""} on ${workers} · ${one.optimizer.name}` +
         ` · ${consistency(one.staleness)} · ${version}`,
     ),
+    one.why ? h("p", {class: "trouble", "data-level": one.state === "degraded" ? "amber" : "red"}, one.why) : null,
     incomplete > 0
       ? h("p", {class: "trouble", "data-level": "amber"}, `${count(incomplete, "shard")} without a complete backup`)
       : null,

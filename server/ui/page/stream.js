@@ -6,11 +6,12 @@ const silenceMs = 40000; // the coordinator sends a bookmark every 15 seconds
 // One event from the lines between two empty ones; null for comments.
 function parse(lines) {
   const data = lines.filter((line) => line.startsWith("data:")).map((line) => line.slice(5).trimStart());
-  const type = lines
-    .find((line) => line.startsWith("event:"))
-    ?.slice(6)
-    .trim();
-  return data.length ? {type, body: JSON.parse(data.join("\n"))} : null;
+  const field = (name) =>
+    lines
+      .find((line) => line.startsWith(name))
+      ?.slice(name.length)
+      .trim();
+  return data.length ? {id: field("id:"), type: field("event:"), body: JSON.parse(data.join("\n"))} : null;
 }
 
 async function* eventsOf(response, signal) {
@@ -33,25 +34,27 @@ async function* eventsOf(response, signal) {
 // Follows for ever. `handlers`: event(body), state("on" | "lost"), begun() when what happened before may have been
 // missed, so that everything is to be read again.
 export async function follow(since, handlers) {
-  let last = since;
+  let last = null; // the position behind the last event; of another log than the present one it is answered with a reset
   for (let pauseMs = 250; ; pauseMs = Math.min(pauseMs * 2, 4000)) {
     const silence = new AbortController();
     let timer = setTimeout(() => silence.abort(), silenceMs);
     try {
-      const path = last === null ? "/v1/events" : `/v1/events?since=${last}`;
-      const response = await request(path, {headers: {Accept: "text/event-stream"}, signal: silence.signal});
+      const path = last !== null || since === null ? "/v1/events" : `/v1/events?since=${since}`;
+      const headers = {Accept: "text/event-stream", ...(last !== null && {"Last-Event-ID": last})};
+      const response = await request(path, {headers, signal: silence.signal});
       handlers.state("on");
-      if (last === null) handlers.begun();
-      for await (const {type, body} of eventsOf(response, silence.signal)) {
+      if (last === null && since === null) handlers.begun();
+      for await (const {id, type, body} of eventsOf(response, silence.signal)) {
         clearTimeout(timer);
         timer = setTimeout(() => silence.abort(), silenceMs);
         pauseMs = 250;
-        last = body.sequence;
-        if (type !== "bookmark") handlers.event(body);
+        last = id;
+        if (type === "reset") handlers.begun();
+        else if (type !== "bookmark") handlers.event(body);
       }
     } catch (failure) {
       // The numbers are of another coordinator, or too old: begin with what comes next.
-      if (failure instanceof Problem && (failure.status === 410 || failure.status === 400)) last = null;
+      if (failure instanceof Problem && (failure.status === 410 || failure.status === 400)) since = last = null;
     }
     clearTimeout(timer);
     handlers.state("lost");

@@ -15,7 +15,7 @@ const kinds = {
   failed: "failed",
 };
 
-// What an event of a trace (docs/flight.md) is, as one of the kinds above; null for what is drawn otherwise.
+// What an event of a trace (docs/guides/diagnosis.md) is, as one of the kinds above; null for what is drawn otherwise.
 function kindOf(event) {
   if (event.cat === "wait") return "wait";
   if (event.cat !== "instruction") return null;

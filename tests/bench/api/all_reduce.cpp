@@ -23,8 +23,8 @@
 #include <vector>
 
 #include "worker/api/worker.hpp"
-#include "worker/bench/bound_thread.hpp"
-#include "worker/bench/start_line.hpp"
+#include "worker/bench/ranks/start_line.hpp"
+#include "worker/bench/timing/bound_thread.hpp"
 
 namespace {
 

@@ -1,1 +1,1 @@
-"""Chorus beside its peers on one machine: see docs/benchmarks.md."""
+"""Chorus beside its peers on one machine: see docs/guides/measuring.md."""

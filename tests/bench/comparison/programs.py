@@ -1,5 +1,6 @@
 """The small programs of tests/bench/peers, built where they are out of date."""
 import shutil
+import tempfile
 from pathlib import Path
 
 from .processes import Failure, run
@@ -24,6 +25,28 @@ RECIPES = {
 }
 
 
+# What a compiler compiles and links if it is whole. Debian's openmpi-bin has mpicc.openmpi, and libopenmpi-dev the rest.
+NOTHING = "int main(void) { return 0; }"
+PROBES = {
+    "mpicc.openmpi": "#include <mpi.h>\nint main(int argc, char** argv) { return MPI_Init(&argc, &argv); }",
+    "mpicc.mpich": "#include <mpi.h>\nint main(int argc, char** argv) { return MPI_Init(&argc, &argv); }",
+}
+
+
+def what_is_missing(compiler):
+    """Why nothing can be compiled with it, or None."""
+    if not shutil.which(compiler):
+        return f"{compiler} is not installed"
+    with tempfile.TemporaryDirectory() as directory:
+        source = Path(directory) / "probe.c"
+        source.write_text(PROBES.get(compiler, NOTHING) + "\n")
+        _, problem = run([compiler, "-x", "c", source, "-o", source.with_suffix("")], timeout=60)
+    if not problem:
+        return None
+    first = next((line.strip() for line in str(problem).splitlines() if line.strip()), "")
+    return f"{compiler} is installed in part only, and compiles no small program: {first}"
+
+
 class Programs:
     def __init__(self, directory):
         self._directory = Path(directory)
@@ -35,8 +58,8 @@ class Programs:
         newest = max(file.stat().st_mtime for file in [*SOURCES.glob("*.h*"), SOURCES / source])
         if binary.exists() and binary.stat().st_mtime > newest:
             return binary
-        if not shutil.which(compiler):
-            raise Failure(f"{compiler} is not installed: docker/install-deps bench installs it")
+        if missing := what_is_missing(compiler):
+            raise Failure(f"{missing}: docker/install-deps bench installs it")
         self._directory.mkdir(parents=True, exist_ok=True)
         unfinished = binary.with_suffix(".new")
         _, problem = run([compiler, *FLAGS, SOURCES / source, "-o", unfinished, *behind], timeout=120)

@@ -1,12 +1,15 @@
 """The small programs of tests/bench/peers compile, and those that need nobody else run: for a moment each, and what they
 print is looked at for what the tables read, not for how fast it was."""
 import http.server
-import shutil
+import os
+import tempfile
 import threading
 import unittest
+import unittest.mock
+from pathlib import Path
 
 from .processes import need_json
-from .programs import RECIPES, Programs
+from .programs import RECIPES, Programs, what_is_missing
 
 MOMENT, TIMEOUT, SKIPPED = 0.01, 60, 77
 NEEDED = "gcc"
@@ -100,8 +103,8 @@ class SmallPrograms(unittest.TestCase):
             server.shutdown()
 
     def test_a_client_of_parameters_and_bare_servers(self):
-        if not shutil.which("g++"):
-            self.skipTest("g++ is not installed")
+        if missing := what_is_missing("g++"):
+            self.skipTest(missing)
         for kind in ("raw", "added_after", "added_while"):
             line, = self.lines("parameter_traffic", kind, 0, "push", 65536, 1, MOMENT, 0)
             self.assertGreater(line["requests"], 0)
@@ -111,14 +114,25 @@ class SmallPrograms(unittest.TestCase):
             if compiler == NEEDED or not compiler.startswith("mpicc"):
                 continue
             with self.subTest(name):
-                if not shutil.which(compiler):
-                    self.skipTest(f"{compiler} is not installed")
+                if missing := what_is_missing(compiler):
+                    self.skipTest(missing)
                 self.assertTrue(self.programs.path(name).exists())
+
+    def test_a_compiler_that_is_only_half_there_is_not_there(self):
+        with tempfile.TemporaryDirectory() as directory, unittest.mock.patch.dict(os.environ, {"PATH": directory}):
+            self.assertEqual(what_is_missing("mpicc.openmpi"), "mpicc.openmpi is not installed")
+            half = Path(directory) / "mpicc.openmpi"
+            half.write_text("#!/bin/sh\necho 'mpi.h: No such file or directory' >&2\nexit 1\n")
+            half.chmod(0o755)
+            self.assertIn("is installed in part only", what_is_missing("mpicc.openmpi"))
+            self.assertIn("mpi.h: No such file or directory", what_is_missing("mpicc.openmpi"))
+            half.write_text("#!/bin/sh\nexit 0\n")
+            self.assertIsNone(what_is_missing("mpicc.openmpi"))
 
 
 def run_tests(directory):
-    if not shutil.which(NEEDED):
-        print(f"skipped: {NEEDED} is not installed, and the programs are compiled with it")
+    if missing := what_is_missing(NEEDED):
+        print(f"skipped: {missing}, and the programs are compiled with it")
         return SKIPPED
     SmallPrograms.programs = Programs(directory)
     suite = unittest.defaultTestLoader.loadTestsFromTestCase(SmallPrograms)

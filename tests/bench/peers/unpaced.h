@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
-/* To connect or to listen with: a connection has to begin so (docs/performance.md), and what is accepted begins as its
- * listener. */
+/* To connect or to listen with: a connection has to begin so (docs/explanation/performance.md), and what is accepted begins as
+ * its listener. */
 static inline int unpaced_socket(void) {
   static char const without_pacing[] = "reno";
   int const descriptor = socket(AF_INET, SOCK_STREAM, 0);

@@ -4,7 +4,7 @@
 #include <exception>
 #include <stdexcept>
 
-#include "http/json.hpp"
+#include "http/json/json.hpp"
 
 namespace chorus::embedded::testing {
 

@@ -1,5 +1,5 @@
-// Memory of one GPU, taken from it as a whole and given out in blocks: to ask the driver for every tensor would stop
-// the device's work, and other processes of the host map the whole by one handle.
+// Memory of one GPU, allocated from the driver as a whole and given out in blocks. An allocation by the driver for
+// every tensor would stop the device's work. Other processes of the host map the whole arena by one handle.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ namespace chorus::devices {
 
 class GpuArena;
 
-// A block of it, or memory of another process. Keeps what it lies in.
+// A block of an arena, which it keeps alive.
 class GpuMemory {
  public:
   GpuMemory(std::shared_ptr<GpuArena> arena, std::span<std::byte> bytes) : arena_(std::move(arena)), bytes_(bytes) {}
@@ -31,7 +31,7 @@ class GpuMemory {
   std::span<std::byte> const bytes_;
 };
 
-// Thread-safe. Held by its blocks; the GPU outlives it.
+// Thread-safe. Kept alive by its blocks; the GPU outlives it.
 class GpuArena : public std::enable_shared_from_this<GpuArena> {
  public:
   static constexpr std::uint64_t alignment_bytes = 256;
@@ -57,7 +57,7 @@ class GpuArena : public std::enable_shared_from_this<GpuArena> {
   Gpu& gpu_;
   std::span<std::byte> const whole_;
   mutable std::mutex mutex_;
-  std::map<std::uint64_t, std::uint64_t> free_;  // offset to size; neighbours are merged
+  std::map<std::uint64_t, std::uint64_t> free_;  // offset to size; adjacent ranges are merged
   std::map<std::uint64_t, std::uint64_t> used_;
   std::uint64_t used_bytes_ = 0;
 };

@@ -1,4 +1,4 @@
-// Which GPUs a process sees, and which of them read each other's memory.
+// Peer access between the GPUs that this process sees.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -19,8 +19,8 @@ struct Neighbour {
   std::string uuid;
 };
 
-// As Gpu::reach, of the GPU `from` that has these neighbours. The access is turned on here, and stays: what opening a
-// handle turns on goes when that is closed.
+// Gpu::reach() for the GPU `from` with these neighbours. Enables peer access for good; the access that opening a handle
+// enables ends when the handle is closed.
 [[nodiscard]] Status reach(GpuInfo const& from, std::vector<Neighbour> const& neighbours, std::string_view uuid);
 
 }  // namespace chorus::devices::cuda

@@ -1,4 +1,4 @@
-// How a GPU can fail.
+// Errors of GPUs.
 #pragma once
 
 #include <system_error>
@@ -7,10 +7,10 @@ namespace chorus::devices {
 
 enum class GpuErrc {
   unavailable = 1,  // no driver, no such device, or a build without CUDA
-  out_of_memory,    // of the device, or of the memory that is pinned
-  bad_handle,       // of another process's memory: freed, not of this host, or not to be mapped here
-  failed,           // an operation; the device works on
-  lost,             // the device has gone, or its context is corrupt: nothing works there any more
+  out_of_memory,    // no device memory, or no pinned memory
+  bad_handle,       // the handle's memory was freed, is not on this host, or cannot be mapped here
+  failed,           // an operation failed; the device goes on working
+  lost,             // the device has gone, or its context is corrupt: every later operation fails
 };
 
 [[nodiscard]] std::error_category const& gpu_category();

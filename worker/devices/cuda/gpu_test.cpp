@@ -1,4 +1,4 @@
-// The same stories on the double and on every GPU that the host has.
+// The same stories on the double and on every GPU of the host.
 #include "worker/devices/cuda/gpu.hpp"
 
 #include <doctest/doctest.h>
@@ -23,7 +23,7 @@ namespace {
 using Bytes = std::vector<std::byte>;
 constexpr auto poison = std::byte{0x5a};
 
-// Any bits at all: denormal numbers, infinities and what is no number included.
+// Random bits, including subnormal numbers, infinities and NaNs.
 Bytes random_bytes(std::size_t size, std::mt19937_64& random) {
   Bytes bytes(size);
   for (auto& byte : bytes) byte = static_cast<std::byte>(random());
@@ -41,7 +41,7 @@ bool same_or_nan(std::byte const* a, std::byte const* b, Bits infinity) {
   return x == y || (is_nan(x) && is_nan(y));
 }
 
-// The payload of a NaN is the processor's own.
+// Compares bits, except the payloads of NaNs, which depend on the processor.
 bool same(Dtype dtype, std::byte const* a, std::byte const* b) {
   if (dtype == Dtype::f64) return same_or_nan<std::uint64_t>(a, b, 0x7ff0000000000000u);
   if (dtype == Dtype::f32) return same_or_nan<std::uint32_t>(a, b, 0x7f800000u);
@@ -56,13 +56,13 @@ struct Case {
   std::size_t sources = 2;
   std::size_t destinations = 1;
   std::uint64_t elements = 0;
-  std::size_t shift = 0;  // elements between an aligned address and the first source; the others lie elsewhere
-  Folder::How how;
+  std::size_t shift = 0;  // elements between an aligned address and the first source; other sources differ
+  Reducer::How how;
 };
 
 Dtype width_of(Case const& c, bool wide) { return wide ? Dtype::f32 : c.dtype; }
 
-// What the GPU makes of it in poisoned memory, compared with what the CPU makes. "" or what differs.
+// Compares the GPU's result in poisoned memory with the CPU's. Returns "" or the difference.
 std::string difference(GpuUnit& unit, Case const& c, std::mt19937_64& random) {
   std::vector<Bytes> inputs;
   std::vector<std::shared_ptr<GpuMemory>> memory;
@@ -88,7 +88,7 @@ std::string difference(GpuUnit& unit, Case const& c, std::mt19937_64& random) {
     REQUIRE(unit.upload(outputs.back()->bytes().data(), poisoned).has_value());
     gpu_destinations.push_back(outputs.back()->bytes().data() + guard + (c.shift + d) * size);
   }
-  Folder(c.op, c.dtype)
+  Reducer(c.op, c.dtype)
       .run({cpu_sources.data(), c.sources, cpu_destinations.data(), c.destinations, c.elements, false}, c.how);
   auto const session = unit.gpu().session().value();
   REQUIRE(session
@@ -113,7 +113,7 @@ std::string difference(GpuUnit& unit, Case const& c, std::mt19937_64& random) {
 }
 
 struct Rig {
-  // The GPU stays somebody else's.
+  // Uses a GPU that it does not own.
   struct Borrowed;
   explicit Rig(Gpu& gpu);
   std::unique_ptr<GpuUnit> unit;
@@ -169,7 +169,7 @@ TEST_CASE("a GPU reduces every dtype with every operation to the CPU's bits") {
   });
 }
 
-TEST_CASE("a GPU keeps the partial sums of halves in f32 where it is told to") {
+TEST_CASE("a GPU keeps the partial sums of halves in f32 on request") {
   on_every_gpu([](Gpu& gpu) {
     Rig rig(gpu);
     std::mt19937_64 random(fresh_seed());
@@ -214,8 +214,8 @@ TEST_CASE("a destination may be a source") {
   });
 }
 
-// What several GPUs do, where there is only one: their queues and kernels are real ones, the way between them is not.
-TEST_CASE("units of one GPU sum in slices and pass slices on, as GPUs do that see each other") {
+// Simulates several GPUs on one: queues and kernels are real, the transfer between GPUs is not.
+TEST_CASE("units of one GPU sum in slices and pass slices on, like GPUs with peer access") {
   on_every_gpu([](Gpu& gpu) {
     std::vector<Rig> rigs;
     for (int i = 0; i < 3; ++i) rigs.emplace_back(gpu);
@@ -241,7 +241,7 @@ TEST_CASE("units of one GPU sum in slices and pass slices on, as GPUs do that se
     for (auto const& input : inputs) host_sources.push_back(input.data());
     Bytes expected(elements * 2);
     auto* const destination = expected.data();
-    Folder(ReduceOp::sum, Dtype::bf16).run({host_sources.data(), 3, &destination, 1, elements, false}, {});
+    Reducer(ReduceOp::sum, Dtype::bf16).run({host_sources.data(), 3, &destination, 1, elements, false}, {});
 
     REQUIRE(fold_together(units, ReduceOp::sum, Dtype::bf16, sources, results[0], elements).has_value());
     REQUIRE(spread_together(results[0], {results.data() + 1, 2}, elements * 2).has_value());
@@ -256,7 +256,7 @@ TEST_CASE("units of one GPU sum in slices and pass slices on, as GPUs do that se
   });
 }
 
-TEST_CASE("what goes to a GPU comes back, whatever its length") {
+TEST_CASE("bytes that are copied to a GPU come back, whatever their length") {
   on_every_gpu([](Gpu& gpu) {
     Rig rig(gpu);
     std::mt19937_64 random(fresh_seed());
@@ -294,94 +294,7 @@ TEST_CASE("a session's queues wait for each other's marks") {
   });
 }
 
-TEST_CASE("an arena gives out its memory once, and refuses with the sizes") {
-  GpuDouble gpu;
-  auto const arena = GpuArena::reserve(gpu, 1 << 20).value();
-  auto first = arena->acquire(1000).value();
-  auto const second = arena->acquire(600 << 10).value();
-  CHECK(first->bytes().data() + 1024 <= second->bytes().data());
-  auto const refused = arena->acquire(600 << 10);
-  CHECK(refused.error().code == GpuErrc::out_of_memory);
-  CHECK(refused.error().detail == "cuda:0: 614400 bytes asked for, 615424 of the arena's 1048576 in use");
-  CHECK(arena->acquire(std::uint64_t{1} << 62).has_error());
-  first.reset();
-  CHECK(arena->used_bytes() == 614400);
-  CHECK(arena->acquire(1000).value()->bytes().data() == arena->bytes().data());
-}
-
-TEST_CASE("pinned memory has a bound") {
-  GpuDouble gpu;
-  PinnedPool pool(gpu, 2 << 20);
-  auto const first = pool.take().value();
-  { auto const second = pool.take().value(); }
-  auto const third = pool.take().value();
-  auto const refused = pool.take();
-  CHECK(refused.error().code == GpuErrc::out_of_memory);
-  CHECK(pool.pinned_bytes() == 2 << 20);
-}
-
-TEST_CASE("slots in a row are found where others leave them, and single ones where they leave rows whole") {
-  GpuDouble gpu;
-  PinnedPool pool(gpu, 9 << 20);
-  auto const begin_of = [](PinnedSlot const& slot) { return slot.bytes().data(); };
-  std::optional<PinnedSlot> row(pool.take(PinnedUse::run, 4).value());
-  CHECK(row->bytes().size() == 4 << 20);
-  auto* const begin = begin_of(*row);
-  auto const pair = pool.take(PinnedUse::run, 2).value();
-  row.reset();
-  std::optional<PinnedSlot> single(pool.take().value());
-  CHECK(begin_of(*single) == begin);
-  CHECK(begin_of(pool.take(PinnedUse::run, 3).value()) == begin + PinnedPool::slot_bytes);
-  CHECK(pool.pinned_bytes() == 6 << 20);
-  auto const refused = pool.take(PinnedUse::run, 4);
-  CHECK(refused.error().detail == "of 9 slots of 1 MiB of pinned memory for cuda:0 no 4 in a row are free");
-  single.reset();
-  CHECK(begin_of(pool.take(PinnedUse::run, 4).value()) == begin);
-  auto const other_pair = pool.take(PinnedUse::run, 2).value();
-  CHECK(begin_of(other_pair) == begin);
-  CHECK(begin_of(pool.take().value()) == begin + 2 * PinnedPool::slot_bytes);
-}
-
-TEST_CASE("transfers get half of what is pinned, and runs what they want: also of the other half") {
-  GpuDouble gpu;
-  PinnedPool pool(gpu, 5 << 20);
-  std::vector<PinnedSlot> transfers, runs;
-  for (int n = 0; n < 3; ++n) transfers.push_back(pool.take(PinnedUse::transfer).value());
-  auto const refused = pool.take(PinnedUse::transfer);
-  REQUIRE(refused.has_error());
-  CHECK(refused.error().code == GpuErrc::out_of_memory);
-  CHECK(refused.error().detail ==
-        "all 3 slots of 1 MiB of pinned memory for cuda:0 that transfers may have are in use");
-  for (int n = 0; n < 2; ++n) runs.push_back(pool.take().value());
-  CHECK(pool.take().has_error());
-  transfers.pop_back();
-  runs.push_back(pool.take().value());
-  CHECK(pool.take(PinnedUse::transfer).has_error());
-  runs.pop_back();
-  CHECK(pool.take(PinnedUse::transfer).has_value());
-}
-
-TEST_CASE("what one process shares another one maps, and a handle is held against what is there") {
-  GpuDouble gpu(0), neighbour(0);
-  auto const arena = GpuArena::reserve(gpu, 1 << 20).value();
-  auto const handle = gpu.share(arena->bytes().data()).value();
-  CHECK(neighbour.open(handle, 2 << 20).error().code == GpuErrc::bad_handle);
-  CHECK(neighbour.open(IpcHandle{}, 1).error().code == GpuErrc::bad_handle);
-  auto* const mapped = neighbour.open(handle, 1 << 20).value();
-  gpu.behind(arena->bytes()).front() = std::byte{42};
-  CHECK(neighbour.behind({mapped, 1}).front() == std::byte{42});
-  neighbour.close(mapped);
-}
-
-TEST_CASE("a handle of memory that was freed is of no memory") {
-  GpuDouble gpu(0), neighbour(0);
-  auto* const memory = gpu.allocate(4096).value();
-  auto const handle = gpu.share(memory).value();
-  gpu.free(memory);
-  CHECK(neighbour.open(handle, 4096).error().code == GpuErrc::bad_handle);
-}
-
-TEST_CASE("a GPU that is lost stays lost, and says so") {
+TEST_CASE("a GPU that is lost stays lost, and every call reports it") {
   auto owned = std::make_unique<GpuDouble>();
   auto& gpu = *owned;
   GpuUnit unit(std::move(owned), {.arena_bytes = 1 << 20});
@@ -397,7 +310,7 @@ TEST_CASE("a GPU that is lost stays lost, and says so") {
   CHECK(unit.upload(memory->bytes().data(), bytes).error().code == GpuErrc::lost);
 }
 
-TEST_CASE("devices have names, and there are only so many") {
+TEST_CASE("devices have names, and unknown devices are refused") {
   CHECK(parse_device("cpu").value() == std::nullopt);
   CHECK(parse_device("cuda:7").value() == 7u);
   for (auto const* text : {"", "cuda", "cuda:", "cuda:-1", "cuda:1x", "cuda:99999999999", "gpu:0", "CUDA:0"})

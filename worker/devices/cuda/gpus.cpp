@@ -11,6 +11,9 @@ namespace {
 constexpr std::string_view prefix = "cuda:";
 // No copy of a slot takes longer on a device that works.
 constexpr std::chrono::seconds patience{10};
+// A pinned slot's copy mostly takes less. After that, the waiting thread sleeps for growing times, so that it does not
+// keep a core busy with a device that hangs.
+constexpr std::chrono::microseconds mostly_over_within{500}, longest_nap{1000};
 constexpr std::size_t idle_sessions_max = 8;
 
 void add(GpuUse& sum, GpuUse const& more) {
@@ -41,11 +44,16 @@ Result<std::optional<std::uint32_t>> parse_device(std::string_view text) {
 std::string device_name(std::uint32_t index) { return std::string(prefix) + std::to_string(index); }
 
 Result<bool> wait_for(GpuSession& session, Mark mark, std::chrono::steady_clock::time_point deadline) {
+  auto const begun = std::chrono::steady_clock::now();
   for (;;) {
     auto const reached = session.reached(mark);
     if (!reached || *reached) return reached;
-    if (std::chrono::steady_clock::now() >= deadline) return false;
-    std::this_thread::yield();
+    auto const now = std::chrono::steady_clock::now();
+    if (now >= deadline) return false;
+    if (auto const waited = now - begun; waited < mostly_over_within)
+      std::this_thread::yield();
+    else
+      std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(waited / 8, longest_nap));
   }
 }
 
@@ -117,7 +125,7 @@ Status GpuUnit::in_pieces(std::uint64_t bytes, Move const& move) {
   auto second = pinned_.take();
   if (!second) return second.error();
   PinnedSlot* const slots[] = {&*first, &*second};
-  // After the slots: its end waits for what it still does with them.
+  // Declared after the slots: its destructor waits for work that uses them.
   auto queues = session();
   if (!queues) {
     saw(queues.error());
@@ -197,7 +205,7 @@ Status GpuUnit::read(std::span<std::byte const> from,
   });
 }
 
-// What work() queues on the session's lane for it, to its end.
+// Runs work() to queue work on a session's compute lane, and waits for the end.
 template <class Work>
 Status GpuUnit::compute(Work const& work) {
   auto queues = session();
@@ -226,15 +234,8 @@ Status GpuUnit::copy(std::span<GpuCopy const> copies) {
   });
 }
 
-Status GpuUnit::fold(ReduceOp op, Dtype dtype, Folding const& folding, Folder::How how) {
-  return compute([&](GpuSession& session) { return session.fold(op, dtype, folding, how); });
-}
-
-Status GpuUnit::divide(std::span<std::byte> bytes, Dtype dtype, std::uint32_t divisor) {
-  std::byte const* const source = bytes.data();
-  auto* const destination = bytes.data();
-  return fold(ReduceOp::avg, dtype, {&source, 1, &destination, 1, bytes.size() / element_bytes(dtype)},
-              {.divisor = divisor});
+Status GpuUnit::fold(ReduceOp op, Dtype dtype, ReduceArguments const& arguments, Reducer::How how) {
+  return compute([&](GpuSession& session) { return session.fold(op, dtype, arguments, how); });
 }
 
 std::optional<std::string> GpuUnit::lost() const {

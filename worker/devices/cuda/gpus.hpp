@@ -1,4 +1,4 @@
-// The GPUs of one worker with the memory that it has there.
+// The GPUs of one worker with their arenas, pinned memory and idle sessions.
 #pragma once
 
 #include <chrono>
@@ -20,16 +20,16 @@
 
 namespace chorus::devices {
 
-// "cuda:0"; nothing for "cpu". Errors: GpuErrc::unavailable for what is neither.
+// Parses "cuda:0"; nothing for "cpu". Errors: GpuErrc::unavailable for any other text.
 [[nodiscard]] Result<std::optional<std::uint32_t>> parse_device(std::string_view text);
 [[nodiscard]] std::string device_name(std::uint32_t index);
 
 struct GpuLimits {
-  std::uint64_t arena_bytes = 0;  // of each GPU, taken when the first tensor comes there; 0: half of what is free then
+  std::uint64_t arena_bytes = 0;  // for each GPU, allocated with its first tensor; 0: half of the memory free then
   std::uint64_t pinned_bytes = std::uint64_t{256} << 20;  // for each GPU
 };
 
-// What all runs of this worker on one GPU have done.
+// Totals of all work of this worker on one GPU.
 struct GpuTotals {
   GpuUse use;
   std::uint64_t arena_bytes = 0;
@@ -38,7 +38,7 @@ struct GpuTotals {
   std::uint64_t pinned_limit_bytes = 0;
 };
 
-// Within one GPU's memory.
+// A copy within one GPU's memory.
 struct GpuCopy {
   std::byte* to = nullptr;
   std::byte const* from = nullptr;
@@ -57,33 +57,31 @@ class GpuUnit {
   [[nodiscard]] std::shared_ptr<GpuArena> arena_if_any() const;
   [[nodiscard]] Result<std::shared_ptr<GpuMemory>> acquire(std::uint64_t bytes);
 
-  // One that was given back, or a new one: to make one takes the driver a millisecond. Errors: GpuErrc.
+  // Returns an idle session, or a new one, which takes the driver a millisecond. Errors: GpuErrc.
   [[nodiscard]] Result<std::unique_ptr<GpuSession>> session();
-  // With nothing queued, and of which no call has failed.
+  // Takes back a session with nothing queued, of which no call has failed.
   void give_back(std::unique_ptr<GpuSession> session);
 
-  // Copies between this GPU's memory and the host's, through pinned slots, and waits. Errors: GpuErrc.
+  // Copy between this GPU's memory and host memory, through pinned slots, and wait. Errors: GpuErrc.
   [[nodiscard]] Status upload(std::byte* to, std::span<std::byte const> from);
   [[nodiscard]] Status download(std::span<std::byte> to, std::byte const* from);
-  // The same in pieces, one behind the other, for those who need not have all of it at once.
+  // Downloads in pieces, in order, and calls `take` with each.
   [[nodiscard]] Status read(std::span<std::byte const> from,
                             std::function<void(std::span<std::byte const> piece)> const& take);
-  // Any number of copies within it, and waits.
+  // Copies within this GPU's memory, and waits.
   [[nodiscard]] Status copy(std::span<GpuCopy const> copies);
-  // As Folder::run, over memory of this GPU, and waits.
-  [[nodiscard]] Status fold(ReduceOp op, Dtype dtype, Folding const& folding, Folder::How how = {});
-  // dst[i] = src[i] / divisor, rounded as devices::Divide does, and waits.
-  [[nodiscard]] Status divide(std::span<std::byte> bytes, Dtype dtype, std::uint32_t divisor);
+  // Reduces like Reducer::run over memory of this GPU, and waits.
+  [[nodiscard]] Status fold(ReduceOp op, Dtype dtype, ReduceArguments const& arguments, Reducer::How how = {});
 
-  // Whether what works here may read and write the other's memory where it lies, which it is asked once: this one, or
-  // another GPU with peer access.
+  // Returns true if this GPU's work can read and write the other one's memory: the same GPU, or one with peer access,
+  // which is enabled. The answer is remembered.
   [[nodiscard]] bool sees(GpuUnit& other);
 
-  // The arena for processes of this host to read where it lies. The proof is written into it, once: the same number at
-  // every call. Waits for that, as WordCopy does. Errors: GpuErrc; failed while the device has not written it.
+  // Shares the arena with processes of this host. `proof`, the same number at every call, is written into the arena
+  // once; waits for that as WordCopy does. Errors: GpuErrc; failed while the device has not written it.
   [[nodiscard]] Result<LentArena> lend(std::uint64_t proof);
 
-  // Why nothing works there any more, once an error was GpuErrc::lost.
+  // Returns the reason once an error was GpuErrc::lost.
   [[nodiscard]] std::optional<std::string> lost() const;
   void saw(Error const& error);
 
@@ -109,11 +107,11 @@ class GpuUnit {
   std::mutex lending_;
   LentArena lent_;
   bool is_proved_ = false;
-  std::shared_ptr<GpuMemory> proof_;   // the block that holds it
-  std::unique_ptr<WordCopy> proving_;  // on its way there
+  std::shared_ptr<GpuMemory> proof_;   // the block that holds the proof
+  std::unique_ptr<WordCopy> proving_;  // the copy of the proof, while it is under way
 };
 
-// Outlives all memory that was acquired there.
+// All GPUs of the worker. Outlives all memory that was acquired from them.
 class Gpus {
  public:
   Gpus(FoundGpus found, GpuLimits limits);
@@ -121,17 +119,17 @@ class Gpus {
   [[nodiscard]] std::size_t size() const { return units_.size(); }
   [[nodiscard]] std::string const& why_none() const { return why_none_; }
   [[nodiscard]] GpuUnit& operator[](std::size_t index) const { return *units_[index]; }
-  // Errors: GpuErrc::unavailable, which says what there is.
+  // Errors: GpuErrc::unavailable, whose detail names the GPUs that exist.
   [[nodiscard]] Result<GpuUnit*> find(std::uint32_t index) const;
   [[nodiscard]] GpuUnit* find(std::string_view uuid) const;  // null: not of this process
-  [[nodiscard]] std::optional<std::string> lost() const;     // the first that is
+  [[nodiscard]] std::optional<std::string> lost() const;     // of the first lost GPU
 
  private:
   std::vector<std::unique_ptr<GpuUnit>> units_;
   std::string const why_none_;
 };
 
-// Waits until the mark is reached; true. False: the time is over.
+// Waits for the mark. Returns true if it is reached, false at the deadline.
 [[nodiscard]] Result<bool> wait_for(GpuSession& session, Mark mark, std::chrono::steady_clock::time_point deadline);
 
 }  // namespace chorus::devices

@@ -1,10 +1,9 @@
-// The reductions on a GPU: n sources into m destinations in one pass, in the order and with the roundings of the CPU's
-// loops (worker/devices/kernels.inc), so that both give the same bits. Compiled without contraction of a product and a
-// sum, with denormal numbers and exact division. Of a NaN that arithmetic makes, the payload is the processor's own.
+// The reductions on a GPU: n sources into m destinations in one pass, in the order and with the rounding of the CPU's
+// loops (worker/devices/kernels.inc), so that both give the same bits, except the payload of a NaN that arithmetic
+// makes. Compiled without contraction of products and sums, with subnormal numbers and exact division.
 //
-// Every thread moves packs of 16 bytes, and the grid is as large as the work: on an H200 that takes 0.93 of the time of
-// as many blocks as fit, each of which goes round (docs/gpu.md). Where everything begins at a multiple of 16 bytes and
-// nothing is wide, as nearly always, there is nothing else to do; the rest goes its own way.
+// Every thread moves packs of 16 bytes, and the grid is as large as the work, which is faster than a grid-stride loop
+// (docs/explanation/gpu.md). The common case, all addresses multiples of 16 bytes and nothing wide, has a fast path.
 #include "worker/devices/cuda/kernels.hpp"
 #include "worker/devices/cuda/packs.cuh"
 
@@ -13,7 +12,7 @@ namespace {
 
 constexpr unsigned blocks_max = 0x7fffffff;  // of a grid
 
-// Sums and products of integers come in unsigned types, at least 32 bits wide: they wrap.
+// Integers are summed and multiplied in unsigned types of at least 32 bits, which wrap.
 struct Sum {
   static constexpr bool divides = false;
   template <class T>
@@ -31,7 +30,7 @@ struct Prod {
       return a * b;
   }
 };
-// Signed integers add as unsigned ones do, and divide as what they are.
+// Signed integers are added as unsigned ones and divided as signed ones.
 struct Avg {
   static constexpr bool divides = true;
   static __device__ float apply(float a, float b) { return a + b; }
@@ -82,9 +81,9 @@ struct Bxor {
 };
 
 template <class T>
-__device__ T divided(T x, std::uint32_t divisor) {
+__device__ T divided(T x, std::uint32_t divisor, float scale) {
   if constexpr (is_same<T, float> || is_same<T, double>)
-    return x / static_cast<T>(divisor);
+    return x / (static_cast<T>(divisor) / static_cast<T>(scale));
   else if constexpr (T(-1) < T(0))
     return static_cast<T>(static_cast<std::int64_t>(x) / static_cast<std::int64_t>(divisor));
   else
@@ -92,28 +91,41 @@ __device__ T divided(T x, std::uint32_t divisor) {
 }
 
 template <class Op, class Format>
-struct Folder {
+struct Reducer {
   using Stored = typename Format::Stored;
   using Value = typename Format::Value;
   static constexpr unsigned elements_per_pack = pack_bytes / sizeof(Stored);
   static constexpr bool is_half = !is_same<Stored, Value>;
-  // Packs that a thread has under way: more of narrow elements, which are computed with as 4 bytes, cost registers,
-  // and with these threads.
+  // Packs that a thread has in flight. Narrow elements are computed in 4 bytes: more packs of them would cost
+  // registers, and so resident threads.
   static constexpr unsigned at_once = sizeof(Stored) < 4 ? 1 : 2;
 
   FoldArguments const& a;
 
+  // Applies the weight of source s to an element.
+  __device__ Value weighed(unsigned s, Value x) const {
+    if constexpr (Op::divides && (is_same<Value, float> || is_same<Value, double>))
+      if (a.is_weighted) return x * static_cast<Value>(a.weights[s]);
+    return x;
+  }
+  __device__ void weigh(unsigned s, Value (&values)[elements_per_pack]) const {
+#pragma unroll
+    for (unsigned i = 0; i < elements_per_pack; ++i) values[i] = weighed(s, values[i]);
+  }
+
+  __device__ bool divides() const { return a.divisor > 1 || a.scale != 1; }
+
   __device__ Value source_element(unsigned s, std::uint64_t i) const {
     if constexpr (is_half)
-      if (s == 0 && a.wide_source) return static_cast<float const*>(a.sources[0])[i];
-    return Format::load(static_cast<Stored const*>(a.sources[s])[i]);
+      if (s == 0 && a.wide_source) return weighed(s, static_cast<float const*>(a.sources[0])[i]);
+    return weighed(s, Format::load(static_cast<Stored const*>(a.sources[s])[i]));
   }
 
   __device__ void one_element(std::uint64_t i) const {
     auto value = source_element(0, i);
     for (unsigned s = 1; s < a.source_count; ++s) value = Op::apply(value, source_element(s, i));
     if constexpr (Op::divides)
-      if (a.divisor > 1) value = divided(value, a.divisor);
+      if (divides()) value = divided(value, a.divisor, a.scale);
     for (unsigned d = 0; d < a.destination_count; ++d) {
       if constexpr (is_half)
         if (a.wide_results) {
@@ -124,7 +136,7 @@ struct Folder {
     }
   }
 
-  // The elements of source s that begin at `at`, one pack.
+  // Loads the pack of source s that begins at element `at`.
   __device__ void load(unsigned s, std::uint64_t at, Value (&values)[elements_per_pack]) const {
     if constexpr (is_half)
       if (s == 0 && a.wide_source) {
@@ -136,12 +148,11 @@ struct Folder {
           values[i] = element<float>(low, i);
           values[i + 4] = element<float>(high, i);
         }
-        return;
+        return weigh(s, values);
       }
     auto const* const from = static_cast<unsigned char const*>(a.sources[s]) + at * sizeof(Stored);
     auto const pack = load_pack(from, alignment_of(from));
-#pragma unroll
-    for (unsigned i = 0; i < elements_per_pack; ++i) values[i] = Format::load(element<Stored>(pack, i));
+    unpack(s, pack, values);
   }
 
   __device__ void store(unsigned d, std::uint64_t at, Value const (&values)[elements_per_pack]) const {
@@ -168,17 +179,17 @@ struct Folder {
 
   __device__ void divide(Value (&values)[elements_per_pack]) const {
     if constexpr (Op::divides)
-      if (a.divisor > 1)
+      if (divides())
 #pragma unroll
-        for (unsigned i = 0; i < elements_per_pack; ++i) values[i] = divided(values[i], a.divisor);
+        for (unsigned i = 0; i < elements_per_pack; ++i) values[i] = divided(values[i], a.divisor, a.scale);
   }
 
-  static __device__ void unpack(Pack const& pack, Value (&values)[elements_per_pack]) {
+  __device__ void unpack(unsigned s, Pack const& pack, Value (&values)[elements_per_pack]) const {
 #pragma unroll
-    for (unsigned i = 0; i < elements_per_pack; ++i) values[i] = Format::load(element<Stored>(pack, i));
+    for (unsigned i = 0; i < elements_per_pack; ++i) values[i] = weighed(s, Format::load(element<Stored>(pack, i)));
   }
 
-  // The packs `first`, first + apart, ..., all of which exist; see FoldArguments::is_plain.
+  // Reduces the packs first, first + apart, ..., all of which exist. Requires FoldArguments::is_plain.
   template <unsigned count>
   __device__ void plain_packs(std::uint64_t first, std::uint64_t apart) const {
     Value sums[count][elements_per_pack];
@@ -186,7 +197,7 @@ struct Folder {
 #pragma unroll
     for (unsigned p = 0; p < count; ++p) packs[p].quad = static_cast<uint4 const*>(a.sources[0])[first + p * apart];
 #pragma unroll
-    for (unsigned p = 0; p < count; ++p) unpack(packs[p], sums[p]);
+    for (unsigned p = 0; p < count; ++p) unpack(0, packs[p], sums[p]);
     for (unsigned s = 1; s < a.source_count; ++s) {
       auto const* const from = static_cast<uint4 const*>(a.sources[s]) + first;
 #pragma unroll
@@ -194,7 +205,7 @@ struct Folder {
 #pragma unroll
       for (unsigned p = 0; p < count; ++p) {
         Value others[elements_per_pack];
-        unpack(packs[p], others);
+        unpack(s, packs[p], others);
 #pragma unroll
         for (unsigned i = 0; i < elements_per_pack; ++i) sums[p][i] = Op::apply(sums[p][i], others[i]);
       }
@@ -210,7 +221,7 @@ struct Folder {
       for (unsigned p = 0; p < count; ++p) static_cast<uint4*>(a.destinations[d])[first + p * apart] = packs[p].quad;
   }
 
-  // The elements of one pack that begin at `at`, whatever their addresses.
+  // Reduces the pack that begins at element `at`, with any alignment.
   __device__ void any_pack(std::uint64_t at) const {
     Value sums[elements_per_pack];
     load(0, at, sums);
@@ -224,7 +235,7 @@ struct Folder {
     for (unsigned d = 0; d < a.destination_count; ++d) store(d, at, sums);
   }
 
-  // Elements before the first destination is aligned.
+  // Number of elements before the first destination is aligned.
   __device__ std::uint64_t head() const {
     bool const wide = is_half && a.wide_results;
     auto const size = wide ? static_cast<unsigned>(sizeof(float)) : static_cast<unsigned>(sizeof(Stored));
@@ -253,7 +264,7 @@ struct Folder {
 
 template <class Op, class Format>
 __global__ void __launch_bounds__(threads_per_block) fold_kernel(__grid_constant__ FoldArguments const arguments) {
-  Folder<Op, Format>{arguments}.run();
+  Reducer<Op, Format>{arguments}.run();
 }
 
 using Kernel = void (*)(FoldArguments const);
@@ -266,7 +277,7 @@ struct Numbered {
 
 template <class Op, class Format>
 Numbered numbered() {
-  return {fold_kernel<Op, Format>, Folder<Op, Format>::elements_per_pack, Folder<Op, Format>::at_once};
+  return {fold_kernel<Op, Format>, Reducer<Op, Format>::elements_per_pack, Reducer<Op, Format>::at_once};
 }
 
 // The numbers of ReduceOp.
@@ -312,7 +323,7 @@ Numbered of_integers(std::uint8_t op) {
   return {};
 }
 
-// In the order of Dtype.
+// Finds the kernel of an operation and dtype, by the numbers of ReduceOp and Dtype.
 Numbered find(std::uint8_t op, std::uint8_t dtype) {
   switch (dtype) {
     case 0:

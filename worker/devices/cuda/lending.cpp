@@ -23,7 +23,7 @@ Result<LentArena> GpuUnit::lend(std::uint64_t proof) {
   }
   auto const written = proving_->is_done();
   if (!written) {
-    if (!lost()) proving_.reset();  // of a lost GPU, its end might wait for ever
+    if (!lost()) proving_.reset();  // the destructor might wait for a lost GPU for ever
     return written.error();
   }
   if (!*written)

@@ -1,5 +1,4 @@
-// Arenas of GPUs that processes of one host read from each other where they lie: no copy through the host, one handle
-// for all tensors.
+// Sharing of GPU arenas between processes of one host: no copy through host memory, and one handle for all tensors.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +13,15 @@ namespace chorus::devices {
 
 class GpuUnit;
 
-// How another process finds an arena, and that it is the one.
+// Describes an arena to another process, which maps it and checks that it is the right one.
 struct LentArena {
   IpcHandle handle{};
   std::string uuid;            // of the GPU
-  std::uint64_t bytes = 0;     // of the arena
-  std::uint64_t proof_at = 0;  // where in it 8 bytes hold the number that its owner was asked to prove
+  std::uint64_t bytes = 0;     // size of the arena
+  std::uint64_t proof_at = 0;  // offset in the arena of the 8 bytes of the proof
 };
 
-// Somebody else's arena as this process sees it. The GPU that reads it outlives it.
+// Another process's arena, mapped in this process. The GPU that reads it outlives it.
 class BorrowedArena {
  public:
   BorrowedArena(Gpu& gpu, std::span<std::byte> bytes) : gpu_(gpu), bytes_(bytes) {}
@@ -30,7 +29,7 @@ class BorrowedArena {
   BorrowedArena(BorrowedArena const&) = delete;
   BorrowedArena& operator=(BorrowedArena const&) = delete;
 
-  // Addresses for work of that GPU; written only where the owner says so.
+  // Addresses for work of that GPU, which writes only to places that the owner has named.
   [[nodiscard]] std::span<std::byte> bytes() const { return bytes_; }
 
  private:
@@ -38,20 +37,19 @@ class BorrowedArena {
   std::span<std::byte> const bytes_;
 };
 
-// An arena that is mapped here, and whose proof is being read: a device that has other work does that when it comes to
-// it, and nobody waits. The unit outlives it. One thread at a time.
+// A mapped arena whose proof is being read. A busy device reads the proof after its other work; no thread waits for it.
+// The unit outlives it. One thread at a time.
 class Borrowing {
  public:
-  // Maps the arena for work of this GPU, and holds its size against what the driver says. Errors: GpuErrc::unavailable
-  // where the GPU does not reach the other one, bad_handle where it is not that memory; others where it could not be
-  // tried.
+  // Maps the arena for work of this GPU, and checks its size with the driver. Errors: GpuErrc::unavailable if the GPU
+  // cannot reach the other one, bad_handle if it is not that memory; other errors may be temporary.
   [[nodiscard]] static Result<std::unique_ptr<Borrowing>> begin(GpuUnit& reader, LentArena const& lent,
                                                                 std::uint64_t proof);
 
-  // Once the proof is read: memory that was freed meanwhile, or a namesake of another container, is not taken for the
-  // arena. Null: not yet; waits for it as WordCopy does. Errors: as above.
+  // Returns the arena when its proof has been read, which excludes memory that was freed meanwhile and GPUs of other
+  // containers. Null: not yet; waits for the proof as WordCopy does. Errors: as above.
   [[nodiscard]] Result<std::shared_ptr<BorrowedArena const>> arena();
-  // Its end would not wait for the device. Never, once that is lost.
+  // Returns true if the destructor would not wait for the device; false for ever once the device is lost.
   [[nodiscard]] bool rests();
 
  private:

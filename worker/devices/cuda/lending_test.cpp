@@ -1,4 +1,4 @@
-// An arena that another process reads where it lies, and all that can be in the way.
+// An arena that another process reads in place, and everything that can prevent it.
 #include "worker/devices/cuda/lending.hpp"
 
 #include <doctest/doctest.h>
@@ -12,7 +12,7 @@ using namespace chorus::devices::testing;
 
 namespace {
 
-// A GPU of one process, and the same GPU, or another one, as a second process has it.
+// A GPU of one process, and the same or another GPU in a second process.
 struct TwoProcesses {
   explicit TwoProcesses(std::uint32_t other = 0)
       : own_lender(std::make_unique<GpuDouble>(0)),
@@ -45,7 +45,7 @@ std::string refusal(TwoProcesses& host, LentArena const& lent, std::uint64_t exp
 
 }  // namespace
 
-TEST_CASE("an arena that is lent is read where it lies, as long as somebody holds it") {
+TEST_CASE("an arena that is lent is read in place, as long as it is held") {
   TwoProcesses host;
   auto const memory = host.lends.acquire(100).value();
   host.lender.behind(memory->bytes()).front() = std::byte{42};
@@ -57,7 +57,7 @@ TEST_CASE("an arena that is lent is read where it lies, as long as somebody hold
   CHECK(host.reader.opened() == 0);
 }
 
-TEST_CASE("an arena that cannot be read where it lies is refused, with the reason") {
+TEST_CASE("an arena that cannot be read in place is refused, with the reason") {
   TwoProcesses host;
   auto const lent = host.lends.lend(proof).value();
   CHECK(refusal(host, lent, proof + 1) == "cuda:0: the memory of the handle is not the arena that was meant");
@@ -71,7 +71,7 @@ TEST_CASE("an arena that cannot be read where it lies is refused, with the reaso
   CHECK(refusal(host, lent).find("invalid resource handle") != std::string::npos);
 }
 
-TEST_CASE("an arena of another GPU is read where there is peer access") {
+TEST_CASE("an arena of another GPU is read if there is peer access") {
   TwoProcesses host(1);
   auto const lent = host.lends.lend(proof).value();
   CHECK(refusal(host, lent) == "cuda:1: the double has no peer access to " + lent.uuid);
@@ -89,7 +89,7 @@ TEST_CASE("memory that was freed and given out again is not the arena that was l
   CHECK(refusal(host, lent) == "cuda:0: the memory of the handle is not the arena that was meant");
 }
 
-TEST_CASE("a device that has other work is not waited for, neither by who lends nor by who borrows") {
+TEST_CASE("neither the lender nor the borrower waits for a busy device") {
   TwoProcesses host;
   host.lender.hang();
   CHECK(host.lends.lend(proof).error().detail == "cuda:0: it has not come to writing its proof yet");

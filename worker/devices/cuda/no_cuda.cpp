@@ -1,4 +1,4 @@
-// Of a build without the CUDA toolkit.
+// find_gpus() of a build without the CUDA toolkit.
 #include "worker/devices/cuda/gpu.hpp"
 
 namespace chorus::devices {

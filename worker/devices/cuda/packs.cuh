@@ -1,5 +1,5 @@
-// What the kernels share: how elements lie in memory, and packs of 16 bytes, in which every thread moves them. What is
-// not aligned to 16 bytes is read in the largest pieces that its address allows.
+// Shared by the kernels: formats of elements, and packs of 16 bytes, which threads load and store. Memory that is not
+// aligned to 16 bytes is accessed in the largest pieces that its address allows.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -19,7 +19,7 @@ constexpr bool is_same = false;
 template <class A>
 constexpr bool is_same<A, A> = true;
 
-// How an element lies in memory and how it is computed with.
+// Format of an element: its type in memory and its type in computations.
 template <class T>
 struct Plain {
   using Stored = T;

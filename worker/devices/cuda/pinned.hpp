@@ -1,4 +1,4 @@
-// Pinned host memory for staging, in slots of one size, up to a bound that is stated: the system cannot swap it out.
+// Pinned host memory for staging, in slots of one size, up to a limit, because the system cannot swap it out.
 #pragma once
 
 #include <cstddef>
@@ -14,11 +14,10 @@ namespace chorus::devices {
 
 class PinnedPool;
 
-// Who takes a slot. Transfers of clients get half of the slots at most, so that however many there are, runs have the
-// rest.
+// The user of a slot. Clients' transfers get at most half of the slots, so that the rest remains for runs.
 enum class PinnedUse : bool { run, transfer };
 
-// A slot, or a few in a row, given back at the end. The pool outlives it.
+// Owns one slot or several adjacent ones, and returns them to the pool, which outlives it.
 class PinnedSlot {
  public:
   PinnedSlot(PinnedPool& pool, std::span<std::byte> memory, PinnedUse use) : pool_(&pool), memory_(memory), use_(use) {}
@@ -30,11 +29,11 @@ class PinnedSlot {
 
  private:
   PinnedPool* pool_;
-  std::span<std::byte> memory_;  // empty once it was moved from
+  std::span<std::byte> memory_;  // empty after a move
   PinnedUse use_;
 };
 
-// Thread-safe. Slots are kept once they were made, since to pin memory takes a millisecond. The GPU outlives it.
+// Thread-safe. Keeps slots for reuse, because pinning memory takes a millisecond. The GPU outlives it.
 class PinnedPool {
  public:
   static constexpr std::uint64_t slot_bytes = 1 << 20;
@@ -44,8 +43,8 @@ class PinnedPool {
   PinnedPool(PinnedPool const&) = delete;
   PinnedPool& operator=(PinnedPool const&) = delete;
 
-  // Up to 32 slots in a row. Errors: GpuErrc::out_of_memory at the bound, also where those that are free do not lie in
-  // a row, and where the system has no more; lost.
+  // Takes up to 32 adjacent slots. Errors: GpuErrc::out_of_memory at the limit, if the free slots are not adjacent, or
+  // if the system has no memory; lost.
   [[nodiscard]] Result<PinnedSlot> take(PinnedUse use = PinnedUse::run, unsigned slots = 1);
 
   [[nodiscard]] std::uint64_t pinned_bytes() const;  // in use or kept
@@ -53,22 +52,22 @@ class PinnedPool {
 
  private:
   friend class PinnedSlot;
-  // Slots that were pinned together.
+  // Adjacent slots that were pinned together.
   struct Row {
     std::byte* data = nullptr;
     unsigned slots = 0;
-    std::uint32_t taken = 0;  // by bit
+    std::uint32_t taken = 0;  // one bit per slot
   };
   struct Place {
     Row* row = nullptr;
     unsigned first = 0;
   };
   void give_back(std::span<std::byte> memory, PinnedUse use);
-  // In the row that has the fewest to spare; no row: nowhere.
+  // Finds free slots in the row with the fewest free ones; `row` is null if there are none.
   [[nodiscard]] Place find_free(unsigned slots);
   [[nodiscard]] Error none_is_free(unsigned slots) const;
   [[nodiscard]] std::string described(std::uint64_t slots) const;
-  // Of a pool of one slot, that one.
+  // At least one slot, also in a pool of one.
   [[nodiscard]] std::uint64_t transfers_max() const { return (slots_max_ + 1) / 2; }
 
   Gpu& gpu_;
@@ -76,7 +75,7 @@ class PinnedPool {
   mutable std::mutex mutex_;
   std::vector<Row> rows_;
   std::uint64_t slots_ = 0;
-  std::uint64_t transfers_ = 0;  // slots that they have
+  std::uint64_t transfers_ = 0;  // slots used by transfers
 };
 
 }  // namespace chorus::devices

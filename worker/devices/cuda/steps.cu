@@ -1,6 +1,6 @@
-// The steps of optimizers on a GPU: one pass over values, gradient and state. Every operation is rounded by itself, in
-// the order in which the CPU's loops have it (worker/parameters/optimizers/kernels.inc), so that both give the same
-// bits; of a NaN that arithmetic makes, the payload is the processor's own.
+// The optimizer steps on a GPU: one pass over values, gradient and state. Every operation is rounded by itself, in the
+// order of the CPU's loops (worker/parameters/optimizers/kernels.inc), so that both give the same bits, except the
+// payload of a NaN that arithmetic makes.
 #include "worker/devices/cuda/kernels.hpp"
 #include "worker/devices/cuda/packs.cuh"
 
@@ -23,7 +23,7 @@ struct Numbers {
   Number rate, first, second, first_rest, second_rest, root, epsilon, decay, scale, limit;
 };
 
-// A launch's argument: what differs from element to element, and what does not.
+// A launch's argument: the arrays, and the parameters that are the same for all elements.
 template <class Number>
 struct Stepping {
   unsigned char* values;
@@ -95,7 +95,7 @@ struct AdamW {
   }
 };
 
-// What clipping and weight decay make of the gradient. A NaN stays one.
+// Applies clipping and weight decay to a gradient. A NaN stays a NaN.
 template <class Rule, class V>
 __device__ V shape(V g, V w, Numbers<V> const& n) {
   g = n.scale * g;
@@ -105,7 +105,7 @@ __device__ V shape(V g, V w, Numbers<V> const& n) {
   return g;
 }
 
-// `count` neighbours of one array, in packs, computed with as Format says.
+// Loads `count` adjacent elements of an array in packs, and converts them to the type of computations.
 template <class Format, unsigned count>
 __device__ void load_run(unsigned char const* base, std::uint64_t at, typename Format::Value (&values)[count]) {
   using Stored = typename Format::Stored;
@@ -136,7 +136,7 @@ __device__ void store_run(unsigned char* base, std::uint64_t at, typename Format
   }
 }
 
-// One element of the same.
+// The same for one element.
 template <class Format, unsigned count>
 __device__ void load_one(unsigned char const* base, std::uint64_t at, typename Format::Value (&values)[count]) {
   static_assert(count == 1);
@@ -148,7 +148,7 @@ __device__ void store_one(unsigned char* base, std::uint64_t at, typename Format
   reinterpret_cast<typename Format::Stored*>(base)[at] = Format::store(values[0]);
 }
 
-// Values of one format; Wide is what they are computed in, Pushed the format of the gradient.
+// A step for values of one format. Wide is the format of computations, Pushed that of the gradient.
 template <class Rule, class Values, class Wide, class Pushed>
 struct Stepper {
   using V = typename Wide::Value;
@@ -190,7 +190,7 @@ struct Stepper {
     }
   }
 
-  // Elements before the values are aligned.
+  // Number of elements before the values are aligned.
   __device__ std::uint64_t head() const {
     auto const misfit = static_cast<unsigned>(reinterpret_cast<std::uintptr_t>(s.values)) & (pack_bytes - 1);
     std::uint64_t const elements = (pack_bytes - misfit) % pack_bytes / sizeof(typename Values::Stored);

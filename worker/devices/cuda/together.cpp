@@ -10,7 +10,7 @@
 namespace chorus::devices {
 namespace {
 
-// No part of the work takes longer on a device that works.
+// A part of the work that takes longer means that the device is lost.
 constexpr std::chrono::seconds patience_with_members{10};
 constexpr std::uint64_t alignment = 256;  // of slices, in elements or bytes
 
@@ -18,13 +18,13 @@ struct Slice {
   std::uint64_t begin = 0, size = 0;
 };
 
-// The n-th of `count`.
+// Returns the n-th of `count` slices.
 Slice slice_of(std::uint64_t size, std::size_t n, std::size_t count) {
   auto const end_of = [&](std::size_t i) { return i == count ? size : size / count * i / alignment * alignment; };
   return {end_of(n), end_of(n + 1) - end_of(n)};
 }
 
-// One unit's queue with its part of the work.
+// One unit's session with its part of the work.
 struct Part {
   std::unique_ptr<GpuSession> session;
   Mark mark;
@@ -52,7 +52,7 @@ Status finish(GpuUnit& unit, Part& part, std::chrono::steady_clock::time_point d
   return ok();
 }
 
-// Everybody begins before anybody is waited for. A session that failed ends with its part, and waits for its device.
+// Starts all parts before it waits for any. A failed session is destroyed with its part, and waits for its device.
 Status do_together(std::vector<GpuUnit*> const& units, Queue const& queue) {
   std::vector<Part> parts(units.size());
   std::vector<std::optional<Error>> errors(units.size());
@@ -79,8 +79,9 @@ bool see_each_other(std::span<GpuUnit* const> units) {
 }
 
 Status fold_together(std::span<GpuUnit* const> units, ReduceOp op, Dtype dtype, std::span<Placed const> sources,
-                     Placed result, std::uint64_t elements) {
+                     Placed result, std::uint64_t elements, Reducer::How how) {
   auto const width = element_bytes(dtype);
+  auto const result_width = how.wide_results ? sizeof(float) : width;
   return do_together({units.begin(), units.end()}, [&](std::size_t n, GpuSession& session) {
     auto const slice = slice_of(elements, n, units.size());
     if (slice.size == 0) return ok();
@@ -91,14 +92,14 @@ Status fold_together(std::span<GpuUnit* const> units, ReduceOp op, Dtype dtype, 
       parts.push_back(source.data + at);
       if (source.unit != units[n]) use.peer_bytes += slice.size * width;
     }
-    auto* const destination = result.data + at;
+    auto* const destination = result.data + slice.begin * result_width;
     units[n]->count(use);
-    return session.fold(op, dtype, {parts.data(), parts.size(), &destination, 1, slice.size, false}, {});
+    return session.fold(op, dtype, {parts.data(), parts.size(), &destination, 1, slice.size, false}, how);
   });
 }
 
 Status spread_together(Placed from, std::span<Placed const> to, std::uint64_t bytes) {
-  // At home first, and whole: that goes through no link.
+  // Copies on the source's GPU come first and are whole, because they use no link.
   std::vector<Placed> all, others;
   for (auto const& place : to) (place.unit == from.unit ? all : others).push_back(place);
   auto const at_home = all.size();
@@ -120,7 +121,7 @@ Status spread_together(Placed from, std::span<Placed const> to, std::uint64_t by
   units.erase(units.begin(), units.begin() + static_cast<std::ptrdiff_t>(at_home));
   all = others;
   return do_together(units, [&](std::size_t n, GpuSession& session) {
-    for (std::size_t i = 1; i < all.size(); ++i) {  // everybody begins with another one
+    for (std::size_t i = 1; i < all.size(); ++i) {  // each GPU begins with a different one
       auto const other = (n + i) % all.size();
       if (auto const queued = copy(n, session, all[other], slice_of(bytes, other, all.size())); !queued) return queued;
     }

@@ -1,4 +1,4 @@
-// What several GPUs of one worker do together, each with a part of the work, on memory that all of them see.
+// Reductions and copies by several GPUs of one worker with peer access, each of which does a part of the work.
 #pragma once
 
 #include <cstddef>
@@ -15,22 +15,23 @@ struct Placed {
   std::byte* data = nullptr;
 };
 
-// Below this, one GPU is done before a second one has begun.
+// Smaller work is done by one GPU before a second one would have begun.
 inline constexpr std::uint64_t together_bytes_min = 1 << 20;
 
-// Whether each of them sees the memory of all others. Turns that on.
+// Returns true if each GPU has access to the memory of all others. Enables peer access.
 [[nodiscard]] bool see_each_other(std::span<GpuUnit* const> units);
 
-// result[i] = sources[0][i] op sources[1][i] op ..., in this order: the same bits as one GPU makes of it. Each of the
-// units, which see each other and all of this memory, takes a slice of all sources where they lie, and writes it where
-// the result is: of n tensors of S bytes on n GPUs, each reads S (n-1)/n from the others. Waits. Errors: GpuErrc, the
-// first that came up; nothing is under way then.
+// result[i] = sources[0][i] op sources[1][i] op ..., in this order, with the same bits as Reducer::run with this `how`
+// on one GPU. The first source is not wide. Each unit reads a slice of all sources in place and writes it to the
+// result: of n tensors of S bytes on n GPUs, each reads S (n-1)/n bytes from the others. All units have access to each
+// other and to all of this memory. Waits. Errors: GpuErrc, the first one; then no work is under way.
 [[nodiscard]] Status fold_together(std::span<GpuUnit* const> units, ReduceOp op, Dtype dtype,
-                                   std::span<Placed const> sources, Placed result, std::uint64_t elements);
+                                   std::span<Placed const> sources, Placed result, std::uint64_t elements,
+                                   Reducer::How how = {});
 
-// Copies to all of these places, whose GPUs see each other and the source. In two rounds: each other GPU fetches a
-// slice, then the others' slices from them, so that the source sends its bytes once (scatter and allgather; van de
-// Geijn 1994). Waits. Errors: as above.
+// Copies `from` to all of these places, whose GPUs have access to each other and to the source. Scatter and allgather
+// (van de Geijn 1994): each GPU fetches a slice, then the other slices from the other GPUs, so that the source sends
+// its bytes once. Waits. Errors: as above.
 [[nodiscard]] Status spread_together(Placed from, std::span<Placed const> to, std::uint64_t bytes);
 
 }  // namespace chorus::devices

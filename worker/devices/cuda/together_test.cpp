@@ -1,4 +1,4 @@
-// Several GPUs of one worker that reduce and spread tensors together.
+// Several GPUs of one worker that reduce and broadcast tensors together.
 #include "worker/devices/cuda/together.hpp"
 
 #include <doctest/doctest.h>
@@ -14,18 +14,18 @@ using namespace chorus::devices::testing;
 
 namespace {
 
-constexpr std::size_t count = (1 << 18) + 77;  // no slice ends where another would
+constexpr std::size_t count = (1 << 18) + 77;  // not divisible by the number of slices
 constexpr std::size_t size = count * sizeof(float);
 
 }  // namespace
 
-TEST_CASE("GPUs that see each other sum slices where they lie: the bits of one GPU that sums all, in their order") {
+TEST_CASE("GPUs with peer access sum slices in place, with the bits of one GPU that sums all in their order") {
   for (std::size_t const gpus : {1u, 2u, 3u, 8u}) {
     Team team(gpus);
     REQUIRE(see_each_other(team.units));
     std::vector<Placed> sources;
     std::vector<std::byte const*> on_first;
-    for (std::size_t n = 0; n < gpus + 1; ++n) {  // one has two
+    for (std::size_t n = 0; n < gpus + 1; ++n) {  // one GPU has two sources
       auto const bytes = random_floats(count, n);
       sources.push_back(team.put(n % gpus, bytes));
       on_first.push_back(team.put(0, bytes).data);
@@ -38,13 +38,13 @@ TEST_CASE("GPUs that see each other sum slices where they lie: the bits of one G
                 ->fold(ReduceOp::sum, Dtype::f32, {on_first.data(), on_first.size(), &destination, 1, count})
                 .has_value());
     CHECK((team.get(result, size) == team.get(expected, size)));
-    // A slice of every source is at home where it is summed; the first has two.
+    // One slice of every source is summed on its own GPU; the first GPU has two sources.
     auto const first_slice = (gpus == 1 ? count : count / gpus / 256 * 256) * sizeof(float);
     CHECK(team.peer_bytes() == gpus * size - first_slice);
   }
 }
 
-TEST_CASE("halves and averages of wholes are not torn: every dtype's slices end between elements") {
+TEST_CASE("every dtype's slices end between elements, also for averages and f16") {
   Team team(3);
   REQUIRE(see_each_other(team.units));
   for (auto const dtype : {Dtype::f16, Dtype::i8, Dtype::f64}) {
@@ -58,7 +58,7 @@ TEST_CASE("halves and averages of wholes are not torn: every dtype's slices end 
   }
 }
 
-TEST_CASE("what one GPU has is spread to all, by slices that they pass on, and whole where it is small") {
+TEST_CASE("a large tensor is broadcast in slices that the GPUs pass on, and a small one as a whole") {
   Team team(4);
   REQUIRE(see_each_other(team.units));
   for (std::size_t const bytes : {size, std::size_t{1000}}) {
@@ -72,13 +72,13 @@ TEST_CASE("what one GPU has is spread to all, by slices that they pass on, and w
   }
 }
 
-TEST_CASE("GPUs without peer access do not see each other, and a GPU sees itself") {
+TEST_CASE("GPUs without peer access have no access to each other, and a GPU has access to itself") {
   Team team(2, false);
   CHECK_FALSE(see_each_other(team.units));
   CHECK(see_each_other({team.units.data(), 1}));
 }
 
-TEST_CASE("where one GPU fails, that is the error, and nothing is under way on the others") {
+TEST_CASE("if one GPU fails, its error is returned, and no work is under way on the others") {
   for (auto const how : {GpuErrc::failed, GpuErrc::lost}) {
     Team team(3);
     REQUIRE(see_each_other(team.units));

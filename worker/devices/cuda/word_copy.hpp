@@ -1,4 +1,4 @@
-// Eight bytes between a GPU's memory and the host's, for a thread that must not wait for the device.
+// Copies eight bytes between GPU memory and host memory, for a thread that must not wait long for the device.
 #pragma once
 
 #include <chrono>
@@ -12,11 +12,11 @@ namespace chorus::devices {
 
 class GpuUnit;
 
-// Queued from the beginning, on a session of its own; its end waits until the device is done. The unit outlives it. One
-// thread at a time.
+// The copy is queued at construction, on a session of its own. The destructor waits until the device has done it. The
+// unit outlives it. One thread at a time.
 class WordCopy {
  public:
-  // For so long somebody may wait for a few bytes of a device that works.
+  // The longest time that a thread waits for the copy.
   static constexpr std::chrono::milliseconds patience{100};
 
   // Errors: GpuErrc.
@@ -26,9 +26,9 @@ class WordCopy {
   WordCopy(WordCopy const&) = delete;
   WordCopy& operator=(WordCopy const&) = delete;
 
-  // Waits, but never beyond `patience` after the beginning. False: not yet. Errors: GpuErrc.
+  // Waits for the copy until `patience` after its beginning. False: not yet. Errors: GpuErrc.
   [[nodiscard]] Result<bool> is_done();
-  [[nodiscard]] std::uint64_t word() const;  // once it is done
+  [[nodiscard]] std::uint64_t word() const;  // after is_done() has returned true
 
  private:
   WordCopy(GpuUnit& unit, PinnedSlot slot, std::unique_ptr<GpuSession> session);
@@ -40,7 +40,7 @@ class WordCopy {
   PinnedSlot slot_;
   Mark mark_;
   bool is_done_ = false;
-  std::unique_ptr<GpuSession> session_;  // goes first: it waits for what it still does with the slot
+  std::unique_ptr<GpuSession> session_;  // destroyed first: waits for work that uses the slot
 };
 
 }  // namespace chorus::devices

@@ -1,5 +1,5 @@
-// The part of NCCL's interface that is used here, as NVIDIA documents it: plain C. It is found when the program runs,
-// and neither its header nor its library is needed to build. A stream is a cudaStream_t.
+// The part of NCCL's C interface that is used here, as NVIDIA documents it. The library is loaded at run time; neither
+// its header nor the library is needed to build. A stream is a cudaStream_t.
 //
 // Source: NVIDIA, "NCCL API" of the NCCL documentation, and nccl.h of NCCL 2, whose numbers have stayed from 2.0 on.
 #pragma once
@@ -22,7 +22,7 @@ static_assert(int(DataType::i32) == 2 && int(DataType::u64) == 5 && int(DataType
               int(DataType::bf16) == 9);
 static_assert(int(RedOp::prod) == 1 && int(RedOp::max) == 2 && int(RedOp::min) == 3);
 
-// By the names that the library exports.
+// Function types, with the names that the library exports.
 using GetVersion = Return(int* version);                                             // ncclGetVersion
 using GetErrorString = char const*(Return);                                          // ncclGetErrorString
 using GetLastError = char const*(Communicator);                                      // ncclGetLastError, since 2.13

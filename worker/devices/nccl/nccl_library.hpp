@@ -1,4 +1,4 @@
-// NVIDIA's library for collectives among the GPUs of one process or many, if the host has it.
+// NCCL, NVIDIA's library for collectives among GPUs, loaded if the host has it.
 #pragma once
 
 #include <memory>
@@ -11,9 +11,9 @@
 namespace chorus::devices {
 
 enum class NcclErrc {
-  no_library = 1,  // of this name
-  no_nccl,         // a library of this name is something else, or too old
-  refused,         // it does not say of which release it is
+  no_library = 1,  // no library of this name
+  no_nccl,         // the library is not NCCL, or is too old
+  refused,         // the library does not report its version
 };
 
 [[nodiscard]] std::error_category const& nccl_category();
@@ -21,13 +21,14 @@ enum class NcclErrc {
 
 inline constexpr char const* nccl_library = "libnccl.so.2";
 
-// Its functions, all there. Thread-safe as far as they are. What is loaded stays, for it may have threads.
+// NCCL's functions, none of them null. As thread-safe as NCCL. The library is never unloaded, because it may have
+// threads.
 class NcclLibrary {
  public:
   [[nodiscard]] static Result<std::shared_ptr<NcclLibrary const>> load(std::string const& library = nccl_library);
 
   [[nodiscard]] std::string const& version() const { return version_; }  // "2.21.5"
-  // What it says of a failure. The communicator may be null.
+  // Returns NCCL's message about a failure. The communicator may be null.
   [[nodiscard]] std::string words(nccl::Return status, nccl::Communicator communicator) const;
 
   nccl::CommInitAll* comm_init_all = nullptr;
@@ -42,7 +43,7 @@ class NcclLibrary {
  private:
   nccl::GetVersion* get_version_ = nullptr;
   nccl::GetErrorString* get_error_string_ = nullptr;
-  nccl::GetLastError* get_last_error_ = nullptr;  // null in old ones
+  nccl::GetLastError* get_last_error_ = nullptr;  // null in old versions
   std::string version_;
 };
 

@@ -122,9 +122,9 @@ bool NcclTeams::is_making() const {
   return std::ranges::any_of(teams_, [](auto const& team) { return team->state == Team::State::making; });
 }
 
-// On a thread of its own.
+// Runs on a thread of the team.
 void NcclTeams::make(Team& team) {
-  { std::scoped_lock last(working_); }  // none begins after that one
+  { std::scoped_lock last(working_); }  // waits for the running collective; no other begins while a team is being made
   std::vector<nccl::Communicator> made(team.devices.size());
   auto const status = library_->comm_init_all(made.data(), static_cast<int>(made.size()), team.devices.data());
   std::string names;
@@ -176,7 +176,7 @@ Error NcclTeams::error_of(std::span<Part const> parts, char const* what, nccl::R
           Part::names_of(parts) + ": " + what + ": " + library_->words(status, parts.front().communicator)};
 }
 
-// What one GPU's driver refuses ends here, before NCCL has been asked for anything.
+// Gets session and queue of each GPU. Errors of a driver are found here, before any call of NCCL.
 Status NcclTeams::Part::open() {
   auto made = unit->session();
   if (!made) return seen(made.error());
@@ -194,7 +194,7 @@ Status NcclTeams::enqueue(std::vector<Part>& parts, char const* what, Call const
   for (std::size_t n = 0; n < parts.size() && !failure; ++n)
     if (auto const status = call(n, parts[n].communicator, parts[n].queue); status != nccl::success)
       failure = error_of({&parts[n], 1}, what, status);
-  // Also of one that did not come to be: the next group would be inside it.
+  // Also after a failure: otherwise the next group would be inside this one.
   auto const ended = library_->group_end();
   still.unlock();
   if (failure) return *failure;
@@ -207,7 +207,7 @@ Status NcclTeams::enqueue(std::vector<Part>& parts, char const* what, Call const
   return ok();
 }
 
-// For all of them at the same time: each kernel waits for those of the others.
+// Waits for all parts at the same time, because each kernel waits for the others.
 Status NcclTeams::wait(std::vector<Part>& parts, char const* what) const {
   auto const deadline = steady_clock::now() + patience_;
   for (;;) {
@@ -231,7 +231,7 @@ Status NcclTeams::wait(std::vector<Part>& parts, char const* what) const {
   }
 }
 
-// Ends what NCCL has on the devices, so that their queues can end.
+// Aborts NCCL's work on the devices, so that their queues can end.
 void NcclTeams::give_up(Team& team, Error const& why) {
   std::vector<nccl::Communicator> communicators;
   {
@@ -270,7 +270,7 @@ Status NcclTeams::together(std::vector<GpuUnit*> const& units, char const* what,
   if (status) status = wait(parts, what);
   if (!status) {
     give_up(*team, status.error());
-    return status;  // and the sessions end, which wait for their queues
+    return status;  // destroys the sessions, which wait for their queues
   }
   for (auto& part : parts) {
     auto use = part.session->use();

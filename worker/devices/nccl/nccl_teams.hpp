@@ -1,4 +1,4 @@
-// What several GPUs of one worker do together by NCCL, each with one tensor: sums, and copies to all.
+// Reductions and broadcasts by NCCL among several GPUs of one worker, each with one tensor.
 #pragma once
 
 #include <chrono>
@@ -18,51 +18,52 @@
 
 namespace chorus::devices {
 
-// Thread-safe; one collective at a time, for those of several communicators on one GPU may wait for each other. The
-// GPUs outlive it. After a failure of NCCL, which the call reports that it ended, it is of no use any more.
+// Thread-safe. Runs one collective at a time, because collectives of several communicators on one GPU may deadlock. The
+// GPUs outlive it. After a failure of NCCL, which the failed call reports, ready() stays false.
 class NcclTeams {
  public:
-  static constexpr std::size_t teams_max = 8;  // sets of GPUs that have communicators: each takes memory there
+  static constexpr std::size_t teams_max = 8;  // sets of GPUs with communicators, each of which takes GPU memory
 
-  // tell: takes lines for the log, also on a thread of its own; it calls nothing here.
+  // Receives lines for the log, from any thread. Must not call this object.
   using Tell = std::function<void(std::string const& line, bool is_trouble)>;
-  // patience: no collective among GPUs that work takes longer.
+  // patience: a collective that takes longer has failed.
   NcclTeams(std::shared_ptr<NcclLibrary const> library, Tell tell,
             std::chrono::milliseconds patience = std::chrono::seconds(10));
-  ~NcclTeams();  // waits until NCCL has made the communicators that it was asked for, or said that it cannot
+  ~NcclTeams();  // waits until NCCL has made the communicators that are under way, or has failed to
   NcclTeams(NcclTeams const&) = delete;
   NcclTeams& operator=(NcclTeams const&) = delete;
 
-  // Whether NCCL does the same as this worker's own reductions, but for the order of additions. Not f16 and bf16: these
-  // are to be added in f32 and rounded once, and NCCL rounds them at every step. Not min and max of floats, which NCCL
-  // takes without a NaN.
+  // Returns true if NCCL's reduction equals this worker's own, except for the order of additions. False for f16 and
+  // bf16, which NCCL rounds at every step, and for min and max of floats, in which NCCL ignores NaNs.
   [[nodiscard]] static bool has(ReduceOp op, Dtype dtype);
 
-  // Whether these GPUs, of which there are several and none twice, can work together now. The first time that makes
-  // communicators, beside: to find each other takes GPUs seconds, and nobody waits for it. Until that is done no GPUs
-  // work together, for NCCL may have the driver wait for what is under way (its documentation, "Concurrency between
-  // NCCL and CUDA calls").
+  // Returns true if these GPUs, several and distinct, can work together now. The first call for a set of GPUs starts a
+  // thread that makes their communicators, which takes seconds; no call waits for it. Meanwhile no GPUs work together,
+  // because NCCL may make the driver wait for running work (NCCL's documentation, "Concurrency between NCCL and CUDA
+  // calls").
   [[nodiscard]] bool ready(std::span<GpuUnit* const> units);
-  // Until nothing of that is under way; false at the deadline.
+  // Waits until no communicators are being made; false at the deadline.
   [[nodiscard]] bool settled(std::chrono::steady_clock::time_point deadline);
 
-  // result[i] = sources[0][i] op sources[1][i] op ..., in NCCL's order. Each source is of another GPU, the result on
-  // one of these. Waits. Errors: GpuErrc, with the device and NCCL's words; nothing is under way then. The result is
-  // as good as lost, the sources are what they were. ready() has been true for these GPUs, but that may be over.
+  // result[i] = sources[0][i] op sources[1][i] op ..., in NCCL's order. Each source is on another GPU, and the result
+  // on one of these. Waits for the end. ready() has been true for these GPUs before, but need not be any more. Errors:
+  // GpuErrc with the device and NCCL's message; then no work is under way, the sources are unchanged, and the result is
+  // undefined.
   [[nodiscard]] Status reduce(ReduceOp op, Dtype dtype, std::span<Placed const> sources, Placed result,
                               std::uint64_t elements);
-  // Copies to all of these places, each of another GPU, and one of them that of the source. Waits. Errors: as above.
+  // Copies `from` to all of these places, each on another GPU; one of these is the source's GPU. Waits. Errors: as
+  // above.
   [[nodiscard]] Status broadcast(Placed from, std::span<Placed const> to, std::uint64_t bytes);
 
  private:
-  // Communicators of GPUs in the order of their numbers, which is that of ranks.
+  // A set of GPUs with their communicators, in the order of their numbers, which is also that of ranks.
   struct Team {
     enum class State : std::uint8_t { making, ready, gone };
     std::vector<int> devices;
     State state = State::making;
     std::vector<nccl::Communicator> communicators;
   };
-  // What one GPU has to do: by its communicator, on its queue.
+  // One GPU's part of a collective: its communicator and queue.
   struct Part;
   using Still = std::unique_lock<std::shared_timed_mutex>;  // see Gpu::hold_still()
   using Call = std::function<nccl::Return(std::size_t part, nccl::Communicator communicator, void* queue)>;
@@ -82,11 +83,11 @@ class NcclTeams {
   std::chrono::milliseconds const patience_;
   std::mutex working_;
 
-  mutable std::mutex mutex_;  // of what follows
+  mutable std::mutex mutex_;  // of the members below
   std::condition_variable changed_;
   std::vector<std::unique_ptr<Team>> teams_;
   std::vector<std::thread> makers_;  // one per team
-  bool is_closed_ = false;           // who is not done yet drops what it makes
+  bool is_closed_ = false;           // makers that are not done drop their communicators
   bool has_failed_ = false;
 };
 

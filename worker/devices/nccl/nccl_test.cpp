@@ -1,4 +1,4 @@
-// Several GPUs of one worker that sum and spread tensors by NCCL: doubles of both.
+// Several GPUs of one worker that sum and broadcast tensors by NCCL, with doubles of the GPUs and of NCCL.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ namespace {
 constexpr std::size_t count = (1 << 18) + 77;
 constexpr std::size_t size = count * sizeof(float);
 
-// What was said, from whatever thread.
+// Lines for the log, from any thread.
 struct Said {
   std::mutex mutex;
   std::string lines;
@@ -41,7 +41,7 @@ NcclTeams::Tell tell(std::shared_ptr<Said> const& said) {
   };
 }
 
-// GPUs that do not see each other's memory, which NCCL does not need, with a tensor of floats on each.
+// GPUs without access to each other's memory, which NCCL does not need, with a tensor of floats on each.
 struct Worker {
   explicit Worker(std::size_t gpus, std::chrono::milliseconds nccl_patience = patience)
       : team(gpus, false), nccl(NcclLibrary::load(NCCL_DOUBLE).value(), tell(said), nccl_patience) {
@@ -54,7 +54,7 @@ struct Worker {
     return nccl.ready(team.units);
   }
   [[nodiscard]] Status sum() { return nccl.reduce(ReduceOp::sum, Dtype::f32, tensors, result, count); }
-  // In this order.
+  // Returns the sum in this order of GPUs.
   [[nodiscard]] Bytes sum_of(std::vector<std::size_t> const& order) const {
     std::vector<float> sum(count);
     for (std::size_t i = 0; i < order.size(); ++i) {
@@ -92,7 +92,7 @@ TEST_CASE("no NCCL is an answer, and so is a library that is something else") {
   CHECK(NcclLibrary::load(NCCL_DOUBLE).value()->version() == "2.21.5");
 }
 
-TEST_CASE("NCCL is for what it does as this worker does: not for halves, nor for the least of floats") {
+TEST_CASE("NCCL is used for reductions that equal the worker's own: not for f16 and bf16, nor for min of floats") {
   for (auto const dtype : {Dtype::f64, Dtype::f32, Dtype::i64, Dtype::u8}) {
     CHECK(NcclTeams::has(ReduceOp::sum, dtype));
     CHECK(NcclTeams::has(ReduceOp::prod, dtype));
@@ -104,13 +104,13 @@ TEST_CASE("NCCL is for what it does as this worker does: not for halves, nor for
   CHECK_FALSE(NcclTeams::has(ReduceOp::bor, Dtype::u32));
 }
 
-TEST_CASE("GPUs sum and spread by NCCL, in its order, and what they did is counted") {
+TEST_CASE("GPUs sum and broadcast by NCCL, in its order, and the bytes are counted") {
   NcclDouble const library;
   for (std::size_t const gpus : {2u, 3u, 8u}) {
     Worker worker(gpus);
     REQUIRE(worker.get_ready());
     CHECK(worker.said->holds("NCCL sums and spreads tensors of one name on cuda:0, cuda:1"));
-    std::reverse(worker.tensors.begin(), worker.tensors.end());  // it does not matter who is named first
+    std::reverse(worker.tensors.begin(), worker.tensors.end());  // the order of the sources does not matter
     REQUIRE(worker.sum().has_value());
     std::vector<std::size_t> backwards;
     for (auto n = gpus; n-- > 0;) backwards.push_back(n);
@@ -139,7 +139,7 @@ TEST_CASE("every dtype and operation that NCCL has, by the numbers of its interf
       INFO(std::string(name(op)), " of ", std::string(name(dtype)));
       constexpr std::size_t elements = 1001;
       auto const bytes = elements * element_bytes(dtype);
-      // As floats these are ordinary numbers.
+      // These bytes are ordinary numbers as floats.
       Bytes one(bytes, std::byte{0x41}), other(bytes, std::byte{0x3f});
       std::vector<Placed> const sources{worker.team.put(0, one), worker.team.put(1, other)};
       std::vector<std::byte const*> const at_home{sources[0].data, worker.team.put(0, other).data};
@@ -153,7 +153,7 @@ TEST_CASE("every dtype and operation that NCCL has, by the numbers of its interf
     }
 }
 
-TEST_CASE("nobody waits while communicators are made, nor where that fails") {
+TEST_CASE("no call waits while communicators are made, nor if that fails") {
   NcclDouble const library;
   {
     library.hold(true);
@@ -203,7 +203,7 @@ TEST_CASE(
     CHECK(library.open_communicators() == 0);
     CHECK(library.stuck() == 0);
     CHECK_FALSE(worker.team.units[0]->lost());
-    // The queues are free, and the tensors what they were.
+    // The queues are free, and the tensors unchanged.
     for (std::size_t n = 0; n < 3; ++n) {
       Bytes bytes(size);
       REQUIRE(worker.team.units[n]->download(bytes, worker.tensors[n].data).has_value());
@@ -212,7 +212,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("what NCCL says later ends the collective: kernels that would never end are aborted before anybody waits") {
+TEST_CASE("an asynchronous error of NCCL ends the collective, and kernels that would never end are aborted") {
   NcclDouble const library;
   Worker worker(2);
   REQUIRE(worker.get_ready());
@@ -234,7 +234,7 @@ TEST_CASE("a collective that does not end is one that has failed") {
   CHECK(library.open_communicators() == 0);
 }
 
-TEST_CASE("communicators that come when nobody wants them any more are ended") {
+TEST_CASE("communicators that are made too late are destroyed") {
   NcclDouble const library;
   std::jthread later;
   {
@@ -249,7 +249,7 @@ TEST_CASE("communicators that come when nobody wants them any more are ended") {
 TEST_CASE("a GPU that fails while NCCL works there is named, and NCCL is left alone") {
   NcclDouble const library;
   for (auto const how : {GpuErrc::failed, GpuErrc::lost})
-    for (int const call : {2, 3}) {  // a session and its queue are there by then
+    for (int const call : {2, 3}) {  // after the session and its queue were made
       Worker worker(2);
       REQUIRE(worker.get_ready());
       worker.team.gpus[1]->fail_after(call, how);
@@ -304,7 +304,7 @@ TEST_CASE("sets of GPUs have communicators of their own, up to a bound") {
 
 namespace {
 
-// A small number as often as there are whole elements in `size` bytes.
+// Fills `size` bytes with a small number, in whole elements.
 Bytes filled_with(unsigned value, Dtype dtype) {
   auto const element = element_bytes(dtype);
   Bytes bytes(size / element * element);

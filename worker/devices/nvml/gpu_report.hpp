@@ -1,4 +1,4 @@
-// What a worker tells the coordinator of its GPUs.
+// A worker's report of its GPUs to the coordinator.
 #pragma once
 
 #include <span>
@@ -13,11 +13,11 @@ namespace chorus::devices {
 
 struct GpuReport {
   std::vector<GpuLocality> gpus;     // in the order given
-  std::vector<std::string> unknown;  // one line for each thing that the driver would not say
+  std::vector<std::string> unknown;  // one line for each query that failed
 };
 
-// Those that the worker uses; what they are wired to is asked of the management library, which is loaded if there are
-// any. What it does not know by its UUID has no links.
+// Reports the GPUs that the worker uses. Their links come from the management library, which is loaded if there are any
+// GPUs. A GPU whose UUID the library does not know has no links.
 [[nodiscard]] GpuReport report_gpus(std::span<GpuInfo const> used, std::string const& library = nvml_library);
 
 }  // namespace chorus::devices

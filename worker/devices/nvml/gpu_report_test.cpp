@@ -25,13 +25,13 @@ TEST_CASE("a worker reports the GPUs that it uses, in its order, with all that t
   CHECK(report.unknown.empty());
 }
 
-TEST_CASE("a worker without GPUs asks nobody") {
+TEST_CASE("a worker without GPUs does not load the management library") {
   DoubleHost const host(NvmlHost::p3_16xlarge);
   CHECK(report_gpus({}, NVML_DOUBLE).gpus.empty());
   CHECK(host.calls() == 0);
 }
 
-TEST_CASE("GPUs of which the driver does not tell are reported without links, and somebody hears of it") {
+TEST_CASE("GPUs that the driver does not describe are reported without links, with a line for the log") {
   GpuInfo const used[]{info(topology::dgx1_gpus()[2])};
   auto const report = report_gpus(used, "libno-such-driver.so.1");
   REQUIRE(report.gpus.size() == 1);

@@ -32,7 +32,7 @@ struct Close {
 };
 using Library = std::unique_ptr<void, Close>;
 
-// The functions without which nothing can be said, and, null where the driver is too old, the others.
+// The required functions, and optional ones, which are null if the driver is too old.
 struct Functions {
   nvml::Init* init = nullptr;
   nvml::Shutdown* shutdown = nullptr;
@@ -59,7 +59,7 @@ bool find(Library const& library, char const* name, Function*& function) {
   return function != nullptr;
 }
 
-// Null, or the name of a function that has to be there and is not.
+// Returns the name of a required function that is missing; null if there is none.
 char const* find_all(Library const& library, Functions& f) {
   if (!find(library, "nvmlInit_v2", f.init)) return "nvmlInit_v2";
   if (!find(library, "nvmlShutdown", f.shutdown)) return "nvmlShutdown";
@@ -80,8 +80,8 @@ char const* find_all(Library const& library, Functions& f) {
   return nullptr;
 }
 
-// GB/s of one link in one direction, as NVIDIA names it, by nvmlNvlinkVersion_t: 1.0; 2.0, 2.2, 3.0, 3.1, 4.0; 5.0.
-// What comes later is not believed to be slower.
+// GB/s of one link in one direction, as NVIDIA states it, by nvmlNvlinkVersion_t: 1.0; 2.0, 2.2, 3.0, 3.1, 4.0; 5.0.
+// Later versions count as the latest known one.
 double gbyte_per_s_of_link(unsigned version) {
   if (version == 0) return 0;
   if (version == 1) return 20;
@@ -94,7 +94,7 @@ std::string address_of(nvml::PciInfo const& info) {
   return text;
 }
 
-// While it lives the library is initialised.
+// Keeps the library initialised while it lives.
 class Session {
  public:
   explicit Session(Functions const& functions) : f_(functions) {}
@@ -116,7 +116,7 @@ class Session {
     return text != nullptr ? text : "error " + std::to_string(status);
   }
 
-  // Whether it succeeded. What a device or a driver cannot have is no failure.
+  // Returns true on success. Records failures, except for features that a device or driver lacks.
   bool said(nvml::Return status, char const* what) {
     if (status == nvml::success) return true;
     if (status != nvml::invalid_argument && status != nvml::not_supported && status != nvml::no_permission &&
@@ -125,7 +125,7 @@ class Session {
     return false;
   }
 
-  // A GPU without a name of its own and a place is of no use to anybody.
+  // A GPU without a UUID and a PCI address is left out.
   void read(unsigned index) {
     index_ = index;
     GpuLocality gpu;
@@ -155,7 +155,7 @@ class Session {
     return get != nullptr && said(get(device_, &value), what) ? value : 0;
   }
 
-  // Of memory that moves a word at both edges of its clock, as that of all of them does.
+  // For memory with double data rate, as all these GPUs have.
   double memory_gbyte_per_s() {
     unsigned mhz = 0;
     auto const bits = number(f_.bus_width, "nvmlDeviceGetMemoryBusWidth");
@@ -169,7 +169,7 @@ class Session {
     return get != nullptr && said(get(device_, link, &value), what) ? value : otherwise;
   }
 
-  // A link of which anything is not known is left out: what is told is never more than there is.
+  // A link with any unknown property is left out, so that the report never claims more than there is.
   void read_link(unsigned link, std::vector<Nvlinks>& all) {
     if (of_link(f_.link_state, link, "nvmlDeviceGetNvLinkState", 0) != nvml::active) return;
     auto const rate = gbyte_per_s_of_link(of_link(f_.link_version, link, "nvmlDeviceGetNvLinkVersion", 0));

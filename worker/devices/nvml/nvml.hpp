@@ -1,4 +1,4 @@
-// What NVIDIA's management library says of the host's GPUs: which there are, and what they are wired to.
+// Asks NVIDIA's management library (NVML) for the host's GPUs and their links.
 #pragma once
 
 #include <string>
@@ -11,9 +11,9 @@
 namespace chorus::devices {
 
 enum class NvmlErrc {
-  no_library = 1,  // of this name: there is no driver
-  no_nvml,         // a library of this name is something else, or too old
-  refused,         // it says that it cannot: the driver does not run, or is not of its release
+  no_library = 1,  // no library of this name: there is no driver
+  no_nvml,         // the library is not NVML, or is too old
+  refused,         // NVML failed to start: the driver does not run, or is of another release
 };
 
 [[nodiscard]] std::error_category const& nvml_category();
@@ -22,12 +22,12 @@ enum class NvmlErrc {
 inline constexpr char const* nvml_library = "libnvidia-ml.so.1";
 
 struct NvmlReport {
-  std::vector<GpuLocality> gpus;     // in the driver's order; what it did not say is missing, and nothing is guessed
-  std::vector<std::string> refused;  // one line for each call that failed, but for what a device cannot have
+  std::vector<GpuLocality> gpus;     // in the driver's order; unknown values are left out, never guessed
+  std::vector<std::string> refused;  // one line for each call that failed, except for features that a device lacks
 };
 
-// Loads the library, asks and unloads it: some tens of milliseconds where there is a driver. Of every GPU that this
-// process may see.
+// Loads the library, asks for every GPU that this process may use, and unloads the library. Takes some tens of
+// milliseconds if there is a driver.
 [[nodiscard]] Result<NvmlReport> ask_nvml(std::string const& library = nvml_library);
 
 }  // namespace chorus::devices

@@ -1,5 +1,5 @@
-// The part of NVML's interface that is used here, as NVIDIA documents it: plain C. It is found when the program runs,
-// and neither its header nor its library is needed to build.
+// The part of NVML's C interface that is used here, as NVIDIA documents it. The library is loaded at run time; neither
+// its header nor the library is needed to build.
 //
 // Source: NVIDIA, "NVML API Reference Guide".
 #pragma once
@@ -10,7 +10,7 @@ namespace chorus::devices::nvml {
 
 using Return = int;  // nvmlReturn_t
 inline constexpr Return success = 0;
-inline constexpr Return invalid_argument = 2;     // of a link: the device has no such link
+inline constexpr Return invalid_argument = 2;     // for a link: the device has no such link
 inline constexpr Return not_supported = 3;        // by this device
 inline constexpr Return no_permission = 4;        // for this process
 inline constexpr Return function_not_found = 13;  // in this driver
@@ -37,7 +37,7 @@ inline constexpr unsigned active = 1;      // NVML_FEATURE_ENABLED
 inline constexpr unsigned remote_gpu = 0;  // nvmlIntNvLinkDeviceType_t
 inline constexpr unsigned remote_switch = 2;
 
-// By the names that the library exports.
+// Function types, with the names that the library exports.
 using Init = Return();                                        // nvmlInit_v2
 using Shutdown = Return();                                    // nvmlShutdown
 using ErrorString = char const*(Return);                      // nvmlErrorString

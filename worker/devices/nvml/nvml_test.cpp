@@ -1,4 +1,4 @@
-// A host's GPUs through the double of the management library.
+// A host's GPUs as the double of the management library reports them.
 #include "worker/devices/nvml/nvml.hpp"
 
 #include <doctest/doctest.h>
@@ -15,7 +15,7 @@ using testing::NvmlHost;
 
 namespace {
 
-// What is told is what there is, or less: never a link, a rate or a place that there is not.
+// Checks that a report contains only true links, rates and addresses; some may be missing.
 void check_no_more_than(GpuLocality const& said, GpuLocality const& truth) {
   CHECK(said.uuid == truth.uuid);
   CHECK(said.pci_address == truth.pci_address);
@@ -63,7 +63,7 @@ TEST_CASE("GPUs that are wired to switches") {
   }
 }
 
-TEST_CASE("what a GPU cannot have, and a GPU that is not this process's, are no failures") {
+TEST_CASE("features that a GPU lacks, and GPUs of other processes, are no failures") {
   DoubleHost const host(NvmlHost::one_old_gpu);
   auto const report = ask_nvml(NVML_DOUBLE).value();
   REQUIRE(report.gpus.size() == 1);
@@ -87,7 +87,7 @@ TEST_CASE("no driver is an answer, and so is a library that is something else") 
   CHECK(other.error().detail == "libm.so.6 has no nvmlInit_v2");
 }
 
-TEST_CASE("whichever call fails, what is told is true, the library is shut down, and somebody hears of it") {
+TEST_CASE("whichever call fails, the report is true and names the failure, and the library is shut down") {
   DoubleHost const host(NvmlHost::p3_16xlarge);
   host.fail_after(-1);
   auto const truth = ask_nvml(NVML_DOUBLE).value().gpus;
@@ -104,6 +104,6 @@ TEST_CASE("whichever call fails, what is told is true, the library is shut down,
       continue;
     }
     check_no_more_than(*report, truth);
-    CHECK(report->refused.size() == (nth + 1 == calls ? 0 : 1));  // the last one shuts it down
+    CHECK(report->refused.size() == (nth + 1 == calls ? 0 : 1));  // the last call shuts the library down
   }
 }

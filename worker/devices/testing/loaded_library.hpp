@@ -1,4 +1,4 @@
-// A library that is loaded at run time in earnest, held open by a test that tells its double what to do.
+// Loads a library double at run time, as the product does, and keeps it open, so that a test can control the double.
 #pragma once
 
 #include <dlfcn.h>

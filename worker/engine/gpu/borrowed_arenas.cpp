@@ -10,7 +10,7 @@ using devices::GpuErrc;
 
 BorrowedArenas::Found BorrowedArenas::find(devices::GpuUnit& reader, Identity const& owner, links::Lend const& lend,
                                            TimePoint now) {
-  bury();
+  reap();
   auto* const known = know(reader, owner, lend);
   if (known == nullptr) return {nullptr, "its GPU has not come to reading the proofs of others yet", false};
   bool const is_decided = known->found.arena != nullptr || known->found.is_final;
@@ -52,7 +52,7 @@ void BorrowedArenas::go_on(Known& known, TimePoint now) {
   if (arena.has_value() && *arena == nullptr) return;
   auto ended = std::move(known.under_way);
   if (!arena) {
-    if (known.reader->lost()) leaving_.push_back(std::move(ended));  // its end might wait for ever
+    if (known.reader->lost()) leaving_.push_back(std::move(ended));  // destroying it might block for ever
     return failed(arena.error());
   }
   known.found.arena = *arena;
@@ -63,10 +63,10 @@ void BorrowedArenas::forget(Identity const& owner) {
   for (auto& known : known_)
     if (known.owner == owner && known.under_way) leaving_.push_back(std::move(known.under_way));
   std::erase_if(known_, [&](Known const& known) { return known.owner == owner; });
-  bury();
+  reap();
 }
 
-void BorrowedArenas::bury() {
+void BorrowedArenas::reap() {
   std::erase_if(leaving_, [](auto const& borrowing) { return borrowing->rests(); });
 }
 

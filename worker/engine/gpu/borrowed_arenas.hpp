@@ -1,4 +1,4 @@
-// The arenas of peers' GPUs that runs of this worker read where they lie.
+// Arenas of peers' GPUs that runs of this worker read in place.
 #pragma once
 
 #include <chrono>
@@ -8,31 +8,32 @@
 
 #include "worker/devices/cuda/gpus.hpp"
 #include "worker/devices/cuda/lending.hpp"
-#include "worker/engine/connection.hpp"
+#include "worker/engine/transport/connection.hpp"
 #include "worker/links/lending.hpp"
 
 namespace chorus::engine {
 
-// To map one takes the driver milliseconds: each is mapped once, and kept until its owner's link ends and no run reads
-// it. What could not be tried is tried again after a while. On the data thread. The GPUs that read outlive it.
+// Mapping an arena takes the driver milliseconds: each is mapped once, and kept until its owner's link ends and no run
+// reads it. Attempts that could not be made are repeated later. Used on the data thread only. The reading GPUs outlive
+// the object.
 class BorrowedArenas {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
 
   struct Found {
-    std::shared_ptr<devices::BorrowedArena const> arena;  // null: it is not to be read here
+    std::shared_ptr<devices::BorrowedArena const> arena;  // null: cannot be read here
     std::string why_not;
-    bool is_final = false;  // there is no use in trying again
+    bool is_final = false;  // retrying is useless
   };
   [[nodiscard]] Found find(devices::GpuUnit& reader, Identity const& owner, links::Lend const& lend, TimePoint now);
   void forget(Identity const& owner);
 
-  // Some that were forgotten are mapped as long as the device has not read their proofs: they go then.
+  // Forgotten arenas stay mapped until the device has read their proofs.
   [[nodiscard]] bool has_leaving() const { return !leaving_.empty(); }
-  void bury();
+  void reap();
 
  private:
-  // Of those that cannot be read, or not yet, so many are remembered; an owner has one for each of its GPUs.
+  // Limit for remembered arenas that are not mapped; an owner has one arena per GPU.
   static constexpr std::size_t unmapped_max = 64;
   static constexpr std::chrono::seconds pause{5};
 
@@ -44,12 +45,12 @@ class BorrowedArenas {
     std::unique_ptr<devices::Borrowing> under_way;
     TimePoint again_at{};
   };
-  // Null: too many are under way.
+  // Null: too many mappings are in progress.
   [[nodiscard]] Known* know(devices::GpuUnit& reader, Identity const& owner, links::Lend const& lend);
   void go_on(Known& known, TimePoint now);
 
   std::vector<Known> known_;
-  std::vector<std::unique_ptr<devices::Borrowing>> leaving_;  // forgotten while the device still had to read a proof
+  std::vector<std::unique_ptr<devices::Borrowing>> leaving_;  // forgotten before the device had read the proof
 };
 
 }  // namespace chorus::engine

@@ -1,4 +1,4 @@
-// Which arenas of peers are mapped, tried again, and let go.
+// Mapping of peers' arenas, further attempts, and release.
 #include "worker/engine/gpu/borrowed_arenas.hpp"
 
 #include <doctest/doctest.h>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr BorrowedArenas::TimePoint noon{12h};
 
-// A peer's GPU, and the one here that is to read it.
+// A peer's GPU, and the GPU here that reads its memory.
 struct Neighbours {
   Neighbours() {
     auto const lent = lender.unit.lend(peer.incarnation).value();
@@ -45,7 +45,7 @@ TEST_CASE("an arena is mapped once, and let go when its owner is forgotten and n
   CHECK(host.reader.gpu.opened() == 0);
 }
 
-TEST_CASE("what could not be mapped for now is tried again after five seconds; what cannot be is not") {
+TEST_CASE("an arena that cannot be mapped for now is tried again after five seconds; one that never can be is not") {
   Neighbours host;
   host.reader.gpu.open_nothing("no room for it", GpuErrc::out_of_memory);
   CHECK(host.find().why_not == "cuda:0: no room for it");
@@ -60,7 +60,7 @@ TEST_CASE("what could not be mapped for now is tried again after five seconds; w
   CHECK(other.find(noon + 1h).why_not == "cuda:0: another container");
 }
 
-TEST_CASE("a device that has other work than to read the proof is not waited for, and not given up") {
+TEST_CASE("a device that is too busy to read the proof is not waited for, and not given up") {
   Neighbours host;
   host.reader.gpu.hang();
   CHECK(host.find().why_not == "its GPU has not come to reading the proof yet");
@@ -70,7 +70,7 @@ TEST_CASE("a device that has other work than to read the proof is not waited for
   CHECK(!host.reader.unit.lost());
 }
 
-TEST_CASE("what is forgotten while its proof is being read is let go when the device has done that") {
+TEST_CASE("an arena that is forgotten while its proof is being read is released when the device has done that") {
   Neighbours host;
   host.reader.gpu.hang();
   CHECK(host.find().arena == nullptr);
@@ -81,7 +81,7 @@ TEST_CASE("what is forgotten while its proof is being read is let go when the de
   CHECK(host.reader.gpu.opened() == 0);
 }
 
-TEST_CASE("a peer that lends what cannot be, again and again, fills nothing") {
+TEST_CASE("a peer that lends impossible arenas, again and again, fills nothing") {
   Neighbours host;
   REQUIRE(host.find().arena != nullptr);
   for (std::uint64_t n = 1; n < 1000; ++n) {

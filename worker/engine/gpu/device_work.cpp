@@ -9,7 +9,7 @@ using devices::GpuErrc;
 using devices::Mark;
 
 void DeviceWork::Queue::push(Pending const& pending) {
-  if (size_ == ring_.size()) {  // only while more is queued than ever before
+  if (size_ == ring_.size()) {  // only when more is queued than ever before
     std::rotate(ring_.begin(), ring_.begin() + static_cast<std::ptrdiff_t>(first_), ring_.end());
     first_ = 0;
     ring_.resize(std::max<std::size_t>(2 * ring_.size(), 16));
@@ -67,16 +67,16 @@ ChannelStaging const* DeviceWork::stage(std::uint32_t channel) {
   return &staging_->channels[channel];
 }
 
-// What makes a run faster does not make it fail.
+// Fewer blocks make a run slower, but must not make it fail.
 Status DeviceWork::take_blocks() {
-  // Several runs may be under way at the same time.
+  // Leaves room for several concurrent runs.
   auto bytes_max = unit_.pinned().limit_bytes() / 4;
   for (;;) {
     auto const staging = plan_staging(program_, messages_, workspace_.total_bytes(), eager_bytes_, bytes_max);
     auto const taken = take_blocks(staging);
     bool const is_short = taken.has_error() && taken.error().code == GpuErrc::out_of_memory;
     if (!is_short || staging.bytes > bytes_max) return taken;
-    bytes_max = staging.bytes - 1;  // with less
+    bytes_max = staging.bytes - 1;  // plan with less
   }
 }
 
@@ -113,7 +113,7 @@ std::span<std::byte> DeviceWork::borrowed_of(plan::Rank peer) const {
   return found == borrowed_.end() ? std::span<std::byte>() : found->arena->bytes();
 }
 
-// What a client has lent in its turn does not.
+// False for memory that a client has lent to this worker.
 bool DeviceWork::lies_in_arena() const {
   auto const arena = unit_.arena_if_any();
   if (arena == nullptr) return false;
@@ -146,7 +146,7 @@ void DeviceWork::began() {
   if (!first_work_) first_work_ = now;
 }
 
-// A device that is lost fails with its first reason, whoever saw that.
+// A lost device fails with the first reason known, no matter which run saw it.
 void DeviceWork::failed(Error const& why) {
   unit_.saw(why);
   if (error_) return;
@@ -282,7 +282,7 @@ bool DeviceWork::poll() {
 
 bool DeviceWork::rests() {
   if (!error_ && pieces_ == 0) return true;
-  // Work may have been queued without a mark behind it: where an error came between the two.
+  // An error may have come between queuing work and its mark.
   if (error_ && error_->code == GpuErrc::lost) return true;
   for (std::size_t lane = 0; lane < devices::lane_count; ++lane) {
     auto& last = last_marks_[lane];

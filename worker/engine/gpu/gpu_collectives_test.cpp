@@ -1,4 +1,4 @@
-// The collective suite over memory of GPUs, and of GPUs and hosts together: the same bits.
+// The collective suite over memory of GPUs, and of GPUs and hosts together: the results have the same bits.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -6,7 +6,7 @@
 #include <atomic>
 
 #include "collectives/algorithms/catalogue.hpp"
-#include "worker/engine/errc.hpp"
+#include "worker/engine/failure/errc.hpp"
 #include "worker/engine/testing/loopback_fleet.hpp"
 #include "worker/engine/testing/suite.hpp"
 #include "worker/engine/testing/tcp_fleet.hpp"
@@ -31,7 +31,7 @@ std::unique_ptr<Fleet> over_loopback(std::uint32_t ranks) {
   FleetOptions options;
   options.ranks = ranks;
   options.eager_bytes = ranks % 2 == 0 ? 1024 : 65536;
-  options.partials_bytes = 0;  // of hosts
+  options.partials_bytes = 0;  // for the ranks on hosts
   options.gpus = doubles(ranks, which);
   return std::make_unique<LoopbackFleet>(std::move(options));
 }
@@ -81,7 +81,7 @@ TEST_CASE("on GPUs, over TCP and through shared memory, a hundred runs in a row 
   check_several_at_once(over_shm<Which::all>);
 }
 
-TEST_CASE("on GPUs, runs of a kind are each made anew") {
+TEST_CASE("on GPUs, every run of a kind is made anew") {
   FleetOptions options;
   options.gpus = doubles(2, Which::all);
   LoopbackFleet fleet(std::move(options));

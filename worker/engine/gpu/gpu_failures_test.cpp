@@ -1,9 +1,9 @@
-// Whatever a GPU does, every rank ends, with one error that names the rank, the device and what CUDA says.
+// Whatever a GPU does, every rank ends, with one error that names the rank, the device and the message of CUDA.
 #include <doctest/doctest.h>
 
 #include "collectives/algorithms/catalogue.hpp"
 #include "tests/support/mentions.hpp"
-#include "worker/engine/errc.hpp"
+#include "worker/engine/failure/errc.hpp"
 #include "worker/engine/testing/loopback_fleet.hpp"
 
 using namespace chorus;
@@ -42,7 +42,7 @@ void check_all_blame(Collective const& collective, std::uint32_t ranks, plan::Ra
   for (plan::Rank rank = 0; rank < ranks; ++rank) {
     REQUIRE(collective.has_ended(rank));
     auto const& result = collective.result(rank);
-    if (rank != culprit && result.status.has_value()) {  // it had all that it needed
+    if (rank != culprit && result.status.has_value()) {  // this rank had all that it needed
       CHECK(collective.wrong(rank).empty());
       continue;
     }
@@ -53,7 +53,7 @@ void check_all_blame(Collective const& collective, std::uint32_t ranks, plan::Ra
 }
 
 std::vector<std::byte> memory_of(Double& gpu) {
-  auto const all = gpu.gpu.behind(gpu.unit.arena_if_any()->bytes());  // also of a lost one
+  auto const all = gpu.gpu.behind(gpu.unit.arena_if_any()->bytes());  // works for a lost device too
   return {all.begin(), all.end()};
 }
 
@@ -102,7 +102,7 @@ TEST_CASE("a run that begins on a lost device fails at once, everywhere") {
   check_all_blame(collective, 2, 0, "rank 0 (w0): cuda:0: cudaErrorECCUncorrectable");
 }
 
-TEST_CASE("a run that needs more pinned memory than there is says how much, and which flag bounds it") {
+TEST_CASE("a run that needs more pinned memory than there is says how much, and which flag limits it") {
   auto options = on_gpus(3, 1, {.arena_bytes = 32 << 20, .pinned_bytes = 1 << 20});
   auto const unit = options.gpus[2];
   LoopbackFleet fleet(std::move(options));
@@ -113,7 +113,7 @@ TEST_CASE("a run that needs more pinned memory than there is says how much, and 
   check_all_blame(collective, 3, 2, "--gpu-pinned-bytes allows 1048576");
 }
 
-TEST_CASE("where others have most of the pinned memory, a run has smaller blocks, and comes through") {
+TEST_CASE("where other runs have most of the pinned memory, a run uses smaller blocks, and comes through") {
   auto options = on_gpus(2, 1, {.arena_bytes = 96 << 20, .pinned_bytes = 128 << 20});
   auto const unit = options.gpus[1];
   LoopbackFleet fleet(std::move(options));
@@ -124,15 +124,15 @@ TEST_CASE("where others have most of the pinned memory, a run has smaller blocks
   CHECK(collective.wrong().empty());
 }
 
-TEST_CASE("where the device has little room, a run has smaller blocks, and comes through") {
-  // Two vectors of 32 MiB, and for what comes 10 MiB or 5.
+TEST_CASE("where the device has little room, a run uses smaller blocks, and comes through") {
+  // Two vectors of 32 MiB, and 10 or 5 MiB for received bytes.
   LoopbackFleet fleet(on_gpus(2, 1, {.arena_bytes = 70 << 20, .pinned_bytes = 128 << 20}));
   Collective collective(fleet, case_of(algorithms::ring, 1, 8 << 20), fleet.now());
   REQUIRE(collective.run());
   CHECK(collective.wrong().empty());
 }
 
-TEST_CASE("with one slot for all that it does, a run still comes through") {
+TEST_CASE("with one pinned slot for everything, a run still comes through") {
   for (auto const* algorithm : algorithms::all_for(Op::all_reduce)) {
     LoopbackFleet fleet(on_gpus(4, 1, {.arena_bytes = 32 << 20, .pinned_bytes = 1 << 20}));
     auto c = case_of(*algorithm, 1, 12000);

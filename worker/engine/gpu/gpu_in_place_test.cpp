@@ -1,11 +1,10 @@
-// Ranks on one host whose GPUs read each other's memory where it lies: the same bits, and nothing of them anywhere
-// else.
+// Ranks on one host whose GPUs read each other's memory in place: the same bits, and no copies elsewhere.
 #include <doctest/doctest.h>
 
 #include <algorithm>
 
 #include "collectives/algorithms/catalogue.hpp"
-#include "worker/engine/errc.hpp"
+#include "worker/engine/failure/errc.hpp"
 #include "worker/engine/testing/loopback_fleet.hpp"
 #include "worker/engine/testing/suite.hpp"
 #include "worker/engine/testing/tcp_fleet.hpp"
@@ -16,8 +15,8 @@ using namespace chorus::engine::testing;
 
 namespace {
 
-// All on one GPU; or on the host, on a GPU, and on one that maps nothing, in turn; or on GPUs of which only every other
-// has peer access to the next.
+// all: one GPU for all ranks. mixed: in turn the host, a GPU, and a GPU that maps nothing. neighbours: GPUs of which
+// only every other one has peer access to the next.
 enum class Which : std::uint8_t { all, mixed, neighbours };
 
 std::string uuid_of(Double const& gpu) { return gpu.gpu.info().uuid; }
@@ -113,8 +112,7 @@ TEST_CASE("in place, a vector that is much larger than what is shown at once") {
   }
 }
 
-TEST_CASE(
-    "on one GPU the rank that reduces writes the results of all, in the same pass where it knows the room by then") {
+TEST_CASE("on one GPU the reducing rank writes the results of all, in the same pass if it knows the room by then") {
   auto const fleet = over_loopback<Which::all>(4);
   std::size_t alone = 0, together = 0;
   for (std::uint64_t run = 1; run <= 50; ++run) {
@@ -141,7 +139,7 @@ TEST_CASE("in place, no byte of a tensor goes through the host or over the links
       if (op == Op::barrier) c.dtype = Dtype::i32;
       Collective collective(fleet, c);
       check_right(collective);
-      // A GPU reads what it reduces, and writes for its peer what it only passes on.
+      // A GPU reads in place what it reduces; data that is only passed on is written by the sender's GPU.
       std::uint64_t moved = 0, received = 0;
       for (plan::Rank rank = 0; rank < 4; ++rank) {
         auto const& result = collective.result(rank);
@@ -153,7 +151,7 @@ TEST_CASE("in place, no byte of a tensor goes through the host or over the links
       CHECK(moved == received);
     }
   for (plan::Rank rank = 0; rank < 4; ++rank) {
-    // A slot, for the 8 bytes of a proof.
+    // One slot, for the 8 bytes of a proof.
     CHECK(gpus[rank]->unit.totals().pinned_bytes == devices::PinnedPool::slot_bytes);
     CHECK(gpus[rank]->unit.totals().use.peer_bytes != 0);
     CHECK(gpus[rank]->gpu.opened() == 3);
@@ -179,7 +177,7 @@ TEST_CASE("where memory is not read in place, both ends know why, and are told o
   for (std::uint64_t run = 1; run <= 3; ++run) {
     Collective collective(fleet, case_of(algorithms::ring, 5000, run));
     check_right(collective);
-    CHECK(collective.result(0).trace->gpu.peer_bytes != 0);  // what rank 1 lends
+    CHECK(collective.result(0).trace->gpu.peer_bytes != 0);  // the memory that rank 1 lends
     CHECK(collective.result(1).trace->gpu.peer_bytes == 0);
     CHECK(collective.result(0).trace->gpu.out_bytes != 0);
     CHECK(collective.result(1).trace->gpu.out_bytes == 0);
@@ -201,7 +199,7 @@ TEST_CASE("a worker whose system has no handles lends nothing, and says so") {
   CHECK(fleet.plane(0).traffic().front().why_not_ipc == "cuda:0: the double shares nothing");
 }
 
-TEST_CASE("what lies outside of the arena, as a client's memory does, is not lent") {
+TEST_CASE("memory outside the arena, such as a client's, is not lent") {
   auto const gpus = doubles(2, Which::all);
   TcpFleet fleet(2, lending(), Arenas(), Tensors::elsewhere, gpus);
   Collective collective(fleet, case_of(algorithms::ring, 5000));
@@ -218,7 +216,7 @@ TEST_CASE("what lies outside of the arena, as a client's memory does, is not len
   gpu.free(outside);
 }
 
-TEST_CASE("what is borrowed goes back when the owner's link ends, and is borrowed anew") {
+TEST_CASE("borrowed memory is returned when the owner's link ends, and is borrowed anew") {
   FleetOptions options;
   options.gpus = doubles(2, Which::all);
   options.lends_gpu_memory = true;

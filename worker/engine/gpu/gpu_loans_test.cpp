@@ -1,11 +1,12 @@
-// Memory that peers read where it lies: whoever fails, nobody reads what was given back, and nobody waits for ever.
+// Memory that peers read in place: whichever rank fails, no rank reads memory that was returned, and none waits for
+// ever.
 #include <doctest/doctest.h>
 
 #include <functional>
 
 #include "collectives/algorithms/catalogue.hpp"
 #include "tests/support/mentions.hpp"
-#include "worker/engine/errc.hpp"
+#include "worker/engine/failure/errc.hpp"
 #include "worker/engine/testing/loopback_fleet.hpp"
 
 using namespace chorus;
@@ -48,11 +49,11 @@ void check_right_or_failed(Collective const& collective, plan::Rank rank) {
   if (collective.result(rank).status.has_value()) CHECK(collective.wrong(rank).empty());
 }
 
-// Rank 1 has borrowed from rank 0 and hangs with what it was to read.
+// Rank 1 has borrowed from rank 0 and hangs before it has read.
 struct HangingReader {
   explicit HangingReader(FleetOptions options = on_one_gpu(2)) : gpus(options.gpus), fleet(std::move(options)) {
     Collective first(fleet, case_of(algorithms::ring), fleet.now());
-    REQUIRE(first.run());  // what is mapped and proved once is so now
+    REQUIRE(first.run());  // everything that is mapped and proved once, is so now
     gpus[1]->gpu.hang();
     collective.emplace(fleet, case_of(algorithms::ring, 2), fleet.now());
     collective->start();
@@ -73,7 +74,7 @@ struct HangingReader {
 }  // namespace
 
 TEST_CASE("in place, whichever call of a device fails, every rank ends, and nothing is written afterwards") {
-  // Rank 0 does nearly all of the tree; rank 1 its part of the others.
+  // Rank 0 does nearly all the work of the tree; rank 1 its part of the other algorithms.
   struct Failing {
     plan::Algorithm const* algorithm;
     plan::Rank rank;
@@ -135,7 +136,7 @@ TEST_CASE("in place, a run that is aborted at any moment ends everywhere, and no
 
 namespace {
 
-// Rank 1 sends little, which is soon read, and is written much.
+// Rank 1 sends little, which is soon read; most of its memory is written to.
 struct WrittenTo {
   explicit WrittenTo(std::uint64_t seed) : WrittenTo(on_one_gpu(2, seed)) {}
   explicit WrittenTo(FleetOptions options) : gpus(options.gpus), fleet(std::move(options)) {
@@ -152,7 +153,7 @@ struct WrittenTo {
   }
   [[nodiscard]] std::vector<std::byte> memory() const { return memory_of(*gpus[1]); }
 
-  // Lets the run end there, after which nobody writes.
+  // Lets the run end; no rank may write afterwards.
   void check_end() {
     while (!collective->has_ended(1)) fleet.let_move(1);
     auto const at_end = memory();
@@ -176,7 +177,7 @@ void at_every_moment(std::function<void(WrittenTo& story)> const& tell) {
 
 }  // namespace
 
-TEST_CASE("what a peer writes is there before the run ends, however it ends, and nothing afterwards") {
+TEST_CASE("everything that a peer writes has arrived before the run ends, however it ends, and nothing afterwards") {
   std::size_t written = 0;
   at_every_moment([&written](WrittenTo& story) {
     auto const at_abort = story.memory();
@@ -188,7 +189,7 @@ TEST_CASE("what a peer writes is there before the run ends, however it ends, and
 }
 
 TEST_CASE(
-    "a rank that is written to, and loses a link, ends when nothing writes there any more; and so does its writer") {
+    "a rank that is written to, and loses a link, ends when no rank writes there any more; and so does its writer") {
   std::size_t failed = 0;
   for (plan::Rank const from : {0u, 1u})
     at_every_moment([&failed, from](WrittenTo& story) {
@@ -202,10 +203,10 @@ TEST_CASE(
   CHECK(failed > 20);
 }
 
-TEST_CASE("a writer that stood still for long writes nothing that it is asked to afterwards") {
+TEST_CASE("a writer that stood still for long writes nothing that it is asked to write afterwards") {
   std::size_t stood_still = 0;
   at_every_moment([&stood_still](WrittenTo& story) {
-    // What a real device has in hand it does meanwhile.
+    // A real device finishes the work that it has.
     if (story.fleet.engine(0).awaits_devices()) return;
     story.fleet.stop(0);
     story.fleet.let_move();
@@ -253,7 +254,7 @@ TEST_CASE("a worker that stops while peers read its memory ends, and so do they"
   }
 }
 
-TEST_CASE("what a peer may still read is held until it says that it reads no more") {
+TEST_CASE("memory that a peer may still read is held until the peer says that it reads no more") {
   HangingReader story;
   story.give_up();
   CHECK(story.collective->ended() == 0);
@@ -264,7 +265,7 @@ TEST_CASE("what a peer may still read is held until it says that it reads no mor
   CHECK(!story.gpus[0]->unit.lost());
 }
 
-TEST_CASE("what a peer may still read is held for ten seconds, and kept beyond the end of the run") {
+TEST_CASE("memory that a peer may still read is held for ten seconds, and kept beyond the end of the run") {
   HangingReader story;
   story.give_up();
   auto& lender = *story.gpus[0];
@@ -281,7 +282,7 @@ TEST_CASE("what a peer may still read is held for ten seconds, and kept beyond t
   CHECK(lender.unit.arena_if_any()->used_bytes() < held);
 }
 
-TEST_CASE("a reader that says so late, thousands of runs later, gives the memory back, and its link goes on") {
+TEST_CASE("a reader that returns memory late, thousands of runs later, returns it all the same, and its link goes on") {
   HangingReader story;
   story.give_up();
   story.fleet.pass(10'000ms);
@@ -322,7 +323,7 @@ TEST_CASE("when the lender ends the link itself, it holds the memory for ten sec
   story.gpus[1]->gpu.go_on();
 }
 
-TEST_CASE("a process that stood still while it read in place takes nothing of what it finds there afterwards") {
+TEST_CASE("a process that stood still while it read in place uses nothing that it reads there afterwards") {
   HangingReader story;
   for (plan::Rank rank : {0u, 1u}) story.fleet.stop(rank);
   story.fleet.pass(7'000ms);
@@ -337,7 +338,7 @@ TEST_CASE("a process that stood still while it read in place takes nothing of wh
 TEST_CASE("a worker that stops tells its readers, and goes when they have given back what they borrowed") {
   HangingReader story;
   auto& lender = story.fleet.engine(0);
-  story.gpus[0]->gpu.hang();  // it has work of its own in hand
+  story.gpus[0]->gpu.hang();  // the lender's GPU has unfinished work of its own
   lender.stop();
   CHECK(lender.has_lent());
   story.gpus[0]->gpu.go_on();

@@ -4,13 +4,13 @@
 #include <cstring>
 #include <utility>
 
-#include "worker/engine/inlet.hpp"
+#include "worker/engine/transport/receive_connection.hpp"
 #include "worker/links/errc.hpp"
 
 namespace chorus::engine {
 namespace {
 
-// A room costs a note, of which a link holds only so many for a peer that does not read.
+// Every room costs a note, and a link stores only a limited number for a peer that does not read.
 constexpr std::size_t written_messages_max = 32;
 constexpr std::uint64_t rooms_per_message_max = 64;
 
@@ -76,14 +76,14 @@ void GpuReceiveChannel::make_room(std::uint32_t m) {
   auto const ready = state_.board.ready(message.instruction);
   auto const total = state_.board.total(message.instruction);
   if (ready < total && ready - message.granted < total / rooms_per_message_max) return;
-  while (inlet != nullptr && message.granted < ready) {
+  while (receive_connection != nullptr && message.granted < ready) {
     auto const place = device_.room(message.instruction, ready - message.granted);
     links::FrameHeader header;
     header.run = state_.run;
     header.epoch = state_.epoch;
     header.message = m;
     header.offset = message.granted;
-    inlet->send_room(header, place);
+    receive_connection->send_room(header, place);
     message.granted += place.bytes;
   }
 }
@@ -118,7 +118,7 @@ bool GpuReceiveChannel::is_dry(std::uint32_t m) const {
          progress_[m].granted_blocks * block_bytes_ < state_.board.total(messages_[m].instruction);
 }
 
-// One block is kept for every message that has none: which of them the peer can send next is not known here.
+// One block is reserved for every message that has none: which of them the peer can send next is unknown here.
 bool GpuReceiveChannel::may_hold_one_more(std::uint32_t m) const {
   auto const kept = dry_messages_ - (is_dry(m) ? 1 : 0);
   return held_blocks_ + kept < staging_.receive_blocks;
@@ -176,7 +176,7 @@ void GpuReceiveChannel::did_read(DevicePiece const& piece) {
   state_.board.advance(i, piece.bytes);
   if (std::exchange(progress.is_told, false)) reads_.push(piece.number);
   has_read_ = true;
-  if (inlet != nullptr) inlet->schedule(*this);
+  if (receive_connection != nullptr) receive_connection->schedule(*this);
 }
 
 bool GpuReceiveChannel::next_read(links::FrameHeader& header) {
@@ -255,7 +255,7 @@ void GpuReceiveChannel::take(std::span<std::byte const> payload) {
 
 void GpuReceiveChannel::took() { arrived_here(); }
 
-// What was withdrawn is on the device already, and may be anything: nobody may go on from there.
+// A withdrawn payload is on the device already and may be garbage, so nothing may depend on it.
 void GpuReceiveChannel::device_did(DevicePiece const& piece) {
   if (mode_ == Mode::in_place) return did_read(piece);
   if (is_withdrawn()) return;
@@ -267,7 +267,7 @@ void GpuReceiveChannel::device_did(DevicePiece const& piece) {
   dry_messages_ += is_dry(piece.number);
   for (std::uint32_t m = 0; m < messages_.size(); ++m)
     if (!messages_[m].eager) extend(m);
-  if (inlet != nullptr && has_word()) inlet->schedule(*this);
+  if (receive_connection != nullptr && has_word()) receive_connection->schedule(*this);
 }
 
 }  // namespace chorus::engine

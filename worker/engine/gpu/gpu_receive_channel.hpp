@@ -1,27 +1,27 @@
-// Messages that are received into memory of a GPU: through pinned blocks, read where they lie on the peer's GPU, or
-// written by that GPU where they are to lie.
+// Messages received into memory of a GPU: through pinned blocks, read in place on the peer's GPU, or written by the
+// peer's GPU.
 #pragma once
 
 #include <vector>
 
 #include "worker/engine/gpu/device_work.hpp"
-#include "worker/engine/receive_channel.hpp"
+#include "worker/engine/transport/receive_channel.hpp"
 
 namespace chorus::engine {
 
-// Through blocks: frames go straight into one; what they brought is queued on the device at their end, and done when
-// the device says so. A block belongs to a part of one message, from where its grant was sent to where the device has
-// used it.
+// Through blocks: frames are received straight into a block; at the end of a frame its bytes are queued on the device,
+// and are done when the device reports it. A block belongs to a part of one message from the sending of its grant until
+// the device has used it.
 //
-// In place: what the peer shows is queued at once, since it was granted, and the peer is told when it was read.
+// In place: bytes that the peer shows were granted already and are queued at once; the peer is told when they are read.
 //
-// Written: the peer is told where, as far as that may be overwritten, and says when it has done so.
+// Written: the peer is told the place as far as it may be overwritten, and reports when it has written.
 //
-// Which of them is known when the peer has opened the run, or when it has answered this rank's open; nothing is granted
-// before.
+// The mode is decided when the peer has opened the run, or when it has answered this rank's open. Before that nothing
+// is granted.
 class GpuReceiveChannel final : public ReceiveChannel, private DeviceClient {
  public:
-  // As of ReceiveChannel; the work outlives the channel's use, too. `channel`: of the program.
+  // See ReceiveChannel. The work outlives the use of the channel too. `channel`: number in the program.
   GpuReceiveChannel(RunState& state, DeviceWork& device, std::uint32_t channel, plan::Rank peer,
                     std::vector<std::uint32_t> instructions, std::uint64_t digest);
 
@@ -41,14 +41,14 @@ class GpuReceiveChannel final : public ReceiveChannel, private DeviceClient {
  private:
   enum class Mode : std::uint8_t { undecided, in_frames, in_place, written };
   static constexpr std::uint32_t none = ~0u;
-  // Where a message stands, besides what a ReceiveChannel knows.
+  // State of a message beyond ReceiveChannel::Message.
   struct Progress {
     std::uint64_t granted_blocks = 0;
-    std::uint32_t held_blocks = 0;  // of these, those that are not back yet
-    std::uint32_t block = none;     // into which bytes come
-    std::uint64_t queued = 0;       // bytes that the device has
+    std::uint32_t held_blocks = 0;  // granted blocks that are not free again yet
+    std::uint32_t block = none;     // the block that bytes arrive in
+    std::uint64_t queued = 0;       // bytes given to the device
     std::uint64_t read = 0;         // bytes that the device has read in place
-    bool is_told = true;            // of that the peer
+    bool is_told = true;            // the peer knows of all bytes in `read`
   };
   void begun(Scratch) override {}
   bool next_read(links::FrameHeader& header) override;
@@ -62,9 +62,9 @@ class GpuReceiveChannel final : public ReceiveChannel, private DeviceClient {
   void arrived_here();
   void queue_until(std::uint32_t m, std::uint64_t end, bool frees_block);
   void queue_early(std::uint32_t m);
-  // Grants what is ready, as far as there are blocks.
+  // Grants bytes that are ready, as far as there are blocks.
   void extend(std::uint32_t m);
-  // Nothing of the message can come, unless it gets a block.
+  // True if nothing of the message can arrive unless it gets a block.
   [[nodiscard]] bool is_dry(std::uint32_t m) const;
   [[nodiscard]] bool may_hold_one_more(std::uint32_t m) const;
   [[nodiscard]] std::uint64_t address(std::uint32_t block) const;
@@ -72,16 +72,16 @@ class GpuReceiveChannel final : public ReceiveChannel, private DeviceClient {
   DeviceWork& device_;
   std::uint32_t const channel_;
   Mode mode_ = Mode::undecided;
-  std::vector<Progress> progress_;  // as messages_
-  // In frames.
+  std::vector<Progress> progress_;  // by message
+  // For frames.
   ChannelStaging staging_;
   std::uint64_t block_bytes_ = 0;
   std::vector<std::uint32_t> free_blocks_;
   std::uint32_t held_blocks_ = 0;
   std::uint32_t dry_messages_ = 0;
-  // In place.
+  // For reading in place.
   std::span<std::byte const> lent_;
-  IndexQueue reads_;  // messages of which the peer is to be told
+  IndexQueue reads_;  // messages with reads to report to the peer
 };
 
 }  // namespace chorus::engine

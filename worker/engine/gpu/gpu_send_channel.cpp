@@ -3,17 +3,17 @@
 #include <algorithm>
 #include <utility>
 
-#include "worker/engine/outlet.hpp"
+#include "worker/engine/transport/send_connection.hpp"
 #include "worker/links/errc.hpp"
 
 namespace chorus::engine {
 namespace {
 
-// A part that goes without blocks costs a word, a kernel and an answer, and as much time as some tens of MiB take on a
-// device: a quarter of the message, but not less than so many segments, which are 4 MiB of the usual ones.
+// Without blocks each part costs a frame, a kernel and an answer, as much time as some tens of MiB take on a device. So
+// a part is a quarter of the message, but at least this many segments, usually 4 MiB.
 constexpr std::uint64_t segments_per_part = 16;
 constexpr std::uint64_t parts = 4;
-// A frame costs its receiver a copy to the device, and a few calls of the driver. In a message of many it has up to
+// A frame costs its receiver a copy to the device and a few calls of the driver. So frames of a long message have up to
 // eight segments.
 constexpr std::uint64_t segments_per_frame_max = 8;
 constexpr std::uint64_t frames_per_message = 16;
@@ -44,7 +44,7 @@ void GpuSendChannel::wake(std::uint32_t m) {
 }
 
 std::optional<links::Lend> GpuSendChannel::lends() {
-  auto lend = outlet->lend(device_);
+  auto lend = send_connection->lend(device_);
   lends_ = lend.has_value();
   if (!lends_) send_in_frames();
   return lend;
@@ -217,7 +217,7 @@ void GpuSendChannel::device_did(DevicePiece const& piece) {
   } else {
     queue_.push(piece.block);
   }
-  if (outlet != nullptr && has_frame()) outlet->schedule(*this);
+  if (send_connection != nullptr && has_frame()) send_connection->schedule(*this);
 }
 
 bool GpuSendChannel::next_data(links::OutFrame& frame) {
@@ -267,7 +267,7 @@ bool GpuSendChannel::next_place(links::OutFrame& frame) {
   return false;
 }
 
-// Frames are sent in the order in which they were given.
+// Frames are sent in the order in which the link got them.
 void GpuSendChannel::payload_sent(links::FrameHeader const& header) {
   auto const index = on_wire_.front();
   auto& block = blocks_[index];

@@ -1,30 +1,30 @@
-// Messages that go out from memory of a GPU: through pinned blocks, read by the peer's GPU where they lie, or written
-// by this one where they are to lie.
+// Messages sent from memory of a GPU: through pinned blocks, read in place by the peer's GPU, or written by this GPU
+// into the peer's memory.
 #pragma once
 
 #include <deque>
 #include <vector>
 
 #include "worker/engine/gpu/device_work.hpp"
-#include "worker/engine/receive_channel.hpp"
-#include "worker/engine/send_channel.hpp"
+#include "worker/engine/transport/receive_channel.hpp"
+#include "worker/engine/transport/send_channel.hpp"
 
 namespace chorus::engine {
 
-// Through blocks: what may be sent is copied into one; when the device says that it is there, its frames go out; and
-// when they have gone, the block is free. While one block is on the wire the next is being copied.
+// Through blocks: bytes that may be sent are copied into a block; when the device has done that, the frames of the
+// block are sent; after that the block is free. While one block is on the wire the next is being copied.
 //
-// In place: what may be read is shown to the peer in a frame of its own, and counts as sent when the peer says that it
-// was read: what would overwrite it waits for that as for any send. Nothing is eager.
+// In place: bytes that may be read are shown to the peer in a frame, and count as sent when the peer has read them:
+// overwriting waits for that as for any send. Nothing is eager.
 //
-// Written: what the peer has room for is copied there, on the device, and the peer is told when that is done; what is
-// the result of a reduction goes there with it, if the room is known by then.
+// Written: bytes that the peer has room for are copied there on the device, and the peer is told when that is done. The
+// result of a reduction is written there by the same pass if the room is known by then.
 //
-// Which of them is known when the peer has answered the open that lends the memory; at once, if it lends none.
+// The mode is decided when the peer has answered the open that lends the memory; at once if the open lends none.
 class GpuSendChannel final : public SendChannel, private DeviceSharer {
  public:
-  // As of SendChannel; the work outlives the channel's use, too. `channel`: of the program. `back`: what the same peer
-  // sends in the same run, as long as the channel; null: nothing.
+  // See SendChannel. The work outlives the use of the channel too. `channel`: number in the program. `back`: the
+  // channel from the same peer in the same run, which lives as long; null if there is none.
   GpuSendChannel(RunState& state, DeviceWork& device, std::uint32_t channel, plan::Rank peer,
                  std::vector<std::uint32_t> instructions, links::Open const& open, std::string_view description,
                  ReceiveChannel const* back);
@@ -41,7 +41,7 @@ class GpuSendChannel final : public SendChannel, private DeviceSharer {
 
  private:
   enum class Mode : std::uint8_t { undecided, in_frames, in_place, writes };
-  // What a block holds.
+  // Contents of a block.
   struct Block {
     std::uint32_t message = 0;
     std::uint64_t bytes = 0;
@@ -53,7 +53,7 @@ class GpuSendChannel final : public SendChannel, private DeviceSharer {
   void payload_sent(links::FrameHeader const& header) override;
   void device_did(DevicePiece const& piece) override;
   [[nodiscard]] std::optional<Share> shares(std::span<std::byte const> result) override;
-  // Of the first room of message m, what is written next.
+  // Takes room for the next bytes of message m from its first place.
   [[nodiscard]] std::byte* take_room(std::uint32_t m, std::uint64_t bytes);
   void send_in_frames();
   void show_in_place();
@@ -61,7 +61,7 @@ class GpuSendChannel final : public SendChannel, private DeviceSharer {
   void goes_without_blocks(Mode mode);
   void write(std::uint32_t m);
   bool next_written(links::OutFrame& frame);
-  // Of a message, what goes at a time without blocks.
+  // Size of the parts in which a message is sent without blocks.
   [[nodiscard]] std::uint64_t part_bytes(Message const& message) const;
   bool next_block(links::OutFrame& frame);
   bool next_place(links::OutFrame& frame);
@@ -74,20 +74,20 @@ class GpuSendChannel final : public SendChannel, private DeviceSharer {
   ReceiveChannel const* const back_;
   Mode mode_ = Mode::undecided;
   bool lends_ = false;
-  IndexQueue waiting_;  // messages with bytes that are still to go, until `queue_` has them or their blocks
-  // In frames.
+  IndexQueue waiting_;  // messages with bytes to send that are neither in `queue_` nor in blocks
+  // For frames.
   ChannelStaging staging_;
   std::uint64_t block_bytes_ = 0;
   std::vector<Block> blocks_;
-  IndexQueue free_;     // blocks; those that are filled are in queue_,
-  IndexQueue on_wire_;  // and those of which a frame was given to the link also here
-  // In place.
-  std::vector<links::Place> places_;  // of frames that the link has, in turn
-  std::uint64_t shown_ = 0;           // frames
+  IndexQueue free_;     // free blocks; filled ones are in queue_
+  IndexQueue on_wire_;  // blocks with a frame given to the link; they are in queue_ too
+  // For reading in place.
+  std::vector<links::Place> places_;  // of the frames that the link has; reused in turn
+  std::uint64_t shown_ = 0;           // number of frames
   std::shared_ptr<Loan> loan_;
-  // Written.
+  // For writing.
   std::span<std::byte> target_;
-  std::vector<std::deque<links::Place>> rooms_;  // what is left of them, by message
+  std::vector<std::deque<links::Place>> rooms_;  // free room at the peer, by message
   std::vector<std::uint64_t> written_;           // bytes, by message
 };
 

@@ -1,21 +1,21 @@
-// The copies and reductions of a run that stay on its rank, done by its GPU.
+// The local copies and reductions of a run, done by its GPU.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "worker/engine/gpu/device_work.hpp"
-#include "worker/engine/run_state.hpp"
+#include "worker/engine/program/run_state.hpp"
 
 namespace chorus::engine {
 
-// The state and the work outlive it.
+// The state and the work outlive the object.
 class GpuSteps final : private DeviceClient {
  public:
   GpuSteps(RunState& state, DeviceWork& device)
       : state_(state), device_(device), is_queued_(state.program.instructions.size()) {}
 
-  // Instruction i can go on: all of it that is ready is queued, one piece at a time.
+  // Instruction i can go on: queues all of it that is ready, one piece at a time.
   void go_on(std::uint32_t i) {
     auto const bytes = state_.board.ready(i) - state_.board.done(i);
     if (bytes == 0 || is_queued_[i]) return;

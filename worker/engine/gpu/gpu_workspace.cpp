@@ -10,8 +10,8 @@ using plan::Opcode;
 namespace {
 
 constexpr std::uint64_t alignment = 256;
-// Kernels are queued long before they run: who is ahead would wait for them every time. What they take is memory of the
-// GPU, which is asked for before the run begins.
+// No limit for partial sums: kernels are queued long before they run, so the sender would wait for them every time. The
+// memory is GPU memory that is reserved before the run begins.
 constexpr PartialsLimit whole_partials;
 
 std::uint64_t aligned(std::uint64_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
@@ -101,8 +101,13 @@ Status GpuWorkspace::compute(GpuSession& session, std::uint32_t i, std::span<std
                              std::byte const* other, Sharers* sharers) {
   auto const& instruction = program().instructions[i];
   bool const divides = reduces(program().spec.op) && reduce_ == ReduceOp::avg && instruction.is_final();
-  devices::Folder::How how;
+  devices::Reducer::How how;
   how.divisor = divides ? program().spec.ranks : 1;
+  auto const scale = reduce_ == ReduceOp::avg ? devices::scale_of_average(dtype_, program().spec.ranks) : 1;
+  if (divides) how.scale = scale;
+  std::array<float, 2> const weights{instruction.has_partial_operand() ? 1 : 1 / scale,
+                                     instruction.has_partial_other() ? 1 : 1 / scale};
+  if (scale != 1 && operand != nullptr) how.weights = weights.data();
   how.wide_source = keeps_wide_partials() && operand != nullptr && instruction.has_wide_operand();
   how.wide_results = keeps_wide_partials() && instruction.has_wide_result();
   auto* const kept = partial(i).at;

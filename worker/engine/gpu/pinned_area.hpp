@@ -1,4 +1,4 @@
-// Pinned memory as one range of offsets.
+// Pinned memory of a pool as one range of offsets.
 #pragma once
 
 #include <cstdint>
@@ -9,16 +9,16 @@
 
 namespace chorus::engine {
 
-// The pool outlives it.
+// The pool outlives the area.
 class PinnedArea {
  public:
   PinnedArea() = default;
-  // Of parts of a slot, or as many slots in a row as so many bytes have: a power of two. All, or nothing. Errors:
-  // GpuErrc::out_of_memory, lost.
+  // Takes memory in parts of one slot, or of as many consecutive slots as `part_bytes` needs: a power of two. All or
+  // nothing. Errors: GpuErrc::out_of_memory, lost.
   [[nodiscard]] static Result<PinnedArea> take(devices::PinnedPool& pool, std::uint64_t bytes,
                                                std::uint64_t part_bytes);
 
-  // From there on, at most so many bytes, and as far as they lie in one part.
+  // The memory at `offset`, at most `limit` bytes, within one part.
   [[nodiscard]] std::span<std::byte> at(std::uint64_t offset, std::uint64_t limit) const;
 
  private:

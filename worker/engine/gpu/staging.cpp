@@ -3,28 +3,27 @@
 #include <algorithm>
 #include <utility>
 
-#include "worker/engine/run_state.hpp"
+#include "worker/engine/program/run_state.hpp"
 
 namespace chorus::engine {
 namespace {
 
 constexpr std::uint64_t block_bytes_min = 4 << 10;
-// A copy of so much takes 20 us on PCIe of the fifth generation, as long as what a block costs both sides in calls of
-// the driver (docs/gpu.md). Of a long message blocks are larger, so that those do not matter, but not so large that the
-// first copy and the last, beside which nothing moves, would.
+// Copying a usual block takes 20 us on PCIe 5, as long as the driver calls per block on both sides
+// (docs/explanation/gpu.md). Long messages have larger blocks, which make the calls negligible, but not so large that
+// the first and the last copy, which overlap with nothing, matter.
 constexpr std::uint64_t block_bytes_usual = 1 << 20, block_bytes_max = 4 << 20, blocks_per_long_message = 8;
-// That a peer is granted beside the one that each of its messages has: one that is filled from the wire, one copied in
-// and one reduced.
+// Blocks granted to a peer beyond one per message: one being received, one being copied in and one being reduced.
 constexpr std::uint64_t blocks_ahead = 3;
 
 std::uint64_t blocks_of(std::uint64_t bytes, std::uint64_t block_bytes) {
   return (bytes + block_bytes - 1) / block_bytes;
 }
 
-// What a channel has to stage, whatever the size of blocks.
+// What a channel has to stage, for any block size.
 struct Load {
   std::vector<std::uint64_t> received;  // bytes of messages that come with a grant
-  std::uint64_t eager_bytes = 0;        // of places
+  std::uint64_t eager_bytes = 0;        // of eager places
   std::vector<std::uint64_t> sent;
 };
 

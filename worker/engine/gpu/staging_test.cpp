@@ -1,4 +1,4 @@
-// How much pinned memory runs are given, and how it is shared out.
+// Amounts of pinned memory for runs, and their division.
 #include "worker/engine/gpu/staging.hpp"
 
 #include <doctest/doctest.h>
@@ -8,7 +8,7 @@
 #include "collectives/algorithms/catalogue.hpp"
 #include "collectives/plan/program.hpp"
 #include "worker/devices/cuda/pinned.hpp"
-#include "worker/engine/addresses.hpp"
+#include "worker/engine/program/addresses.hpp"
 
 using namespace chorus;
 using namespace chorus::engine;
@@ -18,7 +18,7 @@ namespace {
 constexpr std::uint64_t plenty = std::uint64_t{1} << 40;
 constexpr std::uint64_t kib = 1024;
 
-// Rank 0 of an all_reduce of so many floats.
+// Rank 0 of an all_reduce of this many floats.
 struct Planned {
   Planned(plan::Algorithm const& algorithm, std::uint32_t ranks, std::uint64_t elements)
       : program(
@@ -36,7 +36,7 @@ struct Planned {
   std::vector<std::uint64_t> bytes;
 };
 
-// Every range of a staging, by where it begins; nothing may overlap.
+// All ranges of a staging, sorted by offset; they must not overlap.
 std::vector<std::pair<std::uint64_t, std::uint64_t>> blocks_of(Staging const& staging) {
   std::vector<std::pair<std::uint64_t, std::uint64_t>> blocks;
   for (auto const& channel : staging.channels) {
@@ -51,7 +51,7 @@ std::vector<std::pair<std::uint64_t, std::uint64_t>> blocks_of(Staging const& st
 
 }  // namespace
 
-TEST_CASE("each message that a peer may send has a block, and three more are ahead; four are for what is sent") {
+TEST_CASE("each message that a peer may send has a block, and three more are ahead; four are for sent messages") {
   Planned const ring(algorithms::ring, 8, 8 << 20);  // 4 MiB each, seven twice around
   auto const staging = ring.staging(0);
   CHECK(staging.block_bytes == 1024 * kib);
@@ -62,8 +62,8 @@ TEST_CASE("each message that a peer may send has a block, and three more are ahe
   }
 }
 
-TEST_CASE("blocks are a part of their message, and larger than usual where that is long") {
-  auto const block_bytes = [](std::uint64_t bytes) {  // of messages of so many
+TEST_CASE("blocks are a part of their message, and larger than usual for long messages") {
+  auto const block_bytes = [](std::uint64_t bytes) {  // of messages of this many bytes
     return Planned(algorithms::ring, 2, bytes / 2).staging(0).block_bytes;
   };
   CHECK(block_bytes(64 * kib) == 64 * kib);
@@ -74,7 +74,7 @@ TEST_CASE("blocks are a part of their message, and larger than usual where that 
   CHECK(block_bytes(512 * 1024 * kib) == 4 * 1024 * kib);
 }
 
-TEST_CASE("blocks do not overlap, lie within what is taken, and none crosses from one part to the next") {
+TEST_CASE("blocks do not overlap, lie within the area, and none crosses a part boundary") {
   for (auto const* algorithm : {&algorithms::ring, &algorithms::mesh, &algorithms::tree})
     for (std::uint64_t const elements : {100u, 5'000u, 3'000'001u, 90'000'001u})
       for (std::uint64_t const eager : {std::uint64_t{0}, 64 * kib}) {
@@ -91,13 +91,13 @@ TEST_CASE("blocks do not overlap, lie within what is taken, and none crosses fro
       }
 }
 
-TEST_CASE("messages that come without a grant have places instead of blocks") {
+TEST_CASE("eager messages have places instead of blocks") {
   auto const staging = Planned(algorithms::mesh, 4, 1000).staging(64 * kib);
   for (auto const& channel : staging.channels) CHECK(channel.receive_blocks == 0);
   CHECK(staging.received_bytes >= 3 * 1000);
 }
 
-TEST_CASE("where memory is short blocks are smaller, to 4 KiB, and as many as needed all the same") {
+TEST_CASE("where memory is short blocks are smaller, down to 4 KiB, and as many as needed all the same") {
   Planned const ring(algorithms::ring, 8, 8 << 20);
   auto const all = ring.staging(0).bytes;
   auto const half = ring.staging(0, all - 1);
@@ -108,7 +108,7 @@ TEST_CASE("where memory is short blocks are smaller, to 4 KiB, and as many as ne
   CHECK(least.channels[0].receive_blocks == half.channels[0].receive_blocks);
 }
 
-TEST_CASE("what is read in place, or shown there, needs nothing") {
+TEST_CASE("messages that are read in place, or shown there, need no blocks") {
   Planned ring(algorithms::ring, 4, 1 << 20);
   for (auto& messages : ring.messages) messages.receives.clear();
   CHECK(ring.staging(0).received_bytes == 0);

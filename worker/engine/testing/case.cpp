@@ -3,15 +3,15 @@
 #include <algorithm>
 
 #include "collectives/plan/program.hpp"
-#include "worker/engine/run_identity.hpp"
 #include "worker/engine/testing/exact.hpp"
+#include "worker/engine/trace/run_identity.hpp"
 
 namespace chorus::engine::testing {
 std::string to_string(Case const& c) {
   return std::string(name(c.op)) + " " + std::string(c.algorithm->name) + " root " + std::to_string(c.root) +
          " arity " + std::to_string(c.arity) + " " + std::string(name(c.reduce)) + " " + std::string(name(c.dtype)) +
          "[" + std::to_string(c.elements) + "] " + (c.counts.empty() ? "" : "uneven ") + "segment " +
-         std::to_string(c.segment_bytes) + (c.in_place ? " in place" : "");
+         std::to_string(c.segment_bytes) + (c.in_place ? " in place" : "") + (c.by_position.empty() ? "" : " listed");
 }
 
 namespace {
@@ -25,7 +25,14 @@ plan::Sizes sizes_of(Case const& c, plan::Rank rank, std::uint32_t ranks) {
 }
 
 plan::Spec spec_of(Case const& c, std::uint32_t ranks) {
-  return {c.op, std::string(c.algorithm->name), ranks, c.root, c.arity, c.in_place, c.shape};
+  return {c.op, std::string(c.algorithm->name), ranks, c.root, c.arity, c.in_place, c.shape, c.by_position};
+}
+
+// Blocks by rank, wherever the ranks stand.
+plan::Holding blocks_held(Case const& c, plan::Rank rank, std::uint32_t ranks) {
+  auto spec = spec_of(c, ranks);
+  spec.by_position.clear();
+  return plan::holding(spec, rank, ranks);
 }
 
 // The blocks of a rank's whole vector: its input, or what it has of the result.
@@ -49,14 +56,14 @@ class Vectors {
 
   [[nodiscard]] Bytes input(plan::Rank rank) const {
     Bytes bytes;
-    auto const held = plan::holding(spec_of(case_, ranks_), rank, ranks_).input;
+    auto const held = blocks_held(case_, rank, ranks_).input;
     append(bytes, values_[rank], layouts_[rank].range(held.first, held.count));
     return bytes;
   }
 
   [[nodiscard]] Bytes output(plan::Rank rank) const {
     Bytes bytes;
-    auto const held = plan::holding(spec_of(case_, ranks_), rank, ranks_).output;
+    auto const held = blocks_held(case_, rank, ranks_).output;
     for (auto block = held.first; block < held.first + held.count; ++block) {
       auto const from_root = case_.op == Op::broadcast || case_.op == Op::scatter;
       auto const origin = from_root ? case_.root : block;
@@ -113,7 +120,8 @@ Collective::Collective(Fleet& fleet, Case c, std::chrono::steady_clock::time_poi
     if (one_buffer) {
       auto const held = plan::holding(plan_spec, rank, program->chunks);
       auto const offset = [&](plan::ChunkRange range, plan::ChunkRange memory, plan::Layout const& layout) {
-        return (layout.begin_of(range.first) - layout.begin_of(memory.first)) * width;
+        bool const is_part = range.count != memory.count;
+        return is_part ? layout.piece(range.first, range.count).begin * width : 0;
       };
       std::copy(input.begin(), input.end(),
                 output.begin() + static_cast<std::ptrdiff_t>(offset(held.input, program->input, layouts.input)));

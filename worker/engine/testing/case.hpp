@@ -49,6 +49,7 @@ struct Case {
   plan::Rank root = 0;
   std::uint32_t arity = 2;
   plan::Shape shape;
+  std::vector<plan::Rank> by_position;
   Dtype dtype = Dtype::f32;
   ReduceOp reduce = ReduceOp::sum;
   std::uint64_t elements = 0;         // of the whole vector; of every rank's in all_to_all

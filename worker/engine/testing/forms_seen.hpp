@@ -26,7 +26,8 @@ class FormsSeen {
 
   // CHECKs that there were: every algorithm and operation of the catalogue, each in place and not, and both of these
   // with even and, where there can be any, with uneven blocks; every dtype and every window with all of these four; and
-  // every reduction in all_reduce, reduce and reduce_scatter.
+  // every reduction in all_reduce, reduce and reduce_scatter; and, with the ranks at other positions than their own,
+  // every algorithm and operation that knows positions.
   void check_complete() const;
 
  private:
@@ -35,6 +36,7 @@ class FormsSeen {
     friend auto operator<=>(Form const&, Form const&) = default;
   };
   std::set<std::tuple<std::string_view, Op, Form>> plans_;
+  std::set<std::tuple<std::string_view, Op>> listed_;
   std::set<std::tuple<Dtype, Form>> dtypes_;
   std::set<std::tuple<std::uint32_t, Form>> windows_;
   std::set<std::tuple<Op, Reduction>> reductions_;

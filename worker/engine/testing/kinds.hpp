@@ -5,7 +5,7 @@
 #include <mutex>
 #include <vector>
 
-#include "worker/engine/run_kind.hpp"
+#include "worker/engine/run/run_kind.hpp"
 
 namespace chorus::engine::testing {
 

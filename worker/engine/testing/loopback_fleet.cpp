@@ -34,6 +34,7 @@ LoopbackFleet::LoopbackFleet(FleetOptions options)
     plane.eager_bytes = options.eager_bytes;
     plane.partials_bytes = options.partials_bytes;
     plane.early_runs = options.early_runs;
+    plane.early_bytes = options.early_bytes;
     if (lends_gpu_memory_) plane.lending_host = 1;
     if (!arenas_.empty()) plane.arena = arenas_[rank].get();
     members_.push_back(std::make_unique<Member>(*this, rank, std::move(plane)));
@@ -140,22 +141,23 @@ void LoopbackFleet::cut(plan::Rank from, plan::Rank to) {
     if (auto const link = wire.link.lock(); link && wire.from == from && wire.to == to) network_.cut(*link);
 }
 
-void LoopbackFleet::Member::dial(std::uint64_t outlet, Peer const& peer, TimePoint) {
-  fleet.later_.push_back([this, outlet, peer] { fleet.connect(*this, outlet, peer); });
+void LoopbackFleet::Member::dial(std::uint64_t send_connection, Peer const& peer, TimePoint) {
+  fleet.later_.push_back([this, send_connection, peer] { fleet.connect(*this, send_connection, peer); });
 }
 
 void LoopbackFleet::Member::settle_soon() {
   fleet.later_.push_back([this] { engine.settle(); });
 }
 
-void LoopbackFleet::connect(Member& from, std::uint64_t outlet, Peer const& peer) {
+void LoopbackFleet::connect(Member& from, std::uint64_t send_connection, Peer const& peer) {
   if (from.dead) return;
   auto& to = *members_[peer.rank];
-  if (to.dead) return from.engine.dialed(outlet, Error(links::LinkErrc::closed, peer.url + ": connection refused"));
+  if (to.dead)
+    return from.engine.dialed(send_connection, Error(links::LinkErrc::closed, peer.url + ": connection refused"));
   if (stopped_.contains(peer.rank)) return;  // the system accepts, and nobody ever answers
   if (auto const pair = shm_pair(from.rank, peer.rank)) {
     to.engine.adopt(pair->acceptor, {"w" + std::to_string(from.rank), 100 + from.rank}, lends_gpu_memory_);
-    return from.engine.dialed(outlet, std::shared_ptr<links::Link>(pair->dialer), lends_gpu_memory_);
+    return from.engine.dialed(send_connection, std::shared_ptr<links::Link>(pair->dialer), lends_gpu_memory_);
   }
   auto [here, there] = network_.connect();
   wires_.push_back({from.rank, peer.rank, here});
@@ -164,16 +166,16 @@ void LoopbackFleet::connect(Member& from, std::uint64_t outlet, Peer const& peer
   Identity const dialer{"w" + std::to_string(from.rank), 100 + from.rank};
   if (impersonated == peer.rank) {
     on_dial(std::move(there));
-    return from.engine.dialed(outlet, std::move(here), lends_gpu_memory_);
+    return from.engine.dialed(send_connection, std::move(here), lends_gpu_memory_);
   }
   if (!both_ways_) {
     to.engine.adopt(std::move(there), dialer, lends_gpu_memory_);
-    return from.engine.dialed(outlet, std::move(here), lends_gpu_memory_);
+    return from.engine.dialed(send_connection, std::move(here), lends_gpu_memory_);
   }
   auto acceptor = links::two_way(std::move(there));
   to.engine.adopt(std::move(acceptor.there), dialer, lends_gpu_memory_, std::move(acceptor.back));
   auto dialed = links::two_way(std::move(here));
-  from.engine.dialed(outlet, std::move(dialed.there), lends_gpu_memory_, std::move(dialed.back));
+  from.engine.dialed(send_connection, std::move(dialed.there), lends_gpu_memory_, std::move(dialed.back));
 }
 
 std::optional<LoopbackFleet::Pair> LoopbackFleet::shm_pair(plan::Rank from, plan::Rank to) {

@@ -20,7 +20,7 @@
 #include "worker/engine/testing/kinds.hpp"
 #include "worker/links/loopback.hpp"
 #include "worker/links/shm_link.hpp"
-#include "worker/memory/region_book.hpp"
+#include "worker/memory/region_registry.hpp"
 
 namespace chorus::engine::testing {
 
@@ -29,7 +29,8 @@ struct FleetOptions {
   links::LoopbackOptions network;
   std::uint64_t eager_bytes = 65536;
   std::uint64_t partials_bytes = DataPlaneOptions().partials_bytes;
-  std::size_t early_runs = 64;
+  std::size_t early_runs = DataPlaneOptions().early_runs;
+  std::uint64_t early_bytes = DataPlaneOptions().early_bytes;
   Arenas arenas;  // of all ranks
   Tensors tensors = Tensors::in_arenas;
   Doubles gpus;  // by rank, null: none; empty: of nobody
@@ -76,7 +77,7 @@ class LoopbackFleet final : public Fleet {
     Member(LoopbackFleet& f, plan::Rank r, DataPlaneOptions options)
         : fleet(f), rank(r), engine(std::move(options), *this, book) {}
     TimePoint now() override { return fleet.now_; }
-    void dial(std::uint64_t outlet, Peer const& peer, TimePoint deadline) override;
+    void dial(std::uint64_t send_connection, Peer const& peer, TimePoint deadline) override;
     void settle_soon() override;
     void deadline_changed() override {}
     void poll_devices_soon() override {}  // the fleet does, by and by
@@ -97,7 +98,7 @@ class LoopbackFleet final : public Fleet {
   };
   // Nothing: without arenas, or the acceptor does not find it.
   std::optional<Pair> shm_pair(plan::Rank from, plan::Rank to);
-  void connect(Member& from, std::uint64_t outlet, Peer const& peer);
+  void connect(Member& from, std::uint64_t send_connection, Peer const& peer);
 
   TimePoint now_{std::chrono::hours(1)};
   Doubles const gpus_;
@@ -120,7 +121,7 @@ class LoopbackFleet final : public Fleet {
   bool const both_ways_;
   std::mt19937_64 random_;
   boost::asio::io_context io_{1};
-  memory::RegionBook regions_;
+  memory::RegionRegistry regions_;
   struct ShmEnd {
     plan::Rank rank;
     std::shared_ptr<links::ShmLink> link;

@@ -35,10 +35,11 @@ void Wire::flush() {
   }
 }
 
-links::Taken Wire::send_parcel(links::Parcel const& parcel) {
+links::Taken Wire::send_coalesced_frame(links::CoalescedFrame const& coalesced_frame) {
   if (takes == links::Taken::nothing) return takes;
-  if (on_parcel) on_parcel();
-  parcels.push_back({Frame{parcel.open, copy_of(parcel.opening)}, Frame{parcel.data, copy_of(parcel.payload)}});
+  if (on_coalesced_frame) on_coalesced_frame();
+  coalesced_frames.push_back({Frame{coalesced_frame.open, copy_of(coalesced_frame.opening)},
+                              Frame{coalesced_frame.data, copy_of(coalesced_frame.payload)}});
   return takes;
 }
 
@@ -54,17 +55,17 @@ void Wire::bring(links::FrameHeader const& header, Bytes const& payload) {
   REQUIRE(handler->payload_arrived(payload.size()).has_value());
 }
 
-bool Wire::bring(links::Parcel const& parcel) {
-  bool const was_taken = takes_in(parcel);
+bool Wire::bring(links::CoalescedFrame const& coalesced_frame) {
+  bool const was_taken = takes_in(coalesced_frame);
   if (!was_taken) {
-    bring(parcel.open, copy_of(parcel.opening));
-    bring(parcel.data, copy_of(parcel.payload));
+    bring(coalesced_frame.open, copy_of(coalesced_frame.opening));
+    bring(coalesced_frame.data, copy_of(coalesced_frame.payload));
   }
   return was_taken;
 }
 
-bool Wire::takes_in(links::Parcel const& parcel) {
-  return handler->awaits_parcel(parcel.open) && handler->parcel_arrives(parcel);
+bool Wire::takes_in(links::CoalescedFrame const& coalesced_frame) {
+  return handler->awaits_coalesced_frame(coalesced_frame.open) && handler->coalesced_frame_arrives(coalesced_frame);
 }
 
 void Wire::break_off() {
@@ -101,36 +102,36 @@ void Pair::call(std::uint64_t run, std::shared_ptr<RunKind> kind, std::span<floa
   if (form_.in_place) std::copy(input_.begin(), input_.end(), output.begin());
   engine.start(std::move(kind), {run, std::as_bytes(input), std::as_writable_bytes(output), now_ + allowed},
                [result](RunResult ended) { *result = std::move(ended); });
-  if (auto const outlet = std::exchange(dialed_, 0); outlet != 0)
-    engine.dialed(outlet, std::shared_ptr<links::Link>(out));
+  if (auto const send_connection = std::exchange(dialed_, 0); send_connection != 0)
+    engine.dialed(send_connection, std::shared_ptr<links::Link>(out));
 }
 
 void Pair::call_first() {
   call(1);
   CHECK_FALSE(bring(1));
-  CHECK(out->parcels.empty());
+  CHECK(out->coalesced_frames.empty());
   CHECK(sum_is_right());
   out->frames.clear();
 }
 
-links::Parcel Pair::parcel(std::uint64_t run) {
+links::CoalescedFrame Pair::coalesced_frame(std::uint64_t run) {
   auto const& peers = collective_->spec(other());
   links::Open const peers_open{
       peers.token, peers.fingerprint, digest_of(peers), 100 + form_.real, DataPlaneOptions().eager_bytes,
       other(),     form_.real};
-  links::Parcel parcel;
-  parcel.open.type = FrameType::open;
-  parcel.open.run = parcel.data.run = run;
-  parcel.open.epoch = parcel.data.epoch = 1;
-  parcel.open.length = links::encode(peers_open, spec().description, opening);
-  parcel.opening = std::span(opening).first(parcel.open.length);
-  parcel.payload = std::as_bytes(std::span(theirs_));
-  parcel.data.length = static_cast<std::uint32_t>(parcel.payload.size());
-  return parcel;
+  links::CoalescedFrame coalesced_frame;
+  coalesced_frame.open.type = FrameType::open;
+  coalesced_frame.open.run = coalesced_frame.data.run = run;
+  coalesced_frame.open.epoch = coalesced_frame.data.epoch = 1;
+  coalesced_frame.open.length = links::encode(peers_open, spec().description, opening);
+  coalesced_frame.opening = std::span(opening).first(coalesced_frame.open.length);
+  coalesced_frame.payload = std::as_bytes(std::span(theirs_));
+  coalesced_frame.data.length = static_cast<std::uint32_t>(coalesced_frame.payload.size());
+  return coalesced_frame;
 }
 
 bool Pair::bring(std::uint64_t run) {
-  auto const whole = parcel(run);
+  auto const whole = coalesced_frame(run);
   auto const segment = form_.segment_bytes;
   bool was_taken = false;
   if (whole.data.length <= segment) {

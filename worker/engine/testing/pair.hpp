@@ -30,25 +30,25 @@ class Wire final : public links::Link {
 
   void start(links::LinkHandler& by) override { handler = &by; }
   void flush() override;
-  links::Taken send_parcel(links::Parcel const& parcel) override;
+  links::Taken send_coalesced_frame(links::CoalescedFrame const& coalesced_frame) override;
   void release(std::uint64_t run) override { released.push_back(run); }
   void close() override;
   [[nodiscard]] std::string_view kind() const override { return "wire"; }
 
   void bring(links::FrameHeader const& header, Bytes const& payload);
   // As a stream would: frame by frame if it is not taken as a whole. Whether it was.
-  bool bring(links::Parcel const& parcel);
-  bool takes_in(links::Parcel const& parcel);
+  bool bring(links::CoalescedFrame const& coalesced_frame);
+  bool takes_in(links::CoalescedFrame const& coalesced_frame);
   void rest() { handler->link_rests(); }
   void break_off();
   [[nodiscard]] std::size_t count(links::FrameType type) const;
 
   links::LinkHandler* handler = nullptr;
   links::Taken takes = links::Taken::whole;
-  std::function<void()> on_parcel;
+  std::function<void()> on_coalesced_frame;
   std::vector<std::uint64_t> released;  // runs
   std::vector<Frame> frames;
-  std::vector<std::array<Frame, 2>> parcels;
+  std::vector<std::array<Frame, 2>> coalesced_frames;
 };
 
 // One rank is real, on a clock that the test moves; the test plays the other one. They sum 1, 2, 3... and 10, 20, 30...
@@ -69,7 +69,7 @@ class Pair final : public Surroundings {
   [[nodiscard]] plan::Rank other() const { return 1 - form_.real; }
 
   TimePoint now() override { return now_; }
-  void dial(std::uint64_t outlet, Peer const&, TimePoint) override { dialed_ = outlet; }
+  void dial(std::uint64_t send_connection, Peer const&, TimePoint) override { dialed_ = send_connection; }
   void settle_soon() override {}
   void deadline_changed() override {}
   void poll_devices_soon() override {}
@@ -80,7 +80,7 @@ class Pair final : public Surroundings {
   void call_first();
 
   // What the other rank sends in this run.
-  [[nodiscard]] links::Parcel parcel(std::uint64_t run);
+  [[nodiscard]] links::CoalescedFrame coalesced_frame(std::uint64_t run);
   bool bring(std::uint64_t run);
   void pass(std::chrono::milliseconds time);
   void pass_unnoticed(std::chrono::nanoseconds time) { now_ += time; }

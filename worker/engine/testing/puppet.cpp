@@ -1,6 +1,6 @@
 #include "worker/engine/testing/puppet.hpp"
 
-#include "worker/engine/run_identity.hpp"
+#include "worker/engine/trace/run_identity.hpp"
 
 namespace chorus::engine::testing {
 
@@ -62,10 +62,10 @@ std::optional<Puppet::Frame> Puppet::find(links::FrameType type) const {
   return std::nullopt;
 }
 
-std::optional<links::Verdict> Puppet::verdict(links::FrameType type) const {
+std::optional<links::FailureNotice> Puppet::failure_notice(links::FrameType type) const {
   auto const frame = find(type);
   if (!frame) return std::nullopt;
-  return links::decode_verdict(frame->payload).value();
+  return links::decode_failure_notice(frame->payload).value();
 }
 
 bool Puppet::next_frame(links::OutFrame& frame) {

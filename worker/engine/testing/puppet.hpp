@@ -37,8 +37,8 @@ class Puppet final : public links::LinkHandler {
   [[nodiscard]] std::vector<Frame> const& received() const { return received_; }
   // The first frame of that type.
   [[nodiscard]] std::optional<Frame> find(links::FrameType type) const;
-  // The verdict of the first frame of that type.
-  [[nodiscard]] std::optional<links::Verdict> verdict(links::FrameType type) const;
+  // The failure notice of the first frame of that type.
+  [[nodiscard]] std::optional<links::FailureNotice> failure_notice(links::FrameType type) const;
   [[nodiscard]] bool is_closed() const { return closed_; }
 
   bool next_frame(links::OutFrame& frame) override;

@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-#include "worker/engine/shared_call.hpp"
+#include "worker/engine/shm/shared_call.hpp"
 #include "worker/engine/testing/case.hpp"
 #include "worker/memory/arena.hpp"
 

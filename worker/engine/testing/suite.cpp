@@ -8,6 +8,7 @@
 
 #include "collectives/algorithms/catalogue.hpp"
 #include "collectives/algorithms/representative.hpp"
+#include "collectives/plan/positions.hpp"
 #include "worker/engine/testing/forms_seen.hpp"
 
 namespace chorus::engine::testing {
@@ -75,10 +76,18 @@ class EveryPlan {
     if (specs.empty()) return {};
     auto const& spec = specs[below(static_cast<std::uint32_t>(specs.size()))];
     Case c{.algorithm = &algorithm, .op = op, .root = spec.root, .arity = spec.arity, .shape = spec.shape};
+    c.by_position = some_positions(algorithm, spec);
     c.in_place = in_place;
     c.window = 1 + below(4);
     c.run = ++runs_;
     return c;
+  }
+
+  // Of every third case, where the ranks can be at other positions.
+  std::vector<plan::Rank> some_positions(plan::Algorithm const& algorithm, plan::Spec const& spec) {
+    auto const orders = algorithms::representative_orders(spec.ranks);
+    if (orders.empty() || random_order_() % 3 != 0) return {};
+    return plan::with_positions(algorithm, spec, orders[random_order_() % orders.size()]).by_position;
   }
 
   // Uneven only where the operation has blocks; and equal blocks for those that need them.
@@ -110,7 +119,7 @@ class EveryPlan {
     return c.algorithm->equal_chunks != nullptr && c.algorithm->equal_chunks(spec);
   }
 
-  std::minstd_rand random_{20'261'122};
+  std::minstd_rand random_{20'261'122}, random_order_{38};
   std::uint64_t runs_ = 0, visits_ = 0;
   FormsSeen seen_;
 };

@@ -9,8 +9,8 @@
 #include <thread>
 #include <vector>
 
-#include "http/server.hpp"
-#include "worker/engine/group.hpp"
+#include "http/server/server.hpp"
+#include "worker/engine/groups/group.hpp"
 #include "worker/engine/testing/arenas.hpp"
 #include "worker/engine/testing/case.hpp"
 #include "worker/engine/testing/doubles.hpp"

@@ -1,9 +1,10 @@
-// Regions and blocks as tests make them.
+// Helpers of tests: regions, blocks and their memory.
 #pragma once
 
 #include <doctest/doctest.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
 #include <memory>
@@ -41,23 +42,27 @@ inline std::shared_ptr<PeerRegion const> opened(Ticket const& ticket) {
   return *region;
 }
 
-// Where a peer would find these bytes, and may still write to them when they have another meaning here.
+// Returns these bytes in a peer's mapping. The peer may still write there after a withdrawal.
 inline std::span<std::byte> as_seen_by(PeerRegion const& peer, Arena const& arena, std::span<std::byte const> block) {
   auto const offset = arena.offset_of(block);
   REQUIRE(offset.has_value());
   return peer.mapping().at(*offset, block.size());
 }
 
+inline bool all_are(std::span<std::byte const> bytes, int value) {
+  return std::ranges::all_of(bytes, [value](auto b) { return b == static_cast<std::byte>(value); });
+}
+
 inline void fill(std::span<std::byte> bytes, int value) { std::memset(bytes.data(), value, bytes.size()); }
 
-// What the file of the region takes of /dev/shm.
+// How much of /dev/shm the region's file uses.
 inline std::uint64_t bytes_in_memory(Mapping const& mapping) {
   struct stat file {};
   REQUIRE(fstat(mapping.descriptor(), &file) == 0);
   return static_cast<std::uint64_t>(file.st_blocks) * 512;
 }
 
-// What the process has been granted for itself alone, used or not ("VmData"), or has in use ("RssAnon").
+// The process's private memory: granted ("VmData") or in use ("RssAnon").
 inline std::uint64_t own_bytes(std::string const& which) {
   std::ifstream status("/proc/self/status");
   for (std::string word; status >> word;)

@@ -18,10 +18,13 @@ Error damaged(std::string const& file, std::string_view why) {
   return {CheckpointErrc::damaged, file + " " + std::string(why)};
 }
 
+bool is_no_file(Error const& error) { return error.code == std::errc::invalid_argument; }
+
 Result<Manifest> read_manifest(Files& files, std::string const& own) {
   auto const path = join(own, manifest_name);
   auto const file = files.open(path);
   if (file.has_error() && is_missing(file.error())) return Error(CheckpointErrc::not_found, "there is no " + path);
+  if (file.has_error() && is_no_file(file.error())) return Error(CheckpointErrc::bad_manifest, file.error().detail);
   if (file.has_error()) return file.error();
   if ((*file)->size() > manifest_bytes_max) return Error(CheckpointErrc::bad_manifest, path + " is too large");
   std::string text((*file)->size(), '\0');
@@ -91,6 +94,7 @@ Result<Checkpoint> Checkpoint::open(Files& files, std::string const& directory, 
     auto const path = join(own, record.name);
     auto file = files.open(path);
     if (file.has_error() && is_missing(file.error())) return damaged(path, "is missing");
+    if (file.has_error() && is_no_file(file.error())) return Error(CheckpointErrc::damaged, file.error().detail);
     if (file.has_error()) return file.error();
     if (auto const same = compare_digests(**file, path, record, verify); same.has_error()) return same.error();
     auto const header = read_header(**file, path);
@@ -101,7 +105,7 @@ Result<Checkpoint> Checkpoint::open(Files& files, std::string const& directory, 
   return checkpoint;
 }
 
-// Notes where the pieces of a file lie, and that its tensors are those of which the manifest speaks.
+// Records the places of a file's pieces, and checks that its tensors are those of the manifest.
 Status Checkpoint::add(std::size_t file, SafetensorsHeader const& header) {
   auto const& record = manifest_.files[file];
   std::unordered_map<std::string_view, TensorEntry const*> tensors;
@@ -211,7 +215,7 @@ Result<Newest> open_newest(Files& files, std::string const& directory, Verify ve
   for (auto const number : *numbers) {
     auto checkpoint = Checkpoint::open(files, directory, number, verify);
     if (checkpoint.has_value()) return Newest{std::move(*checkpoint), std::move(refused)};
-    // One without a manifest was never committed.
+    // A checkpoint without a manifest was never committed.
     if (checkpoint.error().code != CheckpointErrc::not_found) refused.push_back(checkpoint.error());
   }
   std::string why;

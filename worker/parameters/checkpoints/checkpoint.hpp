@@ -1,9 +1,9 @@
 // Checkpoints in a directory that exists: DIRECTORY/checkpoint-NUMBER/ holds safetensors files and manifest.json.
 //
-// Every file is written under a temporary name, synced, renamed, and its directory synced; the manifest last. So a
-// crash at any point leaves what was committed before, and a manifest that is there means that all it names is there.
-// Several processes may write files of one checkpoint into one directory; one of them commits. All of this blocks: it
-// belongs on a thread for such work. The Files outlive whatever was made with them.
+// Every file is written under a temporary name, synced, renamed, and its directory synced; the manifest comes last. So
+// a crash at any point leaves all committed checkpoints, and a manifest exists only if all its files exist. Several
+// processes may write files of one checkpoint into one directory; one of them commits. All functions block: call them
+// on a thread for such work. The Files outlive all objects that were made with them.
 #pragma once
 
 #include <cstddef>
@@ -24,12 +24,12 @@
 
 namespace chorus::checkpoints {
 
-// What a shard gives to a checkpoint. The bytes outlive the call, and nobody changes them during it.
+// An array of a shard in a checkpoint. The bytes outlive the call and must not change during it.
 struct ShardArray {
-  std::string name;  // "values", or of the optimizer's state, or another
+  std::string name;  // "values", an array of the optimizer's state, or another
   Dtype dtype = Dtype::f32;
-  // Elements of the parameter per element of the array; begin and end of the shard are multiples of it. 0: the array
-  // belongs to the shard as a whole, has any length and cannot be cut: rows that exist, deduplication windows.
+  // Elements of the parameter per element of the array; begin and end of the shard are multiples of this. 0: the array
+  // is of the whole shard, has any length and cannot be split, such as existing rows and deduplication windows.
   std::uint64_t elements_each = 1;
   std::span<std::byte const> bytes;
 };
@@ -41,26 +41,40 @@ struct ShardContent {
   std::vector<std::uint64_t> shape;  // of the values, for readers of the file; empty: one dimension
 };
 
-// Writes NAME.safetensors into the checkpoint `number`; writers of one checkpoint have different names. When this has
-// returned, the file survives a crash, and nobody sees it before commit. Errors: bad_content, exists, the operating
+// Writes NAME.safetensors into the checkpoint `number`; writers of one checkpoint use different names. After it has
+// returned, the file survives a crash, but takes effect only with commit(). Errors: bad_content, exists, the operating
 // system's.
 [[nodiscard]] Result<FileRecord> write_file(Files& files, std::string const& directory, std::uint64_t number,
                                             std::string const& name, std::span<ShardContent const> shards);
 
-// Makes it the newest checkpoint. When this has returned, it survives a crash. Errors: bad_manifest (see check),
-// exists, the operating system's.
+// Makes the manifest's checkpoint the newest one. After it has returned, the checkpoint survives a crash. Errors:
+// bad_manifest (see check), exists, the operating system's.
 [[nodiscard]] Status commit(Files& files, std::string const& directory, Manifest const& manifest);
 
-// Removes all but the newest `keep` committed checkpoints (at least 1), and what older ones that never were committed
-// have left. A crash in between leaves no checkpoint that lacks a file.
+// Removes all but the newest `keep` committed checkpoints (at least 1), and older checkpoints that were never
+// committed. A crash in between leaves no checkpoint that lacks a file.
 [[nodiscard]] Status remove_old(Files& files, std::string const& directory, std::uint64_t keep);
 
-// One more than any that was begun here, 1 in an empty or absent directory.
+// Removes the files of write_file with these arguments, and the directories if they are empty then, unless the
+// checkpoint has been committed. Errors: the operating system's.
+[[nodiscard]] Status discard_file(Files& files, std::string const& directory, std::uint64_t number,
+                                  std::string const& name);
+
+// Removes checkpoints that were begun in this directory and never committed, except those with a file that is being
+// written. No other process may begin or commit a checkpoint in the directory meanwhile. Errors: the operating
+// system's.
+[[nodiscard]] Status remove_leftovers(Files& files, std::string const& directory);
+
+// Removes incomplete files that no process is writing, and empty directories, from all checkpoint directories below
+// `root`. May be called at any time: complete files stay. Ignores errors of removal.
+void sweep(Files& files, std::string const& root);
+
+// Returns a number above all checkpoints begun in the directory; 1 if the directory is empty or does not exist.
 [[nodiscard]] Result<std::uint64_t> next_number(Files& files, std::string const& directory);
 
 enum class Verify : std::uint8_t { xxh3, sha256 };
 
-// A committed checkpoint, every byte of which has been compared with its digests. Movable, for any number of readers.
+// A committed checkpoint, whose bytes have been checked against its digests. Movable; for any number of readers.
 class Checkpoint {
  public:
   // Errors: not_found, bad_manifest, damaged with the name of the file.
@@ -69,31 +83,30 @@ class Checkpoint {
 
   [[nodiscard]] Manifest const& manifest() const { return manifest_; }
   [[nodiscard]] ParameterRecord const* find(std::string_view parameter) const;
-  // The names of a parameter's arrays.
+  // Returns the names of a parameter's arrays.
   [[nodiscard]] std::vector<std::string> arrays(std::string_view parameter) const;
-  // Of all the shards that were written, those that overlap these elements, in the order of their elements.
+  // Returns the records of written shards that overlap these elements, in the order of their elements.
   [[nodiscard]] std::vector<ShardRecord> shards(std::string_view parameter, std::uint64_t begin,
                                                 std::uint64_t end) const;
 
-  // Of an array, those pieces that overlap these elements, in the order of their elements: for arrays that cannot be
-  // cut.
+  // Returns the pieces of an array that overlap these elements, in order. For arrays that cannot be split.
   [[nodiscard]] std::vector<PieceRecord> pieces(std::string_view parameter, std::string_view array, std::uint64_t begin,
                                                 std::uint64_t end) const;
-  // A piece as it was written. Errors: out_of_range if it is none of this checkpoint, the operating system's.
+  // Reads a whole piece. Errors: out_of_range if the piece is not of this checkpoint, the operating system's.
   [[nodiscard]] Result<std::vector<std::byte>> read_piece(PieceRecord const& piece) const;
 
-  // The array's elements that belong to the parameter's elements from begin to end, from whatever files hold them, into
-  // `into`, whose size fits exactly. Errors: out_of_range, the operating system's.
+  // Reads the array's elements for the parameter's elements from begin to end, from all files that hold them, into
+  // `into`, which has exactly their size. Errors: out_of_range, the operating system's.
   [[nodiscard]] Status read(std::string_view parameter, std::string_view array, std::uint64_t begin, std::uint64_t end,
                             std::span<std::byte> into) const;
 
  private:
-  // Where a piece lies: in which file of the manifest it is which piece, and its tensor's bytes in that file.
+  // The place of a piece: indexes in the manifest, and its tensor's bytes in the file.
   struct Place {
     std::size_t file, piece;
     std::uint64_t begin, bytes;
   };
-  // What belongs to one parameter, so that loading thousands of them does not look at all for each.
+  // The index of one parameter, so that loading thousands of parameters takes no search through all pieces.
   struct Entry {
     std::size_t parameter = 0;  // in the manifest
     std::vector<Place> places;
@@ -108,16 +121,16 @@ class Checkpoint {
   }
 
   Manifest manifest_;
-  std::vector<std::unique_ptr<InputFile>> files_;  // as in the manifest
+  std::vector<std::unique_ptr<InputFile>> files_;  // in the manifest's order
   std::map<std::string, Entry, std::less<>> entries_;
 };
 
-// The newest that is good, and why each newer one is not.
+// The newest good checkpoint, and an error for each newer one that is not good.
 struct Newest {
   Checkpoint checkpoint;
   std::vector<Error> refused;
 };
-// Errors: not_found, with the reasons against those that there are; the operating system's.
+// Errors: not_found, with the errors of all existing checkpoints; the operating system's.
 [[nodiscard]] Result<Newest> open_newest(Files& files, std::string const& directory, Verify verify = Verify::xxh3);
 
 }  // namespace chorus::checkpoints

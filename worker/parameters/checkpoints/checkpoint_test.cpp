@@ -39,11 +39,11 @@ std::vector<std::uint64_t> numbers_in(SimulatedDisk& disk) {
 
 std::string page(std::string const& name) {
   std::ostringstream stream;
-  stream << std::ifstream(std::string(CHORUS_SOURCE_DIR) + "/docs/" + name).rdbuf();
+  stream << std::ifstream(std::string(CHORUS_SOURCE_DIR) + "/docs/reference/" + name).rdbuf();
   return stream.str();
 }
 
-// The checkpoint of docs/checkpoints.md.
+// The checkpoint of docs/reference/checkpoints.md.
 Status write_example(Files& files, std::string const& directory) {
   std::array<float, 4> const values{1, -2, 0.5F, 0}, momentum{0.25F, 0, 0, -1};
   std::vector<ShardContent> const shards{{"w",
@@ -76,7 +76,7 @@ TEST_CASE("a checkpoint of any number of shards is read as any other number") {
     }
 }
 
-TEST_CASE("it tells what is in it") {
+TEST_CASE("a checkpoint lists its parameters, arrays and shards") {
   auto disk = disk_with(1, 3);
   auto const checkpoint = Checkpoint::open(disk, "disk", 1).value();
   CHECK(checkpoint.arrays("weights") == std::vector<std::string>{"momentum", "row_steps", "values", "window"});
@@ -89,7 +89,7 @@ TEST_CASE("it tells what is in it") {
   CHECK(checkpoint.pieces("weights", "window", 39, 41).size() == 2);
 }
 
-TEST_CASE("what a parameter does not have is out of range") {
+TEST_CASE("elements and arrays that a parameter does not have are out of range") {
   auto disk = disk_with(1);
   auto const checkpoint = Checkpoint::open(disk, "disk", 1).value();
   auto const refused = [&](char const* parameter, char const* array, std::uint64_t begin, std::uint64_t end,
@@ -128,7 +128,7 @@ TEST_CASE("every flipped byte of every file is found, and an older checkpoint is
   CHECK(open_newest(disk, "disk")->checkpoint.manifest().number == 2);
 }
 
-TEST_CASE("every torn file is found, at whatever byte it ends") {
+TEST_CASE("every truncated file is found, at whatever byte it ends") {
   auto disk = disk_with(2);
   for (auto const& path : disk.paths()) {
     if (path.starts_with(first_directory)) continue;
@@ -141,7 +141,7 @@ TEST_CASE("every torn file is found, at whatever byte it ends") {
   }
 }
 
-TEST_CASE("a file that is missing is named; without any good checkpoint the reasons are told") {
+TEST_CASE("a missing file is named; without any good checkpoint the error has all reasons") {
   auto disk = disk_with(1);
   REQUIRE(disk.remove(std::string(first_directory) + "worker-1.safetensors").has_value());
   auto const newest = open_newest(disk, "disk");
@@ -151,7 +151,7 @@ TEST_CASE("a file that is missing is named; without any good checkpoint the reas
   CHECK(open_newest(disk, "elsewhere").error().code == CheckpointErrc::not_found);
 }
 
-TEST_CASE("files that a manifest has not named yet are no checkpoint") {
+TEST_CASE("files without a manifest are no checkpoint") {
   auto disk = disk_with(1);
   auto const record = Content(2).write_shard(disk, "disk", 2, 0, 1).value();
   CHECK(open_newest(disk, "disk")->checkpoint.manifest().number == 1);
@@ -190,13 +190,13 @@ TEST_CASE("a shard that contradicts itself is not written") {
   CHECK(write_file(disk, "disk", 1, "../a", {}).error().code == CheckpointErrc::bad_content);
 }
 
-TEST_CASE("the newest are kept, and what never was committed goes when it is older") {
+TEST_CASE("the newest checkpoints are kept, and older ones that were never committed are removed") {
   auto disk = disk_with(5);
   REQUIRE(Content(6).write_shard(disk, "disk", 6, 0, 2).has_value());
   REQUIRE(disk.remove("disk/checkpoint-000000000003/manifest.json").has_value());
   REQUIRE(remove_old(disk, "disk", 2).has_value());
   CHECK(numbers_in(disk) == std::vector<std::uint64_t>{4, 5});
-  CHECK(disk.paths().back() == "disk/checkpoint-000000000006/worker-0.safetensors");  // somebody is at it
+  CHECK(disk.paths().back() == "disk/checkpoint-000000000006/worker-0.safetensors");  // it is being written
   REQUIRE(remove_old(disk, "disk", 0).has_value());
   CHECK(numbers_in(disk) == std::vector<std::uint64_t>{5});
 }
@@ -258,7 +258,7 @@ TEST_CASE("a reader in Python that knows only the formats reads every tensor") {
   }
 }
 
-TEST_CASE("the example of docs/checkpoints.md is what is written") {
+TEST_CASE("write_file() and commit() give the example of docs/reference/checkpoints.md") {
   TemporaryDirectory const directory;
   auto const files = posix_files();
   REQUIRE(write_example(*files, directory.path()).has_value());

@@ -1,4 +1,4 @@
-// Whatever happens while a checkpoint is written, the last good one is found, whole.
+// Whatever happens while a checkpoint is written, the last good one is found and complete.
 #include <doctest/doctest.h>
 
 #include "worker/parameters/checkpoints/errc.hpp"
@@ -12,9 +12,9 @@ using chorus::checkpoints::testing::SimulatedDisk;
 
 namespace {
 
-constexpr std::uint64_t outcomes = 40;  // of each crash that are looked at
+constexpr std::uint64_t outcomes = 40;  // checked for each crash
 
-// The content of checkpoint N is that of version N.
+// Checkpoint N has the content of version N.
 Status write_and_tidy(SimulatedDisk& disk, std::uint64_t number, std::uint64_t shards) {
   if (auto const written = Content(number).write(disk, "disk", number, shards); written.has_error()) return written;
   return remove_old(disk, "disk", 1);
@@ -25,7 +25,7 @@ std::uint64_t newest_whole(SimulatedDisk& disk) {
   REQUIRE(newest.has_value());
   auto const number = newest->checkpoint.manifest().number;
   REQUIRE(Content(number).is_in(newest->checkpoint, 5));
-  // Nor is any other one there in part.
+  // No other checkpoint is there in part.
   for (std::uint64_t other = 1; other <= number; ++other) {
     auto const opened = Checkpoint::open(disk, "disk", other);
     REQUIRE((opened.has_value() || opened.error().code == CheckpointErrc::not_found));
@@ -39,7 +39,7 @@ SimulatedDisk disk_with_checkpoint_1() {
   return disk;
 }
 
-// What is left does not get into the way of the next one.
+// Checks that leftovers do not prevent the next checkpoint.
 void check_next_one(SimulatedDisk& disk) {
   auto const next = next_number(disk, "disk").value();
   REQUIRE(write_and_tidy(disk, next, 2).has_value());
@@ -50,7 +50,7 @@ void check_next_one(SimulatedDisk& disk) {
 
 }  // namespace
 
-TEST_CASE("a crash at any operation leaves the old checkpoint or the new one, and what was committed is there") {
+TEST_CASE("a crash at any operation leaves the old checkpoint or the new one, and a committed one is never lost") {
   std::uint64_t crashes = 0;
   for (bool ended = false; !ended; ++crashes) {
     auto disk = disk_with_checkpoint_1();
@@ -66,7 +66,7 @@ TEST_CASE("a crash at any operation leaves the old checkpoint or the new one, an
       check_next_one(found);
     }
   }
-  CHECK(crashes > 20);  // so many operations there are at least
+  CHECK(crashes > 20);  // the least number of operations
 }
 
 TEST_CASE("a disk that is full or broken at any operation keeps the old checkpoint, and the next attempt succeeds") {
@@ -81,7 +81,7 @@ TEST_CASE("a disk that is full or broken at any operation keeps the old checkpoi
         auto const number = newest_whole(disk);
         REQUIRE((number == 2 || (number == 1 && written.has_error())));
         ended = !disk.has_happened();
-        // Of what a failed attempt wrote, nothing is needed; and a crash now does not make it worse.
+        // The files of a failed attempt are not needed, and a crash now loses nothing more.
         auto found = disk.after_crash(failures);
         REQUIRE(newest_whole(found) >= (written.has_value() ? 2u : 1u));
         disk.fail_at(0, code, 0);
@@ -91,7 +91,7 @@ TEST_CASE("a disk that is full or broken at any operation keeps the old checkpoi
     }
 }
 
-TEST_CASE("the first checkpoint is there or is not, never in part") {
+TEST_CASE("the first checkpoint exists or does not exist, never in part") {
   std::uint64_t crashes = 0;
   for (bool committed = false; !committed; ++crashes) {
     SimulatedDisk disk;

@@ -1,5 +1,5 @@
-// The two digests of a file, computed as its bytes come. XXH3 finds what hardware and crashes do, at the speed of
-// memory; SHA-256 is what other tools know and nobody can forge.
+// The two digests of a file, computed incrementally. XXH3 detects damage by hardware and crashes at the speed of
+// memory. SHA-256 cannot be forged, and other tools know it.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ class Digests {
   Digests& operator=(Digests const&) = delete;
 
   void add(std::span<std::byte const> bytes);
-  // In hexadecimal digits: 128 bits, 256 bits. Each once, after the last byte.
+  // Return hexadecimal digits of 128 bits and of 256 bits. Call each once, after the last byte.
   [[nodiscard]] std::string xxh3() const;
   [[nodiscard]] std::string sha256();
 

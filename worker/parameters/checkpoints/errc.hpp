@@ -1,4 +1,4 @@
-// What can be wrong with the files of a checkpoint.
+// Errors of the files of checkpoints.
 #pragma once
 
 #include <system_error>
@@ -12,21 +12,21 @@ enum class SafetensorsErrc {
   bad_header,        // not JSON, or not of the form of the format
   bad_name,          // not UTF-8, empty, or reserved
   duplicate_name,    // a key twice
-  bad_dtype,         // unknown, or not one that is stored here
+  bad_dtype,         // unknown, or not supported here
   bad_offsets,       // end before begin
   size_mismatch,     // end - begin is not shape x dtype
   size_overflow,     // shape x dtype does not fit into 64 bits
   overlap,           // a byte belongs to two tensors
-  hole,              // a byte belongs to none
+  hole,              // a byte belongs to no tensor
 };
 
 enum class CheckpointErrc {
   not_found = 1,  // no checkpoint in the directory
-  damaged,        // a file is missing, torn, or not what its digest says
+  damaged,        // a file is missing or incomplete, or differs from its digest
   bad_manifest,   // the manifest cannot be read, or contradicts itself or its files
-  bad_content,    // what is to be written contradicts itself
+  bad_content,    // the content to write contradicts itself
   exists,         // a checkpoint of this number has been committed
-  out_of_range,   // elements that the parameter does not have, an array that it does not have
+  out_of_range,   // the parameter does not have these elements or this array
 };
 
 [[nodiscard]] std::error_category const& safetensors_category();

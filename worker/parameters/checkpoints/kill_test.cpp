@@ -1,4 +1,4 @@
-// A real process on a real file system, killed while it writes.
+// Kills a real process that writes checkpoints to a real file system.
 #include <doctest/doctest.h>
 #include <signal.h>
 
@@ -22,7 +22,7 @@ std::uint64_t to_number(std::string const& text) {
 
 }  // namespace
 
-TEST_CASE("a process that is killed while it writes has committed what it said, whole") {
+TEST_CASE("every checkpoint that a killed process has reported is committed and complete") {
   checkpoints::testing::TemporaryDirectory const directory;
   auto const files = posix_files();
   for (int round = 0; round < 25; ++round) {

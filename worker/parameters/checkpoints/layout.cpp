@@ -8,7 +8,7 @@ namespace chorus::checkpoints {
 namespace {
 
 constexpr std::string_view directory_prefix = "checkpoint-";
-constexpr std::size_t digits_min = 12;  // so that names sort as numbers do, for people
+constexpr std::size_t digits_min = 12;  // so that names sort like numbers
 
 std::optional<std::uint64_t> parse_number(std::string_view name) {
   if (!name.starts_with(directory_prefix)) return std::nullopt;
@@ -51,10 +51,16 @@ Result<std::vector<std::uint64_t>> list_numbers(Files& files, std::string const&
   return numbers;
 }
 
+void remove_if_empty(Files& files, std::string const& directory) {
+  auto const names = files.list(directory);
+  if (names.has_value() && names->empty()) static_cast<void>(files.remove_directory(directory));
+}
+
 Result<bool> is_committed(Files& files, std::string const& checkpoint_directory) {
   auto const manifest = files.open(join(checkpoint_directory, manifest_name));
   if (manifest.has_value()) return true;
   if (is_missing(manifest.error())) return false;
+  if (manifest.error().code == std::errc::invalid_argument) return true;  // it exists, but is no file
   return manifest.error();
 }
 

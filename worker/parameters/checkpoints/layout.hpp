@@ -1,4 +1,4 @@
-// Names and places of a checkpoint's files.
+// Names and paths of checkpoints' files.
 #pragma once
 
 #include <cstdint>
@@ -18,14 +18,18 @@ inline constexpr std::string_view temporary_suffix = ".partial";
 [[nodiscard]] std::string directory_name(std::uint64_t number);  // "checkpoint-000000000007"
 [[nodiscard]] std::string join(std::string_view directory, std::string_view name);
 
-// Letters, digits and ._- only, and no name that leads elsewhere: names in manifests come from outside.
+// Returns true for names of letters, digits and ._- that stay within their directory. Names in manifests come from
+// outside.
 [[nodiscard]] bool is_plain_name(std::string_view name);
 
-// The numbers of all that look like checkpoints, the greatest first. A directory that is not there has none.
+// Returns the numbers of all checkpoint directories, the greatest first; none if the directory does not exist.
 [[nodiscard]] Result<std::vector<std::uint64_t>> list_numbers(Files& files, std::string const& directory);
 
-// Whether it has a manifest, good or bad.
+// Returns true if the checkpoint has a manifest, good or bad.
 [[nodiscard]] Result<bool> is_committed(Files& files, std::string const& checkpoint_directory);
+
+// Removes the directory if it is empty. Ignores errors.
+void remove_if_empty(Files& files, std::string const& directory);
 
 [[nodiscard]] inline bool is_missing(Error const& error) { return error.code == std::errc::no_such_file_or_directory; }
 

@@ -6,7 +6,7 @@
 #include <tuple>
 
 #include "collectives/core/dtype.hpp"
-#include "http/codec.hpp"
+#include "http/json/codec.hpp"
 #include "worker/parameters/checkpoints/digests.hpp"
 #include "worker/parameters/checkpoints/errc.hpp"
 #include "worker/parameters/checkpoints/layout.hpp"
@@ -53,7 +53,7 @@ Result<std::uint64_t> element_count(ParameterRecord const& parameter) {
   return elements;
 }
 
-// The pieces of one array, which together are the parameter.
+// Checks that the pieces of one array cover the parameter.
 Status check_cover(std::string const& what, std::vector<PieceRecord const*> pieces, std::uint64_t elements) {
   std::sort(pieces.begin(), pieces.end(),
             [](auto const* a, auto const* b) { return std::tie(a->begin, a->end) < std::tie(b->begin, b->end); });

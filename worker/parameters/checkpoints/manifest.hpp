@@ -1,5 +1,5 @@
-// The manifest of a checkpoint: which parameters there are, and which bytes of which file hold them. The file that is
-// written last; a directory without one is not a checkpoint. docs/checkpoints.md has the format.
+// The manifest of a checkpoint: its parameters, and the files and bytes that hold them. It is written last; a directory
+// without a manifest is not a checkpoint. docs/reference/checkpoints.md has the format.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace chorus::checkpoints {
 
 inline constexpr std::string_view values_array = "values";
 
-// A range of one array of one parameter, and the tensor of the file in which it lies.
+// A range of one array of a parameter, and the tensor in a file that holds it.
 struct PieceRecord {
   std::string parameter;
   std::string array;                 // "values", "momentum", ...
@@ -25,7 +25,7 @@ struct PieceRecord {
   friend bool operator==(PieceRecord const&, PieceRecord const&) = default;
 };
 
-// What the shard that was written knew beside its arrays. Opaque here.
+// The metadata of a written shard. Opaque here.
 struct ShardRecord {
   std::string parameter;
   std::uint64_t begin = 0, end = 0;
@@ -34,7 +34,7 @@ struct ShardRecord {
   friend bool operator==(ShardRecord const&, ShardRecord const&) = default;
 };
 
-// A file of a checkpoint, with what it holds: what write_file returns, and what workers send to whoever commits.
+// A file of a checkpoint and its contents. write_file() returns it, and workers send it to the process that commits.
 struct FileRecord {
   std::string name;
   std::uint64_t bytes = 0;
@@ -64,16 +64,16 @@ struct Manifest {
   friend bool operator==(Manifest const&, Manifest const&) = default;
 };
 
-// What workers send to whoever commits: http::encode and http::decode know FileRecord.
+// http::encode and http::decode support FileRecord.
 
-// JSON, one object; its last member is the SHA-256 of all bytes before that member, so that a flipped byte anywhere is
-// seen.
+// Writes a JSON object, whose last member is the SHA-256 of all bytes before that member, so that every changed byte is
+// detected.
 [[nodiscard]] std::string to_text(Manifest const& manifest);
 // Errors: bad_manifest.
 [[nodiscard]] Result<Manifest> parse_manifest(std::string_view text);
 
-// Whether it is whole: every array of every parameter covers its elements, or none of them, without a hole or an
-// overlap; "values" is there. Errors: bad_manifest, with the parameter and the elements.
+// Checks that the manifest is complete: every array of every parameter covers all of its elements, or none, without a
+// gap or an overlap, and "values" exists. Errors: bad_manifest, with the parameter and the elements.
 [[nodiscard]] Status check(Manifest const& manifest);
 
 }  // namespace chorus::checkpoints

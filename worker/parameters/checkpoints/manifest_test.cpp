@@ -14,7 +14,7 @@ PieceRecord piece(std::uint64_t begin, std::uint64_t end, std::string array = "v
   return {"w", std::move(array), "t", "f32", begin, end, elements_each};
 }
 
-// One parameter of 12 elements and the pieces of one file.
+// A manifest of one parameter of 12 elements, with these pieces in one file.
 Manifest manifest_of(std::vector<PieceRecord> pieces) {
   Manifest manifest;
   manifest.number = 7;
@@ -39,7 +39,7 @@ TEST_CASE("a manifest is read as it was written") {
   CHECK(check(empty).has_value());
 }
 
-TEST_CASE("no byte of a manifest can be changed, added or taken away") {
+TEST_CASE("a manifest with a changed, added or removed byte is refused") {
   auto const text = to_text(manifest_of({piece(0, 12)}));
   for (std::size_t at = 0; at < text.size(); ++at) {
     auto changed = text;
@@ -73,12 +73,12 @@ TEST_CASE("every element of an array is in one piece") {
   CHECK_FALSE(is_whole({piece(0, 12, "momentum")}));
   CHECK_FALSE(is_whole({piece(0, 12), piece(0, 6, "momentum")}));
   CHECK_FALSE(is_whole({piece(0, 12), piece(0, 5, "row_steps", 3), piece(5, 12, "row_steps", 3)}));
-  // What cannot be cut need not cover anything, and may stand for the values.
+  // Arrays that cannot be split need not cover the parameter, and may replace the values.
   CHECK(is_whole({piece(0, 12), piece(0, 6, "window", 0)}));
   CHECK(is_whole({piece(0, 6, "rows", 0), piece(6, 12, "rows", 0)}));
 }
 
-TEST_CASE("what contradicts itself or leads elsewhere is refused") {
+TEST_CASE("a manifest that contradicts itself, or has names that lead elsewhere, is refused") {
   auto const refused = [](auto change) {
     auto manifest = manifest_of({piece(0, 12)});
     change(manifest);

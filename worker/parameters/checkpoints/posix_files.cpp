@@ -1,11 +1,14 @@
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
+#include <thread>
 #include <utility>
 
 #include "worker/parameters/checkpoints/files.hpp"
@@ -14,7 +17,8 @@ namespace chorus::checkpoints {
 namespace {
 
 Error failed(std::string_view what, std::string const& path) {
-  return {std::error_code(errno, std::generic_category()), "cannot " + std::string(what) + " " + path};
+  std::error_code const code(errno, std::generic_category());
+  return {code, "cannot " + std::string(what) + " " + path + ": " + code.message()};
 }
 
 class Descriptor {
@@ -32,11 +36,28 @@ class Descriptor {
   int number_;
 };
 
+// Opens without waiting, as opening a FIFO would.
 Descriptor open_file(std::string const& path, int flags) {
   int number = -1;
-  do { number = ::open(path.c_str(), flags | O_CLOEXEC, 0644); } while (number < 0 && errno == EINTR);
+  do { number = ::open(path.c_str(), flags | O_NONBLOCK | O_CLOEXEC, 0644); } while (number < 0 && errno == EINTR);
   return Descriptor(number);
 }
+
+Status check_is_file(Descriptor const& file, std::string const& path, struct stat& status) {
+  if (::fstat(file.get(), &status) != 0) return failed("look at", path);
+  if (!S_ISREG(status.st_mode)) return Error(std::make_error_code(std::errc::invalid_argument), path + " is no file");
+  return ok();
+}
+
+// Locks an open file until it is closed. remove_abandoned() of another process locks a file for a moment only.
+enum class Locked { yes, by_another, unknown };
+Locked lock_file(Descriptor const& file) {
+  if (::flock(file.get(), LOCK_EX | LOCK_NB) == 0) return Locked::yes;
+  return errno == EWOULDBLOCK ? Locked::by_another : Locked::unknown;
+}
+
+constexpr int lock_tries = 100;
+constexpr std::chrono::milliseconds lock_every{10};
 
 class PosixOutput final : public OutputFile {
  public:
@@ -51,7 +72,7 @@ class PosixOutput final : public OutputFile {
     }
     return ok();
   }
-  // Not repeated when it fails: the kernel may have dropped the pages that it could not write.
+  // Not repeated after a failure, because the kernel may have dropped the pages that it could not write.
   Status sync() override { return ::fsync(file_.get()) == 0 ? ok() : Status(failed("sync", path_)); }
 
  private:
@@ -90,15 +111,29 @@ class PosixFiles final : public Files {
     return ::mkdir(path.c_str(), 0755) == 0 || errno == EEXIST ? ok() : Status(failed("make the directory", path));
   }
   Result<std::unique_ptr<OutputFile>> create(std::string const& path) override {
-    auto file = open_file(path, O_WRONLY | O_CREAT | O_TRUNC);
-    if (!file.is_open()) return failed("create", path);
-    return std::unique_ptr<OutputFile>(std::make_unique<PosixOutput>(std::move(file), path));
+    for (int i = 0; i < lock_tries; ++i) {
+      auto file = open_file(path, O_WRONLY | O_CREAT);
+      if (!file.is_open()) return failed("create", path);
+      struct stat status {};
+      if (auto const checked = check_is_file(file, path, status); !checked) return checked.error();
+      if (lock_file(file) == Locked::by_another) {
+        std::this_thread::sleep_for(lock_every);
+        continue;
+      }
+      // A file looks abandoned between its creation and its lock, and may have been removed.
+      if (::fstat(file.get(), &status) != 0) return failed("look at", path);
+      if (status.st_nlink == 0) continue;
+      if (status.st_size != 0 && ::ftruncate(file.get(), 0) != 0) return failed("empty", path);
+      return std::unique_ptr<OutputFile>(std::make_unique<PosixOutput>(std::move(file), path));
+    }
+    return Error(std::make_error_code(std::errc::device_or_resource_busy),
+                 "cannot create " + path + ": another process is writing it");
   }
   Result<std::unique_ptr<InputFile>> open(std::string const& path) override {
     auto file = open_file(path, O_RDONLY);
+    if (!file.is_open()) return failed("open", path);
     struct stat status {};
-    if (!file.is_open() || ::fstat(file.get(), &status) != 0) return failed("open", path);
-    if (!S_ISREG(status.st_mode)) return Error(std::make_error_code(std::errc::invalid_argument), path + " is no file");
+    if (auto const checked = check_is_file(file, path, status); !checked) return checked.error();
     auto const size = static_cast<std::uint64_t>(status.st_size);
     return std::unique_ptr<InputFile>(std::make_unique<PosixInput>(std::move(file), size, path));
   }
@@ -107,6 +142,15 @@ class PosixFiles final : public Files {
   }
   Status remove(std::string const& path) override {
     return ::unlink(path.c_str()) == 0 ? ok() : Status(failed("remove", path));
+  }
+  Result<bool> remove_abandoned(std::string const& path) override {
+    auto const file = open_file(path, O_RDWR);
+    if (!file.is_open()) return failed("open", path);
+    struct stat status {};
+    if (auto const checked = check_is_file(file, path, status); !checked) return checked.error();
+    if (lock_file(file) != Locked::yes) return false;
+    if (::unlink(path.c_str()) != 0) return failed("remove", path);
+    return true;
   }
   Status remove_directory(std::string const& path) override {
     return ::rmdir(path.c_str()) == 0 ? ok() : Status(failed("remove the directory", path));

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <unordered_set>
 
-#include "http/json_text.hpp"
+#include "http/json/json_text.hpp"
 #include "worker/parameters/checkpoints/errc.hpp"
 
 namespace chorus::checkpoints {
@@ -29,7 +29,7 @@ void append_numbers(std::string& out, std::span<std::uint64_t const> numbers) {
   out += ']';
 }
 
-// Sets begin and end.
+// Sets begin and end of a tensor.
 Status place(TensorEntry& tensor, std::uint64_t begin) {
   auto const bytes = data_bytes(tensor);
   tensor.begin = begin;

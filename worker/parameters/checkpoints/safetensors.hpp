@@ -1,5 +1,5 @@
-// The safetensors format: 8 bytes of header length, a JSON header, the bytes of the tensors without gaps. What is read
-// is held to every rule of the format before anything of it is used.
+// The safetensors format: 8 bytes of header length, a JSON header, the bytes of the tensors without gaps. A file that
+// is read is checked against every rule of the format before it is used.
 #pragma once
 
 #include <cstddef>
@@ -28,30 +28,29 @@ struct TensorEntry {
   friend bool operator==(TensorEntry const&, TensorEntry const&) = default;
 };
 
-// What dtype and shape ask for; nothing if it does not fit into 64 bits. A dimension of 0 makes a tensor empty, but the
-// others must still fit: readers multiply them in different orders.
+// Returns the bytes of dtype and shape; nothing if they do not fit into 64 bits. A dimension of 0 makes a tensor empty,
+// but the product of the others must still fit, because readers multiply them in different orders.
 [[nodiscard]] std::optional<std::uint64_t> data_bytes(TensorEntry const& tensor);
 
 struct SafetensorsHeader {
   std::vector<TensorEntry> tensors;                           // in the order of their bytes
   std::vector<std::pair<std::string, std::string>> metadata;  // "__metadata__", in the order of the file
-  std::uint64_t data_begin = 0;                               // of the tensors' bytes, in the file
+  std::uint64_t data_begin = 0;                               // offset of the tensors' bytes in the file
 
   [[nodiscard]] TensorEntry const* find(std::string_view name) const;
   friend bool operator==(SafetensorsHeader const&, SafetensorsHeader const&) = default;
 };
 
-// The length of the header, from the first 8 bytes of a file of file_bytes. Errors: truncated, header_too_large.
+// Returns the length of the header from the first 8 bytes of a file of file_bytes. Errors: truncated, header_too_large.
 [[nodiscard]] Result<std::uint64_t> safetensors_header_bytes(std::span<std::byte const> prefix,
                                                              std::uint64_t file_bytes);
 
 // `text` is the header, without its prefix. Errors: any of SafetensorsErrc.
 [[nodiscard]] Result<SafetensorsHeader> parse_safetensors(std::string_view text, std::uint64_t file_bytes);
 
-// Prefix and header of a file whose tensors follow in the given order: begin and end of the entries are set here, in
-// `tensors` too. The header is padded with spaces, so that data begins on a multiple of 64 bytes. Errors: bad_name
-// (what is not printable ASCII, "" and "__metadata__"; also of metadata), duplicate_name, size_overflow,
-// header_too_large.
+// Makes prefix and header of a file whose tensors follow in the given order, and sets begin and end in `tensors`. The
+// header is padded with spaces, so that data begins at a multiple of 64 bytes. Errors: bad_name (not printable ASCII,
+// "" or "__metadata__"; also for metadata), duplicate_name, size_overflow, header_too_large.
 [[nodiscard]] Result<std::string> make_safetensors_header(
     std::vector<TensorEntry>& tensors, std::vector<std::pair<std::string, std::string>> const& metadata = {});
 

@@ -4,7 +4,7 @@
 #include <tuple>
 #include <unordered_set>
 
-#include "http/json_text.hpp"
+#include "http/json/json_text.hpp"
 #include "worker/parameters/checkpoints/errc.hpp"
 #include "worker/parameters/checkpoints/safetensors.hpp"
 
@@ -24,7 +24,7 @@ std::string quoted(std::string_view text) {
   return out;
 }
 
-// "F32", as the format writes it.
+// Parses the format's names, such as "F32".
 std::optional<Dtype> parse_upper_dtype(std::string_view text) {
   std::string lower;
   for (auto const c : text) {
@@ -34,7 +34,7 @@ std::optional<Dtype> parse_upper_dtype(std::string_view text) {
   return parse_dtype(lower);
 }
 
-// Receives the parser's events; there are three levels, and what does not belong where it is ends the parse.
+// Receives the parser's events on three levels of nesting. An unexpected event ends the parse.
 class Reader {
  public:
   static constexpr std::size_t max_object_size = std::size_t(-1);
@@ -147,13 +147,13 @@ class Reader {
   SafetensorsHeader header_;
   Place place_ = Place::outside;
   std::string key_, text_;
-  unsigned fields_ = 0;      // of the tensor that is open
-  std::size_t offsets_ = 0;  // numbers of data_offsets that were read
+  unsigned fields_ = 0;      // of the current tensor
+  std::size_t offsets_ = 0;  // number of data_offsets read
   std::unordered_set<std::string> names_, metadata_names_;
   std::optional<Error> error_;
 };
 
-// Every tensor has the bytes that its shape asks for, and every byte one tensor.
+// Checks that every tensor has the bytes of its shape, and that every byte belongs to exactly one tensor.
 Status check_bytes(SafetensorsHeader const& header, std::uint64_t file_bytes) {
   std::uint64_t covered = 0;
   auto const room = file_bytes - header.data_begin;

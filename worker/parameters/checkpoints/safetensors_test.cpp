@@ -11,7 +11,7 @@ using namespace chorus::checkpoints;
 
 namespace {
 
-// Parses a header, which stands before so many bytes of tensors.
+// Parses a header that is followed by `data_bytes` bytes of tensors.
 Result<SafetensorsHeader> parse(std::string const& text, std::uint64_t data_bytes) {
   return parse_safetensors(text, safetensors_prefix + text.size() + data_bytes);
 }
@@ -57,7 +57,7 @@ TEST_CASE("a header is read as the format says") {
   CHECK(parse("{}", 0).value().tensors.empty());
 }
 
-TEST_CASE("every dtype that is stored has the format's name, in upper case") {
+TEST_CASE("every dtype has the format's name, in upper case") {
   for (auto const dtype : all_dtypes) {
     std::vector<TensorEntry> tensors{{"t", dtype, {3, 5}, 0, 0}};
     auto const file = make_safetensors_header(tensors).value();
@@ -68,7 +68,7 @@ TEST_CASE("every dtype that is stored has the format's name, in upper case") {
     CHECK(refusal(one(dtype, "[1]", "[0,8]")) == SafetensorsErrc::bad_dtype);
 }
 
-TEST_CASE("what is written is read again, aligned, with the tensors in their order") {
+TEST_CASE("a written header is read again, aligned, with the tensors in their order") {
   std::vector<TensorEntry> tensors{
       {"b", Dtype::f64, {3}, 0, 0}, {"a/\"quoted\"", Dtype::u8, {2, 2}, 0, 0}, {"e", Dtype::f32, {0}, 0, 0}};
   auto const file = make_safetensors_header(tensors, {{"made", "here"}}).value();
@@ -83,7 +83,7 @@ TEST_CASE("what is written is read again, aligned, with the tensors in their ord
   CHECK(header.metadata.at(0).second == "here");
 }
 
-TEST_CASE("nothing is written that could not be read") {
+TEST_CASE("tensors that could not be read are not written") {
   auto const refused = [](std::vector<TensorEntry> tensors) {
     return static_cast<SafetensorsErrc>(make_safetensors_header(tensors).error().code.value());
   };
@@ -112,7 +112,7 @@ TEST_CASE("a header that does not begin with { is refused") {
     CHECK(refusal(text, 0) == SafetensorsErrc::bad_start);
 }
 
-TEST_CASE("what is not JSON, or not of the form, is refused") {
+TEST_CASE("a header that is not JSON, or not in the format, is refused") {
   for (std::string const text : {"{",
                                  "{]",
                                  "{} x",
@@ -190,7 +190,7 @@ TEST_CASE("an empty tensor with a shape beyond 64 bits is refused, and not writt
   }
 }
 
-TEST_CASE("no byte of a header can be changed into a crash, nor its end be cut off") {
+TEST_CASE("no changed byte of a header, and no truncation, makes the parser crash") {
   auto const right = "{" + tensor("a", "F32", "[2]", "[0,8]") + R"(,"__metadata__":{"k":"v"}})";
   for (std::size_t at = 0; at < right.size(); ++at)
     for (int value = 0; value < 256; ++value) {

@@ -10,9 +10,9 @@
 namespace chorus::checkpoints {
 namespace {
 
-constexpr std::size_t write_bytes = std::size_t{1} << 20;  // digested while they are in the cache, then written
+constexpr std::size_t write_bytes = std::size_t{1} << 20;  // digested while in the cache, then written
 
-// What will lie in the file, in its order.
+// A tensor of the file.
 struct Planned {
   TensorEntry tensor;
   PieceRecord piece;
@@ -40,7 +40,7 @@ Result<Planned> plan(ShardContent const& shard, ShardArray const& array, bool is
   if (array.bytes.size() != count * bytes_each)
     return bad_content(what + " has " + std::to_string(array.bytes.size()) + " bytes for " + std::to_string(count) +
                        " elements");
-  // Names of parameters have no @.
+  // Names of parameters never contain @.
   auto name = shard.parameter;
   if (array.name != values_array) name += "@" + array.name;
   if (!is_only_shard) name += "@" + std::to_string(shard.begin) + "-" + std::to_string(shard.end);
@@ -67,7 +67,7 @@ Result<std::vector<Planned>> plan_all(std::span<ShardContent const> shards) {
       planned.push_back(std::move(*one));
     }
   }
-  // The larger elements first, so that every tensor is aligned to its own.
+  // Tensors with larger elements first, so that every tensor is aligned to its elements.
   std::sort(planned.begin(), planned.end(), [](Planned const& a, Planned const& b) {
     auto const left = element_bytes(a.tensor.dtype), right = element_bytes(b.tensor.dtype);
     return std::tie(right, a.tensor.name) < std::tie(left, b.tensor.name);
@@ -75,7 +75,7 @@ Result<std::vector<Planned>> plan_all(std::span<ShardContent const> shards) {
   return planned;
 }
 
-// Writes and digests at once.
+// Writes bytes and computes their digests.
 class DigestedOutput {
  public:
   explicit DigestedOutput(OutputFile& file) : file_(file) {}
@@ -113,18 +113,20 @@ Status write_planned(OutputFile& file, std::vector<Planned> const& planned, std:
   return file.sync();
 }
 
-// A file appears under its name only when all of it is on the disk.
+// Writes a file that appears under its name only when it is complete on the disk. It stays open until then, so that
+// remove_abandoned() leaves it. After an error no file is left.
 template <class Write>
 Status write_durably(Files& files, std::string const& directory, std::string const& name, Write const& write) {
   auto const path = join(directory, name);
   auto const temporary = path + std::string(temporary_suffix);
-  {
-    auto const file = files.create(temporary);
-    if (file.has_error()) return file.error();
-    if (auto const written = write(**file); written.has_error()) return written;
-  }
-  if (auto const renamed = files.rename(temporary, path); renamed.has_error()) return renamed;
-  return files.sync_directory(directory);
+  auto const file = files.create(temporary);
+  if (file.has_error()) return file.error();
+  auto status = write(**file);
+  if (status.has_value()) status = files.rename(temporary, path);
+  auto const& present = status.has_value() ? path : temporary;
+  if (status.has_value()) status = files.sync_directory(directory);
+  if (status.has_error()) static_cast<void>(files.remove(present));
+  return status;
 }
 
 Status refuse_committed(Files& files, std::string const& own, std::uint64_t number) {
@@ -134,7 +136,7 @@ Status refuse_committed(Files& files, std::string const& own, std::uint64_t numb
   return ok();
 }
 
-// The manifest first: without it, this is no checkpoint that could lack a file.
+// Removes the manifest first: without it the rest is no checkpoint, which could lack a file.
 Status remove_checkpoint(Files& files, std::string const& directory, std::uint64_t number, bool is_whole) {
   auto const own = join(directory, directory_name(number));
   if (is_whole) {
@@ -165,7 +167,10 @@ Result<FileRecord> write_file(Files& files, std::string const& directory, std::u
   if (auto const free = refuse_committed(files, own, number); free.has_error()) return free.error();
   auto const written = write_durably(files, own, record.name,
                                      [&](OutputFile& file) { return write_planned(file, *planned, number, record); });
-  if (written.has_error()) return written.error();
+  if (written.has_error()) {
+    remove_if_empty(files, own);
+    return written.error();
+  }
   return record;
 }
 
@@ -181,7 +186,7 @@ Status commit(Files& files, std::string const& directory, Manifest const& manife
       return Error(CheckpointErrc::damaged, record.name + " has " + std::to_string((*file)->size()) +
                                                 " bytes, the manifest says " + std::to_string(record.bytes));
   }
-  // The entry of the checkpoint's own directory, before that of the manifest.
+  // Syncs the entry of the checkpoint's directory before that of the manifest.
   if (auto const synced = files.sync_directory(directory); synced.has_error()) return synced;
   auto const text = to_text(manifest);
   return write_durably(files, own, std::string(manifest_name), [&](OutputFile& file) -> Status {
@@ -202,7 +207,7 @@ Status remove_old(Files& files, std::string const& directory, std::uint64_t keep
       ++kept;
       continue;
     }
-    if (kept == 0) continue;  // newer than every checkpoint: somebody is writing it
+    if (kept == 0) continue;  // newer than every committed checkpoint: it is being written
     if (auto const removed = remove_checkpoint(files, directory, number, *whole); removed.has_error()) return removed;
     removed_any = true;
   }

@@ -1,6 +1,6 @@
-// Gradients in fewer bytes, lossy: what is lost stays with the client and is added to its next gradient (error
-// feedback). docs/gradient_compression.md has the formats byte by byte. For parameters of f32, f16 and bf16; gradients
-// are f32 on both sides.
+// Lossy compression of gradients with error feedback: the client keeps the error and adds it to its next gradient.
+// docs/reference/gradient_compression.md has the formats. For parameters of f32, f16 and bf16; gradients are f32 on
+// both sides.
 #pragma once
 
 #include <array>
@@ -24,23 +24,23 @@ inline constexpr std::array all_compressions{Compression::f16, Compression::bf16
 
 struct CompressionSettings {
   Compression compression = Compression::f16;
-  double fraction = 0.01;  // top_k: of the elements that are sent, at least one; in (0, 1]
-  float threshold = 0.5F;  // two_bit: the one magnitude that is sent; positive and finite
+  double fraction = 0.01;  // top_k: the part of the elements that is sent, at least one element; in (0, 1]
+  float threshold = 0.5F;  // two_bit: the only magnitude that is sent; positive and finite
 };
 
-// The client's side of one parameter: the residual of every element. Movable, for one thread.
+// The client's encoder of one parameter, with the residual of every element. Movable; used by one thread.
 class GradientEncoder {
  public:
   // Errors: bad_settings.
   [[nodiscard]] static Result<GradientEncoder> make(CompressionSettings settings, std::uint64_t elements);
 
-  // The bytes of gradient + residual, for the elements from first_element on: of one shard's part. What they do not say
-  // becomes the residual, so a push that is repeated repeats these bytes and does not encode anew; they are valid until
-  // the next call. A NaN or an infinity is sent as it is, by top_k before all others, and leaves no residual; two_bit
-  // has no code for it. Errors: nonfinite (of two_bit); then the residual is as it was.
+  // Encodes gradient + residual for the elements from first_element on, the part of one shard. The error becomes the
+  // new residual, so a repeated push must send the same bytes again and not encode again. The bytes are valid until the
+  // next call. A NaN or an infinity is sent as it is, by top_k before all other elements, and leaves no residual;
+  // two_bit has no code for it. Errors: nonfinite (two_bit only); then the residual is unchanged.
   [[nodiscard]] Result<std::span<std::byte const>> encode(std::uint64_t first_element, std::span<float const> gradient);
 
-  // What has not been sent yet, per element. To be kept with the client's own checkpoint, and restored.
+  // The residual of each element. The client saves it with its own checkpoint, and restores it.
   [[nodiscard]] std::span<float> residual() { return residual_; }
 
  private:
@@ -55,12 +55,12 @@ class GradientEncoder {
   std::vector<std::byte> encoded_;
 };
 
-// The server's side, without state. Writes every element of `gradient`, those that were not sent as 0. Refuses whatever
-// encode does not write: errors length_mismatch, bad_header, bad_index (out of range, not ascending), bad_code (also
-// unused bits that are not 0); then `gradient` is undefined.
+// The server's decoder, without state. Writes every element of `gradient`; elements that were not sent are 0. Refuses
+// all bytes that encode does not write. Errors: length_mismatch, bad_header, bad_index (out of range, not ascending),
+// bad_code (also unused bits that are not 0); then `gradient` is undefined.
 [[nodiscard]] Status decode(Compression compression, std::span<std::byte const> encoded, std::span<float> gradient);
 
-// The most bytes that decode accepts for so many elements: a limit for bodies.
+// Returns the most bytes that decode accepts for so many elements: the limit of bodies.
 [[nodiscard]] std::uint64_t encoded_bytes_max(Compression compression, std::uint64_t elements);
 
 }  // namespace chorus::parameters

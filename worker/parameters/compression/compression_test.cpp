@@ -73,7 +73,7 @@ Floats dyadic_gradient(std::size_t elements, std::uint64_t seed) {
 
 }  // namespace
 
-TEST_CASE("what was decoded and what remains is what was pushed, exactly, after any number of pushes") {
+TEST_CASE("decoded gradients plus the residual equal the pushed gradients exactly, after any number of pushes") {
   for (auto const& settings :
        {settings_of(Compression::f16), settings_of(Compression::bf16), settings_of(Compression::top_k, 0.05),
         settings_of(Compression::top_k, 1), settings_of(Compression::two_bit, 0, 4.0F)}) {
@@ -93,7 +93,7 @@ TEST_CASE("what was decoded and what remains is what was pushed, exactly, after 
   }
 }
 
-TEST_CASE("halves round to nearest, and what is too large for one is sent in parts") {
+TEST_CASE("f16 and bf16 round to nearest, and a number that is too large is sent in several pushes") {
   auto client = encoder(settings_of(Compression::f16), 2);
   CHECK(decoded(Compression::f16, encoded(client, {1.0F + 0x1p-12F, 100000}), 2) == Floats{1, 65504});
   CHECK(client.residual()[0] == 0x1p-12F);
@@ -101,14 +101,14 @@ TEST_CASE("halves round to nearest, and what is too large for one is sent in par
   CHECK(client.residual()[1] == 0);
 }
 
-TEST_CASE("top_k sends the largest, of equal ones the first, and the rest later") {
+TEST_CASE("top_k sends the largest elements, the first of equal ones, and the others later") {
   auto client = encoder(settings_of(Compression::top_k, 0.5), 6);
   CHECK(decoded(Compression::top_k, encoded(client, {1, -5, 2, -2, 2, 0}), 6) == Floats{0, -5, 2, -2, 0, 0});
   CHECK(decoded(Compression::top_k, encoded(client, {1, 0, 0, 0, 0, 0}), 6) == Floats{2, 0, 0, 0, 2, 0});
   CHECK(Floats(client.residual().begin(), client.residual().end()) == Floats(6));
 }
 
-TEST_CASE("top_k sends what sorting would choose, whatever the ties") {
+TEST_CASE("top_k sends the elements that sorting would choose, with any ties") {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     auto const elements = static_cast<std::size_t>(seed % 37 + 1);
     auto gradient = dyadic_gradient(elements, seed);
@@ -142,7 +142,7 @@ TEST_CASE("the parts of a parameter keep their residuals apart") {
   CHECK(Floats(client.residual().begin(), client.residual().end()) == Floats{0.25F, 0.5F, 0, 0.75F, 0.5F, 1});
 }
 
-TEST_CASE("what is not finite arrives, and does not stay") {
+TEST_CASE("a non-finite element arrives, and leaves no residual") {
   for (auto const compression : {Compression::f16, Compression::bf16, Compression::top_k}) {
     auto client = encoder(settings_of(compression, 0.5), 4);
     auto const received = decoded(compression, encoded(client, {1, not_a_number, -infinity, 2}), 4);
@@ -156,7 +156,7 @@ TEST_CASE("what is not finite arrives, and does not stay") {
   CHECK(client.residual()[0] == 0.25F);
 }
 
-TEST_CASE("settings that cannot be are refused") {
+TEST_CASE("invalid settings are refused") {
   for (auto const& wrong : {settings_of(Compression::top_k, 0), settings_of(Compression::top_k, 1.5),
                             settings_of(Compression::top_k, std::nan("")), settings_of(Compression::two_bit, 0, 0),
                             settings_of(Compression::two_bit, 0, -1), settings_of(Compression::two_bit, 0, infinity)})
@@ -206,7 +206,7 @@ TEST_CASE("top_k refuses indices that are out of range, repeated or not in order
   CHECK(refusal(Compression::top_k, from_hex("04000000 00000000 00000000 00000020"), 4) == "bad header");
 }
 
-TEST_CASE("two_bit refuses the code that it does not have, bits beyond the end and thresholds that are none") {
+TEST_CASE("two_bit refuses the invalid code, bits beyond the end and invalid thresholds") {
   auto const body = [](std::string const& threshold, std::string const& rest) {
     return from_hex("05000000 00000000 " + threshold + " " + rest);
   };
@@ -219,10 +219,9 @@ TEST_CASE("two_bit refuses the code that it does not have, bits beyond the end a
     CHECK(refusal(Compression::two_bit, body(threshold, "00000000 81 01"), 5) == "bad header");
 }
 
-// Every byte of a small message, changed to every value: it is refused, or it is some gradient.
 TEST_CASE("halves at an odd address are decoded like any others") {
   for (auto const compression : {Compression::f16, Compression::bf16}) {
-    auto const gradient = dyadic_gradient(5000, 3);  // more than are moved at once
+    auto const gradient = dyadic_gradient(5000, 3);  // more than one block
     auto sender = encoder(settings_of(compression), gradient.size());
     auto const bytes = encoded(sender, gradient);
     Bytes shifted(bytes.size() + 1);
@@ -233,6 +232,7 @@ TEST_CASE("halves at an odd address are decoded like any others") {
   }
 }
 
+// Changes every byte of a small message to every value: the message is refused, or is some gradient.
 TEST_CASE("no byte can be changed into a crash") {
   for (auto const compression : {Compression::top_k, Compression::two_bit}) {
     auto client = encoder(settings_of(compression, 0.5), 7);
@@ -248,10 +248,10 @@ TEST_CASE("no byte can be changed into a crash") {
   }
 }
 
-// The gradient of docs/gradient_compression.md.
-TEST_CASE("the example of the format's page is what is sent") {
+// The gradient of docs/reference/gradient_compression.md.
+TEST_CASE("the encoder gives the example of the format's page") {
   std::ostringstream stream;
-  stream << std::ifstream(std::string(CHORUS_SOURCE_DIR) + "/docs/gradient_compression.md").rdbuf();
+  stream << std::ifstream(std::string(CHORUS_SOURCE_DIR) + "/docs/reference/gradient_compression.md").rdbuf();
   auto const page = stream.str();
   auto const hex_of = [&](Compression compression) {
     auto const begin = page.find("\n" + std::string(name(compression)) + ": ");
@@ -265,7 +265,7 @@ TEST_CASE("the example of the format's page is what is sent") {
   }
 }
 
-// Gradient descent on a quadratic whose curvatures differ a hundredfold, by what arrives at the server.
+// Gradient descent by decoded gradients, on a quadratic function whose curvatures differ by a factor of 100.
 TEST_CASE("training converges with every compression, as it does without") {
   for (auto const& settings : {settings_of(Compression::f16), settings_of(Compression::bf16),
                                settings_of(Compression::top_k, 0.05), settings_of(Compression::two_bit, 0, 0.25F)}) {

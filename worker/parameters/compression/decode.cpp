@@ -28,7 +28,7 @@ Status decode_halves(Dtype dtype, std::span<std::byte const> encoded, std::span<
     widen(to, encoded.data(), gradient.size());
     return ok();
   }
-  // A body may lie anywhere; the loop reads whole elements.
+  // A body may have any alignment, but the loop needs aligned elements.
   alignas(64) std::array<std::byte, 4096> block;
   for (auto rest = encoded; !rest.empty();) {
     auto const bytes = std::min(rest.size(), block.size());
@@ -41,7 +41,7 @@ Status decode_halves(Dtype dtype, std::span<std::byte const> encoded, std::span<
   return ok();
 }
 
-// That the header is there and speaks of this gradient.
+// Checks that the header is present and fits this gradient.
 Status check_header(Compression compression, std::span<std::byte const> encoded, std::uint64_t elements) {
   if (encoded.size() < wire::header_bytes)
     return Error(CompressionErrc::length_mismatch, std::string(name(compression)) + " begins with " +
@@ -56,7 +56,7 @@ Status check_header(Compression compression, std::span<std::byte const> encoded,
 
 template <class Index>
 Status scatter(std::byte const* indices, std::byte const* values, std::uint64_t count, std::span<float> gradient) {
-  std::uint64_t least = 0;  // that the next index may be
+  std::uint64_t least = 0;  // the least valid next index
   for (std::uint64_t i = 0; i < count; ++i) {
     std::uint64_t const index = wire::load<Index>(indices + i * sizeof(Index));
     if (index >= gradient.size())

@@ -17,10 +17,10 @@ constexpr std::array<std::string_view, all_compressions.size()> names{"f16", "bf
 
 constexpr std::size_t block_elements = 1024;
 
-// Without a call, so that loops over it are vectorized.
+// Without a call of std::isfinite, so that loops over it are vectorized.
 bool is_finite(float x) { return std::abs(x) <= std::numeric_limits<float>::max(); }
 
-// The place of the first sum that is not finite, or the size.
+// Returns the index of the first sum that is not finite, or the size.
 std::size_t find_nonfinite_sum(std::span<float const> a, std::span<float const> b) {
   int wrong = 0;
   for (std::size_t i = 0; i < a.size(); ++i) wrong |= is_finite(a[i] + b[i]) ? 0 : 1;
@@ -30,13 +30,13 @@ std::size_t find_nonfinite_sum(std::span<float const> a, std::span<float const> 
   return first;
 }
 
-// The largest finite number of the format: what is greater is sent as this, and the rest later.
+// Returns the largest finite number of the format: a greater one is sent as this number, and the rest later.
 float largest(Compression compression) {
   constexpr float largest_bf16 = 3.38953139e38F;
   return compression == Compression::f16 ? 65504.0F : largest_bf16;
 }
 
-// What to sort by: a NaN is the largest, so that it is sent and found, and not kept for ever.
+// Returns the sort key: a NaN is the largest, so that it is sent and does not stay in the residual for ever.
 float magnitude(float x) { return std::isnan(x) ? std::numeric_limits<float>::infinity() : std::abs(x); }
 
 std::uint64_t count_to_send(double fraction, std::uint64_t elements) {
@@ -94,8 +94,8 @@ void GradientEncoder::encode_halves(std::span<float const> gradient, std::span<f
   auto const dtype = settings_.compression == Compression::f16 ? Dtype::f16 : Dtype::bf16;
   auto const limit = largest(settings_.compression);
   encoded_.resize(gradient.size() * element_bytes(dtype));
-  devices::Folder const folder(ReduceOp::sum, dtype);
-  // The numbers of a block stay in the first-level cache until all is known of them.
+  devices::Reducer const reducer(ReduceOp::sum, dtype);
+  // A block fits into the first-level cache.
   std::array<float, block_elements> sums, sent;
   auto* wide = reinterpret_cast<std::byte*>(sent.data());
   std::byte const* wide_source = wide;
@@ -109,8 +109,8 @@ void GradientEncoder::encode_halves(std::span<float const> gradient, std::span<f
     }
     auto* narrow = encoded_.data() + at * element_bytes(dtype);
     std::byte const* narrow_source = narrow;
-    folder.run({&wide_source, 1, &narrow, 1, count, false}, {1, true, false});
-    folder.run({&narrow_source, 1, &wide, 1, count, false}, {1, false, true});
+    reducer.run({&wide_source, 1, &narrow, 1, count, false}, {.wide_source = true});
+    reducer.run({&narrow_source, 1, &wide, 1, count, false}, {.wide_results = true});
     for (std::size_t i = 0; i < count; ++i) residual[at + i] = is_finite(sums[i]) ? sums[i] - sent[i] : 0;
   }
 }
@@ -123,8 +123,8 @@ void GradientEncoder::encode_top_k(std::span<float const> gradient, std::span<fl
     residual[i] += gradient[i];
     magnitudes_[i] = magnitude(residual[i]);
   }
-  // The least magnitude that is sent, and how many elements of just this one are: the first ones, so that what is sent
-  // is a function of the gradients alone.
+  // The least magnitude that is sent, and the number of elements of exactly this magnitude that are sent: the first
+  // ones, so that the result depends on the gradients only.
   float least = 0;
   std::uint64_t of_least = 0;
   if (count > 0) {

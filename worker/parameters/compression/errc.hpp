@@ -1,4 +1,4 @@
-// What can be wrong with a compressed gradient.
+// Errors of compressed gradients.
 #pragma once
 
 #include <system_error>

@@ -15,7 +15,7 @@ inline constexpr std::size_t header_bytes = 16;
 
 constexpr std::size_t index_bytes(std::uint64_t elements) { return elements <= std::uint64_t{1} << 32 ? 4 : 8; }
 
-enum class Code : std::uint8_t { zero = 0, plus = 1, minus = 2 };  // 3 is none
+enum class Code : std::uint8_t { zero = 0, plus = 1, minus = 2 };  // 3 is invalid
 inline constexpr std::uint64_t codes_per_byte = 4;                 // the first in the lowest bits
 
 constexpr std::uint64_t code_bytes(std::uint64_t elements) {

@@ -1,4 +1,4 @@
-// What can be wrong with the log of a shard.
+// Errors of push logs.
 #pragma once
 
 #include <system_error>
@@ -6,9 +6,9 @@
 namespace chorus::parameters {
 
 enum class LogErrc {
-  not_found = 1,  // there is none
-  damaged,        // what was on the disk is not what was written
-  misfit,         // it is of another shard
+  not_found = 1,  // there is no log
+  damaged,        // the bytes on the disk differ from those that were written
+  misfit,         // the log is of another shard
 };
 
 [[nodiscard]] std::error_category const& log_category();

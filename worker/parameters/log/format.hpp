@@ -1,4 +1,4 @@
-// The bytes of a log: docs/push_log.md. Private to this directory.
+// The file format of push logs: docs/reference/push_log.md. Private to this directory.
 #pragma once
 
 #include <array>
@@ -19,18 +19,18 @@ static_assert(std::endian::native == std::endian::little,
 constexpr std::array<char, 4> push_magic{'C', 'P', 'S', '1'}, commit_magic{'C', 'C', 'M', '1'},
     base_magic{'C', 'B', 'S', '1'};
 
-// Before every push, and alone as a commit, which says that everything below its position has been synced.
+// The head of every push, and, alone, a commit, which means that everything below its position has been synced.
 struct EntryHead {
   std::array<char, 4> magic{};
-  std::uint32_t text_bytes = 0;  // what is behind it: the push as JSON,
-  std::uint64_t data_bytes = 0;  // then its data
+  std::uint32_t text_bytes = 0;  // of the push as JSON, which follows the head
+  std::uint64_t data_bytes = 0;  // of its data, which follows the text
   std::uint64_t position = 0;    // of the shard, before the push
   std::uint64_t content = 0;     // XXH3 of text and data
   std::uint64_t head = 0;        // XXH3 of the bytes before this one
 };
 static_assert(sizeof(EntryHead) == 40 && std::has_unique_object_representations_v<EntryHead>);
 
-// At the beginning of a base; the arrays follow the text, one behind the other.
+// The head of a base. The text follows, then the arrays one after the other.
 struct BaseHead {
   std::array<char, 4> magic{};
   std::uint32_t text_bytes = 0;
@@ -47,7 +47,7 @@ template <class Head>
   return digest_of(std::as_bytes(std::span(&head, 1)).first(sizeof(Head) - sizeof head.head));
 }
 
-// Of bytes that come in parts.
+// The digest of bytes that arrive in parts.
 class Digest {
  public:
   Digest();
@@ -61,7 +61,7 @@ class Digest {
   void* state_;
 };
 
-// "base-7", "log-7"; nothing for any other name.
+// The parts of a file name, "base-7" or "log-7". parse_file_name() returns nothing for any other name.
 struct FileName {
   bool is_base = false;
   std::uint64_t generation = 0;
@@ -69,7 +69,7 @@ struct FileName {
 [[nodiscard]] std::optional<FileName> parse_file_name(std::string_view name);
 [[nodiscard]] std::string file_name(bool is_base, std::uint64_t generation);
 
-// "epoch-3", of a directory.
+// Names of directories, such as "epoch-3".
 [[nodiscard]] std::optional<std::uint32_t> parse_epoch_name(std::string_view name);
 [[nodiscard]] std::string epoch_name(std::uint32_t epoch);
 

@@ -5,13 +5,14 @@
 
 #include "http/api/membership.hpp"
 #include "http/api/push_log.hpp"
-#include "http/json.hpp"
+#include "http/json/json.hpp"
 #include "worker/parameters/checkpoints/layout.hpp"
 #include "worker/parameters/log/format.hpp"
 
 namespace chorus::parameters {
 namespace {
 
+using checkpoints::temporary_suffix;
 using log_format::EntryHead;
 
 std::span<std::byte const> bytes_of(std::string const& text) { return std::as_bytes(std::span(text)); }
@@ -38,7 +39,7 @@ std::string text_of(Push const& push) {
 }  // namespace
 
 std::string log_directory(std::string const& root, std::string const& parameter, std::uint32_t shard) {
-  // A name has no %.
+  // Names never contain %.
   auto directory = root + "/";
   for (char const c : parameter) c == '/' ? directory += "%2F" : directory += c;
   return directory + "@" + std::to_string(shard);
@@ -53,7 +54,27 @@ PushLog::PushLog(checkpoints::Files& files, std::string shard_directory, std::ui
 Status PushLog::open() {
   for (auto const* const directory : {&shard_directory_, &directory_})
     if (auto status = files_.make_directory(*directory); !status) return status;
+  remove_temporary_bases();
   return files_.sync_directory(shard_directory_);
+}
+
+// Safe, because only this worker writes here. The space of incomplete bases may be what a full disk lacks.
+void PushLog::remove_temporary_bases() const {
+  auto const names = files_.list(shard_directory_);
+  if (!names) return;
+  for (auto const& name : *names) {
+    if (!log_format::parse_epoch_name(name)) continue;
+    auto const directory = shard_directory_ + "/" + name;
+    auto const content = files_.list(directory);
+    if (!content) continue;
+    for (auto const& file : *content)
+      if (file.ends_with(temporary_suffix)) static_cast<void>(files_.remove(directory + "/" + file));
+  }
+}
+
+void PushLog::withdraw() {
+  file_ = nullptr;
+  static_cast<void>(files_.remove(path(log_format::file_name(false, generation_))));
 }
 
 Result<std::uint64_t> PushLog::begin() {
@@ -68,7 +89,7 @@ Result<std::uint64_t> PushLog::begin() {
 
 Status PushLog::append(std::span<LogEntry const> entries) {
   if (entries.empty()) return ok();
-  // Small pushes travel to the system together.
+  // Small pushes are written with one system call.
   constexpr std::size_t gathered_bytes = 256 << 10;
   std::vector<std::byte> gathered;
   auto const write = [&](std::span<std::byte const> bytes, bool is_last) -> Status {
@@ -83,10 +104,11 @@ Status PushLog::append(std::span<LogEntry const> entries) {
     if (status && !bytes.empty()) status = file_->write(bytes);
     return status;
   };
-  for (auto const& [position, push] : entries) {
+  for (auto const& entry : entries) {
+    auto const& push = entry.push;
     auto const text = text_of(push);
     auto const data = push.data ? push.data->bytes() : std::span<std::byte const>();
-    EntryHead head{log_format::push_magic, static_cast<std::uint32_t>(text.size()), data.size(), position, 0, 0};
+    EntryHead head{log_format::push_magic, static_cast<std::uint32_t>(text.size()), data.size(), entry.position, 0, 0};
     log_format::Digest digest;
     digest.add(bytes_of(text));
     digest.add(data);
@@ -97,8 +119,8 @@ Status PushLog::append(std::span<LogEntry const> entries) {
   }
   if (auto status = write({}, true); !status) return status;
   if (auto status = file_->sync(); !status) return status;
-  // Not synced itself: it is there whenever the machine goes on, and tells a byte that was changed from one that never
-  // arrived.
+  // The commit is not synced. It is present unless the machine has crashed, and distinguishes changed bytes from bytes
+  // that never reached the disk.
   EntryHead commit{log_format::commit_magic, 0, 0, entries.back().position + 1, 0, 0};
   commit.head = log_format::digest_of_head(commit);
   bytes_ += sizeof commit;
@@ -117,29 +139,39 @@ Status PushLog::write_base(std::uint64_t generation, ShardSpec const& spec, Shar
     base.arrays.push_back({array.name, array.content.bytes.size()});
     head.data_bytes += array.content.bytes.size();
   }
-  auto const text = http::encode(base);
+  auto text = http::encode(base);
   head.text_bytes = static_cast<std::uint32_t>(text.size());
   log_format::Digest digest;
   digest.add(bytes_of(text));
   for (auto const& array : image.arrays) digest.add(array.content.bytes);
   head.content = digest.value();
   head.head = log_format::digest_of_head(head);
+  auto const head_bytes = bytes_of_head(head);
+  text.insert(0, reinterpret_cast<char const*>(head_bytes.data()), head_bytes.size());
 
   auto const final_path = path(log_format::file_name(true, generation));
-  auto file = files_.create(final_path + ".partial");
-  if (!file) return file.error();
-  if (auto status = (*file)->write(bytes_of_head(head)); !status) return status;
-  if (auto status = (*file)->write(bytes_of(text)); !status) return status;
-  for (auto const& array : image.arrays)
-    if (auto status = (*file)->write(array.content.bytes); !status) return status;
-  if (auto status = (*file)->sync(); !status) return status;
-  if (auto status = files_.rename(final_path + ".partial", final_path); !status) return status;
-  if (auto status = files_.sync_directory(directory_); !status) return status;
-  if (auto status = remove_before(generation); !status) return status;
+  auto const temporary = final_path + std::string(temporary_suffix);
+  auto status = write_whole(temporary, text, image);
+  if (status) status = files_.rename(temporary, final_path);
+  if (!status) {
+    static_cast<void>(files_.remove(temporary));
+    return status;
+  }
+  if (status = files_.sync_directory(directory_); !status) return status;
+  if (status = remove_before(generation); !status) return status;
   return remove_logs(files_, shard_directory_, epoch_);
 }
 
-// Bases first: a log without its base is nothing, and a base without its log would be less than was acknowledged.
+Status PushLog::write_whole(std::string const& path, std::string const& text, ShardImage const& image) {
+  auto file = files_.create(path);
+  if (!file) return file.error();
+  if (auto status = (*file)->write(bytes_of(text)); !status) return status;
+  for (auto const& array : image.arrays)
+    if (auto status = (*file)->write(array.content.bytes); !status) return status;
+  return (*file)->sync();
+}
+
+// Bases first: a log without its base is ignored, but a base without its log would lack acknowledged pushes.
 Status PushLog::remove_before(std::uint64_t generation) {
   auto const names = files_.list(directory_);
   if (!names) return names.error();

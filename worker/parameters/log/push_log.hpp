@@ -1,5 +1,5 @@
-// What a shard's owner has acknowledged, on its disk: a base, which is an image of the shard, and the pushes since. A
-// base replaces the one before it when it is whole, so the log stays short. The format: docs/push_log.md.
+// The push log of a shard's owner: a base, which is an image of the shard, and all pushes that were acknowledged since.
+// A complete base replaces the one before it, so the log stays short. The format: docs/reference/push_log.md.
 #pragma once
 
 #include <cstdint>
@@ -15,15 +15,16 @@
 namespace chorus::parameters {
 
 struct LogEntry {
-  std::uint64_t position = 0;  // of the shard, before it
+  std::uint64_t position = 0;  // of the shard, before the push
   Push push;
+  std::optional<std::uint64_t> history = {};  // of the owner, before the push; not written to the log
 };
 
-// Of one stretch in which a worker owns a shard, which began with an epoch; the next one has files of its own.
+// The log of one period in which a worker owns a shard, named after the epoch in which the period began. The next
+// period has files of its own.
 //
-// Blocking; one call at a time, on any thread, except that write_base may run beside append. The files outlive it.
-// Errors of all: the operating system's. What has failed is not repeated here: after a failure of append or begin, the
-// next generation begins.
+// Blocking. One call at a time, on any thread, except that write_base may run beside append. The files outlive it.
+// Errors of all calls: the operating system's. After a failure of append or begin, the next generation must begin.
 class PushLog {
  public:
   // `shard_directory`: see log_directory.
@@ -31,21 +32,26 @@ class PushLog {
   PushLog(PushLog const&) = delete;
   PushLog& operator=(PushLog const&) = delete;
 
-  // Makes the directories. Before anything else.
+  // Makes the directories, and removes incomplete bases of earlier processes. Called first.
   [[nodiscard]] Status open();
 
-  // Pushes go into a new file from now on, of which the next base is the beginning. Gives its generation.
+  // Begins a generation: later pushes go into a new file, and the next base is its beginning. Returns its number.
   [[nodiscard]] Result<std::uint64_t> begin();
-  // When it has returned, they survive a crash, all with one sync.
+  // Writes pushes with one sync. They survive a crash once it has returned.
   [[nodiscard]] Status append(std::span<LogEntry const> entries);
-  // The image with which that generation began; when it has returned, older ones and those of former epochs are gone.
+  // Writes the image with which the generation began, then removes older generations and former epochs. After an error
+  // no part of the base is left.
   [[nodiscard]] Status write_base(std::uint64_t generation, ShardSpec const& spec, ShardImage const& image);
+  // Ends a new generation without pushes that gets no base: removes its file, if possible.
+  void withdraw();
 
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }  // of the pushes of this generation
 
  private:
   [[nodiscard]] std::string path(std::string const& name) const { return directory_ + "/" + name; }
   [[nodiscard]] Status remove_before(std::uint64_t generation);
+  [[nodiscard]] Status write_whole(std::string const& path, std::string const& text, ShardImage const& image);
+  void remove_temporary_bases() const;
 
   checkpoints::Files& files_;
   std::string const shard_directory_;
@@ -56,16 +62,16 @@ class PushLog {
   std::uint64_t bytes_ = 0;
 };
 
-// Those of a shard that began before that epoch: it has moved, or was deleted.
+// Removes the logs of a shard that began before that epoch, because the shard has moved or was deleted.
 [[nodiscard]] Status remove_logs(checkpoints::Files& files, std::string const& shard_directory, std::uint64_t epoch);
 
-// The shard as the log of its last epoch has it: everything that was acknowledged, once. What was not synced when the
-// process ended may be missing. Errors: not_found; damaged, with file and byte, for what was synced and is not what was
-// written; misfit; out of memory; the operating system's.
+// Recovers the shard from the log of its last epoch: every acknowledged push is applied once. Pushes that were not
+// synced may be missing. Errors: not_found; damaged, with file and byte, if synced bytes have changed; misfit; out of
+// memory; the operating system's.
 [[nodiscard]] Result<std::unique_ptr<Shard>> recover(checkpoints::Files& files, std::string const& shard_directory,
                                                      ShardSpec spec, ShardMemory memory);
 
-// Of a shard, below that of all logs.
+// Returns the directory of a shard's log, below the directory of all logs.
 [[nodiscard]] std::string log_directory(std::string const& root, std::string const& parameter, std::uint32_t shard);
 
 }  // namespace chorus::parameters

@@ -22,7 +22,7 @@ class World {
     shard_ = Shard::make(ShardSpec::from(assignment_).value(), pool_).value();
   }
 
-  // Begins to log at this epoch.
+  // Begins a log in this epoch.
   void own(std::uint32_t epoch) {
     log_ = std::make_unique<PushLog>(*files_, path, epoch);
     REQUIRE(log_->open().has_value());
@@ -38,9 +38,13 @@ class World {
   void write_base(std::uint64_t generation, ShardImage const& image) {
     REQUIRE(log_->write_base(generation, shard_->spec(), image).has_value());
   }
+  Status try_base(std::uint64_t generation, ShardImage const& image) {
+    return log_->write_base(generation, shard_->spec(), image);
+  }
+  void withdraw() { log_->withdraw(); }
   ShardImage image() { return shard_->image().value(); }
 
-  // A push of ones, applied and written with one sync.
+  // Applies pushes of ones and writes them with one sync.
   void push(int count = 1) {
     std::vector<LogEntry> entries;
     for (int i = 0; i < count; ++i) {
@@ -62,7 +66,7 @@ class World {
   Result<std::unique_ptr<Shard>> recover() {
     return parameters::recover(*files_, path, ShardSpec::from(assignment_).value(), pool_);
   }
-  // How many pushes are there; -1: damaged.
+  // Returns the number of recovered pushes; -1 if the log is damaged.
   int recovered() {
     auto const shard = recover();
     if (shard.has_error()) {
@@ -101,7 +105,7 @@ class World {
 
 }  // namespace
 
-TEST_CASE("a shard is recovered with every push, and knows which comes next") {
+TEST_CASE("a shard is recovered with every push and with the next sequence numbers") {
   World world;
   world.own(1);
   CHECK(world.recovered() == 0);
@@ -110,7 +114,7 @@ TEST_CASE("a shard is recovered with every push, and knows which comes next") {
   CHECK(world.recovered() == 6);
 }
 
-TEST_CASE("a base takes the place of what was before it") {
+TEST_CASE("a base replaces all files before it") {
   World world;
   world.own(1);
   world.push(3);
@@ -122,7 +126,7 @@ TEST_CASE("a base takes the place of what was before it") {
   CHECK_FALSE(fs::exists(world.file("log-1")));
 }
 
-TEST_CASE("until the next base is whole, the one before it counts with both files") {
+TEST_CASE("until the next base is complete, the base before it counts, with both log files") {
   World world;
   world.own(1);
   world.push(3);
@@ -137,7 +141,7 @@ TEST_CASE("until the next base is whole, the one before it counts with both file
   CHECK(world.recovered() == 6);
 }
 
-TEST_CASE("of a log that is cut off anywhere, what was committed before the cut is there") {
+TEST_CASE("a log that is cut off anywhere still has everything that was committed before the cut") {
   World world;
   world.own(1);
   auto const file = world.file("log-1");
@@ -164,7 +168,7 @@ TEST_CASE("a byte that was flipped is found, wherever it is, and the file is nam
   for (auto const* const name : {"log-1", "base-1"}) {
     auto const file = world.file(name);
     auto const whole = World::content(file);
-    // The last commit says nothing of itself: without it what it covers is as what was not synced yet.
+    // Damage of the last commit is not detected: without it the pushes that it covers count as not synced.
     auto const end = whole.size() - (std::string_view(name) == "log-1" ? 40 : 0);
     for (std::size_t i = 0; i < end; ++i) {
       auto bytes = whole;
@@ -178,7 +182,7 @@ TEST_CASE("a byte that was flipped is found, wherever it is, and the file is nam
   CHECK(world.recovered() == 3);
 }
 
-TEST_CASE("who owns the shard again begins anew, and the last epoch with a base counts") {
+TEST_CASE("a worker that owns the shard again begins a new log, and the last epoch with a base counts") {
   World world;
   world.own(1);
   world.push(2);
@@ -192,7 +196,38 @@ TEST_CASE("who owns the shard again begins anew, and the last epoch with a base 
   CHECK_FALSE(fs::exists(world.path + "/epoch-9"));
 }
 
-TEST_CASE("a log that is not there is not found") {
+TEST_CASE("a base that cannot be written leaves no file, and incomplete files of an earlier process are removed") {
+  World world;
+  world.own(1);
+  world.push(2);
+  auto const generation = world.begin();
+  auto const image = world.image();
+  World::write(world.file("base-2.partial"), "half of it");
+  fs::create_directory(world.file("base-2"));  // so the base cannot get its name
+  fs::create_directory(world.file("base-2") + "/x");
+  CHECK(world.try_base(generation, image).has_error());
+  CHECK_FALSE(fs::exists(world.file("base-2.partial")));
+  fs::remove_all(world.file("base-2"));
+  CHECK(world.recovered() == 2);
+  World::write(world.file("base-3.partial"), "half of it");
+  auto const left = world.path + "/epoch-1/base-3.partial";
+  world.own(4);
+  CHECK_FALSE(fs::exists(left));
+  CHECK(world.recovered() == 2);
+}
+
+TEST_CASE("a generation that gets no base is withdrawn with its file") {
+  World world;
+  world.own(1);
+  world.push(2);
+  world.begin();
+  CHECK(fs::exists(world.file("log-2")));
+  world.withdraw();
+  CHECK_FALSE(fs::exists(world.file("log-2")));
+  CHECK(world.recovered() == 2);
+}
+
+TEST_CASE("a missing log is not found") {
   World world;
   CHECK(world.recover().error().code == LogErrc::not_found);
 }

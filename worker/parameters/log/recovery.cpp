@@ -1,4 +1,4 @@
-// From the files of a log to the shard that it was.
+// Recovers a shard from the files of its log.
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -6,7 +6,7 @@
 
 #include "http/api/membership.hpp"
 #include "http/api/push_log.hpp"
-#include "http/json.hpp"
+#include "http/json/json.hpp"
 #include "worker/parameters/checkpoints/layout.hpp"
 #include "worker/parameters/log/format.hpp"
 #include "worker/parameters/log/push_log.hpp"
@@ -30,7 +30,7 @@ std::optional<PushKind> kind_of(std::string_view name) {
   return static_cast<PushKind>(found - std::begin(push_kind_names));
 }
 
-// Nothing for what no log has.
+// Returns nothing if the text is not that of a logged push.
 std::optional<Push> push_of(std::string const& text, std::shared_ptr<tensors::Block> data) {
   auto const logged = http::decode<api::LoggedPush>(text, http::UnknownFields::ignore);
   if (!logged) return std::nullopt;
@@ -106,15 +106,15 @@ struct Entry {
   std::shared_ptr<tensors::Block> data;
 };
 
-// Reads a log from its beginning. What is wrong behind the last commit never was acknowledged, and ends it; before
-// that it is damage.
+// Reads a log from its beginning. An invalid entry after the last commit ends the log, because it was never
+// acknowledged. Before the last commit it is damage.
 class Reader {
  public:
   Reader(InputFile const& file, std::string path, tensors::Pool& pool)
       : file_(file), path_(std::move(path)), pool_(pool) {}
 
   [[nodiscard]] Status find_last_commit() {
-    // Backwards: the last one is near the end, behind it is at most what was being written.
+    // Searches backwards, because only entries that were being written follow the last commit.
     constexpr std::uint64_t window = 1 << 20;
     for (auto end = file_.size(); end >= sizeof(EntryHead);) {
       auto const begin = end > window ? end - window : 0;
@@ -178,7 +178,7 @@ class Reader {
   std::string const path_;
   tensors::Pool& pool_;
   std::uint64_t at_ = 0;
-  std::optional<std::uint64_t> committed_;  // where the last commit stands
+  std::optional<std::uint64_t> committed_;  // offset of the last commit
 };
 
 Status replay(Reader& reader, Shard& shard) {
@@ -188,7 +188,7 @@ Status replay(Reader& reader, Shard& shard) {
     if (!entry) return entry.error();
     if (!*entry) return ok();
     auto const& [at, head, text, data] = **entry;
-    // An older file has pushes that the base has already.
+    // Skips pushes of an older file that the base contains already.
     if (head.position < shard.position()) continue;
     auto push = push_of(text, data);
     if (!push || head.position != shard.position())
@@ -203,7 +203,7 @@ Status replay(Reader& reader, Shard& shard) {
   }
 }
 
-// The directory of the last epoch that had a base, with its files. Of one that has none nothing was acknowledged.
+// The directory of the last epoch with a base, and its files. In an epoch without a base nothing was acknowledged.
 struct Found {
   std::string directory;
   std::vector<std::uint64_t> bases, logs;  // ascending

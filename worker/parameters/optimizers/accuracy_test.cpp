@@ -1,4 +1,4 @@
-// Thousands of steps beside the textbook's formulas in double precision.
+// Compares thousands of steps with the textbook's formulas in double precision.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace {
 constexpr int steps = 3000;
 constexpr std::size_t count = 37;
 
-// As the table of docs/optimizers.md says it, element by element.
+// The formulas of the table in docs/reference/optimizers.md, element by element.
 class Reference {
  public:
   Reference(api::OptimizerSettings settings, std::vector<double> values)
@@ -62,7 +62,7 @@ class Reference {
   int t_ = 0;
 };
 
-// Rounded to what bf16 holds, so that every dtype is given the same gradients.
+// Rounded to bf16, so that every dtype gets the same gradients.
 double gradient_at(int step, std::size_t i) {
   auto const mixed = (static_cast<std::uint64_t>(step) * 1000 + i + 1) * 0x9e3779b97f4a7c15u;
   auto const small = static_cast<double>(static_cast<int>(mixed >> 40) % 128 - 64);
@@ -109,7 +109,7 @@ std::vector<double> initial_values() {
   return values;
 }
 
-// The greatest distance from the reference, of what the optimizer computes with.
+// Returns the greatest distance of the optimizer's values, or of its master copy, from the reference.
 double distance_after(char const* json, Dtype dtype) {
   auto const settings = api::parse_optimizer(json).value();
   auto optimizer = Optimizer::make(settings, dtype, count).value();
@@ -128,7 +128,7 @@ double distance_after(char const* json, Dtype dtype) {
   for (auto const& array : optimizer.state())
     if (array.name == "master") {
       ours = from_dtype(Dtype::f32, array.bytes);
-      // What is served is the master copy, rounded once.
+      // The values are the master copy, rounded once.
       CHECK(std::equal(values.begin(), values.end(), as_dtype(dtype, ours).begin()));
     }
   double distance = 0, size = 1;
@@ -160,11 +160,11 @@ TEST_CASE("thousands of steps stay with a reference in double precision") {
     CHECK(distance_after(json, Dtype::f16) < f32_bound);
     CHECK(distance_after(json, Dtype::bf16) < f32_bound);
   }
-  CHECK(distance_after(R"({"name":"none"})", Dtype::f64) == 0);  // sums of numbers that are exact
+  CHECK(distance_after(R"({"name":"none"})", Dtype::f64) == 0);  // sums of these numbers are exact
   CHECK(distance_after(R"({"name":"none"})", Dtype::f32) == 0);
 }
 
-TEST_CASE("steps that are too small for a half add up in its master copy") {
+TEST_CASE("steps that are too small for bf16 add up in the master copy") {
   auto const settings = api::parse_optimizer(R"({"name":"sgd","learning_rate":1})").value();
   auto optimizer = Optimizer::make(settings, Dtype::bf16, 1).value();
   auto values = as_dtype(Dtype::bf16, {1});
@@ -174,7 +174,7 @@ TEST_CASE("steps that are too small for a half add up in its master copy") {
   CHECK(from_dtype(Dtype::bf16, values) == std::vector<double>{2});
 }
 
-TEST_CASE("a half's gradient may be pushed in f32, and loses nothing") {
+TEST_CASE("a gradient of f16 values may be pushed in f32, without a loss") {
   auto const settings = api::parse_optimizer(R"({"name":"sgd","learning_rate":1})").value();
   auto optimizer = Optimizer::make(settings, Dtype::f16, 3).value();
   std::vector<std::byte> values(6);

@@ -1,4 +1,4 @@
-// What can go wrong when an optimizer or an initializer is made.
+// Errors of making an optimizer or an initializer.
 #pragma once
 
 #include <system_error>

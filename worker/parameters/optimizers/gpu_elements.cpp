@@ -16,7 +16,7 @@ using devices::Lane;
 using devices::Mark;
 using devices::PinnedPool;
 
-// No piece takes longer on a device that works.
+// A piece that takes longer means that the device is lost.
 constexpr std::chrono::seconds patience{10};
 
 bool is_half(Dtype dtype) { return dtype == Dtype::f16 || dtype == Dtype::bf16; }
@@ -54,14 +54,14 @@ static_assert(static_cast<int>(Method::sgd) == static_cast<int>(devices::StepMet
 
 }  // namespace
 
-// Pieces of host memory on their way to the device, through two slots in turn: while the device works on one the host
-// fills the other.
+// Copies pieces of host memory to the device through two slots in turn: the host fills one while the device works on
+// the other.
 class GpuElements::Conveyor {
  public:
   Conveyor(GpuSession& session, Slots& slots, std::array<std::shared_ptr<devices::GpuMemory>, 2> const& arriving)
       : session_(session), slots_(slots), arriving_(arriving) {}
 
-  // Where the piece is for what is queued on Lane::compute from now on, until release().
+  // Queues a copy of the piece and returns its address for later work on Lane::compute, until release().
   [[nodiscard]] Result<std::byte*> bring(std::span<std::byte const> piece) {
     auto const turn = next_ % 2;
     if (auto const free = done(session_, copied_[turn]); !free) return free.error();
@@ -76,7 +76,7 @@ class GpuElements::Conveyor {
     if (auto const after = session_.follow(Lane::compute, *copied); !after) return after.error();
     return place;
   }
-  // What was brought last is needed by nothing that is queued later.
+  // Ends the use of the last piece: work queued later does not need it.
   [[nodiscard]] Status release() {
     auto const used = session_.mark(Lane::compute);
     if (!used) return used.error();
@@ -105,7 +105,7 @@ Result<std::unique_ptr<GpuElements>> GpuElements::make(devices::GpuUnit& unit, O
 Status GpuElements::take(Optimizer const& optimizer, std::uint64_t elements, Dtype dtype) {
   arrays_.push_back({"values", dtype, 0, nullptr});
   for (auto const& array : optimizer.state_elsewhere()) arrays_.push_back({array.name, array.dtype, array.initial, {}});
-  // A gradient of halves may be f32.
+  // The gradient of f16 and bf16 values may be f32.
   auto const widest = is_half(dtype) ? sizeof(float) : element_bytes(dtype);
   auto const piece = std::min<std::uint64_t>(PinnedPool::slot_bytes, elements * widest);
   auto const take_one = [this](std::shared_ptr<devices::GpuMemory>& memory, std::uint64_t bytes) -> Status {
@@ -124,7 +124,7 @@ Status GpuElements::take(Optimizer const& optimizer, std::uint64_t elements, Dty
   return ok();
 }
 
-// A piece from the host, which the device then doubles.
+// Uploads one piece, which the device then copies to the rest, doubling it each time.
 Status GpuElements::fill(Held const& array) {
   auto const memory = array.memory->bytes();
   std::vector<std::byte> piece(std::min<std::uint64_t>(memory.size(), PinnedPool::slot_bytes));
@@ -145,7 +145,8 @@ Status GpuElements::fill(Held const& array) {
   });
 }
 
-// After an error the session is at its end, and with it what it has still queued: slots and memory are free then.
+// Runs work on the session. After an error the session is destroyed, which waits for its queued work: slots and memory
+// are free then.
 template <class Work>
 Status GpuElements::in_session(Work const& work) {
   if (auto const why = unit_.lost()) return Error(GpuErrc::lost, *why);
@@ -223,7 +224,8 @@ Status GpuElements::step(Optimizer const& optimizer, Step const& step, std::span
   auto const dtype = gradients.front().dtype;
   auto const size = element_bytes(dtype);
   auto const divisor = static_cast<std::uint32_t>(gradients.size());
-  bool const wide = is_half(dtype);  // are the sums before the last
+  auto const scale = averages ? devices::scale_of_average(dtype, gradients.size()) : 1;
+  bool const wide = is_half(dtype);  // partial sums are f32
   auto* const sums = sums_->bytes().data();
   return in_session([&](GpuSession& session) -> Status {
     Conveyor conveyor(session, slots, arriving_);
@@ -237,10 +239,14 @@ Status GpuElements::step(Optimizer const& optimizer, Step const& step, std::span
         if (!is_first || !is_last) {
           std::byte const* const sources[] = {is_first ? *here : sums, *here};
           auto* const destination = is_last ? *here : sums;
+          devices::Reducer::How how{.wide_source = wide && !is_first, .wide_results = wide && !is_last};
+          if (is_last) how.divisor = divisor;
+          if (is_last) how.scale = scale;
+          float const weights[] = {is_first ? 1 / scale : 1, 1 / scale};
+          if (scale != 1) how.weights = weights;
           auto const added =
-              session.fold(averages && is_last ? ReduceOp::avg : ReduceOp::sum, dtype,
-                           {sources, is_first ? std::size_t{1} : std::size_t{2}, &destination, 1, count, false},
-                           {.divisor = divisor, .wide_source = wide && !is_first, .wide_results = wide && !is_last});
+              session.fold(averages ? ReduceOp::avg : ReduceOp::sum, dtype,
+                           {sources, is_first ? std::size_t{1} : std::size_t{2}, &destination, 1, count, false}, how);
           if (!added) return added;
         }
         for (std::uint64_t done_here = 0; is_last && done_here < count;) {
@@ -284,7 +290,7 @@ Status GpuElements::step_rows(Optimizer& optimizer, std::span<std::uint64_t cons
   });
 }
 
-// A part that takes the step alike.
+// Queues a step of elements with equal step counts.
 Status GpuElements::queue(Optimizer const& optimizer, Step const& step, std::uint64_t first_element,
                           std::uint64_t count, std::byte const* gradient, Dtype gradient_dtype) {
   auto const dtype = optimizer.dtype();

@@ -1,5 +1,5 @@
-// The values of a shard and its optimizer's state in the memory of a GPU, and the steps that are taken there: to the
-// bits of those that the optimizer takes on the host, but for the payloads of NaNs that arithmetic makes.
+// A shard's values and its optimizer's state in GPU memory, and the steps over them, which give the same bits as the
+// optimizer's steps on the host, except for payloads of NaNs that arithmetic makes.
 #pragma once
 
 #include <array>
@@ -15,35 +15,36 @@
 
 namespace chorus::parameters {
 
-// One thread at a time, which waits for the device in every call. The unit outlives it. Errors are GpuErrc's. After one
-// of a step, nobody knows what the arrays have.
+// Used by one thread at a time, which waits for the device in every call. The unit outlives it. All errors are GpuErrc.
+// After a failed step the contents of the arrays are unknown.
 class GpuElements {
  public:
-  // Of an optimizer whose state is kept elsewhere. The values are unspecified, the state is as at the beginning.
+  // For an optimizer with State::elsewhere. The values are unspecified; the state is initial.
   [[nodiscard]] static Result<std::unique_ptr<GpuElements>> make(devices::GpuUnit& unit, Optimizer const& optimizer);
 
-  // "values", then the optimizer's arrays that are here.
+  // "values", then the optimizer's arrays on the GPU.
   struct Array {
     std::string_view name;  // static
     Dtype dtype = Dtype::f32;
     std::uint64_t bytes = 0;
   };
   [[nodiscard]] std::vector<Array> arrays() const;
-  // All of an array that is here.
+  // Read and write a whole array.
   [[nodiscard]] Status read(std::string_view array, std::span<std::byte> into) const;
   [[nodiscard]] Status write(std::string_view array, std::span<std::byte const> from);
-  // Values from outside: the master copy, if there is one, begins there. Moments are kept.
+  // Sets values from outside; the master copy, if there is one, begins with them. Moments are kept.
   [[nodiscard]] Status adopt(std::span<std::byte const> values);
 
-  // Pinned memory for what goes to the device, to be had before it is known that a step will be taken.
+  // Takes pinned memory for copies to the device. Called before a step is decided, because it may fail.
   using Slots = std::array<std::optional<devices::PinnedSlot>, 2>;
   [[nodiscard]] Result<std::shared_ptr<Slots>> reserve() const;
 
-  // A step of all elements, by gradients in host memory that are summed in their order: ((g0 + g1) + g2) ..., divided
-  // by their number if `averages`.
+  // Steps all elements by gradients in host memory, summed in their order: ((g0 + g1) + g2) ..., divided by their
+  // number if `averages`.
   [[nodiscard]] Status step(Optimizer const& optimizer, Step const& step, std::span<Gradient const> gradients,
                             bool averages, Slots& slots);
-  // Of these rows, as Optimizer::step_rows, which counts them. The norm is given if it is wanted.
+  // Steps these rows like Optimizer::step_rows, and counts their steps in the optimizer. `gradient_norm` is given if
+  // the optimizer wants it.
   [[nodiscard]] Status step_rows(Optimizer& optimizer, std::span<std::uint64_t const> rows, std::uint64_t row_elements,
                                  Gradient gradient, std::optional<double> gradient_norm, Slots& slots);
 
@@ -60,7 +61,7 @@ class GpuElements {
 
   explicit GpuElements(devices::GpuUnit& unit) : unit_(unit) {}
   [[nodiscard]] Status take(Optimizer const& optimizer, std::uint64_t elements, Dtype dtype);
-  [[nodiscard]] Status seen(Status status) const;  // a lost device is known as one from then on
+  [[nodiscard]] Status seen(Status status) const;  // tells the unit of a lost device
   [[nodiscard]] Status fill(Held const& array);
   template <class Work>
   [[nodiscard]] Status in_session(Work const& work);
@@ -71,9 +72,9 @@ class GpuElements {
   devices::GpuUnit& unit_;
   std::vector<Held> arrays_;                                     // values first, then the method's own, then master
   std::array<std::shared_ptr<devices::GpuMemory>, 2> arriving_;  // pieces of gradients
-  std::shared_ptr<devices::GpuMemory> sums_;                     // of a piece; of halves in f32
+  std::shared_ptr<devices::GpuMemory> sums_;                     // of a piece; for f16 and bf16 in f32
   devices::GpuUse counted_;
-  std::unique_ptr<devices::GpuSession> session_;  // last: its end waits for what is queued
+  std::unique_ptr<devices::GpuSession> session_;  // destroyed first: its destructor waits for queued work
 };
 
 }  // namespace chorus::parameters

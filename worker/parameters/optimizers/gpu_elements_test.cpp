@@ -1,4 +1,4 @@
-// The same steps on the host and on a GPU end with the same bits, of values and of state.
+// The same steps on the host and on a GPU give the same bits of values and state.
 #include "worker/parameters/optimizers/gpu_elements.hpp"
 
 #include <doctest/doctest.h>
@@ -39,7 +39,7 @@ Optimizer optimizer_of(Settings const& s, Optimizer::State state) {
       .value();
 }
 
-// A shard on the host and the same shard on a GPU, which are stepped alike.
+// A shard on the host and the same shard on a GPU, with the same steps.
 class Twins {
  public:
   explicit Twins(Settings const& s) : Twins(s, std::make_unique<GpuDouble>()) {}
@@ -68,7 +68,7 @@ class Twins {
     }
     Bytes sum(gradients.front().size());
     auto* const destination = sum.data();
-    devices::Folder(averages ? ReduceOp::avg : ReduceOp::sum, dtype)
+    devices::Reducer(averages ? ReduceOp::avg : ReduceOp::sum, dtype)
         .run({sources.data(), sources.size(), &destination, 1, sum.size() / element_bytes(dtype), false},
              {.divisor = static_cast<std::uint32_t>(sources.size())});
     here_.apply(here_.begin_step(norm), values_, 0, {sum, dtype});
@@ -79,7 +79,7 @@ class Twins {
     return elements_->step_rows(there_, rows, row_elements_, {gradient, dtype}, 1.0, *elements_->reserve().value());
   }
 
-  // "" or the array that differs.
+  // Returns "" or the array that differs.
   std::string difference() {
     std::vector<StateArray> present = here_.state();
     present.push_back({"values", here_.dtype(), 1, values_});
@@ -147,7 +147,7 @@ TEST_CASE("integers are summed on a GPU as on the host") {
   }
 }
 
-TEST_CASE("what is larger than a slot goes to the device in pieces, one behind the other") {
+TEST_CASE("a gradient larger than a slot is copied to the device in pieces, one after the other") {
   for (auto const dtype : {Dtype::f32, Dtype::bf16}) {
     Twins twins({R"({"name":"adam"})", dtype, 700'001});
     for (std::uint64_t seed = 1; seed < 4; ++seed)
@@ -176,7 +176,7 @@ TEST_CASE("a row that is longer than a slot is stepped in parts, once") {
   CHECK(twins.difference() == "");
 }
 
-TEST_CASE("a device that fails at any of its operations says so, and leaves nothing in use") {
+TEST_CASE("a device that fails at any of its operations gives an error, and leaves no memory in use") {
   auto const run = [](std::int64_t operations) {
     Twins twins({R"({"name":"adamw"})", Dtype::f16, 600'000});
     auto const gradient = numbers(Dtype::f16, 600'000, 9);

@@ -1,4 +1,4 @@
-// A GPU's steps have the bits of the CPU's loops: every method, dtype and gradient, at any start and count.
+// A GPU's steps give the bits of the CPU's kernels: every method, dtype and gradient, at any start and count.
 #include <doctest/doctest.h>
 
 #include <chrono>
@@ -16,13 +16,13 @@ using devices::Lane;
 
 namespace {
 
-constexpr std::size_t guard = 64;  // bytes around each array that nobody may write
+constexpr std::size_t guard = 64;  // bytes around each array that must not be written
 constexpr auto untouched = std::byte{0x5a};
 
-// An array in the host's memory and the same on a GPU.
+// An array in host memory and the same array on a GPU.
 struct Twin {
   std::vector<std::byte> host;  // with its guards
-  std::byte* on_gpu = nullptr;  // of the array itself
+  std::byte* on_gpu = nullptr;  // without guards
 };
 
 class Bench {
@@ -38,7 +38,7 @@ class Bench {
   Bench(Bench const&) = delete;
   Bench& operator=(Bench const&) = delete;
 
-  // `shift` elements behind an address that is aligned to 16 bytes.
+  // Puts an array `shift` elements after an address that is aligned to 16 bytes.
   Twin put(Dtype dtype, std::size_t count, std::size_t shift, std::uint64_t seed, bool positive) {
     auto const size = element_bytes(dtype);
     Twin twin;
@@ -85,7 +85,7 @@ devices::StepScalars scalars_of(Coefficients const& c) {
   return {c.rate, c.first, c.second, c.first_rest, c.second_rest, c.root, c.epsilon, c.decay, c.scale, c.limit};
 }
 
-// "" or what differs.
+// Returns "" or the difference.
 std::string difference(Bench& bench, StepCase const& c, std::size_t count, std::size_t shift) {
   bench.clear();
   auto const wide = is_half(c.dtype) ? Dtype::f32 : c.dtype;
@@ -139,7 +139,7 @@ TEST_CASE("a GPU steps to the bits of the CPU's loops, and writes nothing beside
   });
 }
 
-TEST_CASE("a step that the device refuses is an error, and counted work is that of the gradient") {
+TEST_CASE("a step that the device refuses is an error, and the bytes of gradients are counted") {
   devices::testing::GpuDouble gpu;
   auto const session = gpu.session().value();
   gpu.fail_after(1, devices::GpuErrc::failed);

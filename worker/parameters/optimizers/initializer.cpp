@@ -1,4 +1,4 @@
-// Compiled without contraction of multiplications and additions: see the promise in the header.
+// Compiled without contraction of multiplications and additions, so that every process computes the same bits.
 #include "worker/parameters/optimizers/initializer.hpp"
 
 #include <algorithm>
@@ -15,14 +15,14 @@ namespace {
 
 constexpr std::size_t draws_per_counter = 2;
 
-// In (0, 1), never an end.
+// Returns a number in the open interval (0, 1).
 double fraction_of(std::uint32_t high, std::uint32_t low) {
   auto const bits = (std::uint64_t{high} << 32 | low) >> 12;
   return (static_cast<double>(bits) + 0.5) * 0x1p-52;
 }
 
-// Of a positive normal number, to within 2 units in the last place; from additions, multiplications and divisions
-// alone, since std::log may differ between processors.
+// The logarithm of a positive normal number, to within 2 units in the last place. Uses additions, multiplications and
+// divisions only, because std::log may differ between processors.
 double natural_logarithm(double x) {
   int exponent = 0;
   double mantissa = std::frexp(x, &exponent);  // exact; in [0.5, 1)
@@ -46,7 +46,7 @@ double ratio(double x, std::array<double, 8> const& above, std::array<double, 8>
   return numerator / denominator;
 }
 
-// The standard normal number below which a share of `fraction` lies: algorithm AS 241 of Wichura (1988), to 1e-16.
+// The quantile of the standard normal distribution: algorithm AS 241 of Wichura (1988), to 1e-16.
 double normal_quantile(double fraction) {
   constexpr std::array<double, 8> a{3.3871328727963666080e0,  1.3314166789178437745e+2, 1.9715909503065514427e+3,
                                     1.3731693765509461125e+4, 4.5921953931549871457e+4, 6.7265770927008700853e+4,
@@ -133,7 +133,7 @@ void Initializer::fill(std::uint64_t row, std::span<std::byte> values, std::uint
                             {reinterpret_cast<double*>(values.data()), values.size() / sizeof(double)});
   if (dtype_ == Dtype::f32)
     return draw_all<float>(row, first_column, {reinterpret_cast<float*>(values.data()), values.size() / sizeof(float)});
-  devices::Folder const narrow(ReduceOp::sum, dtype_);
+  devices::Reducer const narrow(ReduceOp::sum, dtype_);
   std::array<float, 256> block{};
   auto const* const source = reinterpret_cast<std::byte const*>(block.data());
   auto const count = values.size() / element_bytes(dtype_);
@@ -141,7 +141,7 @@ void Initializer::fill(std::uint64_t row, std::span<std::byte> values, std::uint
     auto const part = std::min<std::uint64_t>(block.size(), count - i);
     auto* const to = values.data() + i * element_bytes(dtype_);
     draw_all<float>(row, first_column + i, {block.data(), part});
-    narrow.run({&source, 1, &to, 1, part, false}, {1, true, false});
+    narrow.run({&source, 1, &to, 1, part, false}, {.wide_source = true});
   }
 }
 
@@ -149,7 +149,7 @@ template <class Number>
 void Initializer::draw_all(std::uint64_t row, std::uint64_t first_column, std::span<Number> into) const {
   PhiloxKey const key{static_cast<std::uint32_t>(seed_), static_cast<std::uint32_t>(seed_ >> 32)};
   std::array<double, draws_per_counter> fractions{};
-  auto drawn = ~std::uint64_t{0};  // which counter the fractions are of
+  auto drawn = ~std::uint64_t{0};  // counter of the present fractions
   for (std::size_t i = 0; i < into.size(); ++i) {
     auto const column = first_column + i;
     if (kind_ != Kind::constant && column / draws_per_counter != drawn) {

@@ -1,6 +1,5 @@
-// What rows contain before their first push, computed when a row is first touched: from the settings and the row's
-// number alone, by counters and exactly specified arithmetic, so that owner, backup and a restarted process make the
-// same bits.
+// Initial values of rows. They depend on the settings and the row's number only, by a counter-based generator and
+// exactly specified arithmetic, so that owner, backup and a restarted process compute the same bits.
 #pragma once
 
 #include <cstddef>
@@ -13,13 +12,13 @@
 
 namespace chorus::parameters {
 
-// A value. Draws are made in double and rounded once to f32 or f64; to f16 and bf16 through f32.
+// A value. Random numbers are drawn in double and rounded once to f32 or f64; to f16 and bf16 through f32.
 class Initializer {
  public:
-  // `settings` are complete. Errors: unsupported_dtype: integers begin with zeros only.
+  // `settings` are complete. Errors: unsupported_dtype for integers with anything but zeros.
   [[nodiscard]] static Result<Initializer> make(api::InitializerSettings const& settings, Dtype dtype);
 
-  // Fills `values`, whole aligned elements: the elements of row `row` (of the whole parameter, not of a shard) from
+  // Fills `values`, which are whole aligned elements, with row `row` of the whole parameter, not of a shard, from
   // column first_column on.
   void fill(std::uint64_t row, std::span<std::byte> values, std::uint64_t first_column = 0) const;
 

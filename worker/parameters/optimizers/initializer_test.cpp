@@ -29,7 +29,7 @@ std::vector<Number> draw(Initializer const& initializer, std::uint64_t row, std:
   return values;
 }
 
-// Mean, variance, and the share of draws below mean + x deviations.
+// Mean, variance, and the fraction of draws below mean + x deviations.
 struct Moments {
   double mean = 0, variance = 0, below_one = 0;
 };
@@ -63,7 +63,7 @@ TEST_CASE("the counters are Philox 4x32-10: the vectors that its authors publish
         PhiloxCounter{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1});
 }
 
-TEST_CASE("a row is the same bits whenever and in whatever parts it is drawn") {
+TEST_CASE("a row has the same bits whenever and in whatever parts it is drawn") {
   for (auto const* json :
        {R"({"name":"uniform","seed":3})", R"({"name":"normal","seed":3})", R"({"name":"constant","value":2})"}) {
     auto const whole = draw<float>(make(json, Dtype::f32), 77, 300);
@@ -90,7 +90,7 @@ TEST_CASE("rows, seeds and columns draw different numbers") {
   CHECK(std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end());
 }
 
-TEST_CASE("the distributions are those that were asked for") {
+TEST_CASE("draws have the requested distributions") {
   auto const even = many(R"({"name":"uniform","low":-1,"high":3,"seed":11})");
   CHECK(*std::min_element(even.begin(), even.end()) >= -1);
   CHECK(*std::max_element(even.begin(), even.end()) <= 3);
@@ -107,7 +107,7 @@ TEST_CASE("the distributions are those that were asked for") {
   CHECK(std::abs(tails.below_one - 0.00135) < 0.0003);
 }
 
-// The distribution function of each draw is the fraction that it was drawn from.
+// The distribution function of each draw gives the fraction that it was drawn from.
 TEST_CASE("normal draws invert the normal distribution, in its middle and in its tails") {
   auto const standard = make(R"({"name":"normal","mean":0,"deviation":1,"seed":5})", Dtype::f64);
   auto const unit = make(R"({"name":"uniform","low":0,"high":1,"seed":5})", Dtype::f64);
@@ -122,7 +122,7 @@ TEST_CASE("normal draws invert the normal distribution, in its middle and in its
   CHECK(smallest < 1e-3);
 }
 
-// Pinned: a release that draws other bits would give a restarted shard other rows than its backup has.
+// These bits must not change: a release with other bits would give a restarted shard other rows than its backup has.
 TEST_CASE("the bits of a row do not change between releases") {
   auto const normal = draw<float>(make(R"({"name":"normal","seed":7})", Dtype::f32), 42, 3);
   auto const uniform = draw<float>(make(R"({"name":"uniform","seed":7})", Dtype::f32), 42, 3);

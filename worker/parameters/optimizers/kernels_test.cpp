@@ -1,4 +1,4 @@
-// The same bits from every instruction set, at every length and alignment, and however a range is cut.
+// Every instruction set gives the same bits, at every length and alignment, and however a range is split.
 #include "worker/parameters/optimizers/kernels.hpp"
 
 #include <doctest/doctest.h>
@@ -20,7 +20,7 @@ namespace {
 // Every remainder of a vector register, and more than four registers.
 constexpr std::array<std::size_t, 12> lengths{0, 1, 3, 7, 8, 15, 17, 31, 33, 64, 127, 1003};
 
-// What a loop leaves behind, of everything that it may write; run in parts that end at `cut`.
+// Returns everything that a kernel may write, after a run in two parts, the first of which ends at `cut`.
 std::vector<std::byte> run(StepKernels const& kernels, StepCase const& c, std::size_t count, std::size_t shift,
                            std::size_t cut) {
   auto const wide = is_half(c.dtype) ? Dtype::f32 : c.dtype;
@@ -46,7 +46,7 @@ std::uint64_t const nonfinite_bits[float_dtypes_count][3] = {
 
 }  // namespace
 
-TEST_CASE("every instruction set leaves the same bits as the baseline, at every length and alignment") {
+TEST_CASE("every instruction set gives the same bits as the baseline, at every length and alignment") {
   for_each_case([](StepCase const& c) {
     CAPTURE(c.method);
     CAPTURE(name(c.dtype));
@@ -82,7 +82,7 @@ TEST_CASE("the squared norm has the same bits on every instruction set") {
     }
 }
 
-TEST_CASE("what is not finite is counted, and zeroed, wherever it lies") {
+TEST_CASE("elements that are not finite are counted, and zeroed, at every place") {
   for (auto const* kernels : runnable_kernels()) {
     if (kernels == nullptr) continue;
     for (auto const dtype : float_dtypes)

@@ -1,4 +1,4 @@
-// NaN and infinity in what clients push: one fast pass that reads bits and does no arithmetic.
+// Finds NaN and infinity in pushes: one fast pass over bits, without arithmetic.
 #pragma once
 
 #include <cstddef>
@@ -9,10 +9,10 @@
 
 namespace chorus::parameters {
 
-// How many elements are NaN or infinite; integers are never. `bytes` are whole elements, aligned to them.
+// Returns the number of elements that are NaN or infinite; 0 for integers. `bytes` are whole aligned elements.
 [[nodiscard]] std::uint64_t count_nonfinite(Dtype dtype, std::span<std::byte const> bytes);
 
-// Makes them +0, and returns how many they were. Memory without any is only read.
+// Sets these elements to +0 and returns their number. Does not write to memory without any.
 std::uint64_t zero_nonfinite(Dtype dtype, std::span<std::byte> bytes);
 
 }  // namespace chorus::parameters

@@ -7,6 +7,7 @@
 #include <new>
 
 #include "collectives/core/assert.hpp"
+#include "collectives/core/fetch_soon.hpp"
 #include "worker/devices/processor.hpp"
 #include "worker/devices/reduce.hpp"
 #include "worker/parameters/optimizers/errc.hpp"
@@ -17,10 +18,20 @@ namespace {
 constexpr std::array<std::string_view, methods_count> method_names{"sgd",     "momentum", "nesterov",
                                                                    "adagrad", "adam",     "adamw"};
 
+// Selected rows are not adjacent, so each step would wait for the row's memory: they are prefetched this far ahead. The
+// processor itself prefetches the rest of longer rows.
+constexpr std::size_t rows_ahead = 16;
+constexpr std::size_t fetched_bytes = 1024;
+
+struct RowArray {
+  std::byte const* data;
+  std::size_t row_bytes;
+};
+
 bool is_half(Dtype dtype) { return dtype == Dtype::f16 || dtype == Dtype::bf16; }
 bool is_float(Dtype dtype) { return static_cast<std::size_t>(dtype) < float_dtypes_count; }
 
-// With multiplications only: std::pow does not promise the same bits on every processor.
+// Uses multiplications only, because std::pow may give different bits on different processors.
 double power(double base, std::uint64_t exponent) {
   double result = 1;
   for (; exponent != 0; exponent >>= 1) {
@@ -30,7 +41,7 @@ double power(double base, std::uint64_t exponent) {
   return result;
 }
 
-// Everything that is the same for all elements of a step.
+// Computes the parameters of a step that are the same for all elements.
 Coefficients make_coefficients(Method method, api::OptimizerSettings const& settings, Step const& step) {
   Coefficients c;
   auto const rate = settings.learning_rate.value();
@@ -52,7 +63,7 @@ Coefficients make_coefficients(Method method, api::OptimizerSettings const& sett
   return c;
 }
 
-// Whether the gradient is taken as it is. Decay beside the step is part of the method.
+// Returns true if the gradient is changed first. The decay of adamw does not change the gradient.
 bool shapes_gradient(Method method, Coefficients const& c) {
   return c.scale != 1 || std::isfinite(c.limit) || (method != Method::adamw && c.decay != 0);
 }
@@ -134,11 +145,12 @@ void Optimizer::add_slots() {
 Status Optimizer::grow(std::uint64_t elements) {
   CHORUS_ASSERT(elements >= elements_, "a shard grows");
   CHORUS_ASSERT(row_elements_ == 0 || elements % row_elements_ == 0, "a shard has whole rows");
-  constexpr std::uint64_t elements_max = std::uint64_t{1} << 59;  // whose bytes can be counted
+  constexpr std::uint64_t elements_max = std::uint64_t{1} << 59;  // so that their bytes fit into 64 bits
   if (elements > elements_max)
     return Error(OptimizerErrc::out_of_memory, std::to_string(elements) + " elements are more than memory can hold");
   try {
-    // All memory first, so that a failure changes nothing; doubled, so that growing row by row is not quadratic.
+    // Allocates all memory first, so that a failure changes nothing; doubles it, so that growing by rows is not
+    // quadratic.
     for (auto& slot : slots_) {
       if (slot.where == State::elsewhere) continue;
       auto const bytes = elements / slot.elements_each * element_bytes(slot.dtype);
@@ -247,7 +259,14 @@ void Optimizer::step_rows(std::span<std::byte> values, std::span<std::uint64_t c
   auto const value_bytes = row_elements_ * element_bytes(dtype_);
   auto const gradient_bytes = row_elements_ * element_bytes(gradient.dtype);
   CHORUS_ASSERT(gradient.bytes.size() == rows.size() * gradient_bytes, "the gradient has a row for each");
+  if (rows.empty()) return;
+  std::vector<RowArray> arrays{{values.data(), value_bytes}};
+  for (auto const& slot : slots_)
+    arrays.push_back({slot.bytes.data(), slot.bytes.size() / (elements_ / row_elements_)});
   for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (i + rows_ahead < rows.size())
+      for (auto const& array : arrays)
+        fetch_soon(array.data + rows[i + rows_ahead] * array.row_bytes, std::min(array.row_bytes, fetched_bytes));
     run(begin_row_step(rows[i], gradient_norm), values.subspan(rows[i] * value_bytes, value_bytes),
         rows[i] * row_elements_, {gradient.bytes.subspan(i * gradient_bytes, gradient_bytes), gradient.dtype});
   }
@@ -295,7 +314,7 @@ void Optimizer::run(Step const& step, std::span<std::byte> values, std::uint64_t
 
 double squared_norm(Gradient gradient) {
   CHORUS_ASSERT(is_float(gradient.dtype), "norms are of floating-point elements");
-  constexpr std::size_t block = 1024;  // a multiple of 16, so that sums go on where they were
+  constexpr std::size_t block = 1024;  // a multiple of 16, the number of partial sums
   double sums[16] = {};
   auto const count = gradient.bytes.size() / element_bytes(gradient.dtype);
   if (is_half(gradient.dtype)) {

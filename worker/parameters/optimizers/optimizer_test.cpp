@@ -82,7 +82,7 @@ TEST_CASE("none sums, in every dtype, and integers wrap") {
   CHECK(values == std::vector<std::uint8_t>{4, 2});
 }
 
-TEST_CASE("none adds to a half in f32 and rounds once, whichever the gradient is") {
+TEST_CASE("none adds to f16 values in f32 and rounds once, for gradients of either dtype") {
   auto optimizer = Optimizer::make({}, Dtype::f16, 2).value();
   std::vector<std::uint16_t> values{0x3c00, 0xc000};  // 1 and -2
   std::vector<float> const wide{0.5F, 0x1.8p-11F};
@@ -93,7 +93,7 @@ TEST_CASE("none adds to a half in f32 and rounds once, whichever the gradient is
   CHECK(values == std::vector<std::uint16_t>{0x4000, 0xbbfe});
 }
 
-TEST_CASE("integers have no other optimizer") {
+TEST_CASE("integers have no optimizer except none") {
   for (auto const* json : {R"({"name":"sgd"})", R"({"name":"adam"})"}) {
     auto const made = Optimizer::make(api::parse_optimizer(json).value(), Dtype::i32, 4);
     REQUIRE(made.has_error());
@@ -101,7 +101,7 @@ TEST_CASE("integers have no other optimizer") {
   }
 }
 
-TEST_CASE("a state that no memory holds is an error") {
+TEST_CASE("a state that does not fit into memory is an error") {
   auto const made =
       Optimizer::make(api::parse_optimizer(R"({"name":"adam"})").value(), Dtype::f32, std::uint64_t{1} << 60);
   REQUIRE(made.has_error());
@@ -150,7 +150,7 @@ TEST_CASE("a step that is applied in parts, in any order, ends with the same bit
   CHECK(whole.values() == parts.values());
 }
 
-TEST_CASE("only the rows that are named move, and bias is corrected by the steps that a row has seen") {
+TEST_CASE("only the named rows change, and bias is corrected by a row's own number of steps") {
   constexpr auto* json = R"({"name":"adam","learning_rate":0.1})";
   Shard rows(json, std::vector<float>(12), 3), alone(json, std::vector<float>(3));
   for (int i = 0; i < 4; ++i) {
@@ -163,7 +163,7 @@ TEST_CASE("only the rows that are named move, and bias is corrected by the steps
   CHECK(rows.values() == expected);
   CHECK(rows.optimizer().steps() == 0);
 
-  // A row that is touched for the first time takes a first step, as large as the first one of the other did.
+  // A new row takes a first step, as large as the first step of the other row.
   rows.step_rows({0, 3}, {1, 1, 1, -1, -1, -1});
   CHECK(rows.values()[0] == doctest::Approx(-0.1));
   CHECK(rows.values()[9] == doctest::Approx(0.1));
@@ -180,7 +180,7 @@ TEST_CASE("dense steps count for every row") {
   CHECK(std::vector<float>(mixed.values().begin() + 3, mixed.values().end()) == dense.values());
 }
 
-TEST_CASE("rows of other methods step as their elements would") {
+TEST_CASE("rows of other methods are stepped like single elements") {
   for (auto const* json : {R"({"name":"none"})", R"({"name":"sgd"})", R"({"name":"momentum"})",
                            R"({"name":"nesterov"})", R"({"name":"adagrad"})"}) {
     Shard rows(json, std::vector<float>(8, 1), 2), alone(json, std::vector<float>(4, 1));
@@ -191,7 +191,7 @@ TEST_CASE("rows of other methods step as their elements would") {
   }
 }
 
-TEST_CASE("a shard that grows keeps what it had, and begins the new as a fresh one") {
+TEST_CASE("a shard that grows keeps its elements, and new elements have initial state") {
   constexpr auto* json = R"({"name":"adagrad","learning_rate":1,"initial_accumulator":4})";
   Shard grown(json, {0, 0}, 2), fresh(json, {0, 0, 0, 0});
   grown.step({1, 2});
@@ -205,21 +205,21 @@ TEST_CASE("a shard that grows keeps what it had, and begins the new as a fresh o
   CHECK(grown.optimizer().elements() == 1998);
 }
 
-TEST_CASE("clipping by the norm scales the push, by the value limits its elements") {
+TEST_CASE("clipping by norm scales the push, and clipping by value limits its elements") {
   CHECK(Shard(R"({"name":"sgd","learning_rate":1,"clip_norm":1})", {0, 0}).step({3, 4}).values() ==
         std::vector<float>{-0.6F, -0.8F});
   CHECK(Shard(R"({"name":"sgd","learning_rate":1,"clip_norm":5})", {0, 0}).step({3, 4}).values() ==
         std::vector<float>{-3, -4});
   CHECK(Shard(R"({"name":"sgd","learning_rate":1,"clip_value":3.5})", {0, 0, 0}).step({3, 4, -9}).values() ==
         std::vector<float>{-3, -3.5, 3.5});
-  // The norm of the whole push, of which this shard has a part.
+  // The norm is that of the whole push; this shard has a part of it.
   Shard part(R"({"name":"sgd","learning_rate":1,"clip_norm":1})", {0});
   float const gradient = 3;
   part.optimizer().step(part.bytes(), {std::as_bytes(std::span(&gradient, 1)), Dtype::f32}, 6);
   CHECK(part.values() == std::vector<float>{-0.5});
 }
 
-TEST_CASE("what is not finite goes where arithmetic takes it, and to no other element") {
+TEST_CASE("elements that are not finite affect no other element") {
   for (auto const* json : {R"({"name":"none"})", R"({"name":"sgd"})", R"({"name":"momentum"})", R"({"name":"adagrad"})",
                            R"({"name":"adam"})", R"({"name":"adamw","clip_value":1,"clip_norm":1})"}) {
     INFO(std::string(json));
@@ -240,7 +240,7 @@ TEST_CASE("what is not finite goes where arithmetic takes it, and to no other el
   CHECK(Shard(R"({"name":"sgd","learning_rate":1,"clip_value":2})", {1}).step({infinity}).values()[0] == -1);
 }
 
-TEST_CASE("the squared norm is exact where sums are, and needs no more than the elements") {
+TEST_CASE("the squared norm is exact if sums are, and reads only the elements") {
   CHECK(squared_norm({{}, Dtype::f32}) == 0);
   for (std::size_t count : {1u, 15u, 16u, 17u, 5000u}) {
     std::vector<float> ones(count, -2);

@@ -1,5 +1,5 @@
 // Philox 4x32-10 (Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3", 2011): random bits as a
-// function of a counter and a key, so that any element can be drawn without those before it.
+// function of a counter and a key, so that any element can be drawn without the elements before it.
 #pragma once
 
 #include <array>

@@ -6,9 +6,8 @@
 #include <charconv>
 #include <cstring>
 
-#include "http/errc.hpp"
-#include "http/json.hpp"
-#include "worker/parameters/optimizers/nonfinite.hpp"
+#include "http/wire/errc.hpp"
+#include "worker/parameters/serving/nonfinite_in_turns.hpp"
 #include "worker/parameters/serving/push_fields.hpp"
 #include "worker/parameters/shard/step.hpp"
 
@@ -21,13 +20,6 @@ using http::ProblemCode;
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-constexpr std::size_t most_known = 65536;
-
-std::string without_trailing_slash(std::string url) {
-  while (url.ends_with('/')) url.pop_back();
-  return url;
-}
-
 std::uint64_t number_or_0(http::Fields const& fields, std::string_view name) {
   auto const number = number_field(fields, name);
   return number && *number ? **number : 0;
@@ -38,17 +30,17 @@ std::string unquoted(std::string_view tag) {
   return std::string(tag);
 }
 
-// How long the owner may take: less than what the caller waits, so that it is the owner's answer that arrives.
+// The owner's timeout is shorter than the caller's, so that the owner's answer arrives.
 std::string timeout_query(http::TimePoint deadline) {
   auto const left = std::chrono::duration_cast<milliseconds>(deadline - steady_clock::now());
   return "&timeout_ms=" + std::to_string(std::max<milliseconds::rep>(left.count() - left.count() / 16, 0));
 }
 
-std::string wish_query(Access::Wish const& wish) {
-  return wish.min_version ? "min_version=" + std::to_string(*wish.min_version) + "&" : "";
+std::string constraints_query(Access::ReadConstraints const& constraints) {
+  return constraints.min_version ? "min_version=" + std::to_string(*constraints.min_version) + "&" : "";
 }
 
-// The owner may be another one, or the same one later, or the network may have changed what was asked.
+// Problems that may go away: the shard has another owner, the owner is not ready, or the network changed the request.
 bool is_worth_repeating(ProblemCode code) {
   return code == ProblemCode::misdirected || code == ProblemCode::unknown_parameter ||
          code == ProblemCode::unavailable || code == ProblemCode::digest_mismatch;
@@ -56,36 +48,7 @@ bool is_worth_repeating(ProblemCode code) {
 
 }  // namespace
 
-http::Checked<PlacementPtr> Placement::from(api::Parameter parameter) {
-  auto const broken = [&](std::string const& why) {
-    return Problem(ProblemCode::internal, "the placement of " + parameter.name + " " + why);
-  };
-  auto placement = std::make_shared<Placement>();
-  auto const dtype = parse_dtype(parameter.dtype);
-  if (!dtype) return broken("has no dtype");
-  placement->dtype = *dtype;
-  placement->elements = 1;
-  for (std::size_t i = 0; i < parameter.shape.size(); ++i) {
-    placement->elements *= parameter.shape[i];
-    if (i > 0) placement->row_elements *= parameter.shape[i];
-  }
-  std::ranges::copy_if(parameter.endpoints, std::back_inserter(placement->owners),
-                       [](auto const& endpoint) { return endpoint.role == "owner"; });
-  std::uint64_t next = 0;
-  for (std::size_t i = 0; i < placement->owners.size(); ++i) {
-    auto const& owner = placement->owners[i];
-    if (owner.shard != i || owner.elements.size() != 2 || owner.elements[0] != next || owner.elements[1] < next)
-      return Problem(ProblemCode::parameter_lost,
-                     "shard " + std::to_string(i) + " of " + parameter.name + " has no owner");
-    next = owner.elements[1];
-  }
-  if (next != placement->elements || placement->owners.empty())
-    return Problem(ProblemCode::parameter_lost, "a shard of " + parameter.name + " has no owner");
-  placement->parameter = std::move(parameter);
-  return PlacementPtr(std::move(placement));
-}
-
-// Requests to all owners that are concerned, and what came of them.
+// Requests to owners, and their results.
 struct Access::Asked {
   struct Part {
     api::ParameterEndpoint owner;
@@ -105,7 +68,7 @@ struct Access::Asked {
   http::Condition ended;
 };
 
-// Whoever waits for a part hears of its end, also when it was cancelled.
+// Signals the end of a part to the waiting call, also if the part is cancelled.
 class Access::Ending {
  public:
   Ending(Asked& asked, Asked::Part& part) : asked_(asked), part_(part) {}
@@ -123,55 +86,16 @@ class Access::Ending {
 };
 
 Access::Access(asio::any_io_executor executor, http::Client& client, http::MessageChecksums checksums,
-               std::string coordinator)
+               std::string coordinator, bool is_patient)
     : executor_(executor),
-      client_(client),
+      directory_(client, std::move(coordinator)),
       owners_(client, checksums),
-      coordinator_(without_trailing_slash(std::move(coordinator))),
+      is_patient_(is_patient),
       tasks_(std::move(executor)) {}
 
 asio::awaitable<void> Access::stop() {
   tasks_.cancel();
   co_await tasks_.join();
-}
-
-asio::awaitable<http::Checked<PlacementPtr>> Access::placement(std::string name, http::TimePoint deadline) {
-  if (auto const found = known_.find(name); found != known_.end()) co_return found->second;
-  co_return co_await fetch(std::move(name), "", deadline);
-}
-
-asio::awaitable<http::Checked<PlacementPtr>> Access::fetch(std::string name, std::string query,
-                                                           http::TimePoint deadline) {
-  if (coordinator_.empty())
-    co_return Problem(ProblemCode::unavailable, "this worker has no coordinator, which places parameters");
-  http::Call call;
-  call.url = coordinator_ + api::parameter_path(name) + query;
-  auto const answer = co_await client_.send(std::move(call), deadline);
-  if (!answer) co_return Problem(ProblemCode::unavailable, "the coordinator does not answer: " + answer.error().detail);
-  if (!answer->ok()) co_return answer->problem();
-  auto parameter = http::decode<api::Parameter>(answer->body, http::UnknownFields::ignore);
-  if (!parameter) co_return parameter.error();
-  auto placed = Placement::from(std::move(*parameter));
-  if (!placed) co_return placed.error();
-  if (known_.size() >= most_known) known_.clear();
-  known_[name] = *placed;
-  co_return *placed;
-}
-
-asio::awaitable<void> Access::suspect(std::string worker, std::string incarnation, http::TimePoint deadline) {
-  http::Call call;
-  call.url = coordinator_ + "/v1/parameters?limit=1&suspect=" + worker + "&incarnation=" + incarnation;
-  if (!coordinator_.empty()) (void)co_await client_.send(std::move(call), deadline);
-}
-
-asio::awaitable<bool> Access::report_loss(std::string parameter, std::uint32_t shard, std::string worker,
-                                          std::string incarnation, http::TimePoint deadline) {
-  if (coordinator_.empty()) co_return true;
-  http::Call call;
-  call.url = coordinator_ + api::parameter_path(parameter) + "?lost_shard=" + std::to_string(shard) +
-             "&suspect=" + worker + "&incarnation=" + incarnation;
-  auto const answer = co_await client_.send(std::move(call), deadline);
-  co_return answer && (answer->ok() || answer->problem().code == ProblemCode::unknown_parameter);
 }
 
 asio::awaitable<http::Checked<Access::Outcome>> Access::ask_all(PlacementPtr placement, Make make,
@@ -200,14 +124,16 @@ asio::awaitable<http::Checked<Access::Outcome>> Access::ask_all(PlacementPtr pla
     outcome.next_sequence = number_or_0(part.fields, "Chorus-Next-Sequence");
     outcome.duplicate &= part.fields.find("Chorus-Duplicate") == "true";
     outcome.unchanged &= part.status == 304;
+    outcome.is_unconfirmed |= part.fields.find("Parameter-Unconfirmed") == "true";
   }
   if (outcome.version == UINT64_MAX) outcome.version = 0;
   co_return outcome;
 }
 
-// Until somebody answers for the shard, whoever that is by then.
+// Asks until the shard's owner answers, and follows changes of the owner.
 asio::awaitable<void> Access::ask(AskedPtr asked, std::size_t shard) {
   constexpr milliseconds first_pause{10}, longest_pause{200};
+  constexpr milliseconds patience_with_silence{1000};
   auto& part = asked->parts[shard];
   Ending const ending(*asked, part);
   auto const name = asked->placement->parameter.name;
@@ -220,10 +146,13 @@ asio::awaitable<void> Access::ask(AskedPtr asked, std::size_t shard) {
     auto const wanted_bytes = call->destination.size();
     call->url = part.owner.url + api::parameter_path(name) + call->url + "shard=" + std::to_string(shard) +
                 timeout_query(asked->deadline);
-    auto answer = co_await owners_.send(std::move(*call), asked->deadline);
+    auto const is_waited_for = part.owner.state == "unavailable";
+    auto const until =
+        is_waited_for ? std::min(asked->deadline, steady_clock::now() + patience_with_silence) : asked->deadline;
+    auto answer = co_await owners_.send(std::move(*call), until);
     std::string query;
     if (answer && answer->status != 304 && answer->ok() && answer->received_bytes != wanted_bytes) {
-      // A parameter that was deleted and made anew, of another size.
+      // The parameter was deleted and made again with another size.
       part.problem = Problem(ProblemCode::length_mismatch,
                              "shard " + std::to_string(shard) + " of " + name + " has " + "another size now");
       break;
@@ -251,35 +180,43 @@ asio::awaitable<void> Access::ask(AskedPtr asked, std::size_t shard) {
     }
     asio::steady_timer timer(executor_, pause);
     co_await timer.async_wait(asio::use_awaitable);
-    auto const placed = co_await fetch(name, std::move(query), asked->deadline);
-    if (placed && shard < (*placed)->owners.size() && (*placed)->owners[shard].elements == part.owner.elements)
-      part.owner = (*placed)->owners[shard];
-    else if (placed) {
+    auto const placed = co_await directory_.fetch(name, std::move(query), asked->deadline);
+    if (!placed) {
+      auto const is_over =
+          placed.error().code == ProblemCode::unknown_parameter || placed.error().code == ProblemCode::parameter_lost;
+      if (is_over) part.problem = placed.error();
+    } else if (shard >= (*placed)->owners.size() || (*placed)->owners[shard].elements != part.owner.elements) {
       part.problem = Problem(ProblemCode::unavailable, name + " was made anew with other shards: ask again");
-      break;
-    } else if (placed.error().code == ProblemCode::unknown_parameter) {
-      part.problem = placed.error();
-      break;
+    } else {
+      part.owner = (*placed)->owners[shard];
+      if (is_waited_for && !is_patient_ && part.owner.state == "unavailable") {
+        part.problem = Problem(ProblemCode::unavailable,
+                               name + " is unavailable: " + (*placed)->parameter.why.value_or("it waits for a worker"));
+        part.problem->retry_after_s = 1;
+      }
     }
+    if (part.problem) break;
   }
-  if (part.problem) known_.erase(name);  // what was known of it may be the reason
+  if (part.problem) directory_.forget(name);  // an outdated placement may be the reason
   part.has_ended = true;
 }
 
-asio::awaitable<http::Checked<Access::Outcome>> Access::pull(PlacementPtr placement, Wish wish, http::ByteRange range,
-                                                             Room into, http::TimePoint deadline) {
+asio::awaitable<http::Checked<Access::Outcome>> Access::pull(PlacementPtr placement, ReadConstraints constraints,
+                                                             http::ByteRange range, Room into,
+                                                             http::TimePoint deadline) {
   auto const size = element_bytes(placement->dtype);
-  auto const has_tags = wish.tags.size() == placement->owners.size();
-  Make make = [wish, range, into, size, has_tags](api::ParameterEndpoint const& owner) -> std::optional<http::Call> {
+  auto const has_tags = constraints.tags.size() == placement->owners.size();
+  Make make = [constraints, range, into, size,
+               has_tags](api::ParameterEndpoint const& owner) -> std::optional<http::Call> {
     auto const begin = owner.elements[0] * size, end = owner.elements[1] * size;
     auto const first = std::max(begin, range.first), last = std::min(end, range.first + range.length);
     auto const is_empty = first >= last;
     http::Call call;
-    call.url = "/value?" + wish_query(wish);
-    if (wish.clock) call.fields.set("Chorus-Clock", std::to_string(*wish.clock));
-    if (has_tags && !wish.tags[owner.shard].empty())
-      call.fields.set("If-None-Match", '"' + wish.tags[owner.shard] + '"');
-    // The tag is that of all shards, also of those that the range does not touch.
+    call.url = "/value?" + constraints_query(constraints);
+    if (constraints.clock) call.fields.set("Chorus-Clock", std::to_string(*constraints.clock));
+    if (has_tags && !constraints.tags[owner.shard].empty())
+      call.fields.set("If-None-Match", '"' + constraints.tags[owner.shard] + '"');
+    // The tag needs answers of all shards, also of those outside of the range.
     if (is_empty) {
       call.method = http::Method::head;
       return call;
@@ -291,18 +228,18 @@ asio::awaitable<http::Checked<Access::Outcome>> Access::pull(PlacementPtr placem
   };
   auto outcome = co_await ask_all(placement, make, deadline);
   if (!outcome || !has_tags || outcome->unchanged) co_return outcome;
-  // Some have changed and others not: of those everything is wanted after all.
-  wish.tags.clear();
-  co_return co_await pull(std::move(placement), std::move(wish), range, std::move(into), deadline);
+  // Some shards have changed and others have not: pull again without tags, so that all of them are sent.
+  constraints.tags.clear();
+  co_return co_await pull(std::move(placement), std::move(constraints), range, std::move(into), deadline);
 }
 
-asio::awaitable<http::Checked<Access::Outcome>> Access::look(PlacementPtr placement, Wish wish, bool holds,
-                                                             http::TimePoint deadline) {
-  Make make = [wish, holds](api::ParameterEndpoint const&) -> std::optional<http::Call> {
+asio::awaitable<http::Checked<Access::Outcome>> Access::look(PlacementPtr placement, ReadConstraints constraints,
+                                                             std::string reader, http::TimePoint deadline) {
+  Make make = [constraints, reader = std::move(reader)](api::ParameterEndpoint const&) -> std::optional<http::Call> {
     http::Call call;
     call.method = http::Method::head;
-    call.url = "/value?" + wish_query(wish) + (holds ? "hold=1&" : "");
-    if (wish.clock) call.fields.set("Chorus-Clock", std::to_string(*wish.clock));
+    call.url = "/value?" + constraints_query(constraints) + (reader.empty() ? "" : "hold=" + reader + "&");
+    if (constraints.clock) call.fields.set("Chorus-Clock", std::to_string(*constraints.clock));
     return call;
   };
   return ask_all(std::move(placement), std::move(make), deadline);
@@ -313,12 +250,25 @@ asio::awaitable<http::Checked<Access::Outcome>> Access::pull_held(PlacementPtr p
   auto const shard = part.shard;
   Make make = [part, into](api::ParameterEndpoint const&) -> std::optional<http::Call> {
     http::Call call;
-    call.url = std::string("/value?") + (part.is_last ? "release=1&" : "");
+    call.url = "/value?";
     call.fields.set("If-Match", '"' + part.tag + '"');
     call.fields.set("Range", "bytes=" + std::to_string(part.range.first) + "-" +
                                  std::to_string(part.range.first + part.range.length - 1));
     call.destination = into.bytes;
     return call;
+  };
+  return ask_all(std::move(placement), std::move(make), deadline, shard);
+}
+
+asio::awaitable<http::Checked<Access::Outcome>> Access::release_held(PlacementPtr placement, Part part,
+                                                                     std::string reader, http::TimePoint deadline) {
+  auto const shard = part.shard;
+  Make make = [part = std::move(part), reader = std::move(reader)](api::ParameterEndpoint const&) {
+    http::Call call;
+    call.method = http::Method::head;
+    call.url = "/value?release=" + reader + "&";
+    call.fields.set("If-Match", '"' + part.tag + '"');
+    return std::optional(std::move(call));
   };
   return ask_all(std::move(placement), std::move(make), deadline, shard);
 }
@@ -340,18 +290,19 @@ asio::awaitable<http::Checked<Access::Outcome>> Access::push_piece(PlacementPtr 
   return ask_all(std::move(placement), std::move(make), deadline, shard);
 }
 
-// Before any shard has a part of it: what one of them refused the others would have applied.
-std::optional<Problem> Access::refuse(Placement const& placement, Push const& push) {
-  if (placement.parameter.nonfinite != "reject" || placement.owners.size() < 2) return std::nullopt;
-  auto const found = count_nonfinite(push.dtype, gradient_of(push).bytes);
-  if (found == 0) return std::nullopt;
-  return Problem(ProblemCode::non_finite,
-                 std::to_string(found) + " elements for " + placement.parameter.name + " are NaN or infinite");
+// Checks the whole gradient before any shard gets a part: otherwise one shard could refuse its part while the others
+// apply theirs.
+asio::awaitable<std::optional<Problem>> Access::refuse(PlacementPtr placement, Push push) {
+  if (placement->parameter.nonfinite != "reject" || placement->owners.size() < 2) co_return std::nullopt;
+  auto const found = co_await nonfinite_in_turns(push);
+  if (found == 0) co_return std::nullopt;
+  co_return Problem(ProblemCode::non_finite,
+                    std::to_string(found) + " elements for " + placement->parameter.name + " are NaN or infinite");
 }
 
 asio::awaitable<http::Checked<Access::Outcome>> Access::push(PlacementPtr placement, Push push, Room answer,
                                                              http::TimePoint deadline) {
-  if (auto problem = refuse(*placement, push)) co_return std::move(*problem);
+  if (auto problem = co_await refuse(placement, push)) co_return std::move(*problem);
   auto const size = element_bytes(push.dtype), answer_size = element_bytes(placement->dtype);
   Make make = [push, answer, size, answer_size](api::ParameterEndpoint const& owner) -> std::optional<http::Call> {
     http::Call call;
@@ -391,49 +342,37 @@ asio::awaitable<http::Checked<Access::Outcome>> Access::push_rows(PlacementPtr p
   auto const width = placement->row_elements;
   auto const row_bytes = width * element_bytes(push.dtype);
   std::span const numbers(reinterpret_cast<std::uint64_t const*>(push.data->data()), push.rows);
-  if (auto problem = refuse(*placement, push)) co_return std::move(*problem);
-  // Every shard gets every sequence, also without a row: so each knows what is next.
-  std::vector<std::shared_ptr<std::string const>> bodies;
-  std::vector<std::uint64_t> counts;
-  for (auto const& owner : placement->owners) {
+  if (auto problem = co_await refuse(placement, push)) co_return std::move(*problem);
+  // Every shard gets every sequence number, even without a row, because it expects the numbers in order.
+  Make make = [push, numbers, width, row_bytes](api::ParameterEndpoint const& owner) -> std::optional<http::Call> {
     auto const part = part_of(numbers, {owner.elements[0] / width, owner.elements[1] / width});
-    std::string body(part.count * (sizeof(std::uint64_t) + row_bytes), '\0');
-    auto const* const gradients = push.data->data() + numbers.size_bytes();
-    if (part.count > 0) {
-      std::memcpy(body.data(), numbers.data() + part.first, part.count * sizeof(std::uint64_t));
-      std::memcpy(body.data() + part.count * sizeof(std::uint64_t), gradients + part.first * row_bytes,
-                  part.count * row_bytes);
-    }
-    counts.push_back(part.count);
-    bodies.push_back(std::make_shared<std::string const>(std::move(body)));
-  }
-  Make make = [push, bodies, counts](api::ParameterEndpoint const& owner) -> std::optional<http::Call> {
     http::Call call;
     call.method = http::Method::post;
     call.url = "/rows/gradient?";
     write_push(push, call.fields);
-    call.fields.set("Chorus-Rows", std::to_string(counts[owner.shard]));
+    call.fields.set("Chorus-Rows", std::to_string(part.count));
     call.fields.set("Content-Type", "application/octet-stream");
-    call.payload = std::as_bytes(std::span(*bodies[owner.shard]));
+    call.payload = std::as_bytes(numbers.subspan(part.first, part.count));
+    call.payload_rest = gradient_of(push).bytes.subspan(part.first * row_bytes, part.count * row_bytes);
     return call;
   };
   co_return co_await ask_all(std::move(placement), std::move(make), deadline);
 }
 
-asio::awaitable<http::Checked<Access::Outcome>> Access::pull_rows(PlacementPtr placement, Wish wish,
+asio::awaitable<http::Checked<Access::Outcome>> Access::pull_rows(PlacementPtr placement, ReadConstraints constraints,
                                                                   std::shared_ptr<void const> numbers_owner,
                                                                   std::span<std::uint64_t const> numbers, Room into,
                                                                   http::TimePoint deadline) {
   auto const width = placement->row_elements;
   auto const row_bytes = width * element_bytes(placement->dtype);
-  Make make = [=, wish = std::move(wish), owner_of_numbers = std::move(numbers_owner)](
+  Make make = [=, constraints = std::move(constraints), owner_of_numbers = std::move(numbers_owner)](
                   api::ParameterEndpoint const& owner) -> std::optional<http::Call> {
     auto const part = part_of(numbers, {owner.elements[0] / width, owner.elements[1] / width});
     if (part.count == 0) return std::nullopt;
     http::Call call;
     call.method = http::Method::post;
-    call.url = "/rows?" + wish_query(wish);
-    if (wish.clock) call.fields.set("Chorus-Clock", std::to_string(*wish.clock));
+    call.url = "/rows?" + constraints_query(constraints);
+    if (constraints.clock) call.fields.set("Chorus-Clock", std::to_string(*constraints.clock));
     call.fields.set("Chorus-Rows", std::to_string(part.count));
     call.fields.set("Content-Type", "application/octet-stream");
     call.payload = std::as_bytes(numbers.subspan(part.first, part.count));

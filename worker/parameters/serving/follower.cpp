@@ -4,7 +4,7 @@
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
-#include "http/json.hpp"
+#include "http/json/json.hpp"
 #include "worker/parameters/serving/push_fields.hpp"
 
 namespace chorus::parameters {
@@ -13,8 +13,12 @@ namespace {
 namespace asio = boost::asio;
 using std::chrono::steady_clock;
 
-constexpr std::uint64_t piece_bytes = 1 << 20;  // of an image, at once
+constexpr std::uint64_t piece_bytes = 1 << 20;  // of an image
 constexpr std::chrono::seconds piece_patience{10};
+
+void write_history(std::optional<std::uint64_t> history, http::Fields& fields) {
+  if (history) fields.set("Chorus-History", std::to_string(*history));
+}
 
 }  // namespace
 
@@ -34,6 +38,7 @@ asio::awaitable<Follower::Sent> Follower::send(LogEntry entry, http::TimePoint d
   post.url = address_.path + "/log";
   post.fields.set("Chorus-Position", std::to_string(entry.position));
   post.fields.set("Chorus-Kind", std::string(name(entry.push.kind)));
+  write_history(entry.history, post.fields);
   write_push(entry.push, post.fields);
   if (entry.push.kind == PushKind::clients)
     post.body = client_lines(entry.push.clients);
@@ -45,7 +50,7 @@ asio::awaitable<Follower::Sent> Follower::send(LogEntry entry, http::TimePoint d
 
 asio::awaitable<Follower::Sent> Follower::send_image(std::shared_ptr<ShardImage const> whole,
                                                      std::uint64_t bytes_per_second) {
-  // Tells this image from another one that was begun and not ended.
+  // The number distinguishes this image from an earlier one that was not completed.
   auto const number = std::to_string(steady_clock::now().time_since_epoch().count());
   auto next = steady_clock::now();
   for (auto const& array : whole->arrays) {
@@ -71,14 +76,17 @@ asio::awaitable<Follower::Sent> Follower::send_image(std::shared_ptr<ShardImage 
   post.method = http::Method::post;
   post.url = address_.path + "/state?image=" + number;
   post.body = http::encode(whole->state);
+  write_history(whole->history, post.fields);
   co_return co_await call(std::move(post), steady_clock::now() + piece_patience);
 }
 
-asio::awaitable<Follower::Sent> Follower::complete(std::uint64_t position, http::TimePoint deadline) {
+asio::awaitable<Follower::Sent> Follower::complete(std::uint64_t position, std::optional<std::uint64_t> history,
+                                                   http::TimePoint deadline) {
   http::Call post;
   post.method = http::Method::post;
   post.url = address_.path + "/complete";
   post.fields.set("Chorus-Position", std::to_string(position));
+  write_history(history, post.fields);
   co_return co_await call(std::move(post), deadline);
 }
 

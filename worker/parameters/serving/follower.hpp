@@ -1,5 +1,5 @@
-// A backup as its owner sees it: first it is given an image of the shard and what was pushed since, while the owner
-// goes on; then it is in step, and no push is acknowledged before it has it.
+// A backup at its owner. First the owner sends an image of the shard and the pushes since then, while it goes on
+// applying pushes. Then the backup is in step: no push is acknowledged before the backup has it.
 #pragma once
 
 #include <deque>
@@ -7,29 +7,29 @@
 #include <optional>
 #include <string>
 
+#include "base/runtime/condition.hpp"
 #include "http/api/parameters.hpp"
-#include "http/condition.hpp"
-#include "http/peer_client.hpp"
+#include "http/client/peer_client.hpp"
 #include "worker/parameters/log/push_log.hpp"
 #include "worker/parameters/shard/shard.hpp"
 
 namespace chorus::parameters {
 
-// Where the pushes of a shard go, and under which epoch.
+// Address and epoch for the pushes to a backup.
 struct FollowerAddress {
   std::string path;  // of the shard at the backup: "http://.../v1/parameters/w/shards/0"
   std::uint32_t epoch = 0;
 };
 
-// On the control thread. The client outlives its coroutines; so does it itself.
+// Used on the control thread. The client and this object outlive its coroutines.
 class Follower {
  public:
   enum class Stage { unfit, wants_image, filling, wants_step, in_step };
   enum class Sent {
     taken,
-    refused,  // not now: it has lost what it had, or never got it
+    refused,  // the backup lacks the state before the push
     unreachable,
-    fenced,  // it has seen a newer epoch: whoever sends is no owner any more
+    fenced,  // the backup has seen a newer epoch, so the sender is no longer the owner
   };
 
   Follower(http::PeerClient client, api::ShardPeer peer, FollowerAddress address, Stage first)
@@ -40,19 +40,21 @@ class Follower {
   [[nodiscard]] api::ShardPeer const& peer() const { return peer_; }
   void set_epoch(std::uint32_t epoch) { address_.epoch = epoch; }
 
-  // What is sent repeatedly is taken once.
+  // Sends a push. A push that is sent again takes effect once.
   boost::asio::awaitable<Sent> send(LogEntry entry, http::TimePoint deadline);
-  // In pieces, at most bytes_per_second of them.
+  // Sends an image in pieces, with at most bytes_per_second.
   boost::asio::awaitable<Sent> send_image(std::shared_ptr<ShardImage const> image, std::uint64_t bytes_per_second);
-  // Says that it is in step at this position.
-  boost::asio::awaitable<Sent> complete(std::uint64_t position, http::TimePoint deadline);
+  // Tells the backup that it is in step at this position, with this history.
+  boost::asio::awaitable<Sent> complete(std::uint64_t position, std::optional<std::uint64_t> history,
+                                        http::TimePoint deadline);
 
   Stage stage;
   std::optional<std::uint64_t> sent_position;  // of the last push that it took in step
-  std::deque<LogEntry> backlog;                // since the image, not sent yet
+  std::deque<LogEntry> backlog;                // pushes since the image that were not sent yet
+  std::size_t backlog_limit = 0;               // while it is filled, pushes wait if the backlog has this length
   std::shared_ptr<ShardImage const> image;     // to be sent
   bool is_dropped = false;                     // by a newer placement
-  http::TimePoint may_refuse_until{};          // it may not have heard yet that it follows somebody else
+  http::TimePoint may_refuse_until{};          // until then it may not know its new owner
 
  private:
   boost::asio::awaitable<Sent> call(http::Call call, http::TimePoint deadline);

@@ -1,8 +1,7 @@
-// Hosts of shards on a GPU: who pulls is given one copy of a version, an image makes a backup, and a device that fails
-// takes the shard with it, and nothing else.
+// Hosts of shards on a GPU: readers get one copy of each version, an image makes a backup, and a failing device loses
+// its shard and nothing else.
 #include <doctest/doctest.h>
 
-#include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <cstring>
@@ -10,9 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "http/client.hpp"
+#include "http/client/client.hpp"
 #include "worker/devices/cuda/testing/gpu_double.hpp"
 #include "worker/parameters/serving/shard_host.hpp"
+#include "worker/parameters/serving/testing/run_story.hpp"
 #include "worker/parameters/shard/testing/assignment.hpp"
 
 namespace chorus::parameters {
@@ -48,7 +48,11 @@ class Worker {
     REQUIRE(shard.has_value());
     host = std::make_shared<ShardHost>(tools_, std::move(*shard), begun);
   }
-  ~Worker() { host = nullptr; }  // its memory is the GPU's
+  // The shard's memory belongs to the GPU, so the host is destroyed first.
+  ~Worker() {
+    host = nullptr;
+    threads_.join();
+  }
   Worker(Worker const&) = delete;
   Worker& operator=(Worker const&) = delete;
 
@@ -71,6 +75,11 @@ class Worker {
     }
     push.data = block;
     return push;
+  }
+  [[nodiscard]] std::shared_ptr<tensors::Block const> copied(std::span<std::byte const> bytes) {
+    auto const block = pool_.acquire(bytes.size()).value();
+    std::ranges::copy(bytes, block->data());
+    return block;
   }
   [[nodiscard]] GpuDouble& gpu() const { return dynamic_cast<GpuDouble&>(gpus_[0].gpu()); }
   [[nodiscard]] devices::PinnedPool& pinned() const { return gpus_[0].pinned(); }
@@ -102,18 +111,9 @@ class Worker {
 void tell(asio::awaitable<void> (*story)(Worker*, Worker*)) {
   asio::io_context io;
   Worker owner(io, "owner"), backup(io, "backup");
-  bool is_over = false;
-  auto const run = [&](asio::awaitable<void> part) {
-    is_over = false;
-    asio::co_spawn(io, std::move(part), [&](std::exception_ptr failed) {
-      CHECK(failed == nullptr);
-      is_over = true;
-    });
-    while (!is_over) io.run_one();
-  };
-  run(story(&owner, &backup));
-  run(owner.stop());
-  run(backup.stop());
+  testing::run_story(io, story(&owner, &backup));
+  testing::run_story(io, owner.stop());
+  testing::run_story(io, backup.stop());
 }
 
 asio::awaitable<void> pulls(Worker* owner, Worker*) {
@@ -121,9 +121,9 @@ asio::awaitable<void> pulls(Worker* owner, Worker*) {
   auto const pushed = co_await owner->host->push(std::move(first), soon());
   CHECK(pushed.has_value());
   CHECK_FALSE(owner->host->view_now().has_value());
-  ShardHost::Wish const wish;
-  auto const one = co_await owner->host->view(wish, soon());
-  auto const two = co_await owner->host->view(wish, soon());
+  ShardHost::ReadConstraints const constraints;
+  auto const one = co_await owner->host->view(constraints, soon());
+  auto const two = co_await owner->host->view(constraints, soon());
   CHECK(one.has_value());
   CHECK(two.has_value());
   if (!one || !two) co_return;
@@ -136,19 +136,21 @@ asio::awaitable<void> pulls(Worker* owner, Worker*) {
   CHECK(thirteenth == -0.12F);
 }
 
-// Everything of an owner's image, as a follower sends it.
+// Sends an owner's image like a Follower.
 asio::awaitable<void> copy_to(Worker* owner, Worker* backup) {
   auto const image = co_await owner->host->image_for("c/1", soon());
   CHECK(image.has_value());
   if (!image) co_return;
   for (auto const& array : image->arrays) {
-    ShardHost::Piece const piece{array.name, 7, 0, array.content.bytes.size()};
-    CHECK_FALSE(backup->host->put_piece(piece, array.content.bytes, 1).has_value());
+    ImagePiece piece{array.name, 7, 0, array.content.bytes.size()};
+    auto const content = backup->copied(array.content.bytes);
+    auto const problem = co_await backup->host->put_piece(std::move(piece), content, 1);
+    CHECK_FALSE(problem.has_value());
   }
   auto state = image->state;
-  auto const ended = co_await backup->host->end_image(7, std::move(state), 1);
+  auto const ended = co_await backup->host->end_image(7, std::move(state), image->history, 1);
   CHECK_FALSE(ended.has_value());
-  CHECK_FALSE(backup->host->complete(image->state.position, 1).has_value());
+  CHECK_FALSE(backup->host->complete(image->state.position, image->history, 1).has_value());
 }
 
 asio::awaitable<void> takes_over(Worker* owner, Worker* backup) {
@@ -159,7 +161,8 @@ asio::awaitable<void> takes_over(Worker* owner, Worker* backup) {
   }
   co_await copy_to(owner, backup);
   auto third = backup->gradient(2);
-  auto const followed = co_await backup->host->follow(std::move(third), 2, 1, soon());
+  LogEntry entry_of_third{2, std::move(third)};
+  auto const followed = co_await backup->host->follow(std::move(entry_of_third), 1, soon());
   CHECK_FALSE(followed.has_value());
 
   owner->gpu().fail_after(3, GpuErrc::lost);
@@ -176,7 +179,7 @@ asio::awaitable<void> takes_over(Worker* owner, Worker* backup) {
   auto again = owner->gradient(2);
   auto const elsewhere = co_await owner->host->push(std::move(again), soon());
   CHECK(elsewhere.error().code == http::ProblemCode::misdirected);
-  // It has no other device for an image to come.
+  // The worker has no other device for an image.
   auto const as_backup = owner->host->assign(Worker::assignment(3, "backup"));
   CHECK(as_backup.has_value());
   CHECK(as_backup->code == http::ProblemCode::unsupported);
@@ -186,8 +189,8 @@ asio::awaitable<void> takes_over(Worker* owner, Worker* backup) {
   auto const duplicate = co_await backup->host->push(std::move(repeated), soon());
   CHECK(duplicate.has_value());
   CHECK(duplicate->duplicate);
-  ShardHost::Wish const wish{3, std::nullopt};
-  auto const view = co_await backup->host->view(wish, soon());
+  ShardHost::ReadConstraints const constraints{3, std::nullopt};
+  auto const view = co_await backup->host->view(constraints, soon());
   CHECK(view.has_value());
   CHECK(view->version == 3);
 }
@@ -195,17 +198,19 @@ asio::awaitable<void> takes_over(Worker* owner, Worker* backup) {
 asio::awaitable<void> backup_fails(Worker*, Worker* backup) {
   backup->gpu().fail_after(3, GpuErrc::lost);
   auto push = backup->gradient(0);
-  auto const first = co_await backup->host->follow(std::move(push), 0, 1, soon());
+  LogEntry entry_of_push{0, std::move(push)};
+  auto const first = co_await backup->host->follow(std::move(entry_of_push), 1, soon());
   CHECK(first.has_value());
   auto same = backup->gradient(0);
-  auto const second = co_await backup->host->follow(std::move(same), 0, 1, soon());
+  LogEntry entry_of_same{0, std::move(same)};
+  auto const second = co_await backup->host->follow(std::move(entry_of_same), 1, soon());
   CHECK(second.has_value());
   CHECK(second->code == http::ProblemCode::unavailable);
   CHECK(backup->losses.size() == 1);
-  CHECK(backup->host->complete(0, 1).has_value());
+  CHECK(backup->host->complete(0, std::nullopt, 1).has_value());
 }
 
-// All that is pinned is somebody else's for a while.
+// Other work uses all pinned memory for a while.
 asio::awaitable<void> waits_for_pinned_memory(Worker* owner, Worker*) {
   std::vector<devices::PinnedSlot> taken;
   for (;;) {
@@ -232,11 +237,11 @@ asio::awaitable<void> pull_fails(Worker* owner, Worker*) {
   auto const pushed = co_await owner->host->push(std::move(push), soon());
   CHECK(pushed.has_value());
   owner->gpu().fail_after(1, GpuErrc::failed);
-  ShardHost::Wish const wish;
-  auto const refused = co_await owner->host->view(wish, soon());
+  ShardHost::ReadConstraints const constraints;
+  auto const refused = co_await owner->host->view(constraints, soon());
   CHECK(refused.error().code == http::ProblemCode::unavailable);
-  // The device works on, and nothing was changed.
-  auto const view = co_await owner->host->view(wish, soon());
+  // The device goes on working, and the shard is unchanged.
+  auto const view = co_await owner->host->view(constraints, soon());
   CHECK(view.has_value());
   owner->gpu().fail_after(1, GpuErrc::lost);
   auto const image = co_await owner->host->image_for("c/1", soon());
@@ -246,13 +251,13 @@ asio::awaitable<void> pull_fails(Worker* owner, Worker*) {
 
 }  // namespace
 
-TEST_CASE("a version is copied from its GPU once, for the first who pulls") { tell(pulls); }
-TEST_CASE("a device that fails takes its shard with it: the owner says so, and a backup on another GPU goes on") {
+TEST_CASE("a version is copied from its GPU once, for the first pull") { tell(pulls); }
+TEST_CASE("a device that fails loses its shard: the owner reports it, and a backup on another GPU takes over") {
   tell(takes_over);
 }
-TEST_CASE("a backup whose device fails takes nothing more, and says so once") { tell(backup_fails); }
+TEST_CASE("a backup whose device fails accepts nothing more, and reports it once") { tell(backup_fails); }
 TEST_CASE("a push waits for pinned memory, or is refused, and the shard stays") { tell(waits_for_pinned_memory); }
-TEST_CASE("a copy that fails is a problem of who asked; a device that is lost with it is one of the shard") {
+TEST_CASE("a copy that fails is a problem of the request; a device that is lost with it is one of the shard") {
   tell(pull_fails);
 }
 

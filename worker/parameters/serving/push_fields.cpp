@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "collectives/core/nearest_name.hpp"
 #include "http/api/membership.hpp"
 
 namespace chorus::parameters {
@@ -53,7 +54,8 @@ http::Checked<Dtype> read_dtype(http::Fields const& fields, PushKind kind, Dtype
   if (!text) return text.error();
   if (!*text) return dtype;
   auto const given = parse_dtype(**text);
-  if (!given) return malformed("Tensor-Dtype", **text, "a dtype");
+  if (!given)
+    return Problem(ProblemCode::bad_request, "Tensor-Dtype: " + unknown_name("dtype", **text, names_of(all_dtypes)));
   auto const is_half = dtype == Dtype::f16 || dtype == Dtype::bf16;
   if (*given == dtype || (is_half && *given == Dtype::f32 && kind != PushKind::value)) return *given;
   Problem problem(ProblemCode::mismatch, "Tensor-Dtype is " + std::string(**text) + ", the parameter is of " +

@@ -41,7 +41,7 @@ std::optional<Problem> ShardBook::assign(api::ShardAssignment const& assignment,
     auto const is_new = assignment.fresh && assignment.epoch > found->second->epoch();
     if (!is_new && before.begin == spec->begin && before.end == spec->end && before.dtype == spec->dtype)
       return found->second->assign(assignment);
-    // The parameter was deleted while nobody could tell this worker, and made anew.
+    // The parameter was deleted, which this worker was not told, and made again.
     if (assignment.epoch <= found->second->epoch())
       return Problem(ProblemCode::epoch_fenced, "a shard of other elements is here under a newer epoch");
     retiring_.spawn("retire", retire(found->second));
@@ -75,7 +75,7 @@ std::optional<Problem> ShardBook::erase(std::string const& parameter, std::uint3
   return std::nullopt;
 }
 
-// Its log goes too: whoever has the shard now keeps another one.
+// Also removes its log: the present owner keeps a log of its own.
 asio::awaitable<void> ShardBook::retire(std::shared_ptr<ShardHost> host) {
   host->close(Problem(ProblemCode::misdirected,
                       "shard " + std::to_string(host->spec().index) + " of " + host->spec().parameter + " has gone"));
@@ -116,6 +116,12 @@ ShardBook::Totals ShardBook::totals() const {
     }
   }
   return totals;
+}
+
+std::optional<std::string> ShardBook::log_failure() const {
+  for (auto const& [key, host] : hosts_)
+    if (auto const failure = host->log_failure()) return failure->detail;
+  return std::nullopt;
 }
 
 asio::awaitable<void> ShardBook::stop() {

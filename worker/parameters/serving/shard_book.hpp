@@ -1,4 +1,4 @@
-// The shards that a worker holds, by parameter and number.
+// The shards of a worker, by parameter and number.
 #pragma once
 
 #include <map>
@@ -11,37 +11,39 @@
 
 namespace chorus::parameters {
 
-// On the control thread. What the tools refer to outlives stop().
+// Used on the control thread. The objects that the tools refer to outlive stop().
 class ShardBook {
  public:
-  // worker, incarnation: whom assignments are for.
+  // worker, incarnation: this worker's, which assignments must name.
   ShardBook(ShardTools tools, std::string worker, std::string incarnation);
   ~ShardBook();
   ShardBook(ShardBook const&) = delete;
   ShardBook& operator=(ShardBook const&) = delete;
 
-  // Problems: epoch_fenced, also for another worker or incarnation; invalid_field; unavailable without memory;
-  // parameter_lost for a shard that is to be owned and never was here.
-  // loaded: what a fresh shard begins with, if not with its initial values.
+  // Applies an assignment. loaded: the content of a new shard; null: its initial values. Problems: epoch_fenced, also
+  // for another worker or incarnation; invalid_field; unavailable without memory; parameter_lost if this worker becomes
+  // the owner of a shard that it never had.
   [[nodiscard]] std::optional<http::Problem> assign(api::ShardAssignment const& assignment,
                                                     std::unique_ptr<Shard> loaded = nullptr);
-  // Problems: unknown_parameter; epoch_fenced if it has been placed here since.
+  // Removes a shard. Problems: unknown_parameter; epoch_fenced if the shard has been placed here again since.
   [[nodiscard]] std::optional<http::Problem> erase(std::string const& parameter, std::uint32_t shard,
                                                    std::uint32_t epoch);
 
-  // Problems: unknown_parameter, and misdirected where other shards of the parameter are here.
+  // Problems: unknown_parameter; misdirected if only other shards of the parameter are here.
   [[nodiscard]] http::Checked<std::shared_ptr<ShardHost>> find(std::string const& parameter, std::uint32_t shard) const;
-  // In the order of names and numbers, those behind (`after`, all of its shards).
+  // Lists shards of parameters after `after`, in the order of names and numbers.
   [[nodiscard]] std::vector<api::ShardStatus> list(std::string const& after, std::size_t limit) const;
 
   struct Totals {
     std::size_t owned = 0, backups = 0;
     std::uint64_t owned_bytes = 0, backup_bytes = 0;
-    std::size_t backups_behind = 0;  // of shards that are owned here, not in step yet
-    // Where rows are created lazily, of the shards of either role: those that exist.
+    std::size_t backups_behind = 0;  // backups of owned shards that are not in step
+    // Existing rows of shards with lazy rows, by role.
     std::uint64_t owned_rows = 0, backup_rows = 0;
   };
   [[nodiscard]] Totals totals() const;
+  // Returns the reason why the log of an owned shard cannot be written; nothing if all can.
+  [[nodiscard]] std::optional<std::string> log_failure() const;
 
   boost::asio::awaitable<void> stop();
 

@@ -1,5 +1,5 @@
-// How the shards of a parameter come to be written at the same place among its pushes: all stop between two pushes, say
-// where they stand, and go on to where the first of them is.
+// ShardHost's part for checkpoints: brings all shards of a parameter to the same place among its pushes. All stop
+// between two pushes, report their places, and go on to the place of the one that is farthest.
 #include <algorithm>
 #include <boost/asio/use_awaitable.hpp>
 
@@ -17,7 +17,7 @@ using std::chrono::steady_clock;
 constexpr std::chrono::minutes until_it_is_written{10};
 constexpr std::chrono::seconds after_the_hold{5};  // for an image, if the place was not reached
 
-// Of "nightly/7".
+// Returns the name in "nightly/7".
 std::string_view name_of(std::string_view checkpoint) { return checkpoint.substr(0, checkpoint.rfind('/')); }
 
 std::pair<std::uint64_t, std::uint64_t> order_of(Window::Entry const& entry) {
@@ -31,7 +31,8 @@ Window::Entries entries_of(std::vector<api::ShardClient> const& clients) {
   return entries;
 }
 
-// In rounds: at the end of the last one. Clients of whom nothing was applied are as if never heard of.
+// Returns the place of an image; in rounds that at the end of the last round. Clients without an applied push are left
+// out.
 std::vector<api::ShardClient> place_of(ShardImage const& image) {
   auto clients = image.state.clients;
   std::erase_if(clients, [](auto const& client) { return client.next_sequence == 0; });
@@ -78,14 +79,14 @@ asio::awaitable<http::Checked<std::vector<api::ShardClient>>> ShardHost::hold(st
   auto const self = shared_from_this();
   while (hold_ && !closed_ && steady_clock::now() < until) co_await changed_.wait_until(until);
   if (closed_) co_return *closed_;
-  if (role_ != Role::owner) co_return misdirected();
+  if (!serves()) co_return misdirected();
   if (hold_)
     co_return Problem(ProblemCode::deadline_exceeded, title() + " is held for checkpoint " + hold_->checkpoint);
   hold_ = Hold{checkpoint, until, std::nullopt};
   tasks_.spawn("hold of " + title(), end_hold(checkpoint));
   while (is_working_ && !closed_ && steady_clock::now() < until) co_await changed_.wait_until(until);
   if (closed_) co_return *closed_;
-  if (role_ != Role::owner) co_return misdirected();
+  if (!serves()) co_return misdirected();
   if (is_working_) co_return Problem(ProblemCode::deadline_exceeded, title() + " is applying a push");
   co_return place();
 }
@@ -107,14 +108,14 @@ asio::awaitable<http::Checked<std::vector<api::ShardClient>>> ShardHost::keep_im
   if (!image) co_return image.error();
   leave_open_round(*image);
   auto place = place_of(*image);
-  // One of the same name that came before was given up.
+  // An earlier checkpoint of the same name was given up.
   std::erase_if(images_, [&](auto const& kept) { return name_of(kept.first) == name_of(checkpoint); });
   images_.insert_or_assign(checkpoint, std::move(*image));
   tasks_.spawn("image of " + title(), forget_image(checkpoint));
   co_return place;
 }
 
-// A coordinator that died in between asks for it no more.
+// Drops an image that is not requested in time, because the coordinator may have died.
 asio::awaitable<void> ShardHost::forget_image(std::string checkpoint) {
   auto const end = steady_clock::now() + until_it_is_written;
   while (images_.contains(checkpoint) && steady_clock::now() < end) co_await changed_.wait_until(end);

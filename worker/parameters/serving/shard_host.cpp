@@ -1,15 +1,11 @@
 #include "worker/parameters/serving/shard_host.hpp"
 
 #include <algorithm>
-#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
 #include "http/api/membership.hpp"
-#include "http/until_done_there.hpp"
-#include "worker/parameters/optimizers/nonfinite.hpp"
-#include "worker/parameters/serving/slices.hpp"
-#include "worker/parameters/shard/step.hpp"
 
 namespace chorus::parameters {
 namespace {
@@ -18,16 +14,6 @@ namespace asio = boost::asio;
 using http::Problem;
 using http::ProblemCode;
 using std::chrono::steady_clock;
-
-// Arithmetic over more goes to other threads, in slices that stay in a core's cache with what belongs to them.
-constexpr std::uint64_t inline_bytes = 512 << 10, slice_elements = 64 << 10;
-
-asio::awaitable<Status> compute_there(Shard::Change* change, asio::thread_pool* threads) {
-  if (auto begun = change->begin(); !begun) co_return begun;
-  compute_in_slices(*threads, change->elements(), slice_elements,
-                    [change](std::uint64_t first, std::uint64_t count) { change->compute(first, count); });
-  co_return ok();
-}
 
 Problem to_problem(Error const& error) {
   Problem problem(ProblemCode::unavailable, error.detail);
@@ -45,24 +31,29 @@ ShardHost::ShardHost(ShardTools const& tools, std::unique_ptr<Shard> shard, api:
       epoch_(assignment.epoch),
       is_complete_(assignment.fresh || assignment.recover),
       changed_(tools.executor),
+      offload_(shard_, tools.threads, changed_),
       tasks_(tools.executor) {
+  heed_term(assignment);
   set_followers(assignment);
   if (assignment.fresh)
-    for (auto const& follower : followers_) follower->stage = Follower::Stage::in_step;
-  // What was loaded may have counted others.
+    for (auto const& follower : followers_.list()) follower->stage = Follower::Stage::in_step;
+  // A loaded shard may have other clients.
   if (role_ == Role::owner) heed_clients(assignment.parameter.clients);
   if (role_ == Role::owner) begin_logging();
   tasks_.spawn(title(), work());
 }
 
-ShardHost::~ShardHost() = default;
+// Frees the shard on another thread, because freeing much memory takes long.
+ShardHost::~ShardHost() {
+  asio::post(tools_.threads, [shard = std::move(shard_)] {});
+}
 
 std::string ShardHost::title() const { return "shard " + std::to_string(spec_.index) + " of " + spec_.parameter; }
 
 void ShardHost::close(Problem why) {
   closed_ = std::move(why);
   end_logging();
-  for (auto const& follower : followers_) follower->is_dropped = true;
+  followers_.drop();
   for (auto const& job : queue_) finish(*job, *closed_);
   queue_.clear();
   tasks_.cancel();
@@ -75,39 +66,21 @@ asio::awaitable<void> ShardHost::stop() {
 }
 
 void ShardHost::set_followers(api::ShardAssignment const& assignment) {
-  std::list<FollowerPtr> followers;
-  for (auto const& peer : assignment.backups) {
-    auto const same = [&](FollowerPtr const& follower) {
-      return follower->peer().worker == peer.worker && follower->peer().incarnation == peer.incarnation;
-    };
-    auto const found = std::ranges::find_if(followers_, same);
-    if (assignment.continues && found != followers_.end()) {
-      (*found)->set_epoch(epoch_);
-      followers.push_back(*found);
-      continue;
-    }
-    FollowerAddress address{peer.url + api::parameter_path(spec_.parameter) + "/shards/" + std::to_string(spec_.index),
-                            epoch_};
-    // What has followed a former owner may be where this one is; it is asked, and filled if it is not.
-    auto const first = assignment.continues ? Follower::Stage::wants_step : Follower::Stage::wants_image;
-    followers.push_back(std::make_shared<Follower>(tools_.client, peer, std::move(address), first));
-    if (assignment.continues) followers.back()->may_refuse_until = steady_clock::now() + std::chrono::seconds(2);
-    if (!assignment.fresh) tasks_.spawn(title() + " to " + peer.worker, fill(followers.back()));
-  }
-  for (auto const& follower : followers_)
-    if (std::ranges::find(followers, follower) == followers.end()) follower->is_dropped = true;
-  followers_ = std::move(followers);
+  auto const path = api::parameter_path(spec_.parameter) + "/shards/" + std::to_string(spec_.index);
+  auto const added = followers_.place(tools_.client, assignment, path, epoch_);
+  if (!assignment.fresh)
+    for (auto const& follower : added) tasks_.spawn(title() + " to " + follower->peer().worker, fill(follower));
   changed_.notify_all();
 }
 
-// What it has may differ from what the new owner has: it waits for an image.
+// Becomes a backup. Its state may differ from the new owner's, so it waits for an image.
 void ShardHost::step_down() {
   role_ = Role::backup;
   hold_.reset();
   end_logging();
   is_complete_ = false;
   has_image_ = false;
-  for (auto const& follower : followers_) follower->is_dropped = true;
+  followers_.drop();
   followers_.clear();
   changed_.notify_all();
 }
@@ -120,13 +93,16 @@ std::optional<Problem> ShardHost::assign(api::ShardAssignment const& assignment)
     return problem;
   }
   auto const becomes_owner = assignment.role == "owner";
+  if (becomes_owner && is_complete_) heed_term(assignment);
   if (assignment.epoch == epoch_ && becomes_owner == (role_ == Role::owner)) return std::nullopt;
   if (becomes_owner && !is_complete_)
     return Problem(ProblemCode::parameter_lost, "this worker does not have all of " + title());
-  // A backup whose device has failed needs another one for the image that is to come.
+  // A backup whose device has failed needs another GPU for its next image.
   if (!becomes_owner && broken_)
     if (auto const gpu = tools_.memory().roomiest_gpu(); !gpu) return why_not_made(gpu.error());
   epoch_ = assignment.epoch;
+  newest_image_ = 0;
+  is_fenced_ = false;
   if (!becomes_owner) {
     if (!assignment.continues || role_ == Role::owner) step_down();
     return std::nullopt;
@@ -138,7 +114,7 @@ std::optional<Problem> ShardHost::assign(api::ShardAssignment const& assignment)
   return std::nullopt;
 }
 
-// As a push among the others, so that backups make the change at the same place.
+// Changes the clients by a push, so that backups make the change at the same place.
 void ShardHost::heed_clients(std::vector<std::string> const& clients) {
   auto const counts = shard_->clocks().count();
   std::vector<std::string> present;
@@ -152,27 +128,11 @@ void ShardHost::heed_clients(std::vector<std::string> const& clients) {
 }
 
 Problem ShardHost::misdirected() const {
+  if (is_fenced_)
+    return {ProblemCode::misdirected,
+            "this worker has not heard yet who owns " + title() + " since epoch " + std::to_string(epoch_)};
   return {ProblemCode::misdirected, "this worker is " + std::string(is_complete_ ? "a" : "to become a") +
                                         " backup of " + title() + " in epoch " + std::to_string(epoch_)};
-}
-
-api::ShardStatus ShardHost::status() const {
-  api::ShardStatus status;
-  status.parameter = spec_.parameter;
-  status.shard = spec_.index;
-  status.begin = spec_.begin;
-  status.end = spec_.end;
-  status.epoch = epoch_;
-  status.role = role_ == Role::owner ? "owner" : "backup";
-  status.complete = is_complete_;
-  status.version = shard_->version();
-  status.position = shard_->position();
-  status.rows = shard_->rows();
-  for (auto const& follower : followers_)
-    if (follower->stage == Follower::Stage::in_step) status.backups_complete.push_back(follower->peer().worker);
-  if (shard_->clocks().count())
-    for (auto const& client : shard_->clocks().progress()) status.clocks.push_back({client.client, client.done});
-  return status;
 }
 
 void ShardHost::enqueue(JobPtr const& job) {
@@ -180,7 +140,10 @@ void ShardHost::enqueue(JobPtr const& job) {
   changed_.notify_all();
 }
 
+// A push that was applied after the end of the lease is not acknowledged: its client repeats it. It counts if this copy
+// is still the newest.
 void ShardHost::finish(Job& job, http::Checked<api::PushAnswer> answer) {
+  if (answer && job.push.kind != PushKind::clients && is_suspended()) answer = suspended();
   auto const seconds = std::chrono::duration<double>(steady_clock::now() - job.begun).count();
   auto const* result = !answer ? "refused" : answer->duplicate ? "duplicate" : "applied";
   if (tools_.events.pushed && role_ == Role::owner && job.push.kind != PushKind::clients)
@@ -194,23 +157,33 @@ asio::awaitable<void> ShardHost::until_done(JobPtr job, http::TimePoint deadline
   if (!job->answer) job->is_withdrawn = true;
 }
 
+asio::awaitable<std::optional<Problem>> ShardHost::refused(Push push) {
+  if (auto problem = co_await offload_.refuse(spec_, push)) co_return problem;
+  co_return shard_->refuse_client(push);
+}
+
 asio::awaitable<http::Checked<api::PushAnswer>> ShardHost::push(Push push, http::TimePoint deadline) {
   auto const self = shared_from_this();
   if (closed_) co_return *closed_;
-  if (role_ != Role::owner) co_return misdirected();
-  if (auto problem = shard_->refuse(push)) co_return std::move(*problem);
+  if (!serves()) co_return misdirected();
+  if (is_suspended()) co_return suspended();
+  if (auto problem = co_await refused(push)) co_return std::move(*problem);
+  if (logging_)
+    if (auto const why = tools_.logs.disk->trouble())
+      co_return Problem(ProblemCode::unavailable, title() + ": " + *why + "; repeat it with the same sequence");
   auto const job = std::make_shared<Job>();
   job->push = std::move(push);
   enqueue(job);
   co_await until_done(job, deadline);
   if (job->answer) co_return *job->answer;
   if (closed_) co_return *closed_;
+  if (auto problem = why_not_logged(job)) co_return std::move(*problem);
   co_return Problem(ProblemCode::deadline_exceeded,
                     title() + ": " + (job->has_waited ? shard_->why_later(job->push) : "the push has not ended") +
                         "; repeat it with the same sequence");
 }
 
-// The first whose turn it is. Those that are refused or seen are answered on the way.
+// Returns the first push whose turn it is. Answers pushes that are refused or seen already.
 ShardHost::JobPtr ShardHost::next_job() {
   for (auto next = queue_.begin(); next != queue_.end();) {
     auto const job = *next;
@@ -220,15 +193,12 @@ ShardHost::JobPtr ShardHost::next_job() {
     }
     if (job->position) {
       next = queue_.erase(next);
-      if (*job->position == shard_->position() && role_ == Role::backup) return job;
-      if (*job->position < shard_->position())
-        finish(*job, api::PushAnswer{});
-      else
-        finish(*job, Problem(ProblemCode::out_of_order,
-                             title() + " is at position " + std::to_string(shard_->position()) + " here"));
+      if (is_next_of_owner(*job)) return job;
       continue;
     }
-    auto const turn = role_ == Role::owner ? shard_->turn(job->push) : http::Checked<Shard::Turn>(misdirected());
+    auto const may_go = role_ == Role::owner && (!is_suspended() || job->push.kind == PushKind::clients);
+    auto const turn =
+        may_go ? shard_->turn(job->push) : http::Checked<Shard::Turn>(serves() ? suspended() : misdirected());
     if (turn && *turn == Shard::Turn::later) {
       if (!std::exchange(job->has_waited, true) && tools_.events.waited) tools_.events.waited("push");
       ++next;
@@ -239,6 +209,12 @@ ShardHost::JobPtr ShardHost::next_job() {
       continue;
     }
     next = queue_.erase(next);
+    // A push that cannot become durable is refused.
+    if (auto const failure = log_failure();
+        failure && turn && *turn == Shard::Turn::now && job->push.kind != PushKind::clients) {
+      finish(*job, *failure);
+      continue;
+    }
     if (turn && *turn == Shard::Turn::now) return job;
     if (turn)
       answer_when_durable(job, {shard_->version(), epoch_, shard_->window().next_sequence(job->push.client), true});
@@ -253,87 +229,88 @@ asio::awaitable<void> ShardHost::work() {
     while (images_wanted_ > 0 || log_is_behind()) co_await changed_.wait_until(http::TimePoint::max());
     co_await look_after_followers();
     if (images_wanted_ > 0 || log_is_behind()) continue;
-    if (auto const job = backlog_is_long() ? nullptr : next_job()) {
+    if (auto const job = followers_.backlog_is_long(value_bytes()) ? nullptr : next_job()) {
       is_working_ = true;
       co_await serve(job);
       is_working_ = false;
       changed_.notify_all();
       continue;
     }
-    auto const wanted = [](FollowerPtr const& follower) {
-      return !follower->is_dropped &&
-             (follower->stage == Follower::Stage::wants_image || follower->stage == Follower::Stage::wants_step);
-    };
-    if (std::ranges::none_of(followers_, wanted)) co_await changed_.wait_until(http::TimePoint::max());
+    if (!followers_.any_is_wanting()) co_await changed_.wait_until(http::TimePoint::max());
   }
 }
 
-std::optional<Problem> ShardHost::settle_nonfinite(Push const& push) {
+asio::awaitable<std::optional<Problem>> ShardHost::settle_nonfinite(Push push) {
   if (spec_.nonfinite == NonFinite::accept || push.kind == PushKind::clients || role_ != Role::owner)
-    return std::nullopt;
-  auto const gradient = gradient_of(push);
-  auto const found = count_nonfinite(push.dtype, gradient.bytes);
-  if (found == 0) return std::nullopt;
+    co_return std::nullopt;
+  auto const found = co_await offload_.settle_nonfinite(push, spec_.nonfinite);
+  if (found == 0) co_return std::nullopt;
   if (tools_.events.nonfinite) tools_.events.nonfinite(found);
-  if (spec_.nonfinite == NonFinite::reject)
-    return Problem(ProblemCode::non_finite,
-                   std::to_string(found) + " elements for " + title() + " are NaN or infinite");
-  // The block was made for this push, and nobody else has seen it yet.
-  auto* const bytes = const_cast<std::byte*>(gradient.bytes.data());
-  zero_nonfinite(push.dtype, {bytes, gradient.bytes.size()});
-  return std::nullopt;
+  if (spec_.nonfinite != NonFinite::reject) co_return std::nullopt;
+  co_return Problem(ProblemCode::non_finite,
+                    std::to_string(found) + " elements for " + title() + " are NaN or infinite");
 }
 
 asio::awaitable<void> ShardHost::serve(JobPtr job) {
-  if (auto problem = settle_nonfinite(job->push)) {
+  if (role_ == Role::owner && shard_->rows_to_look_at(job->push) > 0)
+    if (auto problem = co_await offload_.lacks_room(job->push)) {
+      finish(*job, std::move(*problem));
+      co_return;
+    }
+  if (auto problem = co_await settle_nonfinite(job->push)) {
     finish(*job, std::move(*problem));
     co_return;
   }
-  // Whoever is told that there is no memory must not find later that the backups have applied it.
-  if (auto const tried = shard_->prepare(job->push); !tried && job->push.kind != PushKind::clients) {
-    finish(*job, to_problem(tried.error()));
+  // Before the push is sent: the backups must not apply a push that the owner refuses for lack of memory.
+  auto change = co_await offload_.prepare(job->push);
+  if (!change && job->push.kind != PushKind::clients) {
+    finish(*job, to_problem(change.error()));
     co_return;
   }
-  LogEntry entry{shard_->position(), job->push};
+  LogEntry entry{shard_->position(), job->push, history_.now()};
+  // Prepared again after sending: meanwhile readers may hold values that a change in place would overwrite.
+  if (followers_.any_in_step()) change = Error();
   auto const sent = co_await replicate(entry);
   if (!sent) {
     finish(*job, closed_ ? *closed_ : misdirected());
     co_return;
   }
-  if (auto problem = co_await apply(job->push)) {
+  // Without a backup in step, an owner whose lease is over changes nothing.
+  if (is_suspended() && !followers_.any_in_step() && job->push.kind != PushKind::clients) {
+    finish(*job, suspended());
+    co_return;
+  }
+  if (auto problem = co_await apply(job->push, std::move(change))) {
     finish(*job, std::move(*problem));
     co_return;
   }
-  for (auto const& follower : followers_)
-    if (follower->stage == Follower::Stage::filling || follower->stage == Follower::Stage::wants_step)
-      follower->backlog.push_back(entry);
+  followers_.add_to_backlogs(entry);
   api::PushAnswer const answer{shard_->version(), epoch_, shard_->window().next_sequence(job->push.client), false};
   if (logging_) log(std::move(entry));
   answer_when_durable(job, answer);
 }
 
-// True: every backup that is in step has it, and this is still the owner (or a backup, which has none).
+// Sends a push to all backups in step. True if all have it and the role has not changed. A backup sends to none.
 asio::awaitable<bool> ShardHost::replicate(LogEntry entry) {
   constexpr std::chrono::seconds patience{5};
   constexpr std::chrono::milliseconds before_repeating{20};
   auto const role = role_;
-  for (auto const& present = followers_; !closed_ && role_ == role;) {
-    // Of a placement that may have changed during the last wait.
-    auto const behind = std::ranges::find_if(present, [&](FollowerPtr const& follower) {
-      return follower->stage == Follower::Stage::in_step && follower->sent_position != entry.position;
-    });
-    if (behind == present.end()) co_return true;
-    auto const follower = *behind;
+  while (!closed_ && role_ == role) {
+    // Looked up again, because the placement may have changed during the last wait.
+    auto const follower = followers_.in_step_without(entry.position);
+    if (!follower) co_return true;
     auto const epoch = epoch_;
     auto const sent = co_await follower->send(entry, steady_clock::now() + patience);
     if (sent == Follower::Sent::taken) {
       follower->sent_position = entry.position;
       continue;
     }
-    // It may have heard of an epoch of this owner's that had not begun when the push was sent.
+    // The backup may have heard of this owner's next epoch before the push arrived.
     if (sent == Follower::Sent::fenced && epoch != epoch_) continue;
+    // Either another worker owns the shard, or this one does in an epoch of which it has not heard yet. Until it hears,
+    // it keeps its copy, which may be the only one.
     if (sent == Follower::Sent::fenced && !follower->is_dropped) {
-      step_down();
+      is_fenced_ = true;
       co_return false;
     }
     if (follower->is_dropped) continue;
@@ -343,34 +320,23 @@ asio::awaitable<bool> ShardHost::replicate(LogEntry entry) {
   co_return false;
 }
 
-asio::awaitable<Status> ShardHost::compute(Shard::Change* change) {
-  auto const on_gpu = shard_->gpu() != nullptr;
-  if (change->bytes() <= inline_bytes && !on_gpu) co_return change->compute_all();
-  is_writing_ = change->is_in_place();
-  uses_device_ = on_gpu;
-  auto computed =
-      co_await asio::co_spawn(tools_.threads, compute_there(change, &tools_.threads), http::until_done_there());
-  uses_device_ = false;
-  is_writing_ = false;
-  co_return computed;
-}
-
-// A problem: the device has failed.
-asio::awaitable<std::optional<Problem>> ShardHost::apply(Push push) {
+// Applies a push. `change` was prepared just before, without a wait in between, or is an error: then it is prepared
+// here. Returns a problem if the device has failed.
+asio::awaitable<std::optional<Problem>> ShardHost::apply(Push push, Result<Shard::Change> change) {
   constexpr std::chrono::milliseconds before_repeating{10};
-  for (;;) {
-    while (uses_device_) co_await changed_.wait_until(http::TimePoint::max());
-    auto change = shard_->prepare(push);
+  for (;; change = Error()) {
+    if (!change) change = co_await offload_.prepare(push);
     auto computed = change ? ok() : Status(change.error());
-    if (change) computed = co_await compute(&*change);
+    if (change) computed = co_await offload_.compute(&*change);
     if (computed) {
       auto const rows_before = shard_->rows().value_or(0);
       shard_->finish(std::move(*change));
+      history_.take(push);
       auto const created = shard_->rows().value_or(0) - rows_before;
       if (created > 0 && role_ == Role::owner && tools_.events.rows_created) tools_.events.rows_created(created);
       co_return std::nullopt;
     }
-    // Memory is waited for: nothing has been changed yet. A value that was written in part is written again.
+    // If only memory was lacking, nothing has changed, and the push is tried again. A value can be written again, too.
     auto const is_lost = shard_->gpu() != nullptr && shard_->gpu()->lost();
     auto const may_repeat = !change || push.kind == PushKind::value;
     if (is_lost || !may_repeat) co_return break_down(computed.error());
@@ -384,36 +350,50 @@ asio::awaitable<void> ShardHost::pause(std::chrono::milliseconds duration) {
 }
 
 std::optional<ShardHost::View> ShardHost::view_now() const {
-  if (closed_ || role_ != Role::owner || is_writing_ || !shard_->values()) return std::nullopt;
+  if (closed_ || role_ != Role::owner || is_suspended() || offload_.is_writing() || !shard_->values())
+    return std::nullopt;
   return View{shard_->values(), shard_->version(), epoch_};
 }
 
-asio::awaitable<http::Checked<ShardHost::View>> ShardHost::view(Wish wish, http::TimePoint deadline) {
+// Makes the copy of the GPU's values for readers, unless another call is making it.
+asio::awaitable<std::optional<Problem>> ShardHost::download(http::TimePoint deadline) {
+  if (offload_.is_lent()) {
+    if (steady_clock::now() >= deadline)
+      co_return Problem(ProblemCode::deadline_exceeded, title() + " is being read from its device");
+    co_await changed_.wait_until(deadline);
+    co_return std::nullopt;
+  }
+  auto const downloaded = co_await offload_.download();
+  if (!downloaded) co_return heed(downloaded.error());
+  co_return std::nullopt;
+}
+
+asio::awaitable<http::Checked<ShardHost::View>> ShardHost::view(ReadConstraints constraints, http::TimePoint deadline) {
   auto const self = shared_from_this();
-  // The shard may be another one after each wait.
+  // After each wait the shard object may have been replaced.
   for (bool has_waited = false;; has_waited = true) {
     if (closed_) co_return *closed_;
-    if (role_ != Role::owner) co_return misdirected();
-    auto const is_open = !wish.clock || shard_->clocks().is_open(*wish.clock);
-    auto const is_new = !wish.min_version || shard_->version() >= *wish.min_version;
-    if (is_open && is_new && !is_writing_) {
+    if (!serves()) co_return misdirected();
+    auto const is_open = !constraints.clock || shard_->clocks().is_open(*constraints.clock);
+    auto const is_new = !constraints.min_version || shard_->version() >= *constraints.min_version;
+    if (is_open && is_new && !offload_.is_writing()) {
       if (shard_->values()) break;
       if (auto problem = co_await download(deadline)) co_return std::move(*problem);
       continue;
     }
     if (steady_clock::now() >= deadline) {
-      auto const why = is_open ? "version " + std::to_string(wish.min_version.value_or(0)) + " was asked for, " +
+      auto const why = is_open ? "version " + std::to_string(constraints.min_version.value_or(0)) + " was asked for, " +
                                      std::to_string(shard_->version()) + " is the newest"
-                               : shard_->why_clock_waits(*wish.clock);
+                               : shard_->why_clock_waits(*constraints.clock);
       co_return Problem(ProblemCode::deadline_exceeded, title() + ": " + why);
     }
-    if (!has_waited && !is_writing_ && tools_.events.waited) tools_.events.waited("pull");
+    if (!has_waited && !offload_.is_writing() && tools_.events.waited) tools_.events.waited("pull");
     co_await changed_.wait_until(deadline);
   }
   auto const& clocks = shard_->clocks();
-  if (wish.clock && clocks.count() && tools_.events.read_behind)
-    tools_.events.read_behind(*wish.clock - std::min(*wish.clock, clocks.slowest()));
-  co_return View{shard_->values(), shard_->version(), epoch_};
+  if (constraints.clock && clocks.count() && tools_.events.read_behind)
+    tools_.events.read_behind(*constraints.clock - std::min(*constraints.clock, clocks.slowest()));
+  co_return View{shard_->values(), shard_->version(), epoch_, is_suspended()};
 }
 
 }  // namespace chorus::parameters

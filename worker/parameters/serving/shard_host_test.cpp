@@ -1,9 +1,9 @@
-// An owner and what its backups answer, in one thread; the backup is a server that says what the story wants.
+// An owner and the answers of its backup, in one thread; the backup is a server with scripted answers.
 #include "worker/parameters/serving/shard_host.hpp"
+#include "worker/parameters/serving/testing/run_story.hpp"
 
 #include <doctest/doctest.h>
 
-#include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
-#include "http/client.hpp"
-#include "http/server.hpp"
+#include "http/client/client.hpp"
+#include "http/server/server.hpp"
 #include "worker/parameters/shard/testing/assignment.hpp"
 
 namespace chorus::parameters {
@@ -42,7 +42,11 @@ class World {
     REQUIRE(shard.has_value());
     owner = std::make_shared<ShardHost>(tools_, std::move(*shard), begun);
   }
-  ~World() { run(end()); }
+  ~World() {
+    testing::run_story(io_, end());
+    owner.reset();
+    threads_.join();  // which give the shard's memory back
+  }
   World(World const&) = delete;
   World& operator=(World const&) = delete;
 
@@ -55,20 +59,40 @@ class World {
     return assignment;
   }
 
-  // What the backup says to the next pushes, one after the other; to all others: taken.
+  // The backup's answers to the next pushes, in order; all later pushes are taken.
   std::deque<std::function<http::Response()>> says;
-  std::vector<std::string> epochs;  // of what the backup was sent
+  std::vector<std::string> epochs;  // of the pushes that the backup has received
   std::shared_ptr<ShardHost> owner;
+  OwnerLease lease;
 
-  http::Checked<api::PushAnswer> push_one() {
+  // Renews the lease by a request that was sent `ago`.
+  void renew_lease(std::chrono::milliseconds ago, std::chrono::milliseconds length) {
+    lease.renew(steady_clock::now() - ago, length);
+  }
+  http::Checked<ShardHost::View> pull() {
+    http::Checked<ShardHost::View> view = http::Problem(http::ProblemCode::internal, "no answer");
+    testing::run_story(io_, keep_view(owner->view({}, steady_clock::now() + std::chrono::seconds(10)), &view));
+    return view;
+  }
+
+  http::Checked<ShardImage> image() {
+    http::Checked<ShardImage> image = http::Problem(http::ProblemCode::internal, "no answer");
+    testing::run_story(io_,
+                       keep_image(owner->image_for("c/1", steady_clock::now() + std::chrono::seconds(10)), &image));
+    return image;
+  }
+
+  http::Checked<api::PushAnswer> push_one(std::uint64_t sequence = 0) {
     Push push;
     push.client = {"c", 0};
+    push.sequence = sequence;
     float const one = 1;
     auto const block = pool_.acquire(sizeof one).value();
     std::memcpy(block->data(), &one, sizeof one);
     push.data = block;
     http::Checked<api::PushAnswer> answer = http::Problem(http::ProblemCode::internal, "no answer");
-    run(keep_answer(owner->push(std::move(push), steady_clock::now() + std::chrono::seconds(10)), &answer));
+    testing::run_story(
+        io_, keep_answer(owner->push(std::move(push), steady_clock::now() + std::chrono::seconds(10)), &answer));
     return answer;
   }
 
@@ -77,18 +101,18 @@ class World {
                                            http::Checked<api::PushAnswer>* answer) {
     *answer = co_await std::move(asked);
   }
+  static asio::awaitable<void> keep_image(asio::awaitable<http::Checked<ShardImage>> asked,
+                                          http::Checked<ShardImage>* image) {
+    *image = co_await std::move(asked);
+  }
+  static asio::awaitable<void> keep_view(asio::awaitable<http::Checked<ShardHost::View>> asked,
+                                         http::Checked<ShardHost::View>* view) {
+    *view = co_await std::move(asked);
+  }
   asio::awaitable<void> end() {
     co_await owner->stop();
     client_.close();
     co_await server_.stop();
-  }
-  void run(asio::awaitable<void> story) {
-    bool is_over = false;
-    asio::co_spawn(io_, std::move(story), [&is_over](std::exception_ptr failed) {
-      CHECK(failed == nullptr);
-      is_over = true;
-    });
-    while (!is_over) io_.run_one();
   }
   asio::awaitable<http::Response> take(http::Request const& request) {
     epochs.emplace_back(request.fields.find("Chorus-Epoch").value_or(""));
@@ -108,7 +132,8 @@ class World {
   http::Router router_;
   http::Server server_;
   api::ShardPeer backup_;
-  ShardTools tools_{io_.get_executor(), threads_, {client_, http::MessageChecksums::off}, pool_, {}};
+  ShardTools tools_{
+      io_.get_executor(), threads_, {client_, http::MessageChecksums::off}, pool_, {}, 1 << 20, {}, nullptr, &lease};
 };
 
 http::Response fenced() { return http::Problem(http::ProblemCode::epoch_fenced, "epoch 1 of shard 0 of w is over"); }
@@ -129,13 +154,90 @@ TEST_CASE(
   CHECK(world.owner->role() == ShardHost::Role::owner);
 }
 
-TEST_CASE("an owner that is fenced under the epoch that it knows is none any more") {
+TEST_CASE("an owner that is fenced in its own epoch serves no request, and keeps its copy") {
   World world;
+  REQUIRE(world.push_one(0).has_value());
   world.says.emplace_back(fenced);
-  auto const answer = world.push_one();
+  auto const answer = world.push_one(1);
   REQUIRE(answer.has_error());
   CHECK(answer.error().code == http::ProblemCode::misdirected);
-  CHECK(world.owner->role() == ShardHost::Role::backup);
+  CHECK(world.pull().error().code == http::ProblemCode::misdirected);
+  CHECK(world.push_one(1).error().code == http::ProblemCode::misdirected);
+  CHECK(world.image().error().code == http::ProblemCode::misdirected);
+  CHECK(world.owner->status().unconfirmed);
+  CHECK(world.owner->status().complete);
+  // The later epoch is the owner's own: the backup was told first.
+  CHECK_FALSE(world.owner->assign(world.assignment(2, true)).has_value());
+  auto const again = world.push_one(1);
+  REQUIRE_MESSAGE(again.has_value(), again.error().detail);
+  CHECK(again->version == 2);
+  CHECK(world.pull()->version == 2);
+}
+
+TEST_CASE("an owner whose lease is over by its own clock takes no push, marks its pulls as unconfirmed, and goes on") {
+  using std::chrono::milliseconds;
+  World world;
+  world.renew_lease(milliseconds(0), milliseconds(60'000));
+  REQUIRE(world.push_one(0).has_value());
+  CHECK_FALSE(world.pull()->is_unconfirmed);
+  // Less than 1 s of a lease of 16 s is left. The coordinator's clock may run faster, so the lease counts as over.
+  world.renew_lease(milliseconds(15'500), milliseconds(16'000));
+  auto const refused = world.push_one(1);
+  REQUIRE(refused.has_error());
+  CHECK(refused.error().code == http::ProblemCode::unavailable);
+  CHECK(refused.error().retry_after_s == 1);
+  CHECK(world.epochs.size() == 1);
+  auto const view = world.pull();
+  CHECK(view->is_unconfirmed);
+  CHECK(view->version == 1);
+  CHECK_FALSE(world.owner->view_now().has_value());
+  // The lease is renewed in time: no other worker can have got the shard.
+  world.renew_lease(milliseconds(0), milliseconds(60'000));
+  auto const taken = world.push_one(1);
+  REQUIRE_MESSAGE(taken.has_value(), taken.error().detail);
+  CHECK(taken->version == 2);
+  CHECK_FALSE(world.pull()->is_unconfirmed);
+}
+
+TEST_CASE("an owner whose worker's lease was ended takes pushes again only after an order of the present term") {
+  using std::chrono::milliseconds;
+  World world;
+  world.lease.end();
+  world.renew_lease(milliseconds(0), milliseconds(60'000));
+  CHECK(world.push_one().has_error());
+  CHECK(world.owner->status().unconfirmed);
+  // An order of the former term, which was delayed for longer than the lease.
+  auto late = world.assignment(2, true);
+  late.term = 0;
+  CHECK_FALSE(world.owner->assign(late).has_value());
+  CHECK(world.push_one().has_error());
+  auto now = world.assignment(3, true);
+  now.term = 1;
+  CHECK_FALSE(world.owner->assign(now).has_value());
+  CHECK(world.push_one().has_value());
+  CHECK_FALSE(world.owner->status().unconfirmed);
+  // A coordinator of an earlier release knows no terms.
+  world.lease.end();
+  world.renew_lease(milliseconds(0), milliseconds(60'000));
+  CHECK_FALSE(world.owner->assign(world.assignment(4, true)).has_value());
+  CHECK(world.push_one(1).has_value());
+}
+
+TEST_CASE("a push that is being sent to the backup when the lease ends counts once, and is acknowledged later") {
+  using std::chrono::milliseconds;
+  World world;
+  world.says.emplace_back([&] {
+    world.renew_lease(milliseconds(1000), milliseconds(1000));
+    return http::Response(204);
+  });
+  auto const held = world.push_one();
+  REQUIRE(held.has_error());
+  CHECK(held.error().code == http::ProblemCode::unavailable);
+  world.renew_lease(milliseconds(0), milliseconds(60'000));
+  auto const again = world.push_one();
+  REQUIRE(again.has_value());
+  CHECK(again->duplicate);
+  CHECK(again->version == 1);
 }
 
 }  // namespace chorus::parameters

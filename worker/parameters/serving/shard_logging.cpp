@@ -1,11 +1,8 @@
-// How an owner keeps its log: pushes are applied at once and answered when the disk has them, those that come meanwhile
-// with the next sync. When the log has become long, an image of the shard takes its place, while pushes go on.
+// ShardHost's part for push logs. Pushes are applied at once and answered when they are on the disk; pushes that arrive
+// during a sync are written with the next one. An image of the shard replaces a long log, while pushes go on.
 #include <algorithm>
-#include <boost/asio/co_spawn.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <deque>
-
-#include "http/until_done_there.hpp"
 
 #include "worker/parameters/serving/shard_host.hpp"
 
@@ -21,13 +18,13 @@ constexpr std::chrono::milliseconds before_repeating{500};
 constexpr std::size_t longest_queue = 1024;
 constexpr std::uint64_t largest_queue_bytes = 256 << 20;
 
-asio::awaitable<Status> begin_there(PushLog* log, bool is_first, std::uint64_t* generation) {
+http::Checked<Status> begin_there(PushLog& log, bool is_first, std::uint64_t& generation) {
   if (is_first)
-    if (auto status = log->open(); !status) co_return status;
-  auto const begun = log->begin();
-  if (!begun) co_return begun.error();
-  *generation = *begun;
-  co_return ok();
+    if (auto status = log.open(); !status) return status;
+  auto const begun = log.begin();
+  if (!begun) return Status(begun.error());
+  generation = *begun;
+  return ok();
 }
 
 struct Appended {
@@ -36,59 +33,57 @@ struct Appended {
   double seconds = 0;
 };
 
-asio::awaitable<Appended> append_there(PushLog* log, std::vector<LogEntry> const* entries) {
+http::Checked<Appended> append_there(PushLog& log, std::vector<LogEntry> const& entries) {
   auto const begun = steady_clock::now();
-  auto const before = log->bytes();
+  auto const before = log.bytes();
   Appended appended;
-  appended.status = log->append(*entries);
-  appended.bytes = log->bytes() - before;
+  appended.status = log.append(entries);
+  appended.bytes = log.bytes() - before;
   appended.seconds = std::chrono::duration<double>(steady_clock::now() - begun).count();
-  co_return appended;
-}
-
-asio::awaitable<Status> remove_there(checkpoints::Files* files, std::string directory, std::uint64_t epoch) {
-  co_return remove_logs(*files, directory, epoch);
-}
-
-asio::awaitable<Status> write_base_there(PushLog* log, std::uint64_t generation, ShardSpec const* spec,
-                                         ShardImage const* image) {
-  co_return log->write_base(generation, *spec, *image);
+  return appended;
 }
 
 }  // namespace
 
+// Shared with work on the disk's threads, which uses `log` only.
 struct ShardHost::Logging {
-  Logging(checkpoints::Files& files, std::string directory, std::uint32_t epoch)
-      : log(files, std::move(directory), epoch) {}
+  Logging(std::shared_ptr<checkpoints::Files> disk_files, std::string directory, std::uint32_t epoch)
+      : files(std::move(disk_files)), log(*files, std::move(directory), epoch) {}
 
   struct Unanswered {
     std::uint64_t position;
     JobPtr job;
     api::PushAnswer answer;
   };
+  std::shared_ptr<checkpoints::Files> const files;
   PushLog log;
   std::vector<LogEntry> queue;  // to be written
   std::uint64_t queue_bytes = 0;
   std::deque<Unanswered> unanswered;   // in the order of their positions
   std::uint64_t durable_position = 0;  // pushes below it survive a crash
   std::uint64_t generation = 0;
-  std::shared_ptr<ShardImage const> image;  // with which the generation began, until it has been written
+  std::shared_ptr<ShardImage const> image;  // of the beginning of the generation, until it has been written
   std::uint64_t base_bytes = 0;
   http::TimePoint snapshot_not_before{};
   bool is_opened = false;
-  bool has_base = false;  // one that is whole, and every push since is in the log, or is coming
+  bool has_base = false;                 // a complete base exists, and every push since is in the log or the queue
+  std::optional<http::Problem> failure;  // why the last attempt has made no base
   bool is_ended = false;
   bool wants_image = false;
 };
 
 void ShardHost::begin_logging() {
   if (!spec_.is_logged || logging_ || closed_) return;
-  logging_ = std::make_shared<Logging>(*tools_.logs.files,
-                                       log_directory(tools_.logs.root, spec_.parameter, spec_.index), epoch_);
+  auto* const disk = tools_.logs.disk;
+  auto logging =
+      std::make_unique<Logging>(disk->files(), log_directory(tools_.logs.root, spec_.parameter, spec_.index), epoch_);
+  // The log is destroyed on a disk thread, because closing a file waits for the disk.
+  logging_ = std::shared_ptr<Logging>(logging.release(),
+                                      [disk](Logging* ended) { disk->let_go(std::shared_ptr<Logging const>(ended)); });
   tasks_.spawn("log of " + title(), keep_log(logging_));
 }
 
-// Who waits for an answer gets none from here: nobody knows whether the disk has it.
+// Refuses all unanswered pushes: it is not known whether they are on the disk.
 void ShardHost::end_logging() {
   if (!logging_) return;
   logging_->is_ended = true;
@@ -98,10 +93,12 @@ void ShardHost::end_logging() {
   changed_.notify_all();
 }
 
-// Also of a push that was seen before: the disk may not have it yet.
+// Also called for a duplicate push, because the first one may not be on the disk yet.
 void ShardHost::answer_when_durable(JobPtr const& job, api::PushAnswer const& answer) {
   if (!logging_ || logging_->durable_position >= shard_->position())
     finish(*job, answer);
+  else if (logging_->failure)
+    finish(*job, *logging_->failure);
   else
     logging_->unanswered.push_back({shard_->position() - 1, job, answer});
 }
@@ -129,16 +126,17 @@ void ShardHost::answer_durable() {
 
 asio::awaitable<std::optional<Problem>> ShardHost::until_logged(http::TimePoint deadline) {
   auto const self = shared_from_this();
-  while (logging_ && !logging_->has_base && !closed_ && steady_clock::now() < deadline)
+  while (logging_ && !logging_->has_base && !logging_->failure && !closed_ && steady_clock::now() < deadline)
     co_await changed_.wait_until(deadline);
   if (closed_) co_return *closed_;
+  if (auto failure = log_failure()) co_return failure;
   if (logging_ && !logging_->has_base)
     co_return Problem(ProblemCode::deadline_exceeded, "the log of " + title() + " has not been written yet");
   co_return std::nullopt;
 }
 
-// Between two pushes: the image is that of the position at which the new file begins. False: there is none, and what
-// was to be written is in the old file; or there is no whole log any more.
+// Begins a generation between two pushes, so that the image is of the position at which the new file begins. False if
+// there is no image, and the queue was written to the old file, or if the log has failed.
 asio::awaitable<bool> ShardHost::begin_generation(std::shared_ptr<Logging> logging) {
   logging->wants_image = true;
   while (is_working_ && !logging->is_ended) co_await changed_.wait_until(http::TimePoint::max());
@@ -152,39 +150,80 @@ asio::awaitable<bool> ShardHost::begin_generation(std::shared_ptr<Logging> loggi
   if (logging->has_base && !rest.empty()) status = co_await append(logging, rest);
   if (!status) co_return fail_log(*logging, status.error());
   if (!image) co_return false;
-  status = co_await asio::co_spawn(*tools_.logs.threads,
-                                   begin_there(&logging->log, !logging->is_opened, &logging->generation),
-                                   http::until_done_there());
-  if (!status) co_return fail_log(*logging, status.error());
+  std::function<http::Checked<Status>()> const begin = [logging, is_first = !logging->is_opened] {
+    return begin_there(logging->log, is_first, logging->generation);
+  };
+  auto const begun = co_await tools_.logs.disk->run("beginning the log of " + title(), begin, http::TimePoint::max(),
+                                                    Disk::Patience::endless);
+  if (!begun) co_return false;  // the disk is stopped
+  if (!*begun) co_return fail_log(*logging, begun->error());
   logging->is_opened = true;
   logging->image = std::make_shared<ShardImage const>(std::move(*image));
   co_return true;
 }
 
 asio::awaitable<Status> ShardHost::append(std::shared_ptr<Logging> logging, std::vector<LogEntry> entries) {
-  auto const appended =
-      co_await asio::co_spawn(*tools_.logs.threads, append_there(&logging->log, &entries), http::until_done_there());
-  if (!appended.status) co_return appended.status;
-  logging->durable_position = entries.back().position + 1;
-  if (tools_.events.logged) tools_.events.logged(entries.size(), appended.bytes, appended.seconds);
+  auto const durable_position = entries.back().position + 1;
+  auto const count = entries.size();
+  std::function<http::Checked<Appended>()> const append =
+      [logging, entries = std::make_shared<std::vector<LogEntry> const>(std::move(entries))] {
+        return append_there(logging->log, *entries);
+      };
+  auto const appended = co_await tools_.logs.disk->run("writing the log of " + title(), append, http::TimePoint::max(),
+                                                       Disk::Patience::endless);
+  if (!appended) co_return Error(std::make_error_code(std::errc::operation_canceled), appended.error().detail);
+  if (!appended->status) co_return appended->status;
+  logging->durable_position = durable_position;
+  if (tools_.events.logged) tools_.events.logged(count, appended->bytes, appended->seconds);
   co_return ok();
 }
 
+// Refuses all unanswered pushes, because the failure may last. An applied push is acknowledged when it is repeated and
+// a base contains it.
 bool ShardHost::fail_log(Logging& logging, Error const& why) {
   logging.has_base = false;
+  logging.failure = Problem(ProblemCode::unavailable, "the log of " + title() + " cannot be written: " + why.detail +
+                                                          "; repeat the push with the same sequence");
+  logging.failure->retry_after_s = 1;
+  for (auto const& [position, job, answer] : std::exchange(logging.unanswered, {})) finish(*job, *logging.failure);
   if (tools_.events.log_failed) tools_.events.log_failed(title(), why.detail);
+  changed_.notify_all();
   return false;
+}
+
+std::optional<Problem> ShardHost::log_failure() const { return logging_ ? logging_->failure : std::nullopt; }
+
+// Returns a problem for a push whose deadline has passed, if a slow disk call is the reason.
+std::optional<Problem> ShardHost::why_not_logged(JobPtr const& job) const {
+  if (!logging_) return std::nullopt;
+  auto const is_applied = std::ranges::any_of(logging_->unanswered, [&](auto const& one) { return one.job == job; });
+  if (!is_applied && !log_is_behind()) return std::nullopt;
+  auto const stall = tools_.logs.disk->longest();
+  if (!stall) return std::nullopt;
+  constexpr double worth_telling_s = 0.5;
+  if (stall->seconds < worth_telling_s) return std::nullopt;
+  auto const tenths = static_cast<std::uint64_t>(stall->seconds * 10);
+  Problem problem(ProblemCode::unavailable, title() + ": the push is not on the disk: " + stall->text +
+                                                " has not returned for " + std::to_string(tenths / 10) + "." +
+                                                std::to_string(tenths % 10) + " s; repeat it with the same sequence");
+  problem.retry_after_s = 1;
+  return problem;
 }
 
 asio::awaitable<bool> ShardHost::write_base(std::shared_ptr<Logging> logging) {
   auto const image = logging->image;
-  auto const status = co_await asio::co_spawn(*tools_.logs.threads,
-                                              write_base_there(&logging->log, logging->generation, &spec_, image.get()),
-                                              http::until_done_there());
+  std::function<http::Checked<Status>()> const write = [logging, image, generation = logging->generation,
+                                                        spec = spec_]() -> http::Checked<Status> {
+    return logging->log.write_base(generation, spec, *image);
+  };
+  auto const written = co_await tools_.logs.disk->run("writing a base of " + title(), write, http::TimePoint::max(),
+                                                      Disk::Patience::endless);
   logging->image = nullptr;
   changed_.notify_all();
-  if (!status) {
-    if (tools_.events.log_failed) tools_.events.log_failed(title(), status.error().detail);
+  if (!written) co_return false;  // the disk is stopped
+  if (!*written) {
+    if (!logging->has_base) co_return fail_log(*logging, written->error());
+    if (tools_.events.log_failed) tools_.events.log_failed(title(), written->error().detail);
     co_return false;
   }
   logging->base_bytes = 0;
@@ -193,26 +232,39 @@ asio::awaitable<bool> ShardHost::write_base(std::shared_ptr<Logging> logging) {
   co_return true;
 }
 
-// Beside the pushes. Without it, the base before and both files are still the whole log.
+// Writes a base while pushes go on. If that fails, the base before and both log files are still the complete log.
 asio::awaitable<void> ShardHost::replace_base(std::shared_ptr<Logging> logging) {
   auto const is_written = co_await write_base(logging);
   if (is_written && tools_.events.log_truncated) tools_.events.log_truncated();
   if (!is_written) logging->snapshot_not_before = steady_clock::now() + before_repeating;
 }
 
-// At the beginning, and when the disk has failed: nothing is answered before there is a base again.
+// Makes the first base, or a new one after a failure of the disk. No push is answered before it is written.
 asio::awaitable<void> ShardHost::make_base(std::shared_ptr<Logging> logging) {
   while (logging->image != nullptr) co_await changed_.wait_until(http::TimePoint::max());
-  auto is_written = co_await begin_generation(logging);
-  if (is_written) is_written = co_await write_base(logging);
+  auto const is_begun = co_await begin_generation(logging);
+  auto is_written = is_begun;
+  if (is_begun) is_written = co_await write_base(logging);
   if (logging->is_ended) co_return;
   if (is_written) {
     logging->has_base = true;
+    logging->failure.reset();
     answer_durable();
     changed_.notify_all();
-  } else {
-    co_await pause(before_repeating);
+    co_return;
   }
+  if (is_begun) co_await withdraw_generation(logging);
+  co_await pause(before_repeating);
+}
+
+// Removes the file of a generation without a base: otherwise a full disk would get a file at every attempt.
+asio::awaitable<void> ShardHost::withdraw_generation(std::shared_ptr<Logging> logging) {
+  std::function<http::Checked<Status>()> const withdraw = [logging]() -> http::Checked<Status> {
+    logging->log.withdraw();
+    return ok();
+  };
+  static_cast<void>(co_await tools_.logs.disk->run("clearing the log of " + title(), withdraw, http::TimePoint::max(),
+                                                   Disk::Patience::endless));
 }
 
 asio::awaitable<void> ShardHost::keep_log(std::shared_ptr<Logging> logging) {
@@ -250,12 +302,14 @@ asio::awaitable<void> ShardHost::keep_log(std::shared_ptr<Logging> logging) {
 
 asio::awaitable<void> ShardHost::remove_log() {
   if (!spec_.is_logged || tools_.logs.root.empty()) co_return;
-  auto const status = co_await asio::co_spawn(
-      *tools_.logs.threads,
-      remove_there(tools_.logs.files, log_directory(tools_.logs.root, spec_.parameter, spec_.index),
-                   std::uint64_t{epoch_} + 1),
-      http::until_done_there());
-  if (!status && tools_.events.log_failed) tools_.events.log_failed(title(), status.error().detail);
+  constexpr std::chrono::minutes patience{1};
+  std::function<http::Checked<Status>()> const remove =
+      [files = tools_.logs.disk->files(), directory = log_directory(tools_.logs.root, spec_.parameter, spec_.index),
+       epoch = std::uint64_t{epoch_} + 1]() -> http::Checked<Status> { return remove_logs(*files, directory, epoch); };
+  auto const removed =
+      co_await tools_.logs.disk->run("removing the log of " + title(), remove, steady_clock::now() + patience);
+  auto const why = !removed ? removed.error().detail : !*removed ? removed->error().detail : std::string();
+  if (!why.empty() && tools_.events.log_failed) tools_.events.log_failed(title(), why);
 }
 
 }  // namespace chorus::parameters

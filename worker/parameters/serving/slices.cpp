@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint64_t helpers_max = 7;
 
-// Outlives the call where a helper comes late: it then finds that all is taken.
+// Shared, because a thread may begin after the call has returned; it then finds that all slices are taken.
 struct Work {
   std::uint64_t total;
   std::uint64_t each;

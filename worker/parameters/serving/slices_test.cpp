@@ -11,7 +11,7 @@ using namespace chorus::parameters;
 
 namespace {
 
-// How often each element was computed.
+// Returns how often each element was computed.
 std::vector<int> compute(boost::asio::thread_pool& threads, std::uint64_t total, std::uint64_t each) {
   std::vector<int> times(total);
   compute_in_slices(threads, total, each, [&](std::uint64_t first, std::uint64_t count) {
@@ -22,7 +22,7 @@ std::vector<int> compute(boost::asio::thread_pool& threads, std::uint64_t total,
 
 }  // namespace
 
-TEST_CASE("every element is computed once, on however many threads") {
+TEST_CASE("every element is computed once, on any number of threads") {
   for (std::size_t const count : {1, 2, 5}) {
     boost::asio::thread_pool threads(count);
     for (std::uint64_t const total : {0, 1, 99, 100, 101, 12345})
@@ -31,7 +31,7 @@ TEST_CASE("every element is computed once, on however many threads") {
   }
 }
 
-TEST_CASE("threads of the pool that compute something else are not waited for, also by one of the pool") {
+TEST_CASE("a call does not wait for busy threads of the pool, not even on a thread of the pool") {
   boost::asio::thread_pool threads(2);
   std::latch is_over(1), has_ended(1);
   boost::asio::post(threads, [&] { is_over.wait(); });
@@ -44,7 +44,7 @@ TEST_CASE("threads of the pool that compute something else are not waited for, a
   threads.join();
 }
 
-TEST_CASE("slices are computed beside each other") {
+TEST_CASE("slices are computed concurrently") {
   boost::asio::thread_pool threads(1);
   std::latch both(2);
   compute_in_slices(threads, 2, 1, [&](std::uint64_t, std::uint64_t) { both.arrive_and_wait(); });

@@ -1,4 +1,4 @@
-// How far each client has come, and what that lets others read and push: the one number `staleness`.
+// The clocks of a parameter's clients, and which reads and pushes the bound `staleness` allows.
 #pragma once
 
 #include <cstdint>
@@ -9,31 +9,31 @@
 
 namespace chorus::parameters {
 
-// A push of clock k says that its client has done clock k. A reader at clock c sees everything of the clocks up to
-// c - staleness - 1, of every client. With staleness -1 nothing is counted. A value.
+// A push of clock k means that its client has done clock k. A reader at clock c sees every client's pushes of all
+// clocks up to c - staleness - 1. With staleness -1 clocks are not counted. A value.
 class Clocks {
  public:
-  // `clients` in the order in which gradients are summed.
+  // `clients`: in the order in which gradients are summed.
   Clocks(std::int64_t staleness, std::vector<std::string> const& clients);
 
   [[nodiscard]] bool count() const { return staleness_ >= 0; }
   [[nodiscard]] bool in_rounds() const { return staleness_ == 0; }
 
-  // The place of a client in the order; nothing for one whose clock does not count.
+  // Returns the place of a client in the order; nothing for a client whose clock does not count.
   [[nodiscard]] std::optional<std::size_t> place(std::string_view client) const;
   [[nodiscard]] std::uint64_t done(std::size_t place) const { return clients_[place].done; }
   void advance(std::size_t place, std::uint64_t clock) { clients_[place].done = clock + 1; }
 
-  // Whether a client at this clock may read, and push.
+  // Returns true if a client at this clock may read and push.
   [[nodiscard]] bool is_open(std::uint64_t clock) const;
-  // Who holds it up, in order.
+  // Returns the clients for which a client at this clock waits, in order.
   [[nodiscard]] std::vector<std::string> awaited(std::uint64_t clock) const;
 
-  [[nodiscard]] std::uint64_t slowest() const;  // clocks that all have done; 0 without clients
+  [[nodiscard]] std::uint64_t slowest() const;  // clocks that all clients have done; 0 without clients
   [[nodiscard]] std::uint64_t fastest() const;
   [[nodiscard]] std::size_t size() const { return clients_.size(); }
 
-  // Other clients from now on. Who stays keeps its clock, a newcomer begins with the slowest of those that stay.
+  // Replaces the clients. Clients in both lists keep their clocks; a new client begins with the slowest of these.
   void change(std::vector<std::string> const& clients);
 
   struct Progress {

@@ -13,7 +13,7 @@ TEST_CASE("without staleness nothing is counted, and everything is open") {
   CHECK(clocks.is_open(1000));
 }
 
-TEST_CASE("staleness 0: a clock is open when everybody has done the one before") {
+TEST_CASE("staleness 0: a clock is open when all clients have done the clock before") {
   Clocks clocks(0, {"a", "b"});
   CHECK(clocks.is_open(0));
   CHECK_FALSE(clocks.is_open(1));
@@ -31,7 +31,7 @@ TEST_CASE("the largest clock does not overflow") {
 }
 
 TEST_CASE(
-    "other clients: who stays keeps its clock, a newcomer begins with the slowest, nobody waits for who has left") {
+    "changed clients: clients that stay keep their clocks, a new one begins with the slowest, others are forgotten") {
   Clocks clocks(0, {"a", "b", "c"});
   for (std::uint64_t clock = 0; clock < 5; ++clock) {
     clocks.advance(0, clock);
@@ -46,7 +46,7 @@ TEST_CASE(
   CHECK_FALSE(clocks.place("c").has_value());
 }
 
-// The definition itself, slowly: a reader at clock c has seen every push of the clocks up to c - staleness - 1.
+// Compares with the definition: a reader at clock c has seen every push of the clocks up to c - staleness - 1.
 TEST_CASE("a reader never sees less than its staleness allows, and never waits for more") {
   for (unsigned seed = 0; seed < 100; ++seed) {
     std::mt19937 random(seed);

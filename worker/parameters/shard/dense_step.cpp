@@ -17,7 +17,7 @@ DenseStep::DenseStep(Optimizer& optimizer, Values values, std::vector<Push> grad
       sum_(std::move(sum)),
       averages_(averages) {}
 
-// Of several gradients the norm is that of their sum, which therefore comes first where it is wanted.
+// The norm of several gradients is that of their sum. So if a norm is needed, the sum is computed first.
 void DenseStep::begin() {
   if (!optimizer_.wants_norm()) {
     step_ = optimizer_.begin_step();

@@ -1,4 +1,4 @@
-// A step of all elements of a shard, which several threads may take together.
+// A step of all elements of a shard, which several threads may compute together.
 #pragma once
 
 #include <cstdint>
@@ -10,16 +10,16 @@
 
 namespace chorus::parameters {
 
-// begin() once, then compute() for parts that cover the shard, each element once, from any threads. The bits do not
-// depend on the parts. The optimizer outlives it.
+// Call begin() once, then compute() for parts that cover the shard, each element once, on any threads. The bits of the
+// result do not depend on the parts. The optimizer outlives the step.
 class DenseStep {
  public:
   struct Values {
     std::shared_ptr<tensors::Block const> before;
     std::shared_ptr<tensors::Block> after;  // may be the same
   };
-  // Whole gradients, in the order in which they are summed; `sum` has the size of each, and is null where the one
-  // gradient there is needs no summing.
+  // `gradients`: whole gradients in the order of their sum. `sum`: memory for the sum, as large as a gradient; null for
+  // a single gradient.
   DenseStep(Optimizer& optimizer, Values values, std::vector<Push> gradients, std::shared_ptr<tensors::Block> sum,
             bool averages);
 
@@ -28,7 +28,7 @@ class DenseStep {
 
  private:
   void add_up(std::uint64_t first, std::uint64_t count);
-  // That is stepped by.
+  // Returns the gradient of the step, for these elements.
   [[nodiscard]] Gradient gradient(std::uint64_t first, std::uint64_t count) const;
 
   Optimizer& optimizer_;

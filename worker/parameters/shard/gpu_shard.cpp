@@ -1,5 +1,5 @@
-// Shards whose values and optimizer's state lie on a GPU. What comes goes there through pinned memory, and is stepped
-// there; who reads is given a copy, made once for each version. Pushes that wait for their round wait in the host's
+// Shards on a GPU: values and optimizer's state. Pushes are copied to the GPU through pinned memory, and steps run
+// there. Readers get a copy in host memory, made once for each version. Pushes that wait for their round wait in host
 // memory.
 #include <algorithm>
 #include <cmath>
@@ -26,7 +26,7 @@ Result<devices::GpuUnit*> ShardMemory::roomiest_gpu() const {
     if (auto const arena = unit.arena_if_any()) {
       room = arena->bytes().size() - arena->used_bytes();
     } else {
-      // Half of it becomes the arena, unless another size was asked for.
+      // The arena takes half of the free memory by default.
       auto const free = unit.gpu().free_bytes();
       if (free) room = *free / 2;
     }
@@ -53,7 +53,7 @@ Result<std::shared_ptr<tensors::Block>> Shard::download() const {
 Status Shard::prepare_gpu_values(Change& change) {
   change.bytes_ = spec_.bytes();
   change.is_in_place_ = values_ == nullptr;
-  // The pushed block is the copy that readers are given afterwards.
+  // The pushed block becomes the copy for readers.
   change.begin_ = [this, data = change.push_.data] { return gpu_->adopt(data->bytes()); };
   return ok();
 }
@@ -62,7 +62,7 @@ Status Shard::prepare_gpu_step(Change& change, std::vector<Push> gradients) {
   auto slots = gpu_->reserve();
   if (!slots) return slots.error();
   change.is_on_gpu_ = true;
-  // Until it is over, readers are given the copy of the version before, if there is one.
+  // Meanwhile readers get the copy of the version before, if there is one.
   change.is_in_place_ = values_ == nullptr;
   auto const& first = gradients.front();
   if (first.kind == PushKind::rows) {
@@ -73,7 +73,7 @@ Status Shard::prepare_gpu_step(Change& change, std::vector<Push> gradients) {
     return ok();
   }
   change.bytes_ = spec_.bytes() * (2 + gradients.size());
-  // A norm is that of the sum, in the order in which the host adds up squares: it is computed here.
+  // The norm of a sum is computed on the host, which determines the order of adding squares.
   std::shared_ptr<tensors::Block> sum;
   if (optimizer_.wants_norm() && (gradients.size() > 1 || clocks_.in_rounds())) {
     auto acquired = pool_.acquire(first.data->size_bytes());
@@ -125,7 +125,7 @@ Status Shard::add_gpu_arrays(ShardImage& image) const {
   return ok();
 }
 
-// In the host's memory, until settle(). No address: the array does not lie on the GPU.
+// Returns host memory for the array until settle(); an empty span if the array is not on the GPU.
 std::span<std::byte> Shard::gpu_place_for(std::string_view array) {
   for (auto const& own : gpu_->arrays()) {
     if (own.name != array) continue;

@@ -1,4 +1,4 @@
-// A shard on a GPU is the shard that it would be in the host's memory, to the bit: stepped, copied, and made again.
+// A shard on a GPU has the same bits as a shard in host memory: after steps, copies and restores.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -27,7 +27,7 @@ constexpr char const* optimizers[] = {
     R"({"name":"adamw","weight_decay":0.1})",
 };
 
-// A worker with GPUs.
+// A worker with doubles of GPUs.
 class Host {
  public:
   explicit Host(std::uint64_t arena_bytes = 1 << 20, std::uint32_t count = 1)
@@ -50,7 +50,7 @@ ShardSpec spec_of(api::ShardAssignment assignment, std::string device) {
   return ShardSpec::from(assignment).value();
 }
 
-// Numbers between -1 and 1 of this dtype, as far as that has so many.
+// Numbers of this dtype between -1 and 1.
 Bytes numbers(Dtype dtype, std::size_t count, unsigned seed) {
   Bytes bytes(count * element_bytes(dtype));
   for (std::size_t i = 0; i < count; ++i) {
@@ -58,7 +58,7 @@ Bytes numbers(Dtype dtype, std::size_t count, unsigned seed) {
     auto const single = static_cast<float>(value);
     std::uint32_t bits = 0;
     std::memcpy(&bits, &single, sizeof bits);
-    // Of f16: the sign, an exponent near 0, and what remains of the number.
+    // f16: the sign, an exponent near 0, and the mantissa.
     auto const half = static_cast<std::uint16_t>(
         dtype == Dtype::bf16 ? bits >> 16 : (bits >> 16 & 0x8000) | ((i * 53 + seed) & 0x3bff));
     auto* const at = bytes.data() + i * element_bytes(dtype);
@@ -89,7 +89,7 @@ Status take(Shard& shard, Push const& push) {
   return ok();
 }
 
-// As bytes: all that a shard is.
+// Returns the whole state of a shard as bytes.
 std::vector<std::pair<std::string, Bytes>> content(Shard& shard) {
   std::vector<std::pair<std::string, Bytes>> all;
   auto const image = shard.image().value();
@@ -99,7 +99,7 @@ std::vector<std::pair<std::string, Bytes>> content(Shard& shard) {
   return all;
 }
 
-// One on the host and one on a GPU.
+// A shard on the host and the same shard on a GPU.
 struct Pair {
   Pair(Host& host, api::ShardAssignment const& assignment)
       : pool(host.pool),
@@ -205,10 +205,10 @@ TEST_CASE("values that are set, and rows that are pushed, are those of the host"
   }
 }
 
-TEST_CASE("a version is copied to the host once, when somebody asks for it") {
+TEST_CASE("a version is copied to the host once, at the first request") {
   Host host;
   Pair pair(host, assignment_of(R"({"name":"sgd"})", Dtype::f32, {100}));
-  CHECK(pair.there->values() != nullptr);  // the initial ones
+  CHECK(pair.there->values() != nullptr);  // the initial values
   pair.gradient("a", Dtype::f32, 100, 1);
   CHECK(pair.there->values() == nullptr);
   auto const copy = pair.there->download().value();
@@ -268,7 +268,7 @@ TEST_CASE("a worker without a GPU, or without room there, makes no such shard, a
             .code == http::ProblemCode::invalid_field);
 }
 
-TEST_CASE("of several GPUs a shard takes the one with the most free memory, and none that is lost") {
+TEST_CASE("a shard takes the GPU with the most free memory, and none that is lost") {
   Host host(1 << 20, 2);
   auto const spec = spec_of(testing::plain({1000}), "cuda");
   auto const first = Shard::make(spec, host.memory()).value(), second = Shard::make(spec, host.memory()).value();
@@ -282,7 +282,7 @@ TEST_CASE("of several GPUs a shard takes the one with the most free memory, and 
   CHECK(fourth->gpu()->gpu().info().index == 1);
 }
 
-TEST_CASE("a device that fails in a step, or in a copy, is an error, and what was copied before is still there") {
+TEST_CASE("a device that fails in a step or a copy is an error, and earlier copies stay valid") {
   Host host;
   Pair pair(host, assignment_of(R"({"name":"adam"})", Dtype::f32, {100}));
   auto const before = pair.there->values();

@@ -1,4 +1,4 @@
-// Shards as data: copied for a backup or a checkpoint, and made again from it.
+// Images of shards: copying a shard's state for a backup or a checkpoint, and restoring it.
 #include <algorithm>
 #include <charconv>
 #include <cstring>
@@ -36,7 +36,7 @@ void leave_open_round(ShardImage& image) {
   auto const clock_of = [&](api::ShardHeld const& held) {
     return std::ranges::find(state.clocks, held.client, &api::ShardClock::client);
   };
-  // Who has set values since, between the rounds, would have to set them again.
+  // A client that has set values after its push of the round would have to set them again: then the round is kept.
   auto const is_last = [&](api::ShardHeld const& held) {
     auto const client = client_of(held);
     return client != state.clients.end() && client->next_sequence == held.sequence + 1 &&
@@ -147,7 +147,7 @@ bool Shard::restore(api::ShardState const& state) {
   held_ = std::move(held);
   arriving_.clear();
   for (auto const& push : held_)
-    if (has_misfit(push)) return false;
+    if (refuse_data(spec_, push)) return false;
   version_ = state.version;
   position_ = state.position;
   optimizer_.set_steps(state.steps);

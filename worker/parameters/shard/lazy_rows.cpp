@@ -1,5 +1,5 @@
-// Shards whose rows come to exist with the first push to them. Their arrays have the rows that exist, one behind the
-// other; a row that does not exist is read as its initial values, and stays without memory.
+// Shards with lazy rows, which are created by the first push to them. The arrays hold the existing rows one after the
+// other. A row that does not exist is read as its initial values and takes no memory.
 #include <algorithm>
 #include <cstring>
 
@@ -19,8 +19,15 @@ std::vector<std::uint64_t> Shard::created_by(std::span<Push const* const> pushes
   return created;
 }
 
+std::uint64_t Shard::rows_to_look_at(Push const& push) const {
+  if (!index_ || push.kind != PushKind::rows) return 0;
+  auto most = push.rows;
+  for (auto const& held : held_) most += held.rows;
+  return rows_count_ + most <= *spec_.lazy_rows ? 0 : most;  // 0: there is room even if all rows are new
+}
+
 std::optional<http::Problem> Shard::lacks_room(Push const& push) const {
-  if (!index_ || push.kind != PushKind::rows) return std::nullopt;
+  if (rows_to_look_at(push) == 0) return std::nullopt;
   std::vector<Push const*> pushes{&push};
   for (auto const& held : held_) pushes.push_back(&held);
   auto const created = created_by(pushes).size();
@@ -31,7 +38,7 @@ std::optional<http::Problem> Shard::lacks_room(Push const& push) const {
                            std::to_string(*spec_.lazy_rows) + " may exist (lazy_rows)");
 }
 
-// Grown by a half, so that growing row by row is not quadratic.
+// Grows the values by a half, so that adding row by row is not quadratic.
 Status Shard::prepare_lazy_values(Change& change, std::uint64_t rows) {
   auto const row_bytes = spec_.row_elements * element_bytes(spec_.dtype);
   auto const needed = rows * row_bytes, present = std::uint64_t{values_->size_bytes()};
@@ -53,7 +60,7 @@ Status Shard::prepare_lazy_step(Change& change, std::vector<Push> gradients) {
   change.created_ = created_by(pushes);
   auto const before = index_->size(), after = before + change.created_.size();
   if (auto status = prepare_lazy_values(change, after); !status) return status;
-  // What is there beyond the rows that exist is as at the beginning, and stays so if nothing comes of this change.
+  // State beyond the existing rows is initial, and stays so if the change is abandoned.
   if (optimizer_.elements() < after * spec_.row_elements)
     if (auto status = optimizer_.grow(after * spec_.row_elements); !status) return status;
   for (auto const& push : gradients) change.bytes_ += 2 * push.data->size_bytes();
@@ -69,12 +76,8 @@ Status Shard::prepare_lazy_step(Change& change, std::vector<Push> gradients) {
       optimizer_.adopt(values, (before + i) * spec_.row_elements);
     }
     auto merged = merge_rows(gradients, spec_.averages && clocks_.in_rounds(), spec_.row_elements, spec_.rows());
-    for (auto& row : merged.rows) {
-      auto const number = row + spec_.rows().begin;
-      auto const newcomer = std::ranges::lower_bound(created, number);
-      auto const is_new = newcomer != created.end() && *newcomer == number;
-      row = is_new ? before + static_cast<std::uint64_t>(newcomer - created.begin()) : *index_->place(number);
-    }
+    for (auto const row : created) index_->add(row);
+    for (auto& row : merged.rows) row = *index_->place(row + spec_.rows().begin);
     if (!merged.rows.empty())
       optimizer_.step_rows(target->bytes(), merged.rows, {merged.gradient, gradients.front().dtype}, norm);
     return ok();
@@ -95,7 +98,7 @@ void Shard::copy_rows(std::span<std::uint64_t const> rows, std::span<std::byte> 
   }
 }
 
-// Arrays as long as rows exist, which cannot be cut with the parameter's elements.
+// Adds the arrays of the existing rows, which cannot be split by the parameter's elements.
 Status Shard::add_lazy_arrays(ShardImage& image) {
   auto const numbers = std::as_bytes(index_->rows());
   auto rows = pool_.acquire(numbers.size());
@@ -135,7 +138,7 @@ std::span<std::byte> Shard::lazy_place_for(std::string_view array, std::uint64_t
     if (of_a_row == 0 || bytes % of_a_row != 0 || bytes / of_a_row > *spec_.lazy_rows) return {};
     auto const elements = bytes / of_a_row * spec_.row_elements;
     if (optimizer_.elements() < elements && !optimizer_.grow(elements)) return {};
-    // Spans end with grow.
+    // grow() has invalidated earlier spans.
     for (auto const& grown : optimizer_.state())
       if (grown.name == array) return grown.bytes.first(bytes);
   }
@@ -153,6 +156,7 @@ bool Shard::restore_rows(std::uint64_t count) {
     auto index = RowIndex::from({reinterpret_cast<std::uint64_t const*>(arriving_rows_->data()), count}, spec_.rows());
     if (!index) return false;
     index_ = std::move(index);
+    rows_count_ = count;
     values_ = std::move(arriving_values_);
     if (optimizer_.elements() < count * spec_.row_elements && !optimizer_.grow(count * spec_.row_elements))
       return false;

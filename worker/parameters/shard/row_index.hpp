@@ -1,5 +1,5 @@
-// Rows that are created with the first push to them: which there are, and at which place of the shard's arrays. The
-// places are given in the order of creation, which is that of the pushes, so every copy of a shard has the same.
+// The existing rows of a shard with lazy rows, and their places in the shard's arrays. Places follow the order of
+// creation, which is that of the pushes, so every copy of a shard has the same places.
 #pragma once
 
 #include <cstddef>
@@ -13,15 +13,15 @@
 
 namespace chorus::parameters {
 
-// A value. About 60 bytes for a row.
+// A value. About 60 bytes per row.
 class RowIndex {
  public:
   RowIndex() = default;
-  // Nothing: a row is there twice, or lies outside of the range.
+  // Makes an index of these rows; nothing if a row is repeated or outside of the range.
   [[nodiscard]] static std::optional<RowIndex> from(std::span<std::uint64_t const> rows, RowRange range);
 
   [[nodiscard]] std::optional<std::uint64_t> place(std::uint64_t row) const;
-  void add(std::uint64_t row);  // which is not there yet, at the place size()
+  void add(std::uint64_t row);  // adds a new row at the place size()
 
   [[nodiscard]] std::size_t size() const { return rows_.size(); }
   [[nodiscard]] std::span<std::uint64_t const> rows() const { return rows_; }  // by place

@@ -86,19 +86,19 @@ Result<std::unique_ptr<Shard>> Shard::make(ShardSpec spec, ShardMemory memory, C
   return shard;
 }
 
-std::optional<Problem> Shard::has_misfit(Push const& push) const {
+std::optional<Problem> Shard::refuse_data(ShardSpec const& spec, Push const& push) {
   auto const bytes = push.data->size_bytes();
-  if (index_ && push.kind != PushKind::rows)
-    return Problem(ProblemCode::unsupported, "rows of " + spec_.parameter + " are created lazily: push rows");
+  if (spec.lazy_rows && push.kind != PushKind::rows)
+    return Problem(ProblemCode::unsupported, "rows of " + spec.parameter + " are created lazily: push rows");
   if (push.kind == PushKind::rows) {
-    if (spec_.row_elements == 0)
-      return Problem(ProblemCode::unsupported, "the shards of " + spec_.parameter + " cut its rows: push all elements");
+    if (spec.row_elements == 0)
+      return Problem(ProblemCode::unsupported, "the shards of " + spec.parameter + " cut its rows: push all elements");
     auto const checked =
-        check_rows(push.data->bytes(), push.rows, spec_.row_elements * element_bytes(push.dtype), spec_.rows());
+        check_rows(push.data->bytes(), push.rows, spec.row_elements * element_bytes(push.dtype), spec.rows());
     if (!checked) return checked.error();
-  } else if (auto const expected = spec_.elements() * element_bytes(push.dtype); bytes != expected) {
+  } else if (auto const expected = spec.elements() * element_bytes(push.dtype); bytes != expected) {
     return Problem(ProblemCode::length_mismatch, "the body has " + std::to_string(bytes) + " bytes; elements " +
-                                                     std::to_string(spec_.begin) + " to " + std::to_string(spec_.end) +
+                                                     std::to_string(spec.begin) + " to " + std::to_string(spec.end) +
                                                      " of " + std::string(name(push.dtype)) + " have " +
                                                      std::to_string(expected));
   }
@@ -106,7 +106,11 @@ std::optional<Problem> Shard::has_misfit(Push const& push) const {
 }
 
 std::optional<Problem> Shard::refuse(Push const& push) const {
-  if (auto problem = has_misfit(push)) return problem;
+  auto problem = refuse_data(spec_, push);
+  return problem ? problem : refuse_client(push);
+}
+
+std::optional<Problem> Shard::refuse_client(Push const& push) const {
   if (push.kind == PushKind::value || !clocks_.count()) return std::nullopt;
   if (!push.clock)
     return Problem(ProblemCode::bad_request, "clocks count here (staleness " + std::to_string(spec_.staleness) +
@@ -132,7 +136,6 @@ http::Checked<Shard::Turn> Shard::turn(Push const& push) const {
   }
   if (window_.size() >= most_clients && !window_.knows(push.client.name))
     return Problem(ProblemCode::unavailable, std::to_string(most_clients) + " clients are remembered already");
-  if (auto problem = lacks_room(push)) return std::move(*problem);
   if (push.kind == PushKind::value || !clocks_.count()) return Turn::now;
   auto const place = clocks_.place(push.client.name);
   if (!place) return Problem(ProblemCode::bad_request, "the clock of " + quoted(push.client.name) + " does not count");
@@ -160,7 +163,7 @@ std::string Shard::why_clock_waits(std::uint64_t clock) const {
   return "clock " + std::to_string(clock) + " waits for " + listed(clocks_.awaited(clock));
 }
 
-// The last one that its round was waiting for.
+// Returns true for the last push that its round waits for.
 bool Shard::completes_round(Push const& push) const {
   return clocks_.in_rounds() && held_.size() + 1 == clocks_.size() && push.kind != PushKind::value;
 }
@@ -243,7 +246,7 @@ Status Shard::prepare_step(Change& change, std::vector<Push> gradients) {
     auto* const optimizer = &optimizer_;
     auto const source = values_;
     auto const target = change.target_;
-    // Of several gradients the norm is that of their sum.
+    // The norm of several gradients is that of their sum.
     auto const norm = gradients.size() == 1 ? first.norm : std::nullopt;
     for (auto const& push : gradients) change.bytes_ += 2 * push.data->size_bytes();
     change.bytes_ += change.is_in_place_ ? 0 : spec_.bytes();
@@ -275,7 +278,8 @@ Status Shard::prepare_step(Change& change, std::vector<Push> gradients) {
   return ok();
 }
 
-// What pushes of rows step by: rows within the shard, and the gradient of each, of a push or of what is merged.
+// Returns the gradient of pushes of rows, and sets the rows in `merged`, relative to the shard. A single push of
+// distinct rows is used as it is; others are merged.
 Gradient Shard::merge(std::span<Push const> pushes, MergedRows& merged) const {
   auto const& first = pushes.front();
   if (pushes.size() == 1 && is_whole_and_strictly_ascending(rows_of(first))) {
@@ -293,7 +297,7 @@ void Shard::finish(Change change) {
   change.begin_ = nullptr;
   change.compute_ = nullptr;
   if (push.kind == PushKind::value) {
-    // The block came from outside, and belongs to the shard from now on.
+    // The block came with the push and belongs to the shard from now on.
     values_ = std::const_pointer_cast<tensors::Block>(push.data);
     ++version_;
   } else if (change.target_) {
@@ -303,7 +307,7 @@ void Shard::finish(Change change) {
     values_ = nullptr;
     ++version_;
   }
-  for (auto const row : change.created_) index_->add(row);
+  if (index_) rows_count_ = index_->size();
   if (push.kind == PushKind::clients) {
     clocks_.change(push.clients);
     auto const left = [this](Push const& held) { return !clocks_.place(held.client.name); };

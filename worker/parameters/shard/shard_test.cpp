@@ -2,110 +2,18 @@
 
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <numeric>
 #include <random>
 
-#include "http/json.hpp"
+#include "http/json/json.hpp"
 #include "worker/devices/fold.hpp"
 #include "worker/parameters/shard/shard.hpp"
 #include "worker/parameters/shard/testing/assignment.hpp"
+#include "worker/parameters/shard/testing/pushed_shard.hpp"
 
 namespace chorus::parameters {
-namespace {
-
-using testing::plain;
-
-tensors::Pool& pool() {
-  static tensors::Pool shared(64 << 20, 256 << 20);
-  return shared;
-}
-
-std::unique_ptr<Shard> make(api::ShardAssignment const& assignment) {
-  auto spec = ShardSpec::from(assignment);
-  REQUIRE(spec.has_value());
-  auto shard = Shard::make(std::move(*spec), pool());
-  REQUIRE(shard.has_value());
-  return std::move(*shard);
-}
-
-std::shared_ptr<tensors::Block> block_of(void const* data, std::size_t bytes) {
-  auto block = pool().acquire(bytes).value();
-  if (bytes != 0) std::memcpy(block->data(), data, bytes);
-  return block;
-}
-
-Push gradient(std::string client, std::uint64_t sequence, std::vector<float> const& values,
-              std::optional<std::uint64_t> clock = std::nullopt) {
-  Push push;
-  push.client = {std::move(client), 0};
-  push.sequence = sequence;
-  push.clock = clock;
-  push.data = block_of(values.data(), values.size() * sizeof(float));
-  return push;
-}
-
-Push rows(std::string client, std::uint64_t sequence, std::vector<std::uint64_t> const& numbers,
-          std::vector<float> const& values) {
-  std::vector<std::byte> bytes(numbers.size() * 8 + values.size() * 4);
-  if (!numbers.empty()) std::memcpy(bytes.data(), numbers.data(), numbers.size() * 8);
-  if (!values.empty()) std::memcpy(bytes.data() + numbers.size() * 8, values.data(), values.size() * 4);
-  Push push;
-  push.kind = PushKind::rows;
-  push.client = {std::move(client), 0};
-  push.sequence = sequence;
-  push.rows = numbers.size();
-  push.data = block_of(bytes.data(), bytes.size());
-  return push;
-}
-
-void compute(Shard::Change& change, std::uint64_t each) {
-  REQUIRE(change.begin().has_value());
-  for (std::uint64_t at = 0; at < change.elements(); at += each)
-    change.compute(at, std::min(each, change.elements() - at));
-}
-
-// Takes a push as a server does, whose threads take so many elements at once. False: it waits.
-bool apply(Shard& shard, Push const& push, std::uint64_t each = 1 << 16) {
-  REQUIRE_FALSE(shard.refuse(push).has_value());
-  auto const turn = shard.turn(push);
-  REQUIRE(turn.has_value());
-  if (*turn != Shard::Turn::now) return *turn == Shard::Turn::seen;
-  auto change = shard.prepare(push);
-  REQUIRE(change.has_value());
-  compute(*change, each);
-  shard.finish(std::move(*change));
-  return true;
-}
-
-std::vector<float> values(Shard const& shard) {
-  auto const block = shard.values();
-  std::vector<float> all(block->size_bytes() / sizeof(float));
-  std::memcpy(all.data(), block->data(), block->size_bytes());
-  return all;
-}
-
-http::ProblemCode refusal(Shard& shard, Push const& push) {
-  if (auto const problem = shard.refuse(push)) return problem->code;
-  auto const turn = shard.turn(push);
-  REQUIRE(turn.has_error());
-  return turn.error().code;
-}
-
-std::unique_ptr<Shard> copy_of(Shard& shard, api::ShardAssignment const& assignment, bool between_rounds = false) {
-  auto copy = make(assignment);
-  auto image = shard.image();
-  REQUIRE(image.has_value());
-  if (between_rounds) leave_open_round(*image);
-  for (auto const& array : image->arrays) {
-    auto const place = copy->place_for(array.name, array.content.bytes.size());
-    REQUIRE(place.size() == array.content.bytes.size());
-    if (!place.empty()) std::memcpy(place.data(), array.content.bytes.data(), place.size());
-  }
-  REQUIRE(copy->restore(image->state));
-  return copy;
-}
-
-}  // namespace
+using namespace testing;
 
 TEST_CASE("a push adds to the values, once") {
   auto const shard = make(plain({3}));
@@ -119,7 +27,7 @@ TEST_CASE("a push adds to the values, once") {
   CHECK(values(*shard) == std::vector<float>{3, 4, 5});
 }
 
-TEST_CASE("what a reader holds stays as it was, and nothing is copied when nobody reads") {
+TEST_CASE("values that a reader holds do not change, and nothing is copied without a reader") {
   auto const shard = make(plain({4}));
   apply(*shard, gradient("a", 0, {1, 1, 1, 1}));
   auto const* const place = shard->values()->data();
@@ -131,7 +39,7 @@ TEST_CASE("what a reader holds stays as it was, and nothing is copied when nobod
   CHECK(values(*shard)[0] == 3);
 }
 
-TEST_CASE("a push of a wrong length, without a clock, or of a stranger, changes nothing") {
+TEST_CASE("a push of a wrong length, without a clock, or of an unknown client, changes nothing") {
   auto assignment = plain({3});
   CHECK(refusal(*make(assignment), gradient("a", 0, {1, 2})) == http::ProblemCode::length_mismatch);
   assignment.parameter.staleness = 1;
@@ -144,7 +52,7 @@ TEST_CASE("a push of a wrong length, without a clock, or of a stranger, changes 
   CHECK(shard->version() == 1);
 }
 
-TEST_CASE("staleness 0: the version moves when everybody has pushed, to the bits of a sum in the clients' order") {
+TEST_CASE("staleness 0: the version changes when all clients have pushed, with the bits of a sum in their order") {
   std::vector<std::string> const clients{"a", "b", "c", "d"};
   std::mt19937 random(7);
   std::normal_distribution<float> draw(0, 1000);
@@ -161,7 +69,7 @@ TEST_CASE("staleness 0: the version moves when everybody has pushed, to the bits
     std::vector<std::byte const*> sources;
     for (auto const& one : gradients) sources.push_back(reinterpret_cast<std::byte const*>(one.data()));
     auto* const destination = reinterpret_cast<std::byte*>(sum.data());
-    devices::Folder(ReduceOp::sum, Dtype::f32).run({sources.data(), 4, &destination, 1, 257}, {});
+    devices::Reducer(ReduceOp::sum, Dtype::f32).run({sources.data(), 4, &destination, 1, 257}, {});
     for (std::size_t i = 0; i < expected.size(); ++i) expected[i] += sum[i];
 
     std::vector<std::size_t> order{0, 1, 2, 3};
@@ -190,7 +98,24 @@ TEST_CASE("staleness 0: avg divides, and a push for the next round waits") {
   CHECK(apply(*shard, gradient("a", 1, {10}, 1)));
 }
 
-TEST_CASE("a client that leaves is waited for no longer, and a round that waited for nobody else ends") {
+TEST_CASE("staleness 0: the average of the largest floats is the largest float, of all elements and of rows") {
+  auto const largest = std::numeric_limits<float>::max();
+  auto assignment = plain({2, 1});
+  assignment.parameter.staleness = 0;
+  assignment.parameter.reduce = "avg";
+  assignment.parameter.clients = {"a", "b", "c"};
+  for (bool const in_rows : {false, true}) {
+    auto const shard = make(assignment);
+    for (auto const* const client : {"a", "b", "c"}) {
+      auto push = in_rows ? rows(client, 0, {0, 1}, {largest, -largest}) : gradient(client, 0, {largest, -largest});
+      push.clock = 0;
+      CHECK(apply(*shard, push));
+    }
+    CHECK(values(*shard) == std::vector<float>{largest, -largest});
+  }
+}
+
+TEST_CASE("a round does not wait for a client that has left, and ends if it waited only for this client") {
   auto assignment = plain({1});
   assignment.parameter.staleness = 0;
   assignment.parameter.clients = {"a", "b", "c"};
@@ -211,7 +136,7 @@ TEST_CASE("a client that leaves is waited for no longer, and a round that waited
   CHECK(shard->version() == 2);
 }
 
-TEST_CASE("rows move alone, and repeated ones are summed") {
+TEST_CASE("only pushed rows change, and repeated ones are summed") {
   auto const shard = make(plain({5, 2}));
   CHECK(apply(*shard, rows("a", 0, {1, 3, 3}, {1, 2, 10, 20, 100, 200})));
   CHECK(values(*shard) == std::vector<float>{0, 0, 1, 2, 0, 0, 110, 220, 0, 0});
@@ -259,7 +184,7 @@ TEST_CASE("the bits do not depend on the parts in which a push is computed, in r
         auto const whole = make(assignment), in_parts = make(assignment);
         for (std::uint64_t clock = 0; clock < 3; ++clock)
           for (auto const* const client : {"a", "b"}) {
-            auto const reader = clock == 1 ? in_parts->values() : nullptr;  // the next values are written elsewhere
+            auto const reader = clock == 1 ? in_parts->values() : nullptr;  // so the next values get new memory
             apply(*whole, gradient(client, clock, values_pushed, clock));
             apply(*in_parts, gradient(client, clock, values_pushed, clock), 13);
           }
@@ -305,7 +230,7 @@ TEST_CASE("a copy without the open round is the shard at the end of the last one
   CHECK(values(*copy) == values(*shard));
   for (auto const* const client : {"b", "a", "c"}) CHECK(apply(*copy, gradient(client, 1, {1, 2}, 1)));
   CHECK(values(*copy) == std::vector<float>{6, 12});
-  // A first round that nobody has ended leaves no client behind.
+  // A first round that has not ended leaves no client.
   auto const fresh = make(assignment);
   apply(*fresh, gradient("a", 0, {1, 2}, 0));
   CHECK(copy_of(*fresh, assignment, true)->state().clients.empty());
@@ -339,104 +264,6 @@ TEST_CASE("parameters of no element, of one, and of every dtype") {
   auto const empty = make(plain({0}));
   CHECK(apply(*empty, gradient("a", 0, {})));
   CHECK(empty->version() == 1);
-}
-
-namespace {
-
-api::ShardAssignment lazy(std::uint64_t most, std::string optimizer = "none") {
-  auto assignment = plain({1'000'000'000'000, 2});
-  assignment.parameter.lazy_rows = most;
-  assignment.parameter.initializer.name = "uniform";
-  assignment.parameter.initializer.seed = 7;
-  assignment.parameter.optimizer.name = std::move(optimizer);
-  return assignment;
-}
-
-std::vector<float> rows_at(Shard const& shard, std::vector<std::uint64_t> const& numbers) {
-  std::vector<float> all(2 * numbers.size());
-  shard.copy_rows(numbers, std::as_writable_bytes(std::span(all)));
-  return all;
-}
-
-}  // namespace
-
-TEST_CASE("a row that is created lazily has its initial values, and memory with its first push alone") {
-  auto const shard = make(lazy(3));
-  auto const initial = rows_at(*shard, {5, 999'999'999'999});
-  CHECK(initial[0] != initial[2]);
-  CHECK(shard->rows() == 0);
-  CHECK(shard->value_bytes() == 0);
-  CHECK(apply(*shard, rows("a", 0, {5}, {1, 2})));
-  CHECK(shard->rows() == 1);
-  CHECK(shard->value_bytes() == 8);
-  CHECK(rows_at(*shard, {5, 999'999'999'999}) ==
-        std::vector<float>{initial[0] + 1, initial[1] + 2, initial[2], initial[3]});
-}
-
-TEST_CASE("no more rows are created than lazy_rows, and those that exist go on") {
-  auto const shard = make(lazy(3));
-  CHECK(apply(*shard, rows("a", 0, {1, 2, 2, 3}, {1, 1, 1, 1, 1, 1, 1, 1})));
-  CHECK(shard->rows() == 3);
-  CHECK(refusal(*shard, rows("a", 1, {3, 4}, {1, 1, 1, 1})) == http::ProblemCode::rows_exhausted);
-  CHECK(apply(*shard, rows("a", 1, {1, 3}, {1, 1, 1, 1})));
-  CHECK(refusal(*shard, gradient("a", 2, {1, 1})) == http::ProblemCode::unsupported);
-}
-
-TEST_CASE("rows that are created lazily are stepped as those that all exist, to the bit") {
-  auto few = plain({100, 2});
-  few.parameter.initializer.name = "normal";
-  few.parameter.initializer.seed = 3;
-  few.parameter.optimizer.name = "adam";
-  auto const dense = make(few);
-  few.parameter.lazy_rows = 100;
-  auto const created = make(few);
-  std::mt19937 draw(1);
-  std::vector<std::uint64_t> numbers(100);
-  std::iota(numbers.begin(), numbers.end(), 0);
-  for (std::uint64_t i = 0; i < 60; ++i) {
-    std::vector<std::uint64_t> some;
-    for (int k = 0; k < 4; ++k) some.push_back(draw() % 100);
-    std::ranges::sort(some);
-    std::vector<float> gradients(8);
-    for (auto& one : gradients) one = static_cast<float>(draw() % 17) - 8;
-    CHECK(apply(*dense, rows("a", i, some, gradients)));
-    CHECK(apply(*created, rows("a", i, some, gradients)));
-    REQUIRE(rows_at(*dense, numbers) == rows_at(*created, numbers));
-  }
-}
-
-TEST_CASE("what a reader holds of lazily created rows stays, and the copies of a shard have the same bits") {
-  auto const assignment = lazy(1000, "momentum");
-  auto const shard = make(assignment);
-  for (std::uint64_t i = 0; i < 20; ++i) {
-    auto const held = i % 3 == 0 ? shard->values() : nullptr;
-    CHECK(apply(*shard, rows("a", i, {900 - 7 * i, 1000 + i}, {1, 2, 3, 4})));
-  }
-  auto const copy = copy_of(*shard, assignment);
-  std::vector<std::uint64_t> numbers(2000);
-  std::iota(numbers.begin(), numbers.end(), 0);
-  CHECK(copy->rows() == 40);
-  CHECK(rows_at(*copy, numbers) == rows_at(*shard, numbers));
-  CHECK(apply(*shard, rows("a", 20, {900, 1500}, {1, 2, 3, 4})));
-  CHECK(apply(*copy, rows("a", 20, {900, 1500}, {1, 2, 3, 4})));
-  CHECK(rows_at(*copy, numbers) == rows_at(*shard, numbers));
-}
-
-TEST_CASE("an image with a row twice, or of another place, is refused") {
-  auto const assignment = lazy(10);
-  auto const shard = make(assignment);
-  CHECK(apply(*shard, rows("a", 0, {1, 2}, {1, 1, 1, 1})));
-  auto const image = shard->image().value();
-  for (std::uint64_t const second : {1ULL, 1'000'000'000'000ULL}) {
-    auto const copy = make(assignment);
-    for (auto const& array : image.arrays) {
-      auto const place = copy->place_for(array.name, array.content.bytes.size());
-      REQUIRE(place.size() == array.content.bytes.size());
-      std::memcpy(place.data(), array.content.bytes.data(), place.size());
-      if (array.name == "rows") std::memcpy(place.data() + 8, &second, 8);
-    }
-    CHECK_FALSE(copy->restore(image.state));
-  }
 }
 
 }  // namespace chorus::parameters

@@ -1,5 +1,6 @@
 #include <string>
 
+#include "collectives/core/nearest_name.hpp"
 #include "worker/parameters/shard/shard.hpp"
 
 namespace chorus::parameters {
@@ -18,7 +19,7 @@ std::optional<NonFinite> parse_nonfinite(std::string_view text) {
   return std::nullopt;
 }
 
-// Elements per row: the product of all dimensions but the first. Nothing beyond 2^63.
+// Returns the elements per row: the product of all dimensions except the first. Nothing above 2^63.
 std::optional<std::uint64_t> row_elements_of(std::vector<std::uint64_t> const& shape) {
   constexpr auto most = std::uint64_t{1} << 63;
   std::uint64_t product = 1;
@@ -38,7 +39,7 @@ http::Checked<ShardSpec> ShardSpec::from(api::ShardAssignment const& assignment)
   spec.parameter = parameter.name;
   spec.index = assignment.shard;
   auto const dtype = parse_dtype(parameter.dtype);
-  if (!dtype) return invalid("/parameter/dtype", "is no dtype");
+  if (!dtype) return invalid("/parameter/dtype", unknown_name("dtype", parameter.dtype, names_of(all_dtypes)));
   spec.dtype = *dtype;
   auto const row = row_elements_of(parameter.shape);
   auto const rows = parameter.shape.empty() ? 1 : parameter.shape.front();
@@ -55,10 +56,13 @@ http::Checked<ShardSpec> ShardSpec::from(api::ShardAssignment const& assignment)
   spec.row_elements = cuts_rows ? 0 : *row;
   if (parameter.staleness < -1) return invalid("/parameter/staleness", "is below -1");
   spec.staleness = parameter.staleness;
-  if (parameter.reduce != "sum" && parameter.reduce != "avg") return invalid("/parameter/reduce", "is not sum or avg");
+  if (parameter.reduce != "sum" && parameter.reduce != "avg")
+    return invalid("/parameter/reduce", unknown_name("reduce", parameter.reduce, {"sum", "avg"}));
   spec.averages = parameter.reduce == "avg";
   auto const nonfinite = parse_nonfinite(parameter.nonfinite);
-  if (!nonfinite) return invalid("/parameter/nonfinite", "is not accept, reject or zero");
+  if (!nonfinite)
+    return invalid("/parameter/nonfinite",
+                   unknown_name("nonfinite", parameter.nonfinite, {"accept", "reject", "zero"}));
   spec.nonfinite = *nonfinite;
   auto optimizer = api::complete(parameter.optimizer, "/parameter/optimizer");
   if (!optimizer) return optimizer.error();
@@ -69,10 +73,10 @@ http::Checked<ShardSpec> ShardSpec::from(api::ShardAssignment const& assignment)
   if (spec.staleness >= 0 && parameter.clients.empty())
     return invalid("/parameter/clients", "is empty, and clocks count");
   if (parameter.durability != "none" && parameter.durability != "log")
-    return invalid("/parameter/durability", "is not none or log");
+    return invalid("/parameter/durability", unknown_name("durability", parameter.durability, {"none", "log"}));
   spec.is_logged = parameter.durability == "log";
   if (parameter.device != "cpu" && parameter.device != "cuda")
-    return invalid("/parameter/device", "is not cpu or cuda");
+    return invalid("/parameter/device", unknown_name("device", parameter.device, {"cpu", "cuda"}));
   spec.on_gpu = parameter.device == "cuda";
   if (spec.on_gpu && parameter.lazy_rows) return invalid("/parameter/lazy_rows", "and rows on a GPU all exist");
   spec.clients = parameter.clients;

@@ -10,11 +10,11 @@ namespace {
 
 struct Occurrence {
   std::uint64_t row;
-  std::size_t order;  // of its sum
+  std::size_t order;  // in the sum of its row
   std::byte const* gradient;
 };
 
-// Every row of every push; equal rows stand together, in the order in which they are to be summed.
+// Returns every row of every push; equal rows are adjacent, in the order of their sum.
 std::vector<Occurrence> occurrences_of(std::span<Push const> pushes, std::uint64_t row_bytes) {
   std::vector<Occurrence> all;
   for (auto const& push : pushes) {
@@ -29,6 +29,29 @@ std::vector<Occurrence> occurrences_of(std::span<Push const> pushes, std::uint64
   return all;
 }
 
+// Computes the sum or the average of a number of gradients.
+class Merging {
+ public:
+  Merging(Dtype dtype, bool averages, std::size_t gradients)
+      : reducer_(averages ? ReduceOp::avg : ReduceOp::sum, dtype) {
+    how_.divisor = static_cast<std::uint32_t>(gradients);
+    how_.scale = averages ? devices::scale_of_average(dtype, gradients) : 1;
+    if (how_.scale != 1) weights_.assign(gradients, 1 / how_.scale);
+  }
+  void run(devices::ReduceArguments const& arguments) {
+    if (!weights_.empty() && weights_.size() < arguments.source_count)
+      weights_.resize(arguments.source_count, weights_[0]);
+    auto how = how_;
+    how.weights = weights_.empty() ? nullptr : weights_.data();
+    reducer_.run(arguments, how);
+  }
+
+ private:
+  devices::Reducer const reducer_;
+  devices::Reducer::How how_;
+  std::vector<float> weights_;
+};
+
 }  // namespace
 
 void sum_gradients(std::span<Push const> gradients, bool averages, std::uint64_t first_element,
@@ -37,20 +60,19 @@ void sum_gradients(std::span<Push const> gradients, bool averages, std::uint64_t
   auto const dtype = gradients.front().dtype;
   for (auto const& push : gradients) sources.push_back(push.data->data() + first_element * element_bytes(dtype));
   auto* const destination = sum.data();
-  devices::Folder const folder(averages ? ReduceOp::avg : ReduceOp::sum, dtype);
-  folder.run({.sources = sources.data(),
-              .source_count = sources.size(),
-              .destinations = &destination,
-              .destination_count = 1,
-              .elements = sum.size() / element_bytes(dtype)},
-             {.divisor = static_cast<std::uint32_t>(gradients.size())});
+  Merging(dtype, averages, gradients.size())
+      .run({.sources = sources.data(),
+            .source_count = sources.size(),
+            .destinations = &destination,
+            .destination_count = 1,
+            .elements = sum.size() / element_bytes(dtype)});
 }
 
 MergedRows merge_rows(std::span<Push const> pushes, bool averages, std::uint64_t row_elements, RowRange range) {
   auto const dtype = pushes.front().dtype;
   auto const row_bytes = row_elements * element_bytes(dtype);
   auto const all = occurrences_of(pushes, row_bytes);
-  devices::Folder const folder(averages ? ReduceOp::avg : ReduceOp::sum, dtype);
+  Merging merging(dtype, averages, pushes.size());
   MergedRows merged;
   merged.gradient.resize(all.size() * row_bytes);
   std::vector<std::byte const*> sources;
@@ -59,12 +81,11 @@ MergedRows merge_rows(std::span<Push const> pushes, bool averages, std::uint64_t
     sources.clear();
     auto const row = all[i].row;
     for (; i < all.size() && all[i].row == row; ++i) sources.push_back(all[i].gradient);
-    folder.run({.sources = sources.data(),
-                .source_count = sources.size(),
-                .destinations = &destination,
-                .destination_count = 1,
-                .elements = row_elements},
-               {.divisor = static_cast<std::uint32_t>(pushes.size())});
+    merging.run({.sources = sources.data(),
+                 .source_count = sources.size(),
+                 .destinations = &destination,
+                 .destination_count = 1,
+                 .elements = row_elements});
     merged.rows.push_back(row - range.begin);
     destination += row_bytes;
   }

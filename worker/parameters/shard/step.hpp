@@ -1,4 +1,4 @@
-// The arithmetic of one change of a shard: gradients of several clients become one, and that is stepped.
+// Sums the gradients of several clients for one step of a shard.
 #pragma once
 
 #include <cstdint>
@@ -11,16 +11,16 @@
 
 namespace chorus::parameters {
 
-// ((g0 + g1) + g2) ..., divided by their number if `averages`: the bits of a reproducible all_reduce over clients in
-// this order. Whole gradients of one dtype, of which the elements from first_element on, as many as `sum` has room for.
+// Computes ((g0 + g1) + g2) ..., divided by their number if `averages`, with the bits of a reproducible all_reduce over
+// clients in this order. `gradients`: whole gradients of one dtype. `sum`: the elements from first_element on.
 void sum_gradients(std::span<Push const> gradients, bool averages, std::uint64_t first_element,
                    std::span<std::byte> sum);
 
-// Pushes of rows as one, each row once, ascending; the same sums where rows are repeated, in the order of the pushes
-// and of their repetitions. Row numbers become those within `range`.
+// Pushes of rows merged into one, each row once, ascending. Repeated rows are summed in the order of the pushes and of
+// their repetitions. Row numbers are relative to `range`.
 struct MergedRows {
   std::vector<std::uint64_t> rows;
-  std::vector<std::byte> gradient;  // a row for each
+  std::vector<std::byte> gradient;  // one row of values for each
 };
 [[nodiscard]] MergedRows merge_rows(std::span<Push const> pushes, bool averages, std::uint64_t row_elements,
                                     RowRange range);

@@ -1,4 +1,4 @@
-// Which pushes a shard has seen: so that one that is sent again is applied once.
+// The deduplication window of a shard: a push that is sent again is applied once.
 #pragma once
 
 #include <cstdint>
@@ -9,26 +9,26 @@
 
 namespace chorus::parameters {
 
-// Who pushes. A name with a higher incarnation is a client that has started again: it begins at sequence 0, and what
-// its former life still has under way is refused. Without an incarnation it is 0.
+// The sender of a push. A higher incarnation of a name is a client that has started again: it begins at sequence 0, and
+// pushes of its older incarnations are refused. 0 if the client gives no incarnation.
 struct Client {
   std::string name;
   std::uint64_t incarnation = 0;
   friend bool operator==(Client const&, Client const&) = default;
 };
 
-// A client's sequence numbers begin at 0 and grow by one. Pushes are applied in their order, so one number per client
-// is all there is to remember. A value.
+// A client's sequence numbers begin at 0 and grow by one. Pushes are applied in this order, so one number per client is
+// enough. A value.
 class Window {
  public:
   enum class Place {
-    next,    // nothing before it is missing
+    next,    // all pushes before it were applied
     seen,    // it was applied
-    ahead,   // others come first
-    fenced,  // from a former life
+    ahead,   // a push before it is missing
+    fenced,  // from an older incarnation
   };
   [[nodiscard]] Place place(Client const& client, std::uint64_t sequence) const;
-  // What was `next` has been applied.
+  // Records that the client's next push was applied.
   void advance(Client const& client);
 
   [[nodiscard]] std::uint64_t next_sequence(Client const& client) const;

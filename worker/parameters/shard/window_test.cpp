@@ -10,7 +10,7 @@ namespace {
 
 using enum Window::Place;
 
-// What a server does with a push that arrives: true if it takes effect.
+// Handles an arriving push like a server. Returns true if it takes effect.
 bool arrive(Window& window, Client const& client, std::uint64_t sequence) {
   if (window.place(client, sequence) != next) return false;
   window.advance(client);
@@ -37,7 +37,7 @@ TEST_CASE("clients have windows of their own") {
   CHECK(window.place({"b", 0}, 1) == ahead);
 }
 
-TEST_CASE("a client that starts again begins at 0, and what its former life sent is refused") {
+TEST_CASE("a client that starts again begins at 0, and pushes of its older incarnation are refused") {
   Window window;
   CHECK(arrive(window, {"c", 5}, 0));
   CHECK(arrive(window, {"c", 5}, 1));
@@ -54,11 +54,11 @@ TEST_CASE("whatever is lost, repeated and reordered on the way, every push takes
     std::mt19937 random(seed);
     Window window;
     std::vector<std::uint64_t> effects;
-    std::uint64_t acknowledged = 0;  // what the client may send is everything up to four beyond this
+    std::uint64_t acknowledged = 0;  // the client may send up to four pushes beyond this
     constexpr std::uint64_t pushes = 40;
     while (acknowledged < pushes) {
       auto const sequence = std::min<std::uint64_t>(acknowledged + random() % 5, pushes - 1);
-      if (random() % 4 == 0) continue;  // lost on the way there
+      if (random() % 4 == 0) continue;  // the push is lost
       if (arrive(window, {"c", 0}, sequence)) effects.push_back(sequence);
       if (random() % 4 == 0) continue;  // the answer is lost
       if (sequence == acknowledged && window.place({"c", 0}, sequence) == seen) ++acknowledged;

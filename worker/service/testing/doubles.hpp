@@ -1,4 +1,4 @@
-// GPUs for workers in tests: doubles, which the test keeps hold of to make them fail.
+// Workers with GPU doubles for tests, which can make the doubles fail.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace chorus::service::testing {
 
 struct Doubles {
   devices::FoundGpus found;
-  std::vector<devices::testing::GpuDouble*> gpus;  // as long as their worker lives
+  std::vector<devices::testing::GpuDouble*> gpus;  // valid as long as their worker lives
 };
 
 [[nodiscard]] inline Doubles make_doubles(std::uint32_t count) {

@@ -3,7 +3,7 @@
 #include <stdexcept>
 
 #include "http/api/membership.hpp"
-#include "http/json.hpp"
+#include "http/json/json.hpp"
 
 namespace chorus::service::testing {
 namespace {
@@ -116,7 +116,7 @@ void LiveGroup::put_everywhere(std::string const& name, std::size_t count) {
 }
 
 std::vector<float> LiveGroup::sum(std::size_t count) const {
-  auto const sum = ranks() * (ranks() + 1) / 2;  // of 1 to p: always whole
+  auto const sum = ranks() * (ranks() + 1) / 2;  // of 1 to p: always an integer
   return std::vector<float>(count, static_cast<float>(sum));
 }
 

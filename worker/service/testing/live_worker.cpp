@@ -8,7 +8,7 @@
 #include <charconv>
 #include <stdexcept>
 
-#include "http/client.hpp"
+#include "http/client/client.hpp"
 
 namespace chorus::service::testing {
 namespace {
@@ -41,7 +41,7 @@ WorkerOptions test_options(std::string id, std::uint64_t incarnation) {
   options.tensor_limit_bytes = 8 << 20;
   options.memory_limit_bytes = 256 << 20;
   options.drain_timeout = std::chrono::milliseconds(200);
-  options.nccl_library = "libno-such-nccl.so.2";  // the real one knows no double
+  options.nccl_library = "libno-such-nccl.so.2";  // the real NCCL does not know the doubles
   return options;
 }
 
@@ -94,8 +94,8 @@ Answer LiveWorker::put(std::string const& path, std::string const& body, httplib
   return to_answer(client().Put(path, headers, body, type));
 }
 
-Answer LiveWorker::post(std::string const& path, std::string const& body) const {
-  return to_answer(client().Post(path, body, "application/json"));
+Answer LiveWorker::post(std::string const& path, std::string const& body, httplib::Headers const& headers) const {
+  return to_answer(client().Post(path, headers, body, "application/json"));
 }
 
 Answer LiveWorker::erase(std::string const& path, httplib::Headers const& headers) const {

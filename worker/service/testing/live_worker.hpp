@@ -1,5 +1,5 @@
-// A worker in this process with a control thread of its own, and what a test does with it over HTTP. The client is
-// cpp-httplib: independent of the code under test.
+// A worker in this process with a control thread of its own, and HTTP calls to it. The client is cpp-httplib, which is
+// independent of the code under test.
 #pragma once
 
 #include <httplib.h>
@@ -36,8 +36,8 @@ class LiveWorker {
 
   void stop();  // returns when the worker has stopped
   void report(api::Trouble trouble);
-  void truncate_memory();              // as somebody would who finds its file
-  [[nodiscard]] std::string fenced();  // waits until a newer process has taken the name; why
+  void truncate_memory();              // as any process may that finds the file
+  [[nodiscard]] std::string fenced();  // waits until a newer process has taken the name; returns the reason
 
   [[nodiscard]] Identity const& identity() const { return worker_->identity(); }
   [[nodiscard]] std::uint16_t port() const;
@@ -46,10 +46,10 @@ class LiveWorker {
   Answer head(std::string const& path, httplib::Headers const& headers = {}) const;
   Answer put(std::string const& path, std::string const& body, httplib::Headers const& headers = {},
              std::string const& type = "application/json") const;
-  Answer post(std::string const& path, std::string const& body) const;
+  Answer post(std::string const& path, std::string const& body, httplib::Headers const& headers = {}) const;
   Answer erase(std::string const& path, httplib::Headers const& headers = {}) const;
 
-  // A tensor of u8, one per byte.
+  // Puts a tensor of u8, one element per byte.
   Answer put_bytes(std::string const& name, std::string const& bytes, httplib::Headers headers = {}) const;
   template <class T>
   Answer put_tensor(std::string const& name, std::string const& dtype, std::vector<T> const& values) const {
@@ -65,7 +65,7 @@ class LiveWorker {
     return values;
   }
   [[nodiscard]] std::uint64_t version_of(std::string const& name) const;  // 0 if it does not exist
-  [[nodiscard]] std::string logged() const;                               // the last lines, one behind the other
+  [[nodiscard]] std::string logged() const;                               // the last lines, one after the other
   [[nodiscard]] std::string metrics() const { return get("/metrics").body; }
 
  private:

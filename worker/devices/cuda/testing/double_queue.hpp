@@ -1,4 +1,4 @@
-// A queue of a double, as libraries see it that queue work of their own there. For doubles of these libraries.
+// A queue of a GPU double, for doubles of libraries that queue work of their own.
 #pragma once
 
 #include <cstddef>
@@ -14,9 +14,9 @@ class DoubleQueue {
   DoubleQueue(DoubleQueue const&) = delete;
   DoubleQueue& operator=(DoubleQueue const&) = delete;
 
-  // Behind what is queued: acts as soon as it is ready, and nothing behind it does before.
+  // Queues work: `act` is called once `ready` returns true, and later work waits for it.
   virtual void push(std::function<bool()> ready, std::function<void()> act) = 0;
-  // What the device has there, for what acts.
+  // Returns the accessible memory behind a device address, for `act`.
   virtual std::byte* behind(std::byte const* memory, std::uint64_t bytes) = 0;
   virtual std::uint32_t device() = 0;
 };

@@ -1,4 +1,4 @@
-// The GPUs that a test runs on: the double, and every real one. Where there is none, the reason is printed.
+// Runs a test on the double and on every real GPU. If there is no real GPU, prints the reason.
 #pragma once
 
 #include <cstdio>

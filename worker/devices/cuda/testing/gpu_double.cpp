@@ -21,7 +21,7 @@ namespace {
 constexpr std::uint64_t page = 4096;
 constexpr int poison = 0xa5;
 
-// What an IpcHandle of a double holds.
+// The content of a double's IpcHandle.
 struct Shared {
   std::uint64_t magic = 0;
   std::int64_t process = 0;
@@ -33,7 +33,8 @@ struct Shared {
 constexpr std::uint64_t shared_magic = 0x656c62756f642121;
 static_assert(sizeof(Shared) <= sizeof(IpcHandle));
 
-// Behind the memory: how much of it begins at a place and is given out, which other processes see.
+// A page after the memory with numbers of allocations, by page of their offset. Other processes read it to see if the
+// memory of a handle was freed.
 constexpr std::uint64_t uses_bytes = page;
 std::uint64_t place_of(std::uint64_t offset) { return offset / page % (uses_bytes / sizeof(std::uint64_t)); }
 
@@ -41,7 +42,7 @@ std::uint64_t rounded(std::uint64_t bytes) { return (bytes + page - 1) / page * 
 
 }  // namespace
 
-// Work waits in its queue until somebody asks whether a mark is reached: then one thing is done.
+// Work waits in its queue. Each call of reached() does one operation.
 class DoubleSession final : public GpuSession {
  public:
   DoubleSession(GpuDouble& gpu, std::uint64_t seed) : gpu_(gpu), random_(seed) {
@@ -66,16 +67,20 @@ class DoubleSession final : public GpuSession {
     return ok();
   }
 
-  Status fold(ReduceOp op, Dtype dtype, Folding const& folding, Folder::How how) override {
+  Status fold(ReduceOp op, Dtype dtype, ReduceArguments const& arguments, Reducer::How how) override {
     if (auto const works = gpu_.work(); !works) return works;
-    std::vector<std::byte const*> sources(folding.sources, folding.sources + folding.source_count);
-    std::vector<std::byte*> destinations(folding.destinations, folding.destinations + folding.destination_count);
-    auto const elements = folding.elements;
+    std::vector<std::byte const*> sources(arguments.sources, arguments.sources + arguments.source_count);
+    std::vector<std::byte*> destinations(arguments.destinations, arguments.destinations + arguments.destination_count);
+    std::vector<float> weights;
+    if (how.weights != nullptr) weights.assign(how.weights, how.weights + arguments.source_count);
+    auto const elements = arguments.elements;
     use_.folded_bytes += elements * element_bytes(dtype) * (sources.size() - 1);
     ++use_.kernels;
     of(Lane::compute)
-        .work.push_back({[this, op, dtype, sources, destinations, elements, how] {
-                           run(op, dtype, sources, destinations, elements, how);
+        .work.push_back({[this, op, dtype, sources, destinations, elements, weights, how] {
+                           auto weighed = how;
+                           weighed.weights = weights.empty() ? nullptr : weights.data();
+                           run(op, dtype, sources, destinations, elements, weighed);
                          },
                          {},
                          {}});
@@ -145,7 +150,7 @@ class DoubleSession final : public GpuSession {
   Queue& of(Lane lane) { return queues_[static_cast<std::size_t>(lane)]; }
   bool is_reached(Mark mark) { return of(mark.lane).done >= mark.number; }
 
-  // Of the queues that can go on, any one. False: none can.
+  // Does the next operation of a random queue that can go on. False if none can.
   bool do_one() {
     auto const from = random_() % lane_count;
     for (std::size_t i = 0; i < lane_count; ++i) {
@@ -169,17 +174,17 @@ class DoubleSession final : public GpuSession {
   }
 
   void run(ReduceOp op, Dtype dtype, std::vector<std::byte const*> sources, std::vector<std::byte*> destinations,
-           std::uint64_t elements, Folder::How how) const {
+           std::uint64_t elements, Reducer::How how) const {
     auto const narrow = elements * element_bytes(dtype);
     auto const wide = elements * sizeof(float);
     for (std::size_t s = 0; s < sources.size(); ++s)
       sources[s] = gpu_.real(sources[s], s == 0 && how.wide_source ? wide : narrow);
     for (auto& destination : destinations) destination = gpu_.real(destination, how.wide_results ? wide : narrow);
-    Folder(op, dtype).run({sources.data(), sources.size(), destinations.data(), destinations.size(), elements, false},
-                          how);
+    Reducer(op, dtype).run({sources.data(), sources.size(), destinations.data(), destinations.size(), elements, false},
+                           how);
   }
 
-  // The same order with addresses that may be looked at.
+  // Returns the same order with accessible addresses.
   [[nodiscard]] StepOrder behind(StepOrder order) const {
     bool const is_half = order.dtype == Dtype::f16 || order.dtype == Dtype::bf16;
     auto const own = order.elements * element_bytes(order.dtype);

@@ -1,6 +1,6 @@
-// A GPU for tests, in the host's memory. What it is asked to do it does late and one thing at a time, in an order of
-// its own among its queues; its memory is poisoned when it is given out, and whoever looks there without being the
-// device dies of it: the addresses that it gives out are mapped without any right.
+// A GPU double for tests, in host memory. It does queued work late, one operation at a time, in a random order among
+// its queues. Memory is poisoned when it is allocated. Its addresses are mapped without access rights, so that code
+// that accesses them without the device crashes.
 #pragma once
 
 #include <atomic>
@@ -17,33 +17,33 @@
 
 namespace chorus::devices::testing {
 
-// Thread-safe, as a Gpu is.
+// Thread-safe, like every Gpu.
 class GpuDouble final : public Gpu {
  public:
   explicit GpuDouble(std::uint32_t index = 0, std::uint64_t memory_bytes = 256 << 20, std::uint64_t seed = 1);
   ~GpuDouble() override;
 
-  // Of the operations that are queued from now on, the one after the next `count` fails; with GpuErrc::lost, all calls
-  // from then on.
+  // Makes the operation fail that is queued after the next `count` ones; with GpuErrc::lost, all later calls fail, too.
   void fail_after(std::int64_t count, GpuErrc how);
-  // Lost as soon as this is true, which outlives it: for whoever cannot call it then, as the handler of a signal.
+  // The GPU is lost once `flag` is true. `flag` outlives the double. For callers that can only set a flag, such as
+  // signal handlers.
   void lost_when(std::atomic<bool> const& flag) { lost_when_ = &flag; }
-  // Hangs: takes what it is asked to do, and does none of it until it goes on.
+  // Hangs: accepts work, but does none of it until go_on().
   void hang() { hangs_ = true; }
   void go_on() { hangs_ = false; }
-  // What it has done of what was queued.
+  // Number of queued operations that are done.
   [[nodiscard]] std::uint64_t operations() const { return operations_; }
-  void share_nothing() { shares_ = false; }  // as where the system has no handles
-  // As in another container, or for want of memory; "": opens again.
+  void share_nothing() { shares_ = false; }  // simulates a system without handles
+  // Makes open() fail, as in another container or for lack of memory. "": open() works again.
   void open_nothing(std::string why, GpuErrc how = GpuErrc::bad_handle) {
     why_not_open_ = std::move(why);
     how_not_open_ = how;
   }
-  // Has peer access to this one, too.
+  // Gives this GPU peer access to the GPU with this UUID.
   void neighbour(std::string uuid) { neighbours_.push_back(std::move(uuid)); }
-  // Of other processes' memory that is mapped now.
+  // Number of other processes' allocations that are mapped now.
   [[nodiscard]] std::size_t opened() const;
-  // What the device has in its memory there, for tests that look behind the curtain.
+  // Returns the accessible memory behind device addresses, for tests.
   [[nodiscard]] std::span<std::byte> behind(std::span<std::byte const> memory) const;
   [[nodiscard]] std::uint64_t allocations() const { return allocations_; }
 
@@ -65,7 +65,7 @@ class GpuDouble final : public Gpu {
 
  private:
   friend class DoubleSession;
-  // Memory as it is given out, and as the device sees it.
+  // Two mappings of the same memory: the addresses that are given out, and the accessible ones.
   struct Window {
     std::byte* shown = nullptr;
     std::byte* real = nullptr;
@@ -80,7 +80,7 @@ class GpuDouble final : public Gpu {
   GpuInfo info_;
   int file_ = -1;
   Window own_;
-  Window uses_;  // what is given out, by place
+  Window uses_;  // numbers of allocations, by page of their offset
   bool shares_ = true;
   std::string why_not_open_;
   GpuErrc how_not_open_ = GpuErrc::bad_handle;
@@ -89,7 +89,7 @@ class GpuDouble final : public Gpu {
   std::shared_timed_mutex still_;
   mutable std::mutex mutex_;
   std::map<std::uint64_t, std::uint64_t> used_;  // offset to size
-  std::map<std::byte const*, Window> opened_;    // by where it is shown
+  std::map<std::byte const*, Window> opened_;    // by the address that is given out
   std::int64_t until_failure_ = -1;
   GpuErrc failure_ = GpuErrc::failed;
   bool lost_ = false;

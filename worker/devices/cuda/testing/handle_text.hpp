@@ -1,4 +1,4 @@
-// A handle as clients send it over REST.
+// Encodes a handle as clients send it over REST.
 #pragma once
 
 #include <openssl/evp.h>

@@ -93,7 +93,7 @@ void step_halves(StepOrder const& order) {
       order.wide_gradient ? numbers_at<float>(order.gradient, count) : widened(order.dtype, order.gradient, count));
   put(order.master, master);
   auto const* const source = reinterpret_cast<std::byte const*>(master.data());
-  Folder(ReduceOp::sum, order.dtype).run({&source, 1, &order.values, 1, count, false}, {.wide_source = true});
+  Reducer(ReduceOp::sum, order.dtype).run({&source, 1, &order.values, 1, count, false}, {.wide_source = true});
 }
 
 }  // namespace

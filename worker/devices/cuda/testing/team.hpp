@@ -1,4 +1,4 @@
-// Several doubles that are the GPUs of one process, and what lies on them.
+// Several doubles as the GPUs of one process, with memory on them.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace chorus::devices::testing {
 
 using Bytes = std::vector<std::byte>;
 
-// Each with room for some tensors.
+// Each GPU has memory for some tensors.
 class Team {
  public:
   explicit Team(std::size_t count, bool has_peer_access = true) {
@@ -29,7 +29,7 @@ class Team {
         if (has_peer_access && one != other) one->neighbour(other->info().uuid);
   }
 
-  // Memory with these bytes on the n-th.
+  // Allocates memory with these bytes on the n-th GPU.
   Placed put(std::size_t n, Bytes const& bytes) {
     auto const place = make_room(n, bytes.size());
     std::ranges::copy(bytes, gpus[n]->behind({place.data, bytes.size()}).begin());

@@ -1,4 +1,4 @@
-// The double of NCCL, as a test tells it what to do.
+// Controls the double of NCCL from a test.
 #pragma once
 
 #include "worker/devices/nccl/testing/nccl_double.hpp"

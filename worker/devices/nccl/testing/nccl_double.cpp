@@ -48,13 +48,13 @@ std::condition_variable goes_on;
 int calls = 0, until_failure = -1, open_communicators = 0, collectives = 0, stuck = 0, depth = 0;
 bool holds = false, jams = false, says_so = false;
 
-// Counts the call; whether it is to fail. Locked.
+// Counts the call. Returns true if it must fail. Called with the lock held.
 bool fails() {
   ++calls;
   return until_failure >= 0 && until_failure-- == 0;
 }
 
-// What one rank brings to a collective.
+// One rank's part of a collective.
 struct Share {
   std::byte const* send = nullptr;
   std::byte* receive = nullptr;
@@ -62,7 +62,7 @@ struct Share {
 };
 
 struct Collective {
-  std::optional<RedOp> op;  // none: a broadcast
+  std::optional<RedOp> op;  // empty for a broadcast
   DataType type = DataType::u8;
   std::size_t count = 0;
   int root = 0;
@@ -72,7 +72,7 @@ struct Collective {
   bool is_jammed = false, is_done = false;
 };
 
-// Of the group that is open, by clique.
+// The collectives of the open group, by clique.
 std::map<Clique*, std::shared_ptr<Collective>> group;
 
 std::size_t size_of(DataType type) {
@@ -95,7 +95,7 @@ std::size_t size_of(DataType type) {
   return 1;
 }
 
-// Integers wrap.
+// The type in which sums are computed: integers wrap.
 template <class T>
 struct Wide {
   using Type = std::make_unsigned_t<T>;
@@ -172,7 +172,7 @@ void work(Collective& all) {
   }
 }
 
-// In one rank's queue until the collective has ended there.
+// Stays in one rank's queue until the collective has ended there.
 class Kernel {
  public:
   explicit Kernel(std::shared_ptr<Collective> all) : all_(std::move(all)) {}
@@ -317,7 +317,7 @@ Return ncclGroupStart() {
   ++depth;
   return nccl::success;
 }
-// Nothing of a group is queued of which a call has failed, or which some rank is missing in.
+// Queues nothing of a group if one of its calls has failed, or if a rank is missing.
 Return ncclGroupEnd() {
   std::unique_lock lock(mutex);
   if (depth-- != 1) return nccl::invalid_argument;

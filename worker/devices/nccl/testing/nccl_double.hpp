@@ -1,27 +1,27 @@
-// NCCL for tests: a shared library of the path NCCL_DOUBLE, with those of its functions that are used, over doubles of
-// GPUs. It adds from the last rank to the first, so that its sums of floats can be told from others. What it is told
-// holds for the process.
+// A double of NCCL: a shared library at the path NCCL_DOUBLE with the functions of NCCL that are used, over doubles of
+// GPUs. It adds from the last rank to the first, so that its sums of floats differ from those of other code. The
+// functions below control it for the whole process.
 #pragma once
 
 namespace chorus::devices::testing {
 
-// "nccl_double_begin": as new. Communicators that are there stay.
+// "nccl_double_begin": resets the double. Existing communicators stay.
 using Begin = void();
-// "nccl_double_fail": the call after the next `count` ones fails, and no other. -1: none. Calls that ask for the state
-// of a communicator count as well.
+// "nccl_double_fail": only the call after the next `count` ones fails. -1: none. Queries of a communicator's state
+// count as well.
 using FailAfter = void(int count);
-// "nccl_double_calls": since it began, or was told to fail.
+// "nccl_double_calls": number of calls since the last call of one of the two functions above.
 using Calls = int();
-// "nccl_double_jam": collectives that are queued from now on never end, and, if `says` is true, it says so.
+// "nccl_double_jam": collectives that are queued from now on never end; if `says` is true, they report an error.
 using Jam = void(bool says);
-// "nccl_double_hold": communicators are not made until it is told to go on.
+// "nccl_double_hold": communicators are not made until the hold ends.
 using Hold = void(bool holds);
-// "nccl_double_open": communicators that were made and not ended.
+// "nccl_double_open": number of communicators that were made and not ended.
 using Open = int();
-// "nccl_double_collectives": that have come to their end.
+// "nccl_double_collectives": number of collectives that have ended.
 using Collectives = int();
-// "nccl_double_stuck": queues that were given up with a collective in them that was not aborted: on a GPU, whoever
-// waited for them would hang.
+// "nccl_double_stuck": number of queues destroyed with a collective that was not aborted: on a GPU, waiting for such a
+// queue would hang.
 using Stuck = int();
 
 }  // namespace chorus::devices::testing

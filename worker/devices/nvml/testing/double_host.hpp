@@ -1,4 +1,4 @@
-// The double of the management library, held open by a test.
+// Controls the double of the management library from a test.
 #pragma once
 
 #include "worker/devices/nvml/testing/nvml_double.hpp"

@@ -21,7 +21,7 @@ constexpr Return unknown_error = 999, uninitialized = 1;
 NvmlHost host = NvmlHost::no_gpu;
 int open_sessions = 0, calls = 0, until_failure = -1;
 
-// Counts the call; whether it is to fail.
+// Counts the call. Returns true if it must fail.
 bool fails() {
   ++calls;
   return until_failure >= 0 && until_failure-- == 0;
@@ -79,7 +79,7 @@ Return say(std::string const& said, char* text, unsigned length) {
   return nvml::success;
 }
 
-// Of a device.
+// Answers a query of a device.
 template <class Answer>
 Return answer(Device device, Answer const& give) {
   if (fails()) return unknown_error;
@@ -87,7 +87,7 @@ Return answer(Device device, Answer const& give) {
   return give(index_of(device));
 }
 
-// Of a link of a device.
+// Answers a query of a device's link.
 template <class Answer>
 Return answer(Device device, unsigned link, Answer const& give) {
   return answer(device, [&](unsigned gpu) -> Return {

@@ -1,5 +1,5 @@
-// checkpoint_writer DIRECTORY: writes one checkpoint after the other, keeps two, and prints the number of each that has
-// been committed, until it is killed.
+// checkpoint_writer DIRECTORY: writes one checkpoint after the other, keeps two, and prints the number of each
+// committed one, until it is killed.
 #include <cstdio>
 
 #include "worker/parameters/checkpoints/testing/content.hpp"

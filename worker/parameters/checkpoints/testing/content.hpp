@@ -1,4 +1,4 @@
-// Parameters whose every byte follows from one number, to be written by so many shards and recognized again.
+// Parameters whose bytes follow from one number, to be written by any number of shards and recognized again.
 #pragma once
 
 #include <cstdint>
@@ -15,15 +15,15 @@ class Content {
  public:
   explicit Content(std::uint64_t version) : version_(version) {}
 
-  // One file per shard, then the manifest.
+  // Writes one file per shard, then the manifest.
   [[nodiscard]] Status write(Files& files, std::string const& directory, std::uint64_t number,
                              std::uint64_t shards) const;
-  // The steps of it.
+  // The steps of write().
   [[nodiscard]] Result<FileRecord> write_shard(Files& files, std::string const& directory, std::uint64_t number,
                                                std::uint64_t shard, std::uint64_t shards) const;
   [[nodiscard]] Manifest manifest(std::uint64_t number, std::vector<FileRecord> records) const;
 
-  // Whether it has exactly this, read as so many shards.
+  // Returns true if the checkpoint has exactly this content, read as `shards` shards.
   [[nodiscard]] bool is_in(Checkpoint const& checkpoint, std::uint64_t shards) const;
 
   static constexpr std::uint64_t rows = 24, row_elements = 5, bias_elements = 7;
@@ -32,7 +32,7 @@ class Content {
   std::uint64_t version_;
 };
 
-// Bytes that differ from name to name and from version to version; `at` is the first one's place.
+// Returns bytes that depend on name, version and position; `at` is the position of the first.
 [[nodiscard]] std::vector<std::byte> bytes_of(std::string const& name, std::uint64_t version, std::uint64_t at,
                                               std::uint64_t count);
 

@@ -96,20 +96,20 @@ SimulatedDisk SimulatedDisk::after_crash(std::uint64_t seed) const {
   std::mt19937_64 random(seed);
   SimulatedDisk found;
   found.entries_ = synced_entries_;
-  // Each change of a directory arrived or did not; a rename is one change.
+  // Each change of a directory has reached the disk or has not; a rename is one change.
   for (auto const& change : pending_) {
     if (seed == 0 || (seed != 1 && random() % 2 == 0)) continue;
     if (!change.gone.empty()) found.entries_.erase(change.gone);
     if (!change.appears.empty()) found.entries_[change.appears] = change.node;
   }
-  // What stands in a directory that is not there is not there.
+  // Entries of a directory that does not exist are lost.
   for (auto entry = found.entries_.begin(); entry != found.entries_.end();) {
     bool const orphan = entry->first != "disk" && !found.entries_.contains(parent_of(entry->first));
     entry = orphan ? found.entries_.erase(entry) : std::next(entry);
   }
   for (auto& [path, node] : found.entries_) {
     auto const copy = std::make_shared<Node>(*node);
-    // Of what was not synced: nothing, everything, a beginning, or some blocks and zeros for others.
+    // Of unsynced bytes there is nothing, everything, a beginning, or some blocks with zeros in between.
     auto const kind = seed < 2 ? seed : random() % 4;
     if (kind == 0) copy->now = copy->synced;
     if (kind == 2) copy->now.resize(copy->synced.size() + random() % (copy->now.size() - copy->synced.size() + 1));
@@ -174,6 +174,11 @@ Status SimulatedDisk::remove(std::string const& path) {
   if (auto const error = begin_operation()) return *error;
   change({parent_of(path), path, "", nullptr});
   return ok();
+}
+
+Result<bool> SimulatedDisk::remove_abandoned(std::string const& path) {
+  if (auto const removed = remove(path); removed.has_error()) return removed.error();
+  return true;
 }
 
 Status SimulatedDisk::remove_directory(std::string const& path) {

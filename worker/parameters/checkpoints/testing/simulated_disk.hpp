@@ -1,5 +1,5 @@
-// A disk in memory that does what disks and file systems do at their worst: what was not synced may be lost, torn or
-// there, one entry of a directory without another, and any operation may fail.
+// A disk in memory that simulates the worst behaviour of disks and file systems: unsynced data may be lost, incomplete
+// or present, each directory entry independently of others, and any operation may fail.
 #pragma once
 
 #include <cstdint>
@@ -18,20 +18,20 @@ namespace chorus::checkpoints::testing {
 
 class SimulatedDisk final : public Files {
  public:
-  // With one directory, "disk".
+  // Makes a disk with one directory, "disk".
   SimulatedDisk();
 
-  // The n-th operation that changes something, from 0 on and counted from now, is the last that is begun: it may have
-  // happened in part, and every one after it fails.
+  // Crashes at the n-th changing operation from now, n >= 0: that operation may happen in part, and all later ones
+  // fail.
   void crash_at(std::uint64_t operation);
-  // The n-th and the following `times` - 1 fail with this, having happened in part.
+  // Makes `times` operations from the n-th on fail with this code. Each may happen in part.
   void fail_at(std::uint64_t operation, std::errc code, std::uint64_t times = 1);
-  [[nodiscard]] bool has_happened() const { return happened_; }  // what was asked for with crash_at or fail_at
+  [[nodiscard]] bool has_happened() const { return happened_; }  // the event of crash_at or fail_at
 
-  // What is found when the machine runs again: one of many possibilities.
+  // Returns the disk after a restart of the machine: one of many possible states.
   [[nodiscard]] SimulatedDisk after_crash(std::uint64_t seed) const;
 
-  // The bytes of a file, to be looked at or damaged.
+  // Returns the bytes of a file, to check or to damage.
   [[nodiscard]] std::vector<std::byte>& bytes(std::string const& path);
   [[nodiscard]] std::vector<std::string> paths() const;  // of all files
 
@@ -40,6 +40,7 @@ class SimulatedDisk final : public Files {
   Result<std::unique_ptr<InputFile>> open(std::string const& path) override;
   Status rename(std::string const& from, std::string const& to) override;
   Status remove(std::string const& path) override;
+  Result<bool> remove_abandoned(std::string const& path) override;  // all writers have died with the machine
   Status remove_directory(std::string const& path) override;
   Status sync_directory(std::string const& path) override;
   Result<std::vector<std::string>> list(std::string const& path) override;
@@ -56,10 +57,10 @@ class SimulatedDisk final : public Files {
     std::string directory;
     std::string gone;     // the entry that disappears, if any
     std::string appears;  // the entry that appears, if any
-    NodePtr node;         // what appears
+    NodePtr node;         // of the entry that appears
   };
 
-  // Counts an operation. An error: it fails.
+  // Counts an operation. Returns an error if the operation must fail.
   [[nodiscard]] std::optional<Error> begin_operation();
   void change(Change const& change);
   [[nodiscard]] NodePtr find(std::string const& path) const;

@@ -1,4 +1,4 @@
-// A directory of a test's own, removed with everything in it.
+// A temporary directory of a test. The destructor removes it with its contents.
 #pragma once
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-// What the loops of optimizers are tried with, wherever they run.
+// Test cases for the kernels of optimizers on CPU and GPU.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@ inline void put_number(Dtype dtype, std::byte* at, std::uint64_t i, bool positiv
   auto value = static_cast<double>(static_cast<std::int64_t>(mixed) >> 12) * 0x1p-50;
   if (positive && value < 0) value = -value;
   auto const single = static_cast<float>(value);
-  // Of both halves, those whose highest exponent bit is 0.
+  // Bits of f16 and bf16 with a highest exponent bit of 0.
   auto const half = static_cast<std::uint16_t>((positive ? 0 : mixed >> 63 << 15) | ((mixed >> 20) & 0x3fff));
   if (dtype == Dtype::f64) std::memcpy(at, &value, sizeof value);
   if (dtype == Dtype::f32) std::memcpy(at, &single, sizeof single);
@@ -60,7 +60,7 @@ inline Coefficients some_coefficients(bool shapes) {
   return c;
 }
 
-// Every loop that there is.
+// One kernel.
 struct StepCase {
   std::size_t method;
   Dtype dtype;

@@ -1,4 +1,4 @@
-// The assignment that the stories about shards begin with, and change where they want something else.
+// A default assignment for tests of shards, which they change as needed.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace chorus::parameters::testing {
 
-// All of a parameter "w" of f32, whose pushes are summed as they come.
+// A shard of a whole parameter "w" of f32, which sums pushes in the order of their arrival.
 inline api::ShardAssignment plain(std::vector<std::uint64_t> shape) {
   api::ShardAssignment assignment;
   assignment.parameter.name = "w";

@@ -1,0 +1,83 @@
+// What a rank adds is a sum if an instruction of its own has made it, or the sender of the message. The sender's part
+// is read in its own round: what is sent of its input is its contribution alone, whatever else it sends a sum.
+#include <vector>
+
+#include "collectives/plan/passes.hpp"
+
+namespace chorus::plan {
+namespace {
+
+class Marking {
+ public:
+  Marking(Algorithm const& algorithm, Program& program)
+      : algorithm_(algorithm),
+        program_(program),
+        is_partial_(2 * std::size_t{program.chunks} + program.scratch_chunks, false) {}
+
+  void run() {
+    for (std::uint32_t round = 0; round + 1 < program_.round_begin.size(); ++round) {
+      peers_.clear();
+      for (auto i = program_.round_begin[round]; i < program_.round_begin[round + 1]; ++i) mark(i, round);
+    }
+  }
+
+ private:
+  void mark(std::uint32_t index, std::uint32_t round) {
+    auto& i = program_.instructions[index];
+    bool const is_other_partial = i.receives() ? is_sent_partial(i.peer, round) : holds_partial(i.src, i.src_chunk);
+    bool const reduces = i.op == Opcode::recv_reduce || i.op == Opcode::reduce;
+    if (reduces) {
+      bool const is_operand_partial =
+          i.op == Opcode::reduce ? holds_partial(i.dst, i.dst_chunk) : holds_partial(i.src, i.src_chunk);
+      if (is_operand_partial) i.flags |= partial_operand_flag;
+      if (is_other_partial) i.flags |= partial_other_flag;
+    }
+    if (!i.writes_dst()) return;
+    for (std::uint32_t k = 0; k < i.chunks; ++k) cell(i.dst, i.dst_chunk + k * i.stride) = reduces || is_other_partial;
+  }
+
+  std::vector<bool>::reference cell(Buffer buffer, std::uint32_t chunk) {
+    return is_partial_[static_cast<std::size_t>(buffer) * program_.chunks + chunk];  // input, output, scratch
+  }
+
+  // The chunks of one instruction are alike, which verify::check proves.
+  bool holds_partial(Buffer buffer, std::uint32_t chunk) { return cell(buffer, chunk); }
+
+  // The next message that the peer sends here in this round.
+  bool is_sent_partial(Rank peer, std::uint32_t round) {
+    auto& [rank, next] = asked(peer);
+    sink_.clear();
+    algorithm_.emit(program_.spec, rank, round, sink_);
+    std::uint32_t sent = 0;
+    for (auto const& i : sink_.instructions())
+      if (i.op == Opcode::send && i.peer == program_.rank && sent++ == next) {
+        ++next;
+        return i.src != Buffer::input;
+      }
+    return true;
+  }
+
+  struct Asked {
+    Rank peer;
+    std::uint32_t next = 0;  // message of the round
+  };
+  Asked& asked(Rank peer) {
+    for (auto& known : peers_)
+      if (known.peer == peer) return known;
+    return peers_.emplace_back(Asked{peer});
+  }
+
+  Algorithm const& algorithm_;
+  Program& program_;
+  std::vector<bool> is_partial_;  // per chunk of all buffers
+  std::vector<Asked> peers_;      // of whom a message of the round has been asked for
+  Sink sink_;
+};
+
+}  // namespace
+
+void mark_partials(Algorithm const& algorithm, Program& program) {
+  if (reduces(program.spec.op) && program.spec.ranks > 1) Marking(algorithm, program).run();
+}
+
+}  // namespace chorus::plan

@@ -1,0 +1,305 @@
+// Tokens, their file, and the decisions of a guard.
+#include <doctest/doctest.h>
+
+#include "http/auth/guard.hpp"
+#include "http/auth/token_file.hpp"
+#include "tests/support/scratch_directory.hpp"
+
+using namespace chorus::http;
+using chorus::testing::content_of;
+using chorus::testing::ScratchDirectory;
+using chorus::testing::write_file;
+using std::chrono::seconds;
+
+namespace {
+
+WallTime noon() { return parse_time("2026-11-21T12:00:00Z").value(); }
+
+TokenEntry entry(std::string id, Access role, std::string const& token, std::optional<WallTime> expires = {}) {
+  return {std::move(id), role, sha256(token), expires};
+}
+
+void check_malformed(std::string const& text, std::string const& what) {
+  auto const entries = parse_tokens(text);
+  CAPTURE(text);
+  REQUIRE(entries.has_error());
+  INFO(entries.error().detail);
+  CHECK(entries.error().detail.find(what) != std::string::npos);
+}
+
+boost::asio::awaitable<Response> nothing(Request const&, Body&) { co_return Response(204); }
+
+// A guard with four tokens, each named after its role, and a route for each role.
+class Guarded {
+ public:
+  explicit Guarded(GuardOptions options = {}) {
+    for (auto const role : {Access::read, Access::submit, Access::join, Access::admin})
+      add(entry(std::string(name(role)), role, std::string(name(role))));
+    add(entry("old", Access::admin, "old", noon()));
+    for (auto const access : {Access::open, Access::read, Access::submit, Access::join, Access::admin})
+      router_.add(Method::put, "/" + std::string(name(access)), access, nothing);
+    for (auto const* health : {"/healthz", "/livez", "/readyz"})
+      router_.add(Method::put, health, Access::open, nothing);
+    options.tokens = file();
+    options.audit_log = directory_ / "audit.jsonl";
+    options.clock = noon;
+    options.on_refusal = [this](std::string_view reason) { reasons += std::string(reason) + " "; };
+    guard_.emplace(std::move(options));
+    REQUIRE(guard_->open().has_value());
+  }
+
+  void add(TokenEntry const& one) { REQUIRE(append_token(file(), one).has_value()); }
+  [[nodiscard]] std::string file() const { return directory_ / "tokens.jsonl"; }
+  [[nodiscard]] std::string audit() const { return content_of(directory_ / "audit.jsonl"); }
+
+  // 204 if the request passes.
+  Response put(std::string const& path, std::string const& token, Fields fields = {}) {
+    Request request;
+    request.method = Method::put;
+    request.path = request.target = path;
+    request.remote = remote;
+    request.fields = std::move(fields);
+    if (!token.empty()) request.fields.set("Authorization", "Bearer " + token);
+    auto const match = router_.match(request);
+    auto response = guard_->stop(request, match).value_or(Response(204));
+    guard_->pass(request, match.pattern, response);
+    caller = request.caller;
+    return response;
+  }
+
+  std::string remote = "127.0.0.1:5000";
+  std::string reasons;
+  Caller caller;
+
+ private:
+  ScratchDirectory directory_;
+  Router router_;
+  std::optional<Guard> guard_;
+};
+
+Fields with(std::string name, std::string value) {
+  Fields fields;
+  fields.set(std::move(name), std::move(value));
+  return fields;
+}
+
+}  // namespace
+
+TEST_CASE("a token is 256 bits that are in no file") {
+  std::array<std::byte, 32> random{};
+  random[0] = std::byte{0xab};
+  auto const token = make_token(random);
+  CHECK(token == "chorus_ab" + std::string(62, '0'));
+  auto const line = to_line(entry("ci", Access::submit, token, noon()));
+  CHECK(line.find(token) == std::string::npos);
+  CHECK(line.find("ab00") == std::string::npos);
+  auto const read = parse_tokens(line).value();
+  REQUIRE(read.size() == 1);
+  CHECK(read[0].id == "ci");
+  CHECK(read[0].role == Access::submit);
+  CHECK(read[0].hash == sha256(token));
+  CHECK(read[0].expires == noon());
+}
+
+TEST_CASE("the hash is the SHA-256 that other programs compute") {
+  auto const line = to_line(entry("x", Access::read, "foo"));
+  CHECK(line.find("2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae") != std::string::npos);
+}
+
+TEST_CASE("times are read and written to the second, and other text is not a time") {
+  for (auto const* text : {"1970-01-01T00:00:00Z", "2024-02-29T23:59:59Z", "2026-11-21T12:00:00Z"})
+    CHECK(to_text(parse_time(text).value()) == text);
+  for (auto const* text :
+       {"2026-02-29T00:00:00Z", "2026-13-01T00:00:00Z", "2026-11-21T24:00:00Z", "2026-11-21", "", "2026-11-21T12:00:00",
+        "2026-11-21t12:00:00Z", "+026-11-21T12:00:00Z", "1969-12-31T23:59:59Z"})
+    CHECK_FALSE(parse_time(text).has_value());
+}
+
+TEST_CASE("a malformed file of tokens is refused with the line") {
+  std::string const good = to_line(entry("a", Access::read, "a"));
+  CHECK(parse_tokens("# comment\n\n" + good).value().size() == 1);
+  check_malformed(good + "nonsense\n", "line 2");
+  check_malformed(good + good, "a second token a");
+  check_malformed(R"({"id":"a b","role":"read","sha256":""})", "/id");
+  check_malformed(R"({"id":"a","role":"root","sha256":""})", "/role");
+  check_malformed(R"({"id":"a","role":"open","sha256":""})", "/role");
+  check_malformed(R"({"id":"a","role":"read","sha256":"12"})", "/sha256");
+  check_malformed(R"({"id":"a","role":"read"})", "sha256");
+  auto const hash = std::string(64, '0');
+  check_malformed(R"({"id":"a","role":"read","expires":"soon","sha256":")" + hash + "\"}", "/expires");
+  check_malformed(R"({"id":"a","role":"read","token":"x","sha256":")" + hash + "\"}", "/token");
+}
+
+TEST_CASE("tokens are added and revoked, and an id names one token") {
+  ScratchDirectory const directory;
+  auto const path = directory / "tokens.jsonl";
+  REQUIRE(append_token(path, entry("a", Access::read, "a")).has_value());
+  REQUIRE(append_token(path, entry("b", Access::join, "b")).has_value());
+  CHECK(append_token(path, entry("a", Access::admin, "c")).error().code == AuthErrc::exists);
+  CHECK(read_tokens(path).value().size() == 2);
+  CHECK(revoke_token(path, "a").value());
+  CHECK_FALSE(revoke_token(path, "a").value());
+  CHECK(read_tokens(path).value().at(0).id == "b");
+  CHECK(read_tokens(directory / "none").error().detail.find(directory / "none") == 0);
+}
+
+TEST_CASE("every role may use exactly the routes of its rights") {
+  Guarded guarded;
+  std::vector<std::string> const ladder{"open", "read", "submit", "join", "admin"};
+  for (std::size_t route = 0; route < ladder.size(); ++route) {
+    CAPTURE(ladder[route]);
+    CHECK(guarded.put("/" + ladder[route], "").status == (route == 0 ? 204 : 401));
+    CHECK(guarded.put("/" + ladder[route], "stranger").status == 401);
+    CHECK(guarded.put("/" + ladder[route], "old").status == 401);
+    for (std::size_t role = 1; role < ladder.size(); ++role) {
+      CAPTURE(ladder[role]);
+      CHECK(guarded.put("/" + ladder[route], ladder[role]).status == (role >= route ? 204 : 403));
+      if (role >= route) CHECK(guarded.caller.token == ladder[role]);
+    }
+  }
+}
+
+TEST_CASE("a refusal says the reason and the role that is needed") {
+  Guarded guarded;
+  auto const missing = guarded.put("/submit", "");
+  CHECK(missing.fields.find("WWW-Authenticate") == R"(Bearer realm="chorus")");
+  CHECK(missing.problem->detail.find("of the role submit") != std::string::npos);
+  auto const lesser = guarded.put("/submit", "read");
+  CHECK(lesser.problem->detail == "this needs the role submit, and the token read has the role read");
+  CHECK(lesser.fields.find("WWW-Authenticate") ==
+        R"(Bearer realm="chorus", error="insufficient_scope", scope="submit")");
+  CHECK(guarded.put("/read", "old").problem->detail.find("token old has expired at 2026-11-21T12:00:00Z") !=
+        std::string::npos);
+  CHECK(guarded.put("/read", "", with("Authorization", "Basic eA==")).status == 401);
+  CHECK(guarded.put("/read", "", with("Authorization", "Bearer ")).status == 401);
+  CHECK(guarded.reasons == "missing role expired unknown unknown ");
+}
+
+TEST_CASE("an unknown path is reported to callers that may read, and to no others") {
+  Guarded guarded;
+  CHECK(guarded.put("/nowhere", "").status == 401);
+  CHECK(guarded.put("/nowhere", "read").status == 204);  // passes: the router's 404 follows
+}
+
+TEST_CASE("foreign names and origins are refused") {
+  Guarded guarded({.hosts = {"chorus.example", "*.svc.local"}, .origins = {"https://board.example"}});
+  auto const by = [&](std::string const& host) { return guarded.put("/open", "", with("Host", host)).status; };
+  for (auto const* host : {"127.0.0.1:7070", "localhost:7070", "[::1]:7070", "10.1.2.3", "chorus.example:1",
+                           "CHORUS.example.", "a.b.svc.local", "me.localhost"}) {
+    CAPTURE(host);
+    CHECK(by(host) == 204);
+  }
+  for (auto const* host : {"evil.example", "chorus.example.evil", "svc.local", "xchorus.example", "127.0.0.1.evil",
+                           "localhost.evil.example", "1.2.3.4.5"}) {
+    CAPTURE(host);
+    CHECK(by(host) == 421);
+  }
+  auto const from = [&](std::string const& origin) {
+    auto fields = with("Host", "localhost:7070");
+    fields.set("Origin", origin);
+    return guarded.put("/open", "", fields);
+  };
+  CHECK(from("http://localhost:7070").status == 204);
+  CHECK(from("https://evil.example").status == 403);
+  CHECK(from("http://localhost:7071").status == 403);
+  CHECK(from("null").status == 403);
+  auto const board = from("https://board.example");
+  CHECK(board.status == 204);
+  CHECK(board.fields.find("Access-Control-Allow-Origin") == "https://board.example");
+  CHECK_FALSE(from("http://localhost:7070").fields.find("Access-Control-Allow-Origin"));
+}
+
+TEST_CASE("health is answered for every host name, because load balancers use their own") {
+  Guarded guarded({.hosts = {"chorus.example"}});
+  for (auto const* health : {"/healthz", "/livez", "/readyz"})
+    CHECK(guarded.put(health, "", with("Host", "lb-health-7.internal")).status == 204);
+  CHECK(guarded.put("/open", "", with("Host", "lb-health-7.internal")).status == 421);
+  auto twice = with("Host", "localhost");
+  twice.add("Host", "evil.example");
+  CHECK(guarded.put("/livez", "", twice).status == 400);
+}
+
+TEST_CASE("the host name in an absolute target counts, whatever Host says") {
+  Guarded guarded;
+  CHECK(guarded.put("http://evil.example/open", "", with("Host", "localhost")).status == 421);
+}
+
+TEST_CASE("requests of an address are limited, except with a token of the service itself") {
+  Guarded guarded({.requests_per_second = 5});
+  guarded.remote = "10.0.0.7:1";
+  int passed = 0;
+  for (int i = 0; i < 100; ++i) passed += guarded.put("/submit", "submit").status == 204 ? 1 : 0;
+  CHECK(passed >= 10);
+  CHECK(passed < 50);
+  auto const refused = guarded.put("/submit", "submit");
+  CHECK(refused.status == 429);
+  CHECK(refused.fields.find("Retry-After") == "1");
+  CHECK(guarded.put("/open", "").status == 204);
+  Guarded keeping({.requests_per_second = 1, .routine_routes = {"/submit"}});
+  keeping.remote = "10.0.0.7:1";
+  for (int i = 0; i < 100; ++i) CHECK(keeping.put("/submit", "submit").status == 204);
+  CHECK(guarded.put("/join", "join").status == 204);
+  guarded.remote = "10.0.0.8:1";
+  CHECK(guarded.put("/submit", "submit").status == 204);
+}
+
+TEST_CASE("wrong tokens of one address have to wait, and do not lock out the right ones") {
+  Guarded guarded;
+  guarded.remote = "10.0.0.7:1";
+  unsigned last = 0;
+  for (int i = 0; i < 40; ++i) last = guarded.put("/read", "guess").status;
+  CHECK(last == 429);
+  CHECK(guarded.put("/read", "read").status == 204);
+  guarded.remote = "127.0.0.1:1";
+  for (int i = 0; i < 40; ++i) last = guarded.put("/read", "guess").status;
+  CHECK(last == 401);
+}
+
+TEST_CASE("buckets fill again, and more addresses than are remembered share one") {
+  RateLimiter limiter(2, 3);
+  auto const start = RateLimiter::TimePoint() + seconds(100);
+  for (int i = 0; i < 3; ++i) CHECK_FALSE(limiter.take("a", start));
+  CHECK(limiter.take("a", start) == 1);
+  CHECK_FALSE(limiter.take("a", start + seconds(1)));
+  CHECK_FALSE(limiter.take("a", start + seconds(1)));
+  CHECK(limiter.take("a", start + seconds(1)).has_value());
+  for (std::size_t i = 0; i < 2 * RateLimiter::addresses_max; ++i) {
+    static_cast<void>(limiter.take("b" + std::to_string(i), start + seconds(1)));
+  }
+  CHECK(limiter.take("one more", start + seconds(1)).has_value());
+  CHECK_FALSE(limiter.take("one more", start + seconds(60)));
+}
+
+TEST_CASE("the audit has every change with its caller, and no secret") {
+  Guarded guarded;
+  static_cast<void>(guarded.put("/submit", "submit"));
+  static_cast<void>(guarded.put("/submit", "stranger-token"));
+  auto const audit = guarded.audit();
+  INFO(audit);
+  CHECK(audit.find(R"({"at":"2026-11-21T12:00:00Z","token":"submit","from":"127.0.0.1:5000","method":"PUT",)"
+                   R"("path":"/submit","status":204})") != std::string::npos);
+  CHECK(audit.find(R"("status":401,"code":"unauthorized"})") != std::string::npos);
+  CHECK(audit.find("stranger-token") == std::string::npos);
+}
+
+TEST_CASE("a changed file is read again, and a broken one leaves the tokens as they were") {
+  ScratchDirectory const directory;
+  auto const path = directory / "tokens.jsonl";
+  REQUIRE(append_token(path, entry("a", Access::read, "a")).has_value());
+  TokenBook book(path);
+  auto now = WatchedFile::TimePoint() + seconds(100);
+  using What = TokenBook::Found::What;
+  auto const found = [&](std::string const& token) { return book.find(token, now, noon()).what; };
+  REQUIRE(book.open(now).has_value());
+  CHECK(found("a") == What::good);
+  REQUIRE(append_token(path, entry("b", Access::read, "b")).has_value());
+  CHECK(found("b") == What::good);  // at once, because the token was unknown
+  write_file(path, "broken");
+  now += seconds(1);
+  CHECK(found("b") == What::good);
+  write_file(path, to_line(entry("c", Access::read, "c")));
+  CHECK(found("b") == What::good);  // the file is checked once a second
+  now += seconds(1);
+  CHECK(found("b") == What::unknown);
+  CHECK(found("c") == What::good);
+}

@@ -1,0 +1,34 @@
+// A list of services of which one answers for all; remembers the one that answered last.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "http/client/client.hpp"
+
+namespace chorus::http {
+
+// Used on one thread.
+class Turns {
+ public:
+  // At least one URL, each without a path. Callers use the first URL.
+  explicit Turns(std::vector<std::string> urls) : urls_(std::move(urls)), present_(urls_.front()) {}
+
+  [[nodiscard]] bool has(std::string_view url) const;
+
+  // Sends, with `one`, to the service that answered last; see Client::take_turns(). The object outlives the call.
+  using SendOne = std::function<boost::asio::awaitable<Result<Answer>>(Call, TimePoint)>;
+  boost::asio::awaitable<Result<Answer>> send(Call call, TimePoint deadline, SendOne one);
+
+ private:
+  void pass_on(std::string_view url);
+  [[nodiscard]] bool go_to(std::string_view location);
+
+  std::vector<std::string> const urls_;
+  std::string present_;
+};
+
+}  // namespace chorus::http

@@ -1,0 +1,47 @@
+#include "http/server/session_reception.hpp"
+
+#include <utility>
+
+#include "http/message/message.hpp"
+
+namespace chorus::http {
+
+std::shared_ptr<Reception> reception_of(Body& body) {
+  auto* const source = dynamic_cast<ReceptionSource*>(&body);
+  return source == nullptr ? nullptr : source->reception();
+}
+
+Reception::State SessionReception::state() {
+  if (wire_ == nullptr) return state_;
+  auto const peer = wire_->peer();
+  if (peer == Wire::Peer::stays) return state_;
+  bool const is_taken = peer == Wire::Peer::has_closed && is_answering_ && wire_->is_acknowledged();
+  end(is_taken ? State::taken : State::broken);
+  return state_;
+}
+
+void SessionReception::answering() {
+  static_cast<void>(state());
+  is_answering_ = true;
+}
+
+void SessionReception::end(State state) {
+  if (wire_ != nullptr) state_ = state;
+  wire_ = nullptr;
+}
+
+std::shared_ptr<SessionReception> Receptions::begin() {
+  return pending_.emplace_back(std::make_shared<SessionReception>(wire_));
+}
+
+void Receptions::end() {
+  if (pending_.empty()) return;
+  bool const in_order = (wire_.at_end() || wire_.expired()) && wire_.is_acknowledged();
+  end(in_order ? Reception::State::taken : Reception::State::broken);
+}
+
+void Receptions::end(Reception::State state) {
+  for (auto const& reception : std::exchange(pending_, {})) reception->end(state);
+}
+
+}  // namespace chorus::http

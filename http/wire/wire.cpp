@@ -1,0 +1,284 @@
+#include "http/wire/wire.hpp"
+
+#include <linux/sockios.h>
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <array>
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/error.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <cstring>
+
+#include "base/ascii.hpp"
+
+namespace chorus::http {
+namespace {
+
+namespace asio = boost::asio;
+constexpr auto tuple_awaitable = asio::as_tuple(asio::use_awaitable);
+
+// Limit of one call of the system, or of TLS. While the other side keeps up, such a call goes on as long as there are
+// bytes, and other work of the thread waits.
+constexpr std::size_t bytes_at_once = 2 << 20;
+
+template <class Byte>
+std::span<Byte> at_once(std::span<Byte> bytes) {
+  return bytes.first(std::min(bytes.size(), bytes_at_once));
+}
+
+}  // namespace
+
+Wire::Wire(asio::ip::tcp::socket socket, std::size_t buffer_bytes)
+    : socket_(std::move(socket)), buffer_bytes_(buffer_bytes) {}
+
+void Wire::set_patience(Patience patience) {
+  patience_ = patience;
+  waited_ = {};
+  moved_bytes_ = 0;
+  expired_ = false;
+}
+
+void Wire::consume(std::size_t bytes) {
+  begin_ += bytes;
+  if (begin_ == end_) begin_ = end_ = 0;
+}
+
+std::span<std::byte> Wire::room() {
+  if (!buffer_) buffer_ = std::make_unique_for_overwrite<char[]>(buffer_bytes_);
+  if (begin_ > 0) {
+    std::memmove(buffer_.get(), buffer_.get() + begin_, end_ - begin_);
+    end_ -= std::exchange(begin_, 0);
+  }
+  return std::as_writable_bytes(std::span(buffer_.get() + end_, buffer_bytes_ - end_));
+}
+
+void Wire::receive_now() {
+  auto const free = room();
+  if (free.empty() || expired_) return;
+  std::size_t bytes = 0;
+  if (tls_) {
+    bytes = tls_->read(free).bytes;
+  } else {
+    auto const received = ::recv(socket_.native_handle(), free.data(), free.size(), MSG_DONTWAIT);
+    bytes = received < 0 ? 0 : static_cast<std::size_t>(received);
+  }
+  end_ += bytes;
+  anything_received_ |= bytes > 0;
+}
+
+asio::awaitable<Wire::Moved> Wire::receive() {
+  auto const free = room();
+  if (free.empty()) co_return Moved{0, HttpErrc::too_large};
+  if (expired_) co_return Moved{0, HttpErrc::timed_out};
+  if (tls_) {
+    auto const moved = co_await read_tls(free);
+    end_ += moved.bytes;
+    co_return moved;
+  }
+  begin_waiting();
+  auto const [error, bytes] = co_await socket_.async_read_some(asio::buffer(free.data(), free.size()), tuple_awaitable);
+  end_ += bytes;
+  anything_received_ |= bytes > 0;
+  co_return end_waiting(error, bytes);
+}
+
+asio::awaitable<Wire::Moved> Wire::read_some(std::span<std::byte> destination) {
+  if (auto const ready = buffered(); !ready.empty()) {
+    auto const bytes = std::min(ready.size(), destination.size());
+    std::memcpy(destination.data(), ready.data(), bytes);
+    consume(bytes);
+    moved_bytes_ += bytes;
+    co_return Moved{bytes, {}};
+  }
+  if (expired_) co_return Moved{0, HttpErrc::timed_out};
+  destination = at_once(destination);
+  if (tls_) {
+    auto const moved = co_await read_tls(destination);
+    co_await give_way(moved.bytes);
+    co_return moved;
+  }
+  begin_waiting();
+  auto const [error, bytes] =
+      co_await socket_.async_read_some(asio::buffer(destination.data(), destination.size()), tuple_awaitable);
+  anything_received_ |= bytes > 0;
+  co_return end_waiting(error, bytes);
+}
+
+asio::awaitable<Wire::Moved> Wire::write(std::string_view head, std::span<std::byte const> body) {
+  if (tls_) {
+    std::array<std::span<std::byte const>, 2> const pieces{std::as_bytes(std::span(head)), body};
+    auto const moved = co_await write_tls(pieces);
+    co_return moved;
+  }
+  std::size_t sent = 0;
+  while (!head.empty() || !body.empty()) {
+    auto const some = at_once(body);
+    std::array const both{asio::const_buffer(head.data(), head.size()), asio::const_buffer(some.data(), some.size())};
+    if (expired_) co_return Moved{sent, HttpErrc::timed_out};
+    begin_waiting();
+    auto const [error, bytes] = co_await socket_.async_write_some(both, tuple_awaitable);
+    sent += bytes;
+    if (auto const moved = end_waiting(error, bytes); moved.error) co_return Moved{sent, moved.error};
+    auto const of_head = std::min(bytes, head.size());
+    head.remove_prefix(of_head);
+    body = body.subspan(bytes - of_head);
+  }
+  co_return Moved{sent, {}};
+}
+
+std::size_t Wire::write_now(std::string_view head, std::span<std::byte const> body) {
+  if (tls_ || expired_) return 0;
+  body = at_once(body);
+  std::array parts{iovec{const_cast<char*>(head.data()), head.size()},
+                   iovec{const_cast<std::byte*>(body.data()), body.size()}};
+  msghdr message{};
+  message.msg_iov = parts.data();
+  message.msg_iovlen = parts.size();
+  // The next write meets the same error.
+  auto const sent = ::sendmsg(socket_.native_handle(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+  return sent < 0 ? 0 : static_cast<std::size_t>(sent);
+}
+
+asio::awaitable<Wire::Moved> Wire::secure(std::unique_ptr<TlsStream> stream) {
+  boost::system::error_code error;
+  socket_.native_non_blocking(true, error);
+  tls_ = std::move(stream);
+  for (;;) {
+    if (expired_) co_return Moved{0, HttpErrc::timed_out};
+    begin_waiting();
+    auto const moved = tls_->handshake();
+    error = moved.error;
+    if (moved.wait != TlsStream::Wait::nothing) error = co_await wait_for(moved.wait);
+    auto const ended = end_waiting(error, 0);
+    if (ended.error || moved.wait == TlsStream::Wait::nothing) co_return ended;
+  }
+}
+
+asio::awaitable<boost::system::error_code> Wire::wait_for(TlsStream::Wait what) {
+  auto const readiness =
+      what == TlsStream::Wait::to_write ? asio::ip::tcp::socket::wait_write : asio::ip::tcp::socket::wait_read;
+  auto const [error] = co_await socket_.async_wait(readiness, tuple_awaitable);
+  co_return error;
+}
+
+asio::awaitable<Wire::Moved> Wire::read_tls(std::span<std::byte> destination) {
+  for (;;) {
+    if (expired_) co_return Moved{0, HttpErrc::timed_out};
+    begin_waiting();
+    auto const moved = tls_->read(destination);
+    auto error = moved.error;
+    if (moved.wait != TlsStream::Wait::nothing) error = co_await wait_for(moved.wait);
+    anything_received_ |= moved.bytes > 0;
+    auto const ended = end_waiting(error, moved.bytes);
+    if (ended.error || moved.bytes > 0) co_return ended;
+  }
+}
+
+asio::awaitable<Wire::Moved> Wire::write_tls(std::array<std::span<std::byte const>, 2> pieces) {
+  std::size_t sent = 0;
+  for (bool is_flushed = false; !is_flushed;) {
+    if (expired_) co_return Moved{sent, HttpErrc::timed_out};
+    begin_waiting();
+    auto const moved = tls_->write(std::array{pieces[0], at_once(pieces[1])});
+    auto error = moved.error;
+    if (moved.wait != TlsStream::Wait::nothing) error = co_await wait_for(moved.wait);
+    sent += moved.bytes;
+    auto const ended = end_waiting(error, moved.bytes);
+    if (ended.error) co_return Moved{sent, ended.error};
+    auto const of_first = std::min(moved.bytes, pieces[0].size());
+    pieces[0] = pieces[0].subspan(of_first);
+    pieces[1] = pieces[1].subspan(moved.bytes - of_first);
+    is_flushed = pieces[0].empty() && pieces[1].empty() && moved.wait == TlsStream::Wait::nothing;
+    if (!is_flushed) co_await give_way(moved.bytes);
+  }
+  co_return Moved{sent, {}};
+}
+
+// Lets other work of the thread run. Without TLS every operation ends in the thread's queue; with TLS many operations
+// in a row may complete without waiting.
+asio::awaitable<void> Wire::give_way(std::size_t bytes) {
+  in_a_row_bytes_ += bytes;
+  if (in_a_row_bytes_ < bytes_at_once) co_return;
+  in_a_row_bytes_ = 0;
+  co_await asio::post(asio::use_awaitable);
+}
+
+void Wire::begin_waiting() {
+  waiting_since_ = std::chrono::steady_clock::now();
+  deadline_ = patience_.until;
+  if (patience_.stall.count() > 0) deadline_ = std::min(deadline_, waiting_since_ + patience_.stall);
+}
+
+Wire::Moved Wire::end_waiting(boost::system::error_code error, std::size_t bytes) {
+  deadline_ = TimePoint::max();
+  if (error) {
+    reason_ = error;
+    return {bytes, expired_ ? HttpErrc::timed_out : HttpErrc::peer_closed};
+  }
+  waited_ += std::chrono::steady_clock::now() - waiting_since_;
+  moved_bytes_ += bytes;
+  auto const seconds = std::chrono::duration<double>(waited_).count();
+  if (patience_.stall.count() > 0 && waited_ > patience_.stall &&
+      static_cast<double>(moved_bytes_) < seconds * static_cast<double>(patience_.bytes_per_second_min))
+    return {bytes, HttpErrc::timed_out};
+  return {bytes, {}};
+}
+
+void Wire::expire() {
+  expired_ = true;
+  boost::system::error_code ignored;
+  socket_.cancel(ignored);
+}
+
+void Wire::expire_if_late(TimePoint now) {
+  if (now >= deadline_) expire();
+}
+
+bool Wire::at_end() const { return reason_ == asio::error::eof; }
+
+bool Wire::cancelled() const {
+  return reason_ == asio::error::operation_aborted || reason_ == asio::error::bad_descriptor;
+}
+
+Wire::Peer Wire::peer() const {
+  pollfd ready{const_cast<asio::ip::tcp::socket&>(socket_).native_handle(), POLLRDHUP, 0};
+  if (!socket_.is_open() || ::poll(&ready, 1, 0) <= 0) return Peer::stays;
+  return (ready.revents & POLLERR) != 0 ? Peer::has_reset : Peer::has_closed;
+}
+
+bool Wire::is_acknowledged() const {
+  int bytes = 0;
+  auto const socket = const_cast<asio::ip::tcp::socket&>(socket_).native_handle();
+  if (!socket_.is_open() || ::ioctl(socket, SIOCOUTQ, &bytes) != 0) return false;
+  return bytes <= (ended_sending_ ? 1 : 0);  // the end of sending counts as a byte
+}
+
+boost::system::error_code Wire::end_sending() {
+  boost::system::error_code error;
+  if (tls_) tls_->close_notify();
+  socket_.shutdown(asio::ip::tcp::socket::shutdown_send, error);
+  ended_sending_ = true;
+  return error;
+}
+
+std::string Wire::reason() const {
+  if (at_end()) return "connection closed by peer";
+  if (cancelled()) return "cancelled";
+  if (tls_ && !tls_->why().empty()) return tls_->why();
+  auto text = reason_.message();
+  if (!text.empty()) text.front() = to_lower(text.front());
+  return text;
+}
+
+void Wire::close() {
+  if (tls_ && socket_.is_open()) tls_->close_notify();
+  boost::system::error_code ignored;
+  socket_.close(ignored);
+}
+
+}  // namespace chorus::http

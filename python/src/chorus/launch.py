@@ -1,0 +1,117 @@
+"""``python -m chorus.launch --nproc 4 train.py``: starts a program as the ranks of a group.
+
+Each process gets CHORUS_COORDINATOR, CHORUS_GROUP, RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR and
+MASTER_PORT; `chorus.init` reads them. The first that fails ends the others, and its status is that of the launcher.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Sequence
+from typing import Any
+
+from . import programs
+from .errors import ChorusError
+
+POLL_S = 0.02
+
+
+def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m chorus.launch", description=(__doc__ or "").split("\n\n")[1])
+    parser.add_argument("--nproc", type=_positive, default=1, help="processes on this host (1)")
+    parser.add_argument("--nnodes", type=_positive, default=1, help="hosts; needs --coordinator and --group (1)")
+    parser.add_argument("--node-rank", type=int, default=0, help="number of this host, from 0 (0)")
+    parser.add_argument(
+        "--coordinator", default=os.environ.get("CHORUS_COORDINATOR"), help="URL; one is started without"
+    )
+    parser.add_argument("--group", help="the group's name; a new one without")
+    parser.add_argument("-m", dest="module", action="store_true", help="PROGRAM is a module, as of python -m")
+    parser.add_argument("program", metavar="PROGRAM", help="a Python script")
+    parser.add_argument("arguments", metavar="ARGUMENT", nargs=argparse.REMAINDER, help="of the program")
+    given = parser.parse_args(arguments)
+    if not 0 <= given.node_rank < given.nnodes:
+        parser.error(f"--node-rank is {given.node_rank}, expected 0 to {given.nnodes - 1}")
+    if given.nnodes > 1 and not (given.coordinator and given.group):
+        parser.error("several hosts need --coordinator and --group, alike on all")
+    return given
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{number} is less than 1")
+    return number
+
+
+def environment(given: argparse.Namespace, coordinator: str, group: str, port: int, local_rank: int) -> dict[str, str]:
+    """Returns what a process finds in its environment."""
+    return os.environ | {
+        "CHORUS_COORDINATOR": coordinator,
+        "CHORUS_GROUP": group,
+        "RANK": str(given.node_rank * given.nproc + local_rank),
+        "WORLD_SIZE": str(given.nnodes * given.nproc),
+        "LOCAL_RANK": str(local_rank),
+        "LOCAL_WORLD_SIZE": str(given.nproc),
+        "MASTER_ADDR": os.environ.get("MASTER_ADDR", "127.0.0.1"),
+        "MASTER_PORT": os.environ.get("MASTER_PORT", str(port)),
+    }
+
+
+def ended(processes: Sequence[subprocess.Popen[str]]) -> int:
+    """Waits until all have ended well, or one has not; returns 0, or its status: 128 and more by a signal."""
+    left = dict(enumerate(processes))
+    while left:
+        for rank, process in list(left.items()):
+            status = process.poll()
+            if status is None:
+                continue
+            del left[rank]
+            if status != 0:
+                how = f"status {status}" if status > 0 else f"signal {signal.Signals(-status).name}"
+                print(f"chorus.launch: local rank {rank} ended with {how}", file=sys.stderr)
+                return status if status > 0 else 128 - status
+        time.sleep(POLL_S)
+    return 0
+
+
+def _free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        port: int = one.getsockname()[1]
+        return port
+
+
+def _stop(number: int, _: Any) -> None:
+    sys.exit(128 + number)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    given = parsed(arguments)
+    signal.signal(signal.SIGTERM, _stop)
+    signal.signal(signal.SIGINT, _stop)
+    command = [sys.executable, *(["-m"] if given.module else []), given.program, *given.arguments]
+    processes: list[subprocess.Popen[str]] = []
+    with contextlib.ExitStack() as stack:
+        coordinator = given.coordinator or stack.enter_context(programs.LocalCoordinator()).url
+        stack.callback(lambda: programs.end(processes))
+        group, port = given.group or f"launch-{uuid.uuid4().hex[:12]}", _free_port()
+        for local_rank in range(given.nproc):
+            own = environment(given, coordinator, group, port, local_rank)
+            processes.append(subprocess.Popen(command, env=own, text=True, preexec_fn=programs.end_with_parent))
+        status = ended(processes)
+    return status
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except ChorusError as error:
+        sys.exit(f"chorus.launch: {error}")

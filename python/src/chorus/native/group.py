@@ -1,0 +1,248 @@
+"""A group that this process is a member of, and its collectives."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+from ..errors import from_problem
+from . import abi, options, tensors
+from .blocks import Blocks
+
+
+class Group(Blocks):
+    """A membership in one epoch of a group, made by `Worker.join` or `chorus.init`.
+
+    Every member calls the same collectives in the same order, with the same dtype and options, in place or not alike.
+    Calls of one membership run one after the other, in the order in which they were issued, from any thread; no thread
+    touches their arrays meanwhile.
+
+    Arrays are numpy's, anything with a buffer, and tensors on the CPU that have ``__dlpack__``, such as torch's. One
+    that is contiguous is used where it lies. One that is not is copied once where the call reads it, and refused where
+    the call writes to it.
+
+    Arguments of every collective:
+
+    =============== ====================================================================================================
+    dtype           what the elements are, where the array cannot say it: ``"bf16"`` for uint16
+    reduce          ``"sum"``, ``"avg"``, ``"min"``, ``"max"``, ``"prod"``, ``"band"``, ``"bor"``, ``"bxor"``
+    counts          elements per rank's block, one for each rank; without it blocks as equal as can be
+    algorithm       a name from docs/reference/algorithms.md, with `arity` and `algorithm_shape` where it takes one
+    timeout         seconds from when the call begins, which is when those before it have ended; 30 unless given
+    async_op        return a `Work` at once; the result is what its `wait` returns
+    =============== ====================================================================================================
+
+    `chorus.BadArgument` (a ValueError), TypeError and ValueError: nothing was sent, and the call has no place in the
+    order; a corrected one fits. Any other failure ends the epoch: `chorus.PeerLost`, `chorus.Mismatch` (the members
+    called different things), `chorus.DeadlineExceeded`, with `ranks`; every later call says why, and `Worker.join`
+    gives the next epoch. What a failed call was to write to is unspecified.
+
+    Attributes
+    ----------
+    name : str
+    rank, size, epoch : int
+        Of this member, 0 to ``size - 1``; the number of members; from 1.
+    """
+
+    _ends_worker = False  # the worker is the group's own
+    _meets = True  # its members meet before that
+
+    def __repr__(self) -> str:
+        return f"Group({self.name!r}, rank {self.rank} of {self.size}, epoch {self.epoch})"
+
+    def __enter__(self) -> Group:
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if self._ends_worker and self._meets and kind is None and not self._handle.closed:
+            self.barrier(timeout=options.LONGEST_S)  # a slower member would lose this one
+        self.close()
+
+    def close(self) -> None:
+        """Refuses further calls. To close again is no error.
+
+        The worker stays a member until it is closed; the group of `chorus.init` closes it.
+        """
+        self._handle.close()
+        if self._ends_worker:
+            self._worker.close()
+
+    @functools.cached_property
+    def members(self) -> list[str]:
+        """Ids of the workers, in the order of ranks; asked once, of this worker over REST."""
+        self._handle.check_process()
+        found = self._worker.remote.group(self.name)
+        if found.epoch != self.epoch:
+            raise from_problem(
+                {"code": "epoch_fenced", "detail": f"group {self.name!r} is in epoch {found.epoch}, not {self.epoch}"}
+            )
+        return [member.worker for member in sorted(found.members, key=lambda member: member.rank)]
+
+    @property
+    def path(self) -> str:
+        """How members reach each other: ``"shm"``, ``"links"``, or ``"unknown"`` before the first call.
+
+        Waits for the calls that were issued before.
+        """
+        path = ctypes.c_char_p()
+        with self._handle as group:
+            self._library.call("chorus_group_path", group, ctypes.byref(path))
+        return (path.value or b"").decode()
+
+    def why_not_shared(self) -> str:
+        """Returns why `path` is ``"links"``: which member shares no memory; empty otherwise."""
+        text, length = ctypes.create_string_buffer(4096), ctypes.c_size_t()
+        with self._handle as group:
+            self._library.call("chorus_group_why_not_shared", group, text, len(text), ctypes.byref(length))
+        return text.value.decode("utf-8", "replace")
+
+    def all_reduce(
+        self,
+        tensor: Any,
+        out: Any = None,
+        *,
+        reduce: str = "sum",
+        dtype: str | None = None,
+        algorithm: str | None = None,
+        arity: int | None = None,
+        algorithm_shape: Sequence[int] | None = None,
+        timeout: float | None = None,
+        async_op: bool = False,
+    ) -> Any:
+        """Reduces the tensors of all members, element by element, to every member.
+
+        Parameters
+        ----------
+        tensor : array of any shape, or list of arrays
+            A list, of any sizes and dtypes, is several times as fast as a call for each.
+        out : array of as many elements, optional
+            Takes the result. Without it the call is in place; a list always is.
+
+        Returns
+        -------
+        array or list of arrays
+            `out`, or `tensor`.
+        """
+        how = options.collective(
+            reduce=reduce, algorithm=algorithm, arity=arity, algorithm_shape=algorithm_shape, timeout=timeout
+        )
+        if _is_list(tensor, out):
+            return self._list("all_reduce", tensor, dtype, how, True, async_op)
+        return self._reduced("all_reduce", tensor, out, out is None, dtype, how, True, async_op)
+
+    def reduce(
+        self,
+        tensor: Any,
+        out: Any = None,
+        *,
+        root: int = 0,
+        in_place: bool | None = None,
+        reduce: str = "sum",
+        dtype: str | None = None,
+        algorithm: str | None = None,
+        arity: int | None = None,
+        timeout: float | None = None,
+        async_op: bool = False,
+    ) -> Any:
+        """Reduces the tensors of all members, only to the root.
+
+        Parameters
+        ----------
+        tensor : array of any shape, or list of arrays
+            In place the tensors of the others stay as they are; a list always is.
+        out : array of as many elements, optional
+            Takes the result at the root; ignored elsewhere.
+        in_place : bool, optional
+            Alike on all members; whether `out` is None unless given. False without `out`: the root makes a new array.
+
+        Returns
+        -------
+        array, list of arrays or None
+            The result at the root; None elsewhere.
+        """
+        how = options.collective(reduce=reduce, root=root, algorithm=algorithm, arity=arity, timeout=timeout)
+        at_root = self.rank == root
+        if _is_list(tensor, out):
+            return self._list("reduce", tensor, dtype, how, True, async_op, at_root)
+        inside = out is None if in_place is None else in_place
+        return self._reduced("reduce", tensor, out, inside, dtype, how, at_root, async_op)
+
+    def broadcast(
+        self,
+        tensor: Any,
+        *,
+        root: int = 0,
+        dtype: str | None = None,
+        algorithm: str | None = None,
+        arity: int | None = None,
+        timeout: float | None = None,
+        async_op: bool = False,
+    ) -> Any:
+        """Copies the root's tensor to the tensors of all members.
+
+        Parameters
+        ----------
+        tensor : array, or list of arrays
+            Of as many elements on every member; the root's may be read-only.
+
+        Returns
+        -------
+        array or list of arrays
+            `tensor`.
+        """
+        how = options.collective(root=root, algorithm=algorithm, arity=arity, timeout=timeout)
+        writes = self.rank != root
+        if _is_list(tensor, None):
+            return self._list("broadcast", tensor, dtype, how, writes, async_op)
+        operand = tensors.written(tensor, dtype) if writes else tensors.only_read(tensor, dtype)
+        return self._collective("broadcast", [operand], how, tensor, async_op)
+
+    def barrier(self, *, algorithm: str | None = None, timeout: float | None = None, async_op: bool = False) -> Any:
+        """Returns when every member has called it."""
+        return self._collective("barrier", [], options.collective(algorithm=algorithm, timeout=timeout), None, async_op)
+
+    def _reduced(
+        self,
+        name: str,
+        tensor: Any,
+        out: Any,
+        in_place: bool,
+        dtype: str | None,
+        how: abi.CollectiveOptions,
+        has_result: bool,
+        async_op: bool,
+    ) -> Any:
+        """Calls all_reduce or reduce on one tensor."""
+        if in_place:
+            if out is not None:
+                raise TypeError(f"{name} in place takes no out")
+            operand = tensors.written(tensor, dtype)
+            return self._collective(name, [None, operand], how, tensor if has_result else None, async_op)
+        read = tensors.read(tensor, dtype)
+        if not has_result:
+            return self._collective(name, [read, None], how, None, async_op)
+        to = tensors.new(read.dtype, read.shape) if out is None else tensors.written(out, dtype)
+        return self._collective(name, [read, to], how, to.array, async_op)
+
+    def _list(
+        self,
+        name: str,
+        listed: Sequence[Any],
+        dtype: str | None,
+        how: abi.CollectiveOptions,
+        writes: bool,
+        async_op: bool,
+        has_result: bool = True,
+    ) -> Any:
+        operands = [(tensors.written if writes else tensors.only_read)(one, dtype) for one in listed]
+        return self._collective_of_list(name, operands, how, listed if has_result else None, async_op)
+
+
+def _is_list(tensor: Any, out: Any) -> bool:
+    if not isinstance(tensor, (list, tuple)):
+        return False
+    if out is not None:
+        raise TypeError("a list of tensors is reduced in place: out is not allowed")
+    return True

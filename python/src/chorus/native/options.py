@@ -1,0 +1,89 @@
+"""Options of collectives, checked before ctypes would cut them to size."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import operator
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from . import abi
+
+LONGEST_S = 365 * 86_400.0
+
+
+def unsigned(name: str, value: Any, bits: int = 32) -> int:
+    """Returns `value` as a whole number that fits into so many bits."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} is {value!r}, expected a whole number") from None
+    if not 0 <= number < 1 << bits:
+        raise ValueError(f"{name} is {number}, expected 0 to {(1 << bits) - 1}")
+    return number
+
+
+def text(name: str, value: str | os.PathLike[str] | None) -> bytes | None:
+    """Returns a string or path as C takes it; None stays None."""
+    if value is None:
+        return None
+    if isinstance(value, os.PathLike):
+        value = os.fspath(value)
+    if not isinstance(value, str):
+        raise TypeError(f"{name} is a {type(value).__name__}, expected a string")
+    if "\0" in value:
+        raise ValueError(f"{name} has a character 0 in it")
+    return value.encode()
+
+
+def milliseconds(name: str, seconds: float) -> int:
+    """Returns seconds as milliseconds, at least 1 and at most a year."""
+    if not isinstance(seconds, (int, float)) or math.isnan(seconds) or seconds <= 0:
+        raise ValueError(f"{name} is {seconds!r}, expected seconds above 0")
+    return max(1, round(1000 * min(seconds, LONGEST_S)))
+
+
+def reduction(name: str) -> int:
+    """Returns the number of a reduction."""
+    try:
+        return abi.REDUCTIONS.index(name)
+    except ValueError:
+        raise ValueError(f"reduce {name!r}: expected one of {' '.join(abi.REDUCTIONS)}") from None
+
+
+def _list(name: str, values: Sequence[int], kind: Any, bits: int) -> tuple[Any, int]:
+    numbers = [unsigned(f"{name}[{i}]", value, bits) for i, value in enumerate(values)]
+    return (kind * len(numbers))(*numbers), len(numbers)
+
+
+def collective(
+    *,
+    reduce: str = "sum",
+    root: int = 0,
+    algorithm: str | None = None,
+    arity: int | None = None,
+    algorithm_shape: Sequence[int] | None = None,
+    counts: Sequence[int] | None = None,
+    receive_counts: Sequence[int] | None = None,
+    timeout: float | None = None,
+) -> abi.CollectiveOptions:
+    """Returns ``chorus_collective_options_t``, which keeps the lists that it refers to alive."""
+    made = abi.CollectiveOptions(size=ctypes.sizeof(abi.CollectiveOptions))
+    made.reduce, made.root = reduction(reduce), unsigned("root", root)
+    made.algorithm = text("algorithm", algorithm)
+    if arity is not None:
+        made.arity = unsigned("arity", arity)
+    if algorithm_shape is not None:
+        numbers, made.algorithm_shape_length = _list("algorithm_shape", algorithm_shape, ctypes.c_uint32, 32)
+        made.algorithm_shape = ctypes.cast(numbers, ctypes.POINTER(ctypes.c_uint32))
+    if counts is not None:
+        numbers, made.counts_length = _list("counts", counts, ctypes.c_uint64, 64)
+        made.counts = ctypes.cast(numbers, ctypes.POINTER(ctypes.c_uint64))
+    if receive_counts is not None:
+        numbers, made.receive_counts_length = _list("receive_counts", receive_counts, ctypes.c_uint64, 64)
+        made.receive_counts = ctypes.cast(numbers, ctypes.POINTER(ctypes.c_uint64))
+    if timeout is not None:
+        made.timeout_ms = milliseconds("timeout", timeout)
+    return made

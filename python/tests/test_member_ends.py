@@ -1,0 +1,119 @@
+"""How a process that is a member ends: interrupted, told by a signal, or without closing anything."""
+
+import gc
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+import chorus
+from chorus.native.library import Library
+from services import PATIENCE_S, ROOT, Fleet, until
+
+CATCHES = """
+import sys, chorus
+with chorus.Worker(sys.argv[1], sys.argv[2]) as worker:
+    group = worker.join("ends")
+    try:
+        print("joined", flush=True)
+        group.barrier(timeout=600)
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+"""
+CLOSES = """
+import signal, sys, chorus
+worker = chorus.Worker(sys.argv[1], sys.argv[2])
+signal.signal(signal.SIGINT, lambda *_: print("interrupted", flush=True) or worker.close())
+group = worker.join("ends")
+print("joined", flush=True)
+try:
+    group.barrier(timeout=600)
+except (chorus.Aborted, chorus.Stopped):
+    print("ended", worker.closed, flush=True)
+"""
+FORGETS = """
+import numpy, sys, threading, chorus
+group = chorus.Worker(sys.argv[1], sys.argv[2]).join("ends")
+work = group.all_reduce(numpy.ones(1000), async_op=True)
+threading.Thread(target=group.barrier, kwargs={"timeout": 600}, daemon=True).start()
+kept = group._worker.empty(100)
+print("joined", flush=True)
+sys.stdin.readline()
+"""
+
+
+@pytest.fixture
+def other(library: Library, bare: Fleet) -> Iterator[chorus.Worker]:
+    with chorus.Worker(bare.coordinator.url, "ends.1") as worker:
+        yield worker
+        bare.client.delete_group("ends")
+
+
+def member(story: str, other: chorus.Worker, bare: Fleet) -> "subprocess.Popen[str]":
+    """Starts a member, which has joined the group of `other` on return."""
+    child = subprocess.Popen(
+        [sys.executable, "-c", story, bare.coordinator.url, "ends.0"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(ROOT / "python/src")},
+    )
+    ids = ["ends.0", other.id]
+    bare.client.wait_for_workers(ids, timeout=PATIENCE_S)
+    bare.client.create_group("ends", ids, order="listed")
+    other.join("ends", PATIENCE_S)
+    assert child.stdout is not None and child.stdout.readline() == "joined\n"
+    return child
+
+
+def test_ctrl_c_leaves_a_wait(other: chorus.Worker, bare: Fleet) -> None:
+    child = member(CATCHES, other, bare)
+    child.send_signal(signal.SIGINT)
+    assert child.communicate(timeout=PATIENCE_S)[0] == "interrupted\n" and child.returncode == 0
+
+
+def test_a_handler_may_close_the_worker(other: chorus.Worker, bare: Fleet) -> None:
+    child = member(CLOSES, other, bare)
+    child.send_signal(signal.SIGINT)
+    assert child.communicate(timeout=PATIENCE_S)[0] == "interrupted\nended True\n" and child.returncode == 0
+
+
+def test_a_program_that_closes_nothing_ends(other: chorus.Worker, bare: Fleet) -> None:
+    child = member(FORGETS, other, bare)
+    child.communicate("\n", timeout=PATIENCE_S)
+    assert child.returncode == 0
+    until(lambda: "ends.0" not in {one.id for one in bare.client.workers() if one.state == "ready"}, "it has left")
+
+
+def test_a_join_ends_when_another_thread_closes_the_worker(library: Library, bare: Fleet) -> None:
+    failures: list[chorus.ChorusError] = []
+    worker = chorus.Worker(bare.coordinator.url, "joins")
+
+    def joins() -> None:
+        try:
+            worker.join("nobody-makes-it", 600)
+        except chorus.ChorusError as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=joins)
+    thread.start()
+    worker.close()
+    thread.join(PATIENCE_S)
+    assert isinstance(failures[0], (chorus.Stopped, chorus.NotAssigned, chorus.NoCoordinator))
+
+
+def test_a_group_keeps_its_worker_and_both_end_with_their_last_reference(library: Library, bare: Fleet) -> None:
+    worker = chorus.Worker(bare.coordinator.url, "kept")
+    bare.client.wait_for_workers(["kept"], timeout=PATIENCE_S)
+    bare.client.create_group("kept", ["kept"])
+    group = worker.join("kept", PATIENCE_S)
+    del worker
+    gc.collect()
+    assert group.all_reduce(bytearray(b"x")) == b"x"
+    del group
+    gc.collect()
+    until(lambda: "kept" not in {one.id for one in bare.client.workers() if one.state == "ready"}, "it has left")

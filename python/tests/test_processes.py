@@ -1,0 +1,58 @@
+"""Forks, signals, and the end of the interpreter."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+from chorus import Client
+from services import ROOT, Fleet
+
+ENVIRONMENT = {"PYTHONPATH": str(ROOT / "python/src"), "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def test_a_forked_process_has_connections_of_its_own(client: Client) -> None:
+    assert len(client.workers()) == 2  # a connection stands
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if all(len(client.workers()) == 2 for _ in range(50)) else 1)
+    assert all(len(client.workers()) == 2 for _ in range(50))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_control_c_ends_a_call_that_waits(fleet: Fleet) -> None:
+    client = fleet.client
+    client.create_parameter("interrupted", "all", [1])
+    story = """
+import sys, chorus
+w = chorus.Client(sys.argv[1]).parameter("interrupted")
+print("waiting", flush=True)
+try:
+    w.pull(min_version=1)
+except KeyboardInterrupt:
+    print("interrupted", w.pull().tolist())
+"""
+    waiting = subprocess.Popen(
+        [sys.executable, "-c", story, fleet.coordinator.url], env=ENVIRONMENT, stdout=subprocess.PIPE, text=True
+    )
+    assert waiting.stdout is not None and waiting.stdout.readline() == "waiting\n"
+    time.sleep(0.3)
+    begun = time.monotonic()
+    waiting.send_signal(signal.SIGINT)
+    assert waiting.communicate(timeout=20)[0] == "interrupted [0.0]\n"
+    assert time.monotonic() - begun < 5
+    client.delete_parameter("interrupted")
+
+
+def test_the_interpreter_ends_with_work_in_flight(fleet: Fleet) -> None:
+    story = """
+import sys, threading, chorus
+client = chorus.Client(sys.argv[1])
+threading.Thread(target=lambda: list(client.events()), daemon=True).start()
+client.workers()
+"""
+    ran = subprocess.run(
+        [sys.executable, "-c", story, fleet.coordinator.url], env=ENVIRONMENT, capture_output=True, timeout=20
+    )
+    assert (ran.returncode, ran.stderr) == (0, b"")

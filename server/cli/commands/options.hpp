@@ -1,0 +1,88 @@
+// Options whose text is parsed by this project's own parsers; what they refuse is a usage error that says why.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "collectives/core/nearest_name.hpp"
+#include "collectives/core/result.hpp"
+#include "http/calibration/constants_file.hpp"
+#include "server/cli/files/links_file.hpp"
+#include "server/cli/text/units.hpp"
+
+namespace chorus::cli {
+
+// `target` outlives the parsing. `parse` takes a string_view and gives a Result of something `target` can be assigned.
+template <class Target, class Parse>
+CLI::Option* add_parsed(CLI::App& app, std::string const& name, Target& target, Parse parse, std::string const& help) {
+  auto const store = [&target, parse, name](std::string const& text) {
+    auto value = parse(text);
+    if (!value) throw CLI::ValidationError(name, value.error().detail);
+    target = std::move(*value);
+  };
+  return app.add_option_function<std::string>(name, store, help);
+}
+
+template <class Bytes>  // std::uint64_t, or optional
+CLI::Option* add_bytes(CLI::App& app, std::string const& name, Bytes& target, std::string const& help) {
+  return add_parsed(app, name, target, parse_bytes, help)->type_name("SIZE");
+}
+
+// Read when the option is parsed; `target` keeps what it had without one.
+inline CLI::Option* add_constants(CLI::App& app, model::Constants& target) {
+  auto const read = [](std::string_view path) { return calibration::read_constants(std::string(path)); };
+  return add_parsed(app, "--constants", target, read,
+                    "the cost model's constants, as `chorus bench --calibrate` prints them")
+      ->type_name("FILE");
+}
+
+// Read when the option is parsed.
+inline CLI::Option* add_links(CLI::App& app, std::optional<api::LinkMatrix>& target) {
+  return add_parsed(app, "--links", target, read_links,
+                    "the links between all pairs of ranks, which are ordered by them: "
+                    "{\"bandwidth_gbyte_per_s\":[[null,50],[50,null]],\"latency_us\":[[null,0.6],[0.6,null]]}")
+      ->type_name("FILE");
+}
+
+// Target is std::chrono::milliseconds or an optional of it.
+template <class Target>
+CLI::Option* add_duration(CLI::App& app, std::string const& name, Target& target, std::string const& help) {
+  return add_parsed(app, name, target, parse_duration, help)->type_name("DURATION");
+}
+
+// Target is an unsigned integer or an optional of one, and can hold `high`.
+template <class Target>
+CLI::Option* add_number(CLI::App& app, std::string const& name, Target& target, std::uint32_t low, std::uint32_t high,
+                        std::string const& help) {
+  auto const parse = [low, high](std::string_view text) -> Result<std::uint32_t> {
+    auto const number = parse_number(text, low, high);
+    if (!number) return number.error();
+    return static_cast<std::uint32_t>(*number);
+  };
+  return add_parsed(app, name, target, parse, help)->type_name("N");
+}
+
+inline CLI::Option* add_algorithm_shape(CLI::App& app, std::optional<std::vector<std::uint32_t>>& target) {
+  return app
+      .add_option("--algorithm-shape", target,
+                  "how the algorithm sees the ranks, like 2,4: rows and columns of a torus, sizes of groups")
+      ->delimiter(',')
+      ->type_name("N,...");
+}
+
+// One of the names of a vocabulary (all_ops, all_dtypes, ...).
+template <class Vocabulary>
+[[nodiscard]] CLI::Validator one_of(Vocabulary const& vocabulary) {
+  auto const names = names_of(vocabulary);
+  auto const check = [names](std::string const& text) -> std::string {
+    if (std::find(names.begin(), names.end(), text) != names.end()) return {};
+    return unknown_name("name", text, names);
+  };
+  return CLI::Validator(check, "");
+}
+
+}  // namespace chorus::cli

@@ -1,0 +1,56 @@
+// Commands whose answer is lost: the request is repeated with the same key.
+#include <doctest/doctest.h>
+
+#include "http/testing/scripted_server.hpp"
+#include "server/cli/testing/test_support.hpp"
+
+using namespace chorus::cli;
+using chorus::http::testing::ScriptedServer;
+
+namespace {
+
+std::string answer_with(std::string const& body) {
+  return "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: " +
+         std::to_string(body.size()) + "\r\n\r\n" + body;
+}
+
+std::string key_in(std::string const& request) {
+  std::string const field = "Idempotency-Key: ";
+  auto const begin = request.find(field);
+  return begin == std::string::npos ? "" : request.substr(begin, request.find("\r\n", begin) - begin);
+}
+
+// Returns the requests to a server that closes two connections without an answer, and then sends `answer`.
+std::vector<std::string> asked_by(std::vector<std::string> arguments, std::string const& answer, int status) {
+  ScriptedServer server({{""}, {""}, {answer_with(answer)}});
+  arguments.insert(arguments.end(), {"--coordinator", server.url(""), "--json"});
+  auto const run = chorus::cli::chorus(arguments);
+  INFO(run.err);
+  CHECK(run.status == status);
+  return server.requests();
+}
+
+constexpr auto a_success = R"({"id":"c","state":"succeeded","request":{"group":"g","op":"all_reduce","tensor":"x"}})";
+
+}  // namespace
+
+TEST_CASE("run and groups create repeat a request with the same key if the connection ends without an answer") {
+  auto const group = R"({"name":"g","epoch":1,"state":"ready","members":[]})";
+  for (auto const& requests : {asked_by({"run", "all_reduce", "--group", "g", "--tensor", "x"}, a_success, 0),
+                               asked_by({"groups", "create", "g", "--size", "2"}, group, 0)}) {
+    REQUIRE(requests.size() == 3);
+    CHECK_FALSE(key_in(requests[0]).empty());
+    CHECK(key_in(requests[0]) == key_in(requests[1]));
+    CHECK(key_in(requests[0]) == key_in(requests[2]));
+  }
+}
+
+TEST_CASE("two runs have two keys, and a run with an id needs none") {
+  auto const first = asked_by({"run", "all_reduce", "--group", "g", "--tensor", "x"}, a_success, 0);
+  auto const second = asked_by({"run", "all_reduce", "--group", "g", "--tensor", "x"}, a_success, 0);
+  CHECK(key_in(first.at(0)) != key_in(second.at(0)));
+  auto const named = asked_by({"run", "all_reduce", "--group", "g", "--tensor", "x", "--id", "c"}, a_success, 0);
+  REQUIRE(named.size() == 3);
+  CHECK(named[0].starts_with("PUT /v1/collectives/c?"));
+  CHECK(key_in(named[0]).empty());
+}

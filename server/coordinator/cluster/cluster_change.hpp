@@ -1,0 +1,29 @@
+// A change of a group in progress.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server/coordinator/cluster/cluster.hpp"
+
+namespace chorus::coordinator {
+
+// A PUT of a group, shared by the handler that waits for it and the task that carries it out.
+struct Cluster::Change {
+  Change(boost::asio::any_io_executor executor, std::string n, api::GroupRequest r)
+      : name(std::move(n)), request(std::move(r)), changed(std::move(executor)) {}
+  std::string name;
+  api::GroupRequest request;
+  // True: no PUT, but a repair of the group, if it still needs one when its turn comes.
+  bool mends = false;
+  std::uint32_t broken_epoch = 0;
+  [[nodiscard]] char const* reason() const { return !mends ? "request" : broken_epoch == 0 ? "members" : "trouble"; }
+  http::Condition changed;
+  std::optional<http::Checked<api::Group>> result;
+  std::size_t pending = 0;
+  std::vector<http::Problem> refusals;  // of the present attempt
+  std::uint32_t epoch_seen = 0;         // highest epoch that a refusing member has seen
+};
+
+}  // namespace chorus::coordinator

@@ -1,0 +1,350 @@
+#include "server/coordinator/collectives/execution.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "http/message/trace_context.hpp"
+#include "http/wire/errc.hpp"
+
+namespace chorus::coordinator {
+namespace {
+
+namespace asio = boost::asio;
+using http::Problem;
+using http::ProblemCode;
+using Clock = std::chrono::steady_clock;
+
+// True for the codes with which a worker refuses a run because its tensor differs from the admitted one.
+bool may_be_of_another_tensor(ProblemCode code) {
+  return code == ProblemCode::mismatch || code == ProblemCode::unknown_tensor || code == ProblemCode::busy ||
+         code == ProblemCode::unsupported || code == ProblemCode::invalid_field;
+}
+
+}  // namespace
+
+Execution::Execution(ExecutionTools const& tools, ExecutionPatience patience, std::shared_ptr<Record> record,
+                     Order order, GroupSnapshot group, Mode mode, TimePoint deadline)
+    : tools_(tools),
+      patience_(patience),
+      record_(std::move(record)),
+      order_(std::move(order)),
+      snapshot_(std::move(group)),
+      group_(*snapshot_),
+      mode_(mode),
+      changed_(tools.executor),
+      calls_(tools.executor),
+      begun_(Clock::now()),
+      deadline_(deadline),
+      run_ranks_(group_, order_.wish) {}
+
+asio::awaitable<std::optional<Problem>> Execution::run() {
+  if (launches() && !ticket_) ticket_ = tools_.locks.enter(lock_keys(group_, record_->view().request));
+  auto problem = co_await stages();
+  calls_.cancel();
+  co_await calls_.join();
+  if (mistaken_ && cancelled_) mistaken_ = false, problem = cancelled_;
+  if (mistaken_) co_return problem;
+  if (launches()) tools_.locks.leave(*ticket_);
+  bool const goes_on = problem && may_go_on(*problem);
+  if (!goes_on) end(std::exchange(problem, std::nullopt));
+  tools_.locks_changed.notify_all();
+  co_return problem;
+}
+
+bool Execution::may_go_on(Problem const& problem) const {
+  auto const& request = record_->view().request;
+  bool const is_loss = problem.code == ProblemCode::peer_lost || problem.code == ProblemCode::corrupt_frame ||
+                       problem.code == ProblemCode::worker_unreachable || problem.code == ProblemCode::group_broken ||
+                       problem.code == ProblemCode::epoch_fenced;
+  bool const shrinks = may_shrink(group_.requested) && request.on_failure.value_or("shrink") == "shrink";
+  return launches() && shrinks && is_loss && !request.in_place && !request.epoch && !committing_ && !cancelled_ &&
+         Clock::now() < deadline_;
+}
+
+void Execution::take_place_of(Execution& mistaken) {
+  ticket_ = std::exchange(mistaken.ticket_, std::nullopt);
+  begun_ = mistaken.begun_;
+}
+
+void Execution::superseded() {
+  done_ = true;
+  changed_.notify_all();
+}
+
+void Execution::end(std::optional<Problem> problem) {
+  auto const now = Clock::now();
+  if (problem && problem->code == ProblemCode::cancelled && cancelled_)
+    record_->cancel(std::move(*problem), now);
+  else if (problem)
+    record_->fail(std::move(*problem), now);
+  done_ = true;
+  changed_.notify_all();
+}
+
+Execution::Stage Execution::stages() {
+  if (launches())
+    if (auto problem = co_await wait_in_line()) co_return problem;
+  if (auto problem = co_await admit()) co_return problem;
+  if (auto problem = co_await plan()) co_return problem;
+  if (mode_ == Mode::validate_only) co_return std::nullopt;
+  if (auto problem = co_await launch()) {
+    if (record_->view().state != "running") co_return problem;  // nothing was launched
+    co_await abort_all();
+    if (went_by_known_ && contradicted_) {
+      tools_.group_statistics.tensors.forget(group_.name, record_->view().request.tensor);
+      mistaken_ = Clock::now() < deadline_;
+      if (mistaken_) co_return problem;
+      co_return Problem(ProblemCode::deadline_exceeded, "the time was over before its workers could be asked");
+    }
+    // Only now every rank that can report has reported.
+    co_return cancelled_ ? *cancelled_ : failures_ > 0 ? find_culprit(endings_) : *problem;
+  }
+  co_return co_await commit();
+}
+
+Execution::Stage Execution::wait_in_line() {
+  while (!tools_.locks.holds(*ticket_)) {
+    if (!in_line_) changed_.notify_all();
+    in_line_ = true;
+    if (cancelled_) co_return cancelled_;
+    if (Clock::now() >= deadline_)
+      co_return Problem(ProblemCode::deadline_exceeded, "another collective on tensor '" +
+                                                            record_->view().request.tensor +
+                                                            "' did not end in time; none of this one was begun");
+    co_await tools_.locks_changed.wait_until(deadline_);
+  }
+  in_line_ = false;
+  auto const present = tools_.groups.find(group_.name);
+  if (present.has_error()) co_return present.error();
+  if (present.value()->epoch != group_.epoch)
+    co_return Problem(ProblemCode::epoch_fenced,
+                      "group '" + group_.name + "' moved from epoch " + std::to_string(group_.epoch) + " to " +
+                          std::to_string(present.value()->epoch) + " while this collective waited");
+  co_return tools_.groups.unusable(*present.value());
+}
+
+Execution::Stage Execution::plan() {
+  question_ = {group_.name, group_.epoch, order_.wish, admitted_->elements, element_bytes(admitted_->dtype)};
+  question_.on_gpus = lies_on_gpus(*admitted_);
+  question_.wish.uneven = admitted_->uneven;
+  auto const choice = co_await tools_.planner.select(question_, tools_.groups.standing(group_));
+  if (choice.has_error()) {
+    Problem problem(ProblemCode::invalid_field, choice.error().detail);
+    problem.errors.push_back({"/algorithm", choice.error().detail});
+    co_return problem;
+  }
+  if (failing()) co_return cancelled_ ? cancelled_ : lost_;
+  if (Clock::now() >= deadline_)
+    co_return Problem(ProblemCode::deadline_exceeded, "the time was over before the collective was planned");
+  chosen_ = choice.value().spec;
+  record_->plan(group_, *admitted_, choice.value(), Clock::now());
+  give_time();
+  if (launches()) tools_.collective_history.planned(*record_);
+  changed_.notify_all();
+  co_return std::nullopt;
+}
+
+// Sets the timeout: from here on the time depends only on the members.
+void Execution::give_time() {
+  auto timeout = std::chrono::milliseconds(record_->view().request.timeout_ms.value_or(0));
+  if (timeout.count() == 0) {
+    auto const patience_s = tools_.group_statistics.paces[group_.name].patience_s(chosen_.op, record_->view().bytes,
+                                                                                  record_->view().predicted_seconds);
+    timeout = std::chrono::ceil<std::chrono::milliseconds>(std::chrono::duration<double>(patience_s));
+    deadline_ = Clock::now() + timeout;
+  }
+  record_->given_time(timeout);
+}
+
+Execution::Stage Execution::launch() {
+  if (auto problem = co_await tools_.collective_history.launching(*record_, deadline_)) co_return problem;
+  if (failing()) co_return cancelled_ ? cancelled_ : lost_;
+  auto const left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline_ - Clock::now()).count();
+  if (left < 1) co_return Problem(ProblemCode::deadline_exceeded, "the time was over before the collective began");
+  auto const token = api::to_hex(tools_.random());
+  record_->run();
+  waited_seconds_ = std::chrono::duration<double>(Clock::now() - begun_).count();
+  settled_.assign(ranks(), false);
+  pending_ = ranks();
+  for (std::uint32_t rank = 0; rank < ranks(); ++rank)
+    calls_.spawn("run rank", run_rank(rank,
+                                      run_ranks_.request(rank, group_, record_->view(), *admitted_, token,
+                                                         static_cast<std::uint64_t>(left)),
+                                      deadline_ + patience_.report));
+  wait_from_now_on(Waits::for_runs);
+  changed_.notify_all();
+  while (pending_ > 0 && !failing()) co_await changed_.wait_until(TimePoint::max());
+  wait_from_now_on(Waits::for_nobody);
+  if (failing()) co_return Problem(ProblemCode::internal, "the collective failed");
+  if (auto problem = record_->check_digests()) co_return problem;
+  committing_ = true;  // cancellations and losses are too late from here on
+  auto undecided = co_await tools_.collective_history.deciding(*record_, deadline_);
+  committing_ = !undecided;
+  co_return undecided;
+}
+
+asio::awaitable<void> Execution::run_rank(std::uint32_t rank, api::RunRequest request, TimePoint deadline) {
+  auto trace = http::parse_traceparent(record_->view().traceparent.value_or(""));
+  if (trace) trace = http::child_of(*trace, tools_.random() | 1);
+  auto const said =
+      co_await tools_.workers.run(group_.members[rank].url, std::move(request), std::move(trace), deadline);
+  if (settled_[rank]) co_return;
+  if (said.has_error()) {
+    auto const silent =
+        said.error().code == http::HttpErrc::timed_out || said.error().code == http::HttpErrc::local_limit;
+    if (!silent) broken_.push_back(rank);
+    contradicted_ |= said.error().code == http::HttpErrc::connect_failed;
+    record_->rank_failed(rank, std::nullopt);
+    settle(silent ? RankEnding::Kind::silent : RankEnding::Kind::lost, rank,
+           Problem(ProblemCode::peer_lost, said.error().detail));
+    co_return;
+  }
+  auto const& answer = said.value();
+  if (answer.has_error()) {
+    contradicted_ |= may_be_of_another_tensor(answer.error().code);
+    record_->rank_failed(rank, std::nullopt);
+    settle(RankEnding::Kind::failed, rank, run_ranks_.in_group_ranks(answer.error()));
+  } else if (answer.value().state == "succeeded") {
+    record_->rank_succeeded(rank, answer.value(), Clock::now());
+    settle(RankEnding::Kind::succeeded, rank, {});
+  } else {
+    record_->rank_failed(rank, answer.value());
+    settle(RankEnding::Kind::failed, rank,
+           run_ranks_.in_group_ranks(
+               answer.value().error.value_or(Problem(ProblemCode::internal, "the worker gave no reason"))));
+  }
+}
+
+void Execution::settle(RankEnding::Kind kind, std::uint32_t rank, Problem problem) {
+  settled_[rank] = true;
+  endings_.push_back({kind, rank, group_.members[rank].worker, std::move(problem)});
+  if (kind != RankEnding::Kind::succeeded) ++failures_;
+  --pending_;
+  if (waits_ == Waits::for_runs) wait_from_now_on(Waits::for_runs);
+  changed_.notify_all();
+}
+
+// Ends running ranks and drops held results, then collects the reports, which say why the ranks ended.
+asio::awaitable<void> Execution::abort_all() {
+  auto const deadline = Clock::now() + patience_.abort;
+  for (std::uint32_t rank = 0; rank < ranks(); ++rank) {
+    auto const ended = std::ranges::find(endings_, rank, &RankEnding::rank);
+    if (ended != endings_.end() && ended->kind == RankEnding::Kind::lost) continue;
+    ++pending_;
+    calls_.spawn("abort rank", abort_rank(rank, deadline));
+  }
+  while (pending_ > 0 && Clock::now() < deadline) co_await changed_.wait_until(deadline);
+  for (std::uint32_t rank = 0; rank < ranks(); ++rank)
+    if (!settled_[rank]) settle(RankEnding::Kind::silent, rank, {});
+}
+
+asio::awaitable<void> Execution::abort_rank(std::uint32_t rank, TimePoint deadline) {
+  co_await tools_.workers.abort(group_.members[rank].url, record_->view().run, deadline);
+  --pending_;
+  changed_.notify_all();
+}
+
+Execution::Stage Execution::commit() {
+  commits_.resize(ranks());
+  pending_ = ranks();
+  auto const deadline = Clock::now() + patience_.commit;
+  for (std::uint32_t rank = 0; rank < ranks(); ++rank) calls_.spawn("commit rank", commit_rank(rank, deadline));
+  wait_from_now_on(Waits::for_commits);
+  while (pending_ > 0) co_await changed_.wait_until(TimePoint::max());
+  wait_from_now_on(Waits::for_nobody);
+  std::vector<std::uint64_t> versions;
+  std::vector<Problem> refusals;
+  for (auto const& committed : commits_) {
+    if (committed->has_error())
+      refusals.push_back(committed->error());
+    else
+      versions.push_back(committed->value());
+  }
+  if (refusals.empty()) {
+    learn_tensors(versions);
+    record_->succeed(versions, Clock::now());
+    learn();
+    co_return std::nullopt;
+  }
+  auto problem = join_refusals(refusals);
+  problem.detail += versions.empty() ? "; no rank has confirmed its commit"
+                                     : "; the other ranks have the result as their next version";
+  co_return problem;
+}
+
+void Execution::learn() {
+  std::vector<double> durations_s;
+  for (auto const& rank : record_->view().ranks) durations_s.push_back(rank.report->seconds);
+  auto const slowest_s = *std::ranges::max_element(durations_s);
+  tools_.planner.learn(question_, chosen_, slowest_s);
+  tools_.group_statistics.paces[group_.name].finished(chosen_.op, record_->view().bytes, slowest_s);
+  if (is_rooted(chosen_.op)) return;
+  record_->came_late(lateness_s(durations_s));
+  tools_.group_statistics.stragglers.finished(group_, durations_s);
+}
+
+asio::awaitable<void> Execution::commit_rank(std::uint32_t rank, TimePoint deadline) {
+  auto const said = co_await tools_.workers.commit(group_.members[rank].url, record_->view().run, deadline);
+  if (said.has_error()) {
+    broken_.push_back(rank);
+    commits_[rank] = refused(rank, ProblemCode::peer_lost, "the result was being committed: " + said.error().detail);
+  } else if (said.value().has_error()) {
+    commits_[rank] =
+        refused(rank, said.value().error().code, "it did not commit the result: " + said.value().error().detail);
+  } else {
+    commits_[rank] = said.value();
+  }
+  --pending_;
+  changed_.notify_all();
+}
+
+void Execution::wait_from_now_on(Waits what) {
+  waits_ = what;
+  waits_since_ = Clock::now();
+}
+
+std::optional<Execution::Standing> Execution::standing() const {
+  if (waits_ == Waits::for_nobody || done_) return std::nullopt;
+  Standing standing{waits_since_, {}, waits_ == Waits::for_runs};
+  for (std::uint32_t rank = 0; rank < ranks(); ++rank) {
+    bool const is_awaited = waits_ == Waits::for_looks  ? !looks_[rank].has_value()
+                            : waits_ == Waits::for_runs ? !settled_[rank]
+                                                        : !commits_[rank].has_value();
+    if (is_awaited) standing.awaited.push_back(rank);
+  }
+  return standing;
+}
+
+bool Execution::cancel(Problem why) {
+  if (committing_ || done_) return false;
+  if (!cancelled_) cancelled_ = std::move(why);
+  changed_.notify_all();
+  tools_.locks_changed.notify_all();
+  return true;
+}
+
+void Execution::worker_lost(std::string const& worker, std::string const& incarnation, std::string const& why) {
+  if (done_ || committing_) return;
+  for (auto const& member : group_.members) {
+    if (member.worker != worker || member.incarnation != incarnation) continue;
+    if (record_->view().state != "running") {
+      lost_ = refused(member.rank, ProblemCode::peer_lost, why);
+      changed_.notify_all();
+    } else if (!settled_[member.rank]) {
+      record_->rank_failed(member.rank, std::nullopt);
+      settle(RankEnding::Kind::lost, member.rank, Problem(ProblemCode::peer_lost, why));
+    }
+  }
+}
+
+std::string Execution::title(std::uint32_t rank) const {
+  return "rank " + std::to_string(rank) + " ('" + group_.members[rank].worker + "')";
+}
+
+Problem Execution::refused(std::uint32_t rank, ProblemCode code, std::string const& why) const {
+  Problem problem(code, title(rank) + ": " + why);
+  problem.ranks = {rank};
+  return problem;
+}
+
+}  // namespace chorus::coordinator

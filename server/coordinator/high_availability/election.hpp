@@ -1,0 +1,80 @@
+// The election of the coordinator that leads. The leader's key in etcd hangs on a lease that the leader renews. When
+// the lease ends, etcd deletes the key, and the first standby that creates it leads.
+//
+// The key's create_revision numbers the terms. A write that compares it (EtcdStore) fails once another coordinator
+// leads, however long the former leader was stopped.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "server/coordinator/high_availability/etcd_client.hpp"
+
+namespace chorus::coordinator {
+
+// The term of one leader. A value.
+struct Leadership {
+  std::string key;
+  std::int64_t create_revision = 0;
+  std::int64_t lease = 0;
+};
+
+struct ElectionPatience {
+  std::chrono::seconds lease{2};           // etcd grants no shorter lease
+  std::chrono::milliseconds look{150};     // between two looks of a standby at the leader's key
+  std::chrono::milliseconds margin{200};   // by which a leader stops before its lease ends
+  std::chrono::milliseconds answer{1000};  // of etcd
+};
+
+// On the executor's one thread.
+class Election {
+ public:
+  using TimePoint = http::TimePoint;
+
+  Election(boost::asio::any_io_executor executor, EtcdClient& etcd, ElectionPatience patience = {});
+
+  // Checks that etcd answers and that the cluster's format is known; creates the cluster's first key. Errors: EtcdErrc.
+  boost::asio::awaitable<Status> check_format(TimePoint deadline);
+
+  // Tries once; empty if another coordinator leads, which leader() names. Errors: EtcdErrc.
+  boost::asio::awaitable<Result<std::optional<Leadership>>> try_to_lead(std::string url);
+  // Returns when this coordinator leads; tries for ever. `url` is stored as the leader's. Cancellable. Errors:
+  // EtcdErrc::refused, newer, emptied.
+  boost::asio::awaitable<Result<Leadership>> campaign(std::string url);
+  // URL of the leader at the last look; empty if there is none.
+  [[nodiscard]] std::optional<std::string> const& leader() const { return leader_; }
+  // Term of that leader.
+  [[nodiscard]] std::optional<std::int64_t> term() const { return leader_ ? std::optional(term_) : std::nullopt; }
+  // The last failure of etcd; "" after an answer.
+  [[nodiscard]] std::string const& trouble() const { return trouble_; }
+
+  // Renews the lease after campaign(). Returns the reason when this process may not lead any longer; by its monotonic
+  // clock the lease has not ended then.
+  boost::asio::awaitable<std::string> keep();
+  // Deletes the leader's key, so that a standby leads at once.
+  boost::asio::awaitable<void> resign(TimePoint deadline);
+  // True if the keys that this process has seen are gone.
+  boost::asio::awaitable<bool> was_emptied(TimePoint deadline);
+  // True if the lease has time left, counted from before its last renewal was sent.
+  [[nodiscard]] bool leads() const;
+
+ private:
+  boost::asio::awaitable<void> pause(std::chrono::milliseconds duration);
+  [[nodiscard]] std::string key() const { return etcd_.options().prefix() + "leader"; }
+
+  boost::asio::any_io_executor executor_;
+  EtcdClient& etcd_;
+  ElectionPatience const patience_;
+  std::optional<std::string> leader_;
+  std::int64_t term_ = 0;  // of that leader
+  TimePoint leader_seen_{};
+  std::string trouble_;
+  std::string cluster_id_;  // value of the format key, as first seen
+  std::int64_t lease_ = 0;
+  TimePoint lease_ends_{};
+};
+
+}  // namespace chorus::coordinator

@@ -1,0 +1,58 @@
+#include "server/coordinator/high_availability/held_cluster.hpp"
+
+#include "base/runtime/run_to_end.hpp"
+
+namespace chorus::coordinator {
+namespace {
+
+using std::chrono::steady_clock;
+
+constexpr auto patience_of_holder = std::chrono::seconds(5);
+// Stands where the leader's URL does. No name under .invalid resolves.
+constexpr char const* holder = "http://chorus-journal.invalid";
+
+ElectionPatience patience_of_election() {
+  ElectionPatience held;
+  held.lease = std::chrono::seconds(60);  // nothing renews the lease; a holder that is killed blocks for so long
+  held.answer = patience_of_holder;
+  return held;
+}
+
+}  // namespace
+
+HeldCluster::HeldCluster(EtcdOptions options)
+    : etcd_(io_.get_executor(), std::move(options)), election_(io_.get_executor(), etcd_, patience_of_election()) {}
+
+HeldCluster::~HeldCluster() { http::run_to_end(io_, election_.resign(steady_clock::now() + patience_of_holder)); }
+
+std::string HeldCluster::place() const {
+  return "cluster " + etcd_.options().cluster + " in etcd (" + etcd_.endpoint() + ")";
+}
+
+Status HeldCluster::check_known() {
+  auto const known =
+      http::run_to_end(io_, etcd_.get(etcd_.options().prefix() + "format", steady_clock::now() + patience_of_holder));
+  if (!known) return known.error();
+  if (!*known) return Error(EtcdErrc::unknown_cluster, "there is no " + place());
+  return ok();
+}
+
+Status HeldCluster::lead() {
+  auto const tried = http::run_to_end(io_, election_.try_to_lead(holder));
+  if (!tried) return tried.error();
+  if (!*tried)
+    return Error(EtcdErrc::not_leader, election_.leader().value_or("another coordinator") + " leads " + place() +
+                                           ": stop all of its coordinators first");
+  store_.emplace(etcd_.options(), **tried, [] {});
+  return ok();
+}
+
+Result<std::unique_ptr<HeldCluster>> HeldCluster::hold(EtcdOptions options, Unknown unknown) {
+  std::unique_ptr<HeldCluster> held(new HeldCluster(std::move(options)));
+  if (unknown == Unknown::refuse)
+    if (auto const known = held->check_known(); !known) return known.error();
+  if (auto const leads = held->lead(); !leads) return leads.error();
+  return held;
+}
+
+}  // namespace chorus::coordinator

@@ -1,0 +1,38 @@
+// A cluster in etcd that no coordinator leads, held so that none begins to lead.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <memory>
+#include <optional>
+
+#include "server/coordinator/high_availability/election.hpp"
+#include "server/coordinator/high_availability/etcd_store.hpp"
+
+namespace chorus::coordinator {
+
+// Leads the cluster without serving. Calls block. One thread.
+class HeldCluster {
+ public:
+  enum class Unknown { refuse, begin };  // what to do about a cluster that etcd does not know
+
+  // Errors: EtcdErrc; not_leader names the coordinator that leads.
+  [[nodiscard]] static Result<std::unique_ptr<HeldCluster>> hold(EtcdOptions options, Unknown unknown);
+  ~HeldCluster();  // a coordinator may lead from now on
+  HeldCluster(HeldCluster const&) = delete;
+  HeldCluster& operator=(HeldCluster const&) = delete;
+
+  [[nodiscard]] EtcdStore& store() { return *store_; }
+
+ private:
+  explicit HeldCluster(EtcdOptions options);
+  [[nodiscard]] Status check_known();
+  [[nodiscard]] Status lead();
+  [[nodiscard]] std::string place() const;
+
+  boost::asio::io_context io_;  // run by the calling thread
+  EtcdClient etcd_;
+  Election election_;
+  std::optional<EtcdStore> store_;
+};
+
+}  // namespace chorus::coordinator

@@ -1,0 +1,58 @@
+// The HTTP service of a coordinator that does not lead. /readyz names the leader, /metrics says what this process does;
+// all else is redirected to the leader (307).
+#pragma once
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/runtime/loop_lag.hpp"
+#include "http/server/security.hpp"
+#include "http/server/server.hpp"
+#include "metrics/standby_metrics.hpp"
+#include "server/coordinator/high_availability/election.hpp"
+
+namespace chorus::coordinator {
+
+struct StandbyOptions {
+  http::SecurityOptions security;
+  http::ServerLimits limits;
+  double process_start_seconds = 0;                    // since 1970
+  std::uint64_t memory_limit_bytes = 0;                // of the process
+  std::shared_ptr<metrics::LogCounter const> logged;   // null: lines are not counted
+  std::function<metrics::LeadershipScrape()> scraped;  // what /metrics says of the leader and of etcd
+};
+
+// On the executor's one thread.
+class Standby {
+ public:
+  // The election outlives it.
+  Standby(boost::asio::any_io_executor executor, Election const& election, StandbyOptions options);
+
+  // Errors: AuthErrc, HttpErrc::bind_failed.
+  [[nodiscard]] Result<std::uint16_t> start(std::string const& host, std::uint16_t port);
+  // Closes every connection; clients that connect again find the leader.
+  boost::asio::awaitable<void> stop();
+  [[nodiscard]] std::string_view scheme() const { return security_.scheme(); }
+
+ private:
+  boost::asio::awaitable<http::Response> alive(http::Request const& request, http::Body& body);
+  boost::asio::awaitable<http::Response> ready(http::Request const& request, http::Body& body);
+  boost::asio::awaitable<http::Response> show_metrics(http::Request const& request, http::Body& body);
+  boost::asio::awaitable<http::Response> lead_on(http::Request const& request, http::Body& body);
+  [[nodiscard]] http::Problem without_leader() const;
+
+  Election const& election_;
+  std::uint64_t const memory_limit_bytes_;
+  std::function<metrics::LeadershipScrape()> const scraped_;
+  metrics::StandbyMetrics metrics_;
+  http::Security security_;
+  http::Router router_;
+  http::Server server_;
+  http::LoopLag lag_;
+};
+
+}  // namespace chorus::coordinator

@@ -1,0 +1,297 @@
+// What both places of the journal promise, a file of SQLite and a real etcd.
+#include <doctest/doctest.h>
+#include <httplib.h>
+
+#include <algorithm>
+#include <boost/asio/io_context.hpp>
+#include <boost/json/parse.hpp>
+#include <functional>
+#include <future>
+#include <mutex>
+#include <thread>
+
+#include "base/runtime/run_to_end.hpp"
+#include "server/coordinator/high_availability/etcd_store.hpp"
+#include "server/coordinator/journal/journal_file.hpp"
+#include "tests/support/etcd.hpp"
+#include "tests/support/mentions.hpp"
+
+using namespace chorus;
+using namespace chorus::coordinator;
+using namespace chorus::testing;
+
+namespace {
+
+using Rows = std::vector<Row>;
+
+// One who leads, without keeping its lease: what it writes counts until the next one leads.
+class Leader {
+ public:
+  Leader(Etcd const& etcd, std::string const& cluster, std::chrono::seconds lease = std::chrono::seconds(600))
+      : Leader(options(etcd, cluster), lease) {}
+  explicit Leader(EtcdOptions const& options, std::chrono::seconds lease = std::chrono::seconds(600))
+      : client_(io_.get_executor(), options), election_(io_.get_executor(), client_, patience(lease)) {
+    leadership_ = http::run_to_end(io_, election_.campaign("http://here:1")).value();
+    store_ = std::make_unique<EtcdStore>(options, leadership_, [this] { ++deposed_; });
+  }
+
+  [[nodiscard]] EtcdStore& store() { return *store_; }
+  [[nodiscard]] int deposed() const { return deposed_; }
+  void resign() { http::run_to_end(io_, election_.resign(std::chrono::steady_clock::now() + std::chrono::seconds(5))); }
+
+  static EtcdOptions options(Etcd const& etcd, std::string const& cluster) {
+    EtcdOptions options;
+    options.endpoints = {etcd.url(0)};
+    options.cluster = cluster;
+    return options;
+  }
+
+ private:
+  static ElectionPatience patience(std::chrono::seconds lease) {
+    ElectionPatience patience;
+    patience.lease = lease;
+    return patience;
+  }
+
+  boost::asio::io_context io_;
+  EtcdClient client_;
+  Election election_;
+  Leadership leadership_;
+  std::unique_ptr<EtcdStore> store_;
+  int deposed_ = 0;
+};
+
+// A way to etcd that passes requests on, or keeps them and does not answer.
+class SlowGateway {
+ public:
+  explicit SlowGateway(Etcd const& etcd) {
+    server_.Post(".*", [this, &etcd](httplib::Request const& request, httplib::Response& response) {
+      if (!keep(request.body)) response.set_content(etcd.post(request.path, request.body), "application/json");
+    });
+    port_ = server_.bind_to_any_port("127.0.0.1");
+    thread_ = std::thread([this] { server_.listen_after_bind(); });
+  }
+  ~SlowGateway() {
+    release_.set_value();
+    server_.stop();
+    thread_.join();
+  }
+  SlowGateway(SlowGateway const&) = delete;
+  SlowGateway& operator=(SlowGateway const&) = delete;
+
+  [[nodiscard]] std::string url() const { return "http://127.0.0.1:" + std::to_string(port_); }
+  void hold() { holds_ = true; }
+  // The first request that was kept.
+  [[nodiscard]] std::string held() {
+    std::scoped_lock const lock(mutex_);
+    return held_;
+  }
+
+ private:
+  bool keep(std::string const& body) {
+    if (!holds_) return false;
+    {
+      std::scoped_lock const lock(mutex_);
+      if (held_.empty()) held_ = body;
+    }
+    released_.wait();
+    return true;
+  }
+
+  httplib::Server server_;
+  int port_ = 0;
+  std::thread thread_;
+  std::atomic<bool> holds_ = false;
+  std::mutex mutex_;
+  std::string held_;
+  std::promise<void> release_;
+  std::shared_future<void> const released_{release_.get_future()};
+};
+
+Row row(int number, std::size_t bytes = 10) {
+  char key[16];
+  std::snprintf(key, sizeof key, "c%06d", number);
+  return {Table::collectives, key, std::string(bytes, static_cast<char>('a' + number % 26))};
+}
+
+// `open` gives the store, as the next life finds it.
+void check_promises(std::function<Store&()> const& open) {
+  CHECK(open().read().value().empty());
+  // Rows that are replaced, and gone.
+  REQUIRE(open().write(Rows{row(1), row(2), {Table::workers, "w0", "{}"}, {Table::shards, "p/0", "[1]"}}).has_value());
+  REQUIRE(open().write(Rows{row(1, 5), {Table::collectives, row(2).key, std::nullopt}}).has_value());
+  CHECK(open().read().value() == Rows{{Table::workers, "w0", "{}"}, row(1, 5), {Table::shards, "p/0", "[1]"}});
+  // Nothing to write is a look.
+  CHECK(open().write(Rows()).has_value());
+  // Whatever JSON may hold.
+  std::string const odd("\"\\ \n\t\0 \x7f \xc3\xa4", 12);
+  REQUIRE(open().write(Rows{{Table::events, "1", odd}}).has_value());
+  auto const rows = open().read().value();
+  CHECK(std::ranges::find(rows, Row{Table::events, "1", odd}) != rows.end());
+  REQUIRE(open().write(Rows{{Table::events, "1", std::nullopt}}).has_value());
+  // More at once than etcd takes, in rows and in bytes; and less again.
+  Rows many;
+  for (int i = 10; i < 500; ++i) many.push_back(row(i, 100));
+  many.push_back(row(500, 3 << 20));
+  REQUIRE(open().write(many).has_value());
+  auto const found = open().read().value();
+  CHECK(found.size() == 3 + many.size());
+  CHECK(std::ranges::find(found, many.back()) != found.end());
+  REQUIRE(open().write(Rows{row(500, 700)}).has_value());
+  auto const shorter = open().read().value();
+  CHECK(std::ranges::find(shorter, row(500, 700)) != shorter.end());
+  for (auto& one : many) one.body.reset();
+  REQUIRE(open().write(many).has_value());
+  CHECK(open().read().value() == Rows{{Table::workers, "w0", "{}"}, row(1, 5), {Table::shards, "p/0", "[1]"}});
+}
+
+}  // namespace
+
+TEST_CASE("a file keeps what a coordinator promises") {
+  ScratchDirectory const here;
+  std::unique_ptr<JournalFile> file;
+  check_promises([&]() -> Store& {
+    file.reset();
+    file = JournalFile::open(here / "journal").value();
+    return *file;
+  });
+}
+
+TEST_CASE("etcd keeps what a coordinator promises") {
+  if (auto const why = Etcd::missing(); !why.empty()) {
+    MESSAGE("skipped: " << why);
+    return;
+  }
+  Etcd const etcd;
+  std::unique_ptr<Leader> leader;
+  check_promises([&]() -> Store& {
+    if (leader) leader->resign();
+    leader = std::make_unique<Leader>(etcd, "a");
+    CHECK(leader->store().read().has_value());
+    return leader->store();
+  });
+  // Another cluster sees nothing of it.
+  CHECK(Leader(etcd, "b").store().read().value().empty());
+}
+
+TEST_CASE("whoever leads no longer writes nothing, and hears so") {
+  if (auto const why = Etcd::missing(); !why.empty()) {
+    MESSAGE("skipped: " << why);
+    return;
+  }
+  Etcd const etcd;
+  Leader former(etcd, "a");
+  REQUIRE(former.store().write(Rows{row(1)}).has_value());
+  former.resign();
+  Leader present(etcd, "a");
+  auto const refused = former.store().write(Rows{row(2), row(3)});
+  REQUIRE(refused.has_error());
+  CHECK(mentions(refused.error().detail, "another coordinator leads"));
+  CHECK(former.deposed() == 1);
+  Rows many;
+  for (int i = 0; i < 300; ++i) many.push_back(row(i));
+  CHECK(former.store().write(many).has_error());
+  CHECK(present.store().read().value() == Rows{row(1)});
+}
+
+TEST_CASE("a request that was given up, and that etcd receives after a later one, changes nothing") {
+  if (auto const why = Etcd::missing(); !why.empty()) {
+    MESSAGE("skipped: " << why);
+    return;
+  }
+  Etcd const etcd;
+  SlowGateway slow(etcd);
+  auto options = Leader::options(etcd, "a");
+  options.endpoints.insert(options.endpoints.begin(), slow.url());
+  Leader leader(options);
+  auto const one = row(1).key;
+  auto const write = [&](std::string const& body) {
+    return leader.store().write(Rows{{Table::collectives, one, body}}).has_value();
+  };
+  REQUIRE(write("first"));
+  slow.hold();
+  REQUIRE(write("second"));  // by the second endpoint, after the first one had it
+  REQUIRE(write("third"));
+  auto const late = etcd.post("/v3/kv/txn", slow.held());
+  CHECK_MESSAGE(!boost::json::parse(late).as_object().contains("succeeded"), late);
+  CHECK(leader.store().read().value() == Rows{{Table::collectives, one, "third"}});
+  CHECK(write("fourth"));
+  CHECK(leader.deposed() == 0);
+}
+
+TEST_CASE("a write of many rows that its writer did not live to finish is there as a whole, or not at all") {
+  if (auto const why = Etcd::missing(); !why.empty()) {
+    MESSAGE("skipped: " << why);
+    return;
+  }
+  Etcd const etcd;
+  auto const put = [&etcd](std::string const& key, std::string const& value) {
+    etcd.post("/v3/kv/put",
+              R"({"key":")" + to_base64("/chorus/a/" + key) + R"(","value":")" + to_base64(value) + "\"}");
+  };
+  auto const piece = [](std::string const& key, std::string const& body) {
+    return R"([{"request_put":{"key":")" + to_base64("/chorus/a/rows/workers/" + key + "/0000") + R"(","value":")" +
+           to_base64(body) + "\"}}]";
+  };
+  {
+    Leader leader(etcd, "a");
+    put("redo/0000", piece("w0", "1"));
+    CHECK(leader.store().read().value().empty());  // it was not whole
+    put("redo/0000", piece("w0", "1"));
+    put("redo/0001", piece("w1", "2"));
+    put("redo_is_whole", "2");
+    leader.resign();
+  }
+  Leader next(etcd, "a");
+  CHECK(next.store().read().value() == Rows{{Table::workers, "w0", "1"}, {Table::workers, "w1", "2"}});
+  CHECK(next.store().read().value().size() == 2);
+}
+
+TEST_CASE("requests to etcd are counted by endpoint and result") {
+  if (auto const why = Etcd::missing(); !why.empty()) {
+    MESSAGE("skipped: " << why);
+    return;
+  }
+  Etcd const etcd;
+  HeldPort const nobody;
+  EtcdOptions options;
+  options.endpoints = {"http://127.0.0.1:" + nobody.text(), etcd.url(0)};
+  auto const traffic = std::make_shared<EtcdTraffic>(options.endpoints);
+  boost::asio::io_context io;
+  EtcdClient client(io.get_executor(), options, traffic);
+  for (int i = 0; i < 3; ++i)
+    REQUIRE(http::run_to_end(
+                io, client.get("/chorus/a/leader", std::chrono::steady_clock::now() + std::chrono::seconds(20)))
+                .has_value());
+  auto const counted = traffic->endpoints();
+  REQUIRE(counted.size() == 2);
+  CHECK(counted[0].url == options.endpoints[0]);
+  CHECK(counted[0].unreachable == 1);  // it is not asked again while the other one answers
+  CHECK(counted[0].answered == 0);
+  CHECK(counted[1].answered == 3);
+  CHECK(counted[1].unreachable + counted[1].refused + counted[1].malformed == 0);
+}
+
+TEST_CASE("an endpoint of etcd that is listed twice is counted once") {
+  EtcdTraffic traffic({"http://a:1", "http://b:1", "http://a:1"});
+  traffic.count(0, EtcdTraffic::Outcome::answered);
+  traffic.count(2, EtcdTraffic::Outcome::answered);
+  auto const counted = traffic.endpoints();
+  REQUIRE(counted.size() == 2);
+  CHECK(counted[0].answered == 2);
+  CHECK(counted[1].url == "http://b:1");
+}
+
+TEST_CASE("base64 and ranges are those of etcd") {
+  for (std::size_t size = 0; size < 10; ++size) {
+    std::string const bytes = std::string(
+                                  "\0\xff"
+                                  "abcdefgh",
+                                  10)
+                                  .substr(0, size);
+    CHECK(from_base64(to_base64(bytes)) == bytes);
+  }
+  CHECK(to_base64("foo") == "Zm9v");
+  CHECK(from_base64("no base64") == "");
+  CHECK(end_of_prefix("/a/") == "/a0");
+}

@@ -1,0 +1,284 @@
+// A coordinator that is started again on its journal, with workers that did not notice.
+#include <doctest/doctest.h>
+#include <sys/resource.h>
+
+#include <csignal>
+
+#include "http/json/json.hpp"
+#include "server/coordinator/journal/journal_file.hpp"
+#include "server/coordinator/journal/journal_state.hpp"
+#include "server/coordinator/testing/fake_worker.hpp"
+#include "tests/support/mentions.hpp"
+#include "tests/support/scratch_directory.hpp"
+
+using namespace chorus;
+using namespace chorus::coordinator;
+using chorus::testing::mentions;
+using chorus::testing::ScratchDirectory;
+using std::chrono_literals::operator""ms;
+using boost::asio::awaitable;
+using http::Method;
+
+namespace {
+
+constexpr char const* body = R"({"group":"g","tensor":"x","algorithm":"ring"})";
+constexpr char const* same_incarnation = R"({"incarnation":"0000000000000001"})";
+
+CoordinatorOptions impatient() {
+  auto options = impatient_options();
+  options.execution.admission = 200ms;
+  options.execution.reconciliation = 300ms;
+  options.journal.retry = 10ms;
+  options.journal.look = 10ms;
+  return options;
+}
+
+http::Fields key(std::string text) {
+  http::Fields fields;
+  fields.set("Idempotency-Key", std::move(text));
+  return fields;
+}
+
+awaitable<World::Said> post_with_key(World* world, std::string text) {
+  auto fields = key(std::move(text));
+  co_return co_await world->call(Method::post, "/v1/collectives?wait=5s", body, std::move(fields));
+}
+
+awaitable<void> everything_is_there(World* world) {
+  co_await world->stand();
+  auto const before = co_await world->put("/v1/collectives/c?wait=5s", body);
+  CHECK(before.text("/state") == "succeeded");
+  co_await world->restart();
+  CHECK((co_await world->put("/v1/workers/w0/lease", same_incarnation)).status == 200);
+  CHECK((co_await world->get("/v1/workers/w1")).text("/state") == "ready");
+  CHECK((co_await world->get("/v1/groups/g")).text("/epoch") == "1");
+  CHECK((co_await world->get("/v1/groups/g")).text("/state") == "ready");
+  CHECK((co_await world->get("/v1/collectives/c")).json == before.json);
+  CHECK(world->workers[0]->assignments.size() == 1);
+
+  CHECK((co_await world->post("/v1/collectives?wait=5s", body)).text("/state") == "succeeded");
+  CHECK(world->workers[0]->runs[1].run > world->workers[0]->runs[0].run);
+  auto const list = co_await world->get("/v1/collectives");
+  CHECK(list.text("/items/1/id") == "c");
+  CHECK((co_await world->put("/v1/groups/g", R"({"size":2})")).text("/epoch") == "2");
+}
+
+awaitable<void> a_name_is_run_once(World* world) {
+  co_await world->stand();
+  auto const first = co_await post_with_key(world, "k");
+  CHECK((co_await world->put("/v1/collectives/c?wait=5s", body)).text("/state") == "succeeded");
+  co_await world->restart();
+  CHECK((co_await post_with_key(world, "k")).text("/id") == first.text("/id"));
+  CHECK((co_await world->put("/v1/collectives/c?wait=5s", body)).text("/state") == "succeeded");
+  CHECK((co_await world->put("/v1/collectives/c", R"({"group":"g","tensor":"y"})")).code() == "already_exists");
+  CHECK(world->workers[0]->runs.size() == 2);
+}
+
+awaitable<void> fences_hold(World* world) {
+  co_await world->stand();
+  FakeWorker again(world->io.get_executor(), "w0", 2);
+  CHECK((co_await world->join_as(again)).status == 200);
+  co_await world->restart();
+  CHECK((co_await world->join(0)).code() == "epoch_fenced");
+  CHECK((co_await world->put("/v1/workers/w0/lease", same_incarnation)).code() == "epoch_fenced");
+  CHECK((co_await world->get("/v1/groups/g")).text("/state") == "degraded");
+  CHECK((co_await world->get("/v1/groups/g")).text("/lost/0") == "w0");
+  co_await again.die();
+}
+
+awaitable<void> epochs_go_on(World* world) {
+  co_await world->stand();
+  CHECK((co_await world->call(Method::delete_, "/v1/groups/g")).status == 204);
+  co_await world->restart();
+  CHECK((co_await world->get("/v1/groups/g")).code() == "unknown_group");
+  CHECK((co_await world->put("/v1/groups/g", R"({"size":2})")).text("/epoch") == "2");
+}
+
+awaitable<void> refused_for_now(World* world) {
+  co_await world->stand();
+  auto& tired = *world->workers[1];
+  tired.deaf_to_heads = true;
+  auto const refused = co_await post_with_key(world, "k");
+  CHECK(refused.code() == "worker_unreachable");
+  CHECK((co_await world->put("/v1/collectives/c", body)).code() == "worker_unreachable");
+  CHECK((co_await world->put("/v1/collectives/d", body)).code() == "worker_unreachable");
+  co_await world->restart();
+  tired.deaf_to_heads = false;
+  CHECK((co_await post_with_key(world, "k")).text("/state") == "succeeded");
+  CHECK((co_await post_with_key(world, "k")).text("/state") == "succeeded");
+  CHECK((co_await world->put("/v1/collectives/c?wait=5s", body)).text("/state") == "succeeded");
+  CHECK(tired.runs.size() == 2);
+  CHECK((co_await world->call(Method::delete_, "/v1/groups/g")).status == 204);
+  CHECK((co_await world->put("/v1/collectives/d", body)).code() == "unknown_group");
+}
+
+// What a coordinator leaves that is killed while collective "c" runs: the journal as it is then, with other rows.
+void leave_behind(std::string const& path, std::vector<Row> const& more) {
+  auto const file = JournalFile::open(path).value();
+  auto state = parse_rows(file->read().value()).value();
+  auto kept = state.collectives.at(0);
+  kept.stage = "launched";
+  kept.record.state = "planned";
+  kept.record.error.reset();
+  kept.group = state.groups.at(0).group;
+  for (auto& rank : kept.record.ranks) rank.state = "pending", rank.report.reset();
+  std::vector<Row> rows{row_of(kept)};
+  rows.insert(rows.end(), more.begin(), more.end());
+  CHECK(file->write(rows).has_value());
+}
+
+awaitable<void> a_run_that_is_held(World* world) {
+  co_await world->stand();
+  for (auto& worker : world->workers) worker->refuse_commits = http::Problem(http::ProblemCode::internal, "not yet");
+  CHECK((co_await world->put("/v1/collectives/c?wait=5s", body)).text("/state") == "failed");
+  for (auto& worker : world->workers) worker->refuse_commits.reset();
+}
+
+awaitable<void> decided(World* world) {
+  co_await a_run_that_is_held(world);
+  co_await world->restart_after([world] { leave_behind(world->journal(), {row_of("c", JournalDecision{1})}); });
+  auto const record = co_await world->get("/v1/collectives/c?wait=5s");
+  CHECK(record.text("/state") == "succeeded");
+  CHECK(record.text("/ranks/1/report/version") == "2");
+  for (auto const& worker : world->workers) CHECK(worker->tensors["x"].version == 2);
+}
+
+awaitable<void> undecided(World* world) {
+  co_await a_run_that_is_held(world);
+  co_await world->restart_after([world] { leave_behind(world->journal(), {}); });
+  auto const record = co_await world->get("/v1/collectives/c?wait=5s");
+  CHECK(record.text("/state") == "failed");
+  CHECK(record.text("/error/code") == "interrupted");
+  CHECK(record.text("/error/retryable") == "true");
+  for (auto const& worker : world->workers) CHECK(worker->tensors["x"].version == 1);
+  for (auto const& worker : world->workers) CHECK(worker->dropped.size() == 1);
+}
+
+awaitable<void> one_has_committed(World* world) {
+  co_await a_run_that_is_held(world);
+  auto& first = *world->workers[0];
+  first.committed.push_back(first.runs[0].run);
+  ++first.tensors["x"].version;
+  first.repeats_commits = true;
+  co_await world->restart_after([world] { leave_behind(world->journal(), {}); });
+  CHECK((co_await world->get("/v1/collectives/c?wait=5s")).text("/state") == "succeeded");
+  for (auto const& worker : world->workers) CHECK(worker->tensors["x"].version == 2);
+}
+
+awaitable<void> one_has_let_go(World* world) {
+  co_await a_run_that_is_held(world);
+  world->workers[1]->dropped.push_back(world->workers[1]->runs[0].run);
+  co_await world->restart_after([world] { leave_behind(world->journal(), {row_of("c", JournalDecision{1})}); });
+  CHECK((co_await world->get("/v1/collectives/c?wait=5s")).text("/error/code") == "interrupted");
+  for (auto const& worker : world->workers) CHECK(worker->tensors["x"].version == 1);
+}
+
+awaitable<void> one_has_died(World* world) {
+  co_await a_run_that_is_held(world);
+  co_await world->workers[1]->die();
+  co_await world->restart_after([world] { leave_behind(world->journal(), {row_of("c", JournalDecision{1})}); });
+  auto const record = co_await world->get("/v1/collectives/c?wait=5s");
+  CHECK(record.text("/error/code") == "peer_lost");
+  CHECK(record.text("/error/ranks") == "[1]");
+  CHECK(world->workers[0]->tensors["x"].version == 2);
+  CHECK(co_await world->until("/v1/workers/w1", "/state", "lost"));
+}
+
+awaitable<void> in_line(World* world) {
+  co_await a_run_that_is_held(world);
+  co_await world->restart_after([world] {
+    leave_behind(world->journal(), {});
+    auto const file = JournalFile::open(world->journal()).value();
+    auto state = parse_rows(file->read().value()).value();
+    auto second = state.collectives.at(0);
+    second.stage = "begun";
+    second.sequence = 9;
+    second.record = api::Collective();
+    second.record.id = "d";
+    second.record.state = "pending";
+    second.record.run = 1000;
+    second.record.request = state.collectives.at(0).record.request;
+    CHECK(file->write(std::vector<Row>{row_of(second)}).has_value());
+  });
+  CHECK((co_await world->get("/v1/collectives/d?wait=5s")).text("/state") == "succeeded");
+  CHECK((co_await world->get("/v1/collectives/c?wait=5s")).text("/state") == "failed");
+  for (auto const& worker : world->workers) CHECK(worker->tensors["x"].version == 2);
+}
+
+rlimit limit_of_files(rlim_t bytes) {
+  rlimit now{};
+  ::getrlimit(RLIMIT_FSIZE, &now);
+  auto const before = now;
+  now.rlim_cur = bytes;
+  ::setrlimit(RLIMIT_FSIZE, &now);
+  return before;
+}
+
+awaitable<void> full_disk(World* world) {
+  co_await world->stand();
+  auto* const handler = std::signal(SIGXFSZ, SIG_IGN);
+  auto const before = limit_of_files(4096);
+  auto const refused = co_await world->put("/v1/collectives/c?wait=5s", body);
+  CHECK(refused.status == 503);
+  CHECK(refused.code() == "unavailable");
+  CHECK(refused.text("/detail").find("cannot be written") != std::string::npos);
+  CHECK((co_await world->put("/v1/groups/h", R"({"size":1})")).status == 503);
+  CHECK((co_await world->get("/v1/groups/g")).text("/epoch") == "1");
+  CHECK((co_await world->put("/v1/workers/w0/lease", same_incarnation)).status == 200);
+  auto const health = co_await world->get("/readyz");
+  CHECK(health.status == 200);
+  CHECK(health.body.find("nothing can be launched") != std::string::npos);
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, handler);
+  while ((co_await world->get("/readyz")).body != "ready\n") continue;
+  CHECK((co_await world->put("/v1/collectives/c?wait=5s", body)).text("/state") == "succeeded");
+  CHECK((co_await world->put("/v1/groups/h", R"({"size":1})")).text("/epoch") == "2");
+}
+
+awaitable<void> replaced(World* world) {
+  co_await world->stand();
+  auto const path = world->journal(), other = path + ".other";
+  CHECK(JournalFile::open(other).has_value());
+  std::filesystem::rename(other, path);
+  auto health = co_await world->get("/readyz");
+  while (health.body == "ready\n") health = co_await world->get("/readyz");
+  CHECK(health.status == 200);
+  auto const what = path + " was replaced by another file";
+  CHECK(mentions(health.body, what));
+  CHECK(mentions(health.body, "nothing can be launched"));
+  CHECK(mentions(world->log.str(), what));
+  CHECK((co_await world->put("/v1/collectives/c?wait=5s", body)).status == 503);
+  std::filesystem::rename(path, other);
+  while ((co_await world->get("/readyz")).body != "ready\n") continue;
+  CHECK(mentions(world->log.str(), "the journal " + path + " can be written again"));
+  CHECK((co_await world->put("/v1/collectives/c?wait=5s", body)).text("/state") == "succeeded");
+}
+
+void tell(awaitable<void> (*story)(World*)) {
+  ScratchDirectory const here;
+  World world(2, impatient(), here / "journal");
+  world.tell(story(&world));
+}
+
+}  // namespace
+
+TEST_CASE("workers, groups and collectives are there again, and workers notice nothing") { tell(everything_is_there); }
+TEST_CASE("an Idempotency-Key or an id that was run before the restart is not run again") { tell(a_name_is_run_once); }
+TEST_CASE("who was fenced stays fenced") { tell(fences_hold); }
+TEST_CASE("epochs of deleted groups are not given again") { tell(epochs_go_on); }
+TEST_CASE("a launch that was refused for now and never began runs when it is repeated") { tell(refused_for_now); }
+TEST_CASE("a commit that was decided is carried to every rank") { tell(decided); }
+TEST_CASE("what was not decided is aborted on every rank, and the record says that it may be repeated") {
+  tell(undecided);
+}
+TEST_CASE("a commit that a rank has seen was decided, whatever the journal says") { tell(one_has_committed); }
+TEST_CASE("a decision that no rank has seen, and one can no longer follow, is none") { tell(one_has_let_go); }
+TEST_CASE("a rank that died while the coordinator was away is named, and the others commit") { tell(one_has_died); }
+TEST_CASE("what waited in line runs after the restart, behind what is being reconciled") { tell(in_line); }
+TEST_CASE("on a full disk nothing is begun, everything else goes on, and it ends when there is room") {
+  tell(full_disk);
+}
+TEST_CASE(
+    "a journal that is replaced under the coordinator is named by /readyz and in the log, until it is moved away") {
+  tell(replaced);
+}

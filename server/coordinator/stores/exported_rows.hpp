@@ -1,0 +1,32 @@
+// The rows of a store as text, to be moved into another one: one JSON object per line.
+//
+// A header, one line per row, and the checksum of all lines before it:
+//   {"format":"chorus-journal","version":1,"release":"0.2.0","cluster":"training","rows":1}
+//   {"table":"epochs","key":"g","body":"{\"last\":1}"}
+//   {"checksum":"xxh3:0123456789abcdef"}
+#pragma once
+
+#include <functional>
+#include <iosfwd>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "server/coordinator/journal/store.hpp"
+
+namespace chorus::coordinator {
+
+struct ExportedRows {
+  std::string release;  // that exported them
+  std::string cluster;  // name of their cluster in etcd; "" from a file
+  std::vector<Row> rows;
+};
+
+// Calls `write` with one line after the other, each with its end. Errors: those of `write`, which end it.
+[[nodiscard]] Status write_export(ExportedRows const& exported, std::function<Status(std::string_view)> const& write);
+
+// `name` is what errors call the text. Errors: JournalErrc not_a_journal, newer, damaged.
+[[nodiscard]] Result<ExportedRows> read_export(std::istream& in, std::string const& name);
+
+}  // namespace chorus::coordinator

@@ -1,0 +1,29 @@
+// Invalid requests about parameters.
+#include <doctest/doctest.h>
+
+#include "tests/support/parameters.hpp"
+
+using namespace chorus::testing;
+
+TEST_CASE("requests for parameters that cannot be") {
+  Cluster cluster(2);
+  cluster.make_group("g");
+  auto const refused = [&](std::string const& body) { return cluster.coordinator.put("/v1/parameters/w", body); };
+  CHECK(refused(R"({"group":"g","shape":[2],"optimizer":{"name":"sdg"}})").code() == "invalid_field");
+  CHECK(refused(R"({"group":"g","shape":[2],"optimizer":{"name":"adam","beta1":2}})").body.find("/optimizer/beta1") !=
+        std::string::npos);
+  CHECK(refused(R"({"group":"g","shape":[4294967296,4294967296]})").code() == "invalid_field");
+  CHECK(refused(R"({"group":"g","shape":[2],"staleness":-2})").code() == "invalid_field");
+  CHECK(refused(R"({"group":"g","shape":[2],"replicas":3})").code() == "invalid_field");
+  CHECK(refused(R"({"group":"none","shape":[2]})").code() == "unknown_group");
+  CHECK(refused(R"({"group":"g","shape":[2],"dtype":"i32","optimizer":{"name":"sgd"}})").code() == "invalid_field");
+  CHECK(cluster.coordinator.get("/v1/parameters/w").code() == "unknown_parameter");
+  CHECK(refused(R"({"group":"g","shape":[2]})").status == 201);
+  CHECK(refused(R"({"group":"g","shape":[2]})").status == 200);
+  CHECK(refused(R"({"group":"g","shape":[3]})").code() == "already_exists");
+  CHECK(cluster.coordinator.erase("/v1/parameters/w").status == 204);
+  CHECK(cluster.coordinator.erase("/v1/parameters/w").code() == "unknown_parameter");
+  CHECK(refused(R"({"group":"g","shape":[3]})").status == 201);
+  CHECK(ParameterClient::values<float>(ParameterClient(cluster.worker(0).url, "c").pull("w").body) ==
+        std::vector<float>(3));
+}

@@ -1,0 +1,176 @@
+#include "worker/devices/carrier.hpp"
+
+#include <cstring>
+
+#include "collectives/core/assert.hpp"
+#include "worker/devices/fold.hpp"
+
+namespace chorus::devices {
+namespace {
+
+// The most numbers of 8 or 16 bits whose sum fits 32 bits.
+constexpr std::uint64_t summands_in_32_bits = 65536;
+
+// A 64-bit integer is carried as its upper and its lower half, each in 64 bits: sums of up to 2^31 halves fit.
+constexpr unsigned half_bits = 32;
+constexpr std::uint64_t lower_half = 0xffffffffu;
+
+template <class T>
+T at(std::byte const* base, std::uint64_t i) {
+  T value;
+  std::memcpy(&value, base + i * sizeof(T), sizeof(T));
+  return value;
+}
+template <class T>
+void put(std::byte* base, std::uint64_t i, T value) {
+  std::memcpy(base + i * sizeof(T), &value, sizeof(T));
+}
+
+template <class From, class To>
+void convert(std::byte* to, std::byte const* from, std::uint64_t elements) {
+  for (std::uint64_t i = 0; i < elements; ++i) put(to, i, static_cast<To>(at<From>(from, i)));
+}
+
+// T is std::int64_t or std::uint64_t. Shifting a negative number keeps its sign.
+template <class T>
+void split(std::byte* to, std::byte const* from, std::uint64_t elements) {
+  for (std::uint64_t i = 0; i < elements; ++i) {
+    auto const x = at<T>(from, i);
+    put(to, 2 * i, static_cast<T>(x >> half_bits));
+    put(to, 2 * i + 1, static_cast<T>(static_cast<std::uint64_t>(x) & lower_half));
+  }
+}
+
+template <class T>
+void join(std::byte* to, std::byte const* sums, std::uint64_t elements, std::uint32_t divisor) {
+  for (std::uint64_t i = 0; i < elements; ++i) {
+    auto const sum = static_cast<__int128>(at<T>(sums, 2 * i)) * (static_cast<__int128>(1) << half_bits) +
+                     static_cast<__int128>(at<T>(sums, 2 * i + 1));
+    bool const is_short = sum == static_cast<__int128>(static_cast<T>(sum));
+    put(to, i,
+        is_short ? static_cast<T>(static_cast<T>(sum) / static_cast<T>(divisor)) : static_cast<T>(sum / divisor));
+  }
+}
+
+template <class Narrow, class Short, class Long>
+void widen_integers(Dtype carried, std::byte* to, std::byte const* from, std::uint64_t elements) {
+  if (element_bytes(carried) == sizeof(Short)) return convert<Narrow, Short>(to, from, elements);
+  convert<Narrow, Long>(to, from, elements);
+}
+
+template <class Narrow, class Short, class Long>
+void narrow_integers(Dtype carried, std::byte* to, std::byte* sums, std::uint64_t elements, std::uint32_t divisor) {
+  find_divide(carried)(sums, elements, divisor);
+  if (element_bytes(carried) == sizeof(Short)) return convert<Short, Narrow>(to, sums, elements);
+  convert<Long, Narrow>(to, sums, elements);
+}
+
+}  // namespace
+
+Carrier Carrier::of(Dtype dtype, std::uint64_t summands) {
+  bool const is_few = summands <= summands_in_32_bits;
+  switch (dtype) {
+    case Dtype::f64:
+    case Dtype::f32:
+      return Carrier(dtype, dtype, 1, scale_of_average(dtype, summands));
+    case Dtype::f16:
+    case Dtype::bf16:
+      return Carrier(dtype, Dtype::f32, 1, scale_of_average(dtype, summands));
+    case Dtype::i8:
+    case Dtype::i16:
+      return Carrier(dtype, is_few ? Dtype::i32 : Dtype::i64, 1, 1);
+    case Dtype::u8:
+    case Dtype::u16:
+      return Carrier(dtype, is_few ? Dtype::u32 : Dtype::u64, 1, 1);
+    case Dtype::i32:
+      return Carrier(dtype, Dtype::i64, 1, 1);
+    case Dtype::u32:
+      return Carrier(dtype, Dtype::u64, 1, 1);
+    case Dtype::i64:
+    case Dtype::u64:
+      return Carrier(dtype, dtype, 2, 1);
+  }
+  CHORUS_ASSERT(false, "a dtype");
+  return Carrier(dtype, dtype, 1, 1);
+}
+
+void Carrier::widen(std::span<std::byte> to, std::span<std::byte const> from) const {
+  auto const elements = from.size() / element_bytes(dtype_);
+  CHORUS_ASSERT(to.size() == bytes(elements), "as many elements on both sides");
+  switch (dtype_) {
+    case Dtype::f16:
+    case Dtype::bf16: {
+      auto const* const source = from.data();
+      auto* const destination = to.data();
+      return find_fold_halves(ReduceOp::sum, dtype_, Width::narrow, Width::wide)(
+          {&source, 1, &destination, 1, elements, false}, scale_, nullptr);
+    }
+    case Dtype::i8:
+      return widen_integers<std::int8_t, std::int32_t, std::int64_t>(carried_, to.data(), from.data(), elements);
+    case Dtype::u8:
+      return widen_integers<std::uint8_t, std::uint32_t, std::uint64_t>(carried_, to.data(), from.data(), elements);
+    case Dtype::i16:
+      return widen_integers<std::int16_t, std::int32_t, std::int64_t>(carried_, to.data(), from.data(), elements);
+    case Dtype::u16:
+      return widen_integers<std::uint16_t, std::uint32_t, std::uint64_t>(carried_, to.data(), from.data(), elements);
+    case Dtype::i32:
+      return convert<std::int32_t, std::int64_t>(to.data(), from.data(), elements);
+    case Dtype::u32:
+      return convert<std::uint32_t, std::uint64_t>(to.data(), from.data(), elements);
+    case Dtype::i64:
+      return split<std::int64_t>(to.data(), from.data(), elements);
+    case Dtype::u64:
+      return split<std::uint64_t>(to.data(), from.data(), elements);
+    case Dtype::f64:
+    case Dtype::f32: {
+      auto const* const source = from.data();
+      auto* const destination = to.data();
+      auto const weight = 1 / scale_;
+      return find_fold_average(dtype_)({&source, 1, &destination, 1, elements, false}, 1, 1, &weight);
+    }
+  }
+}
+
+void Carrier::narrow(std::span<std::byte> to, std::span<std::byte> sums, std::uint32_t divisor) const {
+  auto const elements = to.size() / element_bytes(dtype_);
+  CHORUS_ASSERT(sums.size() == bytes(elements), "as many elements on both sides");
+  switch (dtype_) {
+    case Dtype::f16:
+    case Dtype::bf16: {
+      std::byte const* const source = sums.data();
+      auto* const destination = to.data();
+      return find_fold_halves(ReduceOp::sum, dtype_, Width::wide, Width::narrow)(
+          {&source, 1, &destination, 1, elements, false}, static_cast<float>(divisor) / scale_, nullptr);
+    }
+    case Dtype::i8:
+      return narrow_integers<std::int8_t, std::int32_t, std::int64_t>(carried_, to.data(), sums.data(), elements,
+                                                                      divisor);
+    case Dtype::u8:
+      return narrow_integers<std::uint8_t, std::uint32_t, std::uint64_t>(carried_, to.data(), sums.data(), elements,
+                                                                         divisor);
+    case Dtype::i16:
+      return narrow_integers<std::int16_t, std::int32_t, std::int64_t>(carried_, to.data(), sums.data(), elements,
+                                                                       divisor);
+    case Dtype::u16:
+      return narrow_integers<std::uint16_t, std::uint32_t, std::uint64_t>(carried_, to.data(), sums.data(), elements,
+                                                                          divisor);
+    case Dtype::i32:
+      return narrow_integers<std::int32_t, std::int64_t, std::int64_t>(carried_, to.data(), sums.data(), elements,
+                                                                       divisor);
+    case Dtype::u32:
+      return narrow_integers<std::uint32_t, std::uint64_t, std::uint64_t>(carried_, to.data(), sums.data(), elements,
+                                                                          divisor);
+    case Dtype::i64:
+      return join<std::int64_t>(to.data(), sums.data(), elements, divisor);
+    case Dtype::u64:
+      return join<std::uint64_t>(to.data(), sums.data(), elements, divisor);
+    case Dtype::f64:
+    case Dtype::f32: {
+      std::byte const* const source = sums.data();
+      auto* const destination = to.data();
+      return find_fold_average(dtype_)({&source, 1, &destination, 1, elements, false}, divisor, scale_, nullptr);
+    }
+  }
+}
+
+}  // namespace chorus::devices

@@ -1,0 +1,52 @@
+// Decides which thread runs the loop of a data plane: the data thread, or a caller that waits for its run and so saves
+// two thread switches.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+
+namespace chorus::engine {
+
+// One holder at a time. When a caller has given the loop back, the data thread leaves it alone for one to two times
+// `rest`, so that the next call of a training loop can take it without a thread switch. What arrives meanwhile waits in
+// sockets and queues, unless nudge() is called.
+class LoopBaton {
+ public:
+  static constexpr std::chrono::microseconds rest{1000}, long_rest{50000};
+
+  // interrupt: makes the data thread return from any wait inside the loop; called from any thread.
+  explicit LoopBaton(std::function<void()> interrupt) : interrupt_(std::move(interrupt)) {}
+
+  // Data thread: waits until it holds the loop.
+  void take();
+  // Data thread, while it holds the loop: a caller waits, so call give().
+  [[nodiscard]] bool is_wanted() const { return waiting_.load(std::memory_order_acquire) != 0; }
+  void give();
+
+  // Caller: takes the loop. False if another caller holds it, which then serves this caller's run too.
+  [[nodiscard]] bool borrow();
+  // work_left: the data thread takes over at once. held: about how long the caller held the loop.
+  void give_back(bool work_left, std::chrono::nanoseconds held);
+
+  // Any thread: there is work that no caller waits for.
+  void nudge();
+
+ private:
+  enum class Holder { nobody, data_thread, caller };
+
+  [[nodiscard]] bool is_free() const { return holder_ == Holder::nobody && waiting_ == 0; }
+
+  std::function<void()> const interrupt_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  Holder holder_ = Holder::nobody;
+  std::atomic<unsigned> waiting_{0};  // callers
+  bool nudged_ = false;
+  std::uint64_t borrowed_ = 0;  // count
+};
+
+}  // namespace chorus::engine

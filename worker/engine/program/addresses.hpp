@@ -1,0 +1,57 @@
+// Where the chunks of a program lie in memory.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "collectives/plan/program.hpp"
+#include "collectives/plan/sizes.hpp"
+
+namespace chorus::engine {
+
+// A value for one program and the sizes of one call. Offsets are bytes from where a buffer's memory begins. Scratch
+// chunk k has the size of chunk k mod C of the input's layout.
+class Addresses {
+ public:
+  // check(program, sizes) is ok. The program outlives it.
+  Addresses(plan::Program const& program, plan::Sizes const& sizes, std::size_t element_bytes)
+      : program_(program),
+        layouts_(plan::layouts(program, sizes)),
+        element_bytes_(element_bytes),
+        input_begin_(begin_of_memory(program.input, layouts_.input)),
+        output_begin_(begin_of_memory(program.output, layouts_.output)),
+        input_bytes_(plan::input_elements(program, layouts_) * element_bytes),
+        output_bytes_(plan::output_elements(program, layouts_) * element_bytes) {}
+
+  // The first ones of these chunks that lie behind each other, at least one. count >= 1.
+  struct Piece {
+    std::uint64_t at = 0;
+    std::uint64_t bytes = 0;
+    std::uint32_t chunks = 0;
+  };
+  [[nodiscard]] Piece piece(plan::Buffer buffer, std::uint32_t first, std::uint32_t count) const;
+
+  [[nodiscard]] std::uint64_t input_bytes() const { return input_bytes_; }
+  [[nodiscard]] std::uint64_t output_bytes() const { return output_bytes_; }
+  [[nodiscard]] std::uint64_t scratch_bytes() const { return before(layouts_.input, program_.scratch_chunks); }
+
+  // Per instruction, what it moves.
+  [[nodiscard]] std::vector<std::uint64_t> total_bytes() const;
+
+ private:
+  // Where in the vector the memory of a buffer begins.
+  [[nodiscard]] static std::uint64_t begin_of_memory(plan::ChunkRange range, plan::Layout const& layout);
+  // Bytes of all chunks before this one, in the order of chunks: vector behind vector in scratch.
+  [[nodiscard]] std::uint64_t before(plan::Layout const& layout, std::uint32_t chunk) const;
+  [[nodiscard]] plan::Layout const& layout_of(plan::Buffer buffer) const {
+    return buffer == plan::Buffer::output ? layouts_.output : layouts_.input;
+  }
+
+  plan::Program const& program_;
+  plan::Layouts layouts_;
+  std::size_t element_bytes_;
+  std::uint64_t input_begin_, output_begin_;  // elements
+  std::uint64_t input_bytes_, output_bytes_;
+};
+
+}  // namespace chorus::engine

@@ -1,0 +1,358 @@
+#include "worker/engine/shm/shared_group.hpp"
+
+#include <algorithm>
+#include <new>
+#include <thread>
+#include <utility>
+
+#include "collectives/core/assert.hpp"
+#include "worker/engine/trace/run_identity.hpp"
+#include "worker/memory/errc.hpp"
+#include "worker/memory/page.hpp"
+
+namespace chorus::engine {
+namespace {
+
+constexpr std::chrono::milliseconds life_every{50};
+constexpr std::chrono::milliseconds patience_with_the_last{10};
+// Like PeerWatch::grace: members that know which peer is silent report it first.
+constexpr std::chrono::milliseconds grace{100};
+
+}  // namespace
+
+Result<std::unique_ptr<SharedGroup>> SharedGroup::make(memory::Arena& arena, plan::Rank rank,
+                                                       std::vector<Peer> members) {
+  BoardLayout const layout(static_cast<std::uint32_t>(members.size()));
+  auto const board = arena.allocate_once(layout.board_bytes());
+  if (board.has_error()) return board.error();
+  return std::unique_ptr<SharedGroup>(new SharedGroup(arena, rank, std::move(members), layout, *board));
+}
+
+SharedGroup::SharedGroup(memory::Arena& arena, plan::Rank rank, std::vector<Peer> members, BoardLayout layout,
+                         std::span<std::byte> board)
+    : arena_(arena),
+      rank_(rank),
+      members_(std::move(members)),
+      layout_(layout),
+      board_(board),
+      lanes_(members_.size()),
+      shares_cores_(members_.size() > std::max(std::thread::hardware_concurrency(), 1U)) {
+  new (board_.data()) BoardHead{};
+  for (std::uint32_t sender = 0; sender < layout_.ranks; ++sender) new (board_.data() + layout_.lane_at(sender)) Lane{};
+}
+
+// After a failure the head of the board stays for a long time, because others may not have read the reason yet. The
+// whole board stays while another member is still in a call that has ended here and has not yet seen that its messages
+// were read. A member that sees the failure reads nothing else.
+SharedGroup::~SharedGroup() {
+  bool const has_failed = own().failed.load(std::memory_order_relaxed) != 0;
+  bool const is_left = is_left_by_all();
+  if (is_left)
+    for (auto const& place : withdrawn_) arena_.readmit(place);
+  if (has_failed) {
+    auto const head_bytes = (sizeof(BoardHead) + memory::page_bytes - 1) / memory::page_bytes * memory::page_bytes;
+    auto const head = board_.first(std::min<std::size_t>(head_bytes, board_.size()));
+    arena_.retire_later(head);
+    if (head.size() < board_.size()) arena_.retire(board_.subspan(head.size()));
+  } else if (is_left) {
+    arena_.retire(board_);
+  } else {
+    arena_.retire_later(board_);
+  }
+}
+
+bool SharedGroup::is_left_by_all() const {
+  auto const give_up = std::chrono::steady_clock::now() + patience_with_the_last;
+  return std::all_of(lanes_.begin(), lanes_.end(), [&](auto const& lane) {
+    while (lane != nullptr && !has_left(*lane)) {
+      if (std::chrono::steady_clock::now() >= give_up) return !lane->region().owner_lives();
+      std::this_thread::yield();
+    }
+    return true;
+  });
+}
+
+bool SharedGroup::has_left(SharedLane const& lane) const {
+  auto const& board = lane.board();
+  // After its own failure a member makes no calls, and neither reads nor writes memory of others.
+  if (board.failed.load(std::memory_order_acquire) != 0) return true;
+  if (failure_) return false;
+  // A retired board reads as zeros; its owner retires it after this member has ended its last call.
+  return board.ended.load(std::memory_order_acquire) >= calls_ || board.entered.load(std::memory_order_acquire) == 0;
+}
+
+SharedCard SharedGroup::card() const {
+  SharedCard card;
+  card.ticket = arena_.ticket();
+  card.board_offset = static_cast<std::uint64_t>(board_.data() - arena_.mapping().bytes().data());
+  return card;
+}
+
+Status SharedGroup::meet(std::span<SharedCard const> cards, memory::RegionRegistry& regions) {
+  CHORUS_ASSERT(cards.size() == members_.size(), "a card from everybody");
+  for (plan::Rank peer = 0; peer < members_.size(); ++peer) {
+    if (peer == rank_) continue;
+    auto const& card = cards[peer];
+    auto const cannot = [&](Error why) { return Error(why.code, name_of(peer) + ": " + why.detail); };
+    if (card.layout != board_layout)
+      return cannot(Error(memory::MemoryErrc::damaged, "its boards have layout " + std::to_string(card.layout)));
+    auto region = regions.open(card.ticket);
+    if (region.has_error()) return cannot(region.error());
+    auto const board = (*region)->mapping().at(card.board_offset, layout_.board_bytes());
+    if (board.empty() || card.board_offset % line_bytes != 0)
+      return cannot(Error(memory::MemoryErrc::damaged, "its board is not within its memory"));
+    lanes_[peer] =
+        std::make_unique<SharedLane>(layout_, rank_, peer, board_, arena_.mapping(), std::move(*region), board);
+  }
+  return ok();
+}
+
+std::string SharedGroup::name_of(plan::Rank rank) const {
+  return "rank " + std::to_string(rank) + " (" + members_[rank].worker + ")";
+}
+
+RunResult SharedGroup::run(SharedCall& call, std::uint64_t sequence, std::string const& description,
+                           std::span<std::byte const> input, std::span<std::byte> output,
+                           std::chrono::milliseconds timeout, Interruption const* interruption) {
+  enter(call, sequence, description, timeout, interruption);
+  call.begin(calls_, lanes_, input, output);
+  return go_on(call, std::span(&output, 1));
+}
+
+RunResult SharedGroup::run_in_pieces(SharedCall& call, std::uint64_t sequence, std::string const& description,
+                                     std::span<std::byte const> input, std::span<std::span<std::byte> const> pieces,
+                                     std::chrono::milliseconds timeout, Interruption const* interruption) {
+  enter(call, sequence, description, timeout, interruption);
+  call.begin_in_pieces(calls_, lanes_, input, pieces);
+  return go_on(call, pieces);
+}
+
+void SharedGroup::enter(SharedCall const& call, std::uint64_t sequence, std::string const& description,
+                        std::chrono::milliseconds timeout, Interruption const* interruption) {
+  interruption_ = interruption;
+  timeout_ = timeout;
+  sequence_ = sequence;
+  moves_ = moves_seen_ = 0;
+  if (described_ != call.fingerprint()) describe(call, description);
+  own().entered.store(calls_ + 1, std::memory_order_release);
+}
+
+void SharedGroup::look_at_the_clock() {
+  started_ = looked_for_life_ = still_since_ = clock_.now();
+  deadline_ = started_ + timeout_;
+}
+
+void SharedGroup::take_turns(SharedCall& call) {
+  using Turn = SharedCall::Turn;
+  SharedWait wait(arena_.mapping().head(), shares_cores_);
+  // Small messages are sent before the clock is read: reading it takes a tenth of a small call, and fits into the wait
+  // for the peers.
+  bool const sends_first = call.exchanges();
+  if (!sends_first) look_at_the_clock();
+  auto turn = call.turn();
+  if (sends_first) look_at_the_clock();
+  for (; turn != Turn::done; turn = call.turn()) {
+    if (turn == Turn::moved) {
+      ++moves_;
+      if (wait.moved()) failure_ = look_around(call);
+    } else if (turn == Turn::waits) {
+      wait_for(call, wait);
+    } else {
+      failure_ = call.failure();
+      if (failure_->code == EngineErrc::plan_mismatch) failure_ = disagreement(failure_->culprits.front());
+    }
+    if (failure_) return;
+  }
+}
+
+// Usually the call waits for one record, and is fastest when it looks at that alone.
+void SharedGroup::wait_for(SharedCall const& call, SharedWait& wait) {
+  do {
+    auto const look = call.awaits_one_record() ? SharedWait::Look::at_one_word : SharedWait::Look::at_all;
+    if (!wait.pause(look)) continue;
+    failure_ = look_around(call);
+    return;
+  } while (call.awaits_one_record());
+}
+
+void SharedGroup::withdraw(std::span<std::span<std::byte> const> outputs) {
+  for (auto const output : outputs) {
+    auto const withdrawn = arena_.withdraw(output);
+    if (withdrawn.has_error()) {
+      failure_->text += "; the output may still change: " + withdrawn.error().detail;
+      return;
+    }
+    withdrawn_.push_back(*withdrawn);
+  }
+}
+
+RunResult SharedGroup::go_on(SharedCall& call, std::span<std::span<std::byte> const> outputs) {
+  if (!failure_) take_turns(call);
+  if (!failure_ && !sees_all()) failure_ = lost(call);
+  if (!failure_) failure_ = left_by_others();
+  RunResult result;
+  if (failure_) {
+    tell(*failure_);
+    if (call.has_offered()) withdraw(outputs);
+    call.leave_to_peers();
+    result.status = Error(failure_->code, failure_->detail());
+    result.culprits = failure_->culprits;
+  }
+  own().ended.store(++calls_, std::memory_order_release);
+  if (std::exchange(is_stalled_, false)) flights_->goes_on(local_run_number(group_, epoch_, sequence_));
+  result.started = started_;
+  result.duration = std::max(clock_.now() - started_, std::chrono::steady_clock::duration::zero());
+  result.bytes_sent = call.bytes_sent();
+  result.bytes_received = call.bytes_received();
+  result.steps = call.instructions_done();
+  result.reduced = call.reduced();
+  return result;
+}
+
+void SharedGroup::tell_of_stalls(FlightRecorder* recorder, std::string group, std::uint32_t epoch) {
+  flights_ = recorder;
+  group_ = std::move(group);
+  epoch_ = epoch;
+}
+
+void SharedGroup::look_for_stall(SharedCall const& call, TimePoint now) {
+  if (std::exchange(moves_seen_, moves_) != moves_) still_since_ = now;
+  if (flights_ == nullptr || is_stalled_ == (now - still_since_ >= flights_->stall_after())) return;
+  is_stalled_ = !is_stalled_;
+  if (is_stalled_)
+    flights_->stalled(progress(call, now));
+  else
+    flights_->goes_on(local_run_number(group_, epoch_, sequence_));
+}
+
+RunProgress SharedGroup::progress(SharedCall const& call, TimePoint now) const {
+  RunProgress progress;
+  progress.run = local_run_number(group_, epoch_, sequence_);
+  progress.group = group_;
+  progress.epoch = epoch_;
+  progress.description = description_;
+  progress.rank = rank_;
+  progress.ranks = static_cast<std::uint32_t>(members_.size());
+  progress.seconds = std::chrono::duration<double>(now - started_).count();
+  progress.still_seconds = std::chrono::duration<double>(now - still_since_).count();
+  progress.steps_done = call.instructions_done();
+  progress.steps = static_cast<std::uint32_t>(call.program().instructions.size());
+  progress.bytes_sent = call.bytes_sent();
+  progress.bytes_received = call.bytes_received();
+  for (auto& awaited : call.awaited()) {
+    auto const is_known = [&awaited](Awaited const& known) { return known.rank == awaited.rank; };
+    if (std::any_of(progress.waiting_for.begin(), progress.waiting_for.end(), is_known)) continue;
+    bool const has_called = lanes_[awaited.rank]->board().entered.load(std::memory_order_acquire) > calls_;
+    progress.waiting_for.push_back({awaited.rank, members_[awaited.rank].worker, std::move(awaited.where),
+                                    has_called ? links::Suspicion::slow : links::Suspicion::not_called,
+                                    std::chrono::duration_cast<std::chrono::microseconds>(now - still_since_)});
+  }
+  return progress;
+}
+
+void SharedGroup::describe(SharedCall const& call, std::string const& description) {
+  described_ = call.fingerprint();
+  description_ = description;
+  auto& board = own();
+  auto const bytes = std::min(description.size(), board.description.size());
+  std::copy_n(description.begin(), bytes, board.description.begin());
+  board.description_bytes = static_cast<std::uint32_t>(bytes);
+}
+
+Failure SharedGroup::disagreement(plan::Rank other) const {
+  auto const& board = lanes_[other]->board();
+  auto const bytes = std::min<std::size_t>(board.description_bytes, board.description.size());
+  std::string theirs(board.description.data(), bytes);
+  for (auto& c : theirs)
+    if (c < ' ' || c > '~') c = '?';
+  return {EngineErrc::plan_mismatch,
+          name_of(rank_) + " runs '" + description_ + "', " + name_of(other) + " runs '" + theirs + "'",
+          {std::min(rank_, other), std::max(rank_, other)},
+          {}};
+}
+
+bool SharedGroup::sees_all() const {
+  return !arena_.mapping().is_broken() && std::all_of(lanes_.begin(), lanes_.end(), [](auto const& lane) {
+    return lane == nullptr || !lane->region().mapping().is_broken();
+  });
+}
+
+void SharedGroup::tell(Failure const& failure) {
+  auto& board = own();
+  board.failure_notice_bytes = links::encode(to_failure_notice(failure, 0), board.failure_notice);
+  board.failed.store(calls_ + 1, std::memory_order_release);
+  for (auto const& lane : lanes_)
+    if (lane) lane->ring();
+}
+
+// All data has arrived, but a member that has failed in this call may have changed its memory before it was read here.
+std::optional<Failure> SharedGroup::left_by_others() const {
+  std::atomic_thread_fence(std::memory_order_acquire);
+  bool const is_left = std::any_of(lanes_.begin(), lanes_.end(), [this](auto const& lane) {
+    return lane != nullptr && lane->board().failed.load(std::memory_order_acquire) == calls_ + 1;
+  });
+  return is_left ? told_by_others() : std::nullopt;
+}
+
+std::optional<Failure> SharedGroup::told_by_others() const {
+  for (auto const& lane : lanes_) {
+    if (lane == nullptr || lane->board().failed.load(std::memory_order_acquire) == 0) continue;
+    auto const bytes = std::min<std::size_t>(lane->board().failure_notice_bytes, links::failure_notice_bytes_max);
+    auto const copy = lane->board().failure_notice;
+    auto const failure_notice = links::decode_failure_notice(std::span(copy).first(bytes));
+    if (failure_notice.has_value()) return from_failure_notice(*failure_notice, name_of(lane->peer()));
+    return Failure{
+        EngineErrc::protocol_error, name_of(lane->peer()) + " failed and does not say why", {lane->peer()}, {}};
+  }
+  return std::nullopt;
+}
+
+std::optional<Failure> SharedGroup::lost(SharedCall const& call) const {
+  auto const gone = [&](plan::Rank rank, std::string const& where, std::string const& why) {
+    return Failure{EngineErrc::peer_lost, "lost " + name_of(rank) + " while " + where + ": " + why, {rank}, {}};
+  };
+  for (auto const& lane : lanes_)
+    if (lane && lane->region().mapping().is_broken())
+      return gone(lane->peer(), "reading its memory", "it was truncated");
+  if (arena_.mapping().is_broken())
+    return Failure{EngineErrc::aborted, "the shared memory of " + name_of(rank_) + " was truncated", {rank_}, {}};
+  for (auto const& [rank, where] : call.awaited())
+    if (!lanes_[rank]->region().owner_lives()) return gone(rank, where, "its process has ended");
+  return std::nullopt;
+}
+
+std::optional<Failure> SharedGroup::expired(SharedCall const& call, TimePoint now) const {
+  if (now < deadline_) return std::nullopt;
+  std::vector<SharedCall::Awaited> silent, slow;
+  for (auto& awaited : call.awaited()) {
+    bool const has_called = lanes_[awaited.rank]->board().entered.load(std::memory_order_acquire) > calls_;
+    (has_called ? slow : silent).push_back(std::move(awaited));
+  }
+  if (silent.empty() && members_.size() > 2 && now < deadline_ + grace) return std::nullopt;
+  Failure failure;
+  failure.code = EngineErrc::deadline_exceeded;
+  auto const allowed = std::chrono::duration_cast<std::chrono::milliseconds>(deadline_ - started_).count();
+  failure.text = "not finished after " + std::to_string(allowed) + " ms";
+  for (auto const& [rank, where] : silent.empty() ? slow : silent) {
+    if (std::find(failure.culprits.begin(), failure.culprits.end(), rank) != failure.culprits.end()) continue;
+    failure.text += (failure.culprits.empty() ? ": " : ", ") + name_of(rank) +
+                    (silent.empty() ? " was slow, " + where : std::string(" never called"));
+    failure.culprits.push_back(rank);
+  }
+  std::sort(failure.culprits.begin(), failure.culprits.end());
+  return failure;
+}
+
+std::optional<Failure> SharedGroup::look_around(SharedCall const& call) {
+  if (auto told = told_by_others()) return told;
+  if (interruption_ != nullptr)
+    if (auto interrupted = interruption_->failure()) return interrupted;
+  auto const now = clock_.now();
+  if (auto too_late = expired(call, now)) return too_late;
+  if (now - looked_for_life_ < life_every) return std::nullopt;
+  looked_for_life_ = now;
+  look_for_stall(call, now);
+  return lost(call);
+}
+
+}  // namespace chorus::engine

@@ -1,0 +1,180 @@
+#include "worker/engine/transport/send_connection.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "collectives/core/assert.hpp"
+#include "worker/engine/transport/connection_owner.hpp"
+#include "worker/links/errc.hpp"
+
+namespace chorus::engine {
+
+using links::FrameHeader;
+using links::FrameType;
+
+void SendConnection::add(SendChannel& channel) {
+  channel.send_connection = this;
+  channels_.push_back(&channel);
+  schedule(channel);
+}
+
+void SendConnection::remove(SendChannel& channel) {
+  channel.send_connection = nullptr;
+  if (auto loan = channel.loan()) loans_.push_back(std::move(loan));
+  std::erase(channels_, &channel);
+  scheduled_.remove(channel);
+  if (link() != nullptr) link()->release(channel.run());
+  in_flight_ -= channel.in_flight();
+}
+
+links::Taken SendConnection::send(links::CoalescedFrame const& coalesced_frame,
+                                  std::chrono::steady_clock::time_point began) {
+  bool const is_free = link() != nullptr && !is_closing() && !is_closed() && !has_notes() && scheduled_.empty();
+  auto const taken = is_free ? link()->send_coalesced_frame(coalesced_frame) : links::Taken::nothing;
+  if (taken == links::Taken::in_part && in_flight_++ == 0) busy_since_ = began;
+  return taken;
+}
+
+void SendConnection::sent(links::CoalescedFrame const& coalesced_frame, std::chrono::steady_clock::duration took) {
+  frame_moved();
+  frame_moved();
+  counters_.sent(coalesced_frame.data.length);
+  counters_.was_sending(took);
+}
+
+void SendConnection::schedule(SendChannel& channel) {
+  scheduled_.push(channel);
+  touch();
+}
+
+SendChannel* SendConnection::find(std::uint64_t run) {
+  for (auto* channel : channels_)
+    if (channel->run() == run) return channel;
+  return nullptr;
+}
+
+bool SendConnection::next_frame(links::OutFrame& frame) {
+  if (next_note(frame)) return true;
+  if (is_closing() || owner_.memory_is_unsound()) return false;
+  while (!scheduled_.empty()) {
+    auto& channel = scheduled_.pop();
+    if (!channel.next_frame(frame)) continue;
+    if (channel.has_frame()) scheduled_.push(channel);
+    if (frame.header.type != FrameType::open && in_flight_++ == 0) busy_since_ = owner_.surroundings().now();
+    return true;
+  }
+  return false;
+}
+
+void SendConnection::frame_sent(FrameHeader const& header) {
+  if (!links::is_of_channel(header.type)) return note_sent();
+  frame_moved();
+  if (header.type != FrameType::open) {
+    if (header.type == FrameType::data) counters_.sent(header.length);
+    if (--in_flight_ == 0) counters_.was_sending(owner_.surroundings().now() - busy_since_);
+  }
+  auto* const channel = find(header.run);
+  CHORUS_ASSERT(channel != nullptr, "frames of a run that ended were released");
+  channel->frame_sent(header);
+  if (channel->has_frame()) schedule(*channel);
+  owner_.touch(header.run);
+}
+
+Status SendConnection::frame_arrives(FrameHeader const& header) {
+  if (auto checked = links::check(header); checked.has_error()) return checked;
+  if (owner_.has_device_runs()) owner_.look_for_standstill();
+  owner_.unfold_exchange_of(header.run);
+  frame_moved();
+  auto const bad = [&](std::string const& why) { return Error(links::LinkErrc::bad_frame, why); };
+  switch (header.type) {
+    case FrameType::open:
+    case FrameType::data:
+    case FrameType::lies:
+    case FrameType::wrote:
+      return bad(std::string(name(header.type)) + " frame from the receiving side");
+    case FrameType::abort:
+    case FrameType::refuse:
+    case FrameType::ask:
+    case FrameType::tell:
+      collect(header);
+      return ok();
+    case FrameType::borrow:
+    case FrameType::read:
+    case FrameType::returned:
+    case FrameType::room:
+      if (!may_lend()) return bad(std::string(name(header.type)) + " frame on a link that lends nothing");
+      if (header.type == FrameType::room || header.type == FrameType::borrow) {
+        collect(header);
+        return ok();
+      }
+      if (auto checked = check_epoch(header); checked.has_error()) return checked;
+      return header.type == FrameType::read ? read_arrived(header) : returned_arrived(header);
+    case FrameType::grant:
+      break;
+  }
+  if (auto* const channel = find(header.run)) {
+    if (auto granted = channel->granted(header); granted.has_error()) return granted;
+    if (channel->has_frame()) schedule(*channel);
+    owner_.heard(header.run, channel->peer());
+    return ok();
+  }
+  return belated(header);
+}
+
+Status SendConnection::payload_arrived(std::size_t bytes) {
+  if (!collected(bytes)) return ok();
+  if (auto checked = check_epoch(control_header()); checked.has_error()) return checked;
+  auto const type = control_header().type;
+  if (type == FrameType::borrow) return borrow_arrived();
+  if (type == FrameType::room) return room_arrived();
+  return type == FrameType::ask || type == FrameType::tell ? inquiry_arrived() : failure_notice_arrived();
+}
+
+void SendConnection::payload_at(std::span<std::byte const> payload) {
+  std::memcpy(collecting_space().data(), payload.data(), payload.size());
+}
+
+Status SendConnection::failure_notice_arrived() {
+  auto const failure_notice = links::decode_failure_notice(control_payload());
+  if (failure_notice.has_error()) return failure_notice.error();
+  auto const& header = control_header();
+  if (header.type == FrameType::refuse && header.run == 0) {
+    auto const code = static_cast<EngineErrc>(failure_notice->code);
+    return Error(code, peer().worker + " refuses the link: " + failure_notice->text);
+  }
+  auto* const run = owner_.find_run(header.run);
+  if (run == nullptr) return ok();
+  bool const is_abort = header.type == FrameType::abort;
+  if (is_abort ? failure_notice->token != run->spec().token : find(header.run) == nullptr) return ok();
+  // An abort may answer an ask of a run that sends nothing to this peer.
+  auto const rank = rank_of(run->spec(), peer().worker, peer().incarnation);
+  if (rank) owner_.fail_run(header.run, from_failure_notice(*failure_notice, name_of(run->spec(), *rank)));
+  return ok();
+}
+
+// The link still exists, so the aborts of the runs tell the peer why.
+void SendConnection::frame_is_corrupt(Error const& why) {
+  owner_.unfold_any_exchange();
+  auto const channels = channels_;
+  for (auto* channel : channels)
+    if (!owner_.outlives_link(*channel)) owner_.fail_for(why, channel->run(), channel->peer(), channel->where());
+}
+
+void SendConnection::lost(Error const& why) {
+  if (in_flight_ != 0) counters_.was_sending(owner_.surroundings().now() - busy_since_);
+  auto const now = owner_.surroundings().now();
+  for (auto* channel : channels_)
+    if (auto loan = channel->loan()) loans_.push_back(std::move(loan));
+  bool const by_peer = why.code == links::LinkErrc::closed;
+  for (auto const& loan : loans_) loan->link_ended(now, by_peer);
+  auto const channels = std::move(channels_);
+  channels_.clear();
+  for (auto* channel : channels) channel->send_connection = nullptr;
+  // Data that the link had taken may not have arrived; if the peer reports a corrupt frame, it has not.
+  bool const is_corrupt = code_of(why) == EngineErrc::corrupt_frame;
+  for (auto* channel : channels)
+    if (is_corrupt || !owner_.outlives_link(*channel))
+      owner_.fail_for(why, channel->run(), channel->peer(), channel->where());
+}
+
+}  // namespace chorus::engine

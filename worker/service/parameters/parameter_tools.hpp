@@ -1,0 +1,26 @@
+// What handlers of parameter requests share.
+#pragma once
+
+#include <functional>
+
+#include "worker/service/parameters/parameter_gateway.hpp"
+#include "worker/service/parameters/parameter_target.hpp"
+
+namespace chorus::service {
+
+// Called for answers of an owner, to count them.
+struct ParameterCounts {
+  std::function<void()> pulled, unchanged;
+};
+
+struct ParameterTools {
+  ParameterTargets& targets;
+  parameters::Access& access;
+  tensors::Pool& pool;
+  Helper& helper;
+  PushReader& reader;
+  ParameterGateway& gateway;
+  ParameterCounts const& counts;
+};
+
+}  // namespace chorus::service
