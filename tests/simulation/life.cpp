@@ -119,7 +119,6 @@ void Life::start_worker(std::size_t index) {
 }
 
 void Life::kill_worker(std::size_t index) {
-  has_killed_worker_ = true;
   reap(std::exchange(seats_[index].process, nullptr));
 }
 

@@ -166,7 +166,6 @@ class Life {
   // What was promised to the client, in promises.cpp.
   void note_epoch(Said const& answer);
   void note_launch(std::string const& id, Said const& answer);
-  [[nodiscard]] bool contradicts(std::string const& before, std::string const& now) const;
   boost::asio::awaitable<void> follow_events();
   boost::asio::awaitable<bool> read_events(std::string since, std::vector<std::string>* events);
   boost::asio::awaitable<void> check_launches();
@@ -200,7 +199,6 @@ class Life {
   std::size_t stories_beside_ = 0;  // that have not ended
   bool has_launched_ = false;       // the last collective
   bool goes_home_ = false;
-  bool has_killed_worker_ = false;
   http::Condition story_ended_{client_host_.io.get_executor()};
   std::uint64_t epoch_ = 0;                      // of the group, as last answered
   std::vector<std::size_t> members_;             // of the group, as last seen ready

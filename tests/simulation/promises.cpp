@@ -14,6 +14,18 @@ using namespace std::chrono_literals;
 
 constexpr Duration time_to_answer = 30s;
 
+// The end of a collective is written after it was answered, and may be lost with the coordinator. Then the next one asks
+// all ranks, and a rank that has died or stays silent makes the collective failed. The problem names it.
+bool contradicts(std::string const& before, json::value const& record) {
+  std::string_view const now = record.at("state").as_string();
+  if (before.empty() || before == now) return false;
+  if (before != "succeeded" || now != "failed") return true;
+  auto const& error = record.at("error").as_object();
+  auto const* const ranks = error.if_contains("ranks");
+  std::string_view const detail = error.at("detail").as_string();
+  return ranks == nullptr || ranks->as_array().empty() || detail.find("the result was being committed") == detail.npos;
+}
+
 }  // namespace
 
 // Every PUT of a group makes a higher epoch.
@@ -26,20 +38,13 @@ void Life::note_epoch(Said const& answer) {
   epoch_ = epoch;
 }
 
-// The end of a collective is written after it was answered: it may be lost with the coordinator, and if a member has
-// died too, the next coordinator calls the collective failed.
-bool Life::contradicts(std::string const& before, std::string const& now) const {
-  if (before.empty() || before == now) return false;
-  return !(has_killed_worker_ && before == "succeeded" && now == "failed");
-}
-
 void Life::note_launch(std::string const& id, Said const& answer) {
   auto const state = answer.text("/state");
   if (answer.status < 200 || answer.status > 202 || state.empty()) return;
   bool const has_ended = state == "succeeded" || state == "failed" || state == "cancelled";
   auto const [launch, is_new] = launches_.emplace(id, "");
-  if (contradicts(launch->second, state))
-    broken("collective " + id + " is " + state + " after it was " + launch->second);
+  if (contradicts(launch->second, answer.json))
+    broken("collective " + id + " is " + answer.body + " after it was " + launch->second);
   if (has_ended) launch->second = state;
 }
 
@@ -53,11 +58,10 @@ awaitable<void> Life::check_launches() {
       answer = co_await ask(http::Method::get, coordinator_url + "/v1/collectives/" + id, "", 2s);
       if (answer.status == 0 || answer.status == 503) co_await pause(50ms);
     }
-    auto const found = answer.text("/state");
     if (answer.status != 200)
       broken("collective " + id + ", which was accepted, is not known: " + answer.body);
-    else if (contradicts(state, found))
-      broken("collective " + id + " is " + found + " after it was " + state);
+    else if (contradicts(state, answer.json))
+      broken("collective " + id + " is " + answer.body + " after it was " + state);
   }
 }
 
