@@ -1,5 +1,5 @@
-// Programmer errors end the process, in release builds too: a wrong sum is worse than a stopped worker.
-// Errors that can happen (bad input, a lost peer) are values: see result.hpp.
+// Assertions for programmer errors. They end the process in release builds, too: a wrong sum is worse than a stopped
+// worker. Errors that can happen, such as bad input or a lost peer, are values: see result.hpp.
 #pragma once
 
 namespace chorus {

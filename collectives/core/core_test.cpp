@@ -9,7 +9,7 @@
 
 using namespace chorus;
 
-TEST_CASE("every name of the vocabulary parses back to what it names") {
+TEST_CASE("the names of dtypes, reduce ops and operations parse back to their values") {
   for (auto dtype : all_dtypes) CHECK(parse_dtype(name(dtype)) == dtype);
   for (auto op : all_reduce_ops) CHECK(parse_reduce_op(name(op)) == op);
   for (auto op : all_ops) CHECK(parse_op(name(op)) == op);
@@ -26,14 +26,14 @@ TEST_CASE("a level is shared only if every level around it is shared") {
   CHECK(shared_level(here, {"us", "z1", "r1", "h1"}) == Level::world);
 }
 
-TEST_CASE("a locality reads what it writes, with keys in any order") {
+TEST_CASE("parse_locality reads what to_string writes, with keys in any order") {
   Locality const locality{"eu", "z1", "r7", "h3"};
   CHECK(parse_locality(to_string(locality)).value() == locality);
   CHECK(parse_locality("host=h3,zone=z1,rack=r7,region=eu").value() == locality);
   CHECK(parse_locality("").value() == Locality{});
 }
 
-TEST_CASE("a mistyped locality is refused with the part that is wrong") {
+TEST_CASE("the refusal of a mistyped locality names the wrong part") {
   CHECK(parse_locality("hots=h3").error().code == PlanErrc::bad_parameter);
   CHECK(parse_locality("hots=h3").error().detail.find("hots=h3") != std::string::npos);
   CHECK(parse_locality("host").has_error());

@@ -1,4 +1,4 @@
-// What can be wrong with a request to the mathematics.
+// Errors of planning: specs, algorithms, localities and the text form of plans.
 #pragma once
 
 #include <system_error>

@@ -1,12 +1,12 @@
-// Memory that will be written soon, and was not for long: asked for now, it is there when it is needed.
+// Prefetch of memory that is to be written soon and has probably left the caches.
 #pragma once
 
 #include <cstddef>
 
 namespace chorus {
 
-// Never waits, and never fails, whatever is there. Always inlined: GCC 12 takes a function that only prefetches for one
-// without effect, and leaves out its calls.
+// Prefetches a range for writing. Never waits and never fails, even at invalid addresses. Always inlined: GCC 12
+// regards a function that only prefetches as one without effect, and removes calls of it.
 [[gnu::always_inline]] inline void fetch_soon(void const* memory, std::size_t size_bytes) {
   constexpr std::size_t line_bytes = 64;
   auto const* const bytes = static_cast<std::byte const*>(memory);

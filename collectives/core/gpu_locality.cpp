@@ -3,7 +3,7 @@
 namespace chorus {
 namespace {
 
-// 'h' in the form is a hexadecimal digit of lower case; everything else is itself.
+// In `form` an 'h' stands for a lower-case hexadecimal digit, and every other character for itself.
 bool has_form(std::string_view text, std::string_view form) {
   if (text.size() != form.size()) return false;
   for (std::size_t i = 0; i < form.size(); ++i) {

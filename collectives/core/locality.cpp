@@ -41,7 +41,7 @@ Result<Locality> parse_locality(std::string_view text) {
     if (field == nullptr) return malformed(part, "has an unknown key");
     if (field->seen) return malformed(part, "repeats its key");
     field->seen = true;
-    // As the coordinator has it.
+    // The coordinator has the same limits.
     auto const value = part.substr(equals + 1);
     if (constexpr std::size_t longest = 128; value.size() > longest) return malformed(part, "is longer than 128 bytes");
     for (char const c : value)

@@ -1,4 +1,4 @@
-// The names of the vocabulary's enumerations, each listed once.
+// Names of the enumerations Dtype, ReduceOp and Op, each listed once.
 #include "collectives/core/dtype.hpp"
 #include "collectives/core/op.hpp"
 #include "collectives/core/reduce_op.hpp"

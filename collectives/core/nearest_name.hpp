@@ -1,4 +1,4 @@
-// What to say about a name that is none of a closed set.
+// Error texts for a name that is not in a closed set of names.
 #pragma once
 
 #include <initializer_list>
@@ -9,18 +9,17 @@
 
 namespace chorus {
 
-// The name that needs the fewest insertions, deletions and replacements of one character to become `wrong`; "" if none
-// is near.
+// Returns the name with the smallest edit distance to `wrong`, or "" if none is near.
 [[nodiscard]] std::string_view nearest_name(std::string_view wrong, std::span<std::string_view const> names);
 
-// "unknown algorithm 'rnig'; did you mean 'ring'?", or, where none is near, "unknown algorithm 'x'; there are ring,
-// tree".
+// Returns "unknown algorithm 'rnig'; did you mean 'ring'?" or, if no name is near, "unknown algorithm 'x'; there are
+// ring, tree".
 [[nodiscard]] std::string unknown_name(std::string_view what, std::string_view wrong,
                                        std::span<std::string_view const> names);
 [[nodiscard]] std::string unknown_name(std::string_view what, std::string_view wrong,
                                        std::initializer_list<std::string_view> names);
 
-// The names of a vocabulary: all_ops, all_dtypes, ...
+// Returns the names of a list of enumerators such as all_ops or all_dtypes.
 template <class Vocabulary>
 [[nodiscard]] std::vector<std::string_view> names_of(Vocabulary const& vocabulary) {
   std::vector<std::string_view> names;

@@ -1,4 +1,4 @@
-// The collective operations.
+// The collective operations and their properties.
 #pragma once
 
 #include <array>
@@ -25,16 +25,16 @@ inline constexpr std::array all_ops{Op::all_reduce, Op::reduce,  Op::broadcast, 
 
 [[nodiscard]] std::string_view name(Op op);
 
-// Whether elements are combined on the way.
+// Returns true if the operation combines elements.
 [[nodiscard]] constexpr bool reduces(Op op) {
   return op == Op::all_reduce || op == Op::reduce || op == Op::reduce_scatter;
 }
-// Whether one rank, the root, holds what the others get or gets what the others hold.
+// Returns true if one rank, the root, is the only source or the only destination of the data.
 [[nodiscard]] constexpr bool is_rooted(Op op) {
   return op == Op::reduce || op == Op::broadcast || op == Op::gather || op == Op::scatter;
 }
-// Whether the vector consists of p blocks, one for each rank, in rank order. In a barrier a block is one byte: a rank's
-// sign of having arrived, which all ranks gather.
+// Returns true if the vector consists of p blocks, one for each rank, in rank order. A barrier is an all_gather of one
+// byte per rank, the sign that the rank has arrived.
 [[nodiscard]] constexpr bool has_blocks(Op op) {
   return op != Op::all_reduce && op != Op::reduce && op != Op::broadcast;
 }

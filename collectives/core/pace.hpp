@@ -1,4 +1,4 @@
-// How long a group's operations take, and from that how long to wait for one to which nobody gave a time.
+// Default timeouts of a group's operations, derived from the durations of earlier ones.
 #pragma once
 
 #include <cstdint>
@@ -9,24 +9,22 @@
 
 namespace chorus {
 
-// A value without clock; not thread-safe. Sizes are told apart in powers of four: a barrier says nothing about a
-// gigabyte.
+// A value without a clock; not thread-safe. Keeps the durations of each operation and size class apart: a barrier tells
+// nothing about a gigabyte.
 class Pace {
  public:
-  // Until `known_after` of an operation and size have ended, and the bounds after that.
-  static constexpr double unknown_s = 30;
-  static constexpr double least_s = 10;
-  static constexpr double most_s = 600;
-  static constexpr unsigned known_after = 3;
-  // The slowest is what counts, since members arrive when their own work lets them, and it fades: what one did not do
-  // for 700 calls counts half.
+  static constexpr double unknown_s = 30;     // shortest timeout before `known_after` operations
+  static constexpr double least_s = 10;       // shortest timeout after that
+  static constexpr double most_s = 600;       // longest timeout
+  static constexpr unsigned known_after = 3;  // operations of one size class that make its duration known
+  // The slowest duration counts, since members arrive when their own work lets them.
   static constexpr double times_the_slowest = 10;
+  // Factor of the slowest duration per operation: it halves in about 700 operations.
   static constexpr double fading = 0.999;
-
-  // One ended well; it took a member so long, waiting for the others included.
+  // Adds an operation that has succeeded, with its duration on a member including all waits.
   void finished(Op op, std::uint64_t bytes, double seconds);
 
-  // `predicted_s`: what is expected of one that has not been seen, 0: nothing is.
+  // Returns the timeout of the next operation. `predicted_s`: the model's prediction for an unknown duration; 0: none.
   [[nodiscard]] double patience_s(Op op, std::uint64_t bytes, double predicted_s = 0) const;
 
  private:

@@ -16,19 +16,19 @@ Pace after(std::initializer_list<double> seconds) {
 
 }  // namespace
 
-TEST_CASE("what has not been seen three times is waited for half a minute, or ten times what is predicted") {
+TEST_CASE("the timeout of an operation seen less than three times is 30 s, or ten times its prediction if longer") {
   CHECK(Pace().patience_s(Op::all_reduce, mib) == 30);
   CHECK(after({0.1, 0.1}).patience_s(Op::all_reduce, mib) == 30);
   CHECK(Pace().patience_s(Op::all_reduce, mib, 7) == 70);
   CHECK(Pace().patience_s(Op::all_reduce, mib, 1e9) == 600);
 }
 
-TEST_CASE("a group that is fast is not waited for long, and never less than ten seconds") {
+TEST_CASE("the timeout of a known operation is ten times its slowest duration, and at least 10 s") {
   CHECK(after({0.1, 0.2, 0.1}).patience_s(Op::all_reduce, mib) == 10);
   CHECK(after({1.5, 2, 1.5}).patience_s(Op::all_reduce, mib) == doctest::Approx(10 * 2 * 0.999));
 }
 
-TEST_CASE("one member that came late once is allowed to again, and no longer after thousands of calls without it") {
+TEST_CASE("a single slow operation lengthens the timeout, until thousands of fast ones have followed") {
   auto pace = after({0.1, 0.1, 40});
   CHECK(pace.patience_s(Op::all_reduce, mib) == 400);
   for (int call = 0; call < 700; ++call) pace.finished(Op::all_reduce, mib, 0.1);
@@ -37,7 +37,7 @@ TEST_CASE("one member that came late once is allowed to again, and no longer aft
   CHECK(pace.patience_s(Op::all_reduce, mib) == 10);
 }
 
-TEST_CASE("an operation and a size say nothing about another") {
+TEST_CASE("the durations of one operation and size class do not change the timeouts of others") {
   auto const pace = after({20, 20, 20});
   CHECK(pace.patience_s(Op::all_reduce, mib) == 200);
   CHECK(pace.patience_s(Op::all_reduce, 16 * mib) == 30);

@@ -1,4 +1,4 @@
-// How two elements become one. `avg` sums and divides once, where an element's reduction is complete.
+// The reductions of two elements to one. `avg` sums, and divides once when an element's reduction is complete.
 #pragma once
 
 #include <array>

@@ -1,7 +1,7 @@
-// Errors that can happen are values.
+// Result and Status: errors that can happen are values.
 //
-// Every module has one enum of error conditions, made a std::error_code by make_error_code beside it. An Error adds the
-// sentence that a person reads: which rank, which field, both values.
+// Every module has one enumeration of error conditions, with a make_error_code that makes a std::error_code of each. An
+// Error adds a sentence for people: which rank, which field, both values.
 #pragma once
 
 #include <boost/system/result.hpp>
@@ -27,7 +27,7 @@ struct Error {
   friend bool operator==(Error const&, Error const&) = default;
 };
 
-// Thrown by Result::value() on an error: using value() without looking is a programmer's decision to stop.
+// Thrown by Result::value() on an error. A caller that does not check for errors first chooses this exception.
 class UnexpectedError : public std::runtime_error {
  public:
   explicit UnexpectedError(Error e) : std::runtime_error(e.code.message() + ": " + e.detail), error(std::move(e)) {}
@@ -44,7 +44,7 @@ class [[nodiscard]] Result : public boost::system::result<T, Error> {
   using boost::system::result<T, Error>::result;
 };
 
-// For functions that only succeed or fail: `return ok();`
+// Result of functions that return no value. Success is `return ok();`.
 using Status = Result<void>;
 inline Status ok() { return {}; }
 

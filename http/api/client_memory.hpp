@@ -1,9 +1,9 @@
-// Shared memory of client programs on the worker's host, and tensors that lie in it.
+// Messages about memory of client programs on the worker's host, and about tensors in it.
 //
-// PUT /v1/shm/system/{name} with a RegionRequest registers a part of a POSIX shared memory object; GET and DELETE of
-// the same path, GET /v1/shm/system lists. PUT /v1/shm/cuda/{name} with a GpuRegionRequest and so on: memory of a GPU,
-// by its IPC handle; names are distinct over both. PUT /v1/tensors/{name} with a Placement as JSON makes a tensor of
-// what lies there.
+// PUT /v1/shm/system/{name} with a RegionRequest registers a part of a POSIX shared memory object; GET and DELETE have
+// the same path, and GET /v1/shm/system lists all regions. /v1/shm/cuda does the same with a GpuRegionRequest for
+// memory of a GPU, by its IPC handle. A name is unique over both kinds. PUT /v1/tensors/{name} with a Placement as JSON
+// makes a tensor of the memory in a region.
 #pragma once
 
 #include <cstdint>
@@ -25,17 +25,16 @@ struct Region {
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
   std::string state;                 // "ready", or "damaged" when the object has become shorter
-  std::vector<std::string> tensors;  // that lie in it
+  std::vector<std::string> tensors;  // tensors in the region
 };
-
 struct RegionList {
   std::vector<Region> items;
   std::optional<std::string> next_cursor;
 };
 
 struct GpuRegionRequest {
-  std::string handle;  // what cudaIpcGetMemHandle gave, its 64 bytes in base64
-  std::string device;  // as the worker calls it: "cuda:0"
+  std::string handle;  // from cudaIpcGetMemHandle, its 64 bytes in base64
+  std::string device;  // by the worker's number: "cuda:0"
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
 };
@@ -46,7 +45,7 @@ struct GpuRegion {
   std::uint64_t offset = 0;  // in the memory of the handle
   std::uint64_t bytes = 0;
   std::string state;                 // "ready", or "damaged" when the GPU is lost
-  std::vector<std::string> tensors;  // that lie in it
+  std::vector<std::string> tensors;  // tensors in the region
 };
 
 struct GpuRegionList {
@@ -54,7 +53,7 @@ struct GpuRegionList {
   std::optional<std::string> next_cursor;
 };
 
-// Where a tensor lies that is not in the worker's own memory.
+// Place of a tensor that is not in the worker's own memory.
 struct Place {
   std::string region;
   std::uint64_t offset = 0;  // in the region

@@ -1,4 +1,4 @@
-// Collectives as users launch and read them at the coordinator.
+// Messages with which clients launch, plan and read collectives at the coordinator.
 #pragma once
 
 #include <cstdint>
@@ -17,23 +17,22 @@ namespace chorus::api {
 struct CollectiveRequest {
   std::string group;
   std::string op = "all_reduce";
-  std::string tensor;                 // every rank's; not given for a barrier
+  std::string tensor;                 // the name on every rank; "" for a barrier
   std::optional<std::string> output;  // the tensor that takes the result; none: the next version of `tensor`
   std::string reduce = "sum";
-  // Rows (of the first dimension) per rank, where they are to be uneven: what reduce_scatter and scatter leave on each.
-  // all_to_all: p numbers for each of p ranks, one rank after the other: what it sends to each.
+  // Rows (of the first dimension) per rank, if uneven: the result of reduce_scatter and scatter on each rank.
+  // all_to_all: p x p numbers, in row-major order: rows that rank i sends to rank j.
   std::optional<std::vector<std::uint64_t>> counts;
-  std::string local_algorithm = "auto";  // among the tensors of a worker that has several, tensor/0 and so on
+  std::string local_algorithm = "auto";  // between tensor/0, tensor/1, ... of one worker
   std::string algorithm = "auto";
-  std::optional<std::uint32_t> root;  // of operations that have one: 0; of algorithms: chosen
+  std::optional<std::uint32_t> root;  // absent: 0 for rooted operations, otherwise chosen for rooted algorithms
   std::optional<std::uint32_t> arity;
   std::optional<std::vector<std::uint32_t>> algorithm_shape;  // e.g. rows and columns of a torus
-  std::optional<std::uint32_t> epoch;  // refuse with epoch_fenced unless the group stands at this one
-  std::optional<std::uint64_t>
-      timeout_ms;  // none: from what such collectives of the group took, collectives/core/pace.hpp
+  std::optional<std::uint32_t> epoch;                         // 409 epoch_fenced unless this is the group's epoch
+  std::optional<std::uint64_t> timeout_ms;  // none: from durations of such collectives of the group, see Pace
   bool in_place = false;
-  // "shrink": when a member is lost it is begun again in the group's next epoch, from inputs that are intact, within
-  // the same timeout; "fail": it fails. Not given: as the group has it. What is in place fails.
+  // "shrink": a collective that loses a member starts again in the group's next epoch, from intact inputs, within the
+  // same timeout. "fail": it fails. Absent: the group's setting. A collective in place always fails.
   std::optional<std::string> on_failure;
   bool reproducible = false;
   Schedule schedule;
@@ -57,33 +56,35 @@ struct LowerBound {
 struct RankRecord {
   std::uint32_t rank = 0;
   std::string worker;
-  std::uint32_t parts = 0;            // tensors of the name on this worker, if they are tensor/0 and so on
-  std::optional<std::string> device;  // where its tensor lies: "cpu", "cuda:0"; of parts all of them; none: no tensor
-  std::string state;                  // pending running succeeded failed
-  double late_seconds = 0;            // it came so much later than the middle rank, where that can be told; 0: not late
+  std::uint32_t parts = 0;  // number of tensors tensor/0, tensor/1, ... on this worker; 0: one tensor
+  // Device of the rank's tensor: "cpu", "cuda:0"; of parts: the devices of all; none: no tensor.
+  std::optional<std::string> device;
+  std::string state;        // pending running succeeded failed
+  double late_seconds = 0;  // lateness against the median rank; 0: not late, or unknown
   std::optional<RunReport> report;
 };
 
-// One that failed, and was followed by another.
+// A failed run of a collective that was followed by another run.
 struct Attempt {
   std::uint64_t run = 0;
   std::uint32_t epoch = 0;
   http::Problem error;
 };
 
-// A collective that makes no progress: whom it waits for, and where every rank stands.
+// State of one rank of a stalled collective.
 struct StalledRank {
   std::uint32_t rank = 0;
   std::string worker;
-  // silent (its worker does not answer), not_begun, busy (its worker prepares or finishes the run), running, ended
+  // silent (its worker does not answer), not_begun, busy (its worker prepares or finishes the run), running, ended.
   std::string state;
   std::string instruction;            // "recv from rank 2, message 1 (step 7 of 12), 0 of 4096 bytes", or ""
   std::optional<std::uint32_t> peer;  // of the instruction
-  double for_s = 0;                   // for how long
+  double for_s = 0;                   // seconds without progress
 };
+// A collective that makes no progress: the ranks that it waits for, and the state of every rank.
 struct Stall {
   std::string since;                       // RFC 3339, for people
-  double for_s = 0;                        // when it was looked at last
+  double for_s = 0;                        // duration of the stall at the last check
   std::vector<std::uint32_t> waiting_for;  // ranks that all others wait for
   std::vector<StalledRank> ranks;
   std::string text;  // one sentence
@@ -98,22 +99,22 @@ struct Collective {
   std::string dtype;
   std::vector<std::uint64_t> shape;
   std::uint64_t bytes = 0;       // of one rank's tensor
-  std::uint64_t timeout_ms = 0;  // that it has, or was given by the request; 0: before it is planned
+  std::uint64_t timeout_ms = 0;  // chosen, or given by the request; 0: not planned yet
   std::string algorithm;         // chosen
   std::uint32_t root = 0;
   std::uint32_t arity = 2;
   std::vector<std::uint32_t> algorithm_shape;
-  std::optional<std::string> local_algorithm;  // where a worker has several tensors of the name
+  std::optional<std::string> local_algorithm;  // only if a worker has several tensors of the name
   std::string reason;
-  std::vector<Considered> considered;  // the cheapest way of each of at most ten algorithms, and the chosen one
+  std::vector<Considered> considered;  // the cheapest candidate of each of up to ten algorithms, and the chosen one
   double predicted_seconds = 0;
   LowerBound lower_bound;
   std::string created_at;           // RFC 3339, for people
-  double seconds = 0;               // admission to commit
-  double arrival_skew_seconds = 0;  // last minus first launch confirmed
+  double seconds = 0;               // from admission to commit
+  double arrival_skew_seconds = 0;  // time between the first and the last confirmed launch
   std::vector<RankRecord> ranks;
-  std::vector<Attempt> attempts;           // before this one
-  std::optional<Stall> stalled;            // now; of one that failed, when it failed
+  std::vector<Attempt> attempts;  // earlier runs, all of which failed
+  std::optional<Stall> stalled;   // present state of the stall; of a failed collective, the state at the failure
   std::optional<std::string> traceparent;  // of the request that launched it
   std::optional<http::Problem> error;
 };
@@ -123,13 +124,13 @@ struct CollectiveList {
   std::optional<std::string> next_cursor;
 };
 
-// POST /v1/plans: a dry run, for a group that stands or for one that could.
+// POST /v1/plans: a dry run for an existing or an imagined group.
 struct PlanRequest {
   std::optional<std::string> group;
-  std::optional<std::uint32_t> ranks;  // as many as the rest says; alone: all on one host
+  std::optional<std::uint32_t> ranks;  // must agree with the other fields; alone: all ranks on one host
   std::optional<std::vector<std::string>> localities;
   std::optional<std::string> topology;  // instead of localities, see collectives/topology/shape_spec.hpp
-  std::optional<LinkMatrix> links;      // ranks are then ordered by them; alone: hosts of one worker
+  std::optional<LinkMatrix> links;      // order the ranks; alone: every worker has its own host
   std::string op = "all_reduce";
   std::uint64_t bytes = 0;
   std::string dtype = "f32";
@@ -159,11 +160,9 @@ struct PlanAnswer {
   LowerBound lower_bound;
   bool verified = false;
   std::string verification;  // "every output chunk holds every rank's contribution once", or the failure
-  std::vector<std::vector<PlannedMove>> rounds;  // left empty above 64 ranks
-  // With links. order[rank] is the row of the worker that became this rank; stretch is the mean time of a ring's hop as
-  // a multiple of the fastest hop that there is, over the workers as listed and over the ranks.
-  std::optional<std::vector<std::uint32_t>> order;
-  std::optional<Stretch> stretch;
+  std::vector<std::vector<PlannedMove>> rounds;     // empty above 64 ranks
+  std::optional<std::vector<std::uint32_t>> order;  // with links: order[rank] is the row of its worker
+  std::optional<Stretch> stretch;                   // with links
 };
 
 }  // namespace chorus::api

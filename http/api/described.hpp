@@ -1,4 +1,4 @@
-// The structs that messages of several files contain.
+// Descriptions for http/json of all structs that messages of several files contain.
 #pragma once
 
 #include "collectives/core/gpu_locality.hpp"

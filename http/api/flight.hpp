@@ -1,4 +1,4 @@
-// What a worker remembers of its last runs, and where those stand that are under way.
+// Messages of the flight recorder and of progress: a worker's last runs, and the state of its present ones.
 //
 // GET /v1/flight, GET /v1/progress, GET /v1/runs/{run}/progress and GET /v1/clock at a worker;
 // docs/guides/diagnosis.md.
@@ -11,23 +11,23 @@
 
 namespace chorus::api {
 
-// Times are microseconds since the run began on this rank; none: it did not come to that.
+// Times are microseconds since the run began on this rank; none: the run ended earlier.
 struct FlightInstruction {
-  std::uint32_t instruction = 0;  // number in the rank's program, of several the first
+  std::uint32_t instruction = 0;  // number in the rank's program; of several the first
   std::uint32_t instructions = 1;
   std::uint32_t round = 0;
   std::string op;  // send, recv, recv_reduce, copy, reduce; "several"
   std::optional<std::uint32_t> peer;
-  std::optional<std::uint32_t> message;  // the n-th in this direction between the two, from 0
+  std::optional<std::uint32_t> message;  // number among the messages of this direction to the peer, from 0
   std::uint32_t chunk = 0;
   std::uint32_t chunks = 0;
   std::uint64_t bytes = 0;
-  std::optional<double> ready_us;  // nothing that it depends on held it back any more
+  std::optional<double> ready_us;  // all its dependencies were fulfilled
   std::optional<double> moved_us;  // its first bytes had moved
   std::optional<double> done_us;
 };
 
-// When a GPU's copy engine or kernels were at work for the run.
+// A time in which a GPU's copy engine or kernels worked for the run.
 struct FlightGpuWork {
   std::string lane;  // in (to the device), compute, out (from it)
   double begin_us = 0;
@@ -43,21 +43,21 @@ struct Flight {
   std::string algorithm;
   std::uint32_t rank = 0;
   std::uint32_t ranks = 0;
-  std::string tensor;  // "" where a program passed memory
+  std::string tensor;  // "" if a program passed memory
   std::string dtype;
   std::uint64_t elements = 0;
   std::string path;   // links, or shm
   std::string state;  // succeeded, failed, cancelled
   std::string error;  // "" when it succeeded
   std::optional<std::string> trace_id;
-  double started_us = 0;  // monotonic clock of the worker, as `now_us` of the list
+  double started_us = 0;  // monotonic clock of the worker, as in FlightList::now_us
   double seconds = 0;
   double wait_seconds = 0;
   std::uint64_t bytes_sent = 0;
   std::uint64_t bytes_received = 0;
   std::uint32_t steps = 0;  // instructions completed
   std::optional<std::vector<FlightInstruction>> instructions;
-  std::optional<std::vector<FlightGpuWork>> gpu;  // with the instructions, where there is one
+  std::optional<std::vector<FlightGpuWork>> gpu;  // only with the instructions, and only of runs that used a GPU
 };
 
 struct FlightList {
@@ -86,13 +86,14 @@ struct AwaitedRank {
   std::uint32_t rank = 0;
   std::string worker;
   std::string where;
-  std::string suspicion;  // nobody (it may be busy), slow, not_called, silent
+  std::string suspicion;  // nobody (the rank may be busy), slow, not_called, silent
   double for_seconds = 0;
 };
 
 struct RunProgress {
-  std::string run;    // hexadecimal
-  std::string state;  // running; of one that the coordinator launched also busy (it is prepared or finished), held, ...
+  std::string run;  // hexadecimal
+  // running; of the coordinator's runs also busy (the worker prepares or finishes the run) and states of RunStatus
+  std::string state;
   std::string worker;
   std::string group;
   std::uint32_t epoch = 0;
@@ -100,12 +101,12 @@ struct RunProgress {
   std::uint32_t rank = 0;
   std::uint32_t ranks = 0;
   double seconds = 0;
-  double still_seconds = 0;  // since a byte moved last
+  double still_seconds = 0;  // time since the last byte moved
   std::uint32_t steps_done = 0;
   std::uint32_t steps = 0;
   std::uint64_t bytes_sent = 0;
   std::uint64_t bytes_received = 0;
-  std::vector<InstructionState> instructions;  // under way: the first of them
+  std::vector<InstructionState> instructions;  // the first of those under way
   std::vector<AwaitedRank> waiting_for;
 };
 

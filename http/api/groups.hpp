@@ -1,4 +1,4 @@
-// Groups: who is which rank, since which epoch, and what is chosen for which size.
+// Messages about groups: the worker of each rank, the epoch, and the decision table.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,14 @@ namespace chorus::api {
 struct GroupRequest {
   std::optional<std::vector<std::string>> workers;  // ids, in any order unless `order` is "listed"
   std::optional<std::uint32_t> size;                // any n ready workers
-  // What becomes of the group when a member is lost: "fail" leaves it degraded until it is PUT again. "shrink" makes a
-  // new epoch of those that are ready, at least min_ranks of them, and another one when more of those that were asked
-  // for are there; also at the PUT. A collective that loses a member is begun again in the next epoch.
+  // The coordinator's reaction to a lost member. "fail": the group is degraded until the next PUT. "shrink": the
+  // coordinator makes a new epoch of the requested workers that are ready, at least min_ranks, and another epoch when
+  // more of them become ready; likewise at the PUT. A collective that loses a member starts again in the next epoch.
   std::string on_failure = "fail";
   std::uint32_t min_ranks = 1;
-  // By what ranks are ordered, and roots and trees chosen: "locality", what the members say of where they stand, which
-  // none means too; "measured": by the links between them, which they measure before the epoch is made. "listed": rank
-  // r is the r-th of `workers`, of a group that shrinks the r-th that is ready; roots and trees follow locality.
+  // How ranks are ordered, and roots and trees chosen. "locality": by the localities that the members report; also if
+  // absent. "measured": by the links between the members, which they measure before the epoch is made. "listed": rank r
+  // is the r-th of `workers`, or the r-th ready one of a group that shrinks; roots and trees follow locality.
   std::optional<std::string> order;
 
   friend bool operator==(GroupRequest const&, GroupRequest const&) = default;
@@ -41,12 +41,12 @@ struct Member {
   std::string url;
   Locality locality;
   std::vector<RoleInAlgorithm> roles;
-  // The epoch that this incarnation has been a member since without a break. None at members, and in older journals.
+  // First epoch of this incarnation's uninterrupted membership. None at members, and in older journals.
   std::optional<std::uint32_t> since_epoch;
 };
 
-// One line of the group's decision table: for payloads up to max_bytes (none: for all others) use this. Decided once,
-// by the coordinator, and shipped as data: members never choose for themselves, so they cannot choose differently.
+// One line of the group's decision table: the algorithm for payloads up to max_bytes, or for all others if absent. The
+// coordinator decides once and sends the table as data: members never choose, so they cannot choose differently.
 struct Selection {
   std::string op;
   std::optional<std::uint64_t> max_bytes;
@@ -57,24 +57,23 @@ struct Selection {
   std::string reason;
 };
 
-// Of a group whose ranks follow measured links, and of a dry run with links: the mean time of a hop of a ring as a
-// multiple of the fastest hop that there is. Of other groups: its mean level distance.
+// Quality of a ring over the ranks. With measured links, and in a dry run with links: mean time of a hop as a multiple
+// of the fastest possible hop. Otherwise: mean level distance of a hop.
 struct Stretch {
-  // Over the workers as they were listed, of those taken by number as they joined; of measured groups by locality.
+  // Over the workers as listed; in the order of joins if the request has a size; by locality if links are measured.
   double arrival_order = 0;
-  double assigned = 0;  // over the ranks as assigned; where they are as listed, over their positions
+  double assigned = 0;  // over the ranks as assigned; over their positions if ranks are as listed
 };
 
-// A member that comes late to more than half of the operations without a root, in which everybody needs everybody.
+// A member that comes late to more than half of the operations without a root, in which every rank needs every other.
 struct SlowMember {
   std::uint32_t rank = 0;
   std::string worker;
-  double late_seconds = 0;  // later than the middle member, mean of the operations to which it came late
-  double share = 0;         // of the operations, 0 to 1; the latest count most
+  double late_seconds = 0;  // lateness against the median member, mean over its late operations
+  double share = 0;         // share of late operations, 0 to 1; the latest operations count most
 };
 
-// The answer of GET and PUT /v1/groups/{name} at the coordinator, and what it pushes to every member with the same
-// path.
+// The answer of GET and PUT /v1/groups/{name} at the coordinator. The coordinator sends it to every member, too.
 struct Group {
   std::string name;
   std::uint32_t epoch = 0;  // from 1; every change of membership makes a new one
@@ -82,25 +81,25 @@ struct Group {
   std::vector<Member> members;
   std::vector<std::string> lost;     // ids of members that are lost
   GroupRequest requested;            // by the PUT
-  std::optional<std::string> order;  // as requested, or "locality"; none at members, which have no use of it
+  std::optional<std::string> order;  // as requested, or "locality"; none at members, which do not need it
   // The rank at each position of rings, trees and grids; none: rank i is at position i.
   std::optional<std::vector<std::uint32_t>> by_position;
   Stretch stretch;
   std::vector<Selection> selection;
-  // Into which members cut what they send in collectives of the coordinator, unless these say otherwise; none, of older
-  // journals: default_segment_bytes. None at members, which count by their own processors.
+  // Segment size of the coordinator's collectives without one of their own. None in older journals, which means
+  // default_segment_bytes, and at members, which derive it from their own processors.
   std::optional<std::uint64_t> segment_bytes;
-  std::vector<SlowMember> slow;                // of those that ask the coordinator: the slowest first
-  std::optional<std::uint64_t> next_sequence;  // at members: of this one's next call
+  std::vector<SlowMember> slow;                // in the coordinator's answers: the slowest first
+  std::optional<std::uint64_t> next_sequence;  // at a member: number of its next call
 };
 
-// PUT /v1/groups/{name} at a worker, from the coordinator only: the group as this member is to see it. A worker refuses
-// an epoch below the highest that it has seen of the name.
+// PUT /v1/groups/{name} at a worker, from the coordinator only: the group for this member. A worker refuses an epoch
+// below the highest that it has seen of the name.
 struct GroupAssignment {
   Group group;
-  std::string worker;       // the addressee, with
-  std::string incarnation;  // ... this incarnation: 409 epoch_fenced otherwise
-  std::string token;        // hex; presented by links between members for calls that no coordinator launched
+  std::string worker;       // the addressee
+  std::string incarnation;  // of the addressee: 409 epoch_fenced at another incarnation
+  std::string token;        // hex; presented by links between members in members' calls
 };
 
 struct GroupList {

@@ -1,5 +1,4 @@
-// Links between all pairs of workers, as somebody measured them: given to dry runs and simulations, and read from
-// files.
+// Measured links between all pairs of workers: an input of dry runs and simulations, also read from files.
 #pragma once
 
 #include <optional>
@@ -7,8 +6,8 @@
 
 namespace chorus::api {
 
-// [i][j] is the way from worker i to worker j. Both are square and of one size; null on the diagonals, which are not
-// read.
+// Element [i][j] is the path from worker i to worker j. Both matrices are square and of one size. The diagonals are
+// null and are not read.
 struct LinkMatrix {
   using Rows = std::vector<std::vector<std::optional<double>>>;
   Rows bandwidth_gbyte_per_s;  // 1 GB is 10^9 bytes

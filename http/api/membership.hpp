@@ -1,4 +1,4 @@
-// Workers and their leases, as they travel between worker, coordinator and users.
+// Messages about workers and their leases, between worker, coordinator and clients.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace chorus::api {
 
-// 64-bit values that are identities, not quantities, travel as 16 hexadecimal digits: JSON numbers end at 2^53.
+// Text form of 64-bit identities, 16 hexadecimal digits: JSON numbers are exact only up to 2^53.
 [[nodiscard]] std::string to_hex(std::uint64_t value);
 [[nodiscard]] std::optional<std::uint64_t> from_hex(std::string_view text);
 
@@ -20,16 +20,16 @@ namespace chorus::api {
 struct JoinRequest {
   std::string id;           // [A-Za-z0-9._-]{1,64}; the same name with a new incarnation fences the old one
   std::string incarnation;  // hex, drawn at process start
-  std::string url;          // where peers and the coordinator reach this worker
+  std::string url;          // address of this worker for peers and the coordinator
   Locality locality;
   std::string version;            // of the build
-  std::vector<GpuLocality> gpus;  // on which it may have tensors
-  // How often this process has been told that its lease is over. What it owned it owns again when it is told so under
-  // the present term. Absent from workers of earlier releases, which are told no term.
+  std::vector<GpuLocality> gpus;  // GPUs that may hold its tensors
+  // How often the coordinator has told this process that its lease is over. The process owns its shards again after an
+  // assignment of the present term. Absent from workers of earlier releases, which get no term.
   std::optional<std::uint64_t> term;
 };
 
-// An element of GET /v1/workers, GET /v1/workers/{id}, and the answer to a join
+// An element of GET /v1/workers, the answer of GET /v1/workers/{id}, and the answer to a join.
 struct Worker {
   std::string id;
   std::string incarnation;
@@ -37,45 +37,47 @@ struct Worker {
   Locality locality;
   std::string version;
   std::string state;           // "ready" or "lost"
-  std::uint32_t lease_ms = 0;  // renew well before this has passed
+  std::uint32_t lease_ms = 0;  // length of the lease: renew well before its end
   std::uint64_t heard_ms_ago = 0;
   std::vector<std::string> groups;
   std::vector<GpuLocality> gpus;
-  std::uint32_t takeovers = 0;      // within the last minute: a process took the name from one that still ran
-  std::vector<std::string> rivals;  // URLs of those processes, the one that has the name among them
+  std::uint32_t takeovers = 0;      // in the last minute: processes that took the name from a running one
+  std::vector<std::string> rivals;  // URLs of these processes, with the present holder of the name
 };
 
-// Once may be a process that is started anew before its predecessor has ended.
+// From so many takeovers on, rivals contend for the name. A single takeover may be a restart before the old process
+// has ended.
 inline constexpr std::uint32_t takeovers_of_a_contest = 3;
 
-// PUT /v1/workers/{id}/lease. 404 unknown_worker: join again. 409 epoch_fenced: a newer incarnation has the name.
-// `troubles`: calls between members that have failed since the last renewal.
+// A culprit of a failed members' call.
 struct Accused {
   std::string worker;
   std::string incarnation;
 };
+// A members' call that has failed since the last renewal.
 struct Trouble {
   std::string group;
   std::uint32_t epoch = 0;
-  std::vector<Accused> accused;  // whom this member has lost
+  std::vector<Accused> accused;  // members that this member has lost
 };
-// What a member has seen of the operations without a root that the members of a group did without the coordinator: how
-// many since the epoch began, and how long they took it together.
+// A member's account of members' calls of operations without a root: their number since the epoch began, and the sum
+// of their durations on this member.
 struct GroupCalls {
   std::string group;
   std::uint32_t epoch = 0;
   std::uint64_t calls = 0;
   double seconds = 0;
 };
+// PUT /v1/workers/{id}/lease. 404 unknown_worker: join again. 409 epoch_fenced: a newer incarnation has the name.
 struct LeaseRequest {
   std::string incarnation;
   std::vector<Trouble> troubles;
-  std::vector<GroupCalls> calls;  // of groups in which there were some since the last renewal
-  // The lease that the worker lives by: it renews at the pace of what it was told last, which a coordinator that was
-  // started with another length has to know. Absent in former releases.
+  std::vector<GroupCalls> calls;  // of groups with calls since the last renewal
+  // Length of the lease by which the worker renews: the last that it was told, which may differ from the flag of a
+  // restarted coordinator. Absent in former releases.
   std::optional<std::uint32_t> lease_ms;
 };
-// POST /v1/workers/{id}/probe at the coordinator: does anybody answer at the address that the worker gave?
+// The answer of POST /v1/workers/{id}/probe at the coordinator, which calls the address that the worker gave.
 struct Reachability {
   std::string worker;
   std::string url;

@@ -1,4 +1,5 @@
-// Every message keeps every field: the texts below give each field a value that is not its default.
+// Every message keeps every field when it is read and written. The texts below give each field a value that is not its
+// default.
 #include <doctest/doctest.h>
 
 #include "http/api/client_memory.hpp"
@@ -65,7 +66,7 @@ std::string const collective =
     problem + R"(}],"error":)" + problem + "}";
 std::string const tensor = R"({"name":"grad/0","dtype":"bf16","shape":[2,3],"version":7,"bytes":12,"device":"cuda:1"})";
 
-// The text, read and written again.
+// Returns `text` after decoding and encoding.
 template <class Message>
 std::string echoed(std::string const& text) {
   auto const message = decode<Message>(text);
@@ -82,7 +83,7 @@ void check_list(std::string const& item) {
 
 }  // namespace
 
-TEST_CASE("membership reads back as written") {
+TEST_CASE("messages about workers and leases read back as written") {
   auto const join = R"({"id":"w","incarnation":"00","url":"http://w:1","locality":)" + locality +
                     R"(,"version":"0.1","gpus":)" + gpus + "}";
   CHECK(echoed<api::JoinRequest>(join) == join);
@@ -96,7 +97,7 @@ TEST_CASE("membership reads back as written") {
   check_list<api::WorkerList>(worker);
 }
 
-TEST_CASE("groups read back as written") {
+TEST_CASE("messages about groups read back as written") {
   auto const listed = R"({"workers":["a","b"],"on_failure":"shrink","min_ranks":2})";
   CHECK(echoed<api::GroupRequest>(listed) == listed);
   auto const measured = R"({"size":4,"on_failure":"fail","min_ranks":1,"order":"measured"})";
@@ -109,7 +110,7 @@ TEST_CASE("groups read back as written") {
   check_list<api::GroupList>(group);
 }
 
-TEST_CASE("runs read back as written") {
+TEST_CASE("messages about runs read back as written") {
   auto const request =
       R"({"run":5,"group":"g","epoch":2,"token":"cd","op":"all_reduce","algorithm":"tree","root":1,"arity":3,)"
       R"("algorithm_shape":[4],"rank":1,"members":[{"rank":0,"worker":"v","incarnation":"aa","url":"http://v:1"}],)"
@@ -133,7 +134,7 @@ TEST_CASE("runs read back as written") {
   CHECK(echoed<api::LocalReport>(local) == local);
 }
 
-TEST_CASE("regions, placements and links read back as written") {
+TEST_CASE("messages about regions, placements and links read back as written") {
   auto const asked = R"({"key":"/psm_1","offset":4096,"bytes":18446744073709551615})";
   CHECK(echoed<api::RegionRequest>(asked) == asked);
   std::string const region = R"({"name":"r","key":"/psm_1","offset":1,"bytes":2,"state":"ready","tensors":["t"]})";
@@ -154,13 +155,13 @@ TEST_CASE("regions, placements and links read back as written") {
   check_list<api::PeerLinkList>(link);
 }
 
-TEST_CASE("collectives read back as written") {
+TEST_CASE("messages about collectives read back as written") {
   CHECK(echoed<api::CollectiveRequest>(collective_request) == collective_request);
   CHECK(echoed<api::Collective>(collective) == collective);
   check_list<api::CollectiveList>(collective);
 }
 
-TEST_CASE("plans read back as written") {
+TEST_CASE("messages about plans read back as written") {
   auto const request =
       R"({"group":"g","ranks":4,"localities":["host=a","host=b"],"topology":"flat:4",)"
       R"("links":{"bandwidth_gbyte_per_s":[[null,0.5],[2,null]],"latency_us":[[null,1.5],[3,null]]},"op":"reduce",)"
@@ -176,7 +177,7 @@ TEST_CASE("plans read back as written") {
   CHECK(echoed<api::PlanAnswer>(answer) == answer);
 }
 
-TEST_CASE("simulations read back as written") {
+TEST_CASE("messages about simulations read back as written") {
   auto const request =
       R"({"ranks":8,"topology":"hosts:2x4","overrides":"rack=25us,25Gbit/s",)"
       R"("links":{"bandwidth_gbyte_per_s":[[null]],"latency_us":[[null]]},"op":"reduce","bytes":17,"dtype":"f64",)"
@@ -189,7 +190,7 @@ TEST_CASE("simulations read back as written") {
   CHECK(echoed<api::SimulationAnswer>(answer) == answer);
 }
 
-TEST_CASE("constants read back as written") {
+TEST_CASE("the model's constants read back as written") {
   std::string const link = R"({"alpha_s":1.5e-05,"beta_s_per_byte":2.5e-10})";
   auto const text = R"({"level":{"host":)" + link + R"(,"rack":)" + link + R"(,"zone":)" + link + R"(,"region":)" +
                     link + R"(,"world":)" + link + R"(},"gamma_s_per_byte":1.25e-10,"cache_bytes":1048576,)" +
@@ -200,12 +201,12 @@ TEST_CASE("constants read back as written") {
   CHECK(decode<api::ModelConstants>(R"({"level":{"host":{"alpha_s":1}}})").has_error());
 }
 
-TEST_CASE("tensors read back as written") {
+TEST_CASE("messages about tensors read back as written") {
   CHECK(echoed<api::TensorInfo>(tensor) == tensor);
   check_list<api::TensorList>(tensor);
 }
 
-TEST_CASE("a message without its optional fields is written without them") {
+TEST_CASE("encode leaves absent optional fields out of a message") {
   CHECK(encode(api::RunReport{}).find("error") == std::string::npos);
   CHECK(encode(api::RunReport{}).find("digest") == std::string::npos);
   CHECK(encode(api::WorkerList{}) == R"({"items":[]})");

@@ -15,8 +15,8 @@ namespace {
 using OptimizerSetting = SettingRule<OptimizerSettings>;
 using Method = MethodRule<OptimizerSettings>;
 
-constexpr double small_max = 1e6;   // far from what makes f32 overflow
-constexpr double large_max = 1e30;  // still an f32
+constexpr double small_max = 1e6;   // far below an overflow of f32
+constexpr double large_max = 1e30;  // still representable in f32
 
 constexpr OptimizerSetting learning_rate(double fallback) {
   return {"learning_rate", &OptimizerSettings::learning_rate, 0, small_max, false, false, fallback, "lr"};
@@ -121,7 +121,7 @@ std::string join_names(Range const& rules) {
   return text;
 }
 
-// Collects what is wrong with the settings of one request.
+// Collects the mistakes in the settings of one request.
 class Complaints {
  public:
   explicit Complaints(std::string_view pointer) : pointer_(pointer) {}
@@ -151,7 +151,8 @@ MethodRule<Settings> const* find_method(std::span<MethodRule<Settings> const> me
   return nullptr;
 }
 
-// Every setting that this method has is in range or gets its default; one that only others have is refused.
+// Gives absent settings of this method their defaults; complains about values out of range, and about settings that
+// only other methods have.
 template <class Settings>
 void apply(std::span<MethodRule<Settings> const> methods, MethodRule<Settings> const& method, Settings& settings,
            Complaints& complaints) {

@@ -1,6 +1,5 @@
-// Which optimizer a parameter has, with which settings, and how rows begin: as messages, and the one table that says
-// what there is. The table checks requests at the coordinator and at the workers, and is printed into
-// docs/reference/optimizers.md.
+// Settings of optimizers and initializers: the messages, and the one table of all methods, settings and ranges. The
+// coordinator and the workers check requests by the table, and docs/reference/optimizers.md is printed from it.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +12,8 @@
 
 namespace chorus::api {
 
-// {"name":"adam","learning_rate":0.001}. What is absent has the default of the table once it has been completed; what
-// an optimizer does not know stays absent. A member of other messages, and a message of its own; encode prints it.
+// Settings of an optimizer: {"name":"adam","learning_rate":0.001}. complete() gives absent settings their defaults;
+// settings that the optimizer does not have stay absent. A part of other messages, and a message of its own.
 struct OptimizerSettings {
   std::string name = "none";
   std::optional<double> learning_rate;
@@ -30,7 +29,7 @@ struct OptimizerSettings {
   friend bool operator==(OptimizerSettings const&, OptimizerSettings const&) = default;
 };
 
-// {"name":"uniform","low":-0.05,"high":0.05,"seed":7}: what the elements of a row are before its first push.
+// Values of a row before its first push: {"name":"uniform","low":-0.05,"high":0.05,"seed":7}.
 struct InitializerSettings {
   std::string name = "zeros";
   std::optional<double> value;  // of constant
@@ -43,17 +42,17 @@ struct InitializerSettings {
   friend bool operator==(InitializerSettings const&, InitializerSettings const&) = default;
 };
 
-// Settings with every default filled in, or invalid_field with errors[] that point to each wrong one: an unknown name
-// (the problem lists those that exist), a setting that this optimizer does not have, a value out of range. `pointer` is
-// where the settings stand in the request: "/optimizer", or "" if they are all of it.
+// Returns the settings with every default filled in, or invalid_field with one of errors[] for each mistake: an unknown
+// name (the problem lists the known ones), a setting that this optimizer does not have, a value out of range. `pointer`
+// is the place of the settings in the request: "/optimizer", or "" if they are the whole request.
 [[nodiscard]] http::Checked<OptimizerSettings> complete(OptimizerSettings settings, std::string_view pointer);
 [[nodiscard]] http::Checked<InitializerSettings> complete(InitializerSettings settings, std::string_view pointer);
 
-// decode and complete in one.
+// Decodes and completes settings.
 [[nodiscard]] http::Checked<OptimizerSettings> parse_optimizer(std::string_view json);
 [[nodiscard]] http::Checked<InitializerSettings> parse_initializer(std::string_view json);
 
-// The table. A value v is in range if min <= v <= max, or < where the end is open; every value is finite.
+// A row of the table. A value v is in range if it is finite and min <= v <= max, with < at an open end.
 template <class Settings>
 struct SettingRule {
   std::string_view name;

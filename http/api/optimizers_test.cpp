@@ -1,4 +1,4 @@
-// Settings of optimizers and initializers: what is refused, with which words, and the page that the table makes.
+// Settings of optimizers and initializers: refusals, their texts, and the page that is printed from the table.
 #include <doctest/doctest.h>
 
 #include <cstdlib>
@@ -20,7 +20,7 @@ FieldError only_error(Checked<api::OptimizerSettings> const& checked) {
   return checked.error().errors[0];
 }
 
-// The part of docs/reference/optimizers.md between two marks.
+// Place of the text between two marks in docs/reference/optimizers.md.
 struct Part {
   std::size_t begin, size;
 };
@@ -44,7 +44,7 @@ std::string between(std::string const& page, std::string const& mark) {
 
 }  // namespace
 
-TEST_CASE("what is not given has the default of its optimizer") {
+TEST_CASE("an absent setting gets the default of its optimizer") {
   auto const adam = api::parse_optimizer(R"({"name":"adam","beta1":0.8})").value();
   CHECK(encode(adam) ==
         R"({"name":"adam","learning_rate":0.001,"beta1":0.8,"beta2":0.999,"epsilon":1e-08,"weight_decay":0})");
@@ -57,7 +57,7 @@ TEST_CASE("what is not given has the default of its optimizer") {
   }
 }
 
-TEST_CASE("an unknown optimizer is refused with those that exist") {
+TEST_CASE("the refusal of an unknown optimizer lists the known ones") {
   auto const error = only_error(api::parse_optimizer(R"({"name":"adan"})"));
   CHECK(error.pointer == "/name");
   CHECK(error.detail == "unknown optimizer 'adan'; did you mean 'adam'?");
@@ -65,7 +65,7 @@ TEST_CASE("an unknown optimizer is refused with those that exist") {
   CHECK(only_error(api::parse_optimizer("{}")).pointer == "/name");
 }
 
-TEST_CASE("a setting that nobody has, or that this optimizer does not have, is refused") {
+TEST_CASE("a setting that no optimizer has, or that this one does not have, is refused") {
   CHECK(only_error(api::parse_optimizer(R"({"name":"sgd","learning_rat":1})")) ==
         FieldError{"/learning_rat", R"(unknown field; did you mean "learning_rate"?)"});
   CHECK(only_error(api::parse_optimizer(R"({"name":"sgd","beta1":0.5})")) ==
@@ -75,7 +75,7 @@ TEST_CASE("a setting that nobody has, or that this optimizer does not have, is r
   CHECK(only_error(api::parse_optimizer(R"({"name":"sgd","learning_rate":"1"})")).pointer == "/learning_rate");
 }
 
-TEST_CASE("a value out of range is refused, ends that are excluded too") {
+TEST_CASE("a value out of range is refused, and so is an excluded end of the range") {
   CHECK(only_error(api::parse_optimizer(R"({"name":"momentum","momentum":1})")) ==
         FieldError{"/momentum", "expected a number from 0 to 1 (excluded), found 1"});
   CHECK(api::parse_optimizer(R"({"name":"momentum","momentum":0})").has_value());
@@ -85,7 +85,7 @@ TEST_CASE("a value out of range is refused, ends that are excluded too") {
               .detail.starts_with("expected a number from "));
 }
 
-TEST_CASE("every mistake is told, with its place in the request") {
+TEST_CASE("the problem lists every mistake with its place in the request") {
   api::OptimizerSettings settings;
   settings.name = "sgd";
   settings.learning_rate = -1;
@@ -97,7 +97,7 @@ TEST_CASE("every mistake is told, with its place in the request") {
   CHECK(problem.error().errors[1].pointer == "/optimizer/momentum");
 }
 
-TEST_CASE("initializers are checked in the same way") {
+TEST_CASE("settings of initializers are checked as those of optimizers") {
   CHECK(encode(api::parse_initializer(R"({"name":"uniform","low":0})").value()) ==
         R"({"name":"uniform","low":0,"high":0.05,"seed":0})");
   CHECK(encode(api::parse_initializer(R"({"name":"zeros"})").value()) == R"({"name":"zeros"})");

@@ -1,4 +1,4 @@
-// The messages about parameters keep every field, and numbers below zero.
+// Messages about parameters keep every field, and negative numbers, when they are read and written.
 #include <doctest/doctest.h>
 
 #include "http/api/parameters.hpp"
@@ -32,7 +32,7 @@ std::string read_back(std::string const& text) {
 
 }  // namespace
 
-TEST_CASE("parameters read back as written") {
+TEST_CASE("messages about parameters read back as written") {
   auto const request =
       R"({"dtype":"f16","shape":[3,3],"group":"g","optimizer":)" + optimizer + R"(,"initializer":)" + initializer +
       R"(,"staleness":-1,"reduce":"avg","replicas":2,"nonfinite":"zero","shards":3,)" +
@@ -45,7 +45,7 @@ TEST_CASE("parameters read back as written") {
   CHECK(read_back<api::PushAnswer>(answer) == answer);
 }
 
-TEST_CASE("shards read back as written") {
+TEST_CASE("messages about shards read back as written") {
   auto const assignment = R"({"parameter":)" + parameter("") +
                           R"(,"shard":2,"begin":6,"end":9,"epoch":4,"role":"backup","worker":"w","incarnation":"ab",)" +
                           R"("fresh":true,"continues":true,"checkpoint":{"name":"c"},"recover":true,)" +
@@ -63,7 +63,7 @@ TEST_CASE("shards read back as written") {
   CHECK(read_back<api::ShardState>(state) == state);
 }
 
-TEST_CASE("checkpoints read back as written") {
+TEST_CASE("messages about checkpoints read back as written") {
   auto const request = R"({"name":"c","parameters":["w"],"keep":3})";
   CHECK(read_back<api::CheckpointRequest>(request) == request);
   auto const answer = R"({"name":"c","number":7,"parameters":2,"files":3,"seconds":0.5,"unaligned":["w"]})";
@@ -74,7 +74,7 @@ TEST_CASE("checkpoints read back as written") {
   CHECK(read_back<api::CheckpointCommit>(commit) == commit);
 }
 
-TEST_CASE("numbers with a sign have two ends") {
+TEST_CASE("a signed number is read up to both ends of its range, and refused beyond them") {
   auto const request = [](std::string const& staleness) {
     return decode<api::ParameterRequest>(R"({"shape":[1],"group":"g","staleness":)" + staleness + "}");
   };
@@ -85,7 +85,7 @@ TEST_CASE("numbers with a sign have two ends") {
     CHECK(request(wrong).has_error());
 }
 
-TEST_CASE("names of parameters") {
+TEST_CASE("a parameter's name is one that fits in a path") {
   for (auto const* const good : {"w", "layer.0/weight", "a~b-c_D9"}) CHECK(api::is_parameter_name(good));
   for (auto const* const bad : {"", "/", "a/", "/a", "a//b", ".", "a/..", "a b", "a\nb", "\xc3\xa9"})
     CHECK_FALSE(api::is_parameter_name(bad));

@@ -1,4 +1,4 @@
-// What the log of a shard says in JSON, beside the bytes: docs/reference/push_log.md. Never sent to anybody.
+// The JSON parts of a shard's push log, beside the bytes: docs/reference/push_log.md. Only in files, never sent.
 #pragma once
 
 #include <cstdint>

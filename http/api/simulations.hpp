@@ -1,4 +1,4 @@
-// Plans in virtual time, on topologies that need not exist.
+// Messages about simulations: plans in virtual time, on topologies that need not exist.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,15 @@ namespace chorus::api {
 
 // POST /v1/simulations
 struct SimulationRequest {
-  std::optional<std::uint32_t> ranks;    // as many as the topology has; without one: hosts of one worker in one rack
+  std::optional<std::uint32_t>
+      ranks;  // must agree with the topology; without one: each rank on its own host, in one rack
   std::optional<std::string> topology;   // "racks:2x4x8;rack=25us,25Gbit/s", see collectives/topology/shape_spec.hpp
-  std::optional<std::string> overrides;  // more of the same: "rack=25us,25Gbit/s;uplink_rack=100Gbit/s"
-  std::optional<LinkMatrix> links;       // ranks are then ordered by them; alone: hosts of one worker
+  std::optional<std::string> overrides;  // other costs of links: "rack=25us,25Gbit/s;uplink_rack=100Gbit/s"
+  std::optional<LinkMatrix> links;       // order the ranks; alone: every worker has its own host
   std::string op = "all_reduce";
-  std::uint64_t bytes = 0;  // of the whole vector: the concatenated one for all_gather, gather, scatter and the like
+  std::uint64_t bytes = 0;  // of the whole vector: of the concatenated one in all_gather, gather, scatter and the like
   std::string dtype = "f32";
-  std::string algorithm = "auto";     // by name; auto, all: every one that can do the operation
+  std::string algorithm = "auto";     // a name, or "auto" or "all": every algorithm that has the operation
   std::optional<std::uint32_t> root;  // with links: the worker of this row
   std::optional<std::uint32_t> arity;
   std::optional<std::vector<std::uint32_t>> algorithm_shape;
@@ -41,10 +42,10 @@ struct SimulationAnswer {
   std::string op;
   std::uint32_t ranks = 0;
   std::uint64_t bytes = 0;
-  std::string topology;              // with its overrides
-  std::vector<SimulatedPlan> items;  // the fastest first; of each algorithm the best of its arities and shapes
+  std::string topology;              // with the overrides
+  std::vector<SimulatedPlan> items;  // the fastest first; one per algorithm, with its best arity and shape
   LowerBound lower_bound;
-  std::optional<std::vector<std::uint32_t>> order;  // as PlanAnswer
+  std::optional<std::vector<std::uint32_t>> order;  // as in PlanAnswer
   std::optional<Stretch> stretch;
 };
 

@@ -1,4 +1,4 @@
-// What a worker says about its tensors in JSON; the bytes themselves travel as application/octet-stream.
+// Messages about a worker's tensors. The bytes of tensors travel as application/octet-stream.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// A line of the file of tokens: see http/auth/token_file.hpp.
+// One line of the token file (http/auth/token_file.hpp).
 #pragma once
 
 #include <optional>

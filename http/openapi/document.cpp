@@ -29,12 +29,12 @@ constexpr char const* reading =
 constexpr char const* token =
     "A token made with `chorus token create`. A service that was started without tokens asks for none.";
 
-// Whatever is asked.
+// Problems that every operation can answer with.
 constexpr std::array anywhere{ProblemCode::bad_request,      ProblemCode::unauthorized, ProblemCode::forbidden,
                               ProblemCode::request_timeout,  ProblemCode::unknown_host, ProblemCode::rate_limited,
                               ProblemCode::header_too_large, ProblemCode::internal,     ProblemCode::digest_mismatch};
 
-// What every problem of a code has in its header.
+// Returns the header field that all problems of a code have.
 std::optional<Field> field_of(ProblemCode code) {
   if (code == ProblemCode::unauthorized) return Field{"WWW-Authenticate", Type::text, "Bearer, and why not", true};
   if (code == ProblemCode::rate_limited || code == ProblemCode::unavailable)
@@ -48,10 +48,10 @@ std::string lower(std::string_view text) {
   return result;
 }
 
-// "/v1/tensors/{name...}" as OpenAPI has it, and the names in braces.
+// A router's pattern such as "/v1/tensors/{name...}" in the form of OpenAPI, and its names in braces.
 struct Path {
   std::string text;
-  std::vector<std::pair<std::string, bool>> parameters;  // true: of one or more segments
+  std::vector<std::pair<std::string, bool>> parameters;  // true: one or more segments
 };
 Path path_of(std::string_view pattern) {
   Path path;
@@ -82,7 +82,7 @@ json::object parameter(Field const& field, char const* in) {
   return object;
 }
 
-// Bodies of one place in the document, of one service or of both.
+// The alternative bodies of a request or an answer, with the services that have them.
 class Content {
  public:
   void add(Payload const& payload, Service service, Use use, Schemas& schemas) {
@@ -125,7 +125,7 @@ struct Reply {
   std::vector<ProblemCode> problems;
 };
 
-// What stands under one path and method: of one service, or what the two have there together.
+// One operation of the document: one path and method, of one service or of both.
 class Merged {
  public:
   void add(Operation const& operation, Schemas& schemas) {
@@ -145,9 +145,9 @@ class Merged {
     for (auto const code : operation.problems) add_problem(code, operation.service);
     for (auto const code : anywhere)
       if (code != ProblemCode::unknown_host || !is_health(operation.path)) add_problem(code, operation.service);
-    // Health, and what browsers need to begin, is answered above the limit of connections, too.
+    // Open operations, such as health, are answered above the limit of connections, too.
     if (operation.access != Access::open) add_problem(ProblemCode::unavailable, operation.service);
-    // Bytes are told by their Content-Length; a message may be of any length.
+    // A message has no declared length and is parsed, so it can be too large, malformed or wrong.
     if (std::ranges::none_of(operation.requests, [](Payload const& payload) { return payload.message != nullptr; }))
       return;
     add_problem(ProblemCode::payload_too_large, operation.service);

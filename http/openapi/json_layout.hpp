@@ -1,4 +1,4 @@
-// JSON for people and for line-wise comparison: two spaces, a line per member, short values on one line.
+// JSON for people and for comparison by lines: indented by two spaces, a line per member, short values on one line.
 #pragma once
 
 #include <boost/json/value.hpp>

@@ -17,7 +17,7 @@ namespace {
 
 json::value parsed() { return json::parse(document()); }
 
-// Every "$ref" of the document.
+// Adds every "$ref" in `value` to `found`.
 void collect_references(json::value const& value, std::set<std::string>& found) {
   if (auto const* object = value.if_object())
     for (auto const& member : *object) {
@@ -38,7 +38,7 @@ TEST_CASE("docs/openapi.json is the document; CHORUS_WRITE_DOCS=1 writes it anew
   CHECK(file.str() == document());
 }
 
-TEST_CASE("every schema that is named is there, and every one that is there is named") {
+TEST_CASE("every schema that the document refers to exists, and every existing schema is referred to") {
   auto const all = parsed();
   std::set<std::string> named, there;
   collect_references(all, named);
@@ -47,7 +47,7 @@ TEST_CASE("every schema that is named is there, and every one that is there is n
   CHECK(named == there);
 }
 
-TEST_CASE("an operation has an id of its own") {
+TEST_CASE("the ids of operations are unique") {
   std::set<std::string> ids;
   auto const all = parsed();
   for (auto const& path : all.at("paths").as_object())
@@ -58,7 +58,7 @@ TEST_CASE("an operation has an id of its own") {
     }
 }
 
-TEST_CASE("what a request may leave out, an answer has") {
+TEST_CASE("a field with a default is required in answers, but not in requests") {
   auto const schemas = parsed().at("components").at("schemas");
   auto const requires_field = [&](char const* message, std::string_view field) {
     auto const& fields = schemas.at(message).as_object();
@@ -73,7 +73,7 @@ TEST_CASE("what a request may leave out, an answer has") {
   CHECK_FALSE(requires_field("Collective", "error"));
 }
 
-TEST_CASE("where the services differ, the document says whose body it is, and both roles") {
+TEST_CASE("if the services differ, the document names the service of each body, and the roles of both") {
   auto const put = parsed().at("paths").at("/v1/groups/{name}").at("put");
   auto const any = put.at("requestBody").at("content").at("application/json").at("schema").at("anyOf").as_array();
   REQUIRE(any.size() == 2);

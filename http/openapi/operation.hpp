@@ -1,5 +1,5 @@
-// What can be asked of the services: one entry per method, pattern and service. Hand-written, in operations_*.cpp; what
-// the messages look like is not, and is taken from the tables that read and write them.
+// The operations of the services: one entry per method, pattern and service, hand-written in operations_*.cpp. The
+// schemas of their messages come from the tables that read and write messages.
 #pragma once
 
 #include <initializer_list>
@@ -19,7 +19,7 @@ namespace chorus::http::openapi {
 
 enum class Type : std::uint8_t { text, integer, boolean };
 
-// A query parameter or a field of the header.
+// A query parameter or a header field.
 struct Field {
   std::string_view name;
   Type type = Type::text;
@@ -31,7 +31,7 @@ inline constexpr std::string_view json_media = "application/json";
 inline constexpr std::string_view octets_media = "application/octet-stream";
 inline constexpr std::string_view text_media = "text/plain";
 
-// A body: a message, JSON of another kind, or bytes that this document does not describe.
+// A body: a message, other JSON, or bytes that the document does not describe.
 struct Payload {
   std::string_view media;
   codec::TypeCodec const* message = nullptr;
@@ -40,14 +40,14 @@ struct Payload {
 struct Answer {
   unsigned status = 200;
   std::string_view meaning;
-  std::vector<Payload> payloads;  // any of them; none: no body
-  std::vector<Field> headers;     // required: always there
+  std::vector<Payload> payloads;  // alternatives; none: no body
+  std::vector<Field> headers;     // required ones are in every such answer
 };
 
 struct Operation {
   Service service;
   Method method;
-  std::string_view path;  // as the router has it
+  std::string_view path;  // the router's pattern
   Access access;
   std::string_view summary;
   std::vector<Payload> requests;
@@ -55,7 +55,7 @@ struct Operation {
   std::vector<Field> query;
   std::vector<Field> headers;
   std::vector<Answer> answers;
-  std::vector<ProblemCode> problems;  // of its own: those that everything can answer with are added to the document
+  std::vector<ProblemCode> problems;  // its own; the document adds those of all operations
 
   template <class Message>
   Operation& takes() {
@@ -101,11 +101,11 @@ struct Operation {
   }
 };
 
-// The operations of one service, as they are written down.
+// Collects the operations of one service.
 class Table {
  public:
   explicit Table(Service service) : service_(service) {}
-  // Valid until the next one is added.
+  // Returns the new operation; the reference is valid until the next add().
   Operation& add(Method method, std::string_view path, Access access, std::string_view summary) {
     return operations_.emplace_back(Operation{service_, method, path, access, summary, {}, true, {}, {}, {}, {}});
   }
@@ -118,7 +118,7 @@ class Table {
 
 void add_common_operations(Table& table);
 void add_parameter_data_operations(Table& table);  // of workers
-void add_member_operations(Table& table);          // of workers: what members and the coordinator ask
+void add_member_operations(Table& table);          // of workers, for members and the coordinator
 
 [[nodiscard]] std::vector<Operation> coordinator_operations();
 [[nodiscard]] std::vector<Operation> worker_operations();

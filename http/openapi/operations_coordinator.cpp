@@ -104,7 +104,7 @@ void add_groups(Table& table) {
       .fails_with({unknown_group});
 }
 
-// Before it has begun: how one ends that has begun is in the collective, with status 200.
+// Problems of a collective that has not begun. The failure of one that has begun is in the collective, with status 200.
 void can_be_refused(Operation& launch) {
   launch.fails_with({unknown_group, unknown_tensor, mismatch, epoch_fenced, group_broken, already_exists, busy,
                      cancelled, idempotency_reused, worker_unreachable, peer_lost, interrupted, deadline_exceeded});

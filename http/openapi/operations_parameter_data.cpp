@@ -43,7 +43,7 @@ std::vector<Field> push_fields() {
 
 Field rows_field() { return {"Chorus-Rows", Type::integer, "how many rows", true}; }
 
-// length_mismatch: of a parameter that was deleted and made anew, of another size.
+// length_mismatch: the parameter was deleted and made anew with another size.
 Operation& can_fail(Operation& operation) {
   return operation.fails_with(
       {unknown_parameter, misdirected, parameter_lost, deadline_exceeded, length_mismatch, unsupported});

@@ -12,7 +12,7 @@ namespace json = boost::json;
 using codec::Shape;
 using codec::TypeCodec;
 
-// The struct behind a Problem on the wire has a name of its own.
+// The struct of a problem on the wire has another name than "Problem".
 TypeCodec const& on_the_wire(TypeCodec const& type) {
   return type.shape == Shape::problem ? problem_text_codec() : type;
 }
@@ -27,7 +27,7 @@ json::object reference(TypeCodec const& object) {
 
 json::object schema_of(TypeCodec const& type);
 
-// A field that is absent has no null in its place; an element that is absent has.
+// An absent field is left out; an absent element of a list is null.
 json::object element_schema(TypeCodec const& element) {
   auto schema = schema_of(element);
   if (element.shape != Shape::optional) return schema;

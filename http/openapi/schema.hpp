@@ -1,4 +1,4 @@
-// JSON Schema (2020-12) of messages, from the tables that read and write them.
+// JSON Schema (2020-12) of messages, made from the tables that read and write them.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -11,16 +11,16 @@
 
 namespace chorus::http::openapi {
 
-// Collects the messages of a document and everything that they contain.
+// Collects the messages of a document and all structs that they contain. A value of one thread.
 class Schemas {
  public:
-  // What is asked for may leave out what has a default; in an answer everything is there that is not optional. What
-  // travels both ways is as in requests.
+  // A request may leave out fields with defaults; an answer has every field that is not optional. A struct of both has
+  // the schema of requests.
   enum class Use : bool { answer, request };
 
-  // {"$ref":"#/components/schemas/Group"}
+  // Returns a reference to the schema: {"$ref":"#/components/schemas/Group"}.
   boost::json::object refer(codec::TypeCodec const& message, Use use);
-  // By name. Call after the last refer().
+  // Returns all schemas by name. Call it after the last refer().
   [[nodiscard]] boost::json::object all() const;
 
  private:
