@@ -147,7 +147,8 @@ class Merged {
       if (code != ProblemCode::unknown_host || !is_health(operation.path)) add_problem(code, operation.service);
     // Open operations, such as health, are answered above the limit of connections, too.
     if (operation.access != Access::open) add_problem(ProblemCode::unavailable, operation.service);
-    // A message has no declared length and is parsed, so it can be too large, malformed or wrong.
+    // Only messages are parsed, so only they can be too large, malformed or wrong. Bodies of bytes are checked by their
+    // Content-Length.
     if (std::ranges::none_of(operation.requests, [](Payload const& payload) { return payload.message != nullptr; }))
       return;
     add_problem(ProblemCode::payload_too_large, operation.service);
