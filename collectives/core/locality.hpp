@@ -1,4 +1,5 @@
-// Place of a worker in the network: region / zone / rack / host, the outermost first. The worker reports it at its join.
+// Place of a worker in the network: region / zone / rack / host, the outermost first. The worker reports it at its
+// join.
 #pragma once
 
 #include <array>
