@@ -8,7 +8,7 @@
 namespace chorus::plan {
 namespace {
 
-// Stops an author who names what does not exist.
+// Asserts that the chunks and the peer of an author's instruction exist.
 void check_exists(Program const& program, Instruction const& instruction) {
   auto const holds = [&](Buffer buffer, std::uint32_t chunk) { return in_bounds(program, buffer, chunk, instruction); };
   CHORUS_ASSERT(instruction.chunks >= 1 && instruction.stride >= 1, "an instruction moves distinct chunks");

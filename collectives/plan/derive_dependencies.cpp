@@ -1,10 +1,11 @@
-// Walks the program once. For every chunk of every buffer it knows the last writer and who has read the chunk since:
-// a reader waits for the writer, a writer for the readers and for the writer before it. Anything older is reached
-// through these.
+// The pass walks the program once. For every chunk of every buffer it knows the last writer and the readers since then:
+// a reader waits for the writer, a writer for the readers and for the writer before it. These waits imply all waits for
+// older accesses.
 //
-// Two instructions may overlap segment by segment if all their conflicts that are found here are between identical
-// ranges. A conflict that is not found, because a third instruction wrote the chunk in between, is ordered through that
-// third one: if its ranges differ from either side's, that wait is for the whole instruction, which is stronger.
+// Two instructions may overlap segment by segment if all their conflicts that the pass finds are between identical
+// ranges. If a third instruction wrote the chunk in between, the pass does not find the conflict, but the waits of the
+// third instruction order it. If the ranges of the third differ from those of either side, that wait is for the whole
+// instruction, which is stronger.
 #include <algorithm>
 #include <limits>
 
@@ -47,7 +48,7 @@ class Dependencies {
   };
   struct Reader {
     std::uint32_t instruction;
-    std::uint32_t next;  // in readers_, nobody at the end
+    std::uint32_t next;  // index in readers_; `nobody` at the end
   };
   struct Found {
     std::uint32_t instruction;
@@ -55,8 +56,8 @@ class Dependencies {
     bool implied = false;
   };
   struct Seen {
-    std::uint32_t by = nobody;   // the last instruction that found this one,
-    std::uint32_t position = 0;  // and where in found_
+    std::uint32_t by = nobody;   // the last instruction that found this one
+    std::uint32_t position = 0;  // its index in found_ then
   };
   struct Chunk {
     std::uint32_t writer = nobody;
@@ -85,7 +86,8 @@ class Dependencies {
         found(who, readers_[r].instruction, source(program_.instructions[readers_[r].instruction]) == range);
   }
 
-  // The read of `reduce`'s own destination needs no note: whoever conflicts with it conflicts with its write.
+  // A `reduce` also reads its destination. That read needs no note: an access in conflict with it is in conflict with
+  // the write, too.
   void note_read(std::uint32_t who, Range const& range) {
     for (std::uint32_t k = 0; k < range.count; ++k) {
       auto& head = chunk(range, k).readers;
@@ -108,7 +110,7 @@ class Dependencies {
     }
   }
 
-  // Leaves out a wait that another one brings with it. A path waits for the whole if one of its steps does.
+  // Leaves out waits that other waits imply. A path of waits is for the whole instruction if one of its steps is.
   void append_found() {
     auto const earlier = [](Found const& a, Found const& b) { return a.instruction < b.instruction; };
     std::sort(found_.begin(), found_.end(), earlier);
@@ -128,7 +130,7 @@ class Dependencies {
   std::vector<Chunk> chunks_;
   std::vector<Reader> readers_;
   std::vector<Seen> seen_;    // per instruction
-  std::vector<Found> found_;  // by the instruction at hand
+  std::vector<Found> found_;  // by the present instruction
 };
 
 }  // namespace

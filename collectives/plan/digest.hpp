@@ -1,4 +1,4 @@
-// The one hash of the plans: XXH3, 64 bits, the same on every machine for the same bytes.
+// The hash of specs, programs and channels: XXH3, 64 bits, the same on every machine for the same bytes.
 #pragma once
 
 #include <cstddef>
@@ -6,7 +6,7 @@
 
 namespace chorus::plan {
 
-// `seed` chains: the digest of what came before.
+// Returns the digest of the bytes. `seed` is the digest of the bytes before these, or 0.
 [[nodiscard]] std::uint64_t digest(void const* data, std::size_t size_bytes, std::uint64_t seed);
 
 }  // namespace chorus::plan

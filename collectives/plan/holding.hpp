@@ -1,8 +1,8 @@
-// Which chunks of the vector a rank's buffers hold: the meaning of the operations, before anything has moved and after.
+// The chunks of the vector that a rank's buffers hold before and after an operation. This defines the operations.
 //
-// Chunks are numbered alike on all ranks. In the operations that have blocks, C is a multiple of p and the C / p chunks
-// from i C / p on are the block of the rank at position i (positions.hpp). Only all_to_all counts differently: block i
-// of a rank's input is meant for the rank at position i, block i of its output comes from there.
+// Chunks have the same numbers on all ranks. In the operations that have blocks, C is a multiple of p and the C / p
+// chunks from i C / p on are the block of the rank at position i (positions.hpp). all_to_all is an exception: block i
+// of a rank's input goes to the rank at position i, and block i of its output comes from that rank.
 #pragma once
 
 #include <cstdint>
@@ -20,15 +20,15 @@ struct ChunkRange {
 };
 
 struct Holding {
-  ChunkRange input;   // empty: this rank brings nothing
-  ChunkRange output;  // empty: it gets nothing
+  ChunkRange input;   // empty: the rank has no input
+  ChunkRange output;  // empty: the rank gets no result
   friend bool operator==(Holding const&, Holding const&) = default;
 };
 
-// What the operation defines. rank < spec.ranks; chunks as above.
+// Returns the chunks that the operation defines. rank < spec.ranks; chunks as above.
 [[nodiscard]] Holding holding(Spec const& spec, Rank rank, std::uint32_t chunks);
 
-// The memory that a program addresses: the same, but in place a rank that has both buffers has one, the larger of them.
+// Returns the memory that a program addresses: holding(), but if a rank in place has two buffers, both are the larger.
 [[nodiscard]] Holding memory(Spec const& spec, Rank rank, std::uint32_t chunks);
 
 }  // namespace chorus::plan

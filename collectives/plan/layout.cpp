@@ -27,9 +27,9 @@ Layout::Layout(std::span<std::uint64_t const> counts, std::span<std::uint32_t co
     : Layout(0, static_cast<std::uint32_t>(counts.size()), chunks) {
   CHORUS_ASSERT(by_position.size() == counts.size(), "a block at every position");
   auto const blocks = counts.size();
-  std::vector<std::uint64_t> begins(blocks + 1);  // in the vector
+  std::vector<std::uint64_t> begins(blocks + 1);  // by rank: in the vector
   std::partial_sum(counts.begin(), counts.end(), begins.begin() + 1);
-  std::vector<std::uint64_t> before(blocks + 1);  // chunk after chunk
+  std::vector<std::uint64_t> before(blocks + 1);  // by position: in the order of chunks
   std::vector<Lying> lying(blocks);
   for (std::size_t i = 0; i < blocks; ++i) {
     before[i + 1] = before[i] + counts[by_position[i]];

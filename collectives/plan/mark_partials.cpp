@@ -1,5 +1,5 @@
-// What a rank adds is a sum if an instruction of its own has made it, or the sender of the message. The sender's part
-// is read in its own round: what is sent of its input is its contribution alone, whatever else it sends a sum.
+// A term of a reduction is a partial sum if an instruction of this rank has made it, or the sender of the message. The
+// pass reads the sender's round: a message from its input is its contribution, and every other message a partial sum.
 #include <vector>
 
 #include "collectives/plan/passes.hpp"
@@ -40,10 +40,10 @@ class Marking {
     return is_partial_[static_cast<std::size_t>(buffer) * program_.chunks + chunk];  // input, output, scratch
   }
 
-  // The chunks of one instruction are alike, which verify::check proves.
+  // One chunk stands for all of an instruction, since verify::check proves that they are alike.
   bool holds_partial(Buffer buffer, std::uint32_t chunk) { return cell(buffer, chunk); }
 
-  // The next message that the peer sends here in this round.
+  // Returns true if the peer's next message to this rank in this round is a partial sum.
   bool is_sent_partial(Rank peer, std::uint32_t round) {
     auto& [rank, next] = asked(peer);
     sink_.clear();
@@ -59,7 +59,7 @@ class Marking {
 
   struct Asked {
     Rank peer;
-    std::uint32_t next = 0;  // message of the round
+    std::uint32_t next = 0;  // number of its next message in the round
   };
   Asked& asked(Rank peer) {
     for (auto& known : peers_)
@@ -70,7 +70,7 @@ class Marking {
   Algorithm const& algorithm_;
   Program& program_;
   std::vector<bool> is_partial_;  // per chunk of all buffers
-  std::vector<Asked> peers_;      // of whom a message of the round has been asked for
+  std::vector<Asked> peers_;      // peers with messages in this round
   Sink sink_;
 };
 

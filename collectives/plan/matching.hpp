@@ -1,5 +1,5 @@
-// Which instruction of which rank meets which: the messages of all ranks' programs, for those who follow a whole plan
-// (the verifier, the cost model). The engine needs no such thing: it knows one rank.
+// Matching: the sender and the receiver of every message of a plan. For the verifier and the cost model, which follow
+// the programs of all ranks. The engine does not need it, as it runs one rank.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +16,8 @@ struct Endpoint {
   std::uint32_t instruction = 0;
 };
 
-// Requires that messages are numbered from 0 per direction and that both ends of every channel count the same number,
-// as verify::check proves. Keeps a reference to the programs, which must outlive it.
+// Requires that messages are numbered from 0 per direction, and that both ends of every channel have the same number of
+// messages, as verify::check proves. Keeps a reference to the programs, which must outlive it.
 class Matching {
  public:
   explicit Matching(std::span<Program const> programs);
@@ -26,16 +26,16 @@ class Matching {
   [[nodiscard]] Endpoint sender(std::size_t message) const { return senders_[message]; }
   [[nodiscard]] Endpoint receiver(std::size_t message) const { return receivers_[message]; }
 
-  // The message that a send or receive takes part in. The messages of one channel are neighbours, in order.
+  // Returns the index of the message of a send or receive. The messages of one channel have successive indices.
   [[nodiscard]] std::size_t message(Rank rank, Instruction const& instruction) const;
 
  private:
   [[nodiscard]] std::size_t channel_index(Rank rank, Rank peer) const;
 
   std::span<Program const> programs_;
-  std::vector<std::size_t> channel_begin_;  // per rank, in the two below
-  std::vector<std::size_t> first_send_;     // per channel: the message with number 0 to that peer
-  std::vector<std::size_t> first_receive_;  // and from it
+  std::vector<std::size_t> channel_begin_;  // per rank: its first channel in first_send_ and first_receive_
+  std::vector<std::size_t> first_send_;     // per channel: index of message 0 to the peer
+  std::vector<std::size_t> first_receive_;  // per channel: index of message 0 from the peer
   std::vector<Endpoint> senders_;
   std::vector<Endpoint> receivers_;
 };

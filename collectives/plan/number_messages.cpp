@@ -5,7 +5,7 @@
 namespace chorus::plan {
 
 void number_messages(Program& program) {
-  // The channels double as counters: filled here, digested by digest_channels.
+  // The channels count the messages here; digest_channels adds the digests.
   auto& channels = program.channels;
   channels.clear();
   for (auto const& instruction : program.instructions)

@@ -17,7 +17,7 @@ Range operand_of(Instruction const& i) {
 
 std::vector<PartialSum> partial_sums(Program const& program) {
   std::vector<PartialSum> sums;
-  std::map<Range, std::size_t> kept;  // where a partial sum lies now
+  std::map<Range, std::size_t> kept;  // unfinished partial sums by their place
   for (std::uint32_t i = 0; i < program.instructions.size(); ++i) {
     auto const& instruction = program.instructions[i];
     if (!instruction.has_wide_operand() && !instruction.has_wide_result()) continue;

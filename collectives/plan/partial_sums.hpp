@@ -1,4 +1,4 @@
-// The sums that a rank keeps in f32 on their way, of f16 and bf16, and who adds to them.
+// Partial sums of f16 and bf16 that a rank keeps in f32, and the instructions that make them.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +8,12 @@
 
 namespace chorus::plan {
 
-// What one instruction begins, others add to, element for element, and the last one ends, whose result is rounded. In
-// the order of the program, all of as many elements. In a right program (verify::check) the first has no wide operand,
-// the last no wide result.
+// The instructions of one partial sum, in program order: the first begins it, others add to it element for element, and
+// the last one rounds the result. All have the same number of elements. In a right program (verify::check) the first
+// has no wide operand, and the last no wide result.
 using PartialSum = std::vector<std::uint32_t>;
 
-// Each instruction with a wide operand or result is in one of them.
+// Returns all partial sums of a program. Each instruction with a wide operand or result is in exactly one.
 [[nodiscard]] std::vector<PartialSum> partial_sums(Program const& program);
 
 }  // namespace chorus::plan

@@ -13,7 +13,7 @@ using namespace chorus::plan;
 
 namespace {
 
-// Rounds as an author emits them, for rank 0 of 4 and vectors of 8 chunks.
+// An author's rounds for rank 0 of 4, with vectors of 8 chunks.
 class Rounds : public Sink {
  public:
   explicit Rounds(bool in_place = false) {
@@ -59,7 +59,7 @@ Slice every(std::uint32_t stride, Slice slice) {
 
 }  // namespace
 
-TEST_CASE("within a round sends stand first, and see what was there when the round began") {
+TEST_CASE("sends are first in their round, and read the values from before the round") {
   Rounds rounds;
   rounds.recv(1, output(0));
   rounds.send(1, output(0));
@@ -71,14 +71,14 @@ TEST_CASE("within a round sends stand first, and see what was there when the rou
   CHECK(waits(program, 1) == Waits{{0, segmentwise}});  // the receive must not overtake the send
 }
 
-TEST_CASE("a reader waits for the writer of exactly its chunks segment by segment") {
+TEST_CASE("a reader waits segment by segment for a writer of the same range") {
   Rounds rounds;
   rounds.recv(1, output(2));
   rounds.next_round().send(2, output(2));
   CHECK(waits(rounds.built(), 1) == Waits{{0, segmentwise}});
 }
 
-TEST_CASE("a reader of other chunks waits for nothing, one of overlapping chunks for the whole") {
+TEST_CASE("a reader of other chunks does not wait, and a reader of an overlapping range waits for the whole writer") {
   Rounds rounds;
   rounds.recv(1, output(2, 2));
   rounds.next_round().send(2, output(4, 2));
@@ -90,7 +90,7 @@ TEST_CASE("a reader of other chunks waits for nothing, one of overlapping chunks
   CHECK(waits(program, 3) == Waits{{0, wholly}});
 }
 
-TEST_CASE("equal chunks of two buffers have nothing to do with each other") {
+TEST_CASE("chunks of the same number in two buffers are independent") {
   Rounds rounds;
   rounds.recv(1, output(1));
   rounds.recv(2, scratch(1));
@@ -101,7 +101,7 @@ TEST_CASE("equal chunks of two buffers have nothing to do with each other") {
   CHECK(waits(program, 3).empty());
 }
 
-TEST_CASE("interleaved strides do not meet, and equal strides meet segment by segment") {
+TEST_CASE("interleaved strided ranges are independent, and equal ones wait segment by segment") {
   Rounds rounds;
   rounds.recv(1, every(2, output(0, 4)));
   rounds.next_round().send(1, every(2, output(1, 4)));
@@ -113,7 +113,7 @@ TEST_CASE("interleaved strides do not meet, and equal strides meet segment by se
   CHECK(waits(program, 3) == Waits{{0, wholly}});
 }
 
-TEST_CASE("a writer waits for all readers since the last write, and through them for that write") {
+TEST_CASE("a writer waits for all readers since the last write, which implies a wait for that write") {
   Rounds rounds;
   rounds.recv(1, output(0));
   rounds.next_round().send(2, output(0));
@@ -122,10 +122,10 @@ TEST_CASE("a writer waits for all readers since the last write, and through them
   CHECK(waits(rounds.built(), 3) == Waits{{1, segmentwise}, {2, segmentwise}});
 }
 
-TEST_CASE("instructions that meet in two ranges, one of them out of step, do not overlap") {
+TEST_CASE("instructions with one conflict between different ranges wait for the whole") {
   Rounds rounds;
   rounds.copy(output(0, 2), scratch(0, 2));
-  rounds.next_round().copy(scratch(0, 2), output(1, 2));  // reads what 0 wrote, but also overwrites what 0 reads
+  rounds.next_round().copy(scratch(0, 2), output(1, 2));  // reads the result of 0, but also overwrites its source
   CHECK(waits(rounds.built(), 1) == Waits{{0, wholly}});
 }
 
@@ -140,7 +140,7 @@ TEST_CASE("recv_reduce reads its operand and writes its destination") {
   CHECK(waits(program, 2) == Waits{{1, segmentwise}});
 }
 
-TEST_CASE("a local reduction reads its destination too") {
+TEST_CASE("a local reduction reads its destination") {
   Rounds rounds;
   rounds.recv(1, output(0));
   rounds.recv(2, scratch(0));
@@ -148,7 +148,7 @@ TEST_CASE("a local reduction reads its destination too") {
   CHECK(waits(rounds.built(), 2) == Waits{{0, segmentwise}, {1, segmentwise}});
 }
 
-TEST_CASE("in place there is no input, and copying onto oneself is nothing") {
+TEST_CASE("a plan in place names no input, and has no copies of a range onto itself") {
   Rounds rounds(true);
   rounds.copy(input(0), output(0));
   rounds.copy(input(0), output(1));
@@ -158,10 +158,10 @@ TEST_CASE("in place there is no input, and copying onto oneself is nothing") {
   CHECK(program.round_begin == std::vector<std::uint32_t>{0, 1, 3});
   CHECK(to_string(program.instructions[0]) == "copy output[0] into output[1]");
   CHECK(to_string(program.instructions[1]) == "send output[2] to 1 message 0");
-  CHECK(waits(program, 2) == Waits{{1, segmentwise}});  // out of place they would be strangers
+  CHECK(waits(program, 2) == Waits{{1, segmentwise}});  // out of place they would be independent
 }
 
-TEST_CASE("a final copy onto oneself stays, as it divides") {
+TEST_CASE("a final copy of a range onto itself stays, because it divides") {
   Rounds rounds(true);
   rounds.copy(input(0), output(0), Final::yes);
   CHECK(rounds.built().instructions.size() == 1);
@@ -211,7 +211,7 @@ TEST_CASE("a message of other chunks, length, lane or place in the order changes
   CHECK(digest({every(2, output(0, 2))}) != digest({every(3, output(0, 2))}));
 }
 
-TEST_CASE("where chunks move, digests cover what both ends know: number, lane and length") {
+TEST_CASE("if chunks change their numbers on the way, digests cover number, lane and length only") {
   Rounds sender, receiver;
   sender.send(1, input(0, 2));
   receiver.recv(2, output(6, 2));
@@ -224,14 +224,14 @@ TEST_CASE("where chunks move, digests cover what both ends know: number, lane an
   CHECK(sent.channel(1)->send_digest == received.channel(2)->receive_digest);
 }
 
-TEST_CASE("build refuses what does not fit and says why") {
+TEST_CASE("build refuses specs and ranks that do not fit, with the reason") {
   CHECK(build(toy, toy_spec(3), 2).value().instructions.size() == 6);
   CHECK(build(toy, toy_spec(3), 4).error().code == PlanErrc::rank_out_of_range);
   CHECK(build(toy, toy_spec(0), 0).error().code == PlanErrc::bad_parameter);
   CHECK(build(toy, {.algorithm = "ring", .ranks = 4}, 0).error().code == PlanErrc::unknown_algorithm);
 }
 
-TEST_CASE("a partial sum that only the next reduction reads is kept wide, and what leaves the rank is not") {
+TEST_CASE("a partial sum that only the next reduction reads is wide, and values that leave the rank are not") {
   Rounds rounds;
   rounds.recv(1, output(0));
   rounds.next_round().recv_reduce(2, output(0), output(0));
@@ -253,7 +253,7 @@ TEST_CASE("a partial sum that only the next reduction reads is kept wide, and wh
   CHECK_FALSE(passed_on.built().instructions[0].has_wide_result());
 }
 
-TEST_CASE("a partial sum that is read in another range than it was written in is not kept wide") {
+TEST_CASE("a partial sum that is read in another range than it was written in is not wide") {
   Rounds rounds;
   rounds.recv(1, output(0, 2));
   rounds.next_round().recv_reduce(2, output(0), output(0), Final::yes);

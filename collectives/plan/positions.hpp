@@ -1,6 +1,6 @@
-// Ranks and positions. A rank is what callers name: in members, roots, blocks and answers. A position is a place in the
-// picture of an algorithm: neighbours on a ring, parents in trees, coordinates in a grid. Positions follow the network,
-// ranks may follow something else; Spec::by_position says which rank is where.
+// Conversion between ranks and positions. Callers name ranks: in members, roots, blocks and answers. Algorithms name
+// positions: neighbours on a ring, parents in trees, coordinates in a grid. Positions follow the network, ranks may
+// have another order; Spec::by_position has the rank at each position.
 //
 // Blocks lie in memory by rank. Chunks are numbered by position (holding.hpp, layout.hpp), so that a range of positions
 // is a range of chunks, though it may be several pieces of memory.
@@ -14,19 +14,19 @@
 
 namespace chorus::plan {
 
-// position < spec.ranks.
+// Returns the rank at a position. position < spec.ranks.
 [[nodiscard]] inline Rank rank_at_position(Spec const& spec, std::uint32_t position) {
   return spec.by_position.empty() ? position : spec.by_position[position];
 }
 
-// rank < spec.ranks. Takes time of p where by_position is not empty.
+// Returns the position of a rank. rank < spec.ranks. Takes time O(p) if by_position is not empty.
 [[nodiscard]] std::uint32_t position_of(Spec const& spec, Rank rank);
 
-// What the algorithm plans: the positions taken for the ranks. check(spec) is ok.
+// Returns the spec for the algorithm, with positions instead of ranks. check(spec) is ok.
 [[nodiscard]] Spec by_positions(Spec const& spec);
 
-// The spec with these ranks at the positions. Without by_position where rank i is at position i, and where the
-// algorithm takes contributions in the order of ranks, in which the network has no part. Every rank once.
+// Returns the spec with these ranks at the positions; `by_position` has every rank once. Leaves by_position empty if
+// rank i is at position i, or if the algorithm takes contributions in rank order, whatever the network is.
 [[nodiscard]] Spec with_positions(Algorithm const& algorithm, Spec spec, std::vector<Rank> by_position);
 
 }  // namespace chorus::plan

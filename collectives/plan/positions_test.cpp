@@ -19,7 +19,7 @@ Spec listed(Spec spec, std::vector<Rank> by_position) {
 
 }  // namespace
 
-TEST_CASE("the plan of a rank is that of its position, with the names of the ranks there") {
+TEST_CASE("the program of a rank is that of its position, with ranks in place of positions") {
   std::vector<Rank> const by_position{2, 0, 3, 1};
   auto const spec = listed(toy_spec(4), by_position);
   for (std::uint32_t position = 0; position < 4; ++position) {
@@ -43,7 +43,7 @@ TEST_CASE("the plan of a rank is that of its position, with the names of the ran
   }
 }
 
-TEST_CASE("positions and ranks lead to each other, and the root keeps its rank") {
+TEST_CASE("positions convert to ranks and back, and the root converts to its position") {
   Spec const spec{.op = Op::gather, .algorithm = "tree", .ranks = 3, .root = 1, .by_position = {1, 2, 0}};
   CHECK(rank_at_position(spec, 0) == 1);
   CHECK(position_of(spec, 0) == 2);
@@ -54,9 +54,7 @@ TEST_CASE("positions and ranks lead to each other, and the root keeps its rank")
   CHECK(holding(spec, 0, 6).output.empty());
 }
 
-TEST_CASE(
-    "the order of the ranks is said by no list at all, and so is the order of an algorithm that takes them one by "
-    "one") {
+TEST_CASE("by_position is empty for the order of the ranks, and for algorithms that reduce in rank order") {
   Spec const spec{.algorithm = "toy", .ranks = 3};
   CHECK(with_positions(toy, spec, {0, 1, 2}) == spec);
   CHECK(with_positions(toy, spec, {}) == spec);
@@ -66,7 +64,7 @@ TEST_CASE(
   CHECK(with_positions(in_turn, spec, {1, 0, 2}) == spec);
 }
 
-TEST_CASE("positions that are not those of all ranks are refused") {
+TEST_CASE("a by_position that is not a permutation of the ranks is refused") {
   auto const why = [](std::vector<Rank> by_position) {
     return check(listed({.algorithm = "ring", .ranks = 3}, std::move(by_position))).error().detail;
   };

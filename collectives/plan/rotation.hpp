@@ -1,4 +1,4 @@
-// Plans in which all ranks do the same, seen from where each of them stands.
+// Rotation: for plans in which all ranks do the same, relative to their own rank.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,9 @@
 
 namespace chorus::plan {
 
-// Turns what one rank does into what the next one does, after the last one the first, where all do the same: peers move
-// on by one rank, chunks by those of one rank. The vector is one chunk, or some for every rank; scratch is no longer.
+// Turns an instruction of one rank into that of the next rank; the last rank is followed by the first. Peers advance by
+// one rank, and chunks by the chunks of one rank. The vector has one chunk, or the same number for every rank; scratch
+// is not longer than the vector.
 class Rotation {
  public:
   Rotation(std::uint32_t ranks, std::uint32_t chunks) : ranks_(ranks), chunks_(chunks), step_(chunks / ranks) {

@@ -1,4 +1,4 @@
-// Where the author of an algorithm writes one round of one rank.
+// Sink: an algorithm emits the instructions of one round of one rank into it.
 #pragma once
 
 #include <cstddef>
@@ -15,14 +15,14 @@ namespace chorus::plan {
 
 enum class Final : bool { no, yes };
 
-// Instructions in the order in which they were written. The two slices of a call have equal count and stride. Fields
-// that an opcode does not use keep their defaults: one meaning, one form (see verify::check). All in the header, and
-// written where they stay: a simulation of many ranks asks for hundreds of millions.
+// Collects instructions in the order of the calls. The two slices of a call have equal count and stride. Fields that an
+// opcode does not use keep their defaults: one meaning, one form (see verify::check). All code is in the header and
+// makes instructions in place, since a simulation of many ranks emits hundreds of millions.
 class Sink {
  public:
   void send(Rank peer, Slice src) { put(Opcode::send, peer, src, {Buffer::output, 0}, src, Final::no); }
   void recv(Rank peer, Slice dst) { put(Opcode::recv, peer, {Buffer::input, 0}, dst, dst, Final::no); }
-  // dst = operand (op) received
+  // dst = operand (op) message
   void recv_reduce(Rank peer, Slice operand, Slice dst, Final final = Final::no) {
     put(Opcode::recv_reduce, peer, operand, dst, final);
   }

@@ -32,7 +32,7 @@ Elements elements(Op op, Rank rank, Sizes const& sizes, bool in_place = false) {
 
 }  // namespace
 
-TEST_CASE("every rank holds what the operation says") {
+TEST_CASE("every rank's buffers have the elements that the operation defines") {
   Sizes const seven{7, {}, {}};  // 3 2 2
   CHECK(elements(Op::all_reduce, 2, seven) == Elements{7, 7});
   CHECK(elements(Op::reduce, 1, seven) == Elements{7, 7});
@@ -46,18 +46,18 @@ TEST_CASE("every rank holds what the operation says") {
   CHECK(elements(Op::barrier, 0, {3, {}, {}}) == Elements{1, 3});
 }
 
-TEST_CASE("in place the larger of the two buffers is both") {
+TEST_CASE("a plan in place has one buffer, the larger of the two") {
   CHECK(elements(Op::all_gather, 0, {7, {}, {}}, true) == Elements{7, 7});
   CHECK(elements(Op::reduce_scatter, 2, {7, {}, {}}, true) == Elements{7, 7});
   CHECK(elements(Op::gather, 0, {7, {}, {}}, true) == Elements{3, 0});
 }
 
-TEST_CASE("counts say how large each block is") {
+TEST_CASE("counts are the sizes of the blocks") {
   CHECK(elements(Op::all_gather, 2, {0, {4, 0, 1}, {}}) == Elements{1, 5});
   CHECK(elements(Op::all_to_all, 2, {0, {4, 0, 1}, {2, 2, 1}}) == Elements{5, 5});
 }
 
-TEST_CASE("a rank holds its own block, at whatever position it is") {
+TEST_CASE("a rank holds its own block at any position") {
   auto const held = [](Op op, Rank rank, Sizes const& sizes) {
     auto program = program_of(op, rank);
     program.spec.by_position = {2, 0, 1};
@@ -77,7 +77,7 @@ TEST_CASE("a rank holds its own block, at whatever position it is") {
   }
 }
 
-TEST_CASE("counts that cannot be are refused with the reason") {
+TEST_CASE("impossible counts are refused with the reason") {
   auto const why = [](Op op, Sizes const& sizes, bool in_place = false) {
     auto const status = check(program_of(op, 0, in_place), sizes);
     return status.has_error() ? status.error().detail : "";

@@ -9,7 +9,7 @@
 namespace chorus::plan {
 namespace {
 
-// The name stands between spaces in the text form and in the hash.
+// The name must not have spaces, which separate words in the text form.
 bool is_word(std::string const& text) {
   auto const fits = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; };
   return !text.empty() && std::all_of(text.begin(), text.end(), fits);

@@ -7,7 +7,7 @@
 using namespace chorus;
 using namespace chorus::plan;
 
-TEST_CASE("a spec says what it is, and its hash is the same everywhere and in every build") {
+TEST_CASE("the text and the hash of a spec are the same in every build") {
   Spec const spec{.algorithm = "tree", .ranks = 8, .root = 3, .arity = 4};
   CHECK(to_string(spec) == "all_reduce tree ranks=8 root=3 arity=4 out_of_place");
   CHECK(hash(spec) == 0xc86ee2070efe406a);
@@ -30,7 +30,7 @@ TEST_CASE("every field of a spec changes its hash") {
   CHECK(differs([](Spec& s) { s.by_position = {1, 0, 2, 3, 4, 5, 6, 7}; }));
 }
 
-TEST_CASE("a spec that cannot be planned is refused with the field that is wrong") {
+TEST_CASE("the refusal of a spec that cannot be planned names the wrong field") {
   auto const code = [](Spec const& spec) { return check(spec).error().code; };
   CHECK(check({.algorithm = "ring", .ranks = max_ranks, .root = max_ranks - 1}).has_value());
   CHECK(code({.algorithm = "ring", .ranks = 0}) == PlanErrc::bad_parameter);

@@ -1,4 +1,4 @@
-// A line at a time, a word at a time. The first thing that does not fit is kept, and ends the reading with its line.
+// Reads line by line and word by word. The first failure is kept, and the reading ends after its line.
 #include <algorithm>
 #include <charconv>
 #include <concepts>
@@ -12,7 +12,7 @@ namespace {
 
 std::string quoted(std::string_view text) { return "'" + std::string(text) + "'"; }
 
-// After a failure every reading function returns something harmless, and the line is as good as read.
+// Reader of one line. After a failure every function returns a harmless value, and the line counts as done.
 class Line {
  public:
   explicit Line(std::string_view text) : rest_(text) { skip_blanks(); }
@@ -46,7 +46,7 @@ class Line {
     if (!accept(expected)) require(false, "expected " + quoted(expected) + ", found " + quoted(found));
   }
 
-  // All of `text`, nothing but digits.
+  // Parses all of `text` as digits.
   template <std::unsigned_integral T = std::uint32_t>
   T number_in(std::string_view text, int base = 10) {
     T value{};
@@ -61,7 +61,7 @@ class Line {
     return number_in<T>(word(), base);
   }
 
-  // "ranks=8"
+  // Reads a word such as "ranks=8".
   std::uint32_t value_of(std::string_view key) {
     auto text = word();
     bool const fits = text.starts_with(key) && text.substr(key.size()).starts_with('=');
@@ -69,7 +69,7 @@ class Line {
     return fits ? number_in(text.substr(key.size() + 1)) : 0;
   }
 
-  // "shape=2,4"; empty if another key stands here.
+  // Reads a word such as "shape=2,4"; returns an empty list, and reads nothing, if another key follows.
   std::vector<std::uint32_t> list_of(std::string_view key) {
     std::vector<std::uint32_t> list;
     if (!peek().starts_with(key) || !peek().substr(key.size()).starts_with('=')) return list;
@@ -90,7 +90,7 @@ class Line {
     return Enum{};
   }
 
-  // "output[2]", "output[0:4]", "output[0:4:2]"
+  // Reads a word such as "output[2]", "output[0:4]" or "output[0:4:2]".
   Slice slice() {
     auto const text = word();
     auto const open = std::min(text.find('['), text.size());
@@ -120,7 +120,7 @@ class Line {
 
 class Parser {
  public:
-  // What is wrong with the line; empty if nothing is.
+  // Reads one line. Returns the failure, or an empty text.
   std::string read(std::string_view text_line) {
     Line line(text_line);
     if (line.done()) return {};
@@ -272,7 +272,7 @@ class Parser {
   [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(program_.instructions.size()); }
 
   Program program_{.round_begin = {}, .dependency_begin = {0}};
-  std::size_t lines_ = 0;  // without the empty ones
+  std::size_t lines_ = 0;  // number of lines that are not empty
 };
 
 }  // namespace

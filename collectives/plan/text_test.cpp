@@ -28,7 +28,7 @@ round 2
 
 std::string what_is_wrong(std::string text) { return parse_text(text).error().detail; }
 
-// `everything` with one part replaced.
+// Returns `everything` with one part replaced.
 std::string changed(std::string_view part, std::string_view by) {
   std::string text = everything;
   auto const at = text.find(part);
@@ -46,18 +46,18 @@ TEST_CASE("every word of the text form is read and written") {
   CHECK(to_text(parse_text(without_shape).value()) == without_shape);
 }
 
-TEST_CASE("what is built reads back as it was") {
+TEST_CASE("every built program reads back from its text") {
   for (Rank rank = 0; rank < 4; ++rank) {
     auto const program = build(toy, toy_spec(9), rank).value();
     CHECK(parse_text(to_text(program)).value() == program);
   }
 }
 
-TEST_CASE("doubled blanks and empty lines are nothing") {
+TEST_CASE("doubled blanks and empty lines are ignored") {
   CHECK(parse_text(changed("round 1\n", "\n  round   1  \n\n")).value() == parse_text(everything).value());
 }
 
-TEST_CASE("what does not parse is refused with its line") {
+TEST_CASE("the refusal of a malformed text names the line") {
   CHECK(parse_text("").error().code == PlanErrc::malformed_text);
   CHECK(what_is_wrong(changed("plan all_reduce", "plan all_red")) == "line 1: this is not an operation");
   CHECK(what_is_wrong(changed("root=3", "root=8")) == "line 1: root is 8; expected 0..7");
@@ -90,7 +90,7 @@ TEST_CASE("what does not parse is refused with its line") {
   CHECK(what_is_wrong(changed("into scratch[0]", "into scratch[0] please")) == "line 12: unexpected 'please'");
 }
 
-TEST_CASE("any damage to a text is refused, or is another well-formed program") {
+TEST_CASE("a damaged text is refused, or is another well-formed program") {
   std::minstd_rand random(1);
   for (int i = 0; i < 20'000; ++i) {
     std::string text = everything;

@@ -1,5 +1,5 @@
-// An algorithm that computes nothing of use, for tests of what happens around algorithms: `arity` times every rank
-// passes on one of two chunks to the next rank.
+// A trivial algorithm for tests of the code around algorithms: in each of `arity` rounds every rank sends one of two
+// chunks to the next rank.
 #pragma once
 
 #include "collectives/plan/algorithm.hpp"

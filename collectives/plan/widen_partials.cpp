@@ -1,5 +1,5 @@
-// A partial sum is widened if everybody who reads it is a reduction of this rank that takes exactly its range as the
-// operand to add to. What is sent, copied or final is rounded to the dtype.
+// A partial sum becomes wide if all its readers are reductions of this rank whose operand has exactly its range. Chunks
+// that are sent, copied or final are rounded to the dtype.
 #include <limits>
 
 #include "collectives/plan/passes.hpp"
@@ -34,8 +34,8 @@ class Widening {
  private:
   struct Partial {
     bool is_candidate = false;
-    bool is_taken = false;         // by a reduction
-    std::uint32_t takes = nobody;  // whose result is the operand of this instruction
+    bool is_taken = false;         // as the operand of a reduction
+    std::uint32_t takes = nobody;  // the instruction whose result is the operand of this one
     [[nodiscard]] bool is_wide() const { return is_candidate && is_taken; }
   };
 

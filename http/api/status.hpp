@@ -45,7 +45,7 @@ struct StoreStatus {
 
 // The coordinator that answers: the only one, or the leader.
 struct LeadStatus {
-  std::optional<std::string> url;  // address to which standbys redirect clients; absent: there are no standbys
+  std::optional<std::string> url;  // address to which standbys redirect clients; absent: it is the only coordinator
   std::string since;               // RFC 3339: start of its service, or of its leadership
   StoreStatus store;
 };
