@@ -15,7 +15,7 @@ Contributions::Id Contributions::sum(Id first, Id second) {
   auto const begin = runs_.size();
   auto a = values_[first].begin, b = values_[second].begin;
   auto const a_end = values_[first].end, b_end = values_[second].end;
-  // What is left of the run at hand of each side. Copies, because runs_ grows.
+  // Rest of the present run of each side. Copies, because runs_ grows.
   auto left = runs_[a], right = runs_[b];
   auto const next = [this](std::size_t& at, std::size_t end, Run& run) {
     if (++at < end) run = runs_[at];
@@ -27,7 +27,7 @@ Contributions::Id Contributions::sum(Id first, Id second) {
     } else if (std::pair(right.chunk, right.end) <= std::pair(left.chunk, left.begin)) {
       append(begin, right);
       next(b, b_end, right);
-    } else if (left.begin != right.begin) {  // the earlier one's head stands alone
+    } else if (left.begin != right.begin) {  // the head of the earlier run is in one value only
       auto& earlier = left.begin < right.begin ? left : right;
       auto const head = std::max(left.begin, right.begin);
       append(begin, {earlier.chunk, earlier.begin, head, earlier.count});

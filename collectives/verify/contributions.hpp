@@ -1,4 +1,4 @@
-// What a chunk holds, symbolically: whose chunk went into it, and how often.
+// Contributions: the symbolic value of a chunk. It tells which ranks' chunks were added to it, and how often.
 #pragma once
 
 #include <cstdint>
@@ -9,33 +9,33 @@
 
 namespace chorus::verify {
 
-// An arena of values. A value is a multiset of (origin rank, origin chunk), written as runs: "chunk 3 of the
-// ranks 2..5, once each". Runs are sorted, disjoint and as long as can be, so that equal multisets are equal runs, and
-// a partial sum of a ring or a tree is a few runs however many ranks are in it. A value is also finished or not:
-// whether an instruction marked final has made it (where avg divides). Values are immutable; a copy is the same id.
+// An arena of values. A value is a multiset of (origin rank, origin chunk), stored as runs: "chunk 3 of the ranks 2..5,
+// once each". Runs are sorted, disjoint and maximal, so that equal multisets have equal runs, and a partial sum of a
+// ring or a tree has few runs for any number of ranks. A value is finished if a final instruction, in which avg
+// divides, has made it. Values are immutable; a copy has the same id.
 class Contributions {
  public:
   using Id = std::uint32_t;
 
-  // What nobody has written yet. Not to be passed to any function but defined().
+  // Value of a chunk that no instruction has written. Not an argument of any function.
   static constexpr Id undefined = 0;
 
-  // The input of a rank; finished as it stands where nothing is to be reduced.
+  // Returns the value of a chunk of a rank's input. It is finished from the start if the operation does not reduce.
   [[nodiscard]] Id input(plan::Rank rank, std::uint32_t chunk, bool finished = false);
   [[nodiscard]] Id sum(Id a, Id b);
   [[nodiscard]] Id finish(Id value);
 
   [[nodiscard]] bool finished(Id value) const { return values_[value].finished; }
-  // Every rank of 0..p-1 once, the same chunk of each.
+  // Returns true if the value has the same chunk of every rank of 0..p-1, once each.
   [[nodiscard]] bool complete(Id value, std::uint32_t ranks) const;
   [[nodiscard]] bool complete(Id value, std::uint32_t ranks, std::uint32_t chunk) const;
-  // This chunk of this rank and nothing else.
+  // Returns true if the value is this chunk of this rank.
   [[nodiscard]] bool is_input(Id value, plan::Rank rank, std::uint32_t chunk) const;
 
-  // One rank's chunk, once.
+  // Returns true if the value is one chunk of one rank, once.
   [[nodiscard]] bool is_alone(Id value) const;
 
-  // "chunk 3 of ranks 2..5, chunk 3 of rank 7 x2"
+  // Returns text like "chunk 3 of ranks 2..5, chunk 3 of rank 7 x2".
   [[nodiscard]] std::string describe(Id value) const;
 
  private:

@@ -7,7 +7,7 @@
 
 using namespace chorus::verify;
 
-TEST_CASE("neighbouring ranks become one run, whatever the order") {
+TEST_CASE("contributions of neighbouring ranks become one run in any order of sums") {
   Contributions values;
   auto const a = values.sum(values.input(3, 0), values.input(1, 0));
   CHECK(values.describe(a) == "chunk 0 of rank 1, chunk 0 of rank 3");
@@ -15,14 +15,14 @@ TEST_CASE("neighbouring ranks become one run, whatever the order") {
   CHECK(values.describe(values.sum(values.input(2, 1), values.input(2, 0))) == "chunk 0 of rank 2, chunk 1 of rank 2");
 }
 
-TEST_CASE("what is added twice is counted twice") {
+TEST_CASE("a contribution that is added twice counts twice") {
   Contributions values;
   auto const pair = values.sum(values.input(0, 5), values.input(1, 5));
   CHECK(values.describe(values.sum(pair, values.input(1, 5))) == "chunk 5 of rank 0, chunk 5 of rank 1 x2");
   CHECK(values.describe(values.sum(pair, pair)) == "chunk 5 of ranks 0..1 x2");
 }
 
-TEST_CASE("complete is every rank once, of the same chunk") {
+TEST_CASE("a value is complete if it has the same chunk of every rank once") {
   Contributions values;
   auto const both = values.sum(values.input(1, 4), values.input(0, 4));
   CHECK(values.complete(both, 2, 4));
@@ -34,7 +34,7 @@ TEST_CASE("complete is every rank once, of the same chunk") {
   CHECK_FALSE(values.complete(values.sum(values.input(0, 1), values.input(1, 2)), 2));
 }
 
-TEST_CASE("sums in any order equal counting one by one") {
+TEST_CASE("sums in any order have the counts of their parts") {
   std::minstd_rand random(7);
   for (int round = 0; round < 2000; ++round) {
     Contributions values;

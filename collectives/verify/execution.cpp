@@ -14,8 +14,8 @@ namespace {
 
 using plan::Buffer, plan::Endpoint, plan::Instruction, plan::Opcode, plan::Program, plan::Rank;
 
-// Greedy: once something can move, it can move until it does, so the order in which moves are made decides neither
-// whether all are made nor, without races, what they leave behind.
+// Executes all programs greedily. A possible move stays possible until it is made, so the order of the moves decides
+// neither whether all are made nor, without races, the final values.
 template <class Values>
 class Execution {
   using Value = typename Values::Id;
@@ -56,7 +56,7 @@ class Execution {
     left_ += count;
     auto const base = waits_.size();
     waits_.resize(base + count);
-    // Whom each instruction releases: the dependency lists turned round.
+    // The instructions that each instruction releases: the reverse of the dependency lists.
     auto const first_list = release_begin_.size();
     release_begin_.resize(first_list + count + 1);
     for (auto const& dependency : program.dependencies) ++release_begin_[first_list + dependency.instruction + 1];
@@ -97,7 +97,7 @@ class Execution {
     }
     auto message = matching_.message(at.rank, instruction);
     ++ends_ready_[message];
-    // On one channel messages move in order, so a message that can move may free the one behind it.
+    // Messages of one channel move in order, so a message that has moved may release the next.
     auto const is_next = [this](std::size_t m) { return number(m) == 0 || moved_[m - 1]; };
     while (ends_ready_[message] == 2 && is_next(message) && failure_.empty()) {
       transfer(matching_.sender(message), matching_.receiver(message));
@@ -133,7 +133,7 @@ class Execution {
   }
 
   // --- values
-  // What a chunk of a buffer holds, and whether as a partial sum in wider elements.
+  // Value of a chunk of a buffer. wide: the value is a partial sum in f32 (wide_result_flag).
   struct Cell {
     Value value = Values::undefined;
     bool wide = false;
@@ -213,7 +213,7 @@ class Execution {
     return {};
   }
 
-  // What the operation defines for chunk c of this rank's output.
+  // Returns true if the operation defines this value for chunk c of this rank's output.
   bool is_goal(Program const& program, std::uint32_t c, Value value) {
     auto const per_block = program.chunks / ranks_;
     switch (program.spec.op) {

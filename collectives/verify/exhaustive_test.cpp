@@ -1,5 +1,5 @@
-// Every operation, algorithm, p from 1 to 64, class of root, arity and shape, in place and not: proved, and computed on
-// real numbers. Up to 16 ranks also with the ranks at other positions.
+// Proves and computes plans of every operation and algorithm, p from 1 to 64, with representative roots, arities and
+// shapes, in place and not; up to 16 ranks also with the ranks at other positions.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -26,7 +26,8 @@ std::vector<Program> programs_of(plan::Algorithm const& algorithm, Spec const& s
   return programs;
 }
 
-// Powers of two and their neighbours, primes, squares, products: what the shapes of algorithms depend on.
+// Returns true for powers of two and their neighbours, primes, squares and products, on which the shapes of algorithms
+// depend.
 bool is_telling(std::uint32_t p) {
   constexpr std::array above_16{17u, 20u, 24u, 27u, 31u, 32u, 33u, 36u, 47u, 60u, 63u, 64u};
   return p <= 16 || std::find(above_16.begin(), above_16.end(), p) != above_16.end();
@@ -40,7 +41,8 @@ void for_every_spec(Use use) {
         for (auto const& spec : algorithms::representative_specs(*algorithm, op, p)) use(*algorithm, spec);
 }
 
-// With the ranks in other orders than that of their positions. Algorithms that know no positions are left out.
+// Calls `use` for specs whose ranks are in other orders than their positions. Leaves out algorithms that have no
+// positions.
 template <class Use>
 void for_every_order(std::uint32_t max_ranks_in_order, Use use) {
   for (std::uint32_t p = 2; p <= max_ranks_in_order; ++p)
@@ -53,7 +55,7 @@ void for_every_order(std::uint32_t max_ranks_in_order, Use use) {
           }
 }
 
-// None, one, around p and a prime; and a multiple of all chunks, for those that need it.
+// Returns element counts: none, one, around p, a prime, and a multiple of all chunks for algorithms that need one.
 std::vector<std::uint64_t> telling_counts(std::uint32_t p, std::uint32_t chunks) {
   return {0, 1, p - 1, p, p + 1, 131, 2 * std::uint64_t{chunks}};
 }
@@ -67,7 +69,7 @@ std::vector<std::uint64_t> uneven_counts(std::uint32_t p) {
 void compute(Interpreter& interpreter, std::span<Program const> programs, Problem const& problem) {
   auto const& spec = programs.front().spec;
   for (auto const& program : programs)
-    if (plan::check(program, problem.sizes[program.rank]).has_error()) return;  // such sizes are refused
+    if (plan::check(program, problem.sizes[program.rank]).has_error()) return;  // the algorithm refuses such sizes
   if (!interpreter.run(problem.inputs, problem.sizes) || !solves(interpreter, problem, spec))
     FAIL(to_string(spec) << " with " << problem.sizes.front().elements << " elements, "
                          << problem.sizes.front().counts.size() << " counts");
@@ -91,24 +93,24 @@ TEST_CASE("every plan is proved") {
   });
 }
 
-TEST_CASE("every plan is proved with the ranks at any positions") {
+TEST_CASE("every plan is proved with ranks in other orders than their positions") {
   for_every_order(16, [](plan::Algorithm const& algorithm, Spec const& spec) {
     auto const report = verify::check(algorithm, spec);
     if (!report.ok) FAIL_CHECK(to_string(spec) << ": " << report.failure);
   });
 }
 
-TEST_CASE("every plan computes, for counts around p, none, one, a prime, and uneven ones") {
+TEST_CASE("every plan computes its operation for no element, one, counts around p, a prime, and uneven counts") {
   for_every_spec([](plan::Algorithm const& algorithm, Spec const& spec) {
     if (is_telling(spec.ranks)) compute_all(algorithm, spec);
   });
 }
 
-TEST_CASE("every plan computes with the ranks at any positions, each block where its rank says") {
+TEST_CASE("every plan computes its operation with ranks in other orders than their positions") {
   for_every_order(9, compute_all);
 }
 
-TEST_CASE("every plan computes in any order of segments that its dependencies allow") {
+TEST_CASE("every plan computes its operation in any order of segments that its dependencies allow") {
   auto const compute_shuffled = [](plan::Algorithm const& algorithm, Spec const& spec) {
     if (spec.ranks > 17 || spec.root > 2) return;
     auto const programs = programs_of(algorithm, spec);

@@ -1,5 +1,5 @@
-// Plans that are right in all but what they compute: one contribution is left out or taken twice, and everything that
-// the passes derive is derived anew. Only what the chunks hold tells; on groups so large that it is fingerprints.
+// Well-formed plans that compute a wrong result: one contribution is left out or added twice, and all passes have run
+// again. Only the values of the chunks show the fault. The groups are so large that values are fingerprints.
 #include <doctest/doctest.h>
 
 #include <array>
@@ -22,7 +22,7 @@ enum class Fault : std::uint8_t { drops, doubles };
 
 bool can_be_faulty(Instruction const& i) { return i.op == Opcode::recv_reduce && !i.is_final(); }
 
-// What this rank has, or had, of the sum is lost: what comes in takes its place.
+// The rank loses its part of the sum: the received message replaces it.
 void drop(Instruction& instruction) {
   auto const plain = Instruction{};
   instruction.op = Opcode::recv;
@@ -30,7 +30,7 @@ void drop(Instruction& instruction) {
   instruction.src_chunk = plain.src_chunk;
 }
 
-// What instruction `at` adds to, it adds once more.
+// Adds the operand of instruction `at` once more.
 void repeat(Program& program, std::uint32_t at) {
   auto again = program.instructions[at];
   again.op = Opcode::reduce;
@@ -51,7 +51,7 @@ class Faults {
  public:
   explicit Faults(plan::Algorithm const& algorithm) : algorithm_(algorithm) {}
 
-  // Of a random plan on 65 to 67 ranks; nothing if its algorithm or the rank chosen has no partial sums.
+  // Returns a faulty random plan on 65 to 67 ranks, or nothing if the algorithm or the chosen rank has no partial sums.
   std::optional<std::vector<Program>> make(Fault fault) {
     auto const op = std::array{Op::all_reduce, Op::reduce, Op::reduce_scatter}[below(3)];
     auto const specs = algorithms::representative_specs(algorithm_, op, verify::max_exact_ranks + 1 + below(3));
@@ -109,7 +109,5 @@ void finds_every(Fault fault, int times) {
 
 }  // namespace
 
-TEST_CASE("above 64 ranks, a contribution that is dropped shows in the fingerprint") { finds_every(Fault::drops, 200); }
-TEST_CASE("above 64 ranks, a contribution that is doubled shows in the fingerprint") {
-  finds_every(Fault::doubles, 200);
-}
+TEST_CASE("above 64 ranks a dropped contribution changes the fingerprint") { finds_every(Fault::drops, 200); }
+TEST_CASE("above 64 ranks a doubled contribution changes the fingerprint") { finds_every(Fault::doubles, 200); }

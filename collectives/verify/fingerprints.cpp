@@ -6,7 +6,7 @@
 namespace chorus::verify {
 namespace {
 
-// splitmix64 (Steele, Lea, Flood, OOPSLA 2014), of rank and chunk.
+// splitmix64 (Steele, Lea, Flood, OOPSLA 2014) of rank and chunk.
 std::uint64_t random_number(plan::Rank rank, std::uint32_t chunk) {
   auto x = (std::uint64_t{rank} << 32 | chunk) + 0x9e3779b97f4a7c15;
   x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;

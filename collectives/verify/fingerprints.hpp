@@ -1,5 +1,5 @@
-// What a chunk holds, as 64 bits: the sum of one random number per contribution. For groups so large that multisets
-// would not fit.
+// Fingerprints: the value of a chunk in 64 bits, the sum of one random number per contribution. For groups whose
+// multisets (Contributions) would not fit in memory.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@
 
 namespace chorus::verify {
 
-// The same questions as Contributions, answered with an error probability of about 2^-64 each: two different multisets
-// have the same sum of random 64-bit numbers that rarely. A value also knows the chunk it is of; contributions of
-// different chunks never make a right value. Source: multiset hashing by addition, Clarke et al., ASIACRYPT 2003.
+// The same functions as Contributions, each with an error probability of about 2^-64: two different multisets have the
+// same sum of random 64-bit numbers that rarely. A value also has the number of its chunk; a sum over different chunks
+// is never complete. Source: multiset hashing by addition, Clarke et al., ASIACRYPT 2003.
 class Fingerprints {
  public:
   using Id = std::uint32_t;
@@ -30,11 +30,11 @@ class Fingerprints {
 
   [[nodiscard]] bool is_alone(Id value) const { return values_[value].alone; }
 
-  // "chunk 3, fingerprint 0123456789abcdef"
+  // Returns text like "chunk 3, fingerprint 0123456789abcdef".
   [[nodiscard]] std::string describe(Id value) const;
 
  private:
-  static constexpr std::uint32_t mixed = 0xffffffff;  // of several chunks
+  static constexpr std::uint32_t mixed = 0xffffffff;  // chunk of a sum over several chunks
   struct Value {
     std::uint64_t hash = 0;
     std::uint32_t chunk = 0;
@@ -45,7 +45,7 @@ class Fingerprints {
   Id keep(Value value);
 
   std::vector<Value> values_{Value{}};
-  std::vector<std::uint64_t> complete_;  // by chunk; 0 where not yet computed
+  std::vector<std::uint64_t> complete_;  // by chunk; 0: not yet computed
 };
 
 }  // namespace chorus::verify

@@ -4,7 +4,7 @@
 
 using chorus::verify::Fingerprints;
 
-TEST_CASE("a fingerprint is complete when every rank's contribution is in it once, in whatever order") {
+TEST_CASE("a fingerprint is complete if it has every rank's contribution once, in any order") {
   Fingerprints values;
   auto sum = values.input(2, 5);
   sum = values.sum(values.input(0, 5), sum);
@@ -16,7 +16,7 @@ TEST_CASE("a fingerprint is complete when every rank's contribution is in it onc
   CHECK_FALSE(values.complete(values.sum(sum, values.input(1, 5)), 3, 5));
 }
 
-TEST_CASE("contributions of different chunks make nothing right") {
+TEST_CASE("a sum over different chunks is not complete") {
   Fingerprints values;
   auto const mixed = values.sum(values.input(0, 1), values.input(1, 2));
   CHECK_FALSE(values.complete(mixed, 2));
@@ -24,7 +24,7 @@ TEST_CASE("contributions of different chunks make nothing right") {
   CHECK_FALSE(values.is_input(values.input(7, 3), 3, 7));
 }
 
-TEST_CASE("finishing keeps the contributions, and a sum of what is finished is not") {
+TEST_CASE("finishing a value keeps its contributions, and a sum with a finished value is not finished") {
   Fingerprints values;
   auto const done = values.finish(values.sum(values.input(0, 0), values.input(1, 0)));
   CHECK(values.finished(done));

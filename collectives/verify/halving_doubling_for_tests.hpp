@@ -1,6 +1,6 @@
-// Two all_reduce algorithms for powers of two that use what the shipped ones do not: ranges of many chunks, which
-// overlap without being equal, and strides. Recursive halving, then recursive doubling (Rabenseifner), over
-// neighbouring chunks and over every 2nd, 4th, ... chunk.
+// Two all_reduce algorithms for powers of two with features that the shipped ones do not have: ranges of many chunks
+// that overlap without being equal, and strides. Recursive halving, then recursive doubling (Rabenseifner), over
+// neighbouring chunks or over every 2nd, 4th, ... chunk.
 #pragma once
 
 #include <bit>
@@ -23,7 +23,7 @@ inline std::uint32_t halving_steps(plan::Spec const& spec) {
 }
 inline std::uint32_t halving_rounds(plan::Spec const& spec, plan::Rank) { return 2 * halving_steps(spec); }
 
-// What `rank` holds after `step` halvings.
+// Returns the chunks that `rank` holds after `step` halvings.
 inline plan::Slice neighbours_after(std::uint32_t p, plan::Rank rank, std::uint32_t step) {
   auto const count = p >> step;
   return plan::output(rank / count * count, count);

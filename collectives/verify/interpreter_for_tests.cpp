@@ -10,7 +10,7 @@ using plan::Buffer, plan::Instruction, plan::Layout, plan::Opcode, plan::Program
 
 namespace {
 
-// Where the elements of one side of an instruction lie, one after the other.
+// Places of the elements of one side of an instruction, in order.
 class Elements {
  public:
   Elements(Layout const& layout, Instruction const& instruction, Buffer buffer, std::uint32_t chunk) {
@@ -26,7 +26,7 @@ class Elements {
   }
 
  private:
-  // Scratch chunk k is as large as k mod C, and all of them lie in their order.
+  // Scratch chunk k has the size of chunk k mod C, and scratch chunks lie in their order.
   void add(Layout const& layout, Buffer buffer, std::uint32_t chunk) {
     auto range = layout.range(chunk % layout.chunks());
     if (buffer == Buffer::scratch) {
@@ -47,7 +47,7 @@ class Elements {
   std::uint64_t size_ = 0;
 };
 
-// One rank's block, or the whole vector.
+// Returns the elements of one rank's block, or of the whole vector.
 plan::ElementRange lies_at(Layout const& layout, plan::ChunkRange range) {
   if (range.empty()) return {};
   if (range.count == layout.chunks()) return {0, layout.elements()};
@@ -119,7 +119,7 @@ bool Interpreter::run_shuffled(std::vector<Numbers> const& inputs, std::vector<p
   return true;
 }
 
-// Tries every action once; false if none could run.
+// Tries every action once. Returns false if none can run.
 bool Interpreter::sweep(std::uint32_t segments_at_once) {
   auto moved = false;
   auto const finished = [&](Action const& action) {

@@ -1,7 +1,8 @@
-// Runs the programs of all ranks on real numbers, in one thread: a second opinion on the verifier and on the segments.
+// Interpreter: runs the programs of all ranks on integers, in one thread. It tests the verifier and the segmentation
+// independently of the engine.
 //
-// Shares with the engine what Program, Sizes and Layout say and nothing else. Every message is a rendezvous; the
-// reduction is avg over integers, so that a missing or doubled `final` shows.
+// It shares only Program, Sizes and Layout with the engine. Every message is a rendezvous. The reduction is avg over
+// integers, so that a missing or doubled `final` changes the result.
 #pragma once
 
 #include <cstdint>
@@ -21,21 +22,21 @@ class Interpreter {
   // `programs` must outlive it.
   explicit Interpreter(std::span<plan::Program const> programs);
 
-  // One input per rank: what the operation says that it holds (plan::holding). Sizes per rank. Rounds in order. False
-  // if something is left that can never run.
+  // Runs the rounds in order. `inputs` and `sizes` are per rank; an input has the elements of plan::holding. Returns
+  // false if instructions are left that can never run.
   [[nodiscard]] bool run(std::vector<Numbers> const& inputs, std::vector<plan::Sizes> const& sizes);
-  // Every instruction in so many segments, which run in any order that the dependencies allow.
+  // Likewise, but in a random order of segments that the dependencies allow. Every instruction has `segments` segments.
   [[nodiscard]] bool run_shuffled(std::vector<Numbers> const& inputs, std::vector<plan::Sizes> const& sizes,
                                   std::uint32_t segments, std::uint32_t seed);
 
-  // What is there after a run, as far as the rank holds it. In place the input is gone.
+  // The rank's own elements of a buffer after a run. In place the input is overwritten.
   [[nodiscard]] Numbers input(plan::Rank rank) const;
   [[nodiscard]] Numbers output(plan::Rank rank) const;
 
  private:
-  // A message or a local instruction, one segment at a time.
+  // A message or a local instruction, of which one segment runs at a time.
   struct Action {
-    plan::Rank rank, peer;  // the same for a local instruction
+    plan::Rank rank, peer;  // equal for a local instruction
     std::uint32_t instruction, peer_instruction;
     std::uint32_t round;
   };

@@ -1,10 +1,11 @@
-// Whether partial sums may be kept for a part of their range at a time: who begins one then waits for those who end it,
-// and others wait for the message that it takes in.
+// Proves that partial sums may be kept for a part of their range at a time. The instruction that begins a partial sum
+// then waits for the instruction that ends it, and other instructions wait for the message that the former receives.
 //
-// A graph of what waits for what: an instruction for its dependencies, both ends of a message for each other, and who
-// begins a partial sum for who ends it. The last closes cycles, but where in all of a cycle segments wait for segments
-// there is an order: all of them have the same length, a segment waits for none that lie behind it, and those in one
-// place are ordered as they are without the last kind of waits. So nobody waits for ever.
+// The proof uses a graph of waits: an instruction waits for its dependencies, both ends of a message for each other,
+// and the start of a partial sum for its end. The last kind of waits closes cycles. If all waits of a cycle are segment
+// by segment, there is an order nevertheless: all instructions of the cycle have the same length, a segment waits for
+// no later segment, and segments of one place are ordered without the last kind of waits. So no instruction waits for
+// ever.
 #include <algorithm>
 #include <limits>
 #include <vector>
@@ -23,14 +24,14 @@ constexpr auto unseen = std::numeric_limits<std::uint32_t>::max();
 // Tarjan, Depth-first search and linear graph algorithms, SIAM J. Comput. 1 (1972), without recursion.
 class Cycles {
  public:
-  // Nodes from which edges lead, each beginning at begin[node] in `to`.
+  // The edges from `node` are to[begin[node]] up to to[begin[node + 1]].
   Cycles(std::vector<std::size_t> const& begin, std::vector<std::uint32_t> const& to)
       : begin_(begin), to_(to), seen_(begin.size() - 1, unseen), low_(seen_), component_(seen_) {
     for (std::uint32_t node = 0; node < seen_.size(); ++node)
       if (seen_[node] == unseen) search_from(node);
   }
 
-  // Whether a cycle leads through both.
+  // Returns true if a cycle leads through both.
   [[nodiscard]] bool join(std::uint32_t a, std::uint32_t b) const { return component_[a] == component_[b]; }
 
  private:
@@ -74,7 +75,7 @@ class Cycles {
   std::vector<std::size_t> const& begin_;
   std::vector<std::uint32_t> const& to_;
   std::vector<std::uint32_t> seen_, low_;
-  std::vector<std::uint32_t> component_;  // one of its nodes
+  std::vector<std::uint32_t> component_;  // per node: one node of its component
   std::vector<std::uint32_t> open_;
   std::uint32_t next_ = 0;
 };
@@ -96,7 +97,7 @@ class LockStep {
 
   std::string check() {
     if (auto wrong = add_partial_sums(); !wrong.empty()) return wrong;
-    if (waits_.empty()) return {};  // it is what check_execution() has shown
+    if (waits_.empty()) return {};  // then check_execution() has proved enough
     add_messages();
     for (auto const& program : programs_)
       for (std::uint32_t i = 0; i < program.instructions.size(); ++i)
@@ -151,7 +152,7 @@ class LockStep {
   std::span<Program const> programs_;
   std::vector<std::uint32_t> first_;  // per rank: the node of its first instruction
   std::vector<Wait> waits_;
-  std::vector<std::size_t> begin_;  // per node, in to_
+  std::vector<std::size_t> begin_;  // per node: its first edge in to_
   std::vector<std::uint32_t> to_;
 };
 

@@ -1,4 +1,4 @@
-// What the verifier is worth: a right plan with one thing changed must be refused, each time.
+// Tests of the verifier by mutation: it must refuse every right plan with one change.
 #include <doctest/doctest.h>
 
 #include <random>
@@ -16,13 +16,13 @@ namespace {
 
 class Mutator {
  public:
-  // Of plans on least_ranks to most_ranks ranks.
+  // Makes plans on least_ranks to most_ranks ranks.
   Mutator(std::uint32_t seed, std::uint32_t least_ranks, std::uint32_t most_ranks)
       : random_(seed), least_ranks_(least_ranks), most_ranks_(most_ranks) {}
 
   std::uint32_t below(std::uint32_t limit) { return static_cast<std::uint32_t>(random_() % limit); }
 
-  // Of any of its operations.
+  // Returns the plan of a random operation, size and spec of the algorithm.
   std::vector<Program> random_plan(plan::Algorithm const& algorithm) {
     for (;;) {
       auto const ranks = least_ranks_ + below(most_ranks_ - least_ranks_ + 1);
@@ -35,7 +35,7 @@ class Mutator {
     }
   }
 
-  // What was changed, in words; empty if the change would leave a right plan.
+  // Changes the program. Returns the change in words, or an empty text if the plan would still be right.
   std::string change(Program& program) {
     return below(3) > 0 || program.dependencies.empty() ? change_instruction(program) : change_dependency(program);
   }
@@ -90,7 +90,7 @@ class Mutator {
     }
   }
 
-  // Takes one wait away, or moves it to an instruction that does not bring it with it, or weakens it.
+  // Removes a dependency, moves it to an instruction that does not imply it, or weakens it.
   std::string change_dependency(Program& program) {
     auto const at = below(static_cast<std::uint32_t>(program.dependencies.size()));
     auto owner = std::uint32_t{0};
@@ -103,7 +103,7 @@ class Mutator {
         auto const removed = dependency;
         program.dependencies.erase(program.dependencies.begin() + at);
         for (auto i = owner + 1; i < program.dependency_begin.size(); ++i) --program.dependency_begin[i];
-        if (reaches(program, owner, removed.instruction, !removed.segmentwise)) return {};  // by a longer way
+        if (reaches(program, owner, removed.instruction, !removed.segmentwise)) return {};  // implied by a longer path
         return text;
       }
       case 1: {
@@ -114,13 +114,14 @@ class Mutator {
         return text;
       }
       default:
-        if (dependency.segmentwise) return {};  // to wait for the whole instead is right, if slower
+        if (dependency.segmentwise) return {};  // a wait for the whole instead would be right, only slower
         dependency.segmentwise = true;
         return text;
     }
   }
 
-  // By a path of dependencies, of which one waits for the whole instruction if it must be `wholly`.
+  // Returns true if a path of dependencies leads from `from` to `to`; if `wholly`, one with a wait for a whole
+  // instruction.
   static bool reaches(Program const& program, std::uint32_t from, std::uint32_t to, bool wholly) {
     for (auto const& [earlier, segmentwise] : program.dependencies_of(from)) {
       bool const still_wholly = wholly && segmentwise;
@@ -146,15 +147,15 @@ void refuses_every_change(plan::Algorithm const& algorithm, int changes, Mutator
 
 }  // namespace
 
-TEST_CASE("no change to a plan goes unnoticed, a thousand times for every algorithm") {
+TEST_CASE("the verifier refuses a thousand changed plans of every algorithm") {
   for (auto const* algorithm : algorithms::all()) refuses_every_change(*algorithm, 1000);
 }
-TEST_CASE("no change to a plan above 64 ranks, of which fingerprints are compared, goes unnoticed") {
+TEST_CASE("the verifier refuses changed plans above 64 ranks, where it compares fingerprints") {
   constexpr auto most_exact = verify::max_exact_ranks;
   for (auto const* algorithm : algorithms::all())
     refuses_every_change(*algorithm, 200, {20'240'229, most_exact + 1, most_exact + 3});
 }
-TEST_CASE("no change to a plan of overlapping ranges goes unnoticed") {
+TEST_CASE("the verifier refuses changed plans with overlapping ranges") {
   refuses_every_change(verify::halving_doubling, 1000);
   refuses_every_change(verify::strided_halving, 1000);
 }

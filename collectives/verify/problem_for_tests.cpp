@@ -7,7 +7,7 @@ using Numbers = Interpreter::Numbers;
 
 namespace {
 
-// Element i of rank's whole vector: a multiple of p, so that the average is exact.
+// Returns element i of a rank's whole vector: a multiple of p, so that the average is exact.
 std::int64_t value(Spec const& spec, Rank rank, std::uint64_t i) {
   return std::int64_t{spec.ranks} * (std::int64_t{rank} * 1009 + static_cast<std::int64_t>(i * i));
 }
@@ -23,14 +23,15 @@ Problem::Problem(Spec const& spec, std::uint64_t elements) : sizes(spec.ranks, {
     }
   }
   fill(spec);
-  if (spec.op == Op::all_to_all) sizes.assign(spec.ranks, {elements, {}, {}});  // the same, said shortly
+  if (spec.op == Op::all_to_all) sizes.assign(spec.ranks, {elements, {}, {}});  // the same sizes in the short form
 }
 
 Problem::Problem(Spec const& spec, std::vector<std::uint64_t> const& counts) : sizes(spec.ranks, {0, counts, {}}) {
   if (spec.op == Op::all_to_all)
     for (Rank rank = 0; rank < spec.ranks; ++rank)
       for (Rank peer = 0; peer < spec.ranks; ++peer)
-        sizes[rank].counts[peer] = counts[(rank + peer) % spec.ranks];  // symmetric: the same is received
+        sizes[rank].counts[peer] =
+            counts[(rank + peer) % spec.ranks];  // symmetric: every rank receives as many elements as it sends
   if (spec.op == Op::all_to_all)
     for (auto& each : sizes) each.receive_counts = each.counts;
   fill(spec);
@@ -38,7 +39,7 @@ Problem::Problem(Spec const& spec, std::vector<std::uint64_t> const& counts) : s
 
 namespace {
 
-// Blocks by rank, wherever the ranks stand.
+// Returns the blocks of a rank, numbered by rank and not by position.
 plan::Holding blocks_held(Spec spec, Rank rank) {
   spec.by_position.clear();
   return plan::holding(spec, rank, spec.ranks);
@@ -82,7 +83,7 @@ bool solves(Interpreter const& interpreter, Problem const& problem, Spec const& 
     if (interpreter.output(rank) != problem.expected[rank]) return false;
     auto const held = plan::holding(spec, rank, spec.ranks);
     bool const gone = spec.in_place && !held.input.empty() && !held.output.empty();
-    if (!gone && interpreter.input(rank) != problem.inputs[rank]) return false;  // a retry must find it intact
+    if (!gone && interpreter.input(rank) != problem.inputs[rank]) return false;  // a retry needs intact inputs
   }
   return true;
 }

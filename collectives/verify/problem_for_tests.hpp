@@ -1,4 +1,4 @@
-// Inputs for every rank of an operation, and what every rank must end with.
+// Problem: inputs for every rank of an operation, and the expected outputs.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@
 namespace chorus::verify {
 
 struct Problem {
-  // `elements` of the whole vector, cut evenly; for all_to_all of each rank's. The reduction is avg, and exact.
+  // Even blocks; `elements` is that of Sizes. The reduction is avg, and exact.
   Problem(plan::Spec const& spec, std::uint64_t elements);
-  // Blocks of these sizes; in all_to_all rank s sends counts[(s + d) % p] to rank d.
+  // Blocks of these sizes; in all_to_all rank s sends counts[(s + d) % p] elements to rank d.
   Problem(plan::Spec const& spec, std::vector<std::uint64_t> const& counts);
 
   std::vector<plan::Sizes> sizes;
@@ -22,7 +22,7 @@ struct Problem {
   void fill(plan::Spec const& spec);
 };
 
-// Runs it and tells whether every output is right, and every input intact that the spec does not give up.
+// Returns true if after a run every output is right, and every input is intact that the spec does not overwrite.
 [[nodiscard]] bool solves(Interpreter const& interpreter, Problem const& problem, plan::Spec const& spec);
 
 }  // namespace chorus::verify

@@ -1,11 +1,11 @@
-// For every instruction, two sets of earlier ones: those that must have begun to finish before it (a path of
-// dependencies leads to them), and those that must have finished wholly (one step of such a path waits for the whole
-// instruction). Then, chunk by chunk, every pair of accesses of which one writes: if both name the identical range,
-// element k of one meets element k of the other, and any path orders them, segment by segment; otherwise only a wholly
-// finished one will do.
+// The check makes two sets of earlier instructions for every instruction: those to which a path of dependencies leads,
+// and among these those that must have finished wholly, because one step of such a path waits for the whole
+// instruction. Then it compares, chunk by chunk, every pair of accesses of which one writes. If both name the identical
+// range, element k of one access conflicts with element k of the other only, and any path orders them segment by
+// segment. Otherwise the earlier instruction must have finished wholly.
 //
-// A segmentwise dependency counts at all only between instructions that conflict in an identical range: only then do
-// their segments correspond.
+// A segmentwise dependency is an error unless both instructions conflict in an identical range: only then do their
+// segments correspond.
 #include <algorithm>
 #include <vector>
 
@@ -19,12 +19,13 @@ using plan::Buffer, plan::Instruction, plan::Program;
 
 struct Access {
   std::uint32_t instruction;
-  std::uint32_t first_chunk;  // of the range it belongs to
+  std::uint32_t first_chunk;  // first chunk of its range
   Buffer buffer;
   bool writes;
 };
 
-// src, dst; `reduce` also reads its dst, but whoever conflicts with that read conflicts with the write.
+// The accesses of an instruction to src and dst. `reduce` also reads its dst, but an access in conflict with that read
+// is in conflict with the write, too.
 struct Accesses {
   explicit Accesses(Instruction const& i, std::uint32_t index) {
     if (i.reads_src()) list[count++] = {index, i.src_chunk, i.src, false};
@@ -64,7 +65,7 @@ class Races {
         if (segmentwise && !same_segments(from, i))
           return where(*program_, i) + ": waits segment by segment for instruction " + std::to_string(from) +
                  ", but their segments do not correspond";
-        auto const used = from / 64 + 1;  // nothing later than `from` is reached through it
+        auto const used = from / 64 + 1;  // paths from `from` lead to earlier instructions only
         for (std::size_t w = 0; w < used; ++w) {
           paths_[i * words_ + w] |= paths_[from * words_ + w];
           whole_[i * words_ + w] |= (segmentwise ? whole_ : paths_)[from * words_ + w];
@@ -84,7 +85,7 @@ class Races {
     return false;
   }
 
-  // accesses_, sorted by chunk of all buffers, within a chunk by instruction.
+  // Fills accesses_, sorted by chunk of all buffers, and within a chunk by instruction.
   void collect_accesses() {
     auto const for_each = [this](auto&& use) {
       for (std::uint32_t i = 0; i < program_->instructions.size(); ++i) {

@@ -10,7 +10,7 @@ using plan::Buffer, plan::Channel, plan::Instruction, plan::Opcode, plan::Progra
 
 bool communicates(Instruction const& i) { return i.op == Opcode::send || i.receives(); }
 
-// A table of list beginnings: from 0 to `last`, never falling.
+// Returns true for a table of the starts of lists: from 0 to `last`, never falling.
 bool partitions(std::vector<std::uint32_t> const& begins, std::size_t last) {
   return !begins.empty() && begins.front() == 0 && begins.back() == last &&
          std::is_sorted(begins.begin(), begins.end());
@@ -33,14 +33,14 @@ std::string check_shape(Program const& program, Program const& first, std::size_
   return {};
 }
 
-// The enumerators come from memory that may be anything.
+// Opcode and buffers may have any value, since programs may come from anywhere.
 bool is_known(Instruction const& i) {
   return i.op <= Opcode::reduce && i.src <= Buffer::scratch && i.dst <= Buffer::scratch &&
          (i.flags & ~(plan::final_flag | plan::wide_operand_flag | plan::wide_result_flag | plan::partial_operand_flag |
                       plan::partial_other_flag)) == 0;
 }
 
-// What an opcode does not use has its default value: one meaning, one form.
+// Returns true if fields that the opcode does not use have their defaults: one meaning, one form.
 bool is_canonical(Instruction const& i) {
   auto const plain = Instruction{};
   if (!i.reads_src() && (i.src != plain.src || i.src_chunk != plain.src_chunk)) return false;
@@ -81,7 +81,7 @@ std::string check_instructions(Program const& program) {
   return {};
 }
 
-// Counts the messages anew and compares numbers on the way and the channels at the end.
+// Counts the messages, and compares the counts with message numbers and channels.
 std::string check_channels(Program const& program) {
   auto const& channels = program.channels;
   auto const unordered = [](Channel const& a, Channel const& b) { return a.peer >= b.peer; };

@@ -1,11 +1,14 @@
-// Proof by symbolic execution that the programs of all ranks, as they run, compute the operation.
+// Proof by symbolic execution that the programs of all ranks, as they run, compute the operation. Also of programs in
+// place. The proof shows:
+// - Every send has one receive of the same length.
+// - There is no deadlock under rendezvous semantics, in which no message is buffered.
+// - No two unordered instructions of a rank access a chunk that one of them writes.
+// - Every output chunk is the multiset of contributions that the operation defines: none is missing or counted twice.
+// - An instruction is final if and only if it completes the multiset.
+// - Wide partial sums are read as such, once, and may be kept part by part without a deadlock.
 //
-// Checked: every send meets one receive of the same length; no deadlock under rendezvous semantics (nothing is
-// buffered); no two unordered instructions of a rank touch a chunk that one of them writes; every output chunk is the
-// multiset of contributions that the operation defines, so dropping and double counting are both caught; `final` stands
-// exactly where the multiset is complete; wide partial sums are read as such, once, and may be kept part by part
-// without a deadlock; and, in place, the same. Matched channels plus race freedom make the result independent of timing
-// (a Kahn network), so one execution order is enough.
+// Matched channels and freedom from races make the result independent of timing (a Kahn network), so one order of
+// execution is enough.
 #pragma once
 
 #include <cstdint>
@@ -17,18 +20,18 @@
 
 namespace chorus::verify {
 
-// Up to this many ranks contributions are compared as multisets, above as sums of random 64-bit numbers.
+// Plans of at most so many ranks compare contributions as multisets, larger ones as sums of random 64-bit numbers.
 inline constexpr std::uint32_t max_exact_ranks = 64;
 
 struct Report {
   bool ok = false;
-  std::string failure;  // empty if ok; otherwise rank, instruction and what is wrong
+  std::string failure;  // empty if ok; otherwise rank, instruction and reason
 };
 
-// programs[r] is rank r's; all of one spec.
+// Checks the programs of all ranks of one spec; programs[r] is that of rank r.
 [[nodiscard]] Report check(std::span<plan::Program const> programs);
 
-// Builds every rank's program of the spec and checks them.
+// Builds the programs of all ranks and checks them. A spec that cannot be built is a failure.
 [[nodiscard]] Report check(plan::Algorithm const& algorithm, plan::Spec const& spec);
 
 }  // namespace chorus::verify

@@ -22,7 +22,7 @@ std::vector<Program> programs_of(plan::Algorithm const& algorithm, Spec spec) {
   return programs;
 }
 
-// The programs of two ranks, from their text without what is the same in all.
+// Returns the verifier's failure for the programs of two ranks, given by their text without the common lines.
 std::string failure(std::string const& rank_0, std::string const& rank_1, int chunks = 1) {
   std::vector<Program> programs;
   auto rank = 0;
@@ -55,16 +55,16 @@ auto const leaf = R"(round 0
 
 }  // namespace
 
-TEST_CASE("a right plan is right") { CHECK(failure(root, leaf) == ""); }
+TEST_CASE("a right plan is accepted") { CHECK(failure(root, leaf) == ""); }
 
-TEST_CASE("a missing contribution is found") {
+TEST_CASE("a plan with a missing contribution is refused") {
   CHECK(failure("round 0\n  0 copy input[0] into output[0]\n", leaf) ==
         "rank 1: 1 messages to rank 0 and 1 from it, which counts 0 and 0");
   CHECK(failure("round 0\n  0 recv into output[0] from 1 message 0\n  1 send input[0] to 1 message 0\n", leaf) ==
         "rank 0: output[0] ends as chunk 0 of rank 1");
 }
 
-TEST_CASE("double counting is found") {
+TEST_CASE("a plan that counts a contribution twice is refused") {
   auto const twice = R"(round 0
   0 recv_reduce input[0] into output[0] from 1 message 0
   1 reduce input[0] into output[0] partial_operand after 0~
@@ -73,7 +73,7 @@ TEST_CASE("double counting is found") {
   CHECK(failure(twice, leaf) == "rank 0: output[0] ends as chunk 0 of rank 0 x2, chunk 0 of rank 1");
 }
 
-TEST_CASE("an end that waits for the other is a deadlock, though every message has both ends") {
+TEST_CASE("ranks that receive before they send deadlock, though every message has both ends") {
   auto const waits_first = [](Rank peer) {
     auto const other = std::to_string(peer);
     return "round 0\n  0 recv_reduce input[0] into output[0] from " + other + " message 0\n  1 send input[0] to " +
@@ -85,7 +85,7 @@ TEST_CASE("an end that waits for the other is a deadlock, though every message h
       "others");
 }
 
-TEST_CASE("a message cannot overtake the one before it") {
+TEST_CASE("a message cannot overtake the previous message of its channel") {
   auto const sender = R"(round 0
   0 recv_reduce input[0] into output[0] from 1 message 0 final
   1 send output[0] to 1 message 0 after 0~
@@ -99,7 +99,7 @@ TEST_CASE("a message cannot overtake the one before it") {
   CHECK(failure(sender, receiver).starts_with("deadlock: rank 0, instruction 0"));
 }
 
-TEST_CASE("a partial sum that grows only as fast as it is used must not be awaited whole by what uses it") {
+TEST_CASE("a partial sum that is kept part by part must not be awaited as a whole by its consumer") {
   auto const sums = [](std::string const& after) {
     return "round 0\n  0 copy input[0] into output[0] wide_result\n  1 send input[0] to 1 message 0" + after + R"(
 round 1
@@ -118,7 +118,7 @@ round 1
         "it where partial sums are kept part by part");
 }
 
-TEST_CASE("a partial sum is taken") {
+TEST_CASE("a wide partial sum that no instruction takes is refused") {
   auto const leaves = R"(round 0
   0 copy input[0] into scratch[0] wide_result
   1 recv_reduce input[0] into output[0] from 1 message 0 final
@@ -129,7 +129,7 @@ TEST_CASE("a partial sum is taken") {
         "takes");
 }
 
-TEST_CASE("a partial sum is taken once") {
+TEST_CASE("a wide partial sum that two instructions take is refused") {
   auto const takes_twice = R"(round 0
   0 copy input[0] into scratch[0] wide_result
   1 recv_reduce scratch[0] into output[0] from 1 message 0 wide_operand final after 0~
@@ -146,7 +146,7 @@ TEST_CASE("a partial sum is taken once") {
         "wide partial sum that another one has taken");
 }
 
-TEST_CASE("a sum that is marked as one contribution, and one contribution that is marked as a sum, are found") {
+TEST_CASE("a sum marked as one contribution and a contribution marked as a sum are refused") {
   auto const as_sum = R"(round 0
   0 recv_reduce input[0] into output[0] from 1 message 0 partial_other final
   1 send output[0] to 1 message 0 after 0~
@@ -161,7 +161,7 @@ TEST_CASE("a sum that is marked as one contribution, and one contribution that i
         "one contribution, which is chunk 1 of ranks 1..2");
 }
 
-TEST_CASE("two writers that nothing orders are a race") {
+TEST_CASE("two unordered writers of a chunk are a race") {
   auto const race = R"(round 0
   0 recv_reduce input[0] into output[0] from 1 message 0 final
   1 send output[0] to 1 message 0
@@ -171,7 +171,7 @@ TEST_CASE("two writers that nothing orders are a race") {
                 "rank 0, instruction 1 (send output[0] to 1 message 0): nothing makes it wait for instruction 0"));
 }
 
-TEST_CASE("a segmentwise wait between ranges that are not the same is refused") {
+TEST_CASE("a segmentwise wait between different ranges is refused") {
   auto const overlapping = R"(round 0
   0 copy input[0:2] into output[0:2]
   1 copy output[1] into scratch[0] after 0~
@@ -179,8 +179,8 @@ TEST_CASE("a segmentwise wait between ranges that are not the same is refused") 
   CHECK(failure(overlapping, overlapping, 2).find("their segments do not correspond") != std::string::npos);
 }
 
-TEST_CASE("segments in step do not order a conflict out of step") {
-  // 1 reads what 0 wrote, in step, and overwrites what 0 reads, one chunk further.
+TEST_CASE("a segmentwise wait does not order a conflict between different ranges") {
+  // Instruction 1 reads the range that 0 wrote, but also overwrites the source of 0, one chunk further.
   auto const out_of_step = R"(round 0
   0 copy output[0:2] into output[2:2]
   1 copy output[2:2] into output[1:2] after 0~
@@ -193,14 +193,14 @@ TEST_CASE("an instruction that reads and writes overlapping ranges is refused") 
   CHECK(failure(shifting, shifting, 4).find("reads and writes overlapping ranges") != std::string::npos);
 }
 
-TEST_CASE("what nobody has written cannot be read, and the input cannot be written") {
+TEST_CASE("reads of unwritten chunks and writes to the input are refused") {
   CHECK(failure("round 0\n  0 copy scratch[0] into output[0]\n", "").find("before anything is there") !=
         std::string::npos);
   CHECK(failure("round 0\n  0 copy output[0] into input[0]\n", "") == "rank 0: instruction 0: writes the input");
   CHECK(failure("", "") == "rank 0: output[0] is never written");
 }
 
-TEST_CASE("final stands once, where the sum is complete") {
+TEST_CASE("a chunk has one final instruction, the one that completes the sum") {
   std::string const right = root;
   auto const without = std::string(right).replace(right.find(" final"), 6, "");
   CHECK(failure(without, leaf) == "rank 0: output[0] is complete, but nothing that made it is final");
@@ -213,18 +213,18 @@ TEST_CASE("final stands once, where the sum is complete") {
         std::string::npos);
 }
 
-TEST_CASE("ends that name different lengths or lanes do not fit") {
+TEST_CASE("a message whose ends differ in length or lane is refused") {
   auto const other_lane = std::string(leaf).replace(std::string(leaf).find("message 0\n"), 10, "message 0 lane 1\n");
   CHECK(failure(root, other_lane).find("another length or lane") != std::string::npos);
 }
 
-TEST_CASE("digests that differ are found") {
+TEST_CASE("channels with different digests are refused") {
   auto programs = programs_of(algorithms::ring, {.ranks = 3});
   programs[1].channels[0].receive_digest ^= 1;
   CHECK(verify::check(programs).failure == "rank 0: the digests of the messages with rank 1 differ");
 }
 
-TEST_CASE("programs of two specs do not make a plan") {
+TEST_CASE("programs of different specs are refused") {
   auto programs = programs_of(algorithms::ring, {.ranks = 3});
   programs[2] = programs_of(algorithms::ring, {.ranks = 3, .in_place = true})[2];
   CHECK(verify::check(programs).failure == "rank 2: another spec than rank 0");
@@ -232,13 +232,13 @@ TEST_CASE("programs of two specs do not make a plan") {
   CHECK(verify::check(programs).failure == "2 programs for 3 ranks");
 }
 
-TEST_CASE("a spec that cannot be built is a failure with its reason") {
+TEST_CASE("a spec that cannot be built is refused with the reason") {
   CHECK(verify::check(algorithms::ring, {.op = Op::gather, .algorithm = "ring", .ranks = 3}).failure ==
         "ring does all_reduce, reduce, all_gather and reduce_scatter, not gather");
   CHECK(verify::check(algorithms::ring, {.algorithm = "ring", .ranks = 0}).failure.starts_with("ranks is 0"));
 }
 
-TEST_CASE("ranges that overlap without being equal, and strides, are proved and compute") {
+TEST_CASE("plans with overlapping ranges and with strides are proved and compute their operation") {
   for (auto const* algorithm : {&verify::halving_doubling, &verify::strided_halving})
     for (std::uint32_t p : {2u, 4u, 8u, 16u, 32u})
       for (bool in_place : {false, true}) {
@@ -253,7 +253,7 @@ TEST_CASE("ranges that overlap without being equal, and strides, are proved and 
       }
 }
 
-TEST_CASE("documentation quotes the verifier as it speaks") {
+TEST_CASE("docs/explanation/plans.md quotes the verifier's texts") {
   std::ifstream file(CHORUS_SOURCE_DIR "/docs/explanation/plans.md");
   std::stringstream text;
   text << file.rdbuf();
