@@ -13,7 +13,7 @@ using namespace chorus;
 using algorithms::built, algorithms::traffic;
 using plan::build, plan::Opcode, plan::Rank, plan::Spec;
 
-TEST_CASE("algorithms are found by name, and a wrong name is answered with the right ones") {
+TEST_CASE("algorithms are found by name, and the error for a wrong name lists all names") {
   for (auto const* algorithm : algorithms::all()) CHECK(algorithms::find(algorithm->name).value() == algorithm);
   CHECK(algorithms::find("rign").error().code == PlanErrc::unknown_algorithm);
   auto const detail = algorithms::find("rign").error().detail;
@@ -21,7 +21,7 @@ TEST_CASE("algorithms are found by name, and a wrong name is answered with the r
   CHECK(algorithms::find("quicksort").error().detail.starts_with("unknown algorithm 'quicksort'; there are mesh, cen"));
 }
 
-TEST_CASE("every algorithm does an operation or says which ones it does") {
+TEST_CASE("an algorithm has an operation, or its error lists the operations that it has") {
   for (auto const op : all_ops) {
     auto able = 0;
     for (auto const* algorithm : algorithms::all()) {
@@ -64,7 +64,7 @@ TEST_CASE("a group of one copies its input, and does nothing in place") {
     }
 }
 
-TEST_CASE("in a ring every rank sends 2(p-1) chunks of p to the next and uses no other links") {
+TEST_CASE("ring: every rank sends 2(p-1) chunks of p to the next rank and uses no other links") {
   for (std::uint32_t p = 2; p <= 64; ++p)
     for (Rank rank = 0; rank < p; ++rank) {
       auto const program = built(algorithms::ring, {.ranks = p}, rank);
@@ -75,7 +75,7 @@ TEST_CASE("in a ring every rank sends 2(p-1) chunks of p to the next and uses no
     }
 }
 
-TEST_CASE("in a tree every rank but the root has one parent, and none more children than the arity") {
+TEST_CASE("tree: every rank but the root has one parent, and no rank has more children than the arity") {
   for (std::uint32_t p = 2; p <= 64; ++p)
     for (std::uint32_t arity = 1; arity <= 8; ++arity)
       for (Rank root : {Rank{0}, p / 2, p - 1}) {
@@ -90,13 +90,13 @@ TEST_CASE("in a tree every rank but the root has one parent, and none more child
       }
 }
 
-TEST_CASE("a tree of p - 1 children is the star of centralized, from the first rank") {
+TEST_CASE("tree: arity p - 1 has the instructions of centralized") {
   Spec const spec{.ranks = 7, .arity = 6};
   for (Rank rank = 0; rank < 7; ++rank)
     CHECK(built(algorithms::tree, spec, rank).instructions == built(algorithms::centralized, spec, rank).instructions);
 }
 
-TEST_CASE("one rank's share of 65536 is built without the others' and stays small") {
+TEST_CASE("the program of one rank of 65536 is built without the other programs and stays small") {
   for (Rank rank : {Rank{0}, Rank{1}, Rank{40'000}, Rank{65'535}}) {
     auto const program = built(algorithms::tree, {.ranks = plan::max_ranks}, rank);
     CHECK(program.instructions.size() <= 6);
@@ -109,7 +109,7 @@ TEST_CASE("one rank's share of 65536 is built without the others' and stays smal
   CHECK(built(algorithms::binomial, {.op = Op::scatter, .ranks = plan::max_ranks}, 7).instructions.size() == 1);
 }
 
-TEST_CASE("documentation shows a plan as it is") {
+TEST_CASE("docs/explanation/plans.md shows the text of a plan as it is") {
   std::ifstream file(CHORUS_SOURCE_DIR "/docs/explanation/plans.md");
   std::stringstream text;
   text << file.rdbuf();

@@ -1,12 +1,12 @@
-// The first step of every all_to_all in place: an arriving block would overwrite one that has not left, and two ranks
-// that exchange blocks would wait for each other. So a rank sets aside what it will send before it receives anything.
+// The first step of every all_to_all in place. Without it an arriving block would overwrite a block that has not left,
+// and two ranks that exchange blocks would wait for each other. So a rank first copies the blocks that it will send.
 #pragma once
 
 #include "collectives/plan/algorithm.hpp"
 
 namespace chorus::algorithms {
 
-// True if round 0 is set_aside().
+// Returns true if round 0 is set_aside().
 [[nodiscard]] inline bool sets_aside(plan::Spec const& spec) {
   return spec.op == Op::all_to_all && spec.in_place && spec.ranks > 1;
 }
@@ -19,7 +19,7 @@ inline void set_aside(plan::Spec const& spec, plan::Rank rank, plan::Sink& sink)
   }
 }
 
-// The slice from which the block for `to` is sent.
+// Returns the slice from which the block for `to` is sent.
 [[nodiscard]] inline plan::Slice outgoing(plan::Spec const& spec, plan::Rank to) {
   return sets_aside(spec) ? plan::scratch(to) : plan::input(to);
 }

@@ -21,7 +21,7 @@ struct Block {
 
 Block largest_block(std::uint32_t p) { return {0, std::bit_floor(p)}; }
 
-// The bits of p below the block's are the number of ranks behind it.
+// The bits of p below the block's bit are the number of ranks behind the block.
 Block next_smaller(std::uint32_t p, Block block) {
   return {block.first + block.size, std::bit_floor(p & (block.size - 1))};
 }
@@ -43,10 +43,10 @@ std::uint32_t rounds_between_blocks(std::uint32_t p) {
 // A rank's message to or from a rank of the neighbouring block.
 struct Crossing {
   Block larger, smaller;
-  std::uint32_t turn = 0;  // number of the partner in the larger block, among those of one rank in the smaller
+  std::uint32_t turn = 0;  // index among the partners that one rank of the smaller block has
 };
 
-// On the way down the two largest blocks come first; on the way up, last.
+// Returns the crossing of a round on the way down, where the two largest blocks come first. The way up is the reverse.
 Crossing crossing_in(std::uint32_t p, std::uint32_t round_down) {
   auto larger = largest_block(p), smaller = next_smaller(p, larger);
   while (round_down >= larger.size / smaller.size) {
@@ -57,7 +57,7 @@ Crossing crossing_in(std::uint32_t p, std::uint32_t round_down) {
   return {larger, smaller, round_down};
 }
 
-// One rank's view of the plan.
+// The messages of one rank.
 class Blocks {
  public:
   Blocks(Pairing const& pairing, std::uint32_t p, Rank rank)
@@ -105,7 +105,7 @@ class Blocks {
   }
 
  private:
-  // The chunks that a member of the own block holds after this many steps.
+  // Returns the chunks that a member of the own block holds after this many steps.
   [[nodiscard]] ChunkRange held_by(std::uint32_t member, std::uint32_t steps) const {
     auto const count = largest_block(p_).size >> steps;
     return {(pairing_.part(member, own_.steps()) >> (own_.steps() - steps)) * count, count};
@@ -132,7 +132,7 @@ std::uint32_t rounds_of_blocks(Spec const& spec, Rank) {
   return 2 * largest_block(spec.ranks).steps() + 2 * rounds_between_blocks(spec.ranks);
 }
 
-// Halving, up, down, doubling: the second half mirrors the first.
+// The order is halving, up, down, doubling: the second half mirrors the first.
 void emit_blocks(Pairing const& pairing, Spec const& spec, Rank rank, std::uint32_t round, Sink& sink) {
   auto const p = spec.ranks;
   if (p == 1) return emit_alone(sink);

@@ -20,18 +20,19 @@
 
 namespace chorus::algorithms {
 
-// Which members of a block of 2^steps halve with each other: pure functions of a member's number in the block.
+// The partners of members in a block of 2^steps ranks: pure functions of a member's number in the block.
 struct Pairing {
-  // An involution for every step < steps.
+  // Returns the partner in a step; an involution for every step < steps.
   std::uint32_t (*partner)(std::uint32_t member, std::uint32_t step, std::uint32_t steps);
 
-  // The part of the vector, of 2^steps parts, that the member holds after halving. Parts of two partners agree in as
-  // many leading bits as there were steps before, and differ in the next: so the two exchange one range of chunks.
+  // Returns the part of the vector, of 2^steps parts, that the member holds after halving. The parts of two partners
+  // agree in as many leading bits as there were steps before, and differ in the next bit. So the two exchange one range
+  // of chunks.
   std::uint32_t (*part)(std::uint32_t member, std::uint32_t steps);
-  std::uint32_t (*member)(std::uint32_t part, std::uint32_t steps);  // its inverse
+  std::uint32_t (*member)(std::uint32_t part, std::uint32_t steps);  // inverse of part()
 };
 
-// The lowest `count` bits of `number` in reverse order.
+// Returns the lowest `count` bits of `number` in reverse order.
 [[nodiscard]] std::uint32_t reversed_bits(std::uint32_t number, std::uint32_t count);
 
 // For Algorithm::chunks and Algorithm::rounds.

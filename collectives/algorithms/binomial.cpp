@@ -1,4 +1,4 @@
-// binomial: a tree in which every rank that has the data passes it on in every round, so that their number doubles.
+// binomial: a tree in which every rank that has the data passes it on in every round: each round doubles these ranks.
 //
 // Steps: ceil(log2 p) for each of the two directions, the minimum. Bytes: reduce, all_reduce and broadcast send whole
 // vectors, the root up to ceil(log2 p) of them; gather and scatter send whole subtrees of blocks: the root (p-1)/p n.

@@ -11,10 +11,11 @@ namespace chorus::algorithms {
   return {place, place == 0 ? ranks : std::min(lowest_bit, ranks - place)};
 }
 
-// is_binomial_child: of the place `distance` before it. is_binomial_parent: of the place `distance` after it.
+// Returns true if the place is a child of the place `distance` before it.
 [[nodiscard]] constexpr bool is_binomial_child(std::uint32_t place, std::uint32_t distance) {
   return place % (2 * distance) == distance;
 }
+// Returns true if the place is the parent of the place `distance` after it.
 [[nodiscard]] constexpr bool is_binomial_parent(std::uint32_t ranks, std::uint32_t place, std::uint32_t distance) {
   return place % (2 * distance) == 0 && place + distance < ranks;
 }

@@ -1,5 +1,5 @@
-// Operations without a root in which every rank has a block: steps, messages and chunks compared to the formulas in the
-// algorithms' comments, for every p to 64.
+// Operations without a root in which every rank has a block: compares steps, messages and chunks with the formulas in
+// the algorithms' comments, for every p to 64.
 #include <doctest/doctest.h>
 
 #include <bit>
@@ -23,7 +23,7 @@ void for_each_group(std::initializer_list<Op> ops, Test test) {
     for (auto const op : ops) test(Spec{.op = op, .ranks = p});
 }
 
-// The minimum: every block is sent once over every link that it needs.
+// Requires the minimum: every block is sent once to every rank that needs it.
 void sends_every_block_once(Measured const& measured, Spec const& spec) {
   REQUIRE(measured.chunks() == spec.ranks);
   REQUIRE(measured.all_send(spec.ranks - 1));
@@ -31,7 +31,7 @@ void sends_every_block_once(Measured const& measured, Spec const& spec) {
 
 }  // namespace
 
-TEST_CASE("ring: p-1 steps, one block to the next rank in each") {
+TEST_CASE("ring: every rank sends one block to the next rank in each of p-1 steps") {
   for_each_group({Op::all_gather, Op::reduce_scatter}, [](Spec const& spec) {
     auto const measured = Measured(algorithms::ring, spec);
     sends_every_block_once(measured, spec);
@@ -41,7 +41,7 @@ TEST_CASE("ring: p-1 steps, one block to the next rank in each") {
   });
 }
 
-TEST_CASE("direct: one message from every rank to every other") {
+TEST_CASE("direct: every rank sends one message to every other rank") {
   for_each_group({Op::all_gather, Op::reduce_scatter, Op::all_to_all, Op::barrier}, [](Spec const& spec) {
     auto const measured = Measured(algorithms::direct, spec);
     sends_every_block_once(measured, spec);
@@ -52,7 +52,7 @@ TEST_CASE("direct: one message from every rank to every other") {
   });
 }
 
-TEST_CASE("pairwise: every rank once, and in powers of two always the one from which the other block comes") {
+TEST_CASE("pairwise: every rank meets every other once, and for powers of two exchanges with one rank in a round") {
   for_each_group({Op::reduce_scatter, Op::all_to_all}, [](Spec const& spec) {
     auto const measured = Measured(algorithms::pairwise, spec);
     sends_every_block_once(measured, spec);
@@ -69,7 +69,7 @@ TEST_CASE("pairwise: every rank once, and in powers of two always the one from w
   });
 }
 
-TEST_CASE("all_to_all in place sets aside what it sends and costs no additional step") {
+TEST_CASE("an all_to_all in place sends from scratch and has no additional step") {
   for (std::uint32_t p = 2; p <= max_ranks; ++p)
     for (auto const* algorithm : {&algorithms::direct, &algorithms::pairwise}) {
       auto const measured = Measured(*algorithm, {.op = Op::all_to_all, .ranks = p, .in_place = true});
@@ -87,8 +87,8 @@ TEST_CASE("recursive_doubling: an all_gather doubles, and folds the ranks beyond
     auto const power = std::bit_floor(spec.ranks);
     if (power == spec.ranks) sends_every_block_once(measured, spec);
     REQUIRE(measured.steps == log_up(power) + (power == spec.ranks ? 0 : 2));
-    auto busiest = power == spec.ranks ? 0 : spec.ranks;  // rank 1, which stands for two, and sends everything back at
-                                                          // the end
+    // Rank 1 stands for two, and sends all blocks to its partner at the end.
+    auto busiest = power == spec.ranks ? 0 : spec.ranks;
     for (auto places = 1u; places < power; places *= 2) busiest += places + std::min(places, spec.ranks - power);
     REQUIRE(measured.sent[power == spec.ranks ? 0 : 1] == busiest);
     REQUIRE(measured.most() == busiest);
@@ -129,7 +129,7 @@ TEST_CASE("bruck: an all_gather doubles for every p") {
   });
 }
 
-TEST_CASE("bruck: an all_to_all in one message per step; a block is sent as often as its distance has bits") {
+TEST_CASE("bruck: an all_to_all sends one message per step, and a block as often as its distance has bits") {
   for_each_group({Op::all_to_all}, [](Spec const& spec) {
     auto const measured = Measured(algorithms::bruck, spec);
     auto hops = std::uint64_t{0};
@@ -142,7 +142,7 @@ TEST_CASE("bruck: an all_to_all in one message per step; a block is sent as ofte
   });
 }
 
-TEST_CASE("dissemination: a barrier in as few steps as can be, for every p") {
+TEST_CASE("dissemination: a barrier has the fewest possible steps for every p") {
   for_each_group({Op::barrier}, [](Spec const& spec) {
     auto const measured = Measured(algorithms::dissemination, spec);
     sends_every_block_once(measured, spec);

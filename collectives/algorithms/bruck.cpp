@@ -25,7 +25,7 @@ using plan::input, plan::output, plan::Rank, plan::scratch, plan::Sink, plan::Sl
 
 bool exchanges_all(Spec const& spec) { return spec.op == Op::all_to_all && spec.ranks > 1; }
 
-// p places, packed blocks, arrived blocks.
+// Scratch has p places, p packed blocks and p arrived blocks.
 std::uint32_t scratch_chunks(Spec const& spec, Rank) { return exchanges_all(spec) ? 3 * spec.ranks : 0; }
 Slice places(std::uint32_t first, std::uint32_t count) { return scratch(first, count); }
 Slice packed(Spec const& spec, std::uint32_t first, std::uint32_t count) { return scratch(spec.ranks + first, count); }
@@ -33,8 +33,8 @@ Slice arrived(Spec const& spec, std::uint32_t first, std::uint32_t count) {
   return scratch(2 * spec.ranks + first, count);
 }
 
-// An all_to_all: fill the places; then pack, send and receive, unpack and pack the next blocks, ...; and empty the
-// places at the end of the last round.
+// The first round of an all_to_all fills the places and packs blocks. Every other round sends, receives, unpacks and
+// packs the next blocks; the last one empties the places instead.
 std::uint32_t rounds(Spec const& spec, Rank) {
   return std::max(1u, doublings(spec.ranks)) + (exchanges_all(spec) ? 1 : 0);
 }
@@ -57,7 +57,7 @@ void pack(Spec const& spec, std::uint32_t bit, Sink& sink) {
   });
 }
 
-// Place 0 is the own block, which stays.
+// Place 0 is the rank's own block, which stays.
 void fill_places(Spec const& spec, Rank rank, Sink& sink) {
   auto const p = spec.ranks;
   sink.copy(input(rank), output(rank));

@@ -1,4 +1,4 @@
-// Every algorithm, in one constant table.
+// Catalogue: all algorithms, in one constant table.
 #pragma once
 
 #include <span>
@@ -38,10 +38,10 @@ extern plan::Algorithm const direct;
 
 [[nodiscard]] std::span<plan::Algorithm const* const> all();
 
-// All algorithms that can do the operation.
+// Returns the algorithms that have the operation.
 [[nodiscard]] std::vector<plan::Algorithm const*> all_for(Op op);
 
-// Errors: PlanErrc::unknown_algorithm, naming the existing ones.
+// Returns the algorithm of this name. Errors: PlanErrc::unknown_algorithm, with the names of all algorithms.
 [[nodiscard]] Result<plan::Algorithm const*> find(std::string_view name);
 
 }  // namespace chorus::algorithms

@@ -6,8 +6,8 @@
 // Bytes: the root sends or receives (p-1) n of whole vectors, (p-1)/p n of blocks; every other rank 1/(p-1) of that.
 // Simple, and the fastest for two ranks and tiny vectors; the root is the bottleneck otherwise.
 //
-// The order of reduction is that of the workers, whichever rank is the root, so the bits are those of every other
-// algorithm that reduces in worker order.
+// The root reduces in worker order, whichever rank it is, so the bits are those of every other algorithm that reduces
+// in worker order.
 //
 // Source: the linear algorithms of Open MPI and MPICH (MPI_Reduce followed by MPI_Bcast, and their like).
 #include "collectives/algorithms/catalogue.hpp"
@@ -20,7 +20,7 @@ namespace {
 
 using plan::Buffer, plan::input, plan::output, plan::Rank, plan::scratch, plan::Sink, plan::Slice, plan::Spec;
 
-// The root's sum is in scratch if the output has room for one block only, or holds the own contribution in place.
+// The root's sum is in scratch if the output has room for one block only or, in place, holds the root's contribution.
 bool sums_in_scratch(Spec const& spec) { return reduces(spec.op) && (spec.in_place || has_blocks(spec.op)); }
 
 std::uint32_t scratch_chunks(Spec const& spec, Rank rank) {
@@ -29,7 +29,7 @@ std::uint32_t scratch_chunks(Spec const& spec, Rank rank) {
 
 std::uint32_t rounds(Spec const& spec, Rank) { return spec.ranks == 1 ? 1 : directions(spec.op) * (spec.ranks - 1); }
 
-// The ranks except the root, ascending.
+// Returns the rank at a position among the ranks except the root, ascending.
 Rank other(Spec const& spec, std::uint32_t position) { return position < spec.root ? position : position + 1; }
 
 void root_takes(Spec const& spec, Rank from, Sink& sink) {
@@ -48,7 +48,7 @@ void root_gives(Spec const& spec, Rank to, Sink& sink) {
   sink.send(to, output(0, chunk_per_block(spec)));
 }
 
-// The root's local copies, before it sends or while it receives.
+// Emits the root's local copies, before it sends or while it receives.
 void root_keeps(Spec const& spec, Sink& sink) {
   if (spec.op == Op::reduce_scatter) return sink.copy(scratch(spec.root), output(spec.root));
   auto const own = has_blocks(spec.op) ? spec.root : 0;

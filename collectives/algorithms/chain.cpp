@@ -1,4 +1,4 @@
-// chain: every rank passes on to the next rank what it got from the one before: a pipeline with the root at one end.
+// chain: every rank passes the data of the rank before it on to the next rank: a pipeline with the root at one end.
 //
 // Steps: p-1. Bytes: a whole vector per rank for reduce and broadcast. With segments all links are busy at once and the
 // time is that of p-1 segments and one vector, the minimum for long vectors that no rank sends twice. gather and
@@ -32,7 +32,7 @@ struct Link {
   Rank towards_root;
 };
 
-// Round t: the node at distance t from the end sends.
+// In round t the node at distance t from the end sends.
 void emit_reduce(Spec const& spec, Link const& link, std::uint32_t round, Sink& sink) {
   if (link.own.size == round + 1) give_up(spec, link.own, link.towards_root, sink);
   if (link.own.size == round + 2)
@@ -44,7 +44,7 @@ void emit_broadcast(Spec const& spec, Link const& link, std::uint32_t round, Sin
   if (link.own.place == round && !link.own.is_leaf()) give_down(spec, link.own, link.next, sink);
 }
 
-// A block at this rank: its own, or one on its way.
+// Returns a block at this rank: its own in `own`, others, which are on their way, in scratch.
 Slice block(Spec const& spec, Link const& link, std::uint32_t place, Buffer own) {
   return {place == link.own.place ? own : Buffer::scratch, rank_at(spec, place)};
 }

@@ -23,25 +23,25 @@ template <Op... ops>
   return check_among(spec, list);
 }
 
-// For algorithms without shapes.
+// For Algorithm::check of algorithms without shapes. Errors: PlanErrc::bad_parameter.
 [[nodiscard]] Status no_shape(plan::Spec const& spec);
 
-// PlanErrc::bad_parameter, with the shape of the spec and the expected one.
+// Returns PlanErrc::bad_parameter with the shape of the spec and the expected one.
 [[nodiscard]] Error wrong_shape(plan::Spec const& spec, std::string_view expected);
 
-// "2,3,4"; a long shape is cut off.
+// Returns text like "2,3,4"; a long shape is cut off.
 [[nodiscard]] std::string to_text(plan::Shape const& shape);
 
 // For Algorithm::scratch_chunks.
 [[nodiscard]] std::uint32_t no_scratch(plan::Spec const& spec, plan::Rank rank);
 
-// The chunks of a range, in either buffer.
+// Returns the chunks of a range in a buffer.
 [[nodiscard]] constexpr plan::Slice slice(plan::Buffer buffer, plan::ChunkRange range) {
   return {buffer, range.first, range.count};
 }
 
-// The only round of a group of one, whose vector is one chunk. Its input is the complete result, so nothing is final,
-// and in place nothing is left to do.
+// Emits the only round of a group of one, whose vector is one chunk. The input is the complete result, so the copy is
+// not final, and in place it disappears.
 void emit_alone(plan::Sink& sink);
 
 // For Algorithm::check of several operations without shapes: only() and no_shape().
@@ -51,9 +51,9 @@ template <Op... ops>
   return status.has_error() ? status : no_shape(spec);
 }
 
-// For Algorithm::chunks. chunk_per_rank: one chunk for every rank. chunk_per_block: the same in operations with blocks,
-// otherwise one chunk.
+// For Algorithm::chunks: one chunk for every rank.
 [[nodiscard]] std::uint32_t chunk_per_rank(plan::Spec const& spec);
+// For Algorithm::chunks: one chunk for every rank in operations with blocks, otherwise one chunk.
 [[nodiscard]] std::uint32_t chunk_per_block(plan::Spec const& spec);
 
 }  // namespace chorus::algorithms

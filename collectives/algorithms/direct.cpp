@@ -1,9 +1,9 @@
 // direct: every rank sends every block straight to its destination.
 //
-// Steps: p-1, one message out and one in at each; nothing waits for anything, so where sends are buffered the time is
-// one latency. Bytes: (p-1)/p n per rank, the minimum. all_gather: every rank sends its block to all, the next ranks
+// Steps: p-1, one message out and one in at each; no message waits for another, so the time is one latency if sends are
+// buffered. Bytes: (p-1)/p n per rank, the minimum. all_gather: every rank sends its block to all, the next ranks
 // first. all_to_all: every rank sends block d to rank d. reduce_scatter: the same, and rank d adds the blocks. A
-// barrier of this kind is "all-to-all". Best where all pairs are equally near and p is small, and for uneven blocks.
+// barrier of this kind is "all-to-all". Best if all pairs are equally near and p is small, and for uneven blocks.
 //
 // reduce_scatter takes the contributions in worker order, with the same bits as every other algorithm that does. Ranks
 // s and q exchange in round s + q: then every rank meets the others by ascending rank and none ever has two partners,

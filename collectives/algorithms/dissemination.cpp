@@ -1,9 +1,9 @@
-// dissemination: a barrier in which every rank reports, at distance 1, 2, 4, ..., which ranks it knows to have arrived.
+// dissemination: a barrier in which every rank reports the ranks that have arrived to ranks at distance 1, 2, 4, ...
 //
 // Steps: ceil(log2 p), the minimum, for every p. Bytes: p-1 signs of one byte per rank.
 //
-// Before round j rank r knows of the ranks r - 2^j + 1 ... r, and passes on those that rank r + 2^j cannot know yet. If
-// these numbers wrap around the last rank they are two messages.
+// Before round j rank r knows the arrival of the ranks r - 2^j + 1 ... r, and passes on those that rank r + 2^j cannot
+// know yet. If these numbers wrap around the last rank they are two messages.
 //
 // Source: Hensgen, Finkel, Manber, "Two algorithms for barrier synchronization", 1988.
 #include <algorithm>

@@ -59,7 +59,7 @@ class Node {
     auto const parent = (node ^ bit) | (bit << 1);
     return parent <= nodes_ ? parent : node ^ bit;
   }
-  // 0: none.
+  // Returns child n of the node, or 0 if there is none.
   [[nodiscard]] std::uint32_t child_of(std::uint32_t n) const {
     if (index_ == 0) return n == 0 ? std::bit_floor(nodes_) : 0;
     auto bit = lowest_bit(index_) / 2;
@@ -69,11 +69,12 @@ class Node {
     return bit > 0 ? index_ + bit : 0;
   }
 
-  // From the ranks' numbering of the nodes to the tree's, and back. The root is 0 in both.
+  // Converts the ranks' number of a node to the tree's number. The root is 0 in both.
   [[nodiscard]] std::uint32_t in_tree(std::uint32_t node) const {
     if (!second_ || node == 0) return node;
     return nodes_ % 2 == 0 ? nodes_ + 1 - node : node % nodes_ + 1;
   }
+  // Converts the tree's number of a node to its rank.
   [[nodiscard]] Rank rank_of(std::uint32_t node) const {
     if (second_ && node != 0) node = nodes_ % 2 == 0 ? nodes_ + 1 - node : node == 1 ? nodes_ : node - 1;
     return (node + offset_) % ranks_;

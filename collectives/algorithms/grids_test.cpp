@@ -33,7 +33,7 @@ void sends_least(plan::Algorithm const& algorithm, Spec const& spec) {
 
 }  // namespace
 
-TEST_CASE("grids and cubes send 2(p-1)/p of the vector, whatever the shape") {
+TEST_CASE("torus_2d, torus_3d, mesh_2d and bcube send 2(p-1)/p of the vector with any shape") {
   for (auto const* algorithm : {&algorithms::torus_2d, &algorithms::torus_3d, &algorithms::mesh_2d, &algorithms::bcube})
     for (std::uint32_t p = 2; p <= 64; ++p) {
       sends_least(*algorithm, {.ranks = p});
@@ -57,7 +57,7 @@ TEST_CASE("a grid is as square and a box as cubic as the number of ranks allows"
   CHECK(default_steps(algorithms::torus_3d, 22) == twice_steps_along({2, 11}));
 }
 
-TEST_CASE("in a torus of 3 rows of 4 only a quarter of the vector goes from row to row") {
+TEST_CASE("torus_2d: with 3 rows of 4 only a quarter of the vector goes from row to row") {
   auto const program = built(algorithms::torus_2d, {.ranks = 12, .shape = {3, 4}}, 5);
   REQUIRE(program.channels.size() == 4);
   CHECK(program.channel(6)->sends == 2 * 3);  // along its row, 3 chunks each
@@ -66,7 +66,7 @@ TEST_CASE("in a torus of 3 rows of 4 only a quarter of the vector goes from row 
   CHECK(traffic(program).busiest_round == 1);
 }
 
-TEST_CASE("zones of hosts of devices: the first extent is the slowest") {
+TEST_CASE("torus_3d: the first extent is the slowest") {
   auto const program = built(algorithms::torus_3d, of_shape({2, 3, 4}), 0);
   CHECK(program.channel(1)->sends == 2 * 3);
   CHECK(program.channel(4)->sends == 2 * 2);
@@ -82,7 +82,7 @@ TEST_CASE("mesh_2d sends along rows and columns in the same round") {
   for (std::size_t i = 0; i < 6; ++i) CHECK(moved.sent_to[i] == (i % 2 == 0 ? 6 : 9));
 }
 
-TEST_CASE("bcube's stages are factors of p near its base, or a prime that is larger") {
+TEST_CASE("bcube: stages have factors of p near the base, or a larger prime factor") {
   auto const default_steps = [](std::uint32_t p, std::uint32_t base) {
     return steps(algorithms::bcube, {.ranks = p, .arity = base});
   };
@@ -98,7 +98,7 @@ TEST_CASE("bcube's stages are factors of p near its base, or a prime that is lar
         std::vector<Rank>{5, 3, 7, 1, 7, 1, 5, 3});
 }
 
-TEST_CASE("a shape that does not fit is refused, with one that would") {
+TEST_CASE("the refusal of a shape that does not fit has an example of one that does") {
   CHECK(refusal(algorithms::torus_2d, {.ranks = 12, .shape = {3, 5}}) ==
         "torus_2d: shape 3,5 does not fit 12 ranks; expected rows,columns whose product is 12, such as 3,4");
   CHECK(refusal(algorithms::mesh_2d, {.ranks = 12, .shape = {2, 2, 3}}) ==

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::array both{&algorithms::halving_doubling, &algorithms::swing};
 
-// The powers of two that sum to p, largest first.
+// Returns the powers of two that sum to p, largest first.
 std::vector<std::uint32_t> blocks_of(std::uint32_t p) {
   std::vector<std::uint32_t> blocks;
   for (; p > 0; p -= blocks.back()) blocks.push_back(std::bit_floor(p));
@@ -26,7 +26,7 @@ std::uint32_t log2(std::uint32_t power) { return static_cast<std::uint32_t>(std:
 
 }  // namespace
 
-TEST_CASE("a power of two halves and doubles in 2 log2 p steps and 2(p-1)/p of the vector, one message each") {
+TEST_CASE("a power of two of ranks takes 2 log2 p steps of one message, and sends 2(p-1)/p of the vector") {
   for (auto const* algorithm : both)
     for (std::uint32_t p = 2; p <= 64; p *= 2) {
       REQUIRE(steps(*algorithm, {.ranks = p}) == 2 * log2(p));
@@ -42,7 +42,7 @@ TEST_CASE("a power of two halves and doubles in 2 log2 p steps and 2(p-1)/p of t
     }
 }
 
-TEST_CASE("other groups take 2 log2 b1 + 2 sum b_i / b_(i+1) steps, and a block of b ranks sends as its place asks") {
+TEST_CASE("other groups take 2 log2 b1 + 2 sum b_i / b_(i+1) steps, and ranks send what their block's formula says") {
   for (auto const* algorithm : both)
     for (std::uint32_t p = 2; p <= 64; ++p) {
       auto const blocks = blocks_of(p);
@@ -69,7 +69,7 @@ TEST_CASE("thirteen ranks are blocks of 8, 4 and 1") {
         std::vector<Rank>{9, 10, 4, 0, 12, 10, 9});
 }
 
-TEST_CASE("halving_doubling exchanges most with the nearest") {
+TEST_CASE("halving_doubling exchanges the most with the nearest rank") {
   CHECK(traffic(built(algorithms::halving_doubling, {.ranks = 16}, 5)).sent_to ==
         std::vector<Rank>{4, 7, 1, 13, 13, 1, 7, 4});
   auto const program = built(algorithms::halving_doubling, {.ranks = 16}, 5);
@@ -77,14 +77,14 @@ TEST_CASE("halving_doubling exchanges most with the nearest") {
   CHECK(program.instructions[2].chunks == 4);
 }
 
-TEST_CASE("swing meets the ranks 1, -1, 3, -5, 11, -21 further on, odd ranks the other way round") {
+TEST_CASE("swing: even ranks meet the ranks 1, -1, 3, -5, 11, -21 further on, odd ranks those as far back") {
   CHECK(traffic(built(algorithms::swing, {.ranks = 64}, 0)).sent_to ==
         std::vector<Rank>{1, 63, 3, 59, 11, 43, 43, 11, 59, 3, 63, 1});
   CHECK(traffic(built(algorithms::swing, {.ranks = 64}, 7)).sent_to ==
         std::vector<Rank>{6, 8, 4, 12, 60, 28, 28, 60, 12, 4, 8, 6});
 }
 
-TEST_CASE("one rank's share of 65536 halves in 16 steps") {
+TEST_CASE("the program of one rank of 65536 halves in 16 steps") {
   for (auto const* algorithm : both)
     CHECK(traffic(built(*algorithm, {.ranks = plan::max_ranks}, 40'001)).messages_sent == 32);
 }

@@ -1,9 +1,9 @@
 // hierarchical: reduce in every group to its first rank, ring all_reduce among these leaders, broadcast in the groups.
 //
 // Steps: about 2 k ceil(log_k s) + 2 (g-1) for g groups of at most s ranks and arity k. Bytes: an inner node of a
-// group's tree sends and receives (k+1) n, a leader in addition 2 (g-1)/g n between the groups. Best where groups are
-// hosts, which are fast inside and slow between, and vectors are too short for torus_2d, whose messages are 1/s of
-// these.
+// group's tree sends and receives (k+1) n, a leader in addition 2 (g-1)/g n between the groups. Best if groups are
+// hosts with fast links inside and slow links between, and vectors are too short for torus_2d, whose messages are s
+// times shorter.
 //
 // Shape: the sizes of the groups, which are neighbouring ranks; their sum is p. Empty: about sqrt(p) groups of sizes as
 // equal as possible. Trees in the groups are those of `tree`: arity s - 1 is a star.
@@ -28,7 +28,8 @@ std::uint32_t group_count(Spec const& spec) {
   return spec.shape.empty() ? square_root(spec.ranks) : static_cast<std::uint32_t>(spec.shape.size());
 }
 
-// `ranks` in `groups`: if the division leaves a remainder, the first groups have one rank more.
+// Returns the size of a group if `ranks` are divided among `groups`: the first groups have the remainder, one rank
+// each.
 std::uint32_t even_size(std::uint32_t ranks, std::uint32_t groups, std::uint32_t group) {
   return ranks / groups + (group < ranks % groups ? 1 : 0);
 }
@@ -157,7 +158,7 @@ void emit(Spec const& spec, Rank rank, std::uint32_t round, Sink& sink) {
   if (rank == group.leader) emit_between_leaders(spec, group, round, sink);
 }
 
-// One group, uneven groups, and groups of single ranks.
+// Returns one group, uneven groups, and groups of single ranks.
 std::vector<Shape> shapes(std::uint32_t ranks) {
   std::vector<Shape> shapes{{ranks}};
   if (ranks > 2) shapes.push_back({1, ranks - 2, 1});

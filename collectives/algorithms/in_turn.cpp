@@ -8,7 +8,7 @@ void reduce_in_turn(Spec const& spec, Rank rank, Rank turn, std::uint32_t chunk,
   auto const sum = spec.in_place ? scratch(chunk) : output(chunk);
   bool const is_last = turn + 1 == spec.ranks;
   auto const final = is_last ? Final::yes : Final::no;
-  if (rank == 0) {  // the sum begins with its own contribution
+  if (rank == 0) {  // the sum begins with the rank's own contribution
     if (turn > 0) sink.recv_reduce(turn, turn == 1 ? input(chunk) : sum, is_last ? output(chunk) : sum, final);
   } else if (turn == 0) {
     sink.recv(turn, sum);

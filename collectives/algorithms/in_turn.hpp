@@ -1,4 +1,4 @@
-// Reduction in worker order, ((v0 op v1) op v2) op ..., at one rank: the same bits at whichever rank.
+// Reduction in worker order, ((v0 op v1) op v2) op ..., at one rank: the same bits at every rank.
 #pragma once
 
 #include <cstdint>
@@ -7,14 +7,14 @@
 
 namespace chorus::algorithms {
 
-// `rank`, which computes the result of the chunk, takes the contribution of `turn`; call for turn 0, 1, ..., p - 1 in
-// this order, its own included. p >= 2. The other ranks send theirs.
+// Emits the step in which `rank`, which reduces the chunk, adds the contribution of rank `turn`. Call it for turn 0, 1,
+// ..., p - 1 in this order, its own turn included; the other ranks send their contributions. p >= 2.
 //
-// In place the output still holds the own contribution, which waits for its turn or is yet to be sent. So the sum grows
-// in the scratch chunk of the same number until the last contribution moves it to the output.
+// In place the output still has the rank's own contribution, which waits for its turn or for its sends. So the sum
+// grows in the scratch chunk of the same number until the last contribution moves it to the output.
 void reduce_in_turn(plan::Spec const& spec, plan::Rank rank, plan::Rank turn, std::uint32_t chunk, plan::Sink& sink);
 
-// For Algorithm::scratch_chunks: in place, as many as the vector has.
+// For Algorithm::scratch_chunks: as many as the vector has in place, otherwise 0.
 [[nodiscard]] std::uint32_t scratch_in_turn(plan::Spec const& spec, std::uint32_t chunks);
 
 }  // namespace chorus::algorithms

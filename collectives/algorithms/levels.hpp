@@ -29,7 +29,7 @@ class Levels {
 
   [[nodiscard]] std::uint32_t rounds() const { return 2 * steps_; }
 
-  // round < rounds(). Reduces the chunks of `vector`, whose number is a multiple of the number of ranks.
+  // Emits a round of the all_reduce of `vector`, whose chunks are a multiple of the ranks. round < rounds().
   void emit(plan::Rank rank, std::uint32_t round, plan::ChunkRange vector, plan::Sink& sink) const;
 
  private:
@@ -50,19 +50,19 @@ class Levels {
   std::uint32_t steps_ = 0;
 };
 
-// Levels from the fastest coordinate, whose ranks are neighbours, to the slowest; extents are ordered as in a row-major
-// array.
+// Returns levels from the fastest coordinate, whose ranks are neighbours, to the slowest. Extents have the order of a
+// row-major array.
 [[nodiscard]] Levels levels_of(plan::Shape const& extents, Exchange exchange);
 
 // Checks that `count` extents (any number if it is 0), none of them 0, multiply to the spec's ranks. Errors:
-// PlanErrc::bad_parameter, with what is expected and an example.
+// PlanErrc::bad_parameter with `expected` and `example`.
 [[nodiscard]] Status check_extents(plan::Spec const& spec, std::size_t count, std::string_view expected,
                                    plan::Shape const& example);
 
-// The largest divisor of n >= 1 that is at most `limit` >= 1.
+// Returns the largest divisor of n >= 1 that is at most `limit` >= 1.
 [[nodiscard]] std::uint32_t largest_divisor(std::uint32_t n, std::uint32_t limit);
 
-// The largest r with r * r <= n.
+// Returns the largest r with r * r <= n.
 [[nodiscard]] std::uint32_t square_root(std::uint32_t n);
 
 // rows <= columns, rows * columns == ranks, as square as possible: 1 x p for a prime.
@@ -72,7 +72,7 @@ struct Grid {
 };
 [[nodiscard]] Grid squarest_grid(std::uint32_t ranks);
 
-// Two extents: the spec's shape, or the squarest grid.
+// Returns the grid of the spec's shape, or the squarest grid.
 [[nodiscard]] Grid grid_of(plan::Spec const& spec);
 
 }  // namespace chorus::algorithms

@@ -1,4 +1,4 @@
-// Counts what a plan moves, over the programs of all ranks.
+// Measured: counts of messages and chunks in a plan, over the programs of all ranks.
 #pragma once
 
 #include <algorithm>

@@ -9,9 +9,9 @@
 // rank 0's vector, which can leave rank 0 no faster than one by one, so no order without buffers is shorter. In round
 // 2r rank r meets itself: it adds its own.
 //
-// In place the sum grows in scratch, and overwrites the own vector once every rank has that. The whole sum is in
-// scratch first: so receives never wait for sends (of two ranks, 256 KiB to 1 MiB over tcp: 0.63 to 0.86 of the time),
-// and where members share memory, each adds all vectors in one pass, also of f16, without a stored sum in f32.
+// In place the sum grows in scratch, and overwrites the rank's own vector when every rank has that vector. So receives
+// never wait for sends, and members that share memory add all vectors in one pass, also of f16, without a stored sum in
+// f32.
 #include "collectives/algorithms/catalogue.hpp"
 #include "collectives/algorithms/common.hpp"
 #include "collectives/algorithms/in_turn.hpp"

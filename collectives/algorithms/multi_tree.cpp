@@ -48,7 +48,7 @@ class Heap {
   Rank root_;
 };
 
-// A tree given by a checked shape. Finding children reads every rank's parent, which the heap needs not.
+// A tree given by a checked shape. Unlike Heap, it reads every rank's parent to find children.
 class Parents {
  public:
   explicit Parents(std::span<Rank const> parents) : parents_(parents) {}
@@ -88,7 +88,7 @@ std::uint32_t levels(Spec const& spec) {
   return levels;
 }
 
-// What is wrong with a tree; empty if nothing is.
+// Returns the fault of a tree, or an empty text.
 std::string fault(std::span<Rank const> parents) {
   auto roots = std::uint32_t{0};
   for (Rank rank = 0; rank < parents.size(); ++rank) {
@@ -126,7 +126,7 @@ std::uint32_t chunks(Spec const& spec) { return spec.ranks == 1 ? 1 : tree_count
 
 std::uint32_t rounds(Spec const& spec, Rank) { return spec.ranks == 1 ? 1 : 2 * levels(spec); }
 
-// The nodes of this depth send to their parents.
+// Emits the round in which the nodes of this depth send to their parents.
 template <class Tree>
 void emit_up(Tree const& tree, Rank rank, std::uint32_t depth, std::uint32_t chunk, Sink& sink) {
   auto const own_depth = tree.depth(rank);
@@ -168,7 +168,7 @@ void emit(Spec const& spec, Rank rank, std::uint32_t round, Sink& sink) {
   }
 }
 
-// Two chains in opposite directions; a star and a binomial tree.
+// Returns two chains in opposite directions, if they are not too deep, and a star with a binomial tree.
 std::vector<Shape> shapes(std::uint32_t ranks) {
   Shape chains(2 * ranks), others(2 * ranks, ranks / 2);
   for (Rank rank = 0; rank < ranks; ++rank) {

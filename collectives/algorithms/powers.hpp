@@ -8,7 +8,7 @@
 
 namespace chorus::algorithms {
 
-// ceil(log2 p): the number of rounds in which data of one rank reaches p ranks; p >= 1.
+// Returns ceil(log2 p), the number of rounds in which data of one rank reaches p ranks. p >= 1.
 [[nodiscard]] constexpr std::uint32_t doublings(std::uint32_t p) {
   return static_cast<std::uint32_t>(std::bit_width(p - 1));
 }
@@ -29,7 +29,7 @@ struct Fold {
     return place == kept_ / 2 ? kept_ : 2 * place + 1;
   }
   [[nodiscard]] plan::Rank first(std::uint32_t place) const { return place < pairs ? 2 * place : place + pairs; }
-  // The other rank of the pair.
+  // Returns the other rank of the pair.
   [[nodiscard]] static plan::Rank partner(plan::Rank rank) { return rank ^ 1u; }
 
   std::uint32_t power, levels, pairs;  // p = power + pairs

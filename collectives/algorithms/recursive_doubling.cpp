@@ -1,4 +1,4 @@
-// recursive_doubling: every rank exchanges all it has with partners at distance 1, 2, 4, ...: a butterfly.
+// recursive_doubling: every rank exchanges all its data with partners at distance 1, 2, 4, ...: a butterfly.
 //
 // Steps: log2 p. Bytes: all_reduce n log2 p per rank; all_gather (p-1)/p n per rank. The fewest steps in which all
 // ranks can know all data: best for short vectors. A barrier gathers signs of arrival.
@@ -7,7 +7,7 @@
 // gets the result after, which costs two steps and about n bytes more. Both partners of an exchange compute the same
 // expression, the lower rank's operand first, so that all ranks end with the same bits.
 //
-// Sums alternate between output and scratch: a receive never overwrites what is being sent, or two partners would wait
+// Sums alternate between output and scratch. If a receive overwrote data that is being sent, two partners would wait
 // for each other.
 //
 // Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", IJHPCA 2005.
@@ -30,7 +30,7 @@ std::uint32_t rounds(Spec const& spec, Rank) {
 }
 
 // --- all_reduce
-// The place of the sum after `exchanges` exchanges: the last one ends in the output.
+// Returns the place of the sum after `exchanges` exchanges: after the last one it is the output.
 Slice sum_after(Fold const& fold, Rank rank, std::uint32_t exchanges) {
   if (exchanges == 0 && !fold.is_paired(rank)) return input(0);
   return (fold.levels - exchanges) % 2 == 0 ? output(0) : scratch(0);
@@ -48,7 +48,7 @@ void exchange_sums(Spec const& spec, Fold const& fold, Rank rank, std::uint32_t 
   auto const final = level + 1 == fold.levels ? Final::yes : Final::no;
   bool const is_lower = place < other;
   sink.send(peer, before);
-  if (spec.in_place && before.buffer == Buffer::input && after.buffer == Buffer::output) {  // one memory
+  if (spec.in_place && before.buffer == Buffer::input && after.buffer == Buffer::output) {  // the two buffers are one
     sink.recv(peer, scratch(0));
     if (is_lower) return sink.reduce(scratch(0), after, final);
     sink.reduce(before, scratch(0), final);
@@ -65,7 +65,7 @@ void fold_blocks(Fold const& fold, Rank rank, Sink& sink) {
   sink.recv(Fold::partner(rank), output(Fold::partner(rank)));
 }
 
-// The blocks of the places that have exchanged all they have before this level, including `place`.
+// Returns the blocks that `place` has before this level: those of all places that have exchanged data with it.
 Slice gathered(Fold const& fold, std::uint32_t place, std::uint32_t level) {
   auto const begin = place >> level << level;
   auto const first = fold.first(begin);

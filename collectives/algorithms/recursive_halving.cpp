@@ -1,4 +1,4 @@
-// recursive_halving: partners at distance p/2, p/4, ..., 1 exchange halves of what they still reduce.
+// recursive_halving: partners at distance p/2, p/4, ..., 1 exchange halves of the chunks that they still reduce.
 //
 // reduce_scatter: log2 p steps, (p-1)/p n bytes per rank, both minimal for powers of two. Otherwise pairs of ranks are
 // folded into one (powers.hpp): two more steps, and n bytes from each rank that sits out. reduce (Rabenseifner): the
@@ -21,10 +21,10 @@ using plan::Buffer, plan::Final, plan::input, plan::output, plan::Rank, plan::sc
 
 Fold fold_of(Spec const& spec) { return spec.op == Op::reduce ? Fold(spec.ranks, spec.root) : Fold(spec.ranks); }
 
-// One chunk per block; in reduce, which has no blocks, one per active rank.
+// Returns one chunk per block or, in reduce, which has no blocks, one per active rank.
 std::uint32_t chunks(Spec const& spec) { return spec.op == Op::reduce ? fold_of(spec).power : spec.ranks; }
 
-// The root of a reduce has its sums in the output, other ranks in scratch.
+// Returns the buffer of sums: the output at the root of a reduce, scratch at other ranks.
 Buffer sums(Spec const& spec, Rank rank) {
   return spec.op == Op::reduce && rank == spec.root ? Buffer::output : Buffer::scratch;
 }
@@ -40,7 +40,7 @@ std::uint32_t rounds(Spec const& spec, Rank) {
   return folding + fold.levels + (spec.op == Op::reduce ? fold.levels : folding);
 }
 
-// The chunks of the places [begin, begin + count).
+// Returns the chunks of the places [begin, begin + count).
 Slice chunks_of(Spec const& spec, Fold const& fold, Buffer buffer, std::uint32_t begin, std::uint32_t count) {
   if (spec.op == Op::reduce) return {buffer, begin, count};
   return {buffer, fold.first(begin), fold.first(begin + count) - fold.first(begin)};
@@ -68,7 +68,7 @@ void emit_halving(Spec const& spec, Fold const& fold, Rank rank, std::uint32_t l
                    last ? Final::yes : Final::no);
 }
 
-// reduce_scatter: a rank that stood for two has two blocks.
+// The end of a reduce_scatter: a rank that stood for two has two blocks, and sends one to its partner.
 void emit_unfold(Fold const& fold, Rank rank, Sink& sink) {
   if (!fold.is_paired(rank)) return;
   auto const partner = Fold::partner(rank);
@@ -77,8 +77,8 @@ void emit_unfold(Fold const& fold, Rank rank, Sink& sink) {
   sink.copy(scratch(rank), output(rank));
 }
 
-// reduce: the reverse of halving. A place's bits xor the root's tell its distance from the root, and aligned groups of
-// places keep their chunks together.
+// The second half of a reduce, the reverse of halving. A place xor the root's place is its distance from the root, and
+// the chunks of aligned groups of places are contiguous.
 void emit_gather(Spec const& spec, Fold const& fold, Rank rank, std::uint32_t level, Sink& sink) {
   auto const distance = 1u << level;
   auto const place = fold.place(rank), place_to_root = place ^ fold.place(spec.root);

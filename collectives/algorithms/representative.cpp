@@ -9,7 +9,7 @@ namespace chorus::algorithms {
 namespace {
 
 constexpr std::uint32_t all_roots_up_to = 8;
-// Above this, verifying a plan takes long, so only the extremes of roots and arities are used.
+// The proof of larger plans takes long, so they have only the extremes of roots and arities.
 constexpr std::uint32_t all_classes_up_to = 256;
 
 std::vector<plan::Rank> roots_of(plan::Algorithm const& algorithm, Op op, std::uint32_t ranks) {
@@ -21,7 +21,7 @@ std::vector<plan::Rank> roots_of(plan::Algorithm const& algorithm, Op op, std::u
   return roots;
 }
 
-// A chain, small arities, a larger one, the star, and p. Larger ones than p give no other plan.
+// Returns the arities of a chain, of small and larger trees and of the star, and p. Arities above p give no other plan.
 std::vector<std::uint32_t> arities_of(plan::Algorithm const& algorithm, std::uint32_t ranks) {
   if (!algorithm.uses_arity) return {2};
   if (ranks > all_classes_up_to) return {1, 2, 8, 16, ranks - 1};
@@ -53,7 +53,7 @@ std::vector<std::vector<plan::Rank>> representative_orders(std::uint32_t ranks) 
   std::iota(by_rank.begin(), by_rank.end(), 0);
   auto backwards = by_rank;
   std::reverse(backwards.begin(), backwards.end());
-  std::vector<plan::Rank> by_rack;  // even ranks stand in one rack, odd ranks in the other
+  std::vector<plan::Rank> by_rack;  // even ranks are in one rack, odd ranks in the other
   for (plan::Rank first : {0, 1})
     for (auto rank = first; rank < ranks; rank += 2) by_rack.push_back(rank);
   std::vector<std::vector<plan::Rank>> orders;

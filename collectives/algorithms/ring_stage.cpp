@@ -7,7 +7,7 @@ namespace {
 
 using plan::Buffer, plan::ChunkRange, plan::Final, plan::Sink;
 
-// The part that is `steps` <= size before the member's own.
+// Returns the part that is `steps` <= size before the member's own part.
 ChunkRange part_before(RingMember const& member, ChunkRange vector, std::uint32_t steps) {
   auto const count = vector.count / member.size;
   return {vector.first + (member.index + member.size - steps) % member.size * count, count};

@@ -1,4 +1,4 @@
-// Reduce-scatter and all-gather around a ring of some of the ranks: a stage of other algorithms.
+// Reduce-scatter and all-gather around a ring of some of the ranks, as stages of other algorithms.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,11 @@ struct RingMember {
   plan::Rank previous = 0;
 };
 
-// Both take size - 1 steps. The parts of `vector` are its `size` equal ranges of chunks; after the reduce-scatter
-// member i holds the sum of part i, with which it begins the all-gather. `untouched`: this rank's contribution is still
-// in its input.
+// Emits a step of size - 1 of a reduce-scatter. The parts of `vector` are its `size` equal ranges of chunks; at the end
+// member i holds the sum of part i. `untouched`: this rank's contribution is still in its input.
 void emit_ring_reduce_scatter(RingMember const& member, std::uint32_t step, plan::ChunkRange vector, bool untouched,
                               plan::Final final, plan::Sink& sink);
+// Emits a step of size - 1 of an all-gather, which begins with part i at member i.
 void emit_ring_all_gather(RingMember const& member, std::uint32_t step, plan::ChunkRange vector, plan::Sink& sink);
 
 }  // namespace chorus::algorithms

@@ -11,7 +11,7 @@ namespace {
 
 bool gathers(Op op) { return op == Op::gather || op == Op::barrier; }
 
-// Buffer of partial sums, or of blocks on their way up: the output only if the operation leaves its data there.
+// Returns the buffer of partial sums, or of blocks on their way up: the output if the final data of this rank is there.
 Buffer buffer_up(Spec const& spec, Subtree const& own) {
   return own.is_root() || goes_down(spec.op) ? Buffer::output : Buffer::scratch;
 }

@@ -1,6 +1,6 @@
-// Data movement along the edges of a tree below the root, for any tree shape.
+// Messages along the edges of a tree below the root, for trees of any shape.
 //
-// Ranks are counted from the root on, around the ring of ranks: the root has place 0, the next rank place 1, and so on.
+// Places are ranks counted from the root on, around the ring of ranks: the root has place 0, the next rank place 1.
 // The trees that use this number a subtree's places consecutively, beginning with the node itself. So the blocks of a
 // subtree are one range of chunks, or two if they wrap around the last rank.
 #pragma once
@@ -42,16 +42,17 @@ struct Subtree {
 // For Algorithm::scratch_chunks of algorithms that use the functions below, with chunk_per_block.
 [[nodiscard]] std::uint32_t rooted_scratch(plan::Spec const& spec, plan::Rank rank);
 
-// A rank's local copies. In round 0, for every rank.
+// Emits a rank's local copies. Call it in round 0 for every rank.
 void keep_own(plan::Spec const& spec, Subtree const& own, plan::Sink& sink);
 
-// Up. A node receives from all its children (take_up) before it sends to its parent (give_up).
+// Place of a child among the children that a node receives from. To the first the node adds its own contribution.
 enum class Turn : bool { first, later };
+// Up the tree: a node receives from all its children (take_up) before it sends to its parent (give_up).
 void give_up(plan::Spec const& spec, Subtree const& own, plan::Rank parent, plan::Sink& sink);
 void take_up(plan::Spec const& spec, Subtree const& own, Subtree const& child, Turn turn, plan::Final final,
              plan::Sink& sink);
 
-// Down. A node receives from its parent (take_down) before it sends to its children (give_down).
+// Down the tree: a node receives from its parent (take_down) before it sends to its children (give_down).
 void give_down(plan::Spec const& spec, Subtree const& own, Subtree const& child, plan::Sink& sink);
 void take_down(plan::Spec const& spec, Subtree const& own, plan::Rank parent, plan::Sink& sink);
 

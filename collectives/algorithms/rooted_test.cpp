@@ -1,4 +1,4 @@
-// Operations with a root, and those that go to the root and back: steps, messages and chunks compared to the formulas
+// Operations with a root, and those that go to the root and back: compares steps, messages and chunks with the formulas
 // in the algorithms' comments, for every p to 64.
 #include <doctest/doctest.h>
 
@@ -27,7 +27,7 @@ void for_each_root(std::initializer_list<Op> ops, Test test) {
 
 std::uint64_t sent_by_others(Measured const& measured, Rank root) { return measured.total() - measured.sent[root]; }
 
-// By rank: the rank from which the vector comes in a broadcast. The root has itself.
+// Returns, by rank, the rank from which the vector comes in a broadcast; for the root itself.
 std::vector<Rank> parents(std::vector<Program> const& programs) {
   std::vector<Rank> list;
   for (auto const& program : programs) {
@@ -44,7 +44,7 @@ std::uint32_t depth(std::vector<Rank> const& parents, Rank rank) {
 
 }  // namespace
 
-TEST_CASE("centralized: the root sends or receives everything, one rank after the other") {
+TEST_CASE("centralized: the root sends or receives all messages, one rank after the other") {
   for_each_root({Op::reduce, Op::broadcast, Op::gather, Op::scatter}, [](Spec const& spec) {
     auto const measured = Measured(algorithms::centralized, spec);
     auto const p = spec.ranks;
@@ -58,7 +58,7 @@ TEST_CASE("centralized: the root sends or receives everything, one rank after th
   });
 }
 
-TEST_CASE("centralized: to the root and back is both ways together") {
+TEST_CASE("centralized: operations without a root take the steps and bytes of both directions") {
   for_each_root({Op::all_reduce, Op::all_gather, Op::reduce_scatter, Op::barrier}, [](Spec const& spec) {
     auto const measured = Measured(algorithms::centralized, spec);
     auto const p = spec.ranks;
@@ -70,7 +70,7 @@ TEST_CASE("centralized: to the root and back is both ways together") {
   });
 }
 
-TEST_CASE("binomial: as few steps as can be, and one message with each parent") {
+TEST_CASE("binomial: the fewest possible steps, and one message per edge and direction") {
   for_each_root({Op::all_reduce, Op::reduce, Op::broadcast}, [](Spec const& spec) {
     auto const measured = Measured(algorithms::binomial, spec);
     auto const ways = spec.op == Op::all_reduce ? 2 : 1;
@@ -82,7 +82,7 @@ TEST_CASE("binomial: as few steps as can be, and one message with each parent") 
   });
 }
 
-TEST_CASE("binomial: blocks travel as often as their place has bits, in at most two messages with each parent") {
+TEST_CASE("binomial: blocks are sent as often as their place has bits, in at most two messages per edge") {
   for_each_root({Op::gather, Op::scatter}, [](Spec const& spec) {
     auto const measured = Measured(algorithms::binomial, spec);
     auto hops = std::uint64_t{0};
@@ -103,7 +103,7 @@ TEST_CASE("binomial: a barrier gathers and broadcasts") {
   });
 }
 
-TEST_CASE("tree: no rank has more children than the arity, and no such tree is less deep") {
+TEST_CASE("tree: no rank has more children than the arity, and no tree of this arity is less deep") {
   for_each_root({Op::broadcast}, [](Spec spec) {
     for (spec.arity = 1; spec.arity <= 8; ++spec.arity) {
       auto const measured = Measured(algorithms::tree, spec);
@@ -115,7 +115,7 @@ TEST_CASE("tree: no rank has more children than the arity, and no such tree is l
         if (rank != spec.root) ++children[list[rank]];
       }
       REQUIRE(*std::max_element(children.begin(), children.end()) <= spec.arity);
-      auto less_deep = std::uint64_t{0}, level = std::uint64_t{1};  // number of nodes that fit
+      auto less_deep = std::uint64_t{0}, level = std::uint64_t{1};  // nodes of a less deep tree, and of its next level
       for (std::uint32_t d = 0; d < deepest; ++d, level *= spec.arity) less_deep += level;
       REQUIRE(less_deep < spec.ranks);
       REQUIRE(measured.steps <= std::min(spec.arity, spec.ranks - 1) * deepest);
@@ -125,13 +125,13 @@ TEST_CASE("tree: no rank has more children than the arity, and no such tree is l
   });
 }
 
-TEST_CASE("tree: the subtree of a rank is the ranks after it, so that neighbours stay together") {
+TEST_CASE("tree: the subtree of a rank has the ranks after it") {
   for (std::uint32_t p = 2; p <= max_ranks; ++p)
     for (std::uint32_t arity = 2; arity <= 8; ++arity) {
       auto const list =
           parents(algorithms::programs_of(algorithms::tree, {.op = Op::broadcast, .ranks = p, .arity = arity}));
       auto last = Rank{0};
-      for (Rank rank = 1; rank < p; ++rank) {  // each rank hangs from the one before or from one of its ancestors
+      for (Rank rank = 1; rank < p; ++rank) {  // a rank's parent is the rank before it, or an ancestor of that rank
         while (last != list[rank]) {
           REQUIRE(last != 0);
           last = list[last];
@@ -141,7 +141,7 @@ TEST_CASE("tree: the subtree of a rank is the ranks after it, so that neighbours
     }
 }
 
-TEST_CASE("tree: blocks travel as subtrees") {
+TEST_CASE("tree: the blocks of a subtree travel together") {
   for_each_root({Op::gather, Op::scatter}, [](Spec spec) {
     for (spec.arity = 1; spec.arity <= 8; ++spec.arity) {
       auto const measured = Measured(algorithms::tree, spec);
@@ -169,7 +169,7 @@ TEST_CASE("chain: every link carries one vector") {
   });
 }
 
-TEST_CASE("chain: blocks pass all the links between their owner and the root, one at a time") {
+TEST_CASE("chain: blocks pass all links between their owner and the root, one at a time") {
   for_each_root({Op::gather, Op::scatter}, [](Spec const& spec) {
     auto const measured = Measured(algorithms::chain, spec);
     auto const p = std::uint64_t{spec.ranks};
@@ -181,7 +181,7 @@ TEST_CASE("chain: blocks pass all the links between their owner and the root, on
   });
 }
 
-TEST_CASE("scatter_allgather: no rank gets a part twice, and none sends more than two vectors") {
+TEST_CASE("scatter_allgather: no rank gets a part twice, and no rank sends more than two vectors") {
   for_each_root({Op::broadcast}, [](Spec const& spec) {
     auto const measured = Measured(algorithms::scatter_allgather, spec);
     auto const p = std::uint64_t{spec.ranks};

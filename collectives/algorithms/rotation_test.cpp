@@ -1,4 +1,5 @@
-// Algorithms in which all ranks do the same declare so, because a simulation then examines one rank only; no others do.
+// An algorithm declares that it rotates if and only if all ranks do the same, because a simulation then examines one
+// rank only.
 #include "collectives/plan/rotation.hpp"
 
 #include <doctest/doctest.h>
@@ -47,7 +48,7 @@ bool says_so(plan::Algorithm const& algorithm, plan::Spec const& spec) {
 
 }  // namespace
 
-TEST_CASE("an algorithm rotates exactly where all ranks do the same") {
+TEST_CASE("an algorithm declares that it rotates if and only if all ranks do the same") {
   for (auto const op : all_ops)
     for (auto const* algorithm : all_for(op))
       for (bool const in_place : {false, true})

@@ -1,8 +1,8 @@
-// scatter_allgather: a broadcast that first scatters the vector, then gathers its parts everywhere.
+// scatter_allgather: a broadcast that first scatters the vector, then gathers its parts at every rank.
 //
 // Steps: ceil(log2 p) + p-1. Bytes: at most 2 (p-1)/p n per rank, where a binomial tree sends n log2 p: best for long
-// vectors. The parts travel down a binomial tree, then around a ring in which no rank gets again what it got in the
-// first phase.
+// vectors. The parts travel down a binomial tree, then around a ring in which no rank gets a part of the first phase
+// again.
 //
 // Places are counted from the root on (rooted.hpp); chunk c is the part of place c. After the first phase place v has
 // the chunks of its subtree. Round t of the second phase brings it chunk v - t - 1.
@@ -35,7 +35,7 @@ void emit_scatter(Spec const& spec, Subtree const& own, std::uint32_t round, Sin
 
 void emit_ring(Spec const& spec, Subtree const& own, std::uint32_t step, Sink& sink) {
   auto const p = spec.ranks;
-  auto const lacks = [&](Subtree const& at) { return step < p - at.size; };  // the parts that it has come last
+  auto const lacks = [&](Subtree const& at) { return step < p - at.size; };  // the ring would bring its own parts last
   auto const chunk_of = [&](std::uint32_t steps) { return (own.place + p - steps) % p; };
   auto const next = binomial_subtree(p, (own.place + 1) % p);
   if (lacks(next)) sink.send(rank_at(spec, next.place), {whole(own), chunk_of(step)});

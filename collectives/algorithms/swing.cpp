@@ -1,15 +1,15 @@
 // swing: halving and doubling with partners that swing from one side to the other: 1, -1, 3, -5, 11, ... ranks away.
 //
 // Steps: 2 log2 p if p is a power of two. Bytes: every rank then sends 2 (p-1)/p n. As good as halving_doubling on a
-// network where all pairs are equally near, better on a ring or a torus: step s goes about 2^s / 3 * 2 hops far instead
-// of 2^s, and both directions are used at once. For other p it runs in blocks of powers of two, see binary_blocks.hpp
+// network whose pairs are equally near, better on a ring or a torus: step s goes about 2^s / 3 * 2 hops instead of 2^s,
+// and uses both directions at once. For other p it runs in blocks of powers of two, see binary_blocks.hpp
 // (the paper sends some blocks separately if p is even, and folds one rank if it is odd).
 //
-// In step s even ranks meet the rank rho(s) = (1 - (-2)^(s+1)) / 3 further on, odd ones the rank rho(s) back. All rho
-// are odd, so even meets odd, and rho(s) = rho(t) mod 2^(s+1) for all t >= s. Hence the ranks that can still meet after
-// step s, and so share what is being reduced, form one class of a number modulo 2^s: k for the even rank 2k, and for
-// the odd rank that would meet 2k last. The bits of k from the lowest up, then odd or even, are thus the part of the
-// vector that a rank ends with, and what it sends in any step is one range.
+// In step s even ranks meet the rank rho(s) = (1 - (-2)^(s+1)) / 3 further on, odd ranks the rank rho(s) back. All rho
+// are odd, so even ranks meet odd ranks, and rho(s) = rho(t) mod 2^(s+1) for all t >= s. Hence the ranks that can still
+// meet after step s, and so reduce the same chunks, form one class of a number k modulo 2^s: the even rank 2k and the
+// odd rank that would meet 2k last have the number k. So the part of the vector at which a rank ends is the bits of k
+// from the lowest up, then odd or even, and the chunks that it sends in any step are one range.
 //
 // Source: De Sensi, Bonato, Saam, Hoefler, "Swing: Short-cutting Rings for Higher Bandwidth Allreduce", NSDI 2024.
 #include "collectives/algorithms/binary_blocks.hpp"

@@ -1,7 +1,7 @@
 // torus_2d: reduce-scatter in the rows of a grid, ring all_reduce in its columns, all-gather in the rows.
 //
 // Steps: 2 (rows - 1) + 2 (columns - 1), against 2 (p - 1) of one ring. Bytes: every rank sends 2 (p-1)/p n, the
-// minimum; only 1/columns of the vector crosses between rows. Best for long vectors on many ranks, and where rows are
+// minimum; only 1/columns of the vector crosses between rows. Best for long vectors on many ranks, and if rows are
 // hosts: then the slow network carries little.
 //
 // Shape: rows, columns; rank = row * columns + column, so a row is neighbouring ranks. Empty: as square as possible.

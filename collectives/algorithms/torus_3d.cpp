@@ -17,7 +17,7 @@ namespace {
 
 using plan::Rank, plan::Shape, plan::Sink, plan::Spec;
 
-// Three extents whose product is the number of ranks, slowest first.
+// Returns three extents whose product is the number of ranks, slowest first.
 std::array<std::uint32_t, 3> roundest_box(std::uint32_t ranks) {
   auto cube_root = std::uint32_t{1};
   while (std::uint64_t{cube_root + 1} * (cube_root + 1) * (cube_root + 1) <= ranks) ++cube_root;
@@ -52,7 +52,7 @@ void emit(Spec const& spec, Rank rank, std::uint32_t round, Sink& sink) {
   levels(spec).emit(rank, round, {0, spec.ranks}, sink);
 }
 
-// The reverse order; a single level; and one level per prime factor.
+// Returns the default extents in reverse order, a single level, and one level per prime factor.
 std::vector<Shape> shapes(std::uint32_t ranks) {
   auto const box = roundest_box(ranks);
   Shape primes;

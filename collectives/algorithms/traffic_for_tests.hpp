@@ -1,4 +1,4 @@
-// What every rank sends and receives in a plan, counted from the built programs.
+// Traffic: messages and chunks that a rank sends and receives in a plan, counted from built programs.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +19,13 @@ struct Traffic {
 
 [[nodiscard]] Traffic traffic(plan::Program const& program);
 
-// The program of `rank`; fills in spec.algorithm. The algorithm accepts the spec.
+// Returns the program of `rank`; fills in spec.algorithm. The algorithm accepts the spec.
 [[nodiscard]] plan::Program built(plan::Algorithm const& algorithm, plan::Spec spec, plan::Rank rank);
 
-// Number of rounds in which any rank sends or receives.
+// Returns the number of rounds in which any rank sends.
 [[nodiscard]] std::uint32_t steps(plan::Algorithm const& algorithm, plan::Spec const& spec);
 
-// The reason why the algorithm refuses the spec; empty if it accepts it.
+// Returns the reason why the algorithm refuses the spec, or an empty text if it accepts the spec.
 [[nodiscard]] std::string refusal(plan::Algorithm const& algorithm, plan::Spec spec);
 
 }  // namespace chorus::algorithms

@@ -6,11 +6,11 @@
 // short vectors on many ranks; segments flow through all levels at once, so a long vector costs (k + 1) n rather than
 // the depth of the tree. A barrier gathers signs of arrival and broadcasts them.
 //
-// Nodes are numbered in pre-order: a node's subtree is the numbers from its own on, divided among its children as
-// evenly as possible. So the blocks of a subtree are one range; ranks that are close, as neighbours in rank order are,
-// stay close in the tree, where a heap's numbering would separate them; and no k-ary tree is less deep. Node 0 is the
-// root, and rank r is node (r - root) mod p, so that any rank can be the root. Arity 1 is a chain, arity p - 1 a star.
-// A node adds the contributions of its children, in ascending order, to its own.
+// Nodes are numbered in pre-order: a node's subtree has the numbers from its own on, divided among its children as
+// evenly as possible. So the blocks of a subtree are one range; neighbouring ranks stay close in the tree, while the
+// numbering of a heap would separate them; and no k-ary tree is less deep. Node 0 is the root, and rank r is node (r -
+// root) mod p, so that any rank can be the root. Arity 1 is a chain, arity p - 1 a star. A node adds the contributions
+// of its children, in ascending order, to its own.
 //
 // Source: the k-ary trees of MPICH and rabit.
 #include <algorithm>
@@ -42,7 +42,7 @@ struct Node {
   Subtree own;
   std::uint32_t arity = 1;
   std::uint32_t depth = 0;
-  std::uint32_t parent = 0;  // its place
+  std::uint32_t parent = 0;  // place of the parent
   std::uint32_t number = 0;  // number among the parent's children, from 0
 
   [[nodiscard]] std::uint32_t children() const { return std::min(arity, own.size - 1); }
@@ -53,7 +53,7 @@ struct Node {
     auto const size = (own.size - 1) / arity, larger = (own.size - 1) % arity;
     return {own.place + 1 + n * size + std::min(n, larger), size + (n < larger ? 1 : 0)};
   }
-  // The child whose subtree has this place.
+  // Returns the child whose subtree has this place.
   [[nodiscard]] std::uint32_t child_towards(std::uint32_t place) const {
     auto const size = (own.size - 1) / arity, larger = (own.size - 1) % arity;
     auto const offset = place - own.place - 1;
@@ -73,7 +73,7 @@ Node node_at(Spec const& spec, std::uint32_t place) {
   return node;
 }
 
-// The nodes of one depth send to their parents: first all first children, then all second ones, and so on.
+// Emits the round in which the n-th children of one depth send to their parents.
 void emit_up(Spec const& spec, Node const& node, std::uint32_t depth, std::uint32_t n, Sink& sink) {
   if (node.depth == depth && node.is_child(n)) give_up(spec, node.own, rank_at(spec, node.parent), sink);
   if (node.depth + 1 == depth && n < node.children()) {

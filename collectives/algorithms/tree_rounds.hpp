@@ -11,9 +11,8 @@
 
 namespace chorus::algorithms {
 
-// One rank's place in a tree. The root's depth is 0; position: the node's number among its parent's children, which are
-// numbered without gaps. parent() and position() are called only for nodes other than the root, child(n) only if
-// has_child(n).
+// One rank's node in a tree. The root's depth is 0. position() is the node's number among its parent's children, which
+// are numbered without gaps. parent() and position() are not called for the root, and child(n) only if has_child(n).
 template <class Node>
 concept TreeNode = requires(Node const& node, std::uint32_t n) {
   { node.depth() } -> std::same_as<std::uint32_t>;
@@ -36,8 +35,8 @@ struct TreeRound {
   return {1 + round / arity, round % arity};
 }
 
-// A node adds the contributions of its children, in ascending order, to its own, which is in its input. The sum is in
-// `sums`. `final`: kind of the root's sum.
+// Emits a round up. A node adds the contributions of its children, in ascending order, to its input, with the sum in
+// `sums`. `final`: yes if the root's sum is the result.
 template <TreeNode Node>
 void emit_up(Node const& node, TreeRound round, plan::ChunkRange vector, plan::Buffer sums, plan::Final final,
              plan::Sink& sink) {
@@ -50,7 +49,7 @@ void emit_up(Node const& node, TreeRound round, plan::ChunkRange vector, plan::B
   }
 }
 
-// The root has the result in `source`; every rank gets it in the output.
+// Emits a round down. The root has the result in `source`; every other rank gets it in the output.
 template <TreeNode Node>
 void emit_down(Node const& node, TreeRound round, plan::ChunkRange vector, plan::Buffer source, plan::Sink& sink) {
   auto const result = slice(plan::Buffer::output, vector);

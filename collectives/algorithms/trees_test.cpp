@@ -16,7 +16,7 @@ namespace {
 
 std::uint32_t floor_log2(std::uint32_t n) { return static_cast<std::uint32_t>(std::bit_width(n)) - 1; }
 
-// The trees in which a rank has children: chunks that it reduces or, in a broadcast, passes on.
+// Returns the trees in which a rank has children: the chunks that it reduces or, in a broadcast, passes on.
 std::set<std::uint32_t> inner_of(Program const& program) {
   std::set<std::uint32_t> trees;
   for (auto const& instruction : program.instructions)
@@ -27,7 +27,7 @@ std::set<std::uint32_t> inner_of(Program const& program) {
 
 }  // namespace
 
-TEST_CASE("in the double tree no rank is an inner node twice") {
+TEST_CASE("double_tree: no rank is an inner node of both trees") {
   for (auto const op : {Op::all_reduce, Op::reduce, Op::broadcast})
     for (std::uint32_t p = 2; p <= 64; ++p)
       for (Rank root : {Rank{0}, p / 2, p - 1})
@@ -38,7 +38,7 @@ TEST_CASE("in the double tree no rank is an inner node twice") {
         }
 }
 
-TEST_CASE("the double tree takes 4 floor(log2 p) steps, sends 2n at most, and every half 2(p-1) times in all") {
+TEST_CASE("double_tree: 4 floor(log2 p) steps, at most 2n per rank, and 2(p-1) messages for each half") {
   for (std::uint32_t p = 2; p <= 64; ++p) {
     Spec const spec{.ranks = p};
     REQUIRE(algorithms::double_tree.rounds(spec, 0) == 4 * floor_log2(p));
@@ -53,7 +53,7 @@ TEST_CASE("the double tree takes 4 floor(log2 p) steps, sends 2n at most, and ev
   }
 }
 
-TEST_CASE("a rooted double tree takes 2 floor(log2 (p-1)) + 2 steps and sends n at most") {
+TEST_CASE("double_tree: rooted operations take 2 floor(log2 (p-1)) + 2 steps and send at most n per rank") {
   for (auto const op : {Op::reduce, Op::broadcast})
     for (std::uint32_t p = 2; p <= 64; ++p)
       for (Rank rank = 0; rank < p; ++rank) {
@@ -65,7 +65,7 @@ TEST_CASE("a rooted double tree takes 2 floor(log2 (p-1)) + 2 steps and sends n 
       }
 }
 
-TEST_CASE("multi_tree follows the parents that it is given, a slice to each tree") {
+TEST_CASE("multi_tree: the shape has the parents of each tree, and each tree has a slice") {
   // A star at rank 2 and a chain that ends in rank 0.
   Spec const spec{.ranks = 4, .shape = {2, 2, 2, 2, 0, 0, 1, 2}};
   CHECK(built(algorithms::multi_tree, spec, 0).chunks == 2);
@@ -76,7 +76,7 @@ TEST_CASE("multi_tree follows the parents that it is given, a slice to each tree
   CHECK(steps(algorithms::multi_tree, spec) == 2 * 3);
 }
 
-TEST_CASE("by default multi_tree makes up to eight binary trees with roots spread over the ranks") {
+TEST_CASE("multi_tree: the default is up to eight binary trees with roots spread over the ranks") {
   for (std::uint32_t p = 2; p <= 64; ++p) {
     auto const trees = std::min(p, 8u);
     std::set<Rank> roots;
@@ -94,7 +94,7 @@ TEST_CASE("by default multi_tree makes up to eight binary trees with roots sprea
   }
 }
 
-TEST_CASE("parents that are no tree are refused, with the place") {
+TEST_CASE("multi_tree: the refusal of parents that are no tree names the tree and the rank") {
   auto const wrong = [](Shape shape) {
     return refusal(algorithms::multi_tree, {.ranks = 4, .shape = std::move(shape)});
   };
@@ -113,7 +113,7 @@ TEST_CASE("parents that are no tree are refused, with the place") {
             .ends_with("rank 65 does not come to the root within 64 levels"));
 }
 
-TEST_CASE("in hierarchical only leaders exchange with other groups, around a ring") {
+TEST_CASE("hierarchical: only leaders exchange with other groups, around a ring") {
   Spec const spec{.ranks = 10, .arity = 3, .shape = {4, 4, 2}};
   auto const group = [](Rank rank) { return std::min(rank / 4, 2u); };
   for (Rank rank = 0; rank < 10; ++rank) {
@@ -129,7 +129,7 @@ TEST_CASE("in hierarchical only leaders exchange with other groups, around a rin
   CHECK(traffic(leader).chunks_sent == 3 * 3 + 4);
 }
 
-TEST_CASE("hierarchical takes 2 k levels and 2(g-1) steps, and by default about sqrt(p) groups") {
+TEST_CASE("hierarchical: 2 k steps per level and 2(g-1) between groups, and about sqrt(p) groups by default") {
   CHECK(steps(algorithms::hierarchical, {.ranks = 10, .arity = 3, .shape = {4, 4, 2}}) == 2 * 3 + 2 * 2);
   CHECK(steps(algorithms::hierarchical, {.ranks = 64}) == 2 * (2 + 2 + 1) + 2 * 7);
   CHECK(algorithms::hierarchical.rounds({.ranks = 64}, 0) == 2 * 2 * 3 + 2 * 7);
@@ -138,7 +138,7 @@ TEST_CASE("hierarchical takes 2 k levels and 2(g-1) steps, and by default about 
   CHECK(steps(algorithms::hierarchical, {.ranks = 5, .arity = 1, .shape = {5}}) == 2 * 4);
 }
 
-TEST_CASE("groups that do not make up the ranks are refused, with some that would") {
+TEST_CASE("hierarchical: the refusal of groups that do not sum to the ranks has an example of groups that do") {
   CHECK(refusal(algorithms::hierarchical, {.ranks = 10, .shape = {4, 4}}) ==
         "hierarchical: shape 4,4 does not fit 10 ranks; expected sizes of groups, none of them 0, whose sum is 10, "
         "such as "
@@ -146,7 +146,7 @@ TEST_CASE("groups that do not make up the ranks are refused, with some that woul
   CHECK(refusal(algorithms::hierarchical, {.ranks = 10, .shape = {10, 0}}) != "");
 }
 
-TEST_CASE("one rank's share of 65536 in trees is small") {
+TEST_CASE("double_tree and multi_tree: the program of one rank of 65536 is small") {
   for (auto const* algorithm : {&algorithms::double_tree, &algorithms::multi_tree})
     for (Rank rank : {Rank{0}, Rank{40'000}, Rank{65'535}})
       CHECK(built(*algorithm, {.ranks = plan::max_ranks}, rank).memory_bytes() < 4096);

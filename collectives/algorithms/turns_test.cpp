@@ -10,7 +10,7 @@ using plan::Buffer, plan::Opcode, plan::Rank, plan::Spec;
 
 namespace {
 
-// Ranks whose contributions `rank` takes, in order, if it reduces itself.
+// Returns the ranks whose contributions `rank` adds, in order, if it reduces.
 std::vector<Rank> order_of_contributions(plan::Algorithm const& algorithm, Spec const& spec, Rank rank) {
   std::vector<Rank> order;
   if (rank == 0) order.push_back(0);  // the operand of the first reduction
@@ -30,7 +30,7 @@ std::vector<Rank> worker_order(std::uint32_t ranks) {
 
 }  // namespace
 
-TEST_CASE("in mesh and allpairs every rank takes the contributions in worker order, in place as well") {
+TEST_CASE("mesh and allpairs: every rank adds contributions in worker order, also in place") {
   for (auto const* algorithm : {&algorithms::mesh, &algorithms::allpairs})
     for (std::uint32_t p = 2; p <= 64; ++p)
       for (bool const in_place : {false, true})
@@ -41,7 +41,7 @@ TEST_CASE("in mesh and allpairs every rank takes the contributions in worker ord
         }
 }
 
-TEST_CASE("in mesh every rank sends its vector to every other, one in a round, in 2p - 3 steps") {
+TEST_CASE("mesh: every rank sends its vector to every other, one in a round, in 2p - 3 steps") {
   for (std::uint32_t p = 2; p <= 64; ++p) {
     REQUIRE(steps(algorithms::mesh, {.ranks = p}) == 2 * p - 3);
     for (Rank rank = 0; rank < p; ++rank) {
@@ -53,7 +53,7 @@ TEST_CASE("in mesh every rank sends its vector to every other, one in a round, i
   }
 }
 
-TEST_CASE("in allpairs every rank sends 2(p-1) chunks of p, one in a round, in 3p - 3 steps") {
+TEST_CASE("allpairs: every rank sends 2(p-1) chunks of p, one in a round, in 3p - 3 steps") {
   for (std::uint32_t p = 2; p <= 64; ++p) {
     REQUIRE(steps(algorithms::allpairs, {.ranks = p}) == 3 * p - 3 - (p == 2 ? 1 : 0));
     for (Rank rank = 0; rank < p; ++rank) {
@@ -68,7 +68,7 @@ TEST_CASE("in allpairs every rank sends 2(p-1) chunks of p, one in a round, in 3
   }
 }
 
-TEST_CASE("only in place anything is copied: in mesh by every rank, in allpairs by the last one") {
+TEST_CASE("plans have copies in place only: in mesh every rank has one, in allpairs only the last rank") {
   for (auto const* algorithm : {&algorithms::mesh, &algorithms::allpairs})
     for (bool const in_place : {false, true})
       for (Rank rank = 0; rank < 7; ++rank) {
@@ -79,14 +79,14 @@ TEST_CASE("only in place anything is copied: in mesh by every rank, in allpairs 
       }
 }
 
-TEST_CASE("receives of mesh in place wait for no sends") {
+TEST_CASE("mesh: receives in place do not wait for sends") {
   for (std::uint32_t const p : {2u, 3u, 8u})
     for (Rank rank = 0; rank < p; ++rank)
       for (auto const& instruction : built(algorithms::mesh, {.ranks = p, .in_place = true}, rank).instructions)
         if (instruction.receives()) CHECK(instruction.dst == Buffer::scratch);
 }
 
-TEST_CASE("in the naive ring the whole vector goes round twice, one rank at a time") {
+TEST_CASE("ring_naive: the whole vector goes around the ring twice, one rank at a time") {
   for (std::uint32_t p = 2; p <= 64; ++p) {
     REQUIRE(steps(algorithms::ring_naive, {.ranks = p}) == 2 * (p - 1));
     auto sent = std::uint64_t{0};

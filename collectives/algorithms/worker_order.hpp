@@ -6,10 +6,10 @@
 
 namespace chorus::algorithms {
 
-// `rank` adds the contribution of `contributor`; call for 0, 1, ..., p-1 in this order, its own turn included. The
-// other ranks send their contributions. The sum grows in `sum` and ends in `result`, chunks of the same numbers as the
-// contributions. The two may be the same, unless the rank's own contribution is there in place and waits for its turn.
-// p >= 2.
+// Emits the step in which `rank` adds the contribution of `contributor`. Call it for contributors 0, 1, ..., p-1 in
+// this order, its own turn included; the other ranks send their contributions. The sum grows in `sum` and ends in
+// `result`, which have the chunk numbers of the contributions. The two may be equal, unless the rank's own contribution
+// is there in place. p >= 2.
 void take_in_worker_order(plan::Spec const& spec, plan::Rank rank, plan::Rank contributor, plan::Slice sum,
                           plan::Slice result, plan::Sink& sink);
 

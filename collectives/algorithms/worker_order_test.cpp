@@ -1,5 +1,5 @@
-// Algorithms that declare worker order reduce in it, and all ranks compute the same expression: tested with expressions
-// instead of numbers.
+// Tests with expressions instead of numbers that algorithms reduce in worker order if they declare it, and that all
+// ranks compute the same expression.
 #include <doctest/doctest.h>
 
 #include <map>
@@ -13,7 +13,7 @@ using plan::Buffer, plan::Instruction, plan::Opcode, plan::Program, plan::Rank, 
 
 namespace {
 
-// Runs rounds one after the other: in each, first all sends, then everything else.
+// Runs rounds one after the other: in each round first all sends, then all other instructions.
 class Expressions {
  public:
   explicit Expressions(std::vector<Program> const& programs) : programs_(programs) {
@@ -32,7 +32,7 @@ class Expressions {
               if ((program.instructions[i].op == Opcode::send) == sends) run(program.rank, program.instructions[i]);
   }
 
-  // All different expressions that the ranks end with.
+  // Returns all different expressions in the ranks' results.
   [[nodiscard]] std::set<std::string> results() {
     std::set<std::string> different;
     for (auto const& program : programs_) {
@@ -96,7 +96,7 @@ void for_every_reduction(Op op, Test test) {
 
 }  // namespace
 
-TEST_CASE("algorithms that declare worker order reduce in it, with any root, in place and not") {
+TEST_CASE("algorithms that declare worker order reduce in worker order, with any root, in place and not") {
   auto specs = std::map<Op, int>{};
   for (auto const op : {Op::all_reduce, Op::reduce, Op::reduce_scatter})
     for_every_reduction(op, [&](plan::Algorithm const& algorithm, Spec const& spec) {
