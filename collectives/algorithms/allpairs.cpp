@@ -7,8 +7,7 @@
 // all ranks busy, 2 (p-1) steps, would need room for p - 1 contributions that come too early and one more pass over
 // them; segments close the gap without that, because they follow each other through the chain of an owner's receives.
 // Finished chunks follow: s and q exchange theirs in round p + s + q, when both are finished. The ranks without a
-// reduction in a round p + x are those that already own a finished chunk. So both exchanges share these rounds, and no
-// rank has two partners.
+// reduction in a round p + x already own a finished chunk. So both exchanges share these rounds without two partners.
 //
 // Source: direct reduce-scatter and all-gather; MSCCL's two-shot all-pairs.
 #include "collectives/algorithms/catalogue.hpp"

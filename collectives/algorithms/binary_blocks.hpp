@@ -26,8 +26,7 @@ struct Pairing {
   std::uint32_t (*partner)(std::uint32_t member, std::uint32_t step, std::uint32_t steps);
 
   // Returns the part of the vector, of 2^steps parts, that the member holds after halving. The parts of two partners
-  // agree in as many leading bits as there were steps before, and differ in the next bit. So the two exchange one range
-  // of chunks.
+  // agree in as many leading bits as there were steps before, and differ in the next: the two exchange one range.
   std::uint32_t (*part)(std::uint32_t member, std::uint32_t steps);
   std::uint32_t (*member)(std::uint32_t part, std::uint32_t steps);  // inverse of part()
 };

@@ -6,8 +6,7 @@
 // Bytes: the root sends or receives (p-1) n of whole vectors, (p-1)/p n of blocks; every other rank 1/(p-1) of that.
 // Simple, and the fastest for two ranks and tiny vectors; the root is the bottleneck otherwise.
 //
-// The root reduces in worker order, whichever rank it is, so the bits are those of every other algorithm that reduces
-// in worker order.
+// Every root reduces in worker order, so the bits are those of all algorithms that reduce in worker order.
 //
 // Source: the linear algorithms of Open MPI and MPICH (MPI_Reduce followed by MPI_Bcast, and their like).
 #include "collectives/algorithms/catalogue.hpp"

@@ -28,8 +28,8 @@ std::uint32_t group_count(Spec const& spec) {
   return spec.shape.empty() ? square_root(spec.ranks) : static_cast<std::uint32_t>(spec.shape.size());
 }
 
-// Returns the size of a group if `ranks` are divided among `groups`: the first groups have the remainder, one rank
-// each.
+// Returns the size of a group if `ranks` are divided among `groups`; each of the first groups has one rank more if
+// there is a remainder.
 std::uint32_t even_size(std::uint32_t ranks, std::uint32_t groups, std::uint32_t group) {
   return ranks / groups + (group < ranks % groups ? 1 : 0);
 }

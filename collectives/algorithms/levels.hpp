@@ -50,8 +50,8 @@ class Levels {
   std::uint32_t steps_ = 0;
 };
 
-// Returns levels from the fastest coordinate, whose ranks are neighbours, to the slowest. Extents have the order of a
-// row-major array.
+// Returns levels from the fastest coordinate, whose ranks are neighbours, to the slowest. Extents are in row-major
+// order.
 [[nodiscard]] Levels levels_of(plan::Shape const& extents, Exchange exchange);
 
 // Checks that `count` extents (any number if it is 0), none of them 0, multiply to the spec's ranks. Errors:

@@ -10,8 +10,7 @@
 // 2r rank r meets itself: it adds its own.
 //
 // In place the sum grows in scratch, and overwrites the rank's own vector when every rank has that vector. So receives
-// never wait for sends, and members that share memory add all vectors in one pass, also of f16, without a stored sum in
-// f32.
+// never wait for sends, and members that share memory add all vectors in one pass, without a stored sum in f32.
 #include "collectives/algorithms/catalogue.hpp"
 #include "collectives/algorithms/common.hpp"
 #include "collectives/algorithms/in_turn.hpp"

@@ -7,8 +7,8 @@
 
 namespace chorus::algorithms {
 
-// Returns the specs that the algorithm accepts for p = `ranks` ranks, none if it does not have the operation. All
-// combinations of
+// Returns the specs that the algorithm accepts for p = `ranks` ranks; none if it does not have the operation. The specs
+// combine
 // - in place and not;
 // - arities 1..8, 16, p - 1 and p, if the algorithm uses them; above 256 ranks 1, 2, 8, 16 and p - 1;
 // - the empty shape and the algorithm's own shapes;

@@ -1,5 +1,4 @@
-// An algorithm declares that it rotates if and only if all ranks do the same, because a simulation then examines one
-// rank only.
+// An algorithm declares that it rotates if and only if all ranks do the same: a simulation then examines one rank.
 #include "collectives/plan/rotation.hpp"
 
 #include <doctest/doctest.h>

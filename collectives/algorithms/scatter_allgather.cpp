@@ -1,8 +1,7 @@
 // scatter_allgather: a broadcast that first scatters the vector, then gathers its parts at every rank.
 //
 // Steps: ceil(log2 p) + p-1. Bytes: at most 2 (p-1)/p n per rank, where a binomial tree sends n log2 p: best for long
-// vectors. The parts travel down a binomial tree, then around a ring in which no rank gets a part of the first phase
-// again.
+// vectors. The parts travel down a binomial tree, then around a ring in which no rank gets a part twice.
 //
 // Places are counted from the root on (rooted.hpp); chunk c is the part of place c. After the first phase place v has
 // the chunks of its subtree. Round t of the second phase brings it chunk v - t - 1.

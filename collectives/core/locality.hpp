@@ -1,5 +1,4 @@
-// Place of a worker in the network: region / zone / rack / host, the outermost first. The worker reports it at its
-// join.
+// Place of a worker in the network: region / zone / rack / host, the outermost first. Reported by the worker.
 #pragma once
 
 #include <array>

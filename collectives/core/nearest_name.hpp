@@ -12,8 +12,8 @@ namespace chorus {
 // Returns the name with the smallest edit distance to `wrong`, or "" if none is near.
 [[nodiscard]] std::string_view nearest_name(std::string_view wrong, std::span<std::string_view const> names);
 
-// Returns "unknown algorithm 'rnig'; did you mean 'ring'?" or, if no name is near, "unknown algorithm 'x'; there are
-// ring, tree".
+// Returns "unknown algorithm 'rnig'; did you mean 'ring'?" or, without a near name, "unknown algorithm 'x'; there are
+// ring, tree, ...".
 [[nodiscard]] std::string unknown_name(std::string_view what, std::string_view wrong,
                                        std::span<std::string_view const> names);
 [[nodiscard]] std::string unknown_name(std::string_view what, std::string_view wrong,

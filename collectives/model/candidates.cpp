@@ -34,7 +34,7 @@ void add_new(std::vector<Shape>& shapes, Shape shape) {
   if (std::find(shapes.begin(), shapes.end(), shape) == shapes.end()) shapes.push_back(std::move(shape));
 }
 
-// Extents of levels whose groups all have one size: {groups, ranks in each}, and the nest of all these levels.
+// Adds the extents of levels whose groups all have one size: {groups, ranks in each}, and the nest of all these levels.
 void add_extents(std::vector<Shape> const& sizes, std::uint32_t ranks, std::vector<Shape>& shapes) {
   Shape nest;  // fastest first
   auto inner = std::uint32_t{1};
@@ -126,7 +126,7 @@ std::vector<Spec> Candidates::of(Algorithm const& algorithm) const {
     for (auto const arity : arities) {
       spec.arity = algorithm.uses_arity ? wish_.arity.value_or(arity) : 2;
       if (algorithm.check(spec).has_value() && fits(algorithm, spec)) specs.push_back(spec);
-      // Every larger arity gives the same star.
+      // Every larger arity would give the same star.
       if (!algorithm.uses_arity || wish_.arity || arity + 1 >= spec.ranks) break;
     }
   }
@@ -147,8 +147,8 @@ std::vector<Shape> Candidates::shapes_for(Algorithm const& algorithm) const {
   if (algorithm.shapes == nullptr) return shapes;
   for (auto& shape : algorithm.shapes(network_.ranks())) add_new(shapes, std::move(shape));
   for (auto const& shape : shapes_) add_new(shapes, shape);
-  // Parents of whole trees, and groups of one: with many ranks, searching them in every round costs more than they
-  // gain.
+  // Leaves out parents of whole trees, and groups of one: with many ranks the search of a shape in every round costs
+  // more than the shape gains.
   if (network_.ranks() > most_ranks_with_trees)
     std::erase_if(shapes, [&](Shape const& shape) { return shape.size() > network_.ranks() / 2; });
   return shapes;

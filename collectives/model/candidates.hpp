@@ -10,7 +10,7 @@
 
 namespace chorus::model {
 
-// Constraints of the caller; everything else is chosen.
+// Constraints of the caller; selection chooses the rest.
 struct Wish {
   Op op = Op::all_reduce;
   std::string algorithm = "auto";
@@ -19,29 +19,29 @@ struct Wish {
   std::optional<plan::Shape> shape;
   bool in_place = false;
   bool uneven = false;        // blocks of different sizes
-  bool reproducible = false;  // only algorithms that reduce in worker order: all give the same bits
+  bool reproducible = false;  // only algorithms that reduce in worker order, which all give the same bits
 };
 
-// Shapes that follow from the localities of the ranks, for any algorithm: the sizes of hosts, racks, zones and regions
-// if these are neighbouring ranks; the extents of the whole if they are equal (hosts x workers, racks x hosts x
-// workers, ...); and, for up to 16 ranks on different links, the parents in trees over the best links.
+// Returns shapes for any algorithm that follow from the network: sizes of hosts, racks, zones and regions if these are
+// neighbouring ranks; extents of the whole if groups have equal sizes (hosts x workers, racks x hosts x workers, ...);
+// and, for up to 16 ranks on different links, parents in trees over the best links.
 [[nodiscard]] std::vector<plan::Shape> shapes_of(Network const& network);
 
 // Enumerates the specs by which an algorithm can fulfil a wish.
 class Candidates {
  public:
-  // The network must outlive this object. Computes the shapes above and the root once: that of least distance or, over
-  // given links, of least cost for a segment.
+  // The network must outlive this object. Computes the shapes above and the root once: the rank of least distance or,
+  // over given links, of least cost for a segment.
   Candidates(Wish wish, Network const& network);
 
-  // Specs that the algorithm accepts and that fit the wish: trees of arity 2, 4 and 8 (if several would be the same
-  // star, the first), the empty shape, the algorithm's own shapes and the topology's, unless the wish fixes them. A
-  // root or arity that an algorithm does not use is 0 or 2, so that equal plans have equal hashes.
+  // Returns the specs that the algorithm accepts and that fit the wish. Unless the wish fixes them, arities are 2, 4
+  // and 8 (of equal stars only the first), and shapes are the empty one, the algorithm's own and those of the network.
+  // A root that an algorithm does not use is 0, an unused arity 2, so that equal plans have equal hashes.
   [[nodiscard]] std::vector<plan::Spec> of(plan::Algorithm const& algorithm) const;
 
-  // Why there are no specs, and what would be possible. PlanErrc; the algorithm's own error if it refuses the spec.
+  // Returns why there are no specs, with possible wishes: a PlanErrc, the algorithm's own if it refuses the spec.
   [[nodiscard]] Error refusal(plan::Algorithm const& algorithm) const;
-  [[nodiscard]] Error refusal() const;  // of all algorithms
+  [[nodiscard]] Error refusal() const;  // for all algorithms together
 
  private:
   [[nodiscard]] plan::Spec plain(plan::Algorithm const& algorithm) const;

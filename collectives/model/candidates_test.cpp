@@ -38,7 +38,7 @@ std::string refusal(Wish const& wish, plan::Algorithm const& algorithm) {
 
 }  // namespace
 
-TEST_CASE("shapes follow from hosts, racks and zones") {
+TEST_CASE("shapes_of returns sizes and extents of hosts, racks and zones") {
   CHECK(shapes("flat:8").empty());
   CHECK(shapes("hosts:1x8").empty());
   CHECK(has(shapes("hosts:2x4"), {4, 4}));
@@ -51,7 +51,7 @@ TEST_CASE("shapes follow from hosts, racks and zones") {
   CHECK(has(nest, {2, 3, 4}));
 }
 
-TEST_CASE("uneven hosts have sizes and no extents; scattered ones have neither") {
+TEST_CASE("uneven hosts give sizes and no extents; scattered hosts give neither") {
   std::vector<Locality> const uneven{
       {"", "", "", "a"}, {"", "", "", "a"}, {"", "", "", "a"}, {"", "", "", "b"}, {"", "", "", "b"}};
   auto const found = shapes_of(Network(uneven, Constants::defaults()));
@@ -61,7 +61,7 @@ TEST_CASE("uneven hosts have sizes and no extents; scattered ones have neither")
   CHECK_FALSE(has(shapes_of(Network(scattered, Constants::defaults())), {2, 2}));
 }
 
-TEST_CASE("few ranks on different links get trees over the best links, others do not") {
+TEST_CASE("shapes_of returns trees over the best links only for few ranks on different links") {
   auto const trees_of = [](std::string const& topology) {
     auto const found = shapes(topology);
     auto const ranks = places(topology).size();
@@ -77,7 +77,7 @@ TEST_CASE("few ranks on different links get trees over the best links, others do
   CHECK(trees_of("hosts:4x8") == 0);
 }
 
-TEST_CASE("algorithms are offered the shapes that they accept") {
+TEST_CASE("the candidates of an algorithm have the shapes that it accepts") {
   auto const hierarchical = specs({}, algorithms::hierarchical, "hosts:2x4");
   CHECK(std::any_of(hierarchical.begin(), hierarchical.end(), [](auto const& spec) {
     return spec.shape == Shape{4, 4};
@@ -93,7 +93,7 @@ TEST_CASE("algorithms are offered the shapes that they accept") {
   CHECK(fixed[0].shape == Shape{4, 2});
 }
 
-TEST_CASE("no two candidates of an algorithm are the same plan's name") {
+TEST_CASE("no two candidates of an algorithm have the same spec") {
   for (auto const op : all_ops)
     for (auto const* algorithm : algorithms::all_for(op)) {
       auto all = specs({.op = op}, *algorithm, "racks:2x2x4");
@@ -104,7 +104,7 @@ TEST_CASE("no two candidates of an algorithm are the same plan's name") {
     }
 }
 
-TEST_CASE("trees that would be the same star are considered once") {
+TEST_CASE("trees that would be the same star are one candidate") {
   CHECK(specs({}, algorithms::tree, "flat:1").size() == 1);
   CHECK(specs({}, algorithms::tree, "flat:3").size() == 1);
   CHECK(specs({}, algorithms::tree, "flat:4").size() == 2);
@@ -112,7 +112,7 @@ TEST_CASE("trees that would be the same star are considered once") {
   CHECK(specs({.arity = 3}, algorithms::tree, "flat:64").size() == 1);
 }
 
-TEST_CASE("impossible wishes are refused with what would be possible") {
+TEST_CASE("the refusal of an impossible wish names possible ones") {
   CHECK(refusal({.op = Op::gather, .algorithm = "ring"}, algorithms::ring) ==
         "ring does not do gather; centralized, tree, binomial, chain do");
   CHECK(refusal({.algorithm = "torus_2d", .shape = Shape{4, 2}}, algorithms::torus_2d).find("2,3") !=

@@ -42,15 +42,15 @@ Constants Constants::defaults() {
   return constants;
 }
 
-// As `chorus bench --calibrate --link shm` measures on a current server core: a message moves two cache lines to
-// another core, a byte is read from the other core's cache.
+// The results of `chorus-bench --calibrate --link shm` on a current server core: a message moves two cache lines to
+// another core, and a byte is read from the other core's cache.
 Constants Constants::shared_memory() {
   auto constants = defaults();
   constants.level[host] = {0.2e-6, gbyte_per_s(45)};
   constants.message_cpu_s = 0.05e-6;
   constants.byte_cpu_s = gbyte_per_s(200);
   constants.wake_s = 1e-6;
-  constants.cache_bytes = 0;  // operands are read in place, and beta says how fast
+  constants.cache_bytes = 0;  // operands are read in place, and beta is the speed of that
   return constants;
 }
 

@@ -20,16 +20,17 @@ namespace chorus::model {
 
 struct Cost {
   double seconds = 0;
-  std::uint32_t rounds = 0;          // in which any rank sends a message
+  std::uint32_t rounds = 0;          // rounds in which any rank sends a message
   std::uint64_t bytes_per_rank = 0;  // sent by the busiest rank
 };
 
-// The minimum that any algorithm needs on any network: steps, in each of which a rank sends one message, and bytes sent
-// by the busiest rank. `bytes` is the whole vector, the concatenated one for all_gather, gather, scatter and the like.
+// The minimum of every algorithm on every network: steps, in each of which a rank sends one message, and bytes sent by
+// the busiest rank.
 struct LowerBound {
   std::uint32_t rounds = 0;
   std::uint64_t bytes_per_rank = 0;
 };
+// `bytes` are those of the whole vector: of the concatenated one in all_gather, gather, scatter and the like.
 [[nodiscard]] LowerBound lower_bound(Op op, std::uint32_t ranks, std::uint64_t bytes);
 
 }  // namespace chorus::model

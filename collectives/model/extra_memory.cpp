@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint32_t looked_at_one_by_one = 16;
 
-// Roots, and ranks below them, keep most.
+// The root and ranks near it keep the most.
 std::set<plan::Rank> ranks_to_look_at(plan::Spec const& spec) {
   std::set<plan::Rank> ranks;
   auto const p = spec.ranks;
@@ -20,7 +20,7 @@ std::set<plan::Rank> ranks_to_look_at(plan::Spec const& spec) {
   return ranks;
 }
 
-// Chunks beyond those that the rank has anyway.
+// Returns the number of chunks beyond twice the larger buffer.
 std::uint64_t extra_chunks(plan::Algorithm const& algorithm, plan::Spec const& spec, plan::Rank rank,
                            std::uint32_t chunks) {
   auto const held = plan::memory(spec, rank, chunks);

@@ -7,9 +7,10 @@
 
 namespace chorus::model {
 
-// Bytes of input, output and scratch beyond twice the larger buffer, which a rank has anyway for a tensor and its next
-// version; of the rank that needs most. If there are many ranks only some are examined: the root, those after it and
-// the one half a round from it, the first, the middle and the last. Requires that the algorithm accepts the spec.
+// Returns the bytes of input, output and scratch beyond twice the larger buffer, of the rank that needs most. Every
+// rank has twice the larger buffer anyway, for a tensor and its next version. Of many ranks only some are examined: the
+// root, the ranks after it and the opposite one, the first, the middle and the last. Requires that the algorithm
+// accepts the spec.
 [[nodiscard]] std::uint64_t extra_bytes(plan::Algorithm const& algorithm, plan::Spec const& spec,
                                         std::uint64_t vector_bytes);
 

@@ -19,24 +19,24 @@ constexpr std::uint32_t least_sampled_ranks = 6;
 // Ranks and rounds that stand for all of them.
 struct Sample {
   std::vector<Rank> ranks;   // ascending
-  std::size_t special = 0;   // these represent only themselves
+  std::size_t special = 0;   // number of ranks that represent only themselves
   std::uint32_t rounds = 0;  // of the plan
   std::uint32_t step = 1;    // every step-th round is examined
 
-  // Number of ranks that each of the others represents.
+  // Returns the number of ranks that each other rank of the sample represents.
   [[nodiscard]] double weight(std::uint32_t all) const {
     auto const others = ranks.size() - special;
     return others == 0 ? 1 : static_cast<double>(all - special) / static_cast<double>(others);
   }
 };
 
-// Points that fill the ranks evenly but at no constant distance, which could be that of the hosts.
+// Returns the n-th of points that fill the ranks evenly but at no constant distance, which could be that of the hosts.
 Rank spread(std::uint32_t n, std::uint32_t ranks) {
   auto const turn = static_cast<double>(n) * (std::numbers::phi - 1);
   return static_cast<Rank>((turn - std::floor(turn)) * ranks);
 }
 
-// Cost of a call of emit(), in instructions: some algorithms read the whole shape.
+// Returns the cost of a call of emit(), in instructions: some algorithms read the whole shape.
 std::uint64_t effort_per_round(Algorithm const& algorithm, Spec const& spec, std::uint32_t rounds) {
   constexpr std::uint32_t most = 16;
   plan::Sink sink;
@@ -81,9 +81,9 @@ struct Crossing {
 
 // Work of one rank, in one round or in all.
 struct Work {
-  double send_s = 0, receive_s = 0, local_s = 0;  // of its ports and its reductions
+  double send_s = 0, receive_s = 0, local_s = 0;  // work of its ports and its reductions
   double latency_s = 0;                           // time that its sends had to wait, beyond the work of ports
-  double core_s = 0;                              // of its host's cores, and of its own thread on one of them
+  double core_s = 0;                              // work of its host's cores, and of its own thread on one of them
   std::array<Crossing, uplink_levels> crossing;
   std::uint64_t sent_bytes = 0;
 };
@@ -132,7 +132,7 @@ class Fold {
       cost.rounds += unseen;
     }
     auto const scale = static_cast<double>(sample_.step);
-    if (seen_any) filled_s += longest_wait_s_ / scale;  // of the last message
+    if (seen_any) filled_s += longest_wait_s_ / scale;  // latency of the last message
     cost.rounds = std::min(cost.rounds * sample_.step, sample_.rounds);
     finish(cost, filled_s * scale, scale);
     return cost;
@@ -145,12 +145,12 @@ class Fold {
     bool const special = sample_.special > 0 && (rank == 0 || rank == spec_.ranks - 1 || rank == spec_.root);
     return special ? 1 : sample_.weight(spec_.ranks);
   }
-  // Seconds of a group's uplink at this level, if its ranks send and receive on average as much as the sampled ones.
+  // Returns the seconds of a group's uplink at this level, if its ranks transfer as much as the mean of the sample.
   [[nodiscard]] double on_one_uplink(Level level, Crossing const& crossing) const {
     auto const bytes = std::max(crossing.out_bytes, crossing.in_bytes) / spec_.ranks * network_.largest_group(level);
     return bytes * network_.uplink_s_per_byte(level);
   }
-  // Seconds of a host's cores for all of its ranks, if they do on average as much as the sampled ones.
+  // Returns the seconds of a host's cores for all of its ranks, if they do as much as the mean of the sample.
   [[nodiscard]] double on_one_host(double core_s) const {
     if (!network_.shares_cores()) return 0;
     return core_s / spec_.ranks * network_.largest_group(Level::host) / constants_.host_cores;
@@ -194,7 +194,7 @@ class Fold {
     return {place(buffer, chunk), place(buffer, chunk + (std::size_t{i.chunks} - 1) * i.stride)};
   }
 
-  // First segments are summed by round, the rest for the whole plan.
+  // Adds the first segments to the round, and the rest to the whole plan.
   void add(Instruction const& i) {
     auto const writes = i.writes_dst();
     auto const carried =
@@ -226,7 +226,7 @@ class Fold {
     if (i.receives()) {
       received_.insert(received_.end(), ends.begin(), ends.end());
     } else {
-      // If rounds are left out the data that they brought is unknown.
+      // If rounds are left out, the data that they transfer is unknown.
       bool const unknown = sample_.step != 1;
       for (auto const end : ends) {
         if (unknown || fresh_[nth_][end]) first_.latency_s = std::max(first_.latency_s, waits_s);
@@ -283,7 +283,7 @@ class Fold {
   Work first_;           // of the emitting rank, in this round
   std::size_t nth_ = 0;  // index of the emitting rank in the sample
   bool sends_ = false;   // any rank sends in this round
-  double local_s_ = 0;   // of a round in which none sends
+  double local_s_ = 0;   // of a round in which no rank sends
 };
 
 }  // namespace

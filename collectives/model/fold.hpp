@@ -1,4 +1,4 @@
-// The cost of a plan without programs and without a clock: alpha-beta-gamma folded over the instructions of the rounds.
+// fold(): the cost of a plan without programs and without a clock: alpha, beta and gamma summed over the rounds.
 //
 //   T = sum over rounds of max over ranks of (alpha + min(b, segment) beta, and gamma where the receiver reduces)
 //       + max over ports of the sum of (b - min(b, segment)) beta
@@ -17,12 +17,12 @@
 
 namespace chorus::model {
 
-// Approximate number of instructions that one fold examines. Plans with more ranks times rounds are sampled: the first,
-// the last and the root, and others that are spread evenly but at no regular distance; of very many rounds, some. A
-// round in which none of the sampled ranks acts costs as much as its neighbours.
+// Approximate number of instructions that one fold examines. Larger plans are sampled: the first rank, the last one,
+// the root, and others that are spread evenly but at no regular distance; and some of very many rounds. A round without
+// instructions of the sampled ranks costs as much as its neighbours.
 inline constexpr std::uint64_t folded_instructions_max = 8192;
 
-// Requires that the algorithm accepts the spec and that the network has spec.ranks ranks.
+// Returns the cost. Requires that the algorithm accepts the spec and that the network has spec.ranks ranks.
 [[nodiscard]] Cost fold(plan::Algorithm const& algorithm, plan::Spec const& spec, Network const& network,
                         std::uint64_t elements, std::size_t element_bytes,
                         std::uint64_t budget = folded_instructions_max);

@@ -24,7 +24,7 @@ double microseconds(plan::Algorithm const& algorithm, Spec const& spec, std::uin
 
 }  // namespace
 
-TEST_CASE("folding gives the closed forms of rings, stars, trees and exchanges") {
+TEST_CASE("fold() gives the closed forms of rings, stars, trees and exchanges") {
   CHECK(microseconds(algorithms::ring, {.ranks = 4}, 4000) == approximately(3 * (1 + 1 + 0.5) + 3 * (1 + 1)));
   CHECK(microseconds(algorithms::centralized, {.ranks = 4}, 1000) == approximately(3 * 2.5 + 3 * 2));
   CHECK(microseconds(algorithms::tree, {.ranks = 7, .arity = 2}, 0) == approximately(8));
@@ -33,7 +33,7 @@ TEST_CASE("folding gives the closed forms of rings, stars, trees and exchanges")
   CHECK(microseconds(algorithms::recursive_doubling, {.ranks = 16}, 1000) == approximately(4 * 2.5));
 }
 
-TEST_CASE("in a long vector first segments climb and the rest follows through the busiest port") {
+TEST_CASE("the first segment of a long vector takes every round, and the rest follows through the busiest port") {
   auto constants = round_numbers();
   constants.segment_bytes = 1000;
   CHECK(microseconds(algorithms::chain, {.op = Op::broadcast, .ranks = 9}, 101'000, constants) ==
@@ -42,7 +42,7 @@ TEST_CASE("in a long vector first segments climb and the rest follows through th
         approximately(8 * 2.5 + 150));
 }
 
-TEST_CASE("folding agrees with simulating for all operations and algorithms, of all ranks or of a sample") {
+TEST_CASE("fold() of all ranks and of a sample agrees with simulate() for all operations and algorithms") {
   for (std::string const topology : {"flat:8", "flat:13", "flat:64", "flat:300", "hosts:4x8", "hosts:1x16"}) {
     auto const shape = topology::parse_shape(topology).value();
     Network const network(shape.localities, overridden(Constants::defaults(), shape));
@@ -68,7 +68,7 @@ TEST_CASE("folding agrees with simulating for all operations and algorithms, of 
   }
 }
 
-TEST_CASE("the copies between processes of a host are in folded costs as in simulated ones") {
+TEST_CASE("fold() counts the copies between processes of a host as simulate() does") {
   auto constants = Constants::defaults();
   constants.host_cores = 64;  // no limit
   constants.byte_cpu_s = constants.link(Level::host).beta_s_per_byte;
@@ -77,10 +77,10 @@ TEST_CASE("the copies between processes of a host are in folded costs as in simu
   auto const spec = spec_of(algorithms::chain, {.op = Op::broadcast, .ranks = 16});
   auto const folded = fold(algorithms::chain, spec, network, 65536, 1).seconds;
   CHECK(folded == doctest::Approx(simulate(algorithms::chain, spec, network, 65536, 1).cost.seconds).epsilon(0.02));
-  CHECK(folded > 2 * 15 * 65536 * constants.byte_cpu_s);  // in, and out again, from each rank to the next
+  CHECK(folded > 2 * 15 * 65536 * constants.byte_cpu_s);  // two copies from each rank to the next
 }
 
-TEST_CASE("a smaller sample changes little") {
+TEST_CASE("a smaller sample changes the folded cost little") {
   auto const localities = places("hosts:32x8");
   Network const network(localities, Constants::defaults());
   for (auto const* algorithm : algorithms::all_for(Op::all_reduce)) {
@@ -93,7 +93,7 @@ TEST_CASE("a smaller sample changes little") {
   }
 }
 
-TEST_CASE("very large groups are planned from a sample of the rounds too") {
+TEST_CASE("fold() of a very large group samples the rounds, too") {
   auto const localities = places("flat:65536");
   Network const network(localities, Constants::defaults());
   auto const spec = spec_of(algorithms::ring, {.ranks = network.ranks()});

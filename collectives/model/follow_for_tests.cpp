@@ -21,8 +21,8 @@ std::uint64_t bytes_of(Volume const& volume, Instruction const& i) {
   return volume.bytes({i.writes_dst() ? i.dst : i.src, chunk, i.chunks, i.stride});
 }
 
-// Events in virtual time. Dependencies, and both ends of a message being ready, decide what can happen; the ports
-// decide when: each serves requests in order.
+// Events in virtual time. A segment can move when its dependencies are fulfilled and both ends of its message are
+// ready. The ports determine the time: each serves requests in order.
 class Simulation {
  public:
   Simulation(std::span<Program const> programs, Network const& network, Volume const& volume, std::size_t segments)
@@ -55,8 +55,8 @@ class Simulation {
   }
 
  private:
-  // Progress of an instruction, in segments. Segment s may start when all segmentwise dependencies are past s, all
-  // others are finished, and segment s - 1 of the instruction itself is.
+  // Progress of an instruction, in segments. Segment s may start when all segmentwise dependencies are past s, and all
+  // other dependencies and segment s - 1 of the instruction itself are finished.
   struct Step {
     double segment_bytes = 0;
     std::uint32_t segments = 1;
@@ -74,7 +74,7 @@ class Simulation {
   };
   struct Event {
     double at_s;
-    std::uint64_t order;  // among equal times: the earlier round, then the one emitted earlier
+    std::uint64_t order;  // among equal times the earlier round is first, then the earlier emission
     Endpoint who;
     bool operator>(Event const& other) const { return at_s != other.at_s ? at_s > other.at_s : order > other.order; }
   };
@@ -130,7 +130,7 @@ class Simulation {
     return true;
   }
 
-  // Starts the next segment if it may start now; a message starts with its other end, or waits for it.
+  // Starts the next segment if it may start now; a message starts when its other end is ready.
   void offer(Endpoint at) {
     if (!may_start(at)) return;
     step(at).offered = true;
@@ -207,7 +207,7 @@ class Simulation {
   double now_ = 0;
 };
 
-// Number of rounds in which any rank sends, and bytes sent by the busiest rank.
+// Counts the rounds in which any rank sends, and the bytes that the busiest rank sends.
 void count(std::span<Program const> programs, Volume const& volume, Cost& cost) {
   std::vector<bool> sends_in;
   for (auto const& program : programs) {

@@ -1,5 +1,5 @@
-// The cost of a plan by following every segment of every message, event by event, through the programs that run: slow,
-// and the reference for fold() and simulate().
+// follow(): the cost of a plan, from every segment of every message, event by event, in the programs that run. Slow;
+// the reference for fold() and simulate().
 #pragma once
 
 #include <span>

@@ -24,12 +24,12 @@ TEST_CASE("a ring costs 2(p-1) latencies and 2(p-1)/p of the bytes, half of them
   CHECK(microseconds(algorithms::ring, {.ranks = 4}, 4000) == approximately(3 * (1 + 1 + 0.5) + 3 * (1 + 1)));
 }
 
-TEST_CASE("at the root of centralized messages stand in line, in both directions") {
+TEST_CASE("the root of centralized serves messages one after the other, in both directions") {
   CHECK(microseconds(algorithms::centralized, {.ranks = 4}, 0) == approximately(6));
   CHECK(microseconds(algorithms::centralized, {.ranks = 4}, 1000) == approximately(3 * 2.5 + 3 * 2));
 }
 
-TEST_CASE("in a tree a message climbs and descends level by level") {
+TEST_CASE("a message goes up and down a tree level by level") {
   CHECK(microseconds(algorithms::tree, {.ranks = 7, .arity = 2}, 0) == approximately(8));
   CHECK(microseconds(algorithms::tree, {.ranks = 4, .arity = 1}, 1000) == approximately(3 * 2.5 + 3 * 2));
 }
@@ -45,7 +45,7 @@ TEST_CASE("segments flow through a chain without waiting for each other") {
   CHECK(in_segments > 2 * 160);
 }
 
-TEST_CASE("a slow link holds up the whole ring, and placing ranks by locality helps") {
+TEST_CASE("a slow link delays the whole ring, and ranks ordered by locality use it less") {
   std::vector<Locality> near{{"", "", "", "a"}, {"", "", "", "a"}, {"", "", "", "b"}, {"", "", "", "b"}};
   std::vector<Locality> const scattered{near[0], near[2], near[1], near[3]};
   auto const at_home = microseconds(algorithms::ring, {.ranks = 4}, 4000);

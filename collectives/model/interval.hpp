@@ -1,12 +1,12 @@
-// Times at which data arrives, in virtual time.
+// Interval: arrival times of data in virtual time.
 #pragma once
 
 #include <algorithm>
 
 namespace chorus::model {
 
-// Arrival of the first and of the last segment of a range. The two are equal for a range that is not segmented, or
-// arrives as a whole.
+// Arrival of the first and of the last segment of a range. They are equal for a range without segments, and for one
+// that arrives as a whole.
 struct Interval {
   double first_s = 0;
   double last_s = 0;

@@ -16,7 +16,7 @@ constexpr double scatter_before = 0.2;
 constexpr double runs_before = 4;
 // Two means are told apart if they differ by this many of their standard errors.
 constexpr double errors_apart = 2;
-// A plan that was begun this often and never ran warm is not tried again.
+// A plan that has begun this often and never ran warm is not tried again.
 constexpr std::uint64_t beginnings = 2;
 
 }  // namespace
@@ -63,7 +63,7 @@ double LearnedCosts::uncertainty(Learned const* learned) {
   return variance / std::max(runs / static_cast<double>(runs_per_trial - 1), 1.0);
 }
 
-// Number of the next run within its trial; empty if it is no part of a trial.
+// Returns the number of the next run within its trial; empty if it is not part of a trial.
 std::optional<std::uint64_t> LearnedCosts::turn_of_trial(std::uint64_t runs_so_far) {
   auto const round = runs_so_far < early_runs ? runs_per_round_early : runs_per_round;
   auto const turn = runs_so_far % round;
@@ -73,7 +73,7 @@ std::optional<std::uint64_t> LearnedCosts::turn_of_trial(std::uint64_t runs_so_f
 
 Choice LearnedCosts::corrected(Place const& place, Choice choice, bool is_auto) const {
   struct Seen {
-    Candidate* candidate;  // one of the choice's
+    Candidate* candidate;  // candidate of the choice
     double predicted_s;    // by the model, uncorrected
     Learned const* learned;
     std::size_t position;  // in the model's order: decides between equals
@@ -135,7 +135,7 @@ Choice LearnedCosts::corrected(Place const& place, Choice choice, bool is_auto) 
         if (seen != usual && is_worth_it(*seen) && (chosen == usual || runs_of(*seen) < runs_of(*chosen)))
           chosen = seen;
     } else {
-      // A trial that was begun goes on.
+      // A trial that has begun goes on.
       auto const begun = std::ranges::find(all, last, [](Seen const& seen) { return seen.candidate->spec; });
       if (begun != all.cend() && slower(*begun) <= worth_going_on) chosen = begun;
     }

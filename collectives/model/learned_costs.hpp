@@ -1,4 +1,4 @@
-// What finished runs teach about predictions: how much longer than predicted an algorithm took at a size in a group.
+// LearnedCosts: corrects predictions by the durations of finished runs.
 #pragma once
 
 #include <cstdint>
@@ -11,19 +11,18 @@
 
 namespace chorus::model {
 
-// A value without clock; not thread-safe. Remembers the last `places_max` places: a place is a group's epoch, an
+// A value without a clock; not thread-safe. Remembers the last `places_max` places: a place is a group's epoch, an
 // operation and a size class (powers of four).
 //
 // A run right after one of another plan can take twice as long as those that follow it (connections, caches, sleeping
 // threads), and the first run of all even longer. So plans are compared by *warm* runs, which follow one of the same
 // plan; others count for a plan only until it has a warm one. A machine with more ranks than cores is fast or slow for
-// dozens of runs in a row, whatever the plan, because of the ranks that share a core (measured: four ranks on two
-// cores, 1 KiB, every plan 48 us and then 100). So plans are tried several times in a row, and those runs count as one
-// observation.
+// dozens of runs in a row, whatever the plan, because of the ranks that share a core. So plans are tried several times
+// in a row, and these runs count as one observation.
 class LearnedCosts {
  public:
   static constexpr std::size_t places_max = 1024;
-  // Weight of the newest run against all before it, once there were a few.
+  // Weight of the newest run against all earlier ones, after the first few runs.
   static constexpr double newest_weight = 1.0 / 16;
   // Predictions within this factor are equal as far as the model can tell.
   static constexpr double worth_a_trial = 1.5;
@@ -54,10 +53,10 @@ class LearnedCosts {
   // Records a run of `spec`; `predicted_seconds` is the model's, uncorrected. Both times are positive.
   void finished(Place const& place, plan::Spec const& spec, double predicted_seconds, double seconds);
 
-  // The choice with every prediction corrected: by runs of the same plan at this size or, for plans not run yet, by the
-  // median correction of the others, so that one slow machine does not make them all look better. Sorted again. With
-  // auto the new first plan is chosen, or one whose trial is due, and the reason says so. Without runs the choice is
-  // unchanged.
+  // Returns the choice with corrected predictions, sorted again. Runs of the same plan at this size correct a plan. The
+  // median correction of the others corrects a plan without runs, so that a slow machine does not make all such plans
+  // look better. With `is_auto` the first plan is chosen, or one whose trial is due, and the reason tells it. Without
+  // runs the choice is unchanged.
   [[nodiscard]] Choice corrected(Place const& place, Choice choice, bool is_auto) const;
 
  private:
@@ -76,11 +75,11 @@ class LearnedCosts {
   };
   struct AtPlace {
     std::map<plan::Spec, Learned> plans;
-    std::uint64_t runs = 0;  // all, including those that no longer count
+    std::uint64_t runs = 0;  // all runs, including those that no longer count
     plan::Spec last;         // the plan of the newest run
     std::list<Key>::iterator position;
   };
-  // Squared standard error of the mean; a plan that has not run counts as known as badly as one with a single run.
+  // Returns the squared standard error of the mean; a plan without runs has that of a plan with a single run.
   static double uncertainty(Learned const* learned);
   static std::optional<std::uint64_t> turn_of_trial(std::uint64_t runs_so_far);
   static Key key_of(Place const& place);

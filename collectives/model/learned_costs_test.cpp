@@ -16,7 +16,7 @@ LearnedCosts::Place const place{"g", 1, Op::all_reduce, 1 << 20};
 
 plan::Spec spec_of(std::string algorithm) { return {.algorithm = std::move(algorithm), .ranks = 4}; }
 
-// ring 1 ms, tree 2 ms, mesh 10 ms, as predicted by the model.
+// Returns a choice with the model's predictions: ring 1 ms, tree 2 ms, mesh 10 ms.
 model::Choice choice() {
   model::Choice made;
   for (auto const& [algorithm, seconds] : {std::pair("ring", 1e-3), {"tree", 2e-3}, {"mesh", 10e-3}})
@@ -36,7 +36,7 @@ TEST_CASE("without a finished run the choice stays as it is") {
   CHECK(same.considered.size() == 3);
 }
 
-TEST_CASE("an algorithm that is slower than predicted while another is not loses its place") {
+TEST_CASE("an algorithm that is slower than predicted falls behind one that is as predicted") {
   LearnedCosts costs;
   for (int run = 0; run < 5; ++run) costs.finished(place, spec_of("ring"), 1e-3, 5e-3);
   CHECK(costs.corrected(place, choice(), true).spec.algorithm == "ring");  // the others may be as slow, for all that is
@@ -48,7 +48,7 @@ TEST_CASE("an algorithm that is slower than predicted while another is not loses
   CHECK(refined.considered.front().spec.algorithm == "tree");
 }
 
-TEST_CASE("a plan that the model passed over as too close to tell does not come first before it has run") {
+TEST_CASE("a plan that the model passed over as too close to tell is not chosen before it has run") {
   LearnedCosts costs;
   auto passed_over = choice();  // ring is the cheapest, by a little
   passed_over.considered[1].cost.seconds = 1.1e-3;
@@ -59,7 +59,7 @@ TEST_CASE("a plan that the model passed over as too close to tell does not come 
   CHECK(costs.corrected(place, passed_over, true).spec.algorithm == "ring");
 }
 
-TEST_CASE("an algorithm asked for by name stays, at its corrected time") {
+TEST_CASE("an algorithm asked for by name stays chosen, with its corrected prediction") {
   LearnedCosts costs;
   costs.finished(place, spec_of("ring"), 1e-3, 4e-3);
   auto const refined = costs.corrected(place, choice(), false);
@@ -67,7 +67,7 @@ TEST_CASE("an algorithm asked for by name stays, at its corrected time") {
   CHECK(refined.cost.seconds == doctest::Approx(4e-3));
 }
 
-TEST_CASE("another group, epoch, operation or size is another story") {
+TEST_CASE("runs do not correct predictions of another group, epoch, operation or size") {
   LearnedCosts costs;
   costs.finished(place, spec_of("ring"), 1e-3, 9e-3);
   costs.finished(place, spec_of("tree"), 2e-3, 2e-3);
@@ -80,7 +80,7 @@ TEST_CASE("another group, epoch, operation or size is another story") {
   CHECK(chosen({"g", 1, Op::all_reduce, (1 << 20) + 1}) == "tree");
 }
 
-TEST_CASE("one outlier does not undo many runs, and a change for good is followed") {
+TEST_CASE("one outlier does not undo many runs, and a lasting change corrects the prediction") {
   LearnedCosts costs;
   for (int run = 0; run < 50; ++run) {
     costs.finished(place, spec_of("ring"), 1e-3, 1e-3);
@@ -92,9 +92,9 @@ TEST_CASE("one outlier does not undo many runs, and a change for good is followe
   CHECK(costs.corrected(place, choice(), true).considered.front().spec.algorithm == "tree");
 }
 
-TEST_CASE("a plan that looks as good as the best is tried now and then, until it is known") {
+TEST_CASE("a plan whose prediction equals the best is tried until its cost is known") {
   auto equals = choice();
-  equals.considered[1].cost.seconds = 1.2e-3;  // tree: really 0.8 ms, but the model puts ring before it
+  equals.considered[1].cost.seconds = 1.2e-3;  // tree takes 0.8 ms in fact, but the model prefers ring
   LearnedCosts costs;
   std::vector<std::string> taken;
   for (int run = 0; run < 16; ++run) {
@@ -104,14 +104,14 @@ TEST_CASE("a plan that looks as good as the best is tried now and then, until it
     costs.finished(place, now.spec, is_ring ? 1e-3 : 1.2e-3, is_ring ? 1e-3 : 0.8e-3);
     if (run == 4) CHECK(now.reason.ends_with("tree: 1.2 ms, to see whether it is better"));
   }
-  std::vector<std::string> expected(4, "ring");  // mesh is not worth a trial: ten times slower than the best
+  std::vector<std::string> expected(4, "ring");  // mesh gets no trial: ten times slower than the best
   expected.resize(12, "tree");
-  expected.resize(16, "ring");  // three runs in a row count for too little
+  expected.resize(16, "ring");  // three runs in a row are too few
   CHECK(taken == expected);
 }
 
-TEST_CASE("a plan that the model holds for an equal is tried though another equal took much longer than predicted") {
-  auto equals = choice();  // ring takes its prediction, tree two and a half times that; mesh, the third, is best
+TEST_CASE("a plan with an equal prediction is tried although another equal one took much longer than predicted") {
+  auto equals = choice();  // ring takes its prediction, tree two and a half times that; mesh is the best
   equals.considered[1].cost.seconds = 1.1e-3;
   equals.considered[2].cost.seconds = 1.2e-3;
   LearnedCosts costs;
@@ -124,7 +124,7 @@ TEST_CASE("a plan that the model holds for an equal is tried though another equa
   CHECK(costs.corrected(place, equals, true).considered.front().spec.algorithm == "mesh");
 }
 
-TEST_CASE("a plan that is slow right after another, as plans are, is found by the runs that follow") {
+TEST_CASE("a plan whose first run after another plan is slow is judged by the runs that follow") {
   auto equals = choice();
   equals.considered[1].cost.seconds = 1.05e-3;
   for (auto const tree_s : {0.9e-3, 1.1e-3}) {
@@ -139,14 +139,14 @@ TEST_CASE("a plan that is slow right after another, as plans are, is found by th
     }
     auto const best = costs.corrected(place, equals, true).considered.front();
     CHECK(best.spec.algorithm == (tree_s < 1e-3 ? "tree" : "ring"));
-    CHECK(best.cost.seconds * 1e3 == doctest::Approx(std::min(tree_s, 1e-3) * 1e3));  // the slow runs leave no trace
+    CHECK(best.cost.seconds * 1e3 == doctest::Approx(std::min(tree_s, 1e-3) * 1e3));  // the slow runs do not count
   }
 }
 
-TEST_CASE("a plan that is better is found though the machine is slow for all of them now and then") {
+TEST_CASE("a better plan is found although the machine is slow for all plans at times") {
   auto equals = choice();
   equals.considered[1].cost.seconds = 1.05e-3;
-  equals.considered[2].cost.seconds = 1.1e-3;  // mesh: really 0.8 ms, the others as predicted
+  equals.considered[2].cost.seconds = 1.1e-3;  // mesh takes 0.8 ms in fact, the others as predicted
   int missed = 0;
   for (std::uint32_t seed = 0; seed < 200; ++seed) {
     std::mt19937 random(seed);
@@ -165,7 +165,7 @@ TEST_CASE("a plan that is better is found though the machine is slow for all of 
   CHECK(missed <= 10);
 }
 
-TEST_CASE("runs that alternate because of their names count, as there are no better ones") {
+TEST_CASE("runs of plans that alternate because clients name them count, as there are no warm runs") {
   LearnedCosts costs;
   for (int run = 0; run < 3; ++run) {
     costs.finished(place, spec_of("ring"), 1e-3, 5e-3);
@@ -174,7 +174,7 @@ TEST_CASE("runs that alternate because of their names count, as there are no bet
   CHECK(costs.corrected(place, choice(), true).spec.algorithm == "tree");
 }
 
-TEST_CASE("a trial that turns out far slower is broken off, begun once more, and given up") {
+TEST_CASE("a trial of a far slower plan is broken off, begun once more, and given up") {
   auto equals = choice();
   equals.considered[1].cost.seconds = 1.2e-3;
   LearnedCosts costs;
@@ -209,10 +209,10 @@ TEST_CASE("trials become rare, and never end") {
   CHECK(trials == 5 * LearnedCosts::runs_per_trial);  // 15 warm runs: one in 64
 }
 
-TEST_CASE("a plan that is better on the whole is found though its first runs were bad luck") {
+TEST_CASE("a plan that is better on average is found although its first runs were slow") {
   auto equals = choice();
   equals.considered[1].cost.seconds = 1.05e-3;
-  // ring always takes 1 ms; tree 0.6 or 1.05, depending on the scheduler, and mostly as long as the time before.
+  // ring always takes 1 ms. tree takes 0.6 or 1.05, as the scheduler decides, and mostly the same as the run before.
   int missed = 0;
   for (std::uint32_t seed = 0; seed < 200; ++seed) {
     std::mt19937 random(seed);

@@ -1,5 +1,5 @@
-// Limits for the time and memory of planning and simulating: processor time of one thread, so that the load of the
-// machine does not matter. Slow; needs an optimized build without sanitizers.
+// Limits for the time and memory of planning and simulation. Time is the processor time of one thread, so that the load
+// of the machine does not matter. Slow; needs an optimized build without sanitizers.
 #include <doctest/doctest.h>
 #include <sys/resource.h>
 
@@ -84,4 +84,4 @@ TEST_CASE("a ring of 10,000 is simulated in under 10 s") {
   CHECK(seconds < 10);
 }
 
-TEST_CASE("and all of that in less than 1 GiB of memory") { CHECK(resident_gib() < 1); }
+TEST_CASE("planning and all simulations of this file take less than 1 GiB of memory") { CHECK(resident_gib() < 1); }

@@ -15,19 +15,19 @@ std::uint64_t least_bytes(Op op, std::uint32_t p, std::uint64_t n) {
       auto const per_rank = n / p, rest = n % p;
       return 2 * n - (2 * per_rank + 2 * rest / p);
     }
-    // Everything except the own share; the smallest share belongs to some rank.
+    // The vector except the rank's own share; some rank has the smallest share.
     case Op::all_gather:
     case Op::reduce_scatter:
     case Op::all_to_all:
       return n - n / p;
-    // The same for the root, which may own the largest share.
+    // Likewise for the root, which may have the largest share.
     case Op::scatter:
       return n - (n / p + (n % p != 0));
-    // The rank that has the vector, or has a part in it, must send it once.
+    // A rank that has the vector, or a contribution to it, must send it once.
     case Op::broadcast:
     case Op::reduce:
       return n;
-    // The rank with the largest share sends it, unless it is the root, which may own a larger one.
+    // Some rank other than the root sends its share. The root may have the largest share.
     case Op::gather:
       return n / p + (n % p > 1);
     case Op::barrier:

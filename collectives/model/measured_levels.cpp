@@ -8,7 +8,7 @@
 namespace chorus::model {
 namespace {
 
-// The median; of an even number the lesser of the middle two, because disturbances make measurements larger.
+// Returns the median; of an even number the lesser of the middle two, because disturbances make measurements larger.
 double middle(std::deque<LinkCost> const& links, double LinkCost::*of) {
   std::vector<double> values;
   values.reserve(links.size());

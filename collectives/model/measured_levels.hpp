@@ -1,4 +1,4 @@
-// Adjusts the constants of levels to measured links.
+// MeasuredLevels: adjusts the constants of levels to measured links.
 #pragma once
 
 #include <array>
@@ -9,11 +9,11 @@
 
 namespace chorus::model {
 
-// A value without clock; not thread-safe.
+// A value without a clock; not thread-safe.
 //
 // A level has the median of its links: pairs that measured while others used the same wires found too little bandwidth,
-// and one such pair must not decide for all. A measurement across a known, slower uplink describes the uplink, not the
-// link: the uplink is shared, and several flows at once would be priced as if each had such a slow link.
+// and one such pair must not decide for all. A measurement across a known, slower uplink tells the speed of the uplink,
+// not of the link. Several flows share the uplink; as the speed of a link it would price each flow as if it were alone.
 class MeasuredLevels {
  public:
   static constexpr std::size_t links_remembered = 15;  // per level, the newest
@@ -23,13 +23,13 @@ class MeasuredLevels {
 
   explicit MeasuredLevels(Constants const& before) : before_(before), constants_(before) {}
 
-  // Both positive and finite. `level` is not host.
+  // Adds a measured link. Both numbers are positive and finite. `level` is not host.
   void add(Level level, double alpha_s, double bytes_per_s);
 
   [[nodiscard]] Constants const& constants() const { return constants_; }
 
  private:
-  Constants before_;  // until anything is measured
+  Constants before_;  // for levels without measurements
   Constants constants_;
   std::array<std::deque<LinkCost>, all_levels.size()> measured_;
 };

@@ -13,8 +13,8 @@
 
 namespace chorus::model {
 
-// Round numbers: a microsecond per message and a nanosecond per byte within a host, ten times that outside; nothing is
-// shared.
+// Returns constants of round numbers: a microsecond per message and a nanosecond per byte within a host, ten times that
+// between hosts, and no shared resources.
 inline Constants round_numbers() {
   Constants constants;
   for (auto& link : constants.level) link = {10e-6, 10e-9};

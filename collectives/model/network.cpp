@@ -7,7 +7,7 @@
 namespace chorus::model {
 namespace {
 
-// Seconds per byte over the fastest link that leaves a group of this level.
+// Returns the seconds per byte of the fastest link that leaves a group of this level.
 double fastest_beyond(Constants const& constants, std::size_t level) {
   auto fastest = constants.level[level + 1].beta_s_per_byte;
   for (auto beyond = level + 1; beyond < all_levels.size(); ++beyond)

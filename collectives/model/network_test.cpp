@@ -26,14 +26,14 @@ double gamma_of(std::string const& topology, Constants const& constants, std::ui
 
 }  // namespace
 
-TEST_CASE("data in caches is reduced faster, and of a long vector as much of it as fits") {
+TEST_CASE("data in caches has a smaller gamma, and a long vector has the mean of its parts in caches and memory") {
   CHECK(gamma_of("hosts:1x2", with_caches(), 0) == 0.125e-9);
   CHECK(gamma_of("hosts:1x2", with_caches(), 1000) == 0.125e-9);
   CHECK(gamma_of("hosts:1x2", with_caches(), 3000) == approximately((0.125e-9 + 2 * 0.5e-9) / 3));
   CHECK(gamma_of("hosts:1x2", round_numbers(), 4) == 0.5e-9);  // no caches
 }
 
-TEST_CASE("ranks that take turns on a core take each other's caches") {
+TEST_CASE("ranks that take turns on a core have the gamma of memory") {
   auto constants = with_caches();
   constants.host_cores = 2;
   CHECK(gamma_of("hosts:1x2", constants, 1000) == 0.125e-9);
@@ -41,7 +41,7 @@ TEST_CASE("ranks that take turns on a core take each other's caches") {
   CHECK(gamma_of("hosts:1x3", constants, 1000) == 0.5e-9);
 }
 
-TEST_CASE("segments are longer where each would wake its receiver") {
+TEST_CASE("segments are longer if each would wake its receiver") {
   auto constants = round_numbers();
   constants.segment_bytes = 1000;
   constants.host_cores = 2;
@@ -56,7 +56,7 @@ TEST_CASE("segments are longer where each would wake its receiver") {
   CHECK(segment_of("hosts:1x3") == 4000);
 }
 
-TEST_CASE("whether messages are followed or folded, they are reduced where the vector lies") {
+TEST_CASE("simulate() and fold() use the gamma of caches or memory by the size of the vector") {
   auto const localities = places("hosts:1x4");
   Network const network(localities, with_caches());
   auto const& algorithm = *algorithms::find("halving_doubling").value();

@@ -5,7 +5,7 @@
 namespace chorus::model {
 namespace {
 
-// For one buffer of all ranks. More cells than this would leave the processor's cache: 3 MB.
+// Limit for one buffer of all ranks. More cells than these 3 MB would not fit in the processor's cache.
 constexpr std::uint32_t most_cells = 1 << 15;
 
 template <class Rows, class Visit>

@@ -1,4 +1,4 @@
-// Arrival times of all data on all ranks: the memory of a simulation.
+// Readiness: arrival times of all data on all ranks, the state of a simulation.
 #pragma once
 
 #include <cstdint>
@@ -10,15 +10,15 @@
 
 namespace chorus::model {
 
-// Ranks times chunks can be far too many entries; then neighbouring chunks share a cell. Such a cell has the time of
-// the last write, which delays uses of its other chunks.
+// If ranks times chunks would be too many entries, neighbouring chunks share a cell. Such a cell has the time of the
+// last write, which delays uses of its other chunks.
 class Readiness {
  public:
-  // For `ranks` ranks with this many chunks of output and of scratch each. In place the output is the input; otherwise
-  // inputs are ready from the beginning.
+  // Each rank has so many chunks of output and of scratch. In place the output is the input; otherwise inputs are ready
+  // from the start.
   Readiness(std::uint32_t ranks, std::uint32_t output_chunks, std::uint32_t scratch_chunks, bool in_place);
 
-  // Segments of the range can be used one by one if exactly this range was written as one.
+  // Returns the arrival of a range. Its segments can be used one by one only if one write had exactly this range.
   [[nodiscard]] Interval of(plan::Rank rank, plan::Slice range) const {
     auto const& rows = rows_of(range.buffer);
     if (rows.cells == 0) return {};
@@ -27,7 +27,7 @@ class Readiness {
     return of_many(rank, range);
   }
 
-  // Not for an input that is not the output.
+  // Sets the arrival of a written range. Not for the input, unless it is the output.
   void set(plan::Rank rank, plan::Slice range, Interval ready) {
     auto const& rows = rows_of(range.buffer);
     CHORUS_ASSERT(rows.cells > 0, "what is written has cells");
@@ -40,12 +40,12 @@ class Readiness {
  private:
   struct Cell {
     Interval ready;
-    std::uint64_t tag = 0;  // of the range that was written
+    std::uint64_t tag = 0;  // of the written range
   };
   // The cells of one buffer of all ranks.
   struct Rows {
     std::size_t begin = 0;
-    std::uint32_t cells = 0;  // per rank; 0: ready from the beginning
+    std::uint32_t cells = 0;  // per rank; 0: ready from the start
     std::uint32_t shift = 0;  // chunks per cell, as a power of two
 
     [[nodiscard]] std::size_t cell(plan::Rank rank, std::uint32_t chunk) const {

@@ -14,7 +14,7 @@ class Resources::Message {
 
   void wait_for(Port const& port) { start_s_ = std::max(start_s_, port.first_free_s); }
 
-  // Bytes arrive at this rate unless something else is slower.
+  // Bytes arrive at this rate unless another resource is slower.
   void start(double alpha_s, double byte_s) {
     auto const segment_s = first_bytes_ * byte_s;
     through_.first_s = start_s_ + alpha_s + segment_s;
@@ -53,7 +53,7 @@ class Resources::Message {
   Interval ready_;
   double start_s_;
   Interval through_;
-  double shared_s_ = 0;  // when the shared resources have done their work
+  double shared_s_ = 0;  // when shared resources have done their work
 };
 
 Resources::Resources(Network const& network, std::uint64_t vector_bytes)

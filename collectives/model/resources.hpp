@@ -1,4 +1,4 @@
-// Resources that messages of a simulation share: ports, data threads, network cards, uplinks, cores.
+// Resources: the ports, data threads, network cards, uplinks and cores that messages of a simulation share.
 #pragma once
 
 #include <algorithm>
@@ -12,19 +12,20 @@
 
 namespace chorus::model {
 
-// One direction of one rank. Serves messages in order of arrival, and has two clocks, one for first segments and one
-// for all work: segments of several messages take turns, so a message waits for the first segments of those before it,
-// and is finished when all of their work is done.
+// One direction of one rank. It serves messages in order of arrival, and has two clocks, one for first segments and one
+// for all work: segments of several messages take turns, so a message waits for the first segments of earlier messages,
+// and is finished when all their work is done.
 struct Port {
   double first_free_s = 0;
   double last_free_s = 0;
-  double busy_s = 0;  // latencies keep nothing busy
+  double busy_s = 0;  // without latencies
   std::uint64_t bytes = 0;
 };
 
-// A resource shared by several ranks. Messages are not processed in the order of time, and a late message must not
-// delay an earlier one that is processed after it. So no message waits for a clock, but none is finished before the
-// resource can have done all work of the message's round, and all work at all, since its first message arrived.
+// A resource that several ranks share. Messages are not processed in the order of time, and a late message must not
+// delay an earlier one that is processed after it. So messages do not wait for a clock. But no message is finished
+// before the resource can have done all work of the message's round since the round's first message, and all work of
+// the plan since its first message.
 struct Shared {
   double begun_s = std::numeric_limits<double>::infinity();
   double work_s = 0;
@@ -39,13 +40,13 @@ class Resources {
   // The network must outlive this object. Each rank has a vector of `vector_bytes` bytes.
   Resources(Network const& network, std::uint64_t vector_bytes);
 
-  // The following messages belong to the next round.
+  // Begins the next round, to which the following messages belong.
   void next_round() { ++round_; }
 
-  // A message over `hop`, the hop between its two ranks. `ready`: when the sender has the data and the receiver
-  // everything else that it needs. Returns when the message has arrived and, if `reduces`, has been reduced.
+  // Carries a message over the hop between its two ranks. `ready`: when the sender has the data and the receiver is
+  // ready. Returns when the message has arrived and, if `reduces`, has been reduced.
   Interval carry(plan::Rank from, plan::Rank to, Hop const& hop, std::uint64_t bytes, Interval ready, bool reduces) {
-    // If no cores are shared copies_s() is 0 too.
+    // copies_s() is 0 if cores are not shared.
     if (bytes > segment_bytes_ || shares_anything_) return carry_any(from, to, hop, bytes, ready, reduces);
     auto const gamma = reduces ? gamma_s_per_byte_ : 0;
     send_ports_[from].bytes += bytes;
@@ -53,14 +54,14 @@ class Resources {
                          seconds(bytes, hop.beta_s_per_byte + gamma), ready.first_s);
   }
 
-  // A local copy, or a reduction of received data.
+  // Does a local copy, or a reduction of received data. Returns when it has ended.
   Interval work(plan::Rank rank, std::uint64_t bytes, Interval ready, bool reduces);
 
-  // Bytes sent by the busiest rank.
+  // Returns the bytes that the busiest rank has sent.
   [[nodiscard]] std::uint64_t most_sent_bytes() const;
 
-  // The resource that limits a run of `seconds`: the busiest one, among equals the one that fewest ranks share;
-  // "latency" if none is busy for half of the time.
+  // Returns the resource that limits a run of `seconds`: the busiest one, among equals the one that the fewest ranks
+  // share; "latency" if no resource is busy for half of the time.
   [[nodiscard]] std::string bottleneck(double seconds) const;
 
  private:
@@ -72,8 +73,7 @@ class Resources {
   };
 
   static double seconds(std::uint64_t bytes, double s_per_byte) {
-    return static_cast<double>(static_cast<std::int64_t>(bytes)) *
-           s_per_byte;  // one instruction, which unsigned conversion is not
+    return static_cast<double>(static_cast<std::int64_t>(bytes)) * s_per_byte;  // signed: one instruction
   }
   // A message of one segment that shares nothing but its ports: the most frequent case.
   static Interval carry_segment(Port& sender, Port& receiver, Hop const& hop, double sent_s, double received_s,

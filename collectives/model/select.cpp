@@ -25,7 +25,7 @@ std::string duration(double seconds) {
   return text.data();
 }
 
-// "tree arity 2 root 0"
+// Returns text like "tree arity 2 root 0".
 std::string describe(Spec const& spec, Algorithm const& algorithm) {
   auto text = spec.algorithm;
   if (algorithm.uses_arity) text += " arity " + std::to_string(spec.arity);
@@ -130,7 +130,7 @@ class Selection {
     return describe(it.spec, *it.algorithm) + ": " + duration(it.cost.seconds);
   }
 
-  // Text that compares the choice of auto with the cheapest of the others.
+  // Returns text that compares the choice of auto with the cheapest other plan.
   [[nodiscard]] std::string beside_next(Position favourite) const {
     if (considered_.size() == 1) return {};
     auto const cheapest = considered_.begin();

@@ -29,7 +29,7 @@ std::vector<Locality> hosts(std::uint32_t count, std::uint32_t workers_each) {
 
 }  // namespace
 
-TEST_CASE("callers that read each other's memory read it all while it is little, and share the work when it is much") {
+TEST_CASE("callers that read each other's memory take mesh for short vectors and allpairs for long ones") {
   bool const in_place = true;
   CHECK(model::shared_memory_all_reduce(2, (1 << 20) - 4, !in_place) == "mesh");
   CHECK(model::shared_memory_all_reduce(2, 1 << 20, !in_place) == "allpairs");
@@ -42,11 +42,11 @@ TEST_CASE("callers that read each other's memory read it all while it is little,
   CHECK(model::shared_memory_all_reduce(8, 4, in_place) == "mesh");
 }
 
-TEST_CASE("long vectors go where no rank sends more than necessary, short ones where none waits long") {
+TEST_CASE("plans for long vectors send few bytes per rank, and plans for short ones have few latencies") {
   for (std::uint32_t const p : {8u, 16u, 64u, 1000u}) {
     auto const apart = chosen({}, hosts(p, 1), 1 << 30);
     CHECK(double(apart.cost.bytes_per_rank) < 1.01 * double(lower_bound(Op::all_reduce, p, 1 << 30).bytes_per_rank));
-    // At most as many latencies in a row as recursive doubling has, though perhaps more messages at once.
+    // At most the latencies of recursive doubling, though perhaps more messages at once.
     auto const latency_s = Constants::defaults().level[static_cast<std::size_t>(Level::rack)].alpha_s;
     CHECK(chosen({}, hosts(p, 1), 4).cost.seconds <= 2 * latency_s * lower_bound(Op::all_reduce, p, 4).rounds);
     CHECK(chosen({}, hosts(1, p), 4).cost.seconds <=
@@ -54,7 +54,7 @@ TEST_CASE("long vectors go where no rank sends more than necessary, short ones w
   }
 }
 
-TEST_CASE("of one algorithm's shapes those win that know the hosts") {
+TEST_CASE("of an algorithm's shapes the one that follows the hosts is the cheapest") {
   auto const slow_outside = topology::parse_shape("hosts:2x16;rack=100us,1Gbit/s").value();
   auto const constants = overridden(Constants::defaults(), slow_outside);
   auto const best_shape = [&](std::string const& algorithm, std::uint64_t bytes) {
@@ -64,7 +64,7 @@ TEST_CASE("of one algorithm's shapes those win that know the hosts") {
   CHECK(best_shape("torus_2d", 64 << 20) == plan::Shape{2, 16});
 }
 
-TEST_CASE("the choice is the cheapest of what was considered, and the reason names it and the next") {
+TEST_CASE("the choice is the cheapest candidate, and the reason names it and the next") {
   auto const choice = chosen({}, hosts(2, 4), 64 << 20);
   CHECK(choice.considered.size() > algorithms::all_for(Op::all_reduce).size());
   for (std::size_t i = 0; i + 1 < choice.considered.size(); ++i)
@@ -77,7 +77,7 @@ TEST_CASE("the choice is the cheapest of what was considered, and the reason nam
   CHECK(choice.reason.ends_with(" ms"));
 }
 
-TEST_CASE("where cores are not shared, the fewest rounds decide between plans that the model cannot tell apart") {
+TEST_CASE("if cores are not shared, the fewest rounds decide between plans that the model cannot tell apart") {
   auto const whole = chosen({}, hosts(1, 2), 1 << 20);
   CHECK(whole.spec.algorithm == "mesh");
   CHECK(whole.cost.rounds == 1);
@@ -85,7 +85,7 @@ TEST_CASE("where cores are not shared, the fewest rounds decide between plans th
   CHECK(whole.considered[0].cost.seconds < whole.cost.seconds);
   CHECK(whole.reason.find(" in 1 round; " + whole.considered[0].spec.algorithm + ": ") != std::string::npos);
   CHECK(whole.reason.ends_with(" in 2 rounds is too close to tell"));
-  CHECK(chosen({}, hosts(1, 2), 2 << 20).cost.rounds == 2);  // from memory, halves are cheaper to add
+  CHECK(chosen({}, hosts(1, 2), 2 << 20).cost.rounds == 2);  // vectors in memory: halves are cheaper to add
 
   auto const is_cheapest = [](Choice const& choice) { return choice.spec == choice.considered[0].spec; };
   for (std::uint64_t bytes = 4; bytes <= 64 << 20; bytes *= 2) {
@@ -96,7 +96,7 @@ TEST_CASE("where cores are not shared, the fewest rounds decide between plans th
   }
 }
 
-TEST_CASE("where ranks take turns on cores, long vectors go by plans that keep all of them about as busy") {
+TEST_CASE("if ranks take turns on cores, plans for long vectors keep all ranks about equally busy") {
   auto two_cores = Constants::defaults();
   two_cores.host_cores = 2;
   auto const on_two_cores = [&](std::uint32_t ranks, std::uint64_t bytes) {
@@ -116,7 +116,7 @@ TEST_CASE("where ranks take turns on cores, long vectors go by plans that keep a
   CHECK(choice.reason.ends_with(" with 3145728 bytes from the busiest rank is too close to tell"));
 }
 
-TEST_CASE("long vectors go by plans that take little memory beside them") {
+TEST_CASE("plans for long vectors need little extra memory") {
   auto two_cores = Constants::defaults();
   two_cores.host_cores = 2;
   constexpr std::uint64_t vector_bytes = 512 << 20;
@@ -137,7 +137,7 @@ TEST_CASE("long vectors go by plans that take little memory beside them") {
   CHECK(chosen({.op = Op::gather, .algorithm = "binomial"}, hosts(1, 8), vector_bytes).spec.algorithm == "binomial");
 }
 
-TEST_CASE("an algorithm asked for is taken, and the reason says what auto would have chosen") {
+TEST_CASE("an algorithm asked for by name is chosen, and the reason names the choice of auto") {
   auto const best = chosen({}, hosts(2, 4), 64 << 20);
   auto const forced = chosen({.algorithm = "tree", .arity = 4}, hosts(2, 4), 64 << 20);
   CHECK(forced.spec.algorithm == "tree");
@@ -149,12 +149,12 @@ TEST_CASE("an algorithm asked for is taken, and the reason says what auto would 
   CHECK(same.reason.find("auto would have chosen it too, next best ") != std::string::npos);
 }
 
-TEST_CASE("above 64 ranks the reason says that costs are folded") {
+TEST_CASE("the reason tells that costs are folded above 64 ranks") {
   CHECK(chosen({}, hosts(1, 65), 4).reason.ends_with("(folded, as there are more than 64 ranks)"));
   CHECK_FALSE(chosen({}, hosts(1, 64), 4).reason.ends_with(")"));
 }
 
-TEST_CASE("every operation has an answer at every size of group and vector") {
+TEST_CASE("select() chooses a plan for every operation and every size of group and vector") {
   for (auto const op : all_ops)
     for (std::uint32_t const p : {1u, 2u, 3u, 7u, 64u, 65u, 100u})
       for (std::uint64_t const bytes : {0u, 1u, 1u << 20}) {
@@ -178,7 +178,7 @@ TEST_CASE("uneven blocks and reproducible sums restrict the choice") {
     }
 }
 
-TEST_CASE("the root is where most of the others are near, unless the caller fixes it") {
+TEST_CASE("the root is the rank nearest to all others, unless the caller fixes it") {
   std::vector<Locality> const workers{
       {"us", "", "", "a"}, {"eu", "", "", "a"}, {"eu", "", "", "b"}, {"eu", "", "", "b"}};
   CHECK(chosen({.algorithm = "centralized"}, workers, 4).spec.root == 2);
@@ -186,11 +186,11 @@ TEST_CASE("the root is where most of the others are near, unless the caller fixe
   CHECK(chosen({.algorithm = "ring", .root = 3}, workers, 4).spec.root == 0);  // a ring has none
 }
 
-TEST_CASE("in place is handed on") {
+TEST_CASE("all candidates of a wish in place are in place") {
   for (auto const& candidate : chosen({.in_place = true}, hosts(1, 4), 4).considered) CHECK(candidate.spec.in_place);
 }
 
-TEST_CASE("wishes that cannot be granted are refused") {
+TEST_CASE("impossible wishes are refused") {
   CHECK(error({}, 0) == PlanErrc::bad_parameter);
   CHECK(error({}, plan::max_ranks + 1) == PlanErrc::bad_parameter);
   CHECK(error({.algorithm = "rign"}, 4) == PlanErrc::unknown_algorithm);
@@ -201,7 +201,7 @@ TEST_CASE("wishes that cannot be granted are refused") {
   CHECK(error({.op = Op::gather, .algorithm = "ring"}, 4) == PlanErrc::unsupported_operation);
 }
 
-TEST_CASE("no elements and a group of one have an answer too") {
+TEST_CASE("select() chooses a plan for no elements and for a group of one") {
   CHECK(chosen({}, hosts(1, 1), 1000).cost.seconds >= 0);
   CHECK(chosen({}, hosts(1, 5), 0).cost.bytes_per_rank == 0);
 }

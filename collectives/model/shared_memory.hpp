@@ -1,4 +1,4 @@
-// The best all_reduce for callers that read each other's memory in place.
+// The best all_reduce of callers that read each other's memory in place.
 #pragma once
 
 #include <cstdint>
@@ -6,15 +6,16 @@
 
 namespace chorus::model {
 
-// A rank of `mesh` reads all p vectors in one pass and waits once; a rank of `allpairs` reads a p-th of each and writes
-// the sum to all of them, so it moves p / 2 times fewer bytes and waits twice. The two cross where p^2 n is 2 to 4 MiB,
-// with one last-level cache and with several, because `allpairs` bypasses caches that are slow to write to
-// (worker/engine/shm/result_stores.hpp). The model of links prices neither: nothing is sent.
-// In place `mesh` may write only when all others have read, and adds up in other memory: it pays only for payloads
-// inside of messages. `allpairs` writes where it has read, which makes it faster.
-// inside of messages alone. `allpairs` writes where it has read, and is the faster for it.
+// Returns the name of the algorithm, `mesh` or `allpairs`. A rank of `mesh` reads all p vectors in one pass and waits
+// once; a rank of `allpairs` reads a p-th of each and writes the sum to all of them, so it moves p / 2 times fewer
+// bytes and waits twice. The point at which `allpairs` becomes faster depends on p^2 n, with one last-level cache and
+// with several, because `allpairs` bypasses caches that are slow to write to (worker/engine/shm/result_stores.hpp). The
+// model of links cannot price these algorithms, as no message is sent.
 //
-// Measured with 2, 4 and 8 ranks on two cores: docs/explanation/performance.md.
+// In place `mesh` may write only when all others have read, and adds up in other memory: it is faster only for payloads
+// inside of messages. `allpairs` writes to the memory that it has read.
+//
+// Measurements: docs/explanation/performance.md.
 [[nodiscard]] std::string_view shared_memory_all_reduce(std::uint32_t ranks, std::uint64_t bytes, bool in_place);
 
 }  // namespace chorus::model

@@ -13,7 +13,7 @@ namespace {
 
 using plan::Algorithm, plan::Buffer, plan::Instruction, plan::Opcode, plan::Rank, plan::Spec;
 
-// Limit for the instructions of one round: 32 MB. In larger rounds queues are ordered by rank.
+// Limit for the kept instructions of one round: 32 MB. In larger rounds queues are ordered by rank.
 constexpr std::size_t most_kept = 1 << 20;
 
 std::uint32_t most_scratch(Algorithm const& algorithm, Spec const& spec) {
@@ -22,7 +22,7 @@ std::uint32_t most_scratch(Algorithm const& algorithm, Spec const& spec) {
   return most;
 }
 
-// One round of all ranks at a time. The state that a send needs is read when it is emitted, before any message of its
+// Simulates one round of all ranks at a time. The state for a send is read at its emission, before any message of its
 // round has arrived.
 class Run {
  public:
@@ -85,8 +85,8 @@ class Run {
     first_send_[spec_.ranks] = sends_.size();
   }
 
-  // If every rank does the same as rank 0: performs each instruction of rank 0 for all ranks, in the order of
-  // perform_round().
+  // For plans in which every rank does the same as rank 0: performs each instruction of rank 0 for all ranks, in the
+  // order of perform_round().
   void rotate(std::uint32_t round) {
     sends_.clear();
     sink_.clear();
@@ -102,7 +102,7 @@ class Run {
       }
   }
 
-  // The instruction `of_rank_0` as each rank has it.
+  // Calls `visit` with each rank and its instruction that corresponds to `of_rank_0`.
   template <typename Visit>
   void for_each_rank(Instruction const& of_rank_0, Visit const& visit) {
     plan::Rotation const move_on(spec_.ranks, volume_.chunks());
@@ -110,7 +110,7 @@ class Run {
     for (Rank rank = 0; rank < spec_.ranks; ++rank, move_on(its)) visit(rank, its);
   }
 
-  // In a round that rotates: the sends of all ranks that correspond to the one from `from` to rank 0.
+  // Returns, in a round that rotates, the sends of all ranks that correspond to the one from `from` to rank 0.
   Send const* matching_sends(Rank from) {
     for (std::size_t first = 0; first < sends_.size(); first += spec_.ranks)
       if (auto& send = sends_[first + from]; send.to == 0 && !send.taken) {
@@ -124,8 +124,8 @@ class Run {
     sends_.emplace_back(i.peer, volume_.bytes(read(i)), readiness_.of(rank, read(i)));
   }
 
-  // Performs the first instructions of all ranks, then the second ones, and so on: queues are ordered by emission,
-  // whatever the ranks' numbers.
+  // Performs the first instructions of all ranks, then the second ones, and so on: queues are ordered by emission and
+  // not by rank.
   void perform_round(std::uint32_t round, std::vector<std::uint32_t> const& rounds) {
     if (!keeps_) return perform_again(round, rounds);
     active_.clear();
@@ -139,7 +139,7 @@ class Run {
     }
   }
 
-  // True if the rank has instructions left.
+  // Performs the rank's next instruction. Returns true if the rank has instructions left.
   bool perform_next(Rank rank) {
     auto const instructions = sink_.instructions();
     auto& next = next_[rank];
@@ -152,7 +152,7 @@ class Run {
     return skip_sends();
   }
 
-  // Rounds of very many instructions, most of them local: generated again, rank by rank, instead of kept.
+  // For rounds of very many instructions, most of them local: generates them again, rank by rank.
   void perform_again(std::uint32_t round, std::vector<std::uint32_t> const& rounds) {
     for (Rank rank = 0; rank < spec_.ranks; ++rank) {
       sink_.clear();
@@ -221,12 +221,12 @@ class Run {
   Volume const& volume_;
   Readiness readiness_;
   Resources resources_;
-  plan::Sink sink_;    // this round's instructions of all ranks, or of one if there are too many
-  bool keeps_ = true;  // the instructions of all ranks
+  plan::Sink sink_;    // instructions of this round of all ranks, or of one rank if they are too many
+  bool keeps_ = true;  // sink_ has the instructions of all ranks
   std::vector<Send> sends_;
   std::vector<std::size_t> first_send_;  // per rank
-  std::vector<std::size_t> next_, end_;  // per rank, of its instructions in the sink
-  std::vector<Rank> active_;             // have instructions left in this round
+  std::vector<std::size_t> next_, end_;  // per rank: range of its instructions in sink_
+  std::vector<Rank> active_;             // ranks that have instructions left in this round
   double end_s_ = 0;
 };
 

@@ -1,11 +1,11 @@
-// A plan in virtual time, for effects that folding does not model: ranks that wait for each other, and shared
-// resources.
+// simulate(): a plan in virtual time, for effects that fold() does not model: ranks that wait for each other, and
+// shared resources.
 //
-// Costs are those of cost.hpp. In addition all ranks of a host share its network card and its cores, and the groups of
-// every level their uplink, if the constants limit them. Messages are followed one by one, in the order of the rounds
-// and in each round of the receiving ranks, and each as a whole, by the arrival of its first and of its last segment,
-// so that a long message costs no more work than a short one. Not modelled: waiting for a buffer that is still being
-// read.
+// Costs are those of cost.hpp. In addition all ranks of a host share its network card and its cores, and the ranks of a
+// group of any level its uplink, if the constants limit them. Messages are followed one by one, in the order of rounds
+// and, within a round, of the receiving ranks. A message is followed as a whole, by the arrival of its first and of its
+// last segment, so that a long message needs no more work than a short one. Not modelled: waits for a buffer that is
+// still being read.
 #pragma once
 
 #include <string>
@@ -18,18 +18,17 @@ namespace chorus::model {
 
 struct Simulation {
   Cost cost;
-  std::string
-      bottleneck;  // "port of rank 0 (send)", "nic of host r0/h1 (receive)", "rack uplink of rack r3 (send)", ...
+  // "port of rank 0 (send)", "nic of host r0/h1 (receive)", "rack uplink of rack r3 (send)", ...
+  std::string bottleneck;
 };
 
-// Rounds are generated one after the other, and only one is kept: memory grows with the messages of a round, time with
-// all of them (60 ns each, or 30 if all ranks do the same, as in a ring). Requires that the algorithm accepts the spec,
-// that the network has spec.ranks ranks, and that both ends of a message are in the same round, which tests check for
-// all algorithms.
+// Returns cost and bottleneck. Rounds are generated one after the other, and only one is kept: memory grows with the
+// messages of a round, time with all messages. Requires that the algorithm accepts the spec, that the network has
+// spec.ranks ranks, and that both ends of a message are in the same round, which tests check for all algorithms.
 [[nodiscard]] Simulation simulate(plan::Algorithm const& algorithm, plan::Spec const& spec, Network const& network,
                                   std::uint64_t elements, std::size_t element_bytes);
 
-// Amount of work: calls of emit(), each of which takes 10 to 100 ns.
+// Returns the amount of work of simulate(): the number of calls of emit(), each of which takes 10 to 100 ns.
 [[nodiscard]] std::uint64_t simulated_rounds(plan::Algorithm const& algorithm, plan::Spec const& spec);
 
 }  // namespace chorus::model

@@ -39,7 +39,7 @@ double seconds_since(std::chrono::steady_clock::time_point begin) {
 
 }  // namespace
 
-TEST_CASE("where the closed form is exact, so is the simulation: ring, star, tree and chain") {
+TEST_CASE("simulate() gives the closed forms of ring, star, tree and chain") {
   CHECK(microseconds(algorithms::ring, {.ranks = 4}, 0) == approximately(6));
   CHECK(microseconds(algorithms::ring, {.ranks = 4}, 4000) == approximately(3 * (1 + 1 + 0.5) + 3 * (1 + 1)));
   CHECK(microseconds(algorithms::ring, {.ranks = 1000}, 1'000'000) == approximately(999 * (2.5 + 2)));
@@ -52,7 +52,7 @@ TEST_CASE("where the closed form is exact, so is the simulation: ring, star, tre
   CHECK(microseconds(algorithms::recursive_doubling, {.op = Op::barrier, .ranks = 8}, 0) == approximately(3 + 0.007));
 }
 
-TEST_CASE("where all ranks do the same, one of them is examined, and the result is as if each had been") {
+TEST_CASE("if all ranks do the same, simulate() examines one rank and gives the same result") {
   for (std::string const topology : {"flat:9", "hosts:3x3", "racks:2x3x2"})
     for (auto const op : {Op::all_reduce, Op::all_gather, Op::reduce_scatter, Op::all_to_all})
       for (auto const* algorithm : algorithms::all_for(op))
@@ -76,7 +76,7 @@ TEST_CASE("where all ranks do the same, one of them is examined, and the result 
         }
 }
 
-TEST_CASE("segments flow through a chain as they do when each is followed") {
+TEST_CASE("simulate() gives the time of follow() for segments in a chain") {
   auto constants = round_numbers();
   constants.segment_bytes = 10'000;
   Spec const chain{.ranks = 9, .arity = 1};
@@ -88,7 +88,7 @@ TEST_CASE("segments flow through a chain as they do when each is followed") {
   CHECK(in_segments < microseconds(algorithms::tree, chain, 160'000) / 3);
 }
 
-TEST_CASE("all algorithms take what following every segment of the programs says, by and large") {
+TEST_CASE("the times of simulate() are near those of follow() for all algorithms") {
   std::vector<double> ratios;
   for (std::string const topology : {"flat:2", "flat:3", "flat:4", "flat:7", "flat:8", "flat:13", "hosts:2x4",
                                      "hosts:3x5", "racks:2x2x4;uplink_rack=50Gbit/s"}) {
@@ -116,8 +116,8 @@ TEST_CASE("all algorithms take what following every segment of the programs says
   }
   std::sort(ratios.begin(), ratios.end());
   auto const quantile = [&](double q) { return ratios[static_cast<std::size_t>(q * double(ratios.size() - 1))]; };
-  // If several messages are ready at once follow() serves them as they come, and may delay others that the order of the
-  // rounds would not: hence the long lower tail.
+  // If several messages are ready at once follow() serves them in order of arrival, and may delay messages that the
+  // order of rounds would not. This makes the long lower tail.
   CHECK(quantile(0.5) == doctest::Approx(1).epsilon(0.001));
   CHECK(quantile(0.15) > 0.85);
   CHECK(quantile(0.9) < 1.05);
@@ -125,7 +125,7 @@ TEST_CASE("all algorithms take what following every segment of the programs says
   CHECK(ratios.back() < 2.3);
 }
 
-TEST_CASE("no algorithm stays under the lower bound, and the ring meets that of bytes") {
+TEST_CASE("no algorithm is below the lower bound, and the ring has the least bytes") {
   for (auto const op : all_ops)
     for (std::uint32_t p = 1; p <= 24; ++p)
       for (std::uint64_t const elements : {0u, 1u, p, p + 1, 1000u, 1001u}) {
@@ -148,12 +148,12 @@ TEST_CASE("no algorithm stays under the lower bound, and the ring meets that of 
   CHECK(lower_bound(Op::all_reduce, 8, 1).rounds == 3);
   CHECK(lower_bound(Op::all_reduce, 65'536, std::uint64_t{1} << 62).bytes_per_rank > std::uint64_t{1} << 62);
   CHECK(lower_bound(Op::all_gather, 4, 1000).bytes_per_rank == 750);
-  CHECK(lower_bound(Op::scatter, 4, 5).bytes_per_rank == 3);  // the root may own the larger share
+  CHECK(lower_bound(Op::scatter, 4, 5).bytes_per_rank == 3);  // the root may have the larger share
   CHECK(lower_bound(Op::broadcast, 4, 5).bytes_per_rank == 5);
   CHECK(lower_bound(Op::barrier, 4, 0).rounds == 2);
 }
 
-TEST_CASE("the bottleneck has a name") {
+TEST_CASE("simulate() names the bottleneck") {
   auto constexpr megabytes = std::uint64_t{64} << 20;
   CHECK(bottleneck(algorithms::centralized, "flat:8", megabytes) == "port of rank 0 (receive)");
   CHECK(bottleneck(algorithms::ring, "flat:8", 4) == "latency");
@@ -163,7 +163,7 @@ TEST_CASE("the bottleneck has a name") {
   CHECK(bottleneck(algorithms::ring, "flat:1", 4) == "latency");
 }
 
-TEST_CASE("ranks of one host share its card, its cores and what leaves their rack") {
+TEST_CASE("ranks of one host share its network card, its cores and the uplink of their rack") {
   auto constexpr bytes = std::uint64_t{64} << 20;
   auto const seconds = [&](plan::Algorithm const& algorithm, std::string const& topology) {
     auto const localities = places(topology);
@@ -183,14 +183,14 @@ TEST_CASE("ranks of one host share its card, its cores and what leaves their rac
   auto few_cores = round_numbers();
   few_cores.host_cores = 1;
   few_cores.message_cpu_s = 1e-6;
-  // Seven messages in and out of one core, whichever rank waits for which.
+  // One core does seven messages in and seven out per rank, in any order.
   CHECK(microseconds(algorithms::ring, {.ranks = 8}, 0, few_cores) == approximately(14 * 8 * 2));
-  // With cores for all, a rank's fourteen messages out and fourteen in are still the work of one thread.
+  // With a core for each rank, its fourteen messages out and fourteen in are still the work of one thread.
   few_cores.host_cores = 16;
   CHECK(microseconds(algorithms::ring, {.ranks = 8}, 0, few_cores) == approximately(28));
 }
 
-TEST_CASE("data is late when a slow link brings it") {
+TEST_CASE("data over a slow link arrives late and delays the plan") {
   std::vector<Locality> near{{"", "", "", "a"}, {"", "", "", "a"}, {"", "", "", "b"}, {"", "", "", "b"}};
   std::vector<Locality> const scattered{near[0], near[2], near[1], near[3]};
   auto const seconds = [&](Spec const& spec, plan::Algorithm const& algorithm, std::vector<Locality> const& where) {
@@ -202,7 +202,7 @@ TEST_CASE("data is late when a slow link brings it") {
         seconds({.ranks = 4, .arity = 1}, algorithms::tree, scattered));
 }
 
-TEST_CASE("both ends of every message stand in the same round, for all algorithms") {
+TEST_CASE("both ends of every message are in the same round in all algorithms") {
   for (std::uint32_t const p : {1u, 2u, 5u, 16u, 33u})
     for (auto const op : all_ops)
       for (auto const* algorithm : algorithms::all_for(op))
@@ -213,7 +213,7 @@ TEST_CASE("both ends of every message stand in the same round, for all algorithm
         }
 }
 
-TEST_CASE("all algorithms at p = 1024 in a small part of what 4096 may take") {
+TEST_CASE("simulation of all algorithms at p = 1024 takes a small part of the limit for 4096") {
   auto const localities = places("hosts:128x8");
   Network const network(localities, Constants::defaults());
   auto const begin = std::chrono::steady_clock::now();
@@ -227,7 +227,7 @@ TEST_CASE("all algorithms at p = 1024 in a small part of what 4096 may take") {
   CHECK(seconds < 60);  // 1.5 s on an idle core; sanitizers take twenty times that
 }
 
-TEST_CASE("a latency that is not work delays no other message") {
+TEST_CASE("the part of a latency that is not work does not delay other messages") {
   auto constants = round_numbers();
   constants.message_cpu_s = 0.1e-6;
   CHECK(microseconds(algorithms::centralized, {.op = Op::reduce, .ranks = 9}, 0, constants) ==
@@ -243,7 +243,7 @@ TEST_CASE("with more ranks than cores every message wakes its receiver") {
   CHECK(microseconds(algorithms::ring, {.ranks = 9}, 0, constants) == approximately(16 * (1 + 5)));
 }
 
-TEST_CASE("the first piece of a message within a host is copied in and then out, the rest both at once") {
+TEST_CASE("the two copies of a message within a host overlap, except those of its first piece") {
   auto constants = round_numbers();
   constants.host_cores = 8;
   constants.byte_cpu_s = 1e-9;

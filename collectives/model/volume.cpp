@@ -19,7 +19,7 @@ Volume::Volume(plan::Spec const& spec, std::uint32_t chunks, std::uint64_t eleme
   remainder_ = layout_.elements() % chunks;
 }
 
-// Chunk k of scratch is as large as chunk k mod C of the vector.
+// Chunk k of scratch has the size of chunk k mod C of the vector.
 std::uint64_t Volume::bytes_of_scattered(plan::Slice range) const {
   auto elements = std::uint64_t{0};
   for (std::uint32_t i = 0; i < range.count; ++i) {

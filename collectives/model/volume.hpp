@@ -1,4 +1,4 @@
-// Sizes in bytes of the ranges of a plan, for a vector of a given length: in constant time if chunks are simple.
+// Volume: sizes in bytes of the ranges of a plan, for a vector of a given length.
 #pragma once
 
 #include <cstdint>
@@ -8,17 +8,17 @@
 
 namespace chorus::model {
 
-// For one vector: the whole one, the concatenated one in operations with blocks, as in plan::Sizes. Even blocks. A
-// barrier has one byte per rank, whatever is asked for.
+// Sizes of a whole vector, which is the concatenated one in operations with blocks, as in plan::Sizes. Blocks are even.
+// A barrier has one byte per rank, whatever `elements` is. Takes constant time if the vector has no blocks.
 class Volume {
  public:
-  // chunks: those of the plan; a multiple of the ranks in operations with blocks.
+  // `chunks` are those of the plan, a multiple of the ranks in operations with blocks.
   Volume(plan::Spec const& spec, std::uint32_t chunks, std::uint64_t elements, std::size_t element_bytes);
 
   [[nodiscard]] std::uint64_t bytes() const { return layout_.elements() * element_bytes_; }
   [[nodiscard]] std::uint32_t chunks() const { return chunks_; }
 
-  // Of a range of any buffer.
+  // Returns the bytes of a range of any buffer.
   [[nodiscard]] std::uint64_t bytes(plan::Slice range) const {
     if (simple_ && range.count == 1 && range.chunk < chunks_)
       return (quotient_ + (range.chunk < remainder_ ? 1 : 0)) * element_bytes_;
@@ -39,7 +39,7 @@ class Volume {
   std::uint32_t chunks_;
   std::uint64_t quotient_ = 0;
   std::uint64_t remainder_ = 0;
-  bool simple_;  // the vector is cut straight into chunks, not into blocks first
+  bool simple_;  // the vector is cut into chunks directly, not into blocks first
 };
 
 }  // namespace chorus::model

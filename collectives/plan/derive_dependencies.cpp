@@ -1,6 +1,5 @@
 // The pass walks the program once. For every chunk of every buffer it knows the last writer and the readers since then:
-// a reader waits for the writer, a writer for the readers and for the writer before it. These waits imply all waits for
-// older accesses.
+// a reader waits for the writer, a writer for the readers and for the writer before it. These waits imply all others.
 //
 // Two instructions may overlap segment by segment if all their conflicts that the pass finds are between identical
 // ranges. If a third instruction wrote the chunk in between, the pass does not find the conflict, but the waits of the

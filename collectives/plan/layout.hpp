@@ -47,9 +47,8 @@ class Layout {
   [[nodiscard]] std::uint64_t elements() const { return elements_; }
   [[nodiscard]] std::uint32_t chunks() const { return chunks_; }
 
-  // Returns the elements of the chunks as if all chunks lay in the vector in their order. first < chunks(); first +
-  // count
-  // <= chunks().
+  // Returns the elements of the chunks as if all chunks lay in the vector in their order. first < chunks();
+  // first + count <= chunks().
   [[nodiscard]] ElementRange range(std::uint32_t first, std::uint32_t count = 1) const;
   // Returns the number of elements of all chunks before this one; chunk <= chunks().
   [[nodiscard]] std::uint64_t begin_of(std::uint32_t chunk) const;

@@ -1,5 +1,4 @@
-// The passes that make a program of an author's rounds. build() runs them in this order; each expects the result of the
-// one before.
+// The passes that make a program of an author's rounds. build() runs them in this order; each needs those before it.
 #pragma once
 
 #include "collectives/plan/program.hpp"

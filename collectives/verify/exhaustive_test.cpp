@@ -26,8 +26,7 @@ std::vector<Program> programs_of(plan::Algorithm const& algorithm, Spec const& s
   return programs;
 }
 
-// Returns true for powers of two and their neighbours, primes, squares and products, on which the shapes of algorithms
-// depend.
+// Returns true for powers of two and their neighbours, primes, squares and products, which have different shapes.
 bool is_telling(std::uint32_t p) {
   constexpr std::array above_16{17u, 20u, 24u, 27u, 31u, 32u, 33u, 36u, 47u, 60u, 63u, 64u};
   return p <= 16 || std::find(above_16.begin(), above_16.end(), p) != above_16.end();
@@ -41,8 +40,7 @@ void for_every_spec(Use use) {
         for (auto const& spec : algorithms::representative_specs(*algorithm, op, p)) use(*algorithm, spec);
 }
 
-// Calls `use` for specs whose ranks are in other orders than their positions. Leaves out algorithms that have no
-// positions.
+// Calls `use` for specs whose ranks are in other orders than their positions. Leaves out algorithms without positions.
 template <class Use>
 void for_every_order(std::uint32_t max_ranks_in_order, Use use) {
   for (std::uint32_t p = 2; p <= max_ranks_in_order; ++p)

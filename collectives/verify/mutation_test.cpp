@@ -120,8 +120,7 @@ class Mutator {
     }
   }
 
-  // Returns true if a path of dependencies leads from `from` to `to`; if `wholly`, one with a wait for a whole
-  // instruction.
+  // Returns true if a path of dependencies leads from `from` to `to`. `wholly`: a path with a wait for the whole.
   static bool reaches(Program const& program, std::uint32_t from, std::uint32_t to, bool wholly) {
     for (auto const& [earlier, segmentwise] : program.dependencies_of(from)) {
       bool const still_wholly = wholly && segmentwise;

@@ -45,8 +45,7 @@ struct Worker {
   std::vector<std::string> rivals;  // URLs of these processes, with the present holder of the name
 };
 
-// From so many takeovers on, rivals contend for the name. A single takeover may be a restart before the old process
-// has ended.
+// So many takeovers show that rivals contend for the name. A single one may be a restart before the old process ended.
 inline constexpr std::uint32_t takeovers_of_a_contest = 3;
 
 // A culprit of a failed members' call.

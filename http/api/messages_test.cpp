@@ -1,5 +1,4 @@
-// Every message keeps every field when it is read and written. The texts below give each field a value that is not its
-// default.
+// Every message keeps every field when it is read and written. In the texts below no field has its default.
 #include <doctest/doctest.h>
 
 #include "http/api/client_memory.hpp"

@@ -249,8 +249,8 @@ struct PushAnswer {
   bool duplicate = false;  // the push had been applied before
 };
 
-// Returns true for names that fit in a path, as names of tensors do: [A-Za-z0-9._~/-]{1,255}, no empty, "." or ".."
-// part.
+// Returns true for names that fit in a path, as names of tensors do: [A-Za-z0-9._~/-]{1,255}, without parts that are
+// empty, "." or "..".
 [[nodiscard]] bool is_parameter_name(std::string_view name);
 // Returns the path of a parameter, in which its name is one segment: "/v1/parameters/layer%2Fweight".
 [[nodiscard]] std::string parameter_path(std::string_view name);
