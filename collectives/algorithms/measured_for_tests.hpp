@@ -40,9 +40,9 @@ struct Measured {
   std::vector<plan::Program> programs;
   std::uint32_t steps = 0;  // rounds in which any rank sends
   std::uint64_t messages = 0;
-  std::vector<std::uint64_t> sent;    // chunks, by rank
-  bool one_partner_at_a_time = true;  // in every round every rank sends to at most one rank, and receives from at most
-                                      // one
+  std::vector<std::uint64_t> sent;  // chunks, by rank
+  // In every round every rank sends to at most one rank, and receives from at most one.
+  bool one_partner_at_a_time = true;
 
  private:
   void count(plan::Program const& program, std::size_t round, std::set<std::size_t>& rounds) {

@@ -10,7 +10,7 @@ namespace chorus {
 
 // All NVLinks from a GPU to one other device of the host.
 struct Nvlinks {
-  std::string to;           // its PCI address
+  std::string to;           // PCI address of the device
   bool is_switch = false;   // an NVSwitch, and not a GPU
   std::uint32_t links = 0;  // number of active links
   double gbyte_per_s = 0;   // of all links together, in one direction; 1 GB is 10^9 bytes

@@ -1,5 +1,5 @@
-// Algorithm: the description that the author of an algorithm writes. It says which chunks move in which round, for one
-// rank at a time.
+// Algorithm: the description that the author of an algorithm writes: which chunks move in which round, for one rank at
+// a time.
 //
 // The rules of a round: sends read the values from before the round; receives and local operations take effect at its
 // end, in the order in which they were emitted. Authors write no dependencies, no message numbers and no in-place

@@ -115,7 +115,7 @@ struct Collective {
   std::vector<RankRecord> ranks;
   std::vector<Attempt> attempts;  // earlier runs, all of which failed
   std::optional<Stall> stalled;   // present state of the stall; of a failed collective, the state at the failure
-  std::optional<std::string> traceparent;  // of the request that launched it
+  std::optional<std::string> traceparent;  // of the request that launched the collective
   std::optional<http::Problem> error;
 };
 

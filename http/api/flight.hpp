@@ -22,8 +22,8 @@ struct FlightInstruction {
   std::uint32_t chunk = 0;
   std::uint32_t chunks = 0;
   std::uint64_t bytes = 0;
-  std::optional<double> ready_us;  // all its dependencies were fulfilled
-  std::optional<double> moved_us;  // its first bytes had moved
+  std::optional<double> ready_us;  // all its dependencies are fulfilled
+  std::optional<double> moved_us;  // its first bytes have moved
   std::optional<double> done_us;
 };
 
