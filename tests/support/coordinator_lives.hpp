@@ -13,7 +13,7 @@ namespace chorus::testing {
 
 class CoordinatorLives {
  public:
-  CoordinatorLives();  // starts the first
+  CoordinatorLives();  // starts the first coordinator
 
   void start();
   void start_one_that_dies_at(int point);  // a point of tests/e2e/crashing_coordinator.cpp
