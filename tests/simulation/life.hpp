@@ -23,7 +23,7 @@
 
 namespace chorus::simulation {
 
-// What has happened in a life, for reports.
+// Counts of the events in a life.
 struct Tally {
   std::size_t faults = 0;
   std::size_t collectives = 0;  // launched
@@ -163,7 +163,7 @@ class Life {
   boost::asio::awaitable<void> pull_on(std::shared_ptr<Pushes> pushes);
   boost::asio::awaitable<void> watch(std::shared_ptr<Pushes> pushes);
   boost::asio::awaitable<void> check_parameter(std::shared_ptr<Pushes> pushes);
-  // What the client was told, in promises.cpp:
+  // Checks of promises to the client, in promises.cpp:
   void note_epoch(Said const& answer);
   void note_launch(std::string const& id, Said const& answer);
   boost::asio::awaitable<void> follow_events();

@@ -1,4 +1,4 @@
-// Several coordinators, one after the other, on one journal and port; each is ended by SIGKILL or by itself.
+// Several coordinators, one after another, on one journal and port; each ends by SIGKILL or by itself.
 #pragma once
 
 #include <memory>

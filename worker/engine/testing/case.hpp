@@ -44,7 +44,7 @@ class Fleet {
   virtual ~Fleet() = default;
 };
 
-// What the ranks call, and how their plan runs.
+// The collective that the ranks run, with its plan and its schedule.
 struct Case {
   plan::Algorithm const* algorithm = nullptr;
   Op op = Op::all_reduce;
