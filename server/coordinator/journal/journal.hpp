@@ -25,6 +25,7 @@
 
 namespace chorus::coordinator {
 
+// Times of a journal; tests set others.
 struct JournalPatience {
   std::chrono::milliseconds lazy{100};    // time until rows are written for which no caller waits
   std::chrono::milliseconds retry{1000};  // time between attempts after a failed write

@@ -8,6 +8,7 @@
 
 namespace chorus::engine {
 
+// Owned by a scoreboard or a channel; used by one thread.
 class IndexQueue {
  public:
   IndexQueue() = default;

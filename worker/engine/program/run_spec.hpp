@@ -25,6 +25,7 @@ class GpuUnit;
 
 namespace chorus::engine {
 
+// A member of the group, as other members dial it.
 struct Peer {
   plan::Rank rank = 0;
   std::string worker;
